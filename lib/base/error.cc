@@ -1,0 +1,149 @@
+#include "shardtool/base/error.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace shardtool {
+namespace {
+
+using enum ErrorCode;
+
+constexpr auto kTable = std::to_array<ErrorInfo>({
+    {kUsage, "E0101", 2, "the command line is not understood",
+     "A flag, a value or an argument is unknown, missing or out of range. `shardtool help <command>` "
+     "lists what the command takes."},
+    {kMemoryBudget, "E0102", 2, "the memory budget is too small",
+     "--max-memory must hold at least one aligned block per thread. Raise it, or use fewer threads."},
+    {kMappingSyntax, "E0201", 3, "the file is not strict JSON",
+     "Mapping files are plain JSON in UTF-8: no comments, no trailing commas, no byte order mark, no "
+     "duplicate keys, integers where integers are meant."},
+    {kMappingSchema, "E0202", 3, "the mapping does not follow the schema",
+     "A key is unknown, missing or of the wrong type. `shardtool schema` prints the JSON Schema."},
+    {kNotDivisible, "E0203", 3, "an axis does not divide over the mesh",
+     "The units of the axis cannot be dealt out evenly and the mapping or --require-even refuses an "
+     "uneven cut. Use another mesh size, or allow it with \"uneven\": \"balanced\"."},
+    {kUnknownName, "E0204", 3, "a name is not defined",
+     "An axis, mesh axis, preset, strategy or capture is used that nothing defines."},
+    {kNoRule, "E0205", 3, "a tensor matches no rule",
+     "Nothing is guessed: every tensor needs a rule. Add one, choose a preset that knows the model, "
+     "or say \"unknown\": \"replicate\"."},
+    {kAmbiguousRule, "E0206", 3, "two rules of one layer match a tensor",
+     "Inside one file a tensor has one rule. Narrow one of the two, or move it to \"overrides\"."},
+    {kUnusedRule, "E0207", 3, "a rule matches nothing",
+     "Usually a typo in a pattern. Correct or delete the rule, or say \"unused_rule\": \"ignore\"."},
+    {kShapeMismatch, "E0208", 3, "a rule does not fit the tensor's shape",
+     "The number of dims differs from the rank, an axis is out of range, or a size differs from the "
+     "extent of the axis."},
+    {kMeshAxisReused, "E0209", 3, "a mesh axis cuts one tensor twice",
+     "One mesh axis, or parts of it that overlap, cannot cut two axes of one tensor: each device has "
+     "one coordinate on it."},
+    {kEmptyShard, "E0210", 3, "a device would get an empty shard",
+     "There are more devices than units to deal out. Use fewer, replicate (\"small\": \"replicate\"), "
+     "or allow it with --allow-empty-shards."},
+    {kBlockStraddle, "E0211", 3, "a cut falls inside a block",
+     "Quantisation blocks and packed elements are indivisible. Choose a mesh size whose cuts fall on "
+     "block boundaries, or keep the tensor whole."},
+    {kSizeExpression, "E0212", 3, "a size cannot be computed",
+     "The expression names a config value that is absent or no positive integer, or a division is "
+     "not exact."},
+    {kExtends, "E0213", 3, "an inherited mapping cannot be used",
+     "\"extends\" names a preset or a relative file inside the mapping's own folder tree, without "
+     "cycles, at most 8 levels deep."},
+    {kGroups, "E0214", 3, "query and key/value heads cannot share one cut",
+     "Up to as many devices as there are KV heads, whole KV groups are dealt out; on a multiple of "
+     "them KV heads are replicated and the query heads must divide. Other counts need "
+     "\"small\": \"gather\"."},
+    {kMesh, "E0215", 3, "the mesh is not valid",
+     "A mesh is a list of named axes of size 1 or more; its product is the number of devices."},
+    {kAssertion, "E0216", 3, "the checkpoint differs from what the mapping asserts",
+     "A rule's \"count\" or \"dtype\" does not hold for the tensors that it matches."},
+    {kStrategy, "E0217", 3, "the strategy cannot be applied",
+     "tensor_parallel and expert_parallel belong to modules, gate_up needs an even extent, stacked "
+     "QKV must match its heads, and head-aware cuts must match the width."},
+    {kSubByteCut, "E0218", 3, "a cut falls inside a byte",
+     "Elements of 4 or 6 bits are packed; every cut must fall on a byte boundary."},
+    {kTied, "E0219", 3, "tied tensors differ",
+     "Tensors that are declared tied must have the same shape, the same cut and the same bytes."},
+    {kConfig, "E0220", 3, "config.json cannot be used",
+     "The model's config.json is absent, malformed, or names an architecture no preset knows."},
+    {kUnreadable, "E0301", 4, "the input cannot be read", "The file cannot be opened or read."},
+    {kMalformed, "E0302", 4, "the file is no valid safetensors file",
+     "The container is damaged or is another format: the first 8 bytes give the header's length, the "
+     "header is JSON, the tensors tile the rest of the file exactly."},
+    {kHeaderJson, "E0303", 4, "the safetensors header is no valid JSON",
+     "The header must be one strict JSON object without duplicate names."},
+    {kTensorInvalid, "E0304", 4, "a tensor entry is invalid",
+     "dtype, shape and data_offsets must agree with each other and with the file."},
+    {kIndexInvalid, "E0305", 4, "the index file is invalid",
+     "model.safetensors.index.json must map every tensor to the one file beside it that holds it, "
+     "and nothing else."},
+    {kFileMissing, "E0306", 4, "a file of the checkpoint is missing",
+     "The index, the manifest or the path names a file that is not there."},
+    {kUnsupported, "E0307", 4, "the format is not supported",
+     "Only safetensors is read. Pickle files (.bin, .pt, .pth) can run code and are never opened."},
+    {kManifestInvalid, "E0308", 4, "the manifest is invalid",
+     "manifest.json is damaged, was edited, or was written by a newer version."},
+    {kInputChanged, "E0309", 4, "the input changed while it was read",
+     "Size, time or identity of a source file changed during the run. Nothing was published."},
+    {kDataMismatch, "E0310", 4, "the data does not match its digest",
+     "The bytes of a tensor differ from what the manifest recorded, or replicas of it differ from "
+     "each other. The folder is damaged or was edited."},
+    {kCoverage, "E0311", 4, "the shards do not cover a tensor",
+     "Some elements are held by no shard, or shards that must not overlap do."},
+    {kOutputExists, "E0401", 5, "the output exists",
+     "Nothing is overwritten without --force."},
+    {kWriteFailed, "E0402", 5, "writing failed",
+     "The system refused to write, sync or rename. Nothing was published under the final name."},
+    {kNoSpace, "E0403", 5, "not enough space", "The output does not fit on its file system."},
+    {kOutputLocked, "E0404", 5, "another run writes this output",
+     "Two runs cannot write one output. Wait for the other, or choose another folder."},
+    {kOutputAliasesInput, "E0405", 5, "the output is inside the input",
+     "Input and output must be different folders, and no output goes through a symbolic link."},
+    {kLimit, "E0501", 6, "a limit was reached",
+     "The system refused memory, threads or descriptors, or a header is larger than the format "
+     "allows."},
+    {kInternal, "E0901", 70, "internal error",
+     "A bug in shardtool. Please report the message and the command line."},
+});
+
+}  // namespace
+
+std::span<const ErrorInfo> error_table() { return kTable; }
+
+const ErrorInfo& error_info(ErrorCode code) {
+  return *std::find_if(kTable.begin(), kTable.end(),
+                       [code](const ErrorInfo& row) { return row.code == code; });
+}
+
+const ErrorInfo* find_error(std::string_view id) {
+  const auto same = [id](const ErrorInfo& row) {
+    return std::equal(id.begin(), id.end(), row.id.begin(), row.id.end(), [](char a, char b) {
+      return std::toupper(static_cast<unsigned char>(a)) == b;
+    });
+  };
+  const auto row = std::find_if(kTable.begin(), kTable.end(), same);
+  return row == kTable.end() ? nullptr : &*row;
+}
+
+Error& Error::at(Place place) & {
+  place_ = std::move(place);
+  return *this;
+}
+
+Error& Error::tensor(std::string_view name) & {
+  if (tensor_.empty()) tensor_ = name;
+  return *this;
+}
+
+Error& Error::note(std::string_view label, std::string text) & {
+  notes_.emplace_back(label, std::move(text));
+  return *this;
+}
+
+Error& Error::help(std::string text) & {
+  help_.push_back(std::move(text));
+  return *this;
+}
+
+}  // namespace shardtool

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shardtool {
+
+/// Every way in which shardtool cannot go on. Closed: error_table() holds the id, the exit status
+/// and the explanation of each, and a test provokes each of them.
+enum class ErrorCode {
+  // usage, exit 2
+  kUsage,
+  kMemoryBudget,
+  // mapping or configuration, exit 3
+  kMappingSyntax,
+  kMappingSchema,
+  kNotDivisible,
+  kUnknownName,
+  kNoRule,
+  kAmbiguousRule,
+  kUnusedRule,
+  kShapeMismatch,
+  kMeshAxisReused,
+  kEmptyShard,
+  kBlockStraddle,
+  kSizeExpression,
+  kExtends,
+  kGroups,
+  kMesh,
+  kAssertion,
+  kStrategy,
+  kSubByteCut,
+  kTied,
+  kConfig,
+  // input, exit 4
+  kUnreadable,
+  kMalformed,
+  kHeaderJson,
+  kTensorInvalid,
+  kIndexInvalid,
+  kFileMissing,
+  kUnsupported,
+  kManifestInvalid,
+  kInputChanged,
+  kDataMismatch,
+  kCoverage,
+  // output, exit 5
+  kOutputExists,
+  kWriteFailed,
+  kNoSpace,
+  kOutputLocked,
+  kOutputAliasesInput,
+  // resources, exit 6
+  kLimit,
+  // exit 70
+  kInternal,
+};
+
+/// One row of the error table.
+struct ErrorInfo {
+  ErrorCode code;
+  std::string_view id;           ///< stable, e.g. "E0203"
+  int exit_status;               ///< 2 usage, 3 mapping, 4 input, 5 output, 6 resource, 70 bug
+  std::string_view title;        ///< a few words
+  std::string_view explanation;  ///< what it means and what to do, printed by `explain <id>`
+};
+
+std::span<const ErrorInfo> error_table();
+const ErrorInfo& error_info(ErrorCode code);
+/// The row with this id ("E0203", case-insensitive), or null.
+const ErrorInfo* find_error(std::string_view id);
+
+/// A place in a text file. Line and column count from 1; 0 means unknown.
+struct Place {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  std::string pointer;  ///< JSON pointer (RFC 6901) of the value, or empty
+
+  bool operator==(const Place&) const = default;
+};
+
+/// The only exception that shardtool throws. Build it with the fluent setters:
+///   throw Error(ErrorCode::kShapeMismatch, "...").tensor(name).note("found", "...").help("...");
+class Error : public std::exception {
+ public:
+  Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  Error& at(Place place) &;
+  Error&& at(Place place) && { return std::move(at(std::move(place))); }
+  /// Names the tensor that the error is about (the innermost name wins).
+  Error& tensor(std::string_view name) &;
+  Error&& tensor(std::string_view name) && { return std::move(tensor(name)); }
+  /// Adds a fact, printed as "= label: text".
+  Error& note(std::string_view label, std::string text) &;
+  Error&& note(std::string_view label, std::string text) && {
+    return std::move(note(label, std::move(text)));
+  }
+  /// Adds a line that tells how to fix it.
+  Error& help(std::string text) &;
+  Error&& help(std::string text) && { return std::move(help(std::move(text))); }
+
+  ErrorCode code() const { return code_; }
+  int exit_status() const { return error_info(code_).exit_status; }
+  std::string_view id() const { return error_info(code_).id; }
+  const std::string& message() const { return message_; }
+  const std::optional<Place>& place() const { return place_; }
+  const std::string& tensor_name() const { return tensor_; }
+  const std::vector<std::pair<std::string, std::string>>& notes() const { return notes_; }
+  const std::vector<std::string>& help_lines() const { return help_; }
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  ErrorCode code_;
+  std::string message_;
+  std::optional<Place> place_;
+  std::string tensor_;
+  std::vector<std::pair<std::string, std::string>> notes_;
+  std::vector<std::string> help_;
+};
+
+}  // namespace shardtool

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool {
+
+/// The extents of a tensor, outermost axis first; empty for a scalar. No extent is negative.
+using Shape = std::vector<i64>;
+
+/// The product of the extents (1 for a scalar), or nothing when it overflows. The verdict does not
+/// depend on the order of the axes: [0, 2^62, 4] overflows like [2^62, 4, 0].
+std::optional<i64> element_count(const Shape& shape);
+
+/// "[4096, 14336]"; "[]" for a scalar.
+std::string to_string(const Shape& shape);
+
+}  // namespace shardtool

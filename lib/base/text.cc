@@ -1,0 +1,99 @@
+#include "shardtool/base/text.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace shardtool {
+namespace {
+
+/// Damerau-Levenshtein distance, optimal string alignment form. O(|a| * |b|).
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t swap_cost = a[i - 1] == b[j - 1] ? 0 : 1;
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + swap_cost});
+      const bool transposed = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (transposed) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::string format_bytes(i64 bytes) {
+  constexpr std::array<std::string_view, 5> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  while (value >= 1023.995 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  const bool whole = value == static_cast<double>(static_cast<i64>(value));
+  return whole ? fmt::format("{} {}", static_cast<i64>(value), kUnits[unit])
+               : fmt::format("{:.2f} {}", value, kUnits[unit]);
+}
+
+std::string format_count(i64 count) {
+  std::string digits = std::to_string(count);
+  const i64 first = digits[0] == '-' ? 1 : 0;
+  for (i64 at = static_cast<i64>(digits.size()) - 3; at > first; at -= 3) {
+    digits.insert(static_cast<size_t>(at), ",");
+  }
+  return digits;
+}
+
+std::string quote_for_message(std::string_view text, size_t limit) {
+  std::string out;
+  for (const char c : text) {
+    if (out.size() >= limit) return out + "...";
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> near_misses(std::string_view word,
+                                     const std::vector<std::string>& candidates) {
+  constexpr size_t kMaxDistance = 2;
+  constexpr size_t kMaxAnswers = 3;
+  std::vector<std::pair<size_t, std::string>> ranked;
+  for (const auto& candidate : candidates) {
+    const size_t longer = std::max(candidate.size(), word.size());
+    const size_t shorter = std::min(candidate.size(), word.size());
+    if (longer - shorter > kMaxDistance || longer > 256) continue;
+    const size_t distance = edit_distance(word, candidate);
+    if (distance <= kMaxDistance && distance < word.size()) ranked.emplace_back(distance, candidate);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  ranked.erase(std::unique(ranked.begin(), ranked.end()), ranked.end());
+  std::vector<std::string> answers;
+  for (const auto& [distance, candidate] : ranked) {
+    if (answers.size() < kMaxAnswers) answers.push_back(candidate);
+  }
+  return answers;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  const auto answers = near_misses(word, candidates);
+  if (answers.empty()) return {};
+  std::string text = "did you mean ";
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (i > 0) text += i + 1 == answers.size() ? " or " : ", ";
+    text += "'" + answers[i] + "'";
+  }
+  return text + "?";
+}
+
+}  // namespace shardtool

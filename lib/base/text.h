@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool {
+
+/// "14.96 GiB", "520 KiB", "17 B": three significant figures or exact, IEC units.
+std::string format_bytes(i64 bytes);
+/// "8,030,261,248".
+std::string format_count(i64 count);
+/// Text for a message: control characters escaped, at most `limit` bytes, "..." where cut.
+std::string quote_for_message(std::string_view text, size_t limit = 200);
+/// The candidates within Damerau-Levenshtein distance 2 of `word` (and less than its length),
+/// nearest first, at most three.
+std::vector<std::string> near_misses(std::string_view word, const std::vector<std::string>& candidates);
+/// `near_misses` as "did you mean 'a' or 'b'?", empty when there are none.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace shardtool

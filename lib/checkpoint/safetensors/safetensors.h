@@ -1,0 +1,47 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "shardtool/base/dtype.h"
+#include "shardtool/base/shape.h"
+#include "shardtool/io/file.h"
+
+namespace shardtool::checkpoint::safetensors {
+
+/// The format: 8 bytes little-endian N, N bytes of JSON, then data that the tensors tile exactly
+/// (huggingface/safetensors README and safetensors/src/tensor.rs).
+inline constexpr i64 kMaxHeaderBytes = 100'000'000;
+
+struct Entry {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  Shape shape;
+  i64 begin = 0;  ///< relative to the data
+  i64 end = 0;
+};
+
+struct Header {
+  std::vector<Entry> entries;  ///< ascending by begin (zero-size tensors before what follows them)
+  std::vector<std::pair<std::string, std::string>> metadata;
+  i64 data_begin = 0;  ///< absolute offset of the data: 8 + N
+  std::vector<std::string> warnings;  ///< unknown fields
+};
+
+/// Reads and validates the header of an open file, once and for all: afterwards every offset is in
+/// range and every size is what dtype and shape say. Throws kMalformed, kHeaderJson, kTensorInvalid,
+/// kUnsupported (pickle, zip, GGUF, LFS pointer, HTML: with a hint), kLimit.
+Header read_header(const io::File& file);
+/// The same for text and sizes in memory. `path` is for messages.
+Header parse_header(std::string_view json, i64 file_size, const std::string& path);
+
+/// The 8 length bytes and the header of a file with these tensors, in this order, padded with spaces
+/// so that data begins at a multiple of `alignment`. Throws kLimit above kMaxHeaderBytes.
+std::string write_header(std::span<const Entry> entries,
+                         std::span<const std::pair<std::string, std::string>> metadata,
+                         i64 alignment);
+
+}  // namespace shardtool::checkpoint::safetensors

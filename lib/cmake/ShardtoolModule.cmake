@@ -1,0 +1,23 @@
+# shardtool_module(<name> SOURCES ... [USES <modules or libraries it may include>] [PRIVATE_USES ...])
+#
+# One target per folder, linked only to what it may include: an upward include does not compile its
+# dependencies and tests/arch names it. Targets are object-free static libraries; shardtool::shardtool
+# joins them for consumers.
+function(shardtool_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE_USES" ${ARGN})
+  set(target shardtool_${name})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(shardtool::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} PUBLIC ${ARG_USES} PRIVATE ${ARG_PRIVATE_USES})
+  shardtool_warnings(${target})
+  set_property(GLOBAL APPEND PROPERTY SHARDTOOL_MODULES ${target})
+endfunction()
+
+function(shardtool_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+    -Wno-sign-conversion $<$<BOOL:${SHARDTOOL_WARNINGS_AS_ERRORS}>:-Werror>)
+endfunction()

@@ -1,0 +1,53 @@
+#include "shardtool/index/axis_index.h"
+
+#include <algorithm>
+
+namespace shardtool::index {
+namespace {
+
+std::vector<i64> cut_points(std::span<const AxisMap> maps) {
+  std::vector<i64> cuts;
+  for (const AxisMap& map : maps) {
+    for (const Piece& p : map.pieces()) {
+      cuts.push_back(p.global);
+      cuts.push_back(p.global_end());
+    }
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  return cuts;
+}
+
+size_t segment_at(const std::vector<i64>& cuts, i64 global) {
+  return static_cast<size_t>(std::lower_bound(cuts.begin(), cuts.end(), global) - cuts.begin());
+}
+
+}  // namespace
+
+AxisIndex::AxisIndex(std::span<const AxisMap> maps) {
+  const std::vector<i64> cuts = cut_points(maps);
+  if (cuts.empty()) return;
+  // Counting sort of the claims by segment, so that they lie side by side in map order.
+  std::vector<size_t> first_claim(cuts.size() + 1, 0);
+  const auto for_each_claim = [&](const auto& visit) {
+    for (size_t map = 0; map < maps.size(); ++map) {
+      for (const Piece& p : maps[map].pieces()) {
+        for (size_t s = segment_at(cuts, p.global); cuts[s] < p.global_end(); ++s) {
+          visit(s, Claim{static_cast<int>(map), p.local + cuts[s] - p.global});
+        }
+      }
+    }
+  };
+  for_each_claim([&](size_t s, const Claim&) { ++first_claim[s + 1]; });
+  for (size_t s = 1; s < first_claim.size(); ++s) first_claim[s] += first_claim[s - 1];
+  claims_.resize(first_claim.back());
+  std::vector<size_t> next = first_claim;
+  for_each_claim([&](size_t s, const Claim& claim) { claims_[next[s]++] = claim; });
+  for (size_t s = 0; s + 1 < cuts.size(); ++s) {
+    const size_t count = first_claim[s + 1] - first_claim[s];
+    if (count == 0) continue;
+    segments_.push_back({cuts[s], cuts[s + 1], std::span(claims_).subspan(first_claim[s], count)});
+  }
+}
+
+}  // namespace shardtool::index

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "shardtool/index/axis_map.h"
+
+namespace shardtool::index {
+
+/// Map number `map` holds a segment; the segment's first index is its local index `local`.
+struct Claim {
+  int map = 0;
+  i64 local = 0;
+};
+
+/// One axis cut at every piece boundary of a list of maps.
+///
+///     map 0   |-----A-----|
+///     map 1         |-----B-----|
+///     segments|  0  |  1  |  2  |        claims {0}, {0, 1}, {1}
+///
+/// S1 segments are disjoint, in ascending order, and together the union of all images
+/// S2 every segment has at least one claim; its claims are in ascending map number
+class AxisIndex {
+ public:
+  struct Segment {
+    i64 begin = 0;
+    i64 end = 0;
+    std::span<const Claim> claims;
+  };
+
+  /// O(p log p + claims) for p pieces in total.
+  explicit AxisIndex(std::span<const AxisMap> maps);
+  AxisIndex(const AxisIndex&) = delete;
+  AxisIndex& operator=(const AxisIndex&) = delete;
+  AxisIndex(AxisIndex&&) = default;
+  AxisIndex& operator=(AxisIndex&&) = default;
+
+  std::span<const Segment> segments() const { return segments_; }
+
+ private:
+  std::vector<Claim> claims_;
+  std::vector<Segment> segments_;
+};
+
+}  // namespace shardtool::index

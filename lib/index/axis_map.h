@@ -1,0 +1,104 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool::index {
+
+/// [begin, end), in elements of one axis.
+struct Interval {
+  i64 begin = 0;
+  i64 end = 0;
+
+  i64 size() const { return end - begin; }
+  bool operator==(const Interval&) const = default;
+};
+
+/// A translation: local [local, local + size) sits at global [global, global + size).
+struct Piece {
+  i64 local = 0;
+  i64 global = 0;
+  i64 size = 0;
+
+  i64 local_end() const { return local + size; }
+  i64 global_end() const { return global + size; }
+  bool operator==(const Piece&) const = default;
+};
+
+/// Where the indices of one holder's axis sit on the global axis: a partial injection that is
+/// piecewise a translation.
+///
+///     local   |--A--|--B--|..pad..|          pieces {0, 2, 2} {2, 8, 2}, local_size 6
+///     global  .  .|--A--|.  .  .|--B--|      global_size 10
+///
+/// I1  pieces are sorted by local and their local intervals are disjoint
+/// I2  their global intervals are disjoint (the map is injective)
+/// I3  no piece is empty
+/// I4  no two consecutive pieces are adjacent on both sides, so equality is structural
+/// I5  all pieces lie inside both extents
+///
+/// Padding is the set of local indices that have no image.
+class AxisMap {
+ public:
+  /// The empty map of an empty axis.
+  AxisMap() = default;
+  /// Establishes I1 to I5: sorts, drops empty pieces, joins neighbours.
+  /// Throws kInternal when pieces overlap or leave an extent; map from files with `make`.
+  AxisMap(i64 local_size, i64 global_size, std::vector<Piece> pieces);
+  /// Like the constructor, but nothing instead of a throw. For maps that come from files.
+  static std::optional<AxisMap> make(i64 local_size, i64 global_size, std::vector<Piece> pieces);
+  /// [0, n) onto itself.
+  static AxisMap identity(i64 n);
+  /// A holder of [begin, end) of a global axis of n: one piece, or none when empty.
+  static AxisMap slice(i64 n, Interval interval);
+
+  i64 local_size() const { return local_size_; }
+  i64 global_size() const { return global_size_; }
+  std::span<const Piece> pieces() const { return pieces_; }
+  /// The number of local indices that have an image.
+  i64 image_size() const;
+  /// The global index of a local one, or nothing for padding. Requires 0 <= local < local_size.
+  std::optional<i64> operator()(i64 local) const;
+  bool is_identity() const;
+
+  bool operator==(const AxisMap&) const = default;
+
+ private:
+  i64 local_size_ = 0;
+  i64 global_size_ = 0;
+  std::vector<Piece> pieces_;
+};
+
+/// Local and global swapped: inverse(a)(g) = l where a(l) = g. O(p log p).
+AxisMap inverse(const AxisMap& a);
+
+/// outer after inner: result(l) = outer(inner(l)), undefined where either is.
+/// Requires inner.global_size() == outer.local_size() (kInternal). O((p + q) log).
+AxisMap compose(const AxisMap& outer, const AxisMap& inner);
+
+/// Sections side by side on both sides: section k starts at the sum of the sizes before it.
+AxisMap concat(std::span<const AxisMap> sections);
+
+/// One index becomes k consecutive ones: result(l * k + j) = a(l) * k + j. Requires k > 0; throws
+/// kLimit when a size overflows.
+AxisMap scale(const AxisMap& a, i64 k);
+
+/// Blocks of b indices become one, a last partial block counts as one: the b of `scale` undone.
+/// Nothing when a piece begins or ends inside a block (unless it ends at the end of the axis).
+std::optional<AxisMap> coarsen(const AxisMap& a, i64 b);
+
+/// The global index of the first cut that falls inside a block of b, or nothing when `coarsen`
+/// succeeds.
+std::optional<i64> first_cut_inside_block(const AxisMap& a, i64 b);
+
+/// The local extent enlarged to n >= local_size; the new indices are padding.
+AxisMap pad(const AxisMap& a, i64 n);
+
+/// "[0, 192) [640, 832) pad 2", in local order; "nothing" for an empty map.
+std::string to_string(const AxisMap& a);
+
+}  // namespace shardtool::index

@@ -1,0 +1,39 @@
+#include "shardtool/index/region.h"
+
+namespace shardtool::index {
+
+Shape local_shape(const Region& region) {
+  Shape shape;
+  for (const AxisMap& map : region) shape.push_back(map.local_size());
+  return shape;
+}
+
+Shape global_shape(const Region& region) {
+  Shape shape;
+  for (const AxisMap& map : region) shape.push_back(map.global_size());
+  return shape;
+}
+
+i64 image_size(const Region& region) {
+  i64 count = 1;
+  for (const AxisMap& map : region) count *= map.image_size();
+  return count;
+}
+
+Region whole_region(const Shape& shape) {
+  Region region;
+  for (const i64 extent : shape) region.push_back(AxisMap::identity(extent));
+  return region;
+}
+
+std::string to_string(const Region& region) {
+  if (region.empty()) return "scalar";
+  std::string text;
+  for (const AxisMap& map : region) {
+    if (!text.empty()) text += " x ";
+    text += to_string(map);
+  }
+  return text;
+}
+
+}  // namespace shardtool::index

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool::index {
+
+/// One loop of a strided copy; strides in bytes.
+struct Loop {
+  i64 count = 1;
+  i64 src_stride = 0;
+  i64 dst_stride = 0;
+
+  bool operator==(const Loop&) const = default;
+};
+
+/// Moves a box between two row-major arrays. All fields are bytes:
+///
+///     for each index tuple (i0, i1, ...) over `loops`, outermost first:
+///       dst[dst + sum ik * dst_stride_k, + run) = src[src + sum ik * src_stride_k, + run)
+///
+/// Normal form: no loop has count 1, no two loops can be merged, and no loop can be merged into the
+/// run. Its size is O(rank), whatever the size of the box.
+struct StridedCopy {
+  i64 src = 0;
+  i64 dst = 0;
+  i64 run = 0;
+  std::vector<Loop> loops;
+
+  bool operator==(const StridedCopy&) const = default;
+};
+
+/// One side of a box: where it begins in a row-major array of these extents (elements).
+struct BoxSide {
+  std::span<const i64> begin;
+  std::span<const i64> extents;
+};
+
+/// The copy of a box of `sizes` elements of `element_bits` bits between two arrays, in normal form.
+/// Nothing when an offset, a stride or a run is no whole number of bytes. An empty box has run 0.
+std::optional<StridedCopy> lower(std::span<const i64> sizes, BoxSide src, BoxSide dst,
+                                 int element_bits);
+
+/// Bytes moved: run times all counts.
+i64 byte_count(const StridedCopy& copy);
+
+/// "src 0 dst 128 run 2048 x 4096 (+8192 +2048)".
+std::string to_string(const StridedCopy& copy);
+
+}  // namespace shardtool::index

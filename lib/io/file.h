@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/uio.h>
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool::io {
+
+/// Owns a file descriptor. Closing errors of written files are reported by `close_checked`.
+class File {
+ public:
+  File() = default;
+  File(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  int fd() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  const std::string& path() const { return path_; }
+  /// Closes now; throws kWriteFailed when the system reports an error.
+  void close_checked();
+
+ private:
+  int fd_ = -1;
+  std::string path_;
+};
+
+/// What identifies a file's content for one run: a change of any field means that it changed.
+struct FileIdentity {
+  i64 size = 0;
+  i64 mtime_ns = 0;
+  i64 ctime_ns = 0;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+
+  bool operator==(const FileIdentity&) const = default;
+};
+
+/// Opens an existing regular file for reading. Throws kFileMissing when it is not there, kUnreadable
+/// otherwise (a directory, a device, no permission), with a hint for an unexpanded glob.
+File open_read(const std::string& path);
+/// The same file opened for O_DIRECT reads, or a closed File where the file system cannot.
+File open_read_direct(const std::string& path);
+/// Creates a file that must not exist, never through a symbolic link. Throws kWriteFailed.
+File create_new(const std::string& path);
+/// A second descriptor of an own output for O_DIRECT writes, or a closed File where it cannot.
+File open_write_direct(const std::string& path);
+
+FileIdentity identity(const File& file);
+
+/// Reads exactly into.size() bytes at `offset`, retrying short reads and EINTR. Throws kUnreadable
+/// on an I/O error and kInputChanged at an unexpected end of file.
+void read_exact(const File& file, std::span<std::byte> into, i64 offset);
+/// The same, scattered over `parts` (changed while reading); any number of parts.
+void read_scattered(const File& file, std::span<iovec> parts, i64 offset);
+/// Writes all bytes at `offset`, retrying short writes and EINTR. Throws kNoSpace or kWriteFailed.
+void write_exact(const File& file, std::span<const std::byte> from, i64 offset);
+/// Gives the file its final size and reserves the space (early kNoSpace); where the file system
+/// cannot reserve, only the size is set.
+void allocate(const File& file, i64 size);
+/// fsync. Throws kWriteFailed: one failure means that the output is lost, it is never retried.
+void sync(const File& file);
+
+/// Whole small files. read_text throws like open_read, and kLimit above `limit` bytes.
+std::string read_text(const std::string& path, i64 limit);
+void write_new_file(const std::string& path, std::string_view text);
+
+}  // namespace shardtool::io

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+namespace shardtool::io {
+
+/// Every system call that touches the data or the names of files goes through this table, so that
+/// tests can make the n-th call of a kind fail, fall short or be interrupted. Each entry has the
+/// signature and the errno convention of the call that it is named after.
+struct Syscalls {
+  int (*open)(const char* path, int flags, mode_t mode);
+  int (*close)(int fd);
+  ssize_t (*pread)(int fd, void* into, size_t size, off_t offset);
+  ssize_t (*preadv)(int fd, const iovec* parts, int count, off_t offset);
+  ssize_t (*pwrite)(int fd, const void* from, size_t size, off_t offset);
+  int (*fallocate)(int fd, int mode, off_t offset, off_t length);
+  int (*ftruncate)(int fd, off_t length);
+  int (*fsync)(int fd);
+  int (*mkdir)(const char* path, mode_t mode);
+  int (*rename_no_replace)(const char* from, const char* to);
+  int (*rename_exchange)(const char* a, const char* b);
+  int (*unlink)(const char* path);
+  int (*rmdir)(const char* path);
+};
+
+/// The table in use: the real calls unless a test replaced it.
+const Syscalls& syscalls();
+
+/// Replaces the table until destroyed. For tests only; not thread-safe against running I/O.
+class ScopedSyscalls {
+ public:
+  explicit ScopedSyscalls(const Syscalls& replacement);
+  ~ScopedSyscalls();
+  ScopedSyscalls(const ScopedSyscalls&) = delete;
+  ScopedSyscalls& operator=(const ScopedSyscalls&) = delete;
+
+ private:
+  Syscalls saved_;
+};
+/// The real calls, to build replacements from.
+const Syscalls& real_syscalls();
+
+}  // namespace shardtool::io

@@ -1,0 +1,90 @@
+#include "shardtool/layout/head_groups.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::layout {
+namespace {
+
+/// The device counts up to `limit` for which cut_heads succeeds with replication.
+std::vector<i64> counts_that_work(HeadCounts counts, i64 limit) {
+  std::vector<i64> legal;
+  for (i64 n = 1; n <= limit; ++n) {
+    const bool whole_groups = n <= counts.kv_heads;
+    const bool replicated = n % counts.kv_heads == 0 && counts.heads % n == 0;
+    if (whole_groups || replicated) legal.push_back(n);
+  }
+  return legal;
+}
+
+Error cannot_share(HeadCounts counts, i64 devices, const std::string& why) {
+  return Error(ErrorCode::kGroups,
+               fmt::format("{} query heads and {} KV heads cannot share one cut over {} devices: {}",
+                           counts.heads, counts.kv_heads, devices, why))
+      .help(fmt::format("device counts that work: {} (above {} with \"small\": \"replicate\")",
+                        fmt::join(counts_that_work(counts, counts.heads), " "), counts.kv_heads))
+      .help("or give every device each KV head that its queries need, with \"small\": \"gather\"");
+}
+
+/// Queries dealt out evenly, and to every device the KV heads that they attend to.
+HeadCut gathered(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, SplitRule rule) {
+  const i64 group = counts.heads / counts.kv_heads;
+  std::vector<std::vector<i64>> owned;
+  const i64 parts = extent(mesh, over);
+  for (i64 part = 0; part < parts; ++part) {
+    const index::Interval queries = part_of(counts.heads, parts, part, rule);
+    std::vector<i64> kv;
+    for (i64 head = queries.begin; head < queries.end; ++head) {
+      if (kv.empty() || kv.back() != head / group) kv.push_back(head / group);
+    }
+    owned.push_back(std::move(kv));
+  }
+  return {split(counts.heads, over, rule), owners(counts.kv_heads, std::move(owned), over)};
+}
+
+}  // namespace
+
+HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, SplitRule rule,
+                  SmallPolicy small) {
+  const i64 devices = extent(mesh, over);
+  if (counts.kv_heads < 1 || counts.heads % counts.kv_heads != 0) {
+    throw Error(ErrorCode::kGroups,
+                fmt::format("{} query heads are no whole number of groups under {} KV heads",
+                            counts.heads, counts.kv_heads));
+  }
+  if (devices <= counts.kv_heads) {
+    const AxisExpr groups = split(counts.kv_heads, over, rule);
+    return {scale(groups, counts.heads / counts.kv_heads), groups};
+  }
+  if (small == SmallPolicy::kGather) return gathered(counts, mesh, over, rule);
+  if (small == SmallPolicy::kError) {
+    throw cannot_share(counts, devices, "there are fewer KV heads than devices");
+  }
+  const auto replicas_over = leading(mesh, over, counts.kv_heads);
+  if (devices % counts.kv_heads != 0 || !replicas_over) {
+    throw cannot_share(counts, devices,
+                       fmt::format("{} devices are no multiple of {} KV heads", devices, counts.kv_heads));
+  }
+  if (counts.heads % devices != 0) {
+    throw cannot_share(counts, devices, fmt::format("{} % {} = {} query heads are left over",
+                                                    counts.heads, devices, counts.heads % devices));
+  }
+  return {split(counts.heads, over, kExact), split(counts.kv_heads, *replicas_over, kExact)};
+}
+
+AxisExpr cut_units(i64 n, const mesh::Mesh& mesh, const Over& over, SplitRule rule, SmallPolicy small) {
+  const i64 devices = extent(mesh, over);
+  if (small != SmallPolicy::kReplicate || n >= devices || n < 1) return split(n, over, rule);
+  const auto replicas_over = devices % n == 0 ? leading(mesh, over, n) : std::nullopt;
+  if (!replicas_over) {
+    throw Error(ErrorCode::kNotDivisible,
+                fmt::format("{} units cannot be replicated evenly over {} devices: {} % {} = {}", n,
+                            devices, devices, n, devices % n))
+        .help(fmt::format("use a number of devices that is a multiple of {}, or at most {}", n, n));
+  }
+  return split(n, *replicas_over, kExact);
+}
+
+}  // namespace shardtool::layout

@@ -1,0 +1,190 @@
+#include "shardtool/layout/layout.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/error.h"
+#include "shardtool/index/axis_index.h"
+
+namespace shardtool::layout {
+namespace {
+
+using index::AxisMap;
+using mesh::AxisRef;
+using mesh::Mesh;
+
+/// One cut direction of a tensor and the words for it.
+struct Cut {
+  std::string where;
+  std::vector<AxisRef> refs;
+};
+
+void check_disjoint(const Mesh& mesh, const Cut& a, const Cut& b) {
+  for (const AxisRef& x : a.refs) {
+    for (const AxisRef& y : b.refs) {
+      if (!overlaps(mesh, x, y)) continue;
+      throw Error(ErrorCode::kMeshAxisReused,
+                  fmt::format("mesh axis '{}' cuts {} and {} of one tensor", x.axis, a.where, b.where))
+          .help("a device has one index on a mesh axis: lay one of the two over another mesh axis, "
+                "or over a part such as " + x.axis + ":(1)2");
+    }
+  }
+}
+
+/// L3 inside an expression: Nest cuts with axes that its inner expression does not use.
+void check_nests(const Mesh& mesh, const AxisExpr& expr, const std::string& where) {
+  if (const auto* e = std::get_if<Nest>(&expr.node())) {
+    check_disjoint(mesh, {where, axes_used(*e->of)}, {where + " again", e->over});
+    check_nests(mesh, *e->of, where);
+  } else if (const auto* s = std::get_if<Scale>(&expr.node())) {
+    check_nests(mesh, *s->of, where);
+  } else if (const auto* p = std::get_if<Pad>(&expr.node())) {
+    check_nests(mesh, *p->of, where);
+  } else if (const auto* c = std::get_if<Concat>(&expr.node())) {
+    for (const AxisExpr& section : c->sections) check_nests(mesh, section, where);
+  }
+}
+
+/// L3 inside one `over` list. (Sections of a Concat may share mesh axes, so only lists are checked.)
+void check_lists(const Mesh& mesh, const AxisExpr& expr, const std::string& where) {
+  for (const Over& over : overs(expr)) {
+    for (size_t i = 0; i < over.size(); ++i) {
+      for (size_t j = i + 1; j < over.size(); ++j) {
+        check_disjoint(mesh, {where, {over[i]}}, {where + " again", {over[j]}});
+      }
+    }
+  }
+}
+
+void check_mesh_axes(const Mesh& mesh, const std::vector<LayoutAxis>& axes,
+                     const std::vector<IndexAxis>& index_axes) {
+  std::vector<Cut> all;
+  for (size_t a = 0; a < axes.size(); ++a) all.push_back({axis_name(axes[a], a), axes_used(axes[a].expr)});
+  for (const IndexAxis& axis : index_axes) {
+    all.push_back({fmt::format("index axis '{}'", axis.logical), axes_used(axis.expr)});
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (size_t j = i + 1; j < all.size(); ++j) check_disjoint(mesh, all[i], all[j]);
+  }
+  for (size_t a = 0; a < axes.size(); ++a) {
+    check_lists(mesh, axes[a].expr, all[a].where);
+    check_nests(mesh, axes[a].expr, all[a].where);
+  }
+}
+
+void check_extents(const Shape& shape, const std::vector<LayoutAxis>& axes) {
+  if (axes.size() != shape.size()) {
+    throw Error(ErrorCode::kShapeMismatch, fmt::format("{} axes are given for a tensor of rank {} {}",
+                                                       axes.size(), shape.size(), shardtool::to_string(shape)));
+  }
+  for (size_t a = 0; a < axes.size(); ++a) {
+    const i64 stored = ceil_div(axes[a].expr.size(), axes[a].granularity);
+    if (stored == shape[a]) continue;
+    throw Error(ErrorCode::kShapeMismatch,
+                fmt::format("{} has {} elements, the rule expects {}", axis_name(axes[a], a), shape[a], stored))
+        .note("shape", shardtool::to_string(shape))
+        .note("expression", to_string(axes[a].expr));
+  }
+}
+
+AxisMap stored_map(const LayoutAxis& axis, size_t position, const Mesh& mesh, i64 rank) {
+  const AxisMap logical = evaluate(axis.expr, mesh, rank);
+  if (axis.granularity == 1) return logical;
+  if (auto stored = coarsen(logical, axis.granularity)) return *stored;
+  const i64 cut = first_cut_inside_block(logical, axis.granularity).value_or(0);
+  throw Error(ErrorCode::kBlockStraddle,
+              fmt::format("the cut of {} at index {} falls inside a block of {}: {} % {} = {}",
+                          axis_name(axis, position), cut, axis.granularity, cut, axis.granularity,
+                          cut % axis.granularity))
+      .note("rank", fmt::format("{} holds {}", rank, to_string(logical)))
+      .help("choose a mesh size whose cuts are multiples of the block, or keep this tensor whole");
+}
+
+bool holds(const IndexAxis& axis, const Mesh& mesh, i64 rank) {
+  const AxisMap to_local = inverse(evaluate(axis.expr, mesh, rank));
+  return axis.index < to_local.local_size() && to_local(axis.index).has_value();
+}
+
+/// L2 for one axis: the maps' images together are [0, n).
+void check_complete(std::span<const AxisMap> maps, const LayoutAxis& axis, size_t position) {
+  const index::AxisIndex covered(maps);
+  i64 next = 0;
+  for (const auto& segment : covered.segments()) {
+    if (segment.begin != next) break;
+    next = segment.end;
+  }
+  const i64 n = maps.empty() ? 0 : maps.front().global_size();
+  if (next == n) return;
+  throw Error(ErrorCode::kStrategy, fmt::format("no device holds index {} of {} ({} indices)", next,
+                                                axis_name(axis, position), n))
+      .note("expression", to_string(axis.expr));
+}
+
+}  // namespace
+
+std::string axis_name(const LayoutAxis& axis, size_t position) {
+  return axis.logical.empty() ? fmt::format("axis {}", position)
+                              : fmt::format("axis {} '{}'", position, axis.logical);
+}
+
+Layout::Layout(mesh::Mesh mesh, Shape shape, std::vector<LayoutAxis> axes,
+               std::vector<IndexAxis> index_axes)
+    : mesh_(std::move(mesh)),
+      shape_(std::move(shape)),
+      axes_(std::move(axes)),
+      index_axes_(std::move(index_axes)),
+      holders_(shape_) {
+  check_extents(shape_, axes_);
+  check_mesh_axes(mesh_, axes_, index_axes_);
+  for (i64 rank = 0; rank < mesh_.size(); ++rank) {
+    if (const auto held = region(rank)) {
+      holders_.add(*held);
+      ranks_.push_back(rank);
+    }
+  }
+  if (ranks_.empty()) {
+    throw Error(ErrorCode::kStrategy, "no device holds the tensor: its index is outside every device's part");
+  }
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    check_complete(holders_.maps(static_cast<int>(a)), axes_[a], a);
+  }
+}
+
+Layout Layout::replicated(mesh::Mesh mesh, const Shape& shape) {
+  std::vector<LayoutAxis> axes;
+  for (const i64 extent : shape) axes.push_back({whole(extent), 1, {}});
+  return Layout(std::move(mesh), shape, std::move(axes));
+}
+
+std::optional<index::Region> Layout::region(i64 rank) const {
+  for (const IndexAxis& axis : index_axes_) {
+    if (!holds(axis, mesh_, rank)) return std::nullopt;
+  }
+  index::Region region;
+  for (size_t a = 0; a < axes_.size(); ++a) region.push_back(stored_map(axes_[a], a, mesh_, rank));
+  return region;
+}
+
+bool Layout::is_sharded() const {
+  const bool cut = std::any_of(axes_.begin(), axes_.end(),
+                               [](const LayoutAxis& axis) { return axis.expr.is_sharded(); });
+  return cut || static_cast<i64>(ranks_.size()) != mesh_.size();
+}
+
+std::optional<i64> Layout::first_empty_shard() const {
+  if (element_count(shape_).value_or(1) == 0) return std::nullopt;
+  for (int holder = 0; holder < holders_.size(); ++holder) {
+    if (image_size(holders_.region(holder)) == 0) return ranks_[static_cast<size_t>(holder)];
+  }
+  return std::nullopt;
+}
+
+bool Layout::is_even(int axis) const {
+  const auto maps = holders_.maps(axis);
+  return std::all_of(maps.begin(), maps.end(), [&](const AxisMap& map) {
+    return map.local_size() == maps.front().local_size();
+  });
+}
+
+}  // namespace shardtool::layout

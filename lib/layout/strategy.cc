@@ -1,0 +1,207 @@
+#include "shardtool/layout/strategy.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::layout {
+namespace {
+
+using enum StrategyKind;
+constexpr auto kNames = std::to_array<std::pair<StrategyKind, std::string_view>>({
+    {kReplicate, "replicate"},
+    {kRowwise, "rowwise"},
+    {kColumnwise, "columnwise"},
+    {kAxiswise, "axiswise"},
+    {kColumnParallel, "column_parallel"},
+    {kRowParallel, "row_parallel"},
+    {kHeadAwareColumnwise, "head_aware_columnwise"},
+    {kHeadAwareRowwise, "head_aware_rowwise"},
+    {kStackedQkv, "stacked_qkv"},
+    {kGateUp, "gate_up"},
+    {kSegmented, "segmented"},
+    {kExpertParallel, "expert_parallel"},
+    {kTensorParallel, "tensor_parallel"},
+});
+
+size_t resolve_axis(i64 axis, const Shape& shape, StrategyKind kind) {
+  const i64 rank = static_cast<i64>(shape.size());
+  const i64 resolved = axis < 0 ? axis + rank : axis;
+  if (resolved < 0 || resolved >= rank) {
+    throw Error(ErrorCode::kShapeMismatch,
+                fmt::format("{} cuts axis {}, but the tensor {} has rank {}", to_string(kind), axis,
+                            shardtool::to_string(shape), rank))
+        .help("use a strategy or an axis that fits, or \"replicate\"");
+  }
+  return static_cast<size_t>(resolved);
+}
+
+void require_extent(StrategyKind kind, i64 expected, i64 found, const std::string& formula,
+                    const std::string& hint) {
+  if (expected == found) return;
+  throw Error(ErrorCode::kStrategy,
+              fmt::format("{} expects an axis of {} = {}, found {}", to_string(kind), formula,
+                          expected, found))
+      .help(hint);
+}
+
+}  // namespace
+
+std::string_view to_string(StrategyKind kind) {
+  return std::find_if(kNames.begin(), kNames.end(), [kind](const auto& row) { return row.first == kind; })
+      ->second;
+}
+
+std::optional<StrategyKind> parse_strategy_kind(std::string_view name) {
+  for (const auto& [kind, text] : kNames) {
+    if (text == name) return kind;
+  }
+  return std::nullopt;
+}
+
+ShardingStrategy::ShardingStrategy(StrategyKind kind, Form form, std::optional<i64> axis, Over over,
+                                   SplitRule rule)
+    : kind_(kind), form_(form), axis_(axis), over_(std::move(over)), rule_(rule) {}
+
+ShardingStrategy ShardingStrategy::replicate() {
+  return {kReplicate, Form::kNone, std::nullopt, {}, kBalanced};
+}
+
+ShardingStrategy ShardingStrategy::rowwise(Over over, SplitRule rule) {
+  return {kRowwise, Form::kEven, 0, std::move(over), rule};
+}
+
+ShardingStrategy ShardingStrategy::columnwise(Over over, SplitRule rule) {
+  return {kColumnwise, Form::kEven, 1, std::move(over), rule};
+}
+
+ShardingStrategy ShardingStrategy::axiswise(i64 axis, Over over, SplitRule rule) {
+  return {kAxiswise, Form::kEven, axis, std::move(over), rule};
+}
+
+ShardingStrategy ShardingStrategy::column_parallel(Kernel kernel, Over over, SplitRule rule) {
+  return {kColumnParallel, Form::kEven, kernel == Kernel::kOutIn ? 0 : 1, std::move(over), rule};
+}
+
+ShardingStrategy ShardingStrategy::row_parallel(Kernel kernel, Over over, SplitRule rule) {
+  return {kRowParallel, Form::kEven, kernel == Kernel::kOutIn ? 1 : 0, std::move(over), rule};
+}
+
+ShardingStrategy ShardingStrategy::head_aware_columnwise(i64 num_heads, i64 head_dim, Over over,
+                                                         SplitRule rule) {
+  ShardingStrategy s(kHeadAwareColumnwise, Form::kSegments, 1, std::move(over), rule);
+  s.segments_ = {Segment::head_aware(num_heads, head_dim)};
+  return s;
+}
+
+ShardingStrategy ShardingStrategy::head_aware_rowwise(i64 num_heads, i64 head_dim, Over over,
+                                                      SplitRule rule) {
+  ShardingStrategy s(kHeadAwareRowwise, Form::kSegments, 0, std::move(over), rule);
+  s.segments_ = {Segment::head_aware(num_heads, head_dim)};
+  return s;
+}
+
+ShardingStrategy ShardingStrategy::stacked_qkv(QkvHeads heads, Over over, i64 axis, SplitRule rule) {
+  ShardingStrategy s(kStackedQkv, Form::kQkv, axis, std::move(over), rule);
+  s.heads_ = heads;
+  return s;
+}
+
+ShardingStrategy ShardingStrategy::gate_up(Over over, i64 axis, GateUpOrder order, i64 parts,
+                                           SplitRule rule) {
+  ShardingStrategy s(kGateUp, Form::kGateUp, axis, std::move(over), rule);
+  s.gate_up_order_ = order;
+  s.parts_ = parts;
+  return s;
+}
+
+ShardingStrategy ShardingStrategy::segmented(std::vector<Segment> segments, Over over, i64 axis,
+                                             SplitRule rule) {
+  ShardingStrategy s(kSegmented, Form::kSegments, axis, std::move(over), rule);
+  s.segments_ = std::move(segments);
+  return s;
+}
+
+ShardingStrategy ShardingStrategy::expert_parallel(Over over, SplitRule rule) {
+  return {kExpertParallel, Form::kEven, 0, std::move(over), rule};
+}
+
+ShardingStrategy ShardingStrategy::tensor_parallel(Over over) {
+  return {kTensorParallel, Form::kMarker, std::nullopt, std::move(over), kBalanced};
+}
+
+AxisExpr ShardingStrategy::cut_segments(i64 extent) const {
+  std::vector<AxisExpr> sections;
+  i64 total = 0;
+  std::string formula;
+  for (const Segment& segment : segments_) {
+    sections.push_back(scale(split(segment.units, over_, rule_), segment.unit));
+    total += sections.back().size();
+    formula += fmt::format("{}{}", formula.empty() ? "" : " + ", segment.units);
+    if (segment.unit != 1) formula += fmt::format("*{}", segment.unit);
+  }
+  require_extent(kind_, total, extent, formula,
+                 "correct num_heads and head_dim (or the segments) for this tensor");
+  return concat(std::move(sections));
+}
+
+AxisExpr ShardingStrategy::cut_qkv(i64 extent, const mesh::Mesh& mesh) const {
+  const auto& [heads, kv_heads, dim, order, small] = heads_;
+  if (order == QkvOrder::kPerHead) {
+    if (heads != kv_heads) {
+      throw Error(ErrorCode::kStrategy,
+                  fmt::format("order per_head needs as many KV heads as heads, found {} and {}",
+                              kv_heads, heads))
+          .help("grouped layouts are \"per_kv_group\" or \"concat\"");
+    }
+    require_extent(kind_, heads * 3 * dim, extent, "num_heads*3*head_dim",
+                   "correct num_heads or head_dim, or choose another order");
+    return scale(split(heads, over_, rule_), 3 * dim);
+  }
+  const HeadCut cut = cut_heads({heads, kv_heads}, mesh, over_, rule_, small);
+  require_extent(kind_, (heads + 2 * kv_heads) * dim, extent, "(num_heads + 2*num_kv_heads)*head_dim",
+                 "for grouped-query attention give num_kv_heads; Q, K and V lie along this axis");
+  if (order == QkvOrder::kPerKvGroup) return scale(cut.kv, (heads / kv_heads + 2) * dim);
+  return concat({scale(cut.queries, dim), scale(cut.kv, dim), scale(cut.kv, dim)});
+}
+
+AxisExpr ShardingStrategy::cut_gate_up(i64 extent) const {
+  if (extent % parts_ != 0) {
+    throw Error(ErrorCode::kStrategy,
+                fmt::format("gate_up needs an axis that is a multiple of {}, found {}", parts_, extent));
+  }
+  const AxisExpr half = split(extent / parts_, over_, rule_);
+  return gate_up_order_ == GateUpOrder::kStacked ? repeat(parts_, half) : scale(half, parts_);
+}
+
+AxisExpr ShardingStrategy::cut(i64 extent, const mesh::Mesh& mesh) const {
+  switch (form_) {
+    case Form::kEven: return split(extent, over_, rule_);
+    case Form::kSegments: return cut_segments(extent);
+    case Form::kQkv: return cut_qkv(extent, mesh);
+    case Form::kGateUp: return cut_gate_up(extent);
+    case Form::kNone:
+    case Form::kMarker: break;
+  }
+  throw Error(ErrorCode::kInternal, "a strategy without an axis was applied to one");
+}
+
+std::vector<AxisExpr> ShardingStrategy::apply(const Shape& shape, const mesh::Mesh& mesh) const {
+  if (form_ == Form::kMarker) {
+    throw Error(ErrorCode::kStrategy, "tensor_parallel describes a module, not one tensor")
+        .help("use a preset (\"extends\": [\"preset:llama\"]), or one strategy per tensor");
+  }
+  std::vector<AxisExpr> axes;
+  for (const i64 extent : shape) axes.push_back(whole(extent));
+  const bool is_bias = shape.size() == 1;
+  if (!axis_ || (is_bias && kind_ == kRowParallel)) return axes;
+  const size_t axis = is_bias && kind_ == kColumnParallel ? 0 : resolve_axis(*axis_, shape, kind_);
+  axes[axis] = cut(shape[axis], mesh);
+  return axes;
+}
+
+}  // namespace shardtool::layout
