@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "shardtool/base/dtype.h"
+#include "shardtool/base/shape.h"
+
+namespace shardtool {
+
+/// What a checkpoint says about one tensor, without its data.
+struct TensorSpec {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  Shape shape;
+};
+
+}  // namespace shardtool
