@@ -103,6 +103,8 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
     {kLimit, "E0501", 6, "a limit was reached",
      "The system refused memory, threads or descriptors, or a header is larger than the format "
      "allows."},
+    {kInterrupted, "E0601", 130, "interrupted",
+     "A signal ended the run. Nothing was published under the final name."},
     {kInternal, "E0901", 70, "internal error",
      "A bug in shardtool. Please report the message and the command line."},
 });

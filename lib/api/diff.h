@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardtool/api/transform.h"
+
+namespace shardtool::api {
+
+struct DiffOptions {
+  std::string a;
+  std::string b;
+  bool metadata_only = false;  ///< compare names, dtypes and shapes, read no data
+  i64 max_memory = 64 << 20;
+  int threads = 0;
+  std::function<void(const Progress&)> on_progress;
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+struct DiffChange {
+  std::string name;
+  std::string what;            ///< "dtype F32 -> BF16", "shape ...", "data"
+  i64 bytes_differing = 0;     ///< data: bytes that differ
+  i64 first_difference = -1;   ///< data: byte offset in the whole tensor of the first one
+};
+
+struct DiffReport {
+  i64 common = 0;
+  i64 identical = 0;
+  std::vector<std::string> only_a;
+  std::vector<std::string> only_b;
+  std::vector<DiffChange> changed;
+  i64 bytes_read = 0;
+  bool equal = false;
+};
+
+/// Compares two checkpoints tensor by tensor, whole or sharded in any layout: each side is read
+/// through its own placement, never merged.
+DiffReport diff(const DiffOptions& options);
+
+}  // namespace shardtool::api

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardtool/api/inspect.h"
+
+namespace shardtool::api {
+
+struct ExplainOptions {
+  std::string source;
+  std::string tensor;
+  MappingChoice mapping;
+};
+
+struct ExplainAxis {
+  std::string logical;
+  std::string expression;
+  std::string over;      ///< mesh axes, "tp" or "nothing"
+  i64 extent = 0;
+  i64 physical_size = 1; ///< devices along `over` (Haliax: physical_axis_size)
+  i64 rounded = 0;       ///< extent rounded up to it (Haliax: round_axis_for_partitioning)
+};
+
+struct ExplainReport {
+  InspectTensor tensor;
+  mesh::Mesh mesh;
+  std::string rule;
+  std::string rule_place;  ///< "mapping.json:12:5 /rules/3"
+  std::string why;         ///< one sentence
+  std::vector<ExplainAxis> axes;
+};
+
+/// One tensor: its rule, its expression per axis, every device's slices, and why. Throws
+/// kUnknownName with near misses when the checkpoint has no such tensor.
+ExplainReport explain(const ExplainOptions& options);
+
+}  // namespace shardtool::api

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardtool/api/transform.h"
+
+namespace shardtool::api {
+
+struct PresetInfo {
+  std::string name;
+  std::string description;
+  std::vector<std::string> architectures;
+  std::vector<std::string> model_types;
+};
+
+/// The presets that are built in, by name.
+std::vector<PresetInfo> list_presets();
+/// A preset's JSON text. Throws kUnknownName with near misses.
+std::string preset_text(const std::string& name);
+/// The JSON Schema (draft-07) of mapping files.
+std::string mapping_schema();
+
+struct InitOptions {
+  std::string source;         ///< a checkpoint
+  std::string preset;         ///< or empty: chosen from config.json
+  std::optional<mesh::Mesh> mesh;  ///< default tp=2
+};
+/// The text of a mapping file that extends the preset and spells out mesh and axes.
+std::string init_mapping(const InitOptions& options);
+
+}  // namespace shardtool::api

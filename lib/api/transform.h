@@ -1,0 +1,122 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/mesh/mesh.h"
+
+namespace shardtool::api {
+
+/// Which mapping applies, and over which mesh. With neither a file nor a preset, the preset is
+/// chosen from the checkpoint's config.json (reshard: the mapping that the manifest holds).
+struct MappingChoice {
+  std::string path;                ///< a mapping file, or empty
+  std::string preset;              ///< a preset's name, or empty
+  std::optional<mesh::Mesh> mesh;  ///< replaces the mapping's mesh
+  std::string layout;              ///< an entry of the mapping's "layouts", or empty
+  bool require_even = false;
+  bool allow_empty_shards = false;
+  /// Dotted path and value, e.g. {"axes.heads.uneven", "balanced"}.
+  std::vector<std::pair<std::string, std::string>> settings;
+};
+
+/// How far a run is. `item` is the tensor whose bytes moved last.
+struct Progress {
+  i64 bytes_done = 0;
+  i64 bytes_total = 0;
+  std::string item;
+};
+
+/// How outputs are written; the same for split, merge and reshard.
+struct WriteOptions {
+  std::string output;
+  i64 max_file_size = 50'000'000'000;
+  i64 max_memory = 64 << 20;  ///< bytes of buffers; headers come on top
+  int threads = 0;            ///< 0: chosen from the machine
+  bool force = false;         ///< replace an existing output
+  bool dry_run = false;       ///< plan and check everything, write nothing
+  bool copy_side_files = true;
+  /// Called from one thread at a time, at most ten times a second, and once at the end.
+  std::function<void(const Progress&)> on_progress;
+  /// Set from a signal handler: the run ends with kInterrupted before the next chunk.
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+struct SplitOptions {
+  std::string source;
+  MappingChoice mapping;
+  std::vector<i64> ranks;  ///< those to write; empty means all
+  WriteOptions write;
+};
+
+struct MergeOptions {
+  /// Output folders of one split: together they hold every rank (or enough of them).
+  std::vector<std::string> sources;
+  bool compare_replicas = true;  ///< read every copy, not only the first
+  WriteOptions write;
+};
+
+struct ReshardOptions {
+  std::vector<std::string> sources;
+  MappingChoice to;
+  std::vector<i64> ranks;
+  bool compare_replicas = true;
+  WriteOptions write;
+};
+
+/// An axis that did not divide, with the sizes that the devices got.
+struct UnevenAxis {
+  std::string axis;
+  std::vector<i64> sizes;
+  std::string example_tensor;
+  i64 tensors = 0;
+};
+
+/// What will be moved.
+struct TransformPlan {
+  i64 tensors = 0;
+  i64 split = 0;       ///< tensors that are cut, or that only some devices hold
+  i64 replicated = 0;  ///< tensors that every device holds whole
+  i64 dropped = 0;
+  std::string mesh;    ///< of the destination, "tp=4"; empty for merge
+  i64 ranks = 0;       ///< that are written (0 for merge)
+  i64 files = 0;
+  i64 bytes_in = 0;    ///< tensor bytes of the source, replicas once
+  i64 bytes_out = 0;   ///< tensor bytes written
+  i64 replicated_bytes = 0;  ///< written beyond one copy of everything
+  std::vector<UnevenAxis> uneven;
+};
+
+/// What was moved.
+struct TransformWritten {
+  i64 bytes = 0;  ///< of all files, headers included
+  i64 files = 0;
+  double seconds = 0;
+  double bytes_per_second = 0;
+  i64 peak_rss_bytes = 0;
+};
+
+struct TransformReport {
+  TransformPlan plan;
+  std::optional<TransformWritten> written;  ///< absent after a dry run
+  std::string output;
+  i64 replicas_compared = 0;                ///< copies read and found equal
+  std::vector<std::string> warnings;
+};
+
+/// A whole checkpoint into one part per device. Throws mapping, input, output and resource errors;
+/// the output appears complete or not at all.
+TransformReport split(const SplitOptions& options);
+/// Shards back into one checkpoint: merge(split(x)) = x, tensor by tensor, byte for byte.
+TransformReport merge(const MergeOptions& options);
+/// Shards of one layout into shards of another, straight from file to file:
+/// reshard(split(x, A), B) = split(x, B), byte for byte. A whole checkpoint is a layout, too.
+TransformReport reshard(const ReshardOptions& options);
+
+}  // namespace shardtool::api
