@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds and runs every test. Debian 12, Ubuntu 24.04; as root or with sudo.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source "$root/samples/setup.sh"
+
+usage() {
+  cat <<'TEXT'
+usage: bash tests/run.sh [--asan | --tidy] [--filter REGEX] [--bench] [--no-install]
+       bash tests/run.sh --fresh
+
+  --asan           build and test with the address and undefined-behaviour sanitizers
+  --tidy           build and test with clang-19, clang-tidy on every file
+  --filter REGEX   only the tests whose name matches
+  --bench          print the benchmark tables, too
+  --no-install     install nothing
+  --fresh          run this and samples/quickstart.sh in a bare root of this machine's release
+
+The last line is "N passed, N failed, N skipped"; exit status 0 when nothing failed.
+TEXT
+}
+
+usage_error() {
+  printf 'error: %s\n\n' "$1" >&2
+  usage >&2
+  exit 2
+}
+
+preset=release
+packages=("${build_packages[@]}" "${test_packages[@]}")
+filter=()
+bench=no
+install=yes
+while (($#)); do
+  case $1 in
+    --asan) preset=asan ;;
+    --tidy) preset=tidy packages+=("${tidy_packages[@]}") ;;
+    --filter) (($# > 1)) || usage_error "--filter needs a regular expression"
+      filter=(--tests-regex "$2"); shift ;;
+    --bench) bench=yes ;;
+    --no-install) install=no ;;
+    --fresh) exec bash "$root/tests/fresh.sh" ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage_error "unknown option '$1'" ;;
+  esac
+  shift
+done
+
+build=$root/build/$preset
+junit=$build/junit.xml
+
+run_tests() {
+  rm -f "$junit"
+  ctest --preset "$preset" --parallel "$(nproc)" --no-tests=error --output-junit "$junit" \
+    "${filter[@]}" || failed=yes
+}
+
+# Prints the skipped tests, each with its reason (the line of its output that begins with
+# "SKIPPED: "), and then the counts. A test that could not be started has failed.
+report() {
+  awk '
+    match($0, /<testcase name="[^"]*"/)  { name = substr($0, RSTART + 16, RLENGTH - 17)
+                                           state = "failed"; reason = "no reason given" }
+    /<testcase .* status="run"/          { state = "passed" }
+    /<testcase .* status="disabled"/     { state = "skipped"; reason = "disabled" }
+    /<skipped message="SKIP_/            { state = "skipped" }
+    match($0, /SKIPPED: .*/)             { reason = substr($0, RSTART + 9) }
+    /<\/testcase>/ { ++count[state]; if (state == "skipped") print "skipped  " name ": " reason }
+    END { printf "%d passed, %d failed, %d skipped\n",
+                 count["passed"], count["failed"], count["skipped"] }
+  ' "$junit" | sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&apos;/'\''/g; s/&amp;/\&/g'
+}
+
+cd "$root"
+if [[ $install == yes ]]; then
+  step "install packages" install_packages "${packages[@]}"
+fi
+step "configure $preset" configure "$preset" -DBUILD_TESTING=ON
+step "build $preset" cmake --build --preset "$preset" --parallel "$(nproc)"
+failed=no
+step "test $preset" run_tests
+if [[ $bench == yes ]]; then
+  step "benchmarks" bash tests/bench/run.sh "$build"
+fi
+[[ -f $junit ]] || { echo "error: ctest ran no test" >&2; exit 1; }
+report
+[[ $failed == no ]]
