@@ -1,0 +1,144 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "shardtool/base/dtype.h"
+#include "shardtool/base/error.h"
+#include "shardtool/layout/strategy.h"
+#include "shardtool/mapping/dims.h"
+#include "shardtool/mapping/glob.h"
+#include "shardtool/mapping/size_expression.h"
+#include "shardtool/mesh/axis_ref.h"
+
+namespace shardtool::mapping {
+
+/// The mapping file as data: what it says, with the place of everything an error may point at.
+/// Nothing here is resolved; schema/mapping-v1.json describes the same language.
+
+/// One entry of "mesh".
+struct MeshAxisSpec {
+  std::string axis;
+  std::optional<i64> size;  ///< nothing: "auto"
+  Place place;
+};
+
+/// null, "tp", "tp:(1)4" or a list, major to minor.
+struct MeshRef {
+  mesh::Over over;
+  Place place;
+};
+
+/// What happens where units do not divide over the parts.
+enum class Uneven { kBalanced, kChunk, kPad, kError };
+
+/// Which part owns which unit.
+struct OwnersSpec {
+  enum class Kind { kContiguous, kRoundRobin, kLists };
+  Kind kind = Kind::kContiguous;
+  std::vector<std::vector<i64>> lists;  ///< of kLists: part k owns lists[k]
+};
+
+/// One entry of "axes". A field that is absent is inherited from the next document.
+struct AxisSpec {
+  std::optional<MeshRef> mesh;
+  std::optional<SizeExpression> size;
+  std::optional<Uneven> uneven;
+  std::optional<i64> pad_to;
+  std::optional<layout::SmallPolicy> small;
+  std::optional<std::string> groups;  ///< the axis that this one is grouped under
+  std::optional<OwnersSpec> owners;
+  Place place;
+};
+
+/// One section of a segmented axis: `units` runs of `unit` elements.
+struct SegmentSpec {
+  SizeExpression units;
+  std::optional<SizeExpression> unit;
+};
+
+/// A named strategy with its arguments; which of them a kind takes is in the schema.
+struct StrategySpec {
+  layout::StrategyKind kind = layout::StrategyKind::kReplicate;
+  std::optional<MeshRef> over;
+  std::optional<i64> axis;
+  layout::Kernel kernel = layout::Kernel::kOutIn;
+  std::optional<SizeExpression> num_heads;
+  std::optional<SizeExpression> num_kv_heads;
+  std::optional<SizeExpression> head_dim;
+  layout::QkvOrder order = layout::QkvOrder::kConcat;
+  layout::SmallPolicy small = layout::SmallPolicy::kError;
+  layout::GateUpOrder gate_up_order = layout::GateUpOrder::kStacked;
+  i64 parts = 2;
+  std::vector<SegmentSpec> segments;
+  Uneven uneven = Uneven::kBalanced;
+  i64 pad_to = 1;
+};
+
+/// A pattern of a rule: a glob in its RE2 form, or a regex as written.
+struct Pattern {
+  std::string text;   ///< as written
+  std::string regex;  ///< RE2, of the whole name
+};
+
+struct Rule {
+  std::string label;  ///< the id, or "rules/3"
+  std::vector<Pattern> patterns;
+  std::variant<std::vector<Dim>, StrategySpec> cut;
+  std::map<std::string, std::string> index;  ///< captured number -> logical axis
+  std::optional<SizeExpression> count;
+  std::vector<Dtype> dtypes;  ///< empty: any
+  std::optional<std::string> bias;  ///< "after_reduction" or "" (plain); nothing: by the strategy
+  Place place;
+};
+
+enum class CompanionKind { kBlockScale, kPerRow, kPerColumn, kPerTensor, kSameDims };
+std::string_view to_string(CompanionKind kind);
+
+/// Tensors that follow another tensor's cut.
+struct CompanionSpec {
+  Glob of;
+  Glob is;  ///< the same wildcards in the same order
+  CompanionKind kind = CompanionKind::kPerTensor;
+  std::vector<i64> block;    ///< of a block scale, when given as numbers
+  std::string block_config;  ///< the config path otherwise
+  Place place;
+};
+
+/// "when": which models a document is for.
+struct WhenSpec {
+  std::vector<std::string> architectures;
+  std::vector<std::string> model_types;
+  std::vector<std::string> tensors_present;
+};
+
+enum class UnknownPolicy { kError, kWarn, kReplicate };
+enum class UnusedPolicy { kError, kWarn, kIgnore };
+
+struct Document {
+  std::string name;  ///< "mapping.json" or "preset:llama"
+  bool is_preset = false;
+  std::string description;
+  std::vector<std::pair<std::string, Place>> extends;
+  WhenSpec when;
+  std::vector<MeshAxisSpec> mesh;  ///< empty: not given
+  std::map<std::string, AxisSpec> axes;
+  std::map<std::string, std::map<std::string, MeshRef>> layouts;
+  std::vector<Rule> rules;
+  std::vector<Rule> overrides;
+  std::vector<CompanionSpec> companions;
+  std::vector<std::vector<std::string>> tied;
+  std::vector<Glob> drop;
+  std::optional<UnknownPolicy> unknown;
+  UnusedPolicy unused_rule = UnusedPolicy::kError;
+};
+
+/// Decodes and validates one document by itself. Throws kMappingSyntax for text that is no strict
+/// JSON; kMappingSchema and kUnknownName with place and near misses for everything else.
+Document decode_document(std::string_view text, const std::string& name);
+
+}  // namespace shardtool::mapping

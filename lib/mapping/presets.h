@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardtool/base/tensor_spec.h"
+#include "shardtool/mapping/config.h"
+
+namespace shardtool::mapping {
+
+/// A mapping document that is compiled in from presets/<name>.json.
+struct Preset {
+  std::string name;
+  std::string description;
+  std::vector<std::string> architectures;  ///< "when" of the document
+  std::vector<std::string> model_types;
+  std::vector<std::string> tensors_present;  ///< globs that must all match some tensor
+  std::string text;
+};
+
+/// All presets, sorted by name.
+std::span<const Preset> presets();
+/// Throws kUnknownName with near misses.
+const Preset& find_preset(std::string_view name);
+
+/// The preset for a model: by architectures[0], then model_type, then the tensors' names; nothing
+/// when none or several of them fit.
+std::optional<std::string> detect_preset(const ModelConfig& config, std::span<const TensorSpec> tensors);
+
+}  // namespace shardtool::mapping

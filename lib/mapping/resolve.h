@@ -1,0 +1,74 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/tensor_spec.h"
+#include "shardtool/layout/layout.h"
+#include "shardtool/mapping/config.h"
+#include "shardtool/mapping/mapping.h"
+#include "shardtool/mesh/mesh.h"
+
+namespace shardtool::mapping {
+
+struct ResolveOptions {
+  std::optional<mesh::Mesh> mesh;    ///< replaces the mapping's mesh
+  std::optional<i64> devices;        ///< fills "size": "auto"; must equal the mesh otherwise
+  std::string layout;                ///< an entry of "layouts", or empty
+  bool require_even = false;         ///< refuse every uneven cut
+  bool allow_empty_shards = false;
+  std::vector<std::pair<std::string, std::string>> settings;  ///< see with_settings
+};
+
+/// What was decided for one tensor.
+struct ResolvedTensor {
+  size_t tensor = 0;  ///< index into the specs
+  std::string rule;   ///< "q", "preset:llama#q", "rules/3", "companions/0", or "unknown"
+  Place rule_place;
+  std::shared_ptr<const layout::Layout> layout;  ///< shared by the tensors with the same cut
+  std::string strategy;                 ///< the strategy's name, "dims", or the companion's kind
+  std::string bias;                     ///< "after_reduction", or empty
+  std::vector<std::string> transforms;  ///< "pad axis 0 'vocab' from 50257 to 50304 with zeros"
+};
+
+/// One sentence for people: the rule, its place, and the cut of every axis that is cut.
+std::string why(const ResolvedTensor& tensor);
+
+/// Units of an axis that were not dealt out in equal numbers.
+struct UnevenCut {
+  std::string axis;
+  std::vector<i64> sizes;  ///< per part
+  std::string example_tensor;
+  i64 tensors = 0;
+};
+
+/// A mapping applied to a checkpoint.
+struct Resolution {
+  mesh::Mesh mesh;
+  std::vector<ResolvedTensor> tensors;           ///< in the order of the specs, dropped ones absent
+  std::vector<size_t> dropped;                   ///< indices into the specs
+  std::vector<std::vector<std::string>> tied;    ///< groups of which two or more names are present
+  std::vector<UnevenCut> uneven;
+  std::vector<std::string> warnings;
+  std::map<std::string, i64> axis_sizes;         ///< declared ones, and those equal in all tensors
+};
+
+/// Decides the layout of every tensor. `config` may be null when no size reads it.
+/// Throws kMesh, kUnknownName, kNoRule, kAmbiguousRule, kUnusedRule, kAssertion, kShapeMismatch,
+/// kSizeExpression, kConfig, kNotDivisible, kGroups, kEmptyShard, kMeshAxisReused, kBlockStraddle,
+/// kSubByteCut, kStrategy, kTied: each with the tensor, the rule's place, and the fix.
+Resolution resolve(const Mapping& mapping, std::span<const TensorSpec> tensors,
+                   const ModelConfig* config, const ResolveOptions& options);
+
+/// Haliax's physical_axis_size: the number of devices along `over`, 1 when it is empty.
+i64 physical_axis_size(const mesh::Mesh& mesh, const mesh::Over& over);
+/// Haliax's round_axis_for_partitioning: `size` rounded up to a multiple of physical_axis_size.
+i64 round_axis_for_partitioning(i64 size, const mesh::Mesh& mesh, const mesh::Over& over);
+
+}  // namespace shardtool::mapping
