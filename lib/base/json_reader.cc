@@ -1,0 +1,450 @@
+#include "shardtool/base/json_reader.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/text.h"
+
+namespace shardtool {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+/// The byte length of the UTF-8 sequence at the front of `text`, or 0 when it is not valid
+/// (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF).
+size_t utf8_length(std::string_view text) {
+  const auto byte = [text](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  const auto continues = [&byte](size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xc2 && lead <= 0xdf) return continues(1) ? 2 : 0;
+  if (lead >= 0xe0 && lead <= 0xef) {
+    const unsigned low = lead == 0xe0 ? 0xa0 : 0x80;
+    const unsigned high = lead == 0xed ? 0x9f : 0xbf;
+    return byte(1) >= low && byte(1) <= high && continues(2) ? 3 : 0;
+  }
+  if (lead >= 0xf0 && lead <= 0xf4) {
+    const unsigned low = lead == 0xf0 ? 0x90 : 0x80;
+    const unsigned high = lead == 0xf4 ? 0x8f : 0xbf;
+    return byte(1) >= low && byte(1) <= high && continues(2) && continues(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+void append_utf8(std::string& out, unsigned code_point) {
+  const auto put = [&out](unsigned byte) { out += static_cast<char>(byte); };
+  if (code_point < 0x80) {
+    put(code_point);
+  } else if (code_point < 0x800) {
+    put(0xc0u | code_point >> 6);
+    put(0x80u | (code_point & 0x3f));
+  } else if (code_point < 0x10000) {
+    put(0xe0u | code_point >> 12);
+    put(0x80u | (code_point >> 6 & 0x3f));
+    put(0x80u | (code_point & 0x3f));
+  } else {
+    put(0xf0u | code_point >> 18);
+    put(0x80u | (code_point >> 12 & 0x3f));
+    put(0x80u | (code_point >> 6 & 0x3f));
+    put(0x80u | (code_point & 0x3f));
+  }
+}
+
+std::optional<char> simple_escape(char letter) {
+  constexpr std::string_view kLetters = "\"\\/bfnrt";
+  constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
+  const size_t at = kLetters.find(letter);
+  if (at == std::string_view::npos) return std::nullopt;
+  return kMeanings[at];
+}
+
+/// What stands at a byte, for a message.
+std::string found_at(std::string_view text, size_t at) {
+  if (at >= text.size()) return "the end";
+  const auto byte = static_cast<unsigned char>(text[at]);
+  if (byte < 0x20 || byte >= 0x7f) return fmt::format("byte 0x{:02x}", byte);
+  return fmt::format("'{}'", text[at]);
+}
+
+}  // namespace
+
+std::string_view to_string(JsonKind kind) {
+  switch (kind) {
+    case JsonKind::kObject: return "an object";
+    case JsonKind::kArray: return "an array";
+    case JsonKind::kString: return "a string";
+    case JsonKind::kNumber: return "a number";
+    case JsonKind::kBool: return "a boolean";
+    case JsonKind::kNull: return "null";
+  }
+  return "";
+}
+
+JsonReader::JsonReader(std::string_view text, JsonOrigin origin, int max_depth)
+    : text_(text), origin_(std::move(origin)), max_depth_(static_cast<size_t>(max_depth)) {
+  if (text_.substr(0, 3) != "\xef\xbb\xbf") return;
+  throw error("the text begins with a byte order mark", "the bytes EF BB BF", "a JSON value")
+      .help("save the file as UTF-8 without a byte order mark");
+}
+
+JsonKind JsonReader::kind() {
+  skip_space();
+  const char c = at_ < text_.size() ? text_[at_] : '\0';
+  switch (c) {
+    case '{': return JsonKind::kObject;
+    case '[': return JsonKind::kArray;
+    case '"': return JsonKind::kString;
+    case 't':
+    case 'f': return JsonKind::kBool;
+    case 'n': return JsonKind::kNull;
+    default: break;
+  }
+  if (c != '-' && !is_digit(c)) fail(at_, "a JSON value");
+  return JsonKind::kNumber;
+}
+
+void JsonReader::begin_object() {
+  expect_kind(JsonKind::kObject);
+  open(true);
+}
+
+bool JsonReader::next_key(std::string& key) { return read_key(&key); }
+
+bool JsonReader::read_key(std::string* into) {
+  if (!next_in_container('}')) return false;
+  if (offset() >= text_.size() || text_[at_] != '"') fail(at_, "a key in double quotes");
+  value_at_ = at_;
+  scan_string(into);
+  stack_.back().key = text_.substr(value_at_, at_ - value_at_);
+  if (offset() >= text_.size() || text_[at_] != ':') fail(at_, "':'");
+  ++at_;
+  return true;
+}
+
+void JsonReader::begin_array() {
+  expect_kind(JsonKind::kArray);
+  open(false);
+}
+
+bool JsonReader::next_element() { return next_in_container(']'); }
+
+std::string JsonReader::string() {
+  std::string text;
+  string(text);
+  return text;
+}
+
+void JsonReader::string(std::string& into) {
+  expect_kind(JsonKind::kString);
+  scan_string(&into);
+}
+
+i64 JsonReader::integer() {
+  expect_kind(JsonKind::kNumber);
+  const std::string_view digits = scan_number();
+  i64 value = 0;
+  const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (status == std::errc() && end == digits.data() + digits.size() && digits != "-0") return value;
+  throw error("not an integer of 64 bits", quote_for_message(digits, 40), "an integer");
+}
+
+double JsonReader::number() {
+  expect_kind(JsonKind::kNumber);
+  const std::string_view digits = scan_number();
+  double value = 0;
+  const auto status = std::from_chars(digits.data(), digits.data() + digits.size(), value).ec;
+  if (status == std::errc()) return value;
+  throw error("the number is out of range", quote_for_message(digits, 40), "a number below 1.8e308");
+}
+
+bool JsonReader::boolean() {
+  expect_kind(JsonKind::kBool);
+  const bool value = text_[at_] == 't';
+  literal(value ? "true" : "false");
+  return value;
+}
+
+void JsonReader::null() {
+  expect_kind(JsonKind::kNull);
+  literal("null");
+}
+
+void JsonReader::skip() {
+  switch (kind()) {
+    case JsonKind::kObject:
+      for (begin_object(); read_key(nullptr);) skip();
+      return;
+    case JsonKind::kArray:
+      for (begin_array(); next_element();) skip();
+      return;
+    case JsonKind::kString:
+      scan_string(nullptr);
+      return;
+    case JsonKind::kNumber:
+      scan_number();
+      return;
+    case JsonKind::kBool:
+      boolean();
+      return;
+    case JsonKind::kNull:
+      null();
+      return;
+  }
+}
+
+void JsonReader::finish() {
+  if (offset() < text_.size()) fail(at_, "the end of the document");
+}
+
+void JsonReader::object(std::initializer_list<Field> fields,
+                        const std::function<void(const std::string&)>& unknown) {
+  begin_object();
+  const size_t begin = value_at_;
+  std::uint32_t seen = 0;
+  std::vector<std::string> others;
+  std::string key;
+  while (next_key(key)) {
+    const auto field = std::find_if(fields.begin(), fields.end(),
+                                    [&key](const Field& f) { return f.name == key; });
+    const auto bit = std::uint32_t{1} << (field - fields.begin());
+    const bool known = field != fields.end();
+    const bool twice =
+        known ? (seen & bit) != 0 : std::find(others.begin(), others.end(), key) != others.end();
+    if (twice) throw error("a key stands twice", quote_for_message(key), "each key once");
+    if (known) {
+      seen |= bit;
+      field->read();
+      continue;
+    }
+    others.push_back(key);
+    if (unknown) unknown(key);
+    skip();
+  }
+  for (const Field& field : fields) {
+    const auto bit = std::uint32_t{1} << (&field - fields.begin());
+    if (!field.required || (seen & bit) != 0) continue;
+    value_at_ = begin;
+    throw error(fmt::format("'{}' is missing", field.name), "an object without it",
+                fmt::format("the field '{}'", field.name));
+  }
+}
+
+bool JsonReader::next_is_integer() {
+  const size_t begin = offset();
+  const size_t end = text_.find_first_not_of("-0123456789", begin);
+  return end == std::string_view::npos || std::string_view(".eE").find(text_[end]) == std::string_view::npos;
+}
+
+size_t JsonReader::offset() {
+  skip_space();
+  return at_;
+}
+
+Place JsonReader::place_at(size_t offset) const {
+  const std::string_view before = text_.substr(0, std::min(offset, text_.size()));
+  const size_t last_break = before.rfind('\n');
+  const size_t line_begin = last_break == std::string_view::npos ? 0 : last_break + 1;
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  return {origin_.file, static_cast<int>(line), static_cast<int>(before.size() - line_begin + 1),
+          pointer()};
+}
+
+Error JsonReader::error(const std::string& message, const std::string& found,
+                        const std::string& expected) const {
+  Error error(origin_.code, message);
+  error.at(place_at(value_at_));
+  error.note("byte offset", std::to_string(origin_.offset + static_cast<i64>(value_at_)));
+  error.note("found", found);
+  error.note("expected", expected);
+  return error;
+}
+
+void JsonReader::fail(size_t at, const std::string& expected) const {
+  const auto offset = origin_.offset + static_cast<i64>(at);
+  throw Error(origin_.code, fmt::format("expected {} but found {}", expected, found_at(text_, at)))
+      .at(place_at(at))
+      .note("byte offset", std::to_string(offset));
+}
+
+void JsonReader::skip_space() {
+  while (at_ < text_.size() && is_space(text_[at_])) ++at_;
+}
+
+void JsonReader::expect_kind(JsonKind expected) {
+  const JsonKind found = kind();
+  value_at_ = at_;
+  if (found == expected) return;
+  throw error("a value has the wrong type", std::string(to_string(found)),
+              std::string(to_string(expected)));
+}
+
+void JsonReader::open(bool is_object) {
+  if (stack_.size() >= max_depth_) {
+    throw error("the nesting is too deep", "one level more",
+                fmt::format("at most {} levels", max_depth_));
+  }
+  stack_.push_back({is_object, -1, {}});
+  ++at_;
+}
+
+bool JsonReader::next_in_container(char close) {
+  Frame& frame = stack_.back();
+  const bool first = frame.index < 0;
+  const char c = offset() < text_.size() ? text_[at_] : '\0';
+  if (c == close) {
+    ++at_;
+    stack_.pop_back();
+    return false;
+  }
+  ++frame.index;
+  if (first) return true;
+  if (c != ',') fail(at_, fmt::format("',' or '{}'", close));
+  ++at_;
+  return true;
+}
+
+void JsonReader::literal(std::string_view word) {
+  if (text_.substr(at_, word.size()) != word) fail(at_, "true, false or null");
+  at_ += word.size();
+}
+
+/// number = [ "-" ] ( "0" / 1-9 *DIGIT ) [ "." 1*DIGIT ] [ ( "e" / "E" ) [ "+" / "-" ] 1*DIGIT ]
+std::string_view JsonReader::scan_number() {
+  const size_t begin = at_;
+  const auto peek = [this] { return at_ < text_.size() ? text_[at_] : '\0'; };
+  const auto digits = [&] {
+    if (!is_digit(peek())) fail(at_, "a digit");
+    while (is_digit(peek())) ++at_;
+  };
+  if (peek() == '-') ++at_;
+  if (peek() == '0') {
+    ++at_;
+    if (is_digit(peek())) fail(at_, "no digit after a leading zero");
+  } else {
+    digits();
+  }
+  if (peek() == '.') {
+    ++at_;
+    digits();
+  }
+  if (peek() == 'e' || peek() == 'E') {
+    ++at_;
+    if (peek() == '+' || peek() == '-') ++at_;
+    digits();
+  }
+  return text_.substr(begin, at_ - begin);
+}
+
+/// Reads from the opening to the closing quote.
+void JsonReader::scan_string(std::string* into) {
+  if (into != nullptr) into->clear();
+  ++at_;
+  while (true) {
+    const size_t plain = at_;
+    while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\\' &&
+           static_cast<unsigned char>(text_[at_]) >= 0x20 &&
+           static_cast<unsigned char>(text_[at_]) < 0x80) {
+      ++at_;
+    }
+    if (into != nullptr) into->append(text_, plain, at_ - plain);
+    if (at_ >= text_.size()) fail(at_, "the closing quote of a string");
+    const char c = text_[at_];
+    if (c == '"') break;
+    if (c == '\\') {
+      scan_escape(into);
+    } else {
+      scan_utf8(into);
+    }
+  }
+  ++at_;
+}
+
+void JsonReader::scan_utf8(std::string* into) {
+  if (static_cast<unsigned char>(text_[at_]) < 0x20) fail(at_, "an escape for a control character");
+  const size_t length = utf8_length(text_.substr(at_, 4));
+  if (length == 0) fail(at_, "valid UTF-8");
+  if (into != nullptr) into->append(text_, at_, length);
+  at_ += length;
+}
+
+void JsonReader::scan_escape(std::string* into) {
+  const size_t begin = at_++;
+  const char letter = at_ < text_.size() ? text_[at_] : '\0';
+  ++at_;
+  if (letter != 'u') {
+    const auto meaning = simple_escape(letter);
+    if (!meaning) fail(begin, "an escape that JSON knows");
+    if (into != nullptr) *into += *meaning;
+    return;
+  }
+  unsigned code_point = scan_hex4();
+  if (code_point >= 0xdc00 && code_point < 0xe000) fail(begin, "a surrogate pair, high half first");
+  if (code_point >= 0xd800 && code_point < 0xdc00) {
+    if (text_.substr(at_, 2) != "\\u") fail(begin, "a surrogate pair");
+    at_ += 2;
+    const unsigned low = scan_hex4();
+    if (low < 0xdc00 || low >= 0xe000) fail(begin, "a surrogate pair");
+    code_point = 0x10000 + ((code_point - 0xd800) << 10) + (low - 0xdc00);
+  }
+  if (into != nullptr) append_utf8(*into, code_point);
+}
+
+unsigned JsonReader::scan_hex4() {
+  const std::string_view digits = text_.substr(at_, 4);
+  unsigned value = 0;
+  const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr;
+  if (digits.size() != 4 || end != digits.data() + 4) fail(at_, "four hexadecimal digits");
+  at_ += 4;
+  return value;
+}
+
+std::string JsonReader::pointer() const {
+  std::string out;
+  for (const Frame& frame : stack_) {
+    if (!frame.is_object) {
+      if (frame.index >= 0) out += fmt::format("/{}", frame.index);
+      continue;
+    }
+    if (!frame.key.empty()) out += "/" + pointer_token(JsonReader(frame.key, {}, 0).string());
+  }
+  return out;
+}
+
+std::string pointer_token(std::string_view key) {
+  std::string out;
+  for (const char c : key) {
+    if (c == '~') {
+      out += "~0";
+    } else if (c == '/') {
+      out += "~1";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string json_quote(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+}  // namespace shardtool

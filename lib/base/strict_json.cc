@@ -1,0 +1,104 @@
+#include "shardtool/base/strict_json.h"
+
+#include <optional>
+#include <utility>
+
+#include "shardtool/base/json_reader.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool {
+namespace {
+
+using nlohmann::json;
+
+json read_value(JsonReader& in);
+
+json read_object(JsonReader& in) {
+  json object = json::object();
+  in.begin_object();
+  for (std::string key; in.next_key(key);) {
+    if (object.contains(key)) {
+      throw in.error("a key stands twice", quote_for_message(key), "each key once");
+    }
+    json& member = object[key];
+    member = read_value(in);
+  }
+  return object;
+}
+
+json read_array(JsonReader& in) {
+  json array = json::array();
+  in.begin_array();
+  while (in.next_element()) array.push_back(read_value(in));
+  return array;
+}
+
+json read_value(JsonReader& in) {
+  switch (in.kind()) {
+    case JsonKind::kObject: return read_object(in);
+    case JsonKind::kArray: return read_array(in);
+    case JsonKind::kString: return in.string();
+    case JsonKind::kNumber: return in.next_is_integer() ? json(in.integer()) : json(in.number());
+    case JsonKind::kBool: return in.boolean();
+    case JsonKind::kNull: break;
+  }
+  in.null();
+  return nullptr;
+}
+
+/// The first token of a pointer, as written in it, and the rest.
+std::pair<std::string, std::string> split_pointer(const std::string& pointer) {
+  const size_t end = pointer.find('/', 1);
+  if (end == std::string::npos) return {pointer.substr(1), ""};
+  return {pointer.substr(1, end - 1), pointer.substr(end)};
+}
+
+/// Moves to the member or element that `token` names and returns where its key (of an element: its
+/// value) begins, or nothing when there is none.
+std::optional<size_t> descend(JsonReader& in, const std::string& token) {
+  if (in.kind() == JsonKind::kObject) {
+    in.begin_object();
+    for (std::string key; in.next_key(key); in.skip()) {
+      if (pointer_token(key) == token) return in.last_offset();
+    }
+  } else if (in.kind() == JsonKind::kArray) {
+    in.begin_array();
+    for (i64 index = 0; in.next_element(); ++index, in.skip()) {
+      if (std::to_string(index) == token) return in.offset();
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Place JsonDocument::find(const std::string& pointer, bool of_key) const {
+  constexpr int kAlreadyChecked = 1 << 20;
+  JsonReader in(text_, {file_}, kAlreadyChecked);
+  size_t value_offset = in.offset();
+  size_t key_offset = value_offset;
+  for (std::string rest = pointer; !rest.empty();) {
+    const auto [token, after] = split_pointer(rest);
+    const auto found = descend(in, token);
+    if (!found) break;
+    key_offset = *found;
+    value_offset = in.offset();
+    rest = after;
+  }
+  Place place = in.place_at(of_key ? key_offset : value_offset);
+  place.pointer = pointer;
+  return place;
+}
+
+JsonDocument parse_strict_json(std::string_view text, const std::string& file,
+                               ErrorCode code_for_errors, int max_depth) {
+  JsonDocument document;
+  document.text_ = text;
+  document.file_ = file;
+  JsonReader in(document.text_, {file, code_for_errors}, max_depth);
+  document.value = read_value(in);
+  in.finish();
+  return document;
+}
+
+}  // namespace shardtool

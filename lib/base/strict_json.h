@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool {
+
+/// A JSON document as a tree, with the places of its values for messages.
+///
+/// Integers are exact and 64-bit (is_number_integer()); what is written with a fraction or an
+/// exponent is a double (is_number_float()), even 1.0.
+class JsonDocument {
+ public:
+  nlohmann::json value;
+
+  /// Line and column where the value at this JSON pointer (RFC 6901, "" is the root) begins; of the
+  /// nearest enclosing value when nothing is there. O(text): meant for errors.
+  Place place(const std::string& pointer) const { return find(pointer, false); }
+  /// The same for the key of that member.
+  Place key_place(const std::string& pointer) const { return find(pointer, true); }
+
+ private:
+  friend JsonDocument parse_strict_json(std::string_view, const std::string&, ErrorCode, int);
+  Place find(const std::string& pointer, bool of_key) const;
+
+  std::string text_;
+  std::string file_;
+};
+
+/// Parses what JsonReader reads (strict, see there), and refuses a key that stands twice in one
+/// object, integers beyond 64 bits and numbers beyond double. Throws Error of this code with place,
+/// found and expected. `file` is for messages.
+JsonDocument parse_strict_json(std::string_view text, const std::string& file,
+                               ErrorCode code_for_errors, int max_depth);
+
+}  // namespace shardtool

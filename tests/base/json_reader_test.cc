@@ -1,0 +1,191 @@
+#include "shardtool/base/json_reader.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+#include <rapidcheck.h>
+
+namespace shardtool {
+namespace {
+
+using namespace std::string_literals;
+
+constexpr int kDepth = 8;
+
+/// nlohmann's SAX parser made strict: the slow reference for what a document may be. Numbers keep
+/// JSON's grammar; everything that JsonReader promises to refuse is refused here in other words.
+class Reference : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  static bool accepts(const std::string& text) {
+    if (text.starts_with("\xef\xbb\xbf") || text.find('\0') != std::string::npos) return false;
+    Reference handler;
+    return nlohmann::json::sax_parse(text, &handler);
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool start_object(std::size_t) override { return ++depth_ <= kDepth; }
+  bool start_array(std::size_t) override { return ++depth_ <= kDepth; }
+  bool end_object() override { return --depth_ >= 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  int depth_ = 0;
+};
+
+bool skips(const std::string& text) {
+  try {
+    JsonReader in(text, {"f.json", ErrorCode::kHeaderJson}, kDepth);
+    in.skip();
+    in.finish();
+    return true;
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kHeaderJson);
+    return false;
+  }
+}
+
+template <typename Read>
+Error error_of(const std::string& text, Read read) {
+  JsonReader in(text, {"f.json", ErrorCode::kHeaderJson, 8}, kDepth);
+  try {
+    read(in);
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("nothing was thrown for " << text);
+  return Error(ErrorCode::kInternal, "unreachable");
+}
+
+std::string note(const Error& error, std::string_view label) {
+  for (const auto& [name, text] : error.notes()) {
+    if (name == label) return text;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a text is accepted exactly when the reference accepts it") {
+  const std::vector<std::string> tokens = {
+      "{", "}", "[", "]", ",", ":", "\"a\"", "\"\"", "0", "-0", "1.5", "01", "1e5", "-", "1.", ".5",
+      "+1", "true", "false", "null", "nul", " ", "\n", "\t", "\f", "\"\\u00e9\"", "\"\\ud83d\\ude00\"",
+      "\"\\ud83d\"", "\"\\x\"", "\"\xc3\xa9\"", "\"\xc3\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"",
+      "\"\n\"", "\"", "\xef\xbb\xbf", "\0"s, "//", "'a'", "NaN", "{\"a\":1}", "[[[[[[[[[1]]]]]]]]]"};
+  CHECK(rc::check("token soup", [&tokens] {
+    const auto picks =
+        *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(tokens)).as("tokens");
+    std::string text;
+    for (const auto& pick : picks) text += pick;
+    RC_ASSERT(skips(text) == Reference::accepts(text));
+  }));
+}
+
+TEST_CASE("a valid document with one byte changed gets the reference's verdict") {
+  const std::string valid =
+      R"({"a":{"dtype":"F32","shape":[2,3],"o":[0,24]},"b\u0041\n":[1.5e+3,-7,true,null,"é😀"]})";
+  REQUIRE(skips(valid));
+  CHECK(rc::check("one byte", [&valid] {
+    std::string text = valid;
+    const auto at = *rc::gen::inRange<size_t>(0, text.size());
+    text[at] = static_cast<char>(*rc::gen::inRange(0, 256));
+    RC_ASSERT(skips(text) == Reference::accepts(text));
+  }));
+}
+
+TEST_CASE("strings round trip through json_quote") {
+  CHECK(rc::check("round trip", [](const std::vector<std::uint32_t>& raw) {
+    std::string text;
+    for (const std::uint32_t code : raw) text += static_cast<char>(code % 0x80);
+    text += "é😀";
+    const std::string quoted = json_quote(text);
+    JsonReader in(quoted, {}, 0);
+    RC_ASSERT(in.string() == text);
+  }));
+}
+
+TEST_CASE("escapes and surrogate pairs are decoded") {
+  JsonReader in(R"("\"\\\/\b\f\n\r\tA\u0041\u00e9\u20ac\ud83d\ude00")", {}, 0);
+  CHECK(in.string() == "\"\\/\b\f\n\r\tAAé€😀");
+}
+
+TEST_CASE("an integer is 64 bits and written as one") {
+  const auto read = [](const std::string& text) {
+    JsonReader in(text, {"f", ErrorCode::kHeaderJson}, 0);
+    const i64 value = in.integer();
+    in.finish();
+    return value;
+  };
+  CHECK(read("0") == 0);
+  CHECK(read(" -12 ") == -12);
+  CHECK(read("9223372036854775807") == INT64_MAX);
+  CHECK(read("-9223372036854775808") == INT64_MIN);
+  for (const auto* text : {"9223372036854775808", "18446744073709551616", "-0", "01", "1.0", "1e0",
+                           "\"1\"", "true", "null", "-", "", "1E400", "+1", "[1]"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(read(text), Error);
+  }
+}
+
+TEST_CASE("an error has line, column, pointer and the byte offset in the file") {
+  const Error error = error_of("{\n  \"a/b\": [1, \"x\"]\n}", [](JsonReader& in) {
+    std::string key;
+    in.begin_object();
+    in.next_key(key);
+    in.begin_array();
+    while (in.next_element()) in.integer();
+  });
+  REQUIRE(error.place());
+  CHECK(*error.place() == Place{"f.json", 2, 14, "/a~1b/1"});
+  CHECK(note(error, "byte offset") == "23");
+  CHECK(note(error, "found") == "a string");
+  CHECK(note(error, "expected") == "a number");
+}
+
+TEST_CASE("nesting beyond the limit is refused at once") {
+  const std::string deep(100'000, '[');
+  const Error error = error_of(deep, [](JsonReader& in) { in.skip(); });
+  CHECK(note(error, "expected") == "at most 8 levels");
+  CHECK(note(error, "byte offset") == "16");
+}
+
+TEST_CASE("a byte order mark is named") {
+  CHECK_THROWS_WITH_AS(JsonReader("\xef\xbb\xbf{}", {}, 1), "the text begins with a byte order mark",
+                       Error);
+}
+
+TEST_CASE("object reads each field once, wants the required ones and reports the others") {
+  i64 a = 0;
+  i64 b = 0;
+  std::vector<std::string> unknown;
+  const auto read = [&](JsonReader& in) {
+    in.object({{"a", [&] { a = in.integer(); }}, {"b", [&] { b = in.integer(); }, false}},
+              [&](const std::string& key) { unknown.push_back(key); });
+    in.finish();
+  };
+  JsonReader in(R"({"x":[{}],"a":3,"y":null})", {}, kDepth);
+  read(in);
+  CHECK(a == 3);
+  CHECK(b == 0);
+  CHECK(unknown == std::vector<std::string>{"x", "y"});
+
+  CHECK(error_of("{\"b\":1}", read).message() == "'a' is missing");
+  CHECK(error_of(R"({"a":1,"\u0061":1})", read).message() == "a key stands twice");
+  CHECK(error_of(R"({"a":1,"x":1,"x":1})", read).message() == "a key stands twice");
+  CHECK(error_of("{\"a\":1", read).message() == "expected ',' or '}' but found the end");
+  CHECK(error_of("{\"a\":1,}", read).message() == "expected a key in double quotes but found '}'");
+  CHECK(error_of("{\"a\":1}x", read).message() == "expected the end of the document but found 'x'");
+}
+
+}  // namespace shardtool
