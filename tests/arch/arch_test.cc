@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <numeric>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tests/arch/forbidden_text.h"
+#include "tests/arch/function_lengths.h"
+#include "tests/arch/include_levels.h"
+
+namespace shardtool::arch {
+namespace {
+
+constexpr size_t kMaxFileLines = 500;
+constexpr size_t kMaxFunctionLines = 60;
+
+std::vector<Source> product_sources() {
+  return load_sources({"lib", "kernels", "cli"}, {".h", ".cc", ".cu"});
+}
+
+std::vector<Source> all_texts() {
+  return load_sources({"lib", "kernels", "cli", "tests", "samples", ".ci"},
+                      {".h", ".cc", ".cu", ".txt", ".cmake", ".in", ".json", ".md", ".py", ".sh",
+                       ".scd", "run"});
+}
+
+/// One finding per line, so that a failing check lists them all.
+template <typename Check>
+std::string findings_in(const std::vector<Source>& sources, Check check) {
+  std::string report;
+  for (const Source& source : sources) {
+    for (const std::string& finding : check(source)) report += finding + "\n";
+  }
+  return report;
+}
+
+Findings long_functions(const Source& source) {
+  Findings findings;
+  for (const Function& function : functions_of(source.text)) {
+    if (function.lines <= kMaxFunctionLines) continue;
+    findings.push_back(at_line(source, function.first_line,
+                               fmt::format("a function of {} lines", function.lines)));
+  }
+  return findings;
+}
+
+Findings long_file(const Source& source) {
+  const size_t lines = lines_of(source.text).size();
+  if (lines <= kMaxFileLines) return {};
+  return {at_line(source, lines, "too long a file")};
+}
+
+TEST_CASE("every include of the library and the program points down in the level diagram") {
+  CHECK(findings_in(product_sources(), upward_includes) == "");
+}
+
+TEST_CASE("no file is longer than 500 lines") {
+  CHECK(findings_in(product_sources(), long_file) == "");
+}
+
+TEST_CASE("no function is longer than 60 lines") {
+  CHECK(findings_in(product_sources(), long_functions) == "");
+}
+
+TEST_CASE("no file names a folder of one machine or leaves a note to finish it") {
+  CHECK(findings_in(all_texts(), forbidden_text) == "");
+}
+
+TEST_CASE("no file is named after nothing in particular") {
+  CHECK(findings_in(all_texts(), vague_name) == "");
+}
+
+TEST_CASE("the level checker allows lower lines and one's own module, and nothing else") {
+  const auto includes = [](std::string path, std::string included) {
+    return upward_includes({std::move(path), "#pragma once\n\n#include \"" + included + "\"\n"});
+  };
+  CHECK(includes("lib/index/join.h", "shardtool/base/shape.h").empty());
+  CHECK(includes("lib/index/join.h", "shardtool/index/region.h").empty());
+  CHECK(includes("lib/checkpoint/manifest.cc", "shardtool/kernels/xxh3/xxh3.h").empty());
+  CHECK(includes("cli/main.cc", "cli/app.h").empty());
+
+  CHECK(includes("lib/index/join.h", "shardtool/mesh/mesh.h") ==
+        Findings{"lib/index/join.h:3: index may not include mesh: it is not on a lower level"});
+  CHECK(includes("kernels/xxh3/xxh3.h", "shardtool/checkpoint/manifest.h").size() == 1);
+  CHECK(includes("lib/plan/plan.cc", "shardtool/mapping/mapping.h").size() == 1);
+  CHECK(includes("lib/api/split.cc", "cli/app.h").size() == 1);
+  CHECK(includes("lib/io/file.cc", "file.h").size() == 1);
+  CHECK(includes("lib/io/file.cc", "shardtool/novel/file.h").size() == 1);
+  CHECK(includes("lib/novel/file.cc", "shardtool/base/shape.h").size() == 1);
+}
+
+TEST_CASE("the function scanner counts from the declaration to the closing brace") {
+  const auto lengths = [](std::string_view text) {
+    std::vector<size_t> found;
+    for (const Function& function : functions_of(text)) found.push_back(function.lines);
+    return found;
+  };
+  using Lengths = std::vector<size_t>;
+  CHECK(lengths("int f() { return 1; }\n") == Lengths{1});
+  CHECK(lengths("namespace a {\nint f(int a,\n      int b) {\n  return a;\n}\n}\n") == Lengths{4});
+  CHECK(lengths("class A {\n  bool operator==(const A&) const {\n    return true;\n  }\n};\n") ==
+        Lengths{3});
+  CHECK(lengths("void f() {\n  if (a) {\n    g([&](int i) {\n    });\n  }\n}\nint g() {\n}\n") ==
+        Lengths{6, 2});
+  CHECK(lengths("const char* f(char c = '{') {\n  // }\n  /* } */\n  return \"}\\\"}\";\n}\n") ==
+        Lengths{5});
+  CHECK(lengths("auto f() {\n  return R\"x(\n}}\n)x\";\n}\n") == Lengths{5});
+  CHECK(lengths("constexpr auto kTable = to_array<int>({\n 1'000,\n});\nstruct P {\n};\n").empty());
+}
+
+TEST_CASE("machine folders and unfinished notes are found with their line") {
+  const std::string home = std::string("/home") + "/someone/x";
+  CHECK(forbidden_text({"a.md", "one\n" + home + "\n"}).size() == 1);
+  CHECK(forbidden_text({"a.md", "one\n" + home + "\n"}).front().starts_with("a.md:2: "));
+  CHECK(forbidden_text({"a.md", std::string("TO") + "DO later\n"}).size() == 1);
+  CHECK(forbidden_text({"a.md", "relative/home/page and /usr/share\n"}).empty());
+  CHECK(vague_name({"lib/base/string_utils.h", ""}).size() == 1);
+  CHECK(vague_name({"lib/base/text.h", ""}).empty());
+}
+
+}  // namespace
+}  // namespace shardtool::arch

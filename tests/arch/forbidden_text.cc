@@ -1,0 +1,71 @@
+#include "tests/arch/forbidden_text.h"
+
+#include <array>
+#include <cctype>
+
+#include <fmt/format.h>
+
+namespace shardtool::arch {
+namespace {
+
+/// In two halves, so that this file is not its own first finding.
+struct Pattern {
+  std::string_view first;
+  std::string_view second;
+};
+constexpr auto kMachineFolders = std::to_array<Pattern>({
+    {"/home", "/"},
+    {"/work", "/"},
+    {"/root", "/"},
+    {"/Users", "/"},
+});
+constexpr auto kUnfinished = std::to_array<Pattern>({{"TO", "DO"}, {"FIX", "ME"}, {"XX", "X"}});
+constexpr auto kVagueNames =
+    std::to_array<std::string_view>({"util", "common", "helper", "misc", "manager", "stuff"});
+
+bool continues_a_word(std::string_view line, size_t position) {
+  if (position == 0) return false;
+  const auto before = static_cast<unsigned char>(line[position - 1]);
+  return std::isalnum(before) != 0 || before == '.' || before == '_' || before == '}';
+}
+
+bool contains_word(std::string_view line, const std::string& word) {
+  for (size_t found = line.find(word); found != std::string_view::npos;
+       found = line.find(word, found + 1)) {
+    if (!continues_a_word(line, found)) return true;
+  }
+  return false;
+}
+
+template <typename Patterns>
+void collect(const Source& source, const Patterns& patterns, Findings& findings) {
+  size_t number = 0;
+  for (const std::string_view line : lines_of(source.text)) {
+    ++number;
+    for (const Pattern& pattern : patterns) {
+      const std::string word = std::string(pattern.first) + std::string(pattern.second);
+      if (contains_word(line, word)) findings.push_back(at_line(source, number, line));
+    }
+  }
+}
+
+}  // namespace
+
+Findings forbidden_text(const Source& source) {
+  Findings findings;
+  collect(source, kMachineFolders, findings);
+  collect(source, kUnfinished, findings);
+  return findings;
+}
+
+Findings vague_name(const Source& source) {
+  const std::string_view name = std::string_view(source.path).substr(source.path.rfind('/') + 1);
+  for (const std::string_view vague : kVagueNames) {
+    if (name.find(vague) != std::string_view::npos) {
+      return {fmt::format("{}: '{}' does not say what is in it", source.path, vague)};
+    }
+  }
+  return {};
+}
+
+}  // namespace shardtool::arch

@@ -1,0 +1,87 @@
+#include "tests/arch/include_levels.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace shardtool::arch {
+namespace {
+
+struct Module {
+  std::string_view name;
+  int level;
+};
+
+/// Checkpoint formats hash and copy, so that they stand half a level above the kernels.
+constexpr auto kModules = std::to_array<Module>({
+    {"base", 0},
+    {"io", 10},
+    {"index", 10},
+    {"mesh", 10},
+    {"layout", 20},
+    {"kernels", 20},
+    {"checkpoint", 25},
+    {"mapping", 30},
+    {"plan", 30},
+    {"exec", 40},
+    {"api", 50},
+    {"cli", 60},
+});
+
+const Module* find_module(std::string_view name) {
+  const auto* found = std::find_if(kModules.begin(), kModules.end(),
+                                   [&](const Module& module) { return module.name == name; });
+  return found == kModules.end() ? nullptr : found;
+}
+
+std::string_view first_folder(std::string_view path) { return path.substr(0, path.find('/')); }
+
+std::string_view module_of_file(std::string_view path) {
+  constexpr std::string_view kLib = "lib/";
+  return first_folder(path.starts_with(kLib) ? path.substr(kLib.size()) : path);
+}
+
+/// What stands between the quotes of `#include "..."`.
+std::optional<std::string_view> quoted_include(std::string_view line) {
+  constexpr std::string_view kInclude = "#include \"";
+  if (!line.starts_with(kInclude)) return std::nullopt;
+  line.remove_prefix(kInclude.size());
+  return line.substr(0, line.find('"'));
+}
+
+/// Why this include is not allowed, or nothing.
+std::string objection(const Module& from, std::string_view included) {
+  constexpr std::string_view kPublic = "shardtool/";
+  if (included.starts_with("cli/")) {
+    return from.name == "cli" ? "" : fmt::format("{} includes {}", from.name, included);
+  }
+  if (!included.starts_with(kPublic)) {
+    return fmt::format("\"{}\" is not a public name, \"shardtool/<folder>/<file>.h\"", included);
+  }
+  const std::string_view name = first_folder(included.substr(kPublic.size()));
+  const Module* to = find_module(name);
+  if (to == nullptr) return fmt::format("'{}' has no level in tests/arch/include_levels.cc", name);
+  if (to->name == from.name || to->level < from.level) return "";
+  return fmt::format("{} may not include {}: it is not on a lower level", from.name, to->name);
+}
+
+}  // namespace
+
+Findings upward_includes(const Source& source) {
+  const Module* from = find_module(module_of_file(source.path));
+  if (from == nullptr) return {at_line(source, 1, "its folder has no level")};
+  Findings findings;
+  size_t number = 0;
+  for (const std::string_view line : lines_of(source.text)) {
+    ++number;
+    const auto included = quoted_include(line);
+    if (!included) continue;
+    const std::string problem = objection(*from, *included);
+    if (!problem.empty()) findings.push_back(at_line(source, number, problem));
+  }
+  return findings;
+}
+
+}  // namespace shardtool::arch
