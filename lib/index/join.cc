@@ -93,7 +93,7 @@ Join::Located Join::source_of(Box box) const {
       [&](const std::vector<int>& pick, const std::vector<i64>& local) {
         const auto holders = sources_->holders_with(pick);
         if (holders.empty()) return false;
-        found = {holders.front(), local};
+        found = {holders, local};
         return true;
       });
   return found;
@@ -105,7 +105,7 @@ std::vector<Join::Located> Join::destinations_of(Box box) const {
       box, [](const AxisCell& cell) -> const std::vector<Claim>& { return cell.destinations; },
       [&](const std::vector<int>& pick, const std::vector<i64>& local) {
         const auto holders = destinations_->holders_with(pick);
-        if (!holders.empty()) found.push_back({holders.front(), local});
+        if (!holders.empty()) found.push_back({holders, local});
         return false;
       });
   return found;

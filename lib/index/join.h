@@ -39,14 +39,15 @@ class Join {
   /// Calls visit(box) for every element of the product, last axis fastest. A scalar has one box.
   void for_each_box(const std::function<void(Box)>& visit) const;
 
-  /// A holder and the local index, per axis, of the box's first element in it.
+  /// Holders that are replicas of each other (ascending; none when nobody has the box), and the local
+  /// index, per axis, of the box's first element in each of them.
   struct Located {
-    int holder = -1;
+    std::span<const int> holders;
     std::vector<i64> local;
   };
-  /// The first source holder of the box in claim order (holder -1 when nobody has it).
+  /// The first source holders of the box in claim order.
   Located source_of(Box box) const;
-  /// One entry per group of replicas among the destinations; `holder` is the group's first.
+  /// One entry per group of replicas among the destinations.
   std::vector<Located> destinations_of(Box box) const;
 
  private:

@@ -1,0 +1,164 @@
+#include "shardtool/api/logical_checkpoint.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::api {
+namespace {
+
+using checkpoint::Checkpoint;
+using checkpoint::Manifest;
+using checkpoint::ShardRecord;
+using checkpoint::TensorRecord;
+
+std::vector<i64> key_of(const Shape& shape, const std::vector<index::Region>& regions) {
+  std::vector<i64> key(shape.begin(), shape.end());
+  key.insert(key.begin(), static_cast<i64>(shape.size()));
+  for (const index::Region& region : regions) {
+    for (const index::AxisMap& map : region) {
+      key.push_back(map.local_size());
+      key.push_back(static_cast<i64>(map.pieces().size()));
+      for (const index::Piece& p : map.pieces()) key.insert(key.end(), {p.local, p.global, p.size});
+    }
+  }
+  return key;
+}
+
+void add_whole(LogicalCheckpoint& into, const Checkpoint& part, HolderSetPool& pool) {
+  for (const checkpoint::StoredTensor& tensor : part.tensors) {
+    LogicalTensor logical;
+    logical.spec = {tensor.name, tensor.dtype, tensor.shape};
+    logical.side = {pool.whole(tensor.shape), {{tensor.file, tensor.offset}}};
+    into.tensors.push_back(std::move(logical));
+  }
+}
+
+Error inconsistent(const Checkpoint& part, const std::string& message) {
+  return Error(ErrorCode::kManifestInvalid, message).at({part.path + "/manifest.json", 0, 0, {}});
+}
+
+void check_same_split(const Checkpoint& first, const Checkpoint& part) {
+  const Manifest& a = *first.manifest;
+  const Manifest& b = *part.manifest;
+  if (a.mesh != b.mesh) {
+    throw inconsistent(part, fmt::format("the mesh is {}, but {} has {}", to_string(b.mesh), first.path,
+                                         to_string(a.mesh)));
+  }
+  const auto same = [](const TensorRecord& x, const TensorRecord& y) {
+    return x.name == y.name && x.dtype == y.dtype && x.shape == y.shape;
+  };
+  const bool equal = std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(),
+                                b.tensors.end(), same);
+  if (!equal) throw inconsistent(part, "its tensors are not those of " + first.path);
+}
+
+/// The shards of one tensor over all parts.
+struct Gathered {
+  std::vector<index::Region> regions;
+  std::vector<exec::Slot> slots;
+  std::vector<i64> ranks;
+};
+
+LogicalTensor logical_tensor(const TensorRecord& record, Gathered gathered, HolderSetPool& pool) {
+  LogicalTensor logical;
+  logical.spec = {record.name, record.dtype, record.shape};
+  logical.side = {pool.of(record.shape, gathered.regions), std::move(gathered.slots)};
+  logical.ranks = std::move(gathered.ranks);
+  logical.digest = record.digest;
+  logical.record = &record;
+  return logical;
+}
+
+void add_shards(LogicalCheckpoint& into, const std::vector<int>& first_file, HolderSetPool& pool) {
+  const Manifest& first = *into.parts.front().manifest;
+  for (size_t t = 0; t < first.tensors.size(); ++t) {
+    Gathered gathered;
+    for (size_t p = 0; p < into.parts.size(); ++p) {
+      for (const ShardRecord& shard : into.parts[p].manifest->tensors[t].shards) {
+        gathered.regions.push_back(shard.region);
+        gathered.slots.push_back({first_file[p] + shard.file, shard.offset});
+        gathered.ranks.push_back(shard.rank);
+      }
+    }
+    into.tensors.push_back(logical_tensor(first.tensors[t], std::move(gathered), pool));
+  }
+}
+
+void check_ranks_once(const LogicalCheckpoint& all) {
+  std::set<i64> seen;
+  for (const Checkpoint& part : all.parts) {
+    for (const checkpoint::RankRecord& rank : part.manifest->ranks) {
+      if (seen.insert(rank.rank).second) continue;
+      throw inconsistent(part, fmt::format("rank {} is in another of the given folders, too", rank.rank))
+          .help("give each folder once");
+    }
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const index::HolderSet> HolderSetPool::of(const Shape& shape,
+                                                          const std::vector<index::Region>& regions) {
+  auto& set = sets_[key_of(shape, regions)];
+  if (!set) set = std::make_shared<index::HolderSet>(index::HolderSet::of(shape, regions));
+  return set;
+}
+
+std::shared_ptr<const index::HolderSet> HolderSetPool::whole(const Shape& shape) {
+  return of(shape, {index::whole_region(shape)});
+}
+
+std::vector<TensorSpec> LogicalCheckpoint::specs() const {
+  std::vector<TensorSpec> specs;
+  specs.reserve(tensors.size());
+  for (const LogicalTensor& tensor : tensors) specs.push_back(tensor.spec);
+  return specs;
+}
+
+std::vector<std::string> LogicalCheckpoint::warnings() const {
+  std::vector<std::string> texts;
+  for (const Checkpoint& part : parts) {
+    for (const checkpoint::Warning& warning : part.warnings) {
+      texts.push_back(warning.file.empty() ? warning.message : warning.file + ": " + warning.message);
+    }
+  }
+  return texts;
+}
+
+std::optional<mapping::ModelConfig> LogicalCheckpoint::config() const {
+  const std::string& path = parts.front().config_path;
+  if (path.empty()) return std::nullopt;
+  return mapping::load_config(path);
+}
+
+LogicalCheckpoint open_logical(const std::vector<std::string>& locations) {
+  LogicalCheckpoint all;
+  std::vector<int> first_file;
+  for (const std::string& location : locations) {
+    all.parts.push_back(checkpoint::open_checkpoint(location));
+    const Checkpoint& part = all.parts.back();
+    if (locations.size() > 1 && !part.manifest) {
+      throw Error(ErrorCode::kManifestInvalid,
+                  fmt::format("{} is a whole checkpoint; only outputs of one split can be joined",
+                              part.path));
+    }
+    first_file.push_back(static_cast<int>(all.file_paths.size()));
+    for (const checkpoint::SourceFile& file : part.files) all.file_paths.push_back(file.path);
+    if (all.parts.size() > 1) check_same_split(all.parts.front(), part);
+  }
+  HolderSetPool pool;
+  if (all.is_sharded()) {
+    check_ranks_once(all);
+    add_shards(all, first_file, pool);
+  } else {
+    add_whole(all, all.parts.front(), pool);
+  }
+  return all;
+}
+
+}  // namespace shardtool::api

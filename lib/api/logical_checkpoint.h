@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardtool/base/tensor_spec.h"
+#include "shardtool/checkpoint/checkpoint.h"
+#include "shardtool/exec/move.h"
+#include "shardtool/mapping/config.h"
+
+namespace shardtool::api {
+
+/// A tensor as people think of it, and the holders that have it: one for a whole checkpoint, one per
+/// shard for our own outputs.
+struct LogicalTensor {
+  TensorSpec spec;
+  exec::Side side;
+  std::vector<i64> ranks;               ///< of the holders; empty for a whole checkpoint
+  std::string digest;                   ///< from the manifest, or empty
+  const checkpoint::TensorRecord* record = nullptr;  ///< from the manifest, or null
+};
+
+/// One or more opened folders as one set of logical tensors. Whole checkpoints and shards look the
+/// same: a checkpoint is a layout whose holders are (file, tensor) slots.
+struct LogicalCheckpoint {
+  std::vector<checkpoint::Checkpoint> parts;
+  std::vector<std::string> file_paths;  ///< of all parts; Slot::file is an index
+  std::vector<LogicalTensor> tensors;
+
+  bool is_sharded() const { return parts.front().manifest.has_value(); }
+  std::vector<TensorSpec> specs() const;
+  std::vector<std::string> warnings() const;
+  /// The config.json beside the weights; nothing when there is none. Throws kConfig.
+  std::optional<mapping::ModelConfig> config() const;
+};
+
+/// Opens every location. Several must be outputs of one split: same mesh, same tensors, no rank in
+/// two of them. Throws what open_checkpoint throws, and kManifestInvalid.
+LogicalCheckpoint open_logical(const std::vector<std::string>& locations);
+
+/// Shares the holder sets of tensors with equal regions.
+class HolderSetPool {
+ public:
+  std::shared_ptr<const index::HolderSet> of(const Shape& shape,
+                                             const std::vector<index::Region>& regions);
+  std::shared_ptr<const index::HolderSet> whole(const Shape& shape);
+
+ private:
+  std::map<std::vector<i64>, std::shared_ptr<const index::HolderSet>> sets_;
+};
+
+}  // namespace shardtool::api

@@ -1,0 +1,101 @@
+#include "shardtool/api/mapping_choice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/strict_json.h"
+#include "shardtool/mapping/presets.h"
+
+namespace shardtool::api {
+namespace {
+
+constexpr int kMaxMappingDepth = 64;
+
+Error no_preset(const LogicalCheckpoint& source, const std::optional<mapping::ModelConfig>& config) {
+  std::vector<std::string> names;
+  for (const mapping::Preset& preset : mapping::presets()) names.push_back(preset.name);
+  Error error(ErrorCode::kConfig, "no mapping is given, and no preset knows this model");
+  error.note("checkpoint", source.parts.front().path);
+  if (config) {
+    error.note("config.json", fmt::format("architectures [{}], model_type '{}'",
+                                          fmt::join(config->architectures(), ", "), config->model_type()));
+  } else {
+    error.note("config.json", "not beside the weights");
+  }
+  error.help(fmt::format("choose one with --preset: {}", fmt::join(names, " ")));
+  error.help("or write a mapping file and give it with --mapping (`shardtool init` starts one)");
+  return error;
+}
+
+mapping::Mapping detected(const LogicalCheckpoint& source) {
+  const auto config = source.config();
+  const auto specs = source.specs();
+  static const mapping::ModelConfig kNoConfig = mapping::parse_config("{}", "config.json");
+  const auto name = mapping::detect_preset(config ? *config : kNoConfig, specs);
+  if (!name) throw no_preset(source, config);
+  return mapping::load_preset(*name);
+}
+
+}  // namespace
+
+std::string mapping_to_json(const mapping::Mapping& mapping) {
+  nlohmann::json documents = nlohmann::json::array();
+  for (const mapping::DocumentText& text : mapping::documents(mapping)) {
+    const JsonDocument document =
+        parse_strict_json(text.text, text.name, ErrorCode::kMappingSyntax, kMaxMappingDepth);
+    documents.push_back({{"name", text.name}, {"document", document.value}});
+  }
+  return documents.dump();
+}
+
+mapping::Mapping mapping_from_json(const std::string& json, const std::string& manifest_path) {
+  const JsonDocument stored =
+      parse_strict_json(json, manifest_path, ErrorCode::kManifestInvalid, kMaxMappingDepth);
+  std::vector<mapping::DocumentText> texts;
+  const bool is_list = stored.value.is_array() && !stored.value.empty();
+  for (const auto& entry : is_list ? stored.value : nlohmann::json::array()) {
+    if (!entry.is_object() || !entry.contains("document") || !entry.contains("name") ||
+        !entry["name"].is_string()) {
+      throw Error(ErrorCode::kManifestInvalid, "an entry of 'mapping' has no name or no document")
+          .at({manifest_path, 0, 0, "/mapping"});
+    }
+    texts.push_back({entry["name"].get<std::string>(), entry["document"].dump(2)});
+  }
+  if (texts.empty()) {
+    throw Error(ErrorCode::kManifestInvalid, "the manifest holds no mapping")
+        .at({manifest_path, 0, 0, "/mapping"})
+        .help("give the mapping with --mapping or --preset");
+  }
+  return mapping::mapping_from_documents(texts);
+}
+
+mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckpoint& source) {
+  if (!choice.path.empty() && !choice.preset.empty()) {
+    throw Error(ErrorCode::kUsage, "a mapping file and a preset are both given")
+        .help("a mapping file starts from a preset with \"extends\": [\"preset:NAME\"]");
+  }
+  if (!choice.path.empty()) return mapping::load_mapping(choice.path);
+  if (!choice.preset.empty()) return mapping::load_preset(choice.preset);
+  const checkpoint::Checkpoint& first = source.parts.front();
+  const bool has_own = first.manifest && !first.manifest->mapping.empty();
+  return has_own ? mapping_from_json(first.manifest->mapping, first.path + "/manifest.json")
+                 : detected(source);
+}
+
+AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source) {
+  mapping::Mapping mapping = mapping::with_settings(choose_mapping(choice, source), choice.settings);
+  mapping::ResolveOptions options;
+  options.mesh = choice.mesh;
+  options.layout = choice.layout;
+  options.require_even = choice.require_even;
+  options.allow_empty_shards = choice.allow_empty_shards;
+  const auto config = source.config();
+  std::vector<TensorSpec> specs = source.specs();
+  mapping::Resolution resolution =
+      mapping::resolve(mapping, specs, config ? &*config : nullptr, options);
+  return {std::move(mapping), std::move(resolution), std::move(specs)};
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "shardtool/api/logical_checkpoint.h"
+#include "shardtool/api/transform.h"
+#include "shardtool/mapping/mapping.h"
+#include "shardtool/mapping/resolve.h"
+
+namespace shardtool::api {
+
+/// A mapping that was chosen and applied to a checkpoint.
+struct AppliedMapping {
+  mapping::Mapping mapping;
+  mapping::Resolution resolution;
+  std::vector<TensorSpec> specs;
+};
+
+/// The mapping that a choice names: the file, the preset, the documents in the source's manifest,
+/// or the preset that config.json or the tensors' names call for. Throws kConfig when nothing fits.
+mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckpoint& source);
+
+/// choose_mapping, then resolve.
+AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source);
+
+/// The documents as the manifest stores them, and back. Throws kManifestInvalid.
+std::string mapping_to_json(const mapping::Mapping& mapping);
+mapping::Mapping mapping_from_json(const std::string& json, const std::string& manifest_path);
+
+}  // namespace shardtool::api

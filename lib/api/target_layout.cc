@@ -1,0 +1,129 @@
+#include "shardtool/api/target_layout.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::api {
+namespace {
+
+std::vector<i64> chosen_ranks(const mesh::Mesh& mesh, const std::vector<i64>& ranks) {
+  if (ranks.empty()) {
+    std::vector<i64> all(static_cast<size_t>(mesh.size()));
+    std::iota(all.begin(), all.end(), i64{0});
+    return all;
+  }
+  std::vector<i64> chosen = ranks;
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  for (const i64 rank : {chosen.front(), chosen.back()}) {
+    if (rank >= 0 && rank < mesh.size()) continue;
+    throw Error(ErrorCode::kUsage, fmt::format("there is no rank {}: the mesh {} has {} devices",
+                                               rank, to_string(mesh), mesh.size()))
+        .help(fmt::format("ranks go from 0 to {}", mesh.size() - 1));
+  }
+  return chosen;
+}
+
+/// The holders of a layout on the chosen ranks; one set for all tensors that share the layout.
+class ChosenHolders {
+ public:
+  explicit ChosenHolders(const std::vector<i64>& ranks) : ranks_(&ranks) {}
+
+  struct Set {
+    std::shared_ptr<const index::HolderSet> holders;
+    std::vector<i64> ranks;
+  };
+  const Set& of(const std::shared_ptr<const layout::Layout>& layout) {
+    const auto [found, is_new] = sets_.try_emplace(layout.get());
+    if (is_new) found->second = choose(*layout);
+    return found->second;
+  }
+
+ private:
+  Set choose(const layout::Layout& layout) const {
+    auto holders = std::make_shared<index::HolderSet>(layout.shape());
+    Set set;
+    for (size_t h = 0; h < layout.ranks().size(); ++h) {
+      const i64 rank = layout.ranks()[h];
+      if (!std::binary_search(ranks_->begin(), ranks_->end(), rank)) continue;
+      holders->add(layout.holders().region(static_cast<int>(h)));
+      set.ranks.push_back(rank);
+    }
+    set.holders = std::move(holders);
+    return set;
+  }
+
+  const std::vector<i64>* ranks_;
+  std::map<const layout::Layout*, Set> sets_;
+};
+
+}  // namespace
+
+std::vector<checkpoint::AxisRecord> axis_records(const layout::Layout& layout) {
+  std::vector<checkpoint::AxisRecord> records;
+  for (const layout::LayoutAxis& axis : layout.axes()) {
+    const std::string expression = to_string(axis.expr);
+    records.push_back({axis.logical, axis.granularity == 1
+                                         ? expression
+                                         : fmt::format("coarsen({}, {})", expression, axis.granularity)});
+  }
+  for (const layout::IndexAxis& axis : layout.index_axes()) {
+    if (!axis.expr.is_sharded()) continue;
+    records.push_back({fmt::format("{}={}", axis.logical, axis.index), to_string(axis.expr)});
+  }
+  return records;
+}
+
+TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMapping& applied,
+                            const std::vector<i64>& ranks) {
+  const mapping::Resolution& resolution = applied.resolution;
+  TargetLayout target;
+  target.mesh = resolution.mesh;
+  target.ranks = chosen_ranks(target.mesh, ranks);
+  target.mapping = mapping_to_json(applied.mapping);
+  target.tied = resolution.tied;
+  target.warnings = resolution.warnings;
+  for (const size_t dropped : resolution.dropped) {
+    target.dropped.push_back(source.tensors[dropped].spec.name);
+  }
+  for (const mapping::UnevenCut& cut : resolution.uneven) {
+    target.uneven.push_back({cut.axis, cut.sizes, cut.example_tensor, cut.tensors});
+  }
+  ChosenHolders chosen(target.ranks);
+  for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
+    const ChosenHolders::Set& set = chosen.of(resolved.layout);
+    target.tensors.push_back({resolved.tensor, set.holders, set.ranks, resolved.layout->is_sharded(),
+                              resolved.rule, axis_records(*resolved.layout), resolved.transforms,
+                              resolved.bias});
+  }
+  return target;
+}
+
+TargetLayout whole_target(const LogicalCheckpoint& source) {
+  TargetLayout target;
+  target.is_whole = true;
+  target.ranks = {0};
+  HolderSetPool pool;
+  for (size_t t = 0; t < source.tensors.size(); ++t) {
+    const TensorSpec& spec = source.tensors[t].spec;
+    TargetTensor tensor{t, pool.whole(spec.shape), {0}, false, "merged", {}, {}, ""};
+    for (const i64 extent : spec.shape) {
+      tensor.axes.push_back({"", layout::to_string(layout::whole(extent))});
+    }
+    target.tensors.push_back(std::move(tensor));
+  }
+  const auto& manifest = source.parts.front().manifest;
+  if (manifest) {
+    target.mapping = manifest->mapping;
+    target.tied = manifest->tied;
+    target.dropped = manifest->dropped;
+  }
+  return target;
+}
+
+}  // namespace shardtool::api

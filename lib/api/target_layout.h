@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shardtool/api/logical_checkpoint.h"
+#include "shardtool/api/mapping_choice.h"
+#include "shardtool/checkpoint/manifest.h"
+#include "shardtool/mesh/mesh.h"
+
+namespace shardtool::api {
+
+/// One tensor of an output, and who will hold it.
+struct TargetTensor {
+  size_t source = 0;  ///< index into LogicalCheckpoint::tensors
+  std::shared_ptr<const index::HolderSet> holders;
+  std::vector<i64> ranks;  ///< of the holders
+  bool is_sharded = false;
+  std::string rule;
+  std::vector<checkpoint::AxisRecord> axes;
+  std::vector<std::string> transforms;
+  std::string bias;
+};
+
+/// The layout that a run writes. A merged checkpoint is the layout of a mesh of one device.
+struct TargetLayout {
+  mesh::Mesh mesh;
+  bool is_whole = false;       ///< written under Hugging Face's names, with an index
+  std::vector<i64> ranks;      ///< that are written, ascending
+  std::vector<TargetTensor> tensors;
+  std::vector<std::vector<std::string>> tied;
+  std::vector<std::string> dropped;
+  std::string mapping;         ///< documents as the manifest stores them, or empty
+  std::vector<UnevenAxis> uneven;
+  std::vector<std::string> warnings;
+};
+
+/// What a mapping makes of the source, for these ranks (empty: all). Throws kUsage for a rank that
+/// the mesh does not have.
+TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMapping& applied,
+                            const std::vector<i64>& ranks);
+
+/// Everything whole, in one place.
+TargetLayout whole_target(const LogicalCheckpoint& source);
+
+/// The expression of every axis, for people.
+std::vector<checkpoint::AxisRecord> axis_records(const layout::Layout& layout);
+
+}  // namespace shardtool::api

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "shardtool/exec/move.h"
+#include "shardtool/index/join.h"
+#include "shardtool/index/strided_copy.h"
+
+namespace shardtool::exec {
+
+/// A slab is one index of every axis before the chunk axis times a run of that axis over which
+/// nothing changes for any holder; a chunk is some consecutive rows of a slab, where a row is one
+/// index of the chunk axis with everything behind it. Inside a chunk every holder's part is one
+/// contiguous range of its bytes:
+///
+///     tensor rows   |== slab 0 ==|==== slab 1 ====|         chunks: <= `rows` rows of one slab
+///     source file      [one range]    [one range]
+///     destination 0    [one range]                          (row-wise: one destination a slab,
+///     destination 1                   [one range]            column-wise: all of them in each)
+struct ChunkLimits {
+  i64 arena_bytes = 0;  ///< for the inputs' and the outputs' bytes together
+  i64 input_bytes = 0;  ///< for the inputs' bytes alone
+};
+
+/// Consecutive rows that a source holder has of a chunk.
+struct ChunkInput {
+  int holder = 0;
+  i64 offset = 0;  ///< in the holder's bytes
+  i64 bytes = 0;
+  i64 row_bytes = 0;
+};
+
+/// A holder that wants a chunk's output, and where in its bytes.
+struct ChunkTarget {
+  int holder = 0;
+  i64 offset = 0;
+};
+
+/// Consecutive rows as one or more destination holders want them.
+struct ChunkOutput {
+  i64 bytes = 0;
+  i64 row_bytes = 0;
+  bool has_padding = false;  ///< some bytes come from no source and are zero
+  std::vector<ChunkTarget> targets;
+};
+
+/// Bytes of input `input` go to output `output`; offsets are relative to the two ranges.
+struct ChunkCopy {
+  int input = 0;
+  int output = 0;
+  index::StridedCopy copy;
+};
+
+/// Where bytes of a range sit in the whole tensor: src is relative to the range, dst is the byte
+/// offset in the row-major whole tensor.
+struct ChunkPlace {
+  int range = 0;             ///< index into inputs or outputs
+  bool counts = true;        ///< false for an output that repeats elements of an earlier one
+  index::StridedCopy place;
+};
+
+struct Chunk {
+  i64 sequence = 0;  ///< position among the tensor's chunks, from 0
+  i64 rows = 0;
+  i64 bytes = 0;     ///< of the whole tensor, that the chunk covers
+  std::vector<ChunkInput> inputs;
+  std::vector<ChunkOutput> outputs;
+  std::vector<ChunkCopy> copies;
+  std::vector<ChunkPlace> input_places;   ///< every wanted element once
+  std::vector<ChunkPlace> output_places;  ///< every element of every output; counting once
+};
+
+/// Throws kCoverage when a wanted element has no source, kSubByteCut when a cut is inside a byte. The
+/// answer depends on the holder sets and the dtype alone.
+void check_move(const TensorMove& move);
+
+/// How one tensor is streamed. Chunks come in row-major order of the whole tensor.
+class ChunkPlan {
+ public:
+  /// Requires check_move(move). Throws kLimit when one element for every holder does not fit.
+  ChunkPlan(const TensorMove& move, ChunkLimits limits);
+
+  /// Where a chunk lies; building its contents is a step of its own, so that it can run in parallel.
+  struct Position {
+    i64 sequence = 0;
+    std::vector<i64> outer;     ///< global index on every axis before the chunk axis
+    std::vector<size_t> cells;  ///< cell number on every axis up to and including the chunk axis
+    i64 row_begin = 0;          ///< relative to the cell of the chunk axis
+    i64 rows = 0;
+  };
+  /// The next position, or false at the end. Positions are independent of the contents.
+  bool next(Position& position);
+  /// The contents of a position.
+  Chunk chunk(const Position& position) const;
+
+  /// Whether the chunks fill the holder's bytes from front to back (gaps are padding).
+  bool is_sequential(int destination_holder) const;
+
+ private:
+  struct Builder;
+
+  void choose_chunk_axis();
+  bool advance_outer();
+
+  const TensorMove* move_;
+  std::shared_ptr<const index::HolderSet> from_;  ///< with a unit axis for scalars
+  std::shared_ptr<const index::HolderSet> to_;
+  index::Join join_;
+  ChunkLimits limits_;
+  int element_bits_;
+  int axis_ = 0;  ///< the chunk axis
+  i64 rows_ = 1;
+  Position at_;
+  bool done_ = false;
+};
+
+}  // namespace shardtool::exec

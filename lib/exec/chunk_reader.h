@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "shardtool/exec/chunk_plan.h"
+#include "shardtool/exec/data_file.h"
+
+namespace shardtool::exec {
+
+/// A chunk whose outputs are in memory.
+struct FilledChunk {
+  const Chunk* chunk = nullptr;
+  std::vector<std::byte*> outputs;  ///< congruent, modulo a page, to their first target's file offset
+  std::uint64_t digest_read = 0;    ///< the chunk's part of the tensor's digest, of what was read
+};
+
+/// Reads chunks into one arena, again and again; one per thread.
+///
+/// Where the pieces are long and the source is in the page cache, the kernel scatters them straight
+/// into the outputs (one copy). Otherwise a source range is read into a staging buffer and copied.
+class ChunkReader {
+ public:
+  explicit ChunkReader(i64 arena_bytes);
+
+  /// `total_bytes` is the whole tensor's. The result is valid until the next call.
+  FilledChunk fill(const Chunk& chunk, const TensorMove& move, std::span<const SourceFile> sources,
+                   i64 total_bytes);
+
+ private:
+  /// A stretch of an input, in source order, and where it goes.
+  struct Stretch {
+    i64 src = 0;
+    std::byte* dst = nullptr;
+    i64 bytes = 0;
+  };
+
+  void place_outputs(const Chunk& chunk, const TensorMove& move, FilledChunk& filled);
+  bool collect_stretches(const Chunk& chunk, int input, const FilledChunk& filled);
+  std::uint64_t read_scattered(const Chunk& chunk, int input, const SourceFile& source, i64 offset,
+                               i64 total_bytes);
+  std::uint64_t read_staged(const Chunk& chunk, int input, const FilledChunk& filled,
+                            const SourceFile& source, i64 offset, i64 total_bytes);
+
+  struct FreePages {
+    void operator()(std::byte* pages) const;
+  };
+  i64 arena_bytes_;
+  std::unique_ptr<std::byte, FreePages> arena_;
+  i64 used_ = 0;
+  std::vector<Stretch> stretches_;
+  std::vector<iovec> parts_;
+};
+
+}  // namespace shardtool::exec

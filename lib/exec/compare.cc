@@ -1,0 +1,95 @@
+#include "shardtool/exec/compare.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <mutex>
+
+namespace shardtool::exec {
+namespace {
+
+constexpr i64 kCompareBytes = 1 << 20;
+
+/// Calls visit(src, dst) for every run of a strided copy.
+void for_each_run(const index::StridedCopy& copy, size_t loop, i64 src, i64 dst,
+                  const std::function<void(i64, i64)>& visit) {
+  if (loop == copy.loops.size()) return visit(src, dst);
+  const index::Loop& l = copy.loops[loop];
+  for (i64 i = 0; i < l.count; ++i) {
+    for_each_run(copy, loop + 1, src + i * l.src_stride, dst + i * l.dst_stride, visit);
+  }
+}
+
+void note_first(Difference& into, i64 offset, int holder) {
+  if (into.first >= 0 && into.first <= offset) return;
+  into.first = offset;
+  into.holder = holder;
+}
+
+void merge_into(Difference& total, const Difference& part) {
+  total.bytes += part.bytes;
+  if (part.first >= 0) note_first(total, part.first, part.holder);
+}
+
+/// Compares stretch [at, at + size) of an output with other bytes, through the places of the output
+/// in the whole tensor.
+struct OutputCompare {
+  const FilledChunk& filled;
+  size_t output;
+  int holder;
+
+  Difference stretch(i64 at, std::span<const std::byte> other) const {
+    const std::byte* const mine = filled.outputs[output] + at;
+    Difference difference;
+    if (std::memcmp(mine, other.data(), other.size()) == 0) return difference;
+    const i64 end = at + static_cast<i64>(other.size());
+    for (const ChunkPlace& place : filled.chunk->output_places) {
+      if (place.range != static_cast<int>(output)) continue;
+      for_each_run(place.place, 0, place.place.src, place.place.dst, [&](i64 src, i64 dst) {
+        for (i64 b = std::max(src, at); b < std::min(src + place.place.run, end); ++b) {
+          if (mine[b - at] == other[static_cast<size_t>(b - at)]) continue;
+          ++difference.bytes;
+          note_first(difference, dst + b - src, holder);
+        }
+      });
+    }
+    return difference;
+  }
+};
+
+}  // namespace
+
+std::vector<Difference> compare(std::span<const TensorMove> moves,
+                                std::span<const SourceFile> sources,
+                                std::span<const SourceFile> others, const StreamOptions& options) {
+  std::vector<Difference> differences(moves.size());
+  std::mutex mutex;
+  const auto compare_chunk = [&](size_t number, const FilledChunk& filled, Turnstile&) {
+    thread_local std::vector<std::byte> buffer;
+    buffer.resize(static_cast<size_t>(kCompareBytes + 3 * kPageBytes));
+    auto* const aligned = reinterpret_cast<std::byte*>(
+        round_up(static_cast<i64>(reinterpret_cast<std::uintptr_t>(buffer.data())), kPageBytes));
+    const TensorMove& move = moves[number];
+    Difference found;
+    for (size_t i = 0; i < filled.outputs.size(); ++i) {
+      const ChunkOutput& output = filled.chunk->outputs[i];
+      for (const ChunkTarget& target : output.targets) {
+        const Slot& slot = move.to.slots[static_cast<size_t>(target.holder)];
+        const OutputCompare with{filled, i, target.holder};
+        for (i64 at = 0; at < output.bytes; at += kCompareBytes) {
+          const i64 size = std::min(kCompareBytes, output.bytes - at);
+          const std::byte* const other = others[static_cast<size_t>(slot.file)].read(
+              aligned, size, slot.offset + target.offset + at);
+          merge_into(found, with.stretch(at, {other, static_cast<size_t>(size)}));
+        }
+      }
+    }
+    const std::lock_guard lock(mutex);
+    merge_into(differences[number], found);
+  };
+  stream(moves, sources, options, {[](size_t, const ChunkPlan&) {}, compare_chunk, [](size_t) {}});
+  for (const SourceFile& other : others) other.check_unchanged();
+  return differences;
+}
+
+}  // namespace shardtool::exec

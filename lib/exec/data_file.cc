@@ -1,0 +1,83 @@
+#include "shardtool/exec/data_file.h"
+
+#include <algorithm>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::exec {
+namespace {
+
+/// Below this a direct write costs more than it saves.
+constexpr i64 kMinDirectBytes = 64 << 10;
+/// Larger buffered writes allocate large folios, which are slow to fault in on some machines.
+constexpr i64 kBufferedWriteBytes = 256 << 10;
+
+i64 page_offset(const std::byte* address) {
+  return static_cast<i64>(reinterpret_cast<std::uintptr_t>(address) % kPageBytes);
+}
+
+}  // namespace
+
+SourceFile::SourceFile(const std::string& path)
+    : file_(io::open_read(path)), direct_(io::open_read_direct(path)), identity_(identity(file_)) {}
+
+bool SourceFile::wants_direct(i64 offset, i64 bytes) const {
+  return direct_.is_open() && bytes >= kMinDirectBytes && !is_resident(file_, offset, bytes);
+}
+
+void SourceFile::read_scattered(std::span<iovec> parts, i64 offset) const {
+  io::read_scattered(file_, parts, offset);
+}
+
+std::byte* SourceFile::read(std::byte* buffer, i64 bytes, i64 offset) const {
+  if (!wants_direct(offset, bytes)) {
+    io::read_exact(file_, {buffer, static_cast<size_t>(bytes)}, offset);
+    return buffer;
+  }
+  // Whole pages around the range; the part of the last page past the end of the file is read
+  // through the cache.
+  const i64 begin = offset / kPageBytes * kPageBytes;
+  const i64 wanted_end = round_up(offset + bytes, kPageBytes);
+  const i64 end = std::min(wanted_end, identity_.size / kPageBytes * kPageBytes);
+  if (end > begin) io::read_exact(direct_, {buffer, static_cast<size_t>(end - begin)}, begin);
+  const i64 tail = offset + bytes - end;
+  if (tail > 0) {
+    const i64 tail_begin = std::max(end, begin);
+    const i64 tail_bytes = offset + bytes - tail_begin;
+    io::read_exact(file_, {buffer + (tail_begin - begin), static_cast<size_t>(tail_bytes)}, tail_begin);
+  }
+  return buffer + (offset - begin);
+}
+
+void SourceFile::check_unchanged() const {
+  if (identity(file_) == identity_) return;
+  throw Error(ErrorCode::kInputChanged, "the file changed while it was read").at({file_.path(), 0, 0, {}});
+}
+
+TargetFile::TargetFile(io::File& file) : file_(&file), direct_(io::open_write_direct(file.path())) {}
+
+void TargetFile::write(std::span<const std::byte> bytes, i64 offset) const {
+  const bool congruent = page_offset(bytes.data()) == offset % kPageBytes;
+  const i64 end = offset + static_cast<i64>(bytes.size());
+  const i64 first_page = round_up(offset, kPageBytes);
+  const i64 last_page = end / kPageBytes * kPageBytes;
+  if (!direct_.is_open() || !congruent || last_page - first_page < kMinDirectBytes) {
+    return write_buffered(bytes, offset);
+  }
+  const auto head = static_cast<size_t>(first_page - offset);
+  const auto pages = static_cast<size_t>(last_page - first_page);
+  write_buffered(bytes.first(head), offset);
+  io::write_exact(direct_, bytes.subspan(head, pages), first_page);
+  write_buffered(bytes.subspan(head + pages), last_page);
+}
+
+void TargetFile::write_buffered(std::span<const std::byte> bytes, i64 offset) const {
+  while (!bytes.empty()) {
+    const auto part = bytes.first(std::min<size_t>(bytes.size(), kBufferedWriteBytes));
+    io::write_exact(*file_, part, offset);
+    offset += static_cast<i64>(part.size());
+    bytes = bytes.subspan(part.size());
+  }
+}
+
+}  // namespace shardtool::exec

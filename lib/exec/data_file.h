@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/io/file.h"
+
+namespace shardtool::exec {
+
+/// Direct I/O moves whole pages: offsets, sizes and addresses are multiples of this.
+inline constexpr i64 kPageBytes = 4096;
+
+/// A weights file that is read. Bytes that the page cache holds are read through it; others are read
+/// past it (O_DIRECT), where the file system can: on a cold source that is faster, and it leaves the
+/// cache to others.
+class SourceFile {
+ public:
+  explicit SourceFile(const std::string& path);
+
+  /// Whether [offset, offset + bytes) is better read past the page cache.
+  bool wants_direct(i64 offset, i64 bytes) const;
+  /// Reads straight into scattered memory, through the page cache.
+  void read_scattered(std::span<iovec> parts, i64 offset) const;
+  /// Reads into one buffer by the better way and returns where the first byte is: `buffer` is
+  /// page-aligned and has room for `bytes` and two pages more.
+  std::byte* read(std::byte* buffer, i64 bytes, i64 offset) const;
+  /// Throws kInputChanged when the file is no longer what it was when it was opened.
+  void check_unchanged() const;
+
+ private:
+  io::File file_;
+  io::File direct_;
+  io::FileIdentity identity_;
+};
+
+/// A file that is written: whole pages past the page cache where memory and offset are congruent
+/// modulo the page, edges and everything else through it.
+class TargetFile {
+ public:
+  /// `file` belongs to the output folder and outlives this.
+  explicit TargetFile(io::File& file);
+
+  const std::string& path() const { return file_->path(); }
+  void write(std::span<const std::byte> bytes, i64 offset) const;
+
+ private:
+  void write_buffered(std::span<const std::byte> bytes, i64 offset) const;
+
+  io::File* file_;
+  io::File direct_;
+};
+
+}  // namespace shardtool::exec

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardtool/base/dtype.h"
+#include "shardtool/base/shape.h"
+#include "shardtool/index/holder_set.h"
+
+namespace shardtool::exec {
+
+/// Where a holder's row-major bytes begin.
+struct Slot {
+  int file = 0;    ///< index into the run's list of files
+  i64 offset = 0;  ///< absolute, bytes
+};
+
+/// One side of a move: the holders of a tensor and where each lies. Holder sets are shared: tensors
+/// with equal layouts have one.
+struct Side {
+  std::shared_ptr<const index::HolderSet> holders;
+  std::vector<Slot> slots;  ///< one per holder
+};
+
+/// One tensor from the holders that have it to the holders that want it.
+struct TensorMove {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  Shape shape;
+  Side from;
+  Side to;
+  /// The digest that the whole tensor must have, where a manifest says so.
+  std::optional<std::uint64_t> expected_digest;
+};
+
+}  // namespace shardtool::exec

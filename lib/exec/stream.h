@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardtool/exec/chunk_reader.h"
+#include "shardtool/exec/data_file.h"
+#include "shardtool/exec/move.h"
+
+namespace shardtool::exec {
+
+struct Progress {
+  i64 bytes_done = 0;
+  i64 bytes_total = 0;
+  std::string item;
+};
+
+struct StreamOptions {
+  i64 max_memory = 64 << 20;  ///< bytes of buffers, over all threads
+  int threads = 0;            ///< 0: four, fewer where the machine or the budget is small
+  std::function<void(const Progress&)> on_progress;
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+/// The least max_memory that a run accepts.
+inline constexpr i64 kMinMemory = 4 << 20;
+
+/// Lets the chunks of one tensor pass one at a time in their order, whichever thread holds them.
+class Turnstile {
+ public:
+  virtual ~Turnstile() = default;
+  /// Calls `pass` when all earlier chunks of the tensor have passed. Throws kInterrupted when the
+  /// run is being stopped.
+  virtual void in_order(i64 sequence, const std::function<void()>& pass) = 0;
+};
+
+/// What a run does with the chunks of its tensors. Called from several threads at once, for
+/// different chunks; `begin` and `end` of a tensor surround its chunks.
+struct ChunkSink {
+  std::function<void(size_t move, const ChunkPlan& plan)> begin;
+  std::function<void(size_t move, const FilledChunk& chunk, Turnstile& turns)> chunk;
+  std::function<void(size_t move)> end;
+};
+
+/// Streams every tensor from its sources through memory, chunk by chunk, within the budget. The
+/// moves are checked (check_move) before the first byte is read. The first error ends all threads and
+/// is thrown; so is kInterrupted when `cancel` is set.
+void stream(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
+            const StreamOptions& options, const ChunkSink& sink);
+
+}  // namespace shardtool::exec
