@@ -1,0 +1,112 @@
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shardtool/kernels/crc64/crc64.h"
+#include "shardtool/kernels/crc64/implementation.h"
+#include "shardtool/kernels/digest/placed_crc64.h"
+#include "shardtool/kernels/strided_copy/strided_copy.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
+
+namespace shardtool::kernels {
+namespace {
+
+constexpr i64 kBufferBytes = i64{256} << 10;  // stays in the second-level cache
+constexpr i64 kRanks = 4;
+
+std::vector<std::byte> buffer(i64 bytes) {
+  std::vector<std::byte> bytes_of(static_cast<size_t>(bytes));
+  for (size_t i = 0; i < bytes_of.size(); ++i) bytes_of[i] = static_cast<std::byte>(i * 131 >> 3);
+  return bytes_of;
+}
+
+/// A rank's columns of a matrix whose rows are kRanks runs long: packed in the buffer.
+index::StridedCopy column_shard(i64 run) {
+  return {.src = 0, .dst = 0, .run = run, .loops = {{kBufferBytes / run, run, kRanks * run}}};
+}
+
+void memory_copy(benchmark::State& state) {
+  const auto from = buffer(kBufferBytes);
+  auto to = buffer(kBufferBytes);
+  for (auto _ : state) {
+    std::copy(from.begin(), from.end(), to.begin());
+    benchmark::DoNotOptimize(to.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * kBufferBytes);
+}
+BENCHMARK(memory_copy);
+
+void crc64(benchmark::State& state, const Implementation& implementation) {
+  const auto bytes = buffer(kBufferBytes);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(implementation.rows({.first = bytes.data(), .run = kBufferBytes}));
+  }
+  state.SetBytesProcessed(state.iterations() * kBufferBytes);
+}
+
+void xxh3(benchmark::State& state) {
+  const auto bytes = buffer(kBufferBytes);
+  Xxh3 hash;
+  for (auto _ : state) hash.update(bytes);
+  benchmark::DoNotOptimize(hash.hex());
+  state.SetBytesProcessed(state.iterations() * kBufferBytes);
+}
+BENCHMARK(xxh3);
+
+void placed_crc64_of_columns(benchmark::State& state) {
+  const auto bytes = buffer(kBufferBytes);
+  const auto copy = column_shard(state.range(0));
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(placed_crc64(copy, bytes.data(), kRanks * kBufferBytes));
+  }
+  state.SetBytesProcessed(state.iterations() * kBufferBytes);
+}
+BENCHMARK(placed_crc64_of_columns)->RangeMultiplier(2)->Range(1, i64{64} << 10)->Arg(7168);
+
+void strided_copy_of_columns(benchmark::State& state) {
+  const auto from = buffer(kBufferBytes);
+  auto to = buffer(kRanks * kBufferBytes);
+  const auto copy = column_shard(state.range(0));
+  for (auto _ : state) {
+    strided_copy(copy, from.data(), to.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * kBufferBytes);
+}
+BENCHMARK(strided_copy_of_columns)->RangeMultiplier(2)->Range(1, i64{64} << 10)->Arg(12);
+
+/// One rank's part gathered from a matrix, the other direction.
+void strided_copy_to_columns(benchmark::State& state) {
+  const auto from = buffer(kRanks * kBufferBytes);
+  auto to = buffer(kBufferBytes);
+  auto copy = column_shard(state.range(0));
+  std::swap(copy.loops[0].src_stride, copy.loops[0].dst_stride);
+  for (auto _ : state) {
+    strided_copy(copy, from.data(), to.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * kBufferBytes);
+}
+BENCHMARK(strided_copy_to_columns)->RangeMultiplier(2)->Range(1, i64{64} << 10)->Arg(12);
+
+void register_crc64() {
+  for (const Implementation& implementation : implementations()) {
+    benchmark::RegisterBenchmark((std::string("crc64/") + implementation.name).c_str(), crc64,
+                                 implementation);
+  }
+}
+
+}  // namespace
+}  // namespace shardtool::kernels
+
+int main(int argc, char** argv) {
+  shardtool::kernels::register_crc64();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}
