@@ -22,7 +22,7 @@ SourceFile::SourceFile(const std::string& path)
     : file_(io::open_read(path)), direct_(io::open_read_direct(path)), identity_(identity(file_)) {}
 
 bool SourceFile::wants_direct(i64 offset, i64 bytes) const {
-  return direct_.is_open() && bytes >= kMinDirectBytes && !is_resident(file_, offset, bytes);
+  return direct_.is_open() && bytes >= kMinDirectBytes && !io::is_resident(file_, offset, bytes);
 }
 
 void SourceFile::read_scattered(std::span<iovec> parts, i64 offset) const {

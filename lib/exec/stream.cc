@@ -56,8 +56,8 @@ class OrderedPassage final : public Turnstile {
 
 /// A tensor whose chunks are being worked on.
 struct InFlight {
-  InFlight(size_t number, const TensorMove& move, ChunkLimits limits, StopSignal& stop)
-      : move(number), plan(move, limits), turns(stop) {}
+  InFlight(size_t number, const TensorMove& tensor, ChunkLimits limits, StopSignal& stop)
+      : move(number), plan(tensor, limits), turns(stop) {}
 
   size_t move;
   ChunkPlan plan;
@@ -200,7 +200,8 @@ class Run {
   std::chrono::steady_clock::time_point last_report_;
 };
 
-/// check_move for every distinct pair of holder sets and element size.
+}  // namespace
+
 void check_moves(std::span<const TensorMove> moves) {
   std::set<std::tuple<const void*, const void*, int>> checked;
   for (const TensorMove& move : moves) {
@@ -209,8 +210,6 @@ void check_moves(std::span<const TensorMove> moves) {
     if (is_new) check_move(move);
   }
 }
-
-}  // namespace
 
 void stream(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
             const StreamOptions& options, const ChunkSink& sink) {

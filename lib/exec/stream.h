@@ -46,6 +46,9 @@ struct ChunkSink {
   std::function<void(size_t move)> end;
 };
 
+/// check_move for every distinct pair of holder sets and element size.
+void check_moves(std::span<const TensorMove> moves);
+
 /// Streams every tensor from its sources through memory, chunk by chunk, within the budget. The
 /// moves are checked (check_move) before the first byte is read. The first error ends all threads and
 /// is thrown; so is kInterrupted when `cancel` is set.

@@ -1,0 +1,98 @@
+#include "shardtool/api/diff.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "shardtool/api/logical_checkpoint.h"
+#include "shardtool/api/replicas.h"
+#include "shardtool/exec/compare.h"
+
+namespace shardtool::api {
+namespace {
+
+using ByName = std::map<std::string_view, const LogicalTensor*>;
+
+ByName by_name(const LogicalCheckpoint& checkpoint) {
+  ByName names;
+  for (const LogicalTensor& tensor : checkpoint.tensors) names[tensor.spec.name] = &tensor;
+  return names;
+}
+
+std::string metadata_change(const TensorSpec& a, const TensorSpec& b) {
+  if (a.dtype != b.dtype) return fmt::format("dtype {} -> {}", to_string(a.dtype), to_string(b.dtype));
+  if (a.shape != b.shape) return fmt::format("shape {} -> {}", to_string(a.shape), to_string(b.shape));
+  return "";
+}
+
+std::vector<exec::SourceFile> open_files(const LogicalCheckpoint& checkpoint) {
+  std::vector<exec::SourceFile> files;
+  for (const std::string& path : checkpoint.file_paths) files.emplace_back(path);
+  return files;
+}
+
+/// Reads a's tensors as b's holders have them, and compares.
+void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b,
+                  std::vector<exec::TensorMove> moves, const DiffOptions& options, DiffReport& report) {
+  std::sort(moves.begin(), moves.end(), [](const auto& x, const auto& y) {
+    const exec::Slot& s = x.from.slots.front();
+    const exec::Slot& t = y.from.slots.front();
+    return std::pair(s.file, s.offset) < std::pair(t.file, t.offset);
+  });
+  WriteOptions stream;
+  stream.max_memory = options.max_memory;
+  stream.threads = options.threads;
+  stream.on_progress = options.on_progress;
+  stream.cancel = options.cancel;
+  const auto differences =
+      exec::compare(moves, open_files(a), open_files(b), stream_options(stream));
+  for (size_t i = 0; i < moves.size(); ++i) {
+    report.bytes_read += 2 * byte_size(moves[i].dtype, moves[i].shape).value_or(0);
+    if (differences[i].bytes == 0) {
+      ++report.identical;
+    } else {
+      report.changed.push_back({moves[i].name, "data", differences[i].bytes, differences[i].first});
+    }
+  }
+}
+
+}  // namespace
+
+DiffReport diff(const DiffOptions& options) {
+  const LogicalCheckpoint a = open_logical({options.a});
+  const LogicalCheckpoint b = open_logical({options.b});
+  const ByName in_a = by_name(a);
+  const ByName in_b = by_name(b);
+  DiffReport report;
+  std::vector<exec::TensorMove> moves;
+  for (const auto& [name, tensor] : in_a) {
+    const auto other = in_b.find(name);
+    if (other == in_b.end()) {
+      report.only_a.emplace_back(name);
+      continue;
+    }
+    ++report.common;
+    const std::string change = metadata_change(tensor->spec, other->second->spec);
+    if (!change.empty()) {
+      report.changed.push_back({std::string(name), change, 0, -1});
+    } else {
+      moves.push_back({tensor->spec.name, tensor->spec.dtype, tensor->spec.shape, tensor->side,
+                       other->second->side, {}});
+    }
+  }
+  for (const auto& [name, tensor] : in_b) {
+    if (!in_a.contains(name)) report.only_b.emplace_back(name);
+  }
+  if (options.metadata_only) {
+    report.identical = static_cast<i64>(moves.size());
+  } else {
+    compare_data(a, b, std::move(moves), options, report);
+  }
+  std::sort(report.changed.begin(), report.changed.end(),
+            [](const auto& x, const auto& y) { return x.name < y.name; });
+  report.equal = report.changed.empty() && report.only_a.empty() && report.only_b.empty();
+  return report;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,105 @@
+#include "shardtool/api/doctor.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+#include "shardtool/io/file.h"
+
+namespace shardtool::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+DoctorCheck system_check() {
+  utsname name{};
+  uname(&name);
+  return {"system", fmt::format("{} {} {}", name.sysname, name.release, name.machine), true, ""};
+}
+
+DoctorCheck vector_units_check() {
+  std::string units;
+  const auto add = [&units](bool has, const char* unit) {
+    if (has) units += (units.empty() ? "" : " ") + std::string(unit);
+  };
+#if defined(__x86_64__)
+  add(__builtin_cpu_supports("avx2"), "avx2");
+  add(__builtin_cpu_supports("avx512f"), "avx512f");
+  add(__builtin_cpu_supports("pclmul"), "pclmul");
+  add(__builtin_cpu_supports("vpclmulqdq"), "vpclmulqdq");
+#endif
+  return {"vector units", units.empty() ? "none known" : units, true,
+          units.empty() ? "digests use tables, which are slower" : ""};
+}
+
+DoctorCheck threads_check() {
+  return {"processors", std::to_string(std::thread::hardware_concurrency()), true, ""};
+}
+
+DoctorCheck memory_check() {
+  const i64 page = sysconf(_SC_PAGESIZE);
+  return {"memory", fmt::format("{} in pages of {}", format_bytes(sysconf(_SC_PHYS_PAGES) * page),
+                                format_bytes(page)), true, ""};
+}
+
+DoctorCheck descriptors_check() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const bool enough = limit.rlim_max >= 4096;
+  return {"open files", fmt::format("{} (hard limit {})", limit.rlim_cur, limit.rlim_max), enough,
+          enough ? "" : "layouts of many ranks need two per file: raise it with ulimit -n"};
+}
+
+DoctorCheck space_check(const std::string& folder) {
+  struct statvfs stats {};
+  if (statvfs(folder.c_str(), &stats) != 0) {
+    return {"free space", "unknown", false, fmt::format("{} cannot be looked at", folder)};
+  }
+  const i64 free = static_cast<i64>(stats.f_bavail) * static_cast<i64>(stats.f_frsize);
+  return {"free space", fmt::format("{} in {}", format_bytes(free), folder), free > 0, ""};
+}
+
+DoctorCheck direct_io_check(const std::string& folder) {
+  const std::string path = fmt::format("{}/.shardtool-doctor-{}", folder, getpid());
+  DoctorCheck check{"direct I/O", "", true, ""};
+  try {
+    const io::File file = io::create_new(path);
+    const io::File direct = io::open_write_direct(path);
+    check.value = direct.is_open() ? "works in " + folder : "not in " + folder;
+    if (!direct.is_open()) check.advice = "files are written through the page cache, which is slower";
+  } catch (const Error& error) {
+    check = {"direct I/O", "unknown", false, error.message()};
+  }
+  ::unlink(path.c_str());
+  return check;
+}
+
+DoctorCheck hub_cache_check() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value ? std::string(value) : std::string();
+  };
+  std::string cache = variable("HF_HUB_CACHE");
+  if (cache.empty() && !variable("HF_HOME").empty()) cache = variable("HF_HOME") + "/hub";
+  if (cache.empty()) cache = variable("HOME") + "/.cache/huggingface/hub";
+  const bool exists = fs::is_directory(cache);
+  return {"Hugging Face cache", cache, true, exists ? "" : "not there: hf:// names resolve nowhere"};
+}
+
+}  // namespace
+
+std::vector<DoctorCheck> doctor(const std::string& folder) {
+  return {system_check(),      vector_units_check(), threads_check(),         memory_check(),
+          descriptors_check(), space_check(folder),  direct_io_check(folder), hub_cache_check()};
+}
+
+}  // namespace shardtool::api

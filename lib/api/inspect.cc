@@ -1,0 +1,150 @@
+#include "shardtool/api/inspect.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include <nlohmann/json.hpp>
+
+#include "shardtool/api/logical_checkpoint.h"
+#include "shardtool/api/mapping_choice.h"
+#include "shardtool/api/tensor_view.h"
+#include "shardtool/mapping/glob.h"
+#include "shardtool/mapping/presets.h"
+
+namespace shardtool::api {
+namespace {
+
+/// Names with every number replaced by *, down to the module: model.layers.*.mlp.
+std::string module_of(std::string_view name) {
+  const size_t leaf = name.rfind('.');
+  if (leaf != name.npos) name = name.substr(0, leaf);
+  std::string module;
+  size_t begin = 0;
+  while (begin <= name.size()) {
+    const size_t end = std::min(name.find('.', begin), name.size());
+    const std::string_view part = name.substr(begin, end - begin);
+    const bool is_number = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
+      return c >= '0' && c <= '9';
+    });
+    if (!module.empty()) module += '.';
+    module += is_number ? "*" : part;
+    begin = end + 1;
+  }
+  return module;
+}
+
+/// Sums in the order of first appearance, then largest first.
+class Groups {
+ public:
+  void add(std::string name, i64 bytes) {
+    const auto [found, is_new] = number_.try_emplace(std::move(name), groups_.size());
+    if (is_new) groups_.push_back({found->first, 0, 0});
+    ++groups_[found->second].tensors;
+    groups_[found->second].bytes += bytes;
+  }
+  std::vector<InspectGroup> largest_first() {
+    std::stable_sort(groups_.begin(), groups_.end(),
+                     [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    return std::move(groups_);
+  }
+
+ private:
+  std::unordered_map<std::string, size_t> number_;
+  std::vector<InspectGroup> groups_;
+};
+
+void add_config(InspectReport& report, const mapping::ModelConfig& config) {
+  struct Known {
+    const char* name;
+    std::array<const char*, 3> paths;
+  };
+  static constexpr std::array<Known, 6> kKnown{{
+      {"layers", {"num_hidden_layers", "n_layer", "num_layers"}},
+      {"hidden", {"hidden_size", "n_embd", "d_model"}},
+      {"heads", {"num_attention_heads", "n_head", "num_heads"}},
+      {"kv_heads", {"num_key_value_heads", "num_kv_heads", "n_head_kv"}},
+      {"head_dim", {"head_dim", "d_kv", "attention_head_dim"}},
+      {"vocab", {"vocab_size", "padded_vocab_size", "n_vocab"}},
+  }};
+  for (const Known& known : kKnown) {
+    for (const char* path : known.paths) {
+      const auto* value = config.find(path);
+      if (!value || !value->is_number_integer()) continue;
+      report.config.emplace(known.name, value->get<i64>());
+      break;
+    }
+  }
+  report.model_type = config.model_type();
+  const auto architectures = config.architectures();
+  if (!architectures.empty()) report.architecture = architectures.front();
+}
+
+void summarize(InspectReport& report, const LogicalCheckpoint& source) {
+  Groups dtypes;
+  Groups modules;
+  for (const LogicalTensor& tensor : source.tensors) {
+    const i64 bytes = byte_size(tensor.spec.dtype, tensor.spec.shape).value_or(0);
+    report.parameters += element_count(tensor.spec.shape).value_or(0);
+    report.bytes += bytes;
+    dtypes.add(std::string(to_string(tensor.spec.dtype)), bytes);
+    modules.add(module_of(tensor.spec.name), bytes);
+  }
+  report.tensors = static_cast<i64>(source.tensors.size());
+  report.files = static_cast<i64>(source.file_paths.size());
+  report.dtypes = dtypes.largest_first();
+  report.modules = modules.largest_first();
+}
+
+void add_rank_bytes(InspectReport& report, const std::vector<InspectShard>& shards) {
+  for (const InspectShard& shard : shards) {
+    report.bytes_per_rank[static_cast<size_t>(shard.rank)] += shard.bytes;
+  }
+}
+
+/// The cut of every tensor, by the mapping that was asked for or by the manifest.
+void add_layout(InspectReport& report, const LogicalCheckpoint& source, const InspectOptions& options,
+                std::vector<InspectTensor>& tensors) {
+  if (options.mapping) {
+    const AppliedMapping applied = apply_mapping(*options.mapping, source);
+    report.mesh = applied.resolution.mesh;
+    for (const mapping::ResolvedTensor& resolved : applied.resolution.tensors) {
+      describe_resolved(tensors[resolved.tensor], resolved);
+    }
+  } else if (source.is_sharded()) {
+    report.mesh = source.parts.front().manifest->mesh;
+    for (size_t t = 0; t < tensors.size(); ++t) describe_recorded(tensors[t], source.tensors[t]);
+  } else {
+    return;
+  }
+  report.bytes_per_rank.assign(static_cast<size_t>(report.mesh->size()), 0);
+  for (const InspectTensor& tensor : tensors) add_rank_bytes(report, tensor.shards);
+}
+
+}  // namespace
+
+InspectReport inspect(const InspectOptions& options) {
+  const LogicalCheckpoint source = open_logical({options.source});
+  InspectReport report;
+  report.path = source.parts.front().path;
+  report.format = source.parts.front().format;
+  report.warnings = source.warnings();
+  summarize(report, source);
+  const auto config = source.config();
+  if (config) {
+    add_config(report, *config);
+    report.preset = mapping::detect_preset(*config, source.specs()).value_or("");
+  }
+  std::vector<InspectTensor> tensors;
+  tensors.reserve(source.tensors.size());
+  for (const LogicalTensor& tensor : source.tensors) tensors.push_back(describe_stored(tensor, source));
+  add_layout(report, source, options, tensors);
+  if (!options.filter.empty()) {
+    const auto matches = mapping::glob_filter(options.filter);
+    std::erase_if(tensors, [&](const InspectTensor& tensor) { return !matches(tensor.name); });
+  }
+  report.list = std::move(tensors);
+  return report;
+}
+
+}  // namespace shardtool::api

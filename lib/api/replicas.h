@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+
+#include "shardtool/api/logical_checkpoint.h"
+#include "shardtool/api/transform.h"
+#include "shardtool/exec/stream.h"
+
+namespace shardtool::api {
+
+/// Reads every element that more than one holder has from all of them. Returns the number of copies
+/// compared. Throws kDataMismatch with the tensor, the rank and the first byte where two differ.
+i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::SourceFile> files,
+                     const exec::StreamOptions& options);
+
+/// The part of the write options that concerns streaming.
+exec::StreamOptions stream_options(const WriteOptions& options);
+
+}  // namespace shardtool::api

@@ -1,0 +1,52 @@
+#include "shardtool/api/tensor_view.h"
+
+#include "shardtool/api/target_layout.h"
+
+namespace shardtool::api {
+namespace {
+
+void add_shard(InspectTensor& tensor, i64 rank, index::Region region) {
+  const i64 bytes = byte_size(tensor.dtype, local_shape(region)).value_or(0);
+  tensor.shards.push_back({rank, bytes, std::move(region)});
+}
+
+}  // namespace
+
+InspectTensor describe_stored(const LogicalTensor& tensor, const LogicalCheckpoint& source) {
+  InspectTensor view;
+  view.name = tensor.spec.name;
+  view.dtype = tensor.spec.dtype;
+  view.shape = tensor.spec.shape;
+  view.bytes = byte_size(view.dtype, view.shape).value_or(0);
+  if (!tensor.side.slots.empty()) {
+    const exec::Slot& slot = tensor.side.slots.front();
+    const std::string& path = source.file_paths[static_cast<size_t>(slot.file)];
+    view.file = path.substr(path.rfind('/') + 1);
+    view.offset = slot.offset;
+  }
+  return view;
+}
+
+void describe_resolved(InspectTensor& tensor, const mapping::ResolvedTensor& resolved) {
+  tensor.rule = resolved.rule;
+  tensor.strategy = resolved.strategy;
+  for (const checkpoint::AxisRecord& axis : axis_records(*resolved.layout)) {
+    tensor.axes.push_back({axis.logical, axis.expression});
+  }
+  const auto& ranks = resolved.layout->ranks();
+  for (size_t h = 0; h < ranks.size(); ++h) {
+    add_shard(tensor, ranks[h], resolved.layout->holders().region(static_cast<int>(h)));
+  }
+}
+
+void describe_recorded(InspectTensor& tensor, const LogicalTensor& logical) {
+  tensor.rule = logical.record->rule;
+  for (const checkpoint::AxisRecord& axis : logical.record->axes) {
+    tensor.axes.push_back({axis.logical, axis.expression});
+  }
+  for (size_t h = 0; h < logical.ranks.size(); ++h) {
+    add_shard(tensor, logical.ranks[h], logical.side.holders->region(static_cast<int>(h)));
+  }
+}
+
+}  // namespace shardtool::api

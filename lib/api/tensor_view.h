@@ -1,0 +1,16 @@
+#pragma once
+
+#include "shardtool/api/inspect.h"
+#include "shardtool/api/logical_checkpoint.h"
+#include "shardtool/mapping/resolve.h"
+
+namespace shardtool::api {
+
+/// A tensor as it lies in its file, without a layout.
+InspectTensor describe_stored(const LogicalTensor& tensor, const LogicalCheckpoint& source);
+/// Adds what a mapping decided: rule, expressions, every rank's part.
+void describe_resolved(InspectTensor& tensor, const mapping::ResolvedTensor& resolved);
+/// Adds what the manifest recorded.
+void describe_recorded(InspectTensor& tensor, const LogicalTensor& logical);
+
+}  // namespace shardtool::api
