@@ -1,0 +1,66 @@
+#include "shardtool/index/holder_set.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "shardtool/base/error.h"
+#include "tests/support/generators.h"
+
+using namespace shardtool;
+using index::AxisMap;
+using index::HolderSet;
+using index::Region;
+
+TEST_CASE("holders are factored by axis, and replicas share a pick") {
+  CHECK(rc::check("H1, H2, region and holders_with", [] {
+    const Shape shape = *gen::shape();
+    std::vector<Region> regions;
+    const i64 count = *gen::between(0, 8);
+    for (i64 h = 0; h < count; ++h) {
+      Region region;
+      for (const i64 n : shape) region.push_back(AxisMap::slice(n, {0, *gen::between(0, std::min<i64>(n, 2))}));
+      regions.push_back(std::move(region));
+    }
+    const HolderSet set = HolderSet::of(shape, regions);
+    RC_ASSERT(set.size() == static_cast<int>(regions.size()));
+    for (int axis = 0; axis < set.rank(); ++axis) {
+      const auto maps = set.maps(axis);
+      for (size_t m = 0; m < maps.size(); ++m) {
+        RC_ASSERT(maps[m].global_size() == shape[static_cast<size_t>(axis)]);         // H1
+        RC_ASSERT(std::find(maps.begin(), maps.begin() + static_cast<std::ptrdiff_t>(m),
+                            maps[m]) == maps.begin() + static_cast<std::ptrdiff_t>(m));  // H1
+      }
+    }
+    for (int h = 0; h < set.size(); ++h) {
+      RC_ASSERT(set.region(h) == regions[static_cast<size_t>(h)]);  // H2
+      std::vector<int> replicas;
+      for (int other = 0; other < set.size(); ++other) {
+        if (regions[static_cast<size_t>(other)] == set.region(h)) replicas.push_back(other);
+      }
+      const auto found = set.holders_with(set.pick(h));
+      RC_ASSERT(std::vector<int>(found.begin(), found.end()) == replicas);
+    }
+  }));
+}
+
+TEST_CASE("a pick that nobody has names no holder") {
+  HolderSet set({4});
+  CHECK(set.holders_with(std::vector{0}).empty());
+  set.add({AxisMap::slice(4, {0, 2})});
+  CHECK(set.holders_with(std::vector{0}).size() == 1);
+  CHECK(set.holders_with(std::vector{1}).empty());
+}
+
+TEST_CASE("a region of another shape is refused") {
+  HolderSet set({4, 4});
+  CHECK_THROWS_AS(set.add(index::whole_region({4, 5})), Error);
+  CHECK_THROWS_AS(set.add(index::whole_region({4})), Error);
+}
+
+TEST_CASE("the whole tensor has one holder, also when it is a scalar") {
+  CHECK(HolderSet::whole({2, 3}).region(0) == index::whole_region({2, 3}));
+  const HolderSet scalar = HolderSet::whole({});
+  CHECK(scalar.size() == 1);
+  CHECK(scalar.holders_with({}).size() == 1);
+}

@@ -1,0 +1,180 @@
+#include "shardtool/index/join.h"
+
+#include <map>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "shardtool/base/error.h"
+#include "tests/support/generators.h"
+
+using namespace shardtool;
+using index::AxisCell;
+using index::AxisMap;
+using index::Claim;
+using index::HolderSet;
+using index::Join;
+using index::Region;
+
+namespace {
+
+std::vector<AxisMap> maps_over(i64 n) {
+  std::vector<AxisMap> maps;
+  const i64 count = *gen::between(0, 4);
+  for (i64 m = 0; m < count; ++m) maps.push_back(*gen::axis_map(*gen::between(0, 12), n));
+  return maps;
+}
+
+/// The claims of one index, by definition.
+std::set<std::pair<int, i64>> claims_on(const std::vector<AxisMap>& maps, i64 global) {
+  std::set<std::pair<int, i64>> claims;
+  for (size_t m = 0; m < maps.size(); ++m) {
+    for (i64 local = 0; local < maps[m].local_size(); ++local) {
+      if (maps[m](local) == global) claims.insert({static_cast<int>(m), local});
+    }
+  }
+  return claims;
+}
+
+std::set<std::pair<int, i64>> claims_at(const std::vector<Claim>& claims, i64 offset) {
+  std::set<std::pair<int, i64>> at;
+  for (const Claim& claim : claims) at.insert({claim.map, claim.local + offset});
+  return at;
+}
+
+/// Any holders of a tensor: neither complete nor disjoint, some of them replicas.
+std::vector<Region> any_regions(const Shape& shape) {
+  std::vector<Region> regions;
+  const i64 count = *gen::between(0, 4);
+  for (i64 h = 0; h < count; ++h) {
+    if (!regions.empty() && *gen::between(0, 3) == 0) {
+      regions.push_back(regions.back());
+      continue;
+    }
+    Region region;
+    for (const i64 n : shape) region.push_back(*gen::axis_map(*gen::between(0, 6), n));
+    regions.push_back(std::move(region));
+  }
+  return regions;
+}
+
+/// Where the element `tuple` of the tensor is in a holder, or nothing.
+std::optional<std::vector<i64>> find(const Region& region, const std::vector<i64>& tuple) {
+  std::vector<i64> local;
+  for (size_t a = 0; a < region.size(); ++a) {
+    const auto at = inverse(region[a])(tuple[a]);
+    if (!at) return std::nullopt;
+    local.push_back(*at);
+  }
+  return local;
+}
+
+std::vector<i64> moved(std::vector<i64> origin, const std::vector<i64>& by) {
+  for (size_t a = 0; a < origin.size(); ++a) origin[a] += by[a];
+  return origin;
+}
+
+}  // namespace
+
+TEST_CASE("the cells of an axis are what destinations want, with every claim on both sides") {
+  CHECK(rc::check("join_axis == index by index", [] {
+    const i64 n = *gen::between(0, 14);
+    const auto sources = maps_over(n);
+    const auto destinations = maps_over(n);
+    std::set<i64> covered;
+    i64 next = 0;
+    for (const AxisCell& cell : index::join_axis(sources, destinations)) {
+      RC_ASSERT(cell.size > 0);
+      RC_ASSERT(next <= cell.begin);
+      next = cell.begin + cell.size;
+      RC_ASSERT(!cell.destinations.empty());
+      for (i64 i = 0; i < cell.size; ++i) {
+        covered.insert(cell.begin + i);
+        RC_ASSERT(claims_at(cell.sources, i) == claims_on(sources, cell.begin + i));
+        RC_ASSERT(claims_at(cell.destinations, i) == claims_on(destinations, cell.begin + i));
+      }
+    }
+    for (i64 i = 0; i < n; ++i) {
+      RC_ASSERT(covered.count(i) == (claims_on(destinations, i).empty() ? 0U : 1U));
+    }
+  }));
+}
+
+TEST_CASE("two partitions of p and q pieces have at most p + q - 1 cells") {
+  CHECK(rc::check("the size of a join", [] {
+    const i64 n = *gen::between(1, 60);
+    const auto parts = [n](i64 count) {
+      std::vector<AxisMap> maps;
+      for (i64 k = 0; k < count; ++k) {
+        maps.push_back(AxisMap::slice(n, layout::part_of(n, count, k, layout::kBalanced)));
+      }
+      return maps;
+    };
+    const i64 p = *gen::between(1, n);
+    const i64 q = *gen::between(1, n);
+    RC_ASSERT(static_cast<i64>(index::join_axis(parts(p), parts(q)).size()) <= p + q - 1);
+  }));
+}
+
+TEST_CASE("every wanted element of any holders is in exactly one box, with the right source") {
+  CHECK(rc::check("Join == element by element", [] {
+    const Shape shape = *gen::shape();
+    const auto src = any_regions(shape);
+    const auto dst = any_regions(shape);
+    const HolderSet sources = HolderSet::of(shape, src);
+    const HolderSet destinations = HolderSet::of(shape, dst);
+    const Join join(sources, destinations);
+    std::map<std::pair<int, std::vector<i64>>, int> times_written;
+    join.for_each_box([&](Join::Box box) {
+      std::vector<i64> origin;
+      std::vector<i64> sizes;
+      for (const AxisCell* cell : box) {
+        origin.push_back(cell->begin);
+        sizes.push_back(cell->size);
+      }
+      const Join::Located source = join.source_of(box);
+      const auto wanted_by = join.destinations_of(box);
+      for (const auto& step : reference::tuples(sizes)) {
+        const auto element = moved(origin, step);
+        for (const Region& region : src) RC_ASSERT(!source.holders.empty() || !find(region, element));
+        for (const int holder : source.holders) {
+          RC_ASSERT(find(src[static_cast<size_t>(holder)], element) == moved(source.local, step));
+        }
+        for (const auto& wanted : wanted_by) {
+          for (const int holder : wanted.holders) {
+            RC_ASSERT(find(dst[static_cast<size_t>(holder)], element) == moved(wanted.local, step));
+            ++times_written[{holder, moved(wanted.local, step)}];
+          }
+        }
+      }
+    });
+    i64 wanted = 0;
+    for (const Region& region : dst) wanted += image_size(region);
+    RC_ASSERT(static_cast<i64>(times_written.size()) == wanted);
+    for (const auto& [where, times] : times_written) RC_ASSERT(times == 1);
+  }));
+}
+
+TEST_CASE("a scalar is one box that every holder has") {
+  const HolderSet one = HolderSet::whole({});
+  const Join join(one, one);
+  int boxes = 0;
+  join.for_each_box([&](Join::Box box) {
+    ++boxes;
+    CHECK(box.empty());
+    CHECK(join.source_of(box).holders.size() == 1);
+    CHECK(join.destinations_of(box).size() == 1);
+  });
+  CHECK(boxes == 1);
+}
+
+TEST_CASE("an empty tensor has no boxes") {
+  const HolderSet empty = HolderSet::whole({3, 0});
+  int boxes = 0;
+  Join(empty, empty).for_each_box([&](Join::Box) { ++boxes; });
+  CHECK(boxes == 0);
+}
+
+TEST_CASE("tensors of different shapes are not joined") {
+  CHECK_THROWS_AS(Join(HolderSet::whole({4}), HolderSet::whole({5})), Error);
+}

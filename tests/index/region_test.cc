@@ -1,0 +1,27 @@
+#include "shardtool/index/region.h"
+
+#include <doctest/doctest.h>
+
+using namespace shardtool;
+using index::AxisMap;
+using index::Region;
+
+TEST_CASE("a region has the extents and the image of the product of its axes") {
+  const Region region{AxisMap(5, 10, {{0, 0, 2}, {2, 6, 2}}), AxisMap::slice(8, {2, 5})};
+  CHECK(local_shape(region) == Shape{5, 3});
+  CHECK(global_shape(region) == Shape{10, 8});
+  CHECK(image_size(region) == 12);
+  CHECK(to_string(region) == "[0, 2) [6, 8) pad 1 x [2, 5)");
+}
+
+TEST_CASE("a scalar is held whole by a region without axes") {
+  CHECK(index::whole_region({}).empty());
+  CHECK(image_size(Region{}) == 1);
+  CHECK(to_string(Region{}) == "scalar");
+}
+
+TEST_CASE("the whole region is the identity on every axis") {
+  const Region region = index::whole_region({3, 0, 2});
+  CHECK(region == Region{AxisMap::identity(3), AxisMap::identity(0), AxisMap::identity(2)});
+  CHECK(image_size(region) == 0);
+}

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <vector>
+
+#include <rapidcheck.h>
+
+#include "shardtool/index/axis_map.h"
+#include "shardtool/layout/axis_expr.h"
+#include "shardtool/layout/layout.h"
+#include "shardtool/mesh/mesh.h"
+#include "tests/support/reference.h"
+
+/// Generators of valid random values, small ones first.
+namespace shardtool::gen {
+
+/// n, uniform in [low, high].
+rc::Gen<i64> between(i64 low, i64 high);
+
+/// Any map with these extents: some pieces in any order, gaps and padding between them.
+rc::Gen<index::AxisMap> axis_map(i64 local_size, i64 global_size);
+/// Any map with extents of at most 16.
+rc::Gen<index::AxisMap> axis_map();
+
+/// A mesh of 0 to 3 axes and at most 24 devices.
+rc::Gen<mesh::Mesh> mesh();
+
+/// Disjoint pieces of the mesh's axes, whole or cut into sub-axes, in any order. Their product is
+/// the mesh.
+rc::Gen<mesh::Over> directions(const mesh::Mesh& mesh);
+
+/// Any expression of all eight nodes over an axis of n that is complete and cuts with some of the
+/// given directions.
+rc::Gen<layout::AxisExpr> axis_expr(i64 n, const mesh::Mesh& mesh, const mesh::Over& directions);
+
+/// A shape of 0 to 3 axes, small enough to go through element by element.
+rc::Gen<Shape> shape();
+
+/// A layout of a tensor of this shape over any mesh; its axes share the directions out.
+rc::Gen<layout::Layout> layout(const Shape& shape);
+
+}  // namespace shardtool::gen
