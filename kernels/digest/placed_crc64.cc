@@ -31,22 +31,33 @@ class Placement {
     end_ = copy.dst + copy.run;
     for (const index::Loop& loop : copy.loops) end_ += (loop.count - 1) * loop.dst_stride;
     rows_.run = copy.run;
-    if (!copy.loops.empty()) {
-      const index::Loop& inner = copy.loops.back();
-      rows_.count = inner.count;
-      rows_.src_stride = inner.src_stride;
-      if (inner.count > 1) rows_.skip = Crc64::power(inner.dst_stride - copy.run);
-      copy.loops.pop_back();
-    }
     for (const index::Loop& loop : copy.loops) {
-      outer_.push_back({loop.count, loop.src_stride, Crc64::power(loop.dst_stride)});
+      levels_.push_back({loop.count, loop.src_stride, Crc64::power(loop.dst_stride)});
     }
+    if (copy.loops.empty()) return;
+    const index::Loop& inner = copy.loops.back();
+    rows_.count = inner.count;
+    rows_.src_stride = inner.src_stride;
+    if (inner.count > 1) rows_.skip = Crc64::power(inner.dst_stride - copy.run);
   }
 
   /// The end of the last run in dst.
   i64 end() const { return end_; }
 
-  std::uint64_t crc(const std::byte* buffer) const { return crc(outer_, buffer + src_); }
+  /// The innermost loop goes to the kernel as a whole.
+  std::uint64_t crc(const std::byte* buffer) const {
+    const auto crc_of_rows = [&](i64 src) {
+      Rows rows = rows_;
+      rows.first = buffer + src;
+      return implementations().front().rows(rows);
+    };
+    const size_t inner = levels_.empty() ? 0 : 1;
+    return horner(std::span(levels_).first(levels_.size() - inner), src_, crc_of_rows);
+  }
+
+  std::uint64_t crc(const std::function<std::uint64_t(i64)>& crc_of_run) const {
+    return horner(levels_, src_, crc_of_run);
+  }
 
  private:
   /// The same runs, the last first.
@@ -57,24 +68,22 @@ class Placement {
     loop.dst_stride = -loop.dst_stride;
   }
 
-  std::uint64_t crc(std::span<const Level> outer, const std::byte* at) const {
-    if (outer.empty()) {
-      Rows rows = rows_;
-      rows.first = at;
-      return implementations().front().rows(rows);
-    }
-    const Level& level = outer.front();
+  template <class CrcAt>
+  static std::uint64_t horner(std::span<const Level> levels, i64 src, const CrcAt& crc_at) {
+    if (levels.empty()) return crc_at(src);
+    const Level& level = levels.front();
     std::uint64_t sum = 0;
     for (i64 i = 0; i < level.count; ++i) {
-      sum = Crc64::multiply(sum, level.step) ^ crc(outer.subspan(1), at + i * level.src_stride);
+      sum = Crc64::multiply(sum, level.step) ^
+            horner(levels.subspan(1), src + i * level.src_stride, crc_at);
     }
     return sum;
   }
 
   i64 src_ = 0;
   i64 end_ = 0;
-  Rows rows_;
-  std::vector<Level> outer_;
+  Rows rows_;  ///< the run and the innermost loop
+  std::vector<Level> levels_;
 };
 
 }  // namespace
@@ -84,6 +93,14 @@ std::uint64_t placed_crc64(const index::StridedCopy& copy, const std::byte* buff
   if (index::byte_count(copy) == 0) return 0;
   const Placement placement(copy);
   return Crc64::shift(placement.crc(buffer), total_bytes - placement.end());
+}
+
+std::uint64_t placed_crc64(const index::StridedCopy& copy,
+                           const std::function<std::uint64_t(i64 src)>& crc_of_run,
+                           i64 total_bytes) {
+  if (index::byte_count(copy) == 0) return 0;
+  const Placement placement(copy);
+  return Crc64::shift(placement.crc(crc_of_run), total_bytes - placement.end());
 }
 
 }  // namespace shardtool::kernels

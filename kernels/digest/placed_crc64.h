@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "shardtool/index/strided_copy.h"
 
@@ -18,5 +19,10 @@ namespace shardtool::kernels {
 /// any order and sign. One pass over the buffer, no allocation per run.
 std::uint64_t placed_crc64(const index::StridedCopy& copy, const std::byte* buffer,
                            i64 total_bytes);
+
+/// The same for bytes that do not lie side by side in memory: crc_of_run(src) is the crc of the run
+/// (copy.run bytes) that begins at src.
+std::uint64_t placed_crc64(const index::StridedCopy& copy,
+                           const std::function<std::uint64_t(i64 src)>& crc_of_run, i64 total_bytes);
 
 }  // namespace shardtool::kernels

@@ -93,26 +93,29 @@ std::uint64_t ChunkReader::read_scattered(const Chunk& chunk, int input, const S
     parts_.push_back({stretch.dst, static_cast<size_t>(stretch.bytes)});
   }
   source.read_scattered(parts_, offset);
-  // The digest follows the source's order through the scattered memory.
-  const auto crc_of_run = [this](i64 src, i64 bytes) {
-    auto at = std::prev(std::upper_bound(stretches_.begin(), stretches_.end(), src,
-                                         [](i64 value, const Stretch& s) { return value < s.src; }));
-    std::uint64_t crc = 0;
-    while (bytes > 0) {
-      const i64 skip = src - at->src;
-      const i64 take = std::min(bytes, at->bytes - skip);
-      crc = kernels::Crc64::extend(crc, {at->dst + skip, static_cast<size_t>(take)});
-      src += take;
-      bytes -= take;
-      ++at;
-    }
-    return crc;
-  };
   std::uint64_t digest = 0;
   for (const ChunkPlace& place : chunk.input_places) {
-    if (place.range == input) digest ^= kernels::placed_crc64(place.place, crc_of_run, total_bytes);
+    if (place.range != input) continue;
+    const auto crc_of_run = [&](i64 src) { return crc_of_stretches(src, place.place.run); };
+    digest ^= kernels::placed_crc64(place.place, crc_of_run, total_bytes);
   }
   return digest;
+}
+
+/// Follows the source's order through the memory that it was scattered over.
+std::uint64_t ChunkReader::crc_of_stretches(i64 src, i64 bytes) const {
+  auto at = std::prev(std::upper_bound(stretches_.begin(), stretches_.end(), src,
+                                       [](i64 value, const Stretch& s) { return value < s.src; }));
+  std::uint64_t crc = 0;
+  while (bytes > 0) {
+    const i64 skip = src - at->src;
+    const i64 take = std::min(bytes, at->bytes - skip);
+    crc = kernels::Crc64::extend(crc, {at->dst + skip, static_cast<size_t>(take)});
+    src += take;
+    bytes -= take;
+    ++at;
+  }
+  return crc;
 }
 
 std::uint64_t ChunkReader::read_staged(const Chunk& chunk, int input, const FilledChunk& filled,

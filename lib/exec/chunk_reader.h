@@ -42,6 +42,7 @@ class ChunkReader {
   bool collect_stretches(const Chunk& chunk, int input, const FilledChunk& filled);
   std::uint64_t read_scattered(const Chunk& chunk, int input, const SourceFile& source, i64 offset,
                                i64 total_bytes);
+  std::uint64_t crc_of_stretches(i64 src, i64 bytes) const;
   std::uint64_t read_staged(const Chunk& chunk, int input, const FilledChunk& filled,
                             const SourceFile& source, i64 offset, i64 total_bytes);
 
