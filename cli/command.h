@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "cli/exit_code.h"
+
+namespace shardtool::cli {
+
+class Session;
+
+/// Where an argument goes, as typed: a switch, one text, or several.
+using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
+                            std::vector<std::string>*>;
+
+/// One flag or positional argument. Parsing, suggestions, help, completion and man pages are all
+/// made from this description, so they cannot disagree.
+struct Argument {
+  std::string name = {};        ///< "--mapping"; of a positional "SRC"
+  std::string short_name = {};  ///< "-m" or empty
+  std::string value = {};       ///< stands for the value in help, "FILE"; empty for a switch
+  std::string help = {};        ///< one line
+  Target target = {};
+  bool required = false;
+  std::vector<std::string> choices = {};  ///< the only values that are accepted, or empty
+  std::string environment = {};           ///< the variable that is read when the flag is absent
+
+  bool positional() const { return !name.starts_with('-'); }
+  bool repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
+  bool takes_value() const { return !std::holds_alternative<bool*>(target); }
+};
+
+inline void append(std::vector<Argument>& arguments, const std::vector<Argument>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+}
+
+/// One verb.
+struct Command {
+  std::string name = {};
+  std::string summary = {};                ///< a few words, for the list of commands
+  std::string description = {};            ///< sentences, for --help and the man page
+  std::vector<std::string> examples = {};  ///< command lines, the most useful first
+  std::vector<Argument> arguments = {};
+  std::function<ExitCode(Session&)> run = {};
+};
+
+/// Everything that can be typed.
+struct CommandTree {
+  std::vector<Argument> global = {};
+  std::vector<Command> commands = {};
+
+  /// The command with this name, or null.
+  const Command* find(std::string_view name) const {
+    for (const auto& command : commands) {
+      if (command.name == name) return &command;
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace shardtool::cli

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "cli/command.h"
+#include "cli/commands/completion.h"
+#include "cli/commands/diff.h"
+#include "cli/commands/doctor.h"
+#include "cli/commands/explain.h"
+#include "cli/commands/help.h"
+#include "cli/commands/init.h"
+#include "cli/commands/inspect.h"
+#include "cli/commands/merge.h"
+#include "cli/commands/presets.h"
+#include "cli/commands/reshard.h"
+#include "cli/commands/split.h"
+#include "cli/session.h"
+
+namespace shardtool::cli {
+
+/// Every command, and the places that its arguments are read into.
+class Commands {
+ public:
+  Commands();
+  Commands(const Commands&) = delete;
+  Commands& operator=(const Commands&) = delete;
+
+  const GlobalArgs& global() const { return global_; }
+  const CommandTree& tree() const { return tree_; }
+
+ private:
+  GlobalArgs global_;
+  InspectArgs inspect_;
+  SplitArgs split_;
+  MergeArgs merge_;
+  ReshardArgs reshard_;
+  DiffArgs diff_;
+  ExplainArgs explain_;
+  PresetsArgs presets_;
+  InitArgs init_;
+  DoctorArgs doctor_;
+  CompletionArgs completion_;
+  HelpArgs help_;
+  CommandTree tree_;
+};
+
+}  // namespace shardtool::cli

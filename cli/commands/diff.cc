@@ -1,0 +1,49 @@
+#include "cli/commands/diff.h"
+
+#include "cli/commands/watch.h"
+#include "cli/print/answer.h"
+
+namespace shardtool::cli {
+namespace {
+
+ExitCode run_diff(const DiffArgs& args, Session& session) {
+  auto options = to_options(args);
+  const auto report = [&] {
+    const Watch watch(session, options);
+    return api::diff(options);
+  }();
+  answer(session, "diff", report.equal ? Status::kOk : Status::kFindings, report);
+  return report.equal ? ExitCode::kSuccess : ExitCode::kNegative;
+}
+
+}  // namespace
+
+api::DiffOptions to_options(const DiffArgs& args) {
+  api::DiffOptions options;
+  options.a = args.a;
+  options.b = args.b;
+  options.metadata_only = args.metadata_only;
+  set_resources(args.resources, options.max_memory, options.threads);
+  return options;
+}
+
+Command diff_command(DiffArgs& args) {
+  Command command{
+      .name = "diff",
+      .summary = "compare two checkpoints, whole or in parts",
+      .description =
+          "Compares tensor by tensor, byte by byte. Each side is read through its own layout, so "
+          "that a whole checkpoint can be compared with an output of split. Exits 0 when they are "
+          "the same and 1 when they differ.",
+      .examples = {"shardtool diff models/llama-8b out/tp4", "shardtool diff base tuned --metadata-only"},
+      .arguments = {{.name = "A", .help = "a checkpoint or an output of ours", .target = &args.a,
+                     .required = true},
+                    {.name = "B", .help = "the other one", .target = &args.b, .required = true},
+                    {.name = "--metadata-only", .help = "compare names, dtypes and shapes, read no data",
+                     .target = &args.metadata_only}},
+      .run = [&args](Session& session) { return run_diff(args, session); }};
+  append(command.arguments, resource_arguments(args.resources));
+  return command;
+}
+
+}  // namespace shardtool::cli

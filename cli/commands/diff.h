@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+#include "cli/commands/write_args.h"
+#include "shardtool/api/diff.h"
+
+namespace shardtool::cli {
+
+/// `shardtool diff`, as typed.
+struct DiffArgs {
+  std::string a;
+  std::string b;
+  bool metadata_only = false;
+  ResourceArgs resources;
+};
+
+/// Throws kUsage.
+api::DiffOptions to_options(const DiffArgs& args);
+/// `args` must outlive the command.
+Command diff_command(DiffArgs& args);
+
+}  // namespace shardtool::cli

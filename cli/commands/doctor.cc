@@ -1,0 +1,33 @@
+#include "cli/commands/doctor.h"
+
+#include <algorithm>
+
+#include "cli/print/answer.h"
+#include "shardtool/api/doctor.h"
+
+namespace shardtool::cli {
+namespace {
+
+ExitCode run_doctor(const DoctorArgs& args, Session& session) {
+  const auto checks = api::doctor(args.folder);
+  const bool well = std::all_of(checks.begin(), checks.end(),
+                                [](const api::DoctorCheck& check) { return check.ok; });
+  answer(session, "doctor", well ? Status::kOk : Status::kFindings, checks);
+  return well ? ExitCode::kSuccess : ExitCode::kNegative;
+}
+
+}  // namespace
+
+Command doctor_command(DoctorArgs& args) {
+  return {.name = "doctor",
+          .summary = "look at this machine: what helps, what is missing",
+          .description = "Checks the processor, threads, memory, direct I/O and free space in a "
+                         "folder, and the Hugging Face cache. Exits 1 when something needs "
+                         "attention.",
+          .examples = {"shardtool doctor", "shardtool doctor /data/out --json"},
+          .arguments = {{.name = "FOLDER", .help = "where outputs would go, default here",
+                         .target = &args.folder}},
+          .run = [&args](Session& session) { return run_doctor(args, session); }};
+}
+
+}  // namespace shardtool::cli

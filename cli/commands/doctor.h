@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+
+namespace shardtool::cli {
+
+/// `shardtool doctor`, as typed.
+struct DoctorArgs {
+  std::string folder = ".";
+};
+
+/// `args` must outlive the command.
+Command doctor_command(DoctorArgs& args);
+
+}  // namespace shardtool::cli

@@ -1,0 +1,55 @@
+#include "cli/commands/explain.h"
+
+#include <fmt/format.h>
+
+#include "cli/print/answer.h"
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+const ErrorInfo& known_error(const std::string& id) {
+  if (const auto* info = find_error(id)) return *info;
+  std::vector<std::string> ids;
+  for (const auto& row : error_table()) ids.emplace_back(row.id);
+  Error error(ErrorCode::kUsage, fmt::format("there is no error '{}'", quote_for_message(id)));
+  if (const auto hint = did_you_mean(id, ids); !hint.empty()) error.help(hint);
+  throw std::move(error).help("to explain a tensor, name the checkpoint and the tensor");
+}
+
+ExitCode run_explain(const ExplainArgs& args, Session& session) {
+  if (args.tensor) {
+    answer(session, "explain", Status::kOk, api::explain(to_options(args)));
+  } else {
+    answer(session, "explain", Status::kOk, known_error(args.subject));
+  }
+  return ExitCode::kSuccess;
+}
+
+}  // namespace
+
+api::ExplainOptions to_options(const ExplainArgs& args) {
+  return {.source = args.subject,
+          .tensor = args.tensor.value_or(""),
+          .mapping = to_mapping_choice(args.mapping, kMapping)};
+}
+
+Command explain_command(ExplainArgs& args) {
+  Command command{
+      .name = "explain",
+      .summary = "explain an error id, or what happens to one tensor",
+      .description = "For a tensor: the rule that it matches and where the rule stands, how every "
+                     "axis is cut over the mesh, and which slices every device holds.",
+      .examples = {"shardtool explain E0203",
+                   "shardtool explain models/llama-8b lm_head.weight --tp 4"},
+      .arguments = {{.name = "SUBJECT", .help = "an error id like E0203, or a checkpoint",
+                     .target = &args.subject, .required = true},
+                    {.name = "TENSOR", .help = "the name of a tensor in the checkpoint",
+                     .target = &args.tensor}},
+      .run = [&args](Session& session) { return run_explain(args, session); }};
+  append(command.arguments, mapping_arguments(args.mapping, kMapping));
+  return command;
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/commands/mapping_args.h"
+#include "shardtool/api/explain.h"
+
+namespace shardtool::cli {
+
+/// `shardtool explain`, as typed: an error id, or a checkpoint and a tensor.
+struct ExplainArgs {
+  std::string subject;
+  std::optional<std::string> tensor;
+  MappingArgs mapping;
+};
+
+/// For a checkpoint and a tensor. Throws kUsage.
+api::ExplainOptions to_options(const ExplainArgs& args);
+/// `args` must outlive the command.
+Command explain_command(ExplainArgs& args);
+
+}  // namespace shardtool::cli

@@ -1,0 +1,122 @@
+#include "cli/commands/inspect.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/print/json.h"
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+/// Splits "a,b" and calls `take` for each name; throws where it returns false.
+template <class Take>
+void each_name(std::string_view flag, std::string_view text, const std::vector<std::string>& known,
+               Take take) {
+  for (size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    const auto name = text.substr(begin, end - begin);
+    if (!take(name)) {
+      Error error(ErrorCode::kUsage,
+                  fmt::format("{} does not know '{}'", flag, quote_for_message(name)));
+      if (const auto hint = did_you_mean(name, known); !hint.empty()) error.help(hint);
+      throw std::move(error).help(fmt::format("known are: {}", fmt::join(known, ", ")));
+    }
+    begin = end + 1;
+  }
+}
+
+TableFormat table_format(std::string_view name) {
+  if (name == "csv") return TableFormat::kCsv;
+  if (name == "tsv") return TableFormat::kTsv;
+  if (name == "md") return TableFormat::kMarkdown;
+  return TableFormat::kText;
+}
+
+std::vector<const InspectColumn*> to_columns(const std::string& query) {
+  const auto& known = inspect_columns();
+  std::vector<std::string> names;
+  for (const auto& column : known) names.emplace_back(column.name);
+  std::vector<const InspectColumn*> columns;
+  each_name("--query", query, names, [&](std::string_view name) {
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [name](const auto& column) { return column.name == name; });
+    if (found == known.end()) return false;
+    columns.push_back(&*found);
+    return true;
+  });
+  return columns;
+}
+
+ExitCode run_inspect(const InspectArgs& args, Session& session) {
+  const auto view = to_view(args);
+  const auto report = api::inspect(to_options(args));
+  if (session.json() || args.format == "json") {
+    session.document("inspect", Status::kOk, [&](JsonWriter& json) { write_fields(json, report); });
+  } else {
+    print_text(session, report, view);
+  }
+  return ExitCode::kSuccess;
+}
+
+}  // namespace
+
+api::InspectOptions to_options(const InspectArgs& args) {
+  api::InspectOptions options;
+  options.source = args.source;
+  if (args.mapping.given()) options.mapping = to_mapping_choice(args.mapping, kMapping);
+  options.filter = args.filter.value_or("");
+  return options;
+}
+
+InspectView to_view(const InspectArgs& args) {
+  InspectView view;
+  const auto format = args.format.value_or("text");
+  view.format = table_format(format);
+  view.tensors = args.tensors || args.query || args.filter || format != "text";
+  view.summary = !args.query && format == "text";
+  if (args.query) view.columns = to_columns(*args.query);
+  if (!args.by) return view;
+  view.by_dtype = view.by_module = false;
+  each_name("--by", *args.by, {"dtype", "module"}, [&view](std::string_view name) {
+    view.by_dtype |= name == "dtype";
+    view.by_module |= name == "module";
+    return name == "dtype" || name == "module";
+  });
+  return view;
+}
+
+Command inspect_command(InspectArgs& args) {
+  Command command{
+      .name = "inspect",
+      .summary = "show what a checkpoint holds, or what a mapping would do with it",
+      .description =
+          "Reads headers only, never tensor data. With a mapping, a preset or a mesh it shows the "
+          "rule of every tensor and what every device would hold; outputs of shardtool show it "
+          "without one.",
+      .examples = {"shardtool inspect models/llama-8b",
+                   "shardtool inspect models/llama-8b --query name,dtype,shape --format csv",
+                   "shardtool inspect models/llama-8b --preset llama --tp 8 --tensors"},
+      .arguments =
+          {{.name = "SRC", .help = "a folder, an index.json, a .safetensors file or an output of ours",
+            .target = &args.source, .required = true},
+           {.name = "--tensors", .help = "list every tensor", .target = &args.tensors},
+           {.name = "--filter", .value = "GLOB", .help = "list the tensors with such a name",
+            .target = &args.filter},
+           {.name = "--query", .value = "COLUMNS",
+            .help = "list these of name,dtype,shape,bytes,file,offset,rule,strategy,axes",
+            .target = &args.query},
+           {.name = "--format", .value = "FORMAT",
+            .help = "how tensors are listed; json is the document of --json",
+            .target = &args.format, .choices = {"text", "csv", "tsv", "md", "json"}},
+           {.name = "--by", .value = "GROUPS", .help = "sum up by dtype, module or both (default)",
+            .target = &args.by}},
+      .run = [&args](Session& session) { return run_inspect(args, session); }};
+  append(command.arguments, mapping_arguments(args.mapping, kMapping));
+  return command;
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/commands/mapping_args.h"
+#include "cli/print/inspect_text.h"
+#include "shardtool/api/inspect.h"
+
+namespace shardtool::cli {
+
+/// `shardtool inspect`, as typed.
+struct InspectArgs {
+  std::string source;
+  MappingArgs mapping;
+  std::optional<std::string> filter;
+  std::optional<std::string> query;
+  std::optional<std::string> format;
+  std::optional<std::string> by;
+  bool tensors = false;
+};
+
+/// Throws kUsage.
+api::InspectOptions to_options(const InspectArgs& args);
+/// What of the report is shown: the summary, unless tensors are asked for in a table format. Throws
+/// kUsage for unknown columns and groups.
+InspectView to_view(const InspectArgs& args);
+/// `args` must outlive the command.
+Command inspect_command(InspectArgs& args);
+
+}  // namespace shardtool::cli

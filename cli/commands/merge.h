@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/commands/write_args.h"
+
+namespace shardtool::cli {
+
+/// `shardtool merge`, as typed.
+struct MergeArgs {
+  std::vector<std::string> sources;
+  std::string replicas = "compare";
+  WriteArgs write;
+};
+
+/// Throws kUsage.
+api::MergeOptions to_options(const MergeArgs& args);
+/// `args` must outlive the command.
+Command merge_command(MergeArgs& args);
+
+/// --replicas, for the verbs that read shards.
+Argument replicas_argument(std::string& replicas);
+
+}  // namespace shardtool::cli

@@ -1,0 +1,55 @@
+#include "cli/commands/reshard.h"
+
+#include "cli/commands/merge.h"
+#include "cli/commands/watch.h"
+#include "cli/print/answer.h"
+#include "shardtool/base/error.h"
+
+namespace shardtool::cli {
+namespace {
+
+ExitCode run_reshard(const ReshardArgs& args, Session& session) {
+  auto options = to_options(args);
+  const auto report = [&] {
+    const Watch watch(session, options.write);
+    return api::reshard(options);
+  }();
+  answer(session, "reshard", Status::kOk, report);
+  return ExitCode::kSuccess;
+}
+
+}  // namespace
+
+api::ReshardOptions to_options(const ReshardArgs& args) {
+  if (!args.to.given()) {
+    throw Error(ErrorCode::kUsage, "reshard needs a destination")
+        .help("give --to-mesh, --to, --to-preset or --tp");
+  }
+  return {.sources = args.sources,
+          .to = to_mapping_choice(args.to, kDestination),
+          .ranks = to_ranks(args.ranks),
+          .compare_replicas = args.replicas == "compare",
+          .write = to_write_options(args.write)};
+}
+
+Command reshard_command(ReshardArgs& args) {
+  Command command{
+      .name = "reshard",
+      .summary = "turn parts for one mesh into parts for another",
+      .description =
+          "Moves bytes straight from the old parts to the new ones; the whole checkpoint is never "
+          "put together. The result is byte for byte what split would write for the destination. "
+          "With --to-mesh alone, the mapping that the manifest holds is used again.",
+      .examples = {"shardtool reshard out/tp4 -o out/tp8 --to-mesh tp=8",
+                   "shardtool reshard out/tp4 -o out/ep --to mixtral-ep.json --dry-run"},
+      .arguments = {{.name = "SRC", .help = "output folders that together hold every part",
+                     .target = &args.sources, .required = true}},
+      .run = [&args](Session& session) { return run_reshard(args, session); }};
+  append(command.arguments, write_arguments(args.write));
+  append(command.arguments, mapping_arguments(args.to, kDestination));
+  append(command.arguments, rank_arguments(args.ranks));
+  command.arguments.push_back(replicas_argument(args.replicas));
+  return command;
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/commands/mapping_args.h"
+#include "cli/commands/write_args.h"
+
+namespace shardtool::cli {
+
+/// `shardtool reshard`, as typed.
+struct ReshardArgs {
+  std::vector<std::string> sources;
+  MappingArgs to;
+  RankArgs ranks;
+  std::string replicas = "compare";
+  WriteArgs write;
+};
+
+/// Throws kUsage, also when no destination was typed.
+api::ReshardOptions to_options(const ReshardArgs& args);
+/// `args` must outlive the command.
+Command reshard_command(ReshardArgs& args);
+
+}  // namespace shardtool::cli

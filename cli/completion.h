@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/command.h"
+
+namespace shardtool::cli {
+
+/// A script for "bash", "zsh" or "fish" that completes commands, flags and their choices, and file
+/// names elsewhere. It needs nothing but the shell.
+std::string completion_script(std::string_view shell, const CommandTree& tree);
+
+}  // namespace shardtool::cli

@@ -1,0 +1,79 @@
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "cli/app.h"
+#include "cli/print/error.h"
+#include "cli/signals.h"
+
+namespace shardtool::cli {
+namespace {
+
+int exit_status(const Error& error) {
+  constexpr int kSignalled = 128;
+  const bool by_signal = error.code() == ErrorCode::kInterrupted && caught_signal() != 0;
+  return by_signal ? kSignalled + caught_signal() : error.exit_status();
+}
+
+/// The command that was typed, for the document of an error.
+std::string_view command_name(const Commands& commands, const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    if (const auto* command = commands.tree().find(word)) return command->name;
+  }
+  return "shardtool";
+}
+
+/// Says what went wrong: on standard error, or as a document on standard output. When that cannot be
+/// written either, the exit status alone says it.
+int report(const Error& error, const Commands& commands, const std::vector<std::string>& words) {
+  const auto& global = commands.global();
+  // Looked for in the words as typed, since parsing them may be what failed.
+  bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+  if (json) {
+    Output out(stdout);
+    auto document = open_document(out, command_name(commands, words), "error");
+    write_error(document, error);
+    document.end_object();
+    try {
+      out.flush();
+    } catch (const Error&) {
+      json = false;
+    }
+  }
+  if (!json) {
+    const auto text = error_text(error, style_of(global, STDERR_FILENO), global.verbose);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  return exit_status(error);
+}
+
+int run(const std::vector<std::string>& words) {
+  const Commands commands;
+  try {
+    return static_cast<int>(run_app(commands, words));
+  } catch (const Error& error) {
+    return report(error, commands, words);
+  } catch (const std::bad_alloc&) {
+    return report(Error(ErrorCode::kLimit, "the system refused memory")
+                      .help("lower --max-memory, or raise the limit of this process"),
+                  commands, words);
+  } catch (const std::exception& error) {
+    return report(Error(ErrorCode::kInternal, error.what())
+                      .note("version", SHARDTOOL_VERSION)
+                      .help("please report this with the command line that led to it"),
+                  commands, words);
+  }
+}
+
+}  // namespace
+}  // namespace shardtool::cli
+
+int main(int argc, char** argv) {
+  shardtool::cli::prepare_process();
+  return shardtool::cli::run({argv + std::min(argc, 1), argv + argc});
+}

@@ -1,0 +1,117 @@
+#include "cli/print/error.h"
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr size_t kMaxMessage = 4000;
+
+std::string escaped(std::string_view text) { return quote_for_message(text, kMaxMessage); }
+
+/// The lines of a text, each escaped, joined with `indent`.
+std::string escaped_lines(std::string_view text, std::string_view indent) {
+  std::string out;
+  for (size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find('\n', begin), text.size());
+    if (begin > 0) out += fmt::format("\n{}", indent);
+    out += escaped(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out;
+}
+
+std::optional<std::string> source_line(const Place& place) {
+  std::ifstream file(place.file);
+  std::string line;
+  for (int i = 0; i < place.line; ++i) {
+    if (!std::getline(file, line)) return std::nullopt;
+  }
+  std::replace(line.begin(), line.end(), '\t', ' ');
+  return line;
+}
+
+/// The length of the JSON token that starts at the front of `text`; at least 1.
+size_t token_length(std::string_view text) {
+  if (text.starts_with('"')) {
+    const auto quote = text.find('"', 1);
+    return quote == std::string_view::npos ? text.size() : quote + 1;
+  }
+  const auto end = std::min(text.find_first_of(" ,:]}"), text.size());
+  return std::max<size_t>(end, 1);
+}
+
+/// The line with a caret under the place; of a long line, the part around it.
+std::string excerpt(const Place& place, const std::string& line, const Style& style) {
+  constexpr size_t kBefore = 60;
+  constexpr size_t kWidth = 120;
+  const auto column = static_cast<size_t>(std::max(place.column, 1)) - 1;
+  if (column > line.size()) return {};
+  const size_t begin = line.size() <= kWidth || column < kBefore ? 0 : column - kBefore;
+  const auto shown = std::string_view(line).substr(begin, kWidth);
+  const auto caret_at = std::min(column - begin, shown.size());
+  const auto carets = place.column == 0 ? 0 : token_length(shown.substr(caret_at));
+  const auto number = fmt::format("{:>4}", place.line);
+  std::string out = style.blue("     |") + "\n";
+  out += style.blue(number + " |") + " " + escaped(shown) + "\n";
+  if (carets == 0) return out;
+  const auto before = escaped(shown.substr(0, caret_at)).size();
+  return out + style.blue("     |") + " " + std::string(before, ' ') +
+         style.red(std::string(carets, '^')) + "\n";
+}
+
+std::string place_text(const Place& place, const Style& style) {
+  std::string out = style.blue("  -->") + " " + escaped(place.file);
+  if (place.line > 0) out += fmt::format(":{}", place.line);
+  if (place.line > 0 && place.column > 0) out += fmt::format(":{}", place.column);
+  if (!place.pointer.empty()) out += "  " + escaped(place.pointer);
+  out += "\n";
+  if (place.line == 0) return out;
+  const auto line = source_line(place);
+  return line ? out + excerpt(place, *line, style) : out;
+}
+
+std::string note_text(std::string_view label, std::string_view text, const Style& style) {
+  return fmt::format("   {} {}: {}\n", style.blue("="), label, escaped(text));
+}
+
+}  // namespace
+
+std::string error_text(const Error& error, const Style& style, bool verbose) {
+  auto out = fmt::format("{}: {}\n", style.red(fmt::format("error[{}]", error.id())),
+                         style.bold(escaped(error.message())));
+  if (error.place()) out += place_text(*error.place(), style);
+  if (!error.tensor_name().empty()) out += note_text("tensor", error.tensor_name(), style);
+  for (const auto& [label, text] : error.notes()) out += note_text(label, text, style);
+  if (verbose) out += note_text("meaning", error_info(error.code()).explanation, style);
+  for (const auto& help : error.help_lines()) {
+    out += fmt::format("   {} {}\n", style.cyan("help:"), escaped_lines(help, "         "));
+  }
+  return out;
+}
+
+void write_error(JsonWriter& json, const Error& error) {
+  json.key("error").begin_object();
+  json.field("code", error.id()).field("exit", error.exit_status());
+  json.field("message", error.message());
+  if (const auto& place = error.place()) {
+    json.field("file", place->file);
+    if (place->line > 0) json.field("line", place->line);
+    if (place->column > 0) json.field("column", place->column);
+    if (!place->pointer.empty()) json.field("pointer", place->pointer);
+  }
+  if (!error.tensor_name().empty()) json.field("tensor", error.tensor_name());
+  json.key("notes").begin_array();
+  for (const auto& [label, text] : error.notes()) {
+    json.begin_object().field("label", label).field("text", text).end_object();
+  }
+  json.end_array().list("help", error.help_lines()).end_object();
+}
+
+}  // namespace shardtool::cli

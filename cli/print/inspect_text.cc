@@ -1,0 +1,135 @@
+#include "cli/print/inspect_text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/print/text.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+/// "4096x4096": no commas or blanks, so that it stays one cell everywhere.
+std::string shape_cell(const Shape& shape) {
+  return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x"));
+}
+
+std::string axes_cell(const std::vector<api::InspectAxis>& axes) {
+  std::string text;
+  for (const auto& axis : axes) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", axis.logical, axis.expression);
+  }
+  return text;
+}
+
+Table tensor_table(const std::vector<api::InspectTensor>& tensors,
+                   const std::vector<const InspectColumn*>& columns) {
+  Table table;
+  for (const auto* column : columns) {
+    table.columns.push_back({std::string(column->name), column->right});
+  }
+  for (const auto& tensor : tensors) {
+    auto& row = table.rows.emplace_back();
+    for (const auto* column : columns) row.push_back(column->cell(tensor));
+  }
+  return table;
+}
+
+std::vector<const InspectColumn*> default_columns(bool placed) {
+  std::vector<const InspectColumn*> columns;
+  for (const auto& column : inspect_columns()) {
+    const bool basic = column.name == "name" || column.name == "dtype" ||
+                       column.name == "shape" || column.name == "bytes";
+    const bool placement = column.name == "rule" || column.name == "axes";
+    if (basic || (placed && placement)) columns.push_back(&column);
+  }
+  return columns;
+}
+
+Table group_table(std::string_view title, const std::vector<api::InspectGroup>& groups,
+                  i64 all_bytes) {
+  Table table{{{std::string(title)}, {"tensors", true}, {"bytes", true}, {"%", true}}, {}};
+  for (const auto& group : groups) {
+    const double percent =
+        all_bytes == 0 ? 0 : 100 * static_cast<double>(group.bytes) / static_cast<double>(all_bytes);
+    table.rows.push_back({group.name, format_count(group.tensors), format_bytes(group.bytes),
+                          fmt::format("{:.1f}", percent)});
+  }
+  return table;
+}
+
+std::string title_line(const Style& style, const api::InspectReport& report) {
+  auto text = fmt::format("{}  ({}, {} file{}", style.bold(quote_for_message(report.path, 4000)),
+                          report.format, report.files, report.files == 1 ? "" : "s");
+  const auto& model = report.architecture.empty() ? report.model_type : report.architecture;
+  if (!model.empty()) text += ", " + quote_for_message(model);
+  return text + ")\n";
+}
+
+std::string config_line(const std::map<std::string, i64>& config) {
+  std::string line;
+  for (const auto& [name, value] : config) line += fmt::format("  {} {}", name, value);
+  return line.empty() ? line : line + "\n";
+}
+
+std::string mesh_line(const api::InspectReport& report) {
+  const auto& bytes = report.bytes_per_rank;
+  auto line = fmt::format("  mesh {}", to_string(*report.mesh));
+  if (!bytes.empty()) {
+    const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
+    line += fmt::format("  {} devices, {}", bytes.size(), format_bytes(*least));
+    line += *least == *most ? " each" : fmt::format(" to {} each", format_bytes(*most));
+  }
+  return line + "\n";
+}
+
+void print_summary(Session& session, const api::InspectReport& report, const InspectView& view) {
+  auto& out = session.out();
+  out.write(title_line(session.out_style(), report));
+  out.write(fmt::format("  parameters {}  tensors {}  bytes {} ({})\n",
+                        format_count(report.parameters), format_count(report.tensors),
+                        format_count(report.bytes), format_bytes(report.bytes)));
+  out.write(config_line(report.config));
+  if (report.mesh) out.write(mesh_line(report));
+  if (view.by_dtype) {
+    print_table(out, group_table("dtype", report.dtypes, report.bytes), TableFormat::kText);
+  }
+  if (view.by_module) {
+    print_table(out, group_table("module", report.modules, report.bytes), TableFormat::kText);
+  }
+}
+
+}  // namespace
+
+const std::vector<InspectColumn>& inspect_columns() {
+  using Tensor = api::InspectTensor;
+  static const std::vector<InspectColumn> kColumns{
+      {"name", false, [](const Tensor& tensor) { return tensor.name; }},
+      {"dtype", false, [](const Tensor& tensor) { return std::string(to_string(tensor.dtype)); }},
+      {"shape", false, [](const Tensor& tensor) { return shape_cell(tensor.shape); }},
+      {"bytes", true, [](const Tensor& tensor) { return fmt::format("{}", tensor.bytes); }},
+      {"file", false, [](const Tensor& tensor) { return tensor.file; }},
+      {"offset", true, [](const Tensor& tensor) { return fmt::format("{}", tensor.offset); }},
+      {"rule", false, [](const Tensor& tensor) { return tensor.rule; }},
+      {"strategy", false, [](const Tensor& tensor) { return tensor.strategy; }},
+      {"axes", false, [](const Tensor& tensor) { return axes_cell(tensor.axes); }},
+  };
+  return kColumns;
+}
+
+void print_text(Session& session, const api::InspectReport& report, const InspectView& view) {
+  for (const auto& warning : report.warnings) session.warn(warning);
+  if (view.summary) print_summary(session, report, view);
+  if (view.tensors) {
+    const auto columns =
+        view.columns.empty() ? default_columns(report.mesh.has_value()) : view.columns;
+    print_table(session.out(), tensor_table(report.list, columns), view.format);
+  }
+  if (view.summary && !report.preset.empty() && !session.quiet()) {
+    session.out().write(fmt::format("suggested preset: {}\n", report.preset));
+  }
+}
+
+}  // namespace shardtool::cli

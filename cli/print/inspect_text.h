@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "cli/print/table.h"
+#include "cli/session.h"
+#include "shardtool/api/inspect.h"
+
+namespace shardtool::cli {
+
+/// A column of the tensor table. --query names them.
+struct InspectColumn {
+  std::string_view name;
+  bool right;
+  std::string (*cell)(const api::InspectTensor& tensor);
+};
+
+/// What to show of a report.
+struct InspectView {
+  bool summary = true;
+  bool by_dtype = true;
+  bool by_module = true;
+  bool tensors = false;
+  std::vector<const InspectColumn*> columns = {};  ///< empty: chosen from what the report has
+  TableFormat format = TableFormat::kText;
+};
+
+/// name, dtype, shape, bytes, file, offset, rule, strategy, axes.
+const std::vector<InspectColumn>& inspect_columns();
+
+void print_text(Session& session, const api::InspectReport& report, const InspectView& view);
+
+}  // namespace shardtool::cli

@@ -1,0 +1,178 @@
+#include "cli/print/json.h"
+
+namespace shardtool::cli {
+namespace {
+
+void write_mesh(JsonWriter& json, const mesh::Mesh& mesh) {
+  json.key("mesh").begin_array();
+  for (const auto& axis : mesh.axes()) {
+    json.begin_object().field("axis", axis.name).field("size", axis.size).end_object();
+  }
+  json.end_array();
+}
+
+void write_pad(JsonWriter& json, i64 size) {
+  if (size > 0) json.begin_object().field("pad", size).end_object();
+}
+
+void write_shards(JsonWriter& json, const std::vector<api::InspectShard>& shards) {
+  json.key("shards").begin_array();
+  for (const auto& shard : shards) {
+    json.begin_object().field("rank", shard.rank);
+    json.list("shape", index::local_shape(shard.region)).field("bytes", shard.bytes);
+    json.key("slices").begin_array();
+    for (const auto& axis : shard.region) write_runs(json, axis);
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
+void write_tensor(JsonWriter& json, const api::InspectTensor& tensor, bool placed) {
+  json.begin_object().field("name", tensor.name).field("dtype", to_string(tensor.dtype));
+  json.list("shape", tensor.shape).field("bytes", tensor.bytes);
+  json.field("file", tensor.file).field("offset", tensor.offset);
+  if (placed) {
+    json.field("rule", tensor.rule).field("strategy", tensor.strategy);
+    if (!tensor.convention.empty()) json.field("convention", tensor.convention);
+    json.key("axes").begin_array();
+    for (const auto& axis : tensor.axes) {
+      json.begin_object().field("logical", axis.logical);
+      json.field("expression", axis.expression).end_object();
+    }
+    json.end_array();
+    write_shards(json, tensor.shards);
+  }
+  json.end_object();
+}
+
+void write_checkpoint(JsonWriter& json, const api::InspectReport& report) {
+  json.key("checkpoint").begin_object();
+  json.field("path", report.path).field("format", report.format).field("files", report.files);
+  json.field("tensors", report.tensors).field("parameters", report.parameters);
+  json.field("bytes", report.bytes);
+  if (!report.model_type.empty()) json.field("model_type", report.model_type);
+  if (!report.architecture.empty()) json.field("architecture", report.architecture);
+  if (!report.preset.empty()) json.field("preset", report.preset);
+  json.key("config").begin_object();
+  for (const auto& [name, value] : report.config) json.field(name, value);
+  json.end_object().end_object();
+}
+
+void write_groups(JsonWriter& json, std::string_view key,
+                  const std::vector<api::InspectGroup>& groups) {
+  json.key(key).begin_array();
+  for (const auto& group : groups) {
+    json.begin_object().field("name", group.name).field("tensors", group.tensors);
+    json.field("bytes", group.bytes).end_object();
+  }
+  json.end_array();
+}
+
+void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
+  json.key("plan").begin_object();
+  json.field("tensors", plan.tensors).field("split", plan.split);
+  json.field("replicated", plan.replicated).field("dropped", plan.dropped);
+  json.field("ranks", plan.ranks).field("files", plan.files);
+  json.field("bytes_in", plan.bytes_in).field("bytes_out", plan.bytes_out);
+  json.field("replicated_bytes", plan.replicated_bytes).key("uneven").begin_array();
+  for (const auto& uneven : plan.uneven) {
+    json.begin_object().field("axis", uneven.axis).list("sizes", uneven.sizes);
+    json.field("example_tensor", uneven.example_tensor).field("tensors", uneven.tensors);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+void write_runs(JsonWriter& json, const index::AxisMap& axis) {
+  json.begin_array();
+  i64 local = 0;
+  for (const auto& piece : axis.pieces()) {
+    write_pad(json, piece.local - local);
+    json.begin_array().value(piece.global).value(piece.global_end()).end_array();
+    local = piece.local_end();
+  }
+  write_pad(json, axis.local_size() - local);
+  json.end_array();
+}
+
+void write_fields(JsonWriter& json, const api::TransformReport& report) {
+  write_plan(json, report.plan);
+  json.list("warnings", report.warnings);
+  if (!report.written) return;
+  const auto& written = *report.written;
+  json.key("written").begin_object().field("bytes", written.bytes).field("files", written.files);
+  json.field("seconds", written.seconds).field("bytes_per_second", written.bytes_per_second);
+  json.field("peak_rss_bytes", written.peak_rss_bytes).end_object();
+  json.field("replicas_compared", report.replicas_compared).field("output", report.output);
+}
+
+void write_fields(JsonWriter& json, const api::InspectReport& report) {
+  write_checkpoint(json, report);
+  write_groups(json, "dtypes", report.dtypes);
+  write_groups(json, "modules", report.modules);
+  if (report.mesh) {
+    write_mesh(json, *report.mesh);
+    json.list("bytes_per_rank", report.bytes_per_rank);
+  }
+  json.key("tensors").begin_array();
+  for (const auto& tensor : report.list) write_tensor(json, tensor, report.mesh.has_value());
+  json.end_array().list("warnings", report.warnings);
+}
+
+void write_fields(JsonWriter& json, const api::DiffReport& report) {
+  json.key("tensors").begin_object();
+  json.field("common", report.common).list("only_a", report.only_a).list("only_b", report.only_b);
+  json.key("changed").begin_array();
+  for (const auto& change : report.changed) {
+    json.begin_object().field("name", change.name).field("what", change.what);
+    if (change.first_difference >= 0) {
+      json.field("bytes_differing", change.bytes_differing);
+      json.field("first_difference", change.first_difference);
+    }
+    json.end_object();
+  }
+  json.end_array().field("identical", report.identical).end_object();
+  json.field("bytes_read", report.bytes_read).field("equal", report.equal);
+}
+
+void write_fields(JsonWriter& json, const api::ExplainReport& report) {
+  write_mesh(json, report.mesh);
+  json.key("tensor");
+  write_tensor(json, report.tensor, true);
+  json.field("rule", report.rule).field("rule_place", report.rule_place).field("why", report.why);
+  json.key("axes").begin_array();
+  for (const auto& axis : report.axes) {
+    json.begin_object().field("logical", axis.logical).field("expression", axis.expression);
+    json.field("over", axis.over).field("extent", axis.extent);
+    json.field("physical_size", axis.physical_size).field("rounded", axis.rounded).end_object();
+  }
+  json.end_array();
+}
+
+void write_fields(JsonWriter& json, const ErrorInfo& info) {
+  json.field("code", info.id).field("exit", info.exit_status);
+  json.field("title", info.title).field("explanation", info.explanation);
+}
+
+void write_fields(JsonWriter& json, const std::vector<api::PresetInfo>& presets) {
+  json.key("presets").begin_array();
+  for (const auto& preset : presets) {
+    json.begin_object().field("name", preset.name).field("description", preset.description);
+    json.list("architectures", preset.architectures).list("model_types", preset.model_types);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks) {
+  json.key("checks").begin_array();
+  for (const auto& check : checks) {
+    json.begin_object().field("name", check.name).field("value", check.value);
+    json.field("ok", check.ok).field("advice", check.advice).end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include "cli/print/json_writer.h"
+#include "shardtool/api/diff.h"
+#include "shardtool/api/doctor.h"
+#include "shardtool/api/explain.h"
+#include "shardtool/api/inspect.h"
+#include "shardtool/api/presets.h"
+#include "shardtool/api/transform.h"
+#include "shardtool/base/error.h"
+
+namespace shardtool::cli {
+
+// The fields of each command's document, after the envelope. Their names are a contract, held by
+// the schemas beside this folder: within format_version 1.x fields are only added.
+
+void write_fields(JsonWriter& json, const api::TransformReport& report);
+void write_fields(JsonWriter& json, const api::InspectReport& report);
+void write_fields(JsonWriter& json, const api::DiffReport& report);
+void write_fields(JsonWriter& json, const api::ExplainReport& report);
+void write_fields(JsonWriter& json, const ErrorInfo& info);
+void write_fields(JsonWriter& json, const std::vector<api::PresetInfo>& presets);
+void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks);
+
+/// One axis of a slice: its runs in local order, [begin, end) in global indices or {"pad": n} for n
+/// local indices that have no image.
+void write_runs(JsonWriter& json, const index::AxisMap& axis);
+
+}  // namespace shardtool::cli

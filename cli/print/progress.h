@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "shardtool/api/transform.h"
+
+namespace shardtool::cli {
+
+/// kLines: for a log, one plain line every 30 s.
+enum class ProgressMode { kNone, kBar, kLines, kJson };
+
+/// From --progress or SHARDTOOL_PROGRESS: "always", "never", "json"; "auto" and empty mean a bar on a
+/// terminal and lines elsewhere. Quiet means none.
+ProgressMode progress_mode(std::string_view how, bool is_terminal, bool quiet);
+
+/// The columns of the terminal on `fd`; 80 where it has none or says 0.
+size_t terminal_width(int fd);
+
+/// What a progress line says at one moment.
+struct ProgressState {
+  api::Progress progress;
+  double bytes_per_second = 0;  ///< recent rate; 0 when not known yet
+};
+
+/// "writing  [####>.....] 59.3%  8.87 GiB/14.96 GiB  1.94 GiB/s  ETA 0:03  name", at most `width`
+/// columns: the item is cut first.
+std::string progress_bar(const ProgressState& state, size_t width);
+/// The same facts without the bar.
+std::string progress_line(const ProgressState& state);
+/// {"message_type": "status", "bytes_done": ...} on one line.
+std::string progress_json(const ProgressState& state, std::string_view message_type);
+
+/// Shows a run on standard error: nothing in the first half second, then at most ten times a second.
+class ProgressPrinter {
+ public:
+  using Clock = std::function<double()>;  ///< seconds, steady
+  using Sink = std::function<void(std::string_view)>;
+
+  ProgressPrinter(ProgressMode mode, size_t width, Clock clock, Sink sink);
+
+  void update(const api::Progress& progress);
+  /// Clears the bar; with kJson, the summary line. Without any update, nothing.
+  void finish();
+
+ private:
+  void measure(const api::Progress& progress, double now);
+
+  ProgressMode mode_;
+  size_t width_;
+  Clock clock_;
+  Sink sink_;
+  double started_;
+  double shown_;     ///< when the last line was written
+  double measured_;  ///< when the rate was last brought up to date
+  i64 measured_bytes_ = 0;
+  bool visible_ = false;
+  ProgressState state_;
+};
+
+/// A printer on this process's standard error.
+ProgressPrinter stderr_progress(ProgressMode mode);
+
+}  // namespace shardtool::cli

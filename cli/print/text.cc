@@ -1,0 +1,196 @@
+#include "cli/print/text.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/print/table.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+std::string seconds_text(double seconds) {
+  return seconds < 10 ? fmt::format("{:.2f} s", seconds) : fmt::format("{:.1f} s", seconds);
+}
+
+std::string plural(i64 count, std::string_view noun) {
+  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
+std::string plan_text(const api::TransformPlan& plan) {
+  auto text = plural(plan.tensors, "tensor");
+  if (plan.ranks > 0) {
+    text += fmt::format(", {} split, {} replicated", format_count(plan.split),
+                        format_count(plan.replicated));
+  }
+  if (plan.dropped > 0) text += fmt::format(", {} dropped", format_count(plan.dropped));
+  if (plan.ranks > 0) text += fmt::format(", {} of {}", plural(plan.ranks, "part"), plan.mesh);
+  text += ", " + format_bytes(plan.bytes_out);
+  if (plan.replicated_bytes > 0) {
+    text += fmt::format(" (replication +{})", format_bytes(plan.replicated_bytes));
+  }
+  return text;
+}
+
+/// "8+8+7+7"; of many devices the first few.
+std::string sizes_text(const std::vector<i64>& sizes) {
+  constexpr size_t kShown = 16;
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(sizes.size(), kShown));
+  const auto text = fmt::format("{}", fmt::join(sizes.begin(), sizes.begin() + shown, "+"));
+  return sizes.size() <= kShown ? text : fmt::format("{}+... ({} parts)", text, sizes.size());
+}
+
+std::string uneven_text(const api::UnevenAxis& uneven) {
+  return fmt::format("axis '{}' does not divide: {} ({}, e.g. {})", quote_for_message(uneven.axis),
+                     sizes_text(uneven.sizes), plural(uneven.tensors, "tensor"),
+                     quote_for_message(uneven.example_tensor));
+}
+
+std::string written_text(const api::TransformReport& report) {
+  const auto& written = *report.written;
+  auto text = fmt::format("{}, {} in {} ({}/s), peak memory {}", plural(written.files, "file"),
+                          format_bytes(written.bytes), seconds_text(written.seconds),
+                          format_bytes(static_cast<i64>(written.bytes_per_second)),
+                          format_bytes(written.peak_rss_bytes));
+  if (report.replicas_compared > 0) {
+    text += fmt::format("; {} compared, all equal", plural(report.replicas_compared, "replica"));
+  }
+  return text;
+}
+
+void print_names(Session& session, std::string_view label, const std::vector<std::string>& names) {
+  for (const auto& name : names) {
+    session.out().write(fmt::format("  only in {}: {}\n", label, quote_for_message(name)));
+  }
+}
+
+Table changes_table(const std::vector<api::DiffChange>& changes) {
+  Table table{{{"name"}, {"change"}, {"bytes differing", true}, {"first at byte", true}}, {}};
+  for (const auto& change : changes) {
+    const bool data = change.first_difference >= 0;
+    table.rows.push_back({change.name, change.what, data ? format_count(change.bytes_differing) : "",
+                          data ? format_count(change.first_difference) : ""});
+  }
+  return table;
+}
+
+Table axes_table(const std::vector<api::ExplainAxis>& axes) {
+  Table table{{{"axis"}, {"cut"}, {"over"}, {"extent", true}, {"parts", true}}, {}};
+  for (const auto& axis : axes) {
+    const auto extent = axis.rounded == axis.extent
+                            ? format_count(axis.extent)
+                            : fmt::format("{} (up to {})", format_count(axis.extent),
+                                          format_count(axis.rounded));
+    table.rows.push_back({axis.logical, axis.expression, axis.over, extent,
+                          format_count(axis.physical_size)});
+  }
+  return table;
+}
+
+Table shards_table(const std::vector<api::InspectShard>& shards) {
+  Table table{{{"device", true}, {"bytes", true}, {"shape"}, {"slices"}}, {}};
+  for (const auto& shard : shards) {
+    table.rows.push_back({format_count(shard.rank), format_bytes(shard.bytes),
+                          to_string(index::local_shape(shard.region)), to_string(shard.region)});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string labelled(const Style& style, std::string_view label, std::string_view text) {
+  constexpr size_t kWidth = 9;
+  const std::string fill(label.size() < kWidth ? kWidth - label.size() : 1, ' ');
+  return style.bold(label) + fill + std::string(text) + "\n";
+}
+
+std::string shell_quoted(std::string_view word) {
+  constexpr std::string_view kSafe = "%+,-./:=@_";
+  const bool safe = !word.empty() && std::all_of(word.begin(), word.end(), [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || kSafe.find(c) != std::string_view::npos;
+  });
+  if (safe) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+void print_text(Session& session, const api::TransformReport& report) {
+  const auto& style = session.out_style();
+  for (const auto& warning : report.warnings) session.warn(warning);
+  if (!session.quiet()) {
+    session.out().write(labelled(style, "plan", plan_text(report.plan)));
+    for (const auto& uneven : report.plan.uneven) {
+      session.out().write(labelled(style, "uneven", uneven_text(uneven)));
+    }
+    const auto done = report.written ? written_text(report) : "nothing written (dry run)";
+    session.out().write(labelled(style, "done", done));
+    if (report.written && report.plan.ranks > 0) {
+      session.out().write(labelled(style, "", fmt::format("merge back: shardtool merge {} -o FOLDER",
+                                                          shell_quoted(report.output))));
+    }
+  }
+  if (report.written) session.out().write(report.output + "\n");
+}
+
+void print_text(Session& session, const api::DiffReport& report) {
+  if (session.quiet()) return;
+  session.out().write(labelled(
+      session.out_style(), "tensors",
+      fmt::format("{} common, {} only in A, {} only in B; {} changed, {} identical",
+                  format_count(report.common), format_count(std::ssize(report.only_a)),
+                  format_count(std::ssize(report.only_b)), format_count(std::ssize(report.changed)),
+                  format_count(report.identical))));
+  print_names(session, "A", report.only_a);
+  print_names(session, "B", report.only_b);
+  if (!report.changed.empty()) {
+    print_table(session.out(), changes_table(report.changed), TableFormat::kText);
+  }
+  session.out().write(report.equal ? "same\n" : "differs\n");
+}
+
+void print_text(Session& session, const api::ExplainReport& report) {
+  const auto& style = session.out_style();
+  const auto& tensor = report.tensor;
+  auto& out = session.out();
+  out.write(fmt::format("{}  {} {}  {}\n", style.bold(quote_for_message(tensor.name)),
+                        to_string(tensor.dtype), to_string(tensor.shape),
+                        format_bytes(tensor.bytes)));
+  out.write(labelled(style, "mesh", to_string(report.mesh)));
+  out.write(labelled(style, "rule", fmt::format("{}  {}", quote_for_message(report.rule),
+                                                quote_for_message(report.rule_place))));
+  if (!tensor.strategy.empty()) {
+    const auto convention = tensor.convention.empty() ? "" : " (" + tensor.convention + ")";
+    out.write(labelled(style, "strategy", quote_for_message(tensor.strategy) + convention));
+  }
+  out.write(labelled(style, "why", quote_for_message(report.why, 1000)));
+  if (!report.axes.empty()) print_table(out, axes_table(report.axes), TableFormat::kText);
+  print_table(out, shards_table(tensor.shards), TableFormat::kText);
+}
+
+void print_text(Session& session, const ErrorInfo& info) {
+  session.out().write(fmt::format("{}  {}  (exit {})\n{}\n", session.out_style().bold(info.id),
+                                  info.title, info.exit_status, info.explanation));
+}
+
+void print_text(Session& session, const std::vector<api::PresetInfo>& presets) {
+  Table table{{{"preset"}, {"for"}, {"architectures"}}, {}};
+  for (const auto& preset : presets) {
+    table.rows.push_back({preset.name, preset.description,
+                          fmt::format("{}", fmt::join(preset.architectures, ", "))});
+  }
+  print_table(session.out(), table, TableFormat::kText);
+}
+
+void print_text(Session& session, const std::vector<api::DoctorCheck>& checks) {
+  Table table{{{""}, {"what"}, {"found"}, {"advice"}}, {}};
+  for (const auto& check : checks) {
+    table.rows.push_back({check.ok ? "ok" : "!!", check.name, check.value, check.advice});
+  }
+  if (!session.quiet()) print_table(session.out(), table, TableFormat::kText);
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/session.h"
+#include "shardtool/api/diff.h"
+#include "shardtool/api/doctor.h"
+#include "shardtool/api/explain.h"
+#include "shardtool/api/presets.h"
+#include "shardtool/api/transform.h"
+#include "shardtool/base/error.h"
+
+namespace shardtool::cli {
+
+// Reports for people, on standard output. The last line answers the question.
+
+/// Plan, uneven cuts, what was written; last the output's path, which is all that -q leaves.
+void print_text(Session& session, const api::TransformReport& report);
+/// Counts, the tensors that differ; last "same" or "differs". With -q nothing: the exit code says it.
+void print_text(Session& session, const api::DiffReport& report);
+/// The rule, the axes, and every device's slices.
+void print_text(Session& session, const api::ExplainReport& report);
+void print_text(Session& session, const ErrorInfo& info);
+void print_text(Session& session, const std::vector<api::PresetInfo>& presets);
+void print_text(Session& session, const std::vector<api::DoctorCheck>& checks);
+
+/// A line of the form "label    text".
+std::string labelled(const Style& style, std::string_view label, std::string_view text);
+
+/// A word for a POSIX shell: as it is where that is safe, otherwise in single quotes.
+std::string shell_quoted(std::string_view word);
+
+}  // namespace shardtool::cli
