@@ -55,6 +55,8 @@ File create_new(const std::string& path);
 File open_write_direct(const std::string& path);
 
 FileIdentity identity(const File& file);
+/// Whether the page cache holds the range, judged by three samples that wait for no device.
+bool is_resident(const File& file, i64 offset, i64 bytes);
 
 /// Reads exactly into.size() bytes at `offset`, retrying short reads and EINTR. Throws kUnreadable
 /// on an I/O error and kInputChanged at an unexpected end of file.
@@ -72,5 +74,8 @@ void sync(const File& file);
 /// Whole small files. read_text throws like open_read, and kLimit above `limit` bytes.
 std::string read_text(const std::string& path, i64 limit);
 void write_new_file(const std::string& path, std::string_view text);
+
+/// Raises the soft limit of open files to the hard one: layouts of many ranks need two per file.
+void allow_many_files();
 
 }  // namespace shardtool::io
