@@ -27,3 +27,16 @@ install(DIRECTORY kernels DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardtool
         FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY lib/mapping/presets DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool
         FILES_MATCHING PATTERN "*.json")
+
+# The man pages and the completions are written by the program that they describe.
+find_program(SCDOC scdoc)
+if(TARGET shardtool AND SCDOC)
+  set(share ${PROJECT_BINARY_DIR}/share)
+  add_custom_command(OUTPUT ${share}/made
+    COMMAND bash ${PROJECT_SOURCE_DIR}/cli/man/make_pages.sh $<TARGET_FILE:shardtool> ${share}
+    COMMAND ${CMAKE_COMMAND} -E touch ${share}/made
+    DEPENDS shardtool cli/man/make_pages.sh cli/man/shardtool-mapping.5.scd VERBATIM)
+  add_custom_target(shardtool_pages ALL DEPENDS ${share}/made)
+  install(DIRECTORY ${share}/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT cli
+          PATTERN made EXCLUDE)
+endif()
