@@ -12,7 +12,7 @@ namespace {
 
 /// Devices below one step of the reference: n / (pre * size).
 i64 minor_extent(const Mesh& mesh, const AxisRef& ref) {
-  return ref.whole() ? 1 : mesh.axis(ref.axis).size / (ref.pre * ref.size);
+  return ref.whole() ? 1 : mesh.axis(ref.axis).size / extent(mesh, ref) / ref.pre;
 }
 
 std::optional<i64> parse_positive(std::string_view digits) {
@@ -37,7 +37,7 @@ std::string to_string(const Over& over) {
 
 AxisRef parse_axis_ref(std::string_view text) {
   const size_t colon = text.find(":(");
-  if (colon == text.npos) return {std::string(text), 1, 0};
+  if (colon == text.npos && !text.empty()) return {std::string(text), 1, 0};
   const size_t close = text.find(')', colon);
   if (close != text.npos && colon > 0) {
     const auto pre = parse_positive(text.substr(colon + 2, close - colon - 2));
@@ -53,7 +53,7 @@ i64 extent(const Mesh& mesh, const AxisRef& ref) {
   const MeshAxis& axis = mesh.axis(ref.axis);
   if (ref.whole()) return axis.size;
   const auto product = checked_mul(ref.pre, ref.size);
-  if (!product || axis.size % *product != 0) {
+  if (!product || *product < 1 || axis.size % *product != 0) {
     throw Error(ErrorCode::kMesh, fmt::format("'{}' is no part of mesh axis '{}' of size {}",
                                               to_string(ref), axis.name, axis.size))
         .help("in axis:(pre)size the product pre * size must divide the size of the axis");
@@ -84,7 +84,7 @@ bool overlaps(const Mesh& mesh, const AxisRef& a, const AxisRef& b) {
   const i64 b_minor = minor_extent(mesh, b);
   const i64 a_major = a_minor * extent(mesh, a);
   const i64 b_major = b_minor * extent(mesh, b);
-  return a_major > b_minor && b_major > a_minor;
+  return a_minor % b_major != 0 && b_minor % a_major != 0;
 }
 
 std::optional<Over> leading(const Mesh& mesh, const Over& over, i64 parts) {

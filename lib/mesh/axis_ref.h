@@ -42,7 +42,9 @@ i64 extent(const Mesh& mesh, const Over& over);
 i64 index_along(const Mesh& mesh, const AxisRef& ref, i64 rank);
 i64 index_along(const Mesh& mesh, const Over& over, i64 rank);
 
-/// Whether two references share a device direction, so that they cannot cut one tensor both.
+/// Whether two references are no independent digits of a device's rank, so that they cannot cut one
+/// tensor both: two parts of one axis are independent when one's step is a multiple of the other's
+/// range.
 bool overlaps(const Mesh& mesh, const AxisRef& a, const AxisRef& b);
 
 /// The leading part of `over` with exactly `parts` indices; the devices that differ only in the

@@ -46,7 +46,7 @@ Mesh::Mesh(std::vector<MeshAxis> axes) : axes_(std::move(axes)) {
     }
     const auto product = checked_mul(size_, axes_[i].size);
     if (!product || *product > std::numeric_limits<std::int32_t>::max()) {
-      throw Error(ErrorCode::kMesh, fmt::format("mesh axis '{}' of size {} makes more than 2^31 devices",
+      throw Error(ErrorCode::kMesh, fmt::format("mesh axis '{}' of size {} makes 2^31 devices or more",
                                                 axes_[i].name, axes_[i].size));
     }
     size_ = *product;

@@ -56,7 +56,7 @@ class Mesh {
 
 /// "tp=4" or "ep=2,tp=4"; "one device" without axes.
 std::string to_string(const Mesh& mesh);
-/// The inverse of to_string for command lines. Throws kUsage.
+/// The inverse of to_string for command lines. Throws kUsage, and kMesh as the constructor does.
 Mesh parse_mesh(std::string_view text);
 
 }  // namespace shardtool::mesh
