@@ -200,6 +200,12 @@ void JsonReader::skip() {
   }
 }
 
+std::string_view JsonReader::raw() {
+  const size_t begin = offset();
+  skip();
+  return text_.substr(begin, at_ - begin);
+}
+
 void JsonReader::finish() {
   if (offset() < text_.size()) fail(at_, "the end of the document");
 }
@@ -257,9 +263,9 @@ Place JsonReader::place_at(size_t offset) const {
           pointer()};
 }
 
-Error JsonReader::error(const std::string& message, const std::string& found,
+Error JsonReader::error(ErrorCode code, const std::string& message, const std::string& found,
                         const std::string& expected) const {
-  Error error(origin_.code, message);
+  Error error(code, message);
   error.at(place_at(value_at_));
   error.note("byte offset", std::to_string(origin_.offset + static_cast<i64>(value_at_)));
   error.note("found", found);
@@ -413,7 +419,9 @@ std::string JsonReader::pointer() const {
       if (frame.index >= 0) out += fmt::format("/{}", frame.index);
       continue;
     }
-    if (!frame.key.empty()) out += "/" + pointer_token(JsonReader(frame.key, {}, 0).string());
+    if (frame.key.empty()) continue;
+    const std::string key = JsonReader(frame.key, {}, 0).string();
+    out += "/" + pointer_token(quote_for_message(key));
   }
   return out;
 }

@@ -59,8 +59,10 @@ class JsonReader {
   double number();
   bool boolean();
   void null();
-  /// Any value, however deep; checks it like the others.
+  /// Any value; checks it like the others.
   void skip();
+  /// The same, and its text.
+  std::string_view raw();
   /// Requires that only whitespace follows.
   void finish();
 
@@ -85,6 +87,11 @@ class JsonReader {
   Place place_at(size_t offset) const;
   /// An error about the value that was read last (or is being read): "message" at that place.
   Error error(const std::string& message, const std::string& found,
+              const std::string& expected) const {
+    return error(origin_.code, message, found, expected);
+  }
+  /// The same with another code, for what is JSON but means nothing sensible.
+  Error error(ErrorCode code, const std::string& message, const std::string& found,
               const std::string& expected) const;
 
  private:

@@ -1,12 +1,8 @@
 #pragma once
 
-#include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "shardtool/base/dtype.h"
 #include "shardtool/base/shape.h"

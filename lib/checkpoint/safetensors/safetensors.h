@@ -28,6 +28,7 @@ struct Header {
   std::vector<Entry> entries;  ///< ascending by begin (zero-size tensors before what follows them)
   std::vector<std::pair<std::string, std::string>> metadata;
   i64 data_begin = 0;  ///< absolute offset of the data: 8 + N
+  std::string xxh3;    ///< XXH3-128 of the 8 length bytes and the JSON, lower-case hex
   std::vector<std::string> warnings;  ///< unknown fields
 };
 

@@ -1,0 +1,186 @@
+#include "shardtool/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+#include "shardtool/checkpoint/folder_listing.h"
+#include "shardtool/checkpoint/hf_cache.h"
+#include "shardtool/checkpoint/hf_index.h"
+#include "shardtool/checkpoint/manifest_against_headers.h"
+#include "shardtool/checkpoint/names.h"
+#include "shardtool/checkpoint/read_headers.h"
+
+namespace shardtool::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kManifestName = "manifest.json";
+constexpr std::string_view kIndexName = "model.safetensors.index.json";
+constexpr i64 kMaxIndexBytes = 100'000'000;
+constexpr i64 kMaxManifestBytes = 1'000'000'000;
+
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::binary_search(names.begin(), names.end(), name);
+}
+
+void add_side_files(Checkpoint& checkpoint, const FolderListing& listing) {
+  for (const std::string& name : listing.others) {
+    if (name != kManifestName) checkpoint.side_files.push_back(name);
+  }
+  for (const std::string& name : listing.outside_links) {
+    checkpoint.warnings.push_back({"a link that leaves the folder is not taken along", name});
+  }
+}
+
+void warn_of_unlisted(Checkpoint& checkpoint, const FolderListing& listing, std::string_view by) {
+  for (const std::string& name : listing.weights) {
+    const auto is_it = [&name](const SourceFile& file) { return file.name == name; };
+    if (std::any_of(checkpoint.files.begin(), checkpoint.files.end(), is_it)) continue;
+    checkpoint.warnings.push_back({fmt::format("not named by {} and ignored", by), name});
+  }
+}
+
+/// Whether manifest.json is ours, even when damaged, or some other tool's side file.
+bool mentions_shardtool(const std::string& text) {
+  return text.find("\"shardtool\"") != std::string::npos;
+}
+
+void open_output(Checkpoint& checkpoint, const std::string& text, const FolderListing& listing) {
+  const std::string path = checkpoint.path + "/" + std::string(kManifestName);
+  checkpoint.format = "shardtool output";
+  checkpoint.manifest = parse_manifest(text, path);
+  check_files(*checkpoint.manifest, checkpoint.path);
+  std::vector<std::string> names;
+  for (const FileRecord& file : checkpoint.manifest->files) names.push_back(file.name);
+  read_headers(checkpoint, names);
+  check_against_headers(checkpoint);
+  warn_of_unlisted(checkpoint, listing, kManifestName);
+}
+
+void open_index(Checkpoint& checkpoint, const std::string& name, const FolderListing& listing) {
+  const std::string path = checkpoint.path + "/" + name;
+  checkpoint.format = "safetensors index";
+  const HfIndex index = parse_index(io::read_text(path, kMaxIndexBytes), path);
+  read_headers(checkpoint, index.files);
+  refuse_tensors_in_two_files(checkpoint);
+  for (Warning& warning : check_index(index, checkpoint.tensors, path)) {
+    checkpoint.warnings.push_back(std::move(warning));
+  }
+  warn_of_unlisted(checkpoint, listing, name);
+}
+
+/// Whether the files are model-00001-of-0000N to model-0000N-of-0000N of one stem.
+bool are_all_parts(const std::vector<std::string>& names) {
+  const std::string& first = names.front();
+  const size_t dash = first.rfind("-00001-of-");
+  if (dash == std::string::npos) return false;
+  const std::string stem = first.substr(0, dash);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] != fmt::format("{}-{:05}-of-{:05}.safetensors", stem, i + 1, names.size())) return false;
+  }
+  return true;
+}
+
+Error no_weights(const std::string& folder, const FolderListing& listing) {
+  if (listing.foreign_weights.empty()) {
+    return Error(ErrorCode::kFileMissing, "no .safetensors file in the folder")
+        .at({folder, 0, 0, ""})
+        .help("give the folder that holds the weights, or one file");
+  }
+  return Error(ErrorCode::kUnsupported, "the folder has weights in another format only")
+      .at({folder, 0, 0, ""})
+      .note("found", list_for_message(listing.foreign_weights))
+      .help("pickle files (.bin, .pt, .pth) can run code and are never opened: fetch the safetensors "
+            "version, or convert with transformers' save_pretrained(..., safe_serialization=True)");
+}
+
+Error unclear_choice(const std::string& folder, const std::vector<std::string>& names,
+                     const std::string& help) {
+  return Error(ErrorCode::kUnsupported, "it is unclear which files make the checkpoint")
+      .at({folder, 0, 0, ""})
+      .note("found", list_for_message(names))
+      .help(help);
+}
+
+void open_without_index(Checkpoint& checkpoint, const FolderListing& listing) {
+  if (listing.weights.empty()) throw no_weights(checkpoint.path, listing);
+  checkpoint.format = "safetensors";
+  if (listing.weights.size() > 1) {
+    if (!are_all_parts(listing.weights)) {
+      throw unclear_choice(checkpoint.path, listing.weights,
+                           "several files need model.safetensors.index.json beside them; name one file "
+                           "to open it alone");
+    }
+    checkpoint.warnings.push_back({"there is no index; the parts are complete by their names", ""});
+  }
+  read_headers(checkpoint, listing.weights);
+  refuse_tensors_in_two_files(checkpoint);
+}
+
+/// What a folder is, most telling sign first: our manifest, an index, its only weights.
+void open_folder(Checkpoint& checkpoint) {
+  const FolderListing listing = list_folder(checkpoint.path);
+  add_side_files(checkpoint, listing);
+  if (has(listing.others, kManifestName)) {
+    const std::string text =
+        io::read_text(checkpoint.path + "/" + std::string(kManifestName), kMaxManifestBytes);
+    if (mentions_shardtool(text)) return open_output(checkpoint, text, listing);
+    checkpoint.side_files.emplace_back(kManifestName);
+  }
+  if (has(listing.indices, kIndexName)) return open_index(checkpoint, std::string(kIndexName), listing);
+  if (listing.indices.size() == 1) return open_index(checkpoint, listing.indices.front(), listing);
+  if (listing.indices.size() > 1) {
+    throw unclear_choice(checkpoint.path, listing.indices, "name the index that you mean");
+  }
+  open_without_index(checkpoint, listing);
+}
+
+void open_single_file(Checkpoint& checkpoint, const std::string& path) {
+  checkpoint.format = "safetensors";
+  io::open_read(path);
+  read_headers(checkpoint, {fs::path(path).filename().string()});
+}
+
+}  // namespace
+
+std::string Checkpoint::folder() const {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return path;
+  const fs::path parent = fs::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+Checkpoint open_checkpoint(const std::string& location) {
+  Checkpoint checkpoint;
+  checkpoint.path = is_hf_location(location) ? resolve_hf_location(location) : location;
+  while (checkpoint.path.size() > 1 && checkpoint.path.back() == '/') checkpoint.path.pop_back();
+  const fs::path path = checkpoint.path;
+  const std::string name = path.filename().string();
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    open_folder(checkpoint);
+  } else if (name == kManifestName || is_index_name(name)) {
+    io::open_read(checkpoint.path);
+    checkpoint.path = checkpoint.folder();
+    const FolderListing listing = list_folder(checkpoint.path);
+    add_side_files(checkpoint, listing);
+    if (is_index_name(name)) {
+      open_index(checkpoint, name, listing);
+    } else {
+      open_output(checkpoint, io::read_text(path.string(), kMaxManifestBytes), listing);
+    }
+  } else {
+    open_single_file(checkpoint, checkpoint.path);
+  }
+  const std::string config = checkpoint.folder() + "/config.json";
+  if (fs::is_regular_file(config, error)) checkpoint.config_path = config;
+  return checkpoint;
+}
+
+}  // namespace shardtool::checkpoint

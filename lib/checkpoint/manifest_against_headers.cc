@@ -1,0 +1,141 @@
+#include "shardtool/checkpoint/manifest_against_headers.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+#include "shardtool/checkpoint/hf_cache.h"
+
+namespace shardtool::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string describe(Dtype dtype, const Shape& shape, i64 offset, i64 bytes) {
+  return fmt::format("{} {}, {} bytes at {}", to_string(dtype),
+                     quote_for_message(to_string(shape)), bytes, offset);
+}
+
+/// The stored tensors of all files, to be found by file and name.
+class StoredTensors {
+ public:
+  explicit StoredTensors(const std::vector<StoredTensor>& tensors) {
+    sorted_.reserve(tensors.size());
+    for (const StoredTensor& tensor : tensors) sorted_.push_back(&tensor);
+    std::sort(sorted_.begin(), sorted_.end(),
+              [](const auto* a, const auto* b) { return key(*a) < key(*b); });
+  }
+
+  const StoredTensor* find(int file, const std::string& name) const {
+    const std::pair<int, const std::string&> wanted(file, name);
+    const auto at = std::lower_bound(sorted_.begin(), sorted_.end(), wanted,
+                                     [](const auto* tensor, const auto& k) { return key(*tensor) < k; });
+    return at != sorted_.end() && key(**at) == wanted ? *at : nullptr;
+  }
+
+ private:
+  static std::pair<int, const std::string&> key(const StoredTensor& tensor) {
+    return {tensor.file, tensor.name};
+  }
+  std::vector<const StoredTensor*> sorted_;
+};
+
+class Comparison {
+ public:
+  explicit Comparison(const Checkpoint& checkpoint)
+      : checkpoint_(checkpoint), manifest_(*checkpoint.manifest), stored_(checkpoint.tensors) {}
+
+  void check() const {
+    for (size_t i = 0; i < manifest_.files.size(); ++i) {
+      check_header(manifest_.files[i], checkpoint_.files[i]);
+    }
+    size_t recorded = 0;
+    for (const TensorRecord& tensor : manifest_.tensors) {
+      for (const ShardRecord& shard : tensor.shards) check_shard(tensor, shard);
+      recorded += tensor.shards.size();
+    }
+    if (recorded != checkpoint_.tensors.size()) refuse_unrecorded();
+  }
+
+ private:
+  Error differs(ErrorCode code, const std::string& message, const std::string& file) const {
+    return Error(code, message).at({checkpoint_.folder() + "/" + file, 0, 0, ""});
+  }
+
+  void check_header(const FileRecord& record, const SourceFile& file) const {
+    if (record.header_xxh3 == file.header_xxh3) return;
+    throw differs(ErrorCode::kDataMismatch, "the header is not the one that was written", file.name)
+        .note("found", "XXH3-128 " + file.header_xxh3)
+        .note("expected", "XXH3-128 " + record.header_xxh3);
+  }
+
+  void check_shard(const TensorRecord& tensor, const ShardRecord& shard) const {
+    const std::string& file = checkpoint_.files[static_cast<size_t>(shard.file)].name;
+    const StoredTensor* found = stored_.find(shard.file, tensor.name);
+    if (found == nullptr) {
+      throw differs(ErrorCode::kManifestInvalid, "a file lacks a tensor that the manifest records", file)
+          .tensor(quote_for_message(tensor.name))
+          .note("expected", fmt::format("the shard of rank {}", shard.rank));
+    }
+    const Shape shape = local_shape(shard.region);
+    if (std::tie(found->dtype, found->shape, found->offset, found->bytes) ==
+        std::tie(tensor.dtype, shape, shard.offset, shard.bytes)) {
+      return;
+    }
+    throw differs(ErrorCode::kManifestInvalid, "a shard is not what the manifest records", file)
+        .tensor(quote_for_message(tensor.name))
+        .note("found", describe(found->dtype, found->shape, found->offset, found->bytes))
+        .note("expected", describe(tensor.dtype, shape, shard.offset, shard.bytes));
+  }
+
+  /// Every record has its own tensor (N3, N4), so the files hold more than is recorded.
+  [[noreturn]] void refuse_unrecorded() const {
+    std::vector<std::pair<int, std::string>> recorded;
+    for (const TensorRecord& tensor : manifest_.tensors) {
+      for (const ShardRecord& shard : tensor.shards) recorded.emplace_back(shard.file, tensor.name);
+    }
+    std::sort(recorded.begin(), recorded.end());
+    const auto extra =
+        std::find_if(checkpoint_.tensors.begin(), checkpoint_.tensors.end(), [&](const auto& tensor) {
+          return !std::binary_search(recorded.begin(), recorded.end(), std::pair(tensor.file, tensor.name));
+        });
+    throw differs(ErrorCode::kManifestInvalid, "a file holds a tensor that the manifest does not record",
+                  checkpoint_.files[static_cast<size_t>(extra->file)].name)
+        .tensor(quote_for_message(extra->name));
+  }
+
+  const Checkpoint& checkpoint_;
+  const Manifest& manifest_;
+  StoredTensors stored_;
+};
+
+}  // namespace
+
+void check_files(const Manifest& manifest, const std::string& folder) {
+  const bool links_are_fine = is_hf_snapshot(folder);
+  for (const FileRecord& record : manifest.files) {
+    const fs::path path = fs::path(folder) / record.name;
+    std::error_code error;
+    if (fs::is_symlink(path, error) && !links_are_fine) {
+      throw Error(ErrorCode::kManifestInvalid, "a file of the output is a symbolic link")
+          .at({path.string(), 0, 0, ""})
+          .help("shardtool writes plain files: copy the file itself into the folder");
+    }
+    const auto size = fs::file_size(path, error);
+    if (error || size == static_cast<std::uintmax_t>(record.bytes)) continue;
+    throw Error(ErrorCode::kDataMismatch, "the file does not have the size that was written")
+        .at({path.string(), 0, 0, ""})
+        .note("found", fmt::format("{} bytes", size))
+        .note("expected", fmt::format("{} bytes", record.bytes))
+        .help("the file is truncated or was edited: copy it again");
+  }
+}
+
+void check_against_headers(const Checkpoint& checkpoint) { Comparison(checkpoint).check(); }
+
+}  // namespace shardtool::checkpoint

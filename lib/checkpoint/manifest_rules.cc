@@ -1,0 +1,141 @@
+#include "shardtool/checkpoint/manifest_rules.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+#include "shardtool/checkpoint/names.h"
+
+namespace shardtool::checkpoint {
+namespace {
+
+constexpr i64 kNoRank = -1;
+
+class Rules {
+ public:
+  Rules(const Manifest& manifest, const std::string& path)
+      : manifest_(manifest), path_(path), rank_of_file_(manifest.files.size(), kNoRank) {}
+
+  void check() {
+    check_names();
+    std::set<i64> seen;
+    for (const RankRecord& rank : manifest_.ranks) {
+      if (!seen.insert(rank.rank).second) {
+        throw invalid(fmt::format("rank {} stands twice in 'ranks'", rank.rank));
+      }
+      check_rank(rank);
+    }
+    for (const TensorRecord& tensor : manifest_.tensors) check_tensor(tensor);
+  }
+
+ private:
+  Error invalid(const std::string& message) const {
+    return Error(ErrorCode::kManifestInvalid, message).at({path_, 0, 0, ""});
+  }
+
+  void check_names() const {
+    std::vector<const std::string*> files;
+    for (const FileRecord& file : manifest_.files) files.push_back(&file.name);
+    if (const std::string* twice = find_duplicate(std::move(files))) {
+      throw invalid(fmt::format("file '{}' stands twice in 'files'", quote_for_message(*twice)));
+    }
+    std::vector<const std::string*> tensors;
+    for (const TensorRecord& tensor : manifest_.tensors) tensors.push_back(&tensor.name);
+    if (const std::string* twice = find_duplicate(std::move(tensors))) {
+      throw invalid("a tensor stands twice in 'tensors'").tensor(quote_for_message(*twice));
+    }
+  }
+
+  void check_rank(const RankRecord& rank) {
+    const i64 devices = manifest_.mesh.size();
+    if (rank.rank < 0 || rank.rank >= devices) {
+      throw invalid("a rank is not on the mesh")
+          .note("found", fmt::format("rank {}", rank.rank))
+          .note("expected", fmt::format("0 to {} on {}", devices - 1, to_string(manifest_.mesh)));
+    }
+    check_coordinate(rank);
+    for (const int file : rank.files) {
+      if (static_cast<size_t>(file) >= manifest_.files.size()) {
+        throw invalid(fmt::format("rank {} names file {} of {}", rank.rank, file, manifest_.files.size()));
+      }
+      i64& owner = rank_of_file_[static_cast<size_t>(file)];
+      if (owner != kNoRank) {
+        throw invalid(fmt::format("file '{}' is claimed by rank {} and rank {}", name_of(file), owner,
+                                  rank.rank));
+      }
+      owner = rank.rank;
+    }
+  }
+
+  void check_coordinate(const RankRecord& rank) const {
+    std::vector<std::pair<std::string, i64>> expected;
+    for (const mesh::MeshAxis& axis : manifest_.mesh.axes()) {
+      expected.emplace_back(axis.name, manifest_.mesh.index_on(axis.name, rank.rank));
+    }
+    if (!std::is_permutation(expected.begin(), expected.end(), rank.coordinate.begin(),
+                             rank.coordinate.end())) {
+      throw invalid(fmt::format("the coordinate of rank {} is not its place on {}", rank.rank,
+                                to_string(manifest_.mesh)));
+    }
+  }
+
+  void check_tensor(const TensorRecord& tensor) const {
+    std::vector<i64> ranks;
+    for (const ShardRecord& shard : tensor.shards) {
+      check_shard(tensor, shard);
+      ranks.push_back(shard.rank);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    const auto twice = std::adjacent_find(ranks.begin(), ranks.end());
+    if (twice == ranks.end()) return;
+    throw invalid(fmt::format("rank {} has two shards of one tensor", *twice))
+        .tensor(quote_for_message(tensor.name));
+  }
+
+  void check_shard(const TensorRecord& tensor, const ShardRecord& shard) const {
+    const auto fail = [&](const std::string& found, const std::string& expected) {
+      throw invalid(fmt::format("the shard of rank {} is not valid", shard.rank))
+          .tensor(quote_for_message(tensor.name))
+          .note("found", found)
+          .note("expected", expected);
+    };
+    const auto number = static_cast<size_t>(shard.file);
+    if (number >= manifest_.files.size()) {
+      fail(fmt::format("file {}", shard.file), fmt::format("one of {} files", manifest_.files.size()));
+    }
+    if (rank_of_file_[number] != shard.rank) {
+      fail(fmt::format("file '{}'", name_of(shard.file)), fmt::format("a file of rank {}", shard.rank));
+    }
+    const Shape shape = local_shape(shard.region);
+    if (byte_size(tensor.dtype, shape) != shard.bytes) {
+      fail(fmt::format("{} bytes", shard.bytes),
+           fmt::format("the bytes of {} {}", to_string(tensor.dtype), to_string(shape)));
+    }
+    const auto end = checked_add(shard.offset, shard.bytes);
+    if (!end || *end > manifest_.files[number].bytes) {
+      fail(fmt::format("{} bytes at {}", shard.bytes, shard.offset),
+           fmt::format("a place inside the {} bytes of '{}'", manifest_.files[number].bytes,
+                       name_of(shard.file)));
+    }
+  }
+
+  std::string name_of(int file) const {
+    return quote_for_message(manifest_.files[static_cast<size_t>(file)].name);
+  }
+
+  const Manifest& manifest_;
+  const std::string& path_;
+  std::vector<i64> rank_of_file_;
+};
+
+}  // namespace
+
+void check_manifest(const Manifest& manifest, const std::string& path) {
+  Rules(manifest, path).check();
+}
+
+}  // namespace shardtool::checkpoint

@@ -1,0 +1,58 @@
+#include "shardtool/checkpoint/names.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/text.h"
+
+namespace shardtool::checkpoint {
+
+bool is_plain_file_name(std::string_view name) {
+  constexpr size_t kLongestName = 255;  // NAME_MAX of Linux file systems
+  const bool has_bad_byte = std::any_of(name.begin(), name.end(), [](char c) {
+    return c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+  });
+  return !name.empty() && name.size() <= kLongestName && name.front() != '.' && !has_bad_byte;
+}
+
+bool is_safetensors_name(std::string_view name) { return name.ends_with(".safetensors"); }
+
+bool is_index_name(std::string_view name) { return name.ends_with(".safetensors.index.json"); }
+
+bool is_foreign_weights_name(std::string_view name) {
+  constexpr auto kEnds = std::to_array<std::string_view>(
+      {".bin", ".bin.index.json", ".pt", ".pth", ".ckpt", ".pkl", ".gguf", ".onnx", ".onnx_data",
+       ".h5", ".msgpack", ".msgpack.index.json", ".npz", ".npy", ".tflite", ".ot"});
+  return std::any_of(kEnds.begin(), kEnds.end(),
+                     [name](std::string_view end) { return name.ends_with(end); });
+}
+
+const std::string* find_duplicate(std::vector<const std::string*> names) {
+  std::vector<std::pair<size_t, const std::string*>> hashed;
+  hashed.reserve(names.size());
+  for (const std::string* name : names) hashed.emplace_back(std::hash<std::string>{}(*name), name);
+  std::sort(hashed.begin(), hashed.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : *a.second < *b.second;
+  });
+  const auto twice = std::adjacent_find(
+      hashed.begin(), hashed.end(),
+      [](const auto& a, const auto& b) { return a.first == b.first && *a.second == *b.second; });
+  return twice == hashed.end() ? nullptr : twice->second;
+}
+
+std::string list_for_message(std::span<const std::string> names) {
+  constexpr size_t kMost = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) {
+    if (i > 0) text += ", ";
+    text += quote_for_message(names[i]);
+  }
+  if (names.size() <= kMost) return text;
+  return fmt::format("{} and {} more", text, names.size() - kMost);
+}
+
+}  // namespace shardtool::checkpoint

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardtool::checkpoint {
+
+/// Whether a name that stands in a file can only mean a file in the same folder: no separator, no
+/// control character, not empty, "." or "..", not hidden.
+bool is_plain_file_name(std::string_view name);
+
+bool is_safetensors_name(std::string_view name);
+/// Ends in ".safetensors.index.json".
+bool is_index_name(std::string_view name);
+/// Weights of other tools: pickle, GGUF, ONNX, ... by the end of the name.
+bool is_foreign_weights_name(std::string_view name);
+
+/// A name that stands twice, or null. O(n log n) whatever the names are.
+const std::string* find_duplicate(std::vector<const std::string*> names);
+
+/// "a, b, c and 17 more", each made fit for a message.
+std::string list_for_message(std::span<const std::string> names);
+
+}  // namespace shardtool::checkpoint
