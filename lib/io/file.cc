@@ -1,83 +1,68 @@
 #include "shardtool/io/file.h"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <climits>
-#include <cstring>
-#include <utility>
-
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <cerrno>
+#include <climits>
 
-#include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
+#include "shardtool/io/failure.h"
 #include "shardtool/io/syscalls.h"
 
 namespace shardtool::io {
 namespace {
 
-constexpr i64 kMaxCallBytes = 1 << 30;  // Linux moves at most 2^31 - 4096 bytes a call
+constexpr mode_t kFileMode = 0666;  // less the umask
 
-Error failure(ErrorCode code, const std::string& what, const std::string& path, int reason) {
-  return Error(code, fmt::format("{}: {}", what, std::strerror(reason))).at({path, 0, 0, {}});
+/// Opens relative to the working folder; negative with errno set.
+int open_fd(const std::string& path, int flags) {
+  int fd = -1;
+  do {
+    fd = syscalls().openat(AT_FDCWD, path.c_str(), flags | O_CLOEXEC, kFileMode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
 }
 
-Error open_failure(const std::string& path, int reason) {
-  const bool missing = reason == ENOENT || reason == ENOTDIR;
-  Error error = failure(missing ? ErrorCode::kFileMissing : ErrorCode::kUnreadable,
-                        "cannot open the file", path, reason);
-  if (missing && path.find_first_of("*?[") != std::string::npos) {
-    error.help("the shell did not expand the pattern: nothing matches it");
-  }
-  return error;
+File open_or_closed(const std::string& path, int flags) {
+  const int fd = open_fd(path, flags);
+  return fd < 0 ? File() : File(fd, path);
 }
 
-Error write_failure(const std::string& what, const std::string& path, int reason) {
-  const bool no_space = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
-  return failure(no_space ? ErrorCode::kNoSpace : ErrorCode::kWriteFailed, what, path, reason);
+struct stat status(const File& file) {
+  struct stat status {};
+  if (::fstat(file.fd(), &status) != 0) throw read_failure("look at the file", file.path(), errno);
+  return status;
 }
 
-/// Repeats a call that a signal interrupted.
-template <class Call>
-auto retried(Call call) {
-  while (true) {
-    const auto result = call();
-    if (result >= 0 || errno != EINTR) return result;
-  }
+std::string_view kind_name(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "no regular file";
 }
 
-/// Drops the first `bytes` of a list of parts.
-std::span<iovec> without_front(std::span<iovec> parts, size_t bytes) {
+void skip_bytes(std::span<iovec>& parts, size_t bytes) {
   while (!parts.empty() && bytes >= parts.front().iov_len) {
     bytes -= parts.front().iov_len;
     parts = parts.subspan(1);
   }
-  if (bytes > 0) {
-    parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + bytes;
-    parts.front().iov_len -= bytes;
-  }
-  return parts;
+  if (parts.empty()) return;
+  parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + bytes;
+  parts.front().iov_len -= bytes;
 }
 
-/// The bytes that a read or write moved, or the error that it ended with.
-size_t moved(ssize_t result, const File& file, i64 offset) {
-  if (result > 0) return static_cast<size_t>(result);
-  if (result == 0) {
-    throw Error(ErrorCode::kInputChanged,
-                fmt::format("the file ends at byte {}, where more was expected", offset))
-        .at({file.path(), 0, 0, {}});
-  }
-  throw failure(ErrorCode::kUnreadable, fmt::format("cannot read at byte {}", offset), file.path(), errno);
+i64 to_ns(const timespec& time) {
+  return i64{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 }  // namespace
 
-File::File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+File::File(File&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
 
 File& File::operator=(File&& other) noexcept {
   std::swap(fd_, other.fd_);
@@ -86,103 +71,98 @@ File& File::operator=(File&& other) noexcept {
 }
 
 File::~File() {
-  if (fd_ >= 0) syscalls().close(fd_);
+  if (is_open()) syscalls().close(fd_);
 }
 
 void File::close_checked() {
-  // Not retried on EINTR: Linux has released the descriptor then.
-  if (fd_ >= 0 && syscalls().close(std::exchange(fd_, -1)) != 0) {
-    throw write_failure("cannot close the file", path_, errno);
-  }
+  const int fd = std::exchange(fd_, -1);
+  // Linux has closed the descriptor even when it answers EINTR.
+  if (syscalls().close(fd) != 0 && errno != EINTR)
+    throw write_failure("close the file", path_, errno);
 }
 
 File open_read(const std::string& path) {
-  const int fd = retried([&] {
-    return syscalls().open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-  });
-  if (fd < 0) throw open_failure(path, errno);
-  File file(fd, path);
-  struct stat status {};
-  if (fstat(fd, &status) != 0) throw failure(ErrorCode::kUnreadable, "cannot stat the file", path, errno);
-  if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorCode::kUnreadable, S_ISDIR(status.st_mode) ? "expected a file, found a folder"
-                                                                : "expected a regular file")
-        .at({path, 0, 0, {}});
+  // Without O_NONBLOCK, opening a pipe waits for its writer.
+  File file = open_or_closed(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!file.is_open()) {
+    Error error = read_failure("open the file", path, errno);
+    if (error.code() == ErrorCode::kFileMissing && path.find_first_of("*?[") != path.npos) {
+      error.help("the path looks like a pattern that matched nothing");
+    }
+    throw error;
   }
-  return file;
+  const mode_t mode = status(file).st_mode;
+  if (S_ISREG(mode)) return file;
+  throw Error(ErrorCode::kUnreadable,
+              fmt::format("expected a regular file, found {}", kind_name(mode)))
+      .at({path, 0, 0, {}});
 }
 
 File open_read_direct(const std::string& path) {
-  const int fd = retried(
-      [&] { return syscalls().open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT | O_NONBLOCK, 0); });
-  return fd < 0 ? File() : File(fd, path);
+  return open_or_closed(path, O_RDONLY | O_DIRECT | O_NONBLOCK | O_NOCTTY);
 }
 
 File create_new(const std::string& path) {
-  const int fd = retried([&] {
-    return syscalls().open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  });
-  if (fd < 0) throw write_failure("cannot create the file", path, errno);
-  return File(fd, path);
+  File file = open_or_closed(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+  if (file.is_open()) return file;
+  if (errno == EEXIST) {
+    throw Error(ErrorCode::kOutputExists, "the file exists")
+        .at({path, 0, 0, {}})
+        .help("choose another name, or delete it first");
+  }
+  throw write_failure("create the file", path, errno);
 }
 
 File open_write_direct(const std::string& path) {
-  const int fd = retried([&] {
-    return syscalls().open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_DIRECT, 0);
-  });
-  return fd < 0 ? File() : File(fd, path);
+  return open_or_closed(path, O_WRONLY | O_DIRECT | O_NOFOLLOW);
+}
+
+i64 direct_alignment(const File& file) {
+  i64 alignment = 4096;
+#if defined(STATX_DIOALIGN)
+  struct statx status {};
+  if (::statx(file.fd(), "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0) {
+    alignment =
+        std::max({alignment, i64{status.stx_dio_mem_align}, i64{status.stx_dio_offset_align}});
+  }
+#endif
+  return alignment;
 }
 
 FileIdentity identity(const File& file) {
-  struct stat status {};
-  if (fstat(file.fd(), &status) != 0) {
-    throw failure(ErrorCode::kUnreadable, "cannot stat the file", file.path(), errno);
-  }
-  const auto nanoseconds = [](const timespec& t) { return i64{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
-  return {status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim), status.st_dev,
-          status.st_ino};
-}
-
-bool is_resident(const File& file, i64 offset, i64 bytes) {
-  for (const i64 at : {offset, offset + bytes / 2, offset + bytes - 1}) {
-    std::byte sample{};
-    iovec part{&sample, 1};
-    if (::preadv2(file.fd(), &part, 1, at, RWF_NOWAIT) == 1) continue;
-    // A file system without RWF_NOWAIT cannot tell; then the cache is the ordinary way.
-    if (errno != EOPNOTSUPP && errno != ENOSYS) return false;
-  }
-  return true;
+  const struct stat found = status(file);
+  return {found.st_size, to_ns(found.st_mtim), to_ns(found.st_ctim), found.st_dev, found.st_ino};
 }
 
 void read_exact(const File& file, std::span<std::byte> into, i64 offset) {
-  while (!into.empty()) {
-    const size_t size = std::min<size_t>(into.size(), kMaxCallBytes);
-    const size_t got = moved(
-        retried([&] { return syscalls().pread(file.fd(), into.data(), size, offset); }), file, offset);
-    into = into.subspan(got);
-    offset += static_cast<i64>(got);
-  }
+  iovec part{into.data(), into.size()};
+  read_scattered(file, {&part, 1}, offset);
 }
 
 void read_scattered(const File& file, std::span<iovec> parts, i64 offset) {
-  parts = without_front(parts, 0);
+  skip_bytes(parts, 0);
   while (!parts.empty()) {
-    const int count = static_cast<int>(std::min<size_t>(parts.size(), IOV_MAX));
-    const size_t got = moved(
-        retried([&] { return syscalls().preadv(file.fd(), parts.data(), count, offset); }), file, offset);
-    parts = without_front(parts, got);
-    offset += static_cast<i64>(got);
+    const auto count = static_cast<int>(std::min<size_t>(parts.size(), IOV_MAX));
+    const ssize_t got = syscalls().preadv(file.fd(), parts.data(), count, offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw read_failure(fmt::format("read at byte {}", offset), file.path(), errno);
+    if (got == 0) {
+      throw Error(ErrorCode::kInputChanged,
+                  fmt::format("the file ends at byte {}, where more was expected", offset))
+          .at({file.path(), 0, 0, {}});
+    }
+    skip_bytes(parts, static_cast<size_t>(got));
+    offset += got;
   }
 }
 
 void write_exact(const File& file, std::span<const std::byte> from, i64 offset) {
   while (!from.empty()) {
-    const size_t size = std::min<size_t>(from.size(), kMaxCallBytes);
-    const ssize_t put =
-        retried([&] { return syscalls().pwrite(file.fd(), from.data(), size, offset); });
+    const ssize_t put = syscalls().pwrite(file.fd(), from.data(), from.size(), offset);
+    if (put < 0 && errno == EINTR) continue;
     if (put <= 0) {
-      throw write_failure(fmt::format("cannot write {} at byte {}", format_bytes(static_cast<i64>(size)), offset),
-                          file.path(), put == 0 ? EIO : errno);
+      const int reason = put == 0 ? EIO : errno;
+      throw write_failure(fmt::format("write at byte {}", offset), file.path(), reason);
     }
     from = from.subspan(static_cast<size_t>(put));
     offset += put;
@@ -190,27 +170,36 @@ void write_exact(const File& file, std::span<const std::byte> from, i64 offset) 
 }
 
 void allocate(const File& file, i64 size) {
-  if (size > 0) {
-    const int result = retried([&] { return syscalls().fallocate(file.fd(), 0, 0, size); });
-    if (result == 0) return;
-    const bool unsupported = errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
-    if (!unsupported) throw write_failure("cannot reserve " + format_bytes(size), file.path(), errno);
-  }
-  if (retried([&] { return syscalls().ftruncate(file.fd(), size); }) != 0) {
-    throw write_failure("cannot set the size", file.path(), errno);
-  }
+  int result = 0;
+  do {
+    result = syscalls().fallocate(file.fd(), 0, 0, size);
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return;
+  const bool cannot_reserve = errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
+  if (!cannot_reserve) throw write_failure("reserve " + format_bytes(size), file.path(), errno);
+  if (syscalls().ftruncate(file.fd(), size) != 0)
+    throw write_failure("set the size", file.path(), errno);
 }
 
 void sync(const File& file) {
-  if (syscalls().fsync(file.fd()) != 0) throw write_failure("cannot sync", file.path(), errno);
+  if (syscalls().fsync(file.fd()) != 0) throw write_failure("sync the file", file.path(), errno);
+}
+
+void sync_folder(const std::string& path) {
+  const File folder = open_or_closed(path, O_RDONLY | O_DIRECTORY);
+  if (!folder.is_open()) throw write_failure("open the folder", path, errno);
+  // A file system that answers EINVAL has no sync of folders; its names need none or have none.
+  if (syscalls().fsync(folder.fd()) != 0 && errno != EINVAL) {
+    throw write_failure("sync the folder", path, errno);
+  }
 }
 
 std::string read_text(const std::string& path, i64 limit) {
   const File file = open_read(path);
   const i64 size = identity(file).size;
   if (size > limit) {
-    throw Error(ErrorCode::kLimit, fmt::format("the file has {}, at most {} are read", format_bytes(size),
-                                               format_bytes(limit)))
+    throw Error(ErrorCode::kLimit, fmt::format("the file has {}, expected at most {}",
+                                               format_bytes(size), format_bytes(limit)))
         .at({path, 0, 0, {}});
   }
   std::string text(static_cast<size_t>(size), '\0');
@@ -220,15 +209,21 @@ std::string read_text(const std::string& path, i64 limit) {
 
 void write_new_file(const std::string& path, std::string_view text) {
   File file = create_new(path);
-  write_exact(file, std::as_bytes(std::span(text)), 0);
-  file.close_checked();
+  try {
+    write_exact(file, std::as_bytes(std::span(text)), 0);
+    sync(file);
+    file.close_checked();
+  } catch (const Error&) {
+    syscalls().unlinkat(AT_FDCWD, path.c_str(), 0);
+    throw;
+  }
 }
 
 void allow_many_files() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace shardtool::io

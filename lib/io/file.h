@@ -1,13 +1,13 @@
 #pragma once
 
+#include <sys/uio.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include <sys/uio.h>
+#include <utility>
 
 #include "shardtool/base/checked.h"
 
@@ -44,35 +44,46 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-/// Opens an existing regular file for reading. Throws kFileMissing when it is not there, kUnreadable
-/// otherwise (a directory, a device, no permission), with a hint for an unexpanded glob.
+/// Opens an existing regular file for reading, also through symbolic links (a model cache is made
+/// of them). Throws kFileMissing when it is not there, kUnreadable otherwise (a directory, a
+/// device, a pipe, no permission), with a hint for an unexpanded glob.
 File open_read(const std::string& path);
-/// The same file opened for O_DIRECT reads, or a closed File where the file system cannot.
+/// The same path opened for O_DIRECT reads, or a closed File where that cannot be.
 File open_read_direct(const std::string& path);
-/// Creates a file that must not exist, never through a symbolic link. Throws kWriteFailed.
+/// Creates a file, never through a symbolic link; the mode follows the umask. Throws kOutputExists
+/// when the name is taken, else as `write_exact`.
 File create_new(const std::string& path);
-/// A second descriptor of an own output for O_DIRECT writes, or a closed File where it cannot.
+/// A second descriptor of an own output for O_DIRECT writes, or a closed File where that cannot be.
 File open_write_direct(const std::string& path);
+/// What offsets, sizes and addresses of O_DIRECT transfers are multiples of, at least 4096: smaller
+/// ones that a file system allows make it serialise the writes of a block.
+i64 direct_alignment(const File& file);
+
+/// Whether samples of [offset, offset + length) are all in the page cache, so that a buffered read
+/// is a copy. True where the system cannot say. A miss makes the system read ahead a little.
+bool is_resident(const File& file, i64 offset, i64 length);
 
 FileIdentity identity(const File& file);
-/// Whether the page cache holds the range, judged by three samples that wait for no device.
-bool is_resident(const File& file, i64 offset, i64 bytes);
 
 /// Reads exactly into.size() bytes at `offset`, retrying short reads and EINTR. Throws kUnreadable
 /// on an I/O error and kInputChanged at an unexpected end of file.
 void read_exact(const File& file, std::span<std::byte> into, i64 offset);
 /// The same, scattered over `parts` (changed while reading); any number of parts.
 void read_scattered(const File& file, std::span<iovec> parts, i64 offset);
-/// Writes all bytes at `offset`, retrying short writes and EINTR. Throws kNoSpace or kWriteFailed.
+/// Writes all bytes at `offset`, retrying short writes and EINTR. Throws kNoSpace when the disk,
+/// the quota or the largest file size is used up, else kWriteFailed.
 void write_exact(const File& file, std::span<const std::byte> from, i64 offset);
 /// Gives the file its final size and reserves the space (early kNoSpace); where the file system
 /// cannot reserve, only the size is set.
 void allocate(const File& file, i64 size);
 /// fsync. Throws kWriteFailed: one failure means that the output is lost, it is never retried.
 void sync(const File& file);
+/// Makes the names in a folder durable. Throws kWriteFailed.
+void sync_folder(const std::string& path);
 
 /// Whole small files. read_text throws like open_read, and kLimit above `limit` bytes.
 std::string read_text(const std::string& path, i64 limit);
+/// Creates, writes and syncs; throws like create_new, and then leaves nothing behind.
 void write_new_file(const std::string& path, std::string_view text);
 
 /// Raises the soft limit of open files to the hard one: layouts of many ranks need two per file.

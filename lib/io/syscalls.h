@@ -9,19 +9,17 @@ namespace shardtool::io {
 /// tests can make the n-th call of a kind fail, fall short or be interrupted. Each entry has the
 /// signature and the errno convention of the call that it is named after.
 struct Syscalls {
-  int (*open)(const char* path, int flags, mode_t mode);
+  int (*openat)(int folder, const char* path, int flags, mode_t mode);
   int (*close)(int fd);
-  ssize_t (*pread)(int fd, void* into, size_t size, off_t offset);
   ssize_t (*preadv)(int fd, const iovec* parts, int count, off_t offset);
   ssize_t (*pwrite)(int fd, const void* from, size_t size, off_t offset);
   int (*fallocate)(int fd, int mode, off_t offset, off_t length);
   int (*ftruncate)(int fd, off_t length);
   int (*fsync)(int fd);
   int (*mkdir)(const char* path, mode_t mode);
-  int (*rename_no_replace)(const char* from, const char* to);
-  int (*rename_exchange)(const char* a, const char* b);
-  int (*unlink)(const char* path);
-  int (*rmdir)(const char* path);
+  int (*rename)(const char* from, const char* to);
+  int (*rename_exchange)(const char* a, const char* b);  ///< renameat2 with RENAME_EXCHANGE
+  int (*unlinkat)(int folder, const char* name, int flags);
 };
 
 /// The table in use: the real calls unless a test replaced it.

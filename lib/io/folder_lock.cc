@@ -1,0 +1,45 @@
+#include "shardtool/io/folder_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "shardtool/io/failure.h"
+#include "shardtool/io/syscalls.h"
+
+namespace shardtool::io {
+namespace {
+
+File locked(const std::string& path) {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+  File file(syscalls().openat(AT_FDCWD, path.c_str(), kFlags, 0666), path);
+  if (!file.is_open()) throw write_failure("create the lock", path, errno);
+  if (::flock(file.fd(), LOCK_EX | LOCK_NB) == 0) return file;
+  if (errno != EWOULDBLOCK) throw write_failure("lock", path, errno);
+  throw Error(ErrorCode::kOutputLocked, "another run writes the output that this lock is for")
+      .at({path, 0, 0, {}})
+      .help("wait until it has ended, or choose another output");
+}
+
+/// Whether the path still names the file: its last holder deletes it, also when it is already open
+/// here, and a lock on a deleted file excludes no one.
+bool is_current(const File& file) {
+  struct stat named {};
+  const FileIdentity open = identity(file);
+  return ::stat(file.path().c_str(), &named) == 0 && named.st_dev == open.device &&
+         named.st_ino == open.inode;
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const std::string& path) : file_(locked(path)) {
+  while (!is_current(file_)) file_ = locked(path);
+}
+
+FolderLock::~FolderLock() {
+  syscalls().unlinkat(AT_FDCWD, file_.path().c_str(), 0);
+}
+
+}  // namespace shardtool::io

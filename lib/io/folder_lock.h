@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "shardtool/io/file.h"
+
+namespace shardtool::io {
+
+/// Holds an exclusive flock on a file that it creates, and deletes the file when destroyed. The
+/// system releases the lock of a killed process; the file that remains does no harm.
+class FolderLock {
+ public:
+  /// Throws kOutputLocked when another process, or another FolderLock, holds it.
+  explicit FolderLock(const std::string& path);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  File file_;
+};
+
+}  // namespace shardtool::io

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <deque>
+
+#include "shardtool/io/file.h"
+
+namespace shardtool::io {
+
+/// Syncs every file, several at a time. Throws the failure of the first file (in order) that
+/// failed.
+void sync_all(const std::deque<File>& files);
+
+}  // namespace shardtool::io
