@@ -11,125 +11,20 @@
 
 #include <fmt/format.h>
 
+#include "shardtool/api/output_plan.h"
 #include "shardtool/api/replicas.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
-#include "shardtool/checkpoint/shard_files.h"
 #include "shardtool/exec/copy.h"
 #include "shardtool/io/output_folder.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::api {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::FilePlan;
-using checkpoint::Manifest;
 
 constexpr const char* kManifestName = "manifest.json";
 constexpr const char* kIndexName = "model.safetensors.index.json";
-constexpr const char* kToolVersion = SHARDTOOL_VERSION;
-
-/// The files of a run and the slot of every holder in them.
-struct OutputPlan {
-  std::vector<checkpoint::PlannedFile> files;
-  std::vector<std::vector<exec::Slot>> slots;  ///< per target tensor, per holder
-  std::vector<std::vector<int>> files_of_rank; ///< in the order of TargetLayout::ranks
-  std::string index_text;                      ///< of a whole checkpoint in several files
-};
-
-/// Appends a plan's files and gives its places as slots of the whole run.
-std::vector<exec::Slot> append(OutputPlan& output, FilePlan plan) {
-  const int first = static_cast<int>(output.files.size());
-  std::vector<exec::Slot> slots;
-  for (const auto& place : plan.places) slots.push_back({first + place.file, place.offset});
-  output.files_of_rank.emplace_back();
-  for (size_t f = 0; f < plan.files.size(); ++f) {
-    output.files_of_rank.back().push_back(first + static_cast<int>(f));
-  }
-  std::move(plan.files.begin(), plan.files.end(), std::back_inserter(output.files));
-  return slots;
-}
-
-/// The shards of one rank: (target tensor, holder) and what they look like.
-struct RankShards {
-  std::vector<std::pair<size_t, size_t>> holders;
-  std::vector<TensorSpec> specs;
-};
-
-std::map<i64, RankShards> shards_by_rank(const LogicalCheckpoint& source, const TargetLayout& target) {
-  std::map<i64, RankShards> by_rank;
-  for (const i64 rank : target.ranks) by_rank[rank];
-  for (size_t t = 0; t < target.tensors.size(); ++t) {
-    const TargetTensor& tensor = target.tensors[t];
-    const TensorSpec& spec = source.tensors[tensor.source].spec;
-    for (size_t h = 0; h < tensor.ranks.size(); ++h) {
-      RankShards& shards = by_rank[tensor.ranks[h]];
-      shards.holders.emplace_back(t, h);
-      shards.specs.push_back(
-          {spec.name, spec.dtype, local_shape(tensor.holders->region(static_cast<int>(h)))});
-    }
-  }
-  return by_rank;
-}
-
-OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target, i64 max_file_size) {
-  OutputPlan output;
-  for (const TargetTensor& tensor : target.tensors) output.slots.emplace_back(tensor.ranks.size());
-  for (const auto& [rank, shards] : shards_by_rank(source, target)) {
-    FilePlan plan = target.is_whole ? checkpoint::plan_whole_files(shards.specs, max_file_size)
-                                    : checkpoint::plan_rank_files(rank, shards.specs, max_file_size);
-    if (target.is_whole) output.index_text = index_text(plan, shards.specs).value_or("");
-    const std::vector<exec::Slot> slots = append(output, std::move(plan));
-    for (size_t i = 0; i < slots.size(); ++i) {
-      const auto [tensor, holder] = shards.holders[i];
-      output.slots[tensor][holder] = slots[i];
-    }
-  }
-  return output;
-}
-
-std::optional<std::uint64_t> parse_digest(const std::string& hex) {
-  if (hex.empty()) return std::nullopt;
-  return std::strtoull(hex.c_str(), nullptr, 16);
-}
-
-/// One move per target tensor that some chosen rank wants.
-std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source, const TargetLayout& target,
-                                         const OutputPlan& output) {
-  std::vector<exec::TensorMove> moves;
-  for (size_t t = 0; t < target.tensors.size(); ++t) {
-    const LogicalTensor& from = source.tensors[target.tensors[t].source];
-    moves.push_back({from.spec.name, from.spec.dtype, from.spec.shape, from.side,
-                     {target.tensors[t].holders, output.slots[t]}, parse_digest(from.digest)});
-  }
-  return moves;
-}
-
-i64 tensor_bytes(const TensorSpec& spec) { return byte_size(spec.dtype, spec.shape).value_or(0); }
-
-TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& target,
-                        const OutputPlan& output) {
-  TransformPlan plan;
-  plan.tensors = static_cast<i64>(target.tensors.size());
-  plan.dropped = static_cast<i64>(target.dropped.size());
-  plan.mesh = target.is_whole ? "" : to_string(target.mesh);
-  plan.ranks = target.is_whole ? 0 : static_cast<i64>(target.ranks.size());
-  plan.files = static_cast<i64>(output.files.size());
-  plan.uneven = target.uneven;
-  for (const TargetTensor& tensor : target.tensors) {
-    const TensorSpec& spec = source.tensors[tensor.source].spec;
-    ++(tensor.is_sharded ? plan.split : plan.replicated);
-    plan.bytes_in += tensor_bytes(spec);
-    i64 written = 0;
-    for (int h = 0; h < tensor.holders->size(); ++h) {
-      written += byte_size(spec.dtype, local_shape(tensor.holders->region(h))).value_or(0);
-    }
-    plan.bytes_out += written;
-    plan.replicated_bytes += std::max<i64>(0, written - tensor_bytes(spec));
-  }
-  return plan;
-}
 
 /// Whether `inner` is `outer` or lies in it; both canonical.
 bool is_within(const fs::path& inner, const fs::path& outer) {
@@ -224,62 +119,6 @@ void check_tied(const TargetLayout& target, std::span<const exec::TensorMove> mo
           .help("remove the pair from \"tied\" when the two are separate weights");
     }
   }
-}
-
-std::vector<checkpoint::FileRecord> source_records(const LogicalCheckpoint& source) {
-  const checkpoint::Checkpoint& first = source.parts.front();
-  if (first.manifest) return first.manifest->source;
-  std::vector<checkpoint::FileRecord> records;
-  for (const checkpoint::SourceFile& file : first.files) {
-    records.push_back({file.name, file.identity.size, file.header_xxh3});
-  }
-  return records;
-}
-
-std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
-                                                   const std::vector<exec::Slot>& slots, Dtype dtype,
-                                                   const exec::CopiedTensor& copied) {
-  std::vector<checkpoint::ShardRecord> records;
-  for (size_t h = 0; h < tensor.ranks.size(); ++h) {
-    index::Region region = tensor.holders->region(static_cast<int>(h));
-    const i64 bytes = byte_size(dtype, local_shape(region)).value_or(0);
-    records.push_back({tensor.ranks[h], slots[h].file, slots[h].offset, bytes, std::move(region),
-                       copied.xxh3[h]});
-  }
-  return records;
-}
-
-Manifest make_manifest(const LogicalCheckpoint& source, const TargetLayout& target,
-                       const OutputPlan& plan, std::span<const exec::CopiedTensor> copied) {
-  Manifest manifest;
-  manifest.tool_version = kToolVersion;
-  manifest.source = source_records(source);
-  manifest.mesh = target.mesh;
-  manifest.layout = target.is_whole ? "whole" : "plain";
-  manifest.tied = target.tied;
-  manifest.dropped = target.dropped;
-  manifest.mapping = target.mapping;
-  for (const auto& file : plan.files) {
-    manifest.files.push_back(
-        {file.name, file.size, kernels::xxh3_hex(std::as_bytes(std::span(file.header)))});
-  }
-  for (size_t r = 0; r < target.ranks.size(); ++r) {
-    checkpoint::RankRecord record{target.ranks[r], {}, plan.files_of_rank[r]};
-    const mesh::Coordinate coordinate = target.mesh.coordinate(target.ranks[r]);
-    for (size_t a = 0; a < coordinate.size(); ++a) {
-      record.coordinate.emplace_back(target.mesh.axes()[a].name, coordinate[a]);
-    }
-    manifest.ranks.push_back(std::move(record));
-  }
-  for (size_t t = 0; t < target.tensors.size(); ++t) {
-    const TargetTensor& tensor = target.tensors[t];
-    const TensorSpec& spec = source.tensors[tensor.source].spec;
-    manifest.tensors.push_back(
-        {spec.name, spec.dtype, spec.shape, tensor.rule, tensor.axes,
-         copied[t].is_whole ? fmt::format("{:016x}", copied[t].digest) : "", tensor.transforms,
-         tensor.bias, shard_records(tensor, plan.slots[t], spec.dtype, copied[t])});
-  }
-  return manifest;
 }
 
 i64 peak_rss_bytes() {

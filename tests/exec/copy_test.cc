@@ -1,0 +1,150 @@
+#include "shardtool/exec/copy.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <rapidcheck.h>
+
+#include "shardtool/kernels/crc64/crc64.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
+#include "tests/exec/moved_files.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::exec {
+namespace {
+
+using layout::whole;
+
+std::uint64_t digest_of(i64 elements, Dtype dtype) {
+  const Bytes bytes = reference::numbered(elements, bits(dtype));
+  return kernels::Crc64::of(std::as_bytes(std::span(bytes)));
+}
+
+/// Every shard's bytes, its hash, the tensor's digest: all as the reference has them.
+bool is_right(const Case& test, const Outcome& outcome, i64 gap) {
+  const i64 elements = element_count(test.from.shape()).value();
+  const Bytes whole_bytes = reference::numbered(elements, bits(test.dtype));
+  const auto shards = shards_of(test.to, test.dtype, whole_bytes);
+  if (outcome.written != pack(shards, 0, gap).bytes) return false;
+  for (size_t h = 0; h < shards.size(); ++h) {
+    const auto bytes = std::as_bytes(std::span(shards[h]));
+    if (outcome.copied.xxh3[h] != kernels::xxh3_hex(bytes)) return false;
+  }
+  return outcome.copied.is_whole && outcome.copied.digest == digest_of(elements, test.dtype);
+}
+
+layout::Layout rows_over(const std::string& mesh, Shape shape, layout::AxisExpr rows) {
+  std::vector<layout::LayoutAxis> axes{{std::move(rows), 1, {}}};
+  for (size_t a = 1; a < shape.size(); ++a) axes.push_back({whole(shape[a]), 1, {}});
+  return layout::Layout(mesh::parse_mesh(mesh), shape, axes);
+}
+
+TEST_CASE("a copy between any two layouts writes what an element-by-element slicer writes") {
+  CHECK(rc::check("copy = slicer", [] {
+    const Shape shape = *gen::shape();
+    const Case test{"tensor",
+                    *rc::gen::element(Dtype::kU8, Dtype::kBF16, Dtype::kF32, Dtype::kF64),
+                    *gen::layout(shape), *gen::layout(shape)};
+    const i64 gap = *gen::between(0, 9);
+    StreamOptions options;
+    options.threads = static_cast<int>(*gen::between(1, 4));
+    RC_ASSERT(is_right(test, run_copy(test, gap, options), gap));
+  }));
+}
+
+TEST_CASE("tensors larger than every buffer are streamed, rows and columns, whatever the budget") {
+  const Shape shape{600, 2048};  // 2.4 MB of BF16 in chunks of a third of a MiB
+  const mesh::Mesh mesh = mesh::parse_mesh("tp=4");
+  const layout::Layout rows(mesh, shape, {{layout::split(600, {{"tp"}}), 1, {}}, {whole(2048), 1, {}}});
+  const layout::Layout columns(mesh, shape, {{whole(600), 1, {}}, {layout::split(2048, {{"tp"}}), 1, {}}});
+  const layout::Layout narrow(mesh, shape,
+                              {{whole(600), 1, {}},
+                               {layout::scale(layout::owners(8, {{0, 5}, {1, 4}, {2, 7}, {3, 6}}, {{"tp"}}), 256), 1, {}}});
+  const layout::Layout one = layout::Layout::replicated(mesh::Mesh(), shape);
+  StreamOptions options;
+  options.max_memory = kMinMemory;
+  for (const auto& from : {one, rows, columns, narrow}) {
+    for (const auto& to : {one, rows, columns, narrow}) {
+      const Case test{"tensor", Dtype::kBF16, from, to};
+      CAPTURE(layout::to_string(from.axes()[0].expr));
+      CAPTURE(layout::to_string(to.axes()[0].expr));
+      CHECK(is_right(test, run_copy(test, 8, options), 8));
+    }
+  }
+}
+
+TEST_CASE("a row that is larger than the buffers is cut inside") {
+  const Shape shape{2, 1 << 20};
+  const Case test{"tensor", Dtype::kU8,
+                  layout::Layout::replicated(mesh::Mesh(), shape),
+                  layout::Layout(mesh::parse_mesh("tp=2"), shape,
+                                 {{whole(2), 1, {}}, {layout::split(1 << 20, {{"tp"}}), 1, {}}})};
+  StreamOptions options;
+  options.max_memory = kMinMemory;
+  CHECK(is_right(test, run_copy(test, 8, options), 8));
+}
+
+TEST_CASE("shards whose rows are out of order are hashed as they lie in the file") {
+  const Case test{"tensor", Dtype::kF32,
+                  layout::Layout::replicated(mesh::Mesh(), {6, 5}),
+                  rows_over("tp=2", {6, 5}, layout::owners(6, {{4, 0, 2}, {1, 5, 3}}, {{"tp"}}))};
+  CHECK(is_right(test, run_copy(test, 0, {}), 0));
+}
+
+TEST_CASE("sub-byte elements move where cuts fall on bytes, and are refused where they do not") {
+  const Shape shape{6, 8};
+  const auto columns = [&](i64 parts) {
+    return layout::Layout(mesh::parse_mesh(fmt::format("tp={}", parts)), shape,
+                          {{whole(6), 1, {}}, {layout::split(8, {{"tp"}}), 1, {}}});
+  };
+  const layout::Layout one = layout::Layout::replicated(mesh::Mesh(), shape);
+  CHECK(is_right({"t", Dtype::kF4, one, columns(4)}, run_copy({"t", Dtype::kF4, one, columns(4)}, 1, {}), 1));
+  CHECK(is_right({"t", Dtype::kF6E2M3, one, columns(2)}, run_copy({"t", Dtype::kF6E2M3, one, columns(2)}, 1, {}), 1));
+  CHECK_ERROR(kSubByteCut, run_copy({"t", Dtype::kF6E2M3, one, columns(4)}, 1, {}));
+}
+
+TEST_CASE("a scalar is copied to every device") {
+  const Case test{"scalar", Dtype::kF64, layout::Layout::replicated(mesh::Mesh(), {}),
+                  layout::Layout::replicated(mesh::parse_mesh("tp=3"), {})};
+  CHECK(is_right(test, run_copy(test, 3, {}), 3));
+}
+
+TEST_CASE("an expected digest that differs is refused, with both digests") {
+  const test::TempFolder folder;
+  write_bytes(folder / "source", reference::numbered(64, 8));
+  const auto one = std::make_shared<const index::HolderSet>(index::HolderSet::whole({64}));
+  std::vector<TensorMove> moves{{"t", Dtype::kU8, {64}, {one, {{0, 0}}}, {one, {{0, 0}}}, 12345}};
+  io::File target = io::create_new(folder / "target");
+  io::allocate(target, 64);
+  std::vector<SourceFile> sources;
+  sources.emplace_back(folder / "source");
+  std::vector<TargetFile> targets;
+  targets.emplace_back(target);
+  CHECK_ERROR(kDataMismatch, copy(moves, sources, targets, {}));
+  moves[0].expected_digest = digest_of(64, Dtype::kU8);
+  CHECK_NOTHROW(copy(moves, sources, targets, {}));
+}
+
+TEST_CASE("an element that no source holds is refused before anything is written") {
+  const layout::Layout split = rows_over("tp=2", {6}, layout::split(6, {{"tp"}}));
+  index::HolderSet half(Shape{6});
+  half.add(split.holders().region(0));
+  const auto from = std::make_shared<const index::HolderSet>(half);
+  const auto to = std::make_shared<const index::HolderSet>(index::HolderSet::whole({6}));
+  const TensorMove move{"t", Dtype::kU8, {6}, {from, {{0, 0}}}, {to, {{0, 0}}}, {}};
+  CHECK_ERROR(kCoverage, (check_move(move), 0));
+}
+
+TEST_CASE("a budget below the minimum is refused, a cancelled run ends") {
+  const Case test{"t", Dtype::kU8, layout::Layout::replicated(mesh::Mesh(), {100}),
+                  layout::Layout::replicated(mesh::Mesh(), {100})};
+  StreamOptions small;
+  small.max_memory = kMinMemory - 1;
+  CHECK_ERROR(kMemoryBudget, run_copy(test, 0, small));
+  const std::atomic<bool> cancelled = true;
+  StreamOptions options;
+  options.cancel = &cancelled;
+  CHECK_ERROR(kInterrupted, run_copy(test, 0, options));
+}
+
+}  // namespace
+}  // namespace shardtool::exec

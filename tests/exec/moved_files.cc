@@ -1,0 +1,66 @@
+#include "tests/exec/moved_files.h"
+
+#include <fstream>
+#include <iterator>
+
+#include "shardtool/io/file.h"
+
+namespace shardtool::exec {
+
+std::vector<Bytes> shards_of(const layout::Layout& layout, Dtype dtype, const Bytes& whole) {
+  std::vector<Bytes> shards;
+  for (int h = 0; h < layout.holders().size(); ++h) {
+    shards.push_back(reference::place(layout.holders().region(h), whole, bits(dtype)));
+  }
+  return shards;
+}
+
+Packed pack(const std::vector<Bytes>& shards, int file, i64 gap) {
+  Packed packed;
+  for (const Bytes& shard : shards) {
+    packed.bytes.resize(packed.bytes.size() + static_cast<size_t>(gap));
+    packed.slots.push_back({file, static_cast<i64>(packed.bytes.size())});
+    packed.bytes.insert(packed.bytes.end(), shard.begin(), shard.end());
+  }
+  return packed;
+}
+
+void write_bytes(const std::string& path, const Bytes& bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+Bytes read_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Outcome run_copy(const Case& test, i64 gap, StreamOptions options) {
+  const test::TempFolder folder;
+  const i64 elements = element_count(test.from.shape()).value();
+  const Bytes whole = reference::numbered(elements, bits(test.dtype));
+  const Packed source = pack(shards_of(test.from, test.dtype, whole), 0, gap);
+  Outcome outcome;
+  outcome.wanted = pack(shards_of(test.to, test.dtype, whole), 0, gap);
+  write_bytes(folder / "source", source.bytes);
+  const auto shared = [](const layout::Layout& layout) {
+    return std::make_shared<const index::HolderSet>(layout.holders());
+  };
+  const std::vector<TensorMove> moves{{test.name,
+                                       test.dtype,
+                                       test.from.shape(),
+                                       {shared(test.from), source.slots},
+                                       {shared(test.to), outcome.wanted.slots},
+                                       {}}};
+  io::File target = io::create_new(folder / "target");
+  io::allocate(target, static_cast<i64>(outcome.wanted.bytes.size()));
+  std::vector<SourceFile> sources;
+  sources.emplace_back(folder / "source");
+  std::vector<TargetFile> targets;
+  targets.emplace_back(target);
+  outcome.copied = copy(moves, sources, targets, options).front();
+  outcome.written = read_bytes(folder / "target");
+  return outcome;
+}
+
+}  // namespace shardtool::exec
