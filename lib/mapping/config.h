@@ -40,7 +40,7 @@ class ModelConfig {
 
 /// Strict: duplicate keys, comments, a byte order mark and anything but one object throw kConfig.
 ModelConfig parse_config(std::string_view text, const std::string& file);
-/// The same from a file; its messages name "config.json" by the path given.
+/// The same from a file, named without its folder. Throws what io::read_text throws, too.
 ModelConfig load_config(const std::string& path);
 
 }  // namespace shardtool::mapping

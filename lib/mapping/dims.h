@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "shardtool/base/checked.h"
 #include "shardtool/base/error.h"
 
 namespace shardtool::mapping {

@@ -48,6 +48,9 @@ Mapping mapping_from_documents(std::span<const DocumentText> texts);
 /// The texts, nearest first.
 const std::vector<DocumentText>& documents(const Mapping& mapping);
 
+/// The name of the document that with_settings adds.
+inline constexpr std::string_view kSettingsName = "--set";
+
 /// The mapping with settings such as {"axes.heads.uneven", "balanced"} as a nearest document "--set",
 /// so that they are recorded like any other. A value is JSON, or else a string. Throws kUsage for a
 /// path that does not begin with "axes." and is not "unknown".

@@ -56,7 +56,7 @@ struct Resolution {
   std::vector<std::vector<std::string>> tied;    ///< groups of which two or more names are present
   std::vector<UnevenCut> uneven;
   std::vector<std::string> warnings;
-  std::map<std::string, i64> axis_sizes;         ///< declared ones, and those equal in all tensors
+  std::map<std::string, i64> axis_sizes;         ///< declared ones that a rule needed
 };
 
 /// Decides the layout of every tensor. `config` may be null when no size reads it.

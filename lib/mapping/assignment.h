@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "shardtool/base/tensor_spec.h"
+#include "shardtool/mapping/companions.h"
+#include "shardtool/mapping/config.h"
+#include "shardtool/mapping/mapping.h"
+#include "shardtool/mapping/rule_matcher.h"
+
+namespace shardtool::mapping {
+
+/// Which part of the mapping decides a tensor.
+struct Assignment {
+  enum class Kind { kRule, kCompanion, kDropped, kUnknown };
+  Kind kind = Kind::kUnknown;
+  RuleMatch match;       ///< of kRule
+  size_t companion = 0;  ///< of kCompanion: index into Companions::all
+  size_t leader = 0;     ///< of kCompanion: the tensor that it follows, itself of kRule or kUnknown
+};
+
+/// Position of every tensor by name. Views into the specs.
+using TensorIndex = std::unordered_map<std::string_view, size_t>;
+TensorIndex index_by_name(std::span<const TensorSpec> tensors);
+
+/// What decides each tensor: "drop", then "companions" whose leader is there, then the rules.
+/// Appends warnings. Throws kNoRule and kUnusedRule as "unknown" and "unused_rule" of the mapping
+/// say, kAmbiguousRule, and kMappingSchema for the companion of a companion.
+std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpec> tensors,
+                               const TensorIndex& by_name, const ModelConfig* config, RuleMatcher& rules,
+                               Companions& companions, std::vector<std::string>& warnings);
+
+/// "tied" groups of all documents with two or more present names, those names only.
+std::vector<std::vector<std::string>> tied_groups(const Mapping& mapping, const TensorIndex& by_name);
+
+}  // namespace shardtool::mapping

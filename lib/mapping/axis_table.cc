@@ -1,0 +1,221 @@
+#include "shardtool/mapping/axis_table.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/text.h"
+#include "shardtool/layout/head_groups.h"
+
+namespace shardtool::mapping {
+namespace {
+
+using layout::AxisExpr;
+using layout::SmallPolicy;
+
+/// The nearer document's field, where it has one.
+template <class T>
+void inherit(std::optional<T>& nearer, const std::optional<T>& farther) {
+  if (!nearer) nearer = farther;
+}
+
+layout::SplitRule rule_of(const AxisSpec& spec) {
+  return split_rule(spec.uneven.value_or(Uneven::kBalanced), spec.pad_to.value_or(1));
+}
+
+Error unknown_name(const std::string& kind, const std::string& name,
+                   const std::vector<std::string>& known) {
+  Error e(ErrorCode::kUnknownName, fmt::format("nothing defines the {} '{}'", kind, name));
+  const std::string hint = did_you_mean(name, known);
+  if (!hint.empty()) e.help(hint);
+  return e;
+}
+
+}  // namespace
+
+layout::SplitRule split_rule(Uneven uneven, i64 pad_to) {
+  switch (uneven) {
+    case Uneven::kBalanced:
+    case Uneven::kError: return layout::kBalanced;
+    case Uneven::kChunk: return layout::kCeil;
+    case Uneven::kPad: return layout::padded(pad_to);
+  }
+  throw Error(ErrorCode::kInternal, "unknown policy for uneven axes");
+}
+
+mesh::Over over_of(const MeshRef& ref, bool in_preset, const mesh::Mesh& mesh) {
+  mesh::Over over;
+  for (const mesh::AxisRef& axis : ref.over) {
+    if (in_preset && !mesh.has_axis(axis.axis)) continue;
+    try {
+      extent(mesh, axis);
+    } catch (Error& e) {
+      throw e.at(ref.place);
+    }
+    over.push_back(axis);
+  }
+  return over;
+}
+
+AxisTable::AxisTable(const Mapping& mapping, const mesh::Mesh& mesh, const ModelConfig* config,
+                     const std::string& layout)
+    : mesh_(mesh), config_(config) {
+  for (const Document& document : mapping.documents()) {
+    for (const auto& [name, spec] : document.axes) merge(name, spec, document.is_preset);
+  }
+  if (!layout.empty()) apply_layout(mapping, layout);
+  for (auto& [name, entry] : axes_) {
+    if (entry.spec.mesh) entry.over = over_of(*entry.spec.mesh, entry.mesh_in_preset, mesh_);
+    if (!entry.spec.pad_to || entry.spec.uneven == Uneven::kPad) continue;
+    throw Error(ErrorCode::kMappingSchema, fmt::format("axis '{}' has \"pad_to\" without \"uneven\": \"pad\"", name))
+        .at(entry.spec.place);
+  }
+  check_groups();
+}
+
+void AxisTable::merge(const std::string& name, const AxisSpec& spec, bool in_preset) {
+  const auto [at, is_new] = axes_.try_emplace(name, Entry{spec, in_preset, {}, {}});
+  if (is_new) return;
+  AxisSpec& nearer = at->second.spec;
+  if (!nearer.mesh) at->second.mesh_in_preset = in_preset;
+  inherit(nearer.mesh, spec.mesh);
+  inherit(nearer.size, spec.size);
+  inherit(nearer.uneven, spec.uneven);
+  inherit(nearer.pad_to, spec.pad_to);
+  inherit(nearer.small, spec.small);
+  inherit(nearer.groups, spec.groups);
+  inherit(nearer.owners, spec.owners);
+}
+
+void AxisTable::apply_layout(const Mapping& mapping, const std::string& layout) {
+  std::vector<std::string> known;
+  for (const Document& document : mapping.documents()) {
+    for (const auto& [name, axes] : document.layouts) known.push_back(name);
+    const auto found = document.layouts.find(layout);
+    if (found == document.layouts.end()) continue;
+    for (const auto& [name, ref] : found->second) {
+      require(name, ref.place);
+      axes_.at(name).spec.mesh = ref;
+      axes_.at(name).mesh_in_preset = document.is_preset;
+    }
+    return;
+  }
+  throw unknown_name("layout", layout, known);
+}
+
+void AxisTable::check_groups() const {
+  for (const auto& [name, entry] : axes_) {
+    if (!entry.spec.groups) continue;
+    const std::string& group = *entry.spec.groups;
+    require(group, entry.spec.place);
+    if (entry.over == over(group)) continue;
+    throw Error(ErrorCode::kGroups,
+                fmt::format("axis '{}' lies over {}, but it is grouped under '{}', which lies over {}", name,
+                            to_string(entry.over), group, to_string(over(group))))
+        .at(entry.spec.place)
+        .help(fmt::format("give '{}' and '{}' the same \"mesh\"", name, group));
+  }
+}
+
+void AxisTable::require(const std::string& axis, const Place& named_at) const {
+  if (has(axis)) return;
+  std::vector<std::string> known;
+  for (const auto& [name, entry] : axes_) known.push_back(name);
+  throw unknown_name("axis", axis, known).at(named_at);
+}
+
+i64 AxisTable::evaluate_size(const SizeExpression& size) {
+  try {
+    return evaluate(size, {config_, [&](const std::string& axis) {
+                             require(axis, size.place);
+                             return required_size(axis, size.text);
+                           }});
+  } catch (Error& e) {
+    if (!e.place()) e.at(size.place);
+    throw;
+  }
+}
+
+i64 AxisTable::required_size(const std::string& axis, const std::string& because_of) {
+  if (const auto size = declared_size(axis)) return *size;
+  throw Error(ErrorCode::kSizeExpression,
+              fmt::format("'{}' needs the size of axis '{}', which has none", because_of, axis))
+      .at(place(axis))
+      .help(fmt::format("give '{}' a \"size\", such as \"config.num_attention_heads\"", axis));
+}
+
+std::optional<i64> AxisTable::declared_size(const std::string& axis) {
+  Entry& entry = axes_.at(axis);
+  if (entry.size || !entry.spec.size) return entry.size;
+  if (!being_evaluated_.insert(axis).second) {
+    throw Error(ErrorCode::kSizeExpression, fmt::format("the size of axis '{}' depends on itself", axis))
+        .at(entry.spec.size->place);
+  }
+  entry.size = evaluate_size(*entry.spec.size);
+  being_evaluated_.erase(axis);
+  return entry.size;
+}
+
+std::map<std::string, i64> AxisTable::known_sizes() const {
+  std::map<std::string, i64> sizes;
+  for (const auto& [name, entry] : axes_) {
+    if (entry.size) sizes[name] = *entry.size;
+  }
+  return sizes;
+}
+
+std::string AxisTable::size_origin(const std::string& axis) const {
+  const auto& size = axes_.at(axis).spec.size;
+  return size ? config_values(*size, config_) : "";
+}
+
+std::string AxisTable::grouped_by(const std::string& axis) const {
+  for (const auto& [name, entry] : axes_) {
+    if (entry.spec.groups == axis) return name;
+  }
+  return {};
+}
+
+AxisExpr AxisTable::owned_units(const std::string& axis, i64 n) const {
+  const Entry& entry = axes_.at(axis);
+  const OwnersSpec& spec = *entry.spec.owners;
+  if (spec.kind == OwnersSpec::Kind::kLists) return layout::owners(n, spec.lists, entry.over);
+  const i64 parts = extent(mesh_, entry.over);
+  std::vector<std::vector<i64>> dealt(static_cast<size_t>(parts));
+  for (i64 unit = 0; unit < n; ++unit) dealt[static_cast<size_t>(unit % parts)].push_back(unit);
+  return layout::owners(n, std::move(dealt), entry.over);
+}
+
+AxisExpr AxisTable::units(const std::string& axis, i64 n) {
+  const Entry& entry = axes_.at(axis);
+  const layout::SplitRule rule = rule_of(entry.spec);
+  if (entry.spec.groups) {
+    const Entry& group = axes_.at(*entry.spec.groups);
+    const i64 kv_heads = required_size(*entry.spec.groups, axis);
+    return layout::cut_heads({n, kv_heads}, mesh_, entry.over, rule, group.spec.small.value_or(SmallPolicy::kError))
+        .queries;
+  }
+  const SmallPolicy small = entry.spec.small.value_or(SmallPolicy::kError);
+  if (const std::string heads = grouped_by(axis); !heads.empty()) {
+    const layout::SplitRule heads_rule = rule_of(axes_.at(heads).spec);
+    return layout::cut_heads({required_size(heads, axis), n}, mesh_, entry.over, heads_rule, small).kv;
+  }
+  const bool owned = entry.spec.owners && entry.spec.owners->kind != OwnersSpec::Kind::kContiguous;
+  return owned ? owned_units(axis, n) : layout::cut_units(n, mesh_, entry.over, rule, small);
+}
+
+const UnitCut& AxisTable::cut(const std::string& axis, i64 n) {
+  const auto key = std::pair(axis, n);
+  if (const auto found = cuts_.find(key); found != cuts_.end()) return found->second;
+  const Entry& entry = axes_.at(axis);
+  try {
+    UnitCut made{axis, units(axis, n), entry.spec.uneven == Uneven::kError, entry.spec.place};
+    return cuts_.emplace(key, std::move(made)).first->second;
+  } catch (Error& e) {
+    if (!e.place()) e.at(entry.spec.place);
+    if (const std::string origin = size_origin(axis); !origin.empty()) e.note("config", origin);
+    throw;
+  }
+}
+
+}  // namespace shardtool::mapping

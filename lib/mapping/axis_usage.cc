@@ -1,0 +1,70 @@
+#include "shardtool/mapping/axis_usage.h"
+
+#include <set>
+
+#include <fmt/format.h>
+
+namespace shardtool::mapping {
+namespace {
+
+using Names = std::set<std::string>;
+
+void add_names(const SizeExpression& size, Names& names) {
+  const auto add = [&](const SizeAtom& atom) {
+    if (atom.kind == SizeAtom::Kind::kAxis) names.insert(atom.name);
+  };
+  for (const SizeProduct& product : size.sum) {
+    add(product.first);
+    for (const SizeStep& step : product.rest) add(step.atom);
+  }
+  if (size.fallback != nullptr) add_names(*size.fallback, names);
+}
+
+void add_names(const StrategySpec& strategy, Names& names) {
+  for (const auto* size : {&strategy.num_heads, &strategy.num_kv_heads, &strategy.head_dim}) {
+    if (*size) add_names(**size, names);
+  }
+  for (const SegmentSpec& segment : strategy.segments) {
+    add_names(segment.units, names);
+    if (segment.unit) add_names(*segment.unit, names);
+  }
+}
+
+void add_names(const Rule& rule, Names& names) {
+  for (const auto& [capture, axis] : rule.index) names.insert(axis);
+  if (rule.count) add_names(*rule.count, names);
+  if (const auto* strategy = std::get_if<StrategySpec>(&rule.cut)) {
+    add_names(*strategy, names);
+    return;
+  }
+  for (const Dim& dim : std::get<std::vector<Dim>>(rule.cut)) {
+    for (const Product& section : dim.sections) {
+      for (const Factor& factor : section.factors) names.insert(factor.axis);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> unused_axes(const Mapping& mapping) {
+  Names named;
+  for (const Document& document : mapping.documents()) {
+    for (const Rule& rule : document.rules) add_names(rule, named);
+    for (const Rule& rule : document.overrides) add_names(rule, named);
+    for (const auto& [name, axis] : document.axes) {
+      if (axis.size) add_names(*axis.size, named);
+      if (axis.groups) named.insert(*axis.groups);
+    }
+  }
+  std::vector<std::string> warnings;
+  for (const Document& document : mapping.documents()) {
+    if (document.is_preset) continue;
+    for (const auto& [name, axis] : document.axes) {
+      if (named.contains(name)) continue;
+      warnings.push_back(fmt::format("{}:{}: axis '{}' is named by no rule", axis.place.file, axis.place.line, name));
+    }
+  }
+  return warnings;
+}
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,111 @@
+#include "shardtool/mapping/config.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/strict_json.h"
+#include "shardtool/base/text.h"
+#include "shardtool/io/file.h"
+
+namespace shardtool::mapping {
+namespace {
+
+using nlohmann::json;
+
+constexpr i64 kMaxConfigBytes = 64 << 20;
+constexpr int kMaxDepth = 64;
+
+/// The member or element that the front of the path names, which is dropped from it; or null.
+const json* step_into(const json& value, std::string_view& path) {
+  if (path.starts_with('[')) {
+    const size_t close = path.find(']');
+    if (close == path.npos || !value.is_array()) return nullptr;
+    size_t at = 0;
+    const auto [end, failure] = std::from_chars(path.data() + 1, path.data() + close, at);
+    if (failure != std::errc{} || end != path.data() + close || at >= value.size()) return nullptr;
+    path.remove_prefix(close + 1);
+    return &value[at];
+  }
+  if (path.starts_with('.')) path.remove_prefix(1);
+  const std::string key(path.substr(0, path.find_first_of(".[")));
+  if (!value.is_object()) return nullptr;
+  const auto member = value.find(key);
+  path.remove_prefix(key.size());
+  return member == value.end() ? nullptr : &*member;
+}
+
+void collect_sizes(const json& value, const std::string& path, std::vector<std::string>& found) {
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.items()) {
+      collect_sizes(member, path.empty() ? key : path + "." + key, found);
+    }
+  } else if (value.is_array()) {
+    for (size_t i = 0; i < value.size(); ++i) collect_sizes(value[i], fmt::format("{}[{}]", path, i), found);
+  } else if (value.is_number_integer()) {
+    found.push_back(path);
+  }
+}
+
+}  // namespace
+
+ModelConfig::ModelConfig(std::shared_ptr<const json> value, std::string file)
+    : value_(std::move(value)), file_(std::move(file)) {}
+
+const json* ModelConfig::find(std::string_view path) const {
+  const json* value = value_.get();
+  while (!path.empty() && value != nullptr) value = step_into(*value, path);
+  return value;
+}
+
+std::optional<i64> ModelConfig::size(std::string_view path) const {
+  const json* value = find(path);
+  if (value == nullptr || value->is_null()) return std::nullopt;
+  if (value->is_number_integer() && value->get<i64>() >= 1) return value->get<i64>();
+  throw Error(ErrorCode::kSizeExpression,
+              fmt::format("'{}' in {} is no positive integer", path, file_))
+      .note("found", quote_for_message(value->dump()))
+      .note("expected", "an integer of 1 or more");
+}
+
+std::optional<std::string> ModelConfig::text(std::string_view path) const {
+  const json* value = find(path);
+  if (value == nullptr || !value->is_string()) return std::nullopt;
+  return value->get<std::string>();
+}
+
+std::vector<std::string> ModelConfig::architectures() const {
+  std::vector<std::string> names;
+  const json* value = find("architectures");
+  if (value == nullptr || !value->is_array()) return names;
+  for (const json& name : *value) {
+    if (name.is_string()) names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+std::string ModelConfig::model_type() const { return text("model_type").value_or(""); }
+
+std::vector<std::string> ModelConfig::size_paths() const {
+  std::vector<std::string> found;
+  collect_sizes(*value_, {}, found);
+  return found;
+}
+
+ModelConfig parse_config(std::string_view text, const std::string& file) {
+  JsonDocument document = parse_strict_json(text, file, ErrorCode::kConfig, kMaxDepth);
+  if (!document.value.is_object()) {
+    throw Error(ErrorCode::kConfig, fmt::format("{} is no JSON object", file)).at(document.place(""));
+  }
+  return ModelConfig(std::make_shared<const json>(std::move(document.value)), file);
+}
+
+ModelConfig load_config(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return parse_config(io::read_text(path, kMaxConfigBytes),
+                      slash == path.npos ? path : path.substr(slash + 1));
+}
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardtool/base/dtype.h"
+#include "shardtool/layout/layout.h"
+#include "shardtool/mapping/axis_table.h"
+
+namespace shardtool::mapping {
+
+/// How many units each part gets, in the order of the parts. Padding counts.
+std::vector<i64> part_sizes(const UnitCut& cut, const mesh::Mesh& mesh);
+
+/// Throws kEmptyShard when a device would hold an empty region of the tensor, or a part of an index
+/// axis would have no index.
+void refuse_empty_shards(const layout::Layout& layout);
+
+/// Throws kSubByteCut when a run of elements that some device holds does not begin and end on a byte.
+void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype);
+
+/// kNotDivisible for a cut whose parts differ, with the number of parts that would divide.
+Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes);
+
+/// "pad axis 0 'vocab' from 50257 to 50304 with zeros", for each axis that the layout pads.
+std::vector<std::string> padding_of(const layout::Layout& layout);
+
+}  // namespace shardtool::mapping

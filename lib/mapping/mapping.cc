@@ -1,0 +1,159 @@
+#include "shardtool/mapping/mapping.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "shardtool/io/file.h"
+#include "shardtool/mapping/embedded.h"
+#include "shardtool/mapping/presets.h"
+
+namespace shardtool::mapping {
+namespace {
+
+constexpr i64 kMaxDocumentBytes = 16 << 20;
+constexpr size_t kMaxDepth = 8;
+constexpr std::string_view kPresetPrefix = "preset:";
+
+Error bad_extends(const std::string& message) { return Error(ErrorCode::kExtends, message); }
+
+/// The folder part of a document's name, with its slash.
+std::string folder_of(const std::string& name) { return name.substr(0, name.rfind('/') + 1); }
+
+/// The name of the document that `written` means inside the document `from`.
+std::string name_of(const std::string& written, const std::string& from) {
+  if (written.starts_with(kPresetPrefix)) return written;
+  if (from.starts_with(kPresetPrefix)) throw bad_extends(fmt::format("preset '{}' extends a file", from));
+  for (size_t begin = 0; begin <= written.size();) {
+    const size_t end = std::min(written.find('/', begin), written.size());
+    const std::string part = written.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") {
+      throw bad_extends(fmt::format("\"extends\" names '{}'", written))
+          .help("write a path below the mapping's own folder, without \".\", \"..\" or a leading slash");
+    }
+    begin = end + 1;
+  }
+  return folder_of(from) + written;
+}
+
+/// Follows "extends" depth first, the last entry first.
+class Loader {
+ public:
+  explicit Loader(std::string folder) : folder_(std::move(folder)) {}
+
+  void visit(const std::string& name) {
+    check_chain(name);
+    const auto same = [&](const DocumentText& other) { return other.name == name; };
+    if (std::any_of(texts_.begin(), texts_.end(), same)) return;
+    texts_.push_back({name, read(name)});
+    const auto extends = decode_document(texts_.back().text, name).extends;
+    chain_.push_back(name);
+    for (size_t i = extends.size(); i-- > 0;) visit_from(extends[i].first, extends[i].second, name);
+    chain_.pop_back();
+  }
+
+  std::vector<DocumentText> texts() && { return std::move(texts_); }
+
+ private:
+  void visit_from(const std::string& written, const Place& place, const std::string& from) {
+    try {
+      visit(name_of(written, from));
+    } catch (Error& e) {
+      if (!e.place()) e.at(place);
+      throw;
+    }
+  }
+
+  void check_chain(const std::string& name) const {
+    if (std::find(chain_.begin(), chain_.end(), name) != chain_.end()) {
+      throw bad_extends(fmt::format("'{}' extends itself: {} -> {}", name, fmt::join(chain_, " -> "), name));
+    }
+    if (chain_.size() > kMaxDepth) {
+      throw bad_extends(fmt::format("\"extends\" goes deeper than {} levels: {}", kMaxDepth,
+                                    fmt::join(chain_, " -> ")));
+    }
+  }
+
+  std::string read(const std::string& name) const {
+    if (!name.starts_with(kPresetPrefix)) return io::read_text(folder_ + name, kMaxDocumentBytes);
+    return find_preset(std::string_view(name).substr(kPresetPrefix.size())).text;
+  }
+
+  std::string folder_;
+  std::vector<DocumentText> texts_;
+  std::vector<std::string> chain_;
+};
+
+Mapping load(const std::string& folder, const std::string& name) {
+  Loader loader(folder);
+  loader.visit(name);
+  return Mapping(std::move(loader).texts());
+}
+
+nlohmann::json parse_setting(const std::string& text) {
+  nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
+  return value.is_discarded() ? nlohmann::json(text) : value;
+}
+
+void apply_setting(nlohmann::json& document, const std::string& path, const nlohmann::json& value) {
+  constexpr std::string_view kAxes = "axes.";
+  if (path == "unknown") {
+    document["unknown"] = value;
+    return;
+  }
+  if (!path.starts_with(kAxes)) {
+    throw Error(ErrorCode::kUsage, fmt::format("'{}' cannot be set", path))
+        .help("what can be set is axes.NAME, axes.NAME.FIELD and unknown, as in axes.heads.uneven=balanced");
+  }
+  const std::string rest = path.substr(kAxes.size());
+  const size_t dot = rest.find('.');
+  nlohmann::json& axis = document["axes"][rest.substr(0, dot)];
+  if (dot != rest.npos) {
+    axis[rest.substr(dot + 1)] = value;
+  } else if (value.is_object()) {
+    axis.update(value);
+  } else {
+    axis["mesh"] = value;
+  }
+}
+
+}  // namespace
+
+Mapping::Mapping(std::vector<DocumentText> texts) : texts_(std::move(texts)) {
+  if (texts_.empty()) throw Error(ErrorCode::kInternal, "a mapping without documents");
+  for (const DocumentText& document : texts_) {
+    documents_.push_back(decode_document(document.text, document.name));
+  }
+}
+
+Mapping load_mapping(const std::string& path) {
+  const std::string folder = folder_of(path);
+  return load(folder, path.substr(folder.size()));
+}
+
+Mapping load_preset(std::string_view name) {
+  find_preset(name);
+  return load({}, std::string(kPresetPrefix) + std::string(name));
+}
+
+Mapping mapping_from_documents(std::span<const DocumentText> texts) {
+  return Mapping(std::vector<DocumentText>(texts.begin(), texts.end()));
+}
+
+const std::vector<DocumentText>& documents(const Mapping& mapping) { return mapping.texts(); }
+
+Mapping with_settings(const Mapping& mapping,
+                      const std::vector<std::pair<std::string, std::string>>& settings) {
+  if (settings.empty()) return mapping;
+  nlohmann::json document = {{"version", 1}};
+  for (const auto& [path, text] : settings) apply_setting(document, path, parse_setting(text));
+  std::vector<DocumentText> texts = {{std::string(kSettingsName), document.dump()}};
+  texts.insert(texts.end(), mapping.texts().begin(), mapping.texts().end());
+  return Mapping(std::move(texts));
+}
+
+std::string schema_json() { return std::string(embedded_schema()); }
+
+}  // namespace shardtool::mapping

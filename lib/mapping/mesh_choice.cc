@@ -1,0 +1,68 @@
+#include "shardtool/mapping/mesh_choice.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace shardtool::mapping {
+namespace {
+
+const std::vector<MeshAxisSpec>& nearest_mesh(const Mapping& mapping) {
+  for (const Document& document : mapping.documents()) {
+    if (!document.mesh.empty()) return document.mesh;
+  }
+  throw Error(ErrorCode::kMesh, "neither the mapping nor the command line has a mesh")
+      .help("give one with --mesh tp=4, or write \"mesh\": [{\"axis\": \"tp\", \"size\": 4}]");
+}
+
+/// The size of the only "auto" axis.
+i64 auto_size(const MeshAxisSpec& axis, i64 others, std::optional<i64> devices) {
+  if (!devices) {
+    throw Error(ErrorCode::kMesh, fmt::format("the size of mesh axis '{}' is \"auto\"", axis.axis))
+        .at(axis.place)
+        .help("say how many devices there are, with --devices or a full --mesh");
+  }
+  if (*devices % others != 0) {
+    throw Error(ErrorCode::kMesh,
+                fmt::format("{} devices are no multiple of the {} that the other mesh axes take", *devices, others))
+        .at(axis.place);
+  }
+  return *devices / others;
+}
+
+mesh::Mesh fill(const std::vector<MeshAxisSpec>& specs, std::optional<i64> devices) {
+  i64 others = 1;
+  const MeshAxisSpec* automatic = nullptr;
+  for (const MeshAxisSpec& spec : specs) {
+    const auto product = checked_mul(others, spec.size.value_or(1));
+    if (!product) throw Error(ErrorCode::kMesh, "the mesh has more than 2^31 devices").at(spec.place);
+    others = *product;
+    if (spec.size) continue;
+    if (automatic != nullptr) {
+      throw Error(ErrorCode::kMesh, "only one mesh axis can have the size \"auto\"").at(spec.place);
+    }
+    automatic = &spec;
+  }
+  std::vector<mesh::MeshAxis> axes;
+  for (const MeshAxisSpec& spec : specs) {
+    axes.push_back({spec.axis, spec.size ? *spec.size : auto_size(spec, others, devices)});
+  }
+  try {
+    return mesh::Mesh(std::move(axes));
+  } catch (Error& e) {
+    throw e.at(specs.front().place);
+  }
+}
+
+}  // namespace
+
+mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options) {
+  const mesh::Mesh mesh = options.mesh ? *options.mesh : fill(nearest_mesh(mapping), options.devices);
+  if (options.devices && mesh.size() != *options.devices) {
+    throw Error(ErrorCode::kMesh, fmt::format("the mesh {} has {} devices, expected {}", to_string(mesh),
+                                              mesh.size(), *options.devices));
+  }
+  return mesh;
+}
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "shardtool/mapping/mapping.h"
+#include "shardtool/mapping/resolve.h"
+#include "shardtool/mesh/mesh.h"
+
+namespace shardtool::mapping {
+
+/// The mesh of the options, or else of the nearest document that has one, with "auto" filled from
+/// the number of devices. Throws kMesh when there is none, for more than one "auto" or one that
+/// cannot be filled, and when the product differs from options.devices.
+mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options);
+
+}  // namespace shardtool::mapping

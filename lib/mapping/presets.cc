@@ -1,0 +1,85 @@
+#include "shardtool/mapping/presets.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+#include "shardtool/mapping/document.h"
+#include "shardtool/mapping/embedded.h"
+#include "shardtool/mapping/glob.h"
+
+namespace shardtool::mapping {
+namespace {
+
+std::vector<Preset> decode_presets() {
+  std::vector<Preset> presets;
+  for (const EmbeddedFile& file : embedded_presets()) {
+    const Document document = decode_document(file.text, "preset:" + std::string(file.name));
+    presets.push_back({std::string(file.name), document.description, document.when.architectures,
+                       document.when.model_types, document.when.tensors_present, std::string(file.text)});
+  }
+  return presets;
+}
+
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool has_all(const std::vector<std::string>& globs, std::span<const TensorSpec> tensors) {
+  return !globs.empty() && std::all_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+    const auto matches = glob_filter(glob);
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const TensorSpec& tensor) { return matches(tensor.name); });
+  });
+}
+
+/// The name of the only preset for which the condition holds.
+template <class Condition>
+std::optional<std::string> only_one(const Condition& holds) {
+  std::optional<std::string> found;
+  for (const Preset& preset : presets()) {
+    if (!holds(preset)) continue;
+    if (found) return std::nullopt;
+    found = preset.name;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::span<const Preset> presets() {
+  static const std::vector<Preset> decoded = decode_presets();
+  return decoded;
+}
+
+const Preset& find_preset(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets()) {
+    if (preset.name == name) return preset;
+    names.push_back(preset.name);
+  }
+  Error e(ErrorCode::kUnknownName, fmt::format("there is no preset '{}'", quote_for_message(name, 60)));
+  e.note("presets", fmt::format("{}", fmt::join(names, ", ")));
+  const std::string hint = did_you_mean(name, names);
+  if (!hint.empty()) e.help(hint);
+  throw e;
+}
+
+std::optional<std::string> detect_preset(const ModelConfig& config, std::span<const TensorSpec> tensors) {
+  const auto architectures = config.architectures();
+  if (!architectures.empty()) {
+    const auto by_architecture = only_one(
+        [&](const Preset& preset) { return contains(preset.architectures, architectures.front()); });
+    if (by_architecture) return by_architecture;
+  }
+  const std::string type = config.model_type();
+  const auto by_type = only_one([&](const Preset& preset) { return contains(preset.model_types, type); });
+  if (by_type) return by_type;
+  if (!architectures.empty() || !type.empty()) return std::nullopt;
+  return only_one([&](const Preset& preset) { return has_all(preset.tensors_present, tensors); });
+}
+
+}  // namespace shardtool::mapping

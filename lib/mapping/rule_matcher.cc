@@ -1,0 +1,146 @@
+#include "shardtool/mapping/rule_matcher.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+#include <re2/set.h>
+
+#include "shardtool/base/text.h"
+
+namespace shardtool::mapping {
+namespace {
+
+constexpr int kMaxPatterns = 20'000;
+constexpr i64 kMatcherMemory = 256 << 20;
+
+RE2::Options matcher_options() {
+  RE2::Options options(RE2::Quiet);
+  options.set_max_mem(kMatcherMemory);
+  return options;
+}
+
+Error too_many(int patterns) {
+  return Error(ErrorCode::kLimit, fmt::format("{} patterns are too many or too large to match at once", patterns))
+      .help("write fewer, more general patterns: \"model.layers.<layer>.**\" instead of one per layer");
+}
+
+/// The document that the user named: the first one, not counting the settings.
+const Document& own_document(std::span<const Document> documents) {
+  const bool has_settings = documents.size() > 1 && documents[0].name == kSettingsName;
+  return documents[has_settings ? 1 : 0];
+}
+
+Error ambiguous(std::string_view name, const PlacedRule& a, const PlacedRule& b) {
+  const auto where = [](const PlacedRule& placed) {
+    return fmt::format("{}:{}:{} {}", placed.rule->place.file, placed.rule->place.line,
+                       placed.rule->place.column, placed.rule->place.pointer);
+  };
+  Error e(ErrorCode::kAmbiguousRule, fmt::format("the rules '{}' and '{}' both match '{}'", a.label, b.label,
+                                                 quote_for_message(name)));
+  e.at(b.rule->place).tensor(name).note(a.label, where(a)).note(b.label, where(b));
+  e.help("narrow one of the two patterns, or move the rule that shall win to \"overrides\"");
+  return e;
+}
+
+}  // namespace
+
+struct PatternSet::Impl {
+  RE2::Set set{matcher_options(), RE2::ANCHOR_BOTH};
+  int size = 0;
+};
+
+PatternSet::PatternSet() : impl_(std::make_unique<Impl>()) {}
+PatternSet::~PatternSet() = default;
+PatternSet::PatternSet(PatternSet&&) noexcept = default;
+PatternSet& PatternSet::operator=(PatternSet&&) noexcept = default;
+
+void PatternSet::add(const std::string& regex) {
+  if (++impl_->size > kMaxPatterns) throw too_many(impl_->size);
+  std::string why;
+  if (impl_->set.Add(regex, &why) < 0) throw Error(ErrorCode::kLimit, "a pattern cannot be compiled: " + why);
+}
+
+void PatternSet::compile() {
+  if (!impl_->set.Compile()) throw too_many(impl_->size);
+}
+
+void PatternSet::match(std::string_view name, std::vector<int>& found) const {
+  found.clear();
+  RE2::Set::ErrorInfo info{};
+  impl_->set.Match(re2::StringPiece(name.data(), name.size()), &found, &info);
+  if (info.kind == RE2::Set::kOutOfMemory) throw too_many(impl_->size);
+  std::sort(found.begin(), found.end());
+}
+
+RuleMatcher::RuleMatcher(const Mapping& mapping) {
+  const auto documents = mapping.documents();
+  for (size_t d = 0; d < documents.size(); ++d) add(documents[d], documents[d].overrides, d);
+  for (size_t d = 0; d < documents.size(); ++d) add(documents[d], documents[d].rules, documents.size() + d);
+  const Document& own = own_document(documents);
+  for (PlacedRule& placed : rules_) {
+    const Document& document = *placed.document;
+    const bool is_own = &document == &own && !document.is_preset;
+    placed.label = is_own ? placed.rule->label : document.name + "#" + placed.rule->label;
+  }
+  set_.compile();
+  compiled_.resize(patterns_.size());
+  used_.resize(rules_.size());
+}
+
+RuleMatcher::~RuleMatcher() = default;
+
+void RuleMatcher::add(const Document& document, const std::vector<Rule>& rules, size_t layer) {
+  for (const Rule& rule : rules) {
+    for (const Pattern& pattern : rule.patterns) {
+      set_.add(pattern.regex);
+      patterns_.push_back(&pattern);
+      rule_of_pattern_.push_back(rules_.size());
+    }
+    rules_.push_back({&document, &rule, layer, {}});
+  }
+}
+
+std::optional<RuleMatch> RuleMatcher::find(std::string_view name) {
+  set_.match(name, matched_);
+  std::optional<RuleMatch> winner;
+  for (const int matched : matched_) {
+    const size_t pattern = static_cast<size_t>(matched);
+    const size_t rule = rule_of_pattern_[pattern];
+    used_[rule] = true;
+    if (!winner) winner = {rule, pattern};
+    const bool same_layer = rules_[rule].layer == rules_[winner->rule].layer;
+    if (rule != winner->rule && same_layer) throw ambiguous(name, rules_[winner->rule], rules_[rule]);
+  }
+  return winner;
+}
+
+const re2::RE2& RuleMatcher::compiled(size_t pattern) {
+  if (!compiled_[pattern]) compiled_[pattern] = std::make_unique<RE2>(patterns_[pattern]->regex, RE2::Quiet);
+  return *compiled_[pattern];
+}
+
+std::map<std::string, Capture> RuleMatcher::captures(RuleMatch match, std::string_view name) {
+  std::map<std::string, Capture> found;
+  const PlacedRule& placed = rules_[match.rule];
+  const RE2& pattern = compiled(match.pattern);
+  std::vector<re2::StringPiece> groups(static_cast<size_t>(pattern.NumberOfCapturingGroups()) + 1);
+  pattern.Match(re2::StringPiece(name.data(), name.size()), 0, name.size(), RE2::ANCHOR_BOTH, groups.data(),
+                static_cast<int>(groups.size()));
+  for (const auto& [capture, axis] : placed.rule->index) {
+    const re2::StringPiece text = groups[static_cast<size_t>(pattern.NamedCapturingGroups().at(capture))];
+    i64 value = 0;
+    const auto [end, failure] = std::from_chars(text.begin(), text.end(), value);
+    if (failure != std::errc{} || end != text.end() || value < 0) {
+      throw Error(ErrorCode::kShapeMismatch,
+                  fmt::format("the capture '{}' of rule '{}' is '{}', expected a number", capture,
+                              placed.label, quote_for_message({text.data(), text.size()})))
+          .at(placed.rule->place);
+    }
+    found[capture] = {value, static_cast<size_t>(text.data() - name.data()), text.size()};
+  }
+  return found;
+}
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardtool/mapping/mapping.h"
+
+namespace re2 {
+class RE2;
+}
+
+namespace shardtool::mapping {
+
+/// Many patterns of whole names, looked for at once (RE2::Set). A name costs one pass over it.
+class PatternSet {
+ public:
+  PatternSet();
+  ~PatternSet();
+  PatternSet(PatternSet&&) noexcept;
+  PatternSet& operator=(PatternSet&&) noexcept;
+
+  /// Adds a pattern in RE2 syntax; the n-th one has index n. Throws kLimit above 20,000 patterns.
+  void add(const std::string& regex);
+  /// To be called once, after the last add. Throws kLimit when they need too much memory.
+  void compile();
+  /// The indices of the patterns that match, ascending. Throws kLimit when that takes too much memory.
+  void match(std::string_view name, std::vector<int>& found) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A rule and where it stands. Points into the mapping, which must outlive it.
+struct PlacedRule {
+  const Document* document = nullptr;
+  const Rule* rule = nullptr;
+  size_t layer = 0;   ///< the lowest one that matches wins
+  std::string label;  ///< "q", "rules/3", "preset:llama#q"
+};
+
+/// What matched a name: the rule, and which of all patterns.
+struct RuleMatch {
+  size_t rule = 0;     ///< index into RuleMatcher::rules
+  size_t pattern = 0;
+};
+
+/// An integer captured from a name, and where its digits stand.
+struct Capture {
+  i64 value = 0;
+  size_t begin = 0;
+  size_t size = 0;
+};
+
+/// All rules of a mapping in layers: the overrides of every document, nearest first, then the rules
+/// of every document, nearest first.
+class RuleMatcher {
+ public:
+  explicit RuleMatcher(const Mapping& mapping);
+  ~RuleMatcher();
+
+  std::span<const PlacedRule> rules() const { return rules_; }
+  /// The rule for a name, of the first layer with a match. Also marks all rules that match as used.
+  /// Throws kAmbiguousRule when two rules of that layer match.
+  std::optional<RuleMatch> find(std::string_view name);
+  /// Whether a name given to `find` matched the rule, in whatever layer.
+  bool is_used(size_t rule) const { return used_[rule]; }
+  /// The integers that the rule's "index" names, by capture name. Throws kShapeMismatch for a regex
+  /// that captures something else.
+  std::map<std::string, Capture> captures(RuleMatch match, std::string_view name);
+
+ private:
+  void add(const Document& document, const std::vector<Rule>& rules, size_t layer);
+  const re2::RE2& compiled(size_t pattern);
+
+  std::vector<PlacedRule> rules_;
+  std::vector<size_t> rule_of_pattern_;
+  std::vector<const Pattern*> patterns_;
+  std::vector<std::unique_ptr<re2::RE2>> compiled_;  ///< by pattern, those that capture
+  std::vector<bool> used_;
+  PatternSet set_;
+  std::vector<int> matched_;  ///< reused by find
+};
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,166 @@
+#include "shardtool/mapping/size_expression.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "shardtool/base/text.h"
+
+namespace shardtool::mapping {
+namespace {
+
+[[noreturn]] void refuse(std::string_view text, const std::string& why) {
+  throw Error(ErrorCode::kMappingSchema,
+              fmt::format("'{}' is no size: {}", quote_for_message(text), why))
+      .help("a size is an integer or made of config.PATH, axes.NAME and integers with + * /, such as "
+            "\"config.hidden_size / config.num_attention_heads\"");
+}
+
+std::string_view trim(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+bool is_path(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '[' || c == ']';
+  });
+}
+
+SizeAtom parse_atom(std::string_view whole, std::string_view text) {
+  constexpr std::string_view kConfigPrefix = "config.";
+  constexpr std::string_view kAxisPrefix = "axes.";
+  text = trim(text);
+  for (const auto& [prefix, kind] : {std::pair{kConfigPrefix, SizeAtom::Kind::kConfig},
+                                     std::pair{kAxisPrefix, SizeAtom::Kind::kAxis}}) {
+    if (!text.starts_with(prefix)) continue;
+    const std::string_view name = text.substr(prefix.size());
+    if (!is_path(name)) refuse(whole, fmt::format("'{}' names nothing", text));
+    return {kind, 0, std::string(name)};
+  }
+  i64 value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool parsed = failure == std::errc{} && end == text.data() + text.size() && value >= 1;
+  if (!parsed) {
+    refuse(whole, fmt::format("'{}' is neither a positive integer nor config.PATH nor axes.NAME", text));
+  }
+  return {SizeAtom::Kind::kInteger, value, {}};
+}
+
+SizeProduct parse_product(std::string_view whole, std::string_view text) {
+  size_t end = text.find_first_of("*/");
+  SizeProduct product{parse_atom(whole, text.substr(0, end)), {}};
+  while (end != text.npos) {
+    const char op = text[end];
+    text.remove_prefix(end + 1);
+    end = text.find_first_of("*/");
+    product.rest.push_back({op, parse_atom(whole, text.substr(0, end))});
+  }
+  return product;
+}
+
+std::vector<const SizeAtom*> atoms(const SizeExpression& size) {
+  std::vector<const SizeAtom*> found;
+  for (const SizeProduct& product : size.sum) {
+    found.push_back(&product.first);
+    for (const SizeStep& step : product.rest) found.push_back(&step.atom);
+  }
+  return found;
+}
+
+/// The first config path of the expression (not of its fallback) that has no value, or null.
+const SizeAtom* absent_value(const SizeExpression& size, const ModelConfig* config) {
+  for (const SizeAtom* atom : atoms(size)) {
+    if (atom->kind != SizeAtom::Kind::kConfig) continue;
+    if (config == nullptr || !config->size(atom->name)) return atom;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void fail_absent(const SizeExpression& size, const std::string& path,
+                              const ModelConfig* config) {
+  if (config == nullptr) {
+    throw Error(ErrorCode::kConfig,
+                fmt::format("the size '{}' needs the model's config.json, and there is none", size.text))
+        .help("put config.json beside the weights, or write the size as a number");
+  }
+  Error error(ErrorCode::kSizeExpression,
+              fmt::format("the size '{}' reads '{}', which {} does not have", size.text, path, config->file()));
+  const std::string hint = did_you_mean(path, config->size_paths());
+  if (!hint.empty()) error.help(hint);
+  error.help("or give a default: {\"ref\": \"config." + path + "\", \"default\": ...}");
+  throw error;
+}
+
+i64 value_of(const SizeAtom& atom, const SizeScope& scope) {
+  switch (atom.kind) {
+    case SizeAtom::Kind::kInteger: return atom.value;
+    case SizeAtom::Kind::kConfig: return scope.config->size(atom.name).value();
+    case SizeAtom::Kind::kAxis: return scope.axis_size(atom.name);
+  }
+  throw Error(ErrorCode::kInternal, "unknown kind of size");
+}
+
+i64 checked(const SizeExpression& size, std::optional<i64> value) {
+  if (value) return *value;
+  throw Error(ErrorCode::kSizeExpression, fmt::format("the size '{}' is above 2^63", size.text));
+}
+
+i64 apply(const SizeExpression& size, i64 left, const SizeStep& step, const SizeScope& scope) {
+  const i64 right = value_of(step.atom, scope);
+  if (step.op == '*') return checked(size, checked_mul(left, right));
+  if (left % right == 0) return left / right;
+  throw Error(ErrorCode::kSizeExpression,
+              fmt::format("the size '{}' is not exact: {} / {} leaves {}", size.text, left, right,
+                          left % right))
+      .note("config", config_values(size, scope.config))
+      .help("a division in a size must have no remainder");
+}
+
+}  // namespace
+
+SizeExpression integer_size(i64 value) {
+  return {std::to_string(value), {{{SizeAtom::Kind::kInteger, value, {}}, {}}}, nullptr, {}};
+}
+
+SizeExpression parse_size(std::string_view text) {
+  SizeExpression size{std::string(text), {}, nullptr, {}};
+  for (std::string_view rest = text;;) {
+    const size_t plus = rest.find('+');
+    size.sum.push_back(parse_product(text, rest.substr(0, plus)));
+    if (plus == rest.npos) return size;
+    rest.remove_prefix(plus + 1);
+  }
+}
+
+i64 evaluate(const SizeExpression& size, const SizeScope& scope) {
+  if (const SizeAtom* absent = absent_value(size, scope.config)) {
+    if (size.fallback != nullptr) return evaluate(*size.fallback, scope);
+    fail_absent(size, absent->name, scope.config);
+  }
+  i64 total = 0;
+  for (const SizeProduct& product : size.sum) {
+    i64 value = value_of(product.first, scope);
+    for (const SizeStep& step : product.rest) value = apply(size, value, step, scope);
+    total = checked(size, checked_add(total, value));
+  }
+  return total;
+}
+
+std::string config_values(const SizeExpression& size, const ModelConfig* config) {
+  if (config == nullptr) return {};
+  std::string text;
+  for (const SizeAtom* atom : atoms(size)) {
+    if (atom->kind != SizeAtom::Kind::kConfig) continue;
+    if (const auto value = config->size(atom->name)) {
+      text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", atom->name, *value);
+    }
+  }
+  if (!text.empty()) return text + " (from " + config->file() + ")";
+  return size.fallback == nullptr ? "" : config_values(*size.fallback, config);
+}
+
+}  // namespace shardtool::mapping

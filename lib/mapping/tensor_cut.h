@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardtool/base/shape.h"
+#include "shardtool/layout/layout.h"
+#include "shardtool/mapping/axis_table.h"
+#include "shardtool/mapping/document.h"
+
+namespace shardtool::mapping {
+
+/// What a rule makes of one shape: an expression per axis, and what is dealt out in it.
+struct TensorCut {
+  std::vector<layout::LayoutAxis> axes;
+  std::vector<UnitCut> units;  ///< of the axes that are cut
+  std::string strategy;        ///< the strategy's name, or "dims"
+};
+
+/// One dim per axis of the tensor. Throws kShapeMismatch (the number of dims, the extents),
+/// kUnknownName, kStrategy (another factor than the first is cut), and what AxisTable throws.
+TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTable& axes);
+
+/// A named strategy. `over` defaults to the mesh axis tp (ep for expert_parallel), in a document of
+/// one's own also to the only axis of the mesh. Throws kUnknownName when there is no such default,
+/// and what ShardingStrategy::apply throws, with the rule's place.
+TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, bool in_preset, const Shape& shape,
+                          AxisTable& axes);
+
+}  // namespace shardtool::mapping
