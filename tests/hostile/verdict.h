@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+#include "shardtool/base/error.h"
+#include "shardtool/checkpoint/checkpoint.h"
+#include "tests/support/safetensors_text.h"
+#include "tests/support/temp_folder.h"
+
+namespace shardtool::test {
+
+/// The error that opening this location ends with. Fails the test when it opens, and when the error
+/// names no file.
+inline Error refusal(const std::string& location) {
+  try {
+    checkpoint::open_checkpoint(location);
+  } catch (const Error& error) {
+    REQUIRE(error.place());
+    CHECK_FALSE(error.place()->file.empty());
+    CHECK_FALSE(error.message().empty());
+    return error;
+  }
+  FAIL("opened " << location);
+  return Error(ErrorCode::kInternal, "unreachable");
+}
+
+/// The same for a file with these bytes.
+inline Error refusal_of_bytes(std::string_view bytes) {
+  const TempFolder folder;
+  return refusal(folder.write("model.safetensors", bytes));
+}
+
+/// The same for a header and this many bytes of data.
+inline Error refusal_of_header(std::string_view json, size_t data_bytes) {
+  return refusal_of_bytes(safetensors_bytes(json, std::string(data_bytes, 'x')));
+}
+
+inline checkpoint::Checkpoint open_header(std::string_view json, size_t data_bytes) {
+  const TempFolder folder;
+  return checkpoint::open_checkpoint(
+      folder.write("model.safetensors", safetensors_bytes(json, std::string(data_bytes, 'x'))));
+}
+
+/// Message, notes and help as one text.
+inline std::string everything(const Error& error) {
+  std::string text = error.message();
+  for (const auto& [label, note] : error.notes()) text += "\n" + label + ": " + note;
+  for (const std::string& help : error.help_lines()) text += "\n" + help;
+  return text;
+}
+
+inline bool says(const Error& error, std::string_view words) {
+  return everything(error).find(words) != std::string::npos;
+}
+
+}  // namespace shardtool::test
