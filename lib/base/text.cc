@@ -25,6 +25,13 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
+/// The end of the UTF-8 character that begins at `begin`: behind its continuation bytes.
+size_t end_of_character(std::string_view text, size_t begin) {
+  size_t end = begin + 1;
+  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
+  return end;
+}
+
 }  // namespace
 
 std::string format_bytes(i64 bytes) {
@@ -52,14 +59,14 @@ std::string format_count(i64 count) {
 
 std::string quote_for_message(std::string_view text, size_t limit) {
   std::string out;
-  for (const char c : text) {
-    if (out.size() >= limit) return out + "...";
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = end_of_character(text, at);
+    const auto first = static_cast<unsigned char>(text[at]);
+    const std::string shown = first < 0x20 || first == 0x7f ? fmt::format("\\x{:02x}", first)
+                                                            : std::string(text.substr(at, end - at));
+    if (out.size() + shown.size() > limit) return out + "...";
+    out += shown;
+    at = end;
   }
   return out;
 }

@@ -8,11 +8,12 @@
 
 namespace shardtool {
 
-/// "14.96 GiB", "520 KiB", "17 B": three significant figures or exact, IEC units.
+/// "14.96 GiB", "520 KiB", "17 B": IEC units, two decimals unless exact.
 std::string format_bytes(i64 bytes);
 /// "8,030,261,248".
 std::string format_count(i64 count);
-/// Text for a message: control characters escaped, at most `limit` bytes, "..." where cut.
+/// UTF-8 text for a message: control characters escaped, at most `limit` bytes of whole characters,
+/// then "..." where cut.
 std::string quote_for_message(std::string_view text, size_t limit = 200);
 /// The candidates within Damerau-Levenshtein distance 2 of `word` (and less than its length),
 /// nearest first, at most three.

@@ -48,11 +48,12 @@ void coalesce(std::vector<Piece>& sorted) {
   if (!sorted.empty()) sorted.resize(kept + 1);
 }
 
-i64 scaled(i64 value, i64 factor) {
-  const auto product = checked_mul(value, factor);
-  if (!product) throw Error(ErrorCode::kLimit, "an axis has more than 2^63 elements");
-  return *product;
+/// A size that may have overflowed.
+i64 in_range(std::optional<i64> size) {
+  if (!size) throw Error(ErrorCode::kLimit, "an axis has 2^63 elements or more");
+  return *size;
 }
+i64 scaled(i64 value, i64 factor) { return in_range(checked_mul(value, factor)); }
 
 }  // namespace
 
@@ -135,8 +136,8 @@ AxisMap concat(std::span<const AxisMap> sections) {
   std::vector<Piece> out;
   for (const AxisMap& section : sections) {
     for (const Piece& p : section.pieces()) out.push_back({local + p.local, global + p.global, p.size});
-    local += section.local_size();
-    global += section.global_size();
+    local = in_range(checked_add(local, section.local_size()));
+    global = in_range(checked_add(global, section.global_size()));
   }
   return AxisMap(local, global, std::move(out));
 }
@@ -151,10 +152,13 @@ AxisMap scale(const AxisMap& a, i64 k) {
 }
 
 std::optional<i64> first_cut_inside_block(const AxisMap& a, i64 b) {
+  i64 end_before = 0;
   for (const Piece& p : a.pieces()) {
-    if (p.local % b != 0 || p.global % b != 0) return p.global;
+    if (p.global % b != 0) return p.global;
+    if (p.local % b != 0) return end_before;  // the axis' last, partial block is not the local last
     const bool ends_the_axis = p.global_end() == a.global_size();
     if (p.size % b != 0 && !ends_the_axis) return p.global_end();
+    end_before = p.global_end();
   }
   return std::nullopt;
 }

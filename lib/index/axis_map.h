@@ -80,7 +80,8 @@ AxisMap inverse(const AxisMap& a);
 /// Requires inner.global_size() == outer.local_size() (kInternal). O((p + q) log).
 AxisMap compose(const AxisMap& outer, const AxisMap& inner);
 
-/// Sections side by side on both sides: section k starts at the sum of the sizes before it.
+/// Sections side by side on both sides: section k starts at the sum of the sizes before it. Throws
+/// kLimit when a size overflows.
 AxisMap concat(std::span<const AxisMap> sections);
 
 /// One index becomes k consecutive ones: result(l * k + j) = a(l) * k + j. Requires k > 0; throws

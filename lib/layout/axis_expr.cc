@@ -31,8 +31,19 @@ i64 padded_size(i64 n, i64 parts, SplitRule rule) {
   const i64 gcd = std::gcd(rule.multiple, parts);
   const auto multiple = checked_mul(rule.multiple / gcd, parts);
   const auto blocks = multiple ? checked_mul(ceil_div(n, *multiple), *multiple) : std::nullopt;
-  if (!blocks) throw Error(ErrorCode::kLimit, "a padded axis has more than 2^63 elements");
+  if (!blocks) throw Error(ErrorCode::kLimit, "a padded axis has 2^63 elements or more");
   return *blocks;
+}
+
+void check_size(i64 n) { require(n >= 0, fmt::format("an axis of {} elements", n)); }
+
+void check(SplitRule rule) {
+  require(rule.multiple >= 1, fmt::format("padding to a multiple of {}", rule.multiple));
+}
+
+void check(const Split& node) {
+  check_size(node.n);
+  check(node.rule);
 }
 
 void check(const Cuts& node) {
@@ -42,6 +53,7 @@ void check(const Cuts& node) {
 }
 
 void check(const Owners& node) {
+  check_size(node.n);
   for (const auto& units : node.owned) {
     std::vector<i64> sorted = units;
     std::sort(sorted.begin(), sorted.end());
@@ -54,17 +66,15 @@ void check(const Owners& node) {
 
 void check_node(const AxisExpr::Node& node) {
   std::visit(overloaded{
-                 [](const Whole& e) { require(e.n >= 0, "a negative axis"); },
-                 [](const Split& e) {
-                   require(e.n >= 0 && e.rule.multiple >= 1, "a negative axis or padding");
-                 },
+                 [](const Whole& e) { check_size(e.n); },
+                 [](const Split& e) { check(e); },
                  [](const Cuts& e) { check(e); },
                  [](const Owners& e) { check(e); },
                  [](const Scale& e) {
                    require(e.unit >= 1, fmt::format("a unit of {} indices", e.unit));
                  },
                  [](const Concat& e) { require(!e.sections.empty(), "a concat of no sections"); },
-                 [](const Nest&) {},
+                 [](const Nest& e) { check(e.rule); },
                  [](const Pad&) {},
              },
              node);
@@ -192,7 +202,7 @@ AxisExpr::AxisExpr(Node node) {
 
 i64 AxisExpr::size() const {
   const auto checked = [](std::optional<i64> size) {
-    if (!size) throw Error(ErrorCode::kLimit, "an axis has more than 2^63 elements");
+    if (!size) throw Error(ErrorCode::kLimit, "an axis has 2^63 elements or more");
     return *size;
   };
   return std::visit(overloaded{

@@ -87,8 +87,8 @@ class AxisExpr {
  public:
   using Node = std::variant<Whole, Split, Cuts, Owners, Scale, Concat, Nest, Pad>;
 
-  /// Throws kStrategy when the node makes no sense by itself (boundaries that fall, owners out of
-  /// range, a unit below 1, no sections).
+  /// Throws kStrategy when the node makes no sense by itself (a negative size, boundaries that fall,
+  /// owners out of range, a unit or a padding below 1, no sections).
   AxisExpr(Node node);  // NOLINT(google-explicit-constructor): a node is an expression
 
   const Node& node() const { return *node_; }

@@ -22,7 +22,9 @@ Layout member_layout(const Layout& leader, const BundleMember& member) {
                               leader.axes().size()));
     }
     const LayoutAxis& led = leader.axes()[*axis.follows];
-    axes.push_back({led.expr, led.granularity * axis.granularity, led.logical});
+    const auto granularity = checked_mul(led.granularity, axis.granularity);
+    if (!granularity) throw Error(ErrorCode::kLimit, "a companion's block has 2^63 elements or more");
+    axes.push_back({led.expr, *granularity, led.logical});
   }
   return Layout(leader.mesh(), member.shape, std::move(axes), leader.index_axes());
 }

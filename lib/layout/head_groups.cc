@@ -1,5 +1,7 @@
 #include "shardtool/layout/head_groups.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,10 +10,11 @@
 namespace shardtool::layout {
 namespace {
 
-/// The device counts up to `limit` for which cut_heads succeeds with replication.
-std::vector<i64> counts_that_work(HeadCounts counts, i64 limit) {
+/// The device counts for which cut_heads succeeds with replication, as many as a message can take.
+std::vector<i64> counts_that_work(HeadCounts counts) {
+  constexpr i64 kLargest = 1024;
   std::vector<i64> legal;
-  for (i64 n = 1; n <= limit; ++n) {
+  for (i64 n = 1; n <= std::min(counts.heads, kLargest); ++n) {
     const bool whole_groups = n <= counts.kv_heads;
     const bool replicated = n % counts.kv_heads == 0 && counts.heads % n == 0;
     if (whole_groups || replicated) legal.push_back(n);
@@ -24,7 +27,7 @@ Error cannot_share(HeadCounts counts, i64 devices, const std::string& why) {
                fmt::format("{} query heads and {} KV heads cannot share one cut over {} devices: {}",
                            counts.heads, counts.kv_heads, devices, why))
       .help(fmt::format("device counts that work: {} (above {} with \"small\": \"replicate\")",
-                        fmt::join(counts_that_work(counts, counts.heads), " "), counts.kv_heads))
+                        fmt::join(counts_that_work(counts), " "), counts.kv_heads))
       .help("or give every device each KV head that its queries need, with \"small\": \"gather\"");
 }
 
@@ -62,10 +65,14 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
   if (small == SmallPolicy::kError) {
     throw cannot_share(counts, devices, "there are fewer KV heads than devices");
   }
-  const auto replicas_over = leading(mesh, over, counts.kv_heads);
-  if (devices % counts.kv_heads != 0 || !replicas_over) {
+  if (devices % counts.kv_heads != 0) {
     throw cannot_share(counts, devices,
                        fmt::format("{} devices are no multiple of {} KV heads", devices, counts.kv_heads));
+  }
+  const auto replicas_over = leading(mesh, over, counts.kv_heads);
+  if (!replicas_over) {
+    throw cannot_share(counts, devices, fmt::format("no leading part of mesh axes {} has {} devices",
+                                                    to_string(over), counts.kv_heads));
   }
   if (counts.heads % devices != 0) {
     throw cannot_share(counts, devices, fmt::format("{} % {} = {} query heads are left over",
@@ -77,11 +84,11 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
 AxisExpr cut_units(i64 n, const mesh::Mesh& mesh, const Over& over, SplitRule rule, SmallPolicy small) {
   const i64 devices = extent(mesh, over);
   if (small != SmallPolicy::kReplicate || n >= devices || n < 1) return split(n, over, rule);
-  const auto replicas_over = devices % n == 0 ? leading(mesh, over, n) : std::nullopt;
+  const auto replicas_over = leading(mesh, over, n);
   if (!replicas_over) {
     throw Error(ErrorCode::kNotDivisible,
-                fmt::format("{} units cannot be replicated evenly over {} devices: {} % {} = {}", n,
-                            devices, devices, n, devices % n))
+                fmt::format("{} units cannot be replicated evenly over mesh axes {} of {} devices", n,
+                            to_string(over), devices))
         .help(fmt::format("use a number of devices that is a multiple of {}, or at most {}", n, n));
   }
   return split(n, *replicas_over, kExact);

@@ -14,7 +14,7 @@ using index::AxisMap;
 using mesh::AxisRef;
 using mesh::Mesh;
 
-/// One cut direction of a tensor and the words for it.
+/// What cuts one axis of a tensor and the words for it.
 struct Cut {
   std::string where;
   std::vector<AxisRef> refs;
@@ -59,17 +59,17 @@ void check_lists(const Mesh& mesh, const AxisExpr& expr, const std::string& wher
 
 void check_mesh_axes(const Mesh& mesh, const std::vector<LayoutAxis>& axes,
                      const std::vector<IndexAxis>& index_axes) {
-  std::vector<Cut> all;
-  for (size_t a = 0; a < axes.size(); ++a) all.push_back({axis_name(axes[a], a), axes_used(axes[a].expr)});
+  std::vector<Cut> seen;
+  const auto add = [&](const AxisExpr& expr, const std::string& where) {
+    check_lists(mesh, expr, where);
+    check_nests(mesh, expr, where);
+    const Cut cut{where, axes_used(expr)};
+    for (const Cut& other : seen) check_disjoint(mesh, other, cut);
+    seen.push_back(cut);
+  };
+  for (size_t a = 0; a < axes.size(); ++a) add(axes[a].expr, axis_name(axes[a], a));
   for (const IndexAxis& axis : index_axes) {
-    all.push_back({fmt::format("index axis '{}'", axis.logical), axes_used(axis.expr)});
-  }
-  for (size_t i = 0; i < all.size(); ++i) {
-    for (size_t j = i + 1; j < all.size(); ++j) check_disjoint(mesh, all[i], all[j]);
-  }
-  for (size_t a = 0; a < axes.size(); ++a) {
-    check_lists(mesh, axes[a].expr, all[a].where);
-    check_nests(mesh, axes[a].expr, all[a].where);
+    add(axis.expr, fmt::format("index axis '{}'", axis.logical));
   }
 }
 
@@ -79,6 +79,10 @@ void check_extents(const Shape& shape, const std::vector<LayoutAxis>& axes) {
                                                        axes.size(), shape.size(), shardtool::to_string(shape)));
   }
   for (size_t a = 0; a < axes.size(); ++a) {
+    if (axes[a].granularity < 1) {
+      throw Error(ErrorCode::kStrategy, fmt::format("{} stores {} logical indices in one, expected 1 or more",
+                                                    axis_name(axes[a], a), axes[a].granularity));
+    }
     const i64 stored = ceil_div(axes[a].expr.size(), axes[a].granularity);
     if (stored == shape[a]) continue;
     throw Error(ErrorCode::kShapeMismatch,

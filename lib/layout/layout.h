@@ -37,8 +37,8 @@ struct IndexAxis {
 /// L4 replicas hold equal data: a property of the data, which `check` proves
 class Layout {
  public:
-  /// Throws kShapeMismatch (L1), kStrategy (L2), kMeshAxisReused (L3), kBlockStraddle when a cut
-  /// falls inside a block of a granularity, and whatever `evaluate` throws.
+  /// Throws kShapeMismatch (L1), kStrategy (L2, a granularity below 1), kMeshAxisReused (L3),
+  /// kBlockStraddle when a cut falls inside a block of a granularity, and whatever `evaluate` throws.
   Layout(mesh::Mesh mesh, Shape shape, std::vector<LayoutAxis> axes,
          std::vector<IndexAxis> index_axes = {});
   /// Everything on every device.

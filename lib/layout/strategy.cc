@@ -136,21 +136,30 @@ ShardingStrategy ShardingStrategy::tensor_parallel(Over over) {
 
 AxisExpr ShardingStrategy::cut_segments(i64 extent) const {
   std::vector<AxisExpr> sections;
-  i64 total = 0;
   std::string formula;
   for (const Segment& segment : segments_) {
     sections.push_back(scale(split(segment.units, over_, rule_), segment.unit));
-    total += sections.back().size();
     formula += fmt::format("{}{}", formula.empty() ? "" : " + ", segment.units);
     if (segment.unit != 1) formula += fmt::format("*{}", segment.unit);
   }
-  require_extent(kind_, total, extent, formula,
+  AxisExpr axis = concat(std::move(sections));
+  require_extent(kind_, axis.size(), extent, formula,
                  "correct num_heads and head_dim (or the segments) for this tensor");
-  return concat(std::move(sections));
+  return axis;
 }
 
 AxisExpr ShardingStrategy::cut_qkv(i64 extent, const mesh::Mesh& mesh) const {
   const auto& [heads, kv_heads, dim, order, small] = heads_;
+  if (heads < 1 || kv_heads < 1 || dim < 1) {
+    throw Error(ErrorCode::kStrategy,
+                fmt::format("stacked_qkv needs heads, found {} heads and {} KV heads of {} elements",
+                            heads, kv_heads, dim));
+  }
+  // Sizes come from files: the expression of the whole axis counts them without overflow.
+  const AxisExpr kv = scale(whole(kv_heads), dim);
+  require_extent(kind_, concat({scale(whole(heads), dim), kv, kv}).size(), extent,
+                 "(num_heads + 2*num_kv_heads)*head_dim",
+                 "for grouped-query attention give num_kv_heads; Q, K and V lie along this axis");
   if (order == QkvOrder::kPerHead) {
     if (heads != kv_heads) {
       throw Error(ErrorCode::kStrategy,
@@ -158,21 +167,18 @@ AxisExpr ShardingStrategy::cut_qkv(i64 extent, const mesh::Mesh& mesh) const {
                               kv_heads, heads))
           .help("grouped layouts are \"per_kv_group\" or \"concat\"");
     }
-    require_extent(kind_, heads * 3 * dim, extent, "num_heads*3*head_dim",
-                   "correct num_heads or head_dim, or choose another order");
     return scale(split(heads, over_, rule_), 3 * dim);
   }
   const HeadCut cut = cut_heads({heads, kv_heads}, mesh, over_, rule_, small);
-  require_extent(kind_, (heads + 2 * kv_heads) * dim, extent, "(num_heads + 2*num_kv_heads)*head_dim",
-                 "for grouped-query attention give num_kv_heads; Q, K and V lie along this axis");
   if (order == QkvOrder::kPerKvGroup) return scale(cut.kv, (heads / kv_heads + 2) * dim);
   return concat({scale(cut.queries, dim), scale(cut.kv, dim), scale(cut.kv, dim)});
 }
 
 AxisExpr ShardingStrategy::cut_gate_up(i64 extent) const {
-  if (extent % parts_ != 0) {
+  if (parts_ < 1 || extent % parts_ != 0) {
     throw Error(ErrorCode::kStrategy,
-                fmt::format("gate_up needs an axis that is a multiple of {}, found {}", parts_, extent));
+                fmt::format("gate_up needs an axis that is a multiple of {}, found {}", parts_, extent))
+        .help("gate_up cuts a fused gate and up projection; correct its axis or its parts");
   }
   const AxisExpr half = split(extent / parts_, over_, rule_);
   return gate_up_order_ == GateUpOrder::kStacked ? repeat(parts_, half) : scale(half, parts_);
@@ -198,6 +204,13 @@ std::vector<AxisExpr> ShardingStrategy::apply(const Shape& shape, const mesh::Me
   std::vector<AxisExpr> axes;
   for (const i64 extent : shape) axes.push_back(whole(extent));
   const bool is_bias = shape.size() == 1;
+  const bool is_linear = kind_ == kColumnParallel || kind_ == kRowParallel;
+  if (is_linear && shape.size() > 2) {
+    throw Error(ErrorCode::kShapeMismatch,
+                fmt::format("{} cuts kernels of rank 2 and biases, found {}", to_string(kind_),
+                            shardtool::to_string(shape)))
+        .help("name the axis: {\"type\": \"axiswise\", \"axis\": N}");
+  }
   if (!axis_ || (is_bias && kind_ == kRowParallel)) return axes;
   const size_t axis = is_bias && kind_ == kColumnParallel ? 0 : resolve_axis(*axis_, shape, kind_);
   axes[axis] = cut(shape[axis], mesh);

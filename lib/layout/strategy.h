@@ -59,7 +59,7 @@ class ShardingStrategy {
   static ShardingStrategy columnwise(Over over, SplitRule rule = kBalanced);
   /// Any axis; negative counts from the end.
   static ShardingStrategy axiswise(i64 axis, Over over, SplitRule rule = kBalanced);
-  /// Output features: axis 0 of [out, in], the last axis of [in, out]; a bias (rank 1) is cut.
+  /// Output features: axis 0 of [out, in], axis 1 of [in, out]; a bias (rank 1) is cut.
   static ShardingStrategy column_parallel(Kernel kernel, Over over, SplitRule rule = kBalanced);
   /// Input features: axis 1 of [out, in], axis 0 of [in, out]; a bias (rank 1) is replicated and is
   /// added after the reduction.
@@ -91,7 +91,8 @@ class ShardingStrategy {
   const Over& over() const { return over_; }
 
   /// One expression per axis of a tensor of this shape. Throws kShapeMismatch when the axis is out
-  /// of range, kStrategy when sizes do not fit, kGroups (stacked_qkv), and what cut_heads throws.
+  /// of range or the rank is no linear layer's, kStrategy when sizes do not fit, kGroups (stacked_qkv),
+  /// and what cut_heads throws.
   std::vector<AxisExpr> apply(const Shape& shape, const mesh::Mesh& mesh) const;
 
  private:
