@@ -27,9 +27,24 @@ int open_fd(const std::string& path, int flags) {
   return fd;
 }
 
+bool is_aligned_enough(const File& file) {
+#if defined(STATX_DIOALIGN)
+  struct statx status {};
+  if (::statx(file.fd(), "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0) {
+    return std::max(status.stx_dio_mem_align, status.stx_dio_offset_align) <= kDirectAlignment;
+  }
+#endif
+  return file.is_open();
+}
+
 File open_or_closed(const std::string& path, int flags) {
   const int fd = open_fd(path, flags);
   return fd < 0 ? File() : File(fd, path);
+}
+
+File open_direct(const std::string& path, int flags) {
+  File file = open_or_closed(path, flags | O_DIRECT);
+  return is_aligned_enough(file) ? std::move(file) : File();
 }
 
 struct stat status(const File& file) {
@@ -77,8 +92,9 @@ File::~File() {
 void File::close_checked() {
   const int fd = std::exchange(fd_, -1);
   // Linux has closed the descriptor even when it answers EINTR.
-  if (syscalls().close(fd) != 0 && errno != EINTR)
+  if (syscalls().close(fd) != 0 && errno != EINTR) {
     throw write_failure("close the file", path_, errno);
+  }
 }
 
 File open_read(const std::string& path) {
@@ -99,7 +115,7 @@ File open_read(const std::string& path) {
 }
 
 File open_read_direct(const std::string& path) {
-  return open_or_closed(path, O_RDONLY | O_DIRECT | O_NONBLOCK | O_NOCTTY);
+  return open_direct(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 }
 
 File create_new(const std::string& path) {
@@ -114,19 +130,7 @@ File create_new(const std::string& path) {
 }
 
 File open_write_direct(const std::string& path) {
-  return open_or_closed(path, O_WRONLY | O_DIRECT | O_NOFOLLOW);
-}
-
-i64 direct_alignment(const File& file) {
-  i64 alignment = 4096;
-#if defined(STATX_DIOALIGN)
-  struct statx status {};
-  if (::statx(file.fd(), "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0) {
-    alignment =
-        std::max({alignment, i64{status.stx_dio_mem_align}, i64{status.stx_dio_offset_align}});
-  }
-#endif
-  return alignment;
+  return open_direct(path, O_WRONLY | O_NOFOLLOW);
 }
 
 FileIdentity identity(const File& file) {
@@ -177,8 +181,9 @@ void allocate(const File& file, i64 size) {
   if (result == 0) return;
   const bool cannot_reserve = errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
   if (!cannot_reserve) throw write_failure("reserve " + format_bytes(size), file.path(), errno);
-  if (syscalls().ftruncate(file.fd(), size) != 0)
+  if (syscalls().ftruncate(file.fd(), size) != 0) {
     throw write_failure("set the size", file.path(), errno);
+  }
 }
 
 void sync(const File& file) {

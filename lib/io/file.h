@@ -48,6 +48,9 @@ struct FileIdentity {
 /// of them). Throws kFileMissing when it is not there, kUnreadable otherwise (a directory, a
 /// device, a pipe, no permission), with a hint for an unexpanded glob.
 File open_read(const std::string& path);
+/// What offsets, sizes and addresses of O_DIRECT transfers must be multiples of. Some devices allow
+/// less, but then the file system serialises the writes of a block.
+inline constexpr i64 kDirectAlignment = 4096;
 /// The same path opened for O_DIRECT reads, or a closed File where that cannot be.
 File open_read_direct(const std::string& path);
 /// Creates a file, never through a symbolic link; the mode follows the umask. Throws kOutputExists
@@ -55,9 +58,6 @@ File open_read_direct(const std::string& path);
 File create_new(const std::string& path);
 /// A second descriptor of an own output for O_DIRECT writes, or a closed File where that cannot be.
 File open_write_direct(const std::string& path);
-/// What offsets, sizes and addresses of O_DIRECT transfers are multiples of, at least 4096: smaller
-/// ones that a file system allows make it serialise the writes of a block.
-i64 direct_alignment(const File& file);
 
 /// Whether samples of [offset, offset + length) are all in the page cache, so that a buffered read
 /// is a copy. True where the system cannot say. A miss makes the system read ahead a little.

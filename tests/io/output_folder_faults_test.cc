@@ -1,0 +1,156 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string_view>
+
+#include "shardtool/io/output_folder.h"
+#include "shardtool/io/tree.h"
+#include "tests/support/faulty_syscalls.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::io {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempFolder;
+using testing::Call;
+using testing::FaultySyscalls;
+using Names = std::vector<std::string>;
+
+constexpr int kFiles = 3;
+
+/// What is under the output's name before the run.
+enum class Before { kNothing, kEmptyFolder, kContent };
+
+void prepare(const TempFolder& folder, Before before) {
+  if (before == Before::kEmptyFolder) fs::create_directories(folder / "out");
+  if (before == Before::kContent) folder.write("out/old", "old content");
+}
+
+/// A whole run, and its error.
+std::optional<Error> run(const TempFolder& folder) {
+  return testing::error_of([&] {
+    OutputFolder output(folder / "out", Existing::kReplace);
+    for (int i = 0; i < kFiles; ++i) {
+      File& file = output.create(std::to_string(i));
+      allocate(file, 100);
+      write_exact(file, std::as_bytes(std::span(std::string_view("new"))), 0);
+    }
+    output.publish();
+    return 0;
+  });
+}
+
+bool is_new(const TempFolder& folder) {
+  return fs::is_directory(folder / "out") && names_in(folder / "out") == Names{"0", "1", "2"};
+}
+
+bool is_as_before(const TempFolder& folder, Before before) {
+  if (before == Before::kNothing) return !fs::exists(folder / "out");
+  const Names expected = before == Before::kContent ? Names{"old"} : Names{};
+  return names_in(folder / "out") == expected;
+}
+
+/// Closing what was only read and deleting what nobody needs any more may fail.
+bool may_go_unnoticed(Call call, Before before) {
+  const bool opened_to_delete = call == Call::kOpenat && before == Before::kContent;
+  return call == Call::kClose || call == Call::kUnlinkat || opened_to_delete;
+}
+
+void check_every_failure(Call call, int error_number, Before before) {
+  for (int n = 1;; ++n) {
+    CAPTURE(static_cast<int>(call));
+    CAPTURE(static_cast<int>(before));
+    CAPTURE(n);
+    const TempFolder folder;
+    prepare(folder, before);
+    FaultySyscalls faults;
+    faults.fail(call, n, error_number);
+    const auto error = run(folder);
+    const bool reached = faults.count(call) >= n;
+    faults.heal();
+    CHECK((error ? is_as_before(folder, before) : is_new(folder)));
+    CHECK((error || !reached || may_go_unnoticed(call, before)));
+    if (!reached) return;
+  }
+}
+
+TEST_CASE("whichever call fails, there is the old state or the complete new one") {
+  for (const Before before : {Before::kNothing, Before::kEmptyFolder, Before::kContent}) {
+    for (int call = 0; call < testing::kCallKinds; ++call) {
+      check_every_failure(static_cast<Call>(call), EIO, before);
+    }
+  }
+}
+
+TEST_CASE("whichever call fails, nothing hidden remains that could be deleted") {
+  for (const Call call :
+       {Call::kPwrite, Call::kFallocate, Call::kFsync, Call::kMkdir, Call::kRename}) {
+    const TempFolder folder;
+    FaultySyscalls faults;
+    faults.fail(call, 1, EIO);
+    CHECK(run(folder));
+    CHECK(names_in(folder.path()).empty());
+  }
+}
+
+TEST_CASE("no space for the folder, a file or its bytes is told as such") {
+  for (const Call call : {Call::kMkdir, Call::kOpenat, Call::kFallocate, Call::kPwrite}) {
+    const TempFolder folder;
+    FaultySyscalls faults;
+    faults.fail_all(call, ENOSPC);
+    const auto error = run(folder);
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kNoSpace);
+  }
+}
+
+TEST_CASE("when neither the sync nor its undoing works, the error says what is there") {
+  const TempFolder folder;
+  FaultySyscalls faults;
+  faults.fail(Call::kFsync, kFiles + 2, EIO);  // the files, the folder, then the parent
+  faults.fail(Call::kRename, 2, EIO);
+  const auto error = run(folder);
+  REQUIRE(error);
+  CHECK(error->notes().size() == 1);
+  CHECK(is_new(folder));
+}
+
+TEST_CASE("a file system that cannot exchange folders keeps the old one and says what to do") {
+  for (const int reason : {EINVAL, ENOSYS}) {
+    const TempFolder folder;
+    prepare(folder, Before::kContent);
+    FaultySyscalls faults;
+    faults.fail_all(Call::kRenameExchange, reason);
+    const auto error = run(folder);
+    REQUIRE(error);
+    CHECK(error->help_lines().size() == 1);
+    CHECK(is_as_before(folder, Before::kContent));
+  }
+}
+
+TEST_CASE("old content that cannot be deleted is told, not an error") {
+  const TempFolder folder;
+  prepare(folder, Before::kContent);
+  {
+    OutputFolder output(folder / "out", Existing::kReplace);
+    output.create("0");
+    FaultySyscalls faults;
+    faults.fail_all(Call::kUnlinkat, EACCES);
+    output.publish();
+    CHECK(output.leftover() == output.working_path());
+  }
+  CHECK(names_in(folder / "out") == Names{"0"});
+}
+
+TEST_CASE("a file system without sync of folders is no reason to fail") {
+  const TempFolder folder;
+  FaultySyscalls faults;
+  faults.fail(Call::kFsync, kFiles + 1, EINVAL);
+  CHECK(!run(folder));
+  CHECK(is_new(folder));
+}
+
+}  // namespace
+}  // namespace shardtool::io

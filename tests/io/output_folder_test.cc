@@ -1,0 +1,260 @@
+#include "shardtool/io/output_folder.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "shardtool/io/tree.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::io {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempFolder;
+using Names = std::vector<std::string>;
+
+void fill(OutputFolder& output) {
+  for (const std::string name : {"a", "b"}) {
+    write_exact(output.create(name), std::as_bytes(std::span(name)), 0);
+  }
+}
+
+void write_output(const std::string& path, Existing existing = Existing::kRefuse) {
+  OutputFolder output(path, existing);
+  fill(output);
+  output.publish();
+}
+
+class InFolder {
+ public:
+  explicit InFolder(const std::string& path) : before_(fs::current_path()) {
+    fs::current_path(path);
+  }
+  ~InFolder() { fs::current_path(before_); }
+
+ private:
+  fs::path before_;
+};
+
+TEST_CASE("nothing is at the final path until everything is, and nothing hidden remains") {
+  const TempFolder folder;
+  {
+    OutputFolder output(folder / "out", Existing::kRefuse);
+    fill(output);
+    CHECK(output.final_path() == folder / "out");
+    CHECK(!fs::exists(folder / "out"));
+    CHECK(names_in(output.working_path()) == Names{"a", "b"});
+    CHECK(output.bytes_free() > 0);
+    output.publish();
+    CHECK(names_in(folder / "out") == Names{"a", "b"});
+    CHECK(output.leftover().empty());
+  }
+  CHECK(names_in(folder.path()) == Names{"out"});
+  CHECK(read_text(folder / "out/b", 10) == "b");
+}
+
+TEST_CASE("an output that is given up leaves the folder as it was") {
+  const TempFolder folder;
+  {
+    OutputFolder output(folder / "out", Existing::kRefuse);
+    fill(output);
+    fs::create_directories(output.working_path() + "/below");
+  }
+  CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("content is refused, and stays byte for byte") {
+  const TempFolder folder;
+  folder.write("out/old", "content");
+  CHECK_ERROR(kOutputExists, (OutputFolder(folder / "out", Existing::kRefuse), 0));
+  CHECK(names_in(folder.path()) == Names{"out"});
+  CHECK(read_text(folder / "out/old", 10) == "content");
+}
+
+TEST_CASE("an empty folder is a fine output") {
+  const TempFolder folder;
+  fs::create_directories(folder / "out");
+  write_output(folder / "out");
+  CHECK(names_in(folder / "out") == Names{"a", "b"});
+  fs::create_directories(folder / "forced");
+  write_output(folder / "forced", Existing::kReplace);
+  CHECK(names_in(folder.path()) == Names{"forced", "out"});
+}
+
+TEST_CASE("content that appears during the run is not replaced") {
+  const TempFolder folder;
+  for (const Existing existing : {Existing::kRefuse, Existing::kReplace}) {
+    {
+      OutputFolder output(folder / "out", existing);
+      fill(output);
+      folder.write("out/other", "content");
+      CHECK_ERROR(kOutputExists, (output.publish(), 0));
+    }
+    CHECK(names_in(folder.path()) == Names{"out"});
+    CHECK(names_in(folder / "out") == Names{"other"});
+    fs::remove_all(folder / "out");
+  }
+}
+
+TEST_CASE("a file that appears during the run is not replaced") {
+  const TempFolder folder;
+  OutputFolder output(folder / "out", Existing::kRefuse);
+  folder.write("out", "content");
+  CHECK_ERROR(kOutputExists, (output.publish(), 0));
+  CHECK(read_text(folder / "out", 10) == "content");
+}
+
+TEST_CASE("replacing leaves only the new content, and what old links named stays") {
+  const TempFolder folder;
+  folder.write("outside/file", "kept");
+  folder.write("out/old/deep", "content");
+  fs::create_directory_symlink(folder / "outside", folder / "out/link");
+  {
+    OutputFolder output(folder / "out", Existing::kReplace);
+    fill(output);
+    CHECK(names_in(folder / "out") == Names{"link", "old"});
+    output.publish();
+  }
+  CHECK(names_in(folder.path()) == Names{"out", "outside"});
+  CHECK(names_in(folder / "out") == Names{"a", "b"});
+  CHECK(read_text(folder / "outside/file", 10) == "kept");
+}
+
+TEST_CASE("a file or a link at the final path is refused, with --force too") {
+  const TempFolder folder;
+  folder.write("file", "content");
+  fs::create_directories(folder / "real");
+  fs::create_directory_symlink("real", folder / "link");
+  fs::create_symlink("nowhere", folder / "dangling");
+  for (const Existing existing : {Existing::kRefuse, Existing::kReplace}) {
+    CHECK_ERROR(kOutputExists, (OutputFolder(folder / "file", existing), 0));
+    CHECK_ERROR(kOutputAliasesInput, (OutputFolder(folder / "link", existing), 0));
+    CHECK_ERROR(kOutputAliasesInput, (OutputFolder(folder / "link/", existing), 0));
+    CHECK_ERROR(kOutputAliasesInput, (OutputFolder(folder / "dangling", existing), 0));
+  }
+  CHECK(names_in(folder.path()) == Names{"dangling", "file", "link", "real"});
+}
+
+TEST_CASE("links above the output are resolved once, when it is opened") {
+  const TempFolder folder;
+  fs::create_directories(folder / "real");
+  fs::create_directories(folder / "other");
+  fs::create_directory_symlink("real", folder / "link");
+  OutputFolder output(folder / "link/out", Existing::kRefuse);
+  CHECK(output.final_path() == folder / "real/out");
+  fs::remove(folder / "link");
+  fs::create_directory_symlink("other", folder / "link");
+  output.publish();
+  CHECK(names_in(folder / "real") == Names{".out.shardtool.lock", "out"});
+  CHECK(names_in(folder / "other").empty());
+}
+
+TEST_CASE("a path may be relative, end in slashes, or be a dot") {
+  const TempFolder folder;
+  const InFolder here(folder.path());
+  write_output("plain");
+  write_output("slashes///");
+  fs::create_directories("inner/dot");
+  write_output("./inner/../dots");
+  {
+    const InFolder below(folder / "inner/dot");
+    write_output(".");
+  }
+  fs::create_directories("outer/down/deep");
+  CHECK_ERROR(kOutputExists, (OutputFolder("outer/down/deep/..", Existing::kRefuse), 0));
+  write_output("outer/down/deep/.");
+  CHECK(names_in(folder / "outer/down/deep") == Names{"a", "b"});
+  for (const char* name : {"plain", "slashes", "dots", "inner/dot"})
+    CHECK(names_in(name) == Names{"a", "b"});
+}
+
+TEST_CASE("the root, an empty path and a missing parent are no outputs") {
+  const TempFolder folder;
+  CHECK_ERROR(kWriteFailed, (OutputFolder("/", Existing::kReplace), 0));
+  CHECK_ERROR(kWriteFailed, (OutputFolder("/..", Existing::kReplace), 0));
+  CHECK_ERROR(kWriteFailed, (OutputFolder("", Existing::kRefuse), 0));
+  const auto error =
+      testing::error_of([&] { return OutputFolder(folder / "absent/out", Existing::kRefuse), 0; });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kWriteFailed);
+  CHECK(error->help_lines().front().find("mkdir -p") != std::string::npos);
+}
+
+TEST_CASE("a mount point is refused before anything is written") {
+  CHECK_ERROR(kWriteFailed, (OutputFolder("/proc", Existing::kReplace), 0));
+}
+
+TEST_CASE("names of up to 255 bytes work, longer ones fail before anything is written") {
+  const TempFolder folder;
+  for (const size_t length : {199, 200, 201, 255}) {
+    write_output(folder / std::string(length, 'n'));
+    CHECK(names_in(folder / std::string(length, 'n')) == Names{"a", "b"});
+  }
+  CHECK(names_in(folder.path()).size() == 4);
+  CHECK_ERROR(kWriteFailed, (OutputFolder(folder / std::string(256, 'n'), Existing::kRefuse), 0));
+  CHECK_ERROR(kWriteFailed, (OutputFolder(folder / std::string(5000, 'n'), Existing::kRefuse), 0));
+  CHECK(names_in(folder.path()).size() == 4);
+}
+
+TEST_CASE("only plain names are created inside, each once, and the files stay where they are") {
+  const TempFolder folder;
+  OutputFolder output(folder / "out", Existing::kRefuse);
+  for (const char* name : {"", ".", "..", "a/b", "/a"}) {
+    CHECK_ERROR(kWriteFailed, (output.create(name), 0));
+  }
+  File& first = output.create("0");
+  for (int i = 1; i < 100; ++i) output.create(std::to_string(i));
+  CHECK(first.path() == output.working_path() + "/0");
+  CHECK_ERROR(kOutputExists, (output.create("0"), 0));
+}
+
+TEST_CASE("the modes of the folder and its files follow the umask") {
+  for (const mode_t mask : {0077U, 0027U, 0000U}) {
+    const TempFolder folder;
+    const mode_t before = umask(mask);
+    write_output(folder / "out");
+    umask(before);
+    struct stat status {};
+    REQUIRE(stat((folder / "out").c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777U) == (0777U & ~mask));
+    REQUIRE(stat((folder / "out/a").c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777U) == (0666U & ~mask));
+  }
+}
+
+TEST_CASE("two runs of one output exclude each other, two outputs do not") {
+  const TempFolder folder;
+  OutputFolder first(folder / "out", Existing::kRefuse);
+  CHECK_ERROR(kOutputLocked, (OutputFolder(folder / "out", Existing::kReplace), 0));
+  CHECK(fs::exists(first.working_path()));
+  write_output(folder / "other");
+  first.publish();
+}
+
+TEST_CASE("what a killed run left is deleted by the next one, and nothing else is") {
+  const TempFolder folder;
+  folder.write(".out.shardtool-mine.tmp/file", "not our pattern");
+  folder.write(".other.shardtool-1-1.tmp/file", "another output's");
+  folder.write(".out.shardtool-1-1.tmp.keep/file", "not our pattern");
+  const pid_t child = fork();
+  if (child == 0) {
+    OutputFolder output(folder / "out", Existing::kRefuse);
+    fill(output);
+    _exit(0);  // as if killed
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(names_in(folder.path()).size() == 5);
+  write_output(folder / "out");
+  CHECK(names_in(folder.path()) == Names{".other.shardtool-1-1.tmp", ".out.shardtool-1-1.tmp.keep",
+                                         ".out.shardtool-mine.tmp", "out"});
+}
+
+}  // namespace
+}  // namespace shardtool::io
