@@ -8,7 +8,7 @@ namespace shardtool::cli {
 
 /// `shardtool completion`, as typed.
 struct CompletionArgs {
-  std::string shell;
+  std::string shell = {};
 };
 
 /// `args` and `tree` must outlive the command.

@@ -10,10 +10,10 @@ namespace shardtool::cli {
 
 /// `shardtool diff`, as typed.
 struct DiffArgs {
-  std::string a;
-  std::string b;
+  std::string a = {};
+  std::string b = {};
   bool metadata_only = false;
-  ResourceArgs resources;
+  ResourceArgs resources = {};
 };
 
 /// Throws kUsage.

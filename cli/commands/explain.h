@@ -11,9 +11,9 @@ namespace shardtool::cli {
 
 /// `shardtool explain`, as typed: an error id, or a checkpoint and a tensor.
 struct ExplainArgs {
-  std::string subject;
-  std::optional<std::string> tensor;
-  MappingArgs mapping;
+  std::string subject = {};
+  std::optional<std::string> tensor = {};
+  MappingArgs mapping = {};
 };
 
 /// For a checkpoint and a tensor. Throws kUsage.

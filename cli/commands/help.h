@@ -9,7 +9,7 @@ namespace shardtool::cli {
 
 /// `shardtool help`, as typed.
 struct HelpArgs {
-  std::optional<std::string> topic;
+  std::optional<std::string> topic = {};
   bool man = false;
 };
 

@@ -10,10 +10,10 @@ namespace shardtool::cli {
 
 /// `shardtool init`, as typed.
 struct InitArgs {
-  std::string source;
-  std::optional<std::string> preset;
-  std::optional<std::string> mesh;
-  std::optional<std::string> output;
+  std::string source = {};
+  std::optional<std::string> preset = {};
+  std::optional<std::string> mesh = {};
+  std::optional<std::string> output = {};
 };
 
 /// Throws kUsage.

@@ -58,6 +58,9 @@ ExitCode run_inspect(const InspectArgs& args, Session& session) {
     session.document("inspect", Status::kOk, [&](JsonWriter& json) { write_fields(json, report); });
   } else {
     print_text(session, report, view);
+    if (args.filter && report.list.empty()) {
+      session.warn("no tensor matches --filter; * stays inside one dotted part, ** does not");
+    }
   }
   return ExitCode::kSuccess;
 }

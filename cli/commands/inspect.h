@@ -12,12 +12,12 @@ namespace shardtool::cli {
 
 /// `shardtool inspect`, as typed.
 struct InspectArgs {
-  std::string source;
-  MappingArgs mapping;
-  std::optional<std::string> filter;
-  std::optional<std::string> query;
-  std::optional<std::string> format;
-  std::optional<std::string> by;
+  std::string source = {};
+  MappingArgs mapping = {};
+  std::optional<std::string> filter = {};
+  std::optional<std::string> query = {};
+  std::optional<std::string> format = {};
+  std::optional<std::string> by = {};
   bool tensors = false;
 };
 

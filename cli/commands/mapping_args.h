@@ -12,16 +12,16 @@ namespace shardtool::cli {
 
 /// The flags that choose a mapping and a mesh, as typed.
 struct MappingArgs {
-  std::optional<std::string> file;
-  std::optional<std::string> preset;
-  std::optional<std::string> mesh;
-  std::optional<std::string> tp;
-  std::optional<std::string> ep;
-  std::optional<std::string> pp;
-  std::optional<std::string> axes;
+  std::optional<std::string> file = {};
+  std::optional<std::string> preset = {};
+  std::optional<std::string> mesh = {};
+  std::optional<std::string> tp = {};
+  std::optional<std::string> ep = {};
+  std::optional<std::string> pp = {};
+  std::optional<std::string> axes = {};
   bool require_even = false;
   bool allow_empty_shards = false;
-  std::vector<std::string> settings;
+  std::vector<std::string> settings = {};
 
   /// Whether any of them was typed.
   bool given() const;

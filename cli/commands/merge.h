@@ -10,9 +10,9 @@ namespace shardtool::cli {
 
 /// `shardtool merge`, as typed.
 struct MergeArgs {
-  std::vector<std::string> sources;
+  std::vector<std::string> sources = {};
   std::string replicas = "compare";
-  WriteArgs write;
+  WriteArgs write = {};
 };
 
 /// Throws kUsage.

@@ -9,8 +9,8 @@ namespace shardtool::cli {
 
 /// `shardtool presets [show NAME]`, as typed.
 struct PresetsArgs {
-  std::optional<std::string> action;
-  std::optional<std::string> name;
+  std::optional<std::string> action = {};
+  std::optional<std::string> name = {};
 };
 
 /// `args` must outlive the command.

@@ -11,11 +11,11 @@ namespace shardtool::cli {
 
 /// `shardtool reshard`, as typed.
 struct ReshardArgs {
-  std::vector<std::string> sources;
-  MappingArgs to;
-  RankArgs ranks;
+  std::vector<std::string> sources = {};
+  MappingArgs to = {};
+  RankArgs ranks = {};
   std::string replicas = "compare";
-  WriteArgs write;
+  WriteArgs write = {};
 };
 
 /// Throws kUsage, also when no destination was typed.

@@ -10,10 +10,10 @@ namespace shardtool::cli {
 
 /// `shardtool split`, as typed.
 struct SplitArgs {
-  std::string source;
-  MappingArgs mapping;
-  RankArgs ranks;
-  WriteArgs write;
+  std::string source = {};
+  MappingArgs mapping = {};
+  RankArgs ranks = {};
+  WriteArgs write = {};
 };
 
 /// Throws kUsage.

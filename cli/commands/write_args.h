@@ -11,16 +11,16 @@ namespace shardtool::cli {
 
 /// How much memory and how many threads, as typed.
 struct ResourceArgs {
-  std::optional<std::string> max_memory;
-  std::optional<std::string> threads;
+  std::optional<std::string> max_memory = {};
+  std::optional<std::string> threads = {};
 };
 
 /// How an output is written, as typed; the same for split, merge and reshard.
 struct WriteArgs {
-  std::string output;
+  std::string output = {};
   std::string layout = "plain";
-  std::optional<std::string> max_file_size;
-  ResourceArgs resources;
+  std::optional<std::string> max_file_size = {};
+  ResourceArgs resources = {};
   bool no_copy_side_files = false;
   bool dry_run = false;
   bool force = false;
@@ -28,8 +28,8 @@ struct WriteArgs {
 
 /// Which devices' parts are written, as typed.
 struct RankArgs {
-  std::optional<std::string> ranks;
-  std::optional<std::string> rank;
+  std::optional<std::string> ranks = {};
+  std::optional<std::string> rank = {};
 };
 
 std::vector<Argument> resource_arguments(ResourceArgs& args);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <optional>
+#include <sstream>
 
 #include <fmt/format.h>
 
+#include "shardtool/api/presets.h"
 #include "shardtool/base/text.h"
 
 namespace shardtool::cli {
@@ -27,11 +30,18 @@ std::string escaped_lines(std::string_view text, std::string_view indent) {
   return out;
 }
 
+/// The text that a place is in: a built-in preset or a file. In a bad state where neither is there.
+std::unique_ptr<std::istream> source_text(const std::string& name) {
+  constexpr std::string_view kPreset = "preset:";
+  if (!name.starts_with(kPreset)) return std::make_unique<std::ifstream>(name);
+  return std::make_unique<std::istringstream>(api::preset_text(name.substr(kPreset.size())));
+}
+
 std::optional<std::string> source_line(const Place& place) {
-  std::ifstream file(place.file);
+  const auto text = source_text(place.file);
   std::string line;
   for (int i = 0; i < place.line; ++i) {
-    if (!std::getline(file, line)) return std::nullopt;
+    if (!std::getline(*text, line)) return std::nullopt;
   }
   std::replace(line.begin(), line.end(), '\t', ' ');
   return line;
@@ -81,13 +91,21 @@ std::string note_text(std::string_view label, std::string_view text, const Style
   return fmt::format("   {} {}: {}\n", style.blue("="), label, escaped(text));
 }
 
+/// Whether no note says more about the tensor than its name.
+bool names_tensor_itself(const Error& error) {
+  const auto& notes = error.notes();
+  return !error.tensor_name().empty() && std::none_of(notes.begin(), notes.end(), [](const auto& note) {
+    return note.first == "tensor";
+  });
+}
+
 }  // namespace
 
 std::string error_text(const Error& error, const Style& style, bool verbose) {
   auto out = fmt::format("{}: {}\n", style.red(fmt::format("error[{}]", error.id())),
                          style.bold(escaped(error.message())));
   if (error.place()) out += place_text(*error.place(), style);
-  if (!error.tensor_name().empty()) out += note_text("tensor", error.tensor_name(), style);
+  if (names_tensor_itself(error)) out += note_text("tensor", error.tensor_name(), style);
   for (const auto& [label, text] : error.notes()) out += note_text(label, text, style);
   if (verbose) out += note_text("meaning", error_info(error.code()).explanation, style);
   for (const auto& help : error.help_lines()) {

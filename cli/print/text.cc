@@ -162,7 +162,7 @@ void print_text(Session& session, const api::ExplainReport& report) {
   out.write(labelled(style, "mesh", to_string(report.mesh)));
   out.write(labelled(style, "rule", fmt::format("{}  {}", quote_for_message(report.rule),
                                                 quote_for_message(report.rule_place))));
-  if (!tensor.strategy.empty()) {
+  if (tensor.strategy != "dims") {
     const auto convention = tensor.convention.empty() ? "" : " (" + tensor.convention + ")";
     out.write(labelled(style, "strategy", quote_for_message(tensor.strategy) + convention));
   }
@@ -177,11 +177,8 @@ void print_text(Session& session, const ErrorInfo& info) {
 }
 
 void print_text(Session& session, const std::vector<api::PresetInfo>& presets) {
-  Table table{{{"preset"}, {"for"}, {"architectures"}}, {}};
-  for (const auto& preset : presets) {
-    table.rows.push_back({preset.name, preset.description,
-                          fmt::format("{}", fmt::join(preset.architectures, ", "))});
-  }
+  Table table{{{"preset"}, {"for"}}, {}};
+  for (const auto& preset : presets) table.rows.push_back({preset.name, preset.description});
   print_table(session.out(), table, TableFormat::kText);
 }
 

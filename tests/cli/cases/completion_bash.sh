@@ -1,0 +1,17 @@
+# What a shell would offer after these words.
+source <(shardtool completion bash)
+offer() {
+  COMP_WORDS=(shardtool "$@") COMP_CWORD=$#
+  _shardtool
+  echo "$*: ${COMPREPLY[*]}"
+}
+offer sp
+offer --col
+offer split --re
+offer split --layout ''
+offer merge --replicas c
+offer --color al
+offer split x --color n
+offer completion z
+offer help resh
+shardtool completion tcsh

@@ -1,0 +1,2 @@
+shardtool explain E0203
+shardtool explain e0501 --json

@@ -1,0 +1,2 @@
+shardtool -h
+shardtool split --help

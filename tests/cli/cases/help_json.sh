@@ -1,0 +1,1 @@
+shardtool help merge --json

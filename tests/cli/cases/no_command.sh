@@ -1,0 +1,2 @@
+# I01: the short help, as an error.
+shardtool

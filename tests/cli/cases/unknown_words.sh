@@ -1,0 +1,11 @@
+# I01: each with a hint.
+shardtool spilt
+shardtool frobnicate
+shardtool split --mesj tp=2
+shardtool merge a -o b --rank 1
+shardtool --jsno inspect
+shardtool inspect a b
+shardtool split a -o b --layout plan
+shardtool explain E0230
+shardtool help mrege
+shardtool inspect a --query nmae

@@ -1,0 +1,4 @@
+shardtool --version
+shardtool version
+shardtool split --version
+shardtool version --json

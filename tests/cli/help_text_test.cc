@@ -1,0 +1,106 @@
+#include "cli/help_text.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "cli/commands/commands.h"
+#include "cli/man_page.h"
+#include "cli/suggest.h"
+
+namespace shardtool::cli {
+namespace {
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : line + " ") {
+    if (c != ' ') {
+      word += c;
+    } else if (!word.empty()) {
+      words.push_back(std::exchange(word, ""));
+    }
+  }
+  return words;
+}
+
+/// The words after "shardtool" in an example, up to a redirection or a closing parenthesis.
+std::vector<std::string> example_words(std::string line) {
+  line.erase(0, line.find("shardtool"));
+  line.resize(std::min(line.find_first_of(">)|"), line.size()));
+  auto words = words_of(line);
+  words.erase(words.begin());
+  return words;
+}
+
+TEST_CASE("every command has a summary, a description, and examples that parse") {
+  const Commands commands;
+  for (const auto& command : commands.tree().commands) {
+    CAPTURE(command.name);
+    CHECK_FALSE(command.summary.empty());
+    CHECK(command.description.ends_with('.'));
+    CHECK_FALSE(command.examples.empty());
+    for (const auto& example : command.examples) {
+      CAPTURE(example);
+      const auto read = read_words(example_words(example), commands.tree());
+      CHECK(read.front().text == command.name);
+    }
+  }
+}
+
+TEST_CASE("no command has two arguments of one name, nor one of a global flag's") {
+  const Commands commands;
+  for (const auto& command : commands.tree().commands) {
+    CAPTURE(command.name);
+    std::multiset<std::string> names;
+    auto arguments = command.arguments;
+    append(arguments, commands.tree().global);
+    for (const auto& argument : arguments) {
+      names.insert(argument.name);
+      if (!argument.short_name.empty()) names.insert(argument.short_name);
+      CHECK_FALSE(argument.help.empty());
+      CHECK((argument.takes_value() && !argument.positional()) == !argument.value.empty());
+    }
+    for (const auto& name : names) CHECK_MESSAGE(names.count(name) == 1, name);
+  }
+}
+
+TEST_CASE("long help and man pages name every argument and every exit code") {
+  const Commands commands;
+  for (const auto& command : commands.tree().commands) {
+    CAPTURE(command.name);
+    const auto help = help_text(&command, commands.tree(), HelpLength::kLong);
+    const auto page = man_page(&command, commands.tree());
+    for (const auto& argument : command.arguments) {
+      CHECK(help.find(argument.name) != std::string::npos);
+      CHECK(page.find(argument.name) != std::string::npos);
+    }
+    for (const auto& [code, meaning] : kExitCodes) {
+      CHECK(help.find(meaning) != std::string::npos);
+      CHECK(page.find(meaning) != std::string::npos);
+    }
+    CHECK(help.find("examples:") < help.find("flags:"));
+  }
+}
+
+TEST_CASE("short help fits one screen") {
+  const Commands commands;
+  const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  CHECK(lines(help_text(nullptr, commands.tree(), HelpLength::kShort)) <= 24);
+  for (const auto& command : commands.tree().commands) {
+    CAPTURE(command.name);
+    CHECK(lines(help_text(&command, commands.tree(), HelpLength::kShort)) <= 40);
+  }
+}
+
+TEST_CASE("every command has a schema for its document") {
+  const Commands commands;
+  for (const auto& command : commands.tree().commands) {
+    CHECK_MESSAGE(std::ifstream(SHARDTOOL_SCHEMAS "/" + command.name + ".json").good(), command.name);
+  }
+}
+
+}  // namespace
+}  // namespace shardtool::cli

@@ -1,0 +1,108 @@
+#include "cli/print/json.h"
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <nlohmann/json.hpp>
+
+namespace shardtool::cli {
+namespace {
+
+using index::AxisMap;
+using nlohmann::json;
+
+json written_runs(const AxisMap& axis) {
+  std::string text;
+  JsonWriter out([&text](std::string_view piece) { text += piece; });
+  write_runs(out, axis);
+  return json::parse(text);
+}
+
+/// The map that a list of runs describes.
+AxisMap read_runs(const json& runs, i64 global_size) {
+  std::vector<index::Piece> pieces;
+  i64 local = 0;
+  for (const auto& run : runs) {
+    if (run.is_object()) {
+      local += run.at("pad").get<i64>();
+      continue;
+    }
+    const index::Interval interval{run.at(0), run.at(1)};
+    pieces.push_back({local, interval.begin, interval.size()});
+    local += interval.size();
+  }
+  return AxisMap(local, global_size, pieces);
+}
+
+TEST_CASE("runs describe an axis map exactly, padding anywhere included") {
+  CHECK(rc::check("map to runs to map", [] {
+    std::vector<index::Piece> pieces;
+    i64 local = 0;
+    i64 global = 0;
+    for (int i = *rc::gen::inRange(0, 5); i > 0; --i) {
+      local += *rc::gen::inRange(0, 3);
+      global += *rc::gen::inRange(0, 3);
+      const i64 size = *rc::gen::inRange(1, 5);
+      pieces.push_back({local, global, size});
+      local += size;
+      global += size;
+    }
+    const AxisMap axis(local + *rc::gen::inRange(0, 3), global + *rc::gen::inRange(0, 3), pieces);
+    RC_ASSERT(read_runs(written_runs(axis), axis.global_size()) == axis);
+  }));
+}
+
+TEST_CASE("runs are half-open pairs in local order, and pads") {
+  const AxisMap axis(8, 20, {{0, 10, 3}, {4, 2, 3}});
+  CHECK(written_runs(axis).dump() == R"([[10,13],{"pad":1},[2,5],{"pad":1}])");
+}
+
+template <class Report>
+json document(const Report& report) {
+  std::string text;
+  JsonWriter out([&text](std::string_view piece) { text += piece; });
+  out.begin_object();
+  write_fields(out, report);
+  out.end_object();
+  return json::parse(text);
+}
+
+TEST_CASE("a dry run has a plan and nothing written") {
+  api::TransformReport report;
+  report.plan.tensors = 3;
+  report.output = "out";
+  const auto dry = document(report);
+  CHECK(dry.at("plan").at("tensors") == 3);
+  CHECK_FALSE(dry.contains("written"));
+  CHECK_FALSE(dry.contains("output"));
+  report.written = api::TransformWritten{.bytes = (i64{1} << 53) + 1};
+  CHECK(document(report).at("written").at("bytes").get<i64>() == (i64{1} << 53) + 1);
+  CHECK(document(report).at("output") == "out");
+}
+
+TEST_CASE("a tensor has placement fields only when there is a mesh") {
+  api::InspectReport report;
+  auto& tensor = report.list.emplace_back();
+  tensor.name = "w";
+  tensor.shape = {2, 3};
+  CHECK_FALSE(document(report).at("tensors").at(0).contains("shards"));
+  report.mesh = mesh::Mesh({{"tp", 2}});
+  tensor.shards = {{0, 12, {AxisMap::slice(2, {0, 1}), AxisMap::identity(3)}}};
+  const auto placed = document(report);
+  CHECK(placed.at("mesh").dump() == R"([{"axis":"tp","size":2}])");
+  const auto shard = placed.at("tensors").at(0).at("shards").at(0);
+  CHECK(shard.at("shape").dump() == "[1,3]");
+  CHECK(shard.at("slices").dump() == "[[[0,1]],[[0,3]]]");
+}
+
+TEST_CASE("a difference names bytes only where data differ") {
+  api::DiffReport report;
+  report.changed = {{"a", "dtype F32 -> BF16"}, {"b", "data", 5, 0}};
+  const auto changed = document(report).at("tensors").at("changed");
+  CHECK_FALSE(changed.at(0).contains("first_difference"));
+  CHECK(changed.at(1).at("first_difference") == 0);
+  CHECK(changed.at(1).at("bytes_differing") == 5);
+}
+
+}  // namespace
+}  // namespace shardtool::cli
