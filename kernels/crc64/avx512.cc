@@ -1,4 +1,4 @@
-#include "shardtool/kernels/crc64/folding.h"
+#include "shardtool/kernels/crc64/folding.inc"
 
 namespace shardtool::kernels {
 namespace {
