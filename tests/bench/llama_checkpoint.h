@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool::bench {
+
+/// Shapes of Llama-3.1-8B: hidden 4096, 32 heads, 8 KV heads of 128, MLP 14336, vocabulary 128256.
+/// With 7 layers (and no output head) the file has 4.1 GB.
+struct LlamaSize {
+  int layers = 7;
+  bool with_head = false;
+};
+
+/// Writes model.safetensors and config.json into a new folder, with pseudo-random bytes, or with a
+/// hole for data (`sparse`). Returns the bytes of the file.
+i64 write_llama_checkpoint(const std::string& folder, LlamaSize size, bool sparse);
+
+/// Writes only a header and a hole: `tensors` tensors under DeepSeek-V3's names (experts by number).
+i64 write_deepseek_header(const std::string& folder, i64 tensors);
+
+}  // namespace shardtool::bench

@@ -1,0 +1,183 @@
+// split_bench SHARDTOOL FOLDER [LAYERS] [ROUNDS]
+//
+// Times whole commands against `cp` + sync of the same file, in interleaved rounds, and prints
+// seconds, GB/s, CPU seconds per GB, peak memory, and the median of the ratios of the same round.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "tests/bench/llama_checkpoint.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using shardtool::i64;
+
+struct Sample {
+  double wall = 0;
+  double cpu = 0;
+  i64 peak_rss = 0;
+};
+
+struct Method {
+  std::string name;
+  std::string command;
+  std::function<void()> prepare;
+  std::vector<Sample> samples;
+};
+
+/// Runs a shell command; ends the benchmark when it fails.
+Sample run(const std::string& command) {
+  const auto start = std::chrono::steady_clock::now();
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  rusage usage{};
+  wait4(child, &status, 0, &usage);
+  if (status != 0) {
+    fmt::print(stderr, "failed: {}\n", command);
+    std::exit(1);
+  }
+  const auto seconds = [](timeval t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+          seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_maxrss * 1024};
+}
+
+void for_each_weights_file(const std::string& folder, const std::function<void(int)>& visit) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    const int fd = open(entry.path().c_str(), O_RDONLY);
+    visit(fd);
+    close(fd);
+  }
+}
+
+/// Drops a folder's files from the page cache.
+void make_cold(const std::string& folder) {
+  for_each_weights_file(folder, [](int fd) {
+    fdatasync(fd);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  });
+}
+
+/// Reads a folder's files into the page cache.
+void make_warm(const std::string& folder) {
+  for_each_weights_file(folder, [](int fd) {
+    static std::vector<char> block(4 << 20);
+    while (read(fd, block.data(), block.size()) > 0) {
+    }
+  });
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+template <class Get>
+double median_of(const std::vector<Sample>& samples, Get get) {
+  std::vector<double> values;
+  for (const Sample& sample : samples) values.push_back(get(sample));
+  return median(values);
+}
+
+/// The first method is the copy that the others are held against.
+void print_table(const std::vector<Method>& methods, double gigabytes) {
+  fmt::print("{:<34} {:>8} {:>7} {:>10} {:>9}  {}\n", "method", "seconds", "GB/s", "CPU s/GB", "peak MiB",
+             "speed against the copy (median of rounds, min..max)");
+  for (const Method& method : methods) {
+    std::vector<double> ratios;
+    for (size_t r = 0; r < method.samples.size(); ++r) {
+      ratios.push_back(methods.front().samples[r].wall / method.samples[r].wall);
+    }
+    const double wall = median_of(method.samples, [](const Sample& s) { return s.wall; });
+    const double cpu = median_of(method.samples, [](const Sample& s) { return s.cpu; });
+    const double rss = median_of(method.samples, [](const Sample& s) { return static_cast<double>(s.peak_rss); });
+    fmt::print("{:<34} {:>8.2f} {:>7.2f} {:>10.3f} {:>9.1f}  {:.2f}x ({:.2f}..{:.2f})\n", method.name, wall,
+               gigabytes / wall, cpu / gigabytes, rss / (1 << 20), median(ratios),
+               *std::min_element(ratios.begin(), ratios.end()),
+               *std::max_element(ratios.begin(), ratios.end()));
+  }
+}
+
+void measure(std::vector<Method>& methods, const std::string& output, int rounds) {
+  for (int round = -1; round < rounds; ++round) {
+    for (Method& method : methods) {
+      fs::remove_all(output);
+      sync();
+      method.prepare();
+      const Sample sample = run(method.command);
+      if (round >= 0) method.samples.push_back(sample);  // the first round warms up
+    }
+  }
+  fs::remove_all(output);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    fmt::print(stderr, "usage: split_bench SHARDTOOL FOLDER [LAYERS] [ROUNDS]\n");
+    return 2;
+  }
+  const std::string tool = argv[1];
+  const std::string folder = argv[2];
+  const int layers = argc > 3 ? std::atoi(argv[3]) : 7;
+  const int rounds = argc > 4 ? std::atoi(argv[4]) : 5;
+  const std::string whole = folder + "/whole";
+  const std::string parts = folder + "/tp4";
+  const std::string output = folder + "/output";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  const i64 bytes = shardtool::bench::write_llama_checkpoint(whole, {layers, false}, false);
+  const double gigabytes = static_cast<double>(bytes) / 1e9;
+  run(fmt::format("{} split {} -o {} --preset llama --mesh tp=4 -q > /dev/null", tool, whole, parts));
+  fmt::print("{:.2f} GB, {} layers of Llama-3.1-8B, BF16, fsync and digests included, {} rounds\n\n", gigabytes,
+             layers, rounds);
+
+  const std::string copy = fmt::format("mkdir {0} && cp --reflink=never {1}/model.safetensors {0}/m && sync {0}/m", output, whole);
+  const std::string split = fmt::format("{} split {} -o {} --preset llama --mesh tp=4 -q > /dev/null", tool, whole, output);
+  const std::string merge = fmt::format("{} merge {} -o {} -q > /dev/null", tool, parts, output);
+  const std::string reshard = fmt::format("{} reshard {} --to-mesh tp=8 -o {} -q > /dev/null", tool, parts, output);
+  const auto warm = [&] {
+    make_warm(whole);
+    make_warm(parts);
+  };
+  const auto cold = [&] {
+    make_cold(whole);
+    make_cold(parts);
+  };
+  std::vector<Method> hot{{"cp + sync", copy, warm, {}},
+                          {"split to tp=4", split, warm, {}},
+                          {"merge from tp=4", merge, warm, {}},
+                          {"reshard tp=4 to tp=8", reshard, warm, {}}};
+  measure(hot, output, rounds);
+  fmt::print("source in the page cache\n");
+  print_table(hot, gigabytes);
+  std::vector<Method> from_disk{{"cp + sync", copy, cold, {}},
+                                {"split to tp=4", split, cold, {}},
+                                {"merge from tp=4", merge, cold, {}},
+                                {"reshard tp=4 to tp=8", reshard, cold, {}}};
+  measure(from_disk, output, rounds);
+  fmt::print("\nsource not in the page cache\n");
+  print_table(from_disk, gigabytes);
+  fs::remove_all(folder);
+  return 0;
+}
