@@ -31,8 +31,8 @@ json present_mesh(const json& ref, const mesh::Mesh& mesh) {
 std::map<std::string, json> merged_axes(const Mapping& mapping, const mesh::Mesh& mesh) {
   std::map<std::string, json> axes;
   for (const DocumentText& document : mapping.texts()) {
-    const json parsed = json::parse(document.text);
-    for (const auto& [name, spec] : parsed.value("axes", json::object()).items()) {
+    const json specs = json::parse(document.text).value("axes", json::object());
+    for (const auto& [name, spec] : specs.items()) {
       json fields = spec.is_object() ? spec : json{{"mesh", spec}};
       fields.update(axes.emplace(name, json::object()).first->second);
       axes[name] = std::move(fields);

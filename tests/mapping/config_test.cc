@@ -1,0 +1,45 @@
+#include "shardtool/mapping/config.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/mapping/fixtures.h"
+#include "tests/support/temp_folder.h"
+
+namespace shardtool::mapping {
+namespace {
+
+TEST_CASE("a path finds keys and elements, and nothing where one is missing") {
+  const ModelConfig config = config_of(R"({"a": {"b": [1, {"c": 2}]}, "n": null})");
+  CHECK(*config.find("a.b[1].c") == 2);
+  CHECK(config.find("a.b[2]") == nullptr);
+  CHECK(config.find("a.b[x]") == nullptr);
+  CHECK(config.find("a.b[0") == nullptr);
+  CHECK(config.find("a.c.d") == nullptr);
+  CHECK(config.find("a.b.c") == nullptr);
+  CHECK(config.size("n") == std::nullopt);
+  CHECK(config.size("a.b[0]") == 1);
+}
+
+TEST_CASE("the model says what it is") {
+  const ModelConfig config = config_of(R"({"architectures": ["A", 3, "B"], "model_type": "a"})");
+  CHECK(config.architectures() == std::vector<std::string>{"A", "B"});
+  CHECK(config.model_type() == "a");
+  CHECK(config_of("{}").architectures().empty());
+  CHECK(config_of(R"({"architectures": "A", "model_type": 3})").model_type() == "");
+}
+
+TEST_CASE("a config that is no strict JSON object is refused") {
+  CHECK_ERROR(kConfig, config_of(""));
+  CHECK_ERROR(kConfig, config_of("[]"));
+  CHECK_ERROR(kConfig, config_of(R"({"a": 1, "a": 2})"));
+}
+
+TEST_CASE("a config is read from a file and named without its folder") {
+  const test::TempFolder folder;
+  CHECK(load_config(folder.write("model/config.json", R"({"a": 3})")).file() == "config.json");
+  CHECK_ERROR(kFileMissing, load_config(folder / "none.json"));
+}
+
+}  // namespace
+}  // namespace shardtool::mapping

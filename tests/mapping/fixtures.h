@@ -1,0 +1,57 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardtool/mapping/resolve.h"
+#include "tests/support/held.h"
+#include "tests/support/throws.h"
+
+/// Small mappings, configs and checkpoints, written where they are used.
+namespace shardtool::mapping {
+
+using shardtool::testing::error_of;
+using shardtool::testing::Held;
+using shardtool::testing::held;
+
+inline Mapping mapping_of(const std::string& text) { return Mapping({{"mapping.json", text}}); }
+
+/// A document that inherits from a preset.
+inline Mapping extending(std::string_view preset, const std::string& text) {
+  std::vector<DocumentText> texts = {{"mapping.json", text}};
+  const Mapping inherited = load_preset(preset);
+  texts.insert(texts.end(), inherited.texts().begin(), inherited.texts().end());
+  return Mapping(std::move(texts));
+}
+
+inline ModelConfig config_of(const std::string& text) { return parse_config(text, "config.json"); }
+
+inline TensorSpec spec(std::string name, Shape shape, Dtype dtype = Dtype::kBF16) {
+  return {std::move(name), dtype, std::move(shape)};
+}
+
+inline ResolveOptions over(std::string_view mesh) {
+  ResolveOptions options;
+  options.mesh = mesh::parse_mesh(mesh);
+  return options;
+}
+
+/// The decision for a tensor by name.
+inline const ResolvedTensor& at(const Resolution& resolution, const std::vector<TensorSpec>& tensors,
+                                std::string_view name) {
+  for (const ResolvedTensor& tensor : resolution.tensors) {
+    if (tensors[tensor.tensor].name == name) return tensor;
+  }
+  throw std::logic_error("not resolved: " + std::string(name));
+}
+
+/// What every device holds of an axis of the only tensor.
+inline Held only(const Mapping& mapping, const TensorSpec& tensor, const ModelConfig* config,
+                 const ResolveOptions& options, size_t axis = 0) {
+  const std::vector<TensorSpec> tensors = {tensor};
+  return held(*resolve(mapping, tensors, config, options).tensors.at(0).layout, axis);
+}
+
+}  // namespace shardtool::mapping

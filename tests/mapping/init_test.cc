@@ -1,0 +1,66 @@
+#include "shardtool/mapping/init.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/mapping/fixtures.h"
+#include "tests/mapping/models.h"
+
+namespace shardtool::mapping {
+namespace {
+
+TEST_CASE("the file that init writes resolves to what the preset resolves to") {
+  for (const auto& [preset, model] : {std::pair{"llama", tiny_llama()}, std::pair{"mixtral", tiny_mixtral()},
+                                      std::pair{"phi3", tiny_phi3()}, std::pair{"gpt2", tiny_gpt2()}}) {
+    for (const std::string mesh : {"tp=2", "ep=2,tp=2", "fsdp=2,pp=2"}) {
+      CAPTURE(preset);
+      CAPTURE(mesh);
+      const ModelConfig config = config_of(model.config);
+      const std::string text = init_mapping(config, preset, mesh::parse_mesh(mesh), model.tensors);
+      const Resolution own = resolve(extending(preset, text), model.tensors, &config, {});
+      const Resolution theirs = resolve(load_preset(preset), model.tensors, &config, over(mesh));
+      CHECK(own.mesh == theirs.mesh);
+      CHECK(own.warnings.empty());
+      REQUIRE(own.tensors.size() == theirs.tensors.size());
+      for (size_t i = 0; i < own.tensors.size(); ++i) {
+        CHECK(own.tensors[i].layout->ranks() == theirs.tensors[i].layout->ranks());
+        for (const i64 rank : own.tensors[i].layout->ranks()) {
+          CHECK(own.tensors[i].layout->region(rank) == theirs.tensors[i].layout->region(rank));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the file is written to be edited: one axis a line, and a rule for what the preset does not know") {
+  TinyModel model = tiny_gpt2();
+  model.tensors.push_back(spec("h.0.attn.extra", {4}));
+  model.tensors.push_back(spec("h.1.attn.extra", {4}));
+  const std::string text = init_mapping(config_of(model.config), "gpt2", mesh::parse_mesh("tp=2"), model.tensors);
+  CHECK(text == R"({
+  "version": 1,
+  "when": {"architectures":["GPT2LMHeadModel"]},
+  "extends": ["preset:gpt2"],
+  "mesh": [
+    {"axis":"tp","size":2}
+  ],
+  "axes": {
+    "embed": {"mesh":null},
+    "head_dim": {"size":"config.n_embd / config.n_head"},
+    "heads": {"mesh":"tp","size":"config.n_head"},
+    "layers": {"mesh":null,"size":"config.n_layer"},
+    "mlp": {"mesh":"tp"},
+    "vocab": {"mesh":"tp"}
+  },
+  "rules": [
+    {"match":"h.*.attn.extra","strategy":"replicate"}
+  ]
+}
+)");
+}
+
+TEST_CASE("init of an unknown preset is refused") {
+  CHECK_ERROR(kUnknownName, init_mapping(config_of("{}"), "lama", mesh::parse_mesh("tp=2"), {}));
+}
+
+}  // namespace
+}  // namespace shardtool::mapping

@@ -1,0 +1,95 @@
+#include "shardtool/mapping/mapping.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/mapping/fixtures.h"
+#include "tests/support/temp_folder.h"
+
+namespace shardtool::mapping {
+namespace {
+
+using test::TempFolder;
+
+std::string extends(const std::string& list) { return R"({"version": 1, "extends": [)" + list + "]}"; }
+
+std::vector<std::string> names(const Mapping& mapping) {
+  std::vector<std::string> found;
+  for (const DocumentText& document : documents(mapping)) found.push_back(document.name);
+  return found;
+}
+
+TEST_CASE("documents stand nearest first: later entries of extends before earlier ones, depth first, once") {
+  const TempFolder folder;
+  folder.write("base/deep.json", extends("\"preset:llama\""));
+  folder.write("base/one.json", extends("\"deep.json\""));
+  folder.write("two.json", extends(""));
+  const auto path = folder.write("m.json", extends(R"("two.json", "preset:llama", "base/one.json")"));
+  CHECK(names(load_mapping(path)) ==
+        std::vector<std::string>{"m.json", "base/one.json", "base/deep.json", "preset:llama", "two.json"});
+}
+
+TEST_CASE("a manifest's documents give back the same mapping without any file") {
+  const Mapping loaded = load_preset("mixtral");
+  const Mapping again = mapping_from_documents(documents(loaded));
+  CHECK(names(again) == std::vector<std::string>{"preset:mixtral", "preset:llama"});
+  CHECK(again.texts()[1].text == loaded.texts()[1].text);
+}
+
+TEST_CASE("paths that leave the folder, are absolute, or are odd are refused where they stand") {
+  for (const std::string path : {"../a.json", "b/../../a.json", "/etc/a.json", "./a.json", "a//b.json", "b/"}) {
+    CAPTURE(path);
+    const TempFolder folder;
+    const auto e = error_of([&] { return load_mapping(folder.write("m.json", extends("\"" + path + "\""))); });
+    REQUIRE(e);
+    CHECK(e->code() == ErrorCode::kExtends);
+    CHECK(e->place() == Place{"m.json", 1, 28, "/extends/0"});
+  }
+}
+
+TEST_CASE("a cycle and more than eight levels are refused") {
+  const TempFolder folder;
+  folder.write("a.json", extends("\"b.json\""));
+  folder.write("b.json", extends("\"a.json\""));
+  CHECK_ERROR(kExtends, load_mapping(folder / "a.json"));
+  for (int level = 0; level < 10; ++level) {
+    const auto next = std::to_string(level + 1);
+    folder.write("l" + std::to_string(level) + ".json", level == 9 ? extends("") : extends("\"l" + next + ".json\""));
+  }
+  CHECK_ERROR(kExtends, load_mapping(folder / "l0.json"));
+  CHECK(load_mapping(folder / "l1.json").documents().size() == 9);
+}
+
+TEST_CASE("an unknown preset and a missing file are named") {
+  const auto e = error_of([] { return load_preset("lama"); });
+  REQUIRE(e);
+  CHECK(e->code() == ErrorCode::kUnknownName);
+  CHECK(e->help_lines().front() == "did you mean 'llama'?");
+  const TempFolder folder;
+  CHECK_ERROR(kUnknownName, load_mapping(folder.write("m.json", extends("\"preset:gpt5\""))));
+  CHECK_ERROR(kFileMissing, load_mapping(folder.write("n.json", extends("\"none.json\""))));
+}
+
+TEST_CASE("settings become the nearest document") {
+  const Mapping mapping = with_settings(load_preset("llama"), {{"axes.embed", "fsdp"},
+                                                               {"axes.heads.uneven", "chunk"},
+                                                               {"axes.vocab", R"({"uneven": "pad", "pad_to": 64})"},
+                                                               {"unknown", "warn"}});
+  CHECK(names(mapping) == std::vector<std::string>{"--set", "preset:llama"});
+  const Document& set = mapping.documents()[0];
+  CHECK(set.axes.at("embed").mesh->over == mesh::Over{{"fsdp"}});
+  CHECK(set.axes.at("heads").uneven == Uneven::kChunk);
+  CHECK_FALSE(set.axes.at("heads").mesh);
+  CHECK(set.axes.at("vocab").pad_to == 64);
+  CHECK(set.unknown == UnknownPolicy::kWarn);
+  CHECK_ERROR(kUsage, with_settings(mapping, {{"rules", "[]"}}));
+  CHECK_ERROR(kMappingSchema, with_settings(mapping, {{"axes.heads.unven", "chunk"}}));
+}
+
+TEST_CASE("the schema is JSON and describes version 1") {
+  const auto schema = nlohmann::json::parse(schema_json());
+  CHECK(schema["properties"]["version"]["const"] == 1);
+}
+
+}  // namespace
+}  // namespace shardtool::mapping
