@@ -53,7 +53,9 @@ std::vector<const InspectColumn*> to_columns(const std::string& query) {
 
 ExitCode run_inspect(const InspectArgs& args, Session& session) {
   const auto view = to_view(args);
-  const auto report = api::inspect(to_options(args));
+  auto options = to_options(args);
+  options.list_tensors = view.tensors || session.json();
+  const auto report = api::inspect(options);
   if (session.json() || args.format == "json") {
     session.document("inspect", Status::kOk, [&](JsonWriter& json) { write_fields(json, report); });
   } else {

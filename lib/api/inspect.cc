@@ -135,6 +135,7 @@ InspectReport inspect(const InspectOptions& options) {
     add_config(report, *config);
     report.preset = mapping::detect_preset(*config, source.specs()).value_or("");
   }
+  if (!options.list_tensors && !options.mapping && !source.is_sharded()) return report;
   std::vector<InspectTensor> tensors;
   tensors.reserve(source.tensors.size());
   for (const LogicalTensor& tensor : source.tensors) tensors.push_back(describe_stored(tensor, source));
@@ -143,7 +144,7 @@ InspectReport inspect(const InspectOptions& options) {
     const auto matches = mapping::glob_filter(options.filter);
     std::erase_if(tensors, [&](const InspectTensor& tensor) { return !matches(tensor.name); });
   }
-  report.list = std::move(tensors);
+  if (options.list_tensors) report.list = std::move(tensors);
   return report;
 }
 

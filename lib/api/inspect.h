@@ -19,6 +19,7 @@ struct InspectOptions {
   /// Also show what a mapping would do. Our own outputs show what they are without one.
   std::optional<MappingChoice> mapping;
   std::string filter;  ///< a glob over tensor names, or empty
+  bool list_tensors = true;  ///< false: the summary alone, in less memory
 };
 
 struct InspectShard {

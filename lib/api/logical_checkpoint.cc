@@ -29,11 +29,13 @@ std::vector<i64> key_of(const Shape& shape, const std::vector<index::Region>& re
   return key;
 }
 
-void add_whole(LogicalCheckpoint& into, const Checkpoint& part, HolderSetPool& pool) {
-  for (const checkpoint::StoredTensor& tensor : part.tensors) {
+void add_whole(LogicalCheckpoint& into, std::vector<checkpoint::StoredTensor> stored,
+               HolderSetPool& pool) {
+  into.tensors.reserve(stored.size());
+  for (checkpoint::StoredTensor& tensor : stored) {
     LogicalTensor logical;
-    logical.spec = {tensor.name, tensor.dtype, tensor.shape};
     logical.side = {pool.whole(tensor.shape), {{tensor.file, tensor.offset}}};
+    logical.spec = {std::move(tensor.name), tensor.dtype, std::move(tensor.shape)};
     into.tensors.push_back(std::move(logical));
   }
 }
@@ -156,8 +158,10 @@ LogicalCheckpoint open_logical(const std::vector<std::string>& locations) {
     check_ranks_once(all);
     add_shards(all, first_file, pool);
   } else {
-    add_whole(all, all.parts.front(), pool);
+    add_whole(all, std::move(all.parts.front().tensors), pool);
   }
+  // From here on the logical tensors say it all.
+  for (Checkpoint& part : all.parts) part.tensors = {};
   return all;
 }
 

@@ -27,7 +27,7 @@ struct LogicalTensor {
 /// One or more opened folders as one set of logical tensors. Whole checkpoints and shards look the
 /// same: a checkpoint is a layout whose holders are (file, tensor) slots.
 struct LogicalCheckpoint {
-  std::vector<checkpoint::Checkpoint> parts;
+  std::vector<checkpoint::Checkpoint> parts;  ///< their own tensors have moved to `tensors`
   std::vector<std::string> file_paths;  ///< of all parts; Slot::file is an index
   std::vector<LogicalTensor> tensors;
 
