@@ -28,9 +28,9 @@ inline constexpr auto kPowersOfTwo = [] {
   return powers;
 }();
 
-/// x^(8 * bytes) mod P for 0 <= bytes < 128: what the folding of blocks needs.
+/// x^(8 * bytes) mod P for 0 <= bytes < 272: what the folding of blocks needs.
 inline constexpr auto kSmallPowers = [] {
-  std::array<std::uint64_t, 128> powers{1};
+  std::array<std::uint64_t, 272> powers{1};
   for (size_t i = 1; i < powers.size(); ++i) powers[i] = product(powers[i - 1], 1U << 8);
   return powers;
 }();
