@@ -1,20 +1,24 @@
 #include "shardtool/base/json_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/text.h"
 
 namespace shardtool {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
 
 /// The byte length of the UTF-8 sequence at the front of `text`, or 0 when it is not valid
 /// (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF).
@@ -78,12 +82,18 @@ std::string found_at(std::string_view text, size_t at) {
 
 std::string_view to_string(JsonKind kind) {
   switch (kind) {
-    case JsonKind::kObject: return "an object";
-    case JsonKind::kArray: return "an array";
-    case JsonKind::kString: return "a string";
-    case JsonKind::kNumber: return "a number";
-    case JsonKind::kBool: return "a boolean";
-    case JsonKind::kNull: return "null";
+    case JsonKind::kObject:
+      return "an object";
+    case JsonKind::kArray:
+      return "an array";
+    case JsonKind::kString:
+      return "a string";
+    case JsonKind::kNumber:
+      return "a number";
+    case JsonKind::kBool:
+      return "a boolean";
+    case JsonKind::kNull:
+      return "null";
   }
   return "";
 }
@@ -99,13 +109,19 @@ JsonKind JsonReader::kind() {
   skip_space();
   const char c = at_ < text_.size() ? text_[at_] : '\0';
   switch (c) {
-    case '{': return JsonKind::kObject;
-    case '[': return JsonKind::kArray;
-    case '"': return JsonKind::kString;
+    case '{':
+      return JsonKind::kObject;
+    case '[':
+      return JsonKind::kArray;
+    case '"':
+      return JsonKind::kString;
     case 't':
-    case 'f': return JsonKind::kBool;
-    case 'n': return JsonKind::kNull;
-    default: break;
+    case 'f':
+      return JsonKind::kBool;
+    case 'n':
+      return JsonKind::kNull;
+    default:
+      break;
   }
   if (c != '-' && !is_digit(c)) fail(at_, "a JSON value");
   return JsonKind::kNumber;
@@ -116,7 +132,9 @@ void JsonReader::begin_object() {
   open(true);
 }
 
-bool JsonReader::next_key(std::string& key) { return read_key(&key); }
+bool JsonReader::next_key(std::string& key) {
+  return read_key(&key);
+}
 
 bool JsonReader::read_key(std::string* into) {
   if (!next_in_container('}')) return false;
@@ -134,7 +152,9 @@ void JsonReader::begin_array() {
   open(false);
 }
 
-bool JsonReader::next_element() { return next_in_container(']'); }
+bool JsonReader::next_element() {
+  return next_in_container(']');
+}
 
 std::string JsonReader::string() {
   std::string text;
@@ -162,7 +182,8 @@ double JsonReader::number() {
   double value = 0;
   const auto status = std::from_chars(digits.data(), digits.data() + digits.size(), value).ec;
   if (status == std::errc()) return value;
-  throw error("the number is out of range", quote_for_message(digits, 40), "a number below 1.8e308");
+  throw error("the number is out of range", quote_for_message(digits, 40),
+              "a number below 1.8e308");
 }
 
 bool JsonReader::boolean() {
@@ -246,7 +267,8 @@ void JsonReader::object(std::initializer_list<Field> fields,
 bool JsonReader::next_is_integer() {
   const size_t begin = offset();
   const size_t end = text_.find_first_not_of("-0123456789", begin);
-  return end == std::string_view::npos || std::string_view(".eE").find(text_[end]) == std::string_view::npos;
+  return end == std::string_view::npos ||
+         std::string_view(".eE").find(text_[end]) == std::string_view::npos;
 }
 
 size_t JsonReader::offset() {

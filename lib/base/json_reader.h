@@ -97,8 +97,8 @@ class JsonReader {
  private:
   struct Frame {
     bool is_object = false;
-    i64 index = -1;         ///< of the current key or element
-    std::string_view key;   ///< of the current value, as written, with its quotes
+    i64 index = -1;        ///< of the current key or element
+    std::string_view key;  ///< of the current value, as written, with its quotes
   };
 
   [[noreturn]] void fail(size_t at, const std::string& expected) const;

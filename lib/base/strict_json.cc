@@ -35,12 +35,18 @@ json read_array(JsonReader& in) {
 
 json read_value(JsonReader& in) {
   switch (in.kind()) {
-    case JsonKind::kObject: return read_object(in);
-    case JsonKind::kArray: return read_array(in);
-    case JsonKind::kString: return in.string();
-    case JsonKind::kNumber: return in.next_is_integer() ? json(in.integer()) : json(in.number());
-    case JsonKind::kBool: return in.boolean();
-    case JsonKind::kNull: break;
+    case JsonKind::kObject:
+      return read_object(in);
+    case JsonKind::kArray:
+      return read_array(in);
+    case JsonKind::kString:
+      return in.string();
+    case JsonKind::kNumber:
+      return in.next_is_integer() ? json(in.integer()) : json(in.number());
+    case JsonKind::kBool:
+      return in.boolean();
+    case JsonKind::kNull:
+      break;
   }
   in.null();
   return nullptr;

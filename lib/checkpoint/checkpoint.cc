@@ -1,10 +1,10 @@
 #include "shardtool/checkpoint/checkpoint.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -82,7 +82,8 @@ bool are_all_parts(const std::vector<std::string>& names) {
   if (dash == std::string::npos) return false;
   const std::string stem = first.substr(0, dash);
   for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] != fmt::format("{}-{:05}-of-{:05}.safetensors", stem, i + 1, names.size())) return false;
+    if (names[i] != fmt::format("{}-{:05}-of-{:05}.safetensors", stem, i + 1, names.size()))
+      return false;
   }
   return true;
 }
@@ -96,8 +97,9 @@ Error no_weights(const std::string& folder, const FolderListing& listing) {
   return Error(ErrorCode::kUnsupported, "the folder has weights in another format only")
       .at({folder, 0, 0, ""})
       .note("found", list_for_message(listing.foreign_weights))
-      .help("pickle files (.bin, .pt, .pth) can run code and are never opened: fetch the safetensors "
-            "version, or convert with transformers' save_pretrained(..., safe_serialization=True)");
+      .help(
+          "pickle files (.bin, .pt, .pth) can run code and are never opened: fetch the safetensors "
+          "version, or convert with transformers' save_pretrained(..., safe_serialization=True)");
 }
 
 Error unclear_choice(const std::string& folder, const std::vector<std::string>& names,
@@ -113,9 +115,10 @@ void open_without_index(Checkpoint& checkpoint, const FolderListing& listing) {
   checkpoint.format = "safetensors";
   if (listing.weights.size() > 1) {
     if (!are_all_parts(listing.weights)) {
-      throw unclear_choice(checkpoint.path, listing.weights,
-                           "several files need model.safetensors.index.json beside them; name one file "
-                           "to open it alone");
+      throw unclear_choice(
+          checkpoint.path, listing.weights,
+          "several files need model.safetensors.index.json beside them; name one file "
+          "to open it alone");
     }
     checkpoint.warnings.push_back({"there is no index; the parts are complete by their names", ""});
   }
@@ -133,7 +136,8 @@ void open_folder(Checkpoint& checkpoint) {
     if (mentions_shardtool(text)) return open_output(checkpoint, text, listing);
     checkpoint.side_files.emplace_back(kManifestName);
   }
-  if (has(listing.indices, kIndexName)) return open_index(checkpoint, std::string(kIndexName), listing);
+  if (has(listing.indices, kIndexName))
+    return open_index(checkpoint, std::string(kIndexName), listing);
   if (listing.indices.size() == 1) return open_index(checkpoint, listing.indices.front(), listing);
   if (listing.indices.size() > 1) {
     throw unclear_choice(checkpoint.path, listing.indices, "name the index that you mean");

@@ -17,8 +17,8 @@ struct StoredTensor {
   std::string name;
   Dtype dtype = Dtype::kF32;
   Shape shape;
-  int file = 0;       ///< index into Checkpoint::files
-  i64 offset = 0;     ///< absolute, bytes
+  int file = 0;    ///< index into Checkpoint::files
+  i64 offset = 0;  ///< absolute, bytes
   i64 bytes = 0;
 };
 
@@ -46,10 +46,10 @@ struct Checkpoint {
   std::string format;  ///< "safetensors", "safetensors index", "shardtool output", ...
   std::vector<SourceFile> files;
   std::vector<StoredTensor> tensors;
-  std::optional<Manifest> manifest;    ///< present for our own outputs
-  std::string config_path;             ///< config.json beside the weights, or empty
-  std::vector<std::string> side_files; ///< names of other plain files (config, tokenizer, README)
-  i64 header_bytes = 0;                ///< of all files together
+  std::optional<Manifest> manifest;     ///< present for our own outputs
+  std::string config_path;              ///< config.json beside the weights, or empty
+  std::vector<std::string> side_files;  ///< names of other plain files (config, tokenizer, README)
+  i64 header_bytes = 0;                 ///< of all files together
   std::vector<Warning> warnings;
 
   std::string folder() const;  ///< where files and side_files lie

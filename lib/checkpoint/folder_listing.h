@@ -5,14 +5,14 @@
 
 namespace shardtool::checkpoint {
 
-/// What lies in a folder, by what it is for. All names are sorted; hidden files and folders are left
-/// out.
+/// What lies in a folder, by what it is for. All names are sorted; hidden files and folders are
+/// left out.
 struct FolderListing {
   std::vector<std::string> weights;          ///< *.safetensors
   std::vector<std::string> indices;          ///< *.safetensors.index.json
   std::vector<std::string> foreign_weights;  ///< pickle and other formats
   std::vector<std::string> others;           ///< plain files: config, tokenizer, README, ...
-  std::vector<std::string> outside_links;    ///< links that leave the folder, unless it is a snapshot
+  std::vector<std::string> outside_links;  ///< links that leave the folder, unless it is a snapshot
 };
 
 /// Throws kUnreadable when the folder cannot be listed.

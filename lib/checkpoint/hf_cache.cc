@@ -1,11 +1,11 @@
 #include "shardtool/checkpoint/hf_cache.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -40,7 +40,8 @@ HfName parse_location(std::string_view location) {
   const HfName name{std::string(rest.substr(0, at)),
                     at == std::string_view::npos ? "main" : std::string(rest.substr(at + 1))};
   const auto slashes = std::count(name.repository.begin(), name.repository.end(), '/');
-  if (slashes <= 1 && is_path_of_plain_names(name.repository) && is_path_of_plain_names(name.revision)) {
+  if (slashes <= 1 && is_path_of_plain_names(name.repository) &&
+      is_path_of_plain_names(name.revision)) {
     return name;
   }
   throw Error(ErrorCode::kUsage, "not a location in the Hugging Face cache")
@@ -68,7 +69,8 @@ fs::path hub_folder() {
 std::vector<std::string> files_below(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
     if (!at->is_directory(error)) names.push_back(at->path().lexically_relative(folder).string());
   }
   std::sort(names.begin(), names.end());
@@ -89,7 +91,8 @@ Error missing(const HfName& name, const std::string& message, const fs::path& lo
   const std::string revision = name.revision == "main" ? "" : " --revision " + name.revision;
   return Error(ErrorCode::kFileMissing, message)
       .note("looked in", looked_in.string())
-      .help(fmt::format("shardtool never downloads: run `hf download {}{}` first", name.repository, revision))
+      .help(fmt::format("shardtool never downloads: run `hf download {}{}` first", name.repository,
+                        revision))
       .help("HF_HUB_CACHE or HF_HOME name another cache folder");
 }
 
@@ -99,8 +102,9 @@ std::string commit_of(const fs::path& repository, const std::string& revision) {
   if (!fs::is_regular_file(ref)) return revision;
   constexpr i64 kMaxRefBytes = 4096;
   std::string commit = io::read_text(ref.string(), kMaxRefBytes);
-  commit.erase(std::find_if(commit.begin(), commit.end(), [](char c) { return c == '\n' || c == '\r'; }),
-               commit.end());
+  commit.erase(
+      std::find_if(commit.begin(), commit.end(), [](char c) { return c == '\n' || c == '\r'; }),
+      commit.end());
   if (is_plain_file_name(commit)) return commit;
   throw Error(ErrorCode::kMalformed, "the reference does not hold a commit")
       .at({ref.string(), 0, 0, ""})
@@ -109,15 +113,19 @@ std::string commit_of(const fs::path& repository, const std::string& revision) {
 
 }  // namespace
 
-bool is_hf_location(std::string_view location) { return location.starts_with(kScheme); }
+bool is_hf_location(std::string_view location) {
+  return location.starts_with(kScheme);
+}
 
 std::string resolve_hf_location(std::string_view location) {
   const HfName name = parse_location(location);
   std::string folder = "models--" + name.repository;
-  if (const size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
+  if (const size_t slash = folder.find('/'); slash != std::string::npos)
+    folder.replace(slash, 1, "--");
   const fs::path repository = hub_folder() / folder;
   if (!fs::is_directory(repository)) {
-    throw missing(name, fmt::format("'{}' is not in the Hugging Face cache", name.repository), repository);
+    throw missing(name, fmt::format("'{}' is not in the Hugging Face cache", name.repository),
+                  repository);
   }
   const fs::path snapshot = repository / "snapshots" / commit_of(repository, name.revision);
   if (fs::is_directory(snapshot)) return snapshot.string();

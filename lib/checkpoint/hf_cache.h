@@ -16,12 +16,12 @@ bool is_hf_location(std::string_view location);
 ///       models--org--name/snapshots/<commit>/*       links to
 ///       models--org--name/blobs/<hash>               (possibly links themselves)
 ///
-/// Throws kUsage for what is no such location and kFileMissing, which says where was looked, what is
-/// there, and how to download.
+/// Throws kUsage for what is no such location and kFileMissing, which says where was looked, what
+/// is there, and how to download.
 std::string resolve_hf_location(std::string_view location);
 
-/// Whether a folder is such a snapshot: there, and only there, links out of the folder are what they
-/// should be.
+/// Whether a folder is such a snapshot: there, and only there, links out of the folder are what
+/// they should be.
 bool is_hf_snapshot(const std::string& folder);
 
 }  // namespace shardtool::checkpoint

@@ -1,10 +1,10 @@
 #include "shardtool/checkpoint/hf_index.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/json_reader.h"
@@ -20,7 +20,8 @@ std::string read_file_name(JsonReader& in) {
   std::string name = in.string();
   if (!is_plain_file_name(name)) {
     throw in.error("a file name leaves the folder of the index or is hidden",
-                   quote_for_message(name), "a plain name such as model-00001-of-00002.safetensors");
+                   quote_for_message(name),
+                   "a plain name such as model-00001-of-00002.safetensors");
   }
   if (!is_safetensors_name(name)) {
     throw in.error("the index names a file that is not safetensors", quote_for_message(name),
@@ -32,7 +33,8 @@ std::string read_file_name(JsonReader& in) {
 /// Numbers the files in the order of their names.
 void number_files(HfIndex& index, const std::map<std::string, std::vector<size_t>>& users) {
   for (const auto& [file, weights] : users) {
-    for (const size_t weight : weights) index.weights[weight].file = static_cast<int>(index.files.size());
+    for (const size_t weight : weights)
+      index.weights[weight].file = static_cast<int>(index.files.size());
     index.files.push_back(file);
   }
 }
@@ -94,7 +96,8 @@ std::vector<Warning> check_index(const HfIndex& index, const std::vector<StoredT
   for (const HfIndex::Weight& weight : index.weights) {
     const auto found = stored.find(weight.tensor);
     if (found == stored.end() || found->second != weight.file) {
-      absent.push_back(fmt::format("{} ({})", weight.tensor, index.files[static_cast<size_t>(weight.file)]));
+      absent.push_back(
+          fmt::format("{} ({})", weight.tensor, index.files[static_cast<size_t>(weight.file)]));
     } else {
       stored.erase(found);
     }
@@ -114,7 +117,8 @@ std::vector<Warning> check_index(const HfIndex& index, const std::vector<StoredT
         .help("the index and the files are of different downloads: fetch both again");
   }
   if (!index.total_size || *index.total_size == bytes) return {};
-  return {{fmt::format("metadata.total_size says {} bytes, the tensors have {}", *index.total_size, bytes),
+  return {{fmt::format("metadata.total_size says {} bytes, the tensors have {}", *index.total_size,
+                       bytes),
            path}};
 }
 

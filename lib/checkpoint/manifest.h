@@ -43,9 +43,11 @@ struct TensorRecord {
   Shape shape;
   std::string rule;
   std::vector<AxisRecord> axes;
-  std::string digest;  ///< linear CRC-64 of the whole tensor, 16 hex digits; empty when only some ranks were written
+  std::string digest;  ///< linear CRC-64 of the whole tensor, 16 hex digits; empty when only some
+                       ///< ranks were written
   std::vector<std::string> transforms;
-  std::string bias;    ///< "after_reduction" for a replicated bias of a row-parallel layer, else empty
+  std::string
+      bias;  ///< "after_reduction" for a replicated bias of a row-parallel layer, else empty
   std::vector<ShardRecord> shards;
 };
 
@@ -59,7 +61,7 @@ struct Manifest {
   std::string tool_version;
   std::vector<FileRecord> source;
   mesh::Mesh mesh;
-  std::string layout;  ///< "plain"
+  std::string layout;             ///< "plain"
   std::vector<RankRecord> ranks;  ///< those that were written
   std::vector<FileRecord> files;
   std::vector<TensorRecord> tensors;  ///< sorted by name

@@ -1,11 +1,11 @@
 #include "shardtool/checkpoint/manifest_against_headers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <tuple>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string describe(Dtype dtype, const Shape& shape, i64 offset, i64 bytes) {
-  return fmt::format("{} {}, {} bytes at {}", to_string(dtype),
-                     quote_for_message(to_string(shape)), bytes, offset);
+  return fmt::format("{} {}, {} bytes at {}", to_string(dtype), quote_for_message(to_string(shape)),
+                     bytes, offset);
 }
 
 /// The stored tensors of all files, to be found by file and name.
@@ -33,8 +33,9 @@ class StoredTensors {
 
   const StoredTensor* find(int file, const std::string& name) const {
     const std::pair<int, const std::string&> wanted(file, name);
-    const auto at = std::lower_bound(sorted_.begin(), sorted_.end(), wanted,
-                                     [](const auto* tensor, const auto& k) { return key(*tensor) < k; });
+    const auto at =
+        std::lower_bound(sorted_.begin(), sorted_.end(), wanted,
+                         [](const auto* tensor, const auto& k) { return key(*tensor) < k; });
     return at != sorted_.end() && key(**at) == wanted ? *at : nullptr;
   }
 
@@ -78,7 +79,8 @@ class Comparison {
     const std::string& file = checkpoint_.files[static_cast<size_t>(shard.file)].name;
     const StoredTensor* found = stored_.find(shard.file, tensor.name);
     if (found == nullptr) {
-      throw differs(ErrorCode::kManifestInvalid, "a file lacks a tensor that the manifest records", file)
+      throw differs(ErrorCode::kManifestInvalid, "a file lacks a tensor that the manifest records",
+                    file)
           .tensor(quote_for_message(tensor.name))
           .note("expected", fmt::format("the shard of rank {}", shard.rank));
     }
@@ -100,11 +102,13 @@ class Comparison {
       for (const ShardRecord& shard : tensor.shards) recorded.emplace_back(shard.file, tensor.name);
     }
     std::sort(recorded.begin(), recorded.end());
-    const auto extra =
-        std::find_if(checkpoint_.tensors.begin(), checkpoint_.tensors.end(), [&](const auto& tensor) {
-          return !std::binary_search(recorded.begin(), recorded.end(), std::pair(tensor.file, tensor.name));
+    const auto extra = std::find_if(
+        checkpoint_.tensors.begin(), checkpoint_.tensors.end(), [&](const auto& tensor) {
+          return !std::binary_search(recorded.begin(), recorded.end(),
+                                     std::pair(tensor.file, tensor.name));
         });
-    throw differs(ErrorCode::kManifestInvalid, "a file holds a tensor that the manifest does not record",
+    throw differs(ErrorCode::kManifestInvalid,
+                  "a file holds a tensor that the manifest does not record",
                   checkpoint_.files[static_cast<size_t>(extra->file)].name)
         .tensor(quote_for_message(extra->name));
   }
@@ -136,6 +140,8 @@ void check_files(const Manifest& manifest, const std::string& folder) {
   }
 }
 
-void check_against_headers(const Checkpoint& checkpoint) { Comparison(checkpoint).check(); }
+void check_against_headers(const Checkpoint& checkpoint) {
+  Comparison(checkpoint).check();
+}
 
 }  // namespace shardtool::checkpoint

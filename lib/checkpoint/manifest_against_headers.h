@@ -6,7 +6,8 @@ namespace shardtool::checkpoint {
 
 /// Holds checkpoint.manifest against the headers that were read; its files are numbered like the
 /// manifest's. Throws kDataMismatch when a header is not the one that was written, and
-/// kManifestInvalid when a shard record and the header entry differ or one has what the other lacks.
+/// kManifestInvalid when a shard record and the header entry differ or one has what the other
+/// lacks.
 void check_against_headers(const Checkpoint& checkpoint);
 
 /// Before the headers are read: throws kManifestInvalid for a file behind a link (but in a Hugging

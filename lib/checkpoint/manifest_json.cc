@@ -1,7 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/json_reader.h"
 #include "shardtool/checkpoint/manifest.h"
@@ -32,8 +32,8 @@ void append_strings(std::string& out, const std::vector<std::string>& texts) {
 void append_files(std::string& out, const std::vector<FileRecord>& files) {
   out += '[';
   append_list(out, files, ",\n", [&out](const FileRecord& file) {
-    out += fmt::format(R"({{"name":{},"bytes":{},"header_xxh3":{}}})", json_quote(file.name), file.bytes,
-                       json_quote(file.header_xxh3));
+    out += fmt::format(R"({{"name":{},"bytes":{},"header_xxh3":{}}})", json_quote(file.name),
+                       file.bytes, json_quote(file.header_xxh3));
   });
   out += ']';
 }
@@ -72,8 +72,9 @@ void append_slices(std::string& out, const AxisMap& map) {
 
 void append_shard(std::string& out, const ShardRecord& shard) {
   fmt::format_to(std::back_inserter(out),
-                 R"({{"rank":{},"file":{},"offset":{},"bytes":{},"shape":[{}],"slices":[)", shard.rank,
-                 shard.file, shard.offset, shard.bytes, fmt::join(local_shape(shard.region), ","));
+                 R"({{"rank":{},"file":{},"offset":{},"bytes":{},"shape":[{}],"slices":[)",
+                 shard.rank, shard.file, shard.offset, shard.bytes,
+                 fmt::join(local_shape(shard.region), ","));
   append_list(out, shard.region, ",", [&out](const AxisMap& map) { append_slices(out, map); });
   out += "],\"xxh3\":" + json_quote(shard.xxh3) + '}';
 }
@@ -92,7 +93,8 @@ void append_tensor(std::string& out, const TensorRecord& tensor) {
   append_strings(out, tensor.transforms);
   if (!tensor.bias.empty()) out += ",\"bias\":" + json_quote(tensor.bias);
   out += ",\"shards\":[";
-  append_list(out, tensor.shards, ",", [&out](const ShardRecord& shard) { append_shard(out, shard); });
+  append_list(out, tensor.shards, ",",
+              [&out](const ShardRecord& shard) { append_shard(out, shard); });
   out += "]}";
 }
 
@@ -120,7 +122,8 @@ std::string to_json(const Manifest& manifest) {
   out += ",\n\"mesh\":";
   append_mesh(out, manifest.mesh);
   out += ",\n\"layout\":" + json_quote(manifest.layout) + ",\n\"ranks\":[";
-  append_list(out, manifest.ranks, ",\n", [&out](const RankRecord& rank) { append_rank(out, rank); });
+  append_list(out, manifest.ranks, ",\n",
+              [&out](const RankRecord& rank) { append_rank(out, rank); });
   out += "],\n\"files\":";
   append_files(out, manifest.files);
   out += ",\n\"tensors\":{\n";

@@ -1,9 +1,9 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/json_reader.h"
@@ -53,8 +53,9 @@ class ManifestParser {
   /// Fields may be added within 1.x; another major version means something else.
   void check_version(const std::string& version) {
     if (version.starts_with("1.") && version.size() > 2) return;
-    throw in_.error("the manifest has another format", "format_version " + quote_for_message(version),
-                    "format_version 1.x")
+    throw in_
+        .error("the manifest has another format", "format_version " + quote_for_message(version),
+               "format_version 1.x")
         .help(fmt::format("use the version of shardtool that writes format_version {}",
                           quote_for_message(version)));
   }
@@ -66,7 +67,8 @@ class ManifestParser {
         throw in_.error("the manifest is another tool's", quote_for_message(name), "shardtool");
       }
     };
-    in_.object({{"name", check_name}, {"version", [this] { manifest_.tool_version = in_.string(); }}});
+    in_.object(
+        {{"name", check_name}, {"version", [this] { manifest_.tool_version = in_.string(); }}});
   }
 
   i64 read_size() {
@@ -137,9 +139,10 @@ class ManifestParser {
   void read_ranks() {
     each_element([&] {
       RankRecord& rank = manifest_.ranks.emplace_back();
-      in_.object({{"rank", [&] { rank.rank = in_.integer(); }},
-                  {"coordinate", [&] { read_coordinate(rank); }},
-                  {"files", [&] { each_element([&] { rank.files.push_back(read_file_number()); }); }}});
+      in_.object(
+          {{"rank", [&] { rank.rank = in_.integer(); }},
+           {"coordinate", [&] { read_coordinate(rank); }},
+           {"files", [&] { each_element([&] { rank.files.push_back(read_file_number()); }); }}});
     });
   }
 
@@ -171,7 +174,8 @@ class ManifestParser {
   void read_tensor(TensorRecord& tensor) {
     bool has_shape = false;
     const auto read_shards = [&] {
-      if (!has_shape) throw in_.error("'shards' stand before 'shape'", "no shape yet", "'shape' first");
+      if (!has_shape)
+        throw in_.error("'shards' stand before 'shape'", "no shape yet", "'shape' first");
       each_element([&] { read_shard(tensor); });
     };
     const auto read_whole_shape = [&] {

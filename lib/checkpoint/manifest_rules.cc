@@ -1,10 +1,10 @@
 #include "shardtool/checkpoint/manifest_rules.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -60,12 +60,13 @@ class Rules {
     check_coordinate(rank);
     for (const int file : rank.files) {
       if (static_cast<size_t>(file) >= manifest_.files.size()) {
-        throw invalid(fmt::format("rank {} names file {} of {}", rank.rank, file, manifest_.files.size()));
+        throw invalid(
+            fmt::format("rank {} names file {} of {}", rank.rank, file, manifest_.files.size()));
       }
       i64& owner = rank_of_file_[static_cast<size_t>(file)];
       if (owner != kNoRank) {
-        throw invalid(fmt::format("file '{}' is claimed by rank {} and rank {}", name_of(file), owner,
-                                  rank.rank));
+        throw invalid(fmt::format("file '{}' is claimed by rank {} and rank {}", name_of(file),
+                                  owner, rank.rank));
       }
       owner = rank.rank;
     }
@@ -105,10 +106,12 @@ class Rules {
     };
     const auto number = static_cast<size_t>(shard.file);
     if (number >= manifest_.files.size()) {
-      fail(fmt::format("file {}", shard.file), fmt::format("one of {} files", manifest_.files.size()));
+      fail(fmt::format("file {}", shard.file),
+           fmt::format("one of {} files", manifest_.files.size()));
     }
     if (rank_of_file_[number] != shard.rank) {
-      fail(fmt::format("file '{}'", name_of(shard.file)), fmt::format("a file of rank {}", shard.rank));
+      fail(fmt::format("file '{}'", name_of(shard.file)),
+           fmt::format("a file of rank {}", shard.rank));
     }
     const Shape shape = local_shape(shard.region);
     if (byte_size(tensor.dtype, shape) != shard.bytes) {

@@ -1,11 +1,11 @@
 #include "shardtool/checkpoint/names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/text.h"
 
@@ -19,9 +19,13 @@ bool is_plain_file_name(std::string_view name) {
   return !name.empty() && name.size() <= kLongestName && name.front() != '.' && !has_bad_byte;
 }
 
-bool is_safetensors_name(std::string_view name) { return name.ends_with(".safetensors"); }
+bool is_safetensors_name(std::string_view name) {
+  return name.ends_with(".safetensors");
+}
 
-bool is_index_name(std::string_view name) { return name.ends_with(".safetensors.index.json"); }
+bool is_index_name(std::string_view name) {
+  return name.ends_with(".safetensors.index.json");
+}
 
 bool is_foreign_weights_name(std::string_view name) {
   constexpr auto kEnds = std::to_array<std::string_view>(

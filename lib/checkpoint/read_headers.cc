@@ -1,11 +1,11 @@
 #include "shardtool/checkpoint/read_headers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -25,8 +25,8 @@ void require_all(const std::string& folder, const std::vector<std::string>& name
     if (!fs::exists(fs::path(folder) / name, error)) missing.push_back(name);
   }
   if (missing.empty()) return;
-  Error error(ErrorCode::kFileMissing,
-              fmt::format("{} of {} files of the checkpoint are missing", missing.size(), names.size()));
+  Error error(ErrorCode::kFileMissing, fmt::format("{} of {} files of the checkpoint are missing",
+                                                   missing.size(), names.size()));
   error.at({folder, 0, 0, ""}).note("missing", list_for_message(missing));
   throw error.help(is_hf_snapshot(folder) ? "the snapshot is incomplete: download it again"
                                           : "copy or download the whole folder again");
@@ -50,8 +50,9 @@ void add_file(Checkpoint& checkpoint, const std::string& name) {
   checkpoint.header_bytes += header.data_begin;
   const auto number = static_cast<int>(checkpoint.files.size());
   for (safetensors::Entry& entry : header.entries) {
-    checkpoint.tensors.push_back({std::move(entry.name), entry.dtype, std::move(entry.shape), number,
-                                  header.data_begin + entry.begin, entry.end - entry.begin});
+    checkpoint.tensors.push_back({std::move(entry.name), entry.dtype, std::move(entry.shape),
+                                  number, header.data_begin + entry.begin,
+                                  entry.end - entry.begin});
   }
   for (std::string& warning : header.warnings) {
     checkpoint.warnings.push_back({std::move(warning), name});

@@ -1,11 +1,11 @@
 #include "shardtool/checkpoint/shard_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/json_reader.h"
@@ -19,8 +19,9 @@ using Metadata = std::vector<std::pair<std::string, std::string>>;
 i64 bytes_of(const TensorSpec& tensor) {
   const auto bytes = byte_size(tensor.dtype, tensor.shape);
   if (!bytes) {
-    throw Error(ErrorCode::kSubByteCut,
-                fmt::format("a part of shape {} has no whole number of bytes", to_string(tensor.shape)))
+    throw Error(
+        ErrorCode::kSubByteCut,
+        fmt::format("a part of shape {} has no whole number of bytes", to_string(tensor.shape)))
         .tensor(tensor.name);
   }
   return *bytes;
@@ -39,9 +40,12 @@ std::vector<std::vector<size_t>> deal_out(std::span<const TensorSpec> tensors, i
     files.back().push_back(t);
     filled += bytes;
   }
+  const auto place_in_file = [&](size_t t) {
+    return std::pair(bytes_of(tensors[t]) % kDataAlignment != 0, t);
+  };
   for (auto& file : files) {
-    std::stable_partition(file.begin(), file.end(),
-                          [&](size_t t) { return bytes_of(tensors[t]) % kDataAlignment == 0; });
+    std::sort(file.begin(), file.end(),
+              [&](size_t a, size_t b) { return place_in_file(a) < place_in_file(b); });
   }
   return files;
 }
@@ -57,9 +61,11 @@ PlannedFile plan_file(std::string name, const std::vector<size_t>& members,
     entries.push_back({tensors[t].name, tensors[t].dtype, tensors[t].shape, next, end});
     next = end;
   }
-  PlannedFile file{std::move(name), safetensors::write_header(entries, metadata, kDataAlignment), 0};
+  PlannedFile file{std::move(name), safetensors::write_header(entries, metadata, kDataAlignment),
+                   0};
   const i64 data_begin = static_cast<i64>(file.header.size());
-  for (size_t i = 0; i < members.size(); ++i) places[members[i]].offset = data_begin + entries[i].begin;
+  for (size_t i = 0; i < members.size(); ++i)
+    places[members[i]].offset = data_begin + entries[i].begin;
   file.size = data_begin + next;
   return file;
 }
@@ -102,7 +108,8 @@ std::optional<std::string> index_text(const FilePlan& plan, std::span<const Tens
     file_of[tensors[t].name] = plan.files[static_cast<size_t>(plan.places[t].file)].name;
     total += bytes_of(tensors[t]);
   }
-  std::string text = fmt::format("{{\n  \"metadata\": {{\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{", total);
+  std::string text = fmt::format(
+      "{{\n  \"metadata\": {{\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{", total);
   std::string_view separator = "\n";
   for (const auto& [tensor, file] : file_of) {
     text += fmt::format("{}    {}: {}", separator, json_quote(tensor), json_quote(file));

@@ -1,12 +1,12 @@
 #include "shardtool/base/json_reader.h"
 
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-#include <rapidcheck.h>
 
 namespace shardtool {
 namespace {
@@ -78,11 +78,48 @@ std::string note(const Error& error, std::string_view label) {
 }  // namespace
 
 TEST_CASE("a text is accepted exactly when the reference accepts it") {
-  const std::vector<std::string> tokens = {
-      "{", "}", "[", "]", ",", ":", "\"a\"", "\"\"", "0", "-0", "1.5", "01", "1e5", "-", "1.", ".5",
-      "+1", "true", "false", "null", "nul", " ", "\n", "\t", "\f", "\"\\u00e9\"", "\"\\ud83d\\ude00\"",
-      "\"\\ud83d\"", "\"\\x\"", "\"\xc3\xa9\"", "\"\xc3\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"",
-      "\"\n\"", "\"", "\xef\xbb\xbf", "\0"s, "//", "'a'", "NaN", "{\"a\":1}", "[[[[[[[[[1]]]]]]]]]"};
+  const std::vector<std::string> tokens = {"{",
+                                           "}",
+                                           "[",
+                                           "]",
+                                           ",",
+                                           ":",
+                                           "\"a\"",
+                                           "\"\"",
+                                           "0",
+                                           "-0",
+                                           "1.5",
+                                           "01",
+                                           "1e5",
+                                           "-",
+                                           "1.",
+                                           ".5",
+                                           "+1",
+                                           "true",
+                                           "false",
+                                           "null",
+                                           "nul",
+                                           " ",
+                                           "\n",
+                                           "\t",
+                                           "\f",
+                                           "\"\\u00e9\"",
+                                           "\"\\ud83d\\ude00\"",
+                                           "\"\\ud83d\"",
+                                           "\"\\x\"",
+                                           "\"\xc3\xa9\"",
+                                           "\"\xc3\"",
+                                           "\"\xed\xa0\x80\"",
+                                           "\"\xf4\x90\x80\x80\"",
+                                           "\"\n\"",
+                                           "\"",
+                                           "\xef\xbb\xbf",
+                                           "\0"s,
+                                           "//",
+                                           "'a'",
+                                           "NaN",
+                                           "{\"a\":1}",
+                                           "[[[[[[[[[1]]]]]]]]]"};
   CHECK(rc::check("token soup", [&tokens] {
     const auto picks =
         *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(tokens)).as("tokens");
@@ -161,8 +198,8 @@ TEST_CASE("nesting beyond the limit is refused at once") {
 }
 
 TEST_CASE("a byte order mark is named") {
-  CHECK_THROWS_WITH_AS(JsonReader("\xef\xbb\xbf{}", {}, 1), "the text begins with a byte order mark",
-                       Error);
+  CHECK_THROWS_WITH_AS(JsonReader("\xef\xbb\xbf{}", {}, 1),
+                       "the text begins with a byte order mark", Error);
 }
 
 TEST_CASE("object reads each field once, wants the required ones and reports the others") {

@@ -1,9 +1,9 @@
 #include "shardtool/base/strict_json.h"
 
-#include <string>
-
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
+
+#include <string>
 
 #include "shardtool/base/checked.h"
 
@@ -20,13 +20,20 @@ JsonDocument parse(std::string_view text) {
 json random_tree(int depth) {
   const int kind = *rc::gen::inRange(0, depth > 0 ? 8 : 6);
   switch (kind) {
-    case 0: return nullptr;
-    case 1: return *rc::gen::arbitrary<bool>();
-    case 2: return *rc::gen::arbitrary<std::int64_t>();
-    case 3: return *rc::gen::inRange(-1000, 1000) / 8.0;
-    case 4: return *rc::gen::string<std::string>() == "x" ? "é" : "plain \" text\n";
-    case 5: return "";
-    default: break;
+    case 0:
+      return nullptr;
+    case 1:
+      return *rc::gen::arbitrary<bool>();
+    case 2:
+      return *rc::gen::arbitrary<std::int64_t>();
+    case 3:
+      return *rc::gen::inRange(-1000, 1000) / 8.0;
+    case 4:
+      return *rc::gen::string<std::string>() == "x" ? "é" : "plain \" text\n";
+    case 5:
+      return "";
+    default:
+      break;
   }
   json tree = kind == 6 ? json::array() : json::object();
   const int members = *rc::gen::inRange(0, 4);

@@ -1,10 +1,10 @@
 #include "shardtool/checkpoint/checkpoint.h"
 
+#include <doctest/doctest.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include <doctest/doctest.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/checkpoint/shard_files.h"
@@ -80,7 +80,8 @@ TEST_CASE("a folder with an index opens the files that it names, in order") {
 TEST_CASE("side files are the plain files that are not weights, index, manifest or hidden") {
   const test::TempFolder folder;
   folder.write("model.safetensors", bytes_with("a"));
-  for (const char* name : {"config.json", "tokenizer.model", "README.md", "modeling.py", "merges.txt"}) {
+  for (const char* name :
+       {"config.json", "tokenizer.model", "README.md", "modeling.py", "merges.txt"}) {
     folder.write(name, "");
   }
   for (const char* name : {"pytorch_model.bin", ".hidden", "sub/file.json", "x.pth", "y.gguf"}) {
@@ -89,7 +90,8 @@ TEST_CASE("side files are the plain files that are not weights, index, manifest 
   fs::create_symlink("config.json", folder / "link.json");
   const Checkpoint checkpoint = open_checkpoint(folder.path());
   CHECK(checkpoint.side_files == std::vector<std::string>{"README.md", "config.json", "link.json",
-                                                          "merges.txt", "modeling.py", "tokenizer.model"});
+                                                          "merges.txt", "modeling.py",
+                                                          "tokenizer.model"});
 }
 
 TEST_CASE("a side file behind a link out of the folder is left behind with a warning") {
@@ -124,7 +126,8 @@ TEST_CASE("several files without an index are refused, several indices too") {
   CHECK(open_checkpoint(folder.path()).files.size() == 1);
   folder.write("y.safetensors.index.json", R"({"weight_map":{"b":"b.safetensors"}})");
   CHECK(error_of(folder.path()).code() == ErrorCode::kUnsupported);
-  CHECK(names(open_checkpoint(folder / "y.safetensors.index.json")) == std::vector<std::string>{"b"});
+  CHECK(names(open_checkpoint(folder / "y.safetensors.index.json")) ==
+        std::vector<std::string>{"b"});
 }
 
 TEST_CASE("a folder of pickles is refused with a way out, an empty one is missing its weights") {

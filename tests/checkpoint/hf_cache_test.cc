@@ -1,10 +1,10 @@
 #include "shardtool/checkpoint/hf_cache.h"
 
+#include <doctest/doctest.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-
-#include <doctest/doctest.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/checkpoint/checkpoint.h"
@@ -141,8 +141,8 @@ TEST_CASE("a blob that is not there makes the snapshot incomplete") {
 
 TEST_CASE("a location cannot lead out of the cache") {
   for (const std::string location :
-       {"hf://", "hf://a/b/c", "hf://../x", "hf:///etc", "hf://a/..", "hf://a/b@../../x", "hf://a/b@",
-        "hf://a/b@/etc", "hf://a//b"}) {
+       {"hf://", "hf://a/b/c", "hf://../x", "hf:///etc", "hf://a/..", "hf://a/b@../../x",
+        "hf://a/b@", "hf://a/b@/etc", "hf://a//b"}) {
     CAPTURE(location);
     CHECK(error_of(location).code() == ErrorCode::kUsage);
   }

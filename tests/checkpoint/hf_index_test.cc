@@ -13,7 +13,9 @@ HfIndex two_files() {
       "i.json");
 }
 
-StoredTensor stored(const std::string& name, int file) { return {name, Dtype::kU8, {}, file, 0, 1}; }
+StoredTensor stored(const std::string& name, int file) {
+  return {name, Dtype::kU8, {}, file, 0, 1};
+}
 
 ErrorCode code_of(const std::vector<StoredTensor>& tensors) {
   try {

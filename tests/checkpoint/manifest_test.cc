@@ -1,12 +1,12 @@
 #include "shardtool/checkpoint/manifest.h"
 
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-#include <rapidcheck.h>
 
 #include "shardtool/base/error.h"
 
@@ -52,7 +52,8 @@ Manifest random_manifest() {
   m.ranks = {{0, {{"tp", 0}}, {0}}, {1, {{"tp", 1}}, {1}}};
   const int tensors = *rc::gen::inRange(0, 5);
   for (int t = 0; t < tensors; ++t) {
-    TensorRecord tensor{"t" + std::to_string(t) + "\"é", Dtype::kBF16, {8, 6}, "rule", {}, "", {}, "", {}};
+    TensorRecord tensor{
+        "t" + std::to_string(t) + "\"é", Dtype::kBF16, {8, 6}, "rule", {}, "", {}, "", {}};
     tensor.axes = {{"heads", "Split(8, tp)"}};
     if (*rc::gen::arbitrary<bool>()) tensor.digest = "0123456789abcdef";
     if (*rc::gen::arbitrary<bool>()) tensor.bias = "after_reduction";
@@ -126,7 +127,8 @@ TEST_CASE("the text is golden") {
 
 TEST_CASE("slices are the runs in local order") {
   CHECK(slices_json(AxisMap::identity(4)) == "[[0,4]]");
-  CHECK(slices_json(AxisMap(6, 10, {{1, 8, 2}, {3, 0, 2}})) == R"([{"pad":1},[8,10],[0,2],{"pad":1}])");
+  CHECK(slices_json(AxisMap(6, 10, {{1, 8, 2}, {3, 0, 2}})) ==
+        R"([{"pad":1},[8,10],[0,2],{"pad":1}])");
   CHECK(slices_json(AxisMap::identity(0)) == "[]");
 }
 

@@ -1,9 +1,9 @@
 #include "shardtool/checkpoint/names.h"
 
+#include <doctest/doctest.h>
+
 #include <string>
 #include <vector>
-
-#include <doctest/doctest.h>
 
 namespace shardtool::checkpoint {
 

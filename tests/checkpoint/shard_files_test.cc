@@ -1,12 +1,12 @@
 #include "shardtool/checkpoint/shard_files.h"
 
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
-
-#include <doctest/doctest.h>
-#include <rapidcheck.h>
 
 #include "shardtool/checkpoint/hf_index.h"
 #include "shardtool/checkpoint/safetensors/safetensors.h"
@@ -24,7 +24,9 @@ std::vector<TensorSpec> random_tensors() {
   return tensors;
 }
 
-i64 bytes_of(const TensorSpec& tensor) { return *byte_size(tensor.dtype, tensor.shape); }
+i64 bytes_of(const TensorSpec& tensor) {
+  return *byte_size(tensor.dtype, tensor.shape);
+}
 
 safetensors::Header header_of(const PlannedFile& file) {
   return safetensors::parse_header(std::string_view(file.header).substr(8), file.size, file.name);

@@ -1,4 +1,5 @@
 // Rows A of the catalogue of bad input: the container around the header.
+#include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,8 +8,6 @@
 #include <random>
 #include <string>
 #include <vector>
-
-#include <doctest/doctest.h>
 
 #include "tests/hostile/verdict.h"
 
@@ -145,13 +144,18 @@ TEST_CASE("A16 A20 a folder or a dangling link is no file") {
 
 TEST_CASE("A18 a sparse file of 8 TB with one huge tensor opens") {
   const test::TempFolder folder;
-  const std::string json = R"({"w":{"dtype":"U8","shape":[8000000000000],"data_offsets":[0,8000000000000]}})";
+  const std::string json =
+      R"({"w":{"dtype":"U8","shape":[8000000000000],"data_offsets":[0,8000000000000]}})";
   const std::string path = folder.write("model.safetensors", safetensors_bytes(json, ""));
   REQUIRE(truncate(path.c_str(), static_cast<off_t>(8 + json.size() + 8'000'000'000'000)) == 0);
   CHECK(checkpoint::open_checkpoint(path).tensors[0].bytes == 8'000'000'000'000);
 }
 
-TEST_CASE("A19 a file without read permission is refused" * doctest::skip(geteuid() == 0)) {
+TEST_CASE("A19 a file without read permission is refused") {
+  if (geteuid() == 0) {
+    MESSAGE("SKIPPED: root reads every file");
+    return;
+  }
   const test::TempFolder folder;
   const std::string path = folder.write("model.safetensors", safetensors_bytes(kOneByte, "x"));
   REQUIRE(chmod(path.c_str(), 0) == 0);

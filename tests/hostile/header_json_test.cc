@@ -1,9 +1,9 @@
 // Rows B of the catalogue of bad input: the header's JSON.
-#include <chrono>
+#include <doctest/doctest.h>
+
+#include <ctime>
 #include <string>
 #include <vector>
-
-#include <doctest/doctest.h>
 
 #include "shardtool/checkpoint/safetensors/safetensors.h"
 #include "tests/hostile/verdict.h"
@@ -15,7 +15,8 @@ using test::refusal_of_header;
 using test::says;
 
 /// An entry of one byte, with a shape, offsets and a dtype as written.
-std::string entry(const std::string& shape, const std::string& offsets, const std::string& dtype = "\"U8\"") {
+std::string entry(const std::string& shape, const std::string& offsets,
+                  const std::string& dtype = "\"U8\"") {
   return R"({"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
 }
 
@@ -23,8 +24,9 @@ std::string one_tensor(const std::string& name_as_written) {
   return "{" + name_as_written + ":" + entry("[1]", "[0,1]") + "}";
 }
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+/// Seconds of processor time: other work on the machine does not count.
+double seconds_since(std::clock_t begin) {
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
 }  // namespace
@@ -102,7 +104,7 @@ TEST_CASE("B16 an unknown field is a warning") {
 }
 
 TEST_CASE("B17 100,000 nested arrays in an unknown field are refused at once") {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = std::clock();
   const Error error = refusal_of_header(R"({"a":{"x":)" + std::string(100'000, '['), 1);
   CHECK(error.code() == ErrorCode::kHeaderJson);
   CHECK(seconds_since(begin) < 0.1);
@@ -132,8 +134,9 @@ TEST_CASE("B24 1.4 million overlapping tensors are refused quickly") {
     json += '"' + std::to_string(i) + R"(":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
   }
   json += "}";
-  const auto begin = std::chrono::steady_clock::now();
-  CHECK_THROWS_AS(checkpoint::safetensors::parse_header(json, static_cast<i64>(9 + json.size()), "f"), Error);
+  const auto begin = std::clock();
+  CHECK_THROWS_AS(
+      checkpoint::safetensors::parse_header(json, static_cast<i64>(9 + json.size()), "f"), Error);
   CHECK(seconds_since(begin) < 1.0);
 }
 
@@ -146,7 +149,7 @@ TEST_CASE("B25 many tiny tensors are read in linear time") {
               std::to_string(i) + "," + std::to_string(i + 1) + "]}";
     }
     json += "}";
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = std::clock();
     const auto header = checkpoint::safetensors::parse_header(
         json, static_cast<i64>(8 + json.size()) + tensors, "f");
     CHECK(header.entries.size() == static_cast<size_t>(tensors));
@@ -157,13 +160,17 @@ TEST_CASE("B25 many tiny tensors are read in linear time") {
 }
 
 TEST_CASE("B28 sizes are integers of 64 bits, written as such") {
-  for (const char* number : {"4.0", "4e0", "\"4\"", "true", "null", "-1", "-0", "01", "1E400",
-                             "18446744073709551616", "9223372036854775808", "[4]", "+4", "0x4", ".5"}) {
+  for (const char* number :
+       {"4.0", "4e0", "\"4\"", "true", "null", "-1", "-0", "01", "1E400", "18446744073709551616",
+        "9223372036854775808", "[4]", "+4", "0x4", ".5"}) {
     CAPTURE(number);
     const std::string text = number;
-    CHECK(refusal_of_header("{\"a\":" + entry("[" + text + "]", "[0,4]") + "}", 4).exit_status() == 4);
-    CHECK(refusal_of_header("{\"a\":" + entry("[4]", "[0," + text + "]") + "}", 4).exit_status() == 4);
-    CHECK(refusal_of_header("{\"a\":" + entry("[4]", "[" + text + ",4]") + "}", 4).exit_status() == 4);
+    CHECK(refusal_of_header("{\"a\":" + entry("[" + text + "]", "[0,4]") + "}", 4).exit_status() ==
+          4);
+    CHECK(refusal_of_header("{\"a\":" + entry("[4]", "[0," + text + "]") + "}", 4).exit_status() ==
+          4);
+    CHECK(refusal_of_header("{\"a\":" + entry("[4]", "[" + text + ",4]") + "}", 4).exit_status() ==
+          4);
   }
 }
 

@@ -1,9 +1,9 @@
 // Rows D of the catalogue of bad input: model.safetensors.index.json.
+#include <doctest/doctest.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include <doctest/doctest.h>
 
 #include "shardtool/io/syscalls.h"
 #include "tests/hostile/verdict.h"
@@ -34,7 +34,9 @@ struct Model {
   TempFolder folder;
 };
 
-std::string map(const std::string& members) { return "{\"weight_map\":{" + members + "}}"; }
+std::string map(const std::string& members) {
+  return "{\"weight_map\":{" + members + "}}";
+}
 
 const std::string kGood = R"("a":"1.safetensors","b":"2.safetensors")";
 
@@ -76,8 +78,9 @@ TEST_CASE("D01 D02 D11 D13 an index that is not one is refused") {
 }
 
 TEST_CASE("D03 a name that leaves the folder is refused before anything is opened") {
-  for (const std::string name : {"../x.safetensors", "/etc/x.safetensors", "a/x.safetensors", "..", "",
-                                 "a\\\\x.safetensors", ".x.safetensors", "x\\u0000.safetensors"}) {
+  for (const std::string name :
+       {"../x.safetensors", "/etc/x.safetensors", "a/x.safetensors", "..", "", "a\\\\x.safetensors",
+        ".x.safetensors", "x\\u0000.safetensors"}) {
     CAPTURE(name);
     const Model model(map(kGood + ",\"c\":\"" + name + "\""));
     io::Syscalls recording = io::real_syscalls();
@@ -112,16 +115,18 @@ TEST_CASE("D08 D09 D10 index and headers must say the same") {
   };
   const std::vector<Row> rows = {
       {map(kGood + R"(,"c":"2.safetensors")"), "found: c (2.safetensors)"},
-      {map(R"("a":"2.safetensors","b":"1.safetensors")"), "found: a (2.safetensors), b (1.safetensors)"},
+      {map(R"("a":"2.safetensors","b":"1.safetensors")"),
+       "found: a (2.safetensors), b (1.safetensors)"},
       {map(kGood + R"(,"c":"3.safetensors")"), "found: d (3.safetensors)"},
       {map(kGood + R"(,"x":"4.safetensors")"), "found: 1.safetensors, 4.safetensors"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.index);
     const Model model(row.index);
-    model.folder.write("3.safetensors",
-                       test::safetensors_bytes(R"({"c":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},
-                         "d":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", "xy"));
+    model.folder.write("3.safetensors", test::safetensors_bytes(
+                                            R"({"c":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},
+                         "d":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+                                            "xy"));
     model.folder.write("4.safetensors", holding("a"));
     const Error error = refusal(model.folder.path());
     CHECK(error.code() == ErrorCode::kIndexInvalid);

@@ -1,12 +1,13 @@
 // Rows F of the catalogue of bad input: output folders and their manifest.
+#include "shardtool/checkpoint/manifest.h"
+
+#include <doctest/doctest.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
-#include <doctest/doctest.h>
-
-#include "shardtool/checkpoint/manifest.h"
 #include "shardtool/checkpoint/safetensors/safetensors.h"
 #include "shardtool/checkpoint/shard_files.h"
 #include "shardtool/kernels/xxh3/xxh3.h"
@@ -25,7 +26,9 @@ using test::TempFolder;
 constexpr const char* kManifest = "manifest.json";
 const std::string kHash(32, '0');
 
-std::string rank_file(i64 rank) { return "model-rank-" + std::to_string(rank) + "-part-0.safetensors"; }
+std::string rank_file(i64 rank) {
+  return "model-rank-" + std::to_string(rank) + "-part-0.safetensors";
+}
 
 /// An output for tp=2: w [6, 2] cut on axis 0, and b [3] on both.
 class Output {
@@ -58,19 +61,25 @@ class Output {
  private:
   void write_rank(int rank) {
     const std::vector<index::Region> regions = {
-        {AxisMap::identity(3)}, {AxisMap::slice(6, {3 * rank, 3 * rank + 3}), AxisMap::identity(2)}};
+        {AxisMap::identity(3)},
+        {AxisMap::slice(6, {3 * rank, 3 * rank + 3}), AxisMap::identity(2)}};
     std::vector<TensorSpec> shards;
     for (size_t t = 0; t < regions.size(); ++t) {
-      shards.push_back({manifest.tensors[t].name, manifest.tensors[t].dtype, local_shape(regions[t])});
+      shards.push_back(
+          {manifest.tensors[t].name, manifest.tensors[t].dtype, local_shape(regions[t])});
     }
     const auto plan = checkpoint::plan_rank_files(rank, shards, 1 << 20);
     const auto& file = plan.files[0];
-    folder.write(file.name, file.header + std::string(static_cast<size_t>(file.size) - file.header.size(), 'x'));
-    manifest.files.push_back({file.name, file.size, kernels::xxh3_hex(std::as_bytes(std::span(file.header)))});
+    folder.write(
+        file.name,
+        file.header + std::string(static_cast<size_t>(file.size) - file.header.size(), 'x'));
+    manifest.files.push_back(
+        {file.name, file.size, kernels::xxh3_hex(std::as_bytes(std::span(file.header)))});
     manifest.ranks.push_back({rank, {{"tp", rank}}, {rank}});
     for (size_t t = 0; t < regions.size(); ++t) {
       const i64 bytes = byte_size(shards[t].dtype, shards[t].shape).value();
-      manifest.tensors[t].shards.push_back({rank, rank, plan.places[t].offset, bytes, regions[t], kHash});
+      manifest.tensors[t].shards.push_back(
+          {rank, rank, plan.places[t].offset, bytes, regions[t], kHash});
     }
   }
 };
@@ -110,10 +119,11 @@ TEST_CASE("F03 F11 F12 F13 F14 a manifest that contradicts itself is refused") {
     std::string said;
   };
   const std::vector<Row> rows = {
-      {R"({"rank":1,"coordinate":{"tp":1},"files":[1]})", R"({"rank":1,"coordinate":{"tp":1},"files":[0]})",
-       "claimed by rank 0 and rank 1"},
+      {R"({"rank":1,"coordinate":{"tp":1},"files":[1]})",
+       R"({"rank":1,"coordinate":{"tp":1},"files":[0]})", "claimed by rank 0 and rank 1"},
       {R"({"rank":1,"coordinate")", R"({"rank":0,"coordinate")", "stands twice"},
-      {R"({"rank":1,"coordinate":{"tp":1})", R"({"rank":1,"coordinate":{"tp":0})", "coordinate of rank 1"},
+      {R"({"rank":1,"coordinate":{"tp":1})", R"({"rank":1,"coordinate":{"tp":0})",
+       "coordinate of rank 1"},
       {R"({"rank":1,"coordinate")", R"({"rank":-1,"coordinate")", "not on the mesh"},
       {R"("files":[1]})", R"("files":[2]})", "names file 2 of 2"},
       {R"("size":2)", R"("size":0)", "the mesh is not valid"},
@@ -126,8 +136,8 @@ TEST_CASE("F03 F11 F12 F13 F14 a manifest that contradicts itself is refused") {
       {"\"name\":\"model-rank-1", "\"name\":\"model-rank-0", "stands twice in 'files'"},
       {R"(,"xxh3":"00000000000000000000000000000000")", "", "'xxh3' is missing"},
       {R"("xxh3":"00000000000000000000000000000000")", R"("xxh3":"0000")", "a digest is damaged"},
-      {R"("xxh3":"00000000000000000000000000000000")", R"("xxh3":"0000000000000000000000000000000G")",
-       "a digest is damaged"},
+      {R"("xxh3":"00000000000000000000000000000000")",
+       R"("xxh3":"0000000000000000000000000000000G")", "a digest is damaged"},
       {R"("axes":[])", R"("axes":[],"digest":"sha256:00")", "a digest is damaged"},
       {R"("format_version":"1.0")", R"("format_version":"2.0")", "format_version 2.0"},
       {R"("format_version":"1.0")", R"("format_version":"10")", "format_version 10"},
@@ -142,7 +152,8 @@ TEST_CASE("F03 F11 F12 F13 F14 a manifest that contradicts itself is refused") {
       {R"("slices":[[[0,3]],[[0,2]]])", R"("slices":[[[0,2],[1,2]],[[0,2]]])", "leave the axis"},
       {R"("slices":[[[0,3]],[[0,2]]])", R"("slices":[[[3,0]],[[0,2]]])", "no interval"},
       {R"("slices":[[[0,3]],[[0,2]]])",
-       R"("slices":[[{"pad":9223372036854775807},{"pad":9223372036854775807}],[[0,2]]])", "overflows"},
+       R"("slices":[[{"pad":9223372036854775807},{"pad":9223372036854775807}],[[0,2]]])",
+       "overflows"},
       {R"("shape":[6,2])", R"("shape":[6,2,1])", "do not fit the shape"},
       {R"({"rank":1,"file":1)", R"({"rank":1,"file":0)", "a file of rank 1"},
       {R"({"rank":1,"file":1)", R"({"rank":1,"file":9)", "one of 2 files"},

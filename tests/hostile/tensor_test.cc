@@ -1,8 +1,8 @@
 // Rows C of the catalogue of bad input: what an entry of the header means.
+#include <doctest/doctest.h>
+
 #include <string>
 #include <vector>
-
-#include <doctest/doctest.h>
 
 #include "tests/hostile/verdict.h"
 
@@ -21,7 +21,8 @@ std::string one(const std::string& dtype, const std::string& shape, const std::s
 }
 
 std::string two(const std::string& a_offsets, const std::string& b_offsets) {
-  return "{\"a\":" + entry("\"U8\"", "[4]", a_offsets) + ",\"b\":" + entry("\"U8\"", "[4]", b_offsets) + "}";
+  return "{\"a\":" + entry("\"U8\"", "[4]", a_offsets) +
+         ",\"b\":" + entry("\"U8\"", "[4]", b_offsets) + "}";
 }
 
 struct Row {
@@ -38,22 +39,27 @@ TEST_CASE("an entry that means nothing sensible is refused with the tensor's nam
       {"C01 unknown", one("\"F31\"", "[1]", "[0,4]"), 4, "did you mean 'F32'"},
       {"C01 lower case", one("\"bf16\"", "[1]", "[0,2]"), 2, "the dtype is unknown"},
       {"C01 a number", one("32", "[1]", "[0,4]"), 4, "expected: a string"},
-      {"C01 missing", R"({"the.tensor":{"shape":[1],"data_offsets":[0,1]}})", 1, "'dtype' is missing"},
-      {"C03 missing", R"({"the.tensor":{"dtype":"U8","data_offsets":[0,1]}})", 1, "'shape' is missing"},
+      {"C01 missing", R"({"the.tensor":{"shape":[1],"data_offsets":[0,1]}})", 1,
+       "'dtype' is missing"},
+      {"C03 missing", R"({"the.tensor":{"dtype":"U8","data_offsets":[0,1]}})", 1,
+       "'shape' is missing"},
       {"C03 null", one("\"U8\"", "null", "[0,1]"), 1, "expected: an array"},
       {"C03 object", one("\"U8\"", "{}", "[0,1]"), 1, "expected: an array"},
       {"C04", one("\"U8\"", "[-4]", "[0,4]"), 4, "found: -4"},
       {"C06 wraps to 0", one("\"F64\"", "[2305843009213693952]", "[0,0]"), 0, "below 2^63"},
       {"C06 product", one("\"U8\"", "[4294967296,4294967296]", "[0,0]"), 0, "below 2^63"},
-      {"C06 hidden by 0", one("\"U8\"", "[0,9223372036854775807,9223372036854775807]", "[0,0]"), 0, "below 2^63"},
-      {"C06 0 last", one("\"U8\"", "[9223372036854775807,9223372036854775807,0]", "[0,0]"), 0, "below 2^63"},
+      {"C06 hidden by 0", one("\"U8\"", "[0,9223372036854775807,9223372036854775807]", "[0,0]"), 0,
+       "below 2^63"},
+      {"C06 0 last", one("\"U8\"", "[9223372036854775807,9223372036854775807,0]", "[0,0]"), 0,
+       "below 2^63"},
       {"C08 too few", one("\"F32\"", "[2]", "[0,4]"), 4, "expected: 8 bytes for F32 [2]"},
       {"C08 too many", one("\"F32\"", "[2]", "[0,9]"), 9, "found: [0, 9], 9 bytes"},
       {"C09 backwards", one("\"U8\"", "[1]", "[2,1]"), 2, "end before they begin"},
       {"C12 one", one("\"U8\"", "[0]", "[0]"), 0, "1 values"},
       {"C12 three", one("\"U8\"", "[1]", "[0,1,1]"), 1, "3 values"},
       {"C12 object", one("\"U8\"", "[1]", "{}"), 1, "expected: an array"},
-      {"C12 missing", R"({"the.tensor":{"dtype":"U8","shape":[1]}})", 1, "'data_offsets' is missing"},
+      {"C12 missing", R"({"the.tensor":{"dtype":"U8","shape":[1]}})", 1,
+       "'data_offsets' is missing"},
       {"C21", one("\"F4\"", "[3]", "[0,2]"), 2, "whole number of bytes"},
       {"no object", R"({"the.tensor":[]})", 0, "expected: an object"},
   };
@@ -102,8 +108,9 @@ TEST_CASE("C02 every dtype of the format is read") {
 TEST_CASE("C13 C14 C16 C17 C18 odd but legal tensors are read") {
   CHECK(test::open_header(one("\"F32\"", "[]", "[0,4]"), 4).tensors[0].shape.empty());
 
-  const std::string zeros = "{\"a\":" + entry("\"U8\"", "[4]", "[0,4]") + ",\"z\":" +
-                            entry("\"F32\"", "[3,0]", "[4,4]") + ",\"b\":" + entry("\"U8\"", "[4]", "[4,8]") + "}";
+  const std::string zeros = "{\"a\":" + entry("\"U8\"", "[4]", "[0,4]") +
+                            ",\"z\":" + entry("\"F32\"", "[3,0]", "[4,4]") +
+                            ",\"b\":" + entry("\"U8\"", "[4]", "[4,8]") + "}";
   const auto with_zeros = test::open_header(zeros, 8);
   REQUIRE(with_zeros.tensors.size() == 3);
   CHECK(with_zeros.tensors[1].name == "z");
@@ -116,9 +123,10 @@ TEST_CASE("C13 C14 C16 C17 C18 odd but legal tensors are read") {
   const std::string odd = one("\"F64\"", "[1]", "[0,8]") + std::string(1, ' ');
   CHECK(test::open_header(odd, 8).tensors[0].offset == static_cast<i64>(8 + odd.size()));
 
-  const std::string unaligned =
-      "{\"a\":" + entry("\"U8\"", "[1]", "[0,1]") + ",\"b\":" + entry("\"F32\"", "[1]", "[1,5]") + "}";
-  CHECK(test::open_header(unaligned, 5).tensors[1].offset == static_cast<i64>(9 + unaligned.size()));
+  const std::string unaligned = "{\"a\":" + entry("\"U8\"", "[1]", "[0,1]") +
+                                ",\"b\":" + entry("\"F32\"", "[1]", "[1,5]") + "}";
+  CHECK(test::open_header(unaligned, 5).tensors[1].offset ==
+        static_cast<i64>(9 + unaligned.size()));
 }
 
 }  // namespace shardtool

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <string>
 #include <string_view>
-
-#include <doctest/doctest.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/checkpoint/checkpoint.h"

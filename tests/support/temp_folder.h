@@ -14,7 +14,8 @@ namespace shardtool::test {
 class TempFolder {
  public:
   TempFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "shardtool-test-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "shardtool-test-XXXXXX").string();
     if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     path_ = pattern;
   }

@@ -1,8 +1,8 @@
 #include "shardtool/checkpoint/safetensors/foreign_format.h"
 
-#include <array>
-
 #include <fmt/format.h>
+
+#include <array>
 
 namespace shardtool::checkpoint::safetensors {
 namespace {
@@ -18,8 +18,7 @@ struct Signature {
 constexpr std::string_view kPickleHint =
     "pickle files can run code and are never opened: convert with "
     "safetensors.torch.save_file(torch.load(path, weights_only=True), \"model.safetensors\")";
-constexpr std::string_view kPageHint =
-    "the download failed or needs a login: fetch the file again";
+constexpr std::string_view kPageHint = "the download failed or needs a login: fetch the file again";
 
 constexpr auto kSignatures = std::to_array<Signature>({
     {"PK\x03\x04"sv, "a zip archive, probably a torch checkpoint (pickle)", kPickleHint},
@@ -27,7 +26,8 @@ constexpr auto kSignatures = std::to_array<Signature>({
     {"\x80\x03"sv, "a pickle", kPickleHint},
     {"\x80\x04"sv, "a pickle", kPickleHint},
     {"\x80\x05"sv, "a pickle", kPickleHint},
-    {"GGUF"sv, "a GGUF file", "shardtool cuts the original safetensors checkpoint, not its GGUF conversion"},
+    {"GGUF"sv, "a GGUF file",
+     "shardtool cuts the original safetensors checkpoint, not its GGUF conversion"},
     {"version https://git-lfs"sv, "a git-LFS pointer, not the file itself",
      "run `git lfs pull` in the repository to fetch the file"},
     {"<!DOCTYPE"sv, "a web page", kPageHint},

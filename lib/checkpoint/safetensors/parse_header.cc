@@ -1,10 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/checked.h"
 #include "shardtool/base/error.h"
@@ -123,15 +123,17 @@ class HeaderParser {
   /// The bytes that dtype and shape say are the bytes that data_offsets give.
   void check_size(const Entry& entry) {
     const auto bytes = byte_size(entry.dtype, entry.shape);
-    const std::string what = fmt::format("{} {}", to_string(entry.dtype), to_string(entry.shape));
+    if (bytes == entry.end - entry.begin) return;
+    const std::string what =
+        quote_for_message(fmt::format("{} {}", to_string(entry.dtype), to_string(entry.shape)));
     if (!bytes) {
-      throw invalid("dtype and shape give no whole number of bytes below 2^63",
-                    quote_for_message(what), "a size that fits");
+      throw invalid("dtype and shape give no whole number of bytes below 2^63", what,
+                    "a size that fits");
     }
-    if (*bytes == entry.end - entry.begin) return;
-    throw invalid("dtype and shape disagree with data_offsets",
-                  fmt::format("[{}, {}], {} bytes", entry.begin, entry.end, entry.end - entry.begin),
-                  fmt::format("{} bytes for {}", *bytes, quote_for_message(what)));
+    throw invalid(
+        "dtype and shape disagree with data_offsets",
+        fmt::format("[{}, {}], {} bytes", entry.begin, entry.end, entry.end - entry.begin),
+        fmt::format("{} bytes for {}", *bytes, what));
   }
 
   /// Entries whose bytes together exceed the largest end cannot be disjoint: reading on would only
@@ -171,7 +173,8 @@ class HeaderParser {
 
 std::string hash_of_header(std::string_view json) {
   std::array<std::byte, kLengthBytes> length{};
-  for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<std::byte>(json.size() >> (8 * i));
+  for (size_t i = 0; i < length.size(); ++i)
+    length[i] = static_cast<std::byte>(json.size() >> (8 * i));
   kernels::Xxh3 hash;
   hash.update(length);
   hash.update(std::as_bytes(std::span(json)));

@@ -1,7 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -35,8 +35,8 @@ bool fits(std::uint64_t length, i64 file_size) {
   return length >= kMinHeaderBytes && most > 0 && length <= static_cast<std::uint64_t>(most);
 }
 
-/// Every other format is known by its first bytes, but so can be a valid length: 640 bytes of header
-/// begin like a pickle. Only what is no safetensors file is looked at as something else.
+/// Every other format is known by its first bytes, but so can be a valid length: 640 bytes of
+/// header begin like a pickle. Only what is no safetensors file is looked at as something else.
 bool begins_like_safetensors(std::string_view head, i64 file_size) {
   constexpr std::string_view kJsonBegins = "{ \t\r\n";
   return head.size() > kLengthBytes && fits(little_endian_length(head), file_size) &&
@@ -48,7 +48,8 @@ i64 header_bytes(std::string_view head, i64 file_size, const std::string& path) 
   const Place place{path, 0, 0, ""};
   if (head.size() < kLengthBytes) {
     throw Error(ErrorCode::kMalformed, fmt::format("the file has {}, need 8 bytes for the length "
-                                                   "of the header", format_bytes(file_size)))
+                                                   "of the header",
+                                                   format_bytes(file_size)))
         .at(place);
   }
   const std::uint64_t length = little_endian_length(head);
@@ -57,7 +58,8 @@ i64 header_bytes(std::string_view head, i64 file_size, const std::string& path) 
       .at(place)
       .note("byte offset", "0")
       .note("found", fmt::format("a header of {} bytes in a file of {} bytes", length, file_size))
-      .note("expected", fmt::format("{} to {} bytes inside the file", kMinHeaderBytes, kMaxHeaderBytes))
+      .note("expected",
+            fmt::format("{} to {} bytes inside the file", kMinHeaderBytes, kMaxHeaderBytes))
       .help("the file is truncated or no safetensors file: fetch it again");
 }
 

@@ -33,14 +33,14 @@ struct Header {
 };
 
 /// Reads and validates the header of an open file, once and for all: afterwards every offset is in
-/// range and every size is what dtype and shape say. Throws kMalformed, kHeaderJson, kTensorInvalid,
-/// kUnsupported (pickle, zip, GGUF, LFS pointer, HTML: with a hint), kLimit.
+/// range and every size is what dtype and shape say. Throws kMalformed, kHeaderJson,
+/// kTensorInvalid, kUnsupported (pickle, zip, GGUF, LFS pointer, HTML: with a hint), kLimit.
 Header read_header(const io::File& file);
 /// The same for text and sizes in memory. `path` is for messages.
 Header parse_header(std::string_view json, i64 file_size, const std::string& path);
 
-/// The 8 length bytes and the header of a file with these tensors, in this order, padded with spaces
-/// so that data begins at a multiple of `alignment`. Throws kLimit above kMaxHeaderBytes.
+/// The 8 length bytes and the header of a file with these tensors, in this order, padded with
+/// spaces so that data begins at a multiple of `alignment`. Throws kLimit above kMaxHeaderBytes.
 std::string write_header(std::span<const Entry> entries,
                          std::span<const std::pair<std::string, std::string>> metadata,
                          i64 alignment);

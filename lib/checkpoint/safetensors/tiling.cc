@@ -1,10 +1,10 @@
 #include "shardtool/checkpoint/safetensors/tiling.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -13,15 +13,16 @@
 namespace shardtool::checkpoint::safetensors {
 namespace {
 
-std::string offsets(const Entry& entry) { return fmt::format("[{}, {})", entry.begin, entry.end); }
+std::string offsets(const Entry& entry) {
+  return fmt::format("[{}, {})", entry.begin, entry.end);
+}
 
 Error misplaced(const Entry& entry, i64 expected_begin, const Entry* before,
                 const std::string& path) {
   const bool overlap = entry.begin < expected_begin;
   const std::string neighbour =
-      before == nullptr
-          ? "the data's begin"
-          : fmt::format("'{}' {}", quote_for_message(before->name), offsets(*before));
+      before == nullptr ? "the data's begin"
+                        : fmt::format("'{}' {}", quote_for_message(before->name), offsets(*before));
   return Error(ErrorCode::kTensorInvalid,
                overlap ? fmt::format("a tensor overlaps {}", neighbour)
                        : fmt::format("there is a hole between {} and a tensor", neighbour))
@@ -36,16 +37,16 @@ void check_end(const Header& header, i64 file_size, const std::string& path) {
   const i64 data_bytes = file_size - header.data_begin;
   const i64 described = header.entries.empty() ? 0 : header.entries.back().end;
   if (described == data_bytes) return;
-  Error error(ErrorCode::kMalformed, described > data_bytes
-                                         ? "the file ends before its data does"
-                                         : "something follows the data");
+  Error error(ErrorCode::kMalformed, described > data_bytes ? "the file ends before its data does"
+                                                            : "something follows the data");
   error.at({path, 0, 0, ""});
   error.note("found", fmt::format("{} bytes of data", data_bytes));
   error.note("expected", fmt::format("{} bytes of data", described));
   if (described < data_bytes) throw error.help("a safetensors file ends with its last tensor");
   const auto first = std::find_if(header.entries.begin(), header.entries.end(),
                                   [data_bytes](const Entry& e) { return e.end > data_bytes; });
-  throw error.tensor(quote_for_message(first->name)).help("the file is truncated: fetch it again");
+  if (first != header.entries.end()) error.tensor(quote_for_message(first->name));
+  throw error.help("the file is truncated: fetch it again");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-#include <iterator>
-
 #include <fmt/format.h>
+
+#include <iterator>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/json_reader.h"
@@ -25,7 +25,8 @@ void append_metadata(std::string& json, Metadata metadata) {
 
 void append_entry(std::string& json, const Entry& entry) {
   json += json_quote(entry.name);
-  fmt::format_to(std::back_inserter(json), ":{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+  fmt::format_to(std::back_inserter(json),
+                 ":{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
                  to_string(entry.dtype), fmt::join(entry.shape, ","), entry.begin, entry.end);
 }
 
@@ -44,7 +45,8 @@ std::string write_header(std::span<const Entry> entries, Metadata metadata, i64 
   const i64 length = static_cast<i64>(text.size()) - kLengthBytes;
   if (length > kMaxHeaderBytes) {
     throw Error(ErrorCode::kLimit, "the header of an output file is larger than the format allows")
-        .note("found", fmt::format("{} tensors, {}", format_count(std::ssize(entries)), format_bytes(length)))
+        .note("found", fmt::format("{} tensors, {}", format_count(std::ssize(entries)),
+                                   format_bytes(length)))
         .note("expected", fmt::format("at most {} bytes", format_count(kMaxHeaderBytes)))
         .help("choose a smaller --max-file-size");
   }

@@ -1,14 +1,14 @@
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-#include <rapidcheck.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/checkpoint/safetensors/safetensors.h"
@@ -19,7 +19,9 @@ namespace {
 using nlohmann::json;
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-auto key(const Entry& e) { return std::tie(e.begin, e.end, e.name, e.dtype, e.shape); }
+auto key(const Entry& e) {
+  return std::tie(e.begin, e.end, e.name, e.dtype, e.shape);
+}
 
 bool same(const std::vector<Entry>& a, const std::vector<Entry>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -30,7 +32,8 @@ bool same(const std::vector<Entry>& a, const std::vector<Entry>& b) {
 class Reference {
  public:
   static std::optional<std::vector<Entry>> read(const std::string& text, i64 file_size) {
-    if (text.find('\0') != std::string::npos || text.starts_with("\xef\xbb\xbf")) return std::nullopt;
+    if (text.find('\0') != std::string::npos || text.starts_with("\xef\xbb\xbf"))
+      return std::nullopt;
     std::vector<std::set<std::string>> keys;
     bool strict = true;
     const auto callback = [&](int depth, json::parse_event_t event, json& parsed) {
@@ -66,9 +69,9 @@ class Reference {
     return value.is_array() && std::all_of(value.begin(), value.end(), is_size);
   }
   static bool is_metadata(const json& value) {
-    return value.is_null() || (value.is_object() && std::all_of(value.begin(), value.end(), [](const json& v) {
-                                 return v.is_string();
-                               }));
+    return value.is_null() ||
+           (value.is_object() &&
+            std::all_of(value.begin(), value.end(), [](const json& v) { return v.is_string(); }));
   }
   static std::optional<std::vector<Entry>> entries_of(const json& tree) {
     std::vector<Entry> entries;
@@ -108,8 +111,8 @@ std::vector<Entry> random_entries() {
   std::vector<Entry> entries;
   i64 next = 0;
   for (const std::string& name : names) {
-    const auto row = *rc::gen::elementOf(
-        std::vector<DtypeInfo>(dtype_table().begin(), dtype_table().end()));
+    const auto row =
+        *rc::gen::elementOf(std::vector<DtypeInfo>(dtype_table().begin(), dtype_table().end()));
     Entry entry{name, row.dtype, {}, next, 0};
     const int rank = *rc::gen::inRange(0, 4);
     for (int axis = 0; axis < rank; ++axis) entry.shape.push_back(*rc::gen::inRange<i64>(0, 5));
@@ -164,9 +167,29 @@ TEST_CASE("what write_header writes, parse_header reads") {
 
 TEST_CASE("a damaged header gets the verdict of the slow reference") {
   const std::vector<std::string> splices = {
-      "{", "}", "[", "]", ",", ":", "\"", "0", "1", "-", ".0", "e0", " ", "null", "\"x\":1,",
-      "\"dtype\":\"U8\",", "\"shape\":[],", "\"__metadata__\":{},", "\"__metadata__\":null,",
-      "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},", "\\u0061", "\xc3", "\xef\xbb\xbf",
+      "{",
+      "}",
+      "[",
+      "]",
+      ",",
+      ":",
+      "\"",
+      "0",
+      "1",
+      "-",
+      ".0",
+      "e0",
+      " ",
+      "null",
+      "\"x\":1,",
+      "\"dtype\":\"U8\",",
+      "\"shape\":[],",
+      "\"__metadata__\":{},",
+      "\"__metadata__\":null,",
+      "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},",
+      "\\u0061",
+      "\xc3",
+      "\xef\xbb\xbf",
       "99999999999999999999"};
   CHECK(rc::check("splices", [&splices] {
     const auto entries = random_entries();
@@ -186,12 +209,13 @@ TEST_CASE("a damaged header gets the verdict of the slow reference") {
   }));
 }
 
-TEST_CASE("a valid header with a field spliced in is accepted or refused like the reference") {
+TEST_CASE("a valid header with one byte changed gets the verdict of the slow reference") {
   const std::string text =
       R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[],"data_offsets":[8,9]}})";
   CHECK(rc::check("one byte", [&text] {
     std::string changed = text;
-    changed[*rc::gen::inRange<size_t>(0, text.size())] = static_cast<char>(*rc::gen::inRange(0, 256));
+    changed[*rc::gen::inRange<size_t>(0, text.size())] =
+        static_cast<char>(*rc::gen::inRange(0, 256));
     const auto size = 8 + static_cast<i64>(text.size()) + 9;
     const auto expected = Reference::read(changed, size);
     const auto actual = parse(changed, size);
@@ -209,6 +233,10 @@ TEST_CASE("the order of the entries in the text does not matter") {
     const std::string text = json_of(shuffled, {});
     RC_ASSERT(same(parse_header(text, file_size_of(text, entries), "f").entries, sorted(entries)));
   }));
+}
+
+TEST_CASE("a header larger than its file is refused, even without tensors") {
+  CHECK_FALSE(parse("{}        ", 10));
 }
 
 TEST_CASE("the header's hash is that of the length and the JSON") {
