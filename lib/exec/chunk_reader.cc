@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include <sys/mman.h>
+
 #include "shardtool/base/error.h"
 #include "shardtool/kernels/crc64/crc64.h"
 #include "shardtool/kernels/digest/placed_crc64.h"
@@ -18,6 +20,8 @@ constexpr i64 kMinScatterBytes = 512;
 /// More pieces than this in a chunk are copied: the list would not fit the cache.
 constexpr i64 kMaxStretches = 16384;
 
+constexpr i64 kHugePageBytes = 2 << 20;
+
 i64 run_count(const index::StridedCopy& copy) {
   i64 count = 1;
   for (const index::Loop& loop : copy.loops) count *= loop.count;
@@ -29,9 +33,11 @@ i64 run_count(const index::StridedCopy& copy) {
 void ChunkReader::FreePages::operator()(std::byte* pages) const { std::free(pages); }
 
 ChunkReader::ChunkReader(i64 arena_bytes) : arena_bytes_(round_up(arena_bytes, kPageBytes)) {
-  arena_.reset(static_cast<std::byte*>(
-      std::aligned_alloc(static_cast<size_t>(kPageBytes), static_cast<size_t>(arena_bytes_))));
+  const auto size = static_cast<size_t>(round_up(arena_bytes_, kHugePageBytes));
+  arena_.reset(static_cast<std::byte*>(std::aligned_alloc(static_cast<size_t>(kHugePageBytes), size)));
   if (!arena_) throw std::bad_alloc();
+  // Advice only: direct I/O pins pages, and large ones are fewer.
+  ::madvise(arena_.get(), size, MADV_HUGEPAGE);
 }
 
 /// Outputs from the front of the arena, each congruent to where it will be written; without room
