@@ -34,18 +34,14 @@ std::byte* SourceFile::read(std::byte* buffer, i64 bytes, i64 offset) const {
     io::read_exact(file_, {buffer, static_cast<size_t>(bytes)}, offset);
     return buffer;
   }
-  // Whole pages around the range; the part of the last page past the end of the file is read
-  // through the cache.
+  // Whole pages around the range; what direct I/O does not reach (the end of the file, or all of it
+  // where the file system refuses) is read through the cache.
   const i64 begin = offset / kPageBytes * kPageBytes;
-  const i64 wanted_end = round_up(offset + bytes, kPageBytes);
-  const i64 end = std::min(wanted_end, identity_.size / kPageBytes * kPageBytes);
-  if (end > begin) io::read_exact(direct_, {buffer, static_cast<size_t>(end - begin)}, begin);
-  const i64 tail = offset + bytes - end;
-  if (tail > 0) {
-    const i64 tail_begin = std::max(end, begin);
-    const i64 tail_bytes = offset + bytes - tail_begin;
-    io::read_exact(file_, {buffer + (tail_begin - begin), static_cast<size_t>(tail_bytes)}, tail_begin);
-  }
+  const i64 end = std::min(round_up(offset + bytes, kPageBytes), identity_.size / kPageBytes * kPageBytes);
+  const i64 pages = std::max<i64>(end - begin, 0);
+  const i64 done = io::read_direct(direct_, {buffer, static_cast<size_t>(pages)}, begin);
+  const i64 rest = offset + bytes - (begin + done);
+  if (rest > 0) io::read_exact(file_, {buffer + done, static_cast<size_t>(rest)}, begin + done);
   return buffer + (offset - begin);
 }
 
@@ -67,8 +63,8 @@ void TargetFile::write(std::span<const std::byte> bytes, i64 offset) const {
   const auto head = static_cast<size_t>(first_page - offset);
   const auto pages = static_cast<size_t>(last_page - first_page);
   write_buffered(bytes.first(head), offset);
-  io::write_exact(direct_, bytes.subspan(head, pages), first_page);
-  write_buffered(bytes.subspan(head + pages), last_page);
+  const i64 done = io::write_direct(direct_, bytes.subspan(head, pages), first_page);
+  write_buffered(bytes.subspan(head + static_cast<size_t>(done)), first_page + done);
 }
 
 void TargetFile::write_buffered(std::span<const std::byte> bytes, i64 offset) const {

@@ -173,6 +173,35 @@ void write_exact(const File& file, std::span<const std::byte> from, i64 offset) 
   }
 }
 
+i64 read_direct(const File& file, std::span<std::byte> into, i64 offset) {
+  i64 done = 0;
+  while (done < std::ssize(into) && done % kDirectAlignment == 0) {
+    iovec part{into.data() + done, into.size() - static_cast<size_t>(done)};
+    const ssize_t got = syscalls().preadv(file.fd(), &part, 1, offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0 || (got < 0 && errno == EINVAL)) break;
+    if (got < 0) throw read_failure(fmt::format("read at byte {}", offset + done), file.path(), errno);
+    done += got;
+  }
+  return done;
+}
+
+i64 write_direct(const File& file, std::span<const std::byte> from, i64 offset) {
+  i64 done = 0;
+  while (done < std::ssize(from) && done % kDirectAlignment == 0) {
+    const auto rest = from.subspan(static_cast<size_t>(done));
+    const ssize_t put = syscalls().pwrite(file.fd(), rest.data(), rest.size(), offset + done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == EINVAL) break;
+    if (put <= 0) {
+      const int reason = put == 0 ? EIO : errno;
+      throw write_failure(fmt::format("write at byte {}", offset + done), file.path(), reason);
+    }
+    done += put;
+  }
+  return done;
+}
+
 void allocate(const File& file, i64 size) {
   int result = 0;
   do {
