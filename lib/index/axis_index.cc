@@ -18,8 +18,16 @@ std::vector<i64> cut_points(std::span<const AxisMap> maps) {
   return cuts;
 }
 
-size_t segment_at(const std::vector<i64>& cuts, i64 global) {
-  return static_cast<size_t>(std::lower_bound(cuts.begin(), cuts.end(), global) - cuts.begin());
+/// The number of the cut at which each piece begins, map after map.
+std::vector<size_t> first_cuts(std::span<const AxisMap> maps, const std::vector<i64>& cuts) {
+  std::vector<size_t> first;
+  for (const AxisMap& map : maps) {
+    for (const Piece& p : map.pieces()) {
+      const auto cut = std::lower_bound(cuts.begin(), cuts.end(), p.global);
+      first.push_back(static_cast<size_t>(cut - cuts.begin()));
+    }
+  }
+  return first;
 }
 
 }  // namespace
@@ -27,12 +35,14 @@ size_t segment_at(const std::vector<i64>& cuts, i64 global) {
 AxisIndex::AxisIndex(std::span<const AxisMap> maps) {
   const std::vector<i64> cuts = cut_points(maps);
   if (cuts.empty()) return;
+  const std::vector<size_t> first_cut = first_cuts(maps, cuts);
   // Counting sort of the claims by segment, so that they lie side by side in map order.
   std::vector<size_t> first_claim(cuts.size() + 1, 0);
   const auto for_each_claim = [&](const auto& visit) {
+    size_t piece = 0;
     for (size_t map = 0; map < maps.size(); ++map) {
       for (const Piece& p : maps[map].pieces()) {
-        for (size_t s = segment_at(cuts, p.global); cuts[s] < p.global_end(); ++s) {
+        for (size_t s = first_cut[piece++]; cuts[s] < p.global_end(); ++s) {
           visit(s, Claim{static_cast<int>(map), p.local + cuts[s] - p.global});
         }
       }

@@ -24,7 +24,9 @@ bool local_intervals_disjoint(const std::vector<Piece>& sorted) {
   return true;
 }
 
-bool global_intervals_disjoint(std::vector<Piece> pieces) {
+bool global_intervals_disjoint(std::span<const Piece> sorted_by_local) {
+  if (sorted_by_local.size() < 2) return true;  // most maps, and the copy below is their whole cost
+  std::vector<Piece> pieces(sorted_by_local.begin(), sorted_by_local.end());
   std::sort(pieces.begin(), pieces.end(),
             [](const Piece& a, const Piece& b) { return a.global < b.global; });
   for (size_t i = 1; i < pieces.size(); ++i) {

@@ -1,5 +1,7 @@
 #include "shardtool/index/holder_set.h"
 
+#include <algorithm>
+
 #include "shardtool/base/error.h"
 
 namespace shardtool::index {
@@ -16,13 +18,23 @@ std::uint64_t hash_of(const AxisMap& map) {
   return hash;
 }
 
-}  // namespace
-
-size_t HolderSet::PickHash::operator()(const std::vector<int>& pick) const {
+std::uint64_t hash_of(std::span<const int> pick) {
   std::uint64_t hash = 0;
   for (const int number : pick) hash = mix(hash, number);
   return hash;
 }
+
+/// The number with this hash that satisfies `is_equal`, or nothing.
+template <class IsEqual>
+std::optional<int> find_number(const std::unordered_multimap<std::uint64_t, int>& numbers,
+                               std::uint64_t hash, IsEqual is_equal) {
+  const auto [first, last] = numbers.equal_range(hash);
+  const auto found = std::find_if(first, last, [&](const auto& entry) { return is_equal(entry.second); });
+  if (found == last) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace
 
 HolderSet::HolderSet(Shape shape)
     : shape_(std::move(shape)), maps_(shape_.size()), map_numbers_(shape_.size()) {}
@@ -43,10 +55,9 @@ int HolderSet::map_number(int axis, const AxisMap& map) {
   auto& maps = maps_[static_cast<size_t>(axis)];
   auto& numbers = map_numbers_[static_cast<size_t>(axis)];
   const std::uint64_t hash = hash_of(map);
-  const auto [first, last] = numbers.equal_range(hash);
-  for (auto it = first; it != last; ++it) {
-    if (maps[static_cast<size_t>(it->second)] == map) return it->second;
-  }
+  const auto known = find_number(
+      numbers, hash, [&](int number) { return maps[static_cast<size_t>(number)] == map; });
+  if (known) return *known;
   const int number = static_cast<int>(maps.size());
   maps.push_back(map);
   numbers.emplace(hash, number);
@@ -57,14 +68,24 @@ int HolderSet::add(const Region& region) {
   if (global_shape(region) != shape_) {
     throw Error(ErrorCode::kInternal, "a holder's region belongs to another shape");
   }
-  std::vector<int> pick(region.size());
   for (size_t axis = 0; axis < region.size(); ++axis) {
-    pick[axis] = map_number(static_cast<int>(axis), region[axis]);
+    picks_.push_back(map_number(static_cast<int>(axis), region[axis]));
   }
-  const int holder = size();
-  by_pick_[pick].push_back(holder);
-  picks_.push_back(std::move(pick));
+  const int holder = size_++;
+  if (const auto group = group_number(pick(holder))) {
+    groups_[static_cast<size_t>(*group)].push_back(holder);
+  } else {
+    group_numbers_.emplace(hash_of(pick(holder)), static_cast<int>(groups_.size()));
+    groups_.push_back({holder});
+  }
   return holder;
+}
+
+std::optional<int> HolderSet::group_number(std::span<const int> wanted) const {
+  return find_number(group_numbers_, hash_of(wanted), [&](int group) {
+    const auto same = pick(groups_[static_cast<size_t>(group)].front());
+    return std::equal(same.begin(), same.end(), wanted.begin(), wanted.end());
+  });
 }
 
 Region HolderSet::region(int holder) const {
@@ -77,9 +98,9 @@ Region HolderSet::region(int holder) const {
 }
 
 std::span<const int> HolderSet::holders_with(std::span<const int> pick) const {
-  const auto found = by_pick_.find(std::vector<int>(pick.begin(), pick.end()));
-  if (found == by_pick_.end()) return {};
-  return found->second;
+  const auto group = group_number(pick);
+  if (!group) return {};
+  return groups_[static_cast<size_t>(*group)];
 }
 
 }  // namespace shardtool::index

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -28,25 +29,30 @@ class HolderSet {
   int add(const Region& region);
 
   const Shape& shape() const { return shape_; }
-  int size() const { return static_cast<int>(picks_.size()); }
+  int size() const { return size_; }
   int rank() const { return static_cast<int>(shape_.size()); }
   std::span<const AxisMap> maps(int axis) const { return maps_[static_cast<size_t>(axis)]; }
-  std::span<const int> pick(int holder) const { return picks_[static_cast<size_t>(holder)]; }
+  std::span<const int> pick(int holder) const {
+    return std::span(picks_).subspan(static_cast<size_t>(holder) * shape_.size(), shape_.size());
+  }
   Region region(int holder) const;
   /// The holders with this pick, ascending; empty when there are none.
   std::span<const int> holders_with(std::span<const int> pick) const;
 
  private:
-  struct PickHash {
-    size_t operator()(const std::vector<int>& pick) const;
-  };
+  /// Numbers by the hash of what they number.
+  using Numbers = std::unordered_multimap<std::uint64_t, int>;
+
   int map_number(int axis, const AxisMap& map);
+  std::optional<int> group_number(std::span<const int> pick) const;
 
   Shape shape_;
   std::vector<std::vector<AxisMap>> maps_;
-  std::vector<std::unordered_multimap<std::uint64_t, int>> map_numbers_;  // by hash of the map
-  std::vector<std::vector<int>> picks_;
-  std::unordered_map<std::vector<int>, std::vector<int>, PickHash> by_pick_;
+  std::vector<Numbers> map_numbers_;
+  int size_ = 0;
+  std::vector<int> picks_;                ///< of all holders, one after the other
+  std::vector<std::vector<int>> groups_;  ///< holders with equal picks
+  Numbers group_numbers_;
 };
 
 }  // namespace shardtool::index

@@ -7,55 +7,46 @@
 namespace shardtool::index {
 namespace {
 
-std::vector<Claim> shifted(std::span<const Claim> claims, i64 by) {
-  std::vector<Claim> out(claims.begin(), claims.end());
-  for (Claim& claim : out) claim.local += by;
-  return out;
-}
-
-/// Calls visit(pick, local) for every combination of one claim per axis until it returns true.
-template <class ClaimsOf, class Visit>
-void for_each_combination(Join::Box box, ClaimsOf claims_of, Visit visit) {
+/// Calls visit(holders, local) for the holders of every combination of one claim per axis on the
+/// segments of one side, until it returns true. `local` is the box's first element in them.
+template <class Visit>
+void for_each_claimant(const HolderSet& holders, Join::Box box,
+                       const AxisIndex::Segment* AxisCell::* side, Visit visit) {
   const size_t rank = box.size();
+  for (const AxisCell* cell : box) {
+    if (cell->*side == nullptr) return;
+  }
   std::vector<size_t> at(rank, 0);
   std::vector<int> pick(rank);
   std::vector<i64> local(rank);
-  for (const AxisCell* cell : box) {
-    if (claims_of(*cell).empty()) return;
-  }
   while (true) {
     for (size_t a = 0; a < rank; ++a) {
-      const Claim& claim = claims_of(*box[a])[at[a]];
+      const AxisIndex::Segment& segment = *(box[a]->*side);
+      const Claim& claim = segment.claims[at[a]];
       pick[a] = claim.map;
-      local[a] = claim.local;
+      local[a] = claim.local + (box[a]->begin - segment.begin);
     }
-    if (visit(pick, local)) return;
+    const auto claimants = holders.holders_with(pick);
+    if (!claimants.empty() && visit(claimants, local)) return;
     size_t a = rank;
-    while (a > 0 && ++at[a - 1] == claims_of(*box[a - 1]).size()) at[--a] = 0;
+    while (a > 0 && ++at[a - 1] == (box[a - 1]->*side)->claims.size()) at[--a] = 0;
     if (a == 0) return;
   }
 }
 
 }  // namespace
 
-std::vector<AxisCell> join_axis(std::span<const AxisMap> sources,
-                                std::span<const AxisMap> destinations) {
-  const AxisIndex src_index(sources);
-  const AxisIndex dst_index(destinations);
-  const auto src = src_index.segments();
+std::vector<AxisCell> join_axis(const AxisIndex& sources, const AxisIndex& destinations) {
+  const auto src = sources.segments();
   std::vector<AxisCell> cells;
+  cells.reserve(src.size() + destinations.segments().size());
   size_t s = 0;
-  for (const AxisIndex::Segment& dst : dst_index.segments()) {
-    i64 at = dst.begin;
-    while (at < dst.end) {
+  for (const AxisIndex::Segment& dst : destinations.segments()) {
+    for (i64 at = dst.begin; at < dst.end; at = cells.back().begin + cells.back().size) {
       while (s < src.size() && src[s].end <= at) ++s;
       const bool held = s < src.size() && src[s].begin <= at;
       const i64 change = s == src.size() ? dst.end : held ? src[s].end : src[s].begin;
-      const i64 end = std::min(change, dst.end);
-      AxisCell cell{at, end - at, {}, shifted(dst.claims, at - dst.begin)};
-      if (held) cell.sources = shifted(src[s].claims, at - src[s].begin);
-      cells.push_back(std::move(cell));
-      at = end;
+      cells.push_back({at, std::min(change, dst.end) - at, held ? &src[s] : nullptr, &dst});
     }
   }
   return cells;
@@ -67,7 +58,9 @@ Join::Join(const HolderSet& sources, const HolderSet& destinations)
     throw Error(ErrorCode::kInternal, "joined holders belong to tensors of different shapes");
   }
   for (int axis = 0; axis < sources.rank(); ++axis) {
-    cells_.push_back(join_axis(sources.maps(axis), destinations.maps(axis)));
+    source_axes_.emplace_back(sources.maps(axis));
+    destination_axes_.emplace_back(destinations.maps(axis));
+    cells_.push_back(join_axis(source_axes_.back(), destination_axes_.back()));
   }
 }
 
@@ -88,26 +81,21 @@ void Join::for_each_box(const std::function<void(Box)>& visit) const {
 
 Join::Located Join::source_of(Box box) const {
   Located found;
-  for_each_combination(
-      box, [](const AxisCell& cell) -> const std::vector<Claim>& { return cell.sources; },
-      [&](const std::vector<int>& pick, const std::vector<i64>& local) {
-        const auto holders = sources_->holders_with(pick);
-        if (holders.empty()) return false;
-        found = {holders, local};
-        return true;
-      });
+  for_each_claimant(*sources_, box, &AxisCell::source,
+                    [&](std::span<const int> holders, std::vector<i64>& local) {
+                      found = {holders, std::move(local)};
+                      return true;
+                    });
   return found;
 }
 
 std::vector<Join::Located> Join::destinations_of(Box box) const {
   std::vector<Located> found;
-  for_each_combination(
-      box, [](const AxisCell& cell) -> const std::vector<Claim>& { return cell.destinations; },
-      [&](const std::vector<int>& pick, const std::vector<i64>& local) {
-        const auto holders = destinations_->holders_with(pick);
-        if (!holders.empty()) found.push_back({holders, local});
-        return false;
-      });
+  for_each_claimant(*destinations_, box, &AxisCell::destination,
+                    [&](std::span<const int> holders, const std::vector<i64>& local) {
+                      found.push_back({holders, local});
+                      return false;
+                    });
   return found;
 }
 

@@ -9,26 +9,30 @@
 
 namespace shardtool::index {
 
-/// A stretch of one axis over which nothing changes on either side: the common refinement of the
-/// segments of a source and of a destination. The local index of its first element in the map of a
-/// claim is claim.local + (begin - segment begin), already applied here.
+/// A stretch of one axis over which nothing changes on either side: where a segment of the sources
+/// and a segment of the destinations meet.
+///
+///     sources       |-----s0-----|-----s1-----|
+///     destinations     |------d0------|--d1--|
+///     cells            |  s0 d0  |s1d0|s1 d1 |
 struct AxisCell {
   i64 begin = 0;
   i64 size = 0;
-  std::vector<Claim> sources;       ///< empty: no source has it
-  std::vector<Claim> destinations;  ///< never empty
+  const AxisIndex::Segment* source = nullptr;       ///< null: no source has it
+  const AxisIndex::Segment* destination = nullptr;  ///< never null
 };
 
-/// The cells of one axis that a destination wants, ascending.
-/// Two sides with p and q pieces give at most p + q - 1 cells (without replicas).
-std::vector<AxisCell> join_axis(std::span<const AxisMap> sources, std::span<const AxisMap> destinations);
+/// The cells of one axis that a destination wants, ascending; they point into the two indices.
+/// Two sides with p and q segments give at most p + q - 1 cells where the sources have no gap.
+std::vector<AxisCell> join_axis(const AxisIndex& sources, const AxisIndex& destinations);
 
 /// move(s -> d) = place(s)^-1 o place(d) for all holders of one tensor at once: the product, over
 /// its axes, of cells. Every element of the product is a box that a source holder and one or more
-/// destination holders hold as a translation.
+/// destination holders hold as a translation. (The product may hold boxes that no destination
+/// wants, where the holders are no product themselves.)
 class Join {
  public:
-  /// Requires equal shapes (kInternal).
+  /// Keeps references to both. Requires equal shapes (kInternal).
   Join(const HolderSet& sources, const HolderSet& destinations);
 
   int rank() const { return static_cast<int>(cells_.size()); }
@@ -53,6 +57,8 @@ class Join {
  private:
   const HolderSet* sources_;
   const HolderSet* destinations_;
+  std::vector<AxisIndex> source_axes_;
+  std::vector<AxisIndex> destination_axes_;
   std::vector<std::vector<AxisCell>> cells_;
 };
 

@@ -105,7 +105,7 @@ AxisMap evaluate_split(i64 n, const Over& over, SplitRule rule, const Mesh& mesh
   const i64 parts = extent(mesh, over);
   const i64 index = index_along(mesh, over, rank);
   const Interval part = part_of(n, parts, index, rule);
-  return index::pad(AxisMap::slice(n, part), part_extent(n, parts, index, rule));
+  return AxisMap(part_extent(n, parts, index, rule), n, {{0, part.begin, part.size()}});
 }
 
 AxisMap evaluate_pad(const Pad& e, const Mesh& mesh, i64 rank) {
