@@ -1,5 +1,5 @@
 # Install rules: the headers under their public names, every module's archive, one umbrella target
-# shardtool::shardtool for find_package(shardtool), the program and what belongs beside it.
+# shardtool::shardtool for find_package(shardtool), the presets and the schema of mapping files.
 include(CMakePackageConfigHelpers)
 
 get_property(modules GLOBAL PROPERTY SHARDTOOL_MODULES)
@@ -27,16 +27,5 @@ install(DIRECTORY kernels DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardtool
         FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY lib/mapping/presets DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool
         FILES_MATCHING PATTERN "*.json")
-
-# The man pages and the completions are written by the program that they describe.
-find_program(SCDOC scdoc)
-if(TARGET shardtool AND SCDOC)
-  set(share ${PROJECT_BINARY_DIR}/share)
-  add_custom_command(OUTPUT ${share}/made
-    COMMAND bash ${PROJECT_SOURCE_DIR}/cli/man/make_pages.sh $<TARGET_FILE:shardtool> ${share}
-    COMMAND ${CMAKE_COMMAND} -E touch ${share}/made
-    DEPENDS shardtool cli/man/make_pages.sh cli/man/shardtool-mapping.5.scd VERBATIM)
-  add_custom_target(shardtool_pages ALL DEPENDS ${share}/made)
-  install(DIRECTORY ${share}/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT cli
-          PATTERN made EXCLUDE)
-endif()
+install(FILES lib/mapping/schema/mapping-v1.json
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool/schemas)
