@@ -15,7 +15,13 @@ if ((${#benchmarks[@]} == 0)); then
   echo "help: configure with -DSHARDTOOL_BENCHMARKS=ON and build, or run tests/run.sh --bench" >&2
   exit 6
 fi
+scratch=$(mktemp -d "${SHARDTOOL_BENCH_FOLDER:-/var/tmp}/shardtool-bench.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
 for benchmark in "${benchmarks[@]}"; do
-  printf '\n%s\n' "$(basename "$benchmark")"
-  "$benchmark"
+  name=$(basename "$benchmark")
+  printf '\n%s\n' "$name"
+  case $name in
+    split_bench | header_bench) "$benchmark" "$build/cli/shardtool" "$scratch/data" ;;
+    *) "$benchmark" ;;
+  esac
 done

@@ -4,7 +4,6 @@
 // seconds, GB/s, CPU seconds per GB, peak memory, and the median of the ratios of the same round.
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -13,24 +12,20 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "tests/bench/command_sample.h"
 #include "tests/bench/llama_checkpoint.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using shardtool::i64;
-
-struct Sample {
-  double wall = 0;
-  double cpu = 0;
-  i64 peak_rss = 0;
-};
+using shardtool::bench::median;
+using shardtool::bench::run;
+using shardtool::bench::Sample;
 
 struct Method {
   std::string name;
@@ -38,26 +33,6 @@ struct Method {
   std::function<void()> prepare;
   std::vector<Sample> samples;
 };
-
-/// Runs a shell command; ends the benchmark when it fails.
-Sample run(const std::string& command) {
-  const auto start = std::chrono::steady_clock::now();
-  const pid_t child = fork();
-  if (child == 0) {
-    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-    _exit(127);
-  }
-  int status = 0;
-  rusage usage{};
-  wait4(child, &status, 0, &usage);
-  if (status != 0) {
-    fmt::print(stderr, "failed: {}\n", command);
-    std::exit(1);
-  }
-  const auto seconds = [](timeval t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
-  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
-          seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_maxrss * 1024};
-}
 
 void for_each_weights_file(const std::string& folder, const std::function<void(int)>& visit) {
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -83,12 +58,6 @@ void make_warm(const std::string& folder) {
     while (read(fd, block.data(), block.size()) > 0) {
     }
   });
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 template <class Get>
