@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 
@@ -139,8 +140,8 @@ FileIdentity identity(const File& file) {
 }
 
 void read_exact(const File& file, std::span<std::byte> into, i64 offset) {
-  iovec part{into.data(), into.size()};
-  read_scattered(file, {&part, 1}, offset);
+  std::array<iovec, 1> parts{{{into.data(), into.size()}}};
+  read_scattered(file, parts, offset);
 }
 
 void read_scattered(const File& file, std::span<iovec> parts, i64 offset) {
@@ -176,11 +177,12 @@ void write_exact(const File& file, std::span<const std::byte> from, i64 offset) 
 i64 read_direct(const File& file, std::span<std::byte> into, i64 offset) {
   i64 done = 0;
   while (done < std::ssize(into) && done % kDirectAlignment == 0) {
-    iovec part{into.data() + done, into.size() - static_cast<size_t>(done)};
+    const iovec part{into.data() + done, into.size() - static_cast<size_t>(done)};
     const ssize_t got = syscalls().preadv(file.fd(), &part, 1, offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got == 0 || (got < 0 && errno == EINVAL)) break;
-    if (got < 0) throw read_failure(fmt::format("read at byte {}", offset + done), file.path(), errno);
+    if (got < 0)
+      throw read_failure(fmt::format("read at byte {}", offset + done), file.path(), errno);
     done += got;
   }
   return done;

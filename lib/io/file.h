@@ -74,8 +74,8 @@ void read_scattered(const File& file, std::span<iovec> parts, i64 offset);
 /// the quota or the largest file size is used up, else kWriteFailed.
 void write_exact(const File& file, std::span<const std::byte> from, i64 offset);
 /// The same past the page cache (a File of open_read_direct or open_write_direct), up to where the
-/// file system refuses direct I/O after all (EINVAL) or moved a part of a page: the bytes moved. The
-/// rest is for the buffered calls. Throw as those do for every other error.
+/// file system refuses direct I/O after all (EINVAL) or moved a part of a page: the bytes moved.
+/// The rest is for the buffered calls. Throw as those do for every other error.
 i64 read_direct(const File& file, std::span<std::byte> into, i64 offset);
 i64 write_direct(const File& file, std::span<const std::byte> from, i64 offset);
 /// Gives the file its final size and reserves the space (early kNoSpace); where the file system

@@ -21,6 +21,17 @@ std::exception_ptr sync_failure(const File& file) noexcept {
   }
 }
 
+/// One more thread, or false when the system has no more to give.
+template <class Work>
+bool start(std::vector<std::jthread>& helpers, const Work& work) {
+  try {
+    helpers.emplace_back(work);
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void sync_all(const std::deque<File>& files) {
@@ -30,11 +41,9 @@ void sync_all(const std::deque<File>& files) {
     for (size_t i = next++; i < files.size(); i = next++) failures[i] = sync_failure(files[i]);
   };
   {
-    std::vector<std::jthread> helpers;
-    try {
-      while (helpers.size() + 1 < std::min(kMaxThreads, files.size())) helpers.emplace_back(work);
-    } catch (const std::system_error&) {
-      // No more threads to be had: those that there are, and this one, do all the work.
+    const size_t threads = std::min(kMaxThreads, files.size());
+    std::vector<std::jthread> helpers;  // with this thread, which also works
+    while (helpers.size() + 1 < threads && start(helpers, work)) {
     }
     work();
   }

@@ -303,6 +303,45 @@ TEST_CASE("direct I/O of aligned pages moves the same bytes") {
   CHECK(std::equal(buffer, buffer + page, bytes_of(content).data() + page));
 }
 
+TEST_CASE("direct I/O goes on after whole pages, and stops after a part of one or a refusal") {
+  const TempFolder folder;
+  const auto page = static_cast<size_t>(kDirectAlignment);
+  std::string content = text_of_size(4 * page);
+  const File file = create_new(folder / "f");
+  FaultySyscalls faults;
+  struct Row {
+    size_t longest;
+    int refused_call;
+    i64 moved;
+  };
+  const i64 all = 4 * kDirectAlignment;
+  for (const Row& row : {Row{0, 0, all}, Row{page, 0, all}, Row{page, 1, 0},
+                         Row{page, 3, 2 * kDirectAlignment}, Row{page + 1, 0, 4097}}) {
+    faults.heal();
+    for (const Call call : {Call::kPwrite, Call::kPreadv}) {
+      if (row.longest != 0) faults.shorten(call, row.longest);
+      if (row.refused_call != 0) faults.fail(call, row.refused_call, EINVAL);
+    }
+    CHECK(write_direct(file, bytes_of(content), 0) == row.moved);
+    std::string into(content.size(), '?');
+    CHECK(read_direct(file, writable(into), 0) == row.moved);
+    CHECK(into.substr(0, static_cast<size_t>(row.moved)) ==
+          content.substr(0, static_cast<size_t>(row.moved)));
+  }
+  faults.fail(Call::kPwrite, 1, ENOSPC);
+  CHECK_ERROR(kNoSpace, (write_direct(file, bytes_of(content), 0)));
+  faults.fail(Call::kPreadv, 1, EIO);
+  CHECK_ERROR(kUnreadable, (read_direct(file, writable(content), 0)));
+}
+
+TEST_CASE("a direct read ends at the end of the file") {
+  const TempFolder folder;
+  const File file = open_read(folder.write("f", text_of_size(5000)));
+  std::string into(8192, '?');
+  CHECK(read_direct(file, writable(into), 0) == 5000);
+  CHECK(read_direct(file, writable(into), 8192) == 0);
+}
+
 TEST_CASE("a file is in the page cache after it was read, and not after it was dropped from it") {
   const TempFolder folder;
   const File file = create_new(folder / "f");

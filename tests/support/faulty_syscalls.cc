@@ -42,6 +42,10 @@ struct Spoiled<kCall, kEntry> {
   }
 };
 
+int fsync_spoiled(int) {
+  return fails(Call::kFsync) ? -1 : 0;
+}
+
 int close_spoiled(int fd) {
   const int result = io::real_syscalls().close(fd);
   return fails(Call::kClose) ? -1 : result;
@@ -75,7 +79,7 @@ io::Syscalls spoiled_table() {
       .pwrite = pwrite_spoiled,
       .fallocate = Spoiled<Call::kFallocate, &Syscalls::fallocate>::call,
       .ftruncate = Spoiled<Call::kFtruncate, &Syscalls::ftruncate>::call,
-      .fsync = Spoiled<Call::kFsync, &Syscalls::fsync>::call,
+      .fsync = fsync_spoiled,
       .mkdir = Spoiled<Call::kMkdir, &Syscalls::mkdir>::call,
       .rename = Spoiled<Call::kRename, &Syscalls::rename>::call,
       .rename_exchange = Spoiled<Call::kRenameExchange, &Syscalls::rename_exchange>::call,

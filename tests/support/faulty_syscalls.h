@@ -23,7 +23,8 @@ enum class Call {
 inline constexpr int kCallKinds = 11;
 
 /// While it lives, I/O goes through a table that counts the calls and spoils those that it is told
-/// to; a spoiled call has no effect, except that a descriptor is closed all the same. One at a
+/// to; a spoiled call has no effect, except that a descriptor is closed all the same. fsync is only
+/// counted: no test can see its effect, and thousands of them take minutes on a busy disk. One at a
 /// time.
 class FaultySyscalls {
  public:
