@@ -72,7 +72,7 @@ Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors, const
   Error e(ErrorCode::kNoRule, fmt::format("{} {} no rule, the first is '{}'", count,
                                           count == 1 ? "tensor matches" : "tensors match",
                                           quote_for_message(tensor.name)));
-  e.at({mapping.documents()[0].name, 0, 0, {}}).tensor(tensor.name);
+  e.at({mapping.own().name, 0, 0, {}}).tensor(tensor.name);
   size_t shown = 0;
   for (const auto& [form, of_form] : forms) {
     if (shown++ < kForms) e.note("no rule", fmt::format("{} ({})", quote_for_message(form), of_form));
@@ -207,19 +207,6 @@ std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpe
   }
   check_unused(rules, tensors, warnings);
   return assigned;
-}
-
-std::vector<std::vector<std::string>> tied_groups(const Mapping& mapping, const TensorIndex& by_name) {
-  std::vector<std::vector<std::string>> groups;
-  for (const Document& document : mapping.documents()) {
-    for (const auto& group : document.tied) {
-      std::vector<std::string> present;
-      std::copy_if(group.begin(), group.end(), std::back_inserter(present),
-                   [&](const std::string& name) { return by_name.contains(name); });
-      if (present.size() >= 2) groups.push_back(std::move(present));
-    }
-  }
-  return groups;
 }
 
 }  // namespace shardtool::mapping

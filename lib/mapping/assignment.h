@@ -34,7 +34,4 @@ std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpe
                                const TensorIndex& by_name, const ModelConfig* config, RuleMatcher& rules,
                                Companions& companions, std::vector<std::string>& warnings);
 
-/// "tied" groups of all documents with two or more present names, those names only.
-std::vector<std::vector<std::string>> tied_groups(const Mapping& mapping, const TensorIndex& by_name);
-
 }  // namespace shardtool::mapping

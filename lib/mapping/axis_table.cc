@@ -23,6 +23,18 @@ layout::SplitRule rule_of(const AxisSpec& spec) {
   return split_rule(spec.uneven.value_or(Uneven::kBalanced), spec.pad_to.value_or(1));
 }
 
+/// Refuses fields that would say nothing beside each other.
+void check_fields(const std::string& name, const AxisSpec& spec) {
+  const auto refuse = [&](bool both, const std::string& what) {
+    if (both) throw Error(ErrorCode::kMappingSchema, fmt::format("axis '{}' has {}", name, what)).at(spec.place);
+  };
+  const bool grouped = spec.groups.has_value();
+  refuse(spec.pad_to && spec.uneven != Uneven::kPad, "\"pad_to\" without \"uneven\": \"pad\"");
+  refuse(grouped && spec.small, fmt::format("\"groups\" and \"small\": what is small is '{}'", spec.groups.value_or("")));
+  refuse(grouped && spec.owners, "\"groups\" and \"owners\"");
+  refuse(spec.small && spec.owners, "\"small\" and \"owners\"");
+}
+
 Error unknown_name(const std::string& kind, const std::string& name,
                    const std::vector<std::string>& known) {
   Error e(ErrorCode::kUnknownName, fmt::format("nothing defines the {} '{}'", kind, name));
@@ -66,9 +78,7 @@ AxisTable::AxisTable(const Mapping& mapping, const mesh::Mesh& mesh, const Model
   if (!layout.empty()) apply_layout(mapping, layout);
   for (auto& [name, entry] : axes_) {
     if (entry.spec.mesh) entry.over = over_of(*entry.spec.mesh, entry.mesh_in_preset, mesh_);
-    if (!entry.spec.pad_to || entry.spec.uneven == Uneven::kPad) continue;
-    throw Error(ErrorCode::kMappingSchema, fmt::format("axis '{}' has \"pad_to\" without \"uneven\": \"pad\"", name))
-        .at(entry.spec.place);
+    check_fields(name, entry.spec);
   }
   check_groups();
 }

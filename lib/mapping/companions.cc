@@ -55,9 +55,8 @@ layout::BundleMember member_of(const CompanionSpec& spec, const layout::Layout& 
 Companions::Companions(const Mapping& mapping) {
   for (const Document& document : mapping.documents()) {
     for (size_t i = 0; i < document.companions.size(); ++i) {
-      const std::string label = fmt::format("companions/{}", i);
       all_.push_back({&document, &document.companions[i],
-                      document.is_preset ? document.name + "#" + label : label});
+                      mapping.qualified(document, fmt::format("companions/{}", i))});
     }
   }
   for (const PlacedCompanion& placed : all_) {

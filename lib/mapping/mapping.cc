@@ -128,6 +128,16 @@ Mapping::Mapping(std::vector<DocumentText> texts) : texts_(std::move(texts)) {
   }
 }
 
+const Document& Mapping::own() const {
+  const bool has_settings = documents_.size() > 1 && documents_[0].name == kSettingsName;
+  return documents_[has_settings ? 1 : 0];
+}
+
+std::string Mapping::qualified(const Document& document, const std::string& label) const {
+  const bool is_own = &document == &own() && !document.is_preset;
+  return is_own ? label : document.name + "#" + label;
+}
+
 Mapping load_mapping(const std::string& path) {
   const std::string folder = folder_of(path);
   return load(folder, path.substr(folder.size()));

@@ -17,6 +17,9 @@ struct DocumentText {
   std::string text;
 };
 
+/// The name of the document that with_settings adds.
+inline constexpr std::string_view kSettingsName = "--set";
+
 /// A mapping file with everything that it extends, decoded.
 ///
 /// D1 texts and documents agree: document i was decoded from text i
@@ -31,6 +34,11 @@ class Mapping {
 
   const std::vector<DocumentText>& texts() const { return texts_; }
   std::span<const Document> documents() const { return documents_; }
+  /// The document that the user named: the first one that is no settings.
+  const Document& own() const;
+  /// What a rule or companion of a document is called: its label, with the document's name before it
+  /// ("preset:llama#q") unless that is the user's own file.
+  std::string qualified(const Document& document, const std::string& label) const;
 
  private:
   std::vector<DocumentText> texts_;
@@ -47,9 +55,6 @@ Mapping load_preset(std::string_view name);
 Mapping mapping_from_documents(std::span<const DocumentText> texts);
 /// The texts, nearest first.
 const std::vector<DocumentText>& documents(const Mapping& mapping);
-
-/// The name of the document that with_settings adds.
-inline constexpr std::string_view kSettingsName = "--set";
 
 /// The mapping with settings such as {"axes.heads.uneven", "balanced"} as a nearest document "--set",
 /// so that they are recorded like any other. A value is JSON, or else a string. Throws kUsage for a

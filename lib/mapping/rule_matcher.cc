@@ -13,7 +13,7 @@ namespace shardtool::mapping {
 namespace {
 
 constexpr int kMaxPatterns = 20'000;
-constexpr i64 kMatcherMemory = 256 << 20;
+constexpr i64 kMatcherMemory = 64 << 20;
 
 RE2::Options matcher_options() {
   RE2::Options options(RE2::Quiet);
@@ -24,12 +24,6 @@ RE2::Options matcher_options() {
 Error too_many(int patterns) {
   return Error(ErrorCode::kLimit, fmt::format("{} patterns are too many or too large to match at once", patterns))
       .help("write fewer, more general patterns: \"model.layers.<layer>.**\" instead of one per layer");
-}
-
-/// The document that the user named: the first one, not counting the settings.
-const Document& own_document(std::span<const Document> documents) {
-  const bool has_settings = documents.size() > 1 && documents[0].name == kSettingsName;
-  return documents[has_settings ? 1 : 0];
 }
 
 Error ambiguous(std::string_view name, const PlacedRule& a, const PlacedRule& b) {
@@ -78,12 +72,7 @@ RuleMatcher::RuleMatcher(const Mapping& mapping) {
   const auto documents = mapping.documents();
   for (size_t d = 0; d < documents.size(); ++d) add(documents[d], documents[d].overrides, d);
   for (size_t d = 0; d < documents.size(); ++d) add(documents[d], documents[d].rules, documents.size() + d);
-  const Document& own = own_document(documents);
-  for (PlacedRule& placed : rules_) {
-    const Document& document = *placed.document;
-    const bool is_own = &document == &own && !document.is_preset;
-    placed.label = is_own ? placed.rule->label : document.name + "#" + placed.rule->label;
-  }
+  for (PlacedRule& placed : rules_) placed.label = mapping.qualified(*placed.document, placed.rule->label);
   set_.compile();
   compiled_.resize(patterns_.size());
   used_.resize(rules_.size());
