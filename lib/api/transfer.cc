@@ -42,6 +42,16 @@ void check_apart(const LogicalCheckpoint& source, const std::string& output) {
   }
 }
 
+/// --force replaces an output of ours, never a folder that merely has the name.
+void check_replaceable(const std::string& output) {
+  std::error_code unreadable;
+  const bool has_content = fs::is_directory(output, unreadable) && !fs::is_empty(output, unreadable);
+  if (!has_content || fs::exists(fs::path(output) / kManifestName, unreadable)) return;
+  throw Error(ErrorCode::kOutputExists, "the folder is not an output of shardtool: it has no manifest.json")
+      .at({output, 0, 0, {}})
+      .help("--force only replaces earlier outputs; choose another folder, or delete this one yourself");
+}
+
 void check_space(const OutputPlan& plan, const io::OutputFolder& folder) {
   i64 needed = 0;
   for (const auto& file : plan.files) needed += file.size;
@@ -189,6 +199,7 @@ TransformReport transfer(const LogicalCheckpoint& source, TargetLayout target,
   if (options.dry_run) return report;
 
   check_apart(source, options.output);
+  if (options.force) check_replaceable(options.output);
   const std::vector<exec::SourceFile> sources = open_sources(source);
   io::OutputFolder folder(options.output, options.force ? io::Existing::kReplace : io::Existing::kRefuse);
   check_space(plan, folder);

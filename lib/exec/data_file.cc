@@ -19,7 +19,12 @@ i64 page_offset(const std::byte* address) {
 }  // namespace
 
 SourceFile::SourceFile(const std::string& path)
-    : file_(io::open_read(path)), direct_(io::open_read_direct(path)), identity_(identity(file_)) {}
+    : file_(io::open_read(path)), direct_(io::open_read_direct(path)), identity_(identity(file_)) {
+  // The path was opened twice: both must be the same file.
+  if (direct_.is_open() && identity(direct_) != identity_) {
+    throw Error(ErrorCode::kInputChanged, "the file was replaced while it was opened").at({path, 0, 0, {}});
+  }
+}
 
 bool SourceFile::wants_direct(i64 offset, i64 bytes) const {
   return direct_.is_open() && bytes >= kMinDirectBytes && !io::is_resident(file_, offset, bytes);

@@ -197,6 +197,20 @@ TEST_CASE("two runs write the same bytes, manifest included; an existing output 
   CHECK_ERROR(kOutputAliasesInput, split(split_options(folder / "whole", mapping, folder / "whole/parts")));
 }
 
+TEST_CASE("force replaces an earlier output, never a folder of something else") {
+  const TempFolder folder;
+  Model model;
+  model.tensors["w"] = test::numbered_tensor("w", Dtype::kBF16, {4, 4});
+  model.cut_axis = {{"w", 0}};
+  test::write_checkpoint(folder / "whole", model.tensors);
+  SplitOptions options = split_options(
+      folder / "whole", folder.write("mapping.json", mapping_for(model, "tp", 2)), folder / "notes");
+  options.write.force = true;
+  folder.write("notes/diary.txt", "dear diary");
+  CHECK_ERROR(kOutputExists, split(options));
+  CHECK(test::folder_content(folder / "notes").at("diary.txt") == "dear diary");
+}
+
 TEST_CASE("a dry run plans everything and writes nothing") {
   const TempFolder folder;
   Model model;
