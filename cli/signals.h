@@ -9,7 +9,8 @@ namespace shardtool::cli {
 void prepare_process();
 
 /// From now on the first SIGINT or SIGTERM sets the returned flag and the second ends the process
-/// at once. Until this is called, both end it as usual.
+/// at once; one that the caller had us ignore (nohup, a script's `&`) stays ignored. Until this is
+/// called, both end the process as usual.
 const std::atomic<bool>* catch_interrupts();
 
 /// The signal that set the flag, or 0.

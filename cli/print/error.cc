@@ -32,9 +32,11 @@ std::string escaped_lines(std::string_view text, std::string_view indent) {
 
 /// The text that a place is in: a built-in preset or a file. In a bad state where neither is there.
 std::unique_ptr<std::istream> source_text(const std::string& name) {
-  constexpr std::string_view kPreset = "preset:";
-  if (!name.starts_with(kPreset)) return std::make_unique<std::ifstream>(name);
-  return std::make_unique<std::istringstream>(api::preset_text(name.substr(kPreset.size())));
+  for (const auto& preset : api::list_presets()) {
+    if (name != "preset:" + preset.name) continue;
+    return std::make_unique<std::istringstream>(api::preset_text(preset.name));
+  }
+  return std::make_unique<std::ifstream>(name);
 }
 
 std::optional<std::string> source_line(const Place& place) {

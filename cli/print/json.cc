@@ -1,5 +1,7 @@
 #include "cli/print/json.h"
 
+#include "shardtool/checkpoint/manifest.h"
+
 namespace shardtool::cli {
 namespace {
 
@@ -11,17 +13,13 @@ void write_mesh(JsonWriter& json, const mesh::Mesh& mesh) {
   json.end_array();
 }
 
-void write_pad(JsonWriter& json, i64 size) {
-  if (size > 0) json.begin_object().field("pad", size).end_object();
-}
-
 void write_shards(JsonWriter& json, const std::vector<api::InspectShard>& shards) {
   json.key("shards").begin_array();
   for (const auto& shard : shards) {
     json.begin_object().field("rank", shard.rank);
     json.list("shape", index::local_shape(shard.region)).field("bytes", shard.bytes);
     json.key("slices").begin_array();
-    for (const auto& axis : shard.region) write_runs(json, axis);
+    for (const auto& axis : shard.region) json.raw(checkpoint::slices_json(axis));
     json.end_array().end_object();
   }
   json.end_array();
@@ -84,18 +82,6 @@ void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
 }
 
 }  // namespace
-
-void write_runs(JsonWriter& json, const index::AxisMap& axis) {
-  json.begin_array();
-  i64 local = 0;
-  for (const auto& piece : axis.pieces()) {
-    write_pad(json, piece.local - local);
-    json.begin_array().value(piece.global).value(piece.global_end()).end_array();
-    local = piece.local_end();
-  }
-  write_pad(json, axis.local_size() - local);
-  json.end_array();
-}
 
 void write_fields(JsonWriter& json, const api::TransformReport& report) {
   write_plan(json, report.plan);

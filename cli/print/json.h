@@ -24,8 +24,4 @@ void write_fields(JsonWriter& json, const ErrorInfo& info);
 void write_fields(JsonWriter& json, const std::vector<api::PresetInfo>& presets);
 void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks);
 
-/// One axis of a slice: its runs in local order, [begin, end) in global indices or {"pad": n} for n
-/// local indices that have no image.
-void write_runs(JsonWriter& json, const index::AxisMap& axis);
-
 }  // namespace shardtool::cli

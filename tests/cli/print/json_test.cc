@@ -1,7 +1,6 @@
 #include "cli/print/json.h"
 
 #include <doctest/doctest.h>
-#include <rapidcheck.h>
 
 #include <nlohmann/json.hpp>
 
@@ -10,52 +9,6 @@ namespace {
 
 using index::AxisMap;
 using nlohmann::json;
-
-json written_runs(const AxisMap& axis) {
-  std::string text;
-  JsonWriter out([&text](std::string_view piece) { text += piece; });
-  write_runs(out, axis);
-  return json::parse(text);
-}
-
-/// The map that a list of runs describes.
-AxisMap read_runs(const json& runs, i64 global_size) {
-  std::vector<index::Piece> pieces;
-  i64 local = 0;
-  for (const auto& run : runs) {
-    if (run.is_object()) {
-      local += run.at("pad").get<i64>();
-      continue;
-    }
-    const index::Interval interval{run.at(0), run.at(1)};
-    pieces.push_back({local, interval.begin, interval.size()});
-    local += interval.size();
-  }
-  return AxisMap(local, global_size, pieces);
-}
-
-TEST_CASE("runs describe an axis map exactly, padding anywhere included") {
-  CHECK(rc::check("map to runs to map", [] {
-    std::vector<index::Piece> pieces;
-    i64 local = 0;
-    i64 global = 0;
-    for (int i = *rc::gen::inRange(0, 5); i > 0; --i) {
-      local += *rc::gen::inRange(0, 3);
-      global += *rc::gen::inRange(0, 3);
-      const i64 size = *rc::gen::inRange(1, 5);
-      pieces.push_back({local, global, size});
-      local += size;
-      global += size;
-    }
-    const AxisMap axis(local + *rc::gen::inRange(0, 3), global + *rc::gen::inRange(0, 3), pieces);
-    RC_ASSERT(read_runs(written_runs(axis), axis.global_size()) == axis);
-  }));
-}
-
-TEST_CASE("runs are half-open pairs in local order, and pads") {
-  const AxisMap axis(8, 20, {{0, 10, 3}, {4, 2, 3}});
-  CHECK(written_runs(axis).dump() == R"([[10,13],{"pad":1},[2,5],{"pad":1}])");
-}
 
 template <class Report>
 json document(const Report& report) {

@@ -1,0 +1,12 @@
+# The exit code is the answer: 0 same, 1 different, 4 unreadable.
+shardtool -q split "$samples/tiny-llama" -o parts --tp 2
+try() { shardtool diff "$@"; echo "-> $?"; }
+try "$samples/tiny-llama" parts
+cp -r "$samples/tiny-llama" changed
+printf '\001' | dd of=changed/model-00001-of-00002.safetensors bs=1 conv=notrunc status=none \
+  seek=$(($(stat -c %s changed/model-00001-of-00002.safetensors) - 1))
+try "$samples/tiny-llama" changed
+try "$samples/tiny-llama" changed --metadata-only
+try "$samples/tiny-llama" changed -q
+try "$samples/tiny-llama" changed --json
+try "$samples/tiny-llama" gone

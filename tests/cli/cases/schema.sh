@@ -1,0 +1,2 @@
+shardtool schema | head -n 4
+shardtool schema --json > document

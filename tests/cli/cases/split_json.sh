@@ -1,0 +1,1 @@
+shardtool split "$samples/tiny-llama" -o out --tp 2 --json

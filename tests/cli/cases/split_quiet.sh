@@ -1,0 +1,1 @@
+shardtool -q split "$samples/tiny-llama" -o out --mesh tp=2

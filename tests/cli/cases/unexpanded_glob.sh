@@ -1,0 +1,2 @@
+# I09
+shardtool inspect 'models/*.safetensors'

@@ -1,0 +1,2 @@
+shardtool -v explain E0101 > stdout
+shardtool inspect gone -v; echo "-> $?"
