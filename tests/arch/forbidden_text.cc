@@ -29,10 +29,18 @@ bool continues_a_word(std::string_view line, size_t position) {
   return std::isalnum(before) != 0 || before == '.' || before == '_' || before == '}';
 }
 
+bool is_continued(std::string_view line, size_t end) {
+  const auto alphanumeric = [&](size_t at) {
+    return at < line.size() && std::isalnum(static_cast<unsigned char>(line[at])) != 0;
+  };
+  return alphanumeric(end - 1) && alphanumeric(end);
+}
+
 bool contains_word(std::string_view line, const std::string& word) {
   for (size_t found = line.find(word); found != std::string_view::npos;
        found = line.find(word, found + 1)) {
-    if (!continues_a_word(line, found)) return true;
+    const bool whole = !continues_a_word(line, found) && !is_continued(line, found + word.size());
+    if (whole) return true;
   }
   return false;
 }
