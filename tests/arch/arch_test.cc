@@ -22,7 +22,7 @@ std::vector<Source> product_sources() {
 std::vector<Source> all_texts() {
   return load_sources({"lib", "kernels", "cli", "tests", "samples", ".ci"},
                       {".h", ".cc", ".cu", ".txt", ".cmake", ".in", ".json", ".md", ".py", ".sh",
-                       ".scd", "run"});
+                       ".scd", ".stdout", ".stderr", "run"});
 }
 
 /// One finding per line, so that a failing check lists them all.

@@ -19,14 +19,16 @@ constexpr auto kMachineFolders = std::to_array<Pattern>({
     {"/root", "/"},
     {"/Users", "/"},
 });
-constexpr auto kUnfinished = std::to_array<Pattern>({{"TO", "DO"}, {"FIX", "ME"}, {"XX", "X"}});
+constexpr auto kUnfinished = std::to_array<Pattern>({{"TO", "DO"}, {"FIX", "ME"}});
 constexpr auto kVagueNames =
     std::to_array<std::string_view>({"util", "common", "helper", "misc", "manager", "stuff"});
 
+/// Also after the wildcard of a golden text and after a shell's ${variable}.
 bool continues_a_word(std::string_view line, size_t position) {
   if (position == 0) return false;
-  const auto before = static_cast<unsigned char>(line[position - 1]);
-  return std::isalnum(before) != 0 || before == '.' || before == '_' || before == '}';
+  const char before = line[position - 1];
+  return std::isalnum(static_cast<unsigned char>(before)) != 0 ||
+         std::string_view("._]}").find(before) != std::string_view::npos;
 }
 
 bool is_continued(std::string_view line, size_t end) {
