@@ -165,8 +165,28 @@ TEST_CASE("cuts that make no sense are refused") {
   CHECK_FAULT(kStrategy, R"("rules": [{"match": "w", "strategy": "tensor_parallel"}])", w, over("tp=2"));
   CHECK_FAULT(kStrategy, R"("axes": {"x": {"mesh": "tp", "owners": [[0, 1], [9]]}}, "rules": [{"match": "w", "dims": ["x", null]}])", w, over("tp=2"));
   CHECK_FAULT(kGroups, R"("axes": {"x": {"mesh": "tp", "size": 8, "groups": "y"}, "y": {"size": 8}}, "rules": [{"match": "w", "dims": ["x", null]}])", w, over("tp=2"));
-  CHECK_FAULT(kMappingSchema, R"("axes": {"x": {"mesh": "tp", "pad_to": 8}}, "rules": [{"match": "w", "dims": ["x", null]}])", w, over("tp=2"));
   CHECK_FAULT(kSizeExpression, R"("axes": {"x": {"size": "axes.y"}, "y": {"size": "axes.x"}}, "rules": [{"match": "w", "dims": ["x", null]}])", w, over("tp=2"));
+}
+
+TEST_CASE("fields that would say nothing beside each other are refused") {
+  const std::vector<TensorSpec> w = {spec("w", {8})};
+  const auto axis = [](const std::string& fields) {
+    return R"("axes": {"kv": {"mesh": "tp", "size": 8}, "x": {"mesh": "tp", )" + fields + R"(}}, "rules": [{"match": "w", "dims": ["x"]}])";
+  };
+  CHECK_FAULT(kMappingSchema, axis(R"("pad_to": 8)"), w, over("tp=2"));
+  CHECK_FAULT(kMappingSchema, axis(R"("groups": "kv", "small": "replicate")"), w, over("tp=2"));
+  CHECK_FAULT(kMappingSchema, axis(R"("groups": "kv", "owners": "round_robin")"), w, over("tp=2"));
+  CHECK_FAULT(kMappingSchema, axis(R"("small": "replicate", "owners": "round_robin")"), w, over("tp=2"));
+}
+
+TEST_CASE("more patterns than can be matched at once reach a limit, not the end of memory") {
+  std::string rules;
+  for (int i = 0; i <= 20'000; ++i) {
+    rules += fmt::format(R"({}{{"match": "t{}", "strategy": "replicate"}})", i == 0 ? "" : ",", i);
+  }
+  const auto e = fault(R"("rules": [)" + rules + "]", {spec("t1", {4})}, over("tp=2"));
+  REQUIRE(e);
+  CHECK(e->code() == ErrorCode::kLimit);
 }
 
 TEST_CASE("an empty shard is an error unless it is allowed") {

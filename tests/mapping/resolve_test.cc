@@ -36,6 +36,19 @@ TEST_CASE("the first layer with a match wins: overrides, own rules, inherited on
   CHECK(rule_for(R"("rules": [{"id": "own", "match": "b", "strategy": "rowwise"}])") == "b.json#base");
 }
 
+TEST_CASE("rules are called by their label in the user's own file, and by document elsewhere") {
+  const Mapping mapping = with_settings(
+      Mapping({{"m.json", R"({"version": 1, "rules": [{"match": "a", "strategy": "rowwise"}]})"},
+               {"sub/b.json", R"({"version": 1, "rules": [{"id": "b", "match": "b", "strategy": "rowwise"}]})"}}),
+      {{"unknown", "replicate"}});
+  const std::vector<TensorSpec> tensors = {spec("a", {4}), spec("b", {4}), spec("c", {4})};
+  const Resolution result = resolve(mapping, tensors, nullptr, over("tp=2"));
+  CHECK(result.tensors[0].rule == "rules/0");
+  CHECK(result.tensors[1].rule == "sub/b.json#b");
+  CHECK(result.tensors[2].rule == "unknown");
+  CHECK(result.tensors[2].rule_place.file == "m.json");
+}
+
 TEST_CASE("a product is cut in whole units of its first factor") {
   const std::string axes = R"("heads": {"mesh": "tp", "size": 10}, "d": {"size": 64})";
   CHECK(cut(axes, R"(["heads*d"])", {640}, "tp=4") == Held{"[0, 192)", "[192, 384)", "[384, 512)", "[512, 640)"});
