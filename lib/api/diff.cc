@@ -1,9 +1,9 @@
 #include "shardtool/api/diff.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "shardtool/api/logical_checkpoint.h"
 #include "shardtool/api/replicas.h"
@@ -21,8 +21,10 @@ ByName by_name(const LogicalCheckpoint& checkpoint) {
 }
 
 std::string metadata_change(const TensorSpec& a, const TensorSpec& b) {
-  if (a.dtype != b.dtype) return fmt::format("dtype {} -> {}", to_string(a.dtype), to_string(b.dtype));
-  if (a.shape != b.shape) return fmt::format("shape {} -> {}", to_string(a.shape), to_string(b.shape));
+  if (a.dtype != b.dtype)
+    return fmt::format("dtype {} -> {}", to_string(a.dtype), to_string(b.dtype));
+  if (a.shape != b.shape)
+    return fmt::format("shape {} -> {}", to_string(a.shape), to_string(b.shape));
   return "";
 }
 
@@ -34,7 +36,8 @@ std::vector<exec::SourceFile> open_files(const LogicalCheckpoint& checkpoint) {
 
 /// Reads a's tensors as b's holders have them, and compares.
 void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b,
-                  std::vector<exec::TensorMove> moves, const DiffOptions& options, DiffReport& report) {
+                  std::vector<exec::TensorMove> moves, const DiffOptions& options,
+                  DiffReport& report) {
   std::sort(moves.begin(), moves.end(), [](const auto& x, const auto& y) {
     const exec::Slot& s = x.from.slots.front();
     const exec::Slot& t = y.from.slots.front();
@@ -77,8 +80,12 @@ DiffReport diff(const DiffOptions& options) {
     if (!change.empty()) {
       report.changed.push_back({std::string(name), change, 0, -1});
     } else {
-      moves.push_back({tensor->spec.name, tensor->spec.dtype, tensor->spec.shape, tensor->side,
-                       other->second->side, {}});
+      moves.push_back({tensor->spec.name,
+                       tensor->spec.dtype,
+                       tensor->spec.shape,
+                       tensor->side,
+                       other->second->side,
+                       {}});
     }
   }
   for (const auto& [name, tensor] : in_b) {

@@ -19,9 +19,9 @@ struct DiffOptions {
 
 struct DiffChange {
   std::string name;
-  std::string what;            ///< "dtype F32 -> BF16", "shape ...", "data"
-  i64 bytes_differing = 0;     ///< data: bytes that differ
-  i64 first_difference = -1;   ///< data: byte offset in the whole tensor of the first one
+  std::string what;           ///< "dtype F32 -> BF16", "shape ...", "data"
+  i64 bytes_differing = 0;    ///< data: bytes that differ
+  i64 first_difference = -1;  ///< data: byte offset in the whole tensor of the first one
 };
 
 struct DiffReport {

@@ -1,15 +1,14 @@
 #include "shardtool/api/doctor.h"
 
-#include <cstdlib>
-#include <filesystem>
-#include <thread>
-
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -47,8 +46,10 @@ DoctorCheck threads_check() {
 
 DoctorCheck memory_check() {
   const i64 page = sysconf(_SC_PAGESIZE);
-  return {"memory", fmt::format("{} in pages of {}", format_bytes(sysconf(_SC_PHYS_PAGES) * page),
-                                format_bytes(page)), true, ""};
+  return {"memory",
+          fmt::format("{} in pages of {}", format_bytes(sysconf(_SC_PHYS_PAGES) * page),
+                      format_bytes(page)),
+          true, ""};
 }
 
 DoctorCheck descriptors_check() {
@@ -75,7 +76,8 @@ DoctorCheck direct_io_check(const std::string& folder) {
     const io::File file = io::create_new(path);
     const io::File direct = io::open_write_direct(path);
     check.value = direct.is_open() ? "works in " + folder : "not in " + folder;
-    if (!direct.is_open()) check.advice = "files are written through the page cache, which is slower";
+    if (!direct.is_open())
+      check.advice = "files are written through the page cache, which is slower";
   } catch (const Error& error) {
     check = {"direct I/O", "unknown", false, error.message()};
   }
@@ -92,7 +94,8 @@ DoctorCheck hub_cache_check() {
   if (cache.empty() && !variable("HF_HOME").empty()) cache = variable("HF_HOME") + "/hub";
   if (cache.empty()) cache = variable("HOME") + "/.cache/huggingface/hub";
   const bool exists = fs::is_directory(cache);
-  return {"Hugging Face cache", cache, true, exists ? "" : "not there: hf:// names resolve nowhere"};
+  return {"Hugging Face cache", cache, true,
+          exists ? "" : "not there: hf:// names resolve nowhere"};
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "shardtool/api/explain.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "shardtool/api/logical_checkpoint.h"
 #include "shardtool/api/mapping_choice.h"
@@ -28,8 +28,12 @@ size_t find_tensor(const LogicalCheckpoint& source, const std::string& name) {
 
 ExplainAxis explain_axis(const layout::LayoutAxis& axis, i64 extent, const mesh::Mesh& mesh) {
   const mesh::Over over = axes_used(axis.expr);
-  return {axis.logical, to_string(axis.expr), to_string(over), extent,
-          mapping::physical_axis_size(mesh, over), mapping::round_axis_for_partitioning(extent, mesh, over)};
+  return {axis.logical,
+          to_string(axis.expr),
+          to_string(over),
+          extent,
+          mapping::physical_axis_size(mesh, over),
+          mapping::round_axis_for_partitioning(extent, mesh, over)};
 }
 
 std::string describe(const Place& place) {
@@ -49,8 +53,8 @@ ExplainReport explain(const ExplainOptions& options) {
   report.tensor = describe_stored(source.tensors[wanted], source);
   report.mesh = applied.resolution.mesh;
   const auto& all = applied.resolution.tensors;
-  const auto resolved =
-      std::find_if(all.begin(), all.end(), [&](const auto& tensor) { return tensor.tensor == wanted; });
+  const auto resolved = std::find_if(all.begin(), all.end(),
+                                     [&](const auto& tensor) { return tensor.tensor == wanted; });
   if (resolved == all.end()) {
     report.rule = "drop";
     report.why = "a pattern of \"drop\" matches it: no device gets it";

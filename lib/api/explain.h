@@ -16,10 +16,10 @@ struct ExplainOptions {
 struct ExplainAxis {
   std::string logical;
   std::string expression;
-  std::string over;      ///< mesh axes, "tp" or "nothing"
+  std::string over;  ///< mesh axes, "tp" or "nothing"
   i64 extent = 0;
-  i64 physical_size = 1; ///< devices along `over` (Haliax: physical_axis_size)
-  i64 rounded = 0;       ///< extent rounded up to it (Haliax: round_axis_for_partitioning)
+  i64 physical_size = 1;  ///< devices along `over` (Haliax: physical_axis_size)
+  i64 rounded = 0;        ///< extent rounded up to it (Haliax: round_axis_for_partitioning)
 };
 
 struct ExplainReport {

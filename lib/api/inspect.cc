@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
-
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "shardtool/api/logical_checkpoint.h"
 #include "shardtool/api/mapping_choice.h"
@@ -103,8 +102,8 @@ void add_rank_bytes(InspectReport& report, const std::vector<InspectShard>& shar
 }
 
 /// The cut of every tensor, by the mapping that was asked for or by the manifest.
-void add_layout(InspectReport& report, const LogicalCheckpoint& source, const InspectOptions& options,
-                std::vector<InspectTensor>& tensors) {
+void add_layout(InspectReport& report, const LogicalCheckpoint& source,
+                const InspectOptions& options, std::vector<InspectTensor>& tensors) {
   if (options.mapping) {
     const AppliedMapping applied = apply_mapping(*options.mapping, source);
     report.mesh = applied.resolution.mesh;
@@ -138,7 +137,8 @@ InspectReport inspect(const InspectOptions& options) {
   if (!options.list_tensors && !options.mapping && !source.is_sharded()) return report;
   std::vector<InspectTensor> tensors;
   tensors.reserve(source.tensors.size());
-  for (const LogicalTensor& tensor : source.tensors) tensors.push_back(describe_stored(tensor, source));
+  for (const LogicalTensor& tensor : source.tensors)
+    tensors.push_back(describe_stored(tensor, source));
   add_layout(report, source, options, tensors);
   if (!options.filter.empty()) {
     const auto matches = mapping::glob_filter(options.filter);

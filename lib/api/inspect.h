@@ -18,7 +18,7 @@ struct InspectOptions {
   std::string source;
   /// Also show what a mapping would do. Our own outputs show what they are without one.
   std::optional<MappingChoice> mapping;
-  std::string filter;  ///< a glob over tensor names, or empty
+  std::string filter;        ///< a glob over tensor names, or empty
   bool list_tensors = true;  ///< false: the summary alone, in less memory
 };
 
@@ -42,8 +42,8 @@ struct InspectTensor {
   i64 offset = 0;    ///< absolute
   // with a mapping, or for our own outputs
   std::string rule;
-  std::string strategy;     ///< kind tag or "dims"
-  std::string convention;   ///< "column-parallel" / "row-parallel" where the cut is one of them
+  std::string strategy;    ///< kind tag or "dims"
+  std::string convention;  ///< "column-parallel" / "row-parallel" where the cut is one of them
   std::vector<InspectAxis> axes;
   std::vector<InspectShard> shards;
 };
@@ -62,15 +62,16 @@ struct InspectReport {
   i64 tensors = 0;     ///< logical tensors, replicas and shards once
   i64 parameters = 0;  ///< elements
   i64 bytes = 0;
-  std::string model_type;   ///< from config.json, or empty
-  std::string architecture; ///< architectures[0], or empty
-  std::string preset;       ///< suggested, or empty
-  std::map<std::string, i64> config;  ///< heads, kv_heads, head_dim, layers, hidden, vocab where known
+  std::string model_type;    ///< from config.json, or empty
+  std::string architecture;  ///< architectures[0], or empty
+  std::string preset;        ///< suggested, or empty
+  std::map<std::string, i64>
+      config;  ///< heads, kv_heads, head_dim, layers, hidden, vocab where known
   std::vector<InspectGroup> dtypes;
   std::vector<InspectGroup> modules;  ///< numbers in names replaced by *
   std::optional<mesh::Mesh> mesh;
-  std::vector<i64> bytes_per_rank;    ///< with a mesh
-  std::vector<InspectTensor> list;    ///< after the filter, in the order of (file, offset)
+  std::vector<i64> bytes_per_rank;  ///< with a mesh
+  std::vector<InspectTensor> list;  ///< after the filter, in the order of (file, offset)
   std::vector<std::string> warnings;
 };
 

@@ -1,10 +1,10 @@
 #include "shardtool/api/logical_checkpoint.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 
@@ -48,14 +48,14 @@ void check_same_split(const Checkpoint& first, const Checkpoint& part) {
   const Manifest& a = *first.manifest;
   const Manifest& b = *part.manifest;
   if (a.mesh != b.mesh) {
-    throw inconsistent(part, fmt::format("the mesh is {}, but {} has {}", to_string(b.mesh), first.path,
-                                         to_string(a.mesh)));
+    throw inconsistent(part, fmt::format("the mesh is {}, but {} has {}", to_string(b.mesh),
+                                         first.path, to_string(a.mesh)));
   }
   const auto same = [](const TensorRecord& x, const TensorRecord& y) {
     return x.name == y.name && x.dtype == y.dtype && x.shape == y.shape;
   };
-  const bool equal = std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(),
-                                b.tensors.end(), same);
+  const bool equal =
+      std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(), same);
   if (!equal) throw inconsistent(part, "its tensors are not those of " + first.path);
 }
 
@@ -96,7 +96,8 @@ void check_ranks_once(const LogicalCheckpoint& all) {
   for (const Checkpoint& part : all.parts) {
     for (const checkpoint::RankRecord& rank : part.manifest->ranks) {
       if (seen.insert(rank.rank).second) continue;
-      throw inconsistent(part, fmt::format("rank {} is in another of the given folders, too", rank.rank))
+      throw inconsistent(part,
+                         fmt::format("rank {} is in another of the given folders, too", rank.rank))
           .help("give each folder once");
     }
   }
@@ -104,8 +105,8 @@ void check_ranks_once(const LogicalCheckpoint& all) {
 
 }  // namespace
 
-std::shared_ptr<const index::HolderSet> HolderSetPool::of(const Shape& shape,
-                                                          const std::vector<index::Region>& regions) {
+std::shared_ptr<const index::HolderSet> HolderSetPool::of(
+    const Shape& shape, const std::vector<index::Region>& regions) {
   auto& set = sets_[key_of(shape, regions)];
   if (!set) set = std::make_shared<index::HolderSet>(index::HolderSet::of(shape, regions));
   return set;
@@ -126,7 +127,8 @@ std::vector<std::string> LogicalCheckpoint::warnings() const {
   std::vector<std::string> texts;
   for (const Checkpoint& part : parts) {
     for (const checkpoint::Warning& warning : part.warnings) {
-      texts.push_back(warning.file.empty() ? warning.message : warning.file + ": " + warning.message);
+      texts.push_back(warning.file.empty() ? warning.message
+                                           : warning.file + ": " + warning.message);
     }
   }
   return texts;

@@ -14,13 +14,13 @@
 
 namespace shardtool::api {
 
-/// A tensor as people think of it, and the holders that have it: one for a whole checkpoint, one per
-/// shard for our own outputs.
+/// A tensor as people think of it, and the holders that have it: one for a whole checkpoint, one
+/// per shard for our own outputs.
 struct LogicalTensor {
   TensorSpec spec;
   exec::Side side;
-  std::vector<i64> ranks;               ///< of the holders; empty for a whole checkpoint
-  std::string digest;                   ///< from the manifest, or empty
+  std::vector<i64> ranks;  ///< of the holders; empty for a whole checkpoint
+  std::string digest;      ///< from the manifest, or empty
   const checkpoint::TensorRecord* record = nullptr;  ///< from the manifest, or null
 };
 
@@ -28,7 +28,7 @@ struct LogicalTensor {
 /// same: a checkpoint is a layout whose holders are (file, tensor) slots.
 struct LogicalCheckpoint {
   std::vector<checkpoint::Checkpoint> parts;  ///< their own tensors have moved to `tensors`
-  std::vector<std::string> file_paths;  ///< of all parts; Slot::file is an index
+  std::vector<std::string> file_paths;        ///< of all parts; Slot::file is an index
   std::vector<LogicalTensor> tensors;
 
   bool is_sharded() const { return parts.front().manifest.has_value(); }

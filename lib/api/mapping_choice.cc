@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
 
 #include "shardtool/base/error.h"
@@ -13,14 +14,16 @@ namespace {
 
 constexpr int kMaxMappingDepth = 64;
 
-Error no_preset(const LogicalCheckpoint& source, const std::optional<mapping::ModelConfig>& config) {
+Error no_preset(const LogicalCheckpoint& source,
+                const std::optional<mapping::ModelConfig>& config) {
   std::vector<std::string> names;
   for (const mapping::Preset& preset : mapping::presets()) names.push_back(preset.name);
   Error error(ErrorCode::kConfig, "no mapping is given, and no preset knows this model");
   error.note("checkpoint", source.parts.front().path);
   if (config) {
-    error.note("config.json", fmt::format("architectures [{}], model_type '{}'",
-                                          fmt::join(config->architectures(), ", "), config->model_type()));
+    error.note("config.json",
+               fmt::format("architectures [{}], model_type '{}'",
+                           fmt::join(config->architectures(), ", "), config->model_type()));
   } else {
     error.note("config.json", "not beside the weights");
   }
@@ -85,7 +88,8 @@ mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckp
 }
 
 AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source) {
-  mapping::Mapping mapping = mapping::with_settings(choose_mapping(choice, source), choice.settings);
+  mapping::Mapping mapping =
+      mapping::with_settings(choose_mapping(choice, source), choice.settings);
   mapping::ResolveOptions options;
   options.mesh = choice.mesh;
   options.layout = choice.layout;

@@ -1,10 +1,10 @@
 #include "shardtool/api/output_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "shardtool/kernels/xxh3/xxh3.h"
 
@@ -35,7 +35,8 @@ struct RankShards {
   std::vector<TensorSpec> specs;
 };
 
-std::map<i64, RankShards> shards_by_rank(const LogicalCheckpoint& source, const TargetLayout& target) {
+std::map<i64, RankShards> shards_by_rank(const LogicalCheckpoint& source,
+                                         const TargetLayout& target) {
   std::map<i64, RankShards> by_rank;
   for (const i64 rank : target.ranks) by_rank[rank];
   for (size_t t = 0; t < target.tensors.size(); ++t) {
@@ -56,7 +57,9 @@ std::optional<std::uint64_t> parse_digest(const std::string& hex) {
   return std::strtoull(hex.c_str(), nullptr, 16);
 }
 
-i64 tensor_bytes(const TensorSpec& spec) { return byte_size(spec.dtype, spec.shape).value_or(0); }
+i64 tensor_bytes(const TensorSpec& spec) {
+  return byte_size(spec.dtype, spec.shape).value_or(0);
+}
 
 std::vector<checkpoint::FileRecord> source_records(const LogicalCheckpoint& source) {
   const checkpoint::Checkpoint& first = source.parts.front();
@@ -69,8 +72,8 @@ std::vector<checkpoint::FileRecord> source_records(const LogicalCheckpoint& sour
 }
 
 std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
-                                                   const std::vector<exec::Slot>& slots, Dtype dtype,
-                                                   const exec::CopiedTensor& copied) {
+                                                   const std::vector<exec::Slot>& slots,
+                                                   Dtype dtype, const exec::CopiedTensor& copied) {
   std::vector<checkpoint::ShardRecord> records;
   for (size_t h = 0; h < tensor.ranks.size(); ++h) {
     index::Region region = tensor.holders->region(static_cast<int>(h));
@@ -83,12 +86,14 @@ std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
 
 }  // namespace
 
-OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target, i64 max_file_size) {
+OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
+                       i64 max_file_size) {
   OutputPlan output;
   for (const TargetTensor& tensor : target.tensors) output.slots.emplace_back(tensor.ranks.size());
   for (const auto& [rank, shards] : shards_by_rank(source, target)) {
-    FilePlan plan = target.is_whole ? checkpoint::plan_whole_files(shards.specs, max_file_size)
-                                    : checkpoint::plan_rank_files(rank, shards.specs, max_file_size);
+    FilePlan plan = target.is_whole
+                        ? checkpoint::plan_whole_files(shards.specs, max_file_size)
+                        : checkpoint::plan_rank_files(rank, shards.specs, max_file_size);
     if (target.is_whole) output.index_text = index_text(plan, shards.specs).value_or("");
     const std::vector<exec::Slot> slots = append(output, std::move(plan));
     for (size_t i = 0; i < slots.size(); ++i) {
@@ -99,13 +104,17 @@ OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& targ
   return output;
 }
 
-std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source, const TargetLayout& target,
-                                         const OutputPlan& output) {
+std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
+                                         const TargetLayout& target, const OutputPlan& output) {
   std::vector<exec::TensorMove> moves;
   for (size_t t = 0; t < target.tensors.size(); ++t) {
     const LogicalTensor& from = source.tensors[target.tensors[t].source];
-    moves.push_back({from.spec.name, from.spec.dtype, from.spec.shape, from.side,
-                     {target.tensors[t].holders, output.slots[t]}, parse_digest(from.digest)});
+    moves.push_back({from.spec.name,
+                     from.spec.dtype,
+                     from.spec.shape,
+                     from.side,
+                     {target.tensors[t].holders, output.slots[t]},
+                     parse_digest(from.digest)});
   }
   return moves;
 }
@@ -158,10 +167,10 @@ Manifest make_manifest(const LogicalCheckpoint& source, const TargetLayout& targ
   for (size_t t = 0; t < target.tensors.size(); ++t) {
     const TargetTensor& tensor = target.tensors[t];
     const TensorSpec& spec = source.tensors[tensor.source].spec;
-    manifest.tensors.push_back(
-        {spec.name, spec.dtype, spec.shape, tensor.rule, tensor.axes,
-         copied[t].is_whole ? fmt::format("{:016x}", copied[t].digest) : "", tensor.transforms,
-         tensor.bias, shard_records(tensor, plan.slots[t], spec.dtype, copied[t])});
+    manifest.tensors.push_back({spec.name, spec.dtype, spec.shape, tensor.rule, tensor.axes,
+                                copied[t].is_whole ? fmt::format("{:016x}", copied[t].digest) : "",
+                                tensor.transforms, tensor.bias,
+                                shard_records(tensor, plan.slots[t], spec.dtype, copied[t])});
   }
   return manifest;
 }

@@ -22,11 +22,12 @@ struct OutputPlan {
 };
 
 /// Requires tensors sorted by name: the bytes of the output depend on nothing else.
-OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target, i64 max_file_size);
+OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
+                       i64 max_file_size);
 
 /// One move per target tensor.
-std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source, const TargetLayout& target,
-                                         const OutputPlan& output);
+std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
+                                         const TargetLayout& target, const OutputPlan& output);
 
 /// The counts of the report.
 TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& target,
@@ -34,6 +35,7 @@ TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& tar
 
 /// What the output says about itself; `copied` is in the order of the target's tensors.
 checkpoint::Manifest make_manifest(const LogicalCheckpoint& source, const TargetLayout& target,
-                                   const OutputPlan& plan, std::span<const exec::CopiedTensor> copied);
+                                   const OutputPlan& plan,
+                                   std::span<const exec::CopiedTensor> copied);
 
 }  // namespace shardtool::api

@@ -16,9 +16,13 @@ std::vector<PresetInfo> list_presets() {
   return list;
 }
 
-std::string preset_text(const std::string& name) { return mapping::find_preset(name).text; }
+std::string preset_text(const std::string& name) {
+  return mapping::find_preset(name).text;
+}
 
-std::string mapping_schema() { return mapping::schema_json(); }
+std::string mapping_schema() {
+  return mapping::schema_json();
+}
 
 std::string init_mapping(const InitOptions& options) {
   const LogicalCheckpoint source = open_logical({options.source});
@@ -26,7 +30,9 @@ std::string init_mapping(const InitOptions& options) {
   if (!config) {
     throw Error(ErrorCode::kConfig, "there is no config.json beside the weights to start from")
         .note("checkpoint", source.parts.front().path)
-        .help("copy the model's config.json there, or start from a preset's text: shardtool presets show NAME");
+        .help(
+            "copy the model's config.json there, or start from a preset's text: shardtool presets "
+            "show NAME");
   }
   const auto specs = source.specs();
   std::string preset = options.preset;

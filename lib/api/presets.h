@@ -22,8 +22,8 @@ std::string preset_text(const std::string& name);
 std::string mapping_schema();
 
 struct InitOptions {
-  std::string source;         ///< a checkpoint
-  std::string preset;         ///< or empty: chosen from config.json
+  std::string source;              ///< a checkpoint
+  std::string preset;              ///< or empty: chosen from config.json
   std::optional<mesh::Mesh> mesh;  ///< default tp=2
 };
 /// The text of a mapping file that extends the preset and spells out mesh and axes.

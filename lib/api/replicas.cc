@@ -25,7 +25,8 @@ i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::Sour
   i64 copies = 0;
   for (const LogicalTensor& tensor : source.tensors) {
     if (!has_replicas(tensor)) continue;
-    moves.push_back({tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, tensor.side, tensor.side, {}});
+    moves.push_back(
+        {tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, tensor.side, tensor.side, {}});
     compared.push_back(&tensor);
     copies += tensor.side.holders->size();
   }
@@ -36,12 +37,14 @@ i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::Sour
     const exec::Difference& difference = differences[i];
     if (difference.bytes == 0) continue;
     const i64 rank = compared[i]->ranks[static_cast<size_t>(difference.holder)];
-    throw Error(ErrorCode::kDataMismatch, fmt::format("replicas differ: rank {} has other bytes", rank))
+    throw Error(ErrorCode::kDataMismatch,
+                fmt::format("replicas differ: rank {} has other bytes", rank))
         .tensor(compared[i]->spec.name)
         .note("first difference", fmt::format("byte {} of the whole tensor", difference.first))
         .note("bytes that differ", std::to_string(difference.bytes))
-        .help("one of the copies is damaged: split the checkpoint again, or take the first copy of "
-              "each with --replicas first");
+        .help(
+            "one of the copies is damaged: split the checkpoint again, or take the first copy of "
+            "each with --replicas first");
   }
   return copies;
 }

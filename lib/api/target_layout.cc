@@ -1,10 +1,10 @@
 #include "shardtool/api/target_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 
@@ -68,9 +68,10 @@ std::vector<checkpoint::AxisRecord> axis_records(const layout::Layout& layout) {
   std::vector<checkpoint::AxisRecord> records;
   for (const layout::LayoutAxis& axis : layout.axes()) {
     const std::string expression = to_string(axis.expr);
-    records.push_back({axis.logical, axis.granularity == 1
-                                         ? expression
-                                         : fmt::format("coarsen({}, {})", expression, axis.granularity)});
+    records.push_back(
+        {axis.logical, axis.granularity == 1
+                           ? expression
+                           : fmt::format("coarsen({}, {})", expression, axis.granularity)});
   }
   for (const layout::IndexAxis& axis : layout.index_axes()) {
     if (!axis.expr.is_sharded()) continue;
@@ -97,9 +98,9 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   ChosenHolders chosen(target.ranks);
   for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
     const ChosenHolders::Set& set = chosen.of(resolved.layout);
-    target.tensors.push_back({resolved.tensor, set.holders, set.ranks, resolved.layout->is_sharded(),
-                              resolved.rule, axis_records(*resolved.layout), resolved.transforms,
-                              resolved.bias});
+    target.tensors.push_back({resolved.tensor, set.holders, set.ranks,
+                              resolved.layout->is_sharded(), resolved.rule,
+                              axis_records(*resolved.layout), resolved.transforms, resolved.bias});
   }
   return target;
 }

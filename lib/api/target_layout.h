@@ -26,12 +26,12 @@ struct TargetTensor {
 /// The layout that a run writes. A merged checkpoint is the layout of a mesh of one device.
 struct TargetLayout {
   mesh::Mesh mesh;
-  bool is_whole = false;       ///< written under Hugging Face's names, with an index
-  std::vector<i64> ranks;      ///< that are written, ascending
+  bool is_whole = false;   ///< written under Hugging Face's names, with an index
+  std::vector<i64> ranks;  ///< that are written, ascending
   std::vector<TargetTensor> tensors;
   std::vector<std::vector<std::string>> tied;
   std::vector<std::string> dropped;
-  std::string mapping;         ///< documents as the manifest stores them, or empty
+  std::string mapping;  ///< documents as the manifest stores them, or empty
   std::vector<UnevenAxis> uneven;
   std::vector<std::string> warnings;
 };

@@ -1,15 +1,14 @@
 #include "shardtool/api/transfer.h"
 
+#include <fmt/format.h>
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 #include <map>
-
-#include <sys/resource.h>
-
-#include <fmt/format.h>
 
 #include "shardtool/api/output_plan.h"
 #include "shardtool/api/replicas.h"
@@ -36,8 +35,9 @@ void check_apart(const LogicalCheckpoint& source, const std::string& output) {
   for (const checkpoint::Checkpoint& part : source.parts) {
     const fs::path from = fs::weakly_canonical(fs::absolute(part.folder()));
     if (!is_within(from, to) && !is_within(to, from)) continue;
-    throw Error(ErrorCode::kOutputAliasesInput,
-                fmt::format("the output {} and the input {} lie in one another", output, part.folder()))
+    throw Error(
+        ErrorCode::kOutputAliasesInput,
+        fmt::format("the output {} and the input {} lie in one another", output, part.folder()))
         .help("write to a folder beside the checkpoint");
   }
 }
@@ -45,19 +45,24 @@ void check_apart(const LogicalCheckpoint& source, const std::string& output) {
 /// --force replaces an output of ours, never a folder that merely has the name.
 void check_replaceable(const std::string& output) {
   std::error_code unreadable;
-  const bool has_content = fs::is_directory(output, unreadable) && !fs::is_empty(output, unreadable);
+  const bool has_content =
+      fs::is_directory(output, unreadable) && !fs::is_empty(output, unreadable);
   if (!has_content || fs::exists(fs::path(output) / kManifestName, unreadable)) return;
-  throw Error(ErrorCode::kOutputExists, "the folder is not an output of shardtool: it has no manifest.json")
+  throw Error(ErrorCode::kOutputExists,
+              "the folder is not an output of shardtool: it has no manifest.json")
       .at({output, 0, 0, {}})
-      .help("--force only replaces earlier outputs; choose another folder, or delete this one yourself");
+      .help(
+          "--force only replaces earlier outputs; choose another folder, or delete this one "
+          "yourself");
 }
 
 void check_space(const OutputPlan& plan, const io::OutputFolder& folder) {
   i64 needed = 0;
   for (const auto& file : plan.files) needed += file.size;
   if (needed <= folder.bytes_free()) return;
-  throw Error(ErrorCode::kNoSpace, fmt::format("the output needs {}, its file system has {} free",
-                                               format_bytes(needed), format_bytes(folder.bytes_free())))
+  throw Error(ErrorCode::kNoSpace,
+              fmt::format("the output needs {}, its file system has {} free", format_bytes(needed),
+                          format_bytes(folder.bytes_free())))
       .at({folder.final_path(), 0, 0, {}})
       .help("write fewer --ranks at a time, or to another file system");
 }
@@ -96,7 +101,8 @@ void write_text(io::OutputFolder& folder, const std::string& name, const std::st
   io::write_exact(folder.create(name), std::as_bytes(std::span(text)), 0);
 }
 
-i64 copy_side_files(const LogicalCheckpoint& source, const OutputPlan& plan, io::OutputFolder& folder) {
+i64 copy_side_files(const LogicalCheckpoint& source, const OutputPlan& plan,
+                    io::OutputFolder& folder) {
   const checkpoint::Checkpoint& first = source.parts.front();
   i64 copied = 0;
   for (const std::string& name : first.side_files) {
@@ -123,8 +129,9 @@ void check_tied(const TargetLayout& target, std::span<const exec::TensorMove> mo
       const auto& first = copied[a->second];
       const auto& other = copied[b->second];
       if (first.digest == other.digest || !first.is_whole || !other.is_whole) continue;
-      throw Error(ErrorCode::kTied, fmt::format("'{}' and '{}' are declared tied, but their bytes differ",
-                                                group[0], group[i]))
+      throw Error(ErrorCode::kTied,
+                  fmt::format("'{}' and '{}' are declared tied, but their bytes differ", group[0],
+                              group[i]))
           .tensor(group[i])
           .help("remove the pair from \"tied\" when the two are separate weights");
     }
@@ -201,7 +208,8 @@ TransformReport transfer(const LogicalCheckpoint& source, TargetLayout target,
   check_apart(source, options.output);
   if (options.force) check_replaceable(options.output);
   const std::vector<exec::SourceFile> sources = open_sources(source);
-  io::OutputFolder folder(options.output, options.force ? io::Existing::kReplace : io::Existing::kRefuse);
+  io::OutputFolder folder(options.output,
+                          options.force ? io::Existing::kReplace : io::Existing::kRefuse);
   check_space(plan, folder);
   const exec::StreamOptions stream = stream_options(options);
   if (compare_replicas) report.replicas_compared = api::compare_replicas(source, sources, stream);

@@ -6,8 +6,9 @@
 
 namespace shardtool::api {
 
-/// Moves a checkpoint into a layout: the one composition behind split, merge and reshard. Everything
-/// is planned and checked before the first byte is written; see transform.h for what is promised.
+/// Moves a checkpoint into a layout: the one composition behind split, merge and reshard.
+/// Everything is planned and checked before the first byte is written; see transform.h for what is
+/// promised.
 TransformReport transfer(const LogicalCheckpoint& source, TargetLayout target,
                          const WriteOptions& options, bool compare_replicas);
 

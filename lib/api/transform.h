@@ -84,11 +84,11 @@ struct TransformPlan {
   i64 split = 0;       ///< tensors that are cut, or that only some devices hold
   i64 replicated = 0;  ///< tensors that every device holds whole
   i64 dropped = 0;
-  std::string mesh;    ///< of the destination, "tp=4"; empty for merge
-  i64 ranks = 0;       ///< that are written (0 for merge)
+  std::string mesh;  ///< of the destination, "tp=4"; empty for merge
+  i64 ranks = 0;     ///< that are written (0 for merge)
   i64 files = 0;
-  i64 bytes_in = 0;    ///< tensor bytes of the source, replicas once
-  i64 bytes_out = 0;   ///< tensor bytes written
+  i64 bytes_in = 0;          ///< tensor bytes of the source, replicas once
+  i64 bytes_out = 0;         ///< tensor bytes written
   i64 replicated_bytes = 0;  ///< written beyond one copy of everything
   std::vector<UnevenAxis> uneven;
 };
@@ -106,7 +106,7 @@ struct TransformReport {
   TransformPlan plan;
   std::optional<TransformWritten> written;  ///< absent after a dry run
   std::string output;
-  i64 replicas_compared = 0;                ///< copies read and found equal
+  i64 replicas_compared = 0;  ///< copies read and found equal
   std::vector<std::string> warnings;
 };
 

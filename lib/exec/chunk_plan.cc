@@ -1,12 +1,12 @@
 #include "shardtool/exec/chunk_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
 #include <unordered_set>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 
@@ -68,7 +68,8 @@ Error cut_inside_byte(const TensorMove& move) {
 std::string describe(Join::Box box) {
   std::string text;
   for (const AxisCell* cell : box) {
-    text += fmt::format("{}[{}, {})", text.empty() ? "" : " x ", cell->begin, cell->begin + cell->size);
+    text +=
+        fmt::format("{}[{}, {})", text.empty() ? "" : " x ", cell->begin, cell->begin + cell->size);
   }
   return text.empty() ? "the scalar" : text;
 }
@@ -112,7 +113,8 @@ struct ChunkPlan::Builder {
     return std::accumulate(inner.begin(), inner.end(), i64{1}, std::multiplies<>());
   }
 
-  /// Byte offset, in a holder, of the chunk's first row. `local` is that of the box's first element.
+  /// Byte offset, in a holder, of the chunk's first row. `local` is that of the box's first
+  /// element.
   i64 range_offset(const HolderSet& side, int holder, const std::vector<i64>& local) const {
     const auto pick = side.pick(holder);
     i64 row = 0;
@@ -139,12 +141,11 @@ struct ChunkPlan::Builder {
   int output_for(const Join::Located& wanted) {
     const int first = wanted.holders.front();
     const auto pick = plan.to_->pick(first).subspan(axis() + 1);
-    const auto [found, is_new] = output_of_pick.emplace(
-        std::vector<int>(pick.begin(), pick.end()), static_cast<int>(chunk.outputs.size()));
+    const auto [found, is_new] = output_of_pick.emplace(std::vector<int>(pick.begin(), pick.end()),
+                                                        static_cast<int>(chunk.outputs.size()));
     if (is_new) {
       const i64 row = row_elements(*plan.to_, first);
-      chunk.outputs.push_back(
-          {to_bytes(row * at.rows), row * plan.element_bits_ / 8, false, {}});
+      chunk.outputs.push_back({to_bytes(row * at.rows), row * plan.element_bits_ / 8, false, {}});
       copied_bytes.push_back(0);
     }
     if (targeted.insert(first).second) {
@@ -176,8 +177,8 @@ struct ChunkPlan::Builder {
   }
 
   index::StridedCopy lowered(const Shape& sizes, const RowSide& src, const RowSide& dst) const {
-    const auto copy = index::lower(sizes, {src.begin, src.extents}, {dst.begin, dst.extents},
-                                   plan.element_bits_);
+    const auto copy =
+        index::lower(sizes, {src.begin, src.extents}, {dst.begin, dst.extents}, plan.element_bits_);
     if (!copy) throw cut_inside_byte(*plan.move_);
     return *copy;
   }
@@ -268,7 +269,8 @@ void ChunkPlan::choose_chunk_axis() {
                      limits_.input_bytes * 8 / std::max<i64>(in_bits, 1));
     const i64 whole_bytes = element_bits_ % 8 == 0 ? 1 : 8;
     if (rows_ < whole_bytes) continue;
-    const i64 page_rows = kPage / std::gcd(kPage, std::max<i64>(outputs.front() * element_bits_ / 8, 1));
+    const i64 page_rows =
+        kPage / std::gcd(kPage, std::max<i64>(outputs.front() * element_bits_ / 8, 1));
     const i64 step = page_rows <= rows_ ? std::lcm(page_rows, whole_bytes) : whole_bytes;
     rows_ -= step <= rows_ ? rows_ % step : 0;
     return;

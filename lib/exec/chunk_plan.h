@@ -56,15 +56,15 @@ struct ChunkCopy {
 /// Where bytes of a range sit in the whole tensor: src is relative to the range, dst is the byte
 /// offset in the row-major whole tensor.
 struct ChunkPlace {
-  int range = 0;             ///< index into inputs or outputs
-  bool counts = true;        ///< false for an output that repeats elements of an earlier one
+  int range = 0;       ///< index into inputs or outputs
+  bool counts = true;  ///< false for an output that repeats elements of an earlier one
   index::StridedCopy place;
 };
 
 struct Chunk {
   i64 sequence = 0;  ///< position among the tensor's chunks, from 0
   i64 rows = 0;
-  i64 bytes = 0;     ///< of the whole tensor, that the chunk covers
+  i64 bytes = 0;  ///< of the whole tensor, that the chunk covers
   std::vector<ChunkInput> inputs;
   std::vector<ChunkOutput> outputs;
   std::vector<ChunkCopy> copies;
@@ -72,8 +72,8 @@ struct Chunk {
   std::vector<ChunkPlace> output_places;  ///< every element of every output; counting once
 };
 
-/// Throws kCoverage when a wanted element has no source, kSubByteCut when a cut is inside a byte. The
-/// answer depends on the holder sets and the dtype alone.
+/// Throws kCoverage when a wanted element has no source, kSubByteCut when a cut is inside a byte.
+/// The answer depends on the holder sets and the dtype alone.
 void check_move(const TensorMove& move);
 
 /// How one tensor is streamed. Chunks come in row-major order of the whole tensor.
@@ -82,7 +82,8 @@ class ChunkPlan {
   /// Requires check_move(move). Throws kLimit when one element for every holder does not fit.
   ChunkPlan(const TensorMove& move, ChunkLimits limits);
 
-  /// Where a chunk lies; building its contents is a step of its own, so that it can run in parallel.
+  /// Where a chunk lies; building its contents is a step of its own, so that it can run in
+  /// parallel.
   struct Position {
     i64 sequence = 0;
     std::vector<i64> outer;     ///< global index on every axis before the chunk axis

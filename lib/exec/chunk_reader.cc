@@ -1,11 +1,11 @@
 #include "shardtool/exec/chunk_reader.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
-
-#include <sys/mman.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/kernels/crc64/crc64.h"
@@ -30,11 +30,14 @@ i64 run_count(const index::StridedCopy& copy) {
 
 }  // namespace
 
-void ChunkReader::FreePages::operator()(std::byte* pages) const { std::free(pages); }
+void ChunkReader::FreePages::operator()(std::byte* pages) const {
+  std::free(pages);
+}
 
 ChunkReader::ChunkReader(i64 arena_bytes) : arena_bytes_(round_up(arena_bytes, kPageBytes)) {
   const auto size = static_cast<size_t>(round_up(arena_bytes_, kHugePageBytes));
-  arena_.reset(static_cast<std::byte*>(std::aligned_alloc(static_cast<size_t>(kHugePageBytes), size)));
+  arena_.reset(
+      static_cast<std::byte*>(std::aligned_alloc(static_cast<size_t>(kHugePageBytes), size)));
   if (!arena_) throw std::bad_alloc();
   // Advice only: direct I/O pins pages, and large ones are fewer.
   ::madvise(arena_.get(), size, MADV_HUGEPAGE);
@@ -57,7 +60,8 @@ void ChunkReader::place_outputs(const Chunk& chunk, const TensorMove& move, Fill
       used_ = round_up(used_, kPageBytes) + in_file % kPageBytes;
     }
     filled.outputs.push_back(arena_.get() + used_);
-    if (output.has_padding) std::memset(filled.outputs.back(), 0, static_cast<size_t>(output.bytes));
+    if (output.has_padding)
+      std::memset(filled.outputs.back(), 0, static_cast<size_t>(output.bytes));
     used_ += output.bytes;
   }
 }
@@ -79,7 +83,8 @@ bool ChunkReader::collect_stretches(const Chunk& chunk, int input, const FilledC
     const index::Loop loop = copy.copy.loops.empty() ? index::Loop{} : copy.copy.loops.front();
     std::byte* const to = filled.outputs[static_cast<size_t>(copy.output)] + copy.copy.dst;
     for (i64 i = 0; i < loop.count; ++i) {
-      stretches_.push_back({copy.copy.src + i * loop.src_stride, to + i * loop.dst_stride, copy.copy.run});
+      stretches_.push_back(
+          {copy.copy.src + i * loop.src_stride, to + i * loop.dst_stride, copy.copy.run});
     }
   }
   std::sort(stretches_.begin(), stretches_.end(),
@@ -154,7 +159,8 @@ FilledChunk ChunkReader::fill(const Chunk& chunk, const TensorMove& move,
     const SourceFile& source = sources[static_cast<size_t>(slot.file)];
     const i64 offset = slot.offset + input.offset;
     const int number = static_cast<int>(i);
-    const bool scatters = !source.wants_direct(offset, input.bytes) && collect_stretches(chunk, number, filled);
+    const bool scatters =
+        !source.wants_direct(offset, input.bytes) && collect_stretches(chunk, number, filled);
     filled.digest_read ^= scatters
                               ? read_scattered(chunk, number, source, offset, total_bytes)
                               : read_staged(chunk, number, filled, source, offset, total_bytes);

@@ -14,8 +14,9 @@ namespace shardtool::exec {
 /// A chunk whose outputs are in memory.
 struct FilledChunk {
   const Chunk* chunk = nullptr;
-  std::vector<std::byte*> outputs;  ///< congruent, modulo a page, to their first target's file offset
-  std::uint64_t digest_read = 0;    ///< the chunk's part of the tensor's digest, of what was read
+  std::vector<std::byte*>
+      outputs;                    ///< congruent, modulo a page, to their first target's file offset
+  std::uint64_t digest_read = 0;  ///< the chunk's part of the tensor's digest, of what was read
 };
 
 /// Reads chunks into one arena, again and again; one per thread.

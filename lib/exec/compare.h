@@ -14,10 +14,10 @@ struct Difference {
   int holder = -1;  ///< the destination holder that has it
 };
 
-/// Reads every tensor from its sources as its destinations hold it, and compares with the bytes that
-/// are already there in `others`, element for element; padding is not looked at. The same move that
-/// would write a layout proves that it was written right; with a tensor's holders on both sides it
-/// proves that replicas agree.
+/// Reads every tensor from its sources as its destinations hold it, and compares with the bytes
+/// that are already there in `others`, element for element; padding is not looked at. The same move
+/// that would write a layout proves that it was written right; with a tensor's holders on both
+/// sides it proves that replicas agree.
 std::vector<Difference> compare(std::span<const TensorMove> moves,
                                 std::span<const SourceFile> sources,
                                 std::span<const SourceFile> others, const StreamOptions& options);

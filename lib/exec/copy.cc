@@ -1,12 +1,12 @@
 #include "shardtool/exec/copy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
 #include <mutex>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/kernels/digest/placed_crc64.h"
@@ -90,7 +90,8 @@ class Copier {
     std::uint64_t written = 0;
     for (const ChunkPlace& place : filled.chunk->output_places) {
       if (!place.counts) continue;
-      written ^= kernels::placed_crc64(place.place, filled.outputs[static_cast<size_t>(place.range)], total);
+      written ^= kernels::placed_crc64(place.place,
+                                       filled.outputs[static_cast<size_t>(place.range)], total);
     }
     {
       const std::lock_guard lock(copying.mutex);
@@ -154,11 +155,14 @@ class Copier {
 
   static void check_digests(const TensorMove& move, const Copying& copying, bool is_whole) {
     if (copying.read != copying.written) {
-      throw Error(ErrorCode::kDataMismatch, "the bytes to be written are not the bytes that were read")
+      throw Error(ErrorCode::kDataMismatch,
+                  "the bytes to be written are not the bytes that were read")
           .tensor(move.name)
           .note("read", fmt::format("{:016x}", copying.read))
           .note("to write", fmt::format("{:016x}", copying.written))
-          .help("this is a fault of the memory, of the processor or of shardtool: nothing was published");
+          .help(
+              "this is a fault of the memory, of the processor or of shardtool: nothing was "
+              "published");
     }
     if (is_whole && move.expected_digest && *move.expected_digest != copying.read) {
       throw Error(ErrorCode::kDataMismatch, "the data does not match the digest in the manifest")
@@ -177,12 +181,15 @@ class Copier {
 
 }  // namespace
 
-std::vector<CopiedTensor> copy(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
+std::vector<CopiedTensor> copy(std::span<const TensorMove> moves,
+                               std::span<const SourceFile> sources,
                                std::span<const TargetFile> targets, const StreamOptions& options) {
   Copier copier(moves, targets);
   stream(moves, sources, options,
          {[&](size_t move, const ChunkPlan& plan) { copier.begin(move, plan); },
-          [&](size_t move, const FilledChunk& chunk, Turnstile& turns) { copier.chunk(move, chunk, turns); },
+          [&](size_t move, const FilledChunk& chunk, Turnstile& turns) {
+            copier.chunk(move, chunk, turns);
+          },
           [&](size_t move) { copier.end(move); }});
   return copier.result();
 }

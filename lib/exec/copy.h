@@ -11,8 +11,8 @@ namespace shardtool::exec {
 
 /// What a copied tensor turned out to be.
 struct CopiedTensor {
-  std::uint64_t digest = 0;  ///< linear CRC-64 of the elements that were wanted, each once
-  bool is_whole = false;     ///< all elements were wanted: `digest` is the tensor's
+  std::uint64_t digest = 0;       ///< linear CRC-64 of the elements that were wanted, each once
+  bool is_whole = false;          ///< all elements were wanted: `digest` is the tensor's
   std::vector<std::string> xxh3;  ///< XXH3-128 of each destination holder's bytes
 };
 
@@ -20,7 +20,8 @@ struct CopiedTensor {
 /// size, zero where nothing is written (padding). Digests what it read and, from the outgoing
 /// buffers, what it writes. Throws kDataMismatch when the two differ or a tensor's expected digest
 /// is another, and what `stream` and writing throw.
-std::vector<CopiedTensor> copy(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
+std::vector<CopiedTensor> copy(std::span<const TensorMove> moves,
+                               std::span<const SourceFile> sources,
                                std::span<const TargetFile> targets, const StreamOptions& options);
 
 }  // namespace shardtool::exec

@@ -22,7 +22,8 @@ SourceFile::SourceFile(const std::string& path)
     : file_(io::open_read(path)), direct_(io::open_read_direct(path)), identity_(identity(file_)) {
   // The path was opened twice: both must be the same file.
   if (direct_.is_open() && identity(direct_) != identity_) {
-    throw Error(ErrorCode::kInputChanged, "the file was replaced while it was opened").at({path, 0, 0, {}});
+    throw Error(ErrorCode::kInputChanged, "the file was replaced while it was opened")
+        .at({path, 0, 0, {}});
   }
 }
 
@@ -42,7 +43,8 @@ std::byte* SourceFile::read(std::byte* buffer, i64 bytes, i64 offset) const {
   // Whole pages around the range; what direct I/O does not reach (the end of the file, or all of it
   // where the file system refuses) is read through the cache.
   const i64 begin = offset / kPageBytes * kPageBytes;
-  const i64 end = std::min(round_up(offset + bytes, kPageBytes), identity_.size / kPageBytes * kPageBytes);
+  const i64 end =
+      std::min(round_up(offset + bytes, kPageBytes), identity_.size / kPageBytes * kPageBytes);
   const i64 pages = std::max<i64>(end - begin, 0);
   const i64 done = io::read_direct(direct_, {buffer, static_cast<size_t>(pages)}, begin);
   const i64 rest = offset + bytes - (begin + done);
@@ -52,10 +54,12 @@ std::byte* SourceFile::read(std::byte* buffer, i64 bytes, i64 offset) const {
 
 void SourceFile::check_unchanged() const {
   if (identity(file_) == identity_) return;
-  throw Error(ErrorCode::kInputChanged, "the file changed while it was read").at({file_.path(), 0, 0, {}});
+  throw Error(ErrorCode::kInputChanged, "the file changed while it was read")
+      .at({file_.path(), 0, 0, {}});
 }
 
-TargetFile::TargetFile(io::File& file) : file_(&file), direct_(io::open_write_direct(file.path())) {}
+TargetFile::TargetFile(io::File& file)
+    : file_(&file), direct_(io::open_write_direct(file.path())) {}
 
 void TargetFile::write(std::span<const std::byte> bytes, i64 offset) const {
   const bool congruent = page_offset(bytes.data()) == offset % kPageBytes;

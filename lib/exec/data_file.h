@@ -12,9 +12,9 @@ namespace shardtool::exec {
 /// Direct I/O moves whole pages: offsets, sizes and addresses are multiples of this.
 inline constexpr i64 kPageBytes = 4096;
 
-/// A weights file that is read. Bytes that the page cache holds are read through it; others are read
-/// past it (O_DIRECT), where the file system can: on a cold source that is faster, and it leaves the
-/// cache to others.
+/// A weights file that is read. Bytes that the page cache holds are read through it; others are
+/// read past it (O_DIRECT), where the file system can: on a cold source that is faster, and it
+/// leaves the cache to others.
 class SourceFile {
  public:
   explicit SourceFile(const std::string& path);

@@ -1,5 +1,7 @@
 #include "shardtool/exec/stream.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -10,8 +12,6 @@
 #include <set>
 #include <thread>
 #include <tuple>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"

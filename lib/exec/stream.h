@@ -50,8 +50,8 @@ struct ChunkSink {
 void check_moves(std::span<const TensorMove> moves);
 
 /// Streams every tensor from its sources through memory, chunk by chunk, within the budget. The
-/// moves are checked (check_move) before the first byte is read. The first error ends all threads and
-/// is thrown; so is kInterrupted when `cancel` is set.
+/// moves are checked (check_move) before the first byte is read. The first error ends all threads
+/// and is thrown; so is kInterrupted when `cancel` is set.
 void stream(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
             const StreamOptions& options, const ChunkSink& sink);
 

@@ -1,11 +1,11 @@
 #include "tests/api/checkpoint_files.h"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <iterator>
-#include <utility>
-
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace shardtool::test {
 namespace {
@@ -43,8 +43,9 @@ void add_file(Tensors& into, const std::string& content) {
     const auto begin = entry["data_offsets"][0].get<size_t>();
     const auto end = entry["data_offsets"][1].get<size_t>();
     const std::string bytes = content.substr(8 + length + begin, end - begin);
-    into[name] = {{name, *parse_dtype(entry["dtype"].get<std::string>()), entry["shape"].get<Shape>()},
-                  Bytes(bytes.begin(), bytes.end())};
+    into[name] = {
+        {name, *parse_dtype(entry["dtype"].get<std::string>()), entry["shape"].get<Shape>()},
+        Bytes(bytes.begin(), bytes.end())};
   }
 }
 
@@ -59,11 +60,13 @@ void write_checkpoint(const std::string& folder, const Tensors& tensors, int fil
   std::vector<std::vector<const Tensor*>> members(static_cast<size_t>(files));
   size_t next = 0;
   for (const auto& [name, tensor] : tensors) members[next++ % members.size()].push_back(&tensor);
-  nlohmann::json index = {{"metadata", {{"total_size", 0}}}, {"weight_map", nlohmann::json::object()}};
+  nlohmann::json index = {{"metadata", {{"total_size", 0}}},
+                          {"weight_map", nlohmann::json::object()}};
   i64 total = 0;
   for (size_t f = 0; f < members.size(); ++f) {
-    const std::string name = files == 1 ? "model.safetensors"
-                                        : fmt::format("model-{:05}-of-{:05}.safetensors", f + 1, files);
+    const std::string name = files == 1
+                                 ? "model.safetensors"
+                                 : fmt::format("model-{:05}-of-{:05}.safetensors", f + 1, files);
     std::ofstream(fs::path(folder) / name, std::ios::binary) << safetensors_file(members[f]);
     for (const Tensor* tensor : members[f]) {
       index["weight_map"][tensor->spec.name] = name;

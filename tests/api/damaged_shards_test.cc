@@ -31,7 +31,8 @@ struct Fixture {
   }
   /// Flips one bit of a shard, `from_end` bytes before the end of the rank's file.
   void damage(int rank, i64 from_end) const {
-    const std::string path = folder / ("parts/model-rank-" + std::to_string(rank) + "-part-0.safetensors");
+    const std::string path =
+        folder / ("parts/model-rank-" + std::to_string(rank) + "-part-0.safetensors");
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(-from_end, std::ios::end);
     const char byte = static_cast<char>(file.get() ^ 1);

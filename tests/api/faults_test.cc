@@ -1,10 +1,11 @@
-// Every system call of a run made to fail once: old state or complete new state, never anything else.
-
-#include <cerrno>
-#include <filesystem>
+// Every system call of a run made to fail once: old state or complete new state, never anything
+// else.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
 
 #include "shardtool/api/transform.h"
 #include "tests/api/checkpoint_files.h"
@@ -53,10 +54,12 @@ struct Fixture {
   }
 };
 
-TEST_CASE("each call that writes or names files fails once: nothing is published, or all of it is") {
+TEST_CASE(
+    "each call that writes or names files fails once: nothing is published, or all of it is") {
   const Fixture fixture;
   i64 injected = 0;
-  for (const Call call : {Call::kPreadv, Call::kPwrite, Call::kFallocate, Call::kFsync, Call::kMkdir, Call::kRename}) {
+  for (const Call call : {Call::kPreadv, Call::kPwrite, Call::kFallocate, Call::kFsync,
+                          Call::kMkdir, Call::kRename}) {
     for (int n = 1;; ++n) {
       CAPTURE(static_cast<int>(call));
       CAPTURE(n);
@@ -130,7 +133,9 @@ TEST_CASE("a source that changes while it is read ends the run") {
   const std::string source = fixture.folder / "whole/model.safetensors";
   bool touched = false;
   options.write.on_progress = [&](const Progress&) {
-    if (!touched) std::filesystem::last_write_time(source, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));
+    if (!touched)
+      std::filesystem::last_write_time(
+          source, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));
     touched = true;
   };
   CHECK_ERROR(kInputChanged, split(options));

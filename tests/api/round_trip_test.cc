@@ -1,7 +1,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <rapidcheck.h>
+
+#include <nlohmann/json.hpp>
 
 #include "shardtool/api/diff.h"
 #include "shardtool/api/transform.h"
@@ -51,7 +52,8 @@ std::string mapping_for(const Model& model, const std::string& mesh_axis, i64 de
   return mapping.dump();
 }
 
-SplitOptions split_options(const std::string& source, const std::string& mapping, const std::string& output) {
+SplitOptions split_options(const std::string& source, const std::string& mapping,
+                           const std::string& output) {
   SplitOptions options;
   options.source = source;
   options.mapping.path = mapping;
@@ -74,7 +76,8 @@ test::Bytes slice(const test::Tensor& tensor, int axis, i64 devices, i64 rank) {
   }
   std::vector<i64> kept;
   for (const auto& tuple : reference::tuples(shape)) {
-    const bool inside = axis < 0 || (tuple[static_cast<size_t>(axis)] >= begin && tuple[static_cast<size_t>(axis)] < end);
+    const bool inside = axis < 0 || (tuple[static_cast<size_t>(axis)] >= begin &&
+                                     tuple[static_cast<size_t>(axis)] < end);
     if (inside) kept.push_back(reference::row_major(tuple, shape));
   }
   test::Bytes part = reference::zeros(static_cast<i64>(kept.size()), width);
@@ -89,7 +92,8 @@ bool shards_are_right(const Model& model, const std::string& folder, i64 devices
     const Tensors shards = test::read_tensors(folder, fmt::format("model-rank-{}-", rank));
     if (shards.size() != model.tensors.size()) return false;
     for (const auto& [name, tensor] : model.tensors) {
-      if (shards.at(name).bytes != slice(tensor, model.cut_axis.at(name), devices, rank)) return false;
+      if (shards.at(name).bytes != slice(tensor, model.cut_axis.at(name), devices, rank))
+        return false;
     }
   }
   return true;
@@ -100,7 +104,8 @@ bool same_tensors(const Tensors& a, const Tensors& b) {
   for (const auto& [name, tensor] : a) {
     const auto other = b.find(name);
     if (other == b.end() || other->second.bytes != tensor.bytes ||
-        other->second.spec.shape != tensor.spec.shape || other->second.spec.dtype != tensor.spec.dtype) {
+        other->second.spec.shape != tensor.spec.shape ||
+        other->second.spec.dtype != tensor.spec.dtype) {
       return false;
     }
   }
@@ -135,7 +140,8 @@ TEST_CASE("reshard(split(x, A), B) is split(x, B), file for file, byte for byte"
     const i64 to = *gen::between(1, 5);
     const std::string a = folder.write("a.json", mapping_for(model, "tp", from));
     for (auto& [name, axis] : model.cut_axis) {
-      axis = static_cast<int>(*gen::between(-1, static_cast<i64>(model.tensors[name].spec.shape.size()) - 1));
+      axis = static_cast<int>(
+          *gen::between(-1, static_cast<i64>(model.tensors[name].spec.shape.size()) - 1));
     }
     const std::string b = folder.write("b.json", mapping_for(model, "ep", to));
     split(split_options(folder / "whole", a, folder / "in-a"));
@@ -194,7 +200,8 @@ TEST_CASE("two runs write the same bytes, manifest included; an existing output 
   forced.write.force = true;
   split(forced);
   CHECK(test::folder_content(folder / "one") == test::folder_content(folder / "two"));
-  CHECK_ERROR(kOutputAliasesInput, split(split_options(folder / "whole", mapping, folder / "whole/parts")));
+  CHECK_ERROR(kOutputAliasesInput,
+              split(split_options(folder / "whole", mapping, folder / "whole/parts")));
 }
 
 TEST_CASE("force replaces an earlier output, never a folder of something else") {
@@ -203,8 +210,9 @@ TEST_CASE("force replaces an earlier output, never a folder of something else") 
   model.tensors["w"] = test::numbered_tensor("w", Dtype::kBF16, {4, 4});
   model.cut_axis = {{"w", 0}};
   test::write_checkpoint(folder / "whole", model.tensors);
-  SplitOptions options = split_options(
-      folder / "whole", folder.write("mapping.json", mapping_for(model, "tp", 2)), folder / "notes");
+  SplitOptions options =
+      split_options(folder / "whole", folder.write("mapping.json", mapping_for(model, "tp", 2)),
+                    folder / "notes");
   options.write.force = true;
   folder.write("notes/diary.txt", "dear diary");
   CHECK_ERROR(kOutputExists, split(options));

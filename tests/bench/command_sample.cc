@@ -1,14 +1,13 @@
 #include "tests/bench/command_sample.h"
 
-#include <algorithm>
-#include <chrono>
-#include <cstdlib>
-
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
 
 namespace shardtool::bench {
 
@@ -26,7 +25,9 @@ Sample run(const std::string& command, int expected) {
     fmt::print(stderr, "failed: {}\n", command);
     std::exit(1);
   }
-  const auto seconds = [](timeval t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  const auto seconds = [](timeval t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
   return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
           seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_maxrss * 1024};
 }

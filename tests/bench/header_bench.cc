@@ -3,13 +3,13 @@
 // Times commands that read headers only: start-up, a checkpoint of 94,000 tensors (DeepSeek-V3's
 // names and shapes, a hole for data), and an 84 MB header of 1.4 million overlapping tensors.
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "tests/bench/command_sample.h"
 #include "tests/bench/llama_checkpoint.h"
@@ -24,7 +24,8 @@ using namespace shardtool::bench;
 void write_overlapping(const std::string& path, i64 tensors) {
   std::string header = "{";
   for (i64 t = 0; t < tensors; ++t) {
-    header += fmt::format(R"({}"t{:07}":{{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", t == 0 ? "" : ",", t);
+    header += fmt::format(R"({}"t{:07}":{{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
+                          t == 0 ? "" : ",", t);
   }
   header += "}";
   std::string length(8, '\0');
@@ -40,7 +41,8 @@ void report(const std::string& name, const std::string& command, int expected, i
     walls.push_back(sample.wall);
     peak = std::max(peak, sample.peak_rss);
   }
-  fmt::print("{:<44} {:>8.1f} ms {:>9.1f} MiB\n", name, 1e3 * median(walls), static_cast<double>(peak) / (1 << 20));
+  fmt::print("{:<44} {:>8.1f} ms {:>9.1f} MiB\n", name, 1e3 * median(walls),
+             static_cast<double>(peak) / (1 << 20));
 }
 
 }  // namespace
@@ -59,9 +61,13 @@ int main(int argc, char** argv) {
   write_overlapping(folder + "/overlapping.safetensors", 1'400'000);
   fmt::print("median of {} runs, peak memory; exec through sh costs about a millisecond\n", rounds);
   report("--version", fmt::format("exec {} --version > /dev/null", tool), 0, rounds);
-  report("inspect, 94,000 tensors", fmt::format("exec {} inspect {}/many > /dev/null", tool, folder), 0, rounds);
-  report("inspect --json, 94,000 tensors", fmt::format("exec {} inspect {}/many --json > /dev/null", tool, folder), 0, rounds);
-  report("hostile header refused (exit 4)", fmt::format("exec {} inspect {}/overlapping.safetensors 2> /dev/null", tool, folder), 4, rounds);
+  report("inspect, 94,000 tensors",
+         fmt::format("exec {} inspect {}/many > /dev/null", tool, folder), 0, rounds);
+  report("inspect --json, 94,000 tensors",
+         fmt::format("exec {} inspect {}/many --json > /dev/null", tool, folder), 0, rounds);
+  report("hostile header refused (exit 4)",
+         fmt::format("exec {} inspect {}/overlapping.safetensors 2> /dev/null", tool, folder), 4,
+         rounds);
   fs::remove_all(folder);
   return 0;
 }

@@ -1,9 +1,9 @@
-// The join at the size of the largest open models: every weight matrix of a Llama-3-405B (126 layers
-// of 7), sharded over 1024 devices and moved to 1536. Floor: one visit per transfer.
+// The join at the size of the largest open models: every weight matrix of a Llama-3-405B (126
+// layers of 7), sharded over 1024 devices and moved to 1536. Floor: one visit per transfer.
+#include <benchmark/benchmark.h>
+
 #include <array>
 #include <vector>
-
-#include <benchmark/benchmark.h>
 
 #include "shardtool/index/join.h"
 #include "shardtool/index/strided_copy.h"
@@ -18,8 +18,13 @@ std::vector<Shape> weight_matrices() {
   constexpr i64 kHidden = 16384;
   constexpr i64 kKeyValue = 1024;
   constexpr i64 kMlp = 53248;
-  const std::array<Shape, 7> block{{{kHidden, kHidden}, {kKeyValue, kHidden}, {kKeyValue, kHidden},
-                                    {kHidden, kHidden}, {kMlp, kHidden}, {kMlp, kHidden}, {kHidden, kMlp}}};
+  const std::array<Shape, 7> block{{{kHidden, kHidden},
+                                    {kKeyValue, kHidden},
+                                    {kKeyValue, kHidden},
+                                    {kHidden, kHidden},
+                                    {kMlp, kHidden},
+                                    {kMlp, kHidden},
+                                    {kHidden, kMlp}}};
   std::vector<Shape> all;
   for (int layer = 0; layer < kLayers; ++layer) all.insert(all.end(), block.begin(), block.end());
   return all;
@@ -27,8 +32,9 @@ std::vector<Shape> weight_matrices() {
 
 /// Fully sharded: rows over all devices.
 layout::Layout fsdp(const Shape& shape, i64 devices) {
-  return layout::Layout(mesh::Mesh({{"fsdp", devices}}), shape,
-                        {{layout::split(shape[0], {{"fsdp"}}), 1, {}}, {layout::whole(shape[1]), 1, {}}});
+  return layout::Layout(
+      mesh::Mesh({{"fsdp", devices}}), shape,
+      {{layout::split(shape[0], {{"fsdp"}}), 1, {}}, {layout::whole(shape[1]), 1, {}}});
 }
 
 /// The number of copies between a source and a destination holder.
@@ -43,7 +49,8 @@ i64 count_transfers(const index::Join& join) {
 
 void join_fsdp_1024_to_1536(benchmark::State& state) {
   std::vector<std::pair<layout::Layout, layout::Layout>> moves;
-  for (const Shape& shape : weight_matrices()) moves.emplace_back(fsdp(shape, 1024), fsdp(shape, 1536));
+  for (const Shape& shape : weight_matrices())
+    moves.emplace_back(fsdp(shape, 1024), fsdp(shape, 1536));
   i64 transfers = 0;
   for (auto _ : state) {
     transfers = 0;

@@ -1,10 +1,10 @@
 #include "tests/bench/llama_checkpoint.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <filesystem>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/tensor_spec.h"
 #include "shardtool/checkpoint/shard_files.h"
@@ -25,7 +25,8 @@ std::vector<TensorSpec> llama_tensors(LlamaSize size) {
   if (size.with_head) tensors.push_back({"lm_head.weight", Dtype::kBF16, {kVocab, kHidden}});
   for (int layer = 0; layer < size.layers; ++layer) {
     const auto add = [&](const char* name, Shape shape) {
-      tensors.push_back({fmt::format("model.layers.{}.{}.weight", layer, name), Dtype::kBF16, std::move(shape)});
+      tensors.push_back(
+          {fmt::format("model.layers.{}.{}.weight", layer, name), Dtype::kBF16, std::move(shape)});
     };
     add("input_layernorm", {kHidden});
     add("post_attention_layernorm", {kHidden});
@@ -58,7 +59,8 @@ i64 write_file(const std::string& folder, std::span<const TensorSpec> tensors, b
   const io::File file = io::create_new(folder + "/" + planned.name);
   io::write_exact(file, std::as_bytes(std::span(planned.header)), 0);
   if (sparse) {
-    std::filesystem::resize_file(folder + "/" + planned.name, static_cast<std::uintmax_t>(planned.size));
+    std::filesystem::resize_file(folder + "/" + planned.name,
+                                 static_cast<std::uintmax_t>(planned.size));
     return planned.size;
   }
   std::vector<std::byte> block(4 << 20);
@@ -92,10 +94,13 @@ i64 write_deepseek_header(const std::string& folder, i64 count) {
   for (i64 layer = 3; static_cast<i64>(tensors.size()) < count; ++layer) {
     for (i64 expert = 0; expert < kExperts; ++expert) {
       for (const char* part : {"gate_proj", "up_proj", "down_proj"}) {
-        const std::string name = fmt::format("model.layers.{}.mlp.experts.{}.{}.", layer, expert, part);
+        const std::string name =
+            fmt::format("model.layers.{}.mlp.experts.{}.{}.", layer, expert, part);
         const bool down = std::string_view(part) == "down_proj";
-        tensors.push_back({name + "weight", Dtype::kF8E4M3, down ? Shape{7168, 2048} : Shape{2048, 7168}});
-        tensors.push_back({name + "weight_scale_inv", Dtype::kF32, down ? Shape{56, 16} : Shape{16, 56}});
+        tensors.push_back(
+            {name + "weight", Dtype::kF8E4M3, down ? Shape{7168, 2048} : Shape{2048, 7168}});
+        tensors.push_back(
+            {name + "weight_scale_inv", Dtype::kF32, down ? Shape{56, 16} : Shape{16, 56}});
       }
     }
   }

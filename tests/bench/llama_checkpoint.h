@@ -17,7 +17,8 @@ struct LlamaSize {
 /// hole for data (`sparse`). Returns the bytes of the file.
 i64 write_llama_checkpoint(const std::string& folder, LlamaSize size, bool sparse);
 
-/// Writes only a header and a hole: `tensors` tensors under DeepSeek-V3's names (experts by number).
+/// Writes only a header and a hole: `tensors` tensors under DeepSeek-V3's names (experts by
+/// number).
 i64 write_deepseek_header(const std::string& folder, i64 tensors);
 
 }  // namespace shardtool::bench

@@ -3,6 +3,10 @@
 // Times whole commands against `cp` + sync of the same file, in interleaved rounds, and prints
 // seconds, GB/s, CPU seconds per GB, peak memory, and the median of the ratios of the same round.
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -10,11 +14,6 @@
 #include <functional>
 #include <string>
 #include <vector>
-
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <fmt/format.h>
 
 #include "tests/bench/command_sample.h"
 #include "tests/bench/llama_checkpoint.h"
@@ -69,8 +68,8 @@ double median_of(const std::vector<Sample>& samples, Get get) {
 
 /// The first method is the copy that the others are held against.
 void print_table(const std::vector<Method>& methods, double gigabytes) {
-  fmt::print("{:<34} {:>8} {:>7} {:>10} {:>9}  {}\n", "method", "seconds", "GB/s", "CPU s/GB", "peak MiB",
-             "speed against the copy (median of rounds, min..max)");
+  fmt::print("{:<34} {:>8} {:>7} {:>10} {:>9}  {}\n", "method", "seconds", "GB/s", "CPU s/GB",
+             "peak MiB", "speed against the copy (median of rounds, min..max)");
   for (const Method& method : methods) {
     std::vector<double> ratios;
     for (size_t r = 0; r < method.samples.size(); ++r) {
@@ -78,10 +77,11 @@ void print_table(const std::vector<Method>& methods, double gigabytes) {
     }
     const double wall = median_of(method.samples, [](const Sample& s) { return s.wall; });
     const double cpu = median_of(method.samples, [](const Sample& s) { return s.cpu; });
-    const double rss = median_of(method.samples, [](const Sample& s) { return static_cast<double>(s.peak_rss); });
-    fmt::print("{:<34} {:>8.2f} {:>7.2f} {:>10.3f} {:>9.1f}  {:.2f}x ({:.2f}..{:.2f})\n", method.name, wall,
-               gigabytes / wall, cpu / gigabytes, rss / (1 << 20), median(ratios),
-               *std::min_element(ratios.begin(), ratios.end()),
+    const double rss =
+        median_of(method.samples, [](const Sample& s) { return static_cast<double>(s.peak_rss); });
+    fmt::print("{:<34} {:>8.2f} {:>7.2f} {:>10.3f} {:>9.1f}  {:.2f}x ({:.2f}..{:.2f})\n",
+               method.name, wall, gigabytes / wall, cpu / gigabytes, rss / (1 << 20),
+               median(ratios), *std::min_element(ratios.begin(), ratios.end()),
                *std::max_element(ratios.begin(), ratios.end()));
   }
 }
@@ -117,14 +117,19 @@ int main(int argc, char** argv) {
   fs::create_directories(folder);
   const i64 bytes = shardtool::bench::write_llama_checkpoint(whole, {layers, false}, false);
   const double gigabytes = static_cast<double>(bytes) / 1e9;
-  run(fmt::format("{} split {} -o {} --preset llama --mesh tp=4 -q > /dev/null", tool, whole, parts));
-  fmt::print("{:.2f} GB, {} layers of Llama-3.1-8B, BF16, fsync and digests included, {} rounds\n\n", gigabytes,
-             layers, rounds);
+  run(fmt::format("{} split {} -o {} --preset llama --mesh tp=4 -q > /dev/null", tool, whole,
+                  parts));
+  fmt::print(
+      "{:.2f} GB, {} layers of Llama-3.1-8B, BF16, fsync and digests included, {} rounds\n\n",
+      gigabytes, layers, rounds);
 
-  const std::string copy = fmt::format("mkdir {0} && cp --reflink=never {1}/model.safetensors {0}/m && sync {0}/m", output, whole);
-  const std::string split = fmt::format("{} split {} -o {} --preset llama --mesh tp=4 -q > /dev/null", tool, whole, output);
+  const std::string copy = fmt::format(
+      "mkdir {0} && cp --reflink=never {1}/model.safetensors {0}/m && sync {0}/m", output, whole);
+  const std::string split = fmt::format(
+      "{} split {} -o {} --preset llama --mesh tp=4 -q > /dev/null", tool, whole, output);
   const std::string merge = fmt::format("{} merge {} -o {} -q > /dev/null", tool, parts, output);
-  const std::string reshard = fmt::format("{} reshard {} --to-mesh tp=8 -o {} -q > /dev/null", tool, parts, output);
+  const std::string reshard =
+      fmt::format("{} reshard {} --to-mesh tp=8 -o {} -q > /dev/null", tool, parts, output);
   const auto warm = [&] {
     make_warm(whole);
     make_warm(parts);

@@ -11,7 +11,9 @@ namespace shardtool::exec {
 namespace {
 
 TensorMove move_between(const layout::Layout& from, const layout::Layout& to, Dtype dtype) {
-  return {"t", dtype, from.shape(),
+  return {"t",
+          dtype,
+          from.shape(),
           {std::make_shared<const index::HolderSet>(from.holders()), {}},
           {std::make_shared<const index::HolderSet>(to.holders()), {}},
           {}};

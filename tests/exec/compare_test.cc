@@ -13,10 +13,12 @@ struct Compared {
   Packed other;
 };
 
-/// Compares layout `to`, with one byte of its file changed when `flip` is not negative, with `from`.
+/// Compares layout `to`, with one byte of its file changed when `flip` is not negative, with
+/// `from`.
 Compared run_compare(const Case& test, i64 flip) {
   const test::TempFolder folder;
-  const Bytes whole = reference::numbered(element_count(test.from.shape()).value(), bits(test.dtype));
+  const Bytes whole =
+      reference::numbered(element_count(test.from.shape()).value(), bits(test.dtype));
   const Packed source = pack(shards_of(test.from, test.dtype, whole), 0, 3);
   Compared compared;
   compared.other = pack(shards_of(test.to, test.dtype, whole), 0, 5);
@@ -47,7 +49,8 @@ TEST_CASE("layouts of the same tensor are equal, whatever they are") {
   }));
 }
 
-TEST_CASE("a changed byte is found, with its place in the whole tensor and the holder that has it") {
+TEST_CASE(
+    "a changed byte is found, with its place in the whole tensor and the holder that has it") {
   CHECK(rc::check("compare finds one byte", [] {
     const Shape shape = *gen::shape();
     const Case test{"t", Dtype::kU8, *gen::layout(shape), *gen::layout(shape)};

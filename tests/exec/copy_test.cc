@@ -41,8 +41,7 @@ layout::Layout rows_over(const std::string& mesh, Shape shape, layout::AxisExpr 
 TEST_CASE("a copy between any two layouts writes what an element-by-element slicer writes") {
   CHECK(rc::check("copy = slicer", [] {
     const Shape shape = *gen::shape();
-    const Case test{"tensor",
-                    *rc::gen::element(Dtype::kU8, Dtype::kBF16, Dtype::kF32, Dtype::kF64),
+    const Case test{"tensor", *rc::gen::element(Dtype::kU8, Dtype::kBF16, Dtype::kF32, Dtype::kF64),
                     *gen::layout(shape), *gen::layout(shape)};
     const i64 gap = *gen::between(0, 9);
     StreamOptions options;
@@ -54,11 +53,14 @@ TEST_CASE("a copy between any two layouts writes what an element-by-element slic
 TEST_CASE("tensors larger than every buffer are streamed, rows and columns, whatever the budget") {
   const Shape shape{600, 2048};  // 2.4 MB of BF16 in chunks of a third of a MiB
   const mesh::Mesh mesh = mesh::parse_mesh("tp=4");
-  const layout::Layout rows(mesh, shape, {{layout::split(600, {{"tp"}}), 1, {}}, {whole(2048), 1, {}}});
-  const layout::Layout columns(mesh, shape, {{whole(600), 1, {}}, {layout::split(2048, {{"tp"}}), 1, {}}});
-  const layout::Layout narrow(mesh, shape,
-                              {{whole(600), 1, {}},
-                               {layout::scale(layout::owners(8, {{0, 5}, {1, 4}, {2, 7}, {3, 6}}, {{"tp"}}), 256), 1, {}}});
+  const layout::Layout rows(mesh, shape,
+                            {{layout::split(600, {{"tp"}}), 1, {}}, {whole(2048), 1, {}}});
+  const layout::Layout columns(mesh, shape,
+                               {{whole(600), 1, {}}, {layout::split(2048, {{"tp"}}), 1, {}}});
+  const layout::Layout narrow(
+      mesh, shape,
+      {{whole(600), 1, {}},
+       {layout::scale(layout::owners(8, {{0, 5}, {1, 4}, {2, 7}, {3, 6}}, {{"tp"}}), 256), 1, {}}});
   const layout::Layout one = layout::Layout::replicated(mesh::Mesh(), shape);
   StreamOptions options;
   options.max_memory = kMinMemory;
@@ -74,8 +76,7 @@ TEST_CASE("tensors larger than every buffer are streamed, rows and columns, what
 
 TEST_CASE("a row that is larger than the buffers is cut inside") {
   const Shape shape{2, 1 << 20};
-  const Case test{"tensor", Dtype::kU8,
-                  layout::Layout::replicated(mesh::Mesh(), shape),
+  const Case test{"tensor", Dtype::kU8, layout::Layout::replicated(mesh::Mesh(), shape),
                   layout::Layout(mesh::parse_mesh("tp=2"), shape,
                                  {{whole(2), 1, {}}, {layout::split(1 << 20, {{"tp"}}), 1, {}}})};
   StreamOptions options;
@@ -84,8 +85,7 @@ TEST_CASE("a row that is larger than the buffers is cut inside") {
 }
 
 TEST_CASE("shards whose rows are out of order are hashed as they lie in the file") {
-  const Case test{"tensor", Dtype::kF32,
-                  layout::Layout::replicated(mesh::Mesh(), {6, 5}),
+  const Case test{"tensor", Dtype::kF32, layout::Layout::replicated(mesh::Mesh(), {6, 5}),
                   rows_over("tp=2", {6, 5}, layout::owners(6, {{4, 0, 2}, {1, 5, 3}}, {{"tp"}}))};
   CHECK(is_right(test, run_copy(test, 0, {}), 0));
 }
@@ -97,8 +97,10 @@ TEST_CASE("sub-byte elements move where cuts fall on bytes, and are refused wher
                           {{whole(6), 1, {}}, {layout::split(8, {{"tp"}}), 1, {}}});
   };
   const layout::Layout one = layout::Layout::replicated(mesh::Mesh(), shape);
-  CHECK(is_right({"t", Dtype::kF4, one, columns(4)}, run_copy({"t", Dtype::kF4, one, columns(4)}, 1, {}), 1));
-  CHECK(is_right({"t", Dtype::kF6E2M3, one, columns(2)}, run_copy({"t", Dtype::kF6E2M3, one, columns(2)}, 1, {}), 1));
+  CHECK(is_right({"t", Dtype::kF4, one, columns(4)},
+                 run_copy({"t", Dtype::kF4, one, columns(4)}, 1, {}), 1));
+  CHECK(is_right({"t", Dtype::kF6E2M3, one, columns(2)},
+                 run_copy({"t", Dtype::kF6E2M3, one, columns(2)}, 1, {}), 1));
   CHECK_ERROR(kSubByteCut, run_copy({"t", Dtype::kF6E2M3, one, columns(4)}, 1, {}));
 }
 

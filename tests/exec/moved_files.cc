@@ -27,7 +27,8 @@ Packed pack(const std::vector<Bytes>& shards, int file, i64 gap) {
 
 void write_bytes(const std::string& path, const Bytes& bytes) {
   std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
 }
 
 Bytes read_bytes(const std::string& path) {

@@ -37,8 +37,8 @@ Bytes read_bytes(const std::string& path);
 /// Runs a copy of one tensor between two packed files and gives what it reported and wrote.
 struct Outcome {
   CopiedTensor copied;
-  Bytes written;   ///< the destination file
-  Packed wanted;   ///< what it must be
+  Bytes written;  ///< the destination file
+  Packed wanted;  ///< what it must be
 };
 Outcome run_copy(const Case& test, i64 gap, StreamOptions options);
 
