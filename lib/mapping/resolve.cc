@@ -80,15 +80,9 @@ class Resolver {
   Resolution run() && {
     check_assertions(tensors_, assigned_, rules_, axes_);
     read_index_numbers();
-    auto resolved = decide_all();
-    result_.tied = tied_groups(mapping_, tensors_, by_name_, resolved);
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (resolved[i]) {
-        result_.tensors.push_back(std::move(*resolved[i]));
-      } else {
-        result_.dropped.push_back(i);
-      }
-    }
+    decide_all();
+    result_.tied = tied_groups(mapping_, tensors_, by_name_, result_.tensors);
+    std::erase_if(result_.tensors, [](const ResolvedTensor& tensor) { return tensor.layout == nullptr; });
     result_.uneven = ledger_.uneven();
     for (std::string& warning : unused_axes(mapping_)) result_.warnings.push_back(std::move(warning));
     result_.axis_sizes = axes_.known_sizes();
@@ -113,17 +107,19 @@ class Resolver {
     numbers_.check_complete(axes_);
   }
 
-  /// Leaders first, then the tensors that follow them; dropped ones stay empty.
-  std::vector<std::optional<ResolvedTensor>> decide_all() {
-    std::vector<std::optional<ResolvedTensor>> resolved(tensors_.size());
+  /// Fills result_.tensors parallel to the specs, leaders before the tensors that follow them; a dropped
+  /// one has no layout.
+  void decide_all() {
+    result_.tensors.resize(tensors_.size());
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (assigned_[i].kind == Kind::kRule) resolved[i] = by_rule(i);
-      if (assigned_[i].kind == Kind::kUnknown) resolved[i] = replicated(i);
+      if (assigned_[i].kind == Kind::kRule) result_.tensors[i] = by_rule(i);
+      if (assigned_[i].kind == Kind::kUnknown) result_.tensors[i] = replicated(i);
+      if (assigned_[i].kind == Kind::kDropped) result_.dropped.push_back(i);
     }
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (assigned_[i].kind == Kind::kCompanion) resolved[i] = by_companion(i, *resolved[assigned_[i].leader]);
+      if (assigned_[i].kind != Kind::kCompanion) continue;
+      result_.tensors[i] = by_companion(i, result_.tensors[assigned_[i].leader]);
     }
-    return resolved;
   }
 
   std::vector<layout::IndexAxis> index_axes(size_t tensor, std::vector<UnitCut>& units) {

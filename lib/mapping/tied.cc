@@ -29,11 +29,11 @@ Error not_alike(const TensorSpec& a, const TensorSpec& b) {
 
 /// The names of a group that are resolved, as positions.
 std::vector<size_t> present_in(const std::vector<std::string>& group, const TensorIndex& by_name,
-                               const std::vector<std::optional<ResolvedTensor>>& resolved) {
+                               const std::vector<ResolvedTensor>& resolved) {
   std::vector<size_t> present;
   for (const std::string& name : group) {
     const auto found = by_name.find(name);
-    if (found != by_name.end() && resolved[found->second]) present.push_back(found->second);
+    if (found != by_name.end() && resolved[found->second].layout) present.push_back(found->second);
   }
   return present;
 }
@@ -42,7 +42,7 @@ std::vector<size_t> present_in(const std::vector<std::string>& group, const Tens
 
 std::vector<std::vector<std::string>> tied_groups(const Mapping& mapping, std::span<const TensorSpec> tensors,
                                                   const TensorIndex& by_name,
-                                                  const std::vector<std::optional<ResolvedTensor>>& resolved) {
+                                                  const std::vector<ResolvedTensor>& resolved) {
   std::vector<std::vector<std::string>> groups;
   for (const Document& document : mapping.documents()) {
     for (const auto& group : document.tied) {
@@ -51,7 +51,7 @@ std::vector<std::vector<std::string>> tied_groups(const Mapping& mapping, std::s
       auto& names = groups.emplace_back();
       for (const size_t i : present) {
         const size_t first = present.front();
-        if (!are_alike(*resolved[first]->layout, *resolved[i]->layout)) throw not_alike(tensors[first], tensors[i]);
+        if (!are_alike(*resolved[first].layout, *resolved[i].layout)) throw not_alike(tensors[first], tensors[i]);
         names.push_back(tensors[i].name);
       }
     }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,10 +11,10 @@
 namespace shardtool::mapping {
 
 /// The "tied" groups of all documents: the names that are resolved, where those are two or more.
-/// `resolved` is parallel to the specs. Throws kTied when two of a group differ in shape, or in what
+/// `resolved` is parallel to the specs; a dropped tensor has no layout. Throws kTied when two of a group differ in shape, or in what
 /// some device holds.
 std::vector<std::vector<std::string>> tied_groups(const Mapping& mapping, std::span<const TensorSpec> tensors,
                                                   const TensorIndex& by_name,
-                                                  const std::vector<std::optional<ResolvedTensor>>& resolved);
+                                                  const std::vector<ResolvedTensor>& resolved);
 
 }  // namespace shardtool::mapping
