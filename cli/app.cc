@@ -1,14 +1,14 @@
 #include "cli/app.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <variant>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <sys/resource.h>
 
 #include "cli/commands/version.h"
 #include "cli/help_text.h"
@@ -22,9 +22,8 @@ namespace {
 void check_choice(const Argument& argument, const std::string& value) {
   const auto& choices = argument.choices;
   if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
-  Error error(ErrorCode::kUsage,
-              fmt::format("{} '{}' is not one of {}", argument.name, quote_for_message(value),
-                          fmt::join(choices, ", ")));
+  Error error(ErrorCode::kUsage, fmt::format("{} '{}' is not one of {}", argument.name,
+                                             quote_for_message(value), fmt::join(choices, ", ")));
   if (const auto hint = did_you_mean(value, choices); !hint.empty()) error.help(hint);
   throw error;
 }
@@ -59,7 +58,8 @@ void declare(CLI::App& app, const Argument& argument) {
   if (!argument.environment.empty()) option->envname(argument.environment);
 }
 
-/// The parser reads a word "[a,b]" for a list as two words; as a path, "./" in front changes nothing.
+/// The parser reads a word "[a,b]" for a list as two words; as a path, "./" in front changes
+/// nothing.
 std::vector<std::string> parser_words(const std::vector<Word>& words) {
   std::vector<std::string> texts;
   for (const auto& word : words) {
@@ -147,7 +147,8 @@ ExitCode run_without_command(const Commands& commands, Session& session) {
     return ExitCode::kSuccess;
   }
   if (session.json()) {
-    throw Error(ErrorCode::kUsage, "no command was given").help("`shardtool -h` lists the commands");
+    throw Error(ErrorCode::kUsage, "no command was given")
+        .help("`shardtool -h` lists the commands");
   }
   std::fwrite(text.data(), 1, text.size(), stderr);
   return ExitCode::kUsage;

@@ -14,8 +14,8 @@ namespace shardtool::cli {
 class Session;
 
 /// Where an argument goes, as typed: a switch, one text, or several.
-using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
-                            std::vector<std::string>*>;
+using Target =
+    std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*>;
 
 /// One flag or positional argument. Parsing, suggestions, help, completion and man pages are all
 /// made from this description, so they cannot disagree.

@@ -1,9 +1,9 @@
 #include "cli/completion.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace shardtool::cli {
 namespace {
@@ -82,15 +82,19 @@ complete -o default -F _shardtool shardtool
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (c == '\'') out += "'\\''";
-    else if (c == '[' || c == ']' || c == ':' || c == '\\') out += std::string("\\") + c;
-    else out += c;
+    if (c == '\'')
+      out += "'\\''";
+    else if (c == '[' || c == ']' || c == ':' || c == '\\')
+      out += std::string("\\") + c;
+    else
+      out += c;
   }
   return out;
 }
 
 std::string zsh_action(const Argument& argument) {
-  return argument.choices.empty() ? "_files" : fmt::format("({})", fmt::join(argument.choices, " "));
+  return argument.choices.empty() ? "_files"
+                                  : fmt::format("({})", fmt::join(argument.choices, " "));
 }
 
 std::string zsh_arguments(const std::vector<Argument>& arguments) {
@@ -155,12 +159,15 @@ std::string fish_quoted(std::string_view text) {
 
 std::string fish_flag(std::string_view condition, const Argument& argument) {
   auto line = fmt::format("complete -c shardtool -n {}", fish_quoted(condition));
-  if (argument.name.starts_with("--")) line += " -l " + argument.name.substr(2);
-  else line += " -s " + argument.name.substr(1);
+  if (argument.name.starts_with("--"))
+    line += " -l " + argument.name.substr(2);
+  else
+    line += " -s " + argument.name.substr(1);
   if (!argument.short_name.empty()) line += " -s " + argument.short_name.substr(1);
   if (argument.takes_value()) line += " -r";
   if (!argument.choices.empty()) {
-    line += fmt::format(" -f -a {}", fish_quoted(fmt::format("{}", fmt::join(argument.choices, " "))));
+    line +=
+        fmt::format(" -f -a {}", fish_quoted(fmt::format("{}", fmt::join(argument.choices, " "))));
   }
   return fmt::format("{} -d {}\n", line, fish_quoted(argument.help));
 }

@@ -1,9 +1,9 @@
 #include "cli/help_text.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace shardtool::cli {
 namespace {
@@ -44,7 +44,8 @@ std::string argument_list(std::string_view title, const std::vector<Argument>& a
 
 std::string examples(const std::vector<std::string>& lines, HelpLength length) {
   std::string out = "\nexamples:\n";
-  const auto shown = length == HelpLength::kLong ? lines.size() : std::min(lines.size(), kShortExamples);
+  const auto shown =
+      length == HelpLength::kLong ? lines.size() : std::min(lines.size(), kShortExamples);
   for (size_t i = 0; i < shown; ++i) out += fmt::format("  {}\n", lines[i]);
   return out;
 }
@@ -68,12 +69,13 @@ std::string command_help(const Command& command, const CommandTree& tree, HelpLe
 }
 
 std::string program_help(const CommandTree& tree, HelpLength length) {
-  std::string out = "cuts model checkpoints into per-device shards, and proves that they are right\n";
+  std::string out =
+      "cuts model checkpoints into per-device shards, and proves that they are right\n";
   out += "\nusage: shardtool COMMAND [arguments] [flags]\n";
-  out += examples({"shardtool inspect models/llama-8b",
-                   "shardtool split models/llama-8b -o out/tp4 --mesh tp=4",
-                   "shardtool merge out/tp4 -o full"},
-                  length);
+  out += examples(
+      {"shardtool inspect models/llama-8b",
+       "shardtool split models/llama-8b -o out/tp4 --mesh tp=4", "shardtool merge out/tp4 -o full"},
+      length);
   out += "\ncommands:\n";
   for (const auto& command : tree.commands) {
     out += fmt::format("  {:<12}{}\n", command.name, command.summary);

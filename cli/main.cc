@@ -1,11 +1,11 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
 #include <vector>
-
-#include <unistd.h>
 
 #include "cli/app.h"
 #include "cli/print/error.h"
@@ -28,8 +28,8 @@ std::string_view command_name(const Commands& commands, const std::vector<std::s
   return "shardtool";
 }
 
-/// Says what went wrong: on standard error, or as a document on standard output. When that cannot be
-/// written either, the exit status alone says it.
+/// Says what went wrong: on standard error, or as a document on standard output. When that cannot
+/// be written either, the exit status alone says it.
 int report(const Error& error, const Commands& commands, const std::vector<std::string>& words) {
   const auto& global = commands.global();
   // Looked for in the words as typed, since parsing them may be what failed.

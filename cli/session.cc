@@ -1,9 +1,9 @@
 #include "cli/session.h"
 
-#include <cstdio>
-
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include <cstdio>
 
 #include "shardtool/base/text.h"
 
@@ -14,12 +14,13 @@ Session::Session(const GlobalArgs& global)
       out_(stdout),
       out_style_(style_of(global, STDOUT_FILENO)),
       err_style_(style_of(global, STDERR_FILENO)),
-      progress_(progress_mode(global.progress.value_or(""), is_terminal(STDERR_FILENO),
-                              global.quiet)) {}
+      progress_(
+          progress_mode(global.progress.value_or(""), is_terminal(STDERR_FILENO), global.quiet)) {}
 
 void Session::warn(std::string_view text) const {
   if (quiet() || json()) return;
-  const auto line = fmt::format("{} {}\n", err_style_.yellow("warning:"), quote_for_message(text, 1000));
+  const auto line =
+      fmt::format("{} {}\n", err_style_.yellow("warning:"), quote_for_message(text, 1000));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -36,7 +37,9 @@ JsonWriter open_document(Output& out, std::string_view command, std::string_view
   return json;
 }
 
-bool is_terminal(int fd) { return ::isatty(fd) == 1; }
+bool is_terminal(int fd) {
+  return ::isatty(fd) == 1;
+}
 
 Style style_of(const GlobalArgs& global, int fd) {
   return Style(use_color(global.color.value_or(""), process_environment(), is_terminal(fd)));

@@ -1,10 +1,10 @@
 #include "cli/signals.h"
 
-#include <cerrno>
-#include <csignal>
-
 #include <fcntl.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
 
 namespace shardtool::cli {
 namespace {
@@ -43,6 +43,8 @@ const std::atomic<bool>* catch_interrupts() {
   return &cancel;
 }
 
-int caught_signal() { return signal_number; }
+int caught_signal() {
+  return signal_number;
+}
 
 }  // namespace shardtool::cli

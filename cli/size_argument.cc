@@ -1,5 +1,7 @@
 #include "cli/size_argument.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -7,8 +9,6 @@
 #include <numeric>
 #include <optional>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"

@@ -7,7 +7,8 @@
 
 namespace shardtool::cli {
 
-// Numbers as they are typed. All throw kUsage, naming the flag, what was typed and what is accepted.
+// Numbers as they are typed. All throw kUsage, naming the flag, what was typed and what is
+// accepted.
 
 /// A size in bytes: digits, optionally a fraction or an exponent, optionally a unit.
 ///   "1.5GiB" = 1610612736   "500MB" = 500000000   "2e9" = 2000000000   "4096" = 4096

@@ -1,9 +1,9 @@
 #include "cli/suggest.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
-
-#include <fmt/format.h>
 
 #include "cli/help_text.h"
 #include "shardtool/base/error.h"
@@ -56,14 +56,15 @@ class Reader {
     add(word, Role::kPositional);
     if (command_ == nullptr) return;
     const auto& arguments = command_->arguments;
-    const auto places = std::count_if(arguments.begin(), arguments.end(),
-                                      [](const Argument& argument) { return argument.positional(); });
-    const bool any_number = std::any_of(arguments.begin(), arguments.end(), [](const auto& argument) {
-      return argument.positional() && argument.repeatable();
-    });
+    const auto places =
+        std::count_if(arguments.begin(), arguments.end(),
+                      [](const Argument& argument) { return argument.positional(); });
+    const bool any_number = std::any_of(
+        arguments.begin(), arguments.end(),
+        [](const auto& argument) { return argument.positional() && argument.repeatable(); });
     if (++positionals_ <= places || any_number) return;
-    throw Error(ErrorCode::kUsage, fmt::format("'{}' does not take '{}'", command_->name,
-                                               quote_for_message(word)))
+    throw Error(ErrorCode::kUsage,
+                fmt::format("'{}' does not take '{}'", command_->name, quote_for_message(word)))
         .help(fmt::format("usage: {}", usage_line(*command_)));
   }
 
@@ -132,10 +133,11 @@ class Reader {
   }
 
   Error unknown_flag(const std::string& name) const {
-    Error error(ErrorCode::kUsage,
-                command_ == nullptr
-                    ? fmt::format("there is no flag '{}' before a command", quote_for_message(name))
-                    : fmt::format("'{}' has no flag '{}'", command_->name, quote_for_message(name)));
+    Error error(
+        ErrorCode::kUsage,
+        command_ == nullptr
+            ? fmt::format("there is no flag '{}' before a command", quote_for_message(name))
+            : fmt::format("'{}' has no flag '{}'", command_->name, quote_for_message(name)));
     const auto hint = did_you_mean(name, flag_names());
     if (!hint.empty()) error.help(hint);
     if (const auto owners = commands_with(name); hint.empty() && !owners.empty()) {

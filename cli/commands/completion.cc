@@ -25,8 +25,11 @@ Command completion_command(CompletionArgs& args, const CommandTree& tree) {
           .description = "The script needs no other file. Load it from the shell's start-up file.",
           .examples = {"source <(shardtool completion bash)",
                        "shardtool completion fish > ~/.config/fish/completions/shardtool.fish"},
-          .arguments = {{.name = "SHELL", .help = "which shell", .target = &args.shell,
-                         .required = true, .choices = {"bash", "zsh", "fish"}}},
+          .arguments = {{.name = "SHELL",
+                         .help = "which shell",
+                         .target = &args.shell,
+                         .required = true,
+                         .choices = {"bash", "zsh", "fish"}}},
           .run = [&args, &tree](Session& session) { return run_completion(args, tree, session); }};
 }
 

@@ -35,11 +35,15 @@ Command diff_command(DiffArgs& args) {
           "Compares tensor by tensor, byte by byte. Each side is read through its own layout, so "
           "that a whole checkpoint can be compared with an output of split. Exits 0 when they are "
           "the same and 1 when they differ.",
-      .examples = {"shardtool diff models/llama-8b out/tp4", "shardtool diff base tuned --metadata-only"},
-      .arguments = {{.name = "A", .help = "a checkpoint or an output of ours", .target = &args.a,
+      .examples = {"shardtool diff models/llama-8b out/tp4",
+                   "shardtool diff base tuned --metadata-only"},
+      .arguments = {{.name = "A",
+                     .help = "a checkpoint or an output of ours",
+                     .target = &args.a,
                      .required = true},
                     {.name = "B", .help = "the other one", .target = &args.b, .required = true},
-                    {.name = "--metadata-only", .help = "compare names, dtypes and shapes, read no data",
+                    {.name = "--metadata-only",
+                     .help = "compare names, dtypes and shapes, read no data",
                      .target = &args.metadata_only}},
       .run = [&args](Session& session) { return run_diff(args, session); }};
   append(command.arguments, resource_arguments(args.resources));

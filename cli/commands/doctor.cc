@@ -21,11 +21,13 @@ ExitCode run_doctor(const DoctorArgs& args, Session& session) {
 Command doctor_command(DoctorArgs& args) {
   return {.name = "doctor",
           .summary = "look at this machine: what helps, what is missing",
-          .description = "Checks the processor, threads, memory, direct I/O and free space in a "
-                         "folder, and the Hugging Face cache. Exits 1 when something needs "
-                         "attention.",
+          .description =
+              "Checks the processor, threads, memory, direct I/O and free space in a "
+              "folder, and the Hugging Face cache. Exits 1 when something needs "
+              "attention.",
           .examples = {"shardtool doctor", "shardtool doctor /data/out --json"},
-          .arguments = {{.name = "FOLDER", .help = "where outputs would go, default here",
+          .arguments = {{.name = "FOLDER",
+                         .help = "where outputs would go, default here",
                          .target = &args.folder}},
           .run = [&args](Session& session) { return run_doctor(args, session); }};
 }

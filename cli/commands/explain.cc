@@ -36,18 +36,21 @@ api::ExplainOptions to_options(const ExplainArgs& args) {
 }
 
 Command explain_command(ExplainArgs& args) {
-  Command command{
-      .name = "explain",
-      .summary = "explain an error id, or what happens to one tensor",
-      .description = "For a tensor: the rule that it matches and where the rule stands, how every "
-                     "axis is cut over the mesh, and which slices every device holds.",
-      .examples = {"shardtool explain E0203",
-                   "shardtool explain models/llama-8b lm_head.weight --tp 4"},
-      .arguments = {{.name = "SUBJECT", .help = "an error id like E0203, or a checkpoint",
-                     .target = &args.subject, .required = true},
-                    {.name = "TENSOR", .help = "the name of a tensor in the checkpoint",
-                     .target = &args.tensor}},
-      .run = [&args](Session& session) { return run_explain(args, session); }};
+  Command command{.name = "explain",
+                  .summary = "explain an error id, or what happens to one tensor",
+                  .description =
+                      "For a tensor: the rule that it matches and where the rule stands, how every "
+                      "axis is cut over the mesh, and which slices every device holds.",
+                  .examples = {"shardtool explain E0203",
+                               "shardtool explain models/llama-8b lm_head.weight --tp 4"},
+                  .arguments = {{.name = "SUBJECT",
+                                 .help = "an error id like E0203, or a checkpoint",
+                                 .target = &args.subject,
+                                 .required = true},
+                                {.name = "TENSOR",
+                                 .help = "the name of a tensor in the checkpoint",
+                                 .target = &args.tensor}},
+                  .run = [&args](Session& session) { return run_explain(args, session); }};
   append(command.arguments, mapping_arguments(args.mapping, kMapping));
   return command;
 }

@@ -36,11 +36,13 @@ ExitCode run_help(const HelpArgs& args, const CommandTree& tree, Session& sessio
 Command help_command(HelpArgs& args, const CommandTree& tree) {
   return {.name = "help",
           .summary = "show help, of everything or of one command",
-          .description = "The same as --help after the command. With --man it prints the source of "
-                         "the man page in scdoc's format.",
+          .description =
+              "The same as --help after the command. With --man it prints the source of "
+              "the man page in scdoc's format.",
           .examples = {"shardtool help split"},
           .arguments = {{.name = "COMMAND", .help = "a command", .target = &args.topic},
-                        {.name = "--man", .help = "print the man page's scdoc source",
+                        {.name = "--man",
+                         .help = "print the man page's scdoc source",
                          .target = &args.man}},
           .run = [&args, &tree](Session& session) { return run_help(args, tree, session); }};
 }

@@ -1,8 +1,8 @@
 #include "cli/commands/init.h"
 
-#include <filesystem>
-
 #include <fmt/format.h>
+
+#include <filesystem>
 
 #include "cli/session.h"
 #include "shardtool/base/error.h"
@@ -47,17 +47,26 @@ api::InitOptions to_options(const InitArgs& args) {
 Command init_command(InitArgs& args) {
   return {.name = "init",
           .summary = "write a mapping file to start from",
-          .description = "Chooses the preset that fits the checkpoint's config.json and writes a "
-                         "mapping that extends it, with the mesh and the axes spelled out.",
+          .description =
+              "Chooses the preset that fits the checkpoint's config.json and writes a "
+              "mapping that extends it, with the mesh and the axes spelled out.",
           .examples = {"shardtool init models/llama-8b -o mapping.json",
                        "shardtool init models/llama-8b --mesh tp=8"},
-          .arguments = {{.name = "SRC", .help = "a checkpoint with its config.json",
-                         .target = &args.source, .required = true},
-                        {.name = "--preset", .value = "NAME", .help = "the preset to extend",
+          .arguments = {{.name = "SRC",
+                         .help = "a checkpoint with its config.json",
+                         .target = &args.source,
+                         .required = true},
+                        {.name = "--preset",
+                         .value = "NAME",
+                         .help = "the preset to extend",
                          .target = &args.preset},
-                        {.name = "--mesh", .value = "AXIS=N,...", .help = "the devices, default tp=2",
+                        {.name = "--mesh",
+                         .value = "AXIS=N,...",
+                         .help = "the devices, default tp=2",
                          .target = &args.mesh},
-                        {.name = "--output", .short_name = "-o", .value = "FILE",
+                        {.name = "--output",
+                         .short_name = "-o",
+                         .value = "FILE",
                          .help = "a new file; without it the mapping goes to standard output",
                          .target = &args.output}},
           .run = [&args](Session& session) { return run_init(args, session); }};

@@ -1,9 +1,9 @@
 #include "cli/commands/inspect.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "cli/print/json.h"
 #include "shardtool/base/error.h"
@@ -105,20 +105,28 @@ Command inspect_command(InspectArgs& args) {
       .examples = {"shardtool inspect models/llama-8b",
                    "shardtool inspect models/llama-8b --query name,dtype,shape --format csv",
                    "shardtool inspect models/llama-8b --preset llama --tp 8 --tensors"},
-      .arguments =
-          {{.name = "SRC", .help = "a folder, an index.json, a .safetensors file or an output of ours",
-            .target = &args.source, .required = true},
-           {.name = "--tensors", .help = "list every tensor", .target = &args.tensors},
-           {.name = "--filter", .value = "GLOB", .help = "list the tensors with such a name",
-            .target = &args.filter},
-           {.name = "--query", .value = "COLUMNS",
-            .help = "list these of name,dtype,shape,bytes,file,offset,rule,strategy,axes",
-            .target = &args.query},
-           {.name = "--format", .value = "FORMAT",
-            .help = "how tensors are listed; json is the document of --json",
-            .target = &args.format, .choices = {"text", "csv", "tsv", "md", "json"}},
-           {.name = "--by", .value = "GROUPS", .help = "sum up by dtype, module or both (default)",
-            .target = &args.by}},
+      .arguments = {{.name = "SRC",
+                     .help = "a folder, an index.json, a .safetensors file or an output of ours",
+                     .target = &args.source,
+                     .required = true},
+                    {.name = "--tensors", .help = "list every tensor", .target = &args.tensors},
+                    {.name = "--filter",
+                     .value = "GLOB",
+                     .help = "list the tensors with such a name",
+                     .target = &args.filter},
+                    {.name = "--query",
+                     .value = "COLUMNS",
+                     .help = "list these of name,dtype,shape,bytes,file,offset,rule,strategy,axes",
+                     .target = &args.query},
+                    {.name = "--format",
+                     .value = "FORMAT",
+                     .help = "how tensors are listed; json is the document of --json",
+                     .target = &args.format,
+                     .choices = {"text", "csv", "tsv", "md", "json"}},
+                    {.name = "--by",
+                     .value = "GROUPS",
+                     .help = "sum up by dtype, module or both (default)",
+                     .target = &args.by}},
       .run = [&args](Session& session) { return run_inspect(args, session); }};
   append(command.arguments, mapping_arguments(args.mapping, kMapping));
   return command;

@@ -1,8 +1,8 @@
 #include "cli/commands/mapping_args.h"
 
-#include <utility>
-
 #include <fmt/format.h>
+
+#include <utility>
 
 #include "cli/size_argument.h"
 #include "shardtool/base/error.h"
@@ -33,23 +33,38 @@ bool MappingArgs::given() const {
 
 std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& flags) {
   return {
-      {.name = std::string(flags.file), .short_name = std::string(flags.short_file), .value = "FILE",
-       .help = "the mapping file; without one the preset that fits config.json", .target = &args.file},
-      {.name = std::string(flags.preset), .value = "NAME",
-       .help = "a built-in mapping, see `shardtool presets`", .target = &args.preset},
-      {.name = std::string(flags.mesh), .value = "AXIS=N,...",
-       .help = "the devices, first axis slowest; replaces the mapping's mesh", .target = &args.mesh},
-      {.name = "--tp", .value = "N", .help = "short for a mesh with a tensor-parallel axis",
+      {.name = std::string(flags.file),
+       .short_name = std::string(flags.short_file),
+       .value = "FILE",
+       .help = "the mapping file; without one the preset that fits config.json",
+       .target = &args.file},
+      {.name = std::string(flags.preset),
+       .value = "NAME",
+       .help = "a built-in mapping, see `shardtool presets`",
+       .target = &args.preset},
+      {.name = std::string(flags.mesh),
+       .value = "AXIS=N,...",
+       .help = "the devices, first axis slowest; replaces the mapping's mesh",
+       .target = &args.mesh},
+      {.name = "--tp",
+       .value = "N",
+       .help = "short for a mesh with a tensor-parallel axis",
        .target = &args.tp},
       {.name = "--ep", .value = "N", .help = "the same for experts", .target = &args.ep},
       {.name = "--pp", .value = "N", .help = "the same for pipeline stages", .target = &args.pp},
-      {.name = "--axes", .value = "NAME", .help = "one of the axis maps that the mapping names",
+      {.name = "--axes",
+       .value = "NAME",
+       .help = "one of the axis maps that the mapping names",
        .target = &args.axes},
-      {.name = "--require-even", .help = "refuse axes that do not divide",
+      {.name = "--require-even",
+       .help = "refuse axes that do not divide",
        .target = &args.require_even},
-      {.name = "--allow-empty-shards", .help = "let devices go without a part of a tensor",
+      {.name = "--allow-empty-shards",
+       .help = "let devices go without a part of a tensor",
        .target = &args.allow_empty_shards},
-      {.name = "--set", .value = "PATH=VALUE", .help = "change one value of the mapping; repeatable",
+      {.name = "--set",
+       .value = "PATH=VALUE",
+       .help = "change one value of the mapping; repeatable",
        .target = &args.settings},
   };
 }

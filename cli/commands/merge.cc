@@ -33,8 +33,10 @@ Command merge_command(MergeArgs& args) {
           "was split. Copies of one tensor on several devices are compared; they must be equal.",
       .examples = {"shardtool merge out/tp4 -o full",
                    "shardtool merge node0/out node1/out -o full --max-file-size 5GB"},
-      .arguments = {{.name = "SRC", .help = "output folders that together hold every part",
-                     .target = &args.sources, .required = true},
+      .arguments = {{.name = "SRC",
+                     .help = "output folders that together hold every part",
+                     .target = &args.sources,
+                     .required = true},
                     replicas_argument(args.replicas)},
       .run = [&args](Session& session) { return run_merge(args, session); }};
   append(command.arguments, write_arguments(args.write));
@@ -42,9 +44,11 @@ Command merge_command(MergeArgs& args) {
 }
 
 Argument replicas_argument(std::string& replicas) {
-  return {.name = "--replicas", .value = "HOW",
+  return {.name = "--replicas",
+          .value = "HOW",
           .help = "compare every copy of a tensor (the default), or read the first only",
-          .target = &replicas, .choices = {"compare", "first"}};
+          .target = &replicas,
+          .choices = {"compare", "first"}};
 }
 
 }  // namespace shardtool::cli

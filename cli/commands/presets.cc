@@ -10,9 +10,8 @@ namespace {
 void show_preset(const std::string& name, Session& session) {
   const auto text = api::preset_text(name);
   if (!session.json()) return session.out().write(text);
-  session.document("presets", Status::kOk, [&](JsonWriter& json) {
-    json.field("name", name).key("preset").raw(text);
-  });
+  session.document("presets", Status::kOk,
+                   [&](JsonWriter& json) { json.field("name", name).key("preset").raw(text); });
 }
 
 ExitCode run_presets(const PresetsArgs& args, Session& session) {
@@ -33,10 +32,13 @@ ExitCode run_presets(const PresetsArgs& args, Session& session) {
 Command presets_command(PresetsArgs& args) {
   return {.name = "presets",
           .summary = "list the built-in mappings, or show one",
-          .description = "A preset is a mapping file that is compiled in. Show one to read it, or "
-                         "extend it in a file of your own with \"extends\".",
+          .description =
+              "A preset is a mapping file that is compiled in. Show one to read it, or "
+              "extend it in a file of your own with \"extends\".",
           .examples = {"shardtool presets", "shardtool presets show llama"},
-          .arguments = {{.name = "ACTION", .help = "show: print one preset", .target = &args.action,
+          .arguments = {{.name = "ACTION",
+                         .help = "show: print one preset",
+                         .target = &args.action,
                          .choices = {"show"}},
                         {.name = "NAME", .help = "its name", .target = &args.name}},
           .run = [&args](Session& session) { return run_presets(args, session); }};

@@ -42,8 +42,10 @@ Command reshard_command(ReshardArgs& args) {
           "With --to-mesh alone, the mapping that the manifest holds is used again.",
       .examples = {"shardtool reshard out/tp4 -o out/tp8 --to-mesh tp=8",
                    "shardtool reshard out/tp4 -o out/ep --to mixtral-ep.json --dry-run"},
-      .arguments = {{.name = "SRC", .help = "output folders that together hold every part",
-                     .target = &args.sources, .required = true}},
+      .arguments = {{.name = "SRC",
+                     .help = "output folders that together hold every part",
+                     .target = &args.sources,
+                     .required = true}},
       .run = [&args](Session& session) { return run_reshard(args, session); }};
   append(command.arguments, write_arguments(args.write));
   append(command.arguments, mapping_arguments(args.to, kDestination));

@@ -36,8 +36,10 @@ Command split_command(SplitArgs& args) {
       .examples = {"shardtool split models/llama-8b -o out/tp4 --mesh tp=4",
                    "shardtool split models/mixtral -o out -m mapping.json --dry-run",
                    "shardtool split models/llama-8b -o rank3 --tp 8 --rank 3"},
-      .arguments = {{.name = "SRC", .help = "a folder, an index.json or a .safetensors file",
-                     .target = &args.source, .required = true}},
+      .arguments = {{.name = "SRC",
+                     .help = "a folder, an index.json or a .safetensors file",
+                     .target = &args.source,
+                     .required = true}},
       .run = [&args](Session& session) { return run_split(args, session); }};
   append(command.arguments, write_arguments(args.write));
   append(command.arguments, mapping_arguments(args.mapping, kMapping));

@@ -11,7 +11,11 @@ ExitCode run_version(Session& session) {
   }
   session.document("version", Status::kOk, [](JsonWriter& json) {
     json.field("version", SHARDTOOL_VERSION).field("compiler", SHARDTOOL_COMPILER);
-    json.key("formats").begin_object().field("documents", "1.0").field("manifest", "1.0").end_object();
+    json.key("formats")
+        .begin_object()
+        .field("documents", "1.0")
+        .field("manifest", "1.0")
+        .end_object();
   });
   return ExitCode::kSuccess;
 }

@@ -15,27 +15,43 @@ constexpr i64 kMaxRank = (i64{1} << 31) - 2;
 
 std::vector<Argument> resource_arguments(ResourceArgs& args) {
   return {
-      {.name = "--max-memory", .value = "SIZE",
+      {.name = "--max-memory",
+       .value = "SIZE",
        .help = "bytes of buffers, default 64MiB; the headers come on top",
-       .target = &args.max_memory, .environment = "SHARDTOOL_MAX_MEMORY"},
-      {.name = "--threads", .short_name = "-j", .value = "N",
-       .help = "threads, default chosen from the machine", .target = &args.threads,
+       .target = &args.max_memory,
+       .environment = "SHARDTOOL_MAX_MEMORY"},
+      {.name = "--threads",
+       .short_name = "-j",
+       .value = "N",
+       .help = "threads, default chosen from the machine",
+       .target = &args.threads,
        .environment = "SHARDTOOL_THREADS"},
   };
 }
 
 std::vector<Argument> write_arguments(WriteArgs& args) {
   std::vector<Argument> arguments{
-      {.name = "--output", .short_name = "-o", .value = "FOLDER",
-       .help = "the folder to write; it appears complete or not at all", .target = &args.output,
+      {.name = "--output",
+       .short_name = "-o",
+       .value = "FOLDER",
+       .help = "the folder to write; it appears complete or not at all",
+       .target = &args.output,
        .required = true},
-      {.name = "--layout", .value = "NAME", .help = "how the output's files are arranged",
-       .target = &args.layout, .choices = {"plain"}},
-      {.name = "--max-file-size", .value = "SIZE", .help = "start a new file above it, default 50GB",
+      {.name = "--layout",
+       .value = "NAME",
+       .help = "how the output's files are arranged",
+       .target = &args.layout,
+       .choices = {"plain"}},
+      {.name = "--max-file-size",
+       .value = "SIZE",
+       .help = "start a new file above it, default 50GB",
        .target = &args.max_file_size},
-      {.name = "--no-copy-side-files", .help = "leave out config, tokenizer and the like",
+      {.name = "--no-copy-side-files",
+       .help = "leave out config, tokenizer and the like",
        .target = &args.no_copy_side_files},
-      {.name = "--dry-run", .short_name = "-n", .help = "check everything, write nothing",
+      {.name = "--dry-run",
+       .short_name = "-n",
+       .help = "check everything, write nothing",
        .target = &args.dry_run},
       {.name = "--force", .help = "replace an output that exists", .target = &args.force},
   };
@@ -45,16 +61,22 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
 
 std::vector<Argument> rank_arguments(RankArgs& args) {
   return {
-      {.name = "--ranks", .value = "LIST", .help = "write these devices' parts only, like 0-3,7",
+      {.name = "--ranks",
+       .value = "LIST",
+       .help = "write these devices' parts only, like 0-3,7",
        .target = &args.ranks},
-      {.name = "--rank", .value = "N", .help = "write one device's part only", .target = &args.rank},
+      {.name = "--rank",
+       .value = "N",
+       .help = "write one device's part only",
+       .target = &args.rank},
   };
 }
 
 api::WriteOptions to_write_options(const WriteArgs& args) {
   api::WriteOptions options;
   options.output = args.output;
-  if (args.max_file_size) options.max_file_size = parse_size("--max-file-size", *args.max_file_size);
+  if (args.max_file_size)
+    options.max_file_size = parse_size("--max-file-size", *args.max_file_size);
   set_resources(args.resources, options.max_memory, options.threads);
   options.force = args.force;
   options.dry_run = args.dry_run;

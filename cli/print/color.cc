@@ -1,8 +1,8 @@
 #include "cli/print/color.h"
 
-#include <cstdlib>
-
 #include <fmt/format.h>
+
+#include <cstdlib>
 
 namespace shardtool::cli {
 Environment process_environment() {

@@ -1,12 +1,12 @@
 #include "cli/print/error.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <sstream>
-
-#include <fmt/format.h>
 
 #include "shardtool/api/presets.h"
 #include "shardtool/base/text.h"
@@ -16,7 +16,9 @@ namespace {
 
 constexpr size_t kMaxMessage = 4000;
 
-std::string escaped(std::string_view text) { return quote_for_message(text, kMaxMessage); }
+std::string escaped(std::string_view text) {
+  return quote_for_message(text, kMaxMessage);
+}
 
 /// The lines of a text, each escaped, joined with `indent`.
 std::string escaped_lines(std::string_view text, std::string_view indent) {
@@ -96,9 +98,9 @@ std::string note_text(std::string_view label, std::string_view text, const Style
 /// Whether no note says more about the tensor than its name.
 bool names_tensor_itself(const Error& error) {
   const auto& notes = error.notes();
-  return !error.tensor_name().empty() && std::none_of(notes.begin(), notes.end(), [](const auto& note) {
-    return note.first == "tensor";
-  });
+  return !error.tensor_name().empty() &&
+         std::none_of(notes.begin(), notes.end(),
+                      [](const auto& note) { return note.first == "tensor"; });
 }
 
 }  // namespace

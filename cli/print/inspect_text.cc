@@ -1,9 +1,9 @@
 #include "cli/print/inspect_text.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "cli/print/text.h"
 #include "shardtool/base/text.h"
@@ -40,8 +40,8 @@ Table tensor_table(const std::vector<api::InspectTensor>& tensors,
 std::vector<const InspectColumn*> default_columns(bool placed) {
   std::vector<const InspectColumn*> columns;
   for (const auto& column : inspect_columns()) {
-    const bool basic = column.name == "name" || column.name == "dtype" ||
-                       column.name == "shape" || column.name == "bytes";
+    const bool basic = column.name == "name" || column.name == "dtype" || column.name == "shape" ||
+                       column.name == "bytes";
     const bool placement = column.name == "rule" || column.name == "axes";
     if (basic || (placed && placement)) columns.push_back(&column);
   }
@@ -53,7 +53,8 @@ Table group_table(std::string_view title, const std::vector<api::InspectGroup>& 
   Table table{{{std::string(title)}, {"tensors", true}, {"bytes", true}, {"%", true}}, {}};
   for (const auto& group : groups) {
     const double percent =
-        all_bytes == 0 ? 0 : 100 * static_cast<double>(group.bytes) / static_cast<double>(all_bytes);
+        all_bytes == 0 ? 0
+                       : 100 * static_cast<double>(group.bytes) / static_cast<double>(all_bytes);
     table.rows.push_back({group.name, format_count(group.tensors), format_bytes(group.bytes),
                           fmt::format("{:.1f}", percent)});
   }

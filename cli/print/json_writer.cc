@@ -1,8 +1,8 @@
 #include "cli/print/json_writer.h"
 
-#include <cmath>
-
 #include <fmt/format.h>
+
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace shardtool::cli {
@@ -21,17 +21,25 @@ JsonWriter& JsonWriter::key(std::string_view name) {
   return *this;
 }
 
-JsonWriter& JsonWriter::value(std::string_view text) { return raw(quoted(text)); }
+JsonWriter& JsonWriter::value(std::string_view text) {
+  return raw(quoted(text));
+}
 
-JsonWriter& JsonWriter::value(i64 number) { return raw(fmt::format("{}", number)); }
+JsonWriter& JsonWriter::value(i64 number) {
+  return raw(fmt::format("{}", number));
+}
 
 JsonWriter& JsonWriter::value(double number) {
   return std::isfinite(number) ? raw(fmt::format("{:.6g}", number)) : null();
 }
 
-JsonWriter& JsonWriter::value(bool truth) { return raw(truth ? "true" : "false"); }
+JsonWriter& JsonWriter::value(bool truth) {
+  return raw(truth ? "true" : "false");
+}
 
-JsonWriter& JsonWriter::null() { return raw("null"); }
+JsonWriter& JsonWriter::null() {
+  return raw("null");
+}
 
 JsonWriter& JsonWriter::raw(std::string_view json) {
   separate();

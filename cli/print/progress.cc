@@ -1,14 +1,14 @@
 #include "cli/print/progress.h"
 
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <utility>
-
-#include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "cli/print/json_writer.h"
 #include "shardtool/base/text.h"
@@ -16,12 +16,12 @@
 namespace shardtool::cli {
 namespace {
 
-constexpr double kFirstAfter = 0.5;    // seconds: short runs show nothing
-constexpr double kBarEvery = 0.1;      // ten frames a second
-constexpr double kLineEvery = 30;      // a log is not a terminal
-constexpr double kRateMemory = 3;      // seconds after which an old rate counts 1/e
+constexpr double kFirstAfter = 0.5;  // seconds: short runs show nothing
+constexpr double kBarEvery = 0.1;    // ten frames a second
+constexpr double kLineEvery = 30;    // a log is not a terminal
+constexpr double kRateMemory = 3;    // seconds after which an old rate counts 1/e
 constexpr size_t kMaxCells = 24;
-constexpr size_t kItemSpace = 16;      // columns that the bar leaves to the item
+constexpr size_t kItemSpace = 16;  // columns that the bar leaves to the item
 constexpr std::string_view kClearLine = "\r\x1b[K";
 
 double fraction(const api::Progress& progress) {
@@ -126,23 +126,33 @@ std::string progress_json(const ProgressState& state, std::string_view message_t
 }
 
 ProgressPrinter::ProgressPrinter(ProgressMode mode, size_t width, Clock clock, Sink sink)
-    : mode_(mode), width_(width), clock_(std::move(clock)), sink_(std::move(sink)),
-      started_(clock_()), shown_(started_), measured_(started_) {}
+    : mode_(mode),
+      width_(width),
+      clock_(std::move(clock)),
+      sink_(std::move(sink)),
+      started_(clock_()),
+      shown_(started_),
+      measured_(started_) {}
 
 void ProgressPrinter::update(const api::Progress& progress) {
   if (mode_ == ProgressMode::kNone) return;
   const double now = clock_();
   measure(progress, now);
-  const double wait = mode_ == ProgressMode::kLines ? kLineEvery : visible_ ? kBarEvery : kFirstAfter;
+  const double wait = mode_ == ProgressMode::kLines ? kLineEvery
+                      : visible_                    ? kBarEvery
+                                                    : kFirstAfter;
   if (now - shown_ < wait) return;
   shown_ = now;
   visible_ = true;
   switch (mode_) {
-    case ProgressMode::kNone: return;
+    case ProgressMode::kNone:
+      return;
     case ProgressMode::kBar:
       return sink_(std::string(kClearLine) + progress_bar(state_, width_));
-    case ProgressMode::kLines: return sink_(progress_line(state_) + "\n");
-    case ProgressMode::kJson: return sink_(progress_json(state_, "status"));
+    case ProgressMode::kLines:
+      return sink_(progress_line(state_) + "\n");
+    case ProgressMode::kJson:
+      return sink_(progress_json(state_, "status"));
   }
 }
 

@@ -11,8 +11,8 @@ namespace shardtool::cli {
 /// kLines: for a log, one plain line every 30 s.
 enum class ProgressMode { kNone, kBar, kLines, kJson };
 
-/// From --progress or SHARDTOOL_PROGRESS: "always", "never", "json"; "auto" and empty mean a bar on a
-/// terminal and lines elsewhere. Quiet means none.
+/// From --progress or SHARDTOOL_PROGRESS: "always", "never", "json"; "auto" and empty mean a bar on
+/// a terminal and lines elsewhere. Quiet means none.
 ProgressMode progress_mode(std::string_view how, bool is_terminal, bool quiet);
 
 /// The columns of the terminal on `fd`; 80 where it has none or says 0.
@@ -32,7 +32,8 @@ std::string progress_line(const ProgressState& state);
 /// {"message_type": "status", "bytes_done": ...} on one line.
 std::string progress_json(const ProgressState& state, std::string_view message_type);
 
-/// Shows a run on standard error: nothing in the first half second, then at most ten times a second.
+/// Shows a run on standard error: nothing in the first half second, then at most ten times a
+/// second.
 class ProgressPrinter {
  public:
   using Clock = std::function<double()>;  ///< seconds, steady

@@ -1,8 +1,8 @@
 #include "cli/print/table.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "shardtool/base/text.h"
 
@@ -102,10 +102,14 @@ void print_text(Output& output, const Table& table) {
 
 void print_table(Output& output, const Table& table, TableFormat format) {
   switch (format) {
-    case TableFormat::kText: return print_text(output, table);
-    case TableFormat::kCsv: return print_separated(output, table, ",", csv_cell);
-    case TableFormat::kTsv: return print_separated(output, table, "\t", tsv_cell);
-    case TableFormat::kMarkdown: return print_markdown(output, table);
+    case TableFormat::kText:
+      return print_text(output, table);
+    case TableFormat::kCsv:
+      return print_separated(output, table, ",", csv_cell);
+    case TableFormat::kTsv:
+      return print_separated(output, table, "\t", tsv_cell);
+    case TableFormat::kMarkdown:
+      return print_markdown(output, table);
   }
 }
 

@@ -1,10 +1,10 @@
 #include "cli/print/text.h"
 
-#include <algorithm>
-#include <cctype>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
 
 #include "cli/print/table.h"
 #include "shardtool/base/text.h"
@@ -71,7 +71,8 @@ Table changes_table(const std::vector<api::DiffChange>& changes) {
   Table table{{{"name"}, {"change"}, {"bytes differing", true}, {"first at byte", true}}, {}};
   for (const auto& change : changes) {
     const bool data = change.first_difference >= 0;
-    table.rows.push_back({change.name, change.what, data ? format_count(change.bytes_differing) : "",
+    table.rows.push_back({change.name, change.what,
+                          data ? format_count(change.bytes_differing) : "",
                           data ? format_count(change.first_difference) : ""});
   }
   return table;
@@ -80,12 +81,12 @@ Table changes_table(const std::vector<api::DiffChange>& changes) {
 Table axes_table(const std::vector<api::ExplainAxis>& axes) {
   Table table{{{"axis"}, {"cut"}, {"over"}, {"extent", true}, {"parts", true}}, {}};
   for (const auto& axis : axes) {
-    const auto extent = axis.rounded == axis.extent
-                            ? format_count(axis.extent)
-                            : fmt::format("{} (up to {})", format_count(axis.extent),
-                                          format_count(axis.rounded));
-    table.rows.push_back({axis.logical, axis.expression, axis.over, extent,
-                          format_count(axis.physical_size)});
+    const auto extent =
+        axis.rounded == axis.extent
+            ? format_count(axis.extent)
+            : fmt::format("{} (up to {})", format_count(axis.extent), format_count(axis.rounded));
+    table.rows.push_back(
+        {axis.logical, axis.expression, axis.over, extent, format_count(axis.physical_size)});
   }
   return table;
 }
@@ -129,8 +130,9 @@ void print_text(Session& session, const api::TransformReport& report) {
     const auto done = report.written ? written_text(report) : "nothing written (dry run)";
     session.out().write(labelled(style, "done", done));
     if (report.written && report.plan.ranks > 0) {
-      session.out().write(labelled(style, "", fmt::format("merge back: shardtool merge {} -o FOLDER",
-                                                          shell_quoted(report.output))));
+      session.out().write(labelled(
+          style, "",
+          fmt::format("merge back: shardtool merge {} -o FOLDER", shell_quoted(report.output))));
     }
   }
   if (report.written) session.out().write(report.output + "\n");
@@ -160,8 +162,9 @@ void print_text(Session& session, const api::ExplainReport& report) {
                         to_string(tensor.dtype), to_string(tensor.shape),
                         format_bytes(tensor.bytes)));
   out.write(labelled(style, "mesh", to_string(report.mesh)));
-  out.write(labelled(style, "rule", fmt::format("{}  {}", quote_for_message(report.rule),
-                                                quote_for_message(report.rule_place))));
+  out.write(labelled(
+      style, "rule",
+      fmt::format("{}  {}", quote_for_message(report.rule), quote_for_message(report.rule_place))));
   if (tensor.strategy != "dims") {
     const auto convention = tensor.convention.empty() ? "" : " (" + tensor.convention + ")";
     out.write(labelled(style, "strategy", quote_for_message(tensor.strategy) + convention));

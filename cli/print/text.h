@@ -18,7 +18,8 @@ namespace shardtool::cli {
 
 /// Plan, uneven cuts, what was written; last the output's path, which is all that -q leaves.
 void print_text(Session& session, const api::TransformReport& report);
-/// Counts, the tensors that differ; last "same" or "differs". With -q nothing: the exit code says it.
+/// Counts, the tensors that differ; last "same" or "differs". With -q nothing: the exit code says
+/// it.
 void print_text(Session& session, const api::DiffReport& report);
 /// The rule, the axes, and every device's slices.
 void print_text(Session& session, const api::ExplainReport& report);

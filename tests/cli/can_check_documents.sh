@@ -16,6 +16,7 @@ echo "{$tool, \"command\": \"help\", \"status\": \"ok\", \"text\": \"\"}" > "$br
 check "$1" || { echo "a sound document is refused"; exit 1; }
 echo "{$tool, \"command\": \"help\", \"status\": \"ok\"}" > "$broken"
 check "$1" && { echo "a document without its field passes"; exit 1; }
-echo "{$tool, \"command\": \"help\", \"status\": \"ok\", \"text\": \"\", \"text\": \"\"}" > "$broken"
+doubled="\"text\": \"\", \"text\": \"\""
+echo "{$tool, \"command\": \"help\", \"status\": \"ok\", $doubled}" > "$broken"
 check "$1" && { echo "a document with a duplicate key passes"; exit 1; }
 exit 0

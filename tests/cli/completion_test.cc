@@ -18,7 +18,8 @@ TEST_CASE("every shell's script knows every command, long flag and choice") {
         if (argument.positional()) continue;
         CAPTURE(argument.name);
         const bool bare = std::string(shell) == "fish";  // fish: -l name, without the dashes
-        CHECK(script.find(bare ? "-l " + argument.name.substr(2) : argument.name) != std::string::npos);
+        CHECK(script.find(bare ? "-l " + argument.name.substr(2) : argument.name) !=
+              std::string::npos);
         for (const auto& choice : argument.choices) CHECK(script.find(choice) != std::string::npos);
       }
     }

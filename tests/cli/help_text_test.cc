@@ -87,7 +87,9 @@ TEST_CASE("long help and man pages name every argument and every exit code") {
 
 TEST_CASE("short help fits one screen") {
   const Commands commands;
-  const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
   CHECK(lines(help_text(nullptr, commands.tree(), HelpLength::kShort)) <= 24);
   for (const auto& command : commands.tree().commands) {
     CAPTURE(command.name);
@@ -98,7 +100,8 @@ TEST_CASE("short help fits one screen") {
 TEST_CASE("every command has a schema for its document") {
   const Commands commands;
   for (const auto& command : commands.tree().commands) {
-    CHECK_MESSAGE(std::ifstream(SHARDTOOL_SCHEMAS "/" + command.name + ".json").good(), command.name);
+    CHECK_MESSAGE(std::ifstream(SHARDTOOL_SCHEMAS "/" + command.name + ".json").good(),
+                  command.name);
   }
 }
 

@@ -41,7 +41,7 @@ echo $? > "$scratch/exit"
 
 # glob LINE: a shell pattern for an expected line, [..] as *, everything else as it is.
 glob() {
-  local rest=$1 out= part
+  local rest=$1 out='' part
   while [[ $rest == *'[..]'* ]]; do
     part=${rest%%'[..]'*}
     out+=$(printf '%q' "$part")'*'
@@ -73,12 +73,12 @@ matches() {
 
 failed=0
 for stream in exit stdout stderr; do
-  want="$expected.$stream"
-  if [ ! -e "$want" ]; then
-    want="$scratch/default"
-    if [ $stream = exit ]; then echo 0 > "$want"; else : > "$want"; fi
+  golden="$expected.$stream"
+  if [ ! -e "$golden" ]; then
+    golden="$scratch/default"
+    if [ $stream = exit ]; then echo 0 > "$golden"; else : > "$golden"; fi
   fi
-  matches "$want" "$scratch/$stream" && continue
+  matches "$golden" "$scratch/$stream" && continue
   if [ $update = 1 ]; then
     cp "$scratch/$stream" "$expected.$stream"
     echo "updated $(basename "$expected").$stream"
@@ -86,7 +86,7 @@ for stream in exit stdout stderr; do
   fi
   failed=1
   echo "--- $stream differs (expected, got)"
-  diff "$want" "$scratch/$stream"
+  diff "$golden" "$scratch/$stream"
 done
 
 if python3 -c 'import jsonschema' 2> /dev/null; then

@@ -43,10 +43,20 @@ bool count_refused(const std::string& text, i64 least, i64 most) {
 TEST_CASE("a size is its digits times its unit, for every unit in any case") {
   CHECK(rc::check("n units", [] {
     using Unit = std::pair<std::string, i64>;
-    const std::vector<Unit> units{
-        {"", 1}, {"B", 1}, {"k", 1000}, {"KB", 1000}, {"KiB", 1024}, {"ki", 1024}, {"M", 1000000},
-        {"mb", 1000000}, {"MiB", 1 << 20}, {"G", 1000000000}, {"gIb", 1 << 30},
-        {"TB", 1000000000000}, {"TiB", i64{1} << 40}, {"PiB", i64{1} << 50}};
+    const std::vector<Unit> units{{"", 1},
+                                  {"B", 1},
+                                  {"k", 1000},
+                                  {"KB", 1000},
+                                  {"KiB", 1024},
+                                  {"ki", 1024},
+                                  {"M", 1000000},
+                                  {"mb", 1000000},
+                                  {"MiB", 1 << 20},
+                                  {"G", 1000000000},
+                                  {"gIb", 1 << 30},
+                                  {"TB", 1000000000000},
+                                  {"TiB", i64{1} << 40},
+                                  {"PiB", i64{1} << 50}};
     const auto [text, bytes] = *rc::gen::elementOf(units);
     const auto n = *rc::gen::inRange<i64>(1, 8000);
     RC_ASSERT(parse_size("--size", fmt::format("{}{}", n, text)) == n * bytes);
@@ -71,9 +81,12 @@ TEST_CASE("a size may have an exponent") {
 }
 
 TEST_CASE("what is no whole positive number of bytes is refused") {
-  for (const auto* text : {"", "0", "0GiB", "-5M", "+5", " 5", "5 ", "10Q", "KB", ".5K", "1.K", "1.5",
-                           "1e", "1e99", "e9", "9223372036854775808", "9000PiB", "1e18G", "0x10",
-                           "1.0000000000000000000000001K", "1iB", "5KBB", "NaN", "1,000"}) {
+  for (const auto* text : {"",        "0",     "0GiB", "-5M",
+                           "+5",      " 5",    "5 ",   "10Q",
+                           "KB",      ".5K",   "1.K",  "1.5",
+                           "1e",      "1e99",  "e9",   "9223372036854775808",
+                           "9000PiB", "1e18G", "0x10", "1.0000000000000000000000001K",
+                           "1iB",     "5KBB",  "NaN",  "1,000"}) {
     CAPTURE(text);
     CHECK(refused(text));
   }
@@ -81,9 +94,9 @@ TEST_CASE("what is no whole positive number of bytes is refused") {
 
 TEST_CASE("a rank list names each rank once, sorted, whatever the order of its ranges") {
   CHECK(rc::check("ranges and singles", [] {
-    const auto ranks = *rc::gen::suchThat(
-        rc::gen::container<std::set<i64>>(rc::gen::inRange<i64>(0, 40)),
-        [](const std::set<i64>& set) { return !set.empty(); });
+    const auto ranks =
+        *rc::gen::suchThat(rc::gen::container<std::set<i64>>(rc::gen::inRange<i64>(0, 40)),
+                           [](const std::set<i64>& set) { return !set.empty(); });
     std::vector<std::string> items;
     for (auto at = ranks.begin(); at != ranks.end();) {
       auto last = at;

@@ -44,7 +44,8 @@ TEST_CASE("everything that was typed for split reaches the library") {
   CHECK(options.mapping.require_even);
   CHECK_FALSE(options.mapping.allow_empty_shards);
   REQUIRE(options.mapping.settings.size() == 2);
-  CHECK(options.mapping.settings[0] == std::pair<std::string, std::string>("axes.heads.uneven", "balanced"));
+  CHECK(options.mapping.settings[0] ==
+        std::pair<std::string, std::string>("axes.heads.uneven", "balanced"));
   CHECK(options.mapping.settings[1] == std::pair<std::string, std::string>("a", "b=c"));
   CHECK(options.ranks == std::vector<i64>{0, 1, 3});
   CHECK(options.write.output == "out");

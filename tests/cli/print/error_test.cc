@@ -2,13 +2,12 @@
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 namespace shardtool::cli {
 namespace {
@@ -19,7 +18,8 @@ const Style kPlain(false);
 class TextFile {
  public:
   explicit TextFile(const std::string& text)
-      : path_(std::filesystem::temp_directory_path() / ("shardtool-error-" + std::to_string(getpid()))) {
+      : path_(std::filesystem::temp_directory_path() /
+              ("shardtool-error-" + std::to_string(getpid()))) {
     std::ofstream(path_) << text;
   }
   ~TextFile() { std::filesystem::remove(path_); }
@@ -32,8 +32,11 @@ class TextFile {
 TEST_CASE("nothing from a file reaches the terminal as a control character") {
   CHECK(rc::check("any bytes", [] {
     const auto bytes = *rc::gen::string<std::string>();
-    const auto error = Error(ErrorCode::kMalformed, bytes).at({bytes, 1, 1, bytes}).tensor(bytes)
-                           .note("found", bytes).help(bytes);
+    const auto error = Error(ErrorCode::kMalformed, bytes)
+                           .at({bytes, 1, 1, bytes})
+                           .tensor(bytes)
+                           .note("found", bytes)
+                           .help(bytes);
     for (const char c : error_text(error, kPlain, true)) {
       const auto byte = static_cast<unsigned char>(c);
       RC_ASSERT((byte >= 0x20 && byte != 0x7f) || c == '\n');
@@ -43,8 +46,11 @@ TEST_CASE("nothing from a file reaches the terminal as a control character") {
 
 TEST_CASE("an error shows its place, the line, a caret under the token, facts and help") {
   const TextFile file("{\n  \"heads\": 3,\n}\n");
-  const auto error = Error(ErrorCode::kNotDivisible, "30 heads").at({file.path(), 2, 3, "/heads"})
-                         .tensor("q.weight").note("config", "heads = 30").help("use 3\nor 5");
+  const auto error = Error(ErrorCode::kNotDivisible, "30 heads")
+                         .at({file.path(), 2, 3, "/heads"})
+                         .tensor("q.weight")
+                         .note("config", "heads = 30")
+                         .help("use 3\nor 5");
   CHECK(error_text(error, kPlain, false) == "error[E0203]: 30 heads\n  --> " + file.path() +
                                                 ":2:3  /heads\n"
                                                 "     |\n"

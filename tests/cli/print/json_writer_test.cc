@@ -12,10 +12,14 @@ using nlohmann::json;
 
 json random_value(int depth) {
   switch (*rc::gen::inRange(0, depth > 0 ? 6 : 4)) {
-    case 0: return *rc::gen::arbitrary<bool>();
-    case 1: return *rc::gen::arbitrary<i64>();
-    case 2: return *rc::gen::string<std::string>();
-    case 3: return nullptr;
+    case 0:
+      return *rc::gen::arbitrary<bool>();
+    case 1:
+      return *rc::gen::arbitrary<i64>();
+    case 2:
+      return *rc::gen::string<std::string>();
+    case 3:
+      return nullptr;
     case 4: {
       json list = json::array();
       for (int i = *rc::gen::inRange(0, 4); i > 0; --i) list.push_back(random_value(depth - 1));

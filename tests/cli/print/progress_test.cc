@@ -11,8 +11,9 @@ namespace {
 /// A printer whose clock is set by hand and whose lines are kept.
 struct Bench {
   explicit Bench(ProgressMode mode, size_t width = 100)
-      : printer(mode, width, [this] { return now; },
-                [this](std::string_view text) { lines.emplace_back(text); }) {}
+      : printer(
+            mode, width, [this] { return now; },
+            [this](std::string_view text) { lines.emplace_back(text); }) {}
 
   void at(double seconds, i64 done) {
     now = seconds;
@@ -36,7 +37,8 @@ TEST_CASE("a bar is never wider than its terminal") {
 }
 
 TEST_CASE("a bar says part, bytes, rate, time left and item") {
-  const ProgressState state{{i64{887} << 20, i64{1774} << 20, "layers.18.mlp.up_proj"}, 887.0 * (1 << 20)};
+  const ProgressState state{{i64{887} << 20, i64{1774} << 20, "layers.18.mlp.up_proj"},
+                            887.0 * (1 << 20)};
   CHECK(progress_bar(state, 110) ==
         "writing  [############>...........] 50.0%  887 MiB/1.73 GiB  887 MiB/s  ETA 0:01  "
         "layers.18.mlp.up_proj");

@@ -48,7 +48,8 @@ std::vector<std::vector<std::string>> read_csv(const std::string& text) {
 
 TEST_CASE("CSV gives every cell back, whatever it holds") {
   CHECK(rc::check("round trip", [] {
-    const auto cell = rc::gen::container<std::string>(rc::gen::element(',', '"', '\n', '\r', 'a', ' '));
+    const auto cell =
+        rc::gen::container<std::string>(rc::gen::element(',', '"', '\n', '\r', 'a', ' '));
     const auto rows = *rc::gen::container<std::vector<std::vector<std::string>>>(
         rc::gen::container<std::vector<std::string>>(3, cell));
     const Table table{{{"a"}, {"b"}, {"c"}}, rows};
@@ -64,7 +65,8 @@ TEST_CASE("TSV has one line per row and one tab between cells, whatever they hol
 }
 
 TEST_CASE("text columns align, numbers to the right, without trailing blanks") {
-  const Table table{{{"name"}, {"bytes", true}, {"note"}}, {{"w\xc3\xb6rd", "7", ""}, {"x", "1234567", "y"}}};
+  const Table table{{{"name"}, {"bytes", true}, {"note"}},
+                    {{"w\xc3\xb6rd", "7", ""}, {"x", "1234567", "y"}}};
   CHECK(printed(table, TableFormat::kText) ==
         "  name    bytes  note\n"
         "  w\xc3\xb6rd        7\n"
