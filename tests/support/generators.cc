@@ -13,11 +13,16 @@ using mesh::Over;
 
 bool coin() { return *rc::gen::arbitrary<bool>(); }
 
+/// A position in [begin, end).
+size_t position(size_t begin, size_t end) {
+  return static_cast<size_t>(*between(static_cast<i64>(begin), static_cast<i64>(end) - 1));
+}
+
 /// A random order, by drawing one element after the other.
 template <class T>
 std::vector<T> shuffled(std::vector<T> values) {
   for (size_t i = 0; i + 1 < values.size(); ++i) {
-    std::swap(values[i], values[*rc::gen::inRange(i, values.size())]);
+    std::swap(values[i], values[position(i, values.size())]);
   }
   return values;
 }
@@ -81,8 +86,8 @@ struct ExprSource {
     const Over over = parted(directions).first;
     std::vector<std::vector<i64>> owned(static_cast<size_t>(extent(mesh, over)));
     for (i64 unit = 0; unit < n; ++unit) {
-      const auto first = *rc::gen::inRange<size_t>(0, owned.size());
-      const auto second = *rc::gen::inRange<size_t>(0, owned.size());
+      const size_t first = position(0, owned.size());
+      const size_t second = position(0, owned.size());
       owned[first].push_back(unit);
       if (second != first && coin()) owned[second].push_back(unit);
     }
@@ -130,7 +135,9 @@ void append_directions(const mesh::MeshAxis& axis, Over& out) {
 
 }  // namespace
 
-rc::Gen<i64> between(i64 low, i64 high) { return rc::gen::inRange<i64>(low, high + 1); }
+rc::Gen<i64> between(i64 low, i64 high) {
+  return rc::gen::resize(rc::kNominalSize, rc::gen::inRange<i64>(low, high + 1));
+}
 
 rc::Gen<index::AxisMap> axis_map(i64 local_size, i64 global_size) {
   return rc::gen::exec([=] {

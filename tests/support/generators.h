@@ -10,10 +10,10 @@
 #include "shardtool/mesh/mesh.h"
 #include "tests/support/reference.h"
 
-/// Generators of valid random values, small ones first.
+/// Generators of valid random values, which shrink towards small ones.
 namespace shardtool::gen {
 
-/// n, uniform in [low, high].
+/// Uniform in [low, high], whatever the size that rapidcheck asks for.
 rc::Gen<i64> between(i64 low, i64 high);
 
 /// Any map with these extents: some pieces in any order, gaps and padding between them.
