@@ -22,7 +22,7 @@ step() {
 
 # install_packages NAME...: installs those that are missing; needs root or sudo only then.
 install_packages() {
-  local package missing=() as_root=()
+  local package missing=() as_root=() log
   for package in "$@"; do
     is_installed "$package" || missing+=("$package")
   done
@@ -40,9 +40,14 @@ install_packages() {
     fi
     as_root=(sudo)
   fi
+  echo "installing ${missing[*]}"
   "${as_root[@]}" apt-get update -qq
+  # Hundreds of lines that matter only when it fails.
+  log=$(mktemp)
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 "${missing[@]}"
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
+    { tail -n 40 "$log" >&2; exit $exit_unavailable; }
+  rm "$log"
 }
 
 is_installed() {

@@ -23,6 +23,7 @@ std::uint64_t placed_crc64(const index::StridedCopy& copy, const std::byte* buff
 /// The same for bytes that do not lie side by side in memory: crc_of_run(src) is the crc of the run
 /// (copy.run bytes) that begins at src.
 std::uint64_t placed_crc64(const index::StridedCopy& copy,
-                           const std::function<std::uint64_t(i64 src)>& crc_of_run, i64 total_bytes);
+                           const std::function<std::uint64_t(i64 src)>& crc_of_run,
+                           i64 total_bytes);
 
 }  // namespace shardtool::kernels

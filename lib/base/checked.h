@@ -20,8 +20,12 @@ constexpr std::optional<i64> checked_mul(i64 a, i64 b) {
 }
 
 /// ceil(a / b) for a >= 0, b > 0, without overflow.
-constexpr i64 ceil_div(i64 a, i64 b) { return a / b + (a % b != 0 ? 1 : 0); }
+constexpr i64 ceil_div(i64 a, i64 b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
 /// The least multiple of b that is >= a, for a >= 0, b > 0.
-constexpr i64 round_up(i64 a, i64 b) { return ceil_div(a, b) * b; }
+constexpr i64 round_up(i64 a, i64 b) {
+  return ceil_div(a, b) * b;
+}
 
 }  // namespace shardtool

@@ -42,9 +42,13 @@ static_assert(rows_follow_the_enum());
 
 }  // namespace
 
-std::span<const DtypeInfo> dtype_table() { return kTable; }
+std::span<const DtypeInfo> dtype_table() {
+  return kTable;
+}
 
-const DtypeInfo& dtype_info(Dtype dtype) { return kTable[static_cast<size_t>(dtype)]; }
+const DtypeInfo& dtype_info(Dtype dtype) {
+  return kTable[static_cast<size_t>(dtype)];
+}
 
 std::optional<Dtype> parse_dtype(std::string_view name) {
   const auto row = std::find_if(kTable.begin(), kTable.end(),

@@ -11,8 +11,28 @@ namespace shardtool {
 
 /// The element types of the safetensors format (safetensors/src/tensor.rs, 0.8).
 enum class Dtype {
-  kBool, kF4, kF6E2M3, kF6E3M2, kU8, kI8, kF8E5M2, kF8E4M3, kF8E8M0, kF8E4M3Fnuz, kF8E5M2Fnuz,
-  kI16, kU16, kF16, kBF16, kI32, kU32, kF32, kC64, kF64, kI64, kU64,
+  kBool,
+  kF4,
+  kF6E2M3,
+  kF6E3M2,
+  kU8,
+  kI8,
+  kF8E5M2,
+  kF8E4M3,
+  kF8E8M0,
+  kF8E4M3Fnuz,
+  kF8E5M2Fnuz,
+  kI16,
+  kU16,
+  kF16,
+  kBF16,
+  kI32,
+  kU32,
+  kF32,
+  kC64,
+  kF64,
+  kI64,
+  kU64,
 };
 
 enum class DtypeKind { kBool, kUnsigned, kSigned, kFloat, kComplex };
@@ -27,8 +47,12 @@ struct DtypeInfo {
 
 std::span<const DtypeInfo> dtype_table();
 const DtypeInfo& dtype_info(Dtype dtype);
-inline int bits(Dtype dtype) { return dtype_info(dtype).bits; }
-inline std::string_view to_string(Dtype dtype) { return dtype_info(dtype).name; }
+inline int bits(Dtype dtype) {
+  return dtype_info(dtype).bits;
+}
+inline std::string_view to_string(Dtype dtype) {
+  return dtype_info(dtype).name;
+}
 /// The dtype with exactly this name, or nothing.
 std::optional<Dtype> parse_dtype(std::string_view name);
 

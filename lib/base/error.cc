@@ -11,39 +11,41 @@ using enum ErrorCode;
 
 constexpr auto kTable = std::to_array<ErrorInfo>({
     {kUsage, "E0101", 2, "the command line is not understood",
-     "A flag, a value or an argument is unknown, missing or out of range. `shardtool help <command>` "
-     "lists what the command takes."},
+     "A flag, a value or an argument is unknown, missing or out of range. `shardtool help "
+     "<command>` lists what the command takes."},
     {kMemoryBudget, "E0102", 2, "the memory budget is too small",
-     "--max-memory must hold at least one aligned block per thread. Raise it, or use fewer threads."},
+     "--max-memory must hold at least one aligned block per thread. Raise it, or use fewer "
+     "threads."},
     {kMappingSyntax, "E0201", 3, "the file is not strict JSON",
-     "Mapping files are plain JSON in UTF-8: no comments, no trailing commas, no byte order mark, no "
-     "duplicate keys, integers where integers are meant."},
+     "Mapping files are plain JSON in UTF-8: no comments, no trailing commas, no byte order mark, "
+     "no duplicate keys, integers where integers are meant."},
     {kMappingSchema, "E0202", 3, "the mapping does not follow the schema",
      "A key is unknown, missing or of the wrong type. `shardtool schema` prints the JSON Schema."},
     {kNotDivisible, "E0203", 3, "an axis does not divide over the mesh",
-     "The units of the axis cannot be dealt out evenly and the mapping or --require-even refuses an "
-     "uneven cut. Use another mesh size, or allow it with \"uneven\": \"balanced\"."},
+     "The units of the axis cannot be dealt out evenly and the mapping or --require-even refuses "
+     "an uneven cut. Use another mesh size, or allow it with \"uneven\": \"balanced\"."},
     {kUnknownName, "E0204", 3, "a name is not defined",
      "An axis, mesh axis, preset, strategy or capture is used that nothing defines."},
     {kNoRule, "E0205", 3, "a tensor matches no rule",
-     "Nothing is guessed: every tensor needs a rule. Add one, choose a preset that knows the model, "
-     "or say \"unknown\": \"replicate\"."},
+     "Nothing is guessed: every tensor needs a rule. Add one, choose a preset that knows the "
+     "model, or say \"unknown\": \"replicate\"."},
     {kAmbiguousRule, "E0206", 3, "two rules of one layer match a tensor",
      "Inside one file a tensor has one rule. Narrow one of the two, or move it to \"overrides\"."},
     {kUnusedRule, "E0207", 3, "a rule matches nothing",
-     "Usually a typo in a pattern. Correct or delete the rule, or say \"unused_rule\": \"ignore\"."},
+     "Usually a typo in a pattern. Correct or delete the rule, or say \"unused_rule\": "
+     "\"ignore\"."},
     {kShapeMismatch, "E0208", 3, "a rule does not fit the tensor's shape",
-     "The number of dims differs from the rank, an axis is out of range, or a size differs from the "
-     "extent of the axis."},
+     "The number of dims differs from the rank, an axis is out of range, or a size differs from "
+     "the extent of the axis."},
     {kMeshAxisReused, "E0209", 3, "a mesh axis cuts one tensor twice",
-     "One mesh axis, or parts of it that overlap, cannot cut two axes of one tensor: each device has "
-     "one coordinate on it."},
+     "One mesh axis, or parts of it that overlap, cannot cut two axes of one tensor: each device "
+     "has one coordinate on it."},
     {kEmptyShard, "E0210", 3, "a device would get an empty shard",
-     "There are more devices than units to deal out. Use fewer, replicate (\"small\": \"replicate\"), "
-     "or allow it with --allow-empty-shards."},
+     "There are more devices than units to deal out. Use fewer, replicate (\"small\": "
+     "\"replicate\"), or allow it with --allow-empty-shards."},
     {kBlockStraddle, "E0211", 3, "a cut falls inside a block",
-     "Quantisation blocks and packed elements are indivisible. Choose a mesh size whose cuts fall on "
-     "block boundaries, or keep the tensor whole."},
+     "Quantisation blocks and packed elements are indivisible. Choose a mesh size whose cuts fall "
+     "on block boundaries, or keep the tensor whole."},
     {kSizeExpression, "E0212", 3, "a size cannot be computed",
      "The expression names a config value that is absent or no positive integer, or a division is "
      "not exact."},
@@ -69,8 +71,8 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
      "The model's config.json is absent, malformed, or names an architecture no preset knows."},
     {kUnreadable, "E0301", 4, "the input cannot be read", "The file cannot be opened or read."},
     {kMalformed, "E0302", 4, "the file is no valid safetensors file",
-     "The container is damaged or is another format: the first 8 bytes give the header's length, the "
-     "header is JSON, the tensors tile the rest of the file exactly."},
+     "The container is damaged or is another format: the first 8 bytes give the header's length, "
+     "the header is JSON, the tensors tile the rest of the file exactly."},
     {kHeaderJson, "E0303", 4, "the safetensors header is no valid JSON",
      "The header must be one strict JSON object without duplicate names."},
     {kTensorInvalid, "E0304", 4, "a tensor entry is invalid",
@@ -91,8 +93,7 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
      "each other. The folder is damaged or was edited."},
     {kCoverage, "E0311", 4, "the shards do not cover a tensor",
      "Some elements are held by no shard, or shards that must not overlap do."},
-    {kOutputExists, "E0401", 5, "the output exists",
-     "Nothing is overwritten without --force."},
+    {kOutputExists, "E0401", 5, "the output exists", "Nothing is overwritten without --force."},
     {kWriteFailed, "E0402", 5, "writing failed",
      "The system refused to write, sync or rename. Nothing was published under the final name."},
     {kNoSpace, "E0403", 5, "not enough space", "The output does not fit on its file system."},
@@ -111,7 +112,9 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
 
 }  // namespace
 
-std::span<const ErrorInfo> error_table() { return kTable; }
+std::span<const ErrorInfo> error_table() {
+  return kTable;
+}
 
 const ErrorInfo& error_info(ErrorCode code) {
   return *std::find_if(kTable.begin(), kTable.end(),

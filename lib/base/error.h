@@ -67,8 +67,8 @@ enum class ErrorCode {
 /// One row of the error table.
 struct ErrorInfo {
   ErrorCode code;
-  std::string_view id;           ///< stable, e.g. "E0203"
-  int exit_status;               ///< 2 usage, 3 mapping, 4 input, 5 output, 6 resource, 130 interrupted, 70 bug
+  std::string_view id;  ///< stable, e.g. "E0203"
+  int exit_status;  ///< 2 usage, 3 mapping, 4 input, 5 output, 6 resource, 130 interrupted, 70 bug
   std::string_view title;        ///< a few words
   std::string_view explanation;  ///< what it means and what to do, printed by `explain <id>`
 };

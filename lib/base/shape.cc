@@ -1,9 +1,9 @@
 #include "shardtool/base/shape.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace shardtool {
 
@@ -17,6 +17,8 @@ std::optional<i64> element_count(const Shape& shape) {
   return std::find(shape.begin(), shape.end(), 0) == shape.end() ? count : 0;
 }
 
-std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string to_string(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
 
 }  // namespace shardtool

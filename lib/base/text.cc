@@ -1,10 +1,10 @@
 #include "shardtool/base/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace shardtool {
 namespace {
@@ -62,8 +62,9 @@ std::string quote_for_message(std::string_view text, size_t limit) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = end_of_character(text, at);
     const auto first = static_cast<unsigned char>(text[at]);
-    const std::string shown = first < 0x20 || first == 0x7f ? fmt::format("\\x{:02x}", first)
-                                                            : std::string(text.substr(at, end - at));
+    const std::string shown = first < 0x20 || first == 0x7f
+                                  ? fmt::format("\\x{:02x}", first)
+                                  : std::string(text.substr(at, end - at));
     if (out.size() + shown.size() > limit) return out + "...";
     out += shown;
     at = end;
@@ -81,7 +82,8 @@ std::vector<std::string> near_misses(std::string_view word,
     const size_t shorter = std::min(candidate.size(), word.size());
     if (longer - shorter > kMaxDistance || longer > 256) continue;
     const size_t distance = edit_distance(word, candidate);
-    if (distance <= kMaxDistance && distance < word.size()) ranked.emplace_back(distance, candidate);
+    if (distance <= kMaxDistance && distance < word.size())
+      ranked.emplace_back(distance, candidate);
   }
   std::sort(ranked.begin(), ranked.end());
   ranked.erase(std::unique(ranked.begin(), ranked.end()), ranked.end());

@@ -17,7 +17,8 @@ std::string format_count(i64 count);
 std::string quote_for_message(std::string_view text, size_t limit = 200);
 /// The candidates within Damerau-Levenshtein distance 2 of `word` (and less than its length),
 /// nearest first, at most three.
-std::vector<std::string> near_misses(std::string_view word, const std::vector<std::string>& candidates);
+std::vector<std::string> near_misses(std::string_view word,
+                                     const std::vector<std::string>& candidates);
 /// `near_misses` as "did you mean 'a' or 'b'?", empty when there are none.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 

@@ -1,16 +1,18 @@
 #include "shardtool/index/axis_map.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 
 namespace shardtool::index {
 namespace {
 
-bool by_local(const Piece& a, const Piece& b) { return a.local < b.local; }
+bool by_local(const Piece& a, const Piece& b) {
+  return a.local < b.local;
+}
 
 bool inside(const Piece& p, i64 local_size, i64 global_size) {
   return p.local >= 0 && p.global >= 0 && p.size <= local_size - p.local &&
@@ -55,7 +57,9 @@ i64 in_range(std::optional<i64> size) {
   if (!size) throw Error(ErrorCode::kLimit, "an axis has 2^63 elements or more");
   return *size;
 }
-i64 scaled(i64 value, i64 factor) { return in_range(checked_mul(value, factor)); }
+i64 scaled(i64 value, i64 factor) {
+  return in_range(checked_mul(value, factor));
+}
 
 }  // namespace
 
@@ -81,7 +85,9 @@ AxisMap::AxisMap(i64 local_size, i64 global_size, std::vector<Piece> pieces) {
   *this = std::move(*map);
 }
 
-AxisMap AxisMap::identity(i64 n) { return AxisMap(n, n, {{0, 0, n}}); }
+AxisMap AxisMap::identity(i64 n) {
+  return AxisMap(n, n, {{0, 0, n}});
+}
 
 AxisMap AxisMap::slice(i64 n, Interval interval) {
   return AxisMap(interval.size(), n, {{0, interval.begin, interval.size()}});
@@ -126,7 +132,8 @@ AxisMap compose(const AxisMap& outer, const AxisMap& inner) {
     for (; piece != middle.end() && piece->local < in.global_end(); ++piece) {
       const i64 begin = std::max(in.global, piece->local);
       const i64 end = std::min(in.global_end(), piece->local_end());
-      out.push_back({in.local + begin - in.global, piece->global + begin - piece->local, end - begin});
+      out.push_back(
+          {in.local + begin - in.global, piece->global + begin - piece->local, end - begin});
     }
   }
   return AxisMap(inner.local_size(), outer.global_size(), std::move(out));
@@ -137,7 +144,8 @@ AxisMap concat(std::span<const AxisMap> sections) {
   i64 global = 0;
   std::vector<Piece> out;
   for (const AxisMap& section : sections) {
-    for (const Piece& p : section.pieces()) out.push_back({local + p.local, global + p.global, p.size});
+    for (const Piece& p : section.pieces())
+      out.push_back({local + p.local, global + p.global, p.size});
     local = in_range(checked_add(local, section.local_size()));
     global = in_range(checked_add(global, section.global_size()));
   }

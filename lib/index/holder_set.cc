@@ -29,7 +29,8 @@ template <class IsEqual>
 std::optional<int> find_number(const std::unordered_multimap<std::uint64_t, int>& numbers,
                                std::uint64_t hash, IsEqual is_equal) {
   const auto [first, last] = numbers.equal_range(hash);
-  const auto found = std::find_if(first, last, [&](const auto& entry) { return is_equal(entry.second); });
+  const auto found =
+      std::find_if(first, last, [&](const auto& entry) { return is_equal(entry.second); });
   if (found == last) return std::nullopt;
   return found->second;
 }

@@ -11,7 +11,7 @@ namespace {
 /// segments of one side, until it returns true. `local` is the box's first element in them.
 template <class Visit>
 void for_each_claimant(const HolderSet& holders, Join::Box box,
-                       const AxisIndex::Segment* AxisCell::* side, Visit visit) {
+                       const AxisIndex::Segment* AxisCell::*side, Visit visit) {
   const size_t rank = box.size();
   for (const AxisCell* cell : box) {
     if (cell->*side == nullptr) return;

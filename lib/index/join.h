@@ -43,8 +43,8 @@ class Join {
   /// Calls visit(box) for every element of the product, last axis fastest. A scalar has one box.
   void for_each_box(const std::function<void(Box)>& visit) const;
 
-  /// Holders that are replicas of each other (ascending; none when nobody has the box), and the local
-  /// index, per axis, of the box's first element in each of them.
+  /// Holders that are replicas of each other (ascending; none when nobody has the box), and the
+  /// local index, per axis, of the box's first element in each of them.
   struct Located {
     std::span<const int> holders;
     std::vector<i64> local;

@@ -1,8 +1,8 @@
 #include "shardtool/index/strided_copy.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace shardtool::index {
 namespace {

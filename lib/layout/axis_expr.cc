@@ -1,10 +1,10 @@
 #include "shardtool/layout/axis_expr.h"
 
-#include <algorithm>
-#include <numeric>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
 
 #include "shardtool/base/error.h"
 
@@ -35,7 +35,9 @@ i64 padded_size(i64 n, i64 parts, SplitRule rule) {
   return *blocks;
 }
 
-void check_size(i64 n) { require(n >= 0, fmt::format("an axis of {} elements", n)); }
+void check_size(i64 n) {
+  require(n >= 0, fmt::format("an axis of {} elements", n));
+}
 
 void check(SplitRule rule) {
   require(rule.multiple >= 1, fmt::format("padding to a multiple of {}", rule.multiple));
@@ -47,9 +49,10 @@ void check(const Split& node) {
 }
 
 void check(const Cuts& node) {
-  require(!node.boundaries.empty() && node.boundaries.front() == 0 &&
-              std::is_sorted(node.boundaries.begin(), node.boundaries.end()),
-          fmt::format("cuts [{}] must begin at 0 and never fall", fmt::join(node.boundaries, ", ")));
+  require(
+      !node.boundaries.empty() && node.boundaries.front() == 0 &&
+          std::is_sorted(node.boundaries.begin(), node.boundaries.end()),
+      fmt::format("cuts [{}] must begin at 0 and never fall", fmt::join(node.boundaries, ", ")));
 }
 
 void check(const Owners& node) {
@@ -60,24 +63,24 @@ void check(const Owners& node) {
     const bool twice = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
     require(!twice, fmt::format("a device owns a unit twice: [{}]", fmt::join(units, ", ")));
     const bool inside = sorted.empty() || (sorted.front() >= 0 && sorted.back() < node.n);
-    require(inside, fmt::format("owned units [{}] are outside [0, {})", fmt::join(units, ", "), node.n));
+    require(inside,
+            fmt::format("owned units [{}] are outside [0, {})", fmt::join(units, ", "), node.n));
   }
 }
 
 void check_node(const AxisExpr::Node& node) {
-  std::visit(overloaded{
-                 [](const Whole& e) { check_size(e.n); },
-                 [](const Split& e) { check(e); },
-                 [](const Cuts& e) { check(e); },
-                 [](const Owners& e) { check(e); },
-                 [](const Scale& e) {
-                   require(e.unit >= 1, fmt::format("a unit of {} indices", e.unit));
-                 },
-                 [](const Concat& e) { require(!e.sections.empty(), "a concat of no sections"); },
-                 [](const Nest& e) { check(e.rule); },
-                 [](const Pad&) {},
-             },
-             node);
+  std::visit(
+      overloaded{
+          [](const Whole& e) { check_size(e.n); },
+          [](const Split& e) { check(e); },
+          [](const Cuts& e) { check(e); },
+          [](const Owners& e) { check(e); },
+          [](const Scale& e) { require(e.unit >= 1, fmt::format("a unit of {} indices", e.unit)); },
+          [](const Concat& e) { require(!e.sections.empty(), "a concat of no sections"); },
+          [](const Nest& e) { check(e.rule); },
+          [](const Pad&) {},
+      },
+      node);
 }
 
 AxisMap evaluate_owners(const Owners& e, const Mesh& mesh, i64 rank) {
@@ -224,9 +227,13 @@ i64 AxisExpr::size() const {
                     *node_);
 }
 
-bool AxisExpr::is_sharded() const { return !axes_used(*this).empty(); }
+bool AxisExpr::is_sharded() const {
+  return !axes_used(*this).empty();
+}
 
-AxisExpr whole(i64 n) { return AxisExpr(Whole{n}); }
+AxisExpr whole(i64 n) {
+  return AxisExpr(Whole{n});
+}
 AxisExpr split(i64 n, Over over, SplitRule rule) {
   return AxisExpr(Split{n, std::move(over), rule});
 }
@@ -271,8 +278,8 @@ AxisMap evaluate(const AxisExpr& expr, const Mesh& mesh, i64 rank) {
           },
           [&](const Nest& e) {
             const AxisMap outer = evaluate(*e.of, mesh, rank);
-            return index::compose(
-                outer, evaluate_split(outer.local_size(), e.over, e.rule, mesh, rank));
+            return index::compose(outer,
+                                  evaluate_split(outer.local_size(), e.over, e.rule, mesh, rank));
           },
           [&](const Pad& e) { return evaluate_pad(e, mesh, rank); },
       },
@@ -297,10 +304,14 @@ std::vector<mesh::AxisRef> axes_used(const AxisExpr& expr) {
 
 std::string to_string(SplitRule rule) {
   switch (rule.kind) {
-    case SplitRule::Kind::kExact: return "exact";
-    case SplitRule::Kind::kBalanced: return "balanced";
-    case SplitRule::Kind::kCeil: return "ceil";
-    case SplitRule::Kind::kPadded: return fmt::format("padded({})", rule.multiple);
+    case SplitRule::Kind::kExact:
+      return "exact";
+    case SplitRule::Kind::kBalanced:
+      return "balanced";
+    case SplitRule::Kind::kCeil:
+      return "ceil";
+    case SplitRule::Kind::kPadded:
+      return fmt::format("padded({})", rule.multiple);
   }
   throw Error(ErrorCode::kInternal, "unknown split rule");
 }

@@ -17,7 +17,8 @@ using mesh::Over;
 ///   balanced   the first n mod N parts get one more (numpy.array_split, MAX)
 ///   ceil       parts of ceil(n / N), the tail shorter or empty (torch.chunk, DTensor)
 ///   padded(m)  n is rounded up to the least common multiple of m and N, then exact; the new
-///              indices are padding at the end of the global axis (Haliax rounding, vLLM vocabulary)
+///              indices are padding at the end of the global axis (Haliax rounding, vLLM
+///              vocabulary)
 struct SplitRule {
   enum class Kind { kExact, kBalanced, kCeil, kPadded };
   Kind kind = Kind::kBalanced;
@@ -29,10 +30,12 @@ struct SplitRule {
 inline constexpr SplitRule kExact{SplitRule::Kind::kExact, 1};
 inline constexpr SplitRule kBalanced{SplitRule::Kind::kBalanced, 1};
 inline constexpr SplitRule kCeil{SplitRule::Kind::kCeil, 1};
-constexpr SplitRule padded(i64 multiple) { return {SplitRule::Kind::kPadded, multiple}; }
+constexpr SplitRule padded(i64 multiple) {
+  return {SplitRule::Kind::kPadded, multiple};
+}
 
-/// The part [begin, end) of n units that part `index` of `parts` gets. For padded(m) the interval is
-/// clipped to n; its local extent is `part_extent`. Throws kNotDivisible for exact.
+/// The part [begin, end) of n units that part `index` of `parts` gets. For padded(m) the interval
+/// is clipped to n; its local extent is `part_extent`. Throws kNotDivisible for exact.
 index::Interval part_of(i64 n, i64 parts, i64 index, SplitRule rule);
 /// The local extent of a part, padding included.
 i64 part_extent(i64 n, i64 parts, i64 index, SplitRule rule);
@@ -87,8 +90,8 @@ class AxisExpr {
  public:
   using Node = std::variant<Whole, Split, Cuts, Owners, Scale, Concat, Nest, Pad>;
 
-  /// Throws kStrategy when the node makes no sense by itself (a negative size, boundaries that fall,
-  /// owners out of range, a unit or a padding below 1, no sections).
+  /// Throws kStrategy when the node makes no sense by itself (a negative size, boundaries that
+  /// fall, owners out of range, a unit or a padding below 1, no sections).
   AxisExpr(Node node);  // NOLINT(google-explicit-constructor): a node is an expression
 
   const Node& node() const { return *node_; }

@@ -1,8 +1,8 @@
 #include "shardtool/layout/bundle.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "shardtool/base/error.h"
 
@@ -23,7 +23,8 @@ Layout member_layout(const Layout& leader, const BundleMember& member) {
     }
     const LayoutAxis& led = leader.axes()[*axis.follows];
     const auto granularity = checked_mul(led.granularity, axis.granularity);
-    if (!granularity) throw Error(ErrorCode::kLimit, "a companion's block has 2^63 elements or more");
+    if (!granularity)
+      throw Error(ErrorCode::kLimit, "a companion's block has 2^63 elements or more");
     axes.push_back({led.expr, *granularity, led.logical});
   }
   return Layout(leader.mesh(), member.shape, std::move(axes), leader.index_axes());

@@ -1,9 +1,9 @@
 #include "shardtool/layout/head_groups.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "shardtool/base/error.h"
 
@@ -23,9 +23,10 @@ std::vector<i64> counts_that_work(HeadCounts counts) {
 }
 
 Error cannot_share(HeadCounts counts, i64 devices, const std::string& why) {
-  return Error(ErrorCode::kGroups,
-               fmt::format("{} query heads and {} KV heads cannot share one cut over {} devices: {}",
-                           counts.heads, counts.kv_heads, devices, why))
+  return Error(
+             ErrorCode::kGroups,
+             fmt::format("{} query heads and {} KV heads cannot share one cut over {} devices: {}",
+                         counts.heads, counts.kv_heads, devices, why))
       .help(fmt::format("device counts that work: {} (above {} with \"small\": \"replicate\")",
                         fmt::join(counts_that_work(counts), " "), counts.kv_heads))
       .help("or give every device each KV head that its queries need, with \"small\": \"gather\"");
@@ -66,29 +67,33 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
     throw cannot_share(counts, devices, "there are fewer KV heads than devices");
   }
   if (devices % counts.kv_heads != 0) {
-    throw cannot_share(counts, devices,
-                       fmt::format("{} devices are no multiple of {} KV heads", devices, counts.kv_heads));
+    throw cannot_share(
+        counts, devices,
+        fmt::format("{} devices are no multiple of {} KV heads", devices, counts.kv_heads));
   }
   const auto replicas_over = leading(mesh, over, counts.kv_heads);
   if (!replicas_over) {
-    throw cannot_share(counts, devices, fmt::format("no leading part of mesh axes {} has {} devices",
-                                                    to_string(over), counts.kv_heads));
+    throw cannot_share(counts, devices,
+                       fmt::format("no leading part of mesh axes {} has {} devices",
+                                   to_string(over), counts.kv_heads));
   }
   if (counts.heads % devices != 0) {
-    throw cannot_share(counts, devices, fmt::format("{} % {} = {} query heads are left over",
-                                                    counts.heads, devices, counts.heads % devices));
+    throw cannot_share(counts, devices,
+                       fmt::format("{} % {} = {} query heads are left over", counts.heads, devices,
+                                   counts.heads % devices));
   }
   return {split(counts.heads, over, kExact), split(counts.kv_heads, *replicas_over, kExact)};
 }
 
-AxisExpr cut_units(i64 n, const mesh::Mesh& mesh, const Over& over, SplitRule rule, SmallPolicy small) {
+AxisExpr cut_units(i64 n, const mesh::Mesh& mesh, const Over& over, SplitRule rule,
+                   SmallPolicy small) {
   const i64 devices = extent(mesh, over);
   if (small != SmallPolicy::kReplicate || n >= devices || n < 1) return split(n, over, rule);
   const auto replicas_over = leading(mesh, over, n);
   if (!replicas_over) {
     throw Error(ErrorCode::kNotDivisible,
-                fmt::format("{} units cannot be replicated evenly over mesh axes {} of {} devices", n,
-                            to_string(over), devices))
+                fmt::format("{} units cannot be replicated evenly over mesh axes {} of {} devices",
+                            n, to_string(over), devices))
         .help(fmt::format("use a number of devices that is a multiple of {}, or at most {}", n, n));
   }
   return split(n, *replicas_over, kExact);

@@ -26,7 +26,8 @@ struct HeadCut {
 
 /// Over N devices (the extent of `over`), with g = heads / kv_heads queries per KV head:
 ///   N <= kv        whole KV groups by `rule`: kv = Split(kv), queries = Scale(Split(kv), g)
-///   N = kv * r     kReplicate: kv over the leading kv parts (repeat-interleave), queries = Split(heads),
+///   N = kv * r     kReplicate: kv over the leading kv parts (repeat-interleave), queries =
+///   Split(heads),
 ///                  where N must divide `heads`
 ///   otherwise      kGather: queries = Split(heads), kv = Owners(the KV heads of those queries)
 /// Throws kGroups, with the device counts that work, and kNotDivisible for rule exact.
@@ -35,6 +36,7 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
 
 /// The cut of n units where there may be fewer units than devices: kReplicate lays them over the
 /// leading n parts (n must divide the devices, kNotDivisible), kError and kGather cut as they are.
-AxisExpr cut_units(i64 n, const mesh::Mesh& mesh, const Over& over, SplitRule rule, SmallPolicy small);
+AxisExpr cut_units(i64 n, const mesh::Mesh& mesh, const Over& over, SplitRule rule,
+                   SmallPolicy small);
 
 }  // namespace shardtool::layout

@@ -1,8 +1,8 @@
 #include "shardtool/layout/layout.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "shardtool/base/error.h"
 #include "shardtool/index/axis_index.h"
@@ -24,10 +24,13 @@ void check_disjoint(const Mesh& mesh, const Cut& a, const Cut& b) {
   for (const AxisRef& x : a.refs) {
     for (const AxisRef& y : b.refs) {
       if (!overlaps(mesh, x, y)) continue;
-      throw Error(ErrorCode::kMeshAxisReused,
-                  fmt::format("mesh axis '{}' cuts {} and {} of one tensor", x.axis, a.where, b.where))
-          .help("a device has one index on a mesh axis: lay one of the two over another mesh axis, "
-                "or over a part such as " + x.axis + ":(1)2");
+      throw Error(
+          ErrorCode::kMeshAxisReused,
+          fmt::format("mesh axis '{}' cuts {} and {} of one tensor", x.axis, a.where, b.where))
+          .help(
+              "a device has one index on a mesh axis: lay one of the two over another mesh axis, "
+              "or over a part such as " +
+              x.axis + ":(1)2");
     }
   }
 }
@@ -46,7 +49,8 @@ void check_nests(const Mesh& mesh, const AxisExpr& expr, const std::string& wher
   }
 }
 
-/// L3 inside one `over` list. (Sections of a Concat may share mesh axes, so only lists are checked.)
+/// L3 inside one `over` list. (Sections of a Concat may share mesh axes, so only lists are
+/// checked.)
 void check_lists(const Mesh& mesh, const AxisExpr& expr, const std::string& where) {
   for (const Over& over : overs(expr)) {
     for (size_t i = 0; i < over.size(); ++i) {
@@ -75,18 +79,20 @@ void check_mesh_axes(const Mesh& mesh, const std::vector<LayoutAxis>& axes,
 
 void check_extents(const Shape& shape, const std::vector<LayoutAxis>& axes) {
   if (axes.size() != shape.size()) {
-    throw Error(ErrorCode::kShapeMismatch, fmt::format("{} axes are given for a tensor of rank {} {}",
-                                                       axes.size(), shape.size(), shardtool::to_string(shape)));
+    throw Error(ErrorCode::kShapeMismatch,
+                fmt::format("{} axes are given for a tensor of rank {} {}", axes.size(),
+                            shape.size(), shardtool::to_string(shape)));
   }
   for (size_t a = 0; a < axes.size(); ++a) {
     if (axes[a].granularity < 1) {
-      throw Error(ErrorCode::kStrategy, fmt::format("{} stores {} logical indices in one, expected 1 or more",
-                                                    axis_name(axes[a], a), axes[a].granularity));
+      throw Error(ErrorCode::kStrategy,
+                  fmt::format("{} stores {} logical indices in one, expected 1 or more",
+                              axis_name(axes[a], a), axes[a].granularity));
     }
     const i64 stored = ceil_div(axes[a].expr.size(), axes[a].granularity);
     if (stored == shape[a]) continue;
-    throw Error(ErrorCode::kShapeMismatch,
-                fmt::format("{} has {} elements, the rule expects {}", axis_name(axes[a], a), shape[a], stored))
+    throw Error(ErrorCode::kShapeMismatch, fmt::format("{} has {} elements, the rule expects {}",
+                                                       axis_name(axes[a], a), shape[a], stored))
         .note("shape", shardtool::to_string(shape))
         .note("expression", to_string(axes[a].expr));
   }
@@ -148,7 +154,8 @@ Layout::Layout(mesh::Mesh mesh, Shape shape, std::vector<LayoutAxis> axes,
     }
   }
   if (ranks_.empty()) {
-    throw Error(ErrorCode::kStrategy, "no device holds the tensor: its index is outside every device's part");
+    throw Error(ErrorCode::kStrategy,
+                "no device holds the tensor: its index is outside every device's part");
   }
   for (size_t a = 0; a < axes_.size(); ++a) {
     check_complete(holders_.maps(static_cast<int>(a)), axes_[a], a);

@@ -18,7 +18,8 @@ namespace shardtool::layout {
 struct LayoutAxis {
   AxisExpr expr;
   i64 granularity = 1;
-  std::string logical;  ///< the logical axis' name for messages, e.g. "heads*head_dim"; may be empty
+  std::string
+      logical;  ///< the logical axis' name for messages, e.g. "heads*head_dim"; may be empty
 };
 
 /// A number captured from a tensor's name (layer, expert): the tensor is index `index` of a logical
@@ -38,7 +39,8 @@ struct IndexAxis {
 class Layout {
  public:
   /// Throws kShapeMismatch (L1), kStrategy (L2, a granularity below 1), kMeshAxisReused (L3),
-  /// kBlockStraddle when a cut falls inside a block of a granularity, and whatever `evaluate` throws.
+  /// kBlockStraddle when a cut falls inside a block of a granularity, and whatever `evaluate`
+  /// throws.
   Layout(mesh::Mesh mesh, Shape shape, std::vector<LayoutAxis> axes,
          std::vector<IndexAxis> index_axes = {});
   /// Everything on every device.

@@ -1,10 +1,10 @@
 #include "shardtool/layout/strategy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 
@@ -43,16 +43,16 @@ size_t resolve_axis(i64 axis, const Shape& shape, StrategyKind kind) {
 void require_extent(StrategyKind kind, i64 expected, i64 found, const std::string& formula,
                     const std::string& hint) {
   if (expected == found) return;
-  throw Error(ErrorCode::kStrategy,
-              fmt::format("{} expects an axis of {} = {}, found {}", to_string(kind), formula,
-                          expected, found))
+  throw Error(ErrorCode::kStrategy, fmt::format("{} expects an axis of {} = {}, found {}",
+                                                to_string(kind), formula, expected, found))
       .help(hint);
 }
 
 }  // namespace
 
 std::string_view to_string(StrategyKind kind) {
-  return std::find_if(kNames.begin(), kNames.end(), [kind](const auto& row) { return row.first == kind; })
+  return std::find_if(kNames.begin(), kNames.end(),
+                      [kind](const auto& row) { return row.first == kind; })
       ->second;
 }
 
@@ -105,7 +105,8 @@ ShardingStrategy ShardingStrategy::head_aware_rowwise(i64 num_heads, i64 head_di
   return s;
 }
 
-ShardingStrategy ShardingStrategy::stacked_qkv(QkvHeads heads, Over over, i64 axis, SplitRule rule) {
+ShardingStrategy ShardingStrategy::stacked_qkv(QkvHeads heads, Over over, i64 axis,
+                                               SplitRule rule) {
   ShardingStrategy s(kStackedQkv, Form::kQkv, axis, std::move(over), rule);
   s.heads_ = heads;
   return s;
@@ -151,9 +152,10 @@ AxisExpr ShardingStrategy::cut_segments(i64 extent) const {
 AxisExpr ShardingStrategy::cut_qkv(i64 extent, const mesh::Mesh& mesh) const {
   const auto& [heads, kv_heads, dim, order, small] = heads_;
   if (heads < 1 || kv_heads < 1 || dim < 1) {
-    throw Error(ErrorCode::kStrategy,
-                fmt::format("stacked_qkv needs heads, found {} heads and {} KV heads of {} elements",
-                            heads, kv_heads, dim));
+    throw Error(
+        ErrorCode::kStrategy,
+        fmt::format("stacked_qkv needs heads, found {} heads and {} KV heads of {} elements", heads,
+                    kv_heads, dim));
   }
   // Sizes come from files: the expression of the whole axis counts them without overflow.
   const AxisExpr kv = scale(whole(kv_heads), dim);
@@ -176,8 +178,9 @@ AxisExpr ShardingStrategy::cut_qkv(i64 extent, const mesh::Mesh& mesh) const {
 
 AxisExpr ShardingStrategy::cut_gate_up(i64 extent) const {
   if (parts_ < 1 || extent % parts_ != 0) {
-    throw Error(ErrorCode::kStrategy,
-                fmt::format("gate_up needs an axis that is a multiple of {}, found {}", parts_, extent))
+    throw Error(
+        ErrorCode::kStrategy,
+        fmt::format("gate_up needs an axis that is a multiple of {}, found {}", parts_, extent))
         .help("gate_up cuts a fused gate and up projection; correct its axis or its parts");
   }
   const AxisExpr half = split(extent / parts_, over_, rule_);
@@ -186,12 +189,17 @@ AxisExpr ShardingStrategy::cut_gate_up(i64 extent) const {
 
 AxisExpr ShardingStrategy::cut(i64 extent, const mesh::Mesh& mesh) const {
   switch (form_) {
-    case Form::kEven: return split(extent, over_, rule_);
-    case Form::kSegments: return cut_segments(extent);
-    case Form::kQkv: return cut_qkv(extent, mesh);
-    case Form::kGateUp: return cut_gate_up(extent);
+    case Form::kEven:
+      return split(extent, over_, rule_);
+    case Form::kSegments:
+      return cut_segments(extent);
+    case Form::kQkv:
+      return cut_qkv(extent, mesh);
+    case Form::kGateUp:
+      return cut_gate_up(extent);
     case Form::kNone:
-    case Form::kMarker: break;
+    case Form::kMarker:
+      break;
   }
   throw Error(ErrorCode::kInternal, "a strategy without an axis was applied to one");
 }

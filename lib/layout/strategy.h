@@ -15,13 +15,25 @@ namespace shardtool::layout {
 /// row_parallel are Megatron's and Hugging Face's words. The kind is a tag for people: what is cut
 /// is the expression.
 enum class StrategyKind {
-  kReplicate, kRowwise, kColumnwise, kAxiswise, kColumnParallel, kRowParallel, kHeadAwareColumnwise,
-  kHeadAwareRowwise, kStackedQkv, kGateUp, kSegmented, kExpertParallel, kTensorParallel,
+  kReplicate,
+  kRowwise,
+  kColumnwise,
+  kAxiswise,
+  kColumnParallel,
+  kRowParallel,
+  kHeadAwareColumnwise,
+  kHeadAwareRowwise,
+  kStackedQkv,
+  kGateUp,
+  kSegmented,
+  kExpertParallel,
+  kTensorParallel,
 };
 std::string_view to_string(StrategyKind kind);
 std::optional<StrategyKind> parse_strategy_kind(std::string_view name);
 
-/// How a linear layer's kernel is stored: PyTorch's nn.Linear is [out, in], GPT-2's Conv1D [in, out].
+/// How a linear layer's kernel is stored: PyTorch's nn.Linear is [out, in], GPT-2's Conv1D [in,
+/// out].
 enum class Kernel { kOutIn, kInOut };
 
 /// The order of a fused QKV axis: Q|K|V blocks; q,k,v per head; (g queries, k, v) per KV group.
@@ -73,8 +85,9 @@ class ShardingStrategy {
   static ShardingStrategy stacked_qkv(QkvHeads heads, Over over, i64 axis = 0,
                                       SplitRule rule = kBalanced);
   /// `parts` equal sections side by side (gate | up), or interleaved element by element.
-  static ShardingStrategy gate_up(Over over, i64 axis = 2, GateUpOrder order = GateUpOrder::kStacked,
-                                  i64 parts = 2, SplitRule rule = kBalanced);
+  static ShardingStrategy gate_up(Over over, i64 axis = 2,
+                                  GateUpOrder order = GateUpOrder::kStacked, i64 parts = 2,
+                                  SplitRule rule = kBalanced);
   /// Sections that together cover the axis, each cut by itself.
   static ShardingStrategy segmented(std::vector<Segment> segments, Over over, i64 axis = 0,
                                     SplitRule rule = kBalanced);
@@ -91,14 +104,15 @@ class ShardingStrategy {
   const Over& over() const { return over_; }
 
   /// One expression per axis of a tensor of this shape. Throws kShapeMismatch when the axis is out
-  /// of range or the rank is no linear layer's, kStrategy when sizes do not fit, kGroups (stacked_qkv),
-  /// and what cut_heads throws.
+  /// of range or the rank is no linear layer's, kStrategy when sizes do not fit, kGroups
+  /// (stacked_qkv), and what cut_heads throws.
   std::vector<AxisExpr> apply(const Shape& shape, const mesh::Mesh& mesh) const;
 
  private:
   enum class Form { kNone, kEven, kSegments, kQkv, kGateUp, kMarker };
 
-  ShardingStrategy(StrategyKind kind, Form form, std::optional<i64> axis, Over over, SplitRule rule);
+  ShardingStrategy(StrategyKind kind, Form form, std::optional<i64> axis, Over over,
+                   SplitRule rule);
   AxisExpr cut(i64 extent, const mesh::Mesh& mesh) const;
   AxisExpr cut_segments(i64 extent) const;
   AxisExpr cut_qkv(i64 extent, const mesh::Mesh& mesh) const;

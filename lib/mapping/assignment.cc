@@ -1,9 +1,9 @@
 #include "shardtool/mapping/assignment.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/name_form.h"
@@ -55,13 +55,15 @@ std::map<std::string, i64> count_forms(std::span<const TensorSpec> tensors,
 std::vector<std::string> unused_labels(const RuleMatcher& rules) {
   std::vector<std::string> labels;
   for (size_t r = 0; r < rules.rules().size(); ++r) {
-    if (!rules.is_used(r) && !rules.rules()[r].document->is_preset) labels.push_back(rules.rules()[r].label);
+    if (!rules.is_used(r) && !rules.rules()[r].document->is_preset)
+      labels.push_back(rules.rules()[r].label);
   }
   return labels;
 }
 
-Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors, const ModelConfig* config,
-              const RuleMatcher& rules, const std::vector<Assignment>& assignments) {
+Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors,
+              const ModelConfig* config, const RuleMatcher& rules,
+              const std::vector<Assignment>& assignments) {
   constexpr size_t kForms = 5;
   const auto forms = count_forms(tensors, assignments);
   const auto first = std::find_if(assignments.begin(), assignments.end(),
@@ -75,16 +77,20 @@ Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors, const
   e.at({mapping.own().name, 0, 0, {}}).tensor(tensor.name);
   size_t shown = 0;
   for (const auto& [form, of_form] : forms) {
-    if (shown++ < kForms) e.note("no rule", fmt::format("{} ({})", quote_for_message(form), of_form));
+    if (shown++ < kForms)
+      e.note("no rule", fmt::format("{} ({})", quote_for_message(form), of_form));
   }
-  for (const std::string& label : unused_labels(rules)) e.note("matches nothing", "rule '" + label + "'");
+  for (const std::string& label : unused_labels(rules))
+    e.note("matches nothing", "rule '" + label + "'");
   const auto preset = config == nullptr ? std::nullopt : detect_preset(*config, tensors);
   if (preset && !extends_preset(mapping, *preset)) {
-    e.help(fmt::format("this looks like a model that preset '{0}' knows: \"extends\": [\"preset:{0}\"]", *preset));
+    e.help(fmt::format(
+        "this looks like a model that preset '{0}' knows: \"extends\": [\"preset:{0}\"]", *preset));
   }
-  e.help(fmt::format("add a rule, such as {{\"match\": \"{}\", \"strategy\": \"replicate\"}}, or say "
-                     "\"unknown\": \"replicate\"",
-                     quote_for_message(forms.begin()->first)));
+  e.help(
+      fmt::format("add a rule, such as {{\"match\": \"{}\", \"strategy\": \"replicate\"}}, or say "
+                  "\"unknown\": \"replicate\"",
+                  quote_for_message(forms.begin()->first)));
   return e;
 }
 
@@ -113,7 +119,8 @@ void check_unused(const RuleMatcher& rules, std::span<const TensorSpec> tensors,
 }
 
 /// A rule that only fits an absent tensor whose tied partner is there is no typo.
-void use_rules_of_absent_twins(const Mapping& mapping, const TensorIndex& by_name, RuleMatcher& rules) {
+void use_rules_of_absent_twins(const Mapping& mapping, const TensorIndex& by_name,
+                               RuleMatcher& rules) {
   for (const Document& document : mapping.documents()) {
     for (const auto& group : document.tied) {
       const bool any = std::any_of(group.begin(), group.end(),
@@ -129,7 +136,11 @@ class Assigner {
  public:
   Assigner(const Mapping& mapping, std::span<const TensorSpec> tensors, const TensorIndex& by_name,
            RuleMatcher& rules, Companions& companions)
-      : tensors_(tensors), by_name_(by_name), rules_(rules), companions_(companions), assigned_(tensors.size()) {
+      : tensors_(tensors),
+        by_name_(by_name),
+        rules_(rules),
+        companions_(companions),
+        assigned_(tensors.size()) {
     for (const Document& document : mapping.documents()) {
       for (const Glob& glob : document.drop) drop_.add(glob.regex());
     }
@@ -161,13 +172,15 @@ class Assigner {
   }
 
   void apply_rule(size_t i) {
-    if (const auto match = rules_.find(tensors_[i].name)) assigned_[i] = {Kind::kRule, *match, 0, 0};
+    if (const auto match = rules_.find(tensors_[i].name))
+      assigned_[i] = {Kind::kRule, *match, 0, 0};
   }
 
   void check_leader(const Assignment& a) const {
     if (a.kind != Kind::kCompanion || assigned_[a.leader].kind != Kind::kCompanion) return;
-    throw Error(ErrorCode::kMappingSchema, fmt::format("the companion of '{}' follows a tensor that is a companion itself",
-                                                       quote_for_message(tensors_[a.leader].name)))
+    throw Error(ErrorCode::kMappingSchema,
+                fmt::format("the companion of '{}' follows a tensor that is a companion itself",
+                            quote_for_message(tensors_[a.leader].name)))
         .at(companions_.all()[a.companion].spec->place)
         .tensor(tensors_[a.leader].name)
         .help("let both follow the tensor that a rule cuts");
@@ -192,17 +205,20 @@ TensorIndex index_by_name(std::span<const TensorSpec> tensors) {
 }
 
 std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpec> tensors,
-                               const TensorIndex& by_name, const ModelConfig* config, RuleMatcher& rules,
-                               Companions& companions, std::vector<std::string>& warnings) {
+                               const TensorIndex& by_name, const ModelConfig* config,
+                               RuleMatcher& rules, Companions& companions,
+                               std::vector<std::string>& warnings) {
   auto assigned = Assigner(mapping, tensors, by_name, rules, companions).run();
   use_rules_of_absent_twins(mapping, by_name, rules);
   const UnknownPolicy policy = unknown_policy(mapping);
   const auto unknown = std::count_if(assigned.begin(), assigned.end(),
                                      [](const Assignment& a) { return a.kind == Kind::kUnknown; });
-  if (unknown > 0 && policy == UnknownPolicy::kError) throw no_rule(mapping, tensors, config, rules, assigned);
+  if (unknown > 0 && policy == UnknownPolicy::kError)
+    throw no_rule(mapping, tensors, config, rules, assigned);
   if (unknown > 0 && policy == UnknownPolicy::kWarn) {
     for (const auto& [form, count] : count_forms(tensors, assigned)) {
-      warnings.push_back(fmt::format("no rule matches {} ({}); replicated", quote_for_message(form), count));
+      warnings.push_back(
+          fmt::format("no rule matches {} ({}); replicated", quote_for_message(form), count));
     }
   }
   check_unused(rules, tensors, warnings);

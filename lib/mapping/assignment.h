@@ -31,7 +31,8 @@ TensorIndex index_by_name(std::span<const TensorSpec> tensors);
 /// Appends warnings. Throws kNoRule and kUnusedRule as "unknown" and "unused_rule" of the mapping
 /// say, kAmbiguousRule, and kMappingSchema for the companion of a companion.
 std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpec> tensors,
-                               const TensorIndex& by_name, const ModelConfig* config, RuleMatcher& rules,
-                               Companions& companions, std::vector<std::string>& warnings);
+                               const TensorIndex& by_name, const ModelConfig* config,
+                               RuleMatcher& rules, Companions& companions,
+                               std::vector<std::string>& warnings);
 
 }  // namespace shardtool::mapping

@@ -1,8 +1,8 @@
 #include "shardtool/mapping/axis_table.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "shardtool/base/text.h"
 #include "shardtool/layout/head_groups.h"
@@ -26,11 +26,14 @@ layout::SplitRule rule_of(const AxisSpec& spec) {
 /// Refuses fields that would say nothing beside each other.
 void check_fields(const std::string& name, const AxisSpec& spec) {
   const auto refuse = [&](bool both, const std::string& what) {
-    if (both) throw Error(ErrorCode::kMappingSchema, fmt::format("axis '{}' has {}", name, what)).at(spec.place);
+    if (both)
+      throw Error(ErrorCode::kMappingSchema, fmt::format("axis '{}' has {}", name, what))
+          .at(spec.place);
   };
   const bool grouped = spec.groups.has_value();
   refuse(spec.pad_to && spec.uneven != Uneven::kPad, "\"pad_to\" without \"uneven\": \"pad\"");
-  refuse(grouped && spec.small, fmt::format("\"groups\" and \"small\": what is small is '{}'", spec.groups.value_or("")));
+  refuse(grouped && spec.small,
+         fmt::format("\"groups\" and \"small\": what is small is '{}'", spec.groups.value_or("")));
   refuse(grouped && spec.owners, "\"groups\" and \"owners\"");
   refuse(spec.small && spec.owners, "\"small\" and \"owners\"");
 }
@@ -48,9 +51,12 @@ Error unknown_name(const std::string& kind, const std::string& name,
 layout::SplitRule split_rule(Uneven uneven, i64 pad_to) {
   switch (uneven) {
     case Uneven::kBalanced:
-    case Uneven::kError: return layout::kBalanced;
-    case Uneven::kChunk: return layout::kCeil;
-    case Uneven::kPad: return layout::padded(pad_to);
+    case Uneven::kError:
+      return layout::kBalanced;
+    case Uneven::kChunk:
+      return layout::kCeil;
+    case Uneven::kPad:
+      return layout::padded(pad_to);
   }
   throw Error(ErrorCode::kInternal, "unknown policy for uneven axes");
 }
@@ -119,9 +125,10 @@ void AxisTable::check_groups() const {
     const std::string& group = *entry.spec.groups;
     require(group, entry.spec.place);
     if (entry.over == over(group)) continue;
-    throw Error(ErrorCode::kGroups,
-                fmt::format("axis '{}' lies over {}, but it is grouped under '{}', which lies over {}", name,
-                            to_string(entry.over), group, to_string(over(group))))
+    throw Error(
+        ErrorCode::kGroups,
+        fmt::format("axis '{}' lies over {}, but it is grouped under '{}', which lies over {}",
+                    name, to_string(entry.over), group, to_string(over(group))))
         .at(entry.spec.place)
         .help(fmt::format("give '{}' and '{}' the same \"mesh\"", name, group));
   }
@@ -158,7 +165,8 @@ std::optional<i64> AxisTable::declared_size(const std::string& axis) {
   Entry& entry = axes_.at(axis);
   if (entry.size || !entry.spec.size) return entry.size;
   if (!being_evaluated_.insert(axis).second) {
-    throw Error(ErrorCode::kSizeExpression, fmt::format("the size of axis '{}' depends on itself", axis))
+    throw Error(ErrorCode::kSizeExpression,
+                fmt::format("the size of axis '{}' depends on itself", axis))
         .at(entry.spec.size->place);
   }
   entry.size = evaluate_size(*entry.spec.size);
@@ -202,13 +210,15 @@ AxisExpr AxisTable::units(const std::string& axis, i64 n) {
   if (entry.spec.groups) {
     const Entry& group = axes_.at(*entry.spec.groups);
     const i64 kv_heads = required_size(*entry.spec.groups, axis);
-    return layout::cut_heads({n, kv_heads}, mesh_, entry.over, rule, group.spec.small.value_or(SmallPolicy::kError))
+    return layout::cut_heads({n, kv_heads}, mesh_, entry.over, rule,
+                             group.spec.small.value_or(SmallPolicy::kError))
         .queries;
   }
   const SmallPolicy small = entry.spec.small.value_or(SmallPolicy::kError);
   if (const std::string heads = grouped_by(axis); !heads.empty()) {
     const layout::SplitRule heads_rule = rule_of(axes_.at(heads).spec);
-    return layout::cut_heads({required_size(heads, axis), n}, mesh_, entry.over, heads_rule, small).kv;
+    return layout::cut_heads({required_size(heads, axis), n}, mesh_, entry.over, heads_rule, small)
+        .kv;
   }
   const bool owned = entry.spec.owners && entry.spec.owners->kind != OwnersSpec::Kind::kContiguous;
   return owned ? owned_units(axis, n) : layout::cut_units(n, mesh_, entry.over, rule, small);

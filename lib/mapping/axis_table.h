@@ -14,19 +14,20 @@
 
 namespace shardtool::mapping {
 
-/// The layout::SplitRule of a policy; kError cuts like kBalanced, and the caller refuses what is uneven.
+/// The layout::SplitRule of a policy; kError cuts like kBalanced, and the caller refuses what is
+/// uneven.
 layout::SplitRule split_rule(Uneven uneven, i64 pad_to);
 
-/// The mesh axes of a reference. A name that the mesh lacks counts 1 in a preset; in a file of one's
-/// own it throws kUnknownName at its place.
+/// The mesh axes of a reference. A name that the mesh lacks counts 1 in a preset; in a file of
+/// one's own it throws kUnknownName at its place.
 mesh::Over over_of(const MeshRef& ref, bool in_preset, const mesh::Mesh& mesh);
 
 /// How the units of a logical axis are dealt out.
 struct UnitCut {
-  std::string name;         ///< of the axis
-  layout::AxisExpr units;   ///< one index per unit
+  std::string name;        ///< of the axis
+  layout::AxisExpr units;  ///< one index per unit
   bool refuse_uneven = false;
-  Place place;              ///< what an error points at
+  Place place;  ///< what an error points at
 };
 
 /// The logical axes of all documents, field by field from the nearest one, over one mesh.
@@ -44,7 +45,8 @@ class AxisTable {
   /// Throws kUnknownName, at the place that names it, when no document defines the axis.
   void require(const std::string& axis, const Place& named_at) const;
 
-  /// The declared size, or nothing. Throws what evaluating it throws, and kSizeExpression for a cycle.
+  /// The declared size, or nothing. Throws what evaluating it throws, and kSizeExpression for a
+  /// cycle.
   std::optional<i64> declared_size(const std::string& axis);
   const mesh::Over& over(const std::string& axis) const { return axes_.at(axis).over; }
   const Place& place(const std::string& axis) const { return axes_.at(axis).spec.place; }

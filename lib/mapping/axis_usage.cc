@@ -1,8 +1,8 @@
 #include "shardtool/mapping/axis_usage.h"
 
-#include <set>
-
 #include <fmt/format.h>
+
+#include <set>
 
 namespace shardtool::mapping {
 namespace {
@@ -61,7 +61,8 @@ std::vector<std::string> unused_axes(const Mapping& mapping) {
     if (document.is_preset) continue;
     for (const auto& [name, axis] : document.axes) {
       if (named.contains(name)) continue;
-      warnings.push_back(fmt::format("{}:{}: axis '{}' is named by no rule", axis.place.file, axis.place.line, name));
+      warnings.push_back(fmt::format("{}:{}: axis '{}' is named by no rule", axis.place.file,
+                                     axis.place.line, name));
     }
   }
   return warnings;

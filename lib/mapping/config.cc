@@ -1,8 +1,8 @@
 #include "shardtool/mapping/config.h"
 
-#include <charconv>
-
 #include <fmt/format.h>
+
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "shardtool/base/error.h"
@@ -43,7 +43,8 @@ void collect_sizes(const json& value, const std::string& path, std::vector<std::
       collect_sizes(member, path.empty() ? key : path + "." + key, found);
     }
   } else if (value.is_array()) {
-    for (size_t i = 0; i < value.size(); ++i) collect_sizes(value[i], fmt::format("{}[{}]", path, i), found);
+    for (size_t i = 0; i < value.size(); ++i)
+      collect_sizes(value[i], fmt::format("{}[{}]", path, i), found);
   } else if (value.is_number_integer()) {
     found.push_back(path);
   }
@@ -86,7 +87,9 @@ std::vector<std::string> ModelConfig::architectures() const {
   return names;
 }
 
-std::string ModelConfig::model_type() const { return text("model_type").value_or(""); }
+std::string ModelConfig::model_type() const {
+  return text("model_type").value_or("");
+}
 
 std::vector<std::string> ModelConfig::size_paths() const {
   std::vector<std::string> found;
@@ -97,7 +100,8 @@ std::vector<std::string> ModelConfig::size_paths() const {
 ModelConfig parse_config(std::string_view text, const std::string& file) {
   JsonDocument document = parse_strict_json(text, file, ErrorCode::kConfig, kMaxDepth);
   if (!document.value.is_object()) {
-    throw Error(ErrorCode::kConfig, fmt::format("{} is no JSON object", file)).at(document.place(""));
+    throw Error(ErrorCode::kConfig, fmt::format("{} is no JSON object", file))
+        .at(document.place(""));
   }
   return ModelConfig(std::make_shared<const json>(std::move(document.value)), file);
 }

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "shardtool/base/checked.h"
 
@@ -34,7 +33,8 @@ class ModelConfig {
   std::vector<std::string> size_paths() const;
 
  private:
-  std::shared_ptr<const nlohmann::json> value_;  // shared: a config is a value that many copies read
+  std::shared_ptr<const nlohmann::json>
+      value_;  // shared: a config is a value that many copies read
   std::string file_;
 };
 

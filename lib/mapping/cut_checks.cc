@@ -1,10 +1,10 @@
 #include "shardtool/mapping/cut_checks.h"
 
-#include <algorithm>
-#include <numeric>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
 
 #include "shardtool/base/error.h"
 
@@ -20,7 +20,8 @@ std::vector<i64> extents_by_part(const layout::AxisExpr& expr, const mesh::Mesh&
   const mesh::Over over = overs.empty() ? mesh::Over{} : overs.front();
   std::vector<i64> sizes(static_cast<size_t>(extent(mesh, over)));
   for (i64 rank = 0; rank < mesh.size(); ++rank) {
-    sizes[static_cast<size_t>(index_along(mesh, over, rank))] = evaluate(expr, mesh, rank).local_size();
+    sizes[static_cast<size_t>(index_along(mesh, over, rank))] =
+        evaluate(expr, mesh, rank).local_size();
   }
   return sizes;
 }
@@ -34,20 +35,25 @@ std::vector<i64> divisors(i64 n) {
   return found;
 }
 
-bool on_bytes(i64 elements, int element_bits) { return elements % 8 * element_bits % 8 == 0; }
+bool on_bytes(i64 elements, int element_bits) {
+  return elements % 8 * element_bits % 8 == 0;
+}
 
 /// Whether every run of a region begins and ends on a byte of the tensor and of the shard. Runs lie
 /// along the innermost axis that is not whole; the rows above it must be whole bytes, too.
 bool is_byte_aligned(const index::Region& region, int element_bits) {
   i64 stride = 1;
   size_t cut = region.size();
-  while (cut > 0 && region[cut - 1].is_identity()) stride = stride * (region[--cut].global_size() % 8) % 8;
+  while (cut > 0 && region[cut - 1].is_identity())
+    stride = stride * (region[--cut].global_size() % 8) % 8;
   if (cut == 0) return true;
   const AxisMap& axis = region[cut - 1];
-  const bool runs = std::all_of(axis.pieces().begin(), axis.pieces().end(), [&](const Piece& piece) {
-    return on_bytes(piece.global % 8 * stride, element_bits) && on_bytes(piece.local % 8 * stride, element_bits) &&
-           on_bytes(piece.size % 8 * stride, element_bits);
-  });
+  const bool runs =
+      std::all_of(axis.pieces().begin(), axis.pieces().end(), [&](const Piece& piece) {
+        return on_bytes(piece.global % 8 * stride, element_bits) &&
+               on_bytes(piece.local % 8 * stride, element_bits) &&
+               on_bytes(piece.size % 8 * stride, element_bits);
+      });
   const bool only_row = cut == 1;
   return runs && (only_row || (on_bytes(axis.global_size() % 8 * stride, element_bits) &&
                                on_bytes(axis.local_size() % 8 * stride, element_bits)));
@@ -61,15 +67,17 @@ std::vector<i64> part_sizes(const UnitCut& cut, const mesh::Mesh& mesh) {
 
 void refuse_empty_shards(const layout::Layout& layout) {
   const auto fix = [](Error e) {
-    return e.help("use fewer devices on this axis, \"small\": \"replicate\", or --allow-empty-shards");
+    return e.help(
+        "use fewer devices on this axis, \"small\": \"replicate\", or --allow-empty-shards");
   };
   for (const layout::IndexAxis& axis : layout.index_axes()) {
     const auto sizes = extents_by_part(axis.expr, layout.mesh());
     const auto empty = std::find(sizes.begin(), sizes.end(), 0);
     if (empty == sizes.end()) continue;
-    throw fix(Error(ErrorCode::kEmptyShard,
-                    fmt::format("part {} of axis '{}' would be empty: {} indices over {} parts",
-                                empty - sizes.begin(), axis.logical, axis.expr.size(), sizes.size())));
+    throw fix(
+        Error(ErrorCode::kEmptyShard,
+              fmt::format("part {} of axis '{}' would be empty: {} indices over {} parts",
+                          empty - sizes.begin(), axis.logical, axis.expr.size(), sizes.size())));
   }
   const auto rank = layout.first_empty_shard();
   if (!rank) return;
@@ -77,7 +85,8 @@ void refuse_empty_shards(const layout::Layout& layout) {
   for (size_t a = 0; a < layout.axes().size(); ++a) {
     const layout::LayoutAxis& axis = layout.axes()[a];
     if (!axis.expr.is_sharded()) continue;
-    e.note("cut", fmt::format("{} of {} as {}", axis_name(axis, a), axis.expr.size(), to_string(axis.expr)));
+    e.note("cut", fmt::format("{} of {} as {}", axis_name(axis, a), axis.expr.size(),
+                              to_string(axis.expr)));
   }
   throw fix(e);
 }
@@ -88,9 +97,11 @@ void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype) {
     const auto region = layout.region(rank);
     if (!region || is_byte_aligned(*region, bits(dtype))) continue;
     Error e(ErrorCode::kSubByteCut,
-            fmt::format("a cut of {} elements of {} bits falls inside a byte", to_string(dtype), bits(dtype)));
+            fmt::format("a cut of {} elements of {} bits falls inside a byte", to_string(dtype),
+                        bits(dtype)));
     for (size_t a = 0; a < region->size(); ++a) {
-      e.note(axis_name(layout.axes()[a], a), fmt::format("device {} holds {}", rank, index::to_string((*region)[a])));
+      e.note(axis_name(layout.axes()[a], a),
+             fmt::format("device {} holds {}", rank, index::to_string((*region)[a])));
     }
     throw e.help("choose a mesh size whose cuts fall on whole bytes, or replicate the tensor");
   }
@@ -100,13 +111,16 @@ Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes) {
   const auto* groups = std::get_if<layout::Scale>(&cut.units.node());
   const i64 n = groups == nullptr ? cut.units.size() : groups->of->size();
   const i64 parts = static_cast<i64>(sizes.size());
-  const std::string what = groups == nullptr ? cut.name : fmt::format("groups of {} {}", groups->unit, cut.name);
+  const std::string what =
+      groups == nullptr ? cut.name : fmt::format("groups of {} {}", groups->unit, cut.name);
   const auto overs = layout::overs(cut.units);
   Error e(ErrorCode::kNotDivisible,
-          fmt::format("{} {} cannot be split evenly over mesh axis \"{}\" (size {}): {} % {} = {}", n, what,
-                      overs.empty() ? "nothing" : to_string(overs.front()), parts, n, parts, n % parts));
-  e.help(fmt::format("use a size that divides {} ({}), or allow uneven parts with \"uneven\": \"balanced\" -> {}", n,
-                     fmt::join(divisors(n), " "), fmt::join(sizes, "+")));
+          fmt::format("{} {} cannot be split evenly over mesh axis \"{}\" (size {}): {} % {} = {}",
+                      n, what, overs.empty() ? "nothing" : to_string(overs.front()), parts, n,
+                      parts, n % parts));
+  e.help(fmt::format(
+      "use a size that divides {} ({}), or allow uneven parts with \"uneven\": \"balanced\" -> {}",
+      n, fmt::join(divisors(n), " "), fmt::join(sizes, "+")));
   return e;
 }
 
@@ -121,7 +135,8 @@ std::vector<std::string> padding_of(const layout::Layout& layout) {
       return map.image_size() != map.local_size();
     });
     if (!pads) continue;
-    found.push_back(fmt::format("pad {} from {} to {} with zeros", axis_name(axis, a), axis.expr.size(), total));
+    found.push_back(fmt::format("pad {} from {} to {} with zeros", axis_name(axis, a),
+                                axis.expr.size(), total));
   }
   return found;
 }

@@ -16,7 +16,8 @@ std::vector<i64> part_sizes(const UnitCut& cut, const mesh::Mesh& mesh);
 /// axis would have no index.
 void refuse_empty_shards(const layout::Layout& layout);
 
-/// Throws kSubByteCut when a run of elements that some device holds does not begin and end on a byte.
+/// Throws kSubByteCut when a run of elements that some device holds does not begin and end on a
+/// byte.
 void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype);
 
 /// kNotDivisible for a cut whose parts differ, with the number of parts that would divide.

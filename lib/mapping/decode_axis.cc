@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "shardtool/mapping/decode.h"
 #include "shardtool/mapping/identifier.h"
@@ -11,7 +11,8 @@ namespace {
 mesh::AxisRef decode_axis_ref(const JsonValue& value) {
   const std::string text = value.text();
   mesh::AxisRef ref = value.located([&] { return mesh::parse_axis_ref(text); });
-  if (!is_identifier(ref.axis)) value.refuse("a mesh axis such as \"tp\", or a part of one such as \"tp:(1)4\"");
+  if (!is_identifier(ref.axis))
+    value.refuse("a mesh axis such as \"tp\", or a part of one such as \"tp:(1)4\"");
   return ref;
 }
 
@@ -19,7 +20,8 @@ std::vector<i64> decode_owner_list(const JsonValue& value) {
   std::vector<i64> units;
   for (const JsonValue& unit : value.elements()) {
     units.push_back(unit.integer(0));
-    if (std::count(units.begin(), units.end(), units.back()) > 1) value.refuse("a list without repeated units");
+    if (std::count(units.begin(), units.end(), units.back()) > 1)
+      value.refuse("a list without repeated units");
   }
   return units;
 }
@@ -27,9 +29,12 @@ std::vector<i64> decode_owner_list(const JsonValue& value) {
 OwnersSpec decode_owners(const JsonValue& value) {
   using Kind = OwnersSpec::Kind;
   if (value.is_text()) {
-    return {value.one_of<Kind>({{"contiguous", Kind::kContiguous}, {"round_robin", Kind::kRoundRobin}}), {}};
+    return {
+        value.one_of<Kind>({{"contiguous", Kind::kContiguous}, {"round_robin", Kind::kRoundRobin}}),
+        {}};
   }
-  if (!value.is_array()) value.refuse("\"contiguous\", \"round_robin\" or a list of units per part");
+  if (!value.is_array())
+    value.refuse("\"contiguous\", \"round_robin\" or a list of units per part");
   OwnersSpec owners{Kind::kLists, {}};
   for (const JsonValue& units : value.elements(1)) owners.lists.push_back(decode_owner_list(units));
   return owners;
@@ -39,9 +44,12 @@ SizeExpression decode_size_with_default(const JsonValue& value) {
   SizeExpression size;
   std::shared_ptr<const SizeExpression> fallback;
   value.object({
-      {"ref", [&](const JsonValue& v) { size = v.located([&] { return parse_size(v.text()); }); }, true},
+      {"ref", [&](const JsonValue& v) { size = v.located([&] { return parse_size(v.text()); }); },
+       true},
       {"default",
-       [&](const JsonValue& v) { fallback = std::make_shared<const SizeExpression>(decode_size(v)); }},
+       [&](const JsonValue& v) {
+         fallback = std::make_shared<const SizeExpression>(decode_size(v));
+       }},
   });
   size.fallback = std::move(fallback);
   return size;
@@ -107,7 +115,10 @@ AxisSpec decode_axis(const JsonValue& value) {
       {"size", [&](const JsonValue& v) { spec.size = decode_size(v); }},
       {"uneven", [&](const JsonValue& v) { spec.uneven = decode_uneven(v); }},
       {"pad_to", [&](const JsonValue& v) { spec.pad_to = v.integer(1); }},
-      {"padding", [](const JsonValue& v) { v.one_of<int>({{"zero", 0}}); }},
+      {"padding",
+       [](const JsonValue& v) {
+         v.one_of<int>({{"zero", 0}});
+       }},
       {"small", [&](const JsonValue& v) { spec.small = decode_small(v); }},
       {"groups", [&](const JsonValue& v) { spec.groups = v.identifier(); }},
       {"owners", [&](const JsonValue& v) { spec.owners = decode_owners(v); }},

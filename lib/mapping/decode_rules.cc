@@ -1,8 +1,8 @@
-#include <algorithm>
-#include <array>
-
 #include <fmt/format.h>
 #include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
 
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/decode.h"
@@ -15,20 +15,28 @@ using layout::StrategyKind;
 /// The arguments that a strategy takes beside "type"; "!" marks those that it needs.
 std::vector<std::string_view> arguments(StrategyKind kind) {
   switch (kind) {
-    case StrategyKind::kReplicate: return {};
+    case StrategyKind::kReplicate:
+      return {};
     case StrategyKind::kRowwise:
     case StrategyKind::kColumnwise:
     case StrategyKind::kExpertParallel:
-    case StrategyKind::kTensorParallel: return {"over", "uneven", "pad_to"};
-    case StrategyKind::kAxiswise: return {"!axis", "over", "uneven", "pad_to"};
+    case StrategyKind::kTensorParallel:
+      return {"over", "uneven", "pad_to"};
+    case StrategyKind::kAxiswise:
+      return {"!axis", "over", "uneven", "pad_to"};
     case StrategyKind::kColumnParallel:
-    case StrategyKind::kRowParallel: return {"kernel", "over", "uneven", "pad_to"};
+    case StrategyKind::kRowParallel:
+      return {"kernel", "over", "uneven", "pad_to"};
     case StrategyKind::kHeadAwareColumnwise:
-    case StrategyKind::kHeadAwareRowwise: return {"!num_heads", "!head_dim", "over", "uneven", "pad_to"};
+    case StrategyKind::kHeadAwareRowwise:
+      return {"!num_heads", "!head_dim", "over", "uneven", "pad_to"};
     case StrategyKind::kStackedQkv:
-      return {"!num_heads", "num_kv_heads", "!head_dim", "axis", "order", "small", "over", "uneven", "pad_to"};
-    case StrategyKind::kGateUp: return {"axis", "parts", "layout", "over", "uneven", "pad_to"};
-    case StrategyKind::kSegmented: return {"!segments", "axis", "over", "uneven", "pad_to"};
+      return {"!num_heads", "num_kv_heads", "!head_dim", "axis",  "order",
+              "small",      "over",         "uneven",    "pad_to"};
+    case StrategyKind::kGateUp:
+      return {"axis", "parts", "layout", "over", "uneven", "pad_to"};
+    case StrategyKind::kSegmented:
+      return {"!segments", "axis", "over", "uneven", "pad_to"};
   }
   throw Error(ErrorCode::kInternal, "unknown strategy");
 }
@@ -71,25 +79,30 @@ std::vector<JsonValue::Field> strategy_fields(StrategySpec& spec) {
       {"uneven", [&](const JsonValue& v) { spec.uneven = decode_uneven(v); }},
       {"pad_to", [&](const JsonValue& v) { spec.pad_to = v.integer(1); }},
       {"axis", [&](const JsonValue& v) { spec.axis = v.integer(); }},
-      {"kernel", [&](const JsonValue& v) {
+      {"kernel",
+       [&](const JsonValue& v) {
          spec.kernel = v.one_of<Kernel>({{"out_in", Kernel::kOutIn}, {"in_out", Kernel::kInOut}});
        }},
       {"num_heads", [&](const JsonValue& v) { spec.num_heads = decode_size(v); }},
       {"num_kv_heads", [&](const JsonValue& v) { spec.num_kv_heads = decode_size(v); }},
       {"head_dim", [&](const JsonValue& v) { spec.head_dim = decode_size(v); }},
-      {"order", [&](const JsonValue& v) {
+      {"order",
+       [&](const JsonValue& v) {
          spec.order = v.one_of<QkvOrder>({{"concat", QkvOrder::kConcat},
                                           {"per_head", QkvOrder::kPerHead},
                                           {"per_kv_group", QkvOrder::kPerKvGroup}});
        }},
       {"small", [&](const JsonValue& v) { spec.small = decode_small(v); }},
-      {"layout", [&](const JsonValue& v) {
+      {"layout",
+       [&](const JsonValue& v) {
          spec.gate_up_order = v.one_of<GateUpOrder>(
              {{"stacked", GateUpOrder::kStacked}, {"interleaved", GateUpOrder::kInterleaved}});
        }},
       {"parts", [&](const JsonValue& v) { spec.parts = v.integer(2); }},
-      {"segments", [&](const JsonValue& v) {
-         for (const JsonValue& segment : v.elements(2)) spec.segments.push_back(decode_segment(segment));
+      {"segments",
+       [&](const JsonValue& v) {
+         for (const JsonValue& segment : v.elements(2))
+           spec.segments.push_back(decode_segment(segment));
        }},
   };
 }
@@ -151,14 +164,16 @@ std::vector<Compiled> decode_match(const JsonValue& value) {
   return patterns;
 }
 
-void check_index(const JsonValue& rule, const Rule& decoded, const std::vector<Compiled>& patterns) {
+void check_index(const JsonValue& rule, const Rule& decoded,
+                 const std::vector<Compiled>& patterns) {
   for (const auto& [capture, axis] : decoded.index) {
     for (const Compiled& compiled : patterns) {
       const auto& names = compiled.captures;
       if (std::find(names.begin(), names.end(), capture) != names.end()) continue;
-      Error e = rule.error(ErrorCode::kUnknownName,
-                           fmt::format("\"index\" names the capture '{}', which the pattern '{}' does not have",
-                                       capture, quote_for_message(compiled.pattern.text)));
+      Error e = rule.error(
+          ErrorCode::kUnknownName,
+          fmt::format("\"index\" names the capture '{}', which the pattern '{}' does not have",
+                      capture, quote_for_message(compiled.pattern.text)));
       e.help(fmt::format("write <{}> where the number stands in the name", capture));
       throw e;
     }
@@ -170,8 +185,9 @@ std::vector<Dtype> decode_dtypes(const JsonValue& value) {
   for (const JsonValue& name : decode_names(value)) {
     const auto dtype = parse_dtype(name.text());
     if (!dtype) {
-      throw name.error(ErrorCode::kUnknownName,
-                       fmt::format("there is no dtype '{}'", quote_for_message(name.text(), 60)))
+      throw name
+          .error(ErrorCode::kUnknownName,
+                 fmt::format("there is no dtype '{}'", quote_for_message(name.text(), 60)))
           .help("dtypes have the names of safetensors: F32, F16, BF16, F8_E4M3, I64, ...");
     }
     dtypes.push_back(*dtype);
@@ -181,8 +197,9 @@ std::vector<Dtype> decode_dtypes(const JsonValue& value) {
 
 void require_one_of(const JsonValue& value, const std::string& a, const std::string& b) {
   if (value.has(a) != value.has(b)) return;
-  throw value.error(ErrorCode::kMappingSchema,
-                    fmt::format("{} has {} \"{}\" and \"{}\"", value.name(), value.has(a) ? "both" : "neither", a, b))
+  throw value
+      .error(ErrorCode::kMappingSchema, fmt::format("{} has {} \"{}\" and \"{}\"", value.name(),
+                                                    value.has(a) ? "both" : "neither", a, b))
       .help(fmt::format("a rule has one of \"{}\" and \"{}\"", a, b));
 }
 
@@ -270,24 +287,33 @@ CompanionSpec decode_companion(const JsonValue& value) {
   value.object({
       {"of", [&](const JsonValue& v) { spec.of = decode_glob(v); }, true},
       {"is", [&](const JsonValue& v) { spec.is = decode_glob(v); }, true},
-      {"kind", [&](const JsonValue& v) {
+      {"kind",
+       [&](const JsonValue& v) {
          spec.kind = v.one_of<Kind>({{"block_scale", Kind::kBlockScale},
                                      {"per_row", Kind::kPerRow},
                                      {"per_column", Kind::kPerColumn},
                                      {"per_tensor", Kind::kPerTensor},
                                      {"same_dims", Kind::kSameDims}});
-       }, true},
+       },
+       true},
       {"block", decode_block},
-      {"straddle", [](const JsonValue& v) { v.one_of<int>({{"error", 0}}); }},
+      {"straddle",
+       [](const JsonValue& v) {
+         v.one_of<int>({{"error", 0}});
+       }},
   });
   if (spec.of.wildcards() != spec.is.wildcards()) {
-    throw value.error(ErrorCode::kMappingSchema,
-                      fmt::format("the wildcards of '{}' and '{}' differ", spec.of.text(), spec.is.text()))
-        .help("\"of\" and \"is\" need the same wildcards in the same order: they are matched to each other");
+    throw value
+        .error(ErrorCode::kMappingSchema,
+               fmt::format("the wildcards of '{}' and '{}' differ", spec.of.text(), spec.is.text()))
+        .help(
+            "\"of\" and \"is\" need the same wildcards in the same order: they are matched to each "
+            "other");
   }
   if (value.has("block") != (spec.kind == Kind::kBlockScale)) {
-    throw value.error(ErrorCode::kMappingSchema,
-                      fmt::format("{}: \"block\" belongs to kind \"block_scale\" and to no other", value.name()));
+    throw value.error(
+        ErrorCode::kMappingSchema,
+        fmt::format("{}: \"block\" belongs to kind \"block_scale\" and to no other", value.name()));
   }
   return spec;
 }

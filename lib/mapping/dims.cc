@@ -1,9 +1,9 @@
 #include "shardtool/mapping/dims.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/text.h"
 
@@ -13,11 +13,14 @@ namespace {
 [[noreturn]] void refuse(std::string_view dim, const std::string& why) {
   throw Error(ErrorCode::kMappingSchema,
               fmt::format("'{}' is no axis of a tensor: {}", quote_for_message(dim), why))
-      .help("write null, an axis such as \"embed\", a product \"heads*head_dim\", or sections side by "
-            "side \"mlp + mlp\"");
+      .help(
+          "write null, an axis such as \"embed\", a product \"heads*head_dim\", or sections side "
+          "by side \"mlp + mlp\"");
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 bool is_name_char(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -31,7 +34,8 @@ Factor parse_factor(std::string_view dim, std::string_view text) {
   }
   if (!is_digit(text[0])) return {std::string(text), 1};
   Factor factor;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), factor.literal);
+  const auto [end, failure] =
+      std::from_chars(text.data(), text.data() + text.size(), factor.literal);
   if (failure != std::errc{} || end != text.data() + text.size() || factor.literal < 1) {
     refuse(dim, fmt::format("'{}' is no positive integer", text));
   }
@@ -94,8 +98,8 @@ Total total_of(const Dim& dim, const DeclaredSize& declared) {
     if (term.unknown.empty() || term.unknown == total.unknown) continue;
     if (!total.unknown.empty()) {
       throw Error(ErrorCode::kShapeMismatch,
-                  fmt::format("'{}' has two axes without a size, '{}' and '{}'", dim.text, total.unknown,
-                              term.unknown))
+                  fmt::format("'{}' has two axes without a size, '{}' and '{}'", dim.text,
+                              total.unknown, term.unknown))
           .help("give one of them a \"size\" in \"axes\"");
     }
     total.unknown = term.unknown;
@@ -140,8 +144,8 @@ std::optional<std::pair<std::string, i64>> infer_size(const Dim& dim, const Decl
   }
   if (rest < 0 || rest % total.coefficient != 0) {
     throw Error(ErrorCode::kShapeMismatch,
-                fmt::format("'{}' is {}, which fits no '{}': the tensor has {} elements there", dim.text,
-                            with_sizes(dim, declared), total.unknown, extent));
+                fmt::format("'{}' is {}, which fits no '{}': the tensor has {} elements there",
+                            dim.text, with_sizes(dim, declared), total.unknown, extent));
   }
   return std::pair(total.unknown, rest / total.coefficient);
 }
@@ -150,7 +154,8 @@ i64 product_of(const Product& product, size_t first, const DeclaredSize& size) {
   i64 value = 1;
   for (size_t f = first; f < product.factors.size(); ++f) {
     const Factor& factor = product.factors[f];
-    const auto next = checked_mul(value, factor.axis.empty() ? factor.literal : size(factor.axis).value());
+    const auto next =
+        checked_mul(value, factor.axis.empty() ? factor.literal : size(factor.axis).value());
     if (!next) throw Error(ErrorCode::kShapeMismatch, "the sizes of an axis are above 2^63");
     value = *next;
   }

@@ -25,7 +25,8 @@ struct Product {
 
 /// One axis of a tensor in terms of logical axes.
 ///
-///     dim := product ('+' product)*     product := factor ('*' factor)*     factor := name | digits
+///     dim := product ('+' product)*     product := factor ('*' factor)*     factor := name |
+///     digits
 struct Dim {
   std::string text;               ///< as written; empty for null
   std::vector<Product> sections;  ///< side by side; empty for null: any extent, whole everywhere

@@ -1,9 +1,9 @@
 #include "shardtool/mapping/document.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/strict_json.h"
 #include "shardtool/mapping/decode.h"
@@ -17,7 +17,8 @@ constexpr int kMaxDepth = 32;
 void decode_version(const JsonValue& value) {
   const i64 version = value.integer(1);
   if (version == 1) return;
-  throw value.error(ErrorCode::kMappingSchema, fmt::format("this is a mapping of version {}", version))
+  throw value
+      .error(ErrorCode::kMappingSchema, fmt::format("this is a mapping of version {}", version))
       .note("expected", "version 1")
       .help("use a newer shardtool, or write the mapping in version 1");
 }
@@ -27,8 +28,10 @@ WhenSpec decode_when(const JsonValue& value) {
   value.object({
       {"architectures", [&](const JsonValue& v) { when.architectures = decode_texts(v, 1); }},
       {"model_type", [&](const JsonValue& v) { when.model_types = decode_texts(v, 1); }},
-      {"tensors_present", [&](const JsonValue& v) {
-         for (const JsonValue& glob : v.elements()) when.tensors_present.push_back(decode_glob(glob).text());
+      {"tensors_present",
+       [&](const JsonValue& v) {
+         for (const JsonValue& glob : v.elements())
+           when.tensors_present.push_back(decode_glob(glob).text());
        }},
   });
   return when;
@@ -39,15 +42,19 @@ MeshAxisSpec decode_mesh_axis(const JsonValue& value) {
   axis.place = value.place();
   value.object({
       {"axis", [&](const JsonValue& v) { axis.axis = v.identifier(); }, true},
-      {"size", [&](const JsonValue& v) {
+      {"size",
+       [&](const JsonValue& v) {
          if (v.is_number()) {
            axis.size = v.integer(1);
          } else if (!v.is_text() || v.text() != "auto") {
            v.refuse("an integer of 1 or more, or \"auto\"");
          }
-       }, true},
-      {"role", [](const JsonValue& v) {
-         v.one_of<int>({{"tp", 0}, {"ep", 0}, {"pp", 0}, {"dp", 0}, {"fsdp", 0}, {"cp", 0}, {"other", 0}});
+       },
+       true},
+      {"role",
+       [](const JsonValue& v) {
+         v.one_of<int>(
+             {{"tp", 0}, {"ep", 0}, {"pp", 0}, {"dp", 0}, {"fsdp", 0}, {"cp", 0}, {"other", 0}});
        }},
   });
   return axis;
@@ -70,7 +77,8 @@ std::map<std::string, std::map<std::string, MeshRef>> decode_layouts(const JsonV
   std::map<std::string, std::map<std::string, MeshRef>> layouts;
   for (const auto& [name, axes] : value.members()) {
     auto& layout = layouts[name];
-    for (const auto& [key, ref] : axes.members()) layout[axis_name(key, ref)] = decode_mesh_ref(ref);
+    for (const auto& [key, ref] : axes.members())
+      layout[axis_name(key, ref)] = decode_mesh_ref(ref);
   }
   return layouts;
 }
@@ -94,7 +102,8 @@ std::vector<std::pair<std::string, Place>> decode_extends(const JsonValue& value
   for (const JsonValue& name : value.elements()) {
     extends.emplace_back(name.nonempty_text(), name.place());
     const auto same = [&](const auto& other) { return other.first == extends.back().first; };
-    if (std::count_if(extends.begin(), extends.end(), same) > 1) name.refuse("a document that is not listed already");
+    if (std::count_if(extends.begin(), extends.end(), same) > 1)
+      name.refuse("a document that is not listed already");
   }
   return extends;
 }
@@ -119,20 +128,25 @@ std::vector<JsonValue::Field> document_fields(Document& d) {
       {"description", [&](const JsonValue& v) { d.description = v.text(); }},
       {"extends", [&](const JsonValue& v) { d.extends = decode_extends(v); }},
       {"when", [&](const JsonValue& v) { d.when = decode_when(v); }},
-      {"mesh", [&](const JsonValue& v) {
+      {"mesh",
+       [&](const JsonValue& v) {
          for (const JsonValue& axis : v.elements(1)) d.mesh.push_back(decode_mesh_axis(axis));
        }},
       {"axes", [&](const JsonValue& v) { d.axes = decode_axes(v); }},
       {"layouts", [&](const JsonValue& v) { d.layouts = decode_layouts(v); }},
       {"rules", [&](const JsonValue& v) { d.rules = decode_rules(v, "rules"); }},
       {"overrides", [&](const JsonValue& v) { d.overrides = decode_rules(v, "overrides"); }},
-      {"companions", [&](const JsonValue& v) {
-         for (const JsonValue& companion : v.elements()) d.companions.push_back(decode_companion(companion));
+      {"companions",
+       [&](const JsonValue& v) {
+         for (const JsonValue& companion : v.elements())
+           d.companions.push_back(decode_companion(companion));
        }},
-      {"tied", [&](const JsonValue& v) {
+      {"tied",
+       [&](const JsonValue& v) {
          for (const JsonValue& group : v.elements()) d.tied.push_back(decode_texts(group, 2));
        }},
-      {"drop", [&](const JsonValue& v) {
+      {"drop",
+       [&](const JsonValue& v) {
          for (const JsonValue& glob : v.elements()) d.drop.push_back(decode_glob(glob));
        }},
       {"unknown", [&](const JsonValue& v) { d.unknown = decode_unknown(v); }},
@@ -144,11 +158,16 @@ std::vector<JsonValue::Field> document_fields(Document& d) {
 
 std::string_view to_string(CompanionKind kind) {
   switch (kind) {
-    case CompanionKind::kBlockScale: return "block_scale";
-    case CompanionKind::kPerRow: return "per_row";
-    case CompanionKind::kPerColumn: return "per_column";
-    case CompanionKind::kPerTensor: return "per_tensor";
-    case CompanionKind::kSameDims: return "same_dims";
+    case CompanionKind::kBlockScale:
+      return "block_scale";
+    case CompanionKind::kPerRow:
+      return "per_row";
+    case CompanionKind::kPerColumn:
+      return "per_column";
+    case CompanionKind::kPerTensor:
+      return "per_tensor";
+    case CompanionKind::kSameDims:
+      return "same_dims";
   }
   throw Error(ErrorCode::kInternal, "unknown kind of companion");
 }

@@ -91,7 +91,7 @@ struct Rule {
   std::variant<std::vector<Dim>, StrategySpec> cut;
   std::map<std::string, std::string> index;  ///< captured number -> logical axis
   std::optional<SizeExpression> count;
-  std::vector<Dtype> dtypes;  ///< empty: any
+  std::vector<Dtype> dtypes;        ///< empty: any
   std::optional<std::string> bias;  ///< "after_reduction" or "" (plain); nothing: by the strategy
   Place place;
 };

@@ -1,10 +1,10 @@
 #include "shardtool/mapping/glob.h"
 
-#include <algorithm>
-#include <memory>
-
 #include <fmt/format.h>
 #include <re2/re2.h>
+
+#include <algorithm>
+#include <memory>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -18,8 +18,9 @@ using Kind = GlobToken::Kind;
 [[noreturn]] void refuse(std::string_view glob, const std::string& why) {
   throw Error(ErrorCode::kMappingSchema,
               fmt::format("the pattern '{}' {}", quote_for_message(glob), why))
-      .help("a pattern knows * (within one dotted part), ** (anything), {a,b} (one of the texts) and "
-            "<name> (an integer); for more use \"regex\"");
+      .help(
+          "a pattern knows * (within one dotted part), ** (anything), {a,b} (one of the texts) and "
+          "<name> (an integer); for more use \"regex\"");
 }
 
 GlobToken parse_choice(std::string_view glob, std::string_view inside) {
@@ -36,7 +37,8 @@ GlobToken parse_choice(std::string_view glob, std::string_view inside) {
 }
 
 GlobToken parse_number(std::string_view glob, std::string_view name) {
-  if (!is_identifier(name)) refuse(glob, fmt::format("captures a number without a proper name, <{}>", name));
+  if (!is_identifier(name))
+    refuse(glob, fmt::format("captures a number without a proper name, <{}>", name));
   return {Kind::kNumber, std::string(name), {}};
 }
 
@@ -56,11 +58,15 @@ GlobToken take_token(std::string_view glob, std::string_view& rest) {
       rest.remove_prefix(any ? 2 : 1);
       return {any ? Kind::kAny : Kind::kPart, {}, {}};
     }
-    case '{': return parse_choice(glob, take_bracketed(glob, rest, '}'));
-    case '<': return parse_number(glob, take_bracketed(glob, rest, '>'));
+    case '{':
+      return parse_choice(glob, take_bracketed(glob, rest, '}'));
+    case '<':
+      return parse_number(glob, take_bracketed(glob, rest, '>'));
     case '}':
-    case '>': refuse(glob, fmt::format("has a '{}' that nothing opens", rest.front()));
-    default: break;
+    case '>':
+      refuse(glob, fmt::format("has a '{}' that nothing opens", rest.front()));
+    default:
+      break;
   }
   const std::string_view literal = rest.substr(0, rest.find_first_of("*{<}>"));
   rest.remove_prefix(literal.size());
@@ -70,11 +76,16 @@ GlobToken take_token(std::string_view glob, std::string_view& rest) {
 /// The token's language in RE2 syntax, without a group around it.
 std::string language(const GlobToken& token) {
   switch (token.kind) {
-    case Kind::kLiteral: return RE2::QuoteMeta(token.text);
-    case Kind::kPart: return "[^.]*";
-    case Kind::kAny: return "(?s:.*)";
-    case Kind::kNumber: return "[0-9]{1,18}";
-    case Kind::kChoice: break;
+    case Kind::kLiteral:
+      return RE2::QuoteMeta(token.text);
+    case Kind::kPart:
+      return "[^.]*";
+    case Kind::kAny:
+      return "(?s:.*)";
+    case Kind::kNumber:
+      return "[0-9]{1,18}";
+    case Kind::kChoice:
+      break;
   }
   std::string alternatives;
   for (const std::string& choice : token.choices) {

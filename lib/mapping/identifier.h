@@ -8,7 +8,9 @@ namespace shardtool::mapping {
 /// Letters, digits and underscores, not beginning with a digit: the names of axes, captures, rules.
 inline bool is_identifier(std::string_view text) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
   return !text.empty() && !digit(text[0]) &&
          std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || digit(c); });
 }

@@ -1,8 +1,8 @@
 #include "shardtool/mapping/index_numbers.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/name_form.h"
@@ -52,11 +52,16 @@ void IndexNumbers::check_complete(AxisTable& axes) const {
     const auto times = std::count(sorted.begin(), sorted.end(), shown);
     Error e(ErrorCode::kAssertion,
             fmt::format("index {} of axis '{}' is {}: the axis has {} indices", shown, axis,
-                        times == 0 ? "missing" : times == 1 ? "too large" : "there twice", *size));
+                        times == 0   ? "missing"
+                        : times == 1 ? "too large"
+                                     : "there twice",
+                        *size));
     e.at(family.rule->rule->place).tensor(family.example);
-    e.note("tensors", fmt::format("{} like '{}'", sorted.size(), quote_for_message(family.example)));
+    e.note("tensors",
+           fmt::format("{} like '{}'", sorted.size(), quote_for_message(family.example)));
     e.note("expected", fmt::format("each of 0 to {} once", *size - 1));
-    if (const std::string origin = axes.size_origin(axis); !origin.empty()) e.note("config", origin);
+    if (const std::string origin = axes.size_origin(axis); !origin.empty())
+      e.note("config", origin);
     throw e;
   }
 }

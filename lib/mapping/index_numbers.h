@@ -14,14 +14,15 @@ namespace shardtool::mapping {
 /// The numbers that names put on logical axes: layers, experts.
 class IndexNumbers {
  public:
-  void add(const PlacedRule& rule, const std::string& axis, std::string_view name, const Capture& number);
+  void add(const PlacedRule& rule, const std::string& axis, std::string_view name,
+           const Capture& number);
 
   /// The size of the axis: as declared, or the largest number + 1.
   i64 size(const std::string& axis, AxisTable& axes) const;
 
-  /// A number below another number in the name (the expert inside a layer) runs over the whole axis:
-  /// for each outer one, every index of an axis with a declared size stands exactly once. (The
-  /// outermost number may have gaps: layers differ in kind.) Throws kAssertion.
+  /// A number below another number in the name (the expert inside a layer) runs over the whole
+  /// axis: for each outer one, every index of an axis with a declared size stands exactly once.
+  /// (The outermost number may have gaps: layers differ in kind.) Throws kAssertion.
   void check_complete(AxisTable& axes) const;
 
  private:
@@ -33,7 +34,8 @@ class IndexNumbers {
   };
 
   std::map<std::string, i64> largest_;
-  std::map<std::pair<std::string, std::string>, Family> nested_;  ///< by axis and name without number
+  std::map<std::pair<std::string, std::string>, Family>
+      nested_;  ///< by axis and name without number
 };
 
 }  // namespace shardtool::mapping

@@ -1,10 +1,10 @@
 #include "shardtool/mapping/init.h"
 
-#include <map>
-#include <set>
-
 #include <fmt/format.h>
+
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "shardtool/mapping/companions.h"
 #include "shardtool/mapping/name_form.h"
@@ -50,13 +50,15 @@ std::set<std::string> unknown_forms(const Mapping& mapping, std::span<const Tens
   Companions companions(mapping);
   std::set<std::string> forms;
   for (const TensorSpec& tensor : tensors) {
-    if (!rules.find(tensor.name) && companions.find(tensor.name).empty()) forms.insert(name_form(tensor.name));
+    if (!rules.find(tensor.name) && companions.find(tensor.name).empty())
+      forms.insert(name_form(tensor.name));
   }
   return forms;
 }
 
 /// "key": { or [, one entry a line, and the closing bracket.
-std::string block(std::string_view key, char open, const std::vector<std::string>& entries, char close) {
+std::string block(std::string_view key, char open, const std::vector<std::string>& entries,
+                  char close) {
   std::string text = fmt::format("  \"{}\": {}\n", key, open);
   for (size_t i = 0; i < entries.size(); ++i) {
     text += fmt::format("    {}{}\n", entries[i], i + 1 < entries.size() ? "," : "");
@@ -83,7 +85,8 @@ std::string init_mapping(const ModelConfig& config, std::string_view preset, con
   }
   std::vector<std::string> parts = {"  \"version\": 1"};
   if (const auto names = config.architectures(); !names.empty()) {
-    parts.push_back(fmt::format("  \"when\": {}", json{{"architectures", json::array({names.front()})}}.dump()));
+    parts.push_back(fmt::format("  \"when\": {}",
+                                json{{"architectures", json::array({names.front()})}}.dump()));
   }
   parts.push_back(fmt::format("  \"extends\": [\"preset:{}\"]", preset));
   if (!mesh_axes.empty()) parts.push_back(block("mesh", '[', mesh_axes, ']'));

@@ -1,9 +1,9 @@
 #include "shardtool/mapping/json_value.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "shardtool/base/json_reader.h"
 #include "shardtool/base/text.h"
@@ -44,7 +44,8 @@ void walk(JsonReader& in, const std::string& pointer, const Visit& visit) {
 
 }  // namespace
 
-PlaceIndex::PlaceIndex(std::string_view text, std::string file) : file_(std::move(file)), line_starts_{0} {
+PlaceIndex::PlaceIndex(std::string_view text, std::string file)
+    : file_(std::move(file)), line_starts_{0} {
   for (size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1)) {
     line_starts_.push_back(at + 1);
   }
@@ -61,7 +62,8 @@ Place PlaceIndex::find(const Offsets& offsets, const std::string& pointer) const
   if (found == offsets.end()) return {file_, 0, 0, pointer};
   const auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), found->second);
   const size_t line = static_cast<size_t>(after - line_starts_.begin());
-  return {file_, static_cast<int>(line), static_cast<int>(found->second - line_starts_[line - 1]) + 1, pointer};
+  return {file_, static_cast<int>(line),
+          static_cast<int>(found->second - line_starts_[line - 1]) + 1, pointer};
 }
 
 std::string JsonValue::name() const {

@@ -4,15 +4,14 @@
 #include <initializer_list>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
-#include "shardtool/base/error.h"
 #include "shardtool/base/checked.h"
+#include "shardtool/base/error.h"
 
 namespace shardtool::mapping {
 
@@ -97,7 +96,8 @@ class JsonValue {
   }
 
  private:
-  [[noreturn]] void refuse_word(const std::string& word, const std::vector<std::string>& known) const;
+  [[noreturn]] void refuse_word(const std::string& word,
+                                const std::vector<std::string>& known) const;
   [[noreturn]] void refuse_key(const std::string& key, const std::vector<Field>& fields) const;
   JsonValue member(const std::string& key) const;
 

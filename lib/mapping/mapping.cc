@@ -1,9 +1,9 @@
 #include "shardtool/mapping/mapping.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "shardtool/io/file.h"
@@ -17,21 +17,28 @@ constexpr i64 kMaxDocumentBytes = 16 << 20;
 constexpr size_t kMaxDepth = 8;
 constexpr std::string_view kPresetPrefix = "preset:";
 
-Error bad_extends(const std::string& message) { return Error(ErrorCode::kExtends, message); }
+Error bad_extends(const std::string& message) {
+  return Error(ErrorCode::kExtends, message);
+}
 
 /// The folder part of a document's name, with its slash.
-std::string folder_of(const std::string& name) { return name.substr(0, name.rfind('/') + 1); }
+std::string folder_of(const std::string& name) {
+  return name.substr(0, name.rfind('/') + 1);
+}
 
 /// The name of the document that `written` means inside the document `from`.
 std::string name_of(const std::string& written, const std::string& from) {
   if (written.starts_with(kPresetPrefix)) return written;
-  if (from.starts_with(kPresetPrefix)) throw bad_extends(fmt::format("preset '{}' extends a file", from));
+  if (from.starts_with(kPresetPrefix))
+    throw bad_extends(fmt::format("preset '{}' extends a file", from));
   for (size_t begin = 0; begin <= written.size();) {
     const size_t end = std::min(written.find('/', begin), written.size());
     const std::string part = written.substr(begin, end - begin);
     if (part.empty() || part == "." || part == "..") {
       throw bad_extends(fmt::format("\"extends\" names '{}'", written))
-          .help("write a path below the mapping's own folder, without \".\", \"..\" or a leading slash");
+          .help(
+              "write a path below the mapping's own folder, without \".\", \"..\" or a leading "
+              "slash");
     }
     begin = end + 1;
   }
@@ -68,7 +75,8 @@ class Loader {
 
   void check_chain(const std::string& name) const {
     if (std::find(chain_.begin(), chain_.end(), name) != chain_.end()) {
-      throw bad_extends(fmt::format("'{}' extends itself: {} -> {}", name, fmt::join(chain_, " -> "), name));
+      throw bad_extends(
+          fmt::format("'{}' extends itself: {} -> {}", name, fmt::join(chain_, " -> "), name));
     }
     if (chain_.size() > kMaxDepth) {
       throw bad_extends(fmt::format("\"extends\" goes deeper than {} levels: {}", kMaxDepth,
@@ -105,7 +113,9 @@ void apply_setting(nlohmann::json& document, const std::string& path, const nloh
   }
   if (!path.starts_with(kAxes)) {
     throw Error(ErrorCode::kUsage, fmt::format("'{}' cannot be set", path))
-        .help("what can be set is axes.NAME, axes.NAME.FIELD and unknown, as in axes.heads.uneven=balanced");
+        .help(
+            "what can be set is axes.NAME, axes.NAME.FIELD and unknown, as in "
+            "axes.heads.uneven=balanced");
   }
   const std::string rest = path.substr(kAxes.size());
   const size_t dot = rest.find('.');
@@ -152,7 +162,9 @@ Mapping mapping_from_documents(std::span<const DocumentText> texts) {
   return Mapping(std::vector<DocumentText>(texts.begin(), texts.end()));
 }
 
-const std::vector<DocumentText>& documents(const Mapping& mapping) { return mapping.texts(); }
+const std::vector<DocumentText>& documents(const Mapping& mapping) {
+  return mapping.texts();
+}
 
 Mapping with_settings(const Mapping& mapping,
                       const std::vector<std::pair<std::string, std::string>>& settings) {
@@ -164,6 +176,8 @@ Mapping with_settings(const Mapping& mapping,
   return Mapping(std::move(texts));
 }
 
-std::string schema_json() { return std::string(embedded_schema()); }
+std::string schema_json() {
+  return std::string(embedded_schema());
+}
 
 }  // namespace shardtool::mapping

@@ -36,7 +36,8 @@ class Mapping {
   std::span<const Document> documents() const { return documents_; }
   /// The document that the user named: the first one that is no settings.
   const Document& own() const;
-  /// What a rule or companion of a document is called: its label, with the document's name before it
+  /// What a rule or companion of a document is called: its label, with the document's name before
+  /// it
   /// ("preset:llama#q") unless that is the user's own file.
   std::string qualified(const Document& document, const std::string& label) const;
 
@@ -56,9 +57,9 @@ Mapping mapping_from_documents(std::span<const DocumentText> texts);
 /// The texts, nearest first.
 const std::vector<DocumentText>& documents(const Mapping& mapping);
 
-/// The mapping with settings such as {"axes.heads.uneven", "balanced"} as a nearest document "--set",
-/// so that they are recorded like any other. A value is JSON, or else a string. Throws kUsage for a
-/// path that does not begin with "axes." and is not "unknown".
+/// The mapping with settings such as {"axes.heads.uneven", "balanced"} as a nearest document
+/// "--set", so that they are recorded like any other. A value is JSON, or else a string. Throws
+/// kUsage for a path that does not begin with "axes." and is not "unknown".
 Mapping with_settings(const Mapping& mapping,
                       const std::vector<std::pair<std::string, std::string>>& settings);
 

@@ -1,8 +1,8 @@
 #include "shardtool/mapping/mesh_choice.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace shardtool::mapping {
 namespace {
@@ -24,7 +24,8 @@ i64 auto_size(const MeshAxisSpec& axis, i64 others, std::optional<i64> devices) 
   }
   if (*devices % others != 0) {
     throw Error(ErrorCode::kMesh,
-                fmt::format("{} devices are no multiple of the {} that the other mesh axes take", *devices, others))
+                fmt::format("{} devices are no multiple of the {} that the other mesh axes take",
+                            *devices, others))
         .at(axis.place);
   }
   return *devices / others;
@@ -35,7 +36,8 @@ mesh::Mesh fill(const std::vector<MeshAxisSpec>& specs, std::optional<i64> devic
   const MeshAxisSpec* automatic = nullptr;
   for (const MeshAxisSpec& spec : specs) {
     const auto product = checked_mul(others, spec.size.value_or(1));
-    if (!product) throw Error(ErrorCode::kMesh, "the mesh has more than 2^31 devices").at(spec.place);
+    if (!product)
+      throw Error(ErrorCode::kMesh, "the mesh has more than 2^31 devices").at(spec.place);
     others = *product;
     if (spec.size) continue;
     if (automatic != nullptr) {
@@ -57,10 +59,11 @@ mesh::Mesh fill(const std::vector<MeshAxisSpec>& specs, std::optional<i64> devic
 }  // namespace
 
 mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options) {
-  const mesh::Mesh mesh = options.mesh ? *options.mesh : fill(nearest_mesh(mapping), options.devices);
+  const mesh::Mesh mesh =
+      options.mesh ? *options.mesh : fill(nearest_mesh(mapping), options.devices);
   if (options.devices && mesh.size() != *options.devices) {
-    throw Error(ErrorCode::kMesh, fmt::format("the mesh {} has {} devices, expected {}", to_string(mesh),
-                                              mesh.size(), *options.devices));
+    throw Error(ErrorCode::kMesh, fmt::format("the mesh {} has {} devices, expected {}",
+                                              to_string(mesh), mesh.size(), *options.devices));
   }
   return mesh;
 }

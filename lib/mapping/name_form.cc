@@ -6,7 +6,8 @@ namespace shardtool::mapping {
 namespace {
 
 bool is_number(std::string_view part) {
-  return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !part.empty() &&
+         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 namespace shardtool::mapping {
 
-/// The name with every dotted part that is a number replaced by *: what tensors of one kind share, and
-/// a glob that matches them.
+/// The name with every dotted part that is a number replaced by *: what tensors of one kind share,
+/// and a glob that matches them.
 std::string name_form(std::string_view name);
 
 }  // namespace shardtool::mapping

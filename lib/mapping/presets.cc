@@ -1,9 +1,9 @@
 #include "shardtool/mapping/presets.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -19,7 +19,8 @@ std::vector<Preset> decode_presets() {
   for (const EmbeddedFile& file : embedded_presets()) {
     const Document document = decode_document(file.text, "preset:" + std::string(file.name));
     presets.push_back({std::string(file.name), document.description, document.when.architectures,
-                       document.when.model_types, document.when.tensors_present, std::string(file.text)});
+                       document.when.model_types, document.when.tensors_present,
+                       std::string(file.text)});
   }
   return presets;
 }
@@ -61,22 +62,26 @@ const Preset& find_preset(std::string_view name) {
     if (preset.name == name) return preset;
     names.push_back(preset.name);
   }
-  Error e(ErrorCode::kUnknownName, fmt::format("there is no preset '{}'", quote_for_message(name, 60)));
+  Error e(ErrorCode::kUnknownName,
+          fmt::format("there is no preset '{}'", quote_for_message(name, 60)));
   e.note("presets", fmt::format("{}", fmt::join(names, ", ")));
   const std::string hint = did_you_mean(name, names);
   if (!hint.empty()) e.help(hint);
   throw e;
 }
 
-std::optional<std::string> detect_preset(const ModelConfig& config, std::span<const TensorSpec> tensors) {
+std::optional<std::string> detect_preset(const ModelConfig& config,
+                                         std::span<const TensorSpec> tensors) {
   const auto architectures = config.architectures();
   if (!architectures.empty()) {
-    const auto by_architecture = only_one(
-        [&](const Preset& preset) { return contains(preset.architectures, architectures.front()); });
+    const auto by_architecture = only_one([&](const Preset& preset) {
+      return contains(preset.architectures, architectures.front());
+    });
     if (by_architecture) return by_architecture;
   }
   const std::string type = config.model_type();
-  const auto by_type = only_one([&](const Preset& preset) { return contains(preset.model_types, type); });
+  const auto by_type =
+      only_one([&](const Preset& preset) { return contains(preset.model_types, type); });
   if (by_type) return by_type;
   if (!architectures.empty() || !type.empty()) return std::nullopt;
   return only_one([&](const Preset& preset) { return has_all(preset.tensors_present, tensors); });

@@ -26,9 +26,10 @@ std::span<const Preset> presets();
 /// Throws kUnknownName with near misses.
 const Preset& find_preset(std::string_view name);
 
-/// The preset for a model: by architectures[0], then by model_type; only where the config says neither,
-/// by the tensors' names. Nothing when none or several presets fit: a model that calls itself something
-/// else is not guessed to be one of ours.
-std::optional<std::string> detect_preset(const ModelConfig& config, std::span<const TensorSpec> tensors);
+/// The preset for a model: by architectures[0], then by model_type; only where the config says
+/// neither, by the tensors' names. Nothing when none or several presets fit: a model that calls
+/// itself something else is not guessed to be one of ours.
+std::optional<std::string> detect_preset(const ModelConfig& config,
+                                         std::span<const TensorSpec> tensors);
 
 }  // namespace shardtool::mapping

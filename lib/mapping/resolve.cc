@@ -1,10 +1,10 @@
 #include "shardtool/mapping/resolve.h"
 
-#include <algorithm>
-#include <tuple>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <tuple>
 
 #include "shardtool/mapping/assertions.h"
 #include "shardtool/mapping/assignment.h"
@@ -39,7 +39,8 @@ struct Decision {
 /// A warning for each document of one's own whose "when" names other models than this one.
 std::vector<std::string> other_model(const Mapping& mapping, const ModelConfig* config) {
   std::vector<std::string> warnings;
-  const auto architectures = config == nullptr ? std::vector<std::string>{} : config->architectures();
+  const auto architectures =
+      config == nullptr ? std::vector<std::string>{} : config->architectures();
   if (architectures.empty()) return warnings;
   for (const Document& document : mapping.documents()) {
     const auto& meant = document.when.architectures;
@@ -55,7 +56,8 @@ std::vector<std::string> other_model(const Mapping& mapping, const ModelConfig* 
 std::string bias_of(const Rule& rule, const TensorSpec& tensor) {
   if (rule.bias) return *rule.bias;
   const auto* strategy = std::get_if<StrategySpec>(&rule.cut);
-  const bool row_parallel = strategy != nullptr && strategy->kind == layout::StrategyKind::kRowParallel;
+  const bool row_parallel =
+      strategy != nullptr && strategy->kind == layout::StrategyKind::kRowParallel;
   return row_parallel && tensor.shape.size() == 1 ? "after_reduction" : "";
 }
 
@@ -82,15 +84,19 @@ class Resolver {
     read_index_numbers();
     decide_all();
     result_.tied = tied_groups(mapping_, tensors_, by_name_, result_.tensors);
-    std::erase_if(result_.tensors, [](const ResolvedTensor& tensor) { return tensor.layout == nullptr; });
+    std::erase_if(result_.tensors,
+                  [](const ResolvedTensor& tensor) { return tensor.layout == nullptr; });
     result_.uneven = ledger_.uneven();
-    for (std::string& warning : unused_axes(mapping_)) result_.warnings.push_back(std::move(warning));
+    for (std::string& warning : unused_axes(mapping_))
+      result_.warnings.push_back(std::move(warning));
     result_.axis_sizes = axes_.known_sizes();
     return std::move(result_);
   }
 
  private:
-  const PlacedRule& rule_of(size_t tensor) const { return rules_.rules()[assigned_[tensor].match.rule]; }
+  const PlacedRule& rule_of(size_t tensor) const {
+    return rules_.rules()[assigned_[tensor].match.rule];
+  }
 
   void read_index_numbers() {
     numbers_of_.resize(tensors_.size());
@@ -107,8 +113,8 @@ class Resolver {
     numbers_.check_complete(axes_);
   }
 
-  /// Fills result_.tensors parallel to the specs, leaders before the tensors that follow them; a dropped
-  /// one has no layout.
+  /// Fills result_.tensors parallel to the specs, leaders before the tensors that follow them; a
+  /// dropped one has no layout.
   void decide_all() {
     result_.tensors.resize(tensors_.size());
     for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -155,14 +161,16 @@ class Resolver {
     auto index = index_axes(tensor, cut.units);
     Decision decision{nullptr, cut.strategy, {}, {}};
     for (const UnitCut& units : cut.units) decision.cuts.push_back(ledger_.enter(units));
-    decision.layout = checked(Layout(mesh_, spec.shape, std::move(cut.axes), std::move(index)), spec.dtype);
+    decision.layout =
+        checked(Layout(mesh_, spec.shape, std::move(cut.axes), std::move(index)), spec.dtype);
     decision.transforms = padding_of(*decision.layout);
     return decision;
   }
 
   const Decision& decision_of(size_t tensor) {
     const TensorSpec& spec = tensors_[tensor];
-    const auto key = std::tuple(assigned_[tensor].match.rule, spec.dtype, spec.shape, numbers_of_[tensor]);
+    const auto key =
+        std::tuple(assigned_[tensor].match.rule, spec.dtype, spec.shape, numbers_of_[tensor]);
     const auto found = decisions_.find(key);
     if (found != decisions_.end()) return found->second;
     try {
@@ -176,13 +184,19 @@ class Resolver {
     const Decision& decision = decision_of(tensor);
     for (const size_t cut : decision.cuts) ledger_.count(cut, tensors_[tensor].name);
     const PlacedRule& placed = rule_of(tensor);
-    return {tensor,           placed.label, placed.rule->place, decision.layout, decision.strategy,
-            bias_of(*placed.rule, tensors_[tensor]), decision.transforms};
+    return {tensor,
+            placed.label,
+            placed.rule->place,
+            decision.layout,
+            decision.strategy,
+            bias_of(*placed.rule, tensors_[tensor]),
+            decision.transforms};
   }
 
   ResolvedTensor replicated(size_t tensor) {
     auto& layout = replicated_[tensors_[tensor].shape];
-    if (!layout) layout = std::make_shared<const Layout>(Layout::replicated(mesh_, tensors_[tensor].shape));
+    if (!layout)
+      layout = std::make_shared<const Layout>(Layout::replicated(mesh_, tensors_[tensor].shape));
     return {tensor, "unknown", {mapping_.own().name, 0, 0, {}}, layout, "replicate", {}, {}};
   }
 
@@ -193,13 +207,22 @@ class Resolver {
     auto& layout = followed_[{companion, leader.layout.get(), spec.shape, spec.dtype}];
     try {
       if (!layout) {
-        layout = checked(companions_.layout(companion, *leader.layout, spec.shape, axes_.config()), spec.dtype);
+        layout = checked(companions_.layout(companion, *leader.layout, spec.shape, axes_.config()),
+                         spec.dtype);
       }
     } catch (Error& e) {
       if (!e.place()) e.at(placed.spec->place);
-      throw e.tensor(spec.name).note("tensor", describe(spec)).note("follows", describe(tensors_[leader.tensor]));
+      throw e.tensor(spec.name)
+          .note("tensor", describe(spec))
+          .note("follows", describe(tensors_[leader.tensor]));
     }
-    return {tensor, placed.label, placed.spec->place, layout, std::string(to_string(placed.spec->kind)), {}, {}};
+    return {tensor,
+            placed.label,
+            placed.spec->place,
+            layout,
+            std::string(to_string(placed.spec->kind)),
+            {},
+            {}};
   }
 
   const Mapping& mapping_;
@@ -216,34 +239,41 @@ class Resolver {
   std::vector<Numbers> numbers_of_;  ///< by tensor
   std::map<std::tuple<size_t, Dtype, Shape, Numbers>, Decision> decisions_;
   std::map<Shape, std::shared_ptr<const Layout>> replicated_;
-  std::map<std::tuple<size_t, const Layout*, Shape, Dtype>, std::shared_ptr<const Layout>> followed_;
+  std::map<std::tuple<size_t, const Layout*, Shape, Dtype>, std::shared_ptr<const Layout>>
+      followed_;
   Resolution result_;
 };
 
 }  // namespace
 
-Resolution resolve(const Mapping& mapping, std::span<const TensorSpec> tensors, const ModelConfig* config,
-                   const ResolveOptions& options) {
+Resolution resolve(const Mapping& mapping, std::span<const TensorSpec> tensors,
+                   const ModelConfig* config, const ResolveOptions& options) {
   const Mapping with_options = with_settings(mapping, options.settings);
   return Resolver(with_options, tensors, config, options).run();
 }
 
 std::string why(const ResolvedTensor& tensor) {
   const Place& place = tensor.rule_place;
-  const std::string where = place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file;
+  const std::string where =
+      place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file;
   std::string text = fmt::format("rule '{}' ({}) ", tensor.rule, where);
   std::vector<std::string> cuts;
   for (size_t a = 0; a < tensor.layout->axes().size(); ++a) {
     const layout::LayoutAxis& axis = tensor.layout->axes()[a];
-    if (axis.expr.is_sharded()) cuts.push_back(fmt::format("cuts {} as {}", axis_name(axis, a), to_string(axis.expr)));
+    if (axis.expr.is_sharded())
+      cuts.push_back(fmt::format("cuts {} as {}", axis_name(axis, a), to_string(axis.expr)));
   }
   for (const layout::IndexAxis& axis : tensor.layout->index_axes()) {
-    cuts.push_back(fmt::format("puts it where index {} of '{}' lives, {}", axis.index, axis.logical, to_string(axis.expr)));
+    cuts.push_back(fmt::format("puts it where index {} of '{}' lives, {}", axis.index, axis.logical,
+                               to_string(axis.expr)));
   }
-  return text + (cuts.empty() ? "keeps it whole on every device" : fmt::format("{}", fmt::join(cuts, ", and ")));
+  return text + (cuts.empty() ? "keeps it whole on every device"
+                              : fmt::format("{}", fmt::join(cuts, ", and ")));
 }
 
-i64 physical_axis_size(const mesh::Mesh& mesh, const mesh::Over& over) { return extent(mesh, over); }
+i64 physical_axis_size(const mesh::Mesh& mesh, const mesh::Over& over) {
+  return extent(mesh, over);
+}
 
 i64 round_axis_for_partitioning(i64 size, const mesh::Mesh& mesh, const mesh::Over& over) {
   return round_up(size, physical_axis_size(mesh, over));

@@ -18,10 +18,10 @@
 namespace shardtool::mapping {
 
 struct ResolveOptions {
-  std::optional<mesh::Mesh> mesh;    ///< replaces the mapping's mesh
-  std::optional<i64> devices;        ///< fills "size": "auto"; must equal the mesh otherwise
-  std::string layout;                ///< an entry of "layouts", or empty
-  bool require_even = false;         ///< refuse every uneven cut
+  std::optional<mesh::Mesh> mesh;  ///< replaces the mapping's mesh
+  std::optional<i64> devices;      ///< fills "size": "auto"; must equal the mesh otherwise
+  std::string layout;              ///< an entry of "layouts", or empty
+  bool require_even = false;       ///< refuse every uneven cut
   bool allow_empty_shards = false;
   std::vector<std::pair<std::string, std::string>> settings;  ///< see with_settings
 };
@@ -51,12 +51,12 @@ struct UnevenCut {
 /// A mapping applied to a checkpoint.
 struct Resolution {
   mesh::Mesh mesh;
-  std::vector<ResolvedTensor> tensors;           ///< in the order of the specs, dropped ones absent
-  std::vector<size_t> dropped;                   ///< indices into the specs
-  std::vector<std::vector<std::string>> tied;    ///< groups of which two or more names are present
+  std::vector<ResolvedTensor> tensors;         ///< in the order of the specs, dropped ones absent
+  std::vector<size_t> dropped;                 ///< indices into the specs
+  std::vector<std::vector<std::string>> tied;  ///< groups of which two or more names are present
   std::vector<UnevenCut> uneven;
   std::vector<std::string> warnings;
-  std::map<std::string, i64> axis_sizes;         ///< declared ones that a rule needed
+  std::map<std::string, i64> axis_sizes;  ///< declared ones that a rule needed
 };
 
 /// Decides the layout of every tensor. `config` may be null when no size reads it.

@@ -1,11 +1,11 @@
 #include "shardtool/mapping/rule_matcher.h"
 
-#include <algorithm>
-#include <charconv>
-
 #include <fmt/format.h>
 #include <re2/re2.h>
 #include <re2/set.h>
+
+#include <algorithm>
+#include <charconv>
 
 #include "shardtool/base/text.h"
 
@@ -22,8 +22,11 @@ RE2::Options matcher_options() {
 }
 
 Error too_many(int patterns) {
-  return Error(ErrorCode::kLimit, fmt::format("{} patterns are too many or too large to match at once", patterns))
-      .help("write fewer, more general patterns: \"model.layers.<layer>.**\" instead of one per layer");
+  return Error(ErrorCode::kLimit,
+               fmt::format("{} patterns are too many or too large to match at once", patterns))
+      .help(
+          "write fewer, more general patterns: \"model.layers.<layer>.**\" instead of one per "
+          "layer");
 }
 
 Error ambiguous(std::string_view name, const PlacedRule& a, const PlacedRule& b) {
@@ -31,8 +34,8 @@ Error ambiguous(std::string_view name, const PlacedRule& a, const PlacedRule& b)
     return fmt::format("{}:{}:{} {}", placed.rule->place.file, placed.rule->place.line,
                        placed.rule->place.column, placed.rule->place.pointer);
   };
-  Error e(ErrorCode::kAmbiguousRule, fmt::format("the rules '{}' and '{}' both match '{}'", a.label, b.label,
-                                                 quote_for_message(name)));
+  Error e(ErrorCode::kAmbiguousRule, fmt::format("the rules '{}' and '{}' both match '{}'", a.label,
+                                                 b.label, quote_for_message(name)));
   e.at(b.rule->place).tensor(name).note(a.label, where(a)).note(b.label, where(b));
   e.help("narrow one of the two patterns, or move the rule that shall win to \"overrides\"");
   return e;
@@ -53,7 +56,8 @@ PatternSet& PatternSet::operator=(PatternSet&&) noexcept = default;
 void PatternSet::add(const std::string& regex) {
   if (++impl_->size > kMaxPatterns) throw too_many(impl_->size);
   std::string why;
-  if (impl_->set.Add(regex, &why) < 0) throw Error(ErrorCode::kLimit, "a pattern cannot be compiled: " + why);
+  if (impl_->set.Add(regex, &why) < 0)
+    throw Error(ErrorCode::kLimit, "a pattern cannot be compiled: " + why);
 }
 
 void PatternSet::compile() {
@@ -71,8 +75,10 @@ void PatternSet::match(std::string_view name, std::vector<int>& found) const {
 RuleMatcher::RuleMatcher(const Mapping& mapping) {
   const auto documents = mapping.documents();
   for (size_t d = 0; d < documents.size(); ++d) add(documents[d], documents[d].overrides, d);
-  for (size_t d = 0; d < documents.size(); ++d) add(documents[d], documents[d].rules, documents.size() + d);
-  for (PlacedRule& placed : rules_) placed.label = mapping.qualified(*placed.document, placed.rule->label);
+  for (size_t d = 0; d < documents.size(); ++d)
+    add(documents[d], documents[d].rules, documents.size() + d);
+  for (PlacedRule& placed : rules_)
+    placed.label = mapping.qualified(*placed.document, placed.rule->label);
   set_.compile();
   compiled_.resize(patterns_.size());
   used_.resize(rules_.size());
@@ -100,13 +106,15 @@ std::optional<RuleMatch> RuleMatcher::find(std::string_view name) {
     used_[rule] = true;
     if (!winner) winner = {rule, pattern};
     const bool same_layer = rules_[rule].layer == rules_[winner->rule].layer;
-    if (rule != winner->rule && same_layer) throw ambiguous(name, rules_[winner->rule], rules_[rule]);
+    if (rule != winner->rule && same_layer)
+      throw ambiguous(name, rules_[winner->rule], rules_[rule]);
   }
   return winner;
 }
 
 const re2::RE2& RuleMatcher::compiled(size_t pattern) {
-  if (!compiled_[pattern]) compiled_[pattern] = std::make_unique<RE2>(patterns_[pattern]->regex, RE2::Quiet);
+  if (!compiled_[pattern])
+    compiled_[pattern] = std::make_unique<RE2>(patterns_[pattern]->regex, RE2::Quiet);
   return *compiled_[pattern];
 }
 
@@ -115,10 +123,11 @@ std::map<std::string, Capture> RuleMatcher::captures(RuleMatch match, std::strin
   const PlacedRule& placed = rules_[match.rule];
   const RE2& pattern = compiled(match.pattern);
   std::vector<re2::StringPiece> groups(static_cast<size_t>(pattern.NumberOfCapturingGroups()) + 1);
-  pattern.Match(re2::StringPiece(name.data(), name.size()), 0, name.size(), RE2::ANCHOR_BOTH, groups.data(),
-                static_cast<int>(groups.size()));
+  pattern.Match(re2::StringPiece(name.data(), name.size()), 0, name.size(), RE2::ANCHOR_BOTH,
+                groups.data(), static_cast<int>(groups.size()));
   for (const auto& [capture, axis] : placed.rule->index) {
-    const re2::StringPiece text = groups[static_cast<size_t>(pattern.NamedCapturingGroups().at(capture))];
+    const re2::StringPiece text =
+        groups[static_cast<size_t>(pattern.NamedCapturingGroups().at(capture))];
     i64 value = 0;
     const auto [end, failure] = std::from_chars(text.begin(), text.end(), value);
     if (failure != std::errc{} || end != text.end() || value < 0) {

@@ -28,7 +28,8 @@ class PatternSet {
   void add(const std::string& regex);
   /// To be called once, after the last add. Throws kLimit when they need too much memory.
   void compile();
-  /// The indices of the patterns that match, ascending. Throws kLimit when that takes too much memory.
+  /// The indices of the patterns that match, ascending. Throws kLimit when that takes too much
+  /// memory.
   void match(std::string_view name, std::vector<int>& found) const;
 
  private:
@@ -46,7 +47,7 @@ struct PlacedRule {
 
 /// What matched a name: the rule, and which of all patterns.
 struct RuleMatch {
-  size_t rule = 0;     ///< index into RuleMatcher::rules
+  size_t rule = 0;  ///< index into RuleMatcher::rules
   size_t pattern = 0;
 };
 

@@ -1,9 +1,9 @@
 #include "shardtool/mapping/size_expression.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/text.h"
 
@@ -13,8 +13,9 @@ namespace {
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
   throw Error(ErrorCode::kMappingSchema,
               fmt::format("'{}' is no size: {}", quote_for_message(text), why))
-      .help("a size is an integer or made of config.PATH, axes.NAME and integers with + * /, such as "
-            "\"config.hidden_size / config.num_attention_heads\"");
+      .help(
+          "a size is an integer or made of config.PATH, axes.NAME and integers with + * /, such as "
+          "\"config.hidden_size / config.num_attention_heads\"");
 }
 
 std::string_view trim(std::string_view text) {
@@ -45,7 +46,8 @@ SizeAtom parse_atom(std::string_view whole, std::string_view text) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool parsed = failure == std::errc{} && end == text.data() + text.size() && value >= 1;
   if (!parsed) {
-    refuse(whole, fmt::format("'{}' is neither a positive integer nor config.PATH nor axes.NAME", text));
+    refuse(whole,
+           fmt::format("'{}' is neither a positive integer nor config.PATH nor axes.NAME", text));
   }
   return {SizeAtom::Kind::kInteger, value, {}};
 }
@@ -83,12 +85,14 @@ const SizeAtom* absent_value(const SizeExpression& size, const ModelConfig* conf
 [[noreturn]] void fail_absent(const SizeExpression& size, const std::string& path,
                               const ModelConfig* config) {
   if (config == nullptr) {
-    throw Error(ErrorCode::kConfig,
-                fmt::format("the size '{}' needs the model's config.json, and there is none", size.text))
+    throw Error(
+        ErrorCode::kConfig,
+        fmt::format("the size '{}' needs the model's config.json, and there is none", size.text))
         .help("put config.json beside the weights, or write the size as a number");
   }
   Error error(ErrorCode::kSizeExpression,
-              fmt::format("the size '{}' reads '{}', which {} does not have", size.text, path, config->file()));
+              fmt::format("the size '{}' reads '{}', which {} does not have", size.text, path,
+                          config->file()));
   const std::string hint = did_you_mean(path, config->size_paths());
   if (!hint.empty()) error.help(hint);
   error.help("or give a default: {\"ref\": \"config." + path + "\", \"default\": ...}");
@@ -97,9 +101,12 @@ const SizeAtom* absent_value(const SizeExpression& size, const ModelConfig* conf
 
 i64 value_of(const SizeAtom& atom, const SizeScope& scope) {
   switch (atom.kind) {
-    case SizeAtom::Kind::kInteger: return atom.value;
-    case SizeAtom::Kind::kConfig: return scope.config->size(atom.name).value();
-    case SizeAtom::Kind::kAxis: return scope.axis_size(atom.name);
+    case SizeAtom::Kind::kInteger:
+      return atom.value;
+    case SizeAtom::Kind::kConfig:
+      return scope.config->size(atom.name).value();
+    case SizeAtom::Kind::kAxis:
+      return scope.axis_size(atom.name);
   }
   throw Error(ErrorCode::kInternal, "unknown kind of size");
 }

@@ -39,7 +39,8 @@ struct SizeProduct {
 struct SizeExpression {
   std::string text;
   std::vector<SizeProduct> sum;
-  std::shared_ptr<const SizeExpression> fallback;  ///< null: none; a pointer because it is recursive
+  std::shared_ptr<const SizeExpression>
+      fallback;  ///< null: none; a pointer because it is recursive
   Place place;
 };
 

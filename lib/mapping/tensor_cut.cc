@@ -1,9 +1,9 @@
 #include "shardtool/mapping/tensor_cut.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace shardtool::mapping {
 namespace {
@@ -23,8 +23,9 @@ void check_factors(const Dim& dim, const AxisTable& axes) {
       throw Error(ErrorCode::kStrategy,
                   fmt::format("'{}' would cut '{}', which is not the first factor", dim.text, name))
           .at(dim.place)
-          .help("only the first factor of a product can be cut, the others travel along with it; equal "
-                "sections side by side are written \"a + a\"");
+          .help(
+              "only the first factor of a product can be cut, the others travel along with it; "
+              "equal sections side by side are written \"a + a\"");
     }
   }
 }
@@ -46,7 +47,8 @@ void note_sizes(Error& e, const Dim& dim, const AxisTable& axes) {
 class DimSizes {
  public:
   DimSizes(const Dim& dim, i64 extent, AxisTable& axes) : axes_(axes) {
-    inferred_ = infer_size(dim, [&](const std::string& axis) { return axes_.declared_size(axis); }, extent);
+    inferred_ = infer_size(
+        dim, [&](const std::string& axis) { return axes_.declared_size(axis); }, extent);
   }
   std::optional<i64> operator()(const std::string& axis) const {
     if (inferred_ && inferred_->first == axis) return inferred_->second;
@@ -76,19 +78,22 @@ AxisExpr cut_dim(const Dim& dim, i64 extent, AxisTable& axes, std::vector<UnitCu
   check_factors(dim, axes);
   const DimSizes sizes(dim, extent, axes);
   std::vector<AxisExpr> sections;
-  for (const Product& section : dim.sections) sections.push_back(cut_section(section, sizes, axes, units));
+  for (const Product& section : dim.sections)
+    sections.push_back(cut_section(section, sizes, axes, units));
   AxisExpr expr = layout::concat(std::move(sections));
   return expr.is_sharded() ? expr : layout::whole(extent);
 }
 
-mesh::Over default_over(StrategyKind kind, bool in_preset, const Rule& rule, const mesh::Mesh& mesh) {
+mesh::Over default_over(StrategyKind kind, bool in_preset, const Rule& rule,
+                        const mesh::Mesh& mesh) {
   const std::string usual = kind == StrategyKind::kExpertParallel ? "ep" : "tp";
   if (mesh.has_axis(usual)) return {{usual}};
   if (in_preset) return {};
   if (mesh.axes().size() == 1) return {{mesh.axes()[0].name}};
-  throw Error(ErrorCode::kUnknownName,
-              fmt::format("strategy {} does not say over which mesh axis, and the mesh {} has no '{}'",
-                          to_string(kind), to_string(mesh), usual))
+  throw Error(
+      ErrorCode::kUnknownName,
+      fmt::format("strategy {} does not say over which mesh axis, and the mesh {} has no '{}'",
+                  to_string(kind), to_string(mesh), usual))
       .at(rule.place)
       .help("add \"over\": \"NAME\" to the strategy");
 }
@@ -96,7 +101,8 @@ mesh::Over default_over(StrategyKind kind, bool in_preset, const Rule& rule, con
 std::vector<layout::Segment> segments_of(const StrategySpec& spec, AxisTable& axes) {
   std::vector<layout::Segment> segments;
   for (const SegmentSpec& segment : spec.segments) {
-    segments.push_back({axes.evaluate_size(segment.units), segment.unit ? axes.evaluate_size(*segment.unit) : 1});
+    segments.push_back(
+        {axes.evaluate_size(segment.units), segment.unit ? axes.evaluate_size(*segment.unit) : 1});
   }
   return segments;
 }
@@ -110,26 +116,38 @@ layout::QkvHeads heads_of(const StrategySpec& spec, AxisTable& axes) {
 ShardingStrategy make_strategy(const StrategySpec& spec, mesh::Over over, AxisTable& axes) {
   const layout::SplitRule rule = split_rule(spec.uneven, spec.pad_to);
   switch (spec.kind) {
-    case StrategyKind::kReplicate: return ShardingStrategy::replicate();
-    case StrategyKind::kRowwise: return ShardingStrategy::rowwise(over, rule);
-    case StrategyKind::kColumnwise: return ShardingStrategy::columnwise(over, rule);
-    case StrategyKind::kAxiswise: return ShardingStrategy::axiswise(spec.axis.value(), over, rule);
-    case StrategyKind::kColumnParallel: return ShardingStrategy::column_parallel(spec.kernel, over, rule);
-    case StrategyKind::kRowParallel: return ShardingStrategy::row_parallel(spec.kernel, over, rule);
-    case StrategyKind::kExpertParallel: return ShardingStrategy::expert_parallel(over, rule);
-    case StrategyKind::kTensorParallel: return ShardingStrategy::tensor_parallel(over);
+    case StrategyKind::kReplicate:
+      return ShardingStrategy::replicate();
+    case StrategyKind::kRowwise:
+      return ShardingStrategy::rowwise(over, rule);
+    case StrategyKind::kColumnwise:
+      return ShardingStrategy::columnwise(over, rule);
+    case StrategyKind::kAxiswise:
+      return ShardingStrategy::axiswise(spec.axis.value(), over, rule);
+    case StrategyKind::kColumnParallel:
+      return ShardingStrategy::column_parallel(spec.kernel, over, rule);
+    case StrategyKind::kRowParallel:
+      return ShardingStrategy::row_parallel(spec.kernel, over, rule);
+    case StrategyKind::kExpertParallel:
+      return ShardingStrategy::expert_parallel(over, rule);
+    case StrategyKind::kTensorParallel:
+      return ShardingStrategy::tensor_parallel(over);
     case StrategyKind::kHeadAwareColumnwise:
       return ShardingStrategy::head_aware_columnwise(axes.evaluate_size(spec.num_heads.value()),
-                                                     axes.evaluate_size(spec.head_dim.value()), over, rule);
+                                                     axes.evaluate_size(spec.head_dim.value()),
+                                                     over, rule);
     case StrategyKind::kHeadAwareRowwise:
       return ShardingStrategy::head_aware_rowwise(axes.evaluate_size(spec.num_heads.value()),
-                                                  axes.evaluate_size(spec.head_dim.value()), over, rule);
+                                                  axes.evaluate_size(spec.head_dim.value()), over,
+                                                  rule);
     case StrategyKind::kStackedQkv:
       return ShardingStrategy::stacked_qkv(heads_of(spec, axes), over, spec.axis.value_or(0), rule);
     case StrategyKind::kGateUp:
-      return ShardingStrategy::gate_up(over, spec.axis.value_or(2), spec.gate_up_order, spec.parts, rule);
+      return ShardingStrategy::gate_up(over, spec.axis.value_or(2), spec.gate_up_order, spec.parts,
+                                       rule);
     case StrategyKind::kSegmented:
-      return ShardingStrategy::segmented(segments_of(spec, axes), over, spec.axis.value_or(0), rule);
+      return ShardingStrategy::segmented(segments_of(spec, axes), over, spec.axis.value_or(0),
+                                         rule);
   }
   throw Error(ErrorCode::kInternal, "unknown strategy");
 }
@@ -150,17 +168,20 @@ void collect_units(const AxisExpr& expr, std::vector<AxisExpr>& found) {
 
 TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTable& axes) {
   if (dims.size() != shape.size()) {
-    throw Error(ErrorCode::kShapeMismatch,
-                fmt::format("the rule has {} dims, but the tensor has rank {}", dims.size(), shape.size()))
-        .help("a rule has one entry of \"dims\" per axis of the tensor; give tensors of another rank a "
-              "rule of their own");
+    throw Error(
+        ErrorCode::kShapeMismatch,
+        fmt::format("the rule has {} dims, but the tensor has rank {}", dims.size(), shape.size()))
+        .help(
+            "a rule has one entry of \"dims\" per axis of the tensor; give tensors of another rank "
+            "a rule of their own");
   }
   TensorCut cut{{}, {}, "dims"};
   for (size_t a = 0; a < dims.size(); ++a) {
     try {
       cut.axes.push_back({cut_dim(dims[a], shape[a], axes, cut.units), 1, dims[a].text});
     } catch (Error& e) {
-      if (e.code() == ErrorCode::kShapeMismatch) note_sizes(e.note("axis", std::to_string(a)), dims[a], axes);
+      if (e.code() == ErrorCode::kShapeMismatch)
+        note_sizes(e.note("axis", std::to_string(a)), dims[a], axes);
       if (!e.place()) e.at(dims[a].place);
       throw;
     }
@@ -168,8 +189,8 @@ TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTabl
   return cut;
 }
 
-TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, bool in_preset, const Shape& shape,
-                          AxisTable& axes) {
+TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, bool in_preset,
+                          const Shape& shape, AxisTable& axes) {
   mesh::Over over;
   if (spec.kind != StrategyKind::kReplicate) {
     over = spec.over ? over_of(*spec.over, in_preset, axes.mesh())
@@ -183,8 +204,8 @@ TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, bool in_pr
     std::vector<AxisExpr> dealt;
     if (is_cut) collect_units(expressions[a], dealt);
     for (const AxisExpr& units : dealt) {
-      cut.units.push_back({fmt::format("axis {} of {}", a, cut.strategy), units, spec.uneven == Uneven::kError,
-                           rule.place});
+      cut.units.push_back({fmt::format("axis {} of {}", a, cut.strategy), units,
+                           spec.uneven == Uneven::kError, rule.place});
     }
   }
   return cut;

@@ -24,7 +24,7 @@ TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTabl
 /// A named strategy. `over` defaults to the mesh axis tp (ep for expert_parallel), in a document of
 /// one's own also to the only axis of the mesh. Throws kUnknownName when there is no such default,
 /// and what ShardingStrategy::apply throws, with the rule's place.
-TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, bool in_preset, const Shape& shape,
-                          AxisTable& axes);
+TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, bool in_preset,
+                          const Shape& shape, AxisTable& axes);
 
 }  // namespace shardtool::mapping

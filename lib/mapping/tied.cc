@@ -1,8 +1,8 @@
 #include "shardtool/mapping/tied.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/assertions.h"
@@ -40,7 +40,8 @@ std::vector<size_t> present_in(const std::vector<std::string>& group, const Tens
 
 }  // namespace
 
-std::vector<std::vector<std::string>> tied_groups(const Mapping& mapping, std::span<const TensorSpec> tensors,
+std::vector<std::vector<std::string>> tied_groups(const Mapping& mapping,
+                                                  std::span<const TensorSpec> tensors,
                                                   const TensorIndex& by_name,
                                                   const std::vector<ResolvedTensor>& resolved) {
   std::vector<std::vector<std::string>> groups;
@@ -51,7 +52,8 @@ std::vector<std::vector<std::string>> tied_groups(const Mapping& mapping, std::s
       auto& names = groups.emplace_back();
       for (const size_t i : present) {
         const size_t first = present.front();
-        if (!are_alike(*resolved[first].layout, *resolved[i].layout)) throw not_alike(tensors[first], tensors[i]);
+        if (!are_alike(*resolved[first].layout, *resolved[i].layout))
+          throw not_alike(tensors[first], tensors[i]);
         names.push_back(tensors[i].name);
       }
     }

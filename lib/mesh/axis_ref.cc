@@ -1,8 +1,8 @@
 #include "shardtool/mesh/axis_ref.h"
 
-#include <charconv>
-
 #include <fmt/format.h>
+
+#include <charconv>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"

@@ -1,10 +1,10 @@
 #include "shardtool/mesh/mesh.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <limits>
-
-#include <fmt/format.h>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -15,8 +15,8 @@ namespace {
 void check_axis(const MeshAxis& axis) {
   if (axis.name.empty()) throw Error(ErrorCode::kMesh, "a mesh axis has no name");
   if (axis.size < 1) {
-    throw Error(ErrorCode::kMesh,
-                fmt::format("mesh axis '{}' has size {}, expected 1 or more", axis.name, axis.size));
+    throw Error(ErrorCode::kMesh, fmt::format("mesh axis '{}' has size {}, expected 1 or more",
+                                              axis.name, axis.size));
   }
 }
 
@@ -46,8 +46,9 @@ Mesh::Mesh(std::vector<MeshAxis> axes) : axes_(std::move(axes)) {
     }
     const auto product = checked_mul(size_, axes_[i].size);
     if (!product || *product > std::numeric_limits<std::int32_t>::max()) {
-      throw Error(ErrorCode::kMesh, fmt::format("mesh axis '{}' of size {} makes 2^31 devices or more",
-                                                axes_[i].name, axes_[i].size));
+      throw Error(ErrorCode::kMesh,
+                  fmt::format("mesh axis '{}' of size {} makes 2^31 devices or more", axes_[i].name,
+                              axes_[i].size));
     }
     size_ = *product;
   }
@@ -66,7 +67,9 @@ size_t Mesh::position(std::string_view name) const {
   throw error;
 }
 
-const MeshAxis& Mesh::axis(std::string_view name) const { return axes_[position(name)]; }
+const MeshAxis& Mesh::axis(std::string_view name) const {
+  return axes_[position(name)];
+}
 
 bool Mesh::has_axis(std::string_view name) const {
   return std::any_of(axes_.begin(), axes_.end(),

@@ -1,9 +1,9 @@
-#include <algorithm>
-#include <numeric>
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
 
 #include "tests/arch/forbidden_text.h"
 #include "tests/arch/function_lengths.h"

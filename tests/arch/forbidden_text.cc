@@ -1,9 +1,9 @@
 #include "tests/arch/forbidden_text.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cctype>
-
-#include <fmt/format.h>
 
 namespace shardtool::arch {
 namespace {

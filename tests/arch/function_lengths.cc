@@ -80,8 +80,8 @@ bool has_parameter_list(std::string_view head) {
 }
 
 Block classify(std::string_view head, const std::vector<Open>& open) {
-  const bool in_scope = std::all_of(open.begin(), open.end(),
-                                    [](const Open& o) { return o.block == Block::kScope; });
+  const bool in_scope =
+      std::all_of(open.begin(), open.end(), [](const Open& o) { return o.block == Block::kScope; });
   if (!in_scope) return Block::kOther;
   if (has_parameter_list(head)) return Block::kFunction;
   for (const std::string_view word : {"namespace", "class", "struct", "union"}) {

@@ -1,10 +1,10 @@
 #include "tests/arch/include_levels.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
-
-#include <fmt/format.h>
 
 namespace shardtool::arch {
 namespace {
@@ -36,7 +36,9 @@ const Module* find_module(std::string_view name) {
   return found == kModules.end() ? nullptr : found;
 }
 
-std::string_view first_folder(std::string_view path) { return path.substr(0, path.find('/')); }
+std::string_view first_folder(std::string_view path) {
+  return path.substr(0, path.find('/'));
+}
 
 std::string_view module_of_file(std::string_view path) {
   constexpr std::string_view kLib = "lib/";

@@ -1,11 +1,11 @@
 #include "tests/arch/source_tree.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-
-#include <fmt/format.h>
 
 namespace shardtool::arch {
 namespace fs = std::filesystem;

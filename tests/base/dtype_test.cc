@@ -1,9 +1,9 @@
 #include "shardtool/base/dtype.h"
 
+#include <doctest/doctest.h>
+
 #include <limits>
 #include <set>
-
-#include <doctest/doctest.h>
 
 using namespace shardtool;
 
@@ -18,7 +18,8 @@ TEST_CASE("every dtype is read as it is printed") {
 }
 
 TEST_CASE("names are exact") {
-  for (const char* name : {"", "bf16", "BF16 ", "F128", "FLOAT"}) CHECK(parse_dtype(name) == std::nullopt);
+  for (const char* name : {"", "bf16", "BF16 ", "F128", "FLOAT"})
+    CHECK(parse_dtype(name) == std::nullopt);
 }
 
 TEST_CASE("bits are those of the format") {

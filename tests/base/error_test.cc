@@ -1,10 +1,10 @@
 #include "shardtool/base/error.h"
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
-
-#include <doctest/doctest.h>
 
 using namespace shardtool;
 
@@ -24,8 +24,8 @@ TEST_CASE("every code has one row, in order, with an id of its own") {
 }
 
 TEST_CASE("the first digits of an id are its exit status") {
-  const std::map<std::string_view, int> status_of{
-      {"E01", 2}, {"E02", 3}, {"E03", 4}, {"E04", 5}, {"E05", 6}, {"E06", 130}, {"E09", 70}};
+  const std::map<std::string_view, int> status_of{{"E01", 2}, {"E02", 3},   {"E03", 4}, {"E04", 5},
+                                                  {"E05", 6}, {"E06", 130}, {"E09", 70}};
   for (const ErrorInfo& row : error_table()) {
     CAPTURE(row.id);
     CHECK(row.exit_status == status_of.at(row.id.substr(0, 3)));

@@ -1,8 +1,8 @@
 #include "shardtool/base/shape.h"
 
-#include <limits>
-
 #include <doctest/doctest.h>
+
+#include <limits>
 
 #include "shardtool/base/checked.h"
 

@@ -1,8 +1,8 @@
 #include "shardtool/index/axis_index.h"
 
-#include <set>
-
 #include <doctest/doctest.h>
+
+#include <set>
 
 #include "tests/support/generators.h"
 

@@ -1,10 +1,10 @@
 #include "shardtool/index/axis_map.h"
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
-
-#include <doctest/doctest.h>
 
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
@@ -23,17 +23,17 @@ bool invariants_hold(const AxisMap& map) {
   const auto pieces = map.pieces();
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece& p = pieces[i];
-    if (p.size <= 0) return false;                                                        // I3
-    if (p.local < 0 || p.local_end() > map.local_size()) return false;                    // I5
-    if (p.global < 0 || p.global_end() > map.global_size()) return false;                 // I5
+    if (p.size <= 0) return false;                                         // I3
+    if (p.local < 0 || p.local_end() > map.local_size()) return false;     // I5
+    if (p.global < 0 || p.global_end() > map.global_size()) return false;  // I5
     for (size_t j = 0; j < i; ++j) {
       const Piece& before = pieces[j];
-      if (before.local_end() > p.local) return false;                                     // I1
+      if (before.local_end() > p.local) return false;                                      // I1
       if (before.global < p.global_end() && p.global < before.global_end()) return false;  // I2
     }
     if (i == 0) continue;
     const Piece& last = pieces[i - 1];
-    if (last.local_end() == p.local && last.global_end() == p.global) return false;       // I4
+    if (last.local_end() == p.local && last.global_end() == p.global) return false;  // I4
   }
   return true;
 }
@@ -86,8 +86,8 @@ TEST_CASE("make refuses exactly the pieces that overlap or leave an extent") {
     for (i64 i = 0; i < count; ++i) {
       pieces.push_back({*gen::between(-1, 9), *gen::between(-1, 9), *gen::between(-1, 4)});
     }
-    const bool valid =
-        local_size >= 0 && global_size >= 0 && is_partial_injection(local_size, global_size, pieces);
+    const bool valid = local_size >= 0 && global_size >= 0 &&
+                       is_partial_injection(local_size, global_size, pieces);
     RC_CLASSIFY(valid, "valid");
     const auto map = AxisMap::make(local_size, global_size, pieces);
     RC_ASSERT(map.has_value() == valid);
@@ -149,7 +149,8 @@ TEST_CASE("inverse swaps the roles of local and global") {
     Indices expected(static_cast<size_t>(a.global_size()), kPadding);
     const Indices forward = indices(a);
     for (size_t local = 0; local < forward.size(); ++local) {
-      if (forward[local] != kPadding) expected[static_cast<size_t>(forward[local])] = static_cast<i64>(local);
+      if (forward[local] != kPadding)
+        expected[static_cast<size_t>(forward[local])] = static_cast<i64>(local);
     }
     RC_ASSERT(indices(b) == expected);
     RC_ASSERT(inverse(b) == a);
@@ -307,6 +308,7 @@ TEST_CASE("a map prints as the global intervals in local order") {
   CHECK(to_string(AxisMap(0, 5, {})) == "nothing");
   CHECK(to_string(AxisMap(3, 5, {})) == "pad 3");
   CHECK(to_string(AxisMap::identity(4)) == "[0, 4)");
-  CHECK(to_string(AxisMap(386, 1920, {{0, 0, 192}, {192, 640, 192}})) == "[0, 192) [640, 832) pad 2");
+  CHECK(to_string(AxisMap(386, 1920, {{0, 0, 192}, {192, 640, 192}})) ==
+        "[0, 192) [640, 832) pad 2");
   CHECK(to_string(AxisMap(6, 10, {{1, 8, 2}, {4, 2, 1}})) == "pad 1 [8, 10) pad 1 [2, 3) pad 1");
 }

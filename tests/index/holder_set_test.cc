@@ -1,8 +1,8 @@
 #include "shardtool/index/holder_set.h"
 
-#include <algorithm>
-
 #include <doctest/doctest.h>
+
+#include <algorithm>
 
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
@@ -19,7 +19,8 @@ TEST_CASE("holders are factored by axis, and replicas share a pick") {
     const i64 count = *gen::between(0, 8);
     for (i64 h = 0; h < count; ++h) {
       Region region;
-      for (const i64 n : shape) region.push_back(AxisMap::slice(n, {0, *gen::between(0, std::min<i64>(n, 2))}));
+      for (const i64 n : shape)
+        region.push_back(AxisMap::slice(n, {0, *gen::between(0, std::min<i64>(n, 2))}));
       regions.push_back(std::move(region));
     }
     const HolderSet set = HolderSet::of(shape, regions);
@@ -27,7 +28,7 @@ TEST_CASE("holders are factored by axis, and replicas share a pick") {
     for (int axis = 0; axis < set.rank(); ++axis) {
       const auto maps = set.maps(axis);
       for (size_t m = 0; m < maps.size(); ++m) {
-        RC_ASSERT(maps[m].global_size() == shape[static_cast<size_t>(axis)]);         // H1
+        RC_ASSERT(maps[m].global_size() == shape[static_cast<size_t>(axis)]);  // H1
         RC_ASSERT(std::find(maps.begin(), maps.begin() + static_cast<std::ptrdiff_t>(m),
                             maps[m]) == maps.begin() + static_cast<std::ptrdiff_t>(m));  // H1
       }

@@ -1,9 +1,9 @@
 #include "shardtool/index/join.h"
 
+#include <doctest/doctest.h>
+
 #include <map>
 #include <set>
-
-#include <doctest/doctest.h>
 
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
@@ -40,7 +40,8 @@ std::set<std::pair<int, i64>> claims_on(const std::vector<AxisMap>& maps, i64 gl
 std::set<std::pair<int, i64>> claims_in(const AxisIndex::Segment* segment, i64 global) {
   std::set<std::pair<int, i64>> at;
   if (segment == nullptr) return at;
-  for (const Claim& claim : segment->claims) at.insert({claim.map, claim.local + global - segment->begin});
+  for (const Claim& claim : segment->claims)
+    at.insert({claim.map, claim.local + global - segment->begin});
   return at;
 }
 
@@ -142,7 +143,8 @@ TEST_CASE("every wanted element of any holders is in exactly one box, with the r
       const auto wanted_by = join.destinations_of(box);
       for (const auto& step : reference::tuples(sizes)) {
         const auto element = moved(origin, step);
-        for (const Region& region : src) RC_ASSERT(!source.holders.empty() || !find(region, element));
+        for (const Region& region : src)
+          RC_ASSERT(!source.holders.empty() || !find(region, element));
         for (const int holder : source.holders) {
           RC_ASSERT(find(src[static_cast<size_t>(holder)], element) == moved(source.local, step));
         }

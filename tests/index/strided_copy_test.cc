@@ -27,10 +27,11 @@ BoxCase any_box() {
     box.sizes.push_back(*rc::gen::weightedElement<i64>({{1, 0}, {6, 1}, {8, 2}, {8, 3}, {8, 4}}));
     // Often the box is as wide as the array, so that axes merge.
     for (const auto& side : {std::pair(&box.src_begin, &box.src_extents),
-                            std::pair(&box.dst_begin, &box.dst_extents)}) {
+                             std::pair(&box.dst_begin, &box.dst_extents)}) {
       const bool full = *rc::gen::arbitrary<bool>();
       side.first->push_back(full ? 0 : *gen::between(0, 2));
-      side.second->push_back(box.sizes.back() + side.first->back() + (full ? 0 : *gen::between(0, 2)));
+      side.second->push_back(box.sizes.back() + side.first->back() +
+                             (full ? 0 : *gen::between(0, 2)));
     }
   }
   return box;
@@ -131,10 +132,10 @@ TEST_CASE("an empty box and a scalar have their own forms") {
 }
 
 TEST_CASE("a cut inside a byte cannot be lowered") {
-  CHECK_FALSE(BoxCase{{4}, {1}, {8}, {0}, {4}}.lowered(4));       // begins at half a byte
-  CHECK_FALSE(BoxCase{{3}, {0}, {8}, {0}, {4}}.lowered(4));       // ends at half a byte
+  CHECK_FALSE(BoxCase{{4}, {1}, {8}, {0}, {4}}.lowered(4));                 // begins at half a byte
+  CHECK_FALSE(BoxCase{{3}, {0}, {8}, {0}, {4}}.lowered(4));                 // ends at half a byte
   CHECK_FALSE(BoxCase{{2, 2}, {0, 0}, {2, 3}, {0, 0}, {2, 2}}.lowered(4));  // rows of 12 bits
   CHECK(BoxCase{{2, 2}, {0, 0}, {2, 4}, {0, 0}, {2, 2}}.lowered(4));
-  CHECK(BoxCase{{4}, {4}, {8}, {0}, {4}}.lowered(6));              // 24 bits at bit 24
+  CHECK(BoxCase{{4}, {4}, {8}, {0}, {4}}.lowered(6));  // 24 bits at bit 24
   CHECK_FALSE(BoxCase{{2}, {4}, {8}, {0}, {2}}.lowered(6));
 }

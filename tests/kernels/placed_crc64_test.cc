@@ -120,14 +120,16 @@ TEST_CASE("bytes that lie scattered give the digest of the same bytes side by si
     const i64 run = *rc::gen::inRange<i64>(1, 40);
     const i64 inner = *rc::gen::inRange<i64>(1, 6);
     const i64 outer = *rc::gen::inRange<i64>(1, 6);
-    const index::StridedCopy copy{.src = 5,
-                                  .dst = 3,
-                                  .run = run,
-                                  .loops = {{outer, inner * run, inner * (run + 7)}, {inner, run, run + 7}}};
+    const index::StridedCopy copy{
+        .src = 5,
+        .dst = 3,
+        .run = run,
+        .loops = {{outer, inner * run, inner * (run + 7)}, {inner, run, run + 7}}};
     const Bytes buffer = patterned(5 + outer * inner * run, 11);
     const i64 total = 3 + outer * inner * (run + 7);
     const auto crc_of_run = [&](i64 src) {
-      return Crc64::of(std::span(buffer).subspan(static_cast<size_t>(src), static_cast<size_t>(run)));
+      return Crc64::of(
+          std::span(buffer).subspan(static_cast<size_t>(src), static_cast<size_t>(run)));
     };
     RC_ASSERT(placed_crc64(copy, crc_of_run, total) == placed_crc64(copy, buffer.data(), total));
   }));

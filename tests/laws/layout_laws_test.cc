@@ -1,9 +1,9 @@
 // The laws of expressions and layouts, for all eight nodes over any mesh.
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
-
-#include <doctest/doctest.h>
 
 #include "tests/support/generators.h"
 
@@ -85,7 +85,8 @@ TEST_CASE("a layout's regions are the products of its axes, and its holders are 
     for (i64 rank = 0; rank < layout.mesh().size(); ++rank) {
       RC_ASSERT(layout.ranks()[static_cast<size_t>(rank)] == rank);
       index::Region expected;
-      for (const auto& axis : layout.axes()) expected.push_back(evaluate(axis.expr, layout.mesh(), rank));
+      for (const auto& axis : layout.axes())
+        expected.push_back(evaluate(axis.expr, layout.mesh(), rank));
       RC_ASSERT(layout.region(rank) == expected);
       RC_ASSERT(layout.holders().region(static_cast<int>(rank)) == expected);
     }
@@ -118,10 +119,12 @@ TEST_CASE("devices with equal indices along all used axes are replicas of each o
     for (i64 rank = 0; rank < layout.mesh().size(); ++rank) {
       std::vector<i64> along;
       for (const auto& axis : layout.axes()) {
-        for (const auto& ref : axes_used(axis.expr)) along.push_back(index_along(layout.mesh(), ref, rank));
+        for (const auto& ref : axes_used(axis.expr))
+          along.push_back(index_along(layout.mesh(), ref, rank));
       }
       const int holder = first.emplace(along, static_cast<int>(rank)).first->second;
-      const auto replicas = layout.holders().holders_with(layout.holders().pick(static_cast<int>(rank)));
+      const auto replicas =
+          layout.holders().holders_with(layout.holders().pick(static_cast<int>(rank)));
       RC_ASSERT(std::find(replicas.begin(), replicas.end(), holder) != replicas.end());
     }
   }));

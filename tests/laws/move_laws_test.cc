@@ -1,5 +1,5 @@
-// The laws of moving a tensor between two layouts, in bytes: merge(split(x)) = x, reshard = split of
-// merge. A reference copies element by element; the library copies boxes with StridedCopy.
+// The laws of moving a tensor between two layouts, in bytes: merge(split(x)) = x, reshard = split
+// of merge. A reference copies element by element; the library copies boxes with StridedCopy.
 #include <doctest/doctest.h>
 
 #include "shardtool/index/join.h"

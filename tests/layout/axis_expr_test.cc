@@ -1,8 +1,8 @@
 #include "shardtool/layout/axis_expr.h"
 
-#include <limits>
-
 #include <doctest/doctest.h>
+
+#include <limits>
 
 #include "tests/support/generators.h"
 #include "tests/support/held.h"
@@ -53,8 +53,7 @@ TEST_CASE("10 rows over a 2 x 2 mesh: flat cuts 3, 3, 2, 2, nested cuts 3, 2, 3,
 
 TEST_CASE("nest cuts the local axis, sections and all") {
   const AxisExpr fused = repeat(2, split(8, {{"tp"}}));
-  CHECK(held(nest(fused, {{"dp"}}), kGrid) ==
-        Held{"[0, 4)", "[4, 8)", "[8, 12)", "[12, 16)"});
+  CHECK(held(nest(fused, {{"dp"}}), kGrid) == Held{"[0, 4)", "[4, 8)", "[8, 12)", "[12, 16)"});
   CHECK(held(nest(repeat(2, split(6, {{"tp"}})), {{"dp"}}, kCeil), Mesh({{"dp", 4}, {"tp", 2}})) ==
         Held{"[0, 2)", "[3, 5)", "[2, 3) [6, 7)", "[5, 6) [9, 10)", "[7, 9)", "[10, 12)", "nothing",
              "nothing"});
@@ -80,7 +79,8 @@ TEST_CASE("concat and scale: fused QKV under grouped-query attention") {
 }
 
 TEST_CASE("pad makes every local extent the largest") {
-  CHECK(held(pad(split(10, kTp)), tp(4)) == Held{"[0, 3)", "[3, 6)", "[6, 8) pad 1", "[8, 10) pad 1"});
+  CHECK(held(pad(split(10, kTp)), tp(4)) ==
+        Held{"[0, 3)", "[3, 6)", "[6, 8) pad 1", "[8, 10) pad 1"});
   CHECK(held(pad(split(3, kTp)), tp(4)) == Held{"[0, 1)", "[1, 2)", "[2, 3)", "pad 1"});
 }
 
@@ -115,7 +115,8 @@ TEST_CASE("mesh axes that are not there, or no parts, are refused") {
 }
 
 TEST_CASE("the mesh axes of an expression are listed once each, in order") {
-  const AxisExpr e = concat({split(4, {{"tp"}}), nest(split(4, {{"ep"}}), {{"dp"}}), split(2, {{"tp"}})});
+  const AxisExpr e =
+      concat({split(4, {{"tp"}}), nest(split(4, {{"ep"}}), {{"dp"}}), split(2, {{"tp"}})});
   CHECK(axes_used(e) == std::vector<mesh::AxisRef>{{"tp"}, {"ep"}, {"dp"}});
   CHECK(overs(e).size() == 4);
   CHECK(e.is_sharded());

@@ -1,8 +1,8 @@
 #include "shardtool/layout/bundle.h"
 
-#include <limits>
-
 #include <doctest/doctest.h>
+
+#include <limits>
 
 #include "tests/support/generators.h"
 #include "tests/support/held.h"
@@ -31,7 +31,8 @@ Layout weight(const mesh::Mesh& mesh, AxisExpr rows, AxisExpr columns) {
 
 }  // namespace
 
-TEST_CASE("a member's cut is the leader's cut in blocks: every device has the blocks of its elements") {
+TEST_CASE(
+    "a member's cut is the leader's cut in blocks: every device has the blocks of its elements") {
   CHECK(rc::check("blocks touched = blocks held", [] {
     const mesh::Mesh mesh = *gen::mesh();
     const i64 block = *gen::between(1, 4);
@@ -74,9 +75,8 @@ TEST_CASE("[14336, 4096] in blocks of 128 has scales [112, 32], cut where the we
   const auto by_columns = weight(tp(4), whole(14336), split(4096, kTp));
   const Layout column_scales = member_layout(by_columns, block_scale({112, 32}, {128, 128}));
   CHECK(held(column_scales, 1) == Held{"[0, 8)", "[8, 16)", "[16, 24)", "[24, 32)"});
-  CHECK_ERROR(kBlockStraddle,
-              member_layout(weight(tp(3), split(14336, kTp), whole(4096)),
-                            block_scale({112, 32}, {128, 128})));
+  CHECK_ERROR(kBlockStraddle, member_layout(weight(tp(3), split(14336, kTp), whole(4096)),
+                                            block_scale({112, 32}, {128, 128})));
 }
 
 TEST_CASE("10 heads of 128 in blocks of 128 over 4 devices are exact, though 10 % 4 != 0") {
@@ -85,9 +85,12 @@ TEST_CASE("10 heads of 128 in blocks of 128 over 4 devices are exact, though 10 
         Held{"[0, 3)", "[3, 6)", "[6, 8)", "[8, 10)"});
 }
 
-TEST_CASE("8 heads of 96 in blocks of 128 over 3 devices straddle: refused with the cut and the block") {
+TEST_CASE(
+    "8 heads of 96 in blocks of 128 over 3 devices straddle: refused with the cut and the block") {
   const auto o_proj = weight(tp(3), whole(128), scale(split(8, kTp), 96));
-  const auto refused = error_of([&] { return member_layout(o_proj, block_scale({1, 6}, {128, 128})); });
+  const auto refused = error_of([&] {
+    return member_layout(o_proj, block_scale({1, 6}, {128, 128}));
+  });
   REQUIRE(refused);
   CHECK(refused->code() == ErrorCode::kBlockStraddle);
   CHECK(refused->message() ==
@@ -105,7 +108,8 @@ TEST_CASE("the last block of an axis may be partial") {
 }
 
 TEST_CASE("values per row or per column follow that axis, values per tensor are everywhere") {
-  const auto both = weight(mesh::Mesh({{"tp", 2}, {"dp", 2}}), split(10, {{"tp"}}), split(6, {{"dp"}}));
+  const auto both =
+      weight(mesh::Mesh({{"tp", 2}, {"dp", 2}}), split(10, {{"tp"}}), split(6, {{"dp"}}));
   const Layout rows = member_layout(both, per_index({10, 1}, 0));
   CHECK(held(rows, 0) == Held{"[0, 5)", "[0, 5)", "[5, 10)", "[5, 10)"});
   CHECK(held(rows, 1)[0] == "[0, 1)");

@@ -1,8 +1,8 @@
 #include "shardtool/layout/head_groups.h"
 
-#include <algorithm>
-
 #include <doctest/doctest.h>
+
+#include <algorithm>
 
 #include "tests/support/generators.h"
 #include "tests/support/held.h"
@@ -65,14 +65,17 @@ TEST_CASE("every query head is on a device with the KV head that it attends to")
 TEST_CASE("up to as many devices as KV heads, whole groups are dealt out") {
   CHECK(cut({32, 8}, 4) == Cut{{"[0, 8)", "[8, 16)", "[16, 24)", "[24, 32)"},
                                {"[0, 2)", "[2, 4)", "[4, 6)", "[6, 8)"}});
-  CHECK(cut({28, 4}, 3) == Cut{{"[0, 14)", "[14, 21)", "[21, 28)"}, {"[0, 2)", "[2, 3)", "[3, 4)"}});
-  CHECK(cut({40, 8}, 3) == Cut{{"[0, 15)", "[15, 30)", "[30, 40)"}, {"[0, 3)", "[3, 6)", "[6, 8)"}});
+  CHECK(cut({28, 4}, 3) ==
+        Cut{{"[0, 14)", "[14, 21)", "[21, 28)"}, {"[0, 2)", "[2, 3)", "[3, 4)"}});
+  CHECK(cut({40, 8}, 3) ==
+        Cut{{"[0, 15)", "[15, 30)", "[30, 40)"}, {"[0, 3)", "[3, 6)", "[6, 8)"}});
 }
 
 TEST_CASE("on a multiple of the KV heads each is replicated on a run of devices") {
   const Cut both = cut({32, 4}, 8);
   CHECK(both.queries[7] == "[28, 32)");
-  CHECK(both.kv == Held{"[0, 1)", "[0, 1)", "[1, 2)", "[1, 2)", "[2, 3)", "[2, 3)", "[3, 4)", "[3, 4)"});
+  CHECK(both.kv ==
+        Held{"[0, 1)", "[0, 1)", "[1, 2)", "[1, 2)", "[2, 3)", "[2, 3)", "[3, 4)", "[3, 4)"});
 }
 
 TEST_CASE("10 queries and 2 KV heads over 4 devices are refused, or gathered on request") {
@@ -90,7 +93,8 @@ TEST_CASE("fewer KV heads than devices are an error unless a policy says what to
   CHECK_ERROR(kGroups, cut({32, 4}, 6));
   CHECK_ERROR(kGroups, cut({32, 5}, 2));
   CHECK_ERROR(kGroups, cut({32, 0}, 2));
-  CHECK_ERROR(kNotDivisible, evaluate(cut_heads({32, 8}, tp(3), kTp, kExact, SmallPolicy::kError).kv, tp(3), 0));
+  CHECK_ERROR(kNotDivisible,
+              evaluate(cut_heads({32, 8}, tp(3), kTp, kExact, SmallPolicy::kError).kv, tp(3), 0));
 }
 
 TEST_CASE("KV heads that are no leading part of the mesh axes are refused with that reason") {
@@ -99,9 +103,10 @@ TEST_CASE("KV heads that are no leading part of the mesh axes are refused with t
     return cut_heads({12, 3}, mesh, {{"ep"}, {"tp"}}, kBalanced, SmallPolicy::kReplicate);
   });
   REQUIRE(refused);
-  CHECK(refused->message() ==
-        "12 query heads and 3 KV heads cannot share one cut over 6 devices: no leading part of mesh "
-        "axes ep*tp has 3 devices");
+  CHECK(
+      refused->message() ==
+      "12 query heads and 3 KV heads cannot share one cut over 6 devices: no leading part of mesh "
+      "axes ep*tp has 3 devices");
 }
 
 TEST_CASE("an error about very many heads lists as many counts as a message can take") {

@@ -36,7 +36,9 @@ TEST_CASE("L1: axes that do not fit the tensor are refused") {
   CHECK_ERROR(kShapeMismatch, Layout(kGrid, {8}, {{whole(9), 1, {}}}));
   CHECK_ERROR(kShapeMismatch, Layout(kGrid, {8}, {{whole(8), 2, {}}}));
   CHECK_ERROR(kStrategy, Layout(kGrid, {8}, {{whole(8), 0, {}}}));
-  const auto refused = error_of([] { return Layout(kGrid, {640}, {{scale(split(8, {{"tp"}}), 64), 1, "heads*64"}}); });
+  const auto refused = error_of([] {
+    return Layout(kGrid, {640}, {{scale(split(8, {{"tp"}}), 64), 1, "heads*64"}});
+  });
   REQUIRE(refused);
   CHECK(refused->message() == "axis 0 'heads*64' has 640 elements, the rule expects 512");
 }
@@ -59,13 +61,16 @@ TEST_CASE("L3: a mesh axis that cuts one tensor twice is refused") {
   CHECK_ERROR(kMeshAxisReused, two({{"tp"}, {"tp"}}, {}));
   CHECK_ERROR(kMeshAxisReused, two({{"tp", 1, 2}, {"tp", 1, 2}}, {}));
   CHECK_ERROR(kMeshAxisReused, one_axis(kGrid, nest(split(8, {{"tp"}}), {{"tp"}})));
-  CHECK_ERROR(kMeshAxisReused,
-              one_axis(kGrid, layout::pad(concat({whole(2), scale(nest(split(4, {{"tp"}}), {{"tp"}}), 2)}))));
+  CHECK_ERROR(
+      kMeshAxisReused,
+      one_axis(kGrid,
+               layout::pad(concat({whole(2), scale(nest(split(4, {{"tp"}}), {{"tp"}}), 2)}))));
   CHECK(two({{"tp", 1, 2}}, {{"tp", 2, 2}}).is_sharded());
   CHECK(two({{"tp"}}, {{"dp"}}).is_sharded());
   const auto refused = error_of([&] { return two({{"tp"}}, {{"tp"}}); });
   REQUIRE(refused);
-  CHECK(refused->message() == "mesh axis 'tp' cuts axis 0 'embed' and axis 1 'batch' of one tensor");
+  CHECK(refused->message() ==
+        "mesh axis 'tp' cuts axis 0 'embed' and axis 1 'batch' of one tensor");
 }
 
 TEST_CASE("L3: the axis of a name counts, too") {
@@ -85,7 +90,8 @@ TEST_CASE("sections of one axis may be cut over the same mesh axis") {
 
 TEST_CASE("a tensor lives where the axis of its name holds its index") {
   const auto layer = [](i64 index) {
-    return Layout(Mesh({{"pp", 4}}), {3}, {{whole(3), 1, {}}}, {{"layers", split(10, {{"pp"}}), index}});
+    return Layout(Mesh({{"pp", 4}}), {3}, {{whole(3), 1, {}}},
+                  {{"layers", split(10, {{"pp"}}), index}});
   };
   CHECK(layer(0).ranks() == std::vector<i64>{0});
   CHECK(layer(2).ranks() == std::vector<i64>{0});
@@ -97,9 +103,12 @@ TEST_CASE("a tensor lives where the axis of its name holds its index") {
   CHECK_ERROR(kStrategy, layer(-1));
 }
 
-TEST_CASE("experts are dealt out by number: 128 over 8 puts 48 to 63 on device 3; 60 over 8 leaves none out") {
+TEST_CASE(
+    "experts are dealt out by number: 128 over 8 puts 48 to 63 on device 3; 60 over 8 leaves none "
+    "out") {
   const auto device_of = [](i64 experts, i64 expert) {
-    const Layout one(Mesh({{"ep", 8}}), {2}, {{whole(2), 1, {}}}, {{"experts", split(experts, {{"ep"}}), expert}});
+    const Layout one(Mesh({{"ep", 8}}), {2}, {{whole(2), 1, {}}},
+                     {{"experts", split(experts, {{"ep"}}), expert}});
     return one.ranks();
   };
   CHECK(device_of(128, 47) == std::vector<i64>{2});
@@ -120,25 +129,32 @@ TEST_CASE("a cut inside a packed element is refused: FP4 pairs in bytes") {
 }
 
 TEST_CASE("a partial block that is not the device's last is refused at its end") {
-  CHECK(held(one_axis(tp(2), owners(5, {{0, 1, 4}, {2, 3}}, kTp), 2), 0) == Held{"[0, 1) [2, 3)", "[1, 2)"});
-  const auto refused = error_of([] { return one_axis(tp(2), owners(5, {{4, 0, 1}, {2, 3}}, kTp), 2); });
+  CHECK(held(one_axis(tp(2), owners(5, {{0, 1, 4}, {2, 3}}, kTp), 2), 0) ==
+        Held{"[0, 1) [2, 3)", "[1, 2)"});
+  const auto refused = error_of([] {
+    return one_axis(tp(2), owners(5, {{4, 0, 1}, {2, 3}}, kTp), 2);
+  });
   REQUIRE(refused);
   CHECK(refused->message() == "the cut of axis 0 at index 5 falls inside a block of 2: 5 % 2 = 1");
 }
 
 TEST_CASE("two axes over two mesh axes: local (8, 4, 16) of (8, 16, 32) on data=4, model=2") {
   const Mesh mesh({{"data", 4}, {"model", 2}});
-  const Layout layout(mesh, {8, 16, 32},
-                      {{whole(8), 1, {}}, {split(16, {{"data"}}), 1, {}}, {split(32, {{"model"}}), 1, {}}});
+  const Layout layout(
+      mesh, {8, 16, 32},
+      {{whole(8), 1, {}}, {split(16, {{"data"}}), 1, {}}, {split(32, {{"model"}}), 1, {}}});
   for (i64 rank = 0; rank < 8; ++rank) CHECK(local_shape(*layout.region(rank)) == Shape{8, 4, 16});
   CHECK(to_string(*layout.region(5)) == "[0, 8) x [8, 12) x [16, 32)");
 }
 
-TEST_CASE("a batch of 32 over replica=2 and data=4 is 4 each; FSDP stores (7168, 1024) of (14336, 4096)") {
+TEST_CASE(
+    "a batch of 32 over replica=2 and data=4 is 4 each; FSDP stores (7168, 1024) of (14336, "
+    "4096)") {
   const Mesh both({{"replica", 2}, {"data", 4}});
   CHECK(extents(split(32, {{"replica"}, {"data"}}), both) == std::vector<i64>(8, 4));
   const Mesh fsdp({{"data", 4}, {"model", 2}});
-  const Layout gate(fsdp, {14336, 4096}, {{split(14336, {{"model"}}), 1, {}}, {split(4096, {{"data"}}), 1, {}}});
+  const Layout gate(fsdp, {14336, 4096},
+                    {{split(14336, {{"model"}}), 1, {}}, {split(4096, {{"data"}}), 1, {}}});
   CHECK(local_shape(*gate.region(7)) == Shape{7168, 1024});
 }
 

@@ -1,8 +1,8 @@
 // How units are dealt out: part_of and part_extent, and the vectors of the systems that disagree.
+#include <doctest/doctest.h>
+
 #include <limits>
 #include <numeric>
-
-#include <doctest/doctest.h>
 
 #include "tests/support/generators.h"
 #include "tests/support/held.h"
@@ -20,7 +20,9 @@ using layout::SplitRule;
 
 namespace {
 
-Held parts(i64 n, i64 count, SplitRule rule) { return held(layout::split(n, kTp, rule), tp(count)); }
+Held parts(i64 n, i64 count, SplitRule rule) {
+  return held(layout::split(n, kTp, rule), tp(count));
+}
 
 std::vector<i64> sizes(i64 n, i64 count, SplitRule rule) {
   return extents(layout::split(n, kTp, rule), tp(count));
@@ -64,7 +66,8 @@ TEST_CASE("ceil gives full parts first, and clamps the tail to the axis") {
         Held{"[0, 37919)", "[37919, 75838)", "[75838, 113757)", "[113757, 151674)"});
   CHECK(sizes(3, 5, kCeil) == std::vector<i64>{1, 1, 1, 0, 0});
   CHECK(sizes(9, 8, kCeil) == std::vector<i64>{2, 2, 2, 2, 1, 0, 0, 0});
-  CHECK(sizes(151936, 7, kCeil) == std::vector<i64>{21706, 21706, 21706, 21706, 21706, 21706, 21700});
+  CHECK(sizes(151936, 7, kCeil) ==
+        std::vector<i64>{21706, 21706, 21706, 21706, 21706, 21706, 21700});
 }
 
 TEST_CASE("padded rounds the axis up before it is cut") {

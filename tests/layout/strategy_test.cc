@@ -1,8 +1,8 @@
 #include "shardtool/layout/strategy.h"
 
-#include <limits>
-
 #include <doctest/doctest.h>
+
+#include <limits>
 
 #include "shardtool/layout/layout.h"
 #include "tests/support/held.h"
@@ -21,7 +21,8 @@ using S = layout::ShardingStrategy;
 
 namespace {
 
-/// What every one of `devices` holds along the axis that the strategy cuts; the other axes are whole.
+/// What every one of `devices` holds along the axis that the strategy cuts; the other axes are
+/// whole.
 Held cut(const S& strategy, const Shape& shape, size_t axis, i64 devices) {
   const auto axes = strategy.apply(shape, tp(devices));
   REQUIRE(axes.size() == shape.size());
@@ -45,16 +46,19 @@ QkvHeads equal_heads(i64 heads, i64 dim, QkvOrder order = QkvOrder::kConcat) {
 TEST_CASE("rowwise cuts axis 0, whatever the rank") {
   CHECK(sizes(S::rowwise(kTp), {1024, 512}, 0, 4) == std::vector<i64>(4, 256));
   CHECK(sizes(S::rowwise(kTp), {10, 5}, 0, 3) == std::vector<i64>{4, 3, 3});
-  CHECK(sizes(S::rowwise(kTp), {151674, 4096}, 0, 4) == std::vector<i64>{37919, 37919, 37918, 37918});
+  CHECK(sizes(S::rowwise(kTp), {151674, 4096}, 0, 4) ==
+        std::vector<i64>{37919, 37919, 37918, 37918});
   CHECK(cut(S::rowwise(kTp), {14336, 4096}, 0, 4) ==
         Held{"[0, 3584)", "[3584, 7168)", "[7168, 10752)", "[10752, 14336)"});
-  CHECK(cut(S::rowwise(kTp), {640, 8}, 0, 4) == Held{"[0, 160)", "[160, 320)", "[320, 480)", "[480, 640)"});
+  CHECK(cut(S::rowwise(kTp), {640, 8}, 0, 4) ==
+        Held{"[0, 160)", "[160, 320)", "[320, 480)", "[480, 640)"});
   CHECK(cut(S::rowwise(kTp), {4}, 0, 2) == Held{"[0, 2)", "[2, 4)"});
 }
 
 TEST_CASE("columnwise cuts axis 1, and a tensor of rank 1 has none") {
   CHECK(sizes(S::columnwise(kTp), {512, 1024}, 1, 4) == std::vector<i64>(4, 256));
-  CHECK(sizes(S::columnwise(kTp), {4096, 151674}, 1, 4) == std::vector<i64>{37919, 37919, 37918, 37918});
+  CHECK(sizes(S::columnwise(kTp), {4096, 151674}, 1, 4) ==
+        std::vector<i64>{37919, 37919, 37918, 37918});
   CHECK(cut(S::columnwise(kTp), {4096, 14336}, 1, 4)[0] == "[0, 3584)");
   CHECK(cut(S::columnwise(kTp), {4, 10}, 1, 4) == Held{"[0, 3)", "[3, 6)", "[6, 8)", "[8, 10)"});
   const auto refused = error_of([] { return S::columnwise(kTp).apply({10}, tp(2)); });
@@ -94,11 +98,13 @@ TEST_CASE("column_parallel and row_parallel cut output and input features of eit
 }
 
 TEST_CASE("stacked_qkv cuts Q, K and V by head and joins the parts") {
-  CHECK(sizes(S::stacked_qkv(equal_heads(32, 64), kTp), {6144, 8}, 0, 4) == std::vector<i64>(4, 1536));
+  CHECK(sizes(S::stacked_qkv(equal_heads(32, 64), kTp), {6144, 8}, 0, 4) ==
+        std::vector<i64>(4, 1536));
   CHECK(sizes(S::stacked_qkv(equal_heads(30, 64), kTp), {5760, 8}, 0, 4) ==
         std::vector<i64>{1536, 1536, 1344, 1344});
-  CHECK(cut(S::stacked_qkv(equal_heads(7, 2), kTp), {42, 8}, 0, 3) ==
-        Held{"[0, 6) [14, 20) [28, 34)", "[6, 10) [20, 24) [34, 38)", "[10, 14) [24, 28) [38, 42)"});
+  CHECK(
+      cut(S::stacked_qkv(equal_heads(7, 2), kTp), {42, 8}, 0, 3) ==
+      Held{"[0, 6) [14, 20) [28, 34)", "[6, 10) [20, 24) [34, 38)", "[10, 14) [24, 28) [38, 42)"});
   CHECK(cut(S::stacked_qkv(equal_heads(10, 64), kTp), {1920, 640}, 0, 4) ==
         Held{"[0, 192) [640, 832) [1280, 1472)", "[192, 384) [832, 1024) [1472, 1664)",
              "[384, 512) [1024, 1152) [1664, 1792)", "[512, 640) [1152, 1280) [1792, 1920)"});
@@ -111,29 +117,36 @@ TEST_CASE("the bias of a stacked projection takes the same strategy") {
 TEST_CASE("stacked_qkv knows grouped heads and interleaved orders") {
   const QkvHeads gqa{32, 8, 128, QkvOrder::kConcat, SmallPolicy::kError};
   CHECK(cut(S::stacked_qkv(gqa, kTp), {6144, 8}, 0, 4)[0] == "[0, 1024) [4096, 4352) [5120, 5376)");
-  CHECK(cut(S::stacked_qkv(gqa, kTp), {6144, 8}, 0, 4)[3] == "[3072, 4096) [4864, 5120) [5888, 6144)");
+  CHECK(cut(S::stacked_qkv(gqa, kTp), {6144, 8}, 0, 4)[3] ==
+        "[3072, 4096) [4864, 5120) [5888, 6144)");
   CHECK(cut(S::stacked_qkv(equal_heads(4, 2, QkvOrder::kPerHead), kTp), {24}, 0, 3) ==
         Held{"[0, 12)", "[12, 18)", "[18, 24)"});
   const QkvHeads groups{8, 2, 4, QkvOrder::kPerKvGroup, SmallPolicy::kError};
   CHECK(cut(S::stacked_qkv(groups, kTp), {48, 8}, 0, 2) == Held{"[0, 24)", "[24, 48)"});
-  CHECK(cut(S::stacked_qkv(equal_heads(4, 2), kTp, -1), {8, 24}, 1, 2)[0] == "[0, 4) [8, 12) [16, 20)");
+  CHECK(cut(S::stacked_qkv(equal_heads(4, 2), kTp, -1), {8, 24}, 1, 2)[0] ==
+        "[0, 4) [8, 12) [16, 20)");
 }
 
 TEST_CASE("stacked_qkv refuses sizes that do not fit, with the sizes") {
-  const auto refused = error_of([] { return S::stacked_qkv(equal_heads(32, 128), kTp).apply({6144, 8}, tp(4)); });
+  const auto refused = error_of([] {
+    return S::stacked_qkv(equal_heads(32, 128), kTp).apply({6144, 8}, tp(4));
+  });
   REQUIRE(refused);
   CHECK(refused->code() == ErrorCode::kStrategy);
   CHECK(refused->message() ==
         "stacked_qkv expects an axis of (num_heads + 2*num_kv_heads)*head_dim = 12288, found 6144");
   CHECK_ERROR(kStrategy, S::stacked_qkv(equal_heads(3, 2), kTp).apply({16}, tp(2)));
   CHECK_ERROR(kStrategy, S::stacked_qkv({4, 2, 2, QkvOrder::kPerHead, {}}, kTp).apply({16}, tp(2)));
-  CHECK_ERROR(kGroups, S::stacked_qkv({8, 2, 2, QkvOrder::kConcat, SmallPolicy::kError}, kTp).apply({24}, tp(4)));
+  CHECK_ERROR(
+      kGroups,
+      S::stacked_qkv({8, 2, 2, QkvOrder::kConcat, SmallPolicy::kError}, kTp).apply({24}, tp(4)));
   CHECK_ERROR(kShapeMismatch, S::stacked_qkv(equal_heads(4, 2), kTp, 2).apply({24, 8}, tp(2)));
 }
 
 TEST_CASE("head_aware_columnwise cuts whole heads of axis 1") {
   CHECK(sizes(S::head_aware_columnwise(32, 64, kTp), {8, 2048}, 1, 4) == std::vector<i64>(4, 512));
-  CHECK(sizes(S::head_aware_columnwise(30, 64, kTp), {8, 1920}, 1, 4) == std::vector<i64>{512, 512, 448, 448});
+  CHECK(sizes(S::head_aware_columnwise(30, 64, kTp), {8, 1920}, 1, 4) ==
+        std::vector<i64>{512, 512, 448, 448});
   CHECK(cut(S::head_aware_columnwise(10, 64, kTp), {8, 640}, 1, 4) ==
         Held{"[0, 192)", "[192, 384)", "[384, 512)", "[512, 640)"});
   CHECK(cut(S::head_aware_columnwise(2, 128, kTp), {8, 256}, 1, 4) ==
@@ -142,7 +155,9 @@ TEST_CASE("head_aware_columnwise cuts whole heads of axis 1") {
 }
 
 TEST_CASE("head_aware_columnwise refuses another width, also one that a packing would explain") {
-  const auto refused = error_of([] { return S::head_aware_columnwise(10, 64, kTp).apply({8, 320}, tp(4)); });
+  const auto refused = error_of([] {
+    return S::head_aware_columnwise(10, 64, kTp).apply({8, 320}, tp(4));
+  });
   REQUIRE(refused);
   CHECK(refused->code() == ErrorCode::kStrategy);
   CHECK(refused->message() == "head_aware_columnwise expects an axis of 10*64 = 640, found 320");
@@ -151,7 +166,8 @@ TEST_CASE("head_aware_columnwise refuses another width, also one that a packing 
 
 TEST_CASE("gate_up cuts gate and up each, and joins the parts") {
   CHECK(cut(S::gate_up(kTp), {8, 1024, 1536}, 2, 4) ==
-        Held{"[0, 192) [768, 960)", "[192, 384) [960, 1152)", "[384, 576) [1152, 1344)", "[576, 768) [1344, 1536)"});
+        Held{"[0, 192) [768, 960)", "[192, 384) [960, 1152)", "[384, 576) [1152, 1344)",
+             "[576, 768) [1344, 1536)"});
   const auto mlp = cut(S::gate_up(kTp, 0), {28672, 4096}, 0, 4);
   CHECK(mlp[0] == "[0, 3584) [14336, 17920)");
   CHECK(mlp[3] == "[10752, 14336) [25088, 28672)");
@@ -173,12 +189,14 @@ TEST_CASE("gate_up refuses an odd extent") {
 
 TEST_CASE("segmented cuts each section by itself: attention by head, MLP by element") {
   const std::vector<Segment> flux{Segment::head_aware(24, 256), Segment::head_aware(24, 256),
-                                  Segment::head_aware(24, 256), Segment::even(18432), Segment::even(18432)};
+                                  Segment::head_aware(24, 256), Segment::even(18432),
+                                  Segment::even(18432)};
   CHECK(cut(S::segmented(flux, kTp), {55296, 8}, 0, 4)[1] ==
         "[1536, 3072) [7680, 9216) [13824, 15360) [23040, 27648) [41472, 46080)");
-  CHECK(sizes(S::segmented(flux, kTp), {55296, 8}, 0, 4) == std::vector<i64>(4, 3 * 6 * 256 + 2 * 4608));
-  CHECK(sizes(S::segmented({Segment::head_aware(24, 256), Segment::even(18432)}, kTp, 1), {8, 24576}, 1, 4) ==
-        std::vector<i64>(4, 1536 + 4608));
+  CHECK(sizes(S::segmented(flux, kTp), {55296, 8}, 0, 4) ==
+        std::vector<i64>(4, 3 * 6 * 256 + 2 * 4608));
+  CHECK(sizes(S::segmented({Segment::head_aware(24, 256), Segment::even(18432)}, kTp, 1),
+              {8, 24576}, 1, 4) == std::vector<i64>(4, 1536 + 4608));
   CHECK(sizes(S::segmented({Segment::even(257), Segment::head_aware(10, 4)}, kTp), {297}, 0, 4) ==
         std::vector<i64>{65 + 12, 64 + 12, 64 + 8, 64 + 8});
 }
@@ -190,20 +208,25 @@ TEST_CASE("segments that do not cover the axis are refused, with the sum") {
   REQUIRE(refused);
   CHECK(refused->message() == "segmented expects an axis of 4*8 + 10 = 42, found 50");
   CHECK_ERROR(kStrategy, S::segmented({}, kTp).apply({50}, tp(2)));
-  CHECK_ERROR(kStrategy, S::segmented({Segment::even(-1), Segment::even(51)}, kTp).apply({50}, tp(2)));
+  CHECK_ERROR(kStrategy,
+              S::segmented({Segment::even(-1), Segment::even(51)}, kTp).apply({50}, tp(2)));
 }
 
 TEST_CASE("sizes from files that overflow are refused") {
   constexpr i64 kHalf = std::numeric_limits<i64>::max() / 2 + 1;
-  CHECK_ERROR(kLimit, S::segmented({Segment::even(kHalf), Segment::even(kHalf)}, kTp).apply({50}, tp(2)));
+  CHECK_ERROR(kLimit,
+              S::segmented({Segment::even(kHalf), Segment::even(kHalf)}, kTp).apply({50}, tp(2)));
   CHECK_ERROR(kLimit, S::head_aware_rowwise(kHalf, 2, kTp).apply({50}, tp(2)));
   CHECK_ERROR(kLimit, S::stacked_qkv(equal_heads(kHalf, 1), kTp).apply({50}, tp(2)));
-  CHECK_ERROR(kLimit, S::stacked_qkv(equal_heads(2, kHalf, QkvOrder::kPerHead), kTp).apply({50}, tp(2)));
-  CHECK_ERROR(kStrategy, S::stacked_qkv(equal_heads(0, kHalf, QkvOrder::kPerHead), kTp).apply({0}, tp(2)));
+  CHECK_ERROR(kLimit,
+              S::stacked_qkv(equal_heads(2, kHalf, QkvOrder::kPerHead), kTp).apply({50}, tp(2)));
+  CHECK_ERROR(kStrategy,
+              S::stacked_qkv(equal_heads(0, kHalf, QkvOrder::kPerHead), kTp).apply({0}, tp(2)));
 }
 
 TEST_CASE("expert_parallel cuts the stacked experts, tensor_parallel no single tensor") {
-  CHECK(sizes(S::expert_parallel(kTp), {60, 4, 4}, 0, 8) == std::vector<i64>{8, 8, 8, 8, 7, 7, 7, 7});
+  CHECK(sizes(S::expert_parallel(kTp), {60, 4, 4}, 0, 8) ==
+        std::vector<i64>{8, 8, 8, 8, 7, 7, 7, 7});
   CHECK(cut(S::expert_parallel(kTp), {128, 4, 4}, 0, 8)[3] == "[48, 64)");
   CHECK_ERROR(kStrategy, S::tensor_parallel(kTp).apply({8, 8}, tp(2)));
 }

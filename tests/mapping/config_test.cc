@@ -1,6 +1,7 @@
 #include "shardtool/mapping/config.h"
 
 #include <doctest/doctest.h>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/mapping/fixtures.h"

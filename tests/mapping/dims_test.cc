@@ -1,9 +1,9 @@
 #include "shardtool/mapping/dims.h"
 
-#include <map>
-
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
+
+#include <map>
 
 #include "tests/mapping/fixtures.h"
 

@@ -1,10 +1,10 @@
 #include "shardtool/mapping/document.h"
 
-#include <fstream>
-#include <sstream>
-
 #include <doctest/doctest.h>
+
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/mapping/fixtures.h"
 
@@ -19,7 +19,8 @@ std::string read(const std::string& path) {
 }
 
 TEST_CASE("the decoder's verdict on every document of the table is the one that is listed") {
-  const auto rows = nlohmann::json::parse(read(SHARDTOOL_SOURCE_DIR "/tests/mapping/verdicts.json"));
+  const auto rows =
+      nlohmann::json::parse(read(SHARDTOOL_SOURCE_DIR "/tests/mapping/verdicts.json"));
   REQUIRE(rows.size() > 150);
   for (const auto& row : rows) {
     const std::string what = row["what"];
@@ -34,8 +35,9 @@ TEST_CASE("the decoder's verdict on every document of the table is the one that 
 }
 
 TEST_CASE("text that is no strict JSON is refused with its place") {
-  for (const std::string text : {"", "{", "{\"version\": 1,}", "// x\n{\"version\": 1}", "\xef\xbb\xbf{\"version\": 1}",
-                                 "{\"version\": 1} x", "{\"version\": 1, \"version\": 1}", "{\"version\": NaN}"}) {
+  for (const std::string text :
+       {"", "{", "{\"version\": 1,}", "// x\n{\"version\": 1}", "\xef\xbb\xbf{\"version\": 1}",
+        "{\"version\": 1} x", "{\"version\": 1, \"version\": 1}", "{\"version\": NaN}"}) {
     CAPTURE(text);
     const auto e = error_of([&] { return decode_document(text, "m.json"); });
     REQUIRE(e);
@@ -45,13 +47,17 @@ TEST_CASE("text that is no strict JSON is refused with its place") {
 }
 
 TEST_CASE("nesting has an end") {
-  const std::string deep = "{\"version\": 1, \"rules\": " + std::string(1000, '[') + std::string(1000, ']') + "}";
+  const std::string deep =
+      "{\"version\": 1, \"rules\": " + std::string(1000, '[') + std::string(1000, ']') + "}";
   CHECK_ERROR(kMappingSyntax, decode_document(deep, "m.json"));
 }
 
 TEST_CASE("an unknown key is named with its line and column, and the key that was meant") {
   const auto e = error_of([] {
-    return decode_document("{\n  \"version\": 1,\n  \"rules\": [\n    {\"match\": \"a\", \"strateg\": \"rowwise\"}\n  ]\n}", "m.json");
+    return decode_document(
+        "{\n  \"version\": 1,\n  \"rules\": [\n    {\"match\": \"a\", \"strateg\": \"rowwise\"}\n  "
+        "]\n}",
+        "m.json");
   });
   REQUIRE(e);
   CHECK(e->place() == Place{"m.json", 4, 20, "/rules/0/strateg"});
@@ -61,7 +67,8 @@ TEST_CASE("an unknown key is named with its line and column, and the key that wa
 
 TEST_CASE("a wrong word is named with the words that are known") {
   const auto e = error_of([] {
-    return decode_document(R"({"version": 1, "rules": [{"match": "a", "strategy": "rowise"}]})", "m.json");
+    return decode_document(R"({"version": 1, "rules": [{"match": "a", "strategy": "rowise"}]})",
+                           "m.json");
   });
   REQUIRE(e);
   CHECK(e->code() == ErrorCode::kUnknownName);
@@ -80,7 +87,8 @@ TEST_CASE("a wrong type says what was found and what was expected") {
 TEST_CASE("rules keep their place, their id or position, and every pattern") {
   const Document document = decode_document(R"({"version": 1, "rules": [
     {"match": ["a", "b.{c,d}"], "strategy": "replicate"},
-    {"id": "q", "regex": "x.*", "dims": [null]}]})", "m.json");
+    {"id": "q", "regex": "x.*", "dims": [null]}]})",
+                                            "m.json");
   CHECK(document.rules[0].label == "rules/0");
   CHECK(document.rules[0].patterns.size() == 2);
   CHECK(document.rules[1].label == "q");

@@ -16,7 +16,9 @@ using shardtool::testing::error_of;
 using shardtool::testing::Held;
 using shardtool::testing::held;
 
-inline Mapping mapping_of(const std::string& text) { return Mapping({{"mapping.json", text}}); }
+inline Mapping mapping_of(const std::string& text) {
+  return Mapping({{"mapping.json", text}});
+}
 
 /// A document that inherits from a preset.
 inline Mapping extending(std::string_view preset, const std::string& text) {
@@ -26,7 +28,9 @@ inline Mapping extending(std::string_view preset, const std::string& text) {
   return Mapping(std::move(texts));
 }
 
-inline ModelConfig config_of(const std::string& text) { return parse_config(text, "config.json"); }
+inline ModelConfig config_of(const std::string& text) {
+  return parse_config(text, "config.json");
+}
 
 inline TensorSpec spec(std::string name, Shape shape, Dtype dtype = Dtype::kBF16) {
   return {std::move(name), dtype, std::move(shape)};
@@ -39,8 +43,8 @@ inline ResolveOptions over(std::string_view mesh) {
 }
 
 /// The decision for a tensor by name.
-inline const ResolvedTensor& at(const Resolution& resolution, const std::vector<TensorSpec>& tensors,
-                                std::string_view name) {
+inline const ResolvedTensor& at(const Resolution& resolution,
+                                const std::vector<TensorSpec>& tensors, std::string_view name) {
   for (const ResolvedTensor& tensor : resolution.tensors) {
     if (tensors[tensor.tensor].name == name) return tensor;
   }

@@ -1,9 +1,9 @@
 #include "shardtool/mapping/glob.h"
 
-#include <set>
-
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
+
+#include <set>
 
 #include "tests/mapping/fixtures.h"
 
@@ -13,11 +13,13 @@ namespace {
 TEST_CASE("a glob matches the name that its own wildcards fill") {
   CHECK(rc::check("fill, then match", [] {
     const auto layer = std::to_string(*rc::gen::inRange<i64>(0, 1'000'000));
-    const auto part = *rc::gen::container<std::string>(rc::gen::elementOf(std::string("abc_1-$(+")));
+    const auto part =
+        *rc::gen::container<std::string>(rc::gen::elementOf(std::string("abc_1-$(+")));
     const auto any = *rc::gen::container<std::string>(rc::gen::elementOf(std::string("ab.\n\\[")));
     const Glob glob("m+[x].<layer>.*.**.{w,}end");
     const std::string choice = *rc::gen::element<std::string>("w", "");
-    RC_ASSERT(glob_filter(glob.text())(glob.fill(std::vector<std::string>{layer, part, any, choice})));
+    RC_ASSERT(
+        glob_filter(glob.text())(glob.fill(std::vector<std::string>{layer, part, any, choice})));
   }));
 }
 
@@ -49,7 +51,8 @@ TEST_CASE("a number is decimal digits, at most eighteen of them") {
 }
 
 TEST_CASE("what is no glob is refused with the reason") {
-  for (const std::string text : {"{a", "a}", "{a,{b}}", "{a*}", "<n", "n>", "<>", "<1n>", "<a-b>", "<n>.<n>"}) {
+  for (const std::string text :
+       {"{a", "a}", "{a,{b}}", "{a*}", "<n", "n>", "<>", "<1n>", "<a-b>", "<n>.<n>"}) {
     CAPTURE(text);
     CHECK_ERROR(kMappingSchema, Glob(text));
   }

@@ -9,8 +9,9 @@ namespace shardtool::mapping {
 namespace {
 
 TEST_CASE("the file that init writes resolves to what the preset resolves to") {
-  for (const auto& [preset, model] : {std::pair{"llama", tiny_llama()}, std::pair{"mixtral", tiny_mixtral()},
-                                      std::pair{"phi3", tiny_phi3()}, std::pair{"gpt2", tiny_gpt2()}}) {
+  for (const auto& [preset, model] :
+       {std::pair{"llama", tiny_llama()}, std::pair{"mixtral", tiny_mixtral()},
+        std::pair{"phi3", tiny_phi3()}, std::pair{"gpt2", tiny_gpt2()}}) {
     for (const std::string mesh : {"tp=2", "ep=2,tp=2", "fsdp=2,pp=2"}) {
       CAPTURE(preset);
       CAPTURE(mesh);
@@ -31,11 +32,14 @@ TEST_CASE("the file that init writes resolves to what the preset resolves to") {
   }
 }
 
-TEST_CASE("the file is written to be edited: one axis a line, and a rule for what the preset does not know") {
+TEST_CASE(
+    "the file is written to be edited: one axis a line, and a rule for what the preset does not "
+    "know") {
   TinyModel model = tiny_gpt2();
   model.tensors.push_back(spec("h.0.attn.extra", {4}));
   model.tensors.push_back(spec("h.1.attn.extra", {4}));
-  const std::string text = init_mapping(config_of(model.config), "gpt2", mesh::parse_mesh("tp=2"), model.tensors);
+  const std::string text =
+      init_mapping(config_of(model.config), "gpt2", mesh::parse_mesh("tp=2"), model.tensors);
   CHECK(text == R"({
   "version": 1,
   "when": {"architectures":["GPT2LMHeadModel"]},

@@ -1,6 +1,7 @@
 #include "shardtool/mapping/mapping.h"
 
 #include <doctest/doctest.h>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/mapping/fixtures.h"
@@ -11,7 +12,9 @@ namespace {
 
 using test::TempFolder;
 
-std::string extends(const std::string& list) { return R"({"version": 1, "extends": [)" + list + "]}"; }
+std::string extends(const std::string& list) {
+  return R"({"version": 1, "extends": [)" + list + "]}";
+}
 
 std::vector<std::string> names(const Mapping& mapping) {
   std::vector<std::string> found;
@@ -19,14 +22,18 @@ std::vector<std::string> names(const Mapping& mapping) {
   return found;
 }
 
-TEST_CASE("documents stand nearest first: later entries of extends before earlier ones, depth first, once") {
+TEST_CASE(
+    "documents stand nearest first: later entries of extends before earlier ones, depth first, "
+    "once") {
   const TempFolder folder;
   folder.write("base/deep.json", extends("\"preset:llama\""));
   folder.write("base/one.json", extends("\"deep.json\""));
   folder.write("two.json", extends(""));
-  const auto path = folder.write("m.json", extends(R"("two.json", "preset:llama", "base/one.json")"));
-  CHECK(names(load_mapping(path)) ==
-        std::vector<std::string>{"m.json", "base/one.json", "base/deep.json", "preset:llama", "two.json"});
+  const auto path =
+      folder.write("m.json", extends(R"("two.json", "preset:llama", "base/one.json")"));
+  CHECK(names(load_mapping(path)) == std::vector<std::string>{"m.json", "base/one.json",
+                                                              "base/deep.json", "preset:llama",
+                                                              "two.json"});
 }
 
 TEST_CASE("a manifest's documents give back the same mapping without any file") {
@@ -37,10 +44,12 @@ TEST_CASE("a manifest's documents give back the same mapping without any file") 
 }
 
 TEST_CASE("paths that leave the folder, are absolute, or are odd are refused where they stand") {
-  for (const std::string path : {"../a.json", "b/../../a.json", "/etc/a.json", "./a.json", "a//b.json", "b/"}) {
+  for (const std::string path :
+       {"../a.json", "b/../../a.json", "/etc/a.json", "./a.json", "a//b.json", "b/"}) {
     CAPTURE(path);
     const TempFolder folder;
-    const auto e = error_of([&] { return load_mapping(folder.write("m.json", extends("\"" + path + "\""))); });
+    const auto e =
+        error_of([&] { return load_mapping(folder.write("m.json", extends("\"" + path + "\""))); });
     REQUIRE(e);
     CHECK(e->code() == ErrorCode::kExtends);
     CHECK(e->place() == Place{"m.json", 1, 28, "/extends/0"});
@@ -54,7 +63,8 @@ TEST_CASE("a cycle and more than eight levels are refused") {
   CHECK_ERROR(kExtends, load_mapping(folder / "a.json"));
   for (int level = 0; level < 10; ++level) {
     const auto next = std::to_string(level + 1);
-    folder.write("l" + std::to_string(level) + ".json", level == 9 ? extends("") : extends("\"l" + next + ".json\""));
+    folder.write("l" + std::to_string(level) + ".json",
+                 level == 9 ? extends("") : extends("\"l" + next + ".json\""));
   }
   CHECK_ERROR(kExtends, load_mapping(folder / "l0.json"));
   CHECK(load_mapping(folder / "l1.json").documents().size() == 9);
@@ -71,10 +81,11 @@ TEST_CASE("an unknown preset and a missing file are named") {
 }
 
 TEST_CASE("settings become the nearest document") {
-  const Mapping mapping = with_settings(load_preset("llama"), {{"axes.embed", "fsdp"},
-                                                               {"axes.heads.uneven", "chunk"},
-                                                               {"axes.vocab", R"({"uneven": "pad", "pad_to": 64})"},
-                                                               {"unknown", "warn"}});
+  const Mapping mapping =
+      with_settings(load_preset("llama"), {{"axes.embed", "fsdp"},
+                                           {"axes.heads.uneven", "chunk"},
+                                           {"axes.vocab", R"({"uneven": "pad", "pad_to": 64})"},
+                                           {"unknown", "warn"}});
   CHECK(names(mapping) == std::vector<std::string>{"--set", "preset:llama"});
   const Document& set = mapping.documents()[0];
   CHECK(set.axes.at("embed").mesh->over == mesh::Over{{"fsdp"}});

@@ -7,7 +7,9 @@
 namespace shardtool::mapping {
 namespace {
 
-Mapping with_mesh(const std::string& mesh) { return mapping_of(R"({"version": 1, "mesh": )" + mesh + "}"); }
+Mapping with_mesh(const std::string& mesh) {
+  return mapping_of(R"({"version": 1, "mesh": )" + mesh + "}");
+}
 
 std::string chosen(const Mapping& mapping, const ResolveOptions& options) {
   return to_string(choose_mesh(mapping, options));
@@ -26,11 +28,14 @@ TEST_CASE("the mesh is that of the nearest document, and the command line's stan
 }
 
 TEST_CASE("auto takes the devices that are left") {
-  const Mapping mapping = with_mesh(R"([{"axis": "dp", "size": "auto"}, {"axis": "tp", "size": 4}])");
+  const Mapping mapping =
+      with_mesh(R"([{"axis": "dp", "size": "auto"}, {"axis": "tp", "size": 4}])");
   CHECK(chosen(mapping, devices(12)) == "dp=3,tp=4");
   CHECK_ERROR(kMesh, chosen(mapping, devices(10)));
   CHECK_ERROR(kMesh, chosen(mapping, {}));
-  CHECK_ERROR(kMesh, chosen(with_mesh(R"([{"axis": "a", "size": "auto"}, {"axis": "b", "size": "auto"}])"), devices(4)));
+  CHECK_ERROR(kMesh,
+              chosen(with_mesh(R"([{"axis": "a", "size": "auto"}, {"axis": "b", "size": "auto"}])"),
+                     devices(4)));
 }
 
 TEST_CASE("a mesh of another size than the number of devices is refused") {
@@ -39,7 +44,8 @@ TEST_CASE("a mesh of another size than the number of devices is refused") {
 
 TEST_CASE("no mesh, one axis twice and too many devices are refused") {
   CHECK_ERROR(kMesh, chosen(mapping_of(R"({"version": 1})"), {}));
-  CHECK_ERROR(kMesh, chosen(with_mesh(R"([{"axis": "tp", "size": 2}, {"axis": "tp", "size": 2}])"), {}));
+  CHECK_ERROR(kMesh,
+              chosen(with_mesh(R"([{"axis": "tp", "size": 2}, {"axis": "tp", "size": 2}])"), {}));
   CHECK_ERROR(kMesh, chosen(with_mesh(R"([{"axis": "tp", "size": 2147483648}])"), {}));
 }
 

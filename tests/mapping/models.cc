@@ -20,11 +20,13 @@ class Builder {
   std::vector<TensorSpec> tensors_;
 };
 
-std::string llama_config(const std::string& architecture, const std::string& type, const LlamaSizes& s,
-                         const std::string& more = "") {
-  return fmt::format(R"({{"architectures": ["{}"], "model_type": "{}", "hidden_size": {}, "num_attention_heads": {},
+std::string llama_config(const std::string& architecture, const std::string& type,
+                         const LlamaSizes& s, const std::string& more = "") {
+  return fmt::format(
+      R"({{"architectures": ["{}"], "model_type": "{}", "hidden_size": {}, "num_attention_heads": {},
     "num_key_value_heads": {}, "head_dim": {}, "intermediate_size": {}, "num_hidden_layers": {}, "vocab_size": {}{}}})",
-                     architecture, type, s.hidden, s.heads, s.kv_heads, s.head_dim, s.mlp, s.layers, s.vocab, more);
+      architecture, type, s.hidden, s.heads, s.kv_heads, s.head_dim, s.mlp, s.layers, s.vocab,
+      more);
 }
 
 void add_frame(Builder& b, const LlamaSizes& s) {
@@ -111,7 +113,9 @@ TinyModel tiny_mixtral(const LlamaSizes& s, i64 experts) {
       b.linear(fmt::format("{}experts.{}.w3", moe, e), s.mlp, s.hidden);
     }
   }
-  return {llama_config("MixtralForCausalLM", "mixtral", s, fmt::format(", \"num_local_experts\": {}", experts)), b.take()};
+  return {llama_config("MixtralForCausalLM", "mixtral", s,
+                       fmt::format(", \"num_local_experts\": {}", experts)),
+          b.take()};
 }
 
 TinyModel tiny_gpt2(bool prefixed) {
@@ -139,7 +143,9 @@ TinyModel tiny_gpt2(bool prefixed) {
     if (prefixed) b.add(block + "attn.masked_bias", {}, Dtype::kF32);
   }
   if (prefixed) b.add("lm_head.weight", {257, 24});
-  return {R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 24, "n_head": 6, "n_layer": 2})", b.take()};
+  return {
+      R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 24, "n_head": 6, "n_layer": 2})",
+      b.take()};
 }
 
 TinyModel tiny_gpt_neox() {
@@ -162,7 +168,9 @@ TinyModel tiny_gpt_neox() {
     b.add(block + "attention.masked_bias", {}, Dtype::kF32);
     b.add(block + "attention.rotary_emb.inv_freq", {2}, Dtype::kF32);
   }
-  return {R"({"architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "hidden_size": 32, "num_attention_heads": 8, "num_hidden_layers": 2})", b.take()};
+  return {
+      R"({"architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "hidden_size": 32, "num_attention_heads": 8, "num_hidden_layers": 2})",
+      b.take()};
 }
 
 }  // namespace shardtool::mapping

@@ -1,9 +1,9 @@
 #include "shardtool/mapping/presets.h"
 
-#include <algorithm>
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "tests/mapping/fixtures.h"
 #include "tests/mapping/models.h"
@@ -17,16 +17,21 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  return {{"llama", tiny_llama()},   {"qwen2", tiny_qwen2()}, {"qwen3", tiny_qwen3()},     {"phi3", tiny_phi3()},
-          {"mixtral", tiny_mixtral()}, {"gpt2", tiny_gpt2()},   {"gpt2", tiny_gpt2(true)}, {"gpt_neox", tiny_gpt_neox()}};
+  return {{"llama", tiny_llama()},   {"qwen2", tiny_qwen2()},      {"qwen3", tiny_qwen3()},
+          {"phi3", tiny_phi3()},     {"mixtral", tiny_mixtral()},  {"gpt2", tiny_gpt2()},
+          {"gpt2", tiny_gpt2(true)}, {"gpt_neox", tiny_gpt_neox()}};
 }
 
 struct Solved {
   std::vector<TensorSpec> tensors;
   Resolution resolution;
 
-  Held rows(std::string_view name, size_t axis = 0) const { return held(*at(resolution, tensors, name).layout, axis); }
-  std::vector<i64> ranks(std::string_view name) const { return at(resolution, tensors, name).layout->ranks(); }
+  Held rows(std::string_view name, size_t axis = 0) const {
+    return held(*at(resolution, tensors, name).layout, axis);
+  }
+  std::vector<i64> ranks(std::string_view name) const {
+    return at(resolution, tensors, name).layout->ranks();
+  }
 };
 
 Solved solve(std::string_view preset, const TinyModel& model, std::string_view mesh) {
@@ -39,20 +44,26 @@ TEST_CASE("every preset is found by architecture, by model type, and by the name
     CAPTURE(c.preset);
     const ModelConfig config = config_of(c.model.config);
     CHECK(detect_preset(config, {}) == c.preset);
-    CHECK(detect_preset(config_of(fmt::format(R"({{"architectures": ["Other"], "model_type": "{}"}})", config.model_type())), {}) == c.preset);
+    CHECK(
+        detect_preset(config_of(fmt::format(R"({{"architectures": ["Other"], "model_type": "{}"}})",
+                                            config.model_type())),
+                      {}) == c.preset);
     const bool own_names = c.preset != "qwen2" && c.preset != "qwen3";
     CHECK(detect_preset(config_of("{}"), c.model.tensors) == (own_names ? c.preset : "llama"));
   }
 }
 
 TEST_CASE("a model that calls itself something unknown is not guessed from its names") {
-  CHECK(detect_preset(config_of(R"({"architectures": ["GemmaForCausalLM"], "model_type": "gemma"})"), tiny_llama().tensors) == std::nullopt);
+  CHECK(
+      detect_preset(config_of(R"({"architectures": ["GemmaForCausalLM"], "model_type": "gemma"})"),
+                    tiny_llama().tensors) == std::nullopt);
   CHECK(detect_preset(config_of("{}"), {}) == std::nullopt);
 }
 
 TEST_CASE("presets are sorted, described, and say for which models they are") {
   CHECK(presets().size() == 8);
-  CHECK(std::is_sorted(presets().begin(), presets().end(), [](const Preset& a, const Preset& b) { return a.name < b.name; }));
+  CHECK(std::is_sorted(presets().begin(), presets().end(),
+                       [](const Preset& a, const Preset& b) { return a.name < b.name; }));
   for (const Preset& preset : presets()) {
     CAPTURE(preset.name);
     CHECK_FALSE(preset.description.empty());
@@ -61,7 +72,8 @@ TEST_CASE("presets are sorted, described, and say for which models they are") {
   }
 }
 
-TEST_CASE("every preset decides every tensor of its family, on every mesh, with nothing to warn of") {
+TEST_CASE(
+    "every preset decides every tensor of its family, on every mesh, with nothing to warn of") {
   for (const Case& c : cases()) {
     for (const std::string mesh : {"tp=1", "tp=2", "ep=2,tp=2", "pp=2,tp=2", "dp=3", "fsdp=2"}) {
       CAPTURE(c.preset);
@@ -76,17 +88,24 @@ TEST_CASE("every preset decides every tensor of its family, on every mesh, with 
 
 TEST_CASE("q, k, v and o agree about their heads") {
   const Solved eight = solve("llama", tiny_llama({.heads = 8, .kv_heads = 2}), "tp=4");
-  CHECK(eight.rows("model.layers.0.self_attn.q_proj.weight") == Held{"[0, 16)", "[16, 32)", "[32, 48)", "[48, 64)"});
-  CHECK(eight.rows("model.layers.0.self_attn.k_proj.weight") == Held{"[0, 8)", "[0, 8)", "[8, 16)", "[8, 16)"});
-  CHECK(eight.rows("model.layers.0.self_attn.o_proj.weight", 1) == eight.rows("model.layers.0.self_attn.q_proj.weight"));
-  const Solved groups = solve("llama", tiny_llama({.hidden = 56, .heads = 28, .kv_heads = 4, .head_dim = 2}), "tp=3");
-  CHECK(groups.rows("model.layers.1.self_attn.q_proj.weight") == Held{"[0, 28)", "[28, 42)", "[42, 56)"});
-  CHECK(groups.rows("model.layers.1.self_attn.v_proj.weight") == Held{"[0, 4)", "[4, 6)", "[6, 8)"});
+  CHECK(eight.rows("model.layers.0.self_attn.q_proj.weight") ==
+        Held{"[0, 16)", "[16, 32)", "[32, 48)", "[48, 64)"});
+  CHECK(eight.rows("model.layers.0.self_attn.k_proj.weight") ==
+        Held{"[0, 8)", "[0, 8)", "[8, 16)", "[8, 16)"});
+  CHECK(eight.rows("model.layers.0.self_attn.o_proj.weight", 1) ==
+        eight.rows("model.layers.0.self_attn.q_proj.weight"));
+  const Solved groups =
+      solve("llama", tiny_llama({.hidden = 56, .heads = 28, .kv_heads = 4, .head_dim = 2}), "tp=3");
+  CHECK(groups.rows("model.layers.1.self_attn.q_proj.weight") ==
+        Held{"[0, 28)", "[28, 42)", "[42, 56)"});
+  CHECK(groups.rows("model.layers.1.self_attn.v_proj.weight") ==
+        Held{"[0, 4)", "[4, 6)", "[6, 8)"});
 }
 
 TEST_CASE("the MLP is cut alike in all its layers, norms are whole, the vocabulary is dealt out") {
   const Solved solved = solve("llama", tiny_llama(), "tp=4");
-  CHECK(solved.rows("model.layers.0.mlp.gate_proj.weight") == solved.rows("model.layers.0.mlp.down_proj.weight", 1));
+  CHECK(solved.rows("model.layers.0.mlp.gate_proj.weight") ==
+        solved.rows("model.layers.0.mlp.down_proj.weight", 1));
   CHECK(solved.rows("model.layers.0.mlp.up_proj.weight")[1] == "[24, 48)");
   CHECK(solved.rows("model.norm.weight")[3] == "[0, 64)");
   CHECK(solved.rows("lm_head.weight") == solved.rows("model.embed_tokens.weight"));
@@ -99,7 +118,8 @@ TEST_CASE("biases on q, k and v are cut as their weights, and norms over heads a
     const auto module = "model.layers.1.self_attn." + name + "_proj";
     CHECK(qwen2.rows(module + ".bias") == qwen2.rows(module + ".weight"));
   }
-  CHECK(solve("qwen3", tiny_qwen3(), "tp=4").rows("model.layers.0.self_attn.q_norm.weight")[2] == "[0, 8)");
+  CHECK(solve("qwen3", tiny_qwen3(), "tp=4").rows("model.layers.0.self_attn.q_norm.weight")[2] ==
+        "[0, 8)");
 }
 
 TEST_CASE("biases that are added after a reduction are whole and say so") {
@@ -107,7 +127,8 @@ TEST_CASE("biases that are added after a reduction are whole and say so") {
   model.tensors.push_back(spec("model.layers.0.self_attn.o_proj.bias", {64}));
   model.tensors.push_back(spec("model.layers.0.mlp.up_proj.bias", {96}));
   const Solved solved = solve("llama", model, "tp=2");
-  CHECK(at(solved.resolution, solved.tensors, "model.layers.0.self_attn.o_proj.bias").bias == "after_reduction");
+  CHECK(at(solved.resolution, solved.tensors, "model.layers.0.self_attn.o_proj.bias").bias ==
+        "after_reduction");
   CHECK(at(solved.resolution, solved.tensors, "model.layers.0.mlp.up_proj.bias").bias == "");
   CHECK(solved.rows("model.layers.0.self_attn.o_proj.bias")[1] == "[0, 64)");
   CHECK(solved.rows("model.layers.0.mlp.up_proj.bias")[1] == "[48, 96)");
@@ -117,7 +138,8 @@ TEST_CASE("phi3 cuts its fused tensors as llama cuts the parts") {
   const LlamaSizes sizes{.heads = 8, .kv_heads = 2};
   const Solved fused = solve("phi3", tiny_phi3(sizes), "tp=4");
   CHECK(fused.rows("model.layers.0.self_attn.qkv_proj.weight") ==
-        Held{"[0, 16) [64, 72) [80, 88)", "[16, 32) [64, 72) [80, 88)", "[32, 48) [72, 80) [88, 96)", "[48, 64) [72, 80) [88, 96)"});
+        Held{"[0, 16) [64, 72) [80, 88)", "[16, 32) [64, 72) [80, 88)",
+             "[32, 48) [72, 80) [88, 96)", "[48, 64) [72, 80) [88, 96)"});
   CHECK(fused.rows("model.layers.0.mlp.gate_up_proj.weight")[1] == "[24, 48) [120, 144)");
   CHECK(fused.rows("model.layers.0.mlp.down_proj.weight", 1)[1] == "[24, 48)");
 }
@@ -133,7 +155,8 @@ TEST_CASE("gpt2 cuts kernels that are stored [in, out], heads first, with or wit
     CHECK(solved.rows(block + "mlp.c_fc.weight", 1)[1] == "[48, 96)");
     CHECK(solved.rows(block + "mlp.c_proj.weight")[1] == "[48, 96)");
     CHECK(solved.rows(block + "attn.bias", 2)[1] == "[0, 16)");
-    CHECK(at(solved.resolution, solved.tensors, block + "mlp.c_proj.bias").bias == "after_reduction");
+    CHECK(at(solved.resolution, solved.tensors, block + "mlp.c_proj.bias").bias ==
+          "after_reduction");
   }
 }
 
@@ -146,10 +169,14 @@ TEST_CASE("gpt_neox keeps q, k and v of a head together") {
 
 TEST_CASE("mixtral puts experts over ep, each expert over tp, and the dense part over tp only") {
   const Solved solved = solve("mixtral", tiny_mixtral(), "ep=2,tp=2");
-  CHECK(solved.ranks("model.layers.0.block_sparse_moe.experts.1.w1.weight") == std::vector<i64>{0, 1});
-  CHECK(solved.ranks("model.layers.0.block_sparse_moe.experts.3.w2.weight") == std::vector<i64>{2, 3});
-  CHECK(solved.rows("model.layers.0.block_sparse_moe.experts.0.w1.weight") == Held{"[0, 48)", "[48, 96)", "not here", "not here"});
-  CHECK(solved.rows("model.layers.0.self_attn.q_proj.weight") == Held{"[0, 32)", "[32, 64)", "[0, 32)", "[32, 64)"});
+  CHECK(solved.ranks("model.layers.0.block_sparse_moe.experts.1.w1.weight") ==
+        std::vector<i64>{0, 1});
+  CHECK(solved.ranks("model.layers.0.block_sparse_moe.experts.3.w2.weight") ==
+        std::vector<i64>{2, 3});
+  CHECK(solved.rows("model.layers.0.block_sparse_moe.experts.0.w1.weight") ==
+        Held{"[0, 48)", "[48, 96)", "not here", "not here"});
+  CHECK(solved.rows("model.layers.0.self_attn.q_proj.weight") ==
+        Held{"[0, 32)", "[32, 64)", "[0, 32)", "[32, 64)"});
   CHECK(solved.ranks("model.layers.0.block_sparse_moe.gate.weight").size() == 4);
 }
 

@@ -7,8 +7,8 @@ namespace shardtool::mapping {
 namespace {
 
 /// What resolving one document says about these tensors.
-std::optional<Error> fault(const std::string& members, const std::vector<TensorSpec>& tensors, ResolveOptions options,
-                           const ModelConfig* config = nullptr) {
+std::optional<Error> fault(const std::string& members, const std::vector<TensorSpec>& tensors,
+                           ResolveOptions options, const ModelConfig* config = nullptr) {
   const Mapping mapping = mapping_of("{\n\"version\": 1,\n" + members + "}");
   return error_of([&] { return resolve(mapping, tensors, config, options); });
 }
@@ -20,32 +20,38 @@ bool has_note(const Error& e, const std::string& label, const std::string& text)
   return false;
 }
 
-#define CHECK_FAULT(code_, ...)                         \
-  do {                                                  \
-    const auto found = fault(__VA_ARGS__);              \
-    REQUIRE(found.has_value());                         \
-    CHECK(found->code() == ErrorCode::code_);           \
-    CHECK(found->place().has_value());                  \
+#define CHECK_FAULT(code_, ...)               \
+  do {                                        \
+    const auto found = fault(__VA_ARGS__);    \
+    REQUIRE(found.has_value());               \
+    CHECK(found->code() == ErrorCode::code_); \
+    CHECK(found->place().has_value());        \
   } while (false)
 
-TEST_CASE("an uneven cut that is refused names the tensors, the config, the place, and what works") {
+TEST_CASE(
+    "an uneven cut that is refused names the tensors, the config, the place, and what works") {
   const ModelConfig config = config_of(R"({"num_attention_heads": 30})");
-  const auto e = fault(R"("axes": {"heads": {"mesh": "tp", "size": "config.num_attention_heads", "uneven": "error"}, "d": {"size": 2}},
+  const auto e = fault(
+      R"("axes": {"heads": {"mesh": "tp", "size": "config.num_attention_heads", "uneven": "error"}, "d": {"size": 2}},
 "rules": [{"id": "q", "match": "l.<n>.q", "dims": ["heads*d", null]}])",
-                       {spec("l.0.q", {60, 8}), spec("l.1.q", {60, 8}), spec("l.2.q", {60, 8})}, over("tp=4"), &config);
+      {spec("l.0.q", {60, 8}), spec("l.1.q", {60, 8}), spec("l.2.q", {60, 8})}, over("tp=4"),
+      &config);
   REQUIRE(e);
   CHECK(e->code() == ErrorCode::kNotDivisible);
-  CHECK(e->message() == "30 heads cannot be split evenly over mesh axis \"tp\" (size 4): 30 % 4 = 2");
+  CHECK(e->message() ==
+        "30 heads cannot be split evenly over mesh axis \"tp\" (size 4): 30 % 4 = 2");
   CHECK(e->place() == Place{"mapping.json", 3, 19, "/axes/heads"});
   CHECK(e->tensor_name() == "l.0.q");
   CHECK(has_note(*e, "tensor", "l.0.q [60, 8] BF16 (and 2 more)"));
   CHECK(has_note(*e, "config", "num_attention_heads = 30 (from config.json)"));
   CHECK(e->help_lines()[0] ==
-        "use a size that divides 30 (1 2 3 5 6 10 15 30), or allow uneven parts with \"uneven\": \"balanced\" -> 8+8+7+7");
+        "use a size that divides 30 (1 2 3 5 6 10 15 30), or allow uneven parts with \"uneven\": "
+        "\"balanced\" -> 8+8+7+7");
 }
 
 TEST_CASE("require_even refuses what is uneven and nothing else") {
-  const std::string rows = R"("axes": {"x": "tp", "p": {"mesh": "tp", "uneven": "pad"}}, "unused_rule": "ignore", "rules": [
+  const std::string rows =
+      R"("axes": {"x": "tp", "p": {"mesh": "tp", "uneven": "pad"}}, "unused_rule": "ignore", "rules": [
 {"match": "a", "dims": ["x"]}, {"match": "b", "strategy": "rowwise"}, {"match": "c", "dims": ["p"]}])";
   ResolveOptions even = over("tp=4");
   even.require_even = true;
@@ -55,34 +61,42 @@ TEST_CASE("require_even refuses what is uneven and nothing else") {
 }
 
 TEST_CASE("groups that do not divide are counted in groups") {
-  const auto e = fault(R"("axes": {"q": {"mesh": "tp", "size": 24, "groups": "kv", "uneven": "error"}, "kv": {"mesh": "tp", "size": 6}},
-"rules": [{"match": "w", "dims": ["q"]}])", {spec("w", {24})}, over("tp=4"));
+  const auto e = fault(
+      R"("axes": {"q": {"mesh": "tp", "size": 24, "groups": "kv", "uneven": "error"}, "kv": {"mesh": "tp", "size": 6}},
+"rules": [{"match": "w", "dims": ["q"]}])",
+      {spec("w", {24})}, over("tp=4"));
   REQUIRE(e);
-  CHECK(e->message() == "6 groups of 4 q cannot be split evenly over mesh axis \"tp\" (size 4): 6 % 4 = 2");
+  CHECK(e->message() ==
+        "6 groups of 4 q cannot be split evenly over mesh axis \"tp\" (size 4): 6 % 4 = 2");
 }
 
 TEST_CASE("a tensor that no rule matches is an error that says which, how many, and what to do") {
   const ModelConfig config = config_of(R"({"architectures": ["LlamaForCausalLM"]})");
-  const auto e = fault(R"("rules": [{"id": "typo", "match": "lm_haed.weight", "strategy": "replicate"}])",
-                       {spec("lm_head.weight", {8, 2}), spec("l.0.a", {2}), spec("l.1.a", {2})}, over("tp=2"), &config);
+  const auto e =
+      fault(R"("rules": [{"id": "typo", "match": "lm_haed.weight", "strategy": "replicate"}])",
+            {spec("lm_head.weight", {8, 2}), spec("l.0.a", {2}), spec("l.1.a", {2})}, over("tp=2"),
+            &config);
   REQUIRE(e);
   CHECK(e->code() == ErrorCode::kNoRule);
   CHECK(e->message() == "3 tensors match no rule, the first is 'lm_head.weight'");
   CHECK(has_note(*e, "no rule", "l.*.a (2)"));
   CHECK(has_note(*e, "matches nothing", "rule 'typo'"));
   CHECK(e->help_lines()[0].find("preset:llama") != std::string::npos);
-  CHECK(e->help_lines()[1].find(R"({"match": "l.*.a", "strategy": "replicate"})") != std::string::npos);
+  CHECK(e->help_lines()[1].find(R"({"match": "l.*.a", "strategy": "replicate"})") !=
+        std::string::npos);
 }
 
 TEST_CASE("a rule that matches nothing is an error with the name that was meant") {
   const std::vector<TensorSpec> tensors = {spec("l.0.gate_proj.weight", {2})};
   const auto e = fault(R"("rules": [{"match": "**", "strategy": "replicate"}],
-"overrides": [{"id": "up", "match": "l.<n>.gate_porj.weight", "strategy": "rowwise"}])", tensors, over("tp=2"));
+"overrides": [{"id": "up", "match": "l.<n>.gate_porj.weight", "strategy": "rowwise"}])",
+                       tensors, over("tp=2"));
   REQUIRE(e);
   CHECK(e->code() == ErrorCode::kUnusedRule);
   CHECK(e->place()->line == 4);
   CHECK(e->help_lines()[0] == "did you mean 'l.*.gate_proj.weight'?");
-  const std::string unused = R"("rules": [{"match": "**", "strategy": "replicate"}], "overrides": [{"match": "x", "strategy": "rowwise"}])";
+  const std::string unused =
+      R"("rules": [{"match": "**", "strategy": "replicate"}], "overrides": [{"match": "x", "strategy": "rowwise"}])";
   CHECK_FALSE(fault(unused + R"(, "unused_rule": "ignore")", tensors, over("tp=2")));
   const Mapping warns = mapping_of(R"({"version": 1, )" + unused + R"(, "unused_rule": "warn"})");
   CHECK(resolve(warns, tensors, nullptr, over("tp=2")).warnings ==
@@ -90,15 +104,18 @@ TEST_CASE("a rule that matches nothing is an error with the name that was meant"
 }
 
 TEST_CASE("a rule for the absent one of two tied tensors is not unused") {
-  const std::string rules = R"("rules": [{"match": "embed", "strategy": "rowwise"}, {"match": "head", "strategy": "rowwise"}])";
-  CHECK_FALSE(fault(rules + R"(, "tied": [["embed", "head"]])", {spec("embed", {4})}, over("tp=2")));
+  const std::string rules =
+      R"("rules": [{"match": "embed", "strategy": "rowwise"}, {"match": "head", "strategy": "rowwise"}])";
+  CHECK_FALSE(
+      fault(rules + R"(, "tied": [["embed", "head"]])", {spec("embed", {4})}, over("tp=2")));
   CHECK_FAULT(kUnusedRule, rules, {spec("embed", {4})}, over("tp=2"));
 }
 
 TEST_CASE("two rules of one layer for one tensor are named both") {
   const auto e = fault(R"("rules": [
 {"id": "one", "match": "a.*", "strategy": "replicate"},
-{"id": "two", "match": ["b", "*.b"], "strategy": "rowwise"}])", {spec("a.b", {4})}, over("tp=2"));
+{"id": "two", "match": ["b", "*.b"], "strategy": "rowwise"}])",
+                       {spec("a.b", {4})}, over("tp=2"));
   REQUIRE(e);
   CHECK(e->code() == ErrorCode::kAmbiguousRule);
   CHECK(e->message() == "the rules 'one' and 'two' both match 'a.b'");
@@ -116,25 +133,35 @@ TEST_CASE("count and dtype are asserted") {
 
 TEST_CASE("experts that are missing or stand twice are named") {
   const ModelConfig config = config_of(R"({"n": 3})");
-  const std::string rules = R"("axes": {"experts": {"size": "config.n"}}, "rules": [{"match": "l.<layer>.e.<expert>", "strategy": "replicate", "index": {"expert": "experts"}}])";
+  const std::string rules =
+      R"("axes": {"experts": {"size": "config.n"}}, "rules": [{"match": "l.<layer>.e.<expert>", "strategy": "replicate", "index": {"expert": "experts"}}])";
   const auto e = fault(rules, {spec("l.0.e.0", {1}), spec("l.0.e.2", {1})}, over("tp=2"), &config);
   REQUIRE(e);
   CHECK(e->code() == ErrorCode::kAssertion);
   CHECK(e->message() == "index 1 of axis 'experts' is missing: the axis has 3 indices");
-  CHECK_FAULT(kAssertion, rules, {spec("l.0.e.0", {1}), spec("l.0.e.1", {1}), spec("l.0.e.2", {1}), spec("l.0.e.02", {1})}, over("tp=2"), &config);
-  CHECK_FAULT(kAssertion, rules, {spec("l.0.e.0", {1}), spec("l.0.e.1", {1}), spec("l.0.e.2", {1}), spec("l.0.e.3", {1})}, over("tp=2"), &config);
-  CHECK_FALSE(fault(rules, {spec("l.0.e.0", {1}), spec("l.0.e.1", {1}), spec("l.0.e.2", {1})}, over("tp=2"), &config));
+  CHECK_FAULT(
+      kAssertion, rules,
+      {spec("l.0.e.0", {1}), spec("l.0.e.1", {1}), spec("l.0.e.2", {1}), spec("l.0.e.02", {1})},
+      over("tp=2"), &config);
+  CHECK_FAULT(
+      kAssertion, rules,
+      {spec("l.0.e.0", {1}), spec("l.0.e.1", {1}), spec("l.0.e.2", {1}), spec("l.0.e.3", {1})},
+      over("tp=2"), &config);
+  CHECK_FALSE(fault(rules, {spec("l.0.e.0", {1}), spec("l.0.e.1", {1}), spec("l.0.e.2", {1})},
+                    over("tp=2"), &config));
 }
 
 TEST_CASE("layers may have gaps, but none beyond the size of a cut axis") {
-  const std::string rules = R"("axes": {"layers": {"mesh": "pp", "size": 4}}, "rules": [{"match": "l.<n>", "strategy": "replicate", "index": {"n": "layers"}}])";
+  const std::string rules =
+      R"("axes": {"layers": {"mesh": "pp", "size": 4}}, "rules": [{"match": "l.<n>", "strategy": "replicate", "index": {"n": "layers"}}])";
   CHECK_FALSE(fault(rules, {spec("l.0", {1}), spec("l.3", {1})}, over("pp=2")));
   CHECK_FAULT(kShapeMismatch, rules, {spec("l.4", {1})}, over("pp=2"));
 }
 
 TEST_CASE("dims that do not fit the shape name the axis, both sizes and where they come from") {
   const ModelConfig config = config_of(R"({"heads": 8})");
-  const std::string rules = R"("axes": {"heads": {"size": "config.heads"}, "d": {"size": 4}, "x": null},
+  const std::string rules =
+      R"("axes": {"heads": {"size": "config.heads"}, "d": {"size": 4}, "x": null},
 "rules": [{"id": "q", "match": "w", "dims": ["x", "heads*d"]}])";
   CHECK_FAULT(kShapeMismatch, rules, {spec("w", {32})}, over("tp=2"), &config);
   const auto e = fault(rules, {spec("w", {16, 33})}, over("tp=2"), &config);
@@ -147,36 +174,67 @@ TEST_CASE("dims that do not fit the shape name the axis, both sizes and where th
 
 TEST_CASE("names that nothing defines are refused where they are written") {
   const std::vector<TensorSpec> w = {spec("w", {4, 4})};
-  CHECK_FAULT(kUnknownName, R"("axes": {"x": null}, "rules": [{"match": "w", "dims": ["x", "y"]}])", w, over("tp=2"));
-  CHECK_FAULT(kUnknownName, R"("axes": {"x": "tq"}, "rules": [{"match": "w", "dims": ["x", null]}])", w, over("tp=2"));
-  CHECK_FAULT(kUnknownName, R"("axes": {"x": {"groups": "y"}}, "rules": [{"match": "w", "dims": ["x", null]}])", w, over("tp=2"));
-  CHECK_FAULT(kUnknownName, R"("axes": {"x": {"size": "axes.y"}}, "rules": [{"match": "w", "dims": ["x", null]}])", w, over("tp=2"));
-  CHECK_FAULT(kUnknownName, R"("rules": [{"match": "<n>", "strategy": "replicate", "index": {"n": "y"}}])", {spec("3", {})}, over("tp=2"));
-  CHECK_FAULT(kMesh, R"("axes": {"x": "tp:(1)3"}, "rules": [{"match": "w", "dims": ["x", null]}])", w, over("tp=4"));
+  CHECK_FAULT(kUnknownName, R"("axes": {"x": null}, "rules": [{"match": "w", "dims": ["x", "y"]}])",
+              w, over("tp=2"));
+  CHECK_FAULT(kUnknownName,
+              R"("axes": {"x": "tq"}, "rules": [{"match": "w", "dims": ["x", null]}])", w,
+              over("tp=2"));
+  CHECK_FAULT(kUnknownName,
+              R"("axes": {"x": {"groups": "y"}}, "rules": [{"match": "w", "dims": ["x", null]}])",
+              w, over("tp=2"));
+  CHECK_FAULT(
+      kUnknownName,
+      R"("axes": {"x": {"size": "axes.y"}}, "rules": [{"match": "w", "dims": ["x", null]}])", w,
+      over("tp=2"));
+  CHECK_FAULT(kUnknownName,
+              R"("rules": [{"match": "<n>", "strategy": "replicate", "index": {"n": "y"}}])",
+              {spec("3", {})}, over("tp=2"));
+  CHECK_FAULT(kMesh, R"("axes": {"x": "tp:(1)3"}, "rules": [{"match": "w", "dims": ["x", null]}])",
+              w, over("tp=4"));
 }
 
 TEST_CASE("cuts that make no sense are refused") {
   const std::vector<TensorSpec> w = {spec("w", {8, 8})};
-  CHECK_FAULT(kMeshAxisReused, R"("axes": {"x": "tp", "y": "tp"}, "rules": [{"match": "w", "dims": ["x", "y"]}])", w, over("tp=2"));
-  CHECK_FAULT(kStrategy, R"("axes": {"x": null, "y": "tp"}, "rules": [{"match": "w", "dims": ["x*y", null]}])", w, over("tp=2"));
-  CHECK_FAULT(kShapeMismatch, R"("rules": [{"match": "w", "strategy": {"type": "axiswise", "axis": 2}}])", w, over("tp=2"));
-  CHECK_FAULT(kShapeMismatch, R"("rules": [{"match": "w", "strategy": "rowwise"}])", {spec("w", {})}, over("tp=2"));
-  CHECK_FAULT(kStrategy, R"("rules": [{"match": "w", "strategy": {"type": "gate_up", "axis": 0}}])", {spec("w", {7})}, over("tp=2"));
-  CHECK_FAULT(kStrategy, R"("rules": [{"match": "w", "strategy": "tensor_parallel"}])", w, over("tp=2"));
-  CHECK_FAULT(kStrategy, R"("axes": {"x": {"mesh": "tp", "owners": [[0, 1], [9]]}}, "rules": [{"match": "w", "dims": ["x", null]}])", w, over("tp=2"));
-  CHECK_FAULT(kGroups, R"("axes": {"x": {"mesh": "tp", "size": 8, "groups": "y"}, "y": {"size": 8}}, "rules": [{"match": "w", "dims": ["x", null]}])", w, over("tp=2"));
-  CHECK_FAULT(kSizeExpression, R"("axes": {"x": {"size": "axes.y"}, "y": {"size": "axes.x"}}, "rules": [{"match": "w", "dims": ["x", null]}])", w, over("tp=2"));
+  CHECK_FAULT(kMeshAxisReused,
+              R"("axes": {"x": "tp", "y": "tp"}, "rules": [{"match": "w", "dims": ["x", "y"]}])", w,
+              over("tp=2"));
+  CHECK_FAULT(kStrategy,
+              R"("axes": {"x": null, "y": "tp"}, "rules": [{"match": "w", "dims": ["x*y", null]}])",
+              w, over("tp=2"));
+  CHECK_FAULT(kShapeMismatch,
+              R"("rules": [{"match": "w", "strategy": {"type": "axiswise", "axis": 2}}])", w,
+              over("tp=2"));
+  CHECK_FAULT(kShapeMismatch, R"("rules": [{"match": "w", "strategy": "rowwise"}])",
+              {spec("w", {})}, over("tp=2"));
+  CHECK_FAULT(kStrategy, R"("rules": [{"match": "w", "strategy": {"type": "gate_up", "axis": 0}}])",
+              {spec("w", {7})}, over("tp=2"));
+  CHECK_FAULT(kStrategy, R"("rules": [{"match": "w", "strategy": "tensor_parallel"}])", w,
+              over("tp=2"));
+  CHECK_FAULT(
+      kStrategy,
+      R"("axes": {"x": {"mesh": "tp", "owners": [[0, 1], [9]]}}, "rules": [{"match": "w", "dims": ["x", null]}])",
+      w, over("tp=2"));
+  CHECK_FAULT(
+      kGroups,
+      R"("axes": {"x": {"mesh": "tp", "size": 8, "groups": "y"}, "y": {"size": 8}}, "rules": [{"match": "w", "dims": ["x", null]}])",
+      w, over("tp=2"));
+  CHECK_FAULT(
+      kSizeExpression,
+      R"("axes": {"x": {"size": "axes.y"}, "y": {"size": "axes.x"}}, "rules": [{"match": "w", "dims": ["x", null]}])",
+      w, over("tp=2"));
 }
 
 TEST_CASE("fields that would say nothing beside each other are refused") {
   const std::vector<TensorSpec> w = {spec("w", {8})};
   const auto axis = [](const std::string& fields) {
-    return R"("axes": {"kv": {"mesh": "tp", "size": 8}, "x": {"mesh": "tp", )" + fields + R"(}}, "rules": [{"match": "w", "dims": ["x"]}])";
+    return R"("axes": {"kv": {"mesh": "tp", "size": 8}, "x": {"mesh": "tp", )" + fields +
+           R"(}}, "rules": [{"match": "w", "dims": ["x"]}])";
   };
   CHECK_FAULT(kMappingSchema, axis(R"("pad_to": 8)"), w, over("tp=2"));
   CHECK_FAULT(kMappingSchema, axis(R"("groups": "kv", "small": "replicate")"), w, over("tp=2"));
   CHECK_FAULT(kMappingSchema, axis(R"("groups": "kv", "owners": "round_robin")"), w, over("tp=2"));
-  CHECK_FAULT(kMappingSchema, axis(R"("small": "replicate", "owners": "round_robin")"), w, over("tp=2"));
+  CHECK_FAULT(kMappingSchema, axis(R"("small": "replicate", "owners": "round_robin")"), w,
+              over("tp=2"));
 }
 
 TEST_CASE("more patterns than can be matched at once reach a limit, not the end of memory") {
@@ -196,12 +254,15 @@ TEST_CASE("an empty shard is an error unless it is allowed") {
   allowed.allow_empty_shards = true;
   CHECK_FALSE(fault(rule, {spec("w", {3})}, allowed));
   CHECK_FALSE(fault(rule, {spec("w", {0})}, over("tp=4")));
-  CHECK_FAULT(kEmptyShard, R"("axes": {"l": "pp"}, "rules": [{"match": "<n>", "strategy": "replicate", "index": {"n": "l"}}])",
-              {spec("0", {1}), spec("1", {1})}, over("pp=3"));
+  CHECK_FAULT(
+      kEmptyShard,
+      R"("axes": {"l": "pp"}, "rules": [{"match": "<n>", "strategy": "replicate", "index": {"n": "l"}}])",
+      {spec("0", {1}), spec("1", {1})}, over("pp=3"));
 }
 
 TEST_CASE("packed elements are cut on whole bytes only") {
-  const std::string rows = R"("axes": {"x": "tp"}, "rules": [{"match": "r", "dims": ["x", null]}, {"match": "c", "dims": [null, "x"]}], "unused_rule": "ignore")";
+  const std::string rows =
+      R"("axes": {"x": "tp"}, "rules": [{"match": "r", "dims": ["x", null]}, {"match": "c", "dims": [null, "x"]}], "unused_rule": "ignore")";
   CHECK_FAULT(kSubByteCut, rows, {spec("c", {2, 6}, Dtype::kF4)}, over("tp=2"));
   CHECK_FALSE(fault(rows, {spec("c", {2, 8}, Dtype::kF4)}, over("tp=2")));
   CHECK_FALSE(fault(rows, {spec("r", {4, 1}, Dtype::kF4)}, over("tp=2")));
@@ -212,19 +273,22 @@ TEST_CASE("packed elements are cut on whole bytes only") {
 }
 
 TEST_CASE("tied tensors must be cut alike") {
-  const std::string rules = R"("axes": {"v": "tp"}, "rules": [{"match": "a", "dims": ["v"]}, {"match": "b", "strategy": "replicate"}], "tied": [["a", "b"]])";
+  const std::string rules =
+      R"("axes": {"v": "tp"}, "rules": [{"match": "a", "dims": ["v"]}, {"match": "b", "strategy": "replicate"}], "tied": [["a", "b"]])";
   const auto e = fault(rules, {spec("a", {4}), spec("b", {4})}, over("tp=2"));
   REQUIRE(e);
   CHECK(e->code() == ErrorCode::kTied);
 }
 
 TEST_CASE("an axis that no rule names is a warning, as is a mapping for another model") {
-  const Mapping mapping = mapping_of(R"({"version": 1, "when": {"architectures": ["A"]}, "axes": {"batch": "tp"},
+  const Mapping mapping =
+      mapping_of(R"({"version": 1, "when": {"architectures": ["A"]}, "axes": {"batch": "tp"},
 "rules": [{"match": "w", "strategy": "rowwise"}]})");
   const ModelConfig config = config_of(R"({"architectures": ["B"]})");
   const std::vector<TensorSpec> tensors = {spec("w", {4})};
   CHECK(resolve(mapping, tensors, &config, over("tp=2")).warnings ==
-        std::vector<std::string>{"mapping.json is for A, and the model is a B", "mapping.json:1: axis 'batch' is named by no rule"});
+        std::vector<std::string>{"mapping.json is for A, and the model is a B",
+                                 "mapping.json:1: axis 'batch' is named by no rule"});
 }
 
 }  // namespace

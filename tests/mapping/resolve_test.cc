@@ -1,10 +1,10 @@
 #include "shardtool/mapping/resolve.h"
 
-#include <set>
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <rapidcheck.h>
+
+#include <set>
 
 #include "tests/mapping/fixtures.h"
 
@@ -13,33 +13,40 @@ namespace {
 
 /// A document with these axes and rules.
 Mapping with(const std::string& axes, const std::string& rules, const std::string& more = "") {
-  return mapping_of(fmt::format(R"({{"version": 1, "axes": {{{}}}, "rules": [{}]{}}})", axes, rules, more));
+  return mapping_of(
+      fmt::format(R"({{"version": 1, "axes": {{{}}}, "rules": [{}]{}}})", axes, rules, more));
 }
 
 /// One rule for the tensor "w", over these axes.
-Held cut(const std::string& axes, const std::string& dims, const Shape& shape, std::string_view mesh, size_t axis = 0) {
+Held cut(const std::string& axes, const std::string& dims, const Shape& shape,
+         std::string_view mesh, size_t axis = 0) {
   const auto rule = fmt::format(R"({{"match": "w", "dims": {}}})", dims);
   return only(with(axes, rule), spec("w", shape), nullptr, over(mesh), axis);
 }
 
 TEST_CASE("the first layer with a match wins: overrides, own rules, inherited ones") {
-  const std::string base = R"({"version": 1, "rules": [{"id": "base", "match": "**", "strategy": "replicate"}]})";
+  const std::string base =
+      R"({"version": 1, "rules": [{"id": "base", "match": "**", "strategy": "replicate"}]})";
   const auto rule_for = [&](const std::string& own) {
-    const Mapping mapping({{"m.json", R"({"version": 1, "unused_rule": "ignore", )" + own + "}"}, {"b.json", base}});
+    const Mapping mapping(
+        {{"m.json", R"({"version": 1, "unused_rule": "ignore", )" + own + "}"}, {"b.json", base}});
     const std::vector<TensorSpec> tensors = {spec("a", {4})};
     return resolve(mapping, tensors, nullptr, over("tp=2")).tensors[0].rule;
   };
   const std::string rules = R"("rules": [{"id": "own", "match": "a", "strategy": "rowwise"}])";
-  const std::string overrides = R"("overrides": [{"id": "over", "match": "*", "strategy": "rowwise"}])";
+  const std::string overrides =
+      R"("overrides": [{"id": "over", "match": "*", "strategy": "rowwise"}])";
   CHECK(rule_for(rules + ", " + overrides) == "over");
   CHECK(rule_for(rules) == "own");
-  CHECK(rule_for(R"("rules": [{"id": "own", "match": "b", "strategy": "rowwise"}])") == "b.json#base");
+  CHECK(rule_for(R"("rules": [{"id": "own", "match": "b", "strategy": "rowwise"}])") ==
+        "b.json#base");
 }
 
 TEST_CASE("rules are called by their label in the user's own file, and by document elsewhere") {
   const Mapping mapping = with_settings(
       Mapping({{"m.json", R"({"version": 1, "rules": [{"match": "a", "strategy": "rowwise"}]})"},
-               {"sub/b.json", R"({"version": 1, "rules": [{"id": "b", "match": "b", "strategy": "rowwise"}]})"}}),
+               {"sub/b.json",
+                R"({"version": 1, "rules": [{"id": "b", "match": "b", "strategy": "rowwise"}]})"}}),
       {{"unknown", "replicate"}});
   const std::vector<TensorSpec> tensors = {spec("a", {4}), spec("b", {4}), spec("c", {4})};
   const Resolution result = resolve(mapping, tensors, nullptr, over("tp=2"));
@@ -51,7 +58,8 @@ TEST_CASE("rules are called by their label in the user's own file, and by docume
 
 TEST_CASE("a product is cut in whole units of its first factor") {
   const std::string axes = R"("heads": {"mesh": "tp", "size": 10}, "d": {"size": 64})";
-  CHECK(cut(axes, R"(["heads*d"])", {640}, "tp=4") == Held{"[0, 192)", "[192, 384)", "[384, 512)", "[512, 640)"});
+  CHECK(cut(axes, R"(["heads*d"])", {640}, "tp=4") ==
+        Held{"[0, 192)", "[192, 384)", "[384, 512)", "[512, 640)"});
   CHECK(cut(axes, R"(["heads*3*d"])", {1920}, "tp=4")[3] == "[1536, 1920)");
 }
 
@@ -66,18 +74,21 @@ TEST_CASE("sections are cut one by one, and one decision holds for grouped heads
 }
 
 TEST_CASE("whole groups go together where there are fewer devices than KV heads") {
-  const std::string axes = R"("q": {"mesh": "tp", "size": 28, "groups": "kv"}, "kv": {"mesh": "tp", "size": 4})";
+  const std::string axes =
+      R"("q": {"mesh": "tp", "size": 28, "groups": "kv"}, "kv": {"mesh": "tp", "size": 4})";
   CHECK(cut(axes, R"(["q"])", {28}, "tp=3") == Held{"[0, 14)", "[14, 21)", "[21, 28)"});
   CHECK(cut(axes, R"(["kv"])", {4}, "tp=3") == Held{"[0, 2)", "[2, 3)", "[3, 4)"});
 }
 
 TEST_CASE("KV heads are replicated or gathered where there are more devices than heads") {
   const auto axes = [](const std::string& small) {
-    return R"("q": {"mesh": "tp", "size": 10, "groups": "kv"}, "kv": {"mesh": "tp", "size": 2, "small": ")" + small + "\"}";
+    return R"("q": {"mesh": "tp", "size": 10, "groups": "kv"}, "kv": {"mesh": "tp", "size": 2, "small": ")" +
+           small + "\"}";
   };
   CHECK(cut(axes("replicate"), R"(["kv"])", {2}, "tp=10")[4] == "[0, 1)");
   CHECK(cut(axes("replicate"), R"(["kv"])", {2}, "tp=10")[5] == "[1, 2)");
-  CHECK(cut(axes("gather"), R"(["kv"])", {2}, "tp=4") == Held{"[0, 1)", "[0, 2)", "[1, 2)", "[1, 2)"});
+  CHECK(cut(axes("gather"), R"(["kv"])", {2}, "tp=4") ==
+        Held{"[0, 1)", "[0, 2)", "[1, 2)", "[1, 2)"});
   CHECK_ERROR(kGroups, cut(axes("error"), R"(["kv"])", {2}, "tp=4"));
   CHECK_ERROR(kGroups, cut(axes("replicate"), R"(["kv"])", {2}, "tp=4"));
 }
@@ -89,17 +100,22 @@ TEST_CASE("the policies for uneven axes are the split rules of the algebra") {
   CHECK(rows(R"("uneven": "balanced")") == Held{"[0, 3)", "[3, 6)", "[6, 8)", "[8, 10)"});
   CHECK(rows(R"("uneven": "chunk")") == Held{"[0, 3)", "[3, 6)", "[6, 9)", "[9, 10)"});
   CHECK(rows(R"("uneven": "pad")") == Held{"[0, 3)", "[3, 6)", "[6, 9)", "[9, 10) pad 2"});
-  CHECK(cut(R"("x": {"mesh": "tp", "uneven": "pad", "pad_to": 8})", R"(["x"])", {10}, "tp=2") == Held{"[0, 8)", "[8, 10) pad 6"});
+  CHECK(cut(R"("x": {"mesh": "tp", "uneven": "pad", "pad_to": 8})", R"(["x"])", {10}, "tp=2") ==
+        Held{"[0, 8)", "[8, 10) pad 6"});
 }
 
 TEST_CASE("a list of mesh axes is major to minor in the order given") {
-  CHECK(cut(R"("x": ["tp", "dp"])", R"(["x"])", {8}, "dp=2,tp=2") == Held{"[0, 2)", "[4, 6)", "[2, 4)", "[6, 8)"});
-  CHECK(cut(R"("x": "tp:(1)2")", R"(["x"])", {8}, "tp=4") == Held{"[0, 4)", "[0, 4)", "[4, 8)", "[4, 8)"});
+  CHECK(cut(R"("x": ["tp", "dp"])", R"(["x"])", {8}, "dp=2,tp=2") ==
+        Held{"[0, 2)", "[4, 6)", "[2, 4)", "[6, 8)"});
+  CHECK(cut(R"("x": "tp:(1)2")", R"(["x"])", {8}, "tp=4") ==
+        Held{"[0, 4)", "[0, 4)", "[4, 8)", "[4, 8)"});
 }
 
 TEST_CASE("a Haliax mapping pasted into axes keeps what the preset says about them") {
-  const Mapping mapping = extending("llama", R"({"version": 1, "axes": {"embed": "fsdp", "mlp": ["tp", "ep"], "heads": "tp"}})");
-  const ModelConfig config = config_of(R"({"hidden_size": 32, "num_attention_heads": 8, "num_key_value_heads": 2, "num_hidden_layers": 1})");
+  const Mapping mapping = extending(
+      "llama", R"({"version": 1, "axes": {"embed": "fsdp", "mlp": ["tp", "ep"], "heads": "tp"}})");
+  const ModelConfig config = config_of(
+      R"({"hidden_size": 32, "num_attention_heads": 8, "num_key_value_heads": 2, "num_hidden_layers": 1})");
   const std::vector<TensorSpec> tensors = {spec("model.layers.0.mlp.up_proj.weight", {64, 32}),
                                            spec("model.layers.0.self_attn.q_proj.weight", {32, 32}),
                                            spec("model.norm.weight", {32})};
@@ -112,7 +128,8 @@ TEST_CASE("a Haliax mapping pasted into axes keeps what the preset says about th
 }
 
 TEST_CASE("a named layout moves axes and keeps the rest of them") {
-  const Mapping mapping = with(R"("x": {"mesh": "tp", "uneven": "chunk"}, "y": null)", R"({"match": "w", "dims": ["x", "y"]})",
+  const Mapping mapping = with(R"("x": {"mesh": "tp", "uneven": "chunk"}, "y": null)",
+                               R"({"match": "w", "dims": ["x", "y"]})",
                                R"(, "layouts": {"train": {"x": null, "y": "tp"}})");
   ResolveOptions options = over("tp=2");
   options.layout = "train";
@@ -125,12 +142,14 @@ TEST_CASE("a named layout moves axes and keeps the rest of them") {
 TEST_CASE("settings change an axis") {
   ResolveOptions options = over("tp=4");
   options.settings = {{"axes.x.uneven", "chunk"}};
-  CHECK(only(with(R"("x": "tp")", R"({"match": "w", "dims": ["x"]})"), spec("w", {10}), nullptr, options)[2] == "[6, 9)");
+  CHECK(only(with(R"("x": "tp")", R"({"match": "w", "dims": ["x"]})"), spec("w", {10}), nullptr,
+             options)[2] == "[6, 9)");
 }
 
 TEST_CASE("an index axis puts tensors on the devices that own their number") {
-  const Mapping mapping = with(R"("experts": {"mesh": "ep", "size": 5})",
-                               R"({"match": "l.<layer>.e.<expert>", "strategy": "replicate", "index": {"expert": "experts"}})");
+  const Mapping mapping = with(
+      R"("experts": {"mesh": "ep", "size": 5})",
+      R"({"match": "l.<layer>.e.<expert>", "strategy": "replicate", "index": {"expert": "experts"}})");
   std::vector<TensorSpec> tensors;
   for (int e = 0; e < 5; ++e) tensors.push_back(spec(fmt::format("l.3.e.{}", e), {4}));
   const auto ranks = [&](const Mapping& m, size_t expert) {
@@ -139,8 +158,9 @@ TEST_CASE("an index axis puts tensors on the devices that own their number") {
   CHECK(ranks(mapping, 2) == std::vector<i64>{0, 1});
   CHECK(ranks(mapping, 3) == std::vector<i64>{2, 3});
   const auto dealt = [&](const std::string& owners) {
-    return with(R"("experts": {"mesh": "ep", "size": 5, "owners": )" + owners + "}",
-                R"({"match": "l.<layer>.e.<expert>", "strategy": "replicate", "index": {"expert": "experts"}})");
+    return with(
+        R"("experts": {"mesh": "ep", "size": 5, "owners": )" + owners + "}",
+        R"({"match": "l.<layer>.e.<expert>", "strategy": "replicate", "index": {"expert": "experts"}})");
   };
   CHECK(ranks(dealt("\"round_robin\""), 3) == std::vector<i64>{2, 3});
   CHECK(ranks(dealt("\"round_robin\""), 4) == std::vector<i64>{0, 1});
@@ -148,7 +168,9 @@ TEST_CASE("an index axis puts tensors on the devices that own their number") {
 }
 
 TEST_CASE("an index axis without a size has as many indices as the names say") {
-  const Mapping mapping = with(R"("layers": "pp")", R"({"match": "l.<n>", "strategy": "replicate", "index": {"n": "layers"}})");
+  const Mapping mapping =
+      with(R"("layers": "pp")",
+           R"({"match": "l.<n>", "strategy": "replicate", "index": {"n": "layers"}})");
   const std::vector<TensorSpec> tensors = {spec("l.0", {1}), spec("l.3", {1}), spec("l.10", {1})};
   const Resolution result = resolve(mapping, tensors, nullptr, over("pp=2"));
   CHECK(result.tensors[1].layout->ranks() == std::vector<i64>{0});
@@ -158,7 +180,8 @@ TEST_CASE("an index axis without a size has as many indices as the names say") {
 
 TEST_CASE("named strategies take tp, or the only axis of the mesh") {
   const auto columns = [](const std::string& strategy, std::string_view mesh) {
-    return only(with("", fmt::format(R"({{"match": "w", "strategy": {}}})", strategy)), spec("w", {2, 4}), nullptr, over(mesh), 1);
+    return only(with("", fmt::format(R"({{"match": "w", "strategy": {}}})", strategy)),
+                spec("w", {2, 4}), nullptr, over(mesh), 1);
   };
   CHECK(columns("\"columnwise\"", "dp=2,tp=2") == Held{"[0, 2)", "[2, 4)", "[0, 2)", "[2, 4)"});
   CHECK(columns("\"columnwise\"", "x=2") == Held{"[0, 2)", "[2, 4)"});
@@ -170,17 +193,22 @@ TEST_CASE("named strategies take tp, or the only axis of the mesh") {
 
 TEST_CASE("gate_up is stacked unless it says interleaved") {
   const auto rows = [](const std::string& strategy) {
-    return only(with("", fmt::format(R"({{"match": "w", "strategy": {}}})", strategy)), spec("w", {20}), nullptr, over("tp=4"));
+    return only(with("", fmt::format(R"({{"match": "w", "strategy": {}}})", strategy)),
+                spec("w", {20}), nullptr, over("tp=4"));
   };
   CHECK(rows(R"({"type": "gate_up", "axis": 0})")[0] == "[0, 3) [10, 13)");
-  CHECK(rows(R"({"type": "gate_up", "axis": 0, "layout": "interleaved"})") == Held{"[0, 6)", "[6, 12)", "[12, 16)", "[16, 20)"});
-  CHECK(rows(R"({"type": "segmented", "segments": [4, {"num_heads": 4, "head_dim": 4}]})")[1] == "[1, 2) [8, 12)");
+  CHECK(rows(R"({"type": "gate_up", "axis": 0, "layout": "interleaved"})") ==
+        Held{"[0, 6)", "[6, 12)", "[12, 16)", "[16, 20)"});
+  CHECK(rows(R"({"type": "segmented", "segments": [4, {"num_heads": 4, "head_dim": 4}]})")[1] ==
+        "[1, 2) [8, 12)");
 }
 
 TEST_CASE("a row-parallel bias is whole, and recorded as added after the reduction") {
   const auto bias = [](const std::string& rule) {
     const std::vector<TensorSpec> tensors = {spec("w", {8})};
-    return resolve(with("", fmt::format(R"({{"match": "w", {}}})", rule)), tensors, nullptr, over("tp=2")).tensors[0];
+    return resolve(with("", fmt::format(R"({{"match": "w", {}}})", rule)), tensors, nullptr,
+                   over("tp=2"))
+        .tensors[0];
   };
   const ResolvedTensor row = bias(R"("strategy": "row_parallel")");
   CHECK(row.bias == "after_reduction");
@@ -192,7 +220,8 @@ TEST_CASE("a row-parallel bias is whole, and recorded as added after the reducti
 
 TEST_CASE("uneven cuts are reported once per axis and size, with an example and a count") {
   const Mapping mapping = with(R"("x": "tp")", R"({"match": "**", "dims": ["x"]})");
-  const std::vector<TensorSpec> tensors = {spec("a", {10}), spec("b", {8}), spec("c", {10}), spec("d", {9})};
+  const std::vector<TensorSpec> tensors = {spec("a", {10}), spec("b", {8}), spec("c", {10}),
+                                           spec("d", {9})};
   const Resolution result = resolve(mapping, tensors, nullptr, over("tp=4"));
   REQUIRE(result.uneven.size() == 2);
   CHECK(result.uneven[0].sizes == std::vector<i64>{3, 3, 2, 2});
@@ -204,15 +233,18 @@ TEST_CASE("uneven cuts are reported once per axis and size, with an example and 
 
 TEST_CASE("padding is written down as a transform") {
   const std::vector<TensorSpec> tensors = {spec("w", {50257})};
-  const Mapping mapping = with(R"("vocab": {"mesh": "tp", "uneven": "pad", "pad_to": 64})", R"({"match": "w", "dims": ["vocab"]})");
+  const Mapping mapping = with(R"("vocab": {"mesh": "tp", "uneven": "pad", "pad_to": 64})",
+                               R"({"match": "w", "dims": ["vocab"]})");
   CHECK(resolve(mapping, tensors, nullptr, over("tp=4")).tensors[0].transforms ==
         std::vector<std::string>{"pad axis 0 'vocab' from 50257 to 50304 with zeros"});
 }
 
 TEST_CASE("drop and tied are listed, unknown tensors can be replicated") {
-  const Mapping mapping = with(R"("x": "tp")", R"({"match": ["a", "b"], "dims": ["x"]})",
-                               R"(, "drop": ["**.mask"], "tied": [["a", "b", "z"]], "unknown": "warn")");
-  const std::vector<TensorSpec> tensors = {spec("a", {4}), spec("l.mask", {4}), spec("b", {4}), spec("l.7.odd", {4})};
+  const Mapping mapping =
+      with(R"("x": "tp")", R"({"match": ["a", "b"], "dims": ["x"]})",
+           R"(, "drop": ["**.mask"], "tied": [["a", "b", "z"]], "unknown": "warn")");
+  const std::vector<TensorSpec> tensors = {spec("a", {4}), spec("l.mask", {4}), spec("b", {4}),
+                                           spec("l.7.odd", {4})};
   const Resolution result = resolve(mapping, tensors, nullptr, over("tp=2"));
   CHECK(result.dropped == std::vector<size_t>{1});
   CHECK(result.tied == std::vector<std::vector<std::string>>{{"a", "b"}});
@@ -221,8 +253,10 @@ TEST_CASE("drop and tied are listed, unknown tensors can be replicated") {
   CHECK(result.warnings == std::vector<std::string>{"no rule matches l.*.odd (1); replicated"});
 }
 
-TEST_CASE("tensors with the same cut share one layout, and each decision can be told in a sentence") {
-  const Mapping mapping = with(R"("x": "tp")", R"({"id": "all", "match": "**", "dims": ["x", null]})");
+TEST_CASE(
+    "tensors with the same cut share one layout, and each decision can be told in a sentence") {
+  const Mapping mapping =
+      with(R"("x": "tp")", R"({"id": "all", "match": "**", "dims": ["x", null]})");
   const std::vector<TensorSpec> tensors = {spec("a", {4, 2}), spec("b", {4, 2}), spec("c", {4, 3})};
   const Resolution result = resolve(mapping, tensors, nullptr, over("tp=2"));
   CHECK(result.tensors[0].layout == result.tensors[1].layout);

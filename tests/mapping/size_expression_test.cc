@@ -16,15 +16,16 @@ const ModelConfig& config() {
 }
 
 i64 value_of(const std::string& text) {
-  return evaluate(parse_size(text), {&config(), [](const std::string& axis) -> i64 { return axis == "a" ? 6 : 10; }});
+  return evaluate(parse_size(text),
+                  {&config(), [](const std::string& axis) -> i64 { return axis == "a" ? 6 : 10; }});
 }
 
 TEST_CASE("sizes follow the usual precedence, from left to right") {
   CHECK(rc::check("a * b + c * d / d", [] {
     const auto n = [] { return *rc::gen::inRange<i64>(1, 1000); };
     const i64 a = n(), b = n(), c = n(), d = n();
-    const auto text = std::to_string(a) + " * " + std::to_string(b) + "+" + std::to_string(c) + "*" +
-                      std::to_string(d) + "/" + std::to_string(d);
+    const auto text = std::to_string(a) + " * " + std::to_string(b) + "+" + std::to_string(c) +
+                      "*" + std::to_string(d) + "/" + std::to_string(d);
     RC_ASSERT(value_of(text) == a * b + c);
   }));
 }
@@ -39,7 +40,8 @@ TEST_CASE("an absent value and one that is no positive integer are told apart") 
   const auto absent = error_of([] { return value_of("config.head"); });
   REQUIRE(absent);
   CHECK(absent->code() == ErrorCode::kSizeExpression);
-  CHECK(absent->message() == "the size 'config.head' reads 'head', which config.json does not have");
+  CHECK(absent->message() ==
+        "the size 'config.head' reads 'head', which config.json does not have");
   CHECK(absent->help_lines().front() == "did you mean 'heads'?");
   for (const std::string path : {"zero", "text", "real", "negative", "nested"}) {
     const auto wrong = error_of([&] { return value_of("config." + path); });

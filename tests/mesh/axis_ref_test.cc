@@ -1,8 +1,8 @@
 #include "shardtool/mesh/axis_ref.h"
 
-#include <map>
-
 #include <doctest/doctest.h>
+
+#include <map>
 
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
@@ -54,7 +54,8 @@ TEST_CASE("an axis cut into a chain of parts is the whole axis again") {
     RC_ASSERT(extent(mesh, over) == mesh.size());
     auto all = indices(mesh, over);
     std::sort(all.begin(), all.end());
-    for (i64 rank = 0; rank < mesh.size(); ++rank) RC_ASSERT(all[static_cast<size_t>(rank)] == rank);
+    for (i64 rank = 0; rank < mesh.size(); ++rank)
+      RC_ASSERT(all[static_cast<size_t>(rank)] == rank);
   }));
 }
 
@@ -85,7 +86,8 @@ TEST_CASE("parts overlap when they share a direction, never across axes") {
 }
 
 TEST_CASE("parts that share no device step but do not nest are no independent directions") {
-  // On 12 devices tp:(1)4 is rank / 3 and tp:(6)2 is rank % 2: index (0, 0) has two devices, (0, 1) one.
+  // On 12 devices tp:(1)4 is rank / 3 and tp:(6)2 is rank % 2: index (0, 0) has two devices, (0, 1)
+  // one.
   CHECK(overlaps(Mesh({{"tp", 12}}), {"tp", 1, 4}, {"tp", 6, 2}));
 }
 
@@ -117,7 +119,8 @@ TEST_CASE("the leading part of an index is that index without its minor digits")
     if (!kept) return;
     RC_ASSERT(extent(mesh, *kept) == parts);
     for (i64 rank = 0; rank < mesh.size(); ++rank) {
-      RC_ASSERT(index_along(mesh, *kept, rank) == index_along(mesh, over, rank) / (mesh.size() / parts));
+      RC_ASSERT(index_along(mesh, *kept, rank) ==
+                index_along(mesh, over, rank) / (mesh.size() / parts));
     }
   }));
 }

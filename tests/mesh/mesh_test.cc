@@ -84,8 +84,8 @@ TEST_CASE("a mesh is read as it is printed") {
 }
 
 TEST_CASE("malformed meshes are refused") {
-  for (const char* text : {"", "tp", "tp=", "=4", "tp=0", "tp=-1", "tp=4x", "tp=+4", "tp= 4", "tp=4,",
-                           ",tp=4", "tp=4,,ep=2", "tp=99999999999999999999"}) {
+  for (const char* text : {"", "tp", "tp=", "=4", "tp=0", "tp=-1", "tp=4x", "tp=+4", "tp= 4",
+                           "tp=4,", ",tp=4", "tp=4,,ep=2", "tp=99999999999999999999"}) {
     CAPTURE(text);
     CHECK_ERROR(kUsage, mesh::parse_mesh(text));
   }

@@ -11,7 +11,9 @@ using layout::SplitRule;
 using mesh::Mesh;
 using mesh::Over;
 
-bool coin() { return *rc::gen::arbitrary<bool>(); }
+bool coin() {
+  return *rc::gen::arbitrary<bool>();
+}
 
 /// A position in [begin, end).
 size_t position(size_t begin, size_t end) {
@@ -67,7 +69,7 @@ struct ExprSource {
   AxisExpr any(i64 n, const Over& directions, int depth) const {
     using Draw = AxisExpr (ExprSource::*)(i64, const Over&, int) const;
     static constexpr std::array<Draw, 8> kDraws{
-        &ExprSource::whole, &ExprSource::split, &ExprSource::cuts, &ExprSource::owners,
+        &ExprSource::whole, &ExprSource::split,  &ExprSource::cuts, &ExprSource::owners,
         &ExprSource::scale, &ExprSource::concat, &ExprSource::nest, &ExprSource::pad};
     const std::vector<Draw> draws(kDraws.begin(), depth == 0 ? kDraws.begin() + 4 : kDraws.end());
     return (this->*(*rc::gen::elementOf(draws)))(n, directions, depth - 1);

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <vector>
-
 #include <rapidcheck.h>
+
+#include <vector>
 
 #include "shardtool/index/axis_map.h"
 #include "shardtool/layout/axis_expr.h"

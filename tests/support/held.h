@@ -39,7 +39,9 @@ inline std::vector<i64> extents(const layout::AxisExpr& expr, const mesh::Mesh& 
   return sizes;
 }
 
-inline mesh::Mesh tp(i64 devices) { return mesh::Mesh({{"tp", devices}}); }
+inline mesh::Mesh tp(i64 devices) {
+  return mesh::Mesh({{"tp", devices}});
+}
 inline const mesh::Over kTp{{"tp", 1, 0}};
 
 }  // namespace shardtool::testing

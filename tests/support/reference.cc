@@ -161,7 +161,9 @@ Indices held_indices(const AxisExpr& expr, const Mesh& mesh, i64 rank) {
   return std::visit(Evaluator{mesh, rank}, expr.node());
 }
 
-Bytes zeros(i64 elements, int bits) { return Bytes(static_cast<size_t>(ceil_div(elements * bits, 8))); }
+Bytes zeros(i64 elements, int bits) {
+  return Bytes(static_cast<size_t>(ceil_div(elements * bits, 8)));
+}
 
 Bytes numbered(i64 elements, int bits) {
   Bytes data = zeros(elements, bits);
@@ -240,11 +242,15 @@ void showValue(const AxisMap& map, std::ostream& out) {
 }  // namespace shardtool::index
 
 namespace shardtool::mesh {
-void showValue(const Mesh& mesh, std::ostream& out) { out << to_string(mesh); }
+void showValue(const Mesh& mesh, std::ostream& out) {
+  out << to_string(mesh);
+}
 }  // namespace shardtool::mesh
 
 namespace shardtool::layout {
-void showValue(const AxisExpr& expr, std::ostream& out) { out << to_string(expr); }
+void showValue(const AxisExpr& expr, std::ostream& out) {
+  out << to_string(expr);
+}
 
 void showValue(const Layout& layout, std::ostream& out) {
   out << shardtool::to_string(layout.shape()) << " over " << to_string(layout.mesh());

@@ -59,4 +59,4 @@ void showValue(const Mesh& mesh, std::ostream& out);
 namespace shardtool::layout {
 void showValue(const AxisExpr& expr, std::ostream& out);
 void showValue(const Layout& layout, std::ostream& out);
-}
+}  // namespace shardtool::layout

@@ -27,9 +27,9 @@ std::optional<Error> error_of(Action&& action) {
 }  // namespace shardtool::testing
 
 /// Requires that the expression throws an Error with this code.
-#define CHECK_ERROR(code_, ...)                                                        \
-  do {                                                                                 \
-    const auto thrown = ::shardtool::testing::error_of([&] { return __VA_ARGS__; });   \
-    CHECK_MESSAGE(thrown.has_value(), "no error from " #__VA_ARGS__);                  \
-    if (thrown) CHECK(thrown->code() == ::shardtool::ErrorCode::code_);                \
+#define CHECK_ERROR(code_, ...)                                                      \
+  do {                                                                               \
+    const auto thrown = ::shardtool::testing::error_of([&] { return __VA_ARGS__; }); \
+    CHECK_MESSAGE(thrown.has_value(), "no error from " #__VA_ARGS__);                \
+    if (thrown) CHECK(thrown->code() == ::shardtool::ErrorCode::code_);              \
   } while (false)

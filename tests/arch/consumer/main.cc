@@ -1,6 +1,6 @@
-#include <cstdio>
-
 #include <shardtool/layout/axis_expr.h>
+
+#include <cstdio>
 
 // Prints what each of 4 devices gets of 10 heads.
 int main() {
