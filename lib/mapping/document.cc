@@ -23,6 +23,16 @@ void decode_version(const JsonValue& value) {
       .help("use a newer shardtool, or write the mapping in version 1");
 }
 
+ConfigCondition decode_condition(const std::string& path, const JsonValue& value) {
+  if (!is_config_path(path)) {
+    throw value.error(ErrorCode::kMappingSchema, fmt::format("'{}' is no path of a config", path))
+        .help("a path is keys joined by dots, such as \"text_config.hidden_size\"");
+  }
+  ConfigCondition condition{path, {}};
+  for (const JsonValue& allowed : value.elements(1)) condition.values.push_back(allowed.scalar());
+  return condition;
+}
+
 WhenSpec decode_when(const JsonValue& value) {
   WhenSpec when;
   value.object({
@@ -32,6 +42,11 @@ WhenSpec decode_when(const JsonValue& value) {
        [&](const JsonValue& v) {
          for (const JsonValue& glob : v.elements())
            when.tensors_present.push_back(decode_glob(glob).text());
+       }},
+      {"config",
+       [&](const JsonValue& v) {
+         for (const auto& [path, values] : v.members())
+           when.config.push_back(decode_condition(path, values));
        }},
   });
   return when;

@@ -121,11 +121,18 @@ struct CompanionSpec {
   Place place;
 };
 
+/// One entry of "config" in "when": the value at a path is one of those listed.
+struct ConfigCondition {
+  std::string path;
+  std::vector<std::string> values;  ///< as JSON text; "null" stands for an absent key, too
+};
+
 /// "when": which models a document is for.
 struct WhenSpec {
   std::vector<std::string> architectures;
   std::vector<std::string> model_types;
   std::vector<std::string> tensors_present;
+  std::vector<ConfigCondition> config;  ///< all must hold
 };
 
 /// What happens where the cut of a weight falls inside a block of one of its companions.

@@ -106,6 +106,13 @@ std::string JsonValue::text() const {
   return value_->get<std::string>();
 }
 
+std::string JsonValue::scalar() const {
+  const bool scalar = value_->is_null() || value_->is_boolean() || value_->is_number_integer() ||
+                      value_->is_string();
+  if (!scalar) refuse("null, true, false, an integer or a string");
+  return value_->dump();
+}
+
 std::string JsonValue::nonempty_text() const {
   std::string word = text();
   if (word.empty()) refuse("a string that is not empty");

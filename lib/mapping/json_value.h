@@ -55,6 +55,8 @@ class JsonValue {
   std::string text() const;
   /// A string that is not empty.
   std::string nonempty_text() const;
+  /// The JSON text of null, a boolean, an integer or a string.
+  std::string scalar() const;
   /// A string of letters, digits and underscores that begins with no digit.
   std::string identifier() const;
   /// 1.0 and 1e0 are no integers.
