@@ -80,11 +80,16 @@ std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
     const i64 bytes = byte_size(dtype, local_shape(region)).value_or(0);
     records.push_back({tensor.ranks[h], slots[h].file, slots[h].offset, bytes, std::move(region),
                        copied.xxh3[h]});
+    if (!tensor.shifts.empty()) records.back().shift = tensor.shifts[h].addends;
   }
   return records;
 }
 
 }  // namespace
+
+bool is_shifted(const LogicalCheckpoint& source, const TargetTensor& tensor) {
+  return !tensor.shifts.empty() || !source.tensors[tensor.source].shifts.empty();
+}
 
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
                        i64 max_file_size) {

@@ -25,6 +25,10 @@ struct OutputPlan {
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
                        i64 max_file_size);
 
+/// Whether the values differ between holders on either side, so that they are copied one by one
+/// (exec::copy_shifted).
+bool is_shifted(const LogicalCheckpoint& source, const TargetTensor& tensor);
+
 /// One move per target tensor.
 std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
                                          const TargetLayout& target, const OutputPlan& output);

@@ -83,6 +83,18 @@ class ChosenHolders {
   std::map<const layout::Layout*, Set> sets_;
 };
 
+/// The shifts of the chosen ranks.
+std::vector<exec::ValueShift> chosen_shifts(const mapping::ResolvedTensor& resolved,
+                                            const std::vector<i64>& ranks) {
+  std::vector<exec::ValueShift> shifts;
+  const auto& all = resolved.layout->ranks();
+  for (size_t h = 0; h < all.size() && !resolved.shifts.empty(); ++h) {
+    if (!std::binary_search(ranks.begin(), ranks.end(), all[h])) continue;
+    shifts.push_back({resolved.shifts[h].addends, resolved.shifts[h].stored_below});
+  }
+  return shifts;
+}
+
 }  // namespace
 
 std::vector<checkpoint::AxisRecord> axis_records(const layout::Layout& layout) {
@@ -119,9 +131,10 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   ChosenHolders chosen(target.ranks);
   for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
     const ChosenHolders::Set& set = chosen.of(resolved.layout);
-    target.tensors.push_back(
-        {resolved.tensor, set.holders, set.ranks, resolved.layout->is_sharded(), resolved.rule,
-         axis_records(*resolved.layout), resolved.transforms, resolved.bias, set.fills});
+    target.tensors.push_back({resolved.tensor, set.holders, set.ranks,
+                              resolved.layout->is_sharded(), resolved.rule,
+                              axis_records(*resolved.layout), resolved.transforms, resolved.bias,
+                              set.fills, chosen_shifts(resolved, set.ranks)});
   }
   return target;
 }

@@ -7,6 +7,7 @@
 #include "shardtool/api/logical_checkpoint.h"
 #include "shardtool/api/mapping_choice.h"
 #include "shardtool/checkpoint/manifest.h"
+#include "shardtool/exec/shifted.h"
 #include "shardtool/mesh/mesh.h"
 
 namespace shardtool::api {
@@ -28,6 +29,7 @@ struct TargetTensor {
   std::vector<std::string> transforms;
   std::string bias;
   std::shared_ptr<const std::vector<Fill>> fills = {};  ///< null: none
+  std::vector<exec::ValueShift> shifts = {};            ///< per holder; empty: plain values
 };
 
 /// The layout that a run writes. A merged checkpoint is the layout of a mesh of one device.

@@ -15,6 +15,7 @@
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
 #include "shardtool/exec/copy.h"
+#include "shardtool/exec/fill.h"
 #include "shardtool/io/output_folder.h"
 
 namespace shardtool::api {
@@ -156,15 +157,27 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
   return order;
 }
 
-std::vector<exec::CopiedTensor> copy_in_source_order(std::span<const exec::TensorMove> moves,
-                                                     std::span<const exec::SourceFile> sources,
-                                                     std::span<const exec::TargetFile> targets,
-                                                     const exec::StreamOptions& options) {
-  const std::vector<size_t> order = source_order(moves);
+/// Streams what is plain data in the order of the source, and copies shifted values one by one.
+std::vector<exec::CopiedTensor> copy_all(const LogicalCheckpoint& source,
+                                         const TargetLayout& target,
+                                         std::span<const exec::TensorMove> moves,
+                                         std::span<const exec::SourceFile> sources,
+                                         std::span<const exec::TargetFile> targets,
+                                         const exec::StreamOptions& options) {
+  std::vector<size_t> order;
   std::vector<exec::TensorMove> ordered;
-  for (const size_t i : order) ordered.push_back(moves[i]);
-  std::vector<exec::CopiedTensor> done = exec::copy(ordered, sources, targets, options);
   std::vector<exec::CopiedTensor> copied(moves.size());
+  for (const size_t i : source_order(moves)) {
+    const TargetTensor& tensor = target.tensors[i];
+    if (is_shifted(source, tensor)) {
+      copied[i] = exec::copy_shifted(
+          {moves[i], source.tensors[tensor.source].shifts, tensor.shifts}, sources, targets);
+      continue;
+    }
+    order.push_back(i);
+    ordered.push_back(moves[i]);
+  }
+  std::vector<exec::CopiedTensor> done = exec::copy(ordered, sources, targets, options);
   for (size_t i = 0; i < order.size(); ++i) copied[order[i]] = std::move(done[i]);
   return copied;
 }
@@ -172,12 +185,11 @@ std::vector<exec::CopiedTensor> copy_in_source_order(std::span<const exec::Tenso
 /// Fills padding with what it repeats, and hashes those shards again.
 void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
                   const OutputPlan& plan, std::span<const exec::SourceFile> sources,
-                  std::span<const exec::TargetFile> targets, exec::StreamOptions options,
+                  std::span<const exec::TargetFile> targets,
                   std::vector<exec::CopiedTensor>& copied) {
   const std::vector<exec::TensorMove> fills = plan_fills(source, target, plan);
   if (fills.empty()) return;
-  options.on_progress = nullptr;  // a few rows, after all bytes were counted
-  exec::copy(fills, sources, targets, options);
+  exec::fill(fills, sources, targets);
   for (size_t t = 0; t < target.tensors.size(); ++t) {
     const TargetTensor& tensor = target.tensors[t];
     if (!tensor.fills) continue;
@@ -236,8 +248,8 @@ TransformReport transfer(const LogicalCheckpoint& source, TargetLayout target,
   const exec::StreamOptions stream = stream_options(options);
   if (compare_replicas) report.replicas_compared = api::compare_replicas(source, sources, stream);
   const std::vector<exec::TargetFile> targets = create_files(plan, folder);
-  auto copied = copy_in_source_order(moves, sources, targets, stream);
-  fill_padding(source, target, plan, sources, targets, stream, copied);
+  auto copied = copy_all(source, target, moves, sources, targets, stream);
+  fill_padding(source, target, plan, sources, targets, copied);
   check_tied(target, moves, copied);
   if (!plan.index_text.empty()) write_text(folder, kIndexName, plan.index_text);
   const i64 side_files = options.copy_side_files ? copy_side_files(source, plan, folder) : 0;

@@ -136,8 +136,7 @@ class Assigner {
  public:
   Assigner(const Mapping& mapping, std::span<const TensorSpec> tensors, const TensorIndex& by_name,
            RuleMatcher& rules, Companions& companions)
-      : documents_(mapping.documents()),
-        tensors_(tensors),
+      : tensors_(tensors),
         by_name_(by_name),
         rules_(rules),
         companions_(companions),
@@ -166,18 +165,10 @@ class Assigner {
       const auto leader = by_name_.find(match.leader);
       if (leader == by_name_.end() || leader->second == i) continue;
       if (assigned_[leader->second].kind == Kind::kDropped) continue;
-      if (has_nearer_rule(tensors_[i].name, *companions_.all()[match.companion].document)) continue;
       assigned_[i] = {Kind::kCompanion, {}, match.companion, leader->second};
       return true;
     }
     return false;
-  }
-
-  /// Whether a document before this one has a rule for the name: nearer documents decide.
-  bool has_nearer_rule(const std::string& name, const Document& document) {
-    if (&document == documents_.data()) return false;
-    const auto match = rules_.find(name);
-    return match && rules_.rules()[match->rule].document < &document;
   }
 
   void apply_rule(size_t i) {
@@ -195,7 +186,6 @@ class Assigner {
         .help("let both follow the tensor that a rule cuts");
   }
 
-  std::span<const Document> documents_;  ///< nearest first
   std::span<const TensorSpec> tensors_;
   const TensorIndex& by_name_;
   RuleMatcher& rules_;

@@ -49,6 +49,15 @@ Form decode_form(const JsonValue& value) {
   return form;
 }
 
+void decode_values(const JsonValue& value, CompanionSpec& spec) {
+  if (value.is_text()) {
+    spec.values = value.one_of<MemberValues>({{"local_shape", MemberValues::kLocalShape}});
+    return;
+  }
+  spec.values = MemberValues::kGroupIndices;
+  value.object({{"groups_of", [&](const JsonValue& v) { spec.group = decode_size(v); }, true}});
+}
+
 void check_wildcards(const JsonValue& value, const CompanionSpec& spec) {
   if (spec.of.wildcards() == spec.is.wildcards()) return;
   throw value
@@ -72,6 +81,8 @@ void check_fields(const JsonValue& value, const CompanionSpec& spec) {
   const bool has_forms = value.has("forms");
   if (spec.kind == Kind::kMember ? has_axes == has_forms : has_axes || has_forms)
     throw belongs("one of \"axes\" and \"forms\" belongs", "member");
+  if (value.has("values") && spec.kind != Kind::kMember)
+    throw belongs("\"values\" belong", "member");
   if (value.has("leads") && spec.kind != Kind::kMember)
     throw belongs("\"leads\" belongs", "member");
   if (spec.leads && spec.forms.size() != 1) value.refuse("one form for a member that leads");
@@ -80,7 +91,7 @@ void check_fields(const JsonValue& value, const CompanionSpec& spec) {
 }  // namespace
 
 CompanionSpec decode_companion(const JsonValue& value) {
-  CompanionSpec spec{Glob(""), Glob(""), Kind::kPerTensor, {}, {}, {}, false, {}, value.place()};
+  CompanionSpec spec{.of = Glob(""), .is = Glob(""), .place = value.place()};
   value.object({
       {"of", [&](const JsonValue& v) { spec.of = decode_glob(v); }, true},
       {"is", [&](const JsonValue& v) { spec.is = decode_glob(v); }, true},
@@ -101,6 +112,7 @@ CompanionSpec decode_companion(const JsonValue& value) {
          for (const JsonValue& form : v.elements(1)) spec.forms.push_back(decode_form(form));
        }},
       {"leads", [&](const JsonValue& v) { spec.leads = v.boolean(); }},
+      {"values", [&](const JsonValue& v) { decode_values(v, spec); }},
       {"dtype", [&](const JsonValue& v) { spec.dtypes = decode_dtypes(v); }},
   });
   check_wildcards(value, spec);

@@ -107,18 +107,27 @@ struct MemberAxisSpec {
   std::optional<i64> size;            ///< the extent of an axis that follows none; nothing: any
 };
 
+/// What the values of a companion are, beside plain data that is cut.
+enum class MemberValues {
+  kPlain,
+  kGroupIndices,  ///< numbers of groups along the axis that it follows: each device's begin at 0
+  kLocalShape,    ///< the shape of the weight: each device has its own
+};
+
 /// Tensors that follow another tensor's cut.
 struct CompanionSpec {
   Glob of;
   Glob is;  ///< the same wildcards in the same order
   CompanionKind kind = CompanionKind::kPerTensor;
-  std::vector<i64> block;    ///< of a block scale, when given as numbers
-  std::string block_config;  ///< the config path otherwise
+  std::vector<i64> block = {};    ///< of a block scale, when given as numbers
+  std::string block_config = {};  ///< the config path otherwise
   /// Of a member: the forms that its shape may have; the first that fits counts.
-  std::vector<std::vector<MemberAxisSpec>> forms;
-  bool leads = false;         ///< a member that stands for its leader where that is not stored
-  std::vector<Dtype> dtypes;  ///< empty: any
-  Place place;
+  std::vector<std::vector<MemberAxisSpec>> forms = {};
+  bool leads = false;              ///< a member that stands for its leader where that is not stored
+  std::vector<Dtype> dtypes = {};  ///< empty: any
+  MemberValues values = MemberValues::kPlain;
+  std::optional<SizeExpression> group = {};  ///< of kGroupIndices: indices of the axis in one group
+  Place place = {};
 };
 
 /// One entry of "config" in "when": the value at a path is one of those listed.

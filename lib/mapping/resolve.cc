@@ -38,6 +38,13 @@ struct Decision {
   std::vector<size_t> cuts;  ///< entries of the ledger
 };
 
+/// The same for a companion of one leader's layout.
+struct Followed {
+  std::shared_ptr<const Layout> layout;
+  std::vector<std::string> transforms;
+  std::vector<ValueShift> shifts;
+};
+
 /// A warning for each document of one's own whose "when" names other models than this one.
 std::vector<std::string> other_model(const Mapping& mapping, const ModelConfig* config) {
   std::vector<std::string> warnings;
@@ -245,18 +252,31 @@ class Resolver {
     return {tensor, "unknown", {mapping_.own().name, 0, 0, {}}, layout, "replicate", {}, {}};
   }
 
+  /// The decision for a companion that follows this leader.
+  Followed follow(size_t tensor, const ResolvedTensor& leader) const {
+    const size_t companion = assigned_[tensor].companion;
+    const CompanionSpec& companion_spec = *companions_.all()[companion].spec;
+    const TensorSpec& spec = tensors_[tensor];
+    const layout::BundleMember member =
+        companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
+    Followed followed;
+    followed.layout =
+        checked(member_layout(*leader.layout, member, straddling_of(straddle_)), spec.dtype);
+    if (companion_spec.values == MemberValues::kGroupIndices && straddle_ == Straddle::kRefine)
+      throw Error(ErrorCode::kStrategy, "groups that tensors point into cannot be refined")
+          .help("use \"uneven-aligned\" or \"replicate-scale\"");
+    followed.transforms = transforms_of(*followed.layout);
+    followed.shifts = value_shifts(companion_spec, *leader.layout, *followed.layout, sizes_);
+    return followed;
+  }
+
   ResolvedTensor by_companion(size_t tensor, const ResolvedTensor& leader) {
     const size_t companion = assigned_[tensor].companion;
     const PlacedCompanion& placed = companions_.all()[companion];
     const TensorSpec& spec = tensors_[tensor];
-    auto& layout = followed_[{companion, leader.layout.get(), spec.shape, spec.dtype}];
+    Followed& followed = followed_[{companion, leader.layout.get(), spec.shape, spec.dtype}];
     try {
-      if (!layout) {
-        const layout::BundleMember member =
-            companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
-        layout =
-            checked(member_layout(*leader.layout, member, straddling_of(straddle_)), spec.dtype);
-      }
+      if (!followed.layout) followed = follow(tensor, leader);
     } catch (Error& e) {
       if (!e.place()) e.at(placed.spec->place);
       throw e.tensor(spec.name)
@@ -266,10 +286,11 @@ class Resolver {
     return {tensor,
             placed.label,
             placed.spec->place,
-            layout,
+            followed.layout,
             std::string(to_string(placed.spec->kind)),
             {},
-            transforms_of(*layout)};
+            followed.transforms,
+            followed.shifts};
   }
 
   const Mapping& mapping_;
@@ -290,8 +311,7 @@ class Resolver {
   std::vector<Numbers> numbers_of_;  ///< by tensor
   std::map<std::tuple<size_t, Dtype, Shape, Numbers>, Decision> decisions_;
   std::map<Shape, std::shared_ptr<const Layout>> replicated_;
-  std::map<std::tuple<size_t, const Layout*, Shape, Dtype>, std::shared_ptr<const Layout>>
-      followed_;
+  std::map<std::tuple<size_t, const Layout*, Shape, Dtype>, Followed> followed_;
   Resolution result_;
 };
 

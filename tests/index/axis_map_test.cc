@@ -292,6 +292,45 @@ TEST_CASE("the first cut inside a block is named by its global index") {
   CHECK(first_cut_inside_block(AxisMap::slice(1100, {1024, 1100}), 128) == std::nullopt);
 }
 
+TEST_CASE("touched is every block in which there is an index, once, as they are reached") {
+  CHECK(rc::check("blocks of the indices, repeats left out", [] {
+    const i64 n = *gen::between(1, 16);
+    const AxisMap sparse = *gen::axis_map(n, *gen::between(n, 24));
+    const i64 block = *gen::between(1, 6);
+    Indices images;
+    for (const i64 g : indices(sparse)) {
+      if (g != kPadding) images.push_back(g);
+    }
+    const AxisMap map = reference::map_of(images, sparse.global_size());
+    Indices expected;
+    for (const i64 g : images) {
+      if (std::find(expected.begin(), expected.end(), g / block) == expected.end())
+        expected.push_back(g / block);
+    }
+    const AxisMap blocks = touched(map, block);
+    RC_ASSERT(invariants_hold(blocks));
+    RC_ASSERT(indices(blocks) == expected);
+    RC_ASSERT(blocks.global_size() == (map.global_size() + block - 1) / block);
+    if (const auto coarse = coarsen(map, block)) RC_ASSERT(blocks == *coarse);
+  }));
+}
+
+TEST_CASE("every_kth: the maps of all offsets are the map, each index in one of them") {
+  CHECK(rc::check("pointwise", [] {
+    const AxisMap map = *gen::axis_map();
+    const i64 k = *gen::between(1, 5);
+    const Indices all = indices(map);
+    for (i64 offset = 0; offset < k; ++offset) {
+      const AxisMap part = every_kth(map, k, offset);
+      RC_ASSERT(invariants_hold(part));
+      Indices expected;
+      for (const i64 g : all)
+        expected.push_back(g != kPadding && g % k == offset ? g / k : kPadding);
+      RC_ASSERT(indices(part) == expected);
+    }
+  }));
+}
+
 TEST_CASE("pad adds local indices without an image") {
   CHECK(rc::check("pad keeps the pieces", [] {
     const AxisMap a = *gen::axis_map();

@@ -247,13 +247,15 @@ TEST_CASE("a storage that no family knows is refused, unless the mapping says th
   CHECK(resolved(tensors, eetq, "tp=2", R"(, "quantization": ["eetq"])").tensors.size() == 1);
 }
 
-TEST_CASE("a nearer document's rule for a member itself wins over the family") {
+TEST_CASE("members follow their weight whatever rules match them; one's own family replaces ours") {
   const auto tensors = gptq("up", 1024, 512, 4);
-  const auto result = resolved(tensors, kGptq, "tp=2",
-                               R"(, "overrides": [{"match": "**.g_idx", "strategy": "rowwise"}])");
-  CHECK(held_of(result, tensors, "up.g_idx", 0)[1] == "[256, 512)");
-  CHECK(at(result, tensors, "up.g_idx").rule == "overrides/0");
+  const std::string everything = R"(, "overrides": [{"match": "**.g_idx", "strategy": "rowwise"}])";
+  const auto result = resolved(tensors, kGptq, "tp=2", everything);
+  CHECK(at(result, tensors, "up.g_idx").rule == "preset:gptq#companions/3");
   CHECK(at(result, tensors, "up.qweight").rule == "preset:gptq#companions/0");
+  const std::vector<TensorSpec> only = {spec("up.g_idx", {512}, Dtype::kI32)};
+  const auto own = resolved(only, kGptq, "tp=2", everything + R"(, "quantization": ["gptq"])");
+  CHECK(held_of(own, only, "up.g_idx", 0)[1] == "[256, 512)");
 }
 
 TEST_CASE("a scale without its weight, and parts that contradict each other, are named") {
