@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "shardtool/base/error.h"
+#include "shardtool/exec/range_hash.h"
 #include "shardtool/kernels/digest/placed_crc64.h"
 #include "shardtool/kernels/xxh3/xxh3.h"
 
@@ -48,22 +49,6 @@ struct Copying {
 
 i64 holder_bytes(const index::HolderSet& holders, int holder, Dtype dtype) {
   return *byte_size(dtype, index::local_shape(holders.region(holder)));
-}
-
-/// The hash of bytes that were written out of order, read back.
-std::string hash_written(const std::string& path, i64 offset, i64 bytes) {
-  const io::File file = io::open_read(path);
-  std::vector<std::byte> buffer(1 << 20);
-  kernels::Xxh3 hash;
-  while (bytes > 0) {
-    const auto part = std::span(buffer).first(
-        static_cast<size_t>(std::min<i64>(bytes, static_cast<i64>(buffer.size()))));
-    io::read_exact(file, part, offset);
-    hash.update(part);
-    offset += static_cast<i64>(part.size());
-    bytes -= static_cast<i64>(part.size());
-  }
-  return hash.hex();
 }
 
 class Copier {
@@ -139,7 +124,8 @@ class Copier {
       return running->second.hash.hex();
     }
     const Slot& slot = move.to.slots[static_cast<size_t>(holder)];
-    return hash_written(targets_[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
+    // Written out of order: read back.
+    return hash_range(targets_[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
   }
 
   void write(const TensorMove& move, const FilledChunk& filled) {
