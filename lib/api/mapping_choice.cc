@@ -87,14 +87,21 @@ mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckp
                  : detected(source);
 }
 
-AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source) {
-  mapping::Mapping mapping =
-      mapping::with_settings(choose_mapping(choice, source), choice.settings);
+mapping::ResolveOptions resolve_options(const MappingChoice& choice) {
   mapping::ResolveOptions options;
   options.mesh = choice.mesh;
   options.layout = choice.layout;
   options.require_even = choice.require_even;
   options.allow_empty_shards = choice.allow_empty_shards;
+  return options;
+}
+
+AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
+                             const std::function<void(Error)>& report) {
+  mapping::Mapping mapping =
+      mapping::with_settings(choose_mapping(choice, source), choice.settings);
+  mapping::ResolveOptions options = resolve_options(choice);
+  options.report = report;
   const auto config = source.config();
   std::vector<TensorSpec> specs = source.specs();
   mapping::Resolution resolution =
