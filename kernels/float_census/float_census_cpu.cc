@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include "shardtool/kernels/float_census/float_census.h"
@@ -12,7 +11,11 @@ namespace {
 // infinity. So one maximum over a block tells whether there is anything to count in it, and the
 // loop that finds it has no branch: compilers turn it into the vector unit's maximum.
 
-/// Elements between two looks at the maximum; a block stays in the first-level cache.
+/// An element that lies anywhere in a buffer of bytes.
+template <class Stored>
+using Unaligned [[gnu::may_alias, gnu::aligned(1)]] = Stored;
+
+/// Bytes between two looks at the maximum; a block stays in the first-level cache.
 constexpr size_t kBlockBytes = 16384;
 
 /// IEEE 754 and its 8-bit kin: magnitudes above `infinity` are NaN. Bits is signed: the baseline of
@@ -75,32 +78,48 @@ struct RawBytes {
   static constexpr std::uint8_t kLargestFinite = 0xff;
 };
 
+/// The elements of which as many can be counted in one of them: counting in the elements' own width
+/// keeps the loop in the vector unit.
+template <class Stored>
+constexpr size_t kCountable = sizeof(Stored) == 1 ? 240 : 8192;
+
 template <class Format>
-void count_block(const typename Format::Stored* block, size_t count, FloatCensus& census) {
+void count_odd(const Unaligned<typename Format::Stored>* block, size_t count, FloatCensus& census) {
+  using Stored = typename Format::Stored;
+  for (size_t begin = 0; begin < count; begin += kCountable<Stored>) {
+    const size_t end = std::min(count, begin + kCountable<Stored>);
+    Stored nan = 0;
+    Stored infinite = 0;
+    for (size_t i = begin; i < end; ++i) {
+      const auto m = Format::magnitude(block[i]);
+      nan = static_cast<Stored>(nan + (Format::is_nan(m) ? 1 : 0));
+      infinite = static_cast<Stored>(infinite + (Format::is_infinite(m) ? 1 : 0));
+    }
+    census.nan += nan;
+    census.infinite += infinite;
+  }
+}
+
+template <class Format>
+void count_block(const Unaligned<typename Format::Stored>* block, size_t count,
+                 FloatCensus& census) {
   typename Format::Stored largest = 0;
   for (size_t i = 0; i < count; ++i) {
     const auto m = Format::magnitude(block[i]);
     largest = m > largest ? m : largest;
   }
   census.all_zero = census.all_zero && largest == 0;
-  if (largest <= Format::kLargestFinite) return;
-  for (size_t i = 0; i < count; ++i) {
-    const auto m = Format::magnitude(block[i]);
-    census.nan += Format::is_nan(m) ? 1 : 0;
-    census.infinite += Format::is_infinite(m) ? 1 : 0;
-  }
+  if (largest > Format::kLargestFinite) count_odd<Format>(block, count, census);
 }
 
 template <class Format>
 FloatCensus count(std::span<const std::byte> buffer) {
   using Stored = typename Format::Stored;
-  constexpr size_t kBlock = kBlockBytes / sizeof(Stored);
-  alignas(64) Stored block[kBlock];
   FloatCensus census;
   while (!buffer.empty()) {
     const size_t bytes = std::min(buffer.size(), kBlockBytes);
-    std::memcpy(block, buffer.data(), bytes);  // any alignment becomes ours
-    count_block<Format>(block, bytes / sizeof(Stored), census);
+    count_block<Format>(reinterpret_cast<const Unaligned<Stored>*>(buffer.data()),
+                        bytes / sizeof(Stored), census);
     buffer = buffer.subspan(bytes);
   }
   return census;
