@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/command.h"
+#include "cli/commands/check.h"
 #include "cli/commands/completion.h"
 #include "cli/commands/diff.h"
 #include "cli/commands/doctor.h"
@@ -32,6 +33,7 @@ class Commands {
   SplitArgs split_;
   MergeArgs merge_;
   ReshardArgs reshard_;
+  CheckArgs check_;
   DiffArgs diff_;
   ExplainArgs explain_;
   PresetsArgs presets_;

@@ -5,14 +5,30 @@
 #include "cli/print/answer.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
+#include "shardtool/check/rules.h"
 
 namespace shardtool::cli {
 namespace {
+
+/// A rule as an error is explained: its title and what to do.
+void answer_rule(Session& session, const check::RuleInfo& rule) {
+  if (!session.json()) {
+    session.out().write(fmt::format("{}  {}  ({}, {})\n{}\n", session.out_style().bold(rule.id),
+                                    rule.title, check::family_of(rule.id), to_string(rule.severity),
+                                    rule.explanation));
+    return;
+  }
+  session.document("explain", Status::kOk, [&rule](JsonWriter& json) {
+    json.field("code", rule.id).field("severity", to_string(rule.severity));
+    json.field("title", rule.title).field("explanation", rule.explanation);
+  });
+}
 
 const ErrorInfo& known_error(const std::string& id) {
   if (const auto* info = find_error(id)) return *info;
   std::vector<std::string> ids;
   for (const auto& row : error_table()) ids.emplace_back(row.id);
+  for (const auto& row : check::rule_table()) ids.emplace_back(row.id);
   Error error(ErrorCode::kUsage, fmt::format("there is no error '{}'", quote_for_message(id)));
   if (const auto hint = did_you_mean(id, ids); !hint.empty()) error.help(hint);
   throw std::move(error).help("to explain a tensor, name the checkpoint and the tensor");
@@ -21,6 +37,8 @@ const ErrorInfo& known_error(const std::string& id) {
 ExitCode run_explain(const ExplainArgs& args, Session& session) {
   if (args.tensor) {
     answer(session, "explain", Status::kOk, api::explain(to_options(args)));
+  } else if (const auto* rule = check::find_rule(args.subject)) {
+    answer_rule(session, *rule);
   } else {
     answer(session, "explain", Status::kOk, known_error(args.subject));
   }
@@ -36,21 +54,22 @@ api::ExplainOptions to_options(const ExplainArgs& args) {
 }
 
 Command explain_command(ExplainArgs& args) {
-  Command command{.name = "explain",
-                  .summary = "explain an error id, or what happens to one tensor",
-                  .description =
-                      "For a tensor: the rule that it matches and where the rule stands, how every "
-                      "axis is cut over the mesh, and which slices every device holds.",
-                  .examples = {"shardtool explain E0203",
-                               "shardtool explain models/llama-8b lm_head.weight --tp 4"},
-                  .arguments = {{.name = "SUBJECT",
-                                 .help = "an error id like E0203, or a checkpoint",
-                                 .target = &args.subject,
-                                 .required = true},
-                                {.name = "TENSOR",
-                                 .help = "the name of a tensor in the checkpoint",
-                                 .target = &args.tensor}},
-                  .run = [&args](Session& session) { return run_explain(args, session); }};
+  Command command{
+      .name = "explain",
+      .summary = "explain an error, a rule of check, or what happens to one tensor",
+      .description =
+          "For a tensor: the rule that it matches and where the rule stands, how every "
+          "axis is cut over the mesh, and which slices every device holds.",
+      .examples = {"shardtool explain E0203",
+                   "shardtool explain models/llama-8b lm_head.weight --tp 4"},
+      .arguments = {{.name = "SUBJECT",
+                     .help = "an id of an error or a rule, E0203 or ST0301, or a checkpoint",
+                     .target = &args.subject,
+                     .required = true},
+                    {.name = "TENSOR",
+                     .help = "the name of a tensor in the checkpoint",
+                     .target = &args.tensor}},
+      .run = [&args](Session& session) { return run_explain(args, session); }};
   append(command.arguments, mapping_arguments(args.mapping, kMapping));
   return command;
 }

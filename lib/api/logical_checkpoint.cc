@@ -145,20 +145,19 @@ std::optional<mapping::ModelConfig> LogicalCheckpoint::config() const {
   return mapping::load_config(path);
 }
 
-LogicalCheckpoint open_logical(const std::vector<std::string>& locations) {
+LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
   LogicalCheckpoint all;
+  all.parts = std::move(parts);
   std::vector<int> first_file;
-  for (const std::string& location : locations) {
-    all.parts.push_back(checkpoint::open_checkpoint(location));
-    const Checkpoint& part = all.parts.back();
-    if (locations.size() > 1 && !part.manifest) {
+  for (const Checkpoint& part : all.parts) {
+    if (all.parts.size() > 1 && !part.manifest) {
       throw Error(ErrorCode::kManifestInvalid,
                   fmt::format("{} is a whole checkpoint; only outputs of one split can be joined",
                               part.path));
     }
     first_file.push_back(static_cast<int>(all.file_paths.size()));
     for (const checkpoint::SourceFile& file : part.files) all.file_paths.push_back(file.path);
-    if (all.parts.size() > 1) check_same_split(all.parts.front(), part);
+    if (&part != &all.parts.front()) check_same_split(all.parts.front(), part);
   }
   HolderSetPool pool;
   if (all.is_sharded()) {
@@ -170,6 +169,14 @@ LogicalCheckpoint open_logical(const std::vector<std::string>& locations) {
   // From here on the logical tensors say it all.
   for (Checkpoint& part : all.parts) part.tensors = {};
   return all;
+}
+
+LogicalCheckpoint open_logical(const std::vector<std::string>& locations) {
+  std::vector<Checkpoint> parts;
+  for (const std::string& location : locations) {
+    parts.push_back(checkpoint::open_checkpoint(location));
+  }
+  return join_parts(std::move(parts));
 }
 
 }  // namespace shardtool::api

@@ -44,6 +44,10 @@ struct LogicalCheckpoint {
 /// two of them. Throws what open_checkpoint throws, and kManifestInvalid.
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations);
 
+/// The same for folders that are open already. Requires K2 of a whole checkpoint; its files may be
+/// unread. Throws kManifestInvalid.
+LogicalCheckpoint join_parts(std::vector<checkpoint::Checkpoint> parts);
+
 /// Shares the holder sets of tensors with equal regions.
 class HolderSetPool {
  public:

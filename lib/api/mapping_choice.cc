@@ -88,16 +88,23 @@ mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckp
                  : detected(source);
 }
 
-AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source) {
-  const auto config = source.config();
-  const mapping::ModelConfig* model = config ? &*config : nullptr;
-  mapping::Mapping mapping = mapping::with_settings(
-      mapping::with_quantization(choose_mapping(choice, source), model), choice.settings);
+mapping::ResolveOptions resolve_options(const MappingChoice& choice) {
   mapping::ResolveOptions options;
   options.mesh = choice.mesh;
   options.layout = choice.layout;
   options.require_even = choice.require_even;
   options.allow_empty_shards = choice.allow_empty_shards;
+  return options;
+}
+
+AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
+                             const std::function<void(Error)>& report) {
+  const auto config = source.config();
+  const mapping::ModelConfig* model = config ? &*config : nullptr;
+  mapping::Mapping mapping = mapping::with_settings(
+      mapping::with_quantization(choose_mapping(choice, source), model), choice.settings);
+  mapping::ResolveOptions options = resolve_options(choice);
+  options.report = report;
   std::vector<TensorSpec> specs = source.specs();
   mapping::Resolution resolution = mapping::resolve(mapping, specs, model, options);
   return {std::move(mapping), std::move(resolution), std::move(specs)};

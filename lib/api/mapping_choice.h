@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -21,8 +22,12 @@ struct AppliedMapping {
 /// or the preset that config.json or the tensors' names call for. Throws kConfig when nothing fits.
 mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckpoint& source);
 
-/// choose_mapping, then resolve.
-AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source);
+/// The part of a choice that resolve takes.
+mapping::ResolveOptions resolve_options(const MappingChoice& choice);
+
+/// choose_mapping, then resolve; `report` is resolve's.
+AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
+                             const std::function<void(Error)>& report = nullptr);
 
 /// The documents as the manifest stores them, and back. Throws kManifestInvalid.
 std::string mapping_to_json(const mapping::Mapping& mapping);

@@ -16,6 +16,7 @@
 #include "shardtool/base/text.h"
 #include "shardtool/exec/copy.h"
 #include "shardtool/exec/fill.h"
+#include "shardtool/exec/range_hash.h"
 #include "shardtool/io/output_folder.h"
 
 namespace shardtool::api {
@@ -198,7 +199,7 @@ void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
       const exec::Slot& slot = plan.slots[t][static_cast<size_t>(h)];
       const i64 bytes = byte_size(dtype, local_shape(tensor.holders->region(h))).value_or(0);
       copied[t].xxh3[static_cast<size_t>(h)] =
-          exec::hash_written(targets[static_cast<size_t>(slot.file)], slot.offset, bytes);
+          exec::hash_range(targets[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
     }
   }
 }

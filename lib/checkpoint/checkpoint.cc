@@ -34,7 +34,8 @@ void add_side_files(Checkpoint& checkpoint, const FolderListing& listing) {
     if (name != kManifestName) checkpoint.side_files.push_back(name);
   }
   for (const std::string& name : listing.outside_links) {
-    checkpoint.warnings.push_back({"a link that leaves the folder is not taken along", name});
+    checkpoint.warnings.push_back(
+        {"a link that leaves the folder is not taken along", name, Oddity::kOutsideLink});
   }
 }
 
@@ -42,7 +43,8 @@ void warn_of_unlisted(Checkpoint& checkpoint, const FolderListing& listing, std:
   for (const std::string& name : listing.weights) {
     const auto is_it = [&name](const SourceFile& file) { return file.name == name; };
     if (std::any_of(checkpoint.files.begin(), checkpoint.files.end(), is_it)) continue;
-    checkpoint.warnings.push_back({fmt::format("not named by {} and ignored", by), name});
+    checkpoint.warnings.push_back(
+        {fmt::format("not named by {} and ignored", by), name, Oddity::kUnlistedFile});
   }
 }
 
@@ -51,25 +53,60 @@ bool mentions_shardtool(const std::string& text) {
   return text.find("\"shardtool\"") != std::string::npos;
 }
 
-void open_output(Checkpoint& checkpoint, const std::string& text, const FolderListing& listing) {
+/// The files as they are, where what should say how they belong together cannot be read.
+void open_loose_files(Checkpoint& checkpoint, const FolderListing& listing,
+                      const ProblemSink& report) {
+  read_headers(checkpoint, listing.weights, report);
+}
+
+void open_output(Checkpoint& checkpoint, const std::string& text, const FolderListing& listing,
+                 const ProblemSink& report) {
   const std::string path = checkpoint.path + "/" + std::string(kManifestName);
   checkpoint.format = "shardtool output";
-  checkpoint.manifest = parse_manifest(text, path);
-  check_files(*checkpoint.manifest, checkpoint.path);
+  try {
+    checkpoint.manifest = parse_manifest(text, path);
+  } catch (const Error& error) {
+    report({ProblemKind::kManifestInvalid, error, std::string(kManifestName)});
+    return open_loose_files(checkpoint, listing, report);
+  }
+  check_files(*checkpoint.manifest, checkpoint.path, report);
   std::vector<std::string> names;
   for (const FileRecord& file : checkpoint.manifest->files) names.push_back(file.name);
-  read_headers(checkpoint, names);
-  check_against_headers(checkpoint);
+  read_headers(checkpoint, names, report);
+  check_against_headers(checkpoint, report);
   warn_of_unlisted(checkpoint, listing, kManifestName);
 }
 
-void open_index(Checkpoint& checkpoint, const std::string& name, const FolderListing& listing) {
+/// What the index says about the files that could be read.
+HfIndex without_unread_files(HfIndex index, const std::vector<SourceFile>& files) {
+  const auto is_read = [&files](int file) {
+    return files[static_cast<size_t>(file)].state == FileState::kRead;
+  };
+  const size_t before = index.weights.size();
+  std::erase_if(index.weights, [&](const auto& weight) { return !is_read(weight.file); });
+  if (index.weights.size() != before) index.total_size.reset();
+  return index;
+}
+
+void open_index(Checkpoint& checkpoint, const std::string& name, const FolderListing& listing,
+                const ProblemSink& report) {
   const std::string path = checkpoint.path + "/" + name;
   checkpoint.format = "safetensors index";
-  const HfIndex index = parse_index(io::read_text(path, kMaxIndexBytes), path);
-  read_headers(checkpoint, index.files);
-  refuse_tensors_in_two_files(checkpoint);
-  for (Warning& warning : check_index(index, checkpoint.tensors, path)) {
+  HfIndex index;
+  try {
+    const auto name_file = [&](Problem problem) {
+      problem.file = name;
+      report(std::move(problem));
+    };
+    index = parse_index(io::read_text(path, kMaxIndexBytes), path, name_file);
+  } catch (const Error& error) {
+    report({ProblemKind::kIndexInvalid, error, name});
+    return open_loose_files(checkpoint, listing, report);
+  }
+  read_headers(checkpoint, index.files, report);
+  report_tensors_in_two_files(checkpoint, report);
+  index = without_unread_files(std::move(index), checkpoint.files);
+  for (Warning& warning : check_index(index, checkpoint.tensors, path, report)) {
     checkpoint.warnings.push_back(std::move(warning));
   }
   warn_of_unlisted(checkpoint, listing, name);
@@ -110,45 +147,52 @@ Error unclear_choice(const std::string& folder, const std::vector<std::string>& 
       .help(help);
 }
 
-void open_without_index(Checkpoint& checkpoint, const FolderListing& listing) {
+void open_without_index(Checkpoint& checkpoint, const FolderListing& listing,
+                        const ProblemSink& report) {
   if (listing.weights.empty()) throw no_weights(checkpoint.path, listing);
   checkpoint.format = "safetensors";
   if (listing.weights.size() > 1) {
     if (!are_all_parts(listing.weights)) {
-      throw unclear_choice(
-          checkpoint.path, listing.weights,
-          "several files need model.safetensors.index.json beside them; name one file "
-          "to open it alone");
+      report({ProblemKind::kUnclearChoice,
+              unclear_choice(
+                  checkpoint.path, listing.weights,
+                  "several files need model.safetensors.index.json beside them; name one file "
+                  "to open it alone"),
+              ""});
+      checkpoint.format = "safetensors files";
+      return open_loose_files(checkpoint, listing, report);
     }
-    checkpoint.warnings.push_back({"there is no index; the parts are complete by their names", ""});
+    checkpoint.warnings.push_back(
+        {"there is no index; the parts are complete by their names", "", Oddity::kNoIndex});
   }
-  read_headers(checkpoint, listing.weights);
-  refuse_tensors_in_two_files(checkpoint);
+  read_headers(checkpoint, listing.weights, report);
+  report_tensors_in_two_files(checkpoint, report);
 }
 
 /// What a folder is, most telling sign first: our manifest, an index, its only weights.
-void open_folder(Checkpoint& checkpoint) {
+void open_folder(Checkpoint& checkpoint, const ProblemSink& report) {
   const FolderListing listing = list_folder(checkpoint.path);
   add_side_files(checkpoint, listing);
   if (has(listing.others, kManifestName)) {
     const std::string text =
         io::read_text(checkpoint.path + "/" + std::string(kManifestName), kMaxManifestBytes);
-    if (mentions_shardtool(text)) return open_output(checkpoint, text, listing);
+    if (mentions_shardtool(text)) return open_output(checkpoint, text, listing, report);
     checkpoint.side_files.emplace_back(kManifestName);
   }
   if (has(listing.indices, kIndexName))
-    return open_index(checkpoint, std::string(kIndexName), listing);
-  if (listing.indices.size() == 1) return open_index(checkpoint, listing.indices.front(), listing);
+    return open_index(checkpoint, std::string(kIndexName), listing, report);
+  if (listing.indices.size() == 1)
+    return open_index(checkpoint, listing.indices.front(), listing, report);
   if (listing.indices.size() > 1) {
     throw unclear_choice(checkpoint.path, listing.indices, "name the index that you mean");
   }
-  open_without_index(checkpoint, listing);
+  open_without_index(checkpoint, listing, report);
 }
 
-void open_single_file(Checkpoint& checkpoint, const std::string& path) {
+void open_single_file(Checkpoint& checkpoint, const std::string& path, const ProblemSink& report) {
   checkpoint.format = "safetensors";
   io::open_read(path);
-  read_headers(checkpoint, {fs::path(path).filename().string()});
+  read_headers(checkpoint, {fs::path(path).filename().string()}, report);
 }
 
 }  // namespace
@@ -161,6 +205,10 @@ std::string Checkpoint::folder() const {
 }
 
 Checkpoint open_checkpoint(const std::string& location) {
+  return survey_checkpoint(location, throw_problem);
+}
+
+Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& report) {
   Checkpoint checkpoint;
   checkpoint.path = is_hf_location(location) ? resolve_hf_location(location) : location;
   while (checkpoint.path.size() > 1 && checkpoint.path.back() == '/') checkpoint.path.pop_back();
@@ -168,19 +216,19 @@ Checkpoint open_checkpoint(const std::string& location) {
   const std::string name = path.filename().string();
   std::error_code error;
   if (fs::is_directory(path, error)) {
-    open_folder(checkpoint);
+    open_folder(checkpoint, report);
   } else if (name == kManifestName || is_index_name(name)) {
     io::open_read(checkpoint.path);
     checkpoint.path = checkpoint.folder();
     const FolderListing listing = list_folder(checkpoint.path);
     add_side_files(checkpoint, listing);
     if (is_index_name(name)) {
-      open_index(checkpoint, name, listing);
+      open_index(checkpoint, name, listing, report);
     } else {
-      open_output(checkpoint, io::read_text(path.string(), kMaxManifestBytes), listing);
+      open_output(checkpoint, io::read_text(path.string(), kMaxManifestBytes), listing, report);
     }
   } else {
-    open_single_file(checkpoint, checkpoint.path);
+    open_single_file(checkpoint, checkpoint.path, report);
   }
   const std::string config = checkpoint.folder() + "/config.json";
   if (fs::is_regular_file(config, error)) checkpoint.config_path = config;

@@ -8,6 +8,7 @@
 #include "shardtool/base/dtype.h"
 #include "shardtool/base/shape.h"
 #include "shardtool/checkpoint/manifest.h"
+#include "shardtool/checkpoint/problem.h"
 #include "shardtool/io/file.h"
 
 namespace shardtool::checkpoint {
@@ -22,18 +23,26 @@ struct StoredTensor {
   i64 bytes = 0;
 };
 
+/// How far a weights file could be opened. All are read, unless problems are reported.
+enum class FileState { kRead, kMissing, kBroken };
+
 /// An opened weights file.
 struct SourceFile {
   std::string name;  ///< relative to Checkpoint::path
   std::string path;  ///< to open (symbolic links resolved)
   io::FileIdentity identity;
   std::string header_xxh3;  ///< XXH3-128 of the 8 length bytes and the header, lower-case hex
+  std::string framework;    ///< "format" of its __metadata__, "pt" for most; or empty
+  FileState state = FileState::kRead;
 };
 
 /// Something odd that does not stop reading: a stale shard beside the index, an unknown field.
+enum class Oddity { kUnlistedFile, kTotalSize, kUnknownField, kOutsideLink, kNoIndex };
+
 struct Warning {
   std::string message;
   std::string file;
+  Oddity oddity;
 };
 
 /// A checkpoint whose headers were read and validated; no data was read.
@@ -60,5 +69,10 @@ struct Checkpoint {
 /// Throws the input errors (kFileMissing, kUnreadable, kMalformed, kHeaderJson, kTensorInvalid,
 /// kIndexInvalid, kUnsupported, kManifestInvalid, kLimit).
 Checkpoint open_checkpoint(const std::string& location);
+
+/// The same, but tells `report` what is wrong and goes on with what can be read: the tensors of the
+/// files that can be opened, without K1's tiling and without K2. Throws only where nothing can be
+/// read at all.
+Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& report);
 
 }  // namespace shardtool::checkpoint

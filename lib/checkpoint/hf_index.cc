@@ -16,18 +16,16 @@ namespace {
 
 constexpr int kMaxDepth = 16;
 
-std::string read_file_name(JsonReader& in) {
-  std::string name = in.string();
+/// What is wrong with the file name that was read last, or nothing.
+std::optional<Error> objection(JsonReader& in, const std::string& name) {
   if (!is_plain_file_name(name)) {
-    throw in.error("a file name leaves the folder of the index or is hidden",
-                   quote_for_message(name),
-                   "a plain name such as model-00001-of-00002.safetensors");
+    return in.error("a file name leaves the folder of the index or is hidden",
+                    quote_for_message(name),
+                    "a plain name such as model-00001-of-00002.safetensors");
   }
-  if (!is_safetensors_name(name)) {
-    throw in.error("the index names a file that is not safetensors", quote_for_message(name),
-                   "a name that ends in .safetensors");
-  }
-  return name;
+  if (is_safetensors_name(name)) return std::nullopt;
+  return in.error("the index names a file that is not safetensors", quote_for_message(name),
+                  "a name that ends in .safetensors");
 }
 
 /// Numbers the files in the order of their names.
@@ -39,11 +37,16 @@ void number_files(HfIndex& index, const std::map<std::string, std::vector<size_t
   }
 }
 
-void read_weight_map(JsonReader& in, HfIndex& index) {
+void read_weight_map(JsonReader& in, HfIndex& index, const ProblemSink& report) {
   std::map<std::string, std::vector<size_t>> users;
   in.begin_object();
   for (std::string tensor; in.next_key(tensor);) {
-    users[read_file_name(in)].push_back(index.weights.size());
+    const std::string file = in.string();
+    if (auto error = objection(in, file)) {
+      report({ProblemKind::kIndexEscapes, std::move(*error), ""});
+      continue;
+    }
+    users[file].push_back(index.weights.size());
     index.weights.push_back({tensor, 0});
   }
   number_files(index, users);
@@ -63,12 +66,38 @@ Error invalid(const std::string& path, const std::string& message) {
   return Error(ErrorCode::kIndexInvalid, message).at({path, 0, 0, ""});
 }
 
+/// The two ways in which an index and the headers can differ.
+struct IndexDifference {
+  std::vector<const HfIndex::Weight*> absent;  ///< named by the index, not in that file
+  std::vector<const StoredTensor*> unlisted;   ///< in a file, not named by the index
+  i64 bytes = 0;                               ///< of all tensors
+};
+
+IndexDifference compare_index(const HfIndex& index, const std::vector<StoredTensor>& tensors) {
+  IndexDifference difference;
+  std::map<std::string_view, const StoredTensor*> stored;
+  for (const StoredTensor& tensor : tensors) {
+    stored.emplace(tensor.name, &tensor);
+    difference.bytes += tensor.bytes;
+  }
+  for (const HfIndex::Weight& weight : index.weights) {
+    const auto found = stored.find(weight.tensor);
+    if (found == stored.end() || found->second->file != weight.file) {
+      difference.absent.push_back(&weight);
+    } else {
+      stored.erase(found);
+    }
+  }
+  for (const auto& [name, tensor] : stored) difference.unlisted.push_back(tensor);
+  return difference;
+}
+
 }  // namespace
 
-HfIndex parse_index(std::string_view text, const std::string& path) {
+HfIndex parse_index(std::string_view text, const std::string& path, const ProblemSink& report) {
   HfIndex index;
   JsonReader in(text, {path, ErrorCode::kIndexInvalid}, kMaxDepth);
-  in.object({{"weight_map", [&] { read_weight_map(in, index); }},
+  in.object({{"weight_map", [&] { read_weight_map(in, index, report); }},
              {"metadata", [&] { read_metadata(in, index); }, false}});
   in.finish();
   if (index.weights.empty()) throw invalid(path, "the weight_map is empty");
@@ -85,41 +114,35 @@ HfIndex parse_index(std::string_view text, const std::string& path) {
 }
 
 std::vector<Warning> check_index(const HfIndex& index, const std::vector<StoredTensor>& tensors,
-                                 const std::string& path) {
-  std::map<std::string_view, int> stored;
-  i64 bytes = 0;
-  for (const StoredTensor& tensor : tensors) {
-    stored.emplace(tensor.name, tensor.file);
-    bytes += tensor.bytes;
-  }
+                                 const std::string& path, const ProblemSink& report) {
+  const IndexDifference difference = compare_index(index, tensors);
+  const auto line = [&index](const std::string& tensor, int file) {
+    return fmt::format("{} ({})", tensor, index.files[static_cast<size_t>(file)]);
+  };
   std::vector<std::string> absent;
-  for (const HfIndex::Weight& weight : index.weights) {
-    const auto found = stored.find(weight.tensor);
-    if (found == stored.end() || found->second != weight.file) {
-      absent.push_back(
-          fmt::format("{} ({})", weight.tensor, index.files[static_cast<size_t>(weight.file)]));
-    } else {
-      stored.erase(found);
-    }
-  }
+  for (const auto* weight : difference.absent) absent.push_back(line(weight->tensor, weight->file));
+  std::vector<std::string> unlisted;
+  for (const auto* tensor : difference.unlisted)
+    unlisted.push_back(line(tensor->name, tensor->file));
+  const std::string help = "the index and the files are of different downloads: fetch both again";
   if (!absent.empty()) {
-    throw invalid(path, "the index names tensors that their file does not hold")
-        .note("found", list_for_message(absent))
-        .help("the index and the files are of different downloads: fetch both again");
+    report({ProblemKind::kIndexNamesAbsent,
+            invalid(path, "the index names tensors that their file does not hold")
+                .note("found", list_for_message(absent))
+                .help(help),
+            ""});
   }
-  if (!stored.empty()) {
-    std::vector<std::string> unlisted;
-    for (const auto& [name, file] : stored) {
-      unlisted.push_back(fmt::format("{} ({})", name, index.files[static_cast<size_t>(file)]));
-    }
-    throw invalid(path, "the files hold tensors that the index does not name")
-        .note("found", list_for_message(unlisted))
-        .help("the index and the files are of different downloads: fetch both again");
+  if (!unlisted.empty()) {
+    report({ProblemKind::kIndexLacks,
+            invalid(path, "the files hold tensors that the index does not name")
+                .note("found", list_for_message(unlisted))
+                .help(help),
+            ""});
   }
-  if (!index.total_size || *index.total_size == bytes) return {};
+  if (!index.total_size || *index.total_size == difference.bytes) return {};
   return {{fmt::format("metadata.total_size says {} bytes, the tensors have {}", *index.total_size,
-                       bytes),
-           path}};
+                       difference.bytes),
+           path, Oddity::kTotalSize}};
 }
 
 }  // namespace shardtool::checkpoint

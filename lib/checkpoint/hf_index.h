@@ -21,13 +21,15 @@ struct HfIndex {
 };
 
 /// Throws kIndexInvalid with the place. A file name that is not plain is refused before anything
-/// could open it.
-HfIndex parse_index(std::string_view text, const std::string& path);
+/// could open it; with a sink that does not throw, its tensors are left out.
+HfIndex parse_index(std::string_view text, const std::string& path,
+                    const ProblemSink& report = throw_problem);
 
 /// Holds the index against the headers: every weight is in the file that it names, and nothing else
 /// is anywhere. `tensors` has names once, with files numbered like the index's.
-/// Throws kIndexInvalid and lists what is wrong; returns a warning when total_size is wrong.
+/// Reports kIndexInvalid and lists what is wrong; returns a warning when total_size is wrong.
 std::vector<Warning> check_index(const HfIndex& index, const std::vector<StoredTensor>& tensors,
-                                 const std::string& path);
+                                 const std::string& path,
+                                 const ProblemSink& report = throw_problem);
 
 }  // namespace shardtool::checkpoint

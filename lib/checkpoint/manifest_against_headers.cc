@@ -48,8 +48,11 @@ class StoredTensors {
 
 class Comparison {
  public:
-  explicit Comparison(const Checkpoint& checkpoint)
-      : checkpoint_(checkpoint), manifest_(*checkpoint.manifest), stored_(checkpoint.tensors) {}
+  Comparison(const Checkpoint& checkpoint, const ProblemSink& report)
+      : checkpoint_(checkpoint),
+        manifest_(*checkpoint.manifest),
+        stored_(checkpoint.tensors),
+        report_(report) {}
 
   void check() const {
     for (size_t i = 0; i < manifest_.files.size(); ++i) {
@@ -57,10 +60,9 @@ class Comparison {
     }
     size_t recorded = 0;
     for (const TensorRecord& tensor : manifest_.tensors) {
-      for (const ShardRecord& shard : tensor.shards) check_shard(tensor, shard);
-      recorded += tensor.shards.size();
+      for (const ShardRecord& shard : tensor.shards) recorded += check_shard(tensor, shard);
     }
-    if (recorded != checkpoint_.tensors.size()) refuse_unrecorded();
+    if (recorded != checkpoint_.tensors.size()) report_unrecorded();
   }
 
  private:
@@ -69,79 +71,97 @@ class Comparison {
   }
 
   void check_header(const FileRecord& record, const SourceFile& file) const {
-    if (record.header_xxh3 == file.header_xxh3) return;
-    throw differs(ErrorCode::kDataMismatch, "the header is not the one that was written", file.name)
-        .note("found", "XXH3-128 " + file.header_xxh3)
-        .note("expected", "XXH3-128 " + record.header_xxh3);
+    if (file.state != FileState::kRead || record.header_xxh3 == file.header_xxh3) return;
+    report_(
+        {ProblemKind::kHeaderChanged,
+         differs(ErrorCode::kDataMismatch, "the header is not the one that was written", file.name)
+             .note("found", "XXH3-128 " + file.header_xxh3)
+             .note("expected", "XXH3-128 " + record.header_xxh3),
+         file.name});
   }
 
-  void check_shard(const TensorRecord& tensor, const ShardRecord& shard) const {
-    const std::string& file = checkpoint_.files[static_cast<size_t>(shard.file)].name;
+  /// The number of tensors that the record stands for: 0 where its file has none.
+  size_t check_shard(const TensorRecord& tensor, const ShardRecord& shard) const {
+    const SourceFile& source = checkpoint_.files[static_cast<size_t>(shard.file)];
+    if (source.state != FileState::kRead) return 0;
+    const std::string& file = source.name;
     const StoredTensor* found = stored_.find(shard.file, tensor.name);
     if (found == nullptr) {
-      throw differs(ErrorCode::kManifestInvalid, "a file lacks a tensor that the manifest records",
-                    file)
-          .tensor(quote_for_message(tensor.name))
-          .note("expected", fmt::format("the shard of rank {}", shard.rank));
+      report_({ProblemKind::kShardMissing,
+               differs(ErrorCode::kManifestInvalid,
+                       "a file lacks a tensor that the manifest records", file)
+                   .tensor(quote_for_message(tensor.name))
+                   .note("expected", fmt::format("the shard of rank {}", shard.rank)),
+               file});
+      return 0;
     }
     const Shape shape = local_shape(shard.region);
     if (std::tie(found->dtype, found->shape, found->offset, found->bytes) ==
         std::tie(tensor.dtype, shape, shard.offset, shard.bytes)) {
-      return;
+      return 1;
     }
-    throw differs(ErrorCode::kManifestInvalid, "a shard is not what the manifest records", file)
-        .tensor(quote_for_message(tensor.name))
-        .note("found", describe(found->dtype, found->shape, found->offset, found->bytes))
-        .note("expected", describe(tensor.dtype, shape, shard.offset, shard.bytes));
+    report_({ProblemKind::kShardDiffers,
+             differs(ErrorCode::kManifestInvalid, "a shard is not what the manifest records", file)
+                 .tensor(quote_for_message(tensor.name))
+                 .note("found", describe(found->dtype, found->shape, found->offset, found->bytes))
+                 .note("expected", describe(tensor.dtype, shape, shard.offset, shard.bytes)),
+             file});
+    return 1;
   }
 
   /// Every record has its own tensor (N3, N4), so the files hold more than is recorded.
-  [[noreturn]] void refuse_unrecorded() const {
+  void report_unrecorded() const {
     std::vector<std::pair<int, std::string>> recorded;
     for (const TensorRecord& tensor : manifest_.tensors) {
       for (const ShardRecord& shard : tensor.shards) recorded.emplace_back(shard.file, tensor.name);
     }
     std::sort(recorded.begin(), recorded.end());
-    const auto extra = std::find_if(
-        checkpoint_.tensors.begin(), checkpoint_.tensors.end(), [&](const auto& tensor) {
-          return !std::binary_search(recorded.begin(), recorded.end(),
-                                     std::pair(tensor.file, tensor.name));
-        });
-    throw differs(ErrorCode::kManifestInvalid,
-                  "a file holds a tensor that the manifest does not record",
-                  checkpoint_.files[static_cast<size_t>(extra->file)].name)
-        .tensor(quote_for_message(extra->name));
+    for (const StoredTensor& tensor : checkpoint_.tensors) {
+      if (std::binary_search(recorded.begin(), recorded.end(), std::pair(tensor.file, tensor.name)))
+        continue;
+      const std::string& file = checkpoint_.files[static_cast<size_t>(tensor.file)].name;
+      report_({ProblemKind::kShardUnrecorded,
+               differs(ErrorCode::kManifestInvalid,
+                       "a file holds a tensor that the manifest does not record", file)
+                   .tensor(quote_for_message(tensor.name)),
+               file});
+    }
   }
 
   const Checkpoint& checkpoint_;
   const Manifest& manifest_;
   StoredTensors stored_;
+  const ProblemSink& report_;
 };
 
 }  // namespace
 
-void check_files(const Manifest& manifest, const std::string& folder) {
+void check_files(const Manifest& manifest, const std::string& folder, const ProblemSink& report) {
   const bool links_are_fine = is_hf_snapshot(folder);
   for (const FileRecord& record : manifest.files) {
     const fs::path path = fs::path(folder) / record.name;
     std::error_code error;
     if (fs::is_symlink(path, error) && !links_are_fine) {
-      throw Error(ErrorCode::kManifestInvalid, "a file of the output is a symbolic link")
-          .at({path.string(), 0, 0, ""})
-          .help("shardtool writes plain files: copy the file itself into the folder");
+      report({ProblemKind::kManifestLink,
+              Error(ErrorCode::kManifestInvalid, "a file of the output is a symbolic link")
+                  .at({path.string(), 0, 0, ""})
+                  .help("shardtool writes plain files: copy the file itself into the folder"),
+              record.name});
     }
     const auto size = fs::file_size(path, error);
     if (error || size == static_cast<std::uintmax_t>(record.bytes)) continue;
-    throw Error(ErrorCode::kDataMismatch, "the file does not have the size that was written")
-        .at({path.string(), 0, 0, ""})
-        .note("found", fmt::format("{} bytes", size))
-        .note("expected", fmt::format("{} bytes", record.bytes))
-        .help("the file is truncated or was edited: copy it again");
+    report({ProblemKind::kFileSize,
+            Error(ErrorCode::kDataMismatch, "the file does not have the size that was written")
+                .at({path.string(), 0, 0, ""})
+                .note("found", fmt::format("{} bytes", size))
+                .note("expected", fmt::format("{} bytes", record.bytes))
+                .help("the file is truncated or was edited: copy it again"),
+            record.name});
   }
 }
 
-void check_against_headers(const Checkpoint& checkpoint) {
-  Comparison(checkpoint).check();
+void check_against_headers(const Checkpoint& checkpoint, const ProblemSink& report) {
+  Comparison(checkpoint, report).check();
 }
 
 }  // namespace shardtool::checkpoint

@@ -35,17 +35,26 @@ bool is_foreign_weights_name(std::string_view name) {
                      [name](std::string_view end) { return name.ends_with(end); });
 }
 
-const std::string* find_duplicate(std::vector<const std::string*> names) {
+std::vector<const std::string*> find_duplicates(std::vector<const std::string*> names) {
   std::vector<std::pair<size_t, const std::string*>> hashed;
   hashed.reserve(names.size());
   for (const std::string* name : names) hashed.emplace_back(std::hash<std::string>{}(*name), name);
   std::sort(hashed.begin(), hashed.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : *a.second < *b.second;
   });
-  const auto twice = std::adjacent_find(
-      hashed.begin(), hashed.end(),
-      [](const auto& a, const auto& b) { return a.first == b.first && *a.second == *b.second; });
-  return twice == hashed.end() ? nullptr : twice->second;
+  std::vector<const std::string*> duplicates;
+  for (size_t i = 1; i < hashed.size(); ++i) {
+    const bool repeats =
+        hashed[i - 1].first == hashed[i].first && *hashed[i - 1].second == *hashed[i].second;
+    const bool is_new = duplicates.empty() || *duplicates.back() != *hashed[i].second;
+    if (repeats && is_new) duplicates.push_back(hashed[i].second);
+  }
+  return duplicates;
+}
+
+const std::string* find_duplicate(std::vector<const std::string*> names) {
+  const auto duplicates = find_duplicates(std::move(names));
+  return duplicates.empty() ? nullptr : duplicates.front();
 }
 
 std::string list_for_message(std::span<const std::string> names) {

@@ -20,6 +20,9 @@ bool is_foreign_weights_name(std::string_view name);
 /// A name that stands twice, or null. O(n log n) whatever the names are.
 const std::string* find_duplicate(std::vector<const std::string*> names);
 
+/// Every name that stands more than once, each once.
+std::vector<const std::string*> find_duplicates(std::vector<const std::string*> names);
+
 /// "a, b, c and 17 more", each made fit for a message.
 std::string list_for_message(std::span<const std::string> names);
 

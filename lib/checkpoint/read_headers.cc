@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "shardtool/base/error.h"
@@ -18,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void require_all(const std::string& folder, const std::vector<std::string>& names) {
+void report_missing(const std::string& folder, const std::vector<std::string>& names,
+                    const ProblemSink& report) {
   std::vector<std::string> missing;
   for (const std::string& name : names) {
     std::error_code error;
@@ -28,8 +30,9 @@ void require_all(const std::string& folder, const std::vector<std::string>& name
   Error error(ErrorCode::kFileMissing, fmt::format("{} of {} files of the checkpoint are missing",
                                                    missing.size(), names.size()));
   error.at({folder, 0, 0, ""}).note("missing", list_for_message(missing));
-  throw error.help(is_hf_snapshot(folder) ? "the snapshot is incomplete: download it again"
-                                          : "copy or download the whole folder again");
+  error.help(is_hf_snapshot(folder) ? "the snapshot is incomplete: download it again"
+                                    : "copy or download the whole folder again");
+  report({ProblemKind::kFileMissing, std::move(error), ""});
 }
 
 /// A link is resolved once, so that what is opened later is what was validated.
@@ -39,14 +42,23 @@ std::string resolved(const std::string& path) {
   return error ? path : canonical.string();
 }
 
-void add_file(Checkpoint& checkpoint, const std::string& name) {
-  SourceFile source;
-  source.name = name;
-  source.path = resolved(checkpoint.folder() + "/" + name);
+std::string framework_of(const safetensors::Header& header) {
+  for (const auto& [key, value] : header.metadata) {
+    if (key == "format") return value;
+  }
+  return "";
+}
+
+/// Opens source.path and adds its tensors.
+void read_file(Checkpoint& checkpoint, SourceFile& source, const ProblemSink& report) {
   const io::File file = io::open_read(source.path);
   source.identity = io::identity(file);
-  safetensors::Header header = safetensors::read_header(file);
+  safetensors::Header header = safetensors::read_header(file, [&](Problem problem) {
+    problem.file = source.name;
+    report(std::move(problem));
+  });
   source.header_xxh3 = std::move(header.xxh3);
+  source.framework = framework_of(header);
   checkpoint.header_bytes += header.data_begin;
   const auto number = static_cast<int>(checkpoint.files.size());
   for (safetensors::Entry& entry : header.entries) {
@@ -55,49 +67,89 @@ void add_file(Checkpoint& checkpoint, const std::string& name) {
                                   entry.end - entry.begin});
   }
   for (std::string& warning : header.warnings) {
-    checkpoint.warnings.push_back({std::move(warning), name});
+    checkpoint.warnings.push_back({std::move(warning), source.name, Oddity::kUnknownField});
+  }
+}
+
+/// What a file that could not be read at all suffers from.
+ProblemKind kind_of(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kFileMissing:
+      return ProblemKind::kFileMissing;
+    case ErrorCode::kUnsupported:
+      return ProblemKind::kForeignFormat;
+    case ErrorCode::kMalformed:
+      return ProblemKind::kHeaderLength;
+    case ErrorCode::kHeaderJson:
+      return ProblemKind::kHeaderJson;
+    case ErrorCode::kTensorInvalid:
+      return ProblemKind::kTensorSize;
+    default:
+      return ProblemKind::kUnreadable;
+  }
+}
+
+void add_file(Checkpoint& checkpoint, const std::string& name, const ProblemSink& report) {
+  SourceFile source;
+  source.name = name;
+  source.path = resolved(checkpoint.folder() + "/" + name);
+  try {
+    read_file(checkpoint, source, report);
+  } catch (const Error& error) {
+    const ProblemKind kind = kind_of(error);
+    source.state = kind == ProblemKind::kFileMissing ? FileState::kMissing : FileState::kBroken;
+    report({kind, error, name});
   }
   checkpoint.files.push_back(std::move(source));
 }
 
-void refuse_one_file_under_two_names(const Checkpoint& checkpoint) {
+void report_one_file_under_two_names(const Checkpoint& checkpoint, const ProblemSink& report) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, const SourceFile*> seen;
   for (const SourceFile& file : checkpoint.files) {
+    if (file.state != FileState::kRead) continue;
     const auto [first, is_new] =
         seen.emplace(std::pair(file.identity.device, file.identity.inode), &file);
     if (is_new) continue;
-    throw Error(ErrorCode::kIndexInvalid, "two names are the same file, so its tensors stand twice")
-        .at({checkpoint.folder(), 0, 0, ""})
-        .note("found", fmt::format("'{}' and '{}'", first->second->name, file.name));
+    report(
+        {ProblemKind::kSameFile,
+         Error(ErrorCode::kIndexInvalid, "two names are the same file, so its tensors stand twice")
+             .at({checkpoint.folder(), 0, 0, ""})
+             .note("found", fmt::format("'{}' and '{}'", first->second->name, file.name)),
+         file.name});
   }
 }
 
 }  // namespace
 
-void read_headers(Checkpoint& checkpoint, const std::vector<std::string>& names) {
-  require_all(checkpoint.folder(), names);
-  for (const std::string& name : names) add_file(checkpoint, name);
-  refuse_one_file_under_two_names(checkpoint);
+void read_headers(Checkpoint& checkpoint, const std::vector<std::string>& names,
+                  const ProblemSink& report) {
+  report_missing(checkpoint.folder(), names, report);
+  for (const std::string& name : names) add_file(checkpoint, name, report);
+  report_one_file_under_two_names(checkpoint, report);
 }
 
-void refuse_tensors_in_two_files(const Checkpoint& checkpoint) {
+void report_tensors_in_two_files(const Checkpoint& checkpoint, const ProblemSink& report) {
   if (checkpoint.files.size() < 2) return;
   std::vector<const std::string*> names;
   names.reserve(checkpoint.tensors.size());
   for (const StoredTensor& tensor : checkpoint.tensors) names.push_back(&tensor.name);
-  const std::string* twice = find_duplicate(std::move(names));
-  if (twice == nullptr) return;
-  std::vector<std::string> holders;
+  std::map<std::string_view, std::vector<std::string>> holders;
+  for (const std::string* twice : find_duplicates(std::move(names))) holders[*twice];
+  if (holders.empty()) return;
   for (const StoredTensor& tensor : checkpoint.tensors) {
-    if (tensor.name == *twice) {
-      holders.push_back(checkpoint.files[static_cast<size_t>(tensor.file)].name);
-    }
+    const auto found = holders.find(tensor.name);
+    if (found == holders.end()) continue;
+    found->second.push_back(checkpoint.files[static_cast<size_t>(tensor.file)].name);
   }
-  throw Error(ErrorCode::kIndexInvalid, "a tensor is in more than one file")
-      .at({checkpoint.folder(), 0, 0, ""})
-      .tensor(quote_for_message(*twice))
-      .note("found", list_for_message(holders))
-      .note("expected", "each tensor in one file");
+  for (const auto& [tensor, files] : holders) {
+    report({ProblemKind::kTensorInTwoFiles,
+            Error(ErrorCode::kIndexInvalid, "a tensor is in more than one file")
+                .at({checkpoint.folder(), 0, 0, ""})
+                .tensor(quote_for_message(tensor))
+                .note("found", list_for_message(files))
+                .note("expected", "each tensor in one file"),
+            files.back()});
+  }
 }
 
 }  // namespace shardtool::checkpoint

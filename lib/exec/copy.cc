@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "shardtool/base/error.h"
+#include "shardtool/exec/range_hash.h"
 #include "shardtool/kernels/digest/placed_crc64.h"
 #include "shardtool/kernels/xxh3/xxh3.h"
 
@@ -123,7 +124,8 @@ class Copier {
       return running->second.hash.hex();
     }
     const Slot& slot = move.to.slots[static_cast<size_t>(holder)];
-    return hash_written(targets_[static_cast<size_t>(slot.file)], slot.offset, bytes);
+    // Written out of order: read back.
+    return hash_range(targets_[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
   }
 
   void write(const TensorMove& move, const FilledChunk& filled) {
@@ -176,21 +178,6 @@ std::vector<CopiedTensor> copy(std::span<const TensorMove> moves,
           },
           [&](size_t move) { copier.end(move); }});
   return copier.result();
-}
-
-std::string hash_written(const TargetFile& target, i64 offset, i64 bytes) {
-  const io::File file = io::open_read(target.path());
-  std::vector<std::byte> buffer(1 << 20);
-  kernels::Xxh3 hash;
-  while (bytes > 0) {
-    const auto part = std::span(buffer).first(
-        static_cast<size_t>(std::min<i64>(bytes, static_cast<i64>(buffer.size()))));
-    io::read_exact(file, part, offset);
-    hash.update(part);
-    offset += static_cast<i64>(part.size());
-    bytes -= static_cast<i64>(part.size());
-  }
-  return hash.hex();
 }
 
 }  // namespace shardtool::exec

@@ -107,12 +107,21 @@ Error unused_rule(const PlacedRule& placed, std::span<const TensorSpec> tensors)
   return e.help("correct or delete the rule, or say \"unused_rule\": \"ignore\"");
 }
 
+/// Throws, or tells where somebody wants to be told.
+void raise(Error error, const ErrorSink& report) {
+  if (!report) throw std::move(error);
+  report(std::move(error));
+}
+
 void check_unused(const RuleMatcher& rules, std::span<const TensorSpec> tensors,
-                  std::vector<std::string>& warnings) {
+                  std::vector<std::string>& warnings, const ErrorSink& report) {
   for (size_t r = 0; r < rules.rules().size(); ++r) {
     const PlacedRule& placed = rules.rules()[r];
     if (rules.is_used(r) || placed.document->unused_rule == UnusedPolicy::kIgnore) continue;
-    if (placed.document->unused_rule == UnusedPolicy::kError) throw unused_rule(placed, tensors);
+    if (report || placed.document->unused_rule == UnusedPolicy::kError) {
+      raise(unused_rule(placed, tensors), report);
+      continue;
+    }
     warnings.push_back(fmt::format("{}:{}: rule '{}' matches no tensor", placed.rule->place.file,
                                    placed.rule->place.line, placed.label));
   }
@@ -135,11 +144,12 @@ void use_rules_of_absent_twins(const Mapping& mapping, const TensorIndex& by_nam
 class Assigner {
  public:
   Assigner(const Mapping& mapping, std::span<const TensorSpec> tensors, const TensorIndex& by_name,
-           RuleMatcher& rules, Companions& companions)
+           RuleMatcher& rules, Companions& companions, const ErrorSink& report)
       : tensors_(tensors),
         by_name_(by_name),
         rules_(rules),
         companions_(companions),
+        report_(report),
         assigned_(tensors.size()) {
     for (const Document& document : mapping.documents()) {
       for (const Glob& glob : document.drop) drop_.add(glob.regex());
@@ -172,8 +182,13 @@ class Assigner {
   }
 
   void apply_rule(size_t i) {
-    if (const auto match = rules_.find(tensors_[i].name))
-      assigned_[i] = {Kind::kRule, *match, 0, 0};
+    try {
+      if (const auto match = rules_.find(tensors_[i].name))
+        assigned_[i] = {Kind::kRule, *match, 0, 0};
+    } catch (const Error& ambiguous) {
+      raise(ambiguous, report_);
+      assigned_[i].kind = Kind::kDropped;
+    }
   }
 
   void check_leader(const Assignment& a) const {
@@ -190,6 +205,7 @@ class Assigner {
   const TensorIndex& by_name_;
   RuleMatcher& rules_;
   Companions& companions_;
+  const ErrorSink& report_;
   PatternSet drop_;
   std::vector<Assignment> assigned_;
   std::vector<int> matched_;
@@ -207,21 +223,21 @@ TensorIndex index_by_name(std::span<const TensorSpec> tensors) {
 std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpec> tensors,
                                const TensorIndex& by_name, const ModelConfig* config,
                                RuleMatcher& rules, Companions& companions,
-                               std::vector<std::string>& warnings) {
-  auto assigned = Assigner(mapping, tensors, by_name, rules, companions).run();
+                               std::vector<std::string>& warnings, const ErrorSink& report) {
+  auto assigned = Assigner(mapping, tensors, by_name, rules, companions, report).run();
   use_rules_of_absent_twins(mapping, by_name, rules);
   const UnknownPolicy policy = unknown_policy(mapping);
   const auto unknown = std::count_if(assigned.begin(), assigned.end(),
                                      [](const Assignment& a) { return a.kind == Kind::kUnknown; });
   if (unknown > 0 && policy == UnknownPolicy::kError)
-    throw no_rule(mapping, tensors, config, rules, assigned);
+    raise(no_rule(mapping, tensors, config, rules, assigned), report);
   if (unknown > 0 && policy == UnknownPolicy::kWarn) {
     for (const auto& [form, count] : count_forms(tensors, assigned)) {
       warnings.push_back(
           fmt::format("no rule matches {} ({}); replicated", quote_for_message(form), count));
     }
   }
-  check_unused(rules, tensors, warnings);
+  check_unused(rules, tensors, warnings, report);
   return assigned;
 }
 

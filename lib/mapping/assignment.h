@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "shardtool/base/error.h"
 #include "shardtool/base/tensor_spec.h"
 #include "shardtool/mapping/companions.h"
 #include "shardtool/mapping/config.h"
@@ -28,12 +30,16 @@ struct Assignment {
 using TensorIndex = std::unordered_map<std::string_view, size_t>;
 TensorIndex index_by_name(std::span<const TensorSpec> tensors);
 
+/// Is told of an error about one tensor or rule, and may throw it.
+using ErrorSink = std::function<void(Error)>;
+
 /// What decides each tensor: "drop", then "companions" whose leader is there, then the rules.
 /// Appends warnings. Throws kNoRule and kUnusedRule as "unknown" and "unused_rule" of the mapping
-/// say, kAmbiguousRule, and kMappingSchema for the companion of a companion.
+/// say, kAmbiguousRule, and kMappingSchema for the companion of a companion. With `report`, the
+/// first three are told instead, and the tensors are left out.
 std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpec> tensors,
                                const TensorIndex& by_name, const ModelConfig* config,
                                RuleMatcher& rules, Companions& companions,
-                               std::vector<std::string>& warnings);
+                               std::vector<std::string>& warnings, const ErrorSink& report);
 
 }  // namespace shardtool::mapping

@@ -62,7 +62,8 @@ Shape logical_shape(const std::string& weight, const Packed& packed, const Compa
 }  // namespace
 
 std::vector<TensorSpec> packed_weights(std::span<const TensorSpec> tensors, Companions& companions,
-                                       const CompanionSizes& sizes) {
+                                       const CompanionSizes& sizes,
+                                       const std::function<void(Error)>& report) {
   const auto placed = companions.all();
   if (std::none_of(placed.begin(), placed.end(), [](const auto& p) { return p.spec->leads; }))
     return {};
@@ -80,8 +81,13 @@ std::vector<TensorSpec> packed_weights(std::span<const TensorSpec> tensors, Comp
   }
   std::vector<TensorSpec> specs;
   for (const auto& [name, packed] : weights) {
-    specs.push_back(
-        {name, packed.members.front()->dtype, logical_shape(name, packed, companions, sizes)});
+    try {
+      specs.push_back(
+          {name, packed.members.front()->dtype, logical_shape(name, packed, companions, sizes)});
+    } catch (const Error& e) {
+      if (!report) throw;
+      report(e);
+    }
   }
   return specs;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -13,8 +14,9 @@ namespace shardtool::mapping {
 /// shape; the members that "lead" say what that shape is, and every member follows the cut.
 ///
 /// The dtype is that of the first leading member. Throws kShapeMismatch when the leading members of
-/// one weight do not agree, or leave an axis unsaid.
+/// one weight do not agree, or leave an axis unsaid; with `report`, hands it over and goes on.
 std::vector<TensorSpec> packed_weights(std::span<const TensorSpec> tensors, Companions& companions,
-                                       const CompanionSizes& sizes);
+                                       const CompanionSizes& sizes,
+                                       const std::function<void(Error)>& report);
 
 }  // namespace shardtool::mapping

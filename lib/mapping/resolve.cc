@@ -114,21 +114,23 @@ class Resolver {
         rules_(mapping),
         companions_(mapping),
         stored_(tensors.size()),
-        with_packed_(followed_by(tensors, packed_weights(tensors, companions_, sizes_))),
+        with_packed_(
+            followed_by(tensors, packed_weights(tensors, companions_, sizes_, options.report))),
         tensors_(with_packed_.empty() ? tensors : with_packed_),
         by_name_(index_by_name(tensors_)),
         ledger_(axes_, options.require_even) {
     result_.mesh = mesh_;
     result_.warnings = other_model(mapping, config);
-    assigned_ = assign(mapping, tensors_, by_name_, config, rules_, companions_, result_.warnings);
+    assigned_ = assign(mapping, tensors_, by_name_, config, rules_, companions_, result_.warnings,
+                       options.report);
   }
 
   Resolution run() && {
-    check_assertions(tensors_, assigned_, rules_, axes_);
-    align_axes();
+    attempt([this] { check_assertions(tensors_, assigned_, rules_, axes_); });
+    attempt([this] { align_axes(); });
     read_index_numbers();
     decide_all();
-    result_.tied = tied_groups(mapping_, tensors_, by_name_, result_.tensors);
+    attempt([this] { result_.tied = tied_groups(mapping_, tensors_, by_name_, result_.tensors); });
     std::erase_if(result_.tensors, [this](const ResolvedTensor& tensor) {
       return tensor.layout == nullptr || tensor.tensor >= stored_;
     });
@@ -140,6 +142,17 @@ class Resolver {
   }
 
  private:
+  /// A step about one tensor: its error is thrown, or told where somebody wants to be told.
+  template <class Step>
+  void attempt(Step step) {
+    try {
+      step();
+    } catch (const Error& error) {
+      if (!options_.report) throw;
+      options_.report(error);
+    }
+  }
+
   const PlacedRule& rule_of(size_t tensor) const {
     return rules_.rules()[assigned_[tensor].match.rule];
   }
@@ -170,13 +183,14 @@ class Resolver {
   void decide_all() {
     result_.tensors.resize(tensors_.size());
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (assigned_[i].kind == Kind::kRule) result_.tensors[i] = by_rule(i);
+      if (assigned_[i].kind == Kind::kRule) attempt([&] { result_.tensors[i] = by_rule(i); });
       if (assigned_[i].kind == Kind::kUnknown) result_.tensors[i] = replicated(i);
       if (assigned_[i].kind == Kind::kDropped) result_.dropped.push_back(i);
     }
     for (size_t i = 0; i < tensors_.size(); ++i) {
       if (assigned_[i].kind != Kind::kCompanion) continue;
-      result_.tensors[i] = by_companion(i, result_.tensors[assigned_[i].leader]);
+      const ResolvedTensor& leader = result_.tensors[assigned_[i].leader];
+      if (leader.layout) attempt([&] { result_.tensors[i] = by_companion(i, leader); });
     }
   }
 
@@ -228,6 +242,7 @@ class Resolver {
     try {
       return decisions_.emplace(key, decide(tensor)).first->second;
     } catch (Error& e) {
+      decisions_.emplace(key, Decision{});  // told once for all tensors that are alike
       throw blame(e, tensor, tensors_, assigned_, rules_);
     }
   }

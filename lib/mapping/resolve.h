@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +26,9 @@ struct ResolveOptions {
   bool require_even = false;       ///< refuse every uneven cut
   bool allow_empty_shards = false;
   std::vector<std::pair<std::string, std::string>> settings;  ///< see with_settings
+  /// When set, is told of errors about single tensors and rules instead of a throw; the tensors are
+  /// left out. One rule that does not fit many tensors alike is told once.
+  std::function<void(Error)> report;
 };
 
 /// What was decided for one tensor.

@@ -28,3 +28,4 @@ run kernels_bench
 run join_bench
 run header_bench "$build/cli/shardtool" "$scratch/headers"
 run split_bench "$build/cli/shardtool" "$scratch/split"
+run check_bench "$build/cli/shardtool" "$scratch/check"

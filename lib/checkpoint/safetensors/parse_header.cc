@@ -24,13 +24,13 @@ constexpr size_t kShortestEntry = 50;  // "":{"dtype":"U8","shape":[],"data_offs
 /// Reads the header's JSON. Memory follows the entries that are there, never a number in the text.
 class HeaderParser {
  public:
-  HeaderParser(std::string_view json, const std::string& path)
-      : in_(json, {path, ErrorCode::kHeaderJson, kLengthBytes}, kMaxDepth) {
+  HeaderParser(std::string_view json, const std::string& path, const ProblemSink& report)
+      : in_(json, {path, ErrorCode::kHeaderJson, kLengthBytes}, kMaxDepth), report_(report) {
     header_.entries.reserve(json.size() / kShortestEntry);
   }
 
   /// All entries in the order of the text, or those up to the one at which they must overlap.
-  Header read() && {
+  Header read() {
     std::string key;
     in_.begin_object();
     while (!must_overlap_ && in_.next_key(key)) {
@@ -44,6 +44,9 @@ class HeaderParser {
     warn_of_unknown_fields();
     return std::move(header_);
   }
+
+  /// Whether `read` stopped at entries that must overlap.
+  bool must_overlap() const { return must_overlap_; }
 
  private:
   void read_metadata() {
@@ -68,11 +71,11 @@ class HeaderParser {
     Entry entry;
     entry.name = name;
     try {
-      in_.object({{"dtype", [&] { entry.dtype = read_dtype(); }},
-                  {"shape", [&] { entry.shape = read_shape(); }},
+      in_.object({{"dtype", [&] { read_dtype(entry); }},
+                  {"shape", [&] { read_shape(entry); }},
                   {"data_offsets", [&] { read_offsets(entry); }}},
                  [this](const std::string& field) { note_unknown(field); });
-      check_size(entry);
+      if (entry.is_valid) check_size(entry);
     } catch (Error& error) {
       error.tensor(quote_for_message(name));
       throw;
@@ -80,60 +83,74 @@ class HeaderParser {
     add(std::move(entry));
   }
 
-  Dtype read_dtype() {
+  void read_dtype(Entry& entry) {
     const std::string name = in_.string();
-    if (const auto dtype = parse_dtype(name)) return *dtype;
+    if (const auto dtype = parse_dtype(name)) {
+      entry.dtype = *dtype;
+      return;
+    }
     std::vector<std::string> known;
     for (const DtypeInfo& row : dtype_table()) known.emplace_back(row.name);
     Error error = invalid("the dtype is unknown", quote_for_message(name),
                           fmt::format("one of {}", fmt::join(known, ", ")));
     const std::string nearest = did_you_mean(name, known);
-    throw nearest.empty() ? error : error.help(nearest);
+    reject(entry, ProblemKind::kDtype, nearest.empty() ? error : error.help(nearest));
   }
 
-  i64 read_size() {
+  /// Tells of an entry that means nothing sensible.
+  void reject(Entry& entry, ProblemKind kind, Error error) {
+    entry.is_valid = false;
+    report_({kind, std::move(error.tensor(quote_for_message(entry.name))), ""});
+  }
+
+  i64 read_size(Entry& entry) {
     const i64 value = in_.integer();
-    if (value < 0) throw invalid("a size is negative", std::to_string(value), "0 or more");
-    return value;
+    if (value >= 0) return value;
+    reject(entry, ProblemKind::kTensorSize,
+           invalid("a size is negative", std::to_string(value), "0 or more"));
+    return 0;
   }
 
-  Shape read_shape() {
-    Shape shape;
+  void read_shape(Entry& entry) {
     in_.begin_array();
-    while (in_.next_element()) shape.push_back(read_size());
-    return shape;
+    while (in_.next_element()) entry.shape.push_back(read_size(entry));
   }
 
   void read_offsets(Entry& entry) {
     i64 count = 0;
     in_.begin_array();
     for (; in_.next_element(); ++count) {
-      const i64 value = read_size();
+      const i64 value = read_size(entry);
       (count == 0 ? entry.begin : entry.end) = value;
     }
     if (count != 2) {
-      throw invalid("data_offsets is no pair", fmt::format("{} values", count), "[begin, end]");
+      reject(entry, ProblemKind::kTensorSize,
+             invalid("data_offsets is no pair", fmt::format("{} values", count), "[begin, end]"));
     }
     if (entry.begin > entry.end) {
-      throw invalid("data_offsets end before they begin",
-                    fmt::format("[{}, {}]", entry.begin, entry.end), "begin <= end");
+      reject(entry, ProblemKind::kTensorSize,
+             invalid("data_offsets end before they begin",
+                     fmt::format("[{}, {}]", entry.begin, entry.end), "begin <= end"));
+      entry.end = entry.begin;
     }
   }
 
   /// The bytes that dtype and shape say are the bytes that data_offsets give.
-  void check_size(const Entry& entry) {
+  void check_size(Entry& entry) {
     const auto bytes = byte_size(entry.dtype, entry.shape);
     if (bytes == entry.end - entry.begin) return;
     const std::string what =
         quote_for_message(fmt::format("{} {}", to_string(entry.dtype), to_string(entry.shape)));
     if (!bytes) {
-      throw invalid("dtype and shape give no whole number of bytes below 2^63", what,
-                    "a size that fits");
+      return reject(entry, ProblemKind::kTensorSize,
+                    invalid("dtype and shape give no whole number of bytes below 2^63", what,
+                            "a size that fits"));
     }
-    throw invalid(
-        "dtype and shape disagree with data_offsets",
-        fmt::format("[{}, {}], {} bytes", entry.begin, entry.end, entry.end - entry.begin),
-        fmt::format("{} bytes for {}", *bytes, what));
+    reject(
+        entry, ProblemKind::kTensorSize,
+        invalid("dtype and shape disagree with data_offsets",
+                fmt::format("[{}, {}], {} bytes", entry.begin, entry.end, entry.end - entry.begin),
+                fmt::format("{} bytes for {}", *bytes, what)));
   }
 
   /// Entries whose bytes together exceed the largest end cannot be disjoint: reading on would only
@@ -163,6 +180,7 @@ class HeaderParser {
   }
 
   JsonReader in_;
+  const ProblemSink& report_;
   Header header_;
   bool metadata_seen_ = false;
   bool must_overlap_ = false;
@@ -170,6 +188,14 @@ class HeaderParser {
   i64 largest_end_ = 0;
   std::map<std::string, i64> unknown_;
 };
+
+/// The entries of a text that was not read to its end say nothing about holes and the end.
+ProblemSink first_overlap_only(const ProblemSink& report) {
+  return [&report, seen = false](Problem problem) mutable {
+    if (problem.kind != ProblemKind::kOverlap || std::exchange(seen, true)) return;
+    report(std::move(problem));
+  };
+}
 
 std::string hash_of_header(std::string_view json) {
   std::array<std::byte, kLengthBytes> length{};
@@ -183,13 +209,17 @@ std::string hash_of_header(std::string_view json) {
 
 }  // namespace
 
-Header parse_header(std::string_view json, i64 file_size, const std::string& path) {
-  Header header = HeaderParser(json, path).read();
+Header parse_header(std::string_view json, i64 file_size, const std::string& path,
+                    const ProblemSink& report) {
+  HeaderParser parser(json, path, report);
+  Header header = parser.read();
   header.data_begin = kLengthBytes + static_cast<i64>(json.size());
   header.xxh3 = hash_of_header(json);
-  refuse_duplicate_names(header.entries, path);
+  report_duplicate_names(header.entries, path, report);
   sort_by_offset(header.entries);
-  check_tiling(header, file_size, path);
+  check_tiling(header, file_size, path,
+               parser.must_overlap() ? first_overlap_only(report) : report);
+  std::erase_if(header.entries, [](const Entry& entry) { return !entry.is_valid; });
   return header;
 }
 

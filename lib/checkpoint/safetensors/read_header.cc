@@ -65,13 +65,13 @@ i64 header_bytes(std::string_view head, i64 file_size, const std::string& path) 
 
 }  // namespace
 
-Header read_header(const io::File& file) {
+Header read_header(const io::File& file, const ProblemSink& report) {
   const i64 file_size = io::identity(file).size;
   const std::string head = read_head(file, file_size);
   if (!begins_like_safetensors(head, file_size)) refuse_foreign_format(head, file.path());
   std::string json(static_cast<size_t>(header_bytes(head, file_size, file.path())), '\0');
   io::read_exact(file, std::as_writable_bytes(std::span(json)), kLengthBytes);
-  return parse_header(json, file_size, file.path());
+  return parse_header(json, file_size, file.path(), report);
 }
 
 }  // namespace shardtool::checkpoint::safetensors

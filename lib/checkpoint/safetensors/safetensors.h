@@ -8,6 +8,7 @@
 
 #include "shardtool/base/dtype.h"
 #include "shardtool/base/shape.h"
+#include "shardtool/checkpoint/problem.h"
 #include "shardtool/io/file.h"
 
 namespace shardtool::checkpoint::safetensors {
@@ -22,6 +23,7 @@ struct Entry {
   Shape shape;
   i64 begin = 0;  ///< relative to the data
   i64 end = 0;
+  bool is_valid = true;  ///< false only while problems are reported
 };
 
 struct Header {
@@ -35,9 +37,14 @@ struct Header {
 /// Reads and validates the header of an open file, once and for all: afterwards every offset is in
 /// range and every size is what dtype and shape say. Throws kMalformed, kHeaderJson,
 /// kTensorInvalid, kUnsupported (pickle, zip, GGUF, LFS pointer, HTML: with a hint), kLimit.
-Header read_header(const io::File& file);
+///
+/// With a sink that does not throw, an entry that is wrong is reported and left out, and so is
+/// everything about the tiling; what is left lies inside the file. Only what ends all sense (no
+/// JSON, another format) is thrown.
+Header read_header(const io::File& file, const ProblemSink& report = throw_problem);
 /// The same for text and sizes in memory. `path` is for messages.
-Header parse_header(std::string_view json, i64 file_size, const std::string& path);
+Header parse_header(std::string_view json, i64 file_size, const std::string& path,
+                    const ProblemSink& report = throw_problem);
 
 /// The 8 length bytes and the header of a file with these tensors, in this order, padded with
 /// spaces so that data begins at a multiple of `alignment`. Throws kLimit above kMaxHeaderBytes.

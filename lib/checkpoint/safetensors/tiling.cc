@@ -33,34 +33,41 @@ Error misplaced(const Entry& entry, i64 expected_begin, const Entry* before,
 }
 
 /// The data is as long as the tensors say.
-void check_end(const Header& header, i64 file_size, const std::string& path) {
+void check_end(Header& header, i64 described, i64 file_size, const std::string& path,
+               const ProblemSink& report) {
   const i64 data_bytes = file_size - header.data_begin;
-  const i64 described = header.entries.empty() ? 0 : header.entries.back().end;
   if (described == data_bytes) return;
   Error error(ErrorCode::kMalformed, described > data_bytes ? "the file ends before its data does"
                                                             : "something follows the data");
   error.at({path, 0, 0, ""});
   error.note("found", fmt::format("{} bytes of data", data_bytes));
   error.note("expected", fmt::format("{} bytes of data", described));
-  if (described < data_bytes) throw error.help("a safetensors file ends with its last tensor");
+  if (described < data_bytes) {
+    error.help("a safetensors file ends with its last tensor");
+    return report({ProblemKind::kTrailingBytes, std::move(error), ""});
+  }
   const auto first = std::find_if(header.entries.begin(), header.entries.end(),
                                   [data_bytes](const Entry& e) { return e.end > data_bytes; });
   if (first != header.entries.end()) error.tensor(quote_for_message(first->name));
-  throw error.help("the file is truncated: fetch it again");
+  report({ProblemKind::kTruncated, error.help("the file is truncated: fetch it again"), ""});
+  for (Entry& entry : header.entries) entry.is_valid &= entry.end <= data_bytes;
 }
 
 }  // namespace
 
-void refuse_duplicate_names(std::span<const Entry> entries, const std::string& path) {
+void report_duplicate_names(std::span<const Entry> entries, const std::string& path,
+                            const ProblemSink& report) {
   std::vector<const std::string*> names;
   names.reserve(entries.size());
   for (const Entry& entry : entries) names.push_back(&entry.name);
-  const std::string* twice = find_duplicate(std::move(names));
-  if (twice == nullptr) return;
-  throw Error(ErrorCode::kTensorInvalid, "a tensor stands twice in the header")
-      .at({path, 0, 0, ""})
-      .tensor(quote_for_message(*twice))
-      .note("expected", "each name once");
+  for (const std::string* twice : find_duplicates(std::move(names))) {
+    report({ProblemKind::kTensorTwice,
+            Error(ErrorCode::kTensorInvalid, "a tensor stands twice in the header")
+                .at({path, 0, 0, ""})
+                .tensor(quote_for_message(*twice))
+                .note("expected", "each name once"),
+            ""});
+  }
 }
 
 void sort_by_offset(std::vector<Entry>& entries) {
@@ -72,14 +79,19 @@ void sort_by_offset(std::vector<Entry>& entries) {
   }
 }
 
-void check_tiling(const Header& header, i64 file_size, const std::string& path) {
-  const Entry* before = nullptr;
+void check_tiling(Header& header, i64 file_size, const std::string& path,
+                  const ProblemSink& report) {
+  const Entry* before = nullptr;  // the one that ends last
   for (const Entry& entry : header.entries) {
     const i64 expected_begin = before == nullptr ? 0 : before->end;
-    if (entry.begin != expected_begin) throw misplaced(entry, expected_begin, before, path);
-    before = &entry;
+    if (entry.begin != expected_begin) {
+      const bool overlap = entry.begin < expected_begin;
+      report({overlap ? ProblemKind::kOverlap : ProblemKind::kHole,
+              misplaced(entry, expected_begin, before, path), ""});
+    }
+    if (before == nullptr || entry.end >= before->end) before = &entry;
   }
-  check_end(header, file_size, path);
+  check_end(header, before == nullptr ? 0 : before->end, file_size, path, report);
 }
 
 }  // namespace shardtool::checkpoint::safetensors

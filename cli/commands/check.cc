@@ -1,0 +1,252 @@
+#include "cli/commands/check.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "cli/commands/watch.h"
+#include "cli/print/findings.h"
+#include "cli/session.h"
+#include "cli/size_argument.h"
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr std::string_view kSubsetFlag = "--read-data-subset";
+
+/// A file that is written in one go. Throws kWriteFailed.
+class TextFile {
+ public:
+  explicit TextFile(const std::string& path, const char* mode = "w")
+      : path_(path), file_(std::fopen(path.c_str(), mode)) {
+    if (!file_) throw failed();
+  }
+  std::FILE* get() const { return file_.get(); }
+  void close() {
+    if (std::fclose(file_.release()) != 0) throw failed();
+  }
+
+ private:
+  Error failed() const {
+    return Error(ErrorCode::kWriteFailed, "the report cannot be written").at({path_, 0, 0, ""});
+  }
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+/// What decides the exit status: whether something is at or above --fail-on.
+bool fails(const CheckArgs& args, const api::CheckReport& report) {
+  if (args.fail_on == "never") return false;
+  return report.errors > 0 || (args.fail_on == "warning" && report.warnings > 0);
+}
+
+std::string format_of(const CheckArgs& args, const Session& session) {
+  if (session.json()) return "json";
+  if (args.format) return *args.format;
+  const auto actions = process_environment()("GITHUB_ACTIONS");
+  return actions && *actions == "true" ? "github" : "text";
+}
+
+void print_document(Output& out, bool failed, const api::CheckReport& report) {
+  auto json = open_document(out, "check", failed ? "findings" : "ok");
+  write_fields(json, report);
+  json.end_object();
+}
+
+void print_report(Output& out, const Style& style, const std::string& format, bool failed,
+                  const api::CheckReport& report) {
+  if (format == "json") return print_document(out, failed, report);
+  if (format == "github") return print_findings_github(out, report);
+  if (format == "sarif") return print_findings_sarif(out, report);
+  if (format == "junit") return print_findings_junit(out, report);
+  if (format == "gitlab") return print_findings_gitlab(out, report);
+  print_findings_text(out, style, report);
+}
+
+/// The page that GitHub shows for a job.
+void append_step_summary(const api::CheckReport& report) {
+  const auto path = process_environment()("GITHUB_STEP_SUMMARY");
+  if (!path) return;
+  TextFile file(*path, "a");
+  Output out(file.get());
+  out.write(findings_markdown(report));
+  out.flush();
+  file.close();
+}
+
+void write_baseline(const std::string& path, const api::CheckReport& report) {
+  TextFile file(path);
+  Output out(file.get());
+  out.write(api::baseline_text(report));
+  out.flush();
+  file.close();
+}
+
+void answer_check(const CheckArgs& args, Session& session, const api::CheckReport& report) {
+  const std::string format = format_of(args, session);
+  const bool failed = fails(args, report);
+  if (format == "github") append_step_summary(report);
+  if (!args.output) {
+    const bool silent = session.quiet() && format == "text";
+    if (!silent) print_report(session.out(), session.out_style(), format, failed, report);
+    return;
+  }
+  TextFile file(*args.output);
+  Output out(file.get());
+  print_report(out, Style(false), format, failed, report);
+  out.flush();
+  file.close();
+  if (session.quiet() || session.json()) return;
+  session.out().write(findings_summary(report) + "\n");
+}
+
+ExitCode run_check(const CheckArgs& args, Session& session) {
+  if (args.rules) {
+    print_rules(session.out());
+    return ExitCode::kSuccess;
+  }
+  auto options = to_options(args);
+  const auto report = [&] {
+    const Watch watch(session, options);
+    return api::check(options);
+  }();
+  if (args.write_baseline) write_baseline(*args.write_baseline, report);
+  answer_check(args, session, report);
+  return fails(args, report) && !args.exit_zero ? ExitCode::kNegative : ExitCode::kSuccess;
+}
+
+/// "ST0301,ST04" as two.
+std::vector<std::string> split_ids(const std::vector<std::string>& typed) {
+  std::vector<std::string> ids;
+  for (const std::string& text : typed) {
+    for (size_t begin = 0; begin <= text.size();) {
+      const auto end = std::min(text.find(',', begin), text.size());
+      if (end > begin) ids.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return ids;
+}
+
+Error no_subset(const std::string& text) {
+  return Error(ErrorCode::kUsage,
+               fmt::format("{} '{}' is no part of the data", kSubsetFlag, quote_for_message(text)))
+      .help("for example 1/10 (the first of ten parts), 5% or 20GiB");
+}
+
+std::vector<Argument> check_arguments(CheckArgs& args) {
+  return {
+      {.name = "PATH",
+       .help = "checkpoints; parts of one split are checked together",
+       .target = &args.sources},
+      {.name = "--format",
+       .value = "FORMAT",
+       .help = "how findings are printed; github when GITHUB_ACTIONS is true",
+       .target = &args.format,
+       .choices = {"text", "json", "github", "sarif", "junit", "gitlab"}},
+      {.name = "--output",
+       .value = "FILE",
+       .help = "write the findings there, and one line on standard output",
+       .target = &args.output},
+      {.name = "--fail-on",
+       .value = "SEVERITY",
+       .help = "the least severity that makes the exit status 1 (default error)",
+       .target = &args.fail_on,
+       .choices = {"error", "warning", "never"}},
+      {.name = "--exit-zero", .help = "exit with 0 whatever was found", .target = &args.exit_zero},
+      {.name = "--profile",
+       .value = "NAME",
+       .help = "which rules are on, and how severe they are",
+       .target = &args.profile,
+       .choices = check::profile_names()},
+      {.name = "--ignore",
+       .value = "RULES",
+       .help = "turn rules off, ST0301 or all of ST04; repeatable",
+       .target = &args.ignore},
+      {.name = "--baseline",
+       .value = "FILE",
+       .help = "leave out the findings that this file knows",
+       .target = &args.baseline},
+      {.name = "--write-baseline",
+       .value = "FILE",
+       .help = "write such a file",
+       .target = &args.write_baseline},
+      {.name = "--read-data",
+       .help = "read all data: NaN, zeros, hashes, replicas",
+       .target = &args.read_data},
+      {.name = std::string(kSubsetFlag),
+       .value = "PART",
+       .help = "read some tensors: 1/10, 5% or 20GiB of them",
+       .target = &args.read_data_subset},
+      {.name = "--rules", .help = "list the rules and exit", .target = &args.rules}};
+}
+
+}  // namespace
+
+check::DataSubset parse_subset(const std::string& text) {
+  check::DataSubset subset;
+  if (const auto slash = text.find('/'); slash != std::string::npos) {
+    constexpr i64 kMostParts = 1'000'000;
+    subset.parts = parse_count(kSubsetFlag, text.substr(slash + 1), 1, kMostParts);
+    subset.part = parse_count(kSubsetFlag, text.substr(0, slash), 1, subset.parts);
+    return subset;
+  }
+  if (text.ends_with('%')) {
+    constexpr double kHundred = 100;
+    const char* const end = text.data() + text.size() - 1;
+    double percent = 0;
+    const auto [at, error] = std::from_chars(text.data(), end, percent);
+    if (error != std::errc() || at != end || !(percent > 0 && percent <= kHundred)) {
+      throw no_subset(text);
+    }
+    subset.fraction = percent / kHundred;
+    return subset;
+  }
+  subset.bytes = parse_size(kSubsetFlag, text);
+  return subset;
+}
+
+api::CheckOptions to_options(const CheckArgs& args) {
+  if (args.sources.empty()) {
+    throw Error(ErrorCode::kUsage, "'check' needs PATH").help("usage: shardtool check PATH...");
+  }
+  api::CheckOptions options;
+  options.sources = args.sources;
+  if (args.mapping.given()) options.mapping = to_mapping_choice(args.mapping, kMapping);
+  options.profile = args.profile.value_or("");
+  options.ignore = split_ids(args.ignore);
+  options.baseline = args.baseline.value_or("");
+  if (args.read_data) options.data = check::DataSubset{};
+  if (args.read_data_subset) options.data = parse_subset(*args.read_data_subset);
+  set_resources(args.resources, options.max_memory, options.threads);
+  return options;
+}
+
+Command check_command(CheckArgs& args) {
+  Command command{
+      .name = "check",
+      .summary = "look for everything that is wrong with a checkpoint",
+      .description =
+          "For CI. Reads headers only, unless --read-data is given, and never stops at the first "
+          "problem. Takes whole checkpoints, outputs of shardtool, and with a mapping the shards "
+          "of others. Exits 0 when nothing is at or above --fail-on, 1 with findings, 4 when a "
+          "path cannot be read at all. `shardtool explain ST0301` says what a rule means.",
+      .examples = {"shardtool check out/tp4",
+                   "shardtool check models/llama-8b --preset llama --tp 8",
+                   "shardtool check out/tp4 --read-data-subset 5% --format sarif --output c.sarif"},
+      .arguments = check_arguments(args),
+      .run = [&args](Session& session) { return run_check(args, session); }};
+  append(command.arguments, resource_arguments(args.resources));
+  append(command.arguments, mapping_arguments(args.mapping, kMapping));
+  return command;
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/commands/mapping_args.h"
+#include "cli/commands/write_args.h"
+#include "shardtool/api/check.h"
+
+namespace shardtool::cli {
+
+/// `shardtool check`, as typed.
+struct CheckArgs {
+  std::vector<std::string> sources = {};
+  MappingArgs mapping = {};
+  std::optional<std::string> format = {};
+  std::optional<std::string> output = {};
+  std::string fail_on = "error";
+  bool exit_zero = false;
+  std::optional<std::string> baseline = {};
+  std::optional<std::string> write_baseline = {};
+  std::vector<std::string> ignore = {};
+  std::optional<std::string> profile = {};
+  bool read_data = false;
+  std::optional<std::string> read_data_subset = {};
+  bool rules = false;
+  ResourceArgs resources = {};
+};
+
+/// Throws kUsage.
+api::CheckOptions to_options(const CheckArgs& args);
+/// "1/10", "5%" or "20GiB". Throws kUsage.
+check::DataSubset parse_subset(const std::string& text);
+/// `args` must outlive the command.
+Command check_command(CheckArgs& args);
+
+}  // namespace shardtool::cli

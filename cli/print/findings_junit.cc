@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/print/findings.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+using check::RuleInfo;
+using check::Severity;
+
+constexpr size_t kListedPerRule = 20;
+
+struct Suite {
+  std::string cases;
+  int tests = 0;
+  int failures = 0;
+  int skipped = 0;
+};
+
+std::string details(const RuleFindings& rule) {
+  std::string text;
+  for (const check::Finding* finding : rule.listed) {
+    text += fmt::format("{}: {}\n", finding->file, finding_line(*finding));
+  }
+  const i64 more = rule.rule.count - std::ssize(rule.listed);
+  if (more > 0) text += fmt::format("and {} more\n", more);
+  return text;
+}
+
+/// One rule: passed, failed, noted or skipped.
+void add_case(Suite& suite, const RuleInfo& info, const RuleFindings* broken, bool data_read) {
+  ++suite.tests;
+  suite.cases += fmt::format("    <testcase classname=\"shardtool.check.{}\" name=\"{}\"",
+                             xml_escaped(check::family_of(info.id)),
+                             xml_escaped(fmt::format("{} {}", info.id, info.title)));
+  if (broken == nullptr) {
+    const bool skipped = info.id.starts_with("ST07") && !data_read;
+    suite.skipped += skipped ? 1 : 0;
+    suite.cases +=
+        skipped ? ">\n      <skipped message=\"data not read\"/>\n    </testcase>\n" : "/>\n";
+    return;
+  }
+  const bool fails = broken->rule.severity >= Severity::kWarning;
+  suite.failures += fails ? 1 : 0;
+  const std::string text = xml_escaped(details(*broken));
+  suite.cases +=
+      fails ? fmt::format(">\n      <failure type=\"{}\" message=\"{}\">{}</failure>\n", info.id,
+                          xml_escaped(fmt::format("findings: {}", broken->rule.count)), text)
+            : fmt::format(">\n      <system-out>{}</system-out>\n", text);
+  suite.cases += "    </testcase>\n";
+}
+
+}  // namespace
+
+std::string xml_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '"') {
+      out += "&quot;";
+    } else {
+      const bool is_control = static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
+      out += is_control ? '?' : c;  // XML 1.0 has no way to write them
+    }
+  }
+  return out;
+}
+
+void print_findings_junit(Output& out, const api::CheckReport& report) {
+  const std::vector<RuleFindings> broken = by_rule(report, kListedPerRule);
+  std::map<std::string_view, Suite> suites;  // by the begin of the ids
+  int failures = 0;
+  constexpr size_t kFamilyLength = 4;
+  for (const RuleInfo& info : check::rule_table()) {
+    const auto found = std::find_if(broken.begin(), broken.end(), [&](const RuleFindings& rule) {
+      return rule.rule.rule == info.rule;
+    });
+    add_case(suites[info.id.substr(0, kFamilyLength)], info,
+             found == broken.end() ? nullptr : &*found, report.bytes_read > 0);
+  }
+  for (const auto& [family, suite] : suites) failures += suite.failures;
+  out.write(
+      fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                  "<testsuites name=\"shardtool check\" tests=\"{}\" failures=\"{}\" "
+                  "time=\"{:.3f}\">\n",
+                  check::rule_table().size(), failures, report.seconds));
+  for (const auto& [family, suite] : suites) {
+    out.write(fmt::format(
+        "  <testsuite name=\"{} {}\" tests=\"{}\" failures=\"{}\" errors=\"0\" "
+        "skipped=\"{}\">\n{}  </testsuite>\n",
+        family, check::family_of(family), suite.tests, suite.failures, suite.skipped, suite.cases));
+  }
+  out.write("</testsuites>\n");
+}
+
+}  // namespace shardtool::cli

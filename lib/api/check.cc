@@ -1,0 +1,382 @@
+#include "shardtool/api/check.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "shardtool/api/foreign_source.h"
+#include "shardtool/api/logical_checkpoint.h"
+#include "shardtool/api/mapping_choice.h"
+#include "shardtool/api/replicas.h"
+#include "shardtool/base/error.h"
+#include "shardtool/check/baseline.h"
+#include "shardtool/check/container.h"
+#include "shardtool/check/coverage.h"
+#include "shardtool/check/data.h"
+#include "shardtool/check/folder.h"
+#include "shardtool/check/mapping.h"
+#include "shardtool/check/model.h"
+#include "shardtool/checkpoint/hf_cache.h"
+#include "shardtool/io/file.h"
+
+namespace shardtool::api {
+namespace {
+
+using check::Finding;
+using check::Findings;
+using check::Rule;
+using checkpoint::Checkpoint;
+using checkpoint::FileState;
+
+constexpr int kMappingExit = 3;
+constexpr i64 kMaxBaselineBytes = 100'000'000;
+
+/// A checkpoint as far as it could be opened, parts of one split, or shards without a manifest.
+struct Surveyed {
+  LogicalCheckpoint logical;
+  std::optional<check::ForeignShards> foreign;
+  std::vector<std::string> paths;        ///< of all files, to open
+  std::vector<std::string> shown_files;  ///< the same, for findings
+  std::vector<i64> sizes;                ///< the same, in bytes; 0 of what cannot be read
+  std::optional<Finding> unclear;        ///< how the files belong together
+};
+
+/// Opens one location; everything that is wrong with it becomes a finding.
+Checkpoint survey(const std::string& location, Findings& findings,
+                  std::optional<Finding>& unclear) {
+  Checkpoint where;
+  where.path =
+      checkpoint::is_hf_location(location) ? checkpoint::resolve_hf_location(location) : location;
+  while (where.path.size() > 1 && where.path.back() == '/') where.path.pop_back();
+  const std::string folder = where.folder();
+  check::ContainerProblems problems(folder, findings);
+  Checkpoint opened = checkpoint::survey_checkpoint(
+      where.path, [&](checkpoint::Problem problem) { problems.note(problem); });
+  problems.finish(opened);
+  if (problems.unclear()) unclear = problems.unclear();
+  check::check_container(opened, findings);
+  check::check_hub(opened, findings);
+  check::check_safety(opened, findings);
+  check::check_one_numbering(opened, findings);
+  return opened;
+}
+
+/// A name that stands twice was reported; the rest goes on with its first tensor.
+void drop_second_names(Checkpoint& opened) {
+  std::set<std::string_view> seen;
+  std::vector<checkpoint::StoredTensor> kept;
+  kept.reserve(opened.tensors.size());
+  for (checkpoint::StoredTensor& tensor : opened.tensors) {
+    if (!seen.contains(tensor.name)) {
+      kept.push_back(std::move(tensor));
+      seen.insert(kept.back().name);
+    }
+  }
+  opened.tensors = std::move(kept);
+}
+
+/// Whether two folders are parts of one split, each for some of the ranks, or folders of ranks side
+/// by side.
+bool are_parts_of_one(const Checkpoint& a, const Checkpoint& b) {
+  if (!a.manifest && !b.manifest && rank_of_folder(a) && rank_of_folder(b)) {
+    namespace fs = std::filesystem;
+    return fs::path(a.path).parent_path() == fs::path(b.path).parent_path();
+  }
+  const auto is_partial = [](const Checkpoint& c) {
+    return c.manifest && std::ssize(c.manifest->ranks) < c.manifest->mesh.size();
+  };
+  return is_partial(a) && is_partial(b) && a.manifest->mesh == b.manifest->mesh &&
+         a.manifest->tensors.size() == b.manifest->tensors.size();
+}
+
+Surveyed joined(std::vector<Checkpoint> parts) {
+  Surveyed surveyed;
+  for (const Checkpoint& part : parts) {
+    for (const auto& file : part.files) {
+      surveyed.paths.push_back(file.path);
+      surveyed.shown_files.push_back(check::path_in(part.folder(), file.name));
+      surveyed.sizes.push_back(file.state == FileState::kRead ? file.identity.size : 0);
+    }
+  }
+  if (!parts.front().manifest) {
+    surveyed.foreign = as_foreign_shards(parts);
+    if (surveyed.foreign) parts.resize(1);  // the others have the same names
+    drop_second_names(parts.front());
+  }
+  surveyed.logical = join_parts(std::move(parts));
+  return surveyed;
+}
+
+class Check {
+ public:
+  explicit Check(const CheckOptions& options) : options_(options), findings_(profile_of(options)) {}
+
+  CheckReport run() {
+    const auto started = std::chrono::steady_clock::now();
+    for (const Surveyed& surveyed : open_all()) check_one(surveyed);
+    findings_.sort();
+    finish();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
+    report_.seconds = took.count();
+    return std::move(report_);
+  }
+
+ private:
+  static check::Profile profile_of(const CheckOptions& options) {
+    check::Profile profile(options.profile);
+    for (const std::string& id : options.ignore) profile.ignore(id);
+    return profile;
+  }
+
+  /// Every location, parts of one split together.
+  std::vector<Surveyed> open_all() {
+    std::vector<std::vector<Checkpoint>> groups;
+    std::vector<std::optional<Finding>> unclear;
+    for (const std::string& location : with_rank_folders(options_.sources)) {
+      std::optional<Finding> doubt;
+      Checkpoint opened = survey(location, findings_, doubt);
+      const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& parts) {
+        return are_parts_of_one(parts.front(), opened);
+      });
+      if (group != groups.end()) {
+        group->push_back(std::move(opened));
+      } else {
+        groups.emplace_back().push_back(std::move(opened));
+        unclear.push_back(std::move(doubt));
+      }
+    }
+    std::vector<Surveyed> all;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      all.push_back(join_group(std::move(groups[i])));
+      all.back().unclear = std::move(unclear[i]);
+    }
+    return all;
+  }
+
+  /// Parts that cannot be joined after all are of different splits.
+  Surveyed join_group(std::vector<Checkpoint> parts) {
+    if (parts.size() == 1) return joined(std::move(parts));
+    try {
+      return joined(parts);
+    } catch (const Error& error) {
+      findings_.add(check::finding_of(Rule::kMixedCheckpoints, error));
+      parts.resize(1);
+      return joined(std::move(parts));
+    }
+  }
+
+  void check_one(const Surveyed& surveyed) {
+    const LogicalCheckpoint& logical = surveyed.logical;
+    if (surveyed.foreign && options_.mapping) return check_foreign(surveyed);
+    if (logical.is_sharded()) check_shards(logical);
+    if (surveyed.unclear) add_unclear(surveyed);
+    const auto config = load_config(logical);
+    const std::vector<TensorSpec> specs = logical.specs();
+    // Files that belong together in an unknown way are no model to be held against config.json.
+    if (config && !surveyed.unclear) {
+      const check::Model model{specs, *config, logical.parts.front().config_path};
+      check::check_model(model, findings_);
+      check::check_quantised(model, findings_);
+    }
+    if (options_.mapping) check_mapping(logical);
+    read_data(surveyed, readable(surveyed));
+    report_.files += std::ssize(logical.file_paths);
+    report_.tensors += std::ssize(logical.tensors);
+  }
+
+  void add_unclear(const Surveyed& surveyed) {
+    Finding unclear = *surveyed.unclear;
+    if (surveyed.foreign) {
+      unclear.fix =
+          "the names number ranks: say with --mapping, --preset or --mesh how they were cut";
+    }
+    findings_.add(std::move(unclear));
+  }
+
+  void check_shards(const LogicalCheckpoint& logical) {
+    const bool complete = check::check_ranks(logical.parts, findings_);
+    if (!complete) return;  // what the missing ranks hold is missing with them
+    std::vector<check::HeldTensor> held;
+    held.reserve(logical.tensors.size());
+    for (const LogicalTensor& tensor : logical.tensors) {
+      held.push_back({&tensor.spec.name, tensor.side.holders});
+    }
+    check::check_coverage(held, check::path_in(logical.parts.front().folder(), "manifest.json"),
+                          findings_);
+  }
+
+  /// Shards without a manifest: what the mapping says of them.
+  void check_foreign(const Surveyed& surveyed) {
+    const LogicalCheckpoint& logical = surveyed.logical;
+    const auto config = load_config(logical);
+    const mapping::ModelConfig* const model = config ? &*config : nullptr;
+    try {
+      const mapping::Mapping mapping = choose_mapping(*options_.mapping, logical);
+      mapping::ResolveOptions options = resolve_options(*options_.mapping);
+      options.settings = options_.mapping->settings;
+      options.report = [](const Error&) {};
+      const auto resolve = [&](std::span<const TensorSpec> specs) {
+        return mapping::resolve(mapping, specs, model, options);
+      };
+      const auto data = check::check_foreign_shards(*surveyed.foreign, resolve, findings_);
+      options.report = [&](const Error& error) { add_rule_error(error, logical); };
+      std::vector<TensorSpec> specs;
+      for (const check::DataTensor& tensor : data) {
+        if (specs.empty() || specs.back().name != tensor.spec.name) specs.push_back(tensor.spec);
+      }
+      resolve(specs);
+      read_data(surveyed, data);
+    } catch (const Error& error) {
+      if (error.exit_status() != kMappingExit) throw;
+      add_mapping_error(error, logical);
+    }
+    report_.files += std::ssize(surveyed.shown_files);
+    report_.tensors += std::ssize(surveyed.foreign->tensors);
+  }
+
+  void add_mapping_error(const Error& error, const LogicalCheckpoint& logical) {
+    const std::string& path = options_.mapping->path;
+    const auto parent = std::filesystem::path(path).parent_path().string();
+    findings_.add(
+        check::mapping_finding(error, parent, path.empty() ? logical.parts.front().path : path));
+  }
+
+  /// Of shards without a manifest, what does not depend on the whole shapes.
+  void add_rule_error(const Error& error, const LogicalCheckpoint& logical) {
+    const ErrorCode code = error.code();
+    const bool of_names = code == ErrorCode::kNoRule || code == ErrorCode::kAmbiguousRule ||
+                          code == ErrorCode::kUnusedRule;
+    if (of_names) add_mapping_error(error, logical);
+  }
+
+  std::optional<mapping::ModelConfig> load_config(const LogicalCheckpoint& logical) {
+    try {
+      return logical.config();
+    } catch (const Error& error) {
+      findings_.add(
+          check::finding_of(Rule::kConfigInvalid, error, logical.parts.front().config_path));
+      return std::nullopt;
+    }
+  }
+
+  void check_mapping(const LogicalCheckpoint& logical) {
+    const MappingChoice& choice = *options_.mapping;
+    const auto add = [&](const Error& error) { add_mapping_error(error, logical); };
+    try {
+      const AppliedMapping applied = apply_mapping(choice, logical, add);
+      const std::string& file = choice.path.empty() ? logical.parts.front().path : choice.path;
+      check::check_resolution(applied.resolution, file, findings_);
+    } catch (const Error& error) {
+      if (error.exit_status() != kMappingExit) throw;
+      add(error);
+    }
+  }
+
+  /// What of the tensors can be read: holders whose bytes lie inside a file that was opened. A
+  /// tensor of which a part cannot be read has no digest.
+  std::vector<check::DataTensor> readable(const Surveyed& surveyed) const {
+    std::vector<check::DataTensor> tensors;
+    for (const LogicalTensor& tensor : surveyed.logical.tensors) {
+      check::DataTensor data{tensor.spec, tensor.side, tensor.ranks, {}, tensor.digest};
+      if (tensor.record != nullptr) data.xxh3 = hashes(surveyed.logical, tensor);
+      std::vector<int> holders;
+      for (int h = 0; h < data.side.holders->size(); ++h) {
+        const exec::Slot& slot = data.side.slots[static_cast<size_t>(h)];
+        const i64 end = slot.offset + check::holder_bytes(data, h);
+        if (end <= surveyed.sizes[static_cast<size_t>(slot.file)]) holders.push_back(h);
+      }
+      if (holders.size() != data.side.slots.size()) data = part_of(data, holders);
+      if (!holders.empty()) tensors.push_back(std::move(data));
+    }
+    return tensors;
+  }
+
+  static check::DataTensor part_of(const check::DataTensor& whole, const std::vector<int>& chosen) {
+    auto holders = std::make_shared<index::HolderSet>(whole.spec.shape);
+    check::DataTensor part{whole.spec, {nullptr, {}}, {}, {}, ""};
+    for (const int h : chosen) {
+      const auto number = static_cast<size_t>(h);
+      holders->add(whole.side.holders->region(h));
+      part.side.slots.push_back(whole.side.slots[number]);
+      if (!whole.ranks.empty()) part.ranks.push_back(whole.ranks[number]);
+      if (!whole.xxh3.empty()) part.xxh3.push_back(whole.xxh3[number]);
+    }
+    part.side.holders = std::move(holders);
+    return part;
+  }
+
+  static std::vector<std::string> hashes(const LogicalCheckpoint& logical,
+                                         const LogicalTensor& tensor) {
+    std::vector<std::string> hashes;
+    const size_t number = static_cast<size_t>(&tensor - logical.tensors.data());
+    for (const Checkpoint& part : logical.parts) {
+      for (const auto& shard : part.manifest->tensors[number].shards) hashes.push_back(shard.xxh3);
+    }
+    return hashes;
+  }
+
+  void read_data(const Surveyed& surveyed, std::vector<check::DataTensor> tensors) {
+    for (const check::DataTensor& tensor : tensors) report_.bytes += check::stored_bytes(tensor);
+    if (!options_.data) return;
+    const std::vector<bool> chosen = check::choose(*options_.data, tensors);
+    std::vector<check::DataTensor> wanted;
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      if (chosen[t]) wanted.push_back(std::move(tensors[t]));
+    }
+    std::vector<check::DataFile> files;
+    for (size_t f = 0; f < surveyed.shown_files.size(); ++f) {
+      files.push_back({surveyed.paths[f], surveyed.shown_files[f]});
+    }
+    WriteOptions stream;
+    stream.max_memory = options_.max_memory;
+    stream.threads = options_.threads;
+    stream.on_progress = options_.on_progress;
+    stream.cancel = options_.cancel;
+    report_.bytes_read += check::check_data(wanted, files, stream_options(stream), findings_);
+  }
+
+  void finish() {
+    report_.rules = findings_.counts();
+    for (const Finding& finding : findings_.all()) report_.findings.push_back(finding);
+    if (!options_.baseline.empty()) leave_out_known();
+    for (const check::RuleCount& rule : report_.rules) {
+      if (rule.severity == check::Severity::kError) report_.errors += rule.count;
+      if (rule.severity == check::Severity::kWarning) report_.warnings += rule.count;
+      if (rule.severity == check::Severity::kNote) report_.notes += rule.count;
+    }
+  }
+
+  void leave_out_known() {
+    check::Baseline baseline = check::Baseline::parse(
+        io::read_text(options_.baseline, kMaxBaselineBytes), options_.baseline);
+    std::erase_if(report_.findings, [&](const Finding& finding) {
+      if (!baseline.take(finding)) return false;
+      ++report_.known;
+      for (check::RuleCount& rule : report_.rules) rule.count -= rule.rule == finding.rule ? 1 : 0;
+      return true;
+    });
+    // What was not kept is no longer news when all that was kept is known.
+    std::erase_if(report_.rules, [&](const check::RuleCount& rule) {
+      return std::none_of(report_.findings.begin(), report_.findings.end(),
+                          [&](const Finding& finding) { return finding.rule == rule.rule; });
+    });
+  }
+
+  const CheckOptions& options_;
+  Findings findings_;
+  CheckReport report_;
+};
+
+}  // namespace
+
+CheckReport check(const CheckOptions& options) {
+  return Check(options).run();
+}
+
+std::string baseline_text(const CheckReport& report) {
+  return check::Baseline::of(report.findings).to_json();
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,164 @@
+#include "shardtool/check/container.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+namespace shardtool::check {
+namespace {
+
+using checkpoint::Checkpoint;
+using checkpoint::Oddity;
+using checkpoint::ProblemKind;
+using checkpoint::StoredTensor;
+
+Rule rule_of(const checkpoint::Problem& problem) {
+  switch (problem.kind) {
+    case ProblemKind::kFileMissing:
+      return Rule::kFileMissing;
+    case ProblemKind::kUnreadable:
+      return Rule::kFileUnreadable;
+    case ProblemKind::kForeignFormat:
+      return Rule::kForeignFormat;
+    case ProblemKind::kHeaderLength:
+      return Rule::kHeaderLength;
+    case ProblemKind::kHeaderJson: {
+      const auto& place = problem.error.place();
+      const bool in_metadata = place && place->pointer.starts_with("/__metadata__");
+      return in_metadata ? Rule::kHeaderMetadata : Rule::kHeaderJson;
+    }
+    case ProblemKind::kTensorTwice:
+      return Rule::kTensorTwice;
+    case ProblemKind::kDtype:
+      return Rule::kDtype;
+    case ProblemKind::kTensorSize:
+      return Rule::kTensorSize;
+    case ProblemKind::kOverlap:
+      return Rule::kOverlap;
+    case ProblemKind::kHole:
+      return Rule::kHole;
+    case ProblemKind::kTruncated:
+      return Rule::kTruncated;
+    case ProblemKind::kTrailingBytes:
+      return Rule::kTrailingBytes;
+    case ProblemKind::kUnclearChoice:
+      return Rule::kUnclearChoice;
+    case ProblemKind::kSameFile:
+      return Rule::kSameFile;
+    case ProblemKind::kTensorInTwoFiles:
+      return Rule::kTensorInTwoFiles;
+    case ProblemKind::kIndexInvalid:
+      return Rule::kIndexInvalid;
+    case ProblemKind::kIndexEscapes:
+      return Rule::kPathTraversal;
+    case ProblemKind::kIndexNamesAbsent:
+      return Rule::kIndexNamesAbsent;
+    case ProblemKind::kIndexLacks:
+      return Rule::kIndexLacks;
+    case ProblemKind::kManifestInvalid:
+      return Rule::kManifestInvalid;
+    case ProblemKind::kManifestLink:
+      return Rule::kShardLink;
+    case ProblemKind::kFileSize:
+      return Rule::kFileSize;
+    case ProblemKind::kHeaderChanged:
+      return Rule::kHeaderChanged;
+    case ProblemKind::kShardMissing:
+      return Rule::kShardMissing;
+    case ProblemKind::kShardDiffers:
+      return Rule::kShardDiffers;
+    case ProblemKind::kShardUnrecorded:
+      return Rule::kShardUnrecorded;
+  }
+  return Rule::kFileUnreadable;
+}
+
+void check_alignment(const Checkpoint& checkpoint, Findings& findings) {
+  constexpr int kBitsOfByte = 8;
+  for (const StoredTensor& tensor : checkpoint.tensors) {
+    const i64 element = bits(tensor.dtype) / kBitsOfByte;
+    if (element < 2 || tensor.bytes == 0 || tensor.offset % element == 0) continue;
+    const auto& file = checkpoint.files[static_cast<size_t>(tensor.file)];
+    findings.add({.rule = Rule::kMisaligned,
+                  .message = fmt::format("a {} tensor begins at byte {} of the file",
+                                         to_string(tensor.dtype), tensor.offset),
+                  .file = path_in(checkpoint.folder(), file.name),
+                  .tensor = tensor.name,
+                  .expected = fmt::format("a multiple of {}", element),
+                  .fix = "write the file again: `shardtool merge` aligns headers and tensors"});
+  }
+}
+
+void check_framework(const Checkpoint& checkpoint, Findings& findings) {
+  for (const auto& file : checkpoint.files) {
+    if (file.state != checkpoint::FileState::kRead || !file.framework.empty()) continue;
+    findings.add({.rule = Rule::kFramework,
+                  .message = "__metadata__ does not say which framework the file is for",
+                  .file = path_in(checkpoint.folder(), file.name),
+                  .expected = R"("__metadata__": {"format": "pt"})",
+                  .fix = "write the file with save_pretrained, or again with `shardtool merge`"});
+  }
+}
+
+Rule rule_of(const checkpoint::Warning& warning, bool is_output) {
+  switch (warning.oddity) {
+    case Oddity::kUnlistedFile:
+      return is_output ? Rule::kExtraFile : Rule::kUnlistedFile;
+    case Oddity::kTotalSize:
+      return Rule::kTotalSize;
+    case Oddity::kUnknownField:
+      return Rule::kUnknownField;
+    case Oddity::kOutsideLink:
+      return Rule::kLinkOutside;
+    case Oddity::kNoIndex:
+      return Rule::kNoIndex;
+  }
+  return Rule::kUnknownField;
+}
+
+}  // namespace
+
+std::string path_in(const std::string& folder, const std::string& name) {
+  if (name.empty() || folder == ".") return name.empty() ? folder : name;
+  return folder + "/" + name;
+}
+
+void ContainerProblems::note(const checkpoint::Problem& problem) {
+  // That files are missing is said once for all of them and once for each.
+  if (problem.kind == ProblemKind::kFileMissing && problem.file.empty()) return;
+  const auto& place = problem.error.place();
+  const bool in_file = problem.file.empty() && place && !place->file.empty();
+  Finding finding = finding_of(rule_of(problem), problem.error,
+                               in_file ? place->file : path_in(folder_, problem.file));
+  if (problem.kind == ProblemKind::kUnclearChoice) {
+    unclear_ = std::move(finding);
+  } else if (problem.kind == ProblemKind::kFileMissing) {
+    missing_.push_back(std::move(finding));
+  } else {
+    findings_.add(std::move(finding));
+  }
+}
+
+void ContainerProblems::finish(const Checkpoint& opened) {
+  for (Finding& finding : missing_) {
+    if (opened.manifest) finding.rule = Rule::kRankFileMissing;
+    findings_.add(std::move(finding));
+  }
+  missing_.clear();
+}
+
+void check_container(const Checkpoint& checkpoint, Findings& findings) {
+  if (findings.wants(Rule::kMisaligned)) check_alignment(checkpoint, findings);
+  if (findings.wants(Rule::kFramework)) check_framework(checkpoint, findings);
+  for (const auto& warning : checkpoint.warnings) {
+    const bool is_output = checkpoint.manifest.has_value();
+    const bool is_path = warning.oddity == Oddity::kTotalSize;
+    findings.add({.rule = rule_of(warning, is_output),
+                  .message = warning.message,
+                  .file = is_path ? warning.file : path_in(checkpoint.folder(), warning.file)});
+  }
+}
+
+}  // namespace shardtool::check

@@ -1,0 +1,328 @@
+#include "shardtool/check/data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "shardtool/check/coverage.h"
+#include "shardtool/exec/range_hash.h"
+#include "shardtool/kernels/float_census/float_census.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
+
+namespace shardtool::check {
+namespace {
+
+using index::HolderSet;
+
+/// One holder's bytes of one tensor.
+struct Stored {
+  size_t tensor = 0;
+  int holder = 0;
+};
+
+/// What was read of them.
+struct Seen {
+  kernels::FloatCensus census;
+  std::uint64_t digest = 0;  ///< its part of the tensor's
+  std::string xxh3;
+};
+
+/// The set of one holder of a set, the same for all tensors that share the set.
+class SingleHolders {
+ public:
+  const std::shared_ptr<const HolderSet>& of(const std::shared_ptr<const HolderSet>& set,
+                                             int holder) {
+    auto& single = singles_[{set.get(), holder}];
+    if (!single) {
+      auto alone = std::make_shared<HolderSet>(set->shape());
+      alone->add(set->region(holder));
+      single = std::move(alone);
+    }
+    return single;
+  }
+
+ private:
+  std::map<std::pair<const HolderSet*, int>, std::shared_ptr<const HolderSet>> singles_;
+};
+
+/// Every holder of every tensor, in the order of (file, offset).
+std::vector<Stored> in_file_order(std::span<const DataTensor> tensors) {
+  std::vector<Stored> stored;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    for (int h = 0; h < tensors[t].side.holders->size(); ++h) stored.push_back({t, h});
+  }
+  const auto slot = [&](const Stored& s) {
+    const exec::Slot& at = tensors[s.tensor].side.slots[static_cast<size_t>(s.holder)];
+    return std::pair(at.file, at.offset);
+  };
+  std::sort(stored.begin(), stored.end(),
+            [&](const Stored& a, const Stored& b) { return slot(a) < slot(b); });
+  return stored;
+}
+
+/// Reads holders as they are stored: each is moved from itself to itself, so that a chunk is a
+/// range of its bytes and its digest is that of the place in the whole tensor.
+class Reader {
+ public:
+  Reader(std::span<const DataTensor> tensors, std::span<const DataFile> files)
+      : tensors_(tensors), files_(files), stored_(in_file_order(tensors)), seen_(stored_.size()) {
+    SingleHolders singles;
+    for (const Stored& s : stored_) {
+      const DataTensor& tensor = tensors[s.tensor];
+      const auto& alone = singles.of(tensor.side.holders, s.holder);
+      exec::Slot slot = tensor.side.slots[static_cast<size_t>(s.holder)];
+      slot.file = opened(slot.file);
+      const exec::Side side{alone, {slot}};
+      moves_.push_back({tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, side, side, {}});
+    }
+  }
+
+  void run(const exec::StreamOptions& options) {
+    std::vector<exec::SourceFile> sources;
+    for (const std::string& path : paths_) sources.emplace_back(path);
+    running_.resize(moves_.size());
+    exec::stream(moves_, sources, options,
+                 {[this](size_t i, const exec::ChunkPlan& plan) { begin(i, plan); },
+                  [this](size_t i, const exec::FilledChunk& chunk, exec::Turnstile& turns) {
+                    take(i, chunk, turns);
+                  },
+                  [this](size_t i) { end(i); }});
+  }
+
+  const std::vector<Stored>& stored() const { return stored_; }
+  const std::vector<Seen>& seen() const { return seen_; }
+
+ private:
+  /// The number of a file among those that are opened: others may be missing or damaged.
+  int opened(int file) {
+    const auto [found, is_new] = opened_.try_emplace(file, static_cast<int>(paths_.size()));
+    if (is_new) paths_.push_back(files_[static_cast<size_t>(file)].path);
+    return found->second;
+  }
+
+  /// Hashes tell replicas apart and are held against the manifest; a tensor that nothing knows and
+  /// that only one holder has needs none.
+  bool wants_hash(const DataTensor& tensor) const {
+    return !tensor.xxh3.empty() || tensor.side.holders->size() > 1;
+  }
+
+  void begin(size_t i, const exec::ChunkPlan& plan) {
+    const Stored& s = stored_[i];
+    const DataTensor& tensor = tensors_[s.tensor];
+    const index::Region region = tensor.side.holders->region(s.holder);
+    const bool has_padding =
+        index::image_size(region) != element_count(index::local_shape(region)).value_or(0);
+    // What does not come front to back, or has padding between, is hashed on its own at the end.
+    if (wants_hash(tensor) && plan.is_sequential(0) && !has_padding) {
+      running_[i] = std::make_unique<kernels::Xxh3>();
+    }
+  }
+
+  void take(size_t i, const exec::FilledChunk& filled, exec::Turnstile& turns) {
+    kernels::FloatCensus census;
+    for (size_t o = 0; o < filled.outputs.size(); ++o) {
+      census += kernels::float_census(moves_[i].dtype, bytes_of(filled, o));
+    }
+    if (running_[i]) {
+      turns.in_order(filled.chunk->sequence, [&] {
+        for (size_t o = 0; o < filled.outputs.size(); ++o) running_[i]->update(bytes_of(filled, o));
+      });
+    }
+    const std::lock_guard lock(mutex_);
+    seen_[i].census += census;
+    seen_[i].digest ^= filled.digest_read;
+  }
+
+  void end(size_t i) {
+    const Stored& s = stored_[i];
+    const DataTensor& tensor = tensors_[s.tensor];
+    if (!wants_hash(tensor)) return;
+    if (const auto running = std::move(running_[i])) {
+      seen_[i].xxh3 = running->hex();
+      return;
+    }
+    const exec::Slot& slot = tensor.side.slots[static_cast<size_t>(s.holder)];
+    seen_[i].xxh3 = exec::hash_range(files_[static_cast<size_t>(slot.file)].path, slot.offset,
+                                     holder_bytes(tensor, s.holder));
+  }
+
+  static std::span<const std::byte> bytes_of(const exec::FilledChunk& filled, size_t output) {
+    return {filled.outputs[output], static_cast<size_t>(filled.chunk->outputs[output].bytes)};
+  }
+
+  std::span<const DataTensor> tensors_;
+  std::span<const DataFile> files_;
+  std::vector<Stored> stored_;
+  std::vector<Seen> seen_;
+  std::vector<exec::TensorMove> moves_;
+  std::map<int, int> opened_;
+  std::vector<std::string> paths_;  ///< of the files that are opened
+  std::vector<std::unique_ptr<kernels::Xxh3>> running_;
+  std::mutex mutex_;
+};
+
+/// Turns what was read of one tensor into findings.
+class Judge {
+ public:
+  Judge(const DataTensor& tensor, std::vector<const Seen*> seen, std::span<const DataFile> files,
+        Findings& findings)
+      : tensor_(tensor), seen_(std::move(seen)), files_(files), findings_(findings) {}
+
+  void run() {
+    for (int h = 0; h < size(); ++h) check_values(h);
+    check_zeros();
+    for (int h = 0; h < size(); ++h) check_hash(h);
+    if (all_hashes_fit_ && !check_replicas()) return;
+    if (all_hashes_fit_) check_digest();
+  }
+
+ private:
+  int size() const { return tensor_.side.holders->size(); }
+  const Seen& seen(int holder) const { return *seen_[static_cast<size_t>(holder)]; }
+  i64 rank(int holder) const {
+    return tensor_.ranks.empty() ? -1 : tensor_.ranks[static_cast<size_t>(holder)];
+  }
+  i64 elements(int holder) const { return image_size(tensor_.side.holders->region(holder)); }
+
+  Finding finding(Rule rule, int holder, std::string message) const {
+    const exec::Slot& slot = tensor_.side.slots[static_cast<size_t>(holder)];
+    return {.rule = rule,
+            .message = std::move(message),
+            .file = files_[static_cast<size_t>(slot.file)].shown,
+            .tensor = tensor_.spec.name,
+            .rank = rank(holder)};
+  }
+
+  void check_values(int holder) {
+    const kernels::FloatCensus& census = seen(holder).census;
+    const auto of_all = [&](i64 count) {
+      return fmt::format("{} of {} elements", count, elements(holder));
+    };
+    if (census.nan > 0) {
+      Finding nan = finding(Rule::kNan, holder, of_all(census.nan) + " are NaN");
+      nan.fix = "convert the checkpoint again from a source without NaN";
+      findings_.add(std::move(nan));
+    }
+    if (census.infinite > 0) {
+      findings_.add(finding(Rule::kInfinite, holder, of_all(census.infinite) + " are infinite"));
+    }
+  }
+
+  void check_zeros() {
+    const auto is_zero = [this](int h) { return elements(h) > 0 && seen(h).census.all_zero; };
+    int zeros = 0;
+    int with_elements = 0;
+    for (int h = 0; h < size(); ++h) {
+      zeros += is_zero(h) ? 1 : 0;
+      with_elements += elements(h) > 0 ? 1 : 0;
+    }
+    if (zeros == 0) return;
+    const bool all = zeros == with_elements;
+    if (all && tensor_.spec.shape.size() < 2) return;  // a bias may well be zero
+    for (int h = 0; h < size(); ++h) {
+      if (!is_zero(h)) continue;
+      findings_.add(all ? finding(Rule::kZeroTensor, h, "all elements are zero")
+                        : finding(Rule::kZeroShard, h,
+                                  "all elements of this part are zero, those of others are not"));
+      if (all) return;
+    }
+  }
+
+  void check_hash(int holder) {
+    if (tensor_.xxh3.empty()) return;
+    const std::string& expected = tensor_.xxh3[static_cast<size_t>(holder)];
+    if (expected == seen(holder).xxh3) return;
+    all_hashes_fit_ = false;
+    Finding wrong =
+        finding(Rule::kShardHash, holder, "the bytes are not those that the manifest records");
+    wrong.found = "XXH3-128 " + seen(holder).xxh3;
+    wrong.expected = "XXH3-128 " + expected;
+    wrong.fix = "split the checkpoint again, or copy the file again";
+    findings_.add(std::move(wrong));
+  }
+
+  /// Replicas have equal hashes. Returns whether they do.
+  bool check_replicas() {
+    const HolderSet& holders = *tensor_.side.holders;
+    bool equal = true;
+    for (int h = 0; h < size(); ++h) {
+      const int first = holders.holders_with(holders.pick(h)).front();
+      if (seen(first).xxh3 == seen(h).xxh3) continue;
+      equal = false;
+      Finding differs =
+          finding(Rule::kReplicasDiffer, h,
+                  fmt::format("rank {} has other bytes than rank {}", rank(h), rank(first)));
+      differs.found = "XXH3-128 " + seen(h).xxh3;
+      differs.expected = "XXH3-128 " + seen(first).xxh3;
+      differs.fix = "one of the copies is damaged: split the checkpoint again";
+      findings_.add(std::move(differs));
+    }
+    return equal;
+  }
+
+  void check_digest() {
+    const HolderSet& holders = *tensor_.side.holders;
+    if (tensor_.digest.empty() || !first_gap(holders).empty() || has_partial_overlap(holders)) {
+      return;
+    }
+    std::uint64_t digest = 0;
+    for (int h = 0; h < size(); ++h) {
+      if (holders.holders_with(holders.pick(h)).front() == h) digest ^= seen(h).digest;
+    }
+    const std::string found = fmt::format("{:016x}", digest);
+    if (found == tensor_.digest) return;
+    Finding wrong = finding(Rule::kDigest, 0, "the shards together are not the tensor");
+    wrong.rank = -1;
+    wrong.found = "CRC-64 " + found;
+    wrong.expected = "CRC-64 " + tensor_.digest;
+    wrong.fix = "split the checkpoint again";
+    findings_.add(std::move(wrong));
+  }
+
+  const DataTensor& tensor_;
+  std::vector<const Seen*> seen_;  ///< by holder
+  std::span<const DataFile> files_;
+  Findings& findings_;
+  bool all_hashes_fit_ = true;
+};
+
+}  // namespace
+
+i64 holder_bytes(const DataTensor& tensor, int holder) {
+  return byte_size(tensor.spec.dtype, index::local_shape(tensor.side.holders->region(holder)))
+      .value_or(0);
+}
+
+i64 stored_bytes(const DataTensor& tensor) {
+  i64 bytes = 0;
+  for (int h = 0; h < tensor.side.holders->size(); ++h) bytes += holder_bytes(tensor, h);
+  return bytes;
+}
+
+i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
+               const exec::StreamOptions& options, Findings& findings) {
+  Reader reader(tensors, files);
+  reader.run(options);
+  std::vector<std::vector<const Seen*>> seen(tensors.size());
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    seen[t].resize(static_cast<size_t>(tensors[t].side.holders->size()));
+  }
+  for (size_t i = 0; i < reader.stored().size(); ++i) {
+    const Stored& s = reader.stored()[i];
+    seen[s.tensor][static_cast<size_t>(s.holder)] = &reader.seen()[i];
+  }
+  i64 bytes = 0;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    Judge(tensors[t], std::move(seen[t]), files, findings).run();
+    bytes += stored_bytes(tensors[t]);
+  }
+  return bytes;
+}
+
+}  // namespace shardtool::check

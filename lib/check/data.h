@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardtool/base/tensor_spec.h"
+#include "shardtool/check/findings.h"
+#include "shardtool/exec/move.h"
+#include "shardtool/exec/stream.h"
+
+namespace shardtool::check {
+
+/// A tensor whose data is read: the holders that can be, and what is known of them.
+struct DataTensor {
+  TensorSpec spec;
+  exec::Side side;
+  std::vector<i64> ranks;         ///< of the holders; empty for a whole checkpoint
+  std::vector<std::string> xxh3;  ///< of the holders' bytes, from the manifest; may be empty
+  std::string digest;             ///< of the whole tensor, from the manifest; empty when unknown
+};
+
+/// A file that data is read from.
+struct DataFile {
+  std::string path;   ///< to open
+  std::string shown;  ///< for findings
+};
+
+/// ST07: reads every holder's bytes once, in the order in which they lie, within the memory budget
+/// of the options, and counts NaN, infinities and zeros; holds hashes and digests against the
+/// manifest and replicas against each other. Returns the bytes read. Throws what exec::stream
+/// throws.
+i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
+               const exec::StreamOptions& options, Findings& findings);
+
+/// Bytes of one holder of a tensor, and of all.
+i64 holder_bytes(const DataTensor& tensor, int holder);
+i64 stored_bytes(const DataTensor& tensor);
+
+}  // namespace shardtool::check

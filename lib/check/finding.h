@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/base/error.h"
+#include "shardtool/check/rules.h"
+
+namespace shardtool::check {
+
+/// One thing that a check found, and where.
+struct Finding {
+  Rule rule = Rule::kFileUnreadable;
+  std::string message = {};  ///< one sentence
+  std::string file = {};     ///< a path as the user would type it, or empty
+  int line = 0;              ///< from 1; 0 where there is none
+  int column = 0;
+  std::string tensor = {};
+  int axis = -1;
+  i64 rank = -1;
+  std::string found = {};
+  std::string expected = {};
+  std::string fix = {};
+  Severity severity = Severity::kOff;  ///< set by Findings, from the profile
+
+  bool operator==(const Finding&) const = default;
+};
+
+/// An error that did not end the check. Its place names the file unless `file` does.
+Finding finding_of(Rule rule, const Error& error, std::string file = "");
+
+}  // namespace shardtool::check

@@ -1,0 +1,106 @@
+#include "shardtool/check/folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+#include "shardtool/check/container.h"
+#include "shardtool/checkpoint/folder_listing.h"
+#include "shardtool/mapping/config.h"
+
+namespace shardtool::check {
+namespace {
+
+using checkpoint::Checkpoint;
+
+constexpr i64 kHubFileBytes = 50'000'000'000;
+constexpr i64 kHubFolderFiles = 10'000;
+
+bool is_portable(std::string_view name) {
+  constexpr std::string_view kMarks = "._-";
+  return std::all_of(name.begin(), name.end(), [&](char c) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return letter || (c >= '0' && c <= '9') || kMarks.find(c) != std::string_view::npos;
+  });
+}
+
+/// A single file has no folder of its own.
+bool is_folder(const Checkpoint& checkpoint) {
+  std::error_code error;
+  return std::filesystem::is_directory(checkpoint.path, error);
+}
+
+bool is_pickle_name(std::string_view name) {
+  constexpr std::string_view kEnds[] = {".bin", ".pt", ".pth", ".ckpt", ".pkl"};
+  return std::any_of(std::begin(kEnds), std::end(kEnds),
+                     [name](std::string_view end) { return name.ends_with(end); });
+}
+
+/// Whether config.json asks for code of the checkpoint's own. A config that cannot be read is
+/// ST04's matter.
+bool asks_for_code(const Checkpoint& checkpoint) {
+  if (checkpoint.config_path.empty()) return false;
+  try {
+    return mapping::load_config(checkpoint.config_path).find("auto_map") != nullptr;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void check_hub(const Checkpoint& checkpoint, Findings& findings) {
+  const std::string folder = checkpoint.folder();
+  for (const auto& file : checkpoint.files) {
+    if (file.identity.size > kHubFileBytes) {
+      findings.add({.rule = Rule::kFileTooLarge,
+                    .message = fmt::format("the file has {} bytes", file.identity.size),
+                    .file = path_in(folder, file.name),
+                    .expected = fmt::format("at most {} bytes", kHubFileBytes),
+                    .fix = "cut it with --max-file-size 50GB"});
+    }
+  }
+  i64 count = std::ssize(checkpoint.files) + std::ssize(checkpoint.side_files);
+  if (count > kHubFolderFiles) {
+    findings.add({.rule = Rule::kTooManyFiles,
+                  .message = fmt::format("the folder has {} files", count),
+                  .file = folder,
+                  .expected = fmt::format("at most {}", kHubFolderFiles),
+                  .fix = "merge parts with a larger --max-file-size, or use folders"});
+  }
+  const auto check_name = [&](const std::string& name) {
+    if (is_portable(name)) return;
+    findings.add({.rule = Rule::kFileName,
+                  .message = fmt::format("the name '{}' is not portable", quote_for_message(name)),
+                  .file = path_in(folder, name),
+                  .expected = "letters, digits, dot, dash and underscore"});
+  };
+  for (const auto& file : checkpoint.files) check_name(file.name);
+  if (is_folder(checkpoint)) {
+    for (const std::string& name : checkpoint.side_files) check_name(name);
+  }
+}
+
+void check_safety(const Checkpoint& checkpoint, Findings& findings) {
+  if (!is_folder(checkpoint)) return;
+  const std::string folder = checkpoint.folder();
+  for (const std::string& name : checkpoint::list_folder(folder).foreign_weights) {
+    if (!is_pickle_name(name)) continue;
+    findings.add({.rule = Rule::kPickle,
+                  .message = "a pickle file lies beside the weights",
+                  .file = path_in(folder, name),
+                  .fix = "delete it: the safetensors files hold the same tensors without code"});
+  }
+  if (!asks_for_code(checkpoint)) return;
+  findings.add({.rule = Rule::kRemoteCode,
+                .message = "config.json names Python classes of its own (auto_map)",
+                .file = path_in(folder, "config.json"),
+                .fix = "read the Python files before --trust-remote-code"});
+}
+
+}  // namespace shardtool::check

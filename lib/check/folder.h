@@ -1,0 +1,16 @@
+#pragma once
+
+#include "shardtool/check/findings.h"
+#include "shardtool/checkpoint/checkpoint.h"
+
+namespace shardtool::check {
+
+/// ST05: sizes, counts and names of the files of a checkpoint against the limits of the Hugging
+/// Face Hub.
+void check_hub(const checkpoint::Checkpoint& checkpoint, Findings& findings);
+
+/// ST06: what lies beside the weights and could do harm: pickles, and Python files that config.json
+/// asks loaders to run. Files are named, never opened.
+void check_safety(const checkpoint::Checkpoint& checkpoint, Findings& findings);
+
+}  // namespace shardtool::check

@@ -1,0 +1,80 @@
+#include "shardtool/check/mapping.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+namespace shardtool::check {
+namespace {
+
+struct CodeRule {
+  ErrorCode code;
+  Rule rule;
+};
+
+constexpr auto kRules = std::to_array<CodeRule>({
+    {ErrorCode::kMappingSyntax, Rule::kMappingSyntax},
+    {ErrorCode::kMappingSchema, Rule::kMappingSchema},
+    {ErrorCode::kNotDivisible, Rule::kNotDivisible},
+    {ErrorCode::kUnknownName, Rule::kUnknownName},
+    {ErrorCode::kNoRule, Rule::kNoRule},
+    {ErrorCode::kAmbiguousRule, Rule::kAmbiguousRule},
+    {ErrorCode::kUnusedRule, Rule::kUnusedRule},
+    {ErrorCode::kShapeMismatch, Rule::kRuleShape},
+    {ErrorCode::kMeshAxisReused, Rule::kMeshAxisReused},
+    {ErrorCode::kEmptyShard, Rule::kEmptyShard},
+    {ErrorCode::kBlockStraddle, Rule::kBlockStraddle},
+    {ErrorCode::kSizeExpression, Rule::kSizeExpression},
+    {ErrorCode::kExtends, Rule::kExtends},
+    {ErrorCode::kGroups, Rule::kGroups},
+    {ErrorCode::kMesh, Rule::kMesh},
+    {ErrorCode::kAssertion, Rule::kAssertion},
+    {ErrorCode::kStrategy, Rule::kStrategy},
+    {ErrorCode::kSubByteCut, Rule::kSubByteCut},
+    {ErrorCode::kTied, Rule::kTied},
+    {ErrorCode::kConfig, Rule::kMappingConfig},
+});
+
+}  // namespace
+
+Finding mapping_finding(const Error& error, const std::string& folder, const std::string& file) {
+  const auto* const row = std::find_if(kRules.begin(), kRules.end(),
+                                       [&](const CodeRule& r) { return r.code == error.code(); });
+  if (row == kRules.end()) throw error;
+  Finding finding = finding_of(row->rule, error);
+  if (finding.file.empty()) {
+    finding.file = file;
+    return finding;
+  }
+  const bool is_file = !finding.file.starts_with("preset:") && finding.file.front() != '/' &&
+                       finding.file.front() != '-';
+  const bool is_placed = finding.file.starts_with(folder + "/");
+  if (is_file && !folder.empty() && folder != "." && !is_placed) {
+    finding.file = folder + "/" + finding.file;
+  }
+  return finding;
+}
+
+void check_resolution(const mapping::Resolution& resolution, const std::string& file,
+                      Findings& findings) {
+  for (const mapping::UnevenCut& cut : resolution.uneven) {
+    constexpr size_t kShown = 16;
+    const auto shown = static_cast<std::ptrdiff_t>(std::min(cut.sizes.size(), kShown));
+    findings.add({.rule = Rule::kUneven,
+                  .message = fmt::format("axis '{}' does not divide over {} parts ({} tensors)",
+                                         cut.axis, cut.sizes.size(), cut.tensors),
+                  .file = file,
+                  .tensor = cut.example_tensor,
+                  .found = fmt::format("parts of {}{}",
+                                       fmt::join(cut.sizes.begin(), cut.sizes.begin() + shown, "+"),
+                                       cut.sizes.size() > kShown ? "+..." : ""),
+                  .fix = "use a mesh size that divides the axis, or pad it"});
+  }
+  for (const std::string& warning : resolution.warnings) {
+    findings.add({.rule = Rule::kMappingWarning, .message = warning, .file = file});
+  }
+}
+
+}  // namespace shardtool::check

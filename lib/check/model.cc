@@ -1,0 +1,307 @@
+#include "shardtool/check/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "shardtool/base/text.h"
+
+namespace shardtool::check {
+namespace {
+
+using shardtool::to_string;
+
+/// Models whose projections are [heads * head_dim, hidden], whose embedding is [vocab, hidden] and
+/// whose MLP is [intermediate_size, hidden].
+constexpr auto kPlainModels = std::to_array<std::string_view>(
+    {"llama", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gemma", "gemma2",
+     "olmo", "olmo2", "starcoder2", "cohere", "stablelm", "granite"});
+
+/// Where the numbered layers of a language model stand.
+constexpr auto kLayerPrefixes = std::to_array<std::string_view>(
+    {"model.layers.", "layers.", "transformer.h.", "h.", "gpt_neox.layers.",
+     "model.language_model.layers.", "language_model.model.layers.", "transformer.layers."});
+
+bool is_plain(const mapping::ModelConfig& config) {
+  const std::string type = config.model_type();
+  return std::find(kPlainModels.begin(), kPlainModels.end(), type) != kPlainModels.end();
+}
+
+/// Names to tensors, without copies.
+class Tensors {
+ public:
+  explicit Tensors(std::span<const TensorSpec> tensors) {
+    for (const TensorSpec& tensor : tensors) by_name_.emplace(tensor.name, &tensor);
+  }
+  const TensorSpec* find(std::string_view name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
+  }
+  /// The first that is there.
+  const TensorSpec* any(std::initializer_list<std::string_view> names) const {
+    for (const std::string_view name : names) {
+      if (const TensorSpec* tensor = find(name)) return tensor;
+    }
+    return nullptr;
+  }
+
+ private:
+  std::map<std::string_view, const TensorSpec*> by_name_;
+};
+
+const TensorSpec* embedding(const Tensors& tensors) {
+  return tensors.any({"model.embed_tokens.weight", "embed_tokens.weight",
+                      "model.language_model.embed_tokens.weight",
+                      "language_model.model.embed_tokens.weight"});
+}
+
+/// An axis of a tensor that config.json says to have another size.
+void expect_size(const Model& model, const TensorSpec& tensor, size_t axis, i64 expected, Rule rule,
+                 const std::string& why, Findings& findings) {
+  if (axis >= tensor.shape.size() || tensor.shape[axis] == expected) return;
+  findings.add(
+      {.rule = rule,
+       .message = fmt::format("axis {} does not have the size that config.json gives", axis),
+       .file = model.config_file,
+       .tensor = tensor.name,
+       .axis = static_cast<int>(axis),
+       .found = fmt::format("{} in {}", tensor.shape[axis], to_string(tensor.shape)),
+       .expected = fmt::format("{} = {}", expected, why),
+       .fix = "take config.json and weights from the same model"});
+}
+
+/// The widths of the attention projections, in heads.
+struct Heads {
+  i64 query;
+  i64 key_value;
+  i64 width;
+};
+
+std::optional<Heads> heads_of(const mapping::ModelConfig& config) {
+  const auto query = config_integer(config, {"num_attention_heads"});
+  const auto hidden = config_integer(config, {"hidden_size"});
+  if (!query || *query <= 0 || !hidden) return std::nullopt;
+  const i64 width = config_integer(config, {"head_dim"}).value_or(*hidden / *query);
+  return Heads{*query, config_integer(config, {"num_key_value_heads"}).value_or(*query), width};
+}
+
+void check_sizes(const Model& model, Findings& findings) {
+  const auto heads = heads_of(model.config);
+  const auto hidden = config_integer(model.config, {"hidden_size"});
+  const auto inner = config_integer(model.config, {"intermediate_size"});
+  for (const TensorSpec& tensor : model.tensors) {
+    const std::string_view name = tensor.name;
+    if (tensor.shape.size() != 2 || !name.ends_with("_proj.weight")) continue;
+    const auto expect_heads = [&](i64 count, std::string_view key) {
+      expect_size(model, tensor, 0, count * heads->width, Rule::kHeads,
+                  fmt::format("{} {} x head_dim {}", key, count, heads->width), findings);
+    };
+    if (heads && name.ends_with(".self_attn.q_proj.weight")) {
+      expect_heads(heads->query, "num_attention_heads");
+    } else if (heads && (name.ends_with(".self_attn.k_proj.weight") ||
+                         name.ends_with(".self_attn.v_proj.weight"))) {
+      expect_heads(heads->key_value, "num_key_value_heads");
+    } else if (inner &&
+               (name.ends_with(".mlp.gate_proj.weight") || name.ends_with(".mlp.up_proj.weight"))) {
+      expect_size(model, tensor, 0, *inner, Rule::kIntermediateSize, "intermediate_size", findings);
+    } else if (inner && name.ends_with(".mlp.down_proj.weight")) {
+      expect_size(model, tensor, 1, *inner, Rule::kIntermediateSize, "intermediate_size", findings);
+    }
+    const bool reads_hidden = name.ends_with(".q_proj.weight") || name.ends_with(".k_proj.weight");
+    if (hidden && reads_hidden) {
+      expect_size(model, tensor, 1, *hidden, Rule::kHiddenSize, "hidden_size", findings);
+    }
+  }
+}
+
+void check_vocabulary(const Model& model, const Tensors& tensors, Findings& findings) {
+  const auto vocab = config_integer(model.config, {"vocab_size"});
+  const TensorSpec* const table = embedding(tensors);
+  if (!vocab || table == nullptr || table->shape.size() != 2) return;
+  if (const auto hidden = config_integer(model.config, {"hidden_size"})) {
+    expect_size(model, *table, 1, *hidden, Rule::kHiddenSize, "hidden_size", findings);
+  }
+  if (table->shape[0] < *vocab) {
+    expect_size(model, *table, 0, *vocab, Rule::kVocabSize, "vocab_size", findings);
+  } else if (table->shape[0] > *vocab) {
+    findings.add({.rule = Rule::kVocabPadding,
+                  .message = fmt::format("rows beyond vocab_size: {}", table->shape[0] - *vocab),
+                  .file = model.config_file,
+                  .tensor = table->name,
+                  .axis = 0,
+                  .found = std::to_string(table->shape[0]),
+                  .expected = fmt::format("{} = vocab_size", *vocab)});
+  }
+}
+
+void check_tied(const Model& model, const Tensors& tensors, Findings& findings) {
+  const nlohmann::json* const tie = model.config.find("tie_word_embeddings");
+  const TensorSpec* const table = embedding(tensors);
+  if (tie == nullptr || !tie->is_boolean() || table == nullptr) return;
+  const TensorSpec* const head = tensors.any({"lm_head.weight", "language_model.lm_head.weight"});
+  const auto architectures = model.config.architectures();
+  const bool generates = !architectures.empty() && architectures[0].ends_with("ForCausalLM");
+  if (tie->get<bool>() && head != nullptr) {
+    findings.add({.rule = Rule::kTiedTwice,
+                  .message = fmt::format("stored beside '{}', although tie_word_embeddings is true",
+                                         table->name),
+                  .file = model.config_file,
+                  .tensor = head->name,
+                  .fix = "drop one of the two, or say \"tie_word_embeddings\": false"});
+  }
+  if (!tie->get<bool>() && head == nullptr && generates) {
+    findings.add({.rule = Rule::kHeadMissing,
+                  .message = "tie_word_embeddings is false, but there is no lm_head.weight",
+                  .file = model.config_file,
+                  .tensor = "lm_head.weight",
+                  .fix = "fetch the missing file, or say \"tie_word_embeddings\": true"});
+  }
+}
+
+/// "model.layers.12.mlp.up_proj.weight" at "model.layers." is 12 and "mlp.up_proj.weight".
+std::optional<std::pair<i64, std::string_view>> numbered(std::string_view name,
+                                                         std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  i64 number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
+  return std::pair(number, name.substr(static_cast<size_t>(end - name.data()) + 1));
+}
+
+/// The tensors of every layer, by what follows the layer's number.
+using Layers = std::map<i64, std::set<std::string_view>>;
+
+struct NumberedLayers {
+  std::string_view prefix;
+  Layers layers;
+};
+
+NumberedLayers layers_of(const Model& model) {
+  NumberedLayers best;
+  for (const std::string_view prefix : kLayerPrefixes) {
+    Layers layers;
+    for (const TensorSpec& tensor : model.tensors) {
+      if (const auto found = numbered(tensor.name, prefix))
+        layers[found->first].insert(found->second);
+    }
+    if (layers.size() > best.layers.size()) best = {prefix, std::move(layers)};
+  }
+  return best;
+}
+
+void check_layer_count(const Model& model, const NumberedLayers& found, Findings& findings) {
+  const auto count = config_integer(model.config, {"num_hidden_layers", "n_layer", "num_layers"});
+  if (!count || found.layers.empty()) return;
+  const i64 more = config_integer(model.config, {"num_nextn_predict_layers"}).value_or(0);
+  for (i64 layer = 0; layer < *count; ++layer) {
+    if (found.layers.contains(layer)) continue;
+    findings.add({.rule = Rule::kMissingLayer,
+                  .message = fmt::format("there is no tensor of layer {}", layer),
+                  .file = model.config_file,
+                  .tensor = fmt::format("{}{}", found.prefix, layer),
+                  .found = fmt::format("{} layers", found.layers.size()),
+                  .expected = fmt::format("{} = num_hidden_layers", *count),
+                  .fix = "fetch the missing files"});
+  }
+  for (const auto& [layer, tensors] : found.layers) {
+    if (layer < *count + more) continue;
+    findings.add({.rule = Rule::kExtraLayer,
+                  .message = fmt::format("layer {} is beyond num_hidden_layers", layer),
+                  .file = model.config_file,
+                  .tensor = fmt::format("{}{}", found.prefix, layer),
+                  .expected = fmt::format("layers 0 to {}", *count - 1)});
+  }
+}
+
+/// The set of tensors that most layers have; of sets that are equally common, the largest.
+const std::set<std::string_view>* usual_tensors(const Layers& layers) {
+  std::map<std::set<std::string_view>, i64> counts;
+  for (const auto& [layer, tensors] : layers) ++counts[tensors];
+  const auto rank = [](const auto& entry) { return std::pair(entry.second, entry.first.size()); };
+  const auto most =
+      std::max_element(counts.begin(), counts.end(),
+                       [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  for (const auto& [layer, tensors] : layers) {
+    if (tensors == most->first) return &tensors;
+  }
+  return nullptr;
+}
+
+void check_layers_alike(const Model& model, const NumberedLayers& found, Findings& findings) {
+  if (found.layers.size() < 2) return;
+  const auto& usual = *usual_tensors(found.layers);
+  for (const auto& [layer, tensors] : found.layers) {
+    // A layer of another kind has tensors of its own; one that merely lacks some lost them.
+    if (tensors.size() >= usual.size()) continue;
+    if (!std::includes(usual.begin(), usual.end(), tensors.begin(), tensors.end())) continue;
+    for (const std::string_view name : usual) {
+      if (tensors.contains(name)) continue;
+      findings.add({.rule = Rule::kLayerTensor,
+                    .message = fmt::format("layer {} lacks a tensor that other layers have", layer),
+                    .file = model.config_file,
+                    .tensor = fmt::format("{}{}.{}", found.prefix, layer, name),
+                    .fix = "fetch the missing files"});
+    }
+  }
+}
+
+void check_experts(const Model& model, const NumberedLayers& found, Findings& findings) {
+  const auto count =
+      config_integer(model.config, {"n_routed_experts", "num_local_experts", "num_experts"});
+  if (!count) return;
+  constexpr std::string_view kExperts = "experts.";
+  for (const auto& [layer, tensors] : found.layers) {
+    std::map<std::string_view, std::set<i64>> experts;  // by what stands before the number
+    for (const std::string_view name : tensors) {
+      const size_t at = name.find(kExperts);
+      if (at == name.npos || (at > 0 && name[at - 1] != '.')) continue;
+      const std::string_view prefix = name.substr(0, at + kExperts.size());
+      if (const auto expert = numbered(name, prefix)) experts[prefix].insert(expert->first);
+    }
+    for (const auto& [prefix, numbers] : experts) {
+      for (i64 expert = 0; expert < *count; ++expert) {
+        if (numbers.contains(expert)) continue;
+        findings.add({.rule = Rule::kMissingExpert,
+                      .message = fmt::format("layer {} has no expert {}", layer, expert),
+                      .file = model.config_file,
+                      .tensor = fmt::format("{}{}.{}{}", found.prefix, layer, prefix, expert),
+                      .found = fmt::format("{} experts", numbers.size()),
+                      .expected = fmt::format("{} experts", *count),
+                      .fix = "fetch the missing files"});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<i64> config_integer(const mapping::ModelConfig& config,
+                                  std::initializer_list<std::string_view> paths) {
+  for (const std::string_view path : paths) {
+    for (const std::string& place : {std::string(path), fmt::format("text_config.{}", path)}) {
+      const nlohmann::json* const value = config.find(place);
+      if (value != nullptr && value->is_number_integer()) return value->get<i64>();
+    }
+  }
+  return std::nullopt;
+}
+
+void check_model(const Model& model, Findings& findings) {
+  const Tensors tensors(model.tensors);
+  if (is_plain(model.config)) check_sizes(model, findings);
+  if (is_plain(model.config)) check_vocabulary(model, tensors, findings);
+  check_tied(model, tensors, findings);
+  const NumberedLayers layers = layers_of(model);
+  check_layer_count(model, layers, findings);
+  check_layers_alike(model, layers, findings);
+  check_experts(model, layers, findings);
+}
+
+}  // namespace shardtool::check

@@ -1,0 +1,232 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <unordered_map>
+
+#include "shardtool/check/model.h"
+
+namespace shardtool::check {
+namespace {
+
+using shardtool::to_string;
+
+using ByName = std::unordered_map<std::string_view, const TensorSpec*>;
+
+/// A companion and the weights that it may belong to: one of them must be there.
+struct Family {
+  std::string_view companion;
+  std::array<std::string_view, 3> weights;
+};
+
+constexpr auto kFamilies = std::to_array<Family>({
+    {".weight_scale_inv", {".weight", "", ""}},
+    {".weight_scale_2", {".weight", "", ""}},
+    {".weight_scale", {".weight", ".weight_packed", ""}},
+    {".weight_zero_point", {".weight", ".weight_packed", ""}},
+    {".weight_global_scale", {".weight_packed", ".weight", ""}},
+    {".weight_shape", {".weight_packed", "", ""}},
+    {".scales", {".qweight", ".weight", ""}},
+    {".qzeros", {".qweight", "", ""}},
+    {".g_idx", {".qweight", "", ""}},
+    {"_scales", {"_blocks", "", ""}},
+    {"_scale_inv", {"", "_weight", ".weight"}},
+});
+
+/// A quantised weight and the scales of which one must be there.
+struct Needs {
+  std::string_view weight;
+  std::array<std::string_view, 3> scales;
+};
+
+constexpr auto kNeeds = std::to_array<Needs>({
+    {".qweight", {".scales", "", ""}},
+    {".weight_packed", {".weight_scale", "", ""}},
+    {"_blocks", {"_scales", "", ""}},
+});
+constexpr Needs kFloat8Needs{".weight", {".weight_scale_inv", ".weight_scale", ".scale"}};
+
+std::string with_end(std::string_view name, std::string_view end, std::string_view other) {
+  return std::string(name.substr(0, name.size() - end.size())).append(other);
+}
+
+/// Whether one of the names is there that `name` has with another end.
+bool has_any(const ByName& tensors, std::string_view name, std::string_view end,
+             std::span<const std::string_view> others) {
+  return std::any_of(others.begin(), others.end(), [&](std::string_view other) {
+    return !other.empty() && tensors.contains(with_end(name, end, other));
+  });
+}
+
+void check_companion(const Model& model, const ByName& tensors, const TensorSpec& tensor,
+                     Findings& findings) {
+  const std::string_view name = tensor.name;
+  for (const Family& family : kFamilies) {
+    if (!name.ends_with(family.companion)) continue;
+    const bool bare =
+        family.weights[0].empty() && tensors.contains(with_end(name, family.companion, ""));
+    if (bare || has_any(tensors, name, family.companion, family.weights)) return;
+    findings.add({.rule = Rule::kScaleAlone,
+                  .message = "the weight that it belongs to is not there",
+                  .file = model.config_file,
+                  .tensor = tensor.name,
+                  .expected = with_end(name, family.companion,
+                                       family.weights[family.weights[0].empty() ? 1 : 0]),
+                  .fix = "fetch the missing files"});
+    return;
+  }
+}
+
+bool is_float8(Dtype dtype) {
+  return dtype == Dtype::kF8E4M3 || dtype == Dtype::kF8E5M2 || dtype == Dtype::kF8E4M3Fnuz ||
+         dtype == Dtype::kF8E5M2Fnuz;
+}
+
+void check_needs(const Model& model, const ByName& tensors, const TensorSpec& tensor,
+                 const Needs& needs, Findings& findings) {
+  if (has_any(tensors, tensor.name, needs.weight, needs.scales)) return;
+  findings.add({.rule = Rule::kScaleMissing,
+                .message = fmt::format("a {} weight without scales", to_string(tensor.dtype)),
+                .file = model.config_file,
+                .tensor = tensor.name,
+                .expected = with_end(tensor.name, needs.weight, needs.scales[0]),
+                .fix = "fetch the missing files"});
+}
+
+void check_weight(const Model& model, const ByName& tensors, const TensorSpec& tensor,
+                  Findings& findings) {
+  const std::string_view name = tensor.name;
+  if (is_float8(tensor.dtype) && name.ends_with(kFloat8Needs.weight) && tensor.shape.size() > 1) {
+    return check_needs(model, tensors, tensor, kFloat8Needs, findings);
+  }
+  for (const Needs& needs : kNeeds) {
+    if (name.ends_with(needs.weight)) {
+      return check_needs(model, tensors, tensor, needs, findings);
+    }
+  }
+}
+
+/// The block of a block-quantised model: quantization_config.weight_block_size.
+std::optional<std::pair<i64, i64>> block_of(const mapping::ModelConfig& config) {
+  const nlohmann::json* const size = config.find("quantization_config.weight_block_size");
+  if (size == nullptr || !size->is_array() || size->size() != 2) return std::nullopt;
+  if (!(*size)[0].is_number_integer() || !(*size)[1].is_number_integer()) return std::nullopt;
+  const std::pair block((*size)[0].get<i64>(), (*size)[1].get<i64>());
+  if (block.first < 1 || block.second < 1) return std::nullopt;
+  return block;
+}
+
+void check_scale_shape(const Model& model, const TensorSpec& weight, const TensorSpec& scale,
+                       std::pair<i64, i64> block, Findings& findings) {
+  if (weight.shape.size() != 2 || scale.shape.size() != 2) return;
+  const Shape expected{ceil_div(weight.shape[0], block.first),
+                       ceil_div(weight.shape[1], block.second)};
+  if (scale.shape == expected) return;
+  findings.add({.rule = Rule::kScaleShape,
+                .message = fmt::format("'{}' has another number of blocks", weight.name),
+                .file = model.config_file,
+                .tensor = scale.name,
+                .found = to_string(scale.shape),
+                .expected = fmt::format("{}: blocks of {} x {} in {}", to_string(expected),
+                                        block.first, block.second, to_string(weight.shape)),
+                .fix = "take weights, scales and config.json from the same model"});
+}
+
+/// The axis that tensor parallelism cuts, by the usual names of projections.
+std::optional<size_t> usual_cut(std::string_view name) {
+  constexpr auto kRows =
+      std::to_array<std::string_view>({".gate_proj.", ".up_proj.", ".q_proj.", ".k_proj.",
+                                       ".v_proj.", ".q_b_proj.", ".kv_b_proj.", ".w1.", ".w3."});
+  constexpr auto kColumns = std::to_array<std::string_view>({".down_proj.", ".o_proj.", ".w2."});
+  const auto names = [name](std::string_view part) { return name.find(part) != name.npos; };
+  if (std::any_of(kRows.begin(), kRows.end(), names)) return 0;
+  if (std::any_of(kColumns.begin(), kColumns.end(), names)) return 1;
+  return std::nullopt;
+}
+
+/// The common sizes for which every part is whole blocks, and those for which it is not.
+struct LegalSizes {
+  std::vector<i64> fit;
+  std::vector<i64> straddle;
+};
+
+LegalSizes legal_sizes(i64 extent, i64 block) {
+  LegalSizes sizes;
+  for (const i64 tp : {2, 4, 8, 16, 32, 64}) {
+    (extent % (tp * block) == 0 ? sizes.fit : sizes.straddle).push_back(tp);
+  }
+  return sizes;
+}
+
+/// One note per kind of tensor: which sizes fit its blocks.
+class BlockTable {
+ public:
+  BlockTable(const Model& model, Findings& findings) : model_(model), findings_(findings) {}
+
+  void note(const TensorSpec& tensor, size_t axis, i64 extent, i64 block) {
+    constexpr i64 kLargestCommon = 8;
+    const LegalSizes sizes = legal_sizes(extent, block);
+    if (sizes.straddle.empty() || sizes.straddle.front() > kLargestCommon) return;
+    const std::string_view name = tensor.name;
+    const size_t leaf = name.rfind('.', name.rfind('.') - 1);
+    if (!seen_.insert({std::string(name.substr(leaf + 1)), extent}).second) return;
+    findings_.add(
+        {.rule = Rule::kBlockSizes,
+         .message = fmt::format("axis {} of {} in blocks of {}: equal parts are whole blocks for "
+                                "tp {}, not for tp {}",
+                                axis, extent, block,
+                                sizes.fit.empty() ? std::string("1 alone")
+                                                  : fmt::format("{}", fmt::join(sizes.fit, " ")),
+                                fmt::join(sizes.straddle, " ")),
+         .file = model_.config_file,
+         .tensor = tensor.name,
+         .axis = static_cast<int>(axis),
+         .fix = "use such a tp, or let shardtool cut at blocks: devices get unequal parts"});
+  }
+
+ private:
+  const Model& model_;
+  Findings& findings_;
+  std::set<std::pair<std::string, i64>> seen_;
+};
+
+void check_blocks(const Model& model, const ByName& tensors, Findings& findings) {
+  const auto block = block_of(model.config);
+  const auto group = config_integer(model.config, {"quantization_config.group_size"});
+  BlockTable table(model, findings);
+  for (const TensorSpec& tensor : model.tensors) {
+    const std::string_view name = tensor.name;
+    const auto axis = usual_cut(name);
+    constexpr std::string_view kInverse = ".weight_scale_inv";
+    if (block && name.ends_with(kInverse)) {
+      const auto weight = tensors.find(with_end(name, kInverse, ".weight"));
+      if (weight == tensors.end()) continue;
+      check_scale_shape(model, *weight->second, tensor, *block, findings);
+      if (!axis || weight->second->shape.size() != 2) continue;
+      table.note(*weight->second, *axis, weight->second->shape[*axis],
+                 *axis == 0 ? block->first : block->second);
+    } else if (group && *group > 0 && axis == size_t{1} && name.ends_with(".scales") &&
+               tensor.shape.size() == 2) {
+      // GPTQ and AWQ store [groups, out]: a cut of the input features is a cut of axis 0.
+      table.note(tensor, 0, tensor.shape[0] * *group, *group);
+    }
+  }
+}
+
+}  // namespace
+
+void check_quantised(const Model& model, Findings& findings) {
+  ByName tensors;
+  tensors.reserve(model.tensors.size());
+  for (const TensorSpec& tensor : model.tensors) tensors.emplace(tensor.name, &tensor);
+  for (const TensorSpec& tensor : model.tensors) {
+    check_companion(model, tensors, tensor, findings);
+    check_weight(model, tensors, tensor, findings);
+  }
+  check_blocks(model, tensors, findings);
+}
+
+}  // namespace shardtool::check

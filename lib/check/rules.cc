@@ -1,0 +1,317 @@
+#include "shardtool/check/rules.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+namespace shardtool::check {
+namespace {
+
+using enum Rule;
+using enum Severity;
+
+constexpr auto kContainerRules = std::to_array<RuleInfo>({
+    {kFileUnreadable, "ST0101", kError, "the file cannot be read",
+     "The system refuses to open or read the file, or it is no plain file."},
+    {kFileMissing, "ST0102", kError, "a file is missing",
+     "The index names a file that is not in the folder: the download or the copy is incomplete."},
+    {kForeignFormat, "ST0103", kError, "the file is another format",
+     "A pickle, a zip archive, a GGUF file, a git-LFS pointer or a web page under the name of a "
+     "safetensors file."},
+    {kHeaderLength, "ST0104", kError, "the header's length is out of range",
+     "The first 8 bytes give the length of the header: 2 to 100,000,000 bytes that lie inside the "
+     "file. Otherwise the file is truncated, or is no safetensors file."},
+    {kHeaderJson, "ST0105", kError, "the header is no valid JSON",
+     "The header must be one strict JSON object. Readers that are less strict may see other "
+     "tensors than this one."},
+    {kHeaderMetadata, "ST0106", kError, "__metadata__ is not strings only",
+     "The format allows nothing but strings in __metadata__, each key once."},
+    {kTensorTwice, "ST0107", kError, "a tensor stands twice in a header",
+     "Readers disagree on which of the two entries counts."},
+    {kDtype, "ST0108", kError, "a dtype is unknown", "The format has a closed list of dtypes."},
+    {kTensorSize, "ST0109", kError, "dtype, shape and data_offsets disagree",
+     "The bytes between the two offsets must be those of the shape, and no size may overflow."},
+    {kOverlap, "ST0110", kError, "tensors overlap",
+     "Every byte of the data belongs to one tensor."},
+    {kHole, "ST0111", kError, "there is a hole between tensors",
+     "Tensors tile the data without gaps, so that nothing can hide in a file."},
+    {kTruncated, "ST0112", kError, "the file is truncated",
+     "The header describes more data than the file has: fetch it again."},
+    {kTrailingBytes, "ST0113", kError, "something follows the data",
+     "A safetensors file ends with its last tensor. What is appended could be another file, such "
+     "as a zip archive."},
+    {kUnknownField, "ST0114", kWarning, "a tensor entry has unknown fields",
+     "They are ignored here; other readers may refuse the file."},
+    {kMisaligned, "ST0115", kNote, "a tensor begins at an odd address",
+     "Its offset in the file is no multiple of its element size, so that a mapped file cannot be "
+     "used without a copy. Writers pad the header to a multiple of 8 and order tensors by size."},
+    {kFramework, "ST0116", kNote, "__metadata__ has no \"format\"",
+     "transformers refuses files whose __metadata__ does not say \"format\": \"pt\"."},
+    {kIndexInvalid, "ST0120", kError, "the index is invalid",
+     "model.safetensors.index.json must be strict JSON and map every tensor to one file."},
+    {kIndexNamesAbsent, "ST0121", kError, "the index names tensors that are not there",
+     "The file that the index names does not hold the tensor: they are of different downloads."},
+    {kIndexLacks, "ST0122", kError, "the index does not name all tensors",
+     "A loader that follows the index misses these tensors without a word."},
+    {kTensorInTwoFiles, "ST0123", kError, "a tensor is in more than one file",
+     "Which copy is loaded depends on the reader."},
+    {kSameFile, "ST0124", kError, "two names are one file",
+     "Links to the same file: its tensors stand twice."},
+    {kTotalSize, "ST0125", kError, "total_size is wrong",
+     "The index's metadata.total_size is the sum of the bytes of all tensors. Loaders size "
+     "buffers and progress by it."},
+    {kUnlistedFile, "ST0126", kError, "a weights file is not in the index",
+     "A leftover of another version: loaders that read every file in the folder mix the two."},
+    {kNoIndex, "ST0127", kWarning, "parts without an index",
+     "The parts are complete by their names, but most loaders need the index."},
+    {kUnclearChoice, "ST0128", kError, "it is unclear which files make the checkpoint",
+     "Several weights files, and neither an index, nor a manifest, nor a mapping says how they "
+     "belong together."},
+});
+
+constexpr auto kMappingRules = std::to_array<RuleInfo>({
+    {kMappingSyntax, "ST0201", kError, "the mapping is not strict JSON",
+     "See `shardtool explain E0201`."},
+    {kMappingSchema, "ST0202", kError, "the mapping does not follow the schema",
+     "See `shardtool explain E0202` and `shardtool schema`."},
+    {kNotDivisible, "ST0203", kError, "an axis does not divide over the mesh",
+     "See `shardtool explain E0203`."},
+    {kUnusedRule, "ST0204", kWarning, "unused rule",
+     "A rule of the mapping matches no tensor, usually for a typo in its pattern."},
+    {kNoRule, "ST0205", kError, "a tensor matches no rule", "See `shardtool explain E0205`."},
+    {kAmbiguousRule, "ST0206", kError, "two rules match a tensor",
+     "See `shardtool explain E0206`."},
+    {kUnknownName, "ST0207", kError, "the mapping uses an undefined name",
+     "See `shardtool explain E0204`."},
+    {kRuleShape, "ST0208", kError, "a rule does not fit the tensor",
+     "See `shardtool explain E0208`."},
+    {kMeshAxisReused, "ST0209", kError, "a mesh axis cuts one tensor twice",
+     "See `shardtool explain E0209`."},
+    {kEmptyShard, "ST0210", kError, "a device would get an empty shard",
+     "See `shardtool explain E0210`."},
+    {kBlockStraddle, "ST0211", kError, "a cut falls inside a block",
+     "A weight and its scales would be cut at different places, and the numbers would be wrong "
+     "without an error. See `shardtool explain E0211`."},
+    {kSizeExpression, "ST0212", kError, "a size cannot be computed",
+     "See `shardtool explain E0212`."},
+    {kExtends, "ST0213", kError, "an inherited mapping cannot be used",
+     "See `shardtool explain E0213`."},
+    {kGroups, "ST0214", kError, "query and key/value heads cannot share one cut",
+     "See `shardtool explain E0214`."},
+    {kMesh, "ST0215", kError, "the mesh is not valid", "See `shardtool explain E0215`."},
+    {kAssertion, "ST0216", kError, "the mapping asserts something that does not hold",
+     "See `shardtool explain E0216`."},
+    {kStrategy, "ST0217", kError, "a strategy cannot be applied", "See `shardtool explain E0217`."},
+    {kSubByteCut, "ST0218", kError, "a cut falls inside a byte", "See `shardtool explain E0218`."},
+    {kTied, "ST0219", kError, "tied tensors differ", "See `shardtool explain E0219`."},
+    {kMappingConfig, "ST0220", kError, "no mapping fits the model",
+     "See `shardtool explain E0220`."},
+    {kUneven, "ST0221", kNote, "an axis is cut unevenly",
+     "The devices get parts of different sizes. shardtool and engines that pad can load them; "
+     "others require equal parts."},
+    {kMappingWarning, "ST0222", kWarning, "the mapping may not be meant for this checkpoint",
+     "It names other architectures, or declares what nothing uses."},
+});
+
+constexpr auto kShardRules = std::to_array<RuleInfo>({
+    {kCoverageGap, "ST0301", kError, "coverage gap",
+     "Some elements of a tensor are on no device: they are lost, and a merge would leave a hole."},
+    {kPartialOverlap, "ST0302", kWarning, "shards overlap in part",
+     "Devices share elements without being replicas of each other. Meant only where key/value "
+     "heads are gathered per query head."},
+    {kMissingRank, "ST0303", kError, "a rank is missing",
+     "The mesh has the device, but the folder holds nothing for it."},
+    {kRankFileMissing, "ST0304", kError, "a rank's file is missing",
+     "The manifest, or the numbering of the files, names a file that is not there."},
+    {kExtraFile, "ST0305", kError, "a weights file belongs to no rank",
+     "The manifest does not name it. Engines that load every file that fits their pattern read "
+     "it all the same."},
+    {kManifestInvalid, "ST0306", kError, "the manifest is invalid",
+     "manifest.json is damaged, was edited, or was written by a newer version."},
+    {kFileSize, "ST0307", kError, "a file has another size than was written",
+     "The file was truncated or edited after it was written."},
+    {kHeaderChanged, "ST0308", kError, "a header is not the one that was written",
+     "The header's hash differs from the manifest's."},
+    {kShardDiffers, "ST0309", kError, "a shard is not what the manifest records",
+     "dtype, shape or place differ."},
+    {kShardMissing, "ST0310", kError, "a rank lacks a tensor",
+     "Other ranks, or the manifest, have a part of it for this rank."},
+    {kShardUnrecorded, "ST0311", kError, "a tensor is not in the manifest",
+     "The file holds a tensor that was not written with it."},
+    {kShardLink, "ST0312", kError, "a shard is a symbolic link",
+     "Outputs are plain files: what a link points to can change under them."},
+    {kRankShape, "ST0313", kError, "a rank's shape does not fit the cut",
+     "The parts of a tensor on all ranks do not add up to one tensor under this mapping."},
+    {kRankDtype, "ST0314", kError, "ranks have different dtypes",
+     "The parts of one tensor have one dtype."},
+    {kMixedCheckpoints, "ST0315", kError, "files of different checkpoints are mixed",
+     "Two numberings, or parts of two splits, lie in one folder or were given together."},
+    {kUnproved, "ST0316", kNote, "not proved",
+     "Shards without a manifest do not say what they are parts of: what follows from the mapping "
+     "alone was checked, the rest cannot be."},
+});
+
+constexpr auto kModelRules = std::to_array<RuleInfo>({
+    {kHeads, "ST0401", kError, "heads contradict the tensors",
+     "heads x head_dim of config.json is not the width of the projections: an engine cuts the "
+     "heads at the wrong places."},
+    {kHiddenSize, "ST0402", kError, "hidden_size contradicts the tensors",
+     "config.json belongs to another model, or the tensors do."},
+    {kVocabSize, "ST0403", kError, "vocab_size contradicts the tensors",
+     "The embedding has fewer rows than the vocabulary has tokens."},
+    {kVocabPadding, "ST0404", kNote, "the vocabulary is padded",
+     "The embedding has more rows than vocab_size. Cut to vocab_size only when the extra rows are "
+     "known to be unused."},
+    {kMissingLayer, "ST0405", kError, "a layer is missing",
+     "config.json promises more layers than the tensors have."},
+    {kExtraLayer, "ST0406", kWarning, "a layer too many",
+     "The tensors have a layer that config.json does not count."},
+    {kLayerTensor, "ST0407", kWarning, "a layer lacks a tensor that its neighbours have",
+     "Layers of one kind have the same tensors. One that is alone in lacking some was probably "
+     "lost."},
+    {kMissingExpert, "ST0408", kError, "an expert is missing",
+     "config.json promises more experts than a layer has."},
+    {kTiedTwice, "ST0409", kWarning, "a tied tensor is stored twice",
+     "tie_word_embeddings is true and both tensors are there: loaders ignore one of them."},
+    {kHeadMissing, "ST0410", kError, "the output head is missing",
+     "tie_word_embeddings is false, but there is no lm_head.weight: an engine starts with random "
+     "numbers."},
+    {kScaleAlone, "ST0411", kError, "a scale without its weight",
+     "The quantised weight that the scale belongs to is not there."},
+    {kScaleMissing, "ST0412", kError, "a quantised weight without its scale",
+     "Without its scale the weight means nothing."},
+    {kScaleShape, "ST0413", kError, "a scale does not fit its weight",
+     "One scale stands for one block of the weight; their numbers of blocks differ."},
+    {kBlockSizes, "ST0414", kNote, "blocks limit the tensor-parallel sizes",
+     "With these sizes a cut in equal parts falls inside a quantisation block."},
+    {kIntermediateSize, "ST0415", kError, "intermediate_size contradicts the tensors",
+     "config.json belongs to another model, or the tensors do."},
+    {kConfigInvalid, "ST0416", kError, "config.json cannot be used",
+     "It is no strict JSON object, or a size in it is no positive integer."},
+});
+
+constexpr auto kHubRules = std::to_array<RuleInfo>({
+    {kFileTooLarge, "ST0501", kOff, "a file is larger than 50 GB",
+     "The Hugging Face Hub's documented limit for one file. Use --max-file-size."},
+    {kTooManyFiles, "ST0502", kOff, "a folder has more than 10,000 files",
+     "The Hugging Face Hub's documented limit for one folder."},
+    {kFileName, "ST0503", kOff, "a file name is not portable",
+     "Names with other characters than letters, digits, dot, dash and underscore break scripts "
+     "and some stores."},
+});
+
+constexpr auto kSafetyRules = std::to_array<RuleInfo>({
+    {kPickle, "ST0601", kWarning, "pickle files beside the weights",
+     "Pickle can run code when it is loaded, and loaders may prefer these files. shardtool never "
+     "opens them."},
+    {kLinkOutside, "ST0602", kError, "a link leaves the folder",
+     "A symbolic link points outside the checkpoint: its content is not what was shipped, and a "
+     "copy would publish somebody's file."},
+    {kPathTraversal, "ST0603", kError, "the index names a path outside the folder",
+     "A file name with separators, \"..\" or an absolute path makes loaders read files that are "
+     "not part of the checkpoint."},
+    {kRemoteCode, "ST0604", kNote, "the model brings its own code",
+     "config.json has an auto_map: loaders run Python files of the checkpoint when "
+     "trust_remote_code is given. Read them first."},
+});
+
+constexpr auto kDataRules = std::to_array<RuleInfo>({
+    {kNan, "ST0701", kError, "NaN in a tensor",
+     "A weight that is not a number makes every output that depends on it NaN."},
+    {kInfinite, "ST0702", kWarning, "infinity in a tensor",
+     "An overflow of a conversion, mostly; masks may hold infinities on purpose."},
+    {kZeroTensor, "ST0703", kWarning, "a tensor is all zeros",
+     "A weight that was allocated and never loaded looks like this. Biases may be zero on "
+     "purpose: tensors with one axis are not reported."},
+    {kZeroShard, "ST0704", kError, "a shard is all zeros and others are not",
+     "One device's part was never written."},
+    {kDigest, "ST0705", kError, "a tensor's digest is wrong",
+     "The shards together are not the tensor that was split."},
+    {kShardHash, "ST0706", kError, "a shard's hash is wrong",
+     "The bytes are not those that were written: the file is damaged or was edited."},
+    {kReplicasDiffer, "ST0707", kError, "replicas differ",
+     "Devices hold other bytes for the same elements of a tensor."},
+});
+
+constexpr size_t kRules = kContainerRules.size() + kMappingRules.size() + kShardRules.size() +
+                          kModelRules.size() + kHubRules.size() + kSafetyRules.size() +
+                          kDataRules.size();
+
+constexpr auto join_tables() {
+  std::array<RuleInfo, kRules> all{};
+  auto at = all.begin();
+  const auto append = [&at](const auto& rows) { at = std::copy(rows.begin(), rows.end(), at); };
+  append(kContainerRules);
+  append(kMappingRules);
+  append(kShardRules);
+  append(kModelRules);
+  append(kHubRules);
+  append(kSafetyRules);
+  append(kDataRules);
+  return all;
+}
+
+constexpr auto kTable = join_tables();
+
+/// The table is in the order of the enumeration, so that looking up is indexing.
+constexpr bool is_in_order() {
+  for (size_t i = 0; i < kTable.size(); ++i) {
+    if (kTable[i].rule != static_cast<Rule>(i)) return false;
+  }
+  return true;
+}
+static_assert(is_in_order());
+
+constexpr auto kFamilies = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"ST01", "container"},
+    {"ST02", "mapping"},
+    {"ST03", "shards"},
+    {"ST04", "model"},
+    {"ST05", "hub and host"},
+    {"ST06", "safety"},
+    {"ST07", "data"},
+});
+
+}  // namespace
+
+std::string_view to_string(Severity severity) {
+  switch (severity) {
+    case kOff:
+      return "off";
+    case kNote:
+      return "note";
+    case kWarning:
+      return "warning";
+    case kError:
+      return "error";
+  }
+  return "";
+}
+
+std::span<const RuleInfo> rule_table() {
+  return kTable;
+}
+
+const RuleInfo& rule_info(Rule rule) {
+  return kTable[static_cast<size_t>(rule)];
+}
+
+const RuleInfo* find_rule(std::string_view id) {
+  const auto same = [id](const RuleInfo& row) {
+    return std::equal(id.begin(), id.end(), row.id.begin(), row.id.end(), [](char a, char b) {
+      return std::toupper(static_cast<unsigned char>(a)) == b;
+    });
+  };
+  const auto row = std::find_if(kTable.begin(), kTable.end(), same);
+  return row == kTable.end() ? nullptr : &*row;
+}
+
+std::string_view family_of(std::string_view id) {
+  const auto found = std::find_if(kFamilies.begin(), kFamilies.end(), [id](const auto& family) {
+    return id.starts_with(family.first);
+  });
+  return found == kFamilies.end() ? "" : found->second;
+}
+
+}  // namespace shardtool::check

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace shardtool::check {
+
+/// How much a finding matters. In this order, so that "at least a warning" is a comparison.
+enum class Severity { kOff, kNote, kWarning, kError };
+
+std::string_view to_string(Severity severity);
+
+/// Everything that a check can find. Closed: rule_table() holds id, severity, title and explanation
+/// of each, and a test provokes each of them.
+enum class Rule {
+  // the container
+  kFileUnreadable,
+  kFileMissing,
+  kForeignFormat,
+  kHeaderLength,
+  kHeaderJson,
+  kHeaderMetadata,
+  kTensorTwice,
+  kDtype,
+  kTensorSize,
+  kOverlap,
+  kHole,
+  kTruncated,
+  kTrailingBytes,
+  kUnknownField,
+  kMisaligned,
+  kFramework,
+  kIndexInvalid,
+  kIndexNamesAbsent,
+  kIndexLacks,
+  kTensorInTwoFiles,
+  kSameFile,
+  kTotalSize,
+  kUnlistedFile,
+  kNoIndex,
+  kUnclearChoice,
+  // the mapping
+  kMappingSyntax,
+  kMappingSchema,
+  kNotDivisible,
+  kUnusedRule,
+  kNoRule,
+  kAmbiguousRule,
+  kUnknownName,
+  kRuleShape,
+  kMeshAxisReused,
+  kEmptyShard,
+  kBlockStraddle,
+  kSizeExpression,
+  kExtends,
+  kGroups,
+  kMesh,
+  kAssertion,
+  kStrategy,
+  kSubByteCut,
+  kTied,
+  kMappingConfig,
+  kUneven,
+  kMappingWarning,
+  // shards
+  kCoverageGap,
+  kPartialOverlap,
+  kMissingRank,
+  kRankFileMissing,
+  kExtraFile,
+  kManifestInvalid,
+  kFileSize,
+  kHeaderChanged,
+  kShardDiffers,
+  kShardMissing,
+  kShardUnrecorded,
+  kShardLink,
+  kRankShape,
+  kRankDtype,
+  kMixedCheckpoints,
+  kUnproved,
+  // the model
+  kHeads,
+  kHiddenSize,
+  kVocabSize,
+  kVocabPadding,
+  kMissingLayer,
+  kExtraLayer,
+  kLayerTensor,
+  kMissingExpert,
+  kTiedTwice,
+  kHeadMissing,
+  kScaleAlone,
+  kScaleMissing,
+  kScaleShape,
+  kBlockSizes,
+  kIntermediateSize,
+  kConfigInvalid,
+  // hub and host
+  kFileTooLarge,
+  kTooManyFiles,
+  kFileName,
+  // safety
+  kPickle,
+  kLinkOutside,
+  kPathTraversal,
+  kRemoteCode,
+  // data
+  kNan,
+  kInfinite,
+  kZeroTensor,
+  kZeroShard,
+  kDigest,
+  kShardHash,
+  kReplicasDiffer,
+};
+
+/// One row of the table.
+struct RuleInfo {
+  Rule rule;
+  std::string_view id;  ///< stable, "ST0301"
+  Severity severity;    ///< without a profile
+  std::string_view title;
+  std::string_view explanation;  ///< what it means and what to do, printed by `explain <id>`
+};
+
+std::span<const RuleInfo> rule_table();
+const RuleInfo& rule_info(Rule rule);
+/// The row with this id ("ST0301", case-insensitive), or null.
+const RuleInfo* find_rule(std::string_view id);
+/// "ST03: shards", of the family that an id belongs to.
+std::string_view family_of(std::string_view id);
+
+}  // namespace shardtool::check

@@ -1,0 +1,56 @@
+#include "shardtool/check/subset.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+
+#include "shardtool/kernels/xxh3/xxh3.h"
+
+namespace shardtool::check {
+namespace {
+
+/// A number that spreads names evenly, the same everywhere.
+std::uint64_t hash_of(const std::string& name) {
+  constexpr size_t kDigits = 16;
+  constexpr int kHex = 16;
+  return std::stoull(kernels::xxh3_hex(std::as_bytes(std::span(name))).substr(0, kDigits), nullptr,
+                     kHex);
+}
+
+std::vector<bool> choose_bytes(i64 budget, std::span<const DataTensor> tensors) {
+  std::vector<size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(hash_of(tensors[a].spec.name), a) <
+           std::pair(hash_of(tensors[b].spec.name), b);
+  });
+  std::vector<bool> chosen(tensors.size());
+  i64 used = 0;
+  for (const size_t t : order) {
+    const i64 bytes = stored_bytes(tensors[t]);
+    if (used > 0 && bytes > budget - used) continue;
+    chosen[t] = true;
+    used += bytes;
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<bool> choose(const DataSubset& subset, std::span<const DataTensor> tensors) {
+  if (subset.bytes) return choose_bytes(*subset.bytes, tensors);
+  constexpr std::uint64_t kSteps = 1'000'000;
+  std::vector<bool> chosen;
+  for (const DataTensor& tensor : tensors) {
+    const std::uint64_t hash = hash_of(tensor.spec.name);
+    const bool in_part =
+        static_cast<i64>(hash % static_cast<std::uint64_t>(subset.parts)) == subset.part - 1;
+    const bool in_fraction =
+        static_cast<double>(hash % kSteps) < subset.fraction * static_cast<double>(kSteps);
+    chosen.push_back(in_part && in_fraction);
+  }
+  return chosen;
+}
+
+}  // namespace shardtool::check

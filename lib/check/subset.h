@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardtool/check/data.h"
+
+namespace shardtool::check {
+
+/// Which tensors' data is read: part n of t, a fraction, or as much as fits into some bytes.
+struct DataSubset {
+  i64 part = 1;  ///< part `part` of `parts`, from 1
+  i64 parts = 1;
+  double fraction = 1;
+  std::optional<i64> bytes;
+};
+
+/// Which of these tensors a subset has. They are chosen by the hash of their names: the same on
+/// every machine, and the parts of n/t together are all. A budget of bytes takes tensors in the
+/// order of their hashes while they fit, and at least one.
+std::vector<bool> choose(const DataSubset& subset, std::span<const DataTensor> tensors);
+
+}  // namespace shardtool::check

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool::exec {
+
+/// The XXH3-128 of a file's bytes [offset, offset + bytes), read through the page cache. Throws
+/// what io::open_read and io::read_exact throw.
+std::string hash_range(const std::string& path, i64 offset, i64 bytes);
+
+}  // namespace shardtool::exec

@@ -1,0 +1,78 @@
+#include "tests/check/broken_checkpoints.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "shardtool/base/dtype.h"
+#include "tests/support/safetensors_text.h"
+
+namespace shardtool::test {
+
+namespace fs = std::filesystem;
+
+api::CheckOptions options_for(std::string source) {
+  api::CheckOptions options;
+  options.sources = {std::move(source)};
+  return options;
+}
+
+api::CheckOptions reading(api::CheckOptions options) {
+  options.data = check::DataSubset{};
+  return options;
+}
+
+std::string write_tensors(const TempFolder& folder, const std::string& name,
+                          const std::vector<WrittenTensor>& tensors) {
+  std::string json = R"({"__metadata__":{"format":"pt"})";
+  i64 end = 0;
+  for (const WrittenTensor& tensor : tensors) {
+    const i64 begin = end;
+    end += byte_size(parse_dtype(tensor.dtype).value(), tensor.shape).value();
+    json += fmt::format(R"(,"{}":{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                        tensor.name, tensor.dtype, fmt::join(tensor.shape, ","), begin, end);
+  }
+  json += "}";
+  json.resize((json.size() + 7) / 8 * 8, ' ');
+  std::string data(static_cast<size_t>(end), '\0');
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(1 + i % 100);
+  return folder.write(name, safetensors_bytes(json, data));
+}
+
+std::string copy_sample(const TempFolder& folder) {
+  const std::string to = folder / "model";
+  fs::copy(SHARDTOOL_SAMPLE, to, fs::copy_options::recursive);
+  return to;
+}
+
+std::string split_sample(const TempFolder& folder, const std::vector<i64>& ranks) {
+  api::SplitOptions options;
+  options.source = SHARDTOOL_SAMPLE;
+  options.mapping.preset = "llama";
+  options.mapping.mesh = mesh::parse_mesh("tp=2");
+  options.ranks = ranks;
+  options.write.output = folder / fmt::format("tp2{}", fmt::join(ranks, ""));
+  api::split(options);
+  return options.write.output;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void edit(const std::string& path, const std::string& from, const std::string& to) {
+  std::string text = read_file(path);
+  const size_t at = text.find(from);
+  if (at == std::string::npos) throw std::runtime_error("no '" + from + "' in " + path);
+  text.replace(at, from.size(), to);
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+}  // namespace shardtool::test

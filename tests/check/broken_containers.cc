@@ -1,0 +1,111 @@
+#include <filesystem>
+
+#include "tests/check/broken_checkpoints.h"
+#include "tests/support/safetensors_text.h"
+
+namespace shardtool::test {
+namespace {
+
+namespace fs = std::filesystem;
+using check::Rule;
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+/// A file with this header and this many bytes of data.
+auto header(const std::string& json, size_t data) {
+  return [json, data](const TempFolder& folder) {
+    return options_for(
+        folder.write("m.safetensors", safetensors_bytes(json, std::string(data, 'x'))));
+  };
+}
+
+auto bytes(const std::string& content) {
+  return [content](const TempFolder& folder) {
+    return options_for(folder.write("m.safetensors", content));
+  };
+}
+
+/// 1.safetensors with a, 2.safetensors with b, and this index.
+auto index(const std::string& text) {
+  return [text](const TempFolder& folder) {
+    write_tensors(folder, "1.safetensors", {{"a", "U8", {1}}});
+    write_tensors(folder, "2.safetensors", {{"b", "U8", {1}}});
+    folder.write(kIndex, text);
+    return options_for(folder.path());
+  };
+}
+
+std::string map(const std::string& members) {
+  return "{\"weight_map\":{" + members + "}}";
+}
+
+api::CheckOptions one_file_twice(const TempFolder& folder) {
+  write_tensors(folder, "1.safetensors", {{"a", "U8", {1}}});
+  fs::create_hard_link(folder / "1.safetensors", folder / "2.safetensors");
+  folder.write(kIndex, map(R"("a":"1.safetensors","b":"2.safetensors")"));
+  return options_for(folder.path());
+}
+
+api::CheckOptions a_folder_as_file(const TempFolder& folder) {
+  fs::create_directory(folder / "2.safetensors");
+  write_tensors(folder, "1.safetensors", {{"a", "U8", {1}}});
+  folder.write(kIndex, map(R"("a":"1.safetensors","b":"2.safetensors")"));
+  return options_for(folder.path());
+}
+
+api::CheckOptions parts_without_index(const TempFolder& folder) {
+  write_tensors(folder, "model-00001-of-00002.safetensors", {{"a", "U8", {1}}});
+  write_tensors(folder, "model-00002-of-00002.safetensors", {{"b", "U8", {1}}});
+  return options_for(folder.path());
+}
+
+api::CheckOptions two_models(const TempFolder& folder) {
+  write_tensors(folder, "one.safetensors", {{"a", "U8", {1}}});
+  write_tensors(folder, "other.safetensors", {{"a", "U8", {1}}});
+  return options_for(folder.path());
+}
+
+}  // namespace
+
+std::vector<Broken> broken_containers() {
+  const std::string a = R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
+  return {
+      {Rule::kFileUnreadable, a_folder_as_file},
+      {Rule::kFileMissing, index(map(R"("a":"1.safetensors","c":"3.safetensors")"))},
+      {Rule::kForeignFormat, bytes("PK\x03\x04 and so on")},
+      {Rule::kHeaderLength, bytes("1234567")},
+      {Rule::kHeaderJson, header("{" + a + ",}", 1)},
+      {Rule::kHeaderMetadata, header(R"({"__metadata__":{"n":1},)" + a + "}", 1)},
+      {Rule::kTensorTwice, header("{" + a + "," + a + "}", 1)},
+      {Rule::kDtype, header(R"({"a":{"dtype":"F31","shape":[1],"data_offsets":[0,1]}})", 1)},
+      {Rule::kTensorSize, header(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,1]}})", 1)},
+      {Rule::kOverlap,
+       header("{" + a + R"(,"b":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}})", 4)},
+      {Rule::kHole, header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2)},
+      {Rule::kTruncated, header(R"({"a":{"dtype":"U8","shape":[9],"data_offsets":[0,9]}})", 2)},
+      {Rule::kTrailingBytes, header("{" + a + "}", 2)},
+      {Rule::kUnknownField,
+       header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}})", 1)},
+      {Rule::kMisaligned, header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]} })", 4)},
+      {Rule::kFramework, header("{" + a + "}", 1)},
+      {Rule::kIndexInvalid, index("{}")},
+      {Rule::kIndexNamesAbsent,
+       index(map(R"("a":"1.safetensors","b":"2.safetensors","c":"1.safetensors")"))},
+      {Rule::kIndexLacks, index(map(R"("a":"1.safetensors","c":"2.safetensors")"))},
+      {Rule::kTensorInTwoFiles,
+       [](const TempFolder& folder) {
+         write_tensors(folder, "1.safetensors", {{"a", "U8", {1}}});
+         write_tensors(folder, "2.safetensors", {{"a", "U8", {1}}, {"b", "U8", {1}}});
+         folder.write(kIndex, map(R"("a":"1.safetensors","b":"2.safetensors")"));
+         return options_for(folder.path());
+       }},
+      {Rule::kSameFile, one_file_twice},
+      {Rule::kTotalSize, index(R"({"metadata":{"total_size":3},"weight_map":)"
+                               R"({"a":"1.safetensors","b":"2.safetensors"}})")},
+      {Rule::kUnlistedFile, index(map(R"("a":"1.safetensors")"))},
+      {Rule::kNoIndex, parts_without_index},
+      {Rule::kUnclearChoice, two_models},
+  };
+}
+
+}  // namespace shardtool::test

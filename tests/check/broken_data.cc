@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "shardtool/kernels/xxh3/xxh3.h"
+#include "tests/check/broken_checkpoints.h"
+#include "tests/support/safetensors_text.h"
+
+namespace shardtool::test {
+namespace {
+
+using check::Rule;
+
+/// One F32 tensor [2, 2] of these bytes.
+auto values(const std::string& data) {
+  return [data](const TempFolder& folder) {
+    return reading(options_for(folder.write(
+        "m.safetensors",
+        safetensors_bytes(R"({"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}})", data))));
+  };
+}
+
+/// Where the manifest says that a rank's part of a tensor lies.
+struct Part {
+  std::string path;
+  i64 offset;
+  i64 bytes;
+  std::string xxh3;
+};
+
+Part part_of(const std::string& output, const std::string& tensor, size_t rank) {
+  const auto manifest = nlohmann::json::parse(read_file(output + "/manifest.json"));
+  const auto& shard = manifest["tensors"][tensor]["shards"][rank];
+  const std::string file = manifest["files"][shard["file"].get<size_t>()]["name"];
+  return {output + "/" + file, shard["offset"], shard["bytes"], shard["xxh3"]};
+}
+
+void overwrite(const Part& part, const std::string& bytes) {
+  std::fstream file(part.path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(part.offset);
+  file << bytes;
+}
+
+std::string bytes_of(const Part& part) {
+  return read_file(part.path).substr(static_cast<size_t>(part.offset),
+                                     static_cast<size_t>(part.bytes));
+}
+
+api::CheckOptions flipped_bit(const TempFolder& folder) {
+  const std::string output = split_sample(folder);
+  const Part part = part_of(output, "lm_head.weight", 1);
+  std::string bytes = bytes_of(part);
+  bytes[100] = static_cast<char>(bytes[100] ^ 1);
+  overwrite(part, bytes);
+  return reading(options_for(output));
+}
+
+api::CheckOptions zero_part(const TempFolder& folder) {
+  const std::string output = split_sample(folder);
+  const Part part = part_of(output, "lm_head.weight", 1);
+  overwrite(part, std::string(static_cast<size_t>(part.bytes), '\0'));
+  return reading(options_for(output));
+}
+
+/// One replica changed, and its hash in the manifest with it.
+api::CheckOptions other_replica(const TempFolder& folder) {
+  const std::string output = split_sample(folder);
+  const Part part = part_of(output, "model.norm.weight", 1);
+  std::string bytes = bytes_of(part);
+  bytes[0] = static_cast<char>(bytes[0] ^ 1);
+  overwrite(part, bytes);
+  const std::string manifest = read_file(output + "/manifest.json");
+  const size_t tensor = manifest.find("\"model.norm.weight\"");
+  const size_t second = manifest.find(part.xxh3, manifest.find(part.xxh3, tensor) + 1);
+  std::string changed = manifest;
+  changed.replace(second, part.xxh3.size(), kernels::xxh3_hex(std::as_bytes(std::span(bytes))));
+  std::ofstream(output + "/manifest.json") << changed;
+  return reading(options_for(output));
+}
+
+api::CheckOptions other_digest(const TempFolder& folder) {
+  const std::string output = split_sample(folder);
+  const auto manifest = nlohmann::json::parse(read_file(output + "/manifest.json"));
+  const std::string digest = manifest["tensors"]["lm_head.weight"]["digest"];
+  edit(output + "/manifest.json", digest, "0123456789abcdef");
+  return reading(options_for(output));
+}
+
+}  // namespace
+
+std::vector<Broken> broken_data() {
+  const std::string one("\0\0\x80\x3f", 4);
+  const std::string nan("\0\0\xc0\x7f", 4);
+  const std::string infinite("\0\0\x80\x7f", 4);
+  return {
+      {Rule::kNan, values(one + one + nan + one)},
+      {Rule::kInfinite, values(one + infinite + one + one)},
+      {Rule::kZeroTensor, values(std::string(16, '\0'))},
+      {Rule::kZeroShard, zero_part},
+      {Rule::kDigest, other_digest},
+      {Rule::kShardHash, flipped_bit},
+      {Rule::kReplicasDiffer, other_replica},
+  };
+}
+
+}  // namespace shardtool::test

@@ -1,0 +1,62 @@
+#include "tests/check/broken_checkpoints.h"
+
+namespace shardtool::test {
+namespace {
+
+using check::Rule;
+
+/// The sample with one text of its config.json replaced.
+auto configured(const std::string& from, const std::string& to) {
+  return [from, to](const TempFolder& folder) {
+    const std::string model = copy_sample(folder);
+    edit(model + "/config.json", from, to);
+    return options_for(model);
+  };
+}
+
+/// Tensors and a config.json.
+auto model(std::vector<WrittenTensor> tensors, const std::string& config = "{}") {
+  return [tensors, config](const TempFolder& folder) {
+    write_tensors(folder, "model.safetensors", tensors);
+    folder.write("config.json", config);
+    return options_for(folder.path());
+  };
+}
+
+const std::string kBlocks = R"({"quantization_config": {"weight_block_size": [4, 4]}})";
+
+}  // namespace
+
+std::vector<Broken> broken_models() {
+  return {
+      {Rule::kHeads, configured(R"("num_key_value_heads": 2)", R"("num_key_value_heads": 4)")},
+      {Rule::kHiddenSize, configured(R"("hidden_size": 64)", R"("hidden_size": 128)")},
+      {Rule::kVocabSize, configured(R"("vocab_size": 1000)", R"("vocab_size": 1001)")},
+      {Rule::kVocabPadding, configured(R"("vocab_size": 1000)", R"("vocab_size": 999)")},
+      {Rule::kMissingLayer, configured(R"("num_hidden_layers": 2)", R"("num_hidden_layers": 3)")},
+      {Rule::kExtraLayer, configured(R"("num_hidden_layers": 2)", R"("num_hidden_layers": 1)")},
+      {Rule::kLayerTensor, model({{"model.layers.0.a", "F32", {1}},
+                                  {"model.layers.0.b", "F32", {1}},
+                                  {"model.layers.1.a", "F32", {1}}})},
+      {Rule::kMissingExpert, model({{"model.layers.0.mlp.experts.0.w", "F32", {1}},
+                                    {"model.layers.0.mlp.experts.2.w", "F32", {1}}},
+                                   R"({"num_experts": 3})")},
+      {Rule::kTiedTwice,
+       configured(R"("tie_word_embeddings": false)", R"("tie_word_embeddings": true)")},
+      {Rule::kHeadMissing, model({{"model.embed_tokens.weight", "F32", {2, 2}}},
+                                 R"({"architectures": ["XForCausalLM"],
+                                     "tie_word_embeddings": false})")},
+      {Rule::kScaleAlone, model({{"a.weight_scale_inv", "F32", {1, 1}}})},
+      {Rule::kScaleMissing, model({{"a.weight", "F8_E4M3", {4, 4}}})},
+      {Rule::kScaleShape,
+       model({{"a.weight", "F8_E4M3", {6, 4}}, {"a.weight_scale_inv", "F32", {1, 1}}}, kBlocks)},
+      {Rule::kBlockSizes, model({{"l.mlp.gate_proj.weight", "F8_E4M3", {12, 4}},
+                                 {"l.mlp.gate_proj.weight_scale_inv", "F32", {3, 1}}},
+                                kBlocks)},
+      {Rule::kIntermediateSize,
+       configured(R"("intermediate_size": 176)", R"("intermediate_size": 192)")},
+      {Rule::kConfigInvalid, configured("\"vocab_size\": 1000,", "\"vocab_size\": 1000,,")},
+  };
+}
+
+}  // namespace shardtool::test

@@ -1,0 +1,90 @@
+#include <filesystem>
+#include <fstream>
+
+#include "tests/check/broken_checkpoints.h"
+
+namespace shardtool::test {
+namespace {
+
+namespace fs = std::filesystem;
+using check::Rule;
+
+constexpr const char* kRank0 = "/model-rank-0-part-0.safetensors";
+constexpr const char* kRank1 = "/model-rank-1-part-0.safetensors";
+constexpr const char* kManifest = "/manifest.json";
+
+/// The sample over tp=2, and something done to its folder.
+template <class Damage>
+auto split_and(Damage damage) {
+  return [damage](const TempFolder& folder) {
+    const std::string output = split_sample(folder);
+    damage(output);
+    return options_for(output);
+  };
+}
+
+/// Two ranks without a manifest, each with these tensors, and a mapping that cuts axis 0 of "w".
+auto foreign(std::vector<WrittenTensor> rank0, std::vector<WrittenTensor> rank1) {
+  return [rank0, rank1](const TempFolder& folder) {
+    write_tensors(folder, "model-rank-0-part-0.safetensors", rank0);
+    write_tensors(folder, "model-rank-1-part-0.safetensors", rank1);
+    api::CheckOptions options = options_for(folder.path());
+    options.mapping.emplace();
+    options.mapping->path =
+        folder.write("mapping.json", R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+          "rules": [{"match": "w", "strategy": {"type": "rowwise", "over": "tp"}},
+                    {"match": "n", "strategy": "replicate"}]})");
+    return options;
+  };
+}
+
+/// Rank 1 of a tensor is said to hold the rows of rank 0.
+void repeat_rows(const std::string& output) {
+  edit(output + kManifest, "\"slices\":[[[500,1000]]", "\"slices\":[[[0,500]]");
+}
+
+}  // namespace
+
+std::vector<Broken> broken_shards() {
+  return {
+      {Rule::kCoverageGap, split_and(repeat_rows)},
+      {Rule::kMissingRank,
+       [](const TempFolder& folder) { return options_for(split_sample(folder, {0})); }},
+      {Rule::kRankFileMissing, split_and([](const auto& o) { fs::remove(o + kRank1); })},
+      {Rule::kExtraFile, split_and([](const auto& o) {
+         fs::copy(o + kRank0, o + "/model-rank-2-part-0.safetensors");
+       })},
+      {Rule::kManifestInvalid,
+       split_and([](const auto& o) { fs::resize_file(o + kManifest, 100); })},
+      {Rule::kFileSize, split_and([](const auto& o) {
+         fs::resize_file(o + kRank1, fs::file_size(o + kRank1) + 1);
+       })},
+      {Rule::kHeaderChanged,
+       split_and([](const auto& o) { edit(o + kRank0, R"("format":"pt")", R"("format":"tf")"); })},
+      {Rule::kShardDiffers, split_and([](const auto& o) {
+         edit(o + kManifest, R"("dtype":"BF16")", R"("dtype":"F16")");
+       })},
+      {Rule::kShardMissing, split_and([](const auto& o) {
+         edit(o + kManifest, R"("model.norm.weight")", R"("model.norm.weighs")");
+       })},
+      {Rule::kShardUnrecorded, split_and([](const auto& o) {
+         edit(o + kManifest, R"("model.norm.weight")", R"("model.norm.weighs")");
+       })},
+      {Rule::kShardLink, split_and([](const auto& o) {
+         fs::rename(o + kRank1, o + "/../elsewhere");
+         fs::create_symlink("../elsewhere", o + kRank1);
+       })},
+      {Rule::kRankShape, foreign({{"w", "F32", {4, 2}}}, {{"w", "F32", {2, 2}}})},
+      {Rule::kRankDtype, foreign({{"w", "F32", {2, 2}}}, {{"w", "F16", {2, 2}}})},
+      {Rule::kMixedCheckpoints,
+       [](const TempFolder& folder) {
+         write_tensors(folder, "model-00001-of-00002.safetensors", {{"a", "U8", {1}}});
+         write_tensors(folder, "model-00001-of-00003.safetensors", {{"b", "U8", {1}}});
+         return options_for(folder.path());
+       }},
+      {Rule::kUnproved, foreign({{"w", "F32", {2, 2}}, {"n", "F32", {3}}},
+                                {{"w", "F32", {2, 2}}, {"n", "F32", {3}}})},
+  };
+}
+
+}  // namespace shardtool::test

@@ -1,0 +1,204 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "shardtool/base/error.h"
+#include "shardtool/check/baseline.h"
+#include "shardtool/check/rank_names.h"
+#include "shardtool/check/subset.h"
+#include "tests/check/broken_checkpoints.h"
+#include "tests/support/safetensors_text.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::test {
+namespace {
+
+using check::Rule;
+using check::Severity;
+
+i64 count_of(const api::CheckReport& report, Rule rule) {
+  for (const check::RuleCount& row : report.rules) {
+    if (row.rule == rule) return row.count;
+  }
+  return 0;
+}
+
+TEST_CASE("everything that is wrong is found at once, in all files") {
+  const TempFolder folder;
+  write_tensors(folder, "1.safetensors", {{"a", "U8", {1}}});
+  folder.write("2.safetensors", "short");
+  folder.write("3.safetensors",
+               safetensors_bytes(R"({"c":{"dtype":"F31","shape":[1],"data_offsets":[1,2]},)"
+                                 R"("d":{"dtype":"U8","shape":[3],"data_offsets":[2,4]}})",
+                                 "xxxxx"));
+  folder.write("model.safetensors.index.json",
+               R"({"weight_map":{"a":"1.safetensors","b":"2.safetensors","c":"3.safetensors",)"
+               R"("d":"3.safetensors","e":"4.safetensors","f":"../5.safetensors"}})");
+  const api::CheckReport report = api::check(options_for(folder.path()));
+  for (const Rule rule : {Rule::kHeaderLength, Rule::kDtype, Rule::kTensorSize, Rule::kHole,
+                          Rule::kTrailingBytes, Rule::kFileMissing, Rule::kPathTraversal}) {
+    CAPTURE(check::rule_info(rule).id);
+    CHECK(count_of(report, rule) == 1);
+  }
+  CHECK(report.errors >= 7);
+}
+
+TEST_CASE("of many findings the first are kept and all are counted") {
+  const TempFolder folder;
+  std::vector<WrittenTensor> tensors;
+  for (int i = 0; i < 3000; ++i) tensors.push_back({"w" + std::to_string(i), "U8", {1}});
+  write_tensors(folder, "model.safetensors", tensors);
+  folder.write("model.safetensors.index.json", R"({"weight_map":{"w0":"model.safetensors"}})");
+  api::CheckOptions options = options_for(folder.path());
+  options.mapping.emplace();
+  options.mapping->path =
+      folder.write("mapping.json",
+                   R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}], "rules": [
+          {"match": "w*", "strategy": "replicate"},
+          {"match": "*", "strategy": "replicate"}]})");
+  const api::CheckReport report = api::check(options);
+  CHECK(count_of(report, Rule::kAmbiguousRule) == 3000);
+  CHECK(std::count_if(report.findings.begin(), report.findings.end(), [](const auto& finding) {
+          return finding.rule == Rule::kAmbiguousRule;
+        }) == check::Findings::kKeptPerRule);
+}
+
+TEST_CASE("a baseline leaves out what it knows, and nothing else") {
+  const TempFolder folder;
+  const std::string model = copy_sample(folder);
+  edit(model + "/config.json", R"("vocab_size": 1000)", R"("vocab_size": 1001)");
+  const api::CheckReport before = api::check(options_for(model));
+  REQUIRE(before.errors == 1);
+  api::CheckOptions options = options_for(model);
+  options.baseline = folder.write("baseline.json", api::baseline_text(before));
+  const api::CheckReport same = api::check(options);
+  CHECK(same.errors == 0);
+  CHECK(same.known == 1);
+  CHECK(same.findings.empty());
+  CHECK(same.rules.empty());
+  edit(model + "/config.json", R"("hidden_size": 64)", R"("hidden_size": 63)");
+  const api::CheckReport worse = api::check(options);
+  CHECK(worse.known == 1);
+  CHECK(count_of(worse, Rule::kHiddenSize) > 0);
+  CHECK(count_of(worse, Rule::kVocabSize) == 0);
+  options.baseline = folder.write("baseline.json", "{}");
+  CHECK_ERROR(kUsage, api::check(options));
+}
+
+TEST_CASE("profiles and --ignore change what a rule weighs") {
+  const check::Profile none("");
+  const check::Profile strict("strict");
+  const check::Profile vllm("vllm");
+  CHECK(none.severity(Rule::kUneven) == Severity::kNote);
+  CHECK(strict.severity(Rule::kUneven) == Severity::kWarning);
+  CHECK(strict.severity(Rule::kFileTooLarge) == Severity::kNote);
+  CHECK(vllm.severity(Rule::kUneven) == Severity::kError);
+  CHECK(none.severity(Rule::kFileTooLarge) == Severity::kOff);
+  CHECK_ERROR(kUsage, check::Profile("vlm"));
+  check::Profile some("");
+  some.ignore("st04");
+  some.ignore("ST0301");
+  CHECK(some.severity(Rule::kHeads) == Severity::kOff);
+  CHECK(some.severity(Rule::kCoverageGap) == Severity::kOff);
+  CHECK(some.severity(Rule::kPartialOverlap) == Severity::kWarning);
+  CHECK_ERROR(kUsage, (some.ignore("ST"), 0));
+  CHECK_ERROR(kUsage, (some.ignore("ST9"), 0));
+}
+
+/// Data tensors of one holder with these many bytes.
+std::vector<check::DataTensor> tensors_of(size_t count, i64 bytes) {
+  std::vector<check::DataTensor> tensors;
+  for (size_t i = 0; i < count; ++i) {
+    const Shape shape{bytes};
+    tensors.push_back({{"t" + std::to_string(i), Dtype::kU8, shape},
+                       {std::make_shared<index::HolderSet>(index::HolderSet::whole(shape)),
+                        {{0, static_cast<i64>(i) * bytes}}},
+                       {},
+                       {},
+                       ""});
+  }
+  return tensors;
+}
+
+TEST_CASE("the parts of n/t are disjoint and together all; a fraction is about that") {
+  const auto tensors = tensors_of(2000, 4);
+  std::vector<int> times(tensors.size());
+  for (i64 part = 1; part <= 10; ++part) {
+    const auto chosen = check::choose({part, 10, 1, {}}, tensors);
+    for (size_t t = 0; t < tensors.size(); ++t) times[t] += chosen[t] ? 1 : 0;
+    CHECK(std::count(chosen.begin(), chosen.end(), true) > 100);
+  }
+  CHECK(std::all_of(times.begin(), times.end(), [](int n) { return n == 1; }));
+  const auto few = check::choose({1, 1, 0.05, {}}, tensors);
+  CHECK(std::count(few.begin(), few.end(), true) > 50);
+  CHECK(std::count(few.begin(), few.end(), true) < 150);
+}
+
+TEST_CASE("a budget of bytes is used up, not exceeded, and reads one tensor at least") {
+  const auto tensors = tensors_of(100, 10);
+  const auto chosen = check::choose({1, 1, 1, 95}, tensors);
+  CHECK(std::count(chosen.begin(), chosen.end(), true) == 9);
+  CHECK(check::choose({1, 1, 1, 95}, tensors) == chosen);
+  const auto one = check::choose({1, 1, 1, 1}, tensors);
+  CHECK(std::count(one.begin(), one.end(), true) == 1);
+}
+
+TEST_CASE("names of ranks are read in the ways of several engines") {
+  const auto rank = [](std::string_view name) {
+    const auto found = check::parse_rank_name(name);
+    return found ? found->rank : -1;
+  };
+  CHECK(rank("model-rank-12-part-3.safetensors") == 12);
+  CHECK(check::parse_rank_name("model-rank-12-part-3.safetensors")->part == 3);
+  CHECK(rank("rank7.safetensors") == 7);
+  CHECK(rank("model3-mp8.safetensors") == 3);
+  CHECK(check::parse_rank_name("model3-mp8.safetensors")->ranks == 8);
+  CHECK(rank("pytorch_model-00001-TP-005.safetensors") == 5);
+  CHECK(rank("mp_rank_03") == 3);
+  CHECK(rank("rank_0") == 0);
+  CHECK(rank("model-00001-of-00002.safetensors") == -1);
+  CHECK(rank("rank99999999999999999999.safetensors") == -1);
+  CHECK(check::parse_part_name("m-00001-of-00012.safetensors")->second == 12);
+}
+
+TEST_CASE("parts of one split in folders of their own are checked together") {
+  const TempFolder folder;
+  api::CheckOptions options = options_for(split_sample(folder, {0}));
+  CHECK(count_of(api::check(options), Rule::kMissingRank) == 1);
+  options.sources.push_back(split_sample(folder, {1}));
+  const api::CheckReport both = api::check(reading(options));
+  CHECK(both.findings.empty());
+  CHECK(both.files == 2);
+  options.sources.push_back(options.sources.front());
+  CHECK(count_of(api::check(options), Rule::kMixedCheckpoints) == 1);
+}
+
+TEST_CASE("a rank that lost its file does not hide what is wrong with the others") {
+  const TempFolder folder;
+  const std::string output = split_sample(folder);
+  std::filesystem::remove(output + "/model-rank-1-part-0.safetensors");
+  const api::CheckReport report = api::check(reading(options_for(output)));
+  CHECK(report.errors == 1);
+  CHECK(report.bytes_read > 0);
+}
+
+TEST_CASE("a shard that ends outside its file is not read, the others are") {
+  const TempFolder folder;
+  const std::string output = split_sample(folder);
+  const std::string file = output + "/model-rank-1-part-0.safetensors";
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  const api::CheckReport report = api::check(reading(options_for(output)));
+  CHECK(count_of(report, Rule::kTruncated) == 1);
+  CHECK(count_of(report, Rule::kShardHash) == 0);
+  CHECK(report.bytes_read > 0);
+}
+
+TEST_CASE("a path that holds nothing to check is an error, not a finding") {
+  const TempFolder folder;
+  CHECK_ERROR(kFileMissing, api::check(options_for(folder / "gone")));
+  CHECK_ERROR(kFileMissing, api::check(options_for(folder.path())));
+}
+
+}  // namespace
+}  // namespace shardtool::test
