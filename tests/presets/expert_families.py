@@ -9,6 +9,7 @@ from families import (
     FFN,
     GROUPED,
     HEADS,
+    HEAD_DIM,
     HIDDEN,
     KV,
     LLAMA,
@@ -29,7 +30,6 @@ from slicing import (
     features,
     in_groups,
     in_turns,
-    key_heads,
     kv_rows,
     q_rows,
     query_heads,
@@ -392,28 +392,37 @@ LINEAR = dict(
     linear_conv_kernel_dim=4,
     layer_types=["linear_attention", "full_attention"],
 )
-LINEAR_K, LINEAR_V = kv_rows(8, 4), q_rows(8, 4)
-LINEAR_QKV = ((12, LINEAR_K), (12, LINEAR_K), (40, LINEAR_V))
 MTP = (
     ("mtp.fc.weight", HIDDEN, 2 * HIDDEN),
     ("mtp.norm.weight", HIDDEN),
     ("mtp.pre_fc_norm_embedding.weight", HIDDEN),
     ("mtp.pre_fc_norm_hidden.weight", HIDDEN),
 )
-LINEAR_CUTS = [
-    (r"mtp\.fc\.weight", whole, whole),
-    (r"mtp\.pre_fc_norm_(embedding|hidden)\.weight", whole),
-    # Qwen3NextAttention.forward: view(heads, 2 * head_dim).chunk(2)
-    (
-        r".*layers\.\d+\.self_attn\.q_proj\.weight",
-        in_groups(HEADS, (4, 4), lambda rank: query_heads(rank, HEADS, KV)),
-        whole,
-    ),
-    (r".*linear_attn\.conv1d\.weight", side_by_side(*LINEAR_QKV), whole, whole),
-    (r".*linear_attn\.(A_log|dt_bias)", LINEAR_V),
-    (r".*linear_attn\.norm\.weight", whole),
-    (r".*linear_attn\.out_proj\.weight", whole, LINEAR_V),
-]
+
+
+def gated_attention(heads, kv, head_dim):
+    """Qwen3NextAttention.forward: view(heads, 2 * head_dim).chunk(2)."""
+    rows = in_groups(heads, (head_dim, head_dim), lambda rank: query_heads(rank, heads, kv))
+    return [(r".*layers\.\d+\.self_attn\.q_proj\.weight", rows, whole)]
+
+
+def linear_cuts(k_heads, v_heads, k_dim, v_dim):
+    """Qwen3NextGatedDeltaNet and Qwen3_5GatedDeltaNet .forward: split([key_dim, key_dim, value_dim]); gates and z apart."""
+    k, v = kv_rows(v_heads, k_heads), q_rows(v_heads, k_heads)
+    qkv = side_by_side((k_heads * k_dim, k), (k_heads * k_dim, k), (v_heads * v_dim, v))
+    return [
+        (r"mtp\.fc\.weight", whole, whole),
+        (r"mtp\.pre_fc_norm_(embedding|hidden)\.weight", whole),
+        (r".*linear_attn\.conv1d\.weight", qkv, whole, whole),
+        (r".*linear_attn\.(A_log|dt_bias)", v),
+        (r".*linear_attn\.norm\.weight", whole),
+        (r".*linear_attn\.out_proj\.weight", whole, v),
+        (r".*linear_attn\.in_proj_qkv\.weight", qkv, whole),
+        (r".*linear_attn\.in_proj_(z|a|b)\.weight", v, whole),
+    ]
+
+
+LINEAR_CUTS = gated_attention(HEADS, KV, HEAD_DIM) + linear_cuts(4, 8, 3, 5)
 GATED = [cut for cut in LLAMA + QK_NORM + ROUTED if "q_proj" not in cut[0]]
 TOWER = dict(depth=2, hidden_size=24, intermediate_size=36, num_heads=6, patch_size=2, out_hidden_size=HIDDEN)
 
@@ -442,16 +451,7 @@ def linear_attention():
             refused=dict(FEW_EXPERTS, **{"tp=8": "E0214", "tp=6": "E0214"}),
             published=published,
         )
-    # Qwen3_5GatedDeltaNet.forward: split([key_dim, key_dim, value_dim]); gates and z apart
-    cuts = (
-        GATED
-        + LINEAR_CUTS
-        + vision_tower(6)
-        + [
-            (r".*layers\.\d+\.linear_attn\.in_proj_qkv\.weight", side_by_side(*LINEAR_QKV), whole),
-            (r".*layers\.\d+\.linear_attn\.in_proj_(z|a|b)\.weight", LINEAR_V, whole),
-        ]
-    )
+    cuts = GATED + LINEAR_CUTS + vision_tower(6)
     vision = dict(TOWER, num_position_embeddings=16)
     text = dict(DENSE, **LINEAR)
     few_vision_heads = dict(meshes=tuple(mesh for mesh in EXPERT_MESHES if "tp=8" not in mesh), reduced=VISION_REDUCED)
@@ -470,7 +470,7 @@ def linear_attention():
     for name, stacked in (("qwen3_5_moe", False), ("qwen3_5_moe_stacked", True)):
         yield Family(
             name,
-            "qwen3_5",
+            "qwen3_5_moe",
             "Qwen3_5MoeForConditionalGeneration",
             "Qwen3_5MoeConfig",
             dict(text_config=moe, vision_config=vision),
@@ -489,10 +489,10 @@ VISION_REDUCED = (
 )
 
 
-def vision_tower(heads):
+def vision_tower(heads, width=24):
     """VisionAttention.forward: qkv(x).reshape(sequence, 3, heads, -1)."""
     v = q_rows(heads, heads)
-    qkv = side_by_side((24, v), (24, v), (24, v))
+    qkv = side_by_side((width, v), (width, v), (width, v))
     block, up, down = (
         r".*visual\.blocks\.\d+\.",
         r"(mlp\.fc1|mlp\.linear_fc1|mlp\.gate_proj|mlp\.up_proj)",
@@ -517,6 +517,55 @@ def vision_tower(heads):
         (r".*visual\.patch_embed\.proj\.bias", whole),
         (r".*visual\.pos_embed\.weight", whole, whole),
     ]
+
+
+def encoder_layers(prefix, out, heads):
+    """Llama4VisionAttention and SiglipAttention .forward: q, k and v apart, view(heads, -1)."""
+    v, layer = q_rows(heads, heads), prefix + r"layers\.\d+\."
+    return [
+        (layer + r"self_attn\.[qkv]_proj\.weight", v, whole),
+        (layer + r"self_attn\.[qkv]_proj\.bias", v),
+        (layer + rf"self_attn\.{out}\.weight", whole, v),
+        (layer + rf"self_attn\.{out}\.bias", whole),
+        (layer + r"mlp\.fc1\.weight", features, whole),
+        (layer + r"mlp\.fc1\.bias", features),
+        (layer + r"mlp\.fc2\.weight", whole, features),
+        (layer + r"mlp\.fc2\.bias", whole),
+        (layer + r"[a-z_]*norm[12]?\.(weight|bias)", whole),
+    ]
+
+
+FEED = r".*layers\.\d+\.feed_forward\."
+LLAMA4_TEXT = dict(
+    DENSE,
+    intermediate_size=EXPERT_FFN,
+    intermediate_size_mlp=FFN,
+    num_local_experts=EXPERTS,
+    interleave_moe_layer_step=2,
+)
+# Llama4TextExperts.forward: bmm(x, gate_up_proj).chunk(2, dim=-1); weights are [experts, in, out]
+LLAMA4 = LLAMA + [
+    (FEED + r"(shared_expert\.)?(gate|up)_proj\.weight", features, whole),
+    (FEED + r"(shared_expert\.)?down_proj\.weight", whole, features),
+    (FEED + r"router\.weight", whole, whole),
+    (FEED + r"experts\.gate_up_proj", experts, whole, two_halves),
+    (FEED + r"experts\.down_proj", experts, features, whole),
+]
+
+
+def llama4_vision(heads):
+    sight = r"(model\.)?vision_model\."
+    return encoder_layers(sight + r"model\.", "o_proj", heads) + [
+        (sight + r"vision_adapter\.mlp\.fc1\.weight", features, whole),
+        (sight + r"vision_adapter\.mlp\.fc2\.weight", whole, features),
+        (sight + r"layernorm_(pre|post)\.(weight|bias)", whole),
+        (sight + r"class_embedding", whole),
+        (sight + r"(positional_embedding_vlm|patch_embedding\.linear\.weight)", whole, whole),
+        (r"(model\.)?multi_modal_projector\.linear_1\.weight", whole, whole),
+    ]
+
+
+LLAMA4_REDUCED = (r".*vision_model\.model.*(o_proj|fc2)\.bias",)
 
 
 def multimodal():
@@ -553,27 +602,11 @@ def multimodal():
         refused=refused,
         reduced=VISION_REDUCED,
     )
-    v = q_rows(6, 6)
-
-    def tower(prefix, out):
-        layer = prefix + r"layers\.\d+\."
-        return [
-            (layer + r"self_attn\.[qkv]_proj\.weight", v, whole),
-            (layer + r"self_attn\.[qkv]_proj\.bias", v),
-            (layer + rf"self_attn\.{out}\.weight", whole, v),
-            (layer + rf"self_attn\.{out}\.bias", whole),
-            (layer + r"mlp\.fc1\.weight", features, whole),
-            (layer + r"mlp\.fc1\.bias", features),
-            (layer + r"mlp\.fc2\.weight", whole, features),
-            (layer + r"mlp\.fc2\.bias", whole),
-            (layer + r"[a-z_]*norm[12]?\.(weight|bias)", whole),
-        ]
-
     small = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=6, image_size=4, patch_size=2)
     siglip = r"(model\.)?vision_tower\.(vision_model\.)?"
     gemma = (
         [cut for cut in LLAMA + QK_NORM]
-        + tower(siglip + r"encoder\.", "out_proj")
+        + encoder_layers(siglip + r"encoder\.", "out_proj", 6)
         + [
             (siglip + r"embeddings\.patch_embedding\.weight", whole, whole, whole, whole),
             (siglip + r"embeddings\.patch_embedding\.bias", whole),
@@ -605,22 +638,8 @@ def multimodal():
             stacked=stacked,
             leave_out=("text_config.num_attention_heads", "text_config.num_key_value_heads", "text_config.head_dim"),
         )
-    # Llama4TextExperts.forward: bmm(x, gate_up_proj).chunk(2, dim=-1); weights are [experts, in, out]
-    feed = r".*layers\.\d+\.feed_forward\."
-    text = dict(
-        DENSE,
-        intermediate_size=EXPERT_FFN,
-        intermediate_size_mlp=FFN,
-        num_local_experts=EXPERTS,
-        interleave_moe_layer_step=2,
-    )
-    llama4 = LLAMA + [
-        (feed + r"(shared_expert\.)?(gate|up)_proj\.weight", features, whole),
-        (feed + r"(shared_expert\.)?down_proj\.weight", whole, features),
-        (feed + r"router\.weight", whole, whole),
-        (feed + r"experts\.gate_up_proj", experts, whole, two_halves),
-        (feed + r"experts\.down_proj", experts, features, whole),
-    ]
+    text = LLAMA4_TEXT
+    llama4 = LLAMA4
     yield Family(
         "llama4_text",
         "llama4",
@@ -631,7 +650,6 @@ def multimodal():
         meshes=EXPERT_MESHES,
         refused=REFUSED,
     )
-    sight = r"(model\.)?vision_model\."
     yield Family(
         "llama4",
         "llama4",
@@ -643,17 +661,8 @@ def multimodal():
                 small, intermediate_size=96, vision_output_dim=20, projector_input_dim=20, projector_output_dim=20
             ),
         ),
-        llama4
-        + tower(sight + r"model\.", "o_proj")
-        + [
-            (sight + r"vision_adapter\.mlp\.fc1\.weight", features, whole),
-            (sight + r"vision_adapter\.mlp\.fc2\.weight", whole, features),
-            (sight + r"layernorm_(pre|post)\.(weight|bias)", whole),
-            (sight + r"class_embedding", whole),
-            (sight + r"(positional_embedding_vlm|patch_embedding\.linear\.weight)", whole, whole),
-            (r"(model\.)?multi_modal_projector\.linear_1\.weight", whole, whole),
-        ],
+        llama4 + llama4_vision(6),
         meshes=tuple(mesh for mesh in EXPERT_MESHES if "tp=8" not in mesh),
         refused=dict(FEW_EXPERTS, **{"tp=6": "E0214", "tp=8": "E0210"}),
-        reduced=(r".*vision_model\.model.*(o_proj|fc2)\.bias",),
+        reduced=LLAMA4_REDUCED,
     )

@@ -6,16 +6,13 @@ Every cut is written from the forward pass of the modelling code: the function t
 from dataclasses import dataclass, field
 
 from slicing import (
-    experts,
     features,
     in_groups,
-    in_turns,
     key_heads,
     kv_rows,
     q_rows,
     query_heads,
     side_by_side,
-    stacked_rows,
     two_halves,
     whole,
 )

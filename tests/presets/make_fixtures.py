@@ -21,6 +21,7 @@ import torch
 import transformers
 from safetensors import safe_open
 
+import default_families
 import expert_families
 import families
 import library_order
@@ -49,6 +50,7 @@ def all_families():
         expert_families.state_spaces,
         expert_families.linear_attention,
         expert_families.multimodal,
+        default_families.defaults,
     ):
         yield from table()
 
