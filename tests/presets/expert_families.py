@@ -270,7 +270,7 @@ def state_spaces():
     a head reads the B and C of group head // (heads / groups)."""
     x, groups = q_rows(HEADS, GROUPS), kv_rows(HEADS, GROUPS)
     xbc = ((INNER, x), (GROUPS * STATE, groups), (GROUPS * STATE, groups))
-    mixer = r"(backbone|model)\.layers\.\d+\.mixer\."
+    mixer = r"(backbone|model|mtp)\.layers\.\d+\.mixer\."
     mamba = VOCABULARY + [
         (mixer + r"in_proj\.weight", side_by_side((INNER, x), *xbc, (HEADS, x)), whole),
         (mixer + r"in_proj\.bias", side_by_side((INNER, x), *xbc, (HEADS, x))),
@@ -382,6 +382,30 @@ def state_spaces():
             layers={"": 4},
             stacked=stacked,
         )
+    attention = next_token_layer(
+        "backbone.layers.1.",
+        "mtp.layers.0.",
+        ("mtp.layers.0.eh_proj.weight", HIDDEN, 2 * HIDDEN),
+        ("mtp.layers.0.enorm.weight", HIDDEN),
+        ("mtp.layers.0.hnorm.weight", HIDDEN),
+    )
+    moe = next_token_layer("backbone.layers.2.", "mtp.layers.1.", ("mtp.layers.1.final_layernorm.weight", HIDDEN))
+    yield Family(
+        "nemotron_h_published",
+        "nemotron_h",
+        "NemotronHForCausalLM",
+        "NemotronHConfig",
+        dict(sizes, moe_latent_size=12),
+        nemotron
+        + [
+            (r"mtp\.layers\.0\.eh_proj\.weight", whole, whole),
+            (r"mtp\.layers\.\d\.(norm|enorm|hnorm|final_layernorm)\.weight", whole),
+        ],
+        meshes=EXPERT_MESHES,
+        refused=REFUSED,
+        layers={"": 4},
+        published=lambda tensors: attention(tensors) + moe(tensors),
+    )
 
 
 LINEAR = dict(
