@@ -8,6 +8,7 @@
 #include "shardtool/base/error.h"
 #include "shardtool/base/strict_json.h"
 #include "shardtool/mapping/presets.h"
+#include "shardtool/mapping/quantization.h"
 
 namespace shardtool::api {
 namespace {
@@ -86,17 +87,17 @@ mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckp
 }
 
 AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source) {
-  mapping::Mapping mapping =
-      mapping::with_settings(choose_mapping(choice, source), choice.settings);
+  const auto config = source.config();
+  const mapping::ModelConfig* model = config ? &*config : nullptr;
+  mapping::Mapping mapping = mapping::with_settings(
+      mapping::with_quantization(choose_mapping(choice, source), model), choice.settings);
   mapping::ResolveOptions options;
   options.mesh = choice.mesh;
   options.layout = choice.layout;
   options.require_even = choice.require_even;
   options.allow_empty_shards = choice.allow_empty_shards;
-  const auto config = source.config();
   std::vector<TensorSpec> specs = source.specs();
-  mapping::Resolution resolution =
-      mapping::resolve(mapping, specs, config ? &*config : nullptr, options);
+  mapping::Resolution resolution = mapping::resolve(mapping, specs, model, options);
   return {std::move(mapping), std::move(resolution), std::move(specs)};
 }
 

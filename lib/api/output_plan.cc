@@ -119,6 +119,26 @@ std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
   return moves;
 }
 
+std::vector<exec::TensorMove> plan_fills(const LogicalCheckpoint& source,
+                                         const TargetLayout& target, const OutputPlan& output) {
+  std::vector<exec::TensorMove> moves;
+  for (size_t t = 0; t < target.tensors.size(); ++t) {
+    if (!target.tensors[t].fills) continue;
+    const LogicalTensor& from = source.tensors[target.tensors[t].source];
+    for (const Fill& fill : *target.tensors[t].fills) {
+      std::vector<exec::Slot> slots;
+      for (const size_t holder : fill.of) slots.push_back(output.slots[t][holder]);
+      moves.push_back({from.spec.name,
+                       from.spec.dtype,
+                       from.spec.shape,
+                       from.side,
+                       {fill.holders, std::move(slots)},
+                       std::nullopt});
+    }
+  }
+  return moves;
+}
+
 TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& target,
                         const OutputPlan& output) {
   TransformPlan plan;

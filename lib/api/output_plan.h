@@ -29,6 +29,11 @@ OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& targ
 std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
                                          const TargetLayout& target, const OutputPlan& output);
 
+/// The moves that fill padding with copies of elements, after plan_moves has run: what they write
+/// is not of the tensor, so they have no digest.
+std::vector<exec::TensorMove> plan_fills(const LogicalCheckpoint& source,
+                                         const TargetLayout& target, const OutputPlan& output);
+
 /// The counts of the report.
 TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& target,
                         const OutputPlan& output);

@@ -37,6 +37,7 @@ class ChosenHolders {
   struct Set {
     std::shared_ptr<const index::HolderSet> holders;
     std::vector<i64> ranks;
+    std::shared_ptr<const std::vector<Fill>> fills;
   };
   const Set& of(const std::shared_ptr<const layout::Layout>& layout) {
     const auto [found, is_new] = sets_.try_emplace(layout.get());
@@ -55,7 +56,27 @@ class ChosenHolders {
       set.ranks.push_back(rank);
     }
     set.holders = std::move(holders);
+    set.fills = fills_of(layout, set.ranks);
     return set;
+  }
+
+  /// The n-th fills of all ranks are one set of holders.
+  static std::shared_ptr<const std::vector<Fill>> fills_of(const layout::Layout& layout,
+                                                           const std::vector<i64>& ranks) {
+    std::vector<std::shared_ptr<index::HolderSet>> sets;
+    std::vector<Fill> fills;
+    for (size_t h = 0; h < ranks.size(); ++h) {
+      const auto regions = layout.fills(ranks[h]);
+      for (size_t f = 0; f < regions.size(); ++f) {
+        if (f == sets.size()) {
+          sets.push_back(std::make_shared<index::HolderSet>(layout.shape()));
+          fills.push_back({sets.back(), {}});
+        }
+        sets[f]->add(regions[f]);
+        fills[f].of.push_back(h);
+      }
+    }
+    return fills.empty() ? nullptr : std::make_shared<const std::vector<Fill>>(std::move(fills));
   }
 
   const std::vector<i64>* ranks_;
@@ -98,9 +119,9 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   ChosenHolders chosen(target.ranks);
   for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
     const ChosenHolders::Set& set = chosen.of(resolved.layout);
-    target.tensors.push_back({resolved.tensor, set.holders, set.ranks,
-                              resolved.layout->is_sharded(), resolved.rule,
-                              axis_records(*resolved.layout), resolved.transforms, resolved.bias});
+    target.tensors.push_back(
+        {resolved.tensor, set.holders, set.ranks, resolved.layout->is_sharded(), resolved.rule,
+         axis_records(*resolved.layout), resolved.transforms, resolved.bias, set.fills});
   }
   return target;
 }

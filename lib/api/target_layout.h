@@ -11,6 +11,12 @@
 
 namespace shardtool::api {
 
+/// One way in which padding repeats elements (layout::Layout::fills), on the holders that have it.
+struct Fill {
+  std::shared_ptr<const index::HolderSet> holders;
+  std::vector<size_t> of;  ///< per holder: its number among the tensor's holders
+};
+
 /// One tensor of an output, and who will hold it.
 struct TargetTensor {
   size_t source = 0;  ///< index into LogicalCheckpoint::tensors
@@ -21,6 +27,7 @@ struct TargetTensor {
   std::vector<checkpoint::AxisRecord> axes;
   std::vector<std::string> transforms;
   std::string bias;
+  std::shared_ptr<const std::vector<Fill>> fills = {};  ///< null: none
 };
 
 /// The layout that a run writes. A merged checkpoint is the layout of a mesh of one device.

@@ -169,6 +169,28 @@ std::vector<exec::CopiedTensor> copy_in_source_order(std::span<const exec::Tenso
   return copied;
 }
 
+/// Fills padding with what it repeats, and hashes those shards again.
+void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
+                  const OutputPlan& plan, std::span<const exec::SourceFile> sources,
+                  std::span<const exec::TargetFile> targets, exec::StreamOptions options,
+                  std::vector<exec::CopiedTensor>& copied) {
+  const std::vector<exec::TensorMove> fills = plan_fills(source, target, plan);
+  if (fills.empty()) return;
+  options.on_progress = nullptr;  // a few rows, after all bytes were counted
+  exec::copy(fills, sources, targets, options);
+  for (size_t t = 0; t < target.tensors.size(); ++t) {
+    const TargetTensor& tensor = target.tensors[t];
+    if (!tensor.fills) continue;
+    const Dtype dtype = source.tensors[tensor.source].spec.dtype;
+    for (int h = 0; h < tensor.holders->size(); ++h) {
+      const exec::Slot& slot = plan.slots[t][static_cast<size_t>(h)];
+      const i64 bytes = byte_size(dtype, local_shape(tensor.holders->region(h))).value_or(0);
+      copied[t].xxh3[static_cast<size_t>(h)] =
+          exec::hash_written(targets[static_cast<size_t>(slot.file)], slot.offset, bytes);
+    }
+  }
+}
+
 void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
   std::sort(target.tensors.begin(), target.tensors.end(), [&](const auto& a, const auto& b) {
     return source.tensors[a.source].spec.name < source.tensors[b.source].spec.name;
@@ -214,7 +236,8 @@ TransformReport transfer(const LogicalCheckpoint& source, TargetLayout target,
   const exec::StreamOptions stream = stream_options(options);
   if (compare_replicas) report.replicas_compared = api::compare_replicas(source, sources, stream);
   const std::vector<exec::TargetFile> targets = create_files(plan, folder);
-  const auto copied = copy_in_source_order(moves, sources, targets, stream);
+  auto copied = copy_in_source_order(moves, sources, targets, stream);
+  fill_padding(source, target, plan, sources, targets, stream, copied);
   check_tied(target, moves, copied);
   if (!plan.index_text.empty()) write_text(folder, kIndexName, plan.index_text);
   const i64 side_files = options.copy_side_files ? copy_side_files(source, plan, folder) : 0;

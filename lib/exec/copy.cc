@@ -50,22 +50,6 @@ i64 holder_bytes(const index::HolderSet& holders, int holder, Dtype dtype) {
   return *byte_size(dtype, index::local_shape(holders.region(holder)));
 }
 
-/// The hash of bytes that were written out of order, read back.
-std::string hash_written(const std::string& path, i64 offset, i64 bytes) {
-  const io::File file = io::open_read(path);
-  std::vector<std::byte> buffer(1 << 20);
-  kernels::Xxh3 hash;
-  while (bytes > 0) {
-    const auto part = std::span(buffer).first(
-        static_cast<size_t>(std::min<i64>(bytes, static_cast<i64>(buffer.size()))));
-    io::read_exact(file, part, offset);
-    hash.update(part);
-    offset += static_cast<i64>(part.size());
-    bytes -= static_cast<i64>(part.size());
-  }
-  return hash.hex();
-}
-
 class Copier {
  public:
   Copier(std::span<const TensorMove> moves, std::span<const TargetFile> targets)
@@ -139,7 +123,7 @@ class Copier {
       return running->second.hash.hex();
     }
     const Slot& slot = move.to.slots[static_cast<size_t>(holder)];
-    return hash_written(targets_[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
+    return hash_written(targets_[static_cast<size_t>(slot.file)], slot.offset, bytes);
   }
 
   void write(const TensorMove& move, const FilledChunk& filled) {
@@ -192,6 +176,21 @@ std::vector<CopiedTensor> copy(std::span<const TensorMove> moves,
           },
           [&](size_t move) { copier.end(move); }});
   return copier.result();
+}
+
+std::string hash_written(const TargetFile& target, i64 offset, i64 bytes) {
+  const io::File file = io::open_read(target.path());
+  std::vector<std::byte> buffer(1 << 20);
+  kernels::Xxh3 hash;
+  while (bytes > 0) {
+    const auto part = std::span(buffer).first(
+        static_cast<size_t>(std::min<i64>(bytes, static_cast<i64>(buffer.size()))));
+    io::read_exact(file, part, offset);
+    hash.update(part);
+    offset += static_cast<i64>(part.size());
+    bytes -= static_cast<i64>(part.size());
+  }
+  return hash.hex();
 }
 
 }  // namespace shardtool::exec

@@ -24,4 +24,7 @@ std::vector<CopiedTensor> copy(std::span<const TensorMove> moves,
                                std::span<const SourceFile> sources,
                                std::span<const TargetFile> targets, const StreamOptions& options);
 
+/// XXH3-128 of bytes that are in a target already, read back.
+std::string hash_written(const TargetFile& target, i64 offset, i64 bytes);
+
 }  // namespace shardtool::exec

@@ -181,6 +181,40 @@ std::optional<AxisMap> coarsen(const AxisMap& a, i64 b) {
   return AxisMap(ceil_div(a.local_size(), b), ceil_div(a.global_size(), b), std::move(out));
 }
 
+AxisMap touched(const AxisMap& a, i64 b) {
+  if (a.image_size() != a.local_size()) {
+    throw Error(ErrorCode::kInternal, "the blocks of an axis with padding");
+  }
+  std::vector<Piece> out;
+  i64 local = 0;
+  for (const Piece& p : a.pieces()) {
+    for (i64 block = p.global / b; block < ceil_div(p.global_end(), b); ++block) {
+      const bool reached = std::any_of(out.begin(), out.end(), [block](const Piece& earlier) {
+        return earlier.global <= block && block < earlier.global_end();
+      });
+      if (reached) continue;
+      const bool continues = !out.empty() && out.back().global_end() == block;
+      if (continues) {
+        ++out.back().size;
+      } else {
+        out.push_back({local, block, 1});
+      }
+      ++local;
+    }
+  }
+  return AxisMap(local, ceil_div(a.global_size(), b), std::move(out));
+}
+
+AxisMap every_kth(const AxisMap& a, i64 k, i64 offset) {
+  std::vector<Piece> out;
+  for (const Piece& p : a.pieces()) {
+    const i64 first = p.global + ((offset - p.global) % k + k) % k;
+    for (i64 at = first; at < p.global_end(); at += k)
+      out.push_back({p.local + at - p.global, at / k, 1});
+  }
+  return AxisMap(a.local_size(), ceil_div(a.global_size(), k), std::move(out));
+}
+
 AxisMap pad(const AxisMap& a, i64 n) {
   return AxisMap(n, a.global_size(), {a.pieces().begin(), a.pieces().end()});
 }

@@ -96,6 +96,14 @@ std::optional<AxisMap> coarsen(const AxisMap& a, i64 b);
 /// succeeds.
 std::optional<i64> first_cut_inside_block(const AxisMap& a, i64 b);
 
+/// The blocks of b in which `a` has indices, each once, in the order in which `a` reaches them: the
+/// `coarsen` of an axis whose cuts may fall inside blocks. Requires a without padding (kInternal).
+AxisMap touched(const AxisMap& a, i64 b);
+
+/// Every index that is `offset` modulo k becomes one: result(l) = a(l) div k where
+/// a(l) mod k == offset, else undefined. Requires 0 <= offset < k. O(global size).
+AxisMap every_kth(const AxisMap& a, i64 k, i64 offset);
+
 /// The local extent enlarged to n >= local_size; the new indices are padding.
 AxisMap pad(const AxisMap& a, i64 n);
 

@@ -136,7 +136,8 @@ class Assigner {
  public:
   Assigner(const Mapping& mapping, std::span<const TensorSpec> tensors, const TensorIndex& by_name,
            RuleMatcher& rules, Companions& companions)
-      : tensors_(tensors),
+      : documents_(mapping.documents()),
+        tensors_(tensors),
         by_name_(by_name),
         rules_(rules),
         companions_(companions),
@@ -161,14 +162,22 @@ class Assigner {
 
  private:
   bool follow(size_t i) {
-    for (const CompanionMatch& match : companions_.find(tensors_[i].name)) {
+    for (const CompanionMatch& match : companions_.find(tensors_[i])) {
       const auto leader = by_name_.find(match.leader);
       if (leader == by_name_.end() || leader->second == i) continue;
       if (assigned_[leader->second].kind == Kind::kDropped) continue;
+      if (has_nearer_rule(tensors_[i].name, *companions_.all()[match.companion].document)) continue;
       assigned_[i] = {Kind::kCompanion, {}, match.companion, leader->second};
       return true;
     }
     return false;
+  }
+
+  /// Whether a document before this one has a rule for the name: nearer documents decide.
+  bool has_nearer_rule(const std::string& name, const Document& document) {
+    if (&document == documents_.data()) return false;
+    const auto match = rules_.find(name);
+    return match && rules_.rules()[match->rule].document < &document;
   }
 
   void apply_rule(size_t i) {
@@ -186,6 +195,7 @@ class Assigner {
         .help("let both follow the tensor that a rule cuts");
   }
 
+  std::span<const Document> documents_;  ///< nearest first
   std::span<const TensorSpec> tensors_;
   const TensorIndex& by_name_;
   RuleMatcher& rules_;
@@ -200,7 +210,7 @@ class Assigner {
 TensorIndex index_by_name(std::span<const TensorSpec> tensors) {
   TensorIndex by_name;
   by_name.reserve(tensors.size());
-  for (size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
+  for (size_t i = 0; i < tensors.size(); ++i) by_name.insert_or_assign(tensors[i].name, i);
   return by_name;
 }
 

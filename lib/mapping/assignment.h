@@ -23,11 +23,13 @@ struct Assignment {
   size_t leader = 0;     ///< of kCompanion: the tensor that it follows, itself of kRule or kUnknown
 };
 
-/// Position of every tensor by name. Views into the specs.
+/// Position of every tensor by name, of the last one where a packed weight has the name of its
+/// stored part. Views into the specs.
 using TensorIndex = std::unordered_map<std::string_view, size_t>;
 TensorIndex index_by_name(std::span<const TensorSpec> tensors);
 
-/// What decides each tensor: "drop", then "companions" whose leader is there, then the rules.
+/// What decides each tensor: "drop", then "companions" whose leader is there unless a nearer
+/// document has a rule for the companion itself, then the rules.
 /// Appends warnings. Throws kNoRule and kUnusedRule as "unknown" and "unused_rule" of the mapping
 /// say, kAmbiguousRule, and kMappingSchema for the companion of a companion.
 std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpec> tensors,

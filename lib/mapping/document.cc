@@ -135,6 +135,14 @@ UnusedPolicy decode_unused(const JsonValue& value) {
                                      {"ignore", UnusedPolicy::kIgnore}});
 }
 
+Straddle decode_straddle(const JsonValue& value) {
+  return value.one_of<Straddle>({{"error", Straddle::kError},
+                                 {"uneven-aligned", Straddle::kUnevenAligned},
+                                 {"pad", Straddle::kPad},
+                                 {"replicate-scale", Straddle::kReplicateScale},
+                                 {"refine", Straddle::kRefine}});
+}
+
 std::vector<JsonValue::Field> document_fields(Document& d) {
   return {
       {"$schema", [](const JsonValue& v) { v.text(); }},
@@ -143,6 +151,8 @@ std::vector<JsonValue::Field> document_fields(Document& d) {
       {"description", [&](const JsonValue& v) { d.description = v.text(); }},
       {"extends", [&](const JsonValue& v) { d.extends = decode_extends(v); }},
       {"when", [&](const JsonValue& v) { d.when = decode_when(v); }},
+      {"quantization", [&](const JsonValue& v) { d.quantization = decode_texts(v, 1); }},
+      {"refuse", [&](const JsonValue& v) { d.refuse = v.nonempty_text(); }},
       {"mesh",
        [&](const JsonValue& v) {
          for (const JsonValue& axis : v.elements(1)) d.mesh.push_back(decode_mesh_axis(axis));
@@ -164,6 +174,7 @@ std::vector<JsonValue::Field> document_fields(Document& d) {
        [&](const JsonValue& v) {
          for (const JsonValue& glob : v.elements()) d.drop.push_back(decode_glob(glob));
        }},
+      {"straddle", [&](const JsonValue& v) { d.straddle = decode_straddle(v); }},
       {"unknown", [&](const JsonValue& v) { d.unknown = decode_unknown(v); }},
       {"unused_rule", [&](const JsonValue& v) { d.unused_rule = decode_unused(v); }},
   };
@@ -183,6 +194,8 @@ std::string_view to_string(CompanionKind kind) {
       return "per_tensor";
     case CompanionKind::kSameDims:
       return "same_dims";
+    case CompanionKind::kMember:
+      return "member";
   }
   throw Error(ErrorCode::kInternal, "unknown kind of companion");
 }

@@ -96,8 +96,16 @@ struct Rule {
   Place place;
 };
 
-enum class CompanionKind { kBlockScale, kPerRow, kPerColumn, kPerTensor, kSameDims };
+enum class CompanionKind { kBlockScale, kPerRow, kPerColumn, kPerTensor, kSameDims, kMember };
 std::string_view to_string(CompanionKind kind);
+
+/// One axis of a member of a bundle, in terms of the tensor that leads it: either it follows an
+/// axis of the leader, or it is whole on every device.
+struct MemberAxisSpec {
+  std::optional<size_t> axis;         ///< of the leader
+  std::optional<SizeExpression> per;  ///< the leader's indices in one stored index; nothing: 1
+  std::optional<i64> size;            ///< the extent of an axis that follows none; nothing: any
+};
 
 /// Tensors that follow another tensor's cut.
 struct CompanionSpec {
@@ -106,6 +114,10 @@ struct CompanionSpec {
   CompanionKind kind = CompanionKind::kPerTensor;
   std::vector<i64> block;    ///< of a block scale, when given as numbers
   std::string block_config;  ///< the config path otherwise
+  /// Of a member: the forms that its shape may have; the first that fits counts.
+  std::vector<std::vector<MemberAxisSpec>> forms;
+  bool leads = false;         ///< a member that stands for its leader where that is not stored
+  std::vector<Dtype> dtypes;  ///< empty: any
   Place place;
 };
 
@@ -123,6 +135,15 @@ struct WhenSpec {
   std::vector<ConfigCondition> config;  ///< all must hold
 };
 
+/// What happens where the cut of a weight falls inside a block of one of its companions.
+enum class Straddle {
+  kError,           ///< refuse
+  kUnevenAligned,   ///< cut the axis in whole blocks, unevenly where they do not divide
+  kPad,             ///< round the axis up until every part is whole blocks, zeros at its end
+  kReplicateScale,  ///< every device that has a part of a block gets its scale
+  kRefine,          ///< blocks of the greatest common divisor, each with a copy of its scale
+};
+
 enum class UnknownPolicy { kError, kWarn, kReplicate };
 enum class UnusedPolicy { kError, kWarn, kIgnore };
 
@@ -132,7 +153,9 @@ struct Document {
   std::string description;
   std::vector<std::pair<std::string, Place>> extends;
   WhenSpec when;
-  std::vector<MeshAxisSpec> mesh;  ///< empty: not given
+  std::vector<std::string> quantization;  ///< the tags (quantization.h) whose tensors it knows
+  std::string refuse;                     ///< why these are not supported, or empty
+  std::vector<MeshAxisSpec> mesh;         ///< empty: not given
   std::map<std::string, AxisSpec> axes;
   std::map<std::string, std::map<std::string, MeshRef>> layouts;
   std::vector<Rule> rules;
@@ -140,6 +163,7 @@ struct Document {
   std::vector<CompanionSpec> companions;
   std::vector<std::vector<std::string>> tied;
   std::vector<Glob> drop;
+  std::optional<Straddle> straddle;
   std::optional<UnknownPolicy> unknown;
   UnusedPolicy unused_rule = UnusedPolicy::kError;
 };

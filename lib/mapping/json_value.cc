@@ -132,6 +132,11 @@ i64 JsonValue::integer(i64 min) const {
   return value_->get<i64>();
 }
 
+bool JsonValue::boolean() const {
+  if (!value_->is_boolean()) refuse("true or false");
+  return value_->get<bool>();
+}
+
 std::vector<JsonValue> JsonValue::elements(size_t at_least) const {
   if (!value_->is_array() || value_->size() < at_least) {
     refuse(at_least == 0 ? "a list" : fmt::format("a list of {} or more", at_least));

@@ -14,14 +14,18 @@
 namespace shardtool::mapping {
 namespace {
 
-std::vector<Preset> decode_presets() {
+/// The presets for models, or the families of quantised tensors.
+std::vector<Preset> decode_presets(bool families) {
   std::vector<Preset> presets;
   for (const EmbeddedFile& file : embedded_presets()) {
     const Document document = decode_document(file.text, "preset:" + std::string(file.name));
+    if (document.quantization.empty() == families) continue;
     presets.push_back({std::string(file.name), document.description, document.when.architectures,
                        document.when.model_types, document.when.tensors_present,
-                       document.when.config, std::string(file.text)});
+                       document.when.config, document.quantization, std::string(file.text)});
   }
+  std::sort(presets.begin(), presets.end(),
+            [](const Preset& a, const Preset& b) { return a.name < b.name; });
   return presets;
 }
 
@@ -60,15 +64,22 @@ std::optional<std::string> only_one(const ModelConfig& config, const Fits& fits)
 }  // namespace
 
 std::span<const Preset> presets() {
-  static const std::vector<Preset> decoded = decode_presets();
+  static const std::vector<Preset> decoded = decode_presets(false);
+  return decoded;
+}
+
+std::span<const Preset> quantized_families() {
+  static const std::vector<Preset> decoded = decode_presets(true);
   return decoded;
 }
 
 const Preset& find_preset(std::string_view name) {
   std::vector<std::string> names;
-  for (const Preset& preset : presets()) {
-    if (preset.name == name) return preset;
-    names.push_back(preset.name);
+  for (const auto list : {presets(), quantized_families()}) {
+    for (const Preset& preset : list) {
+      if (preset.name == name) return preset;
+      names.push_back(preset.name);
+    }
   }
   Error e(ErrorCode::kUnknownName,
           fmt::format("there is no preset '{}'", quote_for_message(name, 60)));

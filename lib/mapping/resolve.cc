@@ -10,11 +10,13 @@
 #include "shardtool/mapping/assignment.h"
 #include "shardtool/mapping/axis_table.h"
 #include "shardtool/mapping/axis_usage.h"
+#include "shardtool/mapping/block_alignment.h"
 #include "shardtool/mapping/companions.h"
 #include "shardtool/mapping/cut_checks.h"
 #include "shardtool/mapping/cut_ledger.h"
 #include "shardtool/mapping/index_numbers.h"
 #include "shardtool/mapping/mesh_choice.h"
+#include "shardtool/mapping/packed_weights.h"
 #include "shardtool/mapping/rule_matcher.h"
 #include "shardtool/mapping/tensor_cut.h"
 #include "shardtool/mapping/tied.h"
@@ -61,31 +63,68 @@ std::string bias_of(const Rule& rule, const TensorSpec& tensor) {
   return row_parallel && tensor.shape.size() == 1 ? "after_reduction" : "";
 }
 
+/// Of the nearest document that says it.
+Straddle straddle_of(const Mapping& mapping) {
+  for (const Document& document : mapping.documents()) {
+    if (document.straddle) return *document.straddle;
+  }
+  return Straddle::kError;
+}
+
+layout::Straddling straddling_of(Straddle straddle) {
+  switch (straddle) {
+    case Straddle::kReplicateScale:
+      return layout::Straddling::kShare;
+    case Straddle::kRefine:
+      return layout::Straddling::kRefine;
+    case Straddle::kError:
+    case Straddle::kUnevenAligned:
+    case Straddle::kPad:
+      return layout::Straddling::kRefuse;
+  }
+  throw Error(ErrorCode::kInternal, "unknown policy for straddled blocks");
+}
+
+/// The tensors and then the packed weights; empty when there are none of these.
+std::vector<TensorSpec> followed_by(std::span<const TensorSpec> tensors,
+                                    std::vector<TensorSpec> packed) {
+  if (packed.empty()) return packed;
+  std::vector<TensorSpec> all(tensors.begin(), tensors.end());
+  std::move(packed.begin(), packed.end(), std::back_inserter(all));
+  return all;
+}
+
 class Resolver {
  public:
   Resolver(const Mapping& mapping, std::span<const TensorSpec> tensors, const ModelConfig* config,
            const ResolveOptions& options)
       : mapping_(mapping),
-        tensors_(tensors),
         options_(options),
+        straddle_(straddle_of(mapping)),
         mesh_(choose_mesh(mapping, options)),
         axes_(mapping, mesh_, config, options.layout),
+        sizes_{[this](const SizeExpression& size) { return axes_.evaluate_size(size); }, config},
         rules_(mapping),
         companions_(mapping),
-        by_name_(index_by_name(tensors)),
+        stored_(tensors.size()),
+        with_packed_(followed_by(tensors, packed_weights(tensors, companions_, sizes_))),
+        tensors_(with_packed_.empty() ? tensors : with_packed_),
+        by_name_(index_by_name(tensors_)),
         ledger_(axes_, options.require_even) {
     result_.mesh = mesh_;
     result_.warnings = other_model(mapping, config);
-    assigned_ = assign(mapping, tensors, by_name_, config, rules_, companions_, result_.warnings);
+    assigned_ = assign(mapping, tensors_, by_name_, config, rules_, companions_, result_.warnings);
   }
 
   Resolution run() && {
     check_assertions(tensors_, assigned_, rules_, axes_);
+    align_axes();
     read_index_numbers();
     decide_all();
     result_.tied = tied_groups(mapping_, tensors_, by_name_, result_.tensors);
-    std::erase_if(result_.tensors,
-                  [](const ResolvedTensor& tensor) { return tensor.layout == nullptr; });
+    std::erase_if(result_.tensors, [this](const ResolvedTensor& tensor) {
+      return tensor.layout == nullptr || tensor.tensor >= stored_;
+    });
     result_.uneven = ledger_.uneven();
     for (std::string& warning : unused_axes(mapping_))
       result_.warnings.push_back(std::move(warning));
@@ -96,6 +135,12 @@ class Resolver {
  private:
   const PlacedRule& rule_of(size_t tensor) const {
     return rules_.rules()[assigned_[tensor].match.rule];
+  }
+
+  void align_axes() {
+    if (straddle_ != Straddle::kUnevenAligned && straddle_ != Straddle::kPad) return;
+    axes_.align(block_alignment(tensors_, assigned_, rules_, companions_, sizes_, axes_),
+                straddle_ == Straddle::kPad);
   }
 
   void read_index_numbers() {
@@ -163,7 +208,7 @@ class Resolver {
     for (const UnitCut& units : cut.units) decision.cuts.push_back(ledger_.enter(units));
     decision.layout =
         checked(Layout(mesh_, spec.shape, std::move(cut.axes), std::move(index)), spec.dtype);
-    decision.transforms = padding_of(*decision.layout);
+    decision.transforms = transforms_of(*decision.layout);
     return decision;
   }
 
@@ -207,8 +252,10 @@ class Resolver {
     auto& layout = followed_[{companion, leader.layout.get(), spec.shape, spec.dtype}];
     try {
       if (!layout) {
-        layout = checked(companions_.layout(companion, *leader.layout, spec.shape, axes_.config()),
-                         spec.dtype);
+        const layout::BundleMember member =
+            companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
+        layout =
+            checked(member_layout(*leader.layout, member, straddling_of(straddle_)), spec.dtype);
       }
     } catch (Error& e) {
       if (!e.place()) e.at(placed.spec->place);
@@ -222,16 +269,20 @@ class Resolver {
             layout,
             std::string(to_string(placed.spec->kind)),
             {},
-            {}};
+            transforms_of(*layout)};
   }
 
   const Mapping& mapping_;
-  std::span<const TensorSpec> tensors_;
   const ResolveOptions& options_;
+  Straddle straddle_;
   mesh::Mesh mesh_;
   AxisTable axes_;
+  CompanionSizes sizes_;
   RuleMatcher rules_;
   Companions companions_;
+  size_t stored_;                        ///< how many tensors the checkpoint has
+  std::vector<TensorSpec> with_packed_;  ///< those and the packed weights; empty without any
+  std::span<const TensorSpec> tensors_;
   TensorIndex by_name_;
   CutLedger ledger_;
   std::vector<Assignment> assigned_;
