@@ -17,8 +17,6 @@ constexpr int kMaxMappingDepth = 64;
 
 Error no_preset(const LogicalCheckpoint& source,
                 const std::optional<mapping::ModelConfig>& config) {
-  std::vector<std::string> names;
-  for (const mapping::Preset& preset : mapping::presets()) names.push_back(preset.name);
   Error error(ErrorCode::kConfig, "no mapping is given, and no preset knows this model");
   error.note("checkpoint", source.parts.front().path);
   if (config) {
@@ -28,7 +26,7 @@ Error no_preset(const LogicalCheckpoint& source,
   } else {
     error.note("config.json", "not beside the weights");
   }
-  error.help(fmt::format("choose one with --preset: {}", fmt::join(names, " ")));
+  error.help("choose the nearest one with --preset; `shardtool presets` lists them");
   error.help("or write a mapping file and give it with --mapping (`shardtool init` starts one)");
   return error;
 }

@@ -1,7 +1,6 @@
 #include "shardtool/mapping/presets.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -84,10 +83,9 @@ const Preset& find_preset(std::string_view name) {
   }
   Error e(ErrorCode::kUnknownName,
           fmt::format("there is no preset '{}'", quote_for_message(name, 60)));
-  e.note("presets", fmt::format("{}", fmt::join(names, ", ")));
   const std::string hint = did_you_mean(name, names);
   if (!hint.empty()) e.help(hint);
-  throw e;
+  throw e.help("`shardtool presets` lists them");
 }
 
 std::optional<std::string> detect_preset(const ModelConfig& config,

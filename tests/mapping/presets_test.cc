@@ -93,6 +93,18 @@ TEST_CASE("where a family has several forms, the config chooses one, with the li
         "gpt_bigcode_multi_head");
 }
 
+TEST_CASE("models that were published under another model type are known") {
+  const auto by = [](std::string_view architecture, std::string_view type) {
+    return detect_preset(config_of(fmt::format(R"({{"architectures": ["{}"], "model_type": "{}"}})",
+                                               architecture, type)),
+                         {});
+  };
+  CHECK(by("DeepseekV3ForCausalLM", "kimi_k2") == "deepseek_v3");
+  CHECK(by("Phi3ForCausalLM", "phi3") == "phi3");  // Phi-4
+  CHECK(by("XLMRobertaForTokenClassification", "xlm-roberta") == "roberta");
+  CHECK(by("MPTForCausalLM", "mpt") == "mpt");
+}
+
 bool share_a_name(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   return std::any_of(a.begin(), a.end(), [&](const std::string& name) {
     return std::find(b.begin(), b.end(), name) != b.end();

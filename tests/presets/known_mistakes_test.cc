@@ -175,6 +175,22 @@ TEST_CASE("shards with equal bytes are replicas only where the layout says so") 
   CHECK(total("mamba2", "tp=8", "backbone.norm_f.weight") == 8 * 24);
 }
 
+TEST_CASE("a stack of experts in the other orientation is refused") {
+  // [experts, 2 * ffn, hidden] in one family and [experts, hidden, 2 * ffn] in another, one name.
+  Fixture qwen = fixture("qwen3_moe_stacked");
+  for (TensorSpec& tensor : qwen.tensors) {
+    if (tensor.name == "model.layers.1.mlp.experts.gate_up_proj") {
+      CHECK(tensor.shape == Shape{6, 40, 48});
+      tensor.shape = {6, 48, 40};
+    }
+  }
+  const auto e = error_of(
+      [&] { return resolve(load_preset("qwen3_moe"), qwen.tensors, &qwen.config, over("tp=2")); });
+  REQUIRE(e);
+  CHECK(e->code() == ErrorCode::kShapeMismatch);
+  CHECK(e->tensor_name() == "model.layers.1.mlp.experts.gate_up_proj");
+}
+
 TEST_CASE("the rows of an expert are all there on every number of devices") {
   const std::string w1 = "model.layers.0.block_sparse_moe.experts.0.w1.weight";
   CHECK(rows("mixtral", "tp=4", w1) == Held{"[0, 19)", "[19, 38)", "[38, 57)", "[57, 76)"});

@@ -9,6 +9,7 @@ the tensor apart (families.py, expert_families.py). Nothing here knows shardtool
 A fixture's "meshes" have "kept": distinct cuts, a cut being per rank null (not there) or a list per axis, 0 (all of it)
 or intervals [begin, end) in local order; and "cut": per tensor the index of its cut. "refused" maps a mesh to an error.
 """
+
 import argparse
 import json
 import pathlib
@@ -20,19 +21,37 @@ import torch
 import transformers
 from safetensors import safe_open
 
+import default_families
 import expert_families
 import families
+import library_order
 from slicing import intervals, ranks_of, whole
 
 FOLDER = pathlib.Path(__file__).parent / "fixtures"
 # What a config says about nothing but generation, training and its own class.
-NOISE = {"id2label", "label2id", "_name_or_path", "output_attentions", "output_hidden_states", "return_dict",
-         "problem_type", "chunk_size_feed_forward"}
+NOISE = {
+    "id2label",
+    "label2id",
+    "_name_or_path",
+    "output_attentions",
+    "output_hidden_states",
+    "return_dict",
+    "problem_type",
+    "chunk_size_feed_forward",
+}
 
 
 def all_families():
-    for table in (families.dense, families.generative, families.encoders, expert_families.mixtures,
-                  expert_families.state_spaces, expert_families.linear_attention, expert_families.multimodal):
+    for table in (
+        families.dense,
+        families.generative,
+        families.encoders,
+        expert_families.mixtures,
+        expert_families.state_spaces,
+        expert_families.linear_attention,
+        expert_families.multimodal,
+        default_families.defaults,
+    ):
         yield from table()
 
 
@@ -44,20 +63,26 @@ def build(family):
     return getattr(transformers, family.model)(config)
 
 
-def saved(family):
+def saved(family, model):
     """config.json and [name, dtype, shape] as a checkpoint of the family has them."""
     with tempfile.TemporaryDirectory() as folder:
-        build(family).save_pretrained(folder, save_original_format=not family.stacked)
+        model.save_pretrained(folder, save_original_format=not family.stacked)
         config = json.loads((pathlib.Path(folder) / "config.json").read_text())
         with safe_open(pathlib.Path(folder) / "model.safetensors", "pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}
             tensors = [[name, part.get_dtype(), list(part.get_shape())] for name, part in sorted(slices.items())]
+    if family.published:
+        tensors = sorted(tensors + family.published(tensors))
     return without(config, family.leave_out), tensors
 
 
 def without(config, paths):
     def clean(value):
-        return {key: clean(member) for key, member in value.items() if key not in NOISE} if isinstance(value, dict) else value
+        return (
+            {key: clean(member) for key, member in value.items() if key not in NOISE}
+            if isinstance(value, dict)
+            else value
+        )
 
     config = clean(config)
     for path in paths:
@@ -72,8 +97,8 @@ def without(config, paths):
 class Cuts:
     """A family's table: the selectors and numbers of a tensor by its name."""
 
-    # A vision tower is on every stage of the pipeline.
-    LAYER = re.compile(r"(?!.*vis(ual|ion)).*?\b(layers|h|blocks|block|layer)\.(?P<layer>\d+)\..*")
+    # A vision tower and layers for further tokens that are named apart are on every stage of the pipeline.
+    LAYER = re.compile(r"(?!.*vis(ual|ion)|mtp\.).*?\b(layers|h|blocks|block|layer)\.(?P<layer>\d+)\..*")
     EXPERT = re.compile(r".*\bexperts\.(?P<expert>\d+)\..*")
 
     def __init__(self, family):
@@ -132,28 +157,49 @@ def on_mesh(cuts, mesh, tensors):
     return {"mesh": mesh, "kept": [json.loads(text) for text in distinct], "cut": chosen}
 
 
+def form(family):
+    text = "as the library holds it (save_original_format=False)" if family.stacked else "as save_pretrained writes it"
+    if family.published:
+        text += (
+            "; with tensors of published checkpoints that the library ignores, in the shapes of the layers that it has"
+        )
+    return text
+
+
 def fixture(family):
-    config, tensors = saved(family)
+    model = build(family)
+    config, tensors = saved(family, model)
     cuts = Cuts(family)
+    if compared := library_order.check(family, model, cuts.kept):
+        print(f"{family.name}: {compared} parts are what the library's own method gives their heads")
     reduced = [name for name, _, _ in tensors if any(re.fullmatch(pattern, name) for pattern in family.reduced)]
     return {
-        "family": family.name, "preset": family.preset, "model": family.model,
-        "form": "as the library holds it (save_original_format=False)" if family.stacked else "as save_pretrained writes it",
-        "left_out_of_config": list(family.leave_out), "config": config, "tensors": tensors, "after_reduction": reduced,
-        "meshes": [on_mesh(cuts, mesh, tensors) for mesh in family.meshes], "refused": family.refused,
+        "family": family.name,
+        "preset": family.preset,
+        "model": family.model,
+        "form": form(family),
+        "left_out_of_config": list(family.leave_out),
+        "config": config,
+        "tensors": tensors,
+        "after_reduction": reduced,
+        "meshes": [on_mesh(cuts, mesh, tensors) for mesh in family.meshes],
+        "refused": family.refused,
     }
 
 
 def write(path, value):
     """One line per tensor, per cut and per member."""
+
     def line(member):
         return json.dumps(member, separators=(",", ":"))
 
     def rows(members, indent):
         return "[\n" + ",\n".join(" " * indent + line(member) for member in members) + "\n" + " " * (indent - 1) + "]"
 
-    meshes = ",\n".join(f'  {{"mesh": {line(mesh["mesh"])}, "cut": {line(mesh["cut"])}, "kept": {rows(mesh["kept"], 3)}}}'
-                        for mesh in value["meshes"])
+    meshes = ",\n".join(
+        f'  {{"mesh": {line(mesh["mesh"])}, "cut": {line(mesh["cut"])}, "kept": {rows(mesh["kept"], 3)}}}'
+        for mesh in value["meshes"]
+    )
     members = {key: line(member) for key, member in value.items()}
     members.update(tensors=rows(value["tensors"], 2), meshes="[\n" + meshes + "\n ]")
     path.write_text("{\n" + ",\n".join(f' "{key}": {text}' for key, text in members.items()) + "\n}\n")

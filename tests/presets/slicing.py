@@ -4,6 +4,7 @@ A selector is a function (rank, n) -> the global indices of an axis of n element
 It takes the indices 0 .. n-1 apart as the model's own code takes the axis apart, keeps the rank's heads, groups,
 experts or features, and puts the pieces back in the same order.
 """
+
 import itertools
 from dataclasses import dataclass
 
