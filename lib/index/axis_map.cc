@@ -161,6 +161,22 @@ AxisMap scale(const AxisMap& a, i64 k) {
   return AxisMap(scaled(a.local_size(), k), scaled(a.global_size(), k), std::move(out));
 }
 
+AxisMap product(const AxisMap& outer, const AxisMap& inner) {
+  if (inner.is_identity()) return scale(outer, inner.local_size());
+  const i64 local_size = scaled(outer.local_size(), inner.local_size());
+  const i64 global_size = scaled(outer.global_size(), inner.global_size());
+  std::vector<Piece> out;
+  for (const Piece& o : outer.pieces()) {
+    for (i64 k = 0; k < o.size; ++k) {
+      const i64 local = (o.local + k) * inner.local_size();
+      const i64 global = (o.global + k) * inner.global_size();
+      for (const Piece& i : inner.pieces())
+        out.push_back({local + i.local, global + i.global, i.size});
+    }
+  }
+  return AxisMap(local_size, global_size, std::move(out));
+}
+
 std::optional<i64> first_cut_inside_block(const AxisMap& a, i64 b) {
   i64 end_before = 0;
   for (const Piece& p : a.pieces()) {

@@ -88,6 +88,12 @@ AxisMap concat(std::span<const AxisMap> sections);
 /// kLimit when a size overflows.
 AxisMap scale(const AxisMap& a, i64 k);
 
+/// Two axes folded into one, the outer one slowest, on both sides:
+///     result(o * inner.local_size() + i) = outer(o) * inner.global_size() + inner(i)
+/// scale(a, k) = product(a, identity(k)). Throws kLimit when a size overflows.
+/// O(outer's image * inner's pieces).
+AxisMap product(const AxisMap& outer, const AxisMap& inner);
+
 /// Blocks of b indices become one, a last partial block counts as one: the b of `scale` undone.
 /// Nothing when a piece begins or ends inside a block (unless it ends at the end of the axis).
 std::optional<AxisMap> coarsen(const AxisMap& a, i64 b);

@@ -37,11 +37,16 @@ void check_disjoint(const Mesh& mesh, const Cut& a, const Cut& b) {
   }
 }
 
-/// L3 inside an expression: Nest cuts with axes that its inner expression does not use.
+/// L3 inside an expression: Nest and Product cut with axes that their other part does not use.
 void check_nests(const Mesh& mesh, const AxisExpr& expr, const std::string& where) {
   if (const auto* e = std::get_if<Nest>(&expr.node())) {
     check_disjoint(mesh, {where, axes_used(*e->of)}, {where + " again", e->over});
     check_nests(mesh, *e->of, where);
+  } else if (const auto* product = std::get_if<Product>(&expr.node())) {
+    check_disjoint(mesh, {where, axes_used(*product->outer)},
+                   {where + " again", axes_used(*product->inner)});
+    check_nests(mesh, *product->outer, where);
+    check_nests(mesh, *product->inner, where);
   } else if (const auto* s = std::get_if<Scale>(&expr.node())) {
     check_nests(mesh, *s->of, where);
   } else if (const auto* p = std::get_if<Pad>(&expr.node())) {

@@ -17,11 +17,13 @@ void align_dim(const Dim& dim, i64 extent, i64 block, AxisTable& axes,
     return inferred && inferred->first == axis ? std::optional(inferred->second) : declared(axis);
   };
   for (const Product& section : dim.sections) {
-    const std::string& axis = section.factors.front().axis;
-    if (axis.empty() || axes.over(axis).empty()) continue;
-    const i64 unit = product_of(section, 1, size);
-    i64& units = alignment.try_emplace(axis, 1).first->second;
-    units = std::lcm(units, block / std::gcd(block, unit));
+    for (size_t f = 0; f < section.factors.size(); ++f) {
+      const std::string& axis = section.factors[f].axis;
+      if (axis.empty() || axes.over(axis).empty()) continue;
+      const i64 unit = product_of(section, f + 1, size);
+      i64& units = alignment.try_emplace(axis, 1).first->second;
+      units = std::lcm(units, block / std::gcd(block, unit));
+    }
   }
 }
 

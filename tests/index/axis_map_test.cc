@@ -222,6 +222,27 @@ TEST_CASE("scale turns one index into k consecutive ones") {
   }));
 }
 
+TEST_CASE("product folds two axes into one, the outer one slowest") {
+  CHECK(rc::check("pointwise, associative, and scale where the inner one is whole", [] {
+    const AxisMap a = *gen::axis_map(*gen::between(0, 5), *gen::between(0, 5));
+    const AxisMap b = *gen::axis_map(*gen::between(0, 5), *gen::between(0, 5));
+    const AxisMap folded = product(a, b);
+    RC_ASSERT(invariants_hold(folded));
+    Indices expected;
+    for (const i64 o : indices(a)) {
+      for (const i64 i : indices(b)) {
+        const bool has_image = o != kPadding && i != kPadding;
+        expected.push_back(has_image ? o * b.global_size() + i : kPadding);
+      }
+    }
+    RC_ASSERT(indices(folded) == expected);
+    const i64 k = *gen::between(1, 4);
+    RC_ASSERT(product(a, AxisMap::identity(k)) == scale(a, k));
+    const AxisMap c = *gen::axis_map(*gen::between(0, 3), *gen::between(0, 3));
+    RC_ASSERT(product(product(a, b), c) == product(a, product(b, c)));
+  }));
+}
+
 TEST_CASE("scale and concat refuse axes beyond 2^63") {
   const AxisMap half = AxisMap::identity(std::numeric_limits<i64>::max() / 2 + 1);
   CHECK_ERROR(kLimit, index::scale(half, 2));

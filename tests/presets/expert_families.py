@@ -140,9 +140,8 @@ def mixtures():
             (r".*blocks\.\d+\.ffn\.experts\.mlp\.(w1|v1|w2)", stacked_rows(EXPERTS), whole),
             (r"transformer\.norm_f\.weight", whole),
         ],
-        # A cut of the second factor of a product, the ffn of each expert over tp, is refused.
-        meshes=("ep=1", "ep=2", "ep=4", "pp=2,ep=2"),
-        refused=dict(FEW_EXPERTS, **{"tp=2": "E0217"}),
+        meshes=EXPERT_MESHES,
+        refused=REFUSED,
     )
     # GptOssExperts._apply_gate: gate_up[..., ::2], gate_up[..., 1::2]; weights are [experts, in, out]
     yield Family(
