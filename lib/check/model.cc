@@ -55,6 +55,13 @@ class Tensors {
   std::map<std::string_view, const TensorSpec*> by_name_;
 };
 
+/// Whether one element is one weight: packed ones have other shapes.
+bool is_plain_matrix(const TensorSpec& tensor) {
+  constexpr int kBitsOfByte = 8;
+  const DtypeInfo& info = dtype_info(tensor.dtype);
+  return tensor.shape.size() == 2 && info.kind == DtypeKind::kFloat && info.bits >= kBitsOfByte;
+}
+
 const TensorSpec* embedding(const Tensors& tensors) {
   return tensors.any({"model.embed_tokens.weight", "embed_tokens.weight",
                       "model.language_model.embed_tokens.weight",
@@ -97,7 +104,7 @@ void check_sizes(const Model& model, Findings& findings) {
   const auto inner = config_integer(model.config, {"intermediate_size"});
   for (const TensorSpec& tensor : model.tensors) {
     const std::string_view name = tensor.name;
-    if (tensor.shape.size() != 2 || !name.ends_with("_proj.weight")) continue;
+    if (!is_plain_matrix(tensor) || !name.ends_with("_proj.weight")) continue;
     const auto expect_heads = [&](i64 count, std::string_view key) {
       expect_size(model, tensor, 0, count * heads->width, Rule::kHeads,
                   fmt::format("{} {} x head_dim {}", key, count, heads->width), findings);
@@ -123,7 +130,7 @@ void check_sizes(const Model& model, Findings& findings) {
 void check_vocabulary(const Model& model, const Tensors& tensors, Findings& findings) {
   const auto vocab = config_integer(model.config, {"vocab_size"});
   const TensorSpec* const table = embedding(tensors);
-  if (!vocab || table == nullptr || table->shape.size() != 2) return;
+  if (!vocab || table == nullptr || !is_plain_matrix(*table)) return;
   if (const auto hidden = config_integer(model.config, {"hidden_size"})) {
     expect_size(model, *table, 1, *hidden, Rule::kHiddenSize, "hidden_size", findings);
   }
