@@ -17,8 +17,8 @@ struct HeldTensor {
   std::shared_ptr<const index::HolderSet> holders;
 };
 
-/// ST03: every element of every tensor is held, and holders that share some are replicas. `file` is
-/// where the layout stands.
+/// ST03: every element of every tensor is held, and holders that share some are replicas; ST02: an
+/// uneven cut is announced, once for all tensors that share it. `file` is where the layout stands.
 void check_coverage(std::span<const HeldTensor> tensors, const std::string& file,
                     Findings& findings);
 

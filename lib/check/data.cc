@@ -12,6 +12,7 @@
 
 #include "shardtool/check/coverage.h"
 #include "shardtool/exec/range_hash.h"
+#include "shardtool/io/file.h"
 #include "shardtool/kernels/float_census/float_census.h"
 #include "shardtool/kernels/xxh3/xxh3.h"
 
@@ -84,6 +85,7 @@ class Reader {
   }
 
   void run(const exec::StreamOptions& options) {
+    io::allow_many_files();
     std::vector<exec::SourceFile> sources;
     for (const std::string& path : paths_) sources.emplace_back(path);
     running_.resize(moves_.size());
