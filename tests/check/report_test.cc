@@ -254,6 +254,15 @@ TEST_CASE("whole shapes are found for shards without a manifest, replicated head
   CHECK(damaged.findings.size() == 2);
 }
 
+TEST_CASE("one file of several is checked, but not as a model") {
+  const std::string file = std::string(SHARDTOOL_SAMPLE) + "/model-00002-of-00002.safetensors";
+  const api::CheckReport report = api::check(reading(options_for(file)));
+  CHECK(report.findings.empty());
+  CHECK(report.files == 1);
+  const std::string index = std::string(SHARDTOOL_SAMPLE) + "/model.safetensors.index.json";
+  CHECK(api::check(options_for(index)).files == 2);
+}
+
 TEST_CASE("a path that holds nothing to check is an error, not a finding") {
   const TempFolder folder;
   CHECK_ERROR(kFileMissing, api::check(options_for(folder / "gone")));
