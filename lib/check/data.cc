@@ -89,7 +89,11 @@ class Reader {
     std::vector<exec::SourceFile> sources;
     for (const std::string& path : paths_) sources.emplace_back(path);
     running_.resize(moves_.size());
-    exec::stream(moves_, sources, options,
+    exec::StreamOptions with_digests = options;
+    const bool any_digest = std::any_of(tensors_.begin(), tensors_.end(),
+                                        [](const auto& t) { return !t.digest.empty(); });
+    with_digests.digests = any_digest ? exec::Digests::kOfEverything : exec::Digests::kNone;
+    exec::stream(moves_, sources, with_digests,
                  {[this](size_t i, const exec::ChunkPlan& plan) { begin(i, plan); },
                   [this](size_t i, const exec::FilledChunk& chunk, exec::Turnstile& turns) {
                     take(i, chunk, turns);
