@@ -34,6 +34,27 @@ std::vector<exec::SourceFile> open_files(const LogicalCheckpoint& checkpoint) {
   return files;
 }
 
+/// Compares the logical values of tensors that devices store shifted.
+void compare_shifted(const LogicalCheckpoint& a, const LogicalCheckpoint& b, const LogicalTensor& x,
+                     const LogicalTensor& y, DiffReport& report) {
+  const auto values = [](const LogicalCheckpoint& checkpoint, const LogicalTensor& tensor) {
+    return exec::load_shifted(tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, tensor.side,
+                              tensor.shifts, open_files(checkpoint));
+  };
+  const std::vector<i64> left = values(a, x);
+  const std::vector<i64> right = values(b, y);
+  const i64 width = bits(x.spec.dtype) / 8;
+  const auto first = std::mismatch(left.begin(), left.end(), right.begin()).first - left.begin();
+  i64 changed = 0;
+  for (size_t i = 0; i < left.size(); ++i) changed += left[i] == right[i] ? 0 : 1;
+  report.bytes_read += 2 * width * static_cast<i64>(left.size());
+  if (changed == 0) {
+    ++report.identical;
+  } else {
+    report.changed.push_back({x.spec.name, "data", changed * width, first * width});
+  }
+}
+
 /// Reads a's tensors as b's holders have them, and compares.
 void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b,
                   std::vector<exec::TensorMove> moves, const DiffOptions& options,
@@ -79,6 +100,9 @@ DiffReport diff(const DiffOptions& options) {
     const std::string change = metadata_change(tensor->spec, other->second->spec);
     if (!change.empty()) {
       report.changed.push_back({std::string(name), change, 0, -1});
+    } else if (!options.metadata_only &&
+               (!tensor->shifts.empty() || !other->second->shifts.empty())) {
+      compare_shifted(a, b, *tensor, *other->second, report);
     } else {
       moves.push_back({tensor->spec.name,
                        tensor->spec.dtype,

@@ -64,6 +64,8 @@ struct Gathered {
   std::vector<index::Region> regions;
   std::vector<exec::Slot> slots;
   std::vector<i64> ranks;
+  std::vector<exec::ValueShift> shifts;
+  bool is_shifted = false;
 };
 
 LogicalTensor logical_tensor(const TensorRecord& record, Gathered gathered, HolderSetPool& pool) {
@@ -71,6 +73,7 @@ LogicalTensor logical_tensor(const TensorRecord& record, Gathered gathered, Hold
   logical.spec = {record.name, record.dtype, record.shape};
   logical.side = {pool.of(record.shape, gathered.regions), std::move(gathered.slots)};
   logical.ranks = std::move(gathered.ranks);
+  if (gathered.is_shifted) logical.shifts = std::move(gathered.shifts);
   logical.digest = record.digest;
   logical.record = &record;
   return logical;
@@ -85,6 +88,8 @@ void add_shards(LogicalCheckpoint& into, const std::vector<int>& first_file, Hol
         gathered.regions.push_back(shard.region);
         gathered.slots.push_back({first_file[p] + shard.file, shard.offset});
         gathered.ranks.push_back(shard.rank);
+        gathered.shifts.push_back({shard.shift, std::nullopt});
+        gathered.is_shifted = gathered.is_shifted || !shard.shift.empty();
       }
     }
     into.tensors.push_back(logical_tensor(first.tensors[t], std::move(gathered), pool));

@@ -10,6 +10,7 @@
 #include "shardtool/base/tensor_spec.h"
 #include "shardtool/checkpoint/checkpoint.h"
 #include "shardtool/exec/move.h"
+#include "shardtool/exec/shifted.h"
 #include "shardtool/mapping/config.h"
 
 namespace shardtool::api {
@@ -22,6 +23,7 @@ struct LogicalTensor {
   std::vector<i64> ranks;  ///< of the holders; empty for a whole checkpoint
   std::string digest;      ///< from the manifest, or empty
   const checkpoint::TensorRecord* record = nullptr;  ///< from the manifest, or null
+  std::vector<exec::ValueShift> shifts;              ///< per holder; empty: plain values
 };
 
 /// One or more opened folders as one set of logical tensors. Whole checkpoints and shards look the

@@ -8,6 +8,7 @@
 #include "shardtool/base/error.h"
 #include "shardtool/base/strict_json.h"
 #include "shardtool/mapping/presets.h"
+#include "shardtool/mapping/quantization.h"
 
 namespace shardtool::api {
 namespace {
@@ -16,8 +17,6 @@ constexpr int kMaxMappingDepth = 64;
 
 Error no_preset(const LogicalCheckpoint& source,
                 const std::optional<mapping::ModelConfig>& config) {
-  std::vector<std::string> names;
-  for (const mapping::Preset& preset : mapping::presets()) names.push_back(preset.name);
   Error error(ErrorCode::kConfig, "no mapping is given, and no preset knows this model");
   error.note("checkpoint", source.parts.front().path);
   if (config) {
@@ -27,7 +26,7 @@ Error no_preset(const LogicalCheckpoint& source,
   } else {
     error.note("config.json", "not beside the weights");
   }
-  error.help(fmt::format("choose one with --preset: {}", fmt::join(names, " ")));
+  error.help("choose the nearest one with --preset; `shardtool presets` lists them");
   error.help("or write a mapping file and give it with --mapping (`shardtool init` starts one)");
   return error;
 }
@@ -98,14 +97,14 @@ mapping::ResolveOptions resolve_options(const MappingChoice& choice) {
 
 AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
                              const std::function<void(Error)>& report) {
-  mapping::Mapping mapping =
-      mapping::with_settings(choose_mapping(choice, source), choice.settings);
+  const auto config = source.config();
+  const mapping::ModelConfig* model = config ? &*config : nullptr;
+  mapping::Mapping mapping = mapping::with_settings(
+      mapping::with_quantization(choose_mapping(choice, source), model), choice.settings);
   mapping::ResolveOptions options = resolve_options(choice);
   options.report = report;
-  const auto config = source.config();
   std::vector<TensorSpec> specs = source.specs();
-  mapping::Resolution resolution =
-      mapping::resolve(mapping, specs, config ? &*config : nullptr, options);
+  mapping::Resolution resolution = mapping::resolve(mapping, specs, model, options);
   return {std::move(mapping), std::move(resolution), std::move(specs)};
 }
 

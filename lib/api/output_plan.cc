@@ -80,11 +80,16 @@ std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
     const i64 bytes = byte_size(dtype, local_shape(region)).value_or(0);
     records.push_back({tensor.ranks[h], slots[h].file, slots[h].offset, bytes, std::move(region),
                        copied.xxh3[h]});
+    if (!tensor.shifts.empty()) records.back().shift = tensor.shifts[h].addends;
   }
   return records;
 }
 
 }  // namespace
+
+bool is_shifted(const LogicalCheckpoint& source, const TargetTensor& tensor) {
+  return !tensor.shifts.empty() || !source.tensors[tensor.source].shifts.empty();
+}
 
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
                        i64 max_file_size) {
@@ -115,6 +120,26 @@ std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
                      from.side,
                      {target.tensors[t].holders, output.slots[t]},
                      parse_digest(from.digest)});
+  }
+  return moves;
+}
+
+std::vector<exec::TensorMove> plan_fills(const LogicalCheckpoint& source,
+                                         const TargetLayout& target, const OutputPlan& output) {
+  std::vector<exec::TensorMove> moves;
+  for (size_t t = 0; t < target.tensors.size(); ++t) {
+    if (!target.tensors[t].fills) continue;
+    const LogicalTensor& from = source.tensors[target.tensors[t].source];
+    for (const Fill& fill : *target.tensors[t].fills) {
+      std::vector<exec::Slot> slots;
+      for (const size_t holder : fill.of) slots.push_back(output.slots[t][holder]);
+      moves.push_back({from.spec.name,
+                       from.spec.dtype,
+                       from.spec.shape,
+                       from.side,
+                       {fill.holders, std::move(slots)},
+                       std::nullopt});
+    }
   }
   return moves;
 }

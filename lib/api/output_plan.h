@@ -25,8 +25,17 @@ struct OutputPlan {
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
                        i64 max_file_size);
 
+/// Whether the values differ between holders on either side, so that they are copied one by one
+/// (exec::copy_shifted).
+bool is_shifted(const LogicalCheckpoint& source, const TargetTensor& tensor);
+
 /// One move per target tensor.
 std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
+                                         const TargetLayout& target, const OutputPlan& output);
+
+/// The moves that fill padding with copies of elements, after plan_moves has run: what they write
+/// is not of the tensor, so they have no digest.
+std::vector<exec::TensorMove> plan_fills(const LogicalCheckpoint& source,
                                          const TargetLayout& target, const OutputPlan& output);
 
 /// The counts of the report.

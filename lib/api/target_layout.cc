@@ -37,6 +37,7 @@ class ChosenHolders {
   struct Set {
     std::shared_ptr<const index::HolderSet> holders;
     std::vector<i64> ranks;
+    std::shared_ptr<const std::vector<Fill>> fills;
   };
   const Set& of(const std::shared_ptr<const layout::Layout>& layout) {
     const auto [found, is_new] = sets_.try_emplace(layout.get());
@@ -55,12 +56,44 @@ class ChosenHolders {
       set.ranks.push_back(rank);
     }
     set.holders = std::move(holders);
+    set.fills = fills_of(layout, set.ranks);
     return set;
+  }
+
+  /// The n-th fills of all ranks are one set of holders.
+  static std::shared_ptr<const std::vector<Fill>> fills_of(const layout::Layout& layout,
+                                                           const std::vector<i64>& ranks) {
+    std::vector<std::shared_ptr<index::HolderSet>> sets;
+    std::vector<Fill> fills;
+    for (size_t h = 0; h < ranks.size(); ++h) {
+      const auto regions = layout.fills(ranks[h]);
+      for (size_t f = 0; f < regions.size(); ++f) {
+        if (f == sets.size()) {
+          sets.push_back(std::make_shared<index::HolderSet>(layout.shape()));
+          fills.push_back({sets.back(), {}});
+        }
+        sets[f]->add(regions[f]);
+        fills[f].of.push_back(h);
+      }
+    }
+    return fills.empty() ? nullptr : std::make_shared<const std::vector<Fill>>(std::move(fills));
   }
 
   const std::vector<i64>* ranks_;
   std::map<const layout::Layout*, Set> sets_;
 };
+
+/// The shifts of the chosen ranks.
+std::vector<exec::ValueShift> chosen_shifts(const mapping::ResolvedTensor& resolved,
+                                            const std::vector<i64>& ranks) {
+  std::vector<exec::ValueShift> shifts;
+  const auto& all = resolved.layout->ranks();
+  for (size_t h = 0; h < all.size() && !resolved.shifts.empty(); ++h) {
+    if (!std::binary_search(ranks.begin(), ranks.end(), all[h])) continue;
+    shifts.push_back({resolved.shifts[h].addends, resolved.shifts[h].stored_below});
+  }
+  return shifts;
+}
 
 }  // namespace
 
@@ -100,7 +133,8 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
     const ChosenHolders::Set& set = chosen.of(resolved.layout);
     target.tensors.push_back({resolved.tensor, set.holders, set.ranks,
                               resolved.layout->is_sharded(), resolved.rule,
-                              axis_records(*resolved.layout), resolved.transforms, resolved.bias});
+                              axis_records(*resolved.layout), resolved.transforms, resolved.bias,
+                              set.fills, chosen_shifts(resolved, set.ranks)});
   }
   return target;
 }

@@ -7,9 +7,16 @@
 #include "shardtool/api/logical_checkpoint.h"
 #include "shardtool/api/mapping_choice.h"
 #include "shardtool/checkpoint/manifest.h"
+#include "shardtool/exec/shifted.h"
 #include "shardtool/mesh/mesh.h"
 
 namespace shardtool::api {
+
+/// One way in which padding repeats elements (layout::Layout::fills), on the holders that have it.
+struct Fill {
+  std::shared_ptr<const index::HolderSet> holders;
+  std::vector<size_t> of;  ///< per holder: its number among the tensor's holders
+};
 
 /// One tensor of an output, and who will hold it.
 struct TargetTensor {
@@ -21,6 +28,8 @@ struct TargetTensor {
   std::vector<checkpoint::AxisRecord> axes;
   std::vector<std::string> transforms;
   std::string bias;
+  std::shared_ptr<const std::vector<Fill>> fills = {};  ///< null: none
+  std::vector<exec::ValueShift> shifts = {};            ///< per holder; empty: plain values
 };
 
 /// The layout that a run writes. A merged checkpoint is the layout of a mesh of one device.

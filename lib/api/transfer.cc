@@ -15,6 +15,8 @@
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
 #include "shardtool/exec/copy.h"
+#include "shardtool/exec/fill.h"
+#include "shardtool/exec/range_hash.h"
 #include "shardtool/io/output_folder.h"
 
 namespace shardtool::api {
@@ -156,17 +158,50 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
   return order;
 }
 
-std::vector<exec::CopiedTensor> copy_in_source_order(std::span<const exec::TensorMove> moves,
-                                                     std::span<const exec::SourceFile> sources,
-                                                     std::span<const exec::TargetFile> targets,
-                                                     const exec::StreamOptions& options) {
-  const std::vector<size_t> order = source_order(moves);
+/// Streams what is plain data in the order of the source, and copies shifted values one by one.
+std::vector<exec::CopiedTensor> copy_all(const LogicalCheckpoint& source,
+                                         const TargetLayout& target,
+                                         std::span<const exec::TensorMove> moves,
+                                         std::span<const exec::SourceFile> sources,
+                                         std::span<const exec::TargetFile> targets,
+                                         const exec::StreamOptions& options) {
+  std::vector<size_t> order;
   std::vector<exec::TensorMove> ordered;
-  for (const size_t i : order) ordered.push_back(moves[i]);
-  std::vector<exec::CopiedTensor> done = exec::copy(ordered, sources, targets, options);
   std::vector<exec::CopiedTensor> copied(moves.size());
+  for (const size_t i : source_order(moves)) {
+    const TargetTensor& tensor = target.tensors[i];
+    if (is_shifted(source, tensor)) {
+      copied[i] = exec::copy_shifted(
+          {moves[i], source.tensors[tensor.source].shifts, tensor.shifts}, sources, targets);
+      continue;
+    }
+    order.push_back(i);
+    ordered.push_back(moves[i]);
+  }
+  std::vector<exec::CopiedTensor> done = exec::copy(ordered, sources, targets, options);
   for (size_t i = 0; i < order.size(); ++i) copied[order[i]] = std::move(done[i]);
   return copied;
+}
+
+/// Fills padding with what it repeats, and hashes those shards again.
+void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
+                  const OutputPlan& plan, std::span<const exec::SourceFile> sources,
+                  std::span<const exec::TargetFile> targets,
+                  std::vector<exec::CopiedTensor>& copied) {
+  const std::vector<exec::TensorMove> fills = plan_fills(source, target, plan);
+  if (fills.empty()) return;
+  exec::fill(fills, sources, targets);
+  for (size_t t = 0; t < target.tensors.size(); ++t) {
+    const TargetTensor& tensor = target.tensors[t];
+    if (!tensor.fills) continue;
+    const Dtype dtype = source.tensors[tensor.source].spec.dtype;
+    for (int h = 0; h < tensor.holders->size(); ++h) {
+      const exec::Slot& slot = plan.slots[t][static_cast<size_t>(h)];
+      const i64 bytes = byte_size(dtype, local_shape(tensor.holders->region(h))).value_or(0);
+      copied[t].xxh3[static_cast<size_t>(h)] =
+          exec::hash_range(targets[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
+    }
+  }
 }
 
 void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
@@ -214,7 +249,8 @@ TransformReport transfer(const LogicalCheckpoint& source, TargetLayout target,
   const exec::StreamOptions stream = stream_options(options);
   if (compare_replicas) report.replicas_compared = api::compare_replicas(source, sources, stream);
   const std::vector<exec::TargetFile> targets = create_files(plan, folder);
-  const auto copied = copy_in_source_order(moves, sources, targets, stream);
+  auto copied = copy_all(source, target, moves, sources, targets, stream);
+  fill_padding(source, target, plan, sources, targets, copied);
   check_tied(target, moves, copied);
   if (!plan.index_text.empty()) write_text(folder, kIndexName, plan.index_text);
   const i64 side_files = options.copy_side_files ? copy_side_files(source, plan, folder) : 0;

@@ -29,6 +29,8 @@ struct ShardRecord {
   i64 bytes = 0;
   index::Region region;  ///< JSON: `shape` and `slices`
   std::string xxh3;      ///< XXH3-128 of the shard's bytes, lower-case hex
+  /// stored = logical + shift: one for all elements, or one per element; empty: none
+  std::vector<i64> shift = {};
 };
 
 /// How one axis was cut, in words.

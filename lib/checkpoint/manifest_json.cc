@@ -76,7 +76,10 @@ void append_shard(std::string& out, const ShardRecord& shard) {
                  shard.rank, shard.file, shard.offset, shard.bytes,
                  fmt::join(local_shape(shard.region), ","));
   append_list(out, shard.region, ",", [&out](const AxisMap& map) { append_slices(out, map); });
-  out += "],\"xxh3\":" + json_quote(shard.xxh3) + '}';
+  out += "],\"xxh3\":" + json_quote(shard.xxh3);
+  if (!shard.shift.empty())
+    fmt::format_to(std::back_inserter(out), ",\"shift\":[{}]", fmt::join(shard.shift, ","));
+  out += '}';
 }
 
 void append_tensor(std::string& out, const TensorRecord& tensor) {

@@ -223,13 +223,24 @@ class ManifestParser {
                 {"bytes", [&] { shard.bytes = read_size(); }},
                 {"shape", [&] { shape = read_shape(); }},
                 {"slices", read_slices},
-                {"xxh3", [&] { shard.xxh3 = read_xxh3(); }}});
+                {"xxh3", [&] { shard.xxh3 = read_xxh3(); }},
+                {"shift", [&] { read_shift(shard); }, false}});
     if (shape != local_shape(shard.region) || global_shape(shard.region) != tensor.shape) {
       throw in_.error("'slices' do not fit the shape of the shard",
                       fmt::format("slices of {} in {}", to_string(local_shape(shard.region)),
                                   to_string(tensor.shape)),
                       to_string(shape));
     }
+  }
+
+  void read_shift(ShardRecord& shard) {
+    each_element([&] { shard.shift.push_back(in_.integer()); });
+    const size_t n = shard.shift.size();
+    if (n == 1 ||
+        (shard.region.size() == 1 && static_cast<i64>(n) == shard.region.front().local_size()))
+      return;
+    throw in_.error("'shift' does not fit the shard", fmt::format("{} values", n),
+                    "one value, or one per element, after 'slices'");
   }
 
   AxisMap read_axis_map(i64 global_size) {

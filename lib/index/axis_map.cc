@@ -161,6 +161,22 @@ AxisMap scale(const AxisMap& a, i64 k) {
   return AxisMap(scaled(a.local_size(), k), scaled(a.global_size(), k), std::move(out));
 }
 
+AxisMap product(const AxisMap& outer, const AxisMap& inner) {
+  if (inner.is_identity()) return scale(outer, inner.local_size());
+  const i64 local_size = scaled(outer.local_size(), inner.local_size());
+  const i64 global_size = scaled(outer.global_size(), inner.global_size());
+  std::vector<Piece> out;
+  for (const Piece& o : outer.pieces()) {
+    for (i64 k = 0; k < o.size; ++k) {
+      const i64 local = (o.local + k) * inner.local_size();
+      const i64 global = (o.global + k) * inner.global_size();
+      for (const Piece& i : inner.pieces())
+        out.push_back({local + i.local, global + i.global, i.size});
+    }
+  }
+  return AxisMap(local_size, global_size, std::move(out));
+}
+
 std::optional<i64> first_cut_inside_block(const AxisMap& a, i64 b) {
   i64 end_before = 0;
   for (const Piece& p : a.pieces()) {
@@ -179,6 +195,40 @@ std::optional<AxisMap> coarsen(const AxisMap& a, i64 b) {
   out.reserve(a.pieces().size());
   for (const Piece& p : a.pieces()) out.push_back({p.local / b, p.global / b, ceil_div(p.size, b)});
   return AxisMap(ceil_div(a.local_size(), b), ceil_div(a.global_size(), b), std::move(out));
+}
+
+AxisMap touched(const AxisMap& a, i64 b) {
+  if (a.image_size() != a.local_size()) {
+    throw Error(ErrorCode::kInternal, "the blocks of an axis with padding");
+  }
+  std::vector<Piece> out;
+  i64 local = 0;
+  for (const Piece& p : a.pieces()) {
+    for (i64 block = p.global / b; block < ceil_div(p.global_end(), b); ++block) {
+      const bool reached = std::any_of(out.begin(), out.end(), [block](const Piece& earlier) {
+        return earlier.global <= block && block < earlier.global_end();
+      });
+      if (reached) continue;
+      const bool continues = !out.empty() && out.back().global_end() == block;
+      if (continues) {
+        ++out.back().size;
+      } else {
+        out.push_back({local, block, 1});
+      }
+      ++local;
+    }
+  }
+  return AxisMap(local, ceil_div(a.global_size(), b), std::move(out));
+}
+
+AxisMap every_kth(const AxisMap& a, i64 k, i64 offset) {
+  std::vector<Piece> out;
+  for (const Piece& p : a.pieces()) {
+    const i64 first = p.global + ((offset - p.global) % k + k) % k;
+    for (i64 at = first; at < p.global_end(); at += k)
+      out.push_back({p.local + at - p.global, at / k, 1});
+  }
+  return AxisMap(a.local_size(), ceil_div(a.global_size(), k), std::move(out));
 }
 
 AxisMap pad(const AxisMap& a, i64 n) {

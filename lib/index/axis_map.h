@@ -88,6 +88,12 @@ AxisMap concat(std::span<const AxisMap> sections);
 /// kLimit when a size overflows.
 AxisMap scale(const AxisMap& a, i64 k);
 
+/// Two axes folded into one, the outer one slowest, on both sides:
+///     result(o * inner.local_size() + i) = outer(o) * inner.global_size() + inner(i)
+/// scale(a, k) = product(a, identity(k)). Throws kLimit when a size overflows.
+/// O(outer's image * inner's pieces).
+AxisMap product(const AxisMap& outer, const AxisMap& inner);
+
 /// Blocks of b indices become one, a last partial block counts as one: the b of `scale` undone.
 /// Nothing when a piece begins or ends inside a block (unless it ends at the end of the axis).
 std::optional<AxisMap> coarsen(const AxisMap& a, i64 b);
@@ -95,6 +101,14 @@ std::optional<AxisMap> coarsen(const AxisMap& a, i64 b);
 /// The global index of the first cut that falls inside a block of b, or nothing when `coarsen`
 /// succeeds.
 std::optional<i64> first_cut_inside_block(const AxisMap& a, i64 b);
+
+/// The blocks of b in which `a` has indices, each once, in the order in which `a` reaches them: the
+/// `coarsen` of an axis whose cuts may fall inside blocks. Requires a without padding (kInternal).
+AxisMap touched(const AxisMap& a, i64 b);
+
+/// Every index that is `offset` modulo k becomes one: result(l) = a(l) div k where
+/// a(l) mod k == offset, else undefined. Requires 0 <= offset < k. O(global size).
+AxisMap every_kth(const AxisMap& a, i64 k, i64 offset);
 
 /// The local extent enlarged to n >= local_size; the new indices are padding.
 AxisMap pad(const AxisMap& a, i64 n);

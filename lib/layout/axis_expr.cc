@@ -76,6 +76,7 @@ void check_node(const AxisExpr::Node& node) {
           [](const Cuts& e) { check(e); },
           [](const Owners& e) { check(e); },
           [](const Scale& e) { require(e.unit >= 1, fmt::format("a unit of {} indices", e.unit)); },
+          [](const Product&) {},
           [](const Concat& e) { require(!e.sections.empty(), "a concat of no sections"); },
           [](const Nest& e) { check(e.rule); },
           [](const Pad&) {},
@@ -126,6 +127,10 @@ void collect_overs(const AxisExpr& expr, std::vector<Over>& found) {
                  [&](const Cuts& e) { found.push_back(e.over); },
                  [&](const Owners& e) { found.push_back(e.over); },
                  [&](const Scale& e) { collect_overs(*e.of, found); },
+                 [&](const Product& e) {
+                   collect_overs(*e.outer, found);
+                   collect_overs(*e.inner, found);
+                 },
                  [&](const Concat& e) {
                    for (const AxisExpr& section : e.sections) collect_overs(section, found);
                  },
@@ -208,23 +213,25 @@ i64 AxisExpr::size() const {
     if (!size) throw Error(ErrorCode::kLimit, "an axis has 2^63 elements or more");
     return *size;
   };
-  return std::visit(overloaded{
-                        [](const Whole& e) { return e.n; },
-                        [](const Split& e) { return e.n; },
-                        [](const Cuts& e) { return e.boundaries.back(); },
-                        [](const Owners& e) { return e.n; },
-                        [&](const Scale& e) { return checked(checked_mul(e.of->size(), e.unit)); },
-                        [&](const Concat& e) {
-                          i64 total = 0;
-                          for (const AxisExpr& section : e.sections) {
-                            total = checked(checked_add(total, section.size()));
-                          }
-                          return total;
-                        },
-                        [](const Nest& e) { return e.of->size(); },
-                        [](const Pad& e) { return e.of->size(); },
-                    },
-                    *node_);
+  return std::visit(
+      overloaded{
+          [](const Whole& e) { return e.n; },
+          [](const Split& e) { return e.n; },
+          [](const Cuts& e) { return e.boundaries.back(); },
+          [](const Owners& e) { return e.n; },
+          [&](const Scale& e) { return checked(checked_mul(e.of->size(), e.unit)); },
+          [&](const Product& e) { return checked(checked_mul(e.outer->size(), e.inner->size())); },
+          [&](const Concat& e) {
+            i64 total = 0;
+            for (const AxisExpr& section : e.sections) {
+              total = checked(checked_add(total, section.size()));
+            }
+            return total;
+          },
+          [](const Nest& e) { return e.of->size(); },
+          [](const Pad& e) { return e.of->size(); },
+      },
+      *node_);
 }
 
 bool AxisExpr::is_sharded() const {
@@ -246,6 +253,11 @@ AxisExpr owners(i64 n, std::vector<std::vector<i64>> owned, Over over) {
 AxisExpr scale(AxisExpr of, i64 unit) {
   if (unit == 1) return of;
   return AxisExpr(Scale{std::make_shared<const AxisExpr>(std::move(of)), unit});
+}
+AxisExpr product(AxisExpr outer, AxisExpr inner) {
+  if (!inner.is_sharded() && inner.size() > 0) return scale(std::move(outer), inner.size());
+  return AxisExpr(Product{std::make_shared<const AxisExpr>(std::move(outer)),
+                          std::make_shared<const AxisExpr>(std::move(inner))});
 }
 AxisExpr concat(std::vector<AxisExpr> sections) {
   if (sections.size() == 1) return sections.front();
@@ -269,6 +281,9 @@ AxisMap evaluate(const AxisExpr& expr, const Mesh& mesh, i64 rank) {
           [&](const Cuts& e) { return evaluate_cuts(e, mesh, rank); },
           [&](const Owners& e) { return evaluate_owners(e, mesh, rank); },
           [&](const Scale& e) { return index::scale(evaluate(*e.of, mesh, rank), e.unit); },
+          [&](const Product& e) {
+            return index::product(evaluate(*e.outer, mesh, rank), evaluate(*e.inner, mesh, rank));
+          },
           [&](const Concat& e) {
             std::vector<AxisMap> sections;
             for (const AxisExpr& section : e.sections) {
@@ -328,6 +343,9 @@ std::string to_string(const AxisExpr& expr) {
           },
           [](const Owners& e) { return print(e); },
           [](const Scale& e) { return fmt::format("Scale({}, {})", to_string(*e.of), e.unit); },
+          [](const Product& e) {
+            return fmt::format("Product({}, {})", to_string(*e.outer), to_string(*e.inner));
+          },
           [](const Concat& e) { return print(e); },
           [](const Nest& e) {
             return fmt::format("Nest({}, {}{})", to_string(*e.of), to_string(e.over),

@@ -69,6 +69,12 @@ struct Scale {
   std::shared_ptr<const AxisExpr> of;
   i64 unit = 1;
 };
+/// Two axes folded into one, the outer one slowest: the rows of all experts below each other, cut
+/// by expert and inside each expert.
+struct Product {
+  std::shared_ptr<const AxisExpr> outer;
+  std::shared_ptr<const AxisExpr> inner;
+};
 /// Sections of one axis, each cut by itself.
 struct Concat {
   std::vector<AxisExpr> sections;
@@ -85,10 +91,10 @@ struct Pad {
 };
 
 /// How one axis of a tensor is laid over a mesh: an expression that evaluates, for every device, to
-/// the AxisMap of what it holds. A closed set of eight nodes; immutable values.
+/// the AxisMap of what it holds. A closed set of nine nodes; immutable values.
 class AxisExpr {
  public:
-  using Node = std::variant<Whole, Split, Cuts, Owners, Scale, Concat, Nest, Pad>;
+  using Node = std::variant<Whole, Split, Cuts, Owners, Scale, Product, Concat, Nest, Pad>;
 
   /// Throws kStrategy when the node makes no sense by itself (a negative size, boundaries that
   /// fall, owners out of range, a unit or a padding below 1, no sections).
@@ -109,6 +115,8 @@ AxisExpr split(i64 n, Over over, SplitRule rule = kBalanced);
 AxisExpr cuts(std::vector<i64> boundaries, Over over);
 AxisExpr owners(i64 n, std::vector<std::vector<i64>> owned, Over over);
 AxisExpr scale(AxisExpr of, i64 unit);
+/// scale(outer, n) where the inner axis of n is whole.
+AxisExpr product(AxisExpr outer, AxisExpr inner);
 AxisExpr concat(std::vector<AxisExpr> sections);
 /// concat of m equal sections.
 AxisExpr repeat(i64 m, const AxisExpr& section);

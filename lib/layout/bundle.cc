@@ -8,7 +8,7 @@
 
 namespace shardtool::layout {
 
-Layout member_layout(const Layout& leader, const BundleMember& member) {
+Layout member_layout(const Layout& leader, const BundleMember& member, Straddling straddling) {
   std::vector<LayoutAxis> axes;
   for (size_t a = 0; a < member.axes.size(); ++a) {
     const MemberAxis& axis = member.axes[a];
@@ -25,7 +25,7 @@ Layout member_layout(const Layout& leader, const BundleMember& member) {
     const auto granularity = checked_mul(led.granularity, axis.granularity);
     if (!granularity)
       throw Error(ErrorCode::kLimit, "a companion's block has 2^63 elements or more");
-    axes.push_back({led.expr, *granularity, led.logical});
+    axes.push_back({led.expr, *granularity, led.logical, straddling, led.fill});
   }
   return Layout(leader.mesh(), member.shape, std::move(axes), leader.index_axes());
 }

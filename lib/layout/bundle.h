@@ -22,9 +22,10 @@ struct BundleMember {
 };
 
 /// The layout of a member: each axis is coarsen(the leader's expression, granularity), on the same
-/// devices as the leader. Throws kBlockStraddle when a cut of the leader falls inside a member's
-/// block, kShapeMismatch when a stored extent differs.
-Layout member_layout(const Layout& leader, const BundleMember& member);
+/// devices as the leader. Where a cut of the leader falls inside a member's block, `straddling`
+/// decides; kRefuse throws kBlockStraddle. Throws kShapeMismatch when a stored extent differs.
+Layout member_layout(const Layout& leader, const BundleMember& member,
+                     Straddling straddling = Straddling::kRefuse);
 
 /// A scale per block of `block` elements: one granularity per axis of the leader.
 BundleMember block_scale(const Shape& shape, const std::vector<i64>& block);

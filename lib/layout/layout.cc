@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "shardtool/base/error.h"
 #include "shardtool/index/axis_index.h"
@@ -11,6 +12,7 @@ namespace shardtool::layout {
 namespace {
 
 using index::AxisMap;
+using index::Piece;
 using mesh::AxisRef;
 using mesh::Mesh;
 
@@ -35,11 +37,16 @@ void check_disjoint(const Mesh& mesh, const Cut& a, const Cut& b) {
   }
 }
 
-/// L3 inside an expression: Nest cuts with axes that its inner expression does not use.
+/// L3 inside an expression: Nest and Product cut with axes that their other part does not use.
 void check_nests(const Mesh& mesh, const AxisExpr& expr, const std::string& where) {
   if (const auto* e = std::get_if<Nest>(&expr.node())) {
     check_disjoint(mesh, {where, axes_used(*e->of)}, {where + " again", e->over});
     check_nests(mesh, *e->of, where);
+  } else if (const auto* product = std::get_if<Product>(&expr.node())) {
+    check_disjoint(mesh, {where, axes_used(*product->outer)},
+                   {where + " again", axes_used(*product->inner)});
+    check_nests(mesh, *product->outer, where);
+    check_nests(mesh, *product->inner, where);
   } else if (const auto* s = std::get_if<Scale>(&expr.node())) {
     check_nests(mesh, *s->of, where);
   } else if (const auto* p = std::get_if<Pad>(&expr.node())) {
@@ -98,17 +105,63 @@ void check_extents(const Shape& shape, const std::vector<LayoutAxis>& axes) {
   }
 }
 
-AxisMap stored_map(const LayoutAxis& axis, size_t position, const Mesh& mesh, i64 rank) {
-  const AxisMap logical = evaluate(axis.expr, mesh, rank);
-  if (axis.granularity == 1) return logical;
-  if (auto stored = coarsen(logical, axis.granularity)) return *stored;
+Error cut_inside_block(const LayoutAxis& axis, size_t position, const AxisMap& logical, i64 rank) {
   const i64 cut = first_cut_inside_block(logical, axis.granularity).value_or(0);
-  throw Error(ErrorCode::kBlockStraddle,
-              fmt::format("the cut of {} at index {} falls inside a block of {}: {} % {} = {}",
-                          axis_name(axis, position), cut, axis.granularity, cut, axis.granularity,
-                          cut % axis.granularity))
+  return Error(ErrorCode::kBlockStraddle,
+               fmt::format("the cut of {} at index {} falls inside a block of {}: {} % {} = {}",
+                           axis_name(axis, position), cut, axis.granularity, cut, axis.granularity,
+                           cut % axis.granularity))
       .note("rank", fmt::format("{} holds {}", rank, to_string(logical)))
       .help("choose a mesh size whose cuts are multiples of the block, or keep this tensor whole");
+}
+
+/// The stored axis of a device, its blocks refined `refinement` times.
+AxisMap stored_map(const LayoutAxis& axis, size_t position, const Mesh& mesh, i64 rank,
+                   i64 refinement) {
+  const AxisMap logical = evaluate(axis.expr, mesh, rank);
+  if (axis.granularity == 1) return logical;
+  if (auto stored = coarsen(logical, axis.granularity / refinement)) return *stored;
+  const bool has_padding = logical.image_size() != logical.local_size();
+  if (axis.straddling == Straddling::kShare && !has_padding)
+    return touched(logical, axis.granularity);
+  throw cut_inside_block(axis, position, logical, rank);
+}
+
+/// Into how many equal blocks each block falls, so that every cut is between blocks.
+i64 refinement_of(const LayoutAxis& axis, const Mesh& mesh) {
+  if (axis.straddling != Straddling::kRefine) return 1;
+  i64 block = axis.granularity;
+  for (i64 rank = 0; rank < mesh.size(); ++rank) {
+    const AxisMap logical = evaluate(axis.expr, mesh, rank);
+    while (const auto cut = first_cut_inside_block(logical, block)) {
+      const i64 smaller = std::gcd(block, *cut);
+      block = smaller < block ? smaller : 1;
+    }
+  }
+  return axis.granularity / block;
+}
+
+/// What a device has of a stored axis: where its own indices sit, and one map per way in which the
+/// others repeat elements.
+struct AxisParts {
+  AxisMap place;
+  std::vector<AxisMap> fills;
+};
+
+AxisParts parts_of(const LayoutAxis& axis, AxisMap stored, i64 refinement) {
+  if (refinement == 1) {
+    AxisParts parts{std::move(stored), {}};
+    for (i64 at = 0; axis.fill == Fill::kRepeatLast && at < parts.place.local_size(); ++at) {
+      if (parts.place(at)) continue;
+      const i64 last = parts.place.global_size() - 1;
+      parts.fills.emplace_back(parts.place.local_size(), last + 1, std::vector{Piece{at, last, 1}});
+    }
+    return parts;
+  }
+  AxisParts parts{every_kth(stored, refinement, 0), {}};
+  for (i64 copy = 1; copy < refinement; ++copy)
+    parts.fills.push_back(every_kth(stored, refinement, copy));
+  return parts;
 }
 
 bool holds(const IndexAxis& axis, const Mesh& mesh, i64 rank) {
@@ -147,6 +200,7 @@ Layout::Layout(mesh::Mesh mesh, Shape shape, std::vector<LayoutAxis> axes,
       holders_(shape_) {
   check_extents(shape_, axes_);
   check_mesh_axes(mesh_, axes_, index_axes_);
+  for (const LayoutAxis& axis : axes_) refinement_.push_back(refinement_of(axis, mesh_));
   for (i64 rank = 0; rank < mesh_.size(); ++rank) {
     if (const auto held = region(rank)) {
       holders_.add(*held);
@@ -173,8 +227,32 @@ std::optional<index::Region> Layout::region(i64 rank) const {
     if (!holds(axis, mesh_, rank)) return std::nullopt;
   }
   index::Region region;
-  for (size_t a = 0; a < axes_.size(); ++a) region.push_back(stored_map(axes_[a], a, mesh_, rank));
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    AxisMap stored = stored_map(axes_[a], a, mesh_, rank, refinement_[a]);
+    region.push_back(refinement_[a] == 1 ? std::move(stored)
+                                         : every_kth(stored, refinement_[a], 0));
+  }
   return region;
+}
+
+std::vector<index::Region> Layout::fills(i64 rank) const {
+  std::vector<index::Region> regions = {{}};  // the first one is the place itself
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    const AxisParts parts =
+        parts_of(axes_[a], stored_map(axes_[a], a, mesh_, rank, refinement_[a]), refinement_[a]);
+    std::vector<index::Region> longer;
+    for (const index::Region& region : regions) {
+      longer.push_back(region);
+      longer.back().push_back(parts.place);
+      for (const AxisMap& fill : parts.fills) {
+        longer.push_back(region);
+        longer.back().push_back(fill);
+      }
+    }
+    regions = std::move(longer);
+  }
+  regions.erase(regions.begin());
+  return regions;
 }
 
 bool Layout::is_sharded() const {

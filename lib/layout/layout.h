@@ -12,6 +12,17 @@
 
 namespace shardtool::layout {
 
+/// What happens to a stored index that stands for a block of logical ones when a cut falls inside
+/// the block.
+enum class Straddling {
+  kRefuse,
+  kShare,   ///< every device that has a part of the block has it
+  kRefine,  ///< the block falls into equal smaller ones, each with a copy of what was stored
+};
+
+/// What the indices of a device that no element of the tensor sits at hold.
+enum class Fill { kZero, kRepeatLast };
+
 /// How one stored axis is cut. The expression counts logical indices; one stored index stands for
 /// `granularity` of them (int4 in int32: 8; a 128-block scale: 128; plain: 1), so that the stored
 /// map is coarsen(expr, granularity).
@@ -20,6 +31,8 @@ struct LayoutAxis {
   i64 granularity = 1;
   std::string
       logical;  ///< the logical axis' name for messages, e.g. "heads*head_dim"; may be empty
+  Straddling straddling = Straddling::kRefuse;
+  Fill fill = Fill::kZero;
 };
 
 /// A number captured from a tensor's name (layer, expert): the tensor is index `index` of a logical
@@ -53,6 +66,11 @@ class Layout {
 
   /// What the device holds, or nothing when the tensor is not on it.
   std::optional<index::Region> region(i64 rank) const;
+  /// What its padding repeats: regions over the same local extents whose images are outside
+  /// region(rank), each a copy of elements that some device holds. Empty for padding of zeros.
+  std::vector<index::Region> fills(i64 rank) const;
+  /// How many smaller blocks a block of each axis falls into; 1 without kRefine.
+  const std::vector<i64>& refinement() const { return refinement_; }
   /// The devices that hold it, ascending.
   const std::vector<i64>& ranks() const { return ranks_; }
   /// holders().region(i) belongs to the device ranks()[i].
@@ -70,6 +88,7 @@ class Layout {
   Shape shape_;
   std::vector<LayoutAxis> axes_;
   std::vector<IndexAxis> index_axes_;
+  std::vector<i64> refinement_;
   std::vector<i64> ranks_;
   index::HolderSet holders_;
 };

@@ -171,7 +171,7 @@ class Assigner {
 
  private:
   bool follow(size_t i) {
-    for (const CompanionMatch& match : companions_.find(tensors_[i].name)) {
+    for (const CompanionMatch& match : companions_.find(tensors_[i])) {
       const auto leader = by_name_.find(match.leader);
       if (leader == by_name_.end() || leader->second == i) continue;
       if (assigned_[leader->second].kind == Kind::kDropped) continue;
@@ -216,7 +216,7 @@ class Assigner {
 TensorIndex index_by_name(std::span<const TensorSpec> tensors) {
   TensorIndex by_name;
   by_name.reserve(tensors.size());
-  for (size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
+  for (size_t i = 0; i < tensors.size(); ++i) by_name.insert_or_assign(tensors[i].name, i);
   return by_name;
 }
 

@@ -25,7 +25,8 @@ struct Assignment {
   size_t leader = 0;     ///< of kCompanion: the tensor that it follows, itself of kRule or kUnknown
 };
 
-/// Position of every tensor by name. Views into the specs.
+/// Position of every tensor by name, of the last one where a packed weight has the name of its
+/// stored part. Views into the specs.
 using TensorIndex = std::unordered_map<std::string_view, size_t>;
 TensorIndex index_by_name(std::span<const TensorSpec> tensors);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "shardtool/base/text.h"
 #include "shardtool/layout/head_groups.h"
@@ -204,24 +205,64 @@ AxisExpr AxisTable::owned_units(const std::string& axis, i64 n) const {
   return layout::owners(n, std::move(dealt), entry.over);
 }
 
+/// In runs of `aligned` units, the last of which may be shorter.
+AxisExpr AxisTable::aligned_units(const std::string& axis, i64 n) const {
+  const Entry& entry = axes_.at(axis);
+  const i64 parts = extent(mesh_, entry.over);
+  if (entry.pad_aligned) {
+    const auto multiple = checked_mul(entry.aligned, parts);
+    if (!multiple) throw Error(ErrorCode::kLimit, "a padded axis has 2^63 units or more");
+    return layout::split(n, entry.over, layout::padded(*multiple));
+  }
+  const i64 runs = ceil_div(n, entry.aligned);
+  if (n % entry.aligned == 0)
+    return layout::scale(layout::split(runs, entry.over, rule_of(entry.spec)), entry.aligned);
+  std::vector<i64> boundaries = {0};
+  for (i64 part = 0; part < parts; ++part) {
+    const i64 end = layout::part_of(runs, parts, part, rule_of(entry.spec)).end * entry.aligned;
+    boundaries.push_back(std::min(n, end));
+  }
+  return layout::cuts(std::move(boundaries), entry.over);
+}
+
+/// n units of `axis`, one of the two, where heads and the KV heads that they are grouped under are
+/// cut together; aligned in whole KV groups where the alignment divides them.
+AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::string& heads,
+                                  const std::string& kv_heads) {
+  const Entry& queries = axes_.at(heads);
+  const Entry& group = axes_.at(kv_heads);
+  layout::HeadCounts counts{axis == heads ? n : required_size(heads, axis),
+                            axis == heads ? required_size(kv_heads, axis) : n};
+  const i64 per_group = counts.kv_heads > 0 ? std::max<i64>(counts.heads / counts.kv_heads, 1) : 1;
+  const i64 parts = extent(mesh_, queries.over);
+  i64 together = std::lcm(group.aligned, queries.aligned / std::gcd(queries.aligned, per_group));
+  const bool divides = counts.heads % together == 0 && counts.kv_heads % together == 0;
+  // With fewer runs than devices, runs would be replicated, and with them foreign KV heads.
+  if (!divides || counts.kv_heads / together < parts) together = 1;
+  const layout::HeadCut cut =
+      layout::cut_heads({counts.heads / together, counts.kv_heads / together}, mesh_, queries.over,
+                        rule_of(queries.spec), group.spec.small.value_or(SmallPolicy::kError));
+  const AxisExpr& units = axis == heads ? cut.queries : cut.kv;
+  return together == 1 ? units : layout::scale(units, together);
+}
+
 AxisExpr AxisTable::units(const std::string& axis, i64 n) {
   const Entry& entry = axes_.at(axis);
-  const layout::SplitRule rule = rule_of(entry.spec);
-  if (entry.spec.groups) {
-    const Entry& group = axes_.at(*entry.spec.groups);
-    const i64 kv_heads = required_size(*entry.spec.groups, axis);
-    return layout::cut_heads({n, kv_heads}, mesh_, entry.over, rule,
-                             group.spec.small.value_or(SmallPolicy::kError))
-        .queries;
+  if (entry.spec.groups) return grouped_units(axis, n, axis, *entry.spec.groups);
+  if (const std::string heads = grouped_by(axis); !heads.empty())
+    return grouped_units(axis, n, heads, axis);
+  if (entry.spec.owners && entry.spec.owners->kind != OwnersSpec::Kind::kContiguous)
+    return owned_units(axis, n);
+  if (entry.aligned > 1) return aligned_units(axis, n);
+  return layout::cut_units(n, mesh_, entry.over, rule_of(entry.spec),
+                           entry.spec.small.value_or(SmallPolicy::kError));
+}
+
+void AxisTable::align(const std::map<std::string, i64>& units, bool pad) {
+  for (const auto& [axis, together] : units) {
+    axes_.at(axis).aligned = together;
+    axes_.at(axis).pad_aligned = pad;
   }
-  const SmallPolicy small = entry.spec.small.value_or(SmallPolicy::kError);
-  if (const std::string heads = grouped_by(axis); !heads.empty()) {
-    const layout::SplitRule heads_rule = rule_of(axes_.at(heads).spec);
-    return layout::cut_heads({required_size(heads, axis), n}, mesh_, entry.over, heads_rule, small)
-        .kv;
-  }
-  const bool owned = entry.spec.owners && entry.spec.owners->kind != OwnersSpec::Kind::kContiguous;
-  return owned ? owned_units(axis, n) : layout::cut_units(n, mesh_, entry.over, rule, small);
 }
 
 const UnitCut& AxisTable::cut(const std::string& axis, i64 n) {

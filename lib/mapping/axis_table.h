@@ -58,6 +58,10 @@ class AxisTable {
   /// "groups" and the one it is grouped under share one decision. Throws kGroups, kNotDivisible.
   const UnitCut& cut(const std::string& axis, i64 n);
 
+  /// From now on the axes are cut in runs of this many units, and with `pad` rounded up so that the
+  /// runs deal out evenly. Axes with owners are not. To be called before the first `cut`.
+  void align(const std::map<std::string, i64>& units, bool pad);
+
   const mesh::Mesh& mesh() const { return mesh_; }
   const ModelConfig* config() const { return config_; }
   /// Evaluates any size of the mapping.
@@ -69,6 +73,8 @@ class AxisTable {
     bool mesh_in_preset = false;
     mesh::Over over;
     std::optional<i64> size;  ///< once evaluated
+    i64 aligned = 1;          ///< units that stay together
+    bool pad_aligned = false;
   };
 
   void merge(const std::string& name, const AxisSpec& spec, bool in_preset);
@@ -77,6 +83,9 @@ class AxisTable {
   /// The axis that is grouped under this one, or empty.
   std::string grouped_by(const std::string& axis) const;
   layout::AxisExpr units(const std::string& axis, i64 n);
+  layout::AxisExpr grouped_units(const std::string& axis, i64 n, const std::string& heads,
+                                 const std::string& kv_heads);
+  layout::AxisExpr aligned_units(const std::string& axis, i64 n) const;
   layout::AxisExpr owned_units(const std::string& axis, i64 n) const;
   i64 required_size(const std::string& axis, const std::string& because_of);
 

@@ -1,8 +1,10 @@
 #include "shardtool/mapping/companions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "shardtool/base/text.h"
@@ -40,12 +42,71 @@ std::vector<i64> block_of(const CompanionSpec& spec, size_t rank, const ModelCon
   return block;
 }
 
-layout::BundleMember member_of(const CompanionSpec& spec, const layout::Layout& leader,
-                               const Shape& shape, const ModelConfig* config) {
-  const size_t rank = leader.shape().size();
+/// The stored extent of a member's axis, or nothing when any fits.
+std::optional<i64> extent_of(const MemberAxisSpec& axis, const Shape& leader,
+                             const CompanionSizes& sizes) {
+  if (!axis.axis) return axis.size;
+  if (*axis.axis >= leader.size()) return -1;
+  const i64 extent = leader[*axis.axis];
+  return ceil_div(extent, granularity_of(axis, extent, sizes));
+}
+
+/// Whether the shape has this form. A form with a size that the config does not give is none.
+bool fits(const std::vector<MemberAxisSpec>& form, const Shape& leader, const Shape& shape,
+          const CompanionSizes& sizes) {
+  if (form.size() != shape.size()) return false;
+  try {
+    for (size_t a = 0; a < form.size(); ++a) {
+      if (extent_of(form[a], leader, sizes).value_or(shape[a]) != shape[a]) return false;
+    }
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kSizeExpression || e.code() == ErrorCode::kConfig) return false;
+    throw;
+  }
+  return true;
+}
+
+/// "[512, any, 1024 / config.group_size]".
+std::string describe_form(const std::vector<MemberAxisSpec>& form, const Shape& leader) {
+  std::vector<std::string> axes;
+  for (const MemberAxisSpec& axis : form) {
+    if (!axis.axis || *axis.axis >= leader.size()) {
+      axes.push_back(axis.size ? std::to_string(*axis.size) : "any");
+      continue;
+    }
+    const i64 extent = leader[*axis.axis];
+    axes.push_back(axis.per ? fmt::format("{} / ({})", extent, axis.per->text)
+                            : std::to_string(extent));
+  }
+  return fmt::format("[{}]", fmt::join(axes, ", "));
+}
+
+layout::BundleMember member_of_form(const CompanionSpec& spec, const Shape& leader,
+                                    const Shape& shape, const CompanionSizes& sizes) {
+  const auto form = std::find_if(spec.forms.begin(), spec.forms.end(), [&](const auto& candidate) {
+    return fits(candidate, leader, shape, sizes);
+  });
+  if (form == spec.forms.end()) {
+    Error e(ErrorCode::kShapeMismatch,
+            fmt::format("the shape {} does not fit the tensor that it belongs to",
+                        shardtool::to_string(shape)));
+    for (const auto& candidate : spec.forms) e.note("expected", describe_form(candidate, leader));
+    throw e;
+  }
+  layout::BundleMember member{shape, {}};
+  for (const MemberAxisSpec& axis : *form) {
+    const i64 granularity = axis.axis ? granularity_of(axis, leader[*axis.axis], sizes) : i64{1};
+    member.axes.push_back({axis.axis, granularity});
+  }
+  return member;
+}
+
+layout::BundleMember member_of(const CompanionSpec& spec, const Shape& leader, const Shape& shape,
+                               const CompanionSizes& sizes) {
+  const size_t rank = leader.size();
   switch (spec.kind) {
     case CompanionKind::kBlockScale:
-      return layout::block_scale(shape, block_of(spec, rank, config));
+      return layout::block_scale(shape, block_of(spec, rank, sizes.config));
     case CompanionKind::kPerRow:
       return layout::per_index(shape, 0);
     case CompanionKind::kPerColumn:
@@ -54,6 +115,8 @@ layout::BundleMember member_of(const CompanionSpec& spec, const layout::Layout& 
       return layout::per_tensor(shape);
     case CompanionKind::kSameDims:
       return layout::same_axes(shape);
+    case CompanionKind::kMember:
+      return member_of_form(spec, leader, shape, sizes);
   }
   throw Error(ErrorCode::kInternal, "unknown kind of companion");
 }
@@ -76,15 +139,19 @@ Companions::Companions(const Mapping& mapping) {
 
 Companions::~Companions() = default;
 
-std::vector<CompanionMatch> Companions::find(std::string_view name) {
+std::vector<CompanionMatch> Companions::find(const TensorSpec& tensor) {
+  const re2::StringPiece name(tensor.name);
   std::vector<CompanionMatch> found;
-  set_.match(name, matched_);
+  set_.match(tensor.name, matched_);
   for (const int matched : matched_) {
     const size_t at = static_cast<size_t>(matched);
+    const auto& dtypes = all_[at].spec->dtypes;
+    if (!dtypes.empty() && std::find(dtypes.begin(), dtypes.end(), tensor.dtype) == dtypes.end())
+      continue;
     std::vector<re2::StringPiece> groups(
         static_cast<size_t>(groups_[at]->NumberOfCapturingGroups()) + 1);
-    groups_[at]->Match(re2::StringPiece(name.data(), name.size()), 0, name.size(), RE2::ANCHOR_BOTH,
-                       groups.data(), static_cast<int>(groups.size()));
+    groups_[at]->Match(name, 0, name.size(), RE2::ANCHOR_BOTH, groups.data(),
+                       static_cast<int>(groups.size()));
     std::vector<std::string> texts;
     for (size_t g = 1; g < groups.size(); ++g)
       texts.emplace_back(groups[g].data(), groups[g].size());
@@ -93,9 +160,19 @@ std::vector<CompanionMatch> Companions::find(std::string_view name) {
   return found;
 }
 
-layout::Layout Companions::layout(size_t companion, const layout::Layout& leader,
-                                  const Shape& shape, const ModelConfig* config) const {
-  return member_layout(leader, member_of(*all_[companion].spec, leader, shape, config));
+layout::BundleMember Companions::member(size_t companion, const Shape& leader, const Shape& shape,
+                                        const CompanionSizes& sizes) const {
+  return member_of(*all_[companion].spec, leader, shape, sizes);
+}
+
+i64 granularity_of(const MemberAxisSpec& axis, i64 extent, const CompanionSizes& sizes) {
+  if (!axis.per) return 1;
+  const auto& sum = axis.per->sum;
+  const bool is_config = sum.size() == 1 && sum[0].rest.empty() &&
+                         sum[0].first.kind == SizeAtom::Kind::kConfig && sizes.config != nullptr;
+  const nlohmann::json* value = is_config ? sizes.config->find(sum[0].first.name) : nullptr;
+  const bool is_all = value != nullptr && value->is_number_integer() && value->get<i64>() == -1;
+  return is_all ? std::max<i64>(extent, 1) : sizes.evaluate(*axis.per);
 }
 
 }  // namespace shardtool::mapping

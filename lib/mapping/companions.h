@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "shardtool/base/tensor_spec.h"
-#include "shardtool/layout/layout.h"
+#include "shardtool/layout/bundle.h"
 #include "shardtool/mapping/config.h"
 #include "shardtool/mapping/mapping.h"
 #include "shardtool/mapping/rule_matcher.h"
@@ -33,6 +34,12 @@ struct PlacedCompanion {
   std::string label;  ///< "companions/0" or "preset:x#companions/0"
 };
 
+/// The value of a size in the mapping, and the config that sizes are read from (null: none).
+struct CompanionSizes {
+  std::function<i64(const SizeExpression& size)> evaluate;
+  const ModelConfig* config = nullptr;
+};
+
 /// The "companions" of all documents, nearest first.
 class Companions {
  public:
@@ -40,12 +47,13 @@ class Companions {
   ~Companions();
 
   std::span<const PlacedCompanion> all() const { return all_; }
-  /// What the name could be a companion of, nearest first: its wildcards, put into "of".
-  std::vector<CompanionMatch> find(std::string_view name);
-  /// The layout of a companion of this shape. Throws what member_layout throws, kSizeExpression and
-  /// kConfig when its block cannot be read from the config.
-  layout::Layout layout(size_t companion, const layout::Layout& leader, const Shape& shape,
-                        const ModelConfig* config) const;
+  /// What the tensor could be a companion of, nearest first: its wildcards, put into "of".
+  std::vector<CompanionMatch> find(const TensorSpec& tensor);
+  /// A tensor of this shape as a member of the bundle that a leader of that shape leads. Throws
+  /// kShapeMismatch when the shape is no form of the member, kSizeExpression and kConfig when a
+  /// block cannot be computed.
+  layout::BundleMember member(size_t companion, const Shape& leader, const Shape& shape,
+                              const CompanionSizes& sizes) const;
 
  private:
   std::vector<PlacedCompanion> all_;
@@ -53,5 +61,9 @@ class Companions {
   PatternSet set_;
   std::vector<int> matched_;  ///< reused by find
 };
+
+/// How many of the leader's indices one stored index of a member's axis stands for. A config value
+/// of -1 means all of them: `extent`. Throws what evaluating the size throws.
+i64 granularity_of(const MemberAxisSpec& axis, i64 extent, const CompanionSizes& sizes);
 
 }  // namespace shardtool::mapping

@@ -124,19 +124,48 @@ Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes) {
   return e;
 }
 
-std::vector<std::string> padding_of(const layout::Layout& layout) {
+namespace {
+
+bool pads(std::span<const AxisMap> maps) {
+  return std::any_of(maps.begin(), maps.end(),
+                     [](const AxisMap& map) { return map.image_size() != map.local_size(); });
+}
+
+/// Whether some stored index is held by devices that have different parts of its block.
+bool shares(std::span<const AxisMap> maps, i64 extent) {
+  std::vector<AxisMap> distinct;
+  for (const AxisMap& map : maps) {
+    if (std::find(distinct.begin(), distinct.end(), map) == distinct.end()) distinct.push_back(map);
+  }
+  const i64 held =
+      std::accumulate(distinct.begin(), distinct.end(), i64{0},
+                      [](i64 sum, const AxisMap& map) { return sum + map.image_size(); });
+  return held > extent;
+}
+
+}  // namespace
+
+std::vector<std::string> transforms_of(const layout::Layout& layout) {
   std::vector<std::string> found;
   for (size_t a = 0; a < layout.axes().size(); ++a) {
     const layout::LayoutAxis& axis = layout.axes()[a];
-    const auto sizes = extents_by_part(axis.expr, layout.mesh());
-    const i64 total = std::accumulate(sizes.begin(), sizes.end(), i64{0});
     const auto maps = layout.holders().maps(static_cast<int>(a));
-    const bool pads = std::any_of(maps.begin(), maps.end(), [](const AxisMap& map) {
-      return map.image_size() != map.local_size();
-    });
-    if (!pads) continue;
-    found.push_back(fmt::format("pad {} from {} to {} with zeros", axis_name(axis, a),
-                                axis.expr.size(), total));
+    const i64 parts = layout.refinement()[a];
+    const std::string name = axis_name(axis, a);
+    if (parts > 1) {
+      found.push_back(fmt::format("refine {}: blocks of {} become {} of {}, each with a copy", name,
+                                  axis.granularity, parts, axis.granularity / parts));
+    } else if (pads(maps)) {
+      const auto sizes = extents_by_part(axis.expr, layout.mesh());
+      const bool repeats = axis.fill == layout::Fill::kRepeatLast;
+      found.push_back(fmt::format("pad {} from {} to {} with {}", name, axis.expr.size(),
+                                  std::accumulate(sizes.begin(), sizes.end(), i64{0}),
+                                  repeats ? "copies of the last one" : "zeros"));
+    } else if (axis.straddling == layout::Straddling::kShare && shares(maps, layout.shape()[a])) {
+      found.push_back(
+          fmt::format("share {}: a block of {} that a cut falls into is on both sides, whole", name,
+                      axis.granularity));
+    }
   }
   return found;
 }

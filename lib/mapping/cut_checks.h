@@ -23,7 +23,8 @@ void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype);
 /// kNotDivisible for a cut whose parts differ, with the number of parts that would divide.
 Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes);
 
-/// "pad axis 0 'vocab' from 50257 to 50304 with zeros", for each axis that the layout pads.
-std::vector<std::string> padding_of(const layout::Layout& layout);
+/// What a layout does to the tensor beside cutting it, for people: "pad axis 0 'vocab' from 50257
+/// to 50304 with zeros", "refine axis 0: blocks of 128 become 2 of 64, each with a copy".
+std::vector<std::string> transforms_of(const layout::Layout& layout);
 
 }  // namespace shardtool::mapping

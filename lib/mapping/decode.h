@@ -20,6 +20,9 @@ std::vector<std::string> decode_texts(const JsonValue& value, size_t at_least);
 /// One string or a list of them.
 std::vector<JsonValue> decode_names(const JsonValue& value);
 
+/// The dtypes of one name or a list of them.
+std::vector<Dtype> decode_dtypes(const JsonValue& value);
+
 AxisSpec decode_axis(const JsonValue& value);
 StrategySpec decode_strategy(const JsonValue& value);
 /// `position` is "rules/3", the label of a rule without an id.

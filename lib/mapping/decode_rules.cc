@@ -180,21 +180,6 @@ void check_index(const JsonValue& rule, const Rule& decoded,
   }
 }
 
-std::vector<Dtype> decode_dtypes(const JsonValue& value) {
-  std::vector<Dtype> dtypes;
-  for (const JsonValue& name : decode_names(value)) {
-    const auto dtype = parse_dtype(name.text());
-    if (!dtype) {
-      throw name
-          .error(ErrorCode::kUnknownName,
-                 fmt::format("there is no dtype '{}'", quote_for_message(name.text(), 60)))
-          .help("dtypes have the names of safetensors: F32, F16, BF16, F8_E4M3, I64, ...");
-    }
-    dtypes.push_back(*dtype);
-  }
-  return dtypes;
-}
-
 void require_one_of(const JsonValue& value, const std::string& a, const std::string& b) {
   if (value.has(a) != value.has(b)) return;
   throw value
@@ -215,6 +200,21 @@ std::string decode_bias(const JsonValue& value) {
 }
 
 }  // namespace
+
+std::vector<Dtype> decode_dtypes(const JsonValue& value) {
+  std::vector<Dtype> dtypes;
+  for (const JsonValue& name : decode_names(value)) {
+    const auto dtype = parse_dtype(name.text());
+    if (!dtype) {
+      throw name
+          .error(ErrorCode::kUnknownName,
+                 fmt::format("there is no dtype '{}'", quote_for_message(name.text(), 60)))
+          .help("dtypes have the names of safetensors: F32, F16, BF16, F8_E4M3, I64, ...");
+    }
+    dtypes.push_back(*dtype);
+  }
+  return dtypes;
+}
 
 Glob decode_glob(const JsonValue& value) {
   const std::string text = value.nonempty_text();
@@ -267,55 +267,6 @@ Rule decode_rule(const JsonValue& value, const std::string& position) {
   check_index(value, rule, patterns);
   for (Compiled& compiled : patterns) rule.patterns.push_back(std::move(compiled.pattern));
   return rule;
-}
-
-CompanionSpec decode_companion(const JsonValue& value) {
-  using Kind = CompanionKind;
-  CompanionSpec spec{Glob(""), Glob(""), Kind::kPerTensor, {}, {}, value.place()};
-  const auto decode_block = [&](const JsonValue& v) {
-    if (v.is_text()) {
-      const SizeExpression path = v.located([&] { return parse_size(v.text()); });
-      if (path.sum.size() != 1 || !path.sum[0].rest.empty() ||
-          path.sum[0].first.kind != SizeAtom::Kind::kConfig) {
-        v.refuse("a list of integers or one \"config.PATH\"");
-      }
-      spec.block_config = path.sum[0].first.name;
-      return;
-    }
-    for (const JsonValue& size : v.elements(1)) spec.block.push_back(size.integer(1));
-  };
-  value.object({
-      {"of", [&](const JsonValue& v) { spec.of = decode_glob(v); }, true},
-      {"is", [&](const JsonValue& v) { spec.is = decode_glob(v); }, true},
-      {"kind",
-       [&](const JsonValue& v) {
-         spec.kind = v.one_of<Kind>({{"block_scale", Kind::kBlockScale},
-                                     {"per_row", Kind::kPerRow},
-                                     {"per_column", Kind::kPerColumn},
-                                     {"per_tensor", Kind::kPerTensor},
-                                     {"same_dims", Kind::kSameDims}});
-       },
-       true},
-      {"block", decode_block},
-      {"straddle",
-       [](const JsonValue& v) {
-         v.one_of<int>({{"error", 0}});
-       }},
-  });
-  if (spec.of.wildcards() != spec.is.wildcards()) {
-    throw value
-        .error(ErrorCode::kMappingSchema,
-               fmt::format("the wildcards of '{}' and '{}' differ", spec.of.text(), spec.is.text()))
-        .help(
-            "\"of\" and \"is\" need the same wildcards in the same order: they are matched to each "
-            "other");
-  }
-  if (value.has("block") != (spec.kind == Kind::kBlockScale)) {
-    throw value.error(
-        ErrorCode::kMappingSchema,
-        fmt::format("{}: \"block\" belongs to kind \"block_scale\" and to no other", value.name()));
-  }
-  return spec;
 }
 
 }  // namespace shardtool::mapping

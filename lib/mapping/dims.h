@@ -18,7 +18,7 @@ struct Factor {
   i64 literal = 1;
 };
 
-/// a*b*c: only the first factor may be cut, the rest travel along with it.
+/// a*b*c: axes folded into one, the first slowest; each may be cut.
 struct Product {
   std::vector<Factor> factors;  ///< not empty
 };

@@ -23,6 +23,16 @@ void decode_version(const JsonValue& value) {
       .help("use a newer shardtool, or write the mapping in version 1");
 }
 
+ConfigCondition decode_condition(const std::string& path, const JsonValue& value) {
+  if (!is_config_path(path)) {
+    throw value.error(ErrorCode::kMappingSchema, fmt::format("'{}' is no path of a config", path))
+        .help("a path is keys joined by dots, such as \"text_config.hidden_size\"");
+  }
+  ConfigCondition condition{path, {}};
+  for (const JsonValue& allowed : value.elements(1)) condition.values.push_back(allowed.scalar());
+  return condition;
+}
+
 WhenSpec decode_when(const JsonValue& value) {
   WhenSpec when;
   value.object({
@@ -32,6 +42,11 @@ WhenSpec decode_when(const JsonValue& value) {
        [&](const JsonValue& v) {
          for (const JsonValue& glob : v.elements())
            when.tensors_present.push_back(decode_glob(glob).text());
+       }},
+      {"config",
+       [&](const JsonValue& v) {
+         for (const auto& [path, values] : v.members())
+           when.config.push_back(decode_condition(path, values));
        }},
   });
   return when;
@@ -120,6 +135,14 @@ UnusedPolicy decode_unused(const JsonValue& value) {
                                      {"ignore", UnusedPolicy::kIgnore}});
 }
 
+Straddle decode_straddle(const JsonValue& value) {
+  return value.one_of<Straddle>({{"error", Straddle::kError},
+                                 {"uneven-aligned", Straddle::kUnevenAligned},
+                                 {"pad", Straddle::kPad},
+                                 {"replicate-scale", Straddle::kReplicateScale},
+                                 {"refine", Straddle::kRefine}});
+}
+
 std::vector<JsonValue::Field> document_fields(Document& d) {
   return {
       {"$schema", [](const JsonValue& v) { v.text(); }},
@@ -128,6 +151,8 @@ std::vector<JsonValue::Field> document_fields(Document& d) {
       {"description", [&](const JsonValue& v) { d.description = v.text(); }},
       {"extends", [&](const JsonValue& v) { d.extends = decode_extends(v); }},
       {"when", [&](const JsonValue& v) { d.when = decode_when(v); }},
+      {"quantization", [&](const JsonValue& v) { d.quantization = decode_texts(v, 1); }},
+      {"refuse", [&](const JsonValue& v) { d.refuse = v.nonempty_text(); }},
       {"mesh",
        [&](const JsonValue& v) {
          for (const JsonValue& axis : v.elements(1)) d.mesh.push_back(decode_mesh_axis(axis));
@@ -149,6 +174,7 @@ std::vector<JsonValue::Field> document_fields(Document& d) {
        [&](const JsonValue& v) {
          for (const JsonValue& glob : v.elements()) d.drop.push_back(decode_glob(glob));
        }},
+      {"straddle", [&](const JsonValue& v) { d.straddle = decode_straddle(v); }},
       {"unknown", [&](const JsonValue& v) { d.unknown = decode_unknown(v); }},
       {"unused_rule", [&](const JsonValue& v) { d.unused_rule = decode_unused(v); }},
   };
@@ -168,6 +194,8 @@ std::string_view to_string(CompanionKind kind) {
       return "per_tensor";
     case CompanionKind::kSameDims:
       return "same_dims";
+    case CompanionKind::kMember:
+      return "member";
   }
   throw Error(ErrorCode::kInternal, "unknown kind of companion");
 }

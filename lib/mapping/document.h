@@ -96,17 +96,44 @@ struct Rule {
   Place place;
 };
 
-enum class CompanionKind { kBlockScale, kPerRow, kPerColumn, kPerTensor, kSameDims };
+enum class CompanionKind { kBlockScale, kPerRow, kPerColumn, kPerTensor, kSameDims, kMember };
 std::string_view to_string(CompanionKind kind);
+
+/// One axis of a member of a bundle, in terms of the tensor that leads it: either it follows an
+/// axis of the leader, or it is whole on every device.
+struct MemberAxisSpec {
+  std::optional<size_t> axis;         ///< of the leader
+  std::optional<SizeExpression> per;  ///< the leader's indices in one stored index; nothing: 1
+  std::optional<i64> size;            ///< the extent of an axis that follows none; nothing: any
+};
+
+/// What the values of a companion are, beside plain data that is cut.
+enum class MemberValues {
+  kPlain,
+  kGroupIndices,  ///< numbers of groups along the axis that it follows: each device's begin at 0
+  kLocalShape,    ///< the shape of the weight: each device has its own
+};
 
 /// Tensors that follow another tensor's cut.
 struct CompanionSpec {
   Glob of;
   Glob is;  ///< the same wildcards in the same order
   CompanionKind kind = CompanionKind::kPerTensor;
-  std::vector<i64> block;    ///< of a block scale, when given as numbers
-  std::string block_config;  ///< the config path otherwise
-  Place place;
+  std::vector<i64> block = {};    ///< of a block scale, when given as numbers
+  std::string block_config = {};  ///< the config path otherwise
+  /// Of a member: the forms that its shape may have; the first that fits counts.
+  std::vector<std::vector<MemberAxisSpec>> forms = {};
+  bool leads = false;              ///< a member that stands for its leader where that is not stored
+  std::vector<Dtype> dtypes = {};  ///< empty: any
+  MemberValues values = MemberValues::kPlain;
+  std::optional<SizeExpression> group = {};  ///< of kGroupIndices: indices of the axis in one group
+  Place place = {};
+};
+
+/// One entry of "config" in "when": the value at a path is one of those listed.
+struct ConfigCondition {
+  std::string path;
+  std::vector<std::string> values;  ///< as JSON text; "null" stands for an absent key, too
 };
 
 /// "when": which models a document is for.
@@ -114,6 +141,16 @@ struct WhenSpec {
   std::vector<std::string> architectures;
   std::vector<std::string> model_types;
   std::vector<std::string> tensors_present;
+  std::vector<ConfigCondition> config;  ///< all must hold
+};
+
+/// What happens where the cut of a weight falls inside a block of one of its companions.
+enum class Straddle {
+  kError,           ///< refuse
+  kUnevenAligned,   ///< cut the axis in whole blocks, unevenly where they do not divide
+  kPad,             ///< round the axis up until every part is whole blocks, zeros at its end
+  kReplicateScale,  ///< every device that has a part of a block gets its scale
+  kRefine,          ///< blocks of the greatest common divisor, each with a copy of its scale
 };
 
 enum class UnknownPolicy { kError, kWarn, kReplicate };
@@ -125,7 +162,9 @@ struct Document {
   std::string description;
   std::vector<std::pair<std::string, Place>> extends;
   WhenSpec when;
-  std::vector<MeshAxisSpec> mesh;  ///< empty: not given
+  std::vector<std::string> quantization;  ///< the tags (quantization.h) whose tensors it knows
+  std::string refuse;                     ///< why these are not supported, or empty
+  std::vector<MeshAxisSpec> mesh;         ///< empty: not given
   std::map<std::string, AxisSpec> axes;
   std::map<std::string, std::map<std::string, MeshRef>> layouts;
   std::vector<Rule> rules;
@@ -133,6 +172,7 @@ struct Document {
   std::vector<CompanionSpec> companions;
   std::vector<std::vector<std::string>> tied;
   std::vector<Glob> drop;
+  std::optional<Straddle> straddle;
   std::optional<UnknownPolicy> unknown;
   UnusedPolicy unused_rule = UnusedPolicy::kError;
 };

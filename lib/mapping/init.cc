@@ -50,7 +50,7 @@ std::set<std::string> unknown_forms(const Mapping& mapping, std::span<const Tens
   Companions companions(mapping);
   std::set<std::string> forms;
   for (const TensorSpec& tensor : tensors) {
-    if (!rules.find(tensor.name) && companions.find(tensor.name).empty())
+    if (!rules.find(tensor.name) && companions.find(tensor).empty())
       forms.insert(name_form(tensor.name));
   }
   return forms;

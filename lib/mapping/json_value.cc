@@ -106,6 +106,13 @@ std::string JsonValue::text() const {
   return value_->get<std::string>();
 }
 
+std::string JsonValue::scalar() const {
+  const bool scalar = value_->is_null() || value_->is_boolean() || value_->is_number_integer() ||
+                      value_->is_string();
+  if (!scalar) refuse("null, true, false, an integer or a string");
+  return value_->dump();
+}
+
 std::string JsonValue::nonempty_text() const {
   std::string word = text();
   if (word.empty()) refuse("a string that is not empty");
@@ -123,6 +130,11 @@ i64 JsonValue::integer(i64 min) const {
   const std::string expected = any ? "an integer" : fmt::format("an integer of {} or more", min);
   if (!value_->is_number_integer() || value_->get<i64>() < min) refuse(expected);
   return value_->get<i64>();
+}
+
+bool JsonValue::boolean() const {
+  if (!value_->is_boolean()) refuse("true or false");
+  return value_->get<bool>();
 }
 
 std::vector<JsonValue> JsonValue::elements(size_t at_least) const {

@@ -55,10 +55,13 @@ class JsonValue {
   std::string text() const;
   /// A string that is not empty.
   std::string nonempty_text() const;
+  /// The JSON text of null, a boolean, an integer or a string.
+  std::string scalar() const;
   /// A string of letters, digits and underscores that begins with no digit.
   std::string identifier() const;
   /// 1.0 and 1e0 are no integers.
   i64 integer(i64 min = std::numeric_limits<i64>::min()) const;
+  bool boolean() const;
   std::vector<JsonValue> elements(size_t at_least = 0) const;
   /// The members of an object whose keys are free.
   std::vector<std::pair<std::string, JsonValue>> members() const;

@@ -8,6 +8,7 @@
 
 #include "shardtool/base/tensor_spec.h"
 #include "shardtool/mapping/config.h"
+#include "shardtool/mapping/document.h"
 
 namespace shardtool::mapping {
 
@@ -18,17 +19,23 @@ struct Preset {
   std::vector<std::string> architectures;  ///< "when" of the document
   std::vector<std::string> model_types;
   std::vector<std::string> tensors_present;  ///< globs that must all match some tensor
+  std::vector<ConfigCondition> config;       ///< what the config must say
+  std::vector<std::string> quantization;     ///< of a family of quantised tensors: its tags
   std::string text;
 };
 
-/// All presets, sorted by name.
+/// The presets for models, sorted by name.
 std::span<const Preset> presets();
-/// Throws kUnknownName with near misses.
+/// The families of quantised tensors, sorted by name: documents of companions that a model's preset
+/// is followed by (quantization.h).
+std::span<const Preset> quantized_families();
+/// A preset or a family. Throws kUnknownName with near misses.
 const Preset& find_preset(std::string_view name);
 
-/// The preset for a model: by architectures[0], then by model_type; only where the config says
-/// neither, by the tensors' names. Nothing when none or several presets fit: a model that calls
-/// itself something else is not guessed to be one of ours.
+/// The preset for a model, among those whose conditions on the config hold: by architectures[0],
+/// then by model_type; only where the config says neither, by the tensors' names. Nothing when none
+/// or several presets fit: a model that calls itself something else is not guessed to be one of
+/// ours.
 std::optional<std::string> detect_preset(const ModelConfig& config,
                                          std::span<const TensorSpec> tensors);
 

@@ -10,11 +10,13 @@
 #include "shardtool/mapping/assignment.h"
 #include "shardtool/mapping/axis_table.h"
 #include "shardtool/mapping/axis_usage.h"
+#include "shardtool/mapping/block_alignment.h"
 #include "shardtool/mapping/companions.h"
 #include "shardtool/mapping/cut_checks.h"
 #include "shardtool/mapping/cut_ledger.h"
 #include "shardtool/mapping/index_numbers.h"
 #include "shardtool/mapping/mesh_choice.h"
+#include "shardtool/mapping/packed_weights.h"
 #include "shardtool/mapping/rule_matcher.h"
 #include "shardtool/mapping/tensor_cut.h"
 #include "shardtool/mapping/tied.h"
@@ -34,6 +36,13 @@ struct Decision {
   std::string strategy;
   std::vector<std::string> transforms;
   std::vector<size_t> cuts;  ///< entries of the ledger
+};
+
+/// The same for a companion of one leader's layout.
+struct Followed {
+  std::shared_ptr<const Layout> layout;
+  std::vector<std::string> transforms;
+  std::vector<ValueShift> shifts;
 };
 
 /// A warning for each document of one's own whose "when" names other models than this one.
@@ -61,32 +70,70 @@ std::string bias_of(const Rule& rule, const TensorSpec& tensor) {
   return row_parallel && tensor.shape.size() == 1 ? "after_reduction" : "";
 }
 
+/// Of the nearest document that says it.
+Straddle straddle_of(const Mapping& mapping) {
+  for (const Document& document : mapping.documents()) {
+    if (document.straddle) return *document.straddle;
+  }
+  return Straddle::kError;
+}
+
+layout::Straddling straddling_of(Straddle straddle) {
+  switch (straddle) {
+    case Straddle::kReplicateScale:
+      return layout::Straddling::kShare;
+    case Straddle::kRefine:
+      return layout::Straddling::kRefine;
+    case Straddle::kError:
+    case Straddle::kUnevenAligned:
+    case Straddle::kPad:
+      return layout::Straddling::kRefuse;
+  }
+  throw Error(ErrorCode::kInternal, "unknown policy for straddled blocks");
+}
+
+/// The tensors and then the packed weights; empty when there are none of these.
+std::vector<TensorSpec> followed_by(std::span<const TensorSpec> tensors,
+                                    std::vector<TensorSpec> packed) {
+  if (packed.empty()) return packed;
+  std::vector<TensorSpec> all(tensors.begin(), tensors.end());
+  std::move(packed.begin(), packed.end(), std::back_inserter(all));
+  return all;
+}
+
 class Resolver {
  public:
   Resolver(const Mapping& mapping, std::span<const TensorSpec> tensors, const ModelConfig* config,
            const ResolveOptions& options)
       : mapping_(mapping),
-        tensors_(tensors),
         options_(options),
+        straddle_(straddle_of(mapping)),
         mesh_(choose_mesh(mapping, options)),
         axes_(mapping, mesh_, config, options.layout),
+        sizes_{[this](const SizeExpression& size) { return axes_.evaluate_size(size); }, config},
         rules_(mapping),
         companions_(mapping),
-        by_name_(index_by_name(tensors)),
+        stored_(tensors.size()),
+        with_packed_(
+            followed_by(tensors, packed_weights(tensors, companions_, sizes_, options.report))),
+        tensors_(with_packed_.empty() ? tensors : with_packed_),
+        by_name_(index_by_name(tensors_)),
         ledger_(axes_, options.require_even) {
     result_.mesh = mesh_;
     result_.warnings = other_model(mapping, config);
-    assigned_ = assign(mapping, tensors, by_name_, config, rules_, companions_, result_.warnings,
+    assigned_ = assign(mapping, tensors_, by_name_, config, rules_, companions_, result_.warnings,
                        options.report);
   }
 
   Resolution run() && {
     attempt([this] { check_assertions(tensors_, assigned_, rules_, axes_); });
+    attempt([this] { align_axes(); });
     read_index_numbers();
     decide_all();
     attempt([this] { result_.tied = tied_groups(mapping_, tensors_, by_name_, result_.tensors); });
-    std::erase_if(result_.tensors,
-                  [](const ResolvedTensor& tensor) { return tensor.layout == nullptr; });
+    std::erase_if(result_.tensors, [this](const ResolvedTensor& tensor) {
+      return tensor.layout == nullptr || tensor.tensor >= stored_;
+    });
     result_.uneven = ledger_.uneven();
     for (std::string& warning : unused_axes(mapping_))
       result_.warnings.push_back(std::move(warning));
@@ -108,6 +155,12 @@ class Resolver {
 
   const PlacedRule& rule_of(size_t tensor) const {
     return rules_.rules()[assigned_[tensor].match.rule];
+  }
+
+  void align_axes() {
+    if (straddle_ != Straddle::kUnevenAligned && straddle_ != Straddle::kPad) return;
+    axes_.align(block_alignment(tensors_, assigned_, rules_, companions_, sizes_, axes_),
+                straddle_ == Straddle::kPad);
   }
 
   void read_index_numbers() {
@@ -176,7 +229,7 @@ class Resolver {
     for (const UnitCut& units : cut.units) decision.cuts.push_back(ledger_.enter(units));
     decision.layout =
         checked(Layout(mesh_, spec.shape, std::move(cut.axes), std::move(index)), spec.dtype);
-    decision.transforms = padding_of(*decision.layout);
+    decision.transforms = transforms_of(*decision.layout);
     return decision;
   }
 
@@ -214,16 +267,31 @@ class Resolver {
     return {tensor, "unknown", {mapping_.own().name, 0, 0, {}}, layout, "replicate", {}, {}};
   }
 
+  /// The decision for a companion that follows this leader.
+  Followed follow(size_t tensor, const ResolvedTensor& leader) const {
+    const size_t companion = assigned_[tensor].companion;
+    const CompanionSpec& companion_spec = *companions_.all()[companion].spec;
+    const TensorSpec& spec = tensors_[tensor];
+    const layout::BundleMember member =
+        companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
+    Followed followed;
+    followed.layout =
+        checked(member_layout(*leader.layout, member, straddling_of(straddle_)), spec.dtype);
+    if (companion_spec.values == MemberValues::kGroupIndices && straddle_ == Straddle::kRefine)
+      throw Error(ErrorCode::kStrategy, "groups that tensors point into cannot be refined")
+          .help("use \"uneven-aligned\" or \"replicate-scale\"");
+    followed.transforms = transforms_of(*followed.layout);
+    followed.shifts = value_shifts(companion_spec, *leader.layout, *followed.layout, sizes_);
+    return followed;
+  }
+
   ResolvedTensor by_companion(size_t tensor, const ResolvedTensor& leader) {
     const size_t companion = assigned_[tensor].companion;
     const PlacedCompanion& placed = companions_.all()[companion];
     const TensorSpec& spec = tensors_[tensor];
-    auto& layout = followed_[{companion, leader.layout.get(), spec.shape, spec.dtype}];
+    Followed& followed = followed_[{companion, leader.layout.get(), spec.shape, spec.dtype}];
     try {
-      if (!layout) {
-        layout = checked(companions_.layout(companion, *leader.layout, spec.shape, axes_.config()),
-                         spec.dtype);
-      }
+      if (!followed.layout) followed = follow(tensor, leader);
     } catch (Error& e) {
       if (!e.place()) e.at(placed.spec->place);
       throw e.tensor(spec.name)
@@ -233,19 +301,24 @@ class Resolver {
     return {tensor,
             placed.label,
             placed.spec->place,
-            layout,
+            followed.layout,
             std::string(to_string(placed.spec->kind)),
             {},
-            {}};
+            followed.transforms,
+            followed.shifts};
   }
 
   const Mapping& mapping_;
-  std::span<const TensorSpec> tensors_;
   const ResolveOptions& options_;
+  Straddle straddle_;
   mesh::Mesh mesh_;
   AxisTable axes_;
+  CompanionSizes sizes_;
   RuleMatcher rules_;
   Companions companions_;
+  size_t stored_;                        ///< how many tensors the checkpoint has
+  std::vector<TensorSpec> with_packed_;  ///< those and the packed weights; empty without any
+  std::span<const TensorSpec> tensors_;
   TensorIndex by_name_;
   CutLedger ledger_;
   std::vector<Assignment> assigned_;
@@ -253,8 +326,7 @@ class Resolver {
   std::vector<Numbers> numbers_of_;  ///< by tensor
   std::map<std::tuple<size_t, Dtype, Shape, Numbers>, Decision> decisions_;
   std::map<Shape, std::shared_ptr<const Layout>> replicated_;
-  std::map<std::tuple<size_t, const Layout*, Shape, Dtype>, std::shared_ptr<const Layout>>
-      followed_;
+  std::map<std::tuple<size_t, const Layout*, Shape, Dtype>, Followed> followed_;
   Resolution result_;
 };
 

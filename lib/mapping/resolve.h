@@ -14,6 +14,7 @@
 #include "shardtool/layout/layout.h"
 #include "shardtool/mapping/config.h"
 #include "shardtool/mapping/mapping.h"
+#include "shardtool/mapping/value_shifts.h"
 #include "shardtool/mesh/mesh.h"
 
 namespace shardtool::mapping {
@@ -39,6 +40,7 @@ struct ResolvedTensor {
   std::string strategy;                 ///< the strategy's name, "dims", or the companion's kind
   std::string bias;                     ///< "after_reduction", or empty
   std::vector<std::string> transforms;  ///< "pad axis 0 'vocab' from 50257 to 50304 with zeros"
+  std::vector<ValueShift> shifts = {};  ///< per device of layout->ranks(); empty: plain values
 };
 
 /// One sentence for people: the rule, its place, and the cut of every axis that is cut.

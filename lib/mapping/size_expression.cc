@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "shardtool/base/text.h"
+#include "shardtool/mapping/identifier.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -24,13 +25,6 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-bool is_path(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == '[' || c == ']';
-  });
-}
-
 SizeAtom parse_atom(std::string_view whole, std::string_view text) {
   constexpr std::string_view kConfigPrefix = "config.";
   constexpr std::string_view kAxisPrefix = "axes.";
@@ -39,7 +33,7 @@ SizeAtom parse_atom(std::string_view whole, std::string_view text) {
                                      std::pair{kAxisPrefix, SizeAtom::Kind::kAxis}}) {
     if (!text.starts_with(prefix)) continue;
     const std::string_view name = text.substr(prefix.size());
-    if (!is_path(name)) refuse(whole, fmt::format("'{}' names nothing", text));
+    if (!is_config_path(name)) refuse(whole, fmt::format("'{}' names nothing", text));
     return {kind, 0, std::string(name)};
   }
   i64 value = 0;

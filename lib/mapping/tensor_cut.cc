@@ -12,20 +12,10 @@ using layout::AxisExpr;
 using layout::ShardingStrategy;
 using layout::StrategyKind;
 
-/// Only the first factor of a product is cut.
-void check_factors(const Dim& dim, const AxisTable& axes) {
+void require_axes(const Dim& dim, const AxisTable& axes) {
   for (const Product& section : dim.sections) {
-    for (size_t f = 0; f < section.factors.size(); ++f) {
-      const std::string& name = section.factors[f].axis;
-      if (name.empty()) continue;
-      axes.require(name, dim.place);
-      if (f == 0 || axes.over(name).empty()) continue;
-      throw Error(ErrorCode::kStrategy,
-                  fmt::format("'{}' would cut '{}', which is not the first factor", dim.text, name))
-          .at(dim.place)
-          .help(
-              "only the first factor of a product can be cut, the others travel along with it; "
-              "equal sections side by side are written \"a + a\"");
+    for (const Factor& factor : section.factors) {
+      if (!factor.axis.empty()) axes.require(factor.axis, dim.place);
     }
   }
 }
@@ -60,22 +50,33 @@ class DimSizes {
   std::optional<std::pair<std::string, i64>> inferred_;
 };
 
-AxisExpr cut_section(const Product& section, const DimSizes& sizes, AxisTable& axes,
-                     std::vector<UnitCut>& units) {
-  const Factor& first = section.factors.front();
-  const i64 unit = product_of(section, 1, sizes);
-  if (first.axis.empty() || axes.over(first.axis).empty()) {
-    return layout::whole(product_of(section, 0, sizes));
-  }
-  const UnitCut& cut = axes.cut(first.axis, sizes(first.axis).value());
+/// One factor of a product, cut where its axis is laid over the mesh.
+AxisExpr cut_factor(const Factor& factor, const DimSizes& sizes, AxisTable& axes,
+                    std::vector<UnitCut>& units) {
+  if (factor.axis.empty()) return layout::whole(factor.literal);
+  const i64 size = sizes(factor.axis).value();
+  if (axes.over(factor.axis).empty()) return layout::whole(size);
+  const UnitCut& cut = axes.cut(factor.axis, size);
   const auto same = [&](const UnitCut& other) { return other.name == cut.name; };
   if (std::none_of(units.begin(), units.end(), same)) units.push_back(cut);
-  return layout::scale(cut.units, unit);
+  return cut.units;
+}
+
+/// The factors folded into one axis, the first one slowest.
+AxisExpr cut_section(const Product& section, const DimSizes& sizes, AxisTable& axes,
+                     std::vector<UnitCut>& units) {
+  product_of(section, 0, sizes);  // throws when the extent is out of range
+  AxisExpr folded = cut_factor(section.factors.back(), sizes, axes, units);
+  for (size_t f = section.factors.size() - 1; f-- > 0;) {
+    AxisExpr factor = cut_factor(section.factors[f], sizes, axes, units);
+    folded = layout::product(std::move(factor), std::move(folded));
+  }
+  return folded.is_sharded() ? folded : layout::whole(folded.size());
 }
 
 AxisExpr cut_dim(const Dim& dim, i64 extent, AxisTable& axes, std::vector<UnitCut>& units) {
   if (dim.sections.empty()) return layout::whole(extent);
-  check_factors(dim, axes);
+  require_axes(dim, axes);
   const DimSizes sizes(dim, extent, axes);
   std::vector<AxisExpr> sections;
   for (const Product& section : dim.sections)

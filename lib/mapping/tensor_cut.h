@@ -18,7 +18,7 @@ struct TensorCut {
 };
 
 /// One dim per axis of the tensor. Throws kShapeMismatch (the number of dims, the extents),
-/// kUnknownName, kStrategy (another factor than the first is cut), and what AxisTable throws.
+/// kUnknownName, and what AxisTable throws.
 TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTable& axes);
 
 /// A named strategy. `over` defaults to the mesh axis tp (ep for expert_parallel), in a document of

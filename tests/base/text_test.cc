@@ -37,7 +37,9 @@ TEST_CASE("long text is cut between characters") {
   CHECK(quote_for_message("abcdef", 6) == "abcdef");
   CHECK(quote_for_message("abcdefg", 6) == "abcdef...");
   CHECK(quote_for_message("abcde\xc3\xbc", 6) == "abcde...");
-  CHECK(quote_for_message("abcd\xf0\x9f\x98\x80" "e", 6) == "abcd...");
+  CHECK(quote_for_message("abcd\xf0\x9f\x98\x80"
+                          "e",
+                          6) == "abcd...");
   CHECK(quote_for_message("a\x01\x01\x01", 6) == "a\\x01...");
 }
 

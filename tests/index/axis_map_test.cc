@@ -222,6 +222,27 @@ TEST_CASE("scale turns one index into k consecutive ones") {
   }));
 }
 
+TEST_CASE("product folds two axes into one, the outer one slowest") {
+  CHECK(rc::check("pointwise, associative, and scale where the inner one is whole", [] {
+    const AxisMap a = *gen::axis_map(*gen::between(0, 5), *gen::between(0, 5));
+    const AxisMap b = *gen::axis_map(*gen::between(0, 5), *gen::between(0, 5));
+    const AxisMap folded = product(a, b);
+    RC_ASSERT(invariants_hold(folded));
+    Indices expected;
+    for (const i64 o : indices(a)) {
+      for (const i64 i : indices(b)) {
+        const bool has_image = o != kPadding && i != kPadding;
+        expected.push_back(has_image ? o * b.global_size() + i : kPadding);
+      }
+    }
+    RC_ASSERT(indices(folded) == expected);
+    const i64 k = *gen::between(1, 4);
+    RC_ASSERT(product(a, AxisMap::identity(k)) == scale(a, k));
+    const AxisMap c = *gen::axis_map(*gen::between(0, 3), *gen::between(0, 3));
+    RC_ASSERT(product(product(a, b), c) == product(a, product(b, c)));
+  }));
+}
+
 TEST_CASE("scale and concat refuse axes beyond 2^63") {
   const AxisMap half = AxisMap::identity(std::numeric_limits<i64>::max() / 2 + 1);
   CHECK_ERROR(kLimit, index::scale(half, 2));
@@ -290,6 +311,45 @@ TEST_CASE("the first cut inside a block is named by its global index") {
   CHECK(cut(256, 576) == 576);
   CHECK(cut(256, 512) == std::nullopt);
   CHECK(first_cut_inside_block(AxisMap::slice(1100, {1024, 1100}), 128) == std::nullopt);
+}
+
+TEST_CASE("touched is every block in which there is an index, once, as they are reached") {
+  CHECK(rc::check("blocks of the indices, repeats left out", [] {
+    const i64 n = *gen::between(1, 16);
+    const AxisMap sparse = *gen::axis_map(n, *gen::between(n, 24));
+    const i64 block = *gen::between(1, 6);
+    Indices images;
+    for (const i64 g : indices(sparse)) {
+      if (g != kPadding) images.push_back(g);
+    }
+    const AxisMap map = reference::map_of(images, sparse.global_size());
+    Indices expected;
+    for (const i64 g : images) {
+      if (std::find(expected.begin(), expected.end(), g / block) == expected.end())
+        expected.push_back(g / block);
+    }
+    const AxisMap blocks = touched(map, block);
+    RC_ASSERT(invariants_hold(blocks));
+    RC_ASSERT(indices(blocks) == expected);
+    RC_ASSERT(blocks.global_size() == (map.global_size() + block - 1) / block);
+    if (const auto coarse = coarsen(map, block)) RC_ASSERT(blocks == *coarse);
+  }));
+}
+
+TEST_CASE("every_kth: the maps of all offsets are the map, each index in one of them") {
+  CHECK(rc::check("pointwise", [] {
+    const AxisMap map = *gen::axis_map();
+    const i64 k = *gen::between(1, 5);
+    const Indices all = indices(map);
+    for (i64 offset = 0; offset < k; ++offset) {
+      const AxisMap part = every_kth(map, k, offset);
+      RC_ASSERT(invariants_hold(part));
+      Indices expected;
+      for (const i64 g : all)
+        expected.push_back(g != kPadding && g % k == offset ? g / k : kPadding);
+      RC_ASSERT(indices(part) == expected);
+    }
+  }));
 }
 
 TEST_CASE("pad adds local indices without an image") {

@@ -74,7 +74,7 @@ TEST_CASE("an unknown preset and a missing file are named") {
   const auto e = error_of([] { return load_preset("lama"); });
   REQUIRE(e);
   CHECK(e->code() == ErrorCode::kUnknownName);
-  CHECK(e->help_lines().front() == "did you mean 'llama'?");
+  CHECK(e->help_lines().front().starts_with("did you mean 'llama'"));
   const TempFolder folder;
   CHECK_ERROR(kUnknownName, load_mapping(folder.write("m.json", extends("\"preset:gpt5\""))));
   CHECK_ERROR(kFileMissing, load_mapping(folder.write("n.json", extends("\"none.json\""))));

@@ -198,8 +198,9 @@ TEST_CASE("cuts that make no sense are refused") {
   CHECK_FAULT(kMeshAxisReused,
               R"("axes": {"x": "tp", "y": "tp"}, "rules": [{"match": "w", "dims": ["x", "y"]}])", w,
               over("tp=2"));
-  CHECK_FAULT(kStrategy,
-              R"("axes": {"x": null, "y": "tp"}, "rules": [{"match": "w", "dims": ["x*y", null]}])",
+  CHECK_FAULT(kMeshAxisReused,
+              R"("axes": {"x": {"mesh": "tp", "size": 2}, "y": "tp"},
+                  "rules": [{"match": "w", "dims": ["x*y", null]}])",
               w, over("tp=2"));
   CHECK_FAULT(kShapeMismatch,
               R"("rules": [{"match": "w", "strategy": {"type": "axiswise", "axis": 2}}])", w,

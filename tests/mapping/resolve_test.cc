@@ -56,6 +56,15 @@ TEST_CASE("rules are called by their label in the user's own file, and by docume
   CHECK(result.tensors[2].rule_place.file == "m.json");
 }
 
+TEST_CASE("every factor of a product can be cut: experts below each other, and rows inside each") {
+  const Mapping mapping = mapping_of(R"({"version": 1,
+    "axes": {"experts": {"mesh": "ep", "size": 4}, "mlp": "tp"},
+    "rules": [{"match": "w", "dims": ["experts*mlp", null]}]})");
+  CHECK(only(mapping, spec("w", {4 * 6, 3}), nullptr, over("ep=2,tp=3")) ==
+        Held{"[0, 2) [6, 8)", "[2, 4) [8, 10)", "[4, 6) [10, 12)", "[12, 14) [18, 20)",
+             "[14, 16) [20, 22)", "[16, 18) [22, 24)"});
+}
+
 TEST_CASE("a product is cut in whole units of its first factor") {
   const std::string axes = R"("heads": {"mesh": "tp", "size": 10}, "d": {"size": 64})";
   CHECK(cut(axes, R"(["heads*d"])", {640}, "tp=4") ==

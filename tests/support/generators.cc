@@ -68,9 +68,10 @@ struct ExprSource {
 
   AxisExpr any(i64 n, const Over& directions, int depth) const {
     using Draw = AxisExpr (ExprSource::*)(i64, const Over&, int) const;
-    static constexpr std::array<Draw, 8> kDraws{
-        &ExprSource::whole, &ExprSource::split,  &ExprSource::cuts, &ExprSource::owners,
-        &ExprSource::scale, &ExprSource::concat, &ExprSource::nest, &ExprSource::pad};
+    static constexpr std::array<Draw, 9> kDraws{
+        &ExprSource::whole,  &ExprSource::split, &ExprSource::cuts,
+        &ExprSource::owners, &ExprSource::scale, &ExprSource::product,
+        &ExprSource::concat, &ExprSource::nest,  &ExprSource::pad};
     const std::vector<Draw> draws(kDraws.begin(), depth == 0 ? kDraws.begin() + 4 : kDraws.end());
     return (this->*(*rc::gen::elementOf(draws)))(n, directions, depth - 1);
   }
@@ -100,6 +101,12 @@ struct ExprSource {
     const i64 unit = n == 0 ? 2 : divisor_of(n);
     return AxisExpr(
         layout::Scale{std::make_shared<const AxisExpr>(any(n / unit, directions, depth)), unit});
+  }
+  AxisExpr product(i64 n, const Over& directions, int depth) const {
+    const auto [outer, inner] = parted(directions);
+    const i64 size = n == 0 ? 2 : divisor_of(n);
+    return AxisExpr(layout::Product{std::make_shared<const AxisExpr>(any(n / size, outer, depth)),
+                                    std::make_shared<const AxisExpr>(any(size, inner, depth))});
   }
   AxisExpr concat(i64 n, const Over& directions, int depth) const {
     const auto points = cut_points(n, *between(1, 3));

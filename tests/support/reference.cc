@@ -101,6 +101,16 @@ struct Evaluator {
     }
     return held;
   }
+  Indices operator()(const layout::Product& e) const {
+    const Indices outer = held_indices(*e.outer, mesh, rank);
+    const Indices inner = held_indices(*e.inner, mesh, rank);
+    Indices held;
+    for (const i64 o : outer) {
+      for (const i64 i : inner)
+        held.push_back(o == kPadding || i == kPadding ? kPadding : o * e.inner->size() + i);
+    }
+    return held;
+  }
   Indices operator()(const layout::Nest& e) const {
     const Indices outer = held_indices(*e.of, mesh, rank);
     Indices held;

@@ -1,0 +1,118 @@
+#include "shardtool/exec/fill.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+#include "shardtool/index/join.h"
+#include "shardtool/index/strided_copy.h"
+#include "shardtool/io/file.h"
+#include "shardtool/kernels/strided_copy/strided_copy.h"
+
+namespace shardtool::exec {
+namespace {
+
+using index::Join;
+using Bytes = std::vector<std::byte>;
+
+/// Row-major bytes of some consecutive indices of the first axis.
+struct Rows {
+  i64 begin = 0;
+  Shape extents;
+  Bytes bytes;
+};
+
+Error too_large(const TensorMove& move, i64 bytes) {
+  return Error(ErrorCode::kLimit,
+               fmt::format("padding that repeats elements needs {} of the tensor in memory",
+                           format_bytes(bytes)))
+      .tensor(move.name)
+      .note("limit", format_bytes(kMaxFilledBytes))
+      .help("choose another policy, or a mesh size whose cuts need no padding");
+}
+
+/// Empty rows [begin, begin + count) of a holder.
+Rows rows_of(const TensorMove& move, const index::HolderSet& holders, int holder, i64 begin,
+             i64 count) {
+  Rows rows{begin, local_shape(holders.region(holder)), {}};
+  rows.extents[0] = count;
+  const i64 bytes = byte_size(move.dtype, rows.extents).value_or(kMaxFilledBytes + 1);
+  if (bytes > kMaxFilledBytes) throw too_large(move, bytes);
+  rows.bytes.resize(static_cast<size_t>(bytes));
+  return rows;
+}
+
+/// Where rows lie in the file of a slot.
+i64 offset_of(const Slot& slot, const Rows& rows, Dtype dtype) {
+  Shape before = rows.extents;
+  before[0] = rows.begin;
+  return slot.offset + *byte_size(dtype, before);
+}
+
+/// One box of a move: read around it, copied, written back.
+class Box {
+ public:
+  Box(const TensorMove& move, std::span<const i64> sizes) : move_(move), sizes_(sizes) {}
+
+  Rows read(const Join::Located& source, std::span<const SourceFile> files) const {
+    const int holder = source.holders.front();
+    Rows rows = rows_of(move_, *move_.from.holders, holder, source.local[0], sizes_[0]);
+    const Slot& slot = move_.from.slots[static_cast<size_t>(holder)];
+    iovec part{rows.bytes.data(), rows.bytes.size()};
+    files[static_cast<size_t>(slot.file)].read_scattered({&part, 1},
+                                                         offset_of(slot, rows, move_.dtype));
+    return rows;
+  }
+
+  void write(const Rows& from, const Join::Located& source, int holder, const Join::Located& wanted,
+             std::span<const TargetFile> files) const {
+    Rows rows = rows_of(move_, *move_.to.holders, holder, wanted.local[0], sizes_[0]);
+    const Slot& slot = move_.to.slots[static_cast<size_t>(holder)];
+    const TargetFile& file = files[static_cast<size_t>(slot.file)];
+    const i64 offset = offset_of(slot, rows, move_.dtype);
+    io::read_exact(io::open_read(file.path()), rows.bytes, offset);
+    std::vector<i64> src = source.local;
+    std::vector<i64> dst = wanted.local;
+    src[0] = dst[0] = 0;  // both begin with the box's first row
+    const auto copy =
+        index::lower(sizes_, {src, from.extents}, {dst, rows.extents}, bits(move_.dtype));
+    if (!copy)
+      throw Error(ErrorCode::kUnsupported, "elements of less than a byte cannot be repeated")
+          .tensor(move_.name);
+    kernels::strided_copy(*copy, from.bytes.data(), rows.bytes.data());
+    file.write(rows.bytes, offset);
+  }
+
+ private:
+  const TensorMove& move_;
+  std::span<const i64> sizes_;
+};
+
+void fill_one(const TensorMove& move, std::span<const SourceFile> sources,
+              std::span<const TargetFile> targets) {
+  const Join join(*move.from.holders, *move.to.holders);
+  join.for_each_box([&](Join::Box cells) {
+    const auto all_wanted = join.destinations_of(cells);
+    if (all_wanted.empty()) return;
+    std::vector<i64> sizes;
+    for (const index::AxisCell* cell : cells) sizes.push_back(cell->size);
+    const Join::Located source = join.source_of(cells);
+    const Box box(move, sizes);
+    const Rows rows = box.read(source, sources);
+    for (const Join::Located& wanted : all_wanted) {
+      for (const int holder : wanted.holders) box.write(rows, source, holder, wanted, targets);
+    }
+  });
+}
+
+}  // namespace
+
+void fill(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
+          std::span<const TargetFile> targets) {
+  for (const TensorMove& move : moves) fill_one(move, sources, targets);
+}
+
+}  // namespace shardtool::exec

@@ -1,0 +1,171 @@
+#include "shardtool/exec/shifted.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "shardtool/base/error.h"
+#include "shardtool/kernels/crc64/crc64.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
+
+namespace shardtool::exec {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+i64 width_of(const std::string& name, Dtype dtype, const Shape& shape) {
+  if (shape.size() != 1 || (dtype != Dtype::kI32 && dtype != Dtype::kI64)) {
+    throw Error(ErrorCode::kUnsupported, "values are stored per device in a tensor of I32 or I64")
+        .tensor(name)
+        .note("found", fmt::format("{} {}", to_string(dtype), to_string(shape)));
+  }
+  const i64 width = dtype == Dtype::kI32 ? 4 : 8;
+  if (shape[0] > kMaxShiftedBytes / width) {
+    throw Error(ErrorCode::kLimit,
+                fmt::format("{} values are too many to be stored per device", shape[0]))
+        .tensor(name);
+  }
+  return width;
+}
+
+i64 decode(const std::byte* at, i64 width) {
+  if (width == 8) {
+    i64 value = 0;
+    std::memcpy(&value, at, 8);
+    return value;
+  }
+  std::int32_t value = 0;
+  std::memcpy(&value, at, 4);
+  return value;
+}
+
+void encode(i64 value, std::byte* at, i64 width) {
+  const auto narrow = static_cast<std::int32_t>(value);
+  std::memcpy(at, width == 8 ? static_cast<const void*>(&value) : &narrow,
+              static_cast<size_t>(width));
+}
+
+i64 addend_of(std::span<const ValueShift> shifts, int holder, i64 local) {
+  if (shifts.empty()) return 0;
+  const auto& addends = shifts[static_cast<size_t>(holder)].addends;
+  if (addends.empty()) return 0;
+  return addends.size() == 1 ? addends[0] : addends[static_cast<size_t>(local)];
+}
+
+Bytes read_holder(const Side& side, int holder, i64 bytes, std::span<const SourceFile> sources) {
+  const Slot& slot = side.slots[static_cast<size_t>(holder)];
+  Bytes buffer(static_cast<size_t>(bytes));
+  iovec part{buffer.data(), buffer.size()};
+  if (bytes > 0) sources[static_cast<size_t>(slot.file)].read_scattered({&part, 1}, slot.offset);
+  return buffer;
+}
+
+/// Calls use(local, global) for every index of a map that has an image.
+template <class Use>
+void for_each_index(const index::AxisMap& map, Use use) {
+  for (const index::Piece& p : map.pieces()) {
+    for (i64 i = 0; i < p.size; ++i) use(p.local + i, p.global + i);
+  }
+}
+
+Bytes encoded(const std::vector<i64>& values, i64 width) {
+  Bytes bytes(values.size() * static_cast<size_t>(width));
+  for (size_t i = 0; i < values.size(); ++i) {
+    encode(values[i], bytes.data() + i * static_cast<size_t>(width), width);
+  }
+  return bytes;
+}
+
+Error foreign_group(const std::string& name, i64 element, i64 group, i64 first, i64 groups) {
+  return Error(ErrorCode::kDataMismatch,
+               fmt::format("element {} points to group {}, which is on another device", element,
+                           group))
+      .tensor(name)
+      .note("expected", fmt::format("groups {} to {}", first, first + groups - 1))
+      .help(
+          "the groups are not in the order of the inputs: if the model was quantised with "
+          "activation order, config.json must say \"desc_act\": true");
+}
+
+/// The bytes of one destination. Padding is zero.
+Bytes stored_bytes(const ShiftedMove& move, int holder, const std::vector<i64>& logical,
+                   i64 width) {
+  constexpr i64 kAny = std::numeric_limits<i64>::max();
+  const index::AxisMap map = move.move.to.holders->region(holder)[0];
+  const bool is_shifted = !move.to.empty();
+  const i64 below =
+      is_shifted ? move.to[static_cast<size_t>(holder)].stored_below.value_or(kAny) : kAny;
+  std::vector<i64> values(static_cast<size_t>(map.local_size()));
+  for_each_index(map, [&](i64 local, i64 global) {
+    const i64 addend = addend_of(move.to, holder, local);
+    const i64 value = logical[static_cast<size_t>(global)];
+    if (below != kAny && (value + addend < 0 || value + addend >= below))
+      throw foreign_group(move.move.name, global, value, -addend, below);
+    values[static_cast<size_t>(local)] = value + addend;
+  });
+  return encoded(values, width);
+}
+
+}  // namespace
+
+std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
+                              const Side& side, std::span<const ValueShift> shifts,
+                              std::span<const SourceFile> sources) {
+  const i64 width = width_of(name, dtype, shape);
+  std::vector<i64> values(static_cast<size_t>(shape[0]));
+  std::vector<bool> is_known(values.size());
+  for (int holder = 0; holder < side.holders->size(); ++holder) {
+    const index::AxisMap map = side.holders->region(holder)[0];
+    const Bytes bytes = read_holder(side, holder, map.local_size() * width, sources);
+    for_each_index(map, [&](i64 local, i64 global) {
+      const auto at = static_cast<size_t>(global);
+      const i64 value =
+          decode(bytes.data() + local * width, width) - addend_of(shifts, holder, local);
+      if (is_known[at] && values[at] != value) {
+        throw Error(ErrorCode::kDataMismatch, fmt::format("replicas differ at element {}", global))
+            .tensor(name)
+            .note("found", fmt::format("{} and {}", values[at], value));
+      }
+      values[at] = value;
+      is_known[at] = true;
+    });
+  }
+  const auto missing = std::find(is_known.begin(), is_known.end(), false);
+  if (missing != is_known.end()) {
+    throw Error(ErrorCode::kCoverage,
+                fmt::format("no shard holds element {}", missing - is_known.begin()))
+        .tensor(name);
+  }
+  return values;
+}
+
+CopiedTensor copy_shifted(const ShiftedMove& move, std::span<const SourceFile> sources,
+                          std::span<const TargetFile> targets) {
+  const TensorMove& m = move.move;
+  const std::vector<i64> logical =
+      load_shifted(m.name, m.dtype, m.shape, m.from, move.from, sources);
+  const i64 width = width_of(m.name, m.dtype, m.shape);
+  CopiedTensor done;
+  done.digest = kernels::Crc64::of(encoded(logical, width));
+  if (m.expected_digest && *m.expected_digest != done.digest) {
+    throw Error(ErrorCode::kDataMismatch, "the data does not match the digest in the manifest")
+        .tensor(m.name)
+        .note("expected", fmt::format("{:016x}", *m.expected_digest))
+        .note("found", fmt::format("{:016x}", done.digest));
+  }
+  std::vector<bool> is_wanted(logical.size());
+  for (int holder = 0; holder < m.to.holders->size(); ++holder) {
+    const Bytes bytes = stored_bytes(move, holder, logical, width);
+    const Slot& slot = m.to.slots[static_cast<size_t>(holder)];
+    targets[static_cast<size_t>(slot.file)].write(bytes, slot.offset);
+    done.xxh3.push_back(kernels::xxh3_hex(bytes));
+    const index::AxisMap map = m.to.holders->region(holder)[0];
+    for_each_index(map, [&](i64, i64 global) { is_wanted[static_cast<size_t>(global)] = true; });
+  }
+  done.is_whole = std::find(is_wanted.begin(), is_wanted.end(), false) == is_wanted.end();
+  return done;
+}
+
+}  // namespace shardtool::exec

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardtool/exec/copy.h"
+#include "shardtool/exec/data_file.h"
+#include "shardtool/exec/move.h"
+
+namespace shardtool::exec {
+
+/// Integers that a holder stores as its own: an index of a quantisation group counts from the
+/// device's first group, the shape of a packed weight is that of the device's part.
+///
+///     stored[l] = logical[place(l)] + addend(l)
+struct ValueShift {
+  std::vector<i64> addends;         ///< one for all elements, or one per local element; empty: none
+  std::optional<i64> stored_below;  ///< what every stored value must be less than, and 0 or more
+};
+
+/// A small vector (rank 1, I32 or I64, at most kMaxShiftedBytes) whose holders have shifted values.
+struct ShiftedMove {
+  TensorMove move;
+  std::vector<ValueShift> from;  ///< per source holder; empty: none
+  std::vector<ValueShift> to;    ///< per destination holder; empty: none
+};
+
+inline constexpr i64 kMaxShiftedBytes = 16 << 20;
+
+/// The logical values of a side, in order. Throws kDataMismatch when two holders differ, kCoverage
+/// when some value is nowhere, kUnsupported for another rank or dtype, kLimit above the size.
+std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
+                              const Side& side, std::span<const ValueShift> shifts,
+                              std::span<const SourceFile> sources);
+
+/// Copies the vector; the digest is that of the logical values. Throws what load_shifted and
+/// writing throw, and kDataMismatch for the digest that the move expects, and for a stored value
+/// out of its range.
+CopiedTensor copy_shifted(const ShiftedMove& move, std::span<const SourceFile> sources,
+                          std::span<const TargetFile> targets);
+
+}  // namespace shardtool::exec

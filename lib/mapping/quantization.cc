@@ -1,0 +1,89 @@
+#include "shardtool/mapping/quantization.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "shardtool/base/text.h"
+#include "shardtool/mapping/presets.h"
+
+namespace shardtool::mapping {
+namespace {
+
+const std::string kRoot = "quantization_config.";
+
+bool is_true(const ModelConfig& config, const std::string& path) {
+  const nlohmann::json* value = config.find(path);
+  return value != nullptr && value->is_boolean() && value->get<bool>();
+}
+
+bool is_there(const ModelConfig& config, const std::string& path) {
+  const nlohmann::json* value = config.find(path);
+  return value != nullptr && !value->is_null();
+}
+
+bool knows(const std::vector<std::string>& tags, const std::string& tag) {
+  return std::find(tags.begin(), tags.end(), tag) != tags.end();
+}
+
+Error unknown_family(const std::string& tag, const ModelConfig& config) {
+  std::vector<std::string> known;
+  for (const Preset& preset : quantized_families()) {
+    known.insert(known.end(), preset.quantization.begin(), preset.quantization.end());
+  }
+  return Error(
+             ErrorCode::kUnsupported,
+             fmt::format("the weights are quantised as '{}', which no family of tensors describes",
+                         quote_for_message(tag, 60)))
+      .note("config", fmt::format("quantization_config in {}", config.file()))
+      .note("known", fmt::format("{}", fmt::join(known, ", ")))
+      .help(fmt::format("if your own mapping's rules know these tensors, say so in it: "
+                        "\"quantization\": [\"{}\"]",
+                        quote_for_message(tag, 60)));
+}
+
+}  // namespace
+
+std::optional<std::string> quantization_tag(const ModelConfig& config) {
+  const auto method = config.text(kRoot + "quant_method");
+  if (!method) return std::nullopt;
+  const auto text = [&](const std::string& key, const std::string& otherwise) {
+    return config.text(kRoot + key).value_or(otherwise);
+  };
+  if (*method == "gptq") return is_true(config, kRoot + "desc_act") ? "gptq/desc_act" : "gptq";
+  if (*method == "awq") return "awq/" + text("version", "gemm");
+  if (*method == "fp8")
+    return is_there(config, kRoot + "weight_block_size") ? "fp8/block" : "fp8/tensor";
+  if (*method == "compressed-tensors") return "compressed-tensors/" + text("format", "unknown");
+  if (*method == "modelopt") return "modelopt/" + text("quant_algo", "unknown");
+  if (*method == "bitsandbytes")
+    return is_true(config, kRoot + "load_in_8bit") ? "bitsandbytes/8bit" : "bitsandbytes/4bit";
+  return method;
+}
+
+Mapping with_quantization(const Mapping& mapping, const ModelConfig* config) {
+  const auto tag = config == nullptr ? std::nullopt : quantization_tag(*config);
+  if (!tag) return mapping;
+  const auto documents = mapping.documents();
+  if (std::any_of(documents.begin(), documents.end(),
+                  [&](const Document& document) { return knows(document.quantization, *tag); }))
+    return mapping;
+  const auto families = quantized_families();
+  const auto family = std::find_if(families.begin(), families.end(), [&](const Preset& preset) {
+    return knows(preset.quantization, *tag);
+  });
+  if (family == families.end()) throw unknown_family(*tag, *config);
+  std::vector<DocumentText> texts = mapping.texts();
+  texts.push_back({"preset:" + family->name, family->text});
+  Mapping extended(std::move(texts));
+  const std::string& refused = extended.documents().back().refuse;
+  if (refused.empty()) return extended;
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("the weights are quantised as '{}', which is not supported", *tag))
+      .note("why", refused)
+      .note("config", fmt::format("quantization_config in {}", config->file()));
+}
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,222 @@
+"""Writes fixtures/: what the transformers library says about each family that has a preset.
+
+usage: make_fixtures.py [FAMILY...]          needs torch, transformers, numpy and safetensors; none of them to run the tests
+
+Per family: a tiny model from its config class, saved by save_pretrained; its config.json; the name, dtype and shape of
+every tensor in the file; and per mesh what each rank keeps of each tensor, cut in numpy as the family's own code takes
+the tensor apart (families.py, expert_families.py). Nothing here knows shardtool's presets: the tests compare the two.
+
+A fixture's "meshes" have "kept": distinct cuts, a cut being per rank null (not there) or a list per axis, 0 (all of it)
+or intervals [begin, end) in local order; and "cut": per tensor the index of its cut. "refused" maps a mesh to an error.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import tempfile
+
+import numpy as np
+import torch
+import transformers
+from safetensors import safe_open
+
+import default_families
+import expert_families
+import families
+import library_order
+from slicing import intervals, ranks_of, whole
+
+FOLDER = pathlib.Path(__file__).parent / "fixtures"
+# What a config says about nothing but generation, training and its own class.
+NOISE = {
+    "id2label",
+    "label2id",
+    "_name_or_path",
+    "output_attentions",
+    "output_hidden_states",
+    "return_dict",
+    "problem_type",
+    "chunk_size_feed_forward",
+}
+
+
+def all_families():
+    for table in (
+        families.dense,
+        families.generative,
+        families.encoders,
+        expert_families.mixtures,
+        expert_families.state_spaces,
+        expert_families.linear_attention,
+        expert_families.multimodal,
+        default_families.defaults,
+    ):
+        yield from table()
+
+
+def build(family):
+    config = getattr(transformers, family.config)(**family.sizes)
+    if family.config == "DbrxConfig":
+        config.attn_config.rope_theta = 10000.0  # the attention reads it, and the config class no longer sets it
+    torch.set_default_dtype(torch.bfloat16)
+    return getattr(transformers, family.model)(config)
+
+
+def saved(family, model):
+    """config.json and [name, dtype, shape] as a checkpoint of the family has them."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder, save_original_format=not family.stacked)
+        config = json.loads((pathlib.Path(folder) / "config.json").read_text())
+        with safe_open(pathlib.Path(folder) / "model.safetensors", "pt") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}
+            tensors = [[name, part.get_dtype(), list(part.get_shape())] for name, part in sorted(slices.items())]
+    if family.published:
+        tensors = sorted(tensors + family.published(tensors))
+    return without(config, family.leave_out), tensors
+
+
+def without(config, paths):
+    def clean(value):
+        return (
+            {key: clean(member) for key, member in value.items() if key not in NOISE}
+            if isinstance(value, dict)
+            else value
+        )
+
+    config = clean(config)
+    for path in paths:
+        *parents, key = path.split(".")
+        owner = config
+        for parent in parents:
+            owner = owner[parent]
+        del owner[key]
+    return config
+
+
+class Cuts:
+    """A family's table: the selectors and numbers of a tensor by its name."""
+
+    # A vision tower and layers for further tokens that are named apart are on every stage of the pipeline.
+    LAYER = re.compile(r"(?!.*vis(ual|ion)|mtp\.).*?\b(layers|h|blocks|block|layer)\.(?P<layer>\d+)\..*")
+    EXPERT = re.compile(r".*\bexperts\.(?P<expert>\d+)\..*")
+
+    def __init__(self, family):
+        self.family = family
+        self.rules = [(re.compile(pattern), axes) for pattern, *axes in family.cuts]
+
+    def selectors(self, name):
+        """Of the last rule that matches: a family's own ones stand behind those that it shares."""
+        found = [axes for pattern, axes in self.rules if pattern.fullmatch(name)]
+        if not found:
+            raise SystemExit(f"{self.family.name}: no cut for {name}")
+        return found[-1]
+
+    def layers(self, name):
+        return next(count for prefix, count in self.family.layers.items() if name.startswith(prefix))
+
+    def is_here(self, rank, name):
+        layer, expert = self.LAYER.fullmatch(name), self.EXPERT.fullmatch(name)
+        if layer and int(layer["layer"]) not in rank.part(self.layers(name), "pp"):
+            return False
+        return not expert or int(expert["expert"]) in rank.part(self.family.experts, "ep")
+
+    def kept(self, rank, name, shape):
+        """Indices per axis, or None where the tensor is not on this rank."""
+        axes = self.selectors(name)
+        if len(axes) != len(shape):
+            raise SystemExit(f"{self.family.name}: {name} {shape} and {len(axes)} selectors")
+        if not self.is_here(rank, name):
+            return None
+        return [selector(rank, size) for selector, size in zip(axes, shape)]
+
+
+def covers(cut, shape):
+    """Whether the ranks together keep every element."""
+    seen = np.zeros(shape, dtype=bool)
+    for axes in cut:
+        if axes is not None:
+            seen[np.ix_(*axes)] = True
+    return bool(seen.all())
+
+
+def compact(axes, shape):
+    if axes is None:
+        return None
+    return [0 if np.array_equal(kept, whole(None, size)) else intervals(kept) for kept, size in zip(axes, shape)]
+
+
+def on_mesh(cuts, mesh, tensors):
+    distinct, chosen = {}, []
+    for name, _, shape in tensors:
+        cut = [cuts.kept(rank, name, shape) for rank in ranks_of(mesh)]
+        if not covers(cut, shape):
+            raise SystemExit(f"{cuts.family.name} {mesh}: {name} is not covered")
+        text = json.dumps([compact(axes, shape) for axes in cut], separators=(",", ":"))
+        chosen.append(distinct.setdefault(text, len(distinct)))
+    return {"mesh": mesh, "kept": [json.loads(text) for text in distinct], "cut": chosen}
+
+
+def form(family):
+    text = "as the library holds it (save_original_format=False)" if family.stacked else "as save_pretrained writes it"
+    if family.published:
+        text += (
+            "; with tensors of published checkpoints that the library ignores, in the shapes of the layers that it has"
+        )
+    return text
+
+
+def fixture(family):
+    model = build(family)
+    config, tensors = saved(family, model)
+    cuts = Cuts(family)
+    if compared := library_order.check(family, model, cuts.kept):
+        print(f"{family.name}: {compared} parts are what the library's own method gives their heads")
+    reduced = [name for name, _, _ in tensors if any(re.fullmatch(pattern, name) for pattern in family.reduced)]
+    return {
+        "family": family.name,
+        "preset": family.preset,
+        "model": family.model,
+        "form": form(family),
+        "left_out_of_config": list(family.leave_out),
+        "config": config,
+        "tensors": tensors,
+        "after_reduction": reduced,
+        "meshes": [on_mesh(cuts, mesh, tensors) for mesh in family.meshes],
+        "refused": family.refused,
+    }
+
+
+def write(path, value):
+    """One line per tensor, per cut and per member."""
+
+    def line(member):
+        return json.dumps(member, separators=(",", ":"))
+
+    def rows(members, indent):
+        return "[\n" + ",\n".join(" " * indent + line(member) for member in members) + "\n" + " " * (indent - 1) + "]"
+
+    meshes = ",\n".join(
+        f'  {{"mesh": {line(mesh["mesh"])}, "cut": {line(mesh["cut"])}, "kept": {rows(mesh["kept"], 3)}}}'
+        for mesh in value["meshes"]
+    )
+    members = {key: line(member) for key, member in value.items()}
+    members.update(tensors=rows(value["tensors"], 2), meshes="[\n" + meshes + "\n ]")
+    path.write_text("{\n" + ",\n".join(f' "{key}": {text}' for key, text in members.items()) + "\n}\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("family", nargs="*")
+    wanted = parser.parse_args().family
+    FOLDER.mkdir(exist_ok=True)
+    for family in all_families():
+        if wanted and family.name not in wanted:
+            continue
+        made = fixture(family)
+        write(FOLDER / f"{family.name}-transformers-{transformers.__version__}.json", made)
+        print(f"{family.name}: {len(made['tensors'])} tensors, {len(made['meshes'])} meshes")
+
+
+if __name__ == "__main__":
+    main()
