@@ -209,7 +209,8 @@ class Check {
     std::vector<check::HeldTensor> held;
     held.reserve(logical.tensors.size());
     for (const LogicalTensor& tensor : logical.tensors) {
-      held.push_back({&tensor.spec.name, tensor.side.holders});
+      held.push_back({&tensor.spec.name, tensor.side.holders,
+                      tensor.record != nullptr && check::is_overlap_meant(*tensor.record)});
     }
     check::check_coverage(held, check::path_in(logical.parts.front().folder(), "manifest.json"),
                           findings_);
@@ -287,7 +288,8 @@ class Check {
   std::vector<check::DataTensor> readable(const Surveyed& surveyed) const {
     std::vector<check::DataTensor> tensors;
     for (const LogicalTensor& tensor : surveyed.logical.tensors) {
-      check::DataTensor data{tensor.spec, tensor.side, tensor.ranks, {}, tensor.digest};
+      check::DataTensor data{tensor.spec, tensor.side,   tensor.ranks,
+                             {},          tensor.digest, tensor.shifts};
       if (tensor.record != nullptr) data.xxh3 = hashes(surveyed.logical, tensor);
       std::vector<int> holders;
       for (int h = 0; h < data.side.holders->size(); ++h) {
@@ -310,6 +312,7 @@ class Check {
       part.side.slots.push_back(whole.side.slots[number]);
       if (!whole.ranks.empty()) part.ranks.push_back(whole.ranks[number]);
       if (!whole.xxh3.empty()) part.xxh3.push_back(whole.xxh3[number]);
+      if (!whole.shifts.empty()) part.shifts.push_back(whole.shifts[number]);
     }
     part.side.holders = std::move(holders);
     return part;

@@ -65,6 +65,15 @@ std::string sizes_text(const HolderSet& holders, int axis) {
 
 }  // namespace
 
+bool is_overlap_meant(const checkpoint::TensorRecord& record) {
+  const auto lists_owners = [](const checkpoint::AxisRecord& axis) {
+    return axis.expression.find("Owners(") != std::string::npos;
+  };
+  const auto shares = [](const std::string& transform) { return transform.starts_with("share "); };
+  return std::any_of(record.axes.begin(), record.axes.end(), lists_owners) ||
+         std::any_of(record.transforms.begin(), record.transforms.end(), shares);
+}
+
 std::string first_gap(const HolderSet& holders) {
   const HolderSet whole = HolderSet::whole(holders.shape());
   const index::Join join(holders, whole);
@@ -98,7 +107,7 @@ void check_coverage(std::span<const HeldTensor> tensors, const std::string& file
                     .tensor = *tensor.name,
                     .fix = "split the checkpoint again"});
     }
-    if (verdict.overlaps) {
+    if (verdict.overlaps && !tensor.is_overlap_meant) {
       findings.add({.rule = Rule::kPartialOverlap,
                     .message = "devices share elements without being replicas of each other",
                     .file = file,

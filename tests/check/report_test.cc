@@ -219,6 +219,33 @@ TEST_CASE(
   CHECK(count_of(api::check(mapped), Rule::kUneven) == 1);
 }
 
+TEST_CASE("heads that devices share on purpose are no overlap, and must be equal") {
+  const TempFolder folder;
+  api::SplitOptions split;
+  split.source = SHARDTOOL_SAMPLE;
+  split.mapping.preset = "llama";
+  split.mapping.mesh = mesh::parse_mesh("tp=3");
+  split.mapping.settings = {{"axes.kv_heads.small", "gather"}};
+  split.write.output = folder / "tp3";
+  api::split(split);
+  const api::CheckReport good = api::check(reading(options_for(split.write.output)));
+  CHECK(good.warnings == 0);
+  CHECK(good.errors == 0);
+  // The first byte of rank 1's k_proj is the first of rank 0's.
+  const std::string manifest = read_file(split.write.output + "/manifest.json");
+  const size_t tensor = manifest.find("\"model.layers.0.self_attn.k_proj.weight\"");
+  const size_t shard = manifest.find("\"rank\":1", tensor);
+  const size_t offset = manifest.find("\"offset\":", shard) + 9;
+  const auto at = static_cast<size_t>(std::stoll(manifest.substr(offset)));
+  const std::string file = split.write.output + "/model-rank-1-part-0.safetensors";
+  std::string bytes = read_file(file);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  folder.write("tp3/model-rank-1-part-0.safetensors", bytes);
+  const api::CheckReport damaged = api::check(reading(options_for(split.write.output)));
+  CHECK(count_of(damaged, Rule::kShardHash) == 1);
+  CHECK(count_of(damaged, Rule::kReplicasDiffer) == 1);
+}
+
 TEST_CASE("a weights file behind a link out of the folder is told") {
   const TempFolder folder;
   const std::string model = copy_sample(folder);
