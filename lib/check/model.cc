@@ -86,16 +86,25 @@ void expect_size(const Model& model, const TensorSpec& tensor, size_t axis, i64 
 /// The widths of the attention projections, in heads.
 struct Heads {
   i64 query;
-  i64 key_value;
+  std::optional<i64> key_value;
   i64 width;
 };
+
+/// Models for which head_dim, where config.json leaves it out, is another number than
+/// hidden_size / heads.
+constexpr auto kOwnHeadDim =
+    std::to_array<std::string_view>({"gemma", "gemma2", "qwen3", "qwen3_moe"});
 
 std::optional<Heads> heads_of(const mapping::ModelConfig& config) {
   const auto query = config_integer(config, {"num_attention_heads"});
   const auto hidden = config_integer(config, {"hidden_size"});
   if (!query || *query <= 0 || !hidden) return std::nullopt;
-  const i64 width = config_integer(config, {"head_dim"}).value_or(*hidden / *query);
-  return Heads{*query, config_integer(config, {"num_key_value_heads"}).value_or(*query), width};
+  const auto width = config_integer(config, {"head_dim"});
+  const std::string type = config.model_type();
+  const bool own = std::find(kOwnHeadDim.begin(), kOwnHeadDim.end(), type) != kOwnHeadDim.end();
+  if (!width && own) return std::nullopt;
+  return Heads{*query, config_integer(config, {"num_key_value_heads"}),
+               width.value_or(*hidden / *query)};
 }
 
 void check_sizes(const Model& model, Findings& findings) {
@@ -111,9 +120,10 @@ void check_sizes(const Model& model, Findings& findings) {
     };
     if (heads && name.ends_with(".self_attn.q_proj.weight")) {
       expect_heads(heads->query, "num_attention_heads");
-    } else if (heads && (name.ends_with(".self_attn.k_proj.weight") ||
-                         name.ends_with(".self_attn.v_proj.weight"))) {
-      expect_heads(heads->key_value, "num_key_value_heads");
+    } else if (heads && heads->key_value &&
+               (name.ends_with(".self_attn.k_proj.weight") ||
+                name.ends_with(".self_attn.v_proj.weight"))) {
+      expect_heads(*heads->key_value, "num_key_value_heads");
     } else if (inner &&
                (name.ends_with(".mlp.gate_proj.weight") || name.ends_with(".mlp.up_proj.weight"))) {
       expect_size(model, tensor, 0, *inner, Rule::kIntermediateSize, "intermediate_size", findings);
@@ -241,6 +251,12 @@ const std::set<std::string_view>* usual_tensors(const Layers& layers) {
   return nullptr;
 }
 
+/// Layers beyond those that config.json counts predict further tokens and are of another kind.
+void drop_extra_layers(const Model& model, NumberedLayers& found) {
+  const auto count = config_integer(model.config, {"num_hidden_layers", "n_layer", "num_layers"});
+  if (count) found.layers.erase(found.layers.lower_bound(*count), found.layers.end());
+}
+
 void check_layers_alike(const Model& model, const NumberedLayers& found, Findings& findings) {
   if (found.layers.size() < 2) return;
   const auto& usual = *usual_tensors(found.layers);
@@ -305,10 +321,11 @@ void check_model(const Model& model, Findings& findings) {
   if (is_plain(model.config)) check_sizes(model, findings);
   if (is_plain(model.config)) check_vocabulary(model, tensors, findings);
   check_tied(model, tensors, findings);
-  const NumberedLayers layers = layers_of(model);
+  NumberedLayers layers = layers_of(model);
   check_layer_count(model, layers, findings);
-  check_layers_alike(model, layers, findings);
   check_experts(model, layers, findings);
+  drop_extra_layers(model, layers);
+  check_layers_alike(model, layers, findings);
 }
 
 }  // namespace shardtool::check
