@@ -178,6 +178,11 @@ std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape&
   return values;
 }
 
+std::uint64_t digest_of_values(const std::vector<i64>& values, Dtype dtype) {
+  constexpr i64 kBitsOfByte = 8;
+  return kernels::Crc64::of(encoded(values, Format{bits(dtype) / kBitsOfByte, 0, 0}));
+}
+
 CopiedTensor copy_shifted(const ShiftedMove& move, std::span<const SourceFile> sources,
                           std::span<const TargetFile> targets) {
   const TensorMove& m = move.move;
@@ -185,7 +190,7 @@ CopiedTensor copy_shifted(const ShiftedMove& move, std::span<const SourceFile> s
       load_shifted(m.name, m.dtype, m.shape, m.from, move.from, sources);
   const Format format = format_of(m.name, m.dtype, m.shape);
   CopiedTensor done;
-  done.digest = kernels::Crc64::of(encoded(logical, format));
+  done.digest = digest_of_values(logical, m.dtype);
   if (m.expected_digest && *m.expected_digest != done.digest) {
     throw Error(ErrorCode::kDataMismatch, "the data does not match the digest in the manifest")
         .tensor(m.name)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,6 +39,9 @@ inline constexpr i64 kMaxShiftedBytes = 16 << 20;
 std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
                               const Side& side, std::span<const ValueShift> shifts,
                               std::span<const SourceFile> sources);
+
+/// The digest of logical values, that of the whole tensor's bytes.
+std::uint64_t digest_of_values(const std::vector<i64>& values, Dtype dtype);
 
 /// Copies the vector; the digest is that of the logical values. Throws what load_shifted and
 /// writing throw, and kDataMismatch for the digest that the move expects, and for a stored value
