@@ -98,10 +98,12 @@ void check_extents(const Shape& shape, const std::vector<LayoutAxis>& axes) {
     }
     const i64 stored = ceil_div(axes[a].expr.size(), axes[a].granularity);
     if (stored == shape[a]) continue;
+    const std::string blocks =
+        axes[a].granularity == 1 ? "" : fmt::format(", in blocks of {}", axes[a].granularity);
     throw Error(ErrorCode::kShapeMismatch, fmt::format("{} has {} elements, the rule expects {}",
                                                        axis_name(axes[a], a), shape[a], stored))
         .note("shape", shardtool::to_string(shape))
-        .note("expression", to_string(axes[a].expr));
+        .note("expression", to_string(axes[a].expr) + blocks);
   }
 }
 

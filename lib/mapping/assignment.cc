@@ -1,8 +1,10 @@
 #include "shardtool/mapping/assignment.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "shardtool/base/text.h"
@@ -61,9 +63,54 @@ std::vector<std::string> unused_labels(const RuleMatcher& rules) {
   return labels;
 }
 
+/// Says of a tensor that would follow another one which that is, where it is not there.
+void explain_missing_leader(Error& e, const TensorSpec& tensor, const TensorIndex& by_name,
+                            Companions& companions) {
+  const auto matches = companions.find(tensor);
+  const auto missing =
+      std::find_if(matches.begin(), matches.end(),
+                   [&](const CompanionMatch& match) { return !by_name.contains(match.leader); });
+  if (missing == matches.end()) return;
+  e.note("follows", fmt::format("'{}' ({}), which is not in the checkpoint",
+                                quote_for_message(missing->leader),
+                                companions.all()[missing->companion].label));
+  e.help("take the tensor that it follows from the same checkpoint, or leave both out");
+}
+
+/// The families of quantised tensors that know the tensor, though config.json calls for none of
+/// them.
+std::vector<std::string> families_that_know(const TensorSpec& tensor) {
+  std::vector<std::string> names;
+  for (const Preset& family : quantized_families()) {
+    const Mapping document({{"preset:" + family.name, family.text}});
+    if (!Companions(document).find(tensor).empty()) names.push_back(family.name);
+  }
+  return names;
+}
+
+/// Says of a tensor of a quantised model why no family of them has decided it.
+void explain_missing_family(Error& e, const TensorSpec& tensor, Companions& companions) {
+  if (!companions.find(tensor).empty()) return;
+  const auto families = families_that_know(tensor);
+  if (families.empty()) return;
+  e.note("known to",
+         fmt::format("the families of quantised tensors: {}", fmt::join(families, ", ")));
+  e.help(
+      "config.json calls for none of them: put the quantised model's own config.json beside the "
+      "weights, with its \"quantization_config\"");
+}
+
+/// Whether the name is one of those that tensors of several matrices have.
+bool sounds_fused(const std::string& name) {
+  constexpr std::array<std::string_view, 5> kWords = {"qkv", "query_key_value", "c_attn", "gate_up",
+                                                      "fused"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
+
 Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors,
-              const ModelConfig* config, const RuleMatcher& rules,
-              const std::vector<Assignment>& assignments) {
+              const TensorIndex& by_name, const ModelConfig* config, const RuleMatcher& rules,
+              Companions& companions, const std::vector<Assignment>& assignments) {
   constexpr size_t kForms = 5;
   const auto forms = count_forms(tensors, assignments);
   const auto first = std::find_if(assignments.begin(), assignments.end(),
@@ -86,6 +133,14 @@ Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors,
   if (preset && !extends_preset(mapping, *preset)) {
     e.help(fmt::format(
         "this looks like a model that preset '{0}' knows: \"extends\": [\"preset:{0}\"]", *preset));
+  }
+  explain_missing_leader(e, tensor, by_name, companions);
+  explain_missing_family(e, tensor, companions);
+  if (sounds_fused(tensor.name)) {
+    e.help(
+        "the order inside a fused tensor is not guessed: sections side by side are \"dims\": "
+        "[\"heads*head_dim + kv_heads*head_dim + kv_heads*head_dim\", null], parts of each head "
+        "\"heads*3*head_dim\"");
   }
   e.help(
       fmt::format("add a rule, such as {{\"match\": \"{}\", \"strategy\": \"replicate\"}}, or say "
@@ -230,7 +285,7 @@ std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpe
   const auto unknown = std::count_if(assigned.begin(), assigned.end(),
                                      [](const Assignment& a) { return a.kind == Kind::kUnknown; });
   if (unknown > 0 && policy == UnknownPolicy::kError)
-    raise(no_rule(mapping, tensors, config, rules, assigned), report);
+    raise(no_rule(mapping, tensors, by_name, config, rules, companions, assigned), report);
   if (unknown > 0 && policy == UnknownPolicy::kWarn) {
     for (const auto& [form, count] : count_forms(tensors, assigned)) {
       warnings.push_back(

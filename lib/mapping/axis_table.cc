@@ -176,6 +176,17 @@ std::optional<i64> AxisTable::declared_size(const std::string& axis) {
   return entry.size;
 }
 
+std::optional<i64> AxisTable::size_if_given(const std::string& axis) {
+  try {
+    return declared_size(axis);
+  } catch (const Error& e) {
+    being_evaluated_.clear();
+    if (e.code() == ErrorCode::kSizeExpression || e.code() == ErrorCode::kConfig)
+      return std::nullopt;
+    throw;
+  }
+}
+
 std::map<std::string, i64> AxisTable::known_sizes() const {
   std::map<std::string, i64> sizes;
   for (const auto& [name, entry] : axes_) {

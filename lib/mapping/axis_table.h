@@ -49,6 +49,9 @@ class AxisTable {
   /// The declared size, or nothing. Throws what evaluating it throws, and kSizeExpression for a
   /// cycle.
   std::optional<i64> declared_size(const std::string& axis);
+  /// The same, but nothing, too, where config.json lacks a value that it needs or has another kind
+  /// of value there.
+  std::optional<i64> size_if_given(const std::string& axis);
   const mesh::Over& over(const std::string& axis) const { return axes_.at(axis).over; }
   const Place& place(const std::string& axis) const { return axes_.at(axis).spec.place; }
   /// The declared sizes that were evaluated.

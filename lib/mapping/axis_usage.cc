@@ -68,4 +68,26 @@ std::vector<std::string> unused_axes(const Mapping& mapping) {
   return warnings;
 }
 
+std::vector<std::string> axes_without_tensors(const RuleMatcher& rules, AxisTable& axes) {
+  Names used;
+  Names inner;
+  Names outer;
+  for (size_t r = 0; r < rules.rules().size(); ++r) {
+    const Rule& rule = *rules.rules()[r].rule;
+    if (rules.is_used(r)) add_names(rule, used);
+    for (const auto& [capture, axis] : rule.index)
+      (rule.index.size() > 1 ? inner : outer).insert(axis);
+  }
+  std::vector<std::string> warnings;
+  for (const std::string& axis : inner) {
+    const bool expected = !outer.contains(axis) && !used.contains(axis);
+    const auto size = expected ? axes.size_if_given(axis) : std::nullopt;
+    const std::string origin = size ? axes.size_origin(axis) : "";
+    if (origin.empty()) continue;
+    warnings.push_back(
+        fmt::format("axis '{}' has size {}, {}, but no tensor lies along it", axis, *size, origin));
+  }
+  return warnings;
+}
+
 }  // namespace shardtool::mapping

@@ -3,12 +3,19 @@
 #include <string>
 #include <vector>
 
+#include "shardtool/mapping/axis_table.h"
 #include "shardtool/mapping/mapping.h"
+#include "shardtool/mapping/rule_matcher.h"
 
 namespace shardtool::mapping {
 
 /// A warning for each axis that a document of one's own (not a preset) defines and that no rule,
 /// size or group names. Haliax ignores such entries; here they are usually typos.
 std::vector<std::string> unused_axes(const Mapping& mapping);
+
+/// A warning for each axis of numbers below other numbers in names (the experts in their layers)
+/// whose size config.json gives, but that no rule with a tensor names: the config is that of
+/// another model. (Whole kinds of layers may be absent, such as the decoder of an encoder.)
+std::vector<std::string> axes_without_tensors(const RuleMatcher& rules, AxisTable& axes);
 
 }  // namespace shardtool::mapping

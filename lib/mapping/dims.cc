@@ -107,6 +107,13 @@ Total total_of(const Dim& dim, const DeclaredSize& declared) {
   return total;
 }
 
+Error unfit(const std::string& message) {
+  return Error(ErrorCode::kShapeMismatch, message)
+      .help(
+          "take config.json and the tensors from one model; or correct the rule's \"dims\", or the "
+          "\"size\" of an axis");
+}
+
 std::string with_sizes(const Dim& dim, const DeclaredSize& declared) {
   std::string text;
   for (const Product& section : dim.sections) {
@@ -138,13 +145,11 @@ std::optional<std::pair<std::string, i64>> infer_size(const Dim& dim, const Decl
   const i64 rest = extent - total.known;
   if (total.unknown.empty()) {
     if (rest == 0) return std::nullopt;
-    throw Error(ErrorCode::kShapeMismatch,
-                fmt::format("'{}' is {} = {}, but the tensor has {} elements there", dim.text,
+    throw unfit(fmt::format("'{}' is {} = {}, but the tensor has {} elements there", dim.text,
                             with_sizes(dim, declared), total.known, extent));
   }
   if (rest < 0 || rest % total.coefficient != 0) {
-    throw Error(ErrorCode::kShapeMismatch,
-                fmt::format("'{}' is {}, which fits no '{}': the tensor has {} elements there",
+    throw unfit(fmt::format("'{}' is {}, which fits no '{}': the tensor has {} elements there",
                             dim.text, with_sizes(dim, declared), total.unknown, extent));
   }
   return std::pair(total.unknown, rest / total.coefficient);

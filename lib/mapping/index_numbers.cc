@@ -1,8 +1,10 @@
 #include "shardtool/mapping/index_numbers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/name_form.h"
@@ -19,6 +21,15 @@ i64 first_fault(const std::vector<i64>& sorted, i64 n) {
   return n;
 }
 
+/// "2, 3, 5 and 9 more".
+std::string listed(const std::vector<i64>& numbers) {
+  constexpr size_t kShown = 5;
+  const std::span<const i64> shown(numbers.data(), std::min(numbers.size(), kShown));
+  const size_t more = numbers.size() - shown.size();
+  return fmt::format("{}{}", fmt::join(shown, ", "),
+                     more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
 }  // namespace
 
 void IndexNumbers::add(const PlacedRule& rule, const std::string& axis, std::string_view name,
@@ -26,7 +37,10 @@ void IndexNumbers::add(const PlacedRule& rule, const std::string& axis, std::str
   i64& largest = largest_.try_emplace(axis, 0).first->second;
   largest = std::max(largest, number.value);
   const std::string_view before = name.substr(0, number.begin);
-  if (name_form(before) == before) return;
+  if (name_form(before) == before) {
+    outer_[axis].insert(number.value);
+    return;
+  }
   std::string rest(before);
   rest += '<';
   rest += name.substr(number.begin + number.size);
@@ -62,8 +76,32 @@ void IndexNumbers::check_complete(AxisTable& axes) const {
     e.note("expected", fmt::format("each of 0 to {} once", *size - 1));
     if (const std::string origin = axes.size_origin(axis); !origin.empty())
       e.note("config", origin);
-    throw e;
+    throw e.help(
+        times == 0
+            ? "find the file that holds the missing tensors, or correct the size of the axis"
+            : "take config.json and the tensors from one model, or correct the size of the axis");
   }
+}
+
+std::vector<std::string> IndexNumbers::gaps(AxisTable& axes) const {
+  std::vector<std::string> warnings;
+  for (const auto& [axis, numbers] : outer_) {
+    const auto size = axes.size_if_given(axis);
+    if (!size) continue;
+    std::vector<i64> missing;
+    for (i64 i = 0; i < *size; ++i) {
+      if (!numbers.contains(i)) missing.push_back(i);
+    }
+    const i64 beyond = static_cast<i64>(std::distance(numbers.lower_bound(*size), numbers.end()));
+    if (missing.empty() && beyond == 0) continue;
+    const std::string origin = axes.size_origin(axis);
+    std::string text =
+        fmt::format("axis '{}' has size {}{}", axis, *size, origin.empty() ? "" : ", " + origin);
+    if (!missing.empty()) text += fmt::format(", but no tensor has index {}", listed(missing));
+    if (beyond > 0) text += fmt::format(", but tensors have indices up to {}", *numbers.rbegin());
+    warnings.push_back(std::move(text));
+  }
+  return warnings;
 }
 
 }  // namespace shardtool::mapping

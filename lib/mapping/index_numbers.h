@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,11 @@ class IndexNumbers {
   /// (The outermost number may have gaps: layers differ in kind.) Throws kAssertion.
   void check_complete(AxisTable& axes) const;
 
+  /// A warning for each axis of outermost numbers of which some tensors have none, or which some
+  /// exceed: "axis 'layers' has size 4, num_hidden_layers = 4 (from config.json), but no tensor
+  /// has index 2, 3". Axes whose size config.json lacks have none.
+  std::vector<std::string> gaps(AxisTable& axes) const;
+
  private:
   /// One family of names that differ in the number only.
   struct Family {
@@ -34,6 +40,7 @@ class IndexNumbers {
   };
 
   std::map<std::string, i64> largest_;
+  std::map<std::string, std::set<i64>> outer_;  ///< by axis, of all rules
   std::map<std::pair<std::string, std::string>, Family>
       nested_;  ///< by axis and name without number
 };

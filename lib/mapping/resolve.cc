@@ -141,6 +141,10 @@ class Resolver {
     for (std::string& warning : unused_axes(mapping_))
       result_.warnings.push_back(std::move(warning));
     result_.axis_sizes = axes_.known_sizes();
+    for (std::string& warning : numbers_.gaps(axes_))
+      result_.warnings.push_back(std::move(warning));
+    for (std::string& warning : axes_without_tensors(rules_, axes_))
+      result_.warnings.push_back(std::move(warning));
     return std::move(result_);
   }
 
@@ -204,7 +208,8 @@ class Resolver {
       if (number >= size) {
         throw Error(ErrorCode::kShapeMismatch,
                     fmt::format("index {} is outside axis '{}' of size {}", number, axis, size))
-            .note("config", axes_.size_origin(axis));
+            .note("config", axes_.size_origin(axis))
+            .help("take config.json and the tensors from one model, or correct the axis' \"size\"");
       }
       const UnitCut& cut = axes_.cut(axis, size);
       found.push_back({axis, cut.units, number});
@@ -305,10 +310,12 @@ class Resolver {
       if (!followed.layout) followed = follow(tensor, leader);
     } catch (Error& e) {
       if (!e.place()) e.at(placed.spec->place);
-      if (e.code() == ErrorCode::kBlockStraddle)
+      if (e.code() == ErrorCode::kBlockStraddle) {
         e.help(
-            "or say what happens there with --straddle: uneven-aligned, pad, replicate-scale or "
-            "refine");
+            "or say what happens there: --straddle uneven-aligned, pad, replicate-scale or refine");
+      }
+      if (e.code() == ErrorCode::kShapeMismatch)
+        e.help("take the tensor, the one that it follows and config.json from one model");
       throw e.tensor(spec.name)
           .note("tensor", describe(spec))
           .note("follows", describe(tensors_[leader.tensor]));

@@ -4,7 +4,7 @@
 
 #include "shardtool/api/diff.h"
 #include "shardtool/api/transform.h"
-#include "tests/api/checkpoint_files.h"
+#include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::api {

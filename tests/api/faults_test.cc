@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "shardtool/api/transform.h"
-#include "tests/api/checkpoint_files.h"
+#include "tests/support/checkpoint_files.h"
 #include "tests/support/faulty_syscalls.h"
 #include "tests/support/throws.h"
 

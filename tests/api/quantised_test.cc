@@ -13,7 +13,7 @@
 #include "shardtool/api/check.h"
 #include "shardtool/api/diff.h"
 #include "shardtool/api/transform.h"
-#include "tests/api/checkpoint_files.h"
+#include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::api {

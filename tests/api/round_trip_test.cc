@@ -6,7 +6,7 @@
 
 #include "shardtool/api/diff.h"
 #include "shardtool/api/transform.h"
-#include "tests/api/checkpoint_files.h"
+#include "tests/support/checkpoint_files.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
 

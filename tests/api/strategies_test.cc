@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "shardtool/api/transform.h"
-#include "tests/api/checkpoint_files.h"
+#include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::api {

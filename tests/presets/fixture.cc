@@ -52,6 +52,7 @@ Fixture read_fixture(const std::filesystem::path& path) {
   const json value = json::parse(file);
   Fixture made{value.at("family"),
                value.at("preset"),
+               value.at("config").dump(),
                parse_config(value.at("config").dump(), "config.json"),
                {},
                value.at("after_reduction"),

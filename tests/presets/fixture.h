@@ -25,7 +25,8 @@ struct ExpectedMesh {
 struct Fixture {
   std::string family;  ///< "deepseek_v2_lite"
   std::string preset;
-  ModelConfig config;
+  std::string config_text;  ///< config.json
+  ModelConfig config;       ///< the same, parsed
   std::vector<TensorSpec> tensors;
   std::set<std::string> after_reduction;  ///< names of biases
   std::vector<ExpectedMesh> meshes;

@@ -1,4 +1,4 @@
-#include "tests/api/checkpoint_files.h"
+#include "tests/support/checkpoint_files.h"
 
 #include <fmt/format.h>
 
@@ -53,6 +53,18 @@ void add_file(Tensors& into, const std::string& content) {
 
 Tensor numbered_tensor(const std::string& name, Dtype dtype, const Shape& shape) {
   return {{name, dtype, shape}, reference::numbered(element_count(shape).value(), bits(dtype))};
+}
+
+Tensor distinct_tensor(const TensorSpec& spec) {
+  const i64 size = element_count(spec.shape).value() * bits(spec.dtype) / 8;
+  Tensor tensor{spec, Bytes(static_cast<size_t>(size))};
+  std::uint64_t state = 14695981039346656037ULL;  // FNV-1a of the name, then a linear sequence
+  for (const char c : spec.name) state = (state ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  for (std::uint8_t& byte : tensor.bytes) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    byte = static_cast<std::uint8_t>(state >> 56);
+  }
+  return tensor;
 }
 
 void write_checkpoint(const std::string& folder, const Tensors& tensors, int files) {

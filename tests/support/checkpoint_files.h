@@ -22,6 +22,9 @@ using Tensors = std::map<std::string, Tensor>;
 /// A tensor whose elements differ from their neighbours.
 Tensor numbered_tensor(const std::string& name, Dtype dtype, const Shape& shape);
 
+/// A tensor of any bytes that no tensor of another name has: one in the place of another is seen.
+Tensor distinct_tensor(const TensorSpec& spec);
+
 /// Writes folder/model.safetensors, or several files and an index when `files` > 1.
 void write_checkpoint(const std::string& folder, const Tensors& tensors, int files = 1);
 
