@@ -229,7 +229,9 @@ class Check {
       const auto resolve = [&](std::span<const TensorSpec> specs) {
         return mapping::resolve(mapping, specs, model, options);
       };
-      const auto data = check::check_foreign_shards(*surveyed.foreign, resolve, findings_);
+      check::ForeignShards shards = *surveyed.foreign;
+      if (config) shards.extents = check::extents_of_model(*config);
+      const auto data = check::check_foreign_shards(shards, resolve, findings_);
       options.report = [&](const Error& error) { add_rule_error(error, logical); };
       std::vector<TensorSpec> specs;
       for (const check::DataTensor& tensor : data) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "shardtool/check/container.h"
+#include "shardtool/check/model.h"
 
 namespace shardtool::check {
 namespace {
@@ -49,25 +50,52 @@ i64 sum_along(const Parts& parts, size_t axis) {
   return sum;
 }
 
-/// Whole shapes that cutting one axis may have led to: the parts side by side, each of them held by
-/// some number of devices; and the shape itself where all are equal. A rank without files is taken
-/// to have had as much as the others.
-std::vector<Shape> candidates_of(const Parts& parts, const Ranks& ranks) {
+/// Extents that an axis may have had before it was cut: its parts side by side, each of them held
+/// by the same number of devices. A rank without files is taken to have had as much as the first.
+std::vector<i64> extents_of(const Parts& parts, size_t axis, i64 missing) {
+  const i64 devices = std::ssize(parts.by_rank) + missing;
+  const i64 first = parts.by_rank.front()->spec.shape[axis];
+  const i64 sum = sum_along(parts, axis) + missing * first;
+  std::vector<i64> extents;
+  for (i64 copies = 1; copies < devices; ++copies) {
+    if (devices % copies == 0 && sum % copies == 0) extents.push_back(sum / copies);
+  }
+  return extents;
+}
+
+/// Whole shapes from which cutting none, one or two axes may have led to these parts. Parts that
+/// are padded, or of which only some is replicated, do not add up: there config.json helps.
+std::vector<Shape> candidates_of(const Parts& parts, const Ranks& ranks,
+                                 const std::vector<i64>& known) {
   const Shape& first = parts.by_rank.front()->spec.shape;
   const auto same_rank = [&](const RankTensor* part) {
     return part->spec.shape.size() == first.size();
   };
   if (!std::all_of(parts.by_rank.begin(), parts.by_rank.end(), same_rank)) return {};
-  std::vector<Shape> candidates{first};
   const i64 missing = ranks.devices - std::ssize(ranks.present);
-  const i64 devices = std::ssize(parts.by_rank) + missing;
+  std::vector<std::vector<i64>> extents;
   for (size_t axis = 0; axis < first.size(); ++axis) {
-    const i64 sum = sum_along(parts, axis) + missing * first[axis];
-    for (i64 copies = 1; copies < devices; ++copies) {
-      if (devices % copies != 0 || sum % copies != 0) continue;
-      Shape whole = first;
-      whole[axis] = sum / copies;
-      candidates.push_back(std::move(whole));
+    extents.push_back(extents_of(parts, axis, missing));
+  }
+  std::vector<Shape> candidates{first};
+  const auto add_cuts = [&](const Shape& from, size_t axis) {
+    for (const i64 extent : extents[axis]) {
+      candidates.push_back(from);
+      candidates.back()[axis] = extent;
+    }
+  };
+  for (size_t axis = 0; axis < first.size(); ++axis) add_cuts(first, axis);
+  for (size_t axis = 0; axis < first.size(); ++axis) {
+    for (const i64 extent : known) {
+      candidates.push_back(first);
+      candidates.back()[axis] = extent;
+    }
+  }
+  for (size_t axis = 0; axis < first.size(); ++axis) {
+    for (const i64 extent : extents[axis]) {
+      Shape cut = first;
+      cut[axis] = extent;
+      for (size_t other = axis + 1; other < first.size(); ++other) add_cuts(cut, other);
     }
   }
   return candidates;
@@ -178,8 +206,8 @@ class Judge {
       return findings_.add(std::move(other));
     }
     if (parts.whole || !all_ranks_have(parts)) return;
-    Finding misfit =
-        finding(Rule::kRankShape, first, "no whole tensor is cut into these shapes by the mapping");
+    Finding misfit = finding(Rule::kRankShape, first,
+                             "no whole shape was found that the mapping cuts into these");
     misfit.found = shapes_text(parts);
     misfit.rank = -1;
     misfit.fix = "check the mapping's rule for it, and that all files are of one split";
@@ -243,6 +271,48 @@ void add_data(const Parts& parts, std::vector<DataTensor>& data) {
 
 }  // namespace
 
+namespace {
+
+/// Mamba-2's fused projections: gate, values, the groups' B and C, and a step per head.
+void add_state_space(const mapping::ModelConfig& config, std::set<i64>& extents) {
+  const auto heads = config_integer(config, {"mamba_num_heads", "num_heads"});
+  const auto width = config_integer(config, {"mamba_head_dim", "head_dim"});
+  const auto groups = config_integer(config, {"n_groups"});
+  const auto state = config_integer(config, {"ssm_state_size", "state_size"});
+  if (!heads || !width || !groups || !state) return;
+  const i64 inner = *heads * *width;
+  const i64 shared = 2 * *groups * *state;
+  extents.insert({inner + shared, 2 * inner + shared + *heads});
+}
+
+}  // namespace
+
+std::vector<i64> extents_of_model(const mapping::ModelConfig& config) {
+  std::set<i64> extents;
+  const auto add = [&](i64 extent) {
+    if (extent > 0) extents.insert(extent);
+  };
+  const auto hidden = config_integer(config, {"hidden_size", "n_embd", "d_model"});
+  const auto heads = config_integer(config, {"num_attention_heads", "n_head", "n_heads"});
+  add(config_integer(config, {"vocab_size"}).value_or(0));
+  const i64 inner = config_integer(config, {"intermediate_size", "n_inner"}).value_or(0);
+  add(inner);
+  add(2 * inner);
+  if (heads && *heads > 0 && hidden) {
+    const i64 width = config_integer(config, {"head_dim"}).value_or(*hidden / *heads);
+    add(*heads * width);
+    const auto groups = config_integer(
+        config, {"num_key_value_heads", "num_kv_heads", "n_head_kv", "attn_config.kv_n_heads"});
+    // One shared key and value where config.json counts none: multi-query attention.
+    for (const i64 key_value : {groups.value_or(1), i64{1}}) {
+      add(key_value * width);
+      add((*heads + 2 * key_value) * width);
+    }
+  }
+  add_state_space(config, extents);
+  return {extents.begin(), extents.end()};
+}
+
 std::vector<DataTensor> check_foreign_shards(const ForeignShards& shards, const Resolve& resolve,
                                              Findings& findings) {
   Ranks ranks{resolve({}).mesh.size(), {}};
@@ -251,7 +321,7 @@ std::vector<DataTensor> check_foreign_shards(const ForeignShards& shards, const 
   }
   check_files(shards, ranks.devices, findings);
   AllParts all = gather(shards, ranks);
-  for (auto& [name, parts] : all) parts.candidates = candidates_of(parts, ranks);
+  for (auto& [name, parts] : all) parts.candidates = candidates_of(parts, ranks, shards.extents);
   for (size_t round = 0; try_next(all, round, ranks, resolve); ++round) {
   }
   Judge judge(shards, ranks, findings);
