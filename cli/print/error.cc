@@ -32,11 +32,15 @@ std::string escaped_lines(std::string_view text, std::string_view indent) {
   return out;
 }
 
-/// The text that a place is in: a built-in preset or a file. In a bad state where neither is there.
+/// The text that a place is in: a built-in document or a file. In a bad state where neither is
+/// there.
 std::unique_ptr<std::istream> source_text(const std::string& name) {
-  for (const auto& preset : api::list_presets()) {
-    if (name != "preset:" + preset.name) continue;
-    return std::make_unique<std::istringstream>(api::preset_text(preset.name));
+  const api::PresetList list = api::list_presets();
+  const auto is_named = [&](const auto& document) { return name == "preset:" + document.name; };
+  if (std::any_of(list.presets.begin(), list.presets.end(), is_named) ||
+      std::any_of(list.families.begin(), list.families.end(), is_named)) {
+    constexpr std::string_view kPrefix = "preset:";
+    return std::make_unique<std::istringstream>(api::preset_text(name.substr(kPrefix.size())));
   }
   return std::make_unique<std::ifstream>(name);
 }

@@ -150,12 +150,17 @@ void write_fields(JsonWriter& json, const ErrorInfo& info) {
   json.field("title", info.title).field("explanation", info.explanation);
 }
 
-void write_fields(JsonWriter& json, const std::vector<api::PresetInfo>& presets) {
+void write_fields(JsonWriter& json, const api::PresetList& list) {
   json.key("presets").begin_array();
-  for (const auto& preset : presets) {
+  for (const auto& preset : list.presets) {
     json.begin_object().field("name", preset.name).field("description", preset.description);
     json.list("architectures", preset.architectures).list("model_types", preset.model_types);
     json.end_object();
+  }
+  json.end_array().key("families").begin_array();
+  for (const auto& family : list.families) {
+    json.begin_object().field("name", family.name).field("description", family.description);
+    json.list("quantization", family.quantization).end_object();
   }
   json.end_array();
 }

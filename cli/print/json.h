@@ -21,7 +21,7 @@ void write_fields(JsonWriter& json, const api::InspectReport& report);
 void write_fields(JsonWriter& json, const api::DiffReport& report);
 void write_fields(JsonWriter& json, const api::ExplainReport& report);
 void write_fields(JsonWriter& json, const ErrorInfo& info);
-void write_fields(JsonWriter& json, const std::vector<api::PresetInfo>& presets);
+void write_fields(JsonWriter& json, const api::PresetList& list);
 void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks);
 
 }  // namespace shardtool::cli

@@ -193,10 +193,15 @@ void print_text(Session& session, const ErrorInfo& info) {
                                   info.title, info.exit_status, info.explanation));
 }
 
-void print_text(Session& session, const std::vector<api::PresetInfo>& presets) {
-  Table table{{{"preset"}, {"for"}}, {}};
-  for (const auto& preset : presets) table.rows.push_back({preset.name, preset.description});
-  print_table(session.out(), table, TableFormat::kText);
+void print_text(Session& session, const api::PresetList& list) {
+  Table presets{{{"preset"}, {"for"}}, {}};
+  for (const auto& preset : list.presets) presets.rows.push_back({preset.name, preset.description});
+  print_table(session.out(), presets, TableFormat::kText);
+  Table families{{{"family"}, {"for quantised tensors, beside any preset"}}, {}};
+  for (const auto& family : list.families)
+    families.rows.push_back({family.name, family.description});
+  session.out().write("\n");
+  print_table(session.out(), families, TableFormat::kText);
 }
 
 void print_text(Session& session, const std::vector<api::DoctorCheck>& checks) {

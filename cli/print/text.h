@@ -24,7 +24,7 @@ void print_text(Session& session, const api::DiffReport& report);
 /// The rule, the axes, and every device's slices.
 void print_text(Session& session, const api::ExplainReport& report);
 void print_text(Session& session, const ErrorInfo& info);
-void print_text(Session& session, const std::vector<api::PresetInfo>& presets);
+void print_text(Session& session, const api::PresetList& list);
 void print_text(Session& session, const std::vector<api::DoctorCheck>& checks);
 
 /// A line of the form "label    text".

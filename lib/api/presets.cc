@@ -8,11 +8,14 @@
 
 namespace shardtool::api {
 
-std::vector<PresetInfo> list_presets() {
-  std::vector<PresetInfo> list;
+PresetList list_presets() {
+  PresetList list;
   for (const mapping::Preset& preset : mapping::presets()) {
-    list.push_back({preset.name, preset.description, preset.architectures, preset.model_types});
+    list.presets.push_back(
+        {preset.name, preset.description, preset.architectures, preset.model_types});
   }
+  for (const mapping::Preset& family : mapping::quantized_families())
+    list.families.push_back({family.name, family.description, family.quantization});
   return list;
 }
 

@@ -14,9 +14,20 @@ struct PresetInfo {
   std::vector<std::string> model_types;
 };
 
-/// The presets that are built in, by name.
-std::vector<PresetInfo> list_presets();
-/// A preset's JSON text. Throws kUnknownName with near misses.
+/// Tensors of quantised models, which a model's preset is followed by where config.json says so.
+struct FamilyInfo {
+  std::string name;
+  std::string description;
+  std::vector<std::string> quantization;  ///< what config.json says: "gptq/desc_act"
+};
+
+/// The documents that are built in, by name.
+struct PresetList {
+  std::vector<PresetInfo> presets;
+  std::vector<FamilyInfo> families;
+};
+PresetList list_presets();
+/// A preset's or a family's JSON text. Throws kUnknownName with near misses.
 std::string preset_text(const std::string& name);
 /// The JSON Schema (draft-07) of mapping files.
 std::string mapping_schema();

@@ -36,7 +36,7 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
      "\"ignore\"."},
     {kShapeMismatch, "E0208", 3, "a rule does not fit the tensor's shape",
      "The number of dims differs from the rank, an axis is out of range, or a size differs from "
-     "the extent of the axis."},
+     "the extent of the axis. Often config.json is that of another model than the tensors."},
     {kMeshAxisReused, "E0209", 3, "a mesh axis cuts one tensor twice",
      "One mesh axis, or parts of it that overlap, cannot cut two axes of one tensor: each device "
      "has one coordinate on it."},
@@ -59,7 +59,9 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
     {kMesh, "E0215", 3, "the mesh is not valid",
      "A mesh is a list of named axes of size 1 or more; its product is the number of devices."},
     {kAssertion, "E0216", 3, "the checkpoint differs from what the mapping asserts",
-     "A rule's \"count\" or \"dtype\" does not hold for the tensors that it matches."},
+     "A rule's \"count\" or \"dtype\" does not hold for the tensors that it matches, or an index "
+     "of "
+     "an axis, such as an expert of a layer, is missing, stands twice or is too large."},
     {kStrategy, "E0217", 3, "the strategy cannot be applied",
      "tensor_parallel and expert_parallel belong to modules, gate_up needs an even extent, stacked "
      "QKV must match its heads, and head-aware cuts must match the width."},
