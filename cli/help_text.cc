@@ -42,10 +42,10 @@ std::string argument_list(std::string_view title, const std::vector<Argument>& a
   return out.empty() ? out : fmt::format("\n{}:\n{}", title, out);
 }
 
-std::string examples(const std::vector<std::string>& lines, HelpLength length) {
+std::string examples(const std::vector<std::string>& lines, HelpLength length,
+                     size_t in_short = kShortExamples) {
   std::string out = "\nexamples:\n";
-  const auto shown =
-      length == HelpLength::kLong ? lines.size() : std::min(lines.size(), kShortExamples);
+  const auto shown = length == HelpLength::kLong ? lines.size() : std::min(lines.size(), in_short);
   for (size_t i = 0; i < shown; ++i) out += fmt::format("  {}\n", lines[i]);
   return out;
 }
@@ -72,10 +72,9 @@ std::string program_help(const CommandTree& tree, HelpLength length) {
   std::string out =
       "cuts model checkpoints into per-device shards, and proves that they are right\n";
   out += "\nusage: shardtool COMMAND [arguments] [flags]\n";
-  out += examples(
-      {"shardtool inspect models/llama-8b",
-       "shardtool split models/llama-8b -o out/tp4 --mesh tp=4", "shardtool merge out/tp4 -o full"},
-      length);
+  out += examples({"shardtool split models/llama-8b -o out/tp4 --mesh tp=4",
+                   "shardtool inspect models/llama-8b", "shardtool merge out/tp4 -o full"},
+                  length, 1);
   out += "\ncommands:\n";
   for (const auto& command : tree.commands) {
     out += fmt::format("  {:<12}{}\n", command.name, command.summary);

@@ -110,7 +110,11 @@ void answer_check(const CheckArgs& args, Session& session, const api::CheckRepor
 
 ExitCode run_check(const CheckArgs& args, Session& session) {
   if (args.rules) {
-    print_rules(session.out());
+    if (session.json()) {
+      session.document("check", Status::kOk, [](JsonWriter& json) { write_rules(json); });
+    } else {
+      print_rules(session.out());
+    }
     return ExitCode::kSuccess;
   }
   auto options = to_options(args);

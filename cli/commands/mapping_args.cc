@@ -27,8 +27,8 @@ std::pair<std::string, std::string> parse_setting(const std::string& text) {
 }  // namespace
 
 bool MappingArgs::given() const {
-  return file || preset || mesh || tp || ep || pp || axes || require_even || allow_empty_shards ||
-         !settings.empty();
+  return file || preset || mesh || tp || ep || pp || axes || straddle || model_config ||
+         require_even || allow_empty_shards || !settings.empty();
 }
 
 std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& flags) {
@@ -56,6 +56,15 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
        .value = "NAME",
        .help = "one of the axis maps that the mapping names",
        .target = &args.axes},
+      {.name = "--straddle",
+       .value = "POLICY",
+       .help = "where a cut falls inside a quantisation block: error, uneven-aligned, pad, "
+               "replicate-scale or refine",
+       .target = &args.straddle},
+      {.name = "--model-config",
+       .value = "FILE",
+       .help = "the model's config.json, where it is not beside the weights",
+       .target = &args.model_config},
       {.name = "--require-even",
        .help = "refuse axes that do not divide",
        .target = &args.require_even},
@@ -92,8 +101,10 @@ api::MappingChoice to_mapping_choice(const MappingArgs& args, const MappingFlags
   choice.preset = args.preset.value_or("");
   choice.mesh = to_mesh(args, flags);
   choice.layout = args.axes.value_or("");
+  choice.config = args.model_config.value_or("");
   choice.require_even = args.require_even;
   choice.allow_empty_shards = args.allow_empty_shards;
+  if (args.straddle) choice.settings.push_back({"straddle", *args.straddle});
   for (const auto& setting : args.settings) choice.settings.push_back(parse_setting(setting));
   return choice;
 }

@@ -19,6 +19,8 @@ struct MappingArgs {
   std::optional<std::string> ep = {};
   std::optional<std::string> pp = {};
   std::optional<std::string> axes = {};
+  std::optional<std::string> straddle = {};
+  std::optional<std::string> model_config = {};
   bool require_even = false;
   bool allow_empty_shards = false;
   std::vector<std::string> settings = {};

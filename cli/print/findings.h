@@ -37,6 +37,7 @@ std::string findings_markdown(const api::CheckReport& report);
 
 /// The table of rules: of `check --rules`.
 void print_rules(Output& out);
+void write_rules(JsonWriter& json);
 
 /// The findings of one rule.
 struct RuleFindings {

@@ -24,6 +24,16 @@ void write_finding(JsonWriter& json, const check::Finding& finding) {
 
 }  // namespace
 
+void write_rules(JsonWriter& json) {
+  json.key("catalogue").begin_array();
+  for (const check::RuleInfo& row : check::rule_table()) {
+    json.begin_object().field("id", row.id).field("family", check::family_of(row.id));
+    json.field("severity", to_string(row.severity)).field("title", row.title);
+    json.field("explanation", row.explanation).end_object();
+  }
+  json.end_array();
+}
+
 void write_fields(JsonWriter& json, const api::CheckReport& report) {
   json.key("findings").begin_array();
   for (const check::Finding& finding : report.findings) write_finding(json, finding);

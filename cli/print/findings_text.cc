@@ -110,8 +110,10 @@ std::string findings_summary(const api::CheckReport& report) {
 
 void print_findings_text(Output& out, const Style& style, const api::CheckReport& report) {
   std::vector<RuleFindings> rules = by_rule(report, kShownPerRule);
-  std::stable_sort(rules.begin(), rules.end(),
-                   [](const auto& a, const auto& b) { return a.rule.severity > b.rule.severity; });
+  std::sort(rules.begin(), rules.end(), [](const RuleFindings& a, const RuleFindings& b) {
+    if (a.rule.severity != b.rule.severity) return a.rule.severity > b.rule.severity;
+    return a.rule.rule < b.rule.rule;
+  });
   for (const RuleFindings& rule : rules) {
     for (const Finding* finding : rule.listed) print_finding(out, style, *finding);
     const i64 more = rule.rule.count - std::ssize(rule.listed);

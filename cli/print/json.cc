@@ -72,10 +72,17 @@ void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
   json.field("replicated", plan.replicated).field("dropped", plan.dropped);
   json.field("ranks", plan.ranks).field("files", plan.files);
   json.field("bytes_in", plan.bytes_in).field("bytes_out", plan.bytes_out);
-  json.field("replicated_bytes", plan.replicated_bytes).key("uneven").begin_array();
+  json.field("replicated_bytes", plan.replicated_bytes);
+  json.field("padding_bytes", plan.padding_bytes).key("uneven").begin_array();
   for (const auto& uneven : plan.uneven) {
     json.begin_object().field("axis", uneven.axis).list("sizes", uneven.sizes);
     json.field("example_tensor", uneven.example_tensor).field("tensors", uneven.tensors);
+    json.end_object();
+  }
+  json.end_array().key("alterations").begin_array();
+  for (const auto& alteration : plan.alterations) {
+    json.begin_object().field("what", alteration.what);
+    json.field("example_tensor", alteration.example_tensor).field("tensors", alteration.tensors);
     json.end_object();
   }
   json.end_array().end_object();
@@ -128,6 +135,7 @@ void write_fields(JsonWriter& json, const api::ExplainReport& report) {
   json.key("tensor");
   write_tensor(json, report.tensor, true);
   json.field("rule", report.rule).field("rule_place", report.rule_place).field("why", report.why);
+  json.list("alterations", report.alterations);
   json.key("axes").begin_array();
   for (const auto& axis : report.axes) {
     json.begin_object().field("logical", axis.logical).field("expression", axis.expression);

@@ -32,6 +32,8 @@ std::string plan_text(const api::TransformPlan& plan) {
   if (plan.replicated_bytes > 0) {
     text += fmt::format(" (replication +{})", format_bytes(plan.replicated_bytes));
   }
+  if (plan.padding_bytes > 0)
+    text += fmt::format(" (padding +{})", format_bytes(plan.padding_bytes));
   return text;
 }
 
@@ -47,6 +49,12 @@ std::string uneven_text(const api::UnevenAxis& uneven) {
   return fmt::format("axis '{}' does not divide: {} ({}, e.g. {})", quote_for_message(uneven.axis),
                      sizes_text(uneven.sizes), plural(uneven.tensors, "tensor"),
                      quote_for_message(uneven.example_tensor));
+}
+
+std::string alteration_text(const api::Alteration& alteration) {
+  return fmt::format("{} ({}, e.g. {})", quote_for_message(alteration.what),
+                     plural(alteration.tensors, "tensor"),
+                     quote_for_message(alteration.example_tensor));
 }
 
 std::string written_text(const api::TransformReport& report) {
@@ -127,6 +135,9 @@ void print_text(Session& session, const api::TransformReport& report) {
     for (const auto& uneven : report.plan.uneven) {
       session.out().write(labelled(style, "uneven", uneven_text(uneven)));
     }
+    for (const auto& alteration : report.plan.alterations) {
+      session.out().write(labelled(style, "alters", alteration_text(alteration)));
+    }
     const auto done = report.written ? written_text(report) : "nothing written (dry run)";
     session.out().write(labelled(style, "done", done));
     if (report.written && report.plan.ranks > 0) {
@@ -170,6 +181,9 @@ void print_text(Session& session, const api::ExplainReport& report) {
     out.write(labelled(style, "strategy", quote_for_message(tensor.strategy) + convention));
   }
   out.write(labelled(style, "why", quote_for_message(report.why, 1000)));
+  for (const auto& alteration : report.alterations) {
+    out.write(labelled(style, "alters", quote_for_message(alteration)));
+  }
   if (!report.axes.empty()) print_table(out, axes_table(report.axes), TableFormat::kText);
   print_table(out, shards_table(tensor.shards), TableFormat::kText);
 }

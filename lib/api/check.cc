@@ -18,6 +18,7 @@
 #include "shardtool/check/folder.h"
 #include "shardtool/check/mapping.h"
 #include "shardtool/check/model.h"
+#include "shardtool/checkpoint/folder_listing.h"
 #include "shardtool/checkpoint/hf_cache.h"
 #include "shardtool/io/file.h"
 
@@ -75,6 +76,13 @@ void drop_second_names(Checkpoint& opened) {
     }
   }
   opened.tensors = std::move(kept);
+}
+
+/// Whether this is one file of several: a part of a model is not held against its config.json.
+bool is_part_of_more(const Checkpoint& opened) {
+  std::error_code error;
+  if (std::filesystem::is_directory(opened.path, error)) return false;
+  return checkpoint::list_folder(opened.folder()).weights.size() > 1;
 }
 
 /// Whether two folders are parts of one split, each for some of the ranks, or folders of ranks side
@@ -174,8 +182,8 @@ class Check {
     if (surveyed.unclear) add_unclear(surveyed);
     const auto config = load_config(logical);
     const std::vector<TensorSpec> specs = logical.specs();
-    // Files that belong together in an unknown way are no model to be held against config.json.
-    if (config && !surveyed.unclear) {
+    // Nor are files that belong together in an unknown way.
+    if (config && !surveyed.unclear && !is_part_of_more(logical.parts.front())) {
       const check::Model model{specs, *config, logical.parts.front().config_path};
       check::check_model(model, findings_);
       check::check_quantised(model, findings_);
@@ -201,7 +209,8 @@ class Check {
     std::vector<check::HeldTensor> held;
     held.reserve(logical.tensors.size());
     for (const LogicalTensor& tensor : logical.tensors) {
-      held.push_back({&tensor.spec.name, tensor.side.holders});
+      held.push_back({&tensor.spec.name, tensor.side.holders,
+                      tensor.record != nullptr && check::is_overlap_meant(*tensor.record)});
     }
     check::check_coverage(held, check::path_in(logical.parts.front().folder(), "manifest.json"),
                           findings_);
@@ -279,7 +288,8 @@ class Check {
   std::vector<check::DataTensor> readable(const Surveyed& surveyed) const {
     std::vector<check::DataTensor> tensors;
     for (const LogicalTensor& tensor : surveyed.logical.tensors) {
-      check::DataTensor data{tensor.spec, tensor.side, tensor.ranks, {}, tensor.digest};
+      check::DataTensor data{tensor.spec, tensor.side,   tensor.ranks,
+                             {},          tensor.digest, tensor.shifts};
       if (tensor.record != nullptr) data.xxh3 = hashes(surveyed.logical, tensor);
       std::vector<int> holders;
       for (int h = 0; h < data.side.holders->size(); ++h) {
@@ -302,6 +312,7 @@ class Check {
       part.side.slots.push_back(whole.side.slots[number]);
       if (!whole.ranks.empty()) part.ranks.push_back(whole.ranks[number]);
       if (!whole.xxh3.empty()) part.xxh3.push_back(whole.xxh3[number]);
+      if (!whole.shifts.empty()) part.shifts.push_back(whole.shifts[number]);
     }
     part.side.holders = std::move(holders);
     return part;

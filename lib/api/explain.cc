@@ -64,6 +64,7 @@ ExplainReport explain(const ExplainOptions& options) {
   report.rule = resolved->rule;
   report.rule_place = describe(resolved->rule_place);
   report.why = why(*resolved);
+  report.alterations = resolved->transforms;
   const auto& axes = resolved->layout->axes();
   for (size_t a = 0; a < axes.size(); ++a) {
     report.axes.push_back(explain_axis(axes[a], report.tensor.shape[a], report.mesh));

@@ -29,6 +29,7 @@ struct ExplainReport {
   std::string rule_place;  ///< "mapping.json:12:5 /rules/3"
   std::string why;         ///< one sentence
   std::vector<ExplainAxis> axes;
+  std::vector<std::string> alterations;  ///< padding, refined or shared blocks
 };
 
 /// One tensor: its rule, its expression per axis, every device's slices, and why. Throws

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "shardtool/base/error.h"
@@ -14,6 +15,7 @@ namespace shardtool::api {
 namespace {
 
 constexpr int kMaxMappingDepth = 64;
+const std::string kAdapterConfig = "adapter_config.json";
 
 Error no_preset(const LogicalCheckpoint& source,
                 const std::optional<mapping::ModelConfig>& config) {
@@ -31,8 +33,8 @@ Error no_preset(const LogicalCheckpoint& source,
   return error;
 }
 
-mapping::Mapping detected(const LogicalCheckpoint& source) {
-  const auto config = source.config();
+mapping::Mapping detected(const LogicalCheckpoint& source,
+                          const std::optional<mapping::ModelConfig>& config) {
   const auto specs = source.specs();
   static const mapping::ModelConfig kNoConfig = mapping::parse_config("{}", "config.json");
   const auto name = mapping::detect_preset(config ? *config : kNoConfig, specs);
@@ -40,7 +42,25 @@ mapping::Mapping detected(const LogicalCheckpoint& source) {
   return mapping::load_preset(*name);
 }
 
+/// The mapping with the documents that say how these weights are stored: an adapter's matrices, or
+/// a quantised model's.
+mapping::Mapping with_storage(const mapping::Mapping& mapping, const LogicalCheckpoint& source,
+                              const mapping::ModelConfig* model) {
+  const checkpoint::Checkpoint& first = source.parts.front();
+  const auto& files = first.side_files;
+  if (std::find(files.begin(), files.end(), kAdapterConfig) == files.end())
+    return mapping::with_quantization(mapping, model);
+  const auto adapter = mapping::load_config(first.folder() + "/" + kAdapterConfig);
+  return mapping::with_family(mapping, mapping::adapter_tag(adapter), "adapter_config.json");
+}
+
 }  // namespace
+
+std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,
+                                                 const LogicalCheckpoint& source) {
+  if (choice.config.empty()) return source.config();
+  return mapping::load_config(choice.config);
+}
 
 std::string mapping_to_json(const mapping::Mapping& mapping) {
   nlohmann::json documents = nlohmann::json::array();
@@ -83,7 +103,7 @@ mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckp
   const checkpoint::Checkpoint& first = source.parts.front();
   const bool has_own = first.manifest && !first.manifest->mapping.empty();
   return has_own ? mapping_from_json(first.manifest->mapping, first.path + "/manifest.json")
-                 : detected(source);
+                 : detected(source, model_config(choice, source));
 }
 
 mapping::ResolveOptions resolve_options(const MappingChoice& choice) {
@@ -97,10 +117,10 @@ mapping::ResolveOptions resolve_options(const MappingChoice& choice) {
 
 AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
                              const std::function<void(Error)>& report) {
-  const auto config = source.config();
+  const auto config = model_config(choice, source);
   const mapping::ModelConfig* model = config ? &*config : nullptr;
   mapping::Mapping mapping = mapping::with_settings(
-      mapping::with_quantization(choose_mapping(choice, source), model), choice.settings);
+      with_storage(choose_mapping(choice, source), source, model), choice.settings);
   mapping::ResolveOptions options = resolve_options(choice);
   options.report = report;
   std::vector<TensorSpec> specs = source.specs();

@@ -18,6 +18,11 @@ struct AppliedMapping {
   std::vector<TensorSpec> specs;
 };
 
+/// The config.json that a choice names, else the one beside the weights; nothing when there is
+/// none. Throws kConfig.
+std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,
+                                                 const LogicalCheckpoint& source);
+
 /// The mapping that a choice names: the file, the preset, the documents in the source's manifest,
 /// or the preset that config.json or the tensors' names call for. Throws kConfig when nothing fits.
 mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckpoint& source);

@@ -80,7 +80,9 @@ std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
     const i64 bytes = byte_size(dtype, local_shape(region)).value_or(0);
     records.push_back({tensor.ranks[h], slots[h].file, slots[h].offset, bytes, std::move(region),
                        copied.xxh3[h]});
-    if (!tensor.shifts.empty()) records.back().shift = tensor.shifts[h].addends;
+    if (tensor.shifts.empty()) continue;
+    records.back().shift = tensor.shifts[h].addends;
+    records.back().halvings = tensor.shifts[h].halvings;
   }
   return records;
 }
@@ -144,6 +146,32 @@ std::vector<exec::TensorMove> plan_fills(const LogicalCheckpoint& source,
   return moves;
 }
 
+namespace {
+
+void add_alterations(const TargetTensor& tensor, const std::string& name, TransformPlan& plan) {
+  for (const std::string& what : tensor.transforms) {
+    const auto found = std::find_if(plan.alterations.begin(), plan.alterations.end(),
+                                    [&](const Alteration& known) { return known.what == what; });
+    if (found == plan.alterations.end()) {
+      plan.alterations.push_back({what, name, 1});
+    } else {
+      ++found->tensors;
+    }
+  }
+}
+
+/// The bytes of a shard, and how many of them hold no element.
+struct ShardBytes {
+  i64 all = 0;
+  i64 padding = 0;
+};
+ShardBytes shard_bytes(const index::Region& region, Dtype dtype) {
+  const i64 all = byte_size(dtype, local_shape(region)).value_or(0);
+  return {all, all - image_size(region) * bits(dtype) / 8};
+}
+
+}  // namespace
+
 TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& target,
                         const OutputPlan& output) {
   TransformPlan plan;
@@ -158,11 +186,16 @@ TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& tar
     ++(tensor.is_sharded ? plan.split : plan.replicated);
     plan.bytes_in += tensor_bytes(spec);
     i64 written = 0;
+    i64 padding = 0;
     for (int h = 0; h < tensor.holders->size(); ++h) {
-      written += byte_size(spec.dtype, local_shape(tensor.holders->region(h))).value_or(0);
+      const ShardBytes shard = shard_bytes(tensor.holders->region(h), spec.dtype);
+      written += shard.all;
+      padding += shard.padding;
     }
+    add_alterations(tensor, spec.name, plan);
     plan.bytes_out += written;
-    plan.replicated_bytes += std::max<i64>(0, written - tensor_bytes(spec));
+    plan.replicated_bytes += std::max<i64>(0, written - padding - tensor_bytes(spec));
+    plan.padding_bytes += padding;
   }
   return plan;
 }

@@ -83,6 +83,11 @@ class ChosenHolders {
   std::map<const layout::Layout*, Set> sets_;
 };
 
+bool is_refined(const mapping::ResolvedTensor& tensor) {
+  const auto& refinement = tensor.layout->refinement();
+  return std::any_of(refinement.begin(), refinement.end(), [](i64 parts) { return parts > 1; });
+}
+
 /// The shifts of the chosen ranks.
 std::vector<exec::ValueShift> chosen_shifts(const mapping::ResolvedTensor& resolved,
                                             const std::vector<i64>& ranks) {
@@ -90,7 +95,8 @@ std::vector<exec::ValueShift> chosen_shifts(const mapping::ResolvedTensor& resol
   const auto& all = resolved.layout->ranks();
   for (size_t h = 0; h < all.size() && !resolved.shifts.empty(); ++h) {
     if (!std::binary_search(ranks.begin(), ranks.end(), all[h])) continue;
-    shifts.push_back({resolved.shifts[h].addends, resolved.shifts[h].stored_below});
+    const mapping::ValueShift& shift = resolved.shifts[h];
+    shifts.push_back({shift.addends, shift.stored_below, shift.halvings});
   }
   return shifts;
 }
@@ -127,6 +133,10 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   }
   for (const mapping::UnevenCut& cut : resolution.uneven) {
     target.uneven.push_back({cut.axis, cut.sizes, cut.example_tensor, cut.tensors});
+  }
+  if (std::any_of(resolution.tensors.begin(), resolution.tensors.end(), is_refined)) {
+    target.warnings.emplace_back(
+        "some scales have smaller blocks now than config.json says; it is copied as it is");
   }
   ChosenHolders chosen(target.ranks);
   for (const mapping::ResolvedTensor& resolved : resolution.tensors) {

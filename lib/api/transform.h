@@ -20,6 +20,7 @@ struct MappingChoice {
   std::string preset;              ///< a preset's name, or empty
   std::optional<mesh::Mesh> mesh;  ///< replaces the mapping's mesh
   std::string layout;              ///< an entry of the mapping's "layouts", or empty
+  std::string config;  ///< the model's config.json, or empty: the one beside the weights
   bool require_even = false;
   bool allow_empty_shards = false;
   /// Dotted path and value, e.g. {"axes.heads.uneven", "balanced"}.
@@ -78,6 +79,13 @@ struct UnevenAxis {
   i64 tensors = 0;
 };
 
+/// Something that is done to tensors beside cutting them: padding, refined or shared blocks.
+struct Alteration {
+  std::string what;
+  std::string example_tensor;
+  i64 tensors = 0;
+};
+
 /// What will be moved.
 struct TransformPlan {
   i64 tensors = 0;
@@ -90,7 +98,9 @@ struct TransformPlan {
   i64 bytes_in = 0;          ///< tensor bytes of the source, replicas once
   i64 bytes_out = 0;         ///< tensor bytes written
   i64 replicated_bytes = 0;  ///< written beyond one copy of everything
+  i64 padding_bytes = 0;     ///< of these, that hold no element: zeros, and copies made by a policy
   std::vector<UnevenAxis> uneven;
+  std::vector<Alteration> alterations;
 };
 
 /// What was moved.

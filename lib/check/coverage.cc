@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -19,6 +20,9 @@ using index::HolderSet;
 struct Verdict {
   std::string gap;
   bool overlaps = false;
+  int uneven_axis = -1;  ///< the first axis of which devices have other sizes
+  i64 tensors = 0;       ///< that share the set
+  const std::string* example = nullptr;
 };
 
 std::string box_text(index::Join::Box box) {
@@ -29,13 +33,46 @@ std::string box_text(index::Join::Box box) {
   return axes.empty() ? "the scalar" : fmt::format("{}", fmt::join(axes, " x "));
 }
 
+int uneven_axis(const HolderSet& holders) {
+  for (int axis = 0; axis < holders.rank(); ++axis) {
+    const auto maps = holders.maps(axis);
+    const auto differs = [&](const index::AxisMap& map) {
+      return map.local_size() != maps.front().local_size();
+    };
+    if (std::any_of(maps.begin(), maps.end(), differs)) return axis;
+  }
+  return -1;
+}
+
 Verdict judge(const HolderSet& holders) {
-  Verdict verdict{first_gap(holders), false};
+  Verdict verdict;
+  verdict.gap = first_gap(holders);
   verdict.overlaps = verdict.gap.empty() && has_partial_overlap(holders);
+  verdict.uneven_axis = uneven_axis(holders);
   return verdict;
 }
 
+/// "parts of 334+333", of many devices the first few.
+std::string sizes_text(const HolderSet& holders, int axis) {
+  constexpr int kShown = 16;
+  std::string text;
+  for (int h = 0; h < std::min(holders.size(), kShown); ++h) {
+    const auto map = static_cast<size_t>(holders.pick(h)[static_cast<size_t>(axis)]);
+    text += fmt::format("{}{}", h > 0 ? "+" : "parts of ", holders.maps(axis)[map].local_size());
+  }
+  return holders.size() > kShown ? text + "+..." : text;
+}
+
 }  // namespace
+
+bool is_overlap_meant(const checkpoint::TensorRecord& record) {
+  const auto lists_owners = [](const checkpoint::AxisRecord& axis) {
+    return axis.expression.find("Owners(") != std::string::npos;
+  };
+  const auto shares = [](const std::string& transform) { return transform.starts_with("share "); };
+  return std::any_of(record.axes.begin(), record.axes.end(), lists_owners) ||
+         std::any_of(record.transforms.begin(), record.transforms.end(), shares);
+}
 
 std::string first_gap(const HolderSet& holders) {
   const HolderSet whole = HolderSet::whole(holders.shape());
@@ -61,7 +98,8 @@ void check_coverage(std::span<const HeldTensor> tensors, const std::string& file
   for (const HeldTensor& tensor : tensors) {
     const auto [found, is_new] = verdicts.try_emplace(tensor.holders.get());
     if (is_new) found->second = judge(*tensor.holders);
-    const Verdict& verdict = found->second;
+    Verdict& verdict = found->second;
+    if (verdict.tensors++ == 0) verdict.example = tensor.name;
     if (!verdict.gap.empty()) {
       findings.add({.rule = Rule::kCoverageGap,
                     .message = fmt::format("elements {} are on no device", verdict.gap),
@@ -69,12 +107,22 @@ void check_coverage(std::span<const HeldTensor> tensors, const std::string& file
                     .tensor = *tensor.name,
                     .fix = "split the checkpoint again"});
     }
-    if (verdict.overlaps) {
+    if (verdict.overlaps && !tensor.is_overlap_meant) {
       findings.add({.rule = Rule::kPartialOverlap,
                     .message = "devices share elements without being replicas of each other",
                     .file = file,
                     .tensor = *tensor.name});
     }
+  }
+  for (const auto& [holders, verdict] : verdicts) {
+    if (verdict.uneven_axis < 0) continue;
+    findings.add({.rule = Rule::kUneven,
+                  .message = fmt::format("axis {} is not cut into equal parts ({} tensors alike)",
+                                         verdict.uneven_axis, verdict.tensors),
+                  .file = file,
+                  .tensor = *verdict.example,
+                  .axis = verdict.uneven_axis,
+                  .found = sizes_text(*holders, verdict.uneven_axis)});
   }
 }
 

@@ -15,10 +15,15 @@ namespace shardtool::check {
 struct HeldTensor {
   const std::string* name = nullptr;
   std::shared_ptr<const index::HolderSet> holders;
+  bool is_overlap_meant = false;  ///< the layout says that devices share elements
 };
 
-/// ST03: every element of every tensor is held, and holders that share some are replicas. `file` is
-/// where the layout stands.
+/// Whether a manifest's record says that devices share elements without being replicas: heads that
+/// are gathered, or blocks that a cut falls into.
+bool is_overlap_meant(const checkpoint::TensorRecord& record);
+
+/// ST03: every element of every tensor is held, and holders that share some are replicas; ST02: an
+/// uneven cut is announced, once for all tensors that share it. `file` is where the layout stands.
 void check_coverage(std::span<const HeldTensor> tensors, const std::string& file,
                     Findings& findings);
 

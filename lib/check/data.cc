@@ -10,8 +10,11 @@
 #include <tuple>
 #include <utility>
 
+#include "shardtool/base/error.h"
 #include "shardtool/check/coverage.h"
+#include "shardtool/exec/compare.h"
 #include "shardtool/exec/range_hash.h"
+#include "shardtool/io/file.h"
 #include "shardtool/kernels/float_census/float_census.h"
 #include "shardtool/kernels/xxh3/xxh3.h"
 
@@ -84,10 +87,15 @@ class Reader {
   }
 
   void run(const exec::StreamOptions& options) {
+    io::allow_many_files();
     std::vector<exec::SourceFile> sources;
     for (const std::string& path : paths_) sources.emplace_back(path);
     running_.resize(moves_.size());
-    exec::stream(moves_, sources, options,
+    exec::StreamOptions with_digests = options;
+    const bool any_digest = std::any_of(tensors_.begin(), tensors_.end(),
+                                        [](const auto& t) { return !t.digest.empty(); });
+    with_digests.digests = any_digest ? exec::Digests::kOfEverything : exec::Digests::kNone;
+    exec::stream(moves_, sources, with_digests,
                  {[this](size_t i, const exec::ChunkPlan& plan) { begin(i, plan); },
                   [this](size_t i, const exec::FilledChunk& chunk, exec::Turnstile& turns) {
                     take(i, chunk, turns);
@@ -178,8 +186,9 @@ class Judge {
     for (int h = 0; h < size(); ++h) check_values(h);
     check_zeros();
     for (int h = 0; h < size(); ++h) check_hash(h);
-    if (all_hashes_fit_ && !check_replicas()) return;
-    if (all_hashes_fit_) check_digest();
+    if (!all_hashes_fit_) return;
+    if (!tensor_.shifts.empty()) return check_shifted();
+    if (check_replicas()) check_digest();
   }
 
  private:
@@ -266,6 +275,26 @@ class Judge {
     return equal;
   }
 
+  /// Values that every device stores as its own are compared as what they stand for.
+  void check_shifted() {
+    exec::Side side = tensor_.side;
+    std::vector<exec::SourceFile> sources;
+    for (exec::Slot& slot : side.slots) {
+      sources.emplace_back(files_[static_cast<size_t>(slot.file)].path);
+      slot.file = static_cast<int>(sources.size()) - 1;
+    }
+    try {
+      const TensorSpec& spec = tensor_.spec;
+      const std::vector<i64> values =
+          exec::load_shifted(spec.name, spec.dtype, spec.shape, side, tensor_.shifts, sources);
+      hold_digest(exec::digest_of_values(values, spec.dtype));
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCoverage) return;  // a finding about the layout
+      if (error.code() != ErrorCode::kDataMismatch) throw;
+      findings_.add(finding(Rule::kReplicasDiffer, 0, error.message()));
+    }
+  }
+
   void check_digest() {
     const HolderSet& holders = *tensor_.side.holders;
     if (tensor_.digest.empty() || !first_gap(holders).empty() || has_partial_overlap(holders)) {
@@ -275,8 +304,12 @@ class Judge {
     for (int h = 0; h < size(); ++h) {
       if (holders.holders_with(holders.pick(h)).front() == h) digest ^= seen(h).digest;
     }
+    hold_digest(digest);
+  }
+
+  void hold_digest(std::uint64_t digest) {
     const std::string found = fmt::format("{:016x}", digest);
-    if (found == tensor_.digest) return;
+    if (tensor_.digest.empty() || found == tensor_.digest) return;
     Finding wrong = finding(Rule::kDigest, 0, "the shards together are not the tensor");
     wrong.rank = -1;
     wrong.found = "CRC-64 " + found;
@@ -291,6 +324,41 @@ class Judge {
   Findings& findings_;
   bool all_hashes_fit_ = true;
 };
+
+/// Elements that holders share without being replicas are compared one by one.
+void compare_overlaps(std::span<const DataTensor> tensors, std::span<const DataFile> files,
+                      const exec::StreamOptions& options, Findings& findings) {
+  std::vector<exec::TensorMove> moves;
+  std::vector<const DataTensor*> compared;
+  std::map<int, int> opened;
+  std::vector<exec::SourceFile> sources;
+  for (const DataTensor& tensor : tensors) {
+    if (!tensor.shifts.empty() || !has_partial_overlap(*tensor.side.holders)) continue;
+    exec::Side side = tensor.side;
+    for (exec::Slot& slot : side.slots) {
+      const auto [found, is_new] = opened.try_emplace(slot.file, static_cast<int>(sources.size()));
+      if (is_new) sources.emplace_back(files[static_cast<size_t>(slot.file)].path);
+      slot.file = found->second;
+    }
+    moves.push_back({tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, side, side, {}});
+    compared.push_back(&tensor);
+  }
+  exec::StreamOptions quiet = options;
+  quiet.on_progress = nullptr;
+  const auto differences = exec::compare(moves, sources, sources, quiet);
+  for (size_t i = 0; i < differences.size(); ++i) {
+    if (differences[i].bytes == 0) continue;
+    const auto holder = static_cast<size_t>(differences[i].holder);
+    const DataTensor& tensor = *compared[i];
+    findings.add({.rule = Rule::kReplicasDiffer,
+                  .message = "devices hold other bytes for elements that they share",
+                  .file = files[static_cast<size_t>(tensor.side.slots[holder].file)].shown,
+                  .tensor = tensor.spec.name,
+                  .rank = tensor.ranks.empty() ? -1 : tensor.ranks[holder],
+                  .found = fmt::format("{} bytes differ, the first is byte {} of the whole tensor",
+                                       differences[i].bytes, differences[i].first)});
+  }
+}
 
 }  // namespace
 
@@ -317,6 +385,7 @@ i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> fi
     const Stored& s = reader.stored()[i];
     seen[s.tensor][static_cast<size_t>(s.holder)] = &reader.seen()[i];
   }
+  compare_overlaps(tensors, files, options, findings);
   i64 bytes = 0;
   for (size_t t = 0; t < tensors.size(); ++t) {
     Judge(tensors[t], std::move(seen[t]), files, findings).run();

@@ -25,10 +25,11 @@ std::vector<RuleCount> Findings::counts() const {
 }
 
 void Findings::sort() {
-  std::stable_sort(kept_.begin(), kept_.end(), [](const Finding& a, const Finding& b) {
-    return std::tie(a.rule, a.file, a.tensor, a.line, a.rank) <
-           std::tie(b.rule, b.file, b.tensor, b.line, b.rank);
-  });
+  const auto key = [](const Finding& f) {
+    return std::tie(f.rule, f.file, f.tensor, f.line, f.column, f.rank, f.axis, f.message, f.found);
+  };
+  std::sort(kept_.begin(), kept_.end(),
+            [&](const Finding& a, const Finding& b) { return key(a) < key(b); });
 }
 
 }  // namespace shardtool::check

@@ -11,6 +11,7 @@
 #include "shardtool/base/text.h"
 #include "shardtool/check/container.h"
 #include "shardtool/checkpoint/folder_listing.h"
+#include "shardtool/checkpoint/hf_cache.h"
 #include "shardtool/mapping/config.h"
 
 namespace shardtool::check {
@@ -49,6 +50,23 @@ bool asks_for_code(const Checkpoint& checkpoint) {
     return mapping::load_config(checkpoint.config_path).find("auto_map") != nullptr;
   } catch (const Error&) {
     return false;
+  }
+}
+
+/// Weights behind a link out of the folder; a snapshot of the Hugging Face cache is made of them.
+void check_links(const Checkpoint& checkpoint, Findings& findings) {
+  namespace fs = std::filesystem;
+  const std::string folder = checkpoint.folder();
+  if (checkpoint::is_hf_snapshot(folder)) return;
+  std::error_code error;
+  const fs::path here = fs::canonical(folder, error);
+  for (const auto& file : checkpoint.files) {
+    const fs::path path = fs::path(folder) / file.name;
+    if (!fs::is_symlink(path, error) || fs::path(file.path).parent_path() == here) continue;
+    findings.add({.rule = Rule::kLinkOutside,
+                  .message = "a weights file is a link out of the folder",
+                  .file = path_in(folder, file.name),
+                  .fix = "copy the file itself into the folder"});
   }
 }
 
@@ -96,6 +114,7 @@ void check_safety(const Checkpoint& checkpoint, Findings& findings) {
                   .file = path_in(folder, name),
                   .fix = "delete it: the safetensors files hold the same tensors without code"});
   }
+  check_links(checkpoint, findings);
   if (!asks_for_code(checkpoint)) return;
   findings.add({.rule = Rule::kRemoteCode,
                 .message = "config.json names Python classes of its own (auto_map)",

@@ -48,8 +48,14 @@ Finding mapping_finding(const Error& error, const std::string& folder, const std
     finding.file = file;
     return finding;
   }
-  const bool is_file = !finding.file.starts_with("preset:") && finding.file.front() != '/' &&
-                       finding.file.front() != '-';
+  if (finding.file.starts_with("preset:")) {
+    // No file of the user's: what stands in one is the choice of the preset.
+    finding.message += fmt::format("; at {}:{}:{}", finding.file, finding.line, finding.column);
+    finding.file = file;
+    finding.line = finding.column = 0;
+    return finding;
+  }
+  const bool is_file = finding.file.front() != '/' && finding.file.front() != '-';
   const bool is_placed = finding.file.starts_with(folder + "/");
   if (is_file && !folder.empty() && folder != "." && !is_placed) {
     finding.file = folder + "/" + finding.file;

@@ -55,6 +55,13 @@ class Tensors {
   std::map<std::string_view, const TensorSpec*> by_name_;
 };
 
+/// Whether one element is one weight: packed ones have other shapes.
+bool is_plain_matrix(const TensorSpec& tensor) {
+  constexpr int kBitsOfByte = 8;
+  const DtypeInfo& info = dtype_info(tensor.dtype);
+  return tensor.shape.size() == 2 && info.kind == DtypeKind::kFloat && info.bits >= kBitsOfByte;
+}
+
 const TensorSpec* embedding(const Tensors& tensors) {
   return tensors.any({"model.embed_tokens.weight", "embed_tokens.weight",
                       "model.language_model.embed_tokens.weight",
@@ -79,16 +86,25 @@ void expect_size(const Model& model, const TensorSpec& tensor, size_t axis, i64 
 /// The widths of the attention projections, in heads.
 struct Heads {
   i64 query;
-  i64 key_value;
+  std::optional<i64> key_value;
   i64 width;
 };
+
+/// Models for which head_dim, where config.json leaves it out, is another number than
+/// hidden_size / heads.
+constexpr auto kOwnHeadDim =
+    std::to_array<std::string_view>({"gemma", "gemma2", "qwen3", "qwen3_moe"});
 
 std::optional<Heads> heads_of(const mapping::ModelConfig& config) {
   const auto query = config_integer(config, {"num_attention_heads"});
   const auto hidden = config_integer(config, {"hidden_size"});
   if (!query || *query <= 0 || !hidden) return std::nullopt;
-  const i64 width = config_integer(config, {"head_dim"}).value_or(*hidden / *query);
-  return Heads{*query, config_integer(config, {"num_key_value_heads"}).value_or(*query), width};
+  const auto width = config_integer(config, {"head_dim"});
+  const std::string type = config.model_type();
+  const bool own = std::find(kOwnHeadDim.begin(), kOwnHeadDim.end(), type) != kOwnHeadDim.end();
+  if (!width && own) return std::nullopt;
+  return Heads{*query, config_integer(config, {"num_key_value_heads"}),
+               width.value_or(*hidden / *query)};
 }
 
 void check_sizes(const Model& model, Findings& findings) {
@@ -97,16 +113,17 @@ void check_sizes(const Model& model, Findings& findings) {
   const auto inner = config_integer(model.config, {"intermediate_size"});
   for (const TensorSpec& tensor : model.tensors) {
     const std::string_view name = tensor.name;
-    if (tensor.shape.size() != 2 || !name.ends_with("_proj.weight")) continue;
+    if (!is_plain_matrix(tensor) || !name.ends_with("_proj.weight")) continue;
     const auto expect_heads = [&](i64 count, std::string_view key) {
       expect_size(model, tensor, 0, count * heads->width, Rule::kHeads,
                   fmt::format("{} {} x head_dim {}", key, count, heads->width), findings);
     };
     if (heads && name.ends_with(".self_attn.q_proj.weight")) {
       expect_heads(heads->query, "num_attention_heads");
-    } else if (heads && (name.ends_with(".self_attn.k_proj.weight") ||
-                         name.ends_with(".self_attn.v_proj.weight"))) {
-      expect_heads(heads->key_value, "num_key_value_heads");
+    } else if (heads && heads->key_value &&
+               (name.ends_with(".self_attn.k_proj.weight") ||
+                name.ends_with(".self_attn.v_proj.weight"))) {
+      expect_heads(*heads->key_value, "num_key_value_heads");
     } else if (inner &&
                (name.ends_with(".mlp.gate_proj.weight") || name.ends_with(".mlp.up_proj.weight"))) {
       expect_size(model, tensor, 0, *inner, Rule::kIntermediateSize, "intermediate_size", findings);
@@ -123,7 +140,7 @@ void check_sizes(const Model& model, Findings& findings) {
 void check_vocabulary(const Model& model, const Tensors& tensors, Findings& findings) {
   const auto vocab = config_integer(model.config, {"vocab_size"});
   const TensorSpec* const table = embedding(tensors);
-  if (!vocab || table == nullptr || table->shape.size() != 2) return;
+  if (!vocab || table == nullptr || !is_plain_matrix(*table)) return;
   if (const auto hidden = config_integer(model.config, {"hidden_size"})) {
     expect_size(model, *table, 1, *hidden, Rule::kHiddenSize, "hidden_size", findings);
   }
@@ -234,6 +251,12 @@ const std::set<std::string_view>* usual_tensors(const Layers& layers) {
   return nullptr;
 }
 
+/// Layers beyond those that config.json counts predict further tokens and are of another kind.
+void drop_extra_layers(const Model& model, NumberedLayers& found) {
+  const auto count = config_integer(model.config, {"num_hidden_layers", "n_layer", "num_layers"});
+  if (count) found.layers.erase(found.layers.lower_bound(*count), found.layers.end());
+}
+
 void check_layers_alike(const Model& model, const NumberedLayers& found, Findings& findings) {
   if (found.layers.size() < 2) return;
   const auto& usual = *usual_tensors(found.layers);
@@ -298,10 +321,11 @@ void check_model(const Model& model, Findings& findings) {
   if (is_plain(model.config)) check_sizes(model, findings);
   if (is_plain(model.config)) check_vocabulary(model, tensors, findings);
   check_tied(model, tensors, findings);
-  const NumberedLayers layers = layers_of(model);
+  NumberedLayers layers = layers_of(model);
   check_layer_count(model, layers, findings);
-  check_layers_alike(model, layers, findings);
   check_experts(model, layers, findings);
+  drop_extra_layers(model, layers);
+  check_layers_alike(model, layers, findings);
 }
 
 }  // namespace shardtool::check

@@ -47,7 +47,7 @@ constexpr auto kNeeds = std::to_array<Needs>({
     {".weight_packed", {".weight_scale", "", ""}},
     {"_blocks", {"_scales", "", ""}},
 });
-constexpr Needs kFloat8Needs{".weight", {".weight_scale_inv", ".weight_scale", ".scale"}};
+constexpr Needs kFloat8Needs{".weight", {".weight_scale_inv", ".weight_scale", ".scale_weight"}};
 
 std::string with_end(std::string_view name, std::string_view end, std::string_view other) {
   return std::string(name.substr(0, name.size() - end.size())).append(other);
@@ -66,6 +66,8 @@ void check_companion(const Model& model, const ByName& tensors, const TensorSpec
   const std::string_view name = tensor.name;
   for (const Family& family : kFamilies) {
     if (!name.ends_with(family.companion)) continue;
+    // Scales of MXFP4 are bytes; others of this name are something else.
+    if (family.companion == "_scales" && tensor.dtype != Dtype::kU8) return;
     const bool bare =
         family.weights[0].empty() && tensors.contains(with_end(name, family.companion, ""));
     if (bare || has_any(tensors, name, family.companion, family.weights)) return;
@@ -99,7 +101,10 @@ void check_needs(const Model& model, const ByName& tensors, const TensorSpec& te
 void check_weight(const Model& model, const ByName& tensors, const TensorSpec& tensor,
                   Findings& findings) {
   const std::string_view name = tensor.name;
-  if (is_float8(tensor.dtype) && name.ends_with(kFloat8Needs.weight) && tensor.shape.size() > 1) {
+  // Without a quantization_config, 8-bit floats are a plain conversion that has no scales.
+  const bool is_scaled = model.config.find("quantization_config") != nullptr;
+  if (is_scaled && is_float8(tensor.dtype) && name.ends_with(kFloat8Needs.weight) &&
+      tensor.shape.size() > 1) {
     return check_needs(model, tensors, tensor, kFloat8Needs, findings);
   }
   for (const Needs& needs : kNeeds) {

@@ -31,6 +31,7 @@ struct ShardRecord {
   std::string xxh3;      ///< XXH3-128 of the shard's bytes, lower-case hex
   /// stored = logical + shift: one for all elements, or one per element; empty: none
   std::vector<i64> shift = {};
+  i64 halvings = 0;  ///< stored = logical / 2^halvings
 };
 
 /// How one axis was cut, in words.
@@ -48,8 +49,8 @@ struct TensorRecord {
   std::string digest;  ///< linear CRC-64 of the whole tensor, 16 hex digits; empty when only some
                        ///< ranks were written
   std::vector<std::string> transforms;
-  std::string
-      bias;  ///< "after_reduction" for a replicated bias of a row-parallel layer, else empty
+  std::string bias;  ///< of a row-parallel layer: "after_reduction", "first_device" or "divided";
+                     ///< else empty
   std::vector<ShardRecord> shards;
 };
 

@@ -79,6 +79,8 @@ void append_shard(std::string& out, const ShardRecord& shard) {
   out += "],\"xxh3\":" + json_quote(shard.xxh3);
   if (!shard.shift.empty())
     fmt::format_to(std::back_inserter(out), ",\"shift\":[{}]", fmt::join(shard.shift, ","));
+  if (shard.halvings != 0)
+    fmt::format_to(std::back_inserter(out), ",\"halvings\":{}", shard.halvings);
   out += '}';
 }
 

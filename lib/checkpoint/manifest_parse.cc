@@ -224,7 +224,8 @@ class ManifestParser {
                 {"shape", [&] { shape = read_shape(); }},
                 {"slices", read_slices},
                 {"xxh3", [&] { shard.xxh3 = read_xxh3(); }},
-                {"shift", [&] { read_shift(shard); }, false}});
+                {"shift", [&] { read_shift(shard); }, false},
+                {"halvings", [&] { shard.halvings = read_size(); }, false}});
     if (shape != local_shape(shard.region) || global_shape(shard.region) != tensor.shape) {
       throw in_.error("'slices' do not fit the shape of the shard",
                       fmt::format("slices of {} in {}", to_string(local_shape(shard.region)),

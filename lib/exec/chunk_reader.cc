@@ -34,7 +34,8 @@ void ChunkReader::FreePages::operator()(std::byte* pages) const {
   std::free(pages);
 }
 
-ChunkReader::ChunkReader(i64 arena_bytes) : arena_bytes_(round_up(arena_bytes, kPageBytes)) {
+ChunkReader::ChunkReader(i64 arena_bytes, Digests digests)
+    : arena_bytes_(round_up(arena_bytes, kPageBytes)), digests_(digests) {
   const auto size = static_cast<size_t>(round_up(arena_bytes_, kHugePageBytes));
   arena_.reset(
       static_cast<std::byte*>(std::aligned_alloc(static_cast<size_t>(kHugePageBytes), size)));
@@ -104,9 +105,19 @@ std::uint64_t ChunkReader::read_scattered(const Chunk& chunk, int input, const S
     parts_.push_back({stretch.dst, static_cast<size_t>(stretch.bytes)});
   }
   source.read_scattered(parts_, offset);
+  return digest_of_stretches(chunk, input, total_bytes);
+}
+
+std::uint64_t ChunkReader::digest_of_stretches(const Chunk& chunk, int input,
+                                               i64 total_bytes) const {
+  if (digests_ == Digests::kNone) return 0;
   std::uint64_t digest = 0;
   for (const ChunkPlace& place : chunk.input_places) {
     if (place.range != input) continue;
+    if (stretches_.size() == 1) {  // side by side in memory, as they were in the file
+      digest ^= kernels::placed_crc64(place.place, stretches_.front().dst, total_bytes);
+      continue;
+    }
     const auto crc_of_run = [&](i64 src) { return crc_of_stretches(src, place.place.run); };
     digest ^= kernels::placed_crc64(place.place, crc_of_run, total_bytes);
   }
@@ -139,6 +150,7 @@ std::uint64_t ChunkReader::read_staged(const Chunk& chunk, int input, const Fill
   const std::byte* const bytes = source.read(staging, range.bytes, offset);
   std::uint64_t digest = 0;
   for (const ChunkPlace& place : chunk.input_places) {
+    if (digests_ == Digests::kNone) break;
     if (place.range == input) digest ^= kernels::placed_crc64(place.place, bytes, total_bytes);
   }
   for (const ChunkCopy& copy : chunk.copies) {

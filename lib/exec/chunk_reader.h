@@ -11,12 +11,16 @@
 
 namespace shardtool::exec {
 
+/// Whether a run digests what it reads. What nothing is held against needs no digest.
+enum class Digests { kOfEverything, kNone };
+
 /// A chunk whose outputs are in memory.
 struct FilledChunk {
   const Chunk* chunk = nullptr;
   std::vector<std::byte*>
       outputs;                    ///< congruent, modulo a page, to their first target's file offset
-  std::uint64_t digest_read = 0;  ///< the chunk's part of the tensor's digest, of what was read
+  std::uint64_t digest_read = 0;  ///< the chunk's part of the tensor's digest, of what was read; 0
+                                  ///< without digests
 };
 
 /// Reads chunks into one arena, again and again; one per thread.
@@ -25,7 +29,7 @@ struct FilledChunk {
 /// into the outputs (one copy). Otherwise a source range is read into a staging buffer and copied.
 class ChunkReader {
  public:
-  explicit ChunkReader(i64 arena_bytes);
+  explicit ChunkReader(i64 arena_bytes, Digests digests = Digests::kOfEverything);
 
   /// `total_bytes` is the whole tensor's. The result is valid until the next call.
   FilledChunk fill(const Chunk& chunk, const TensorMove& move, std::span<const SourceFile> sources,
@@ -43,6 +47,7 @@ class ChunkReader {
   bool collect_stretches(const Chunk& chunk, int input, const FilledChunk& filled);
   std::uint64_t read_scattered(const Chunk& chunk, int input, const SourceFile& source, i64 offset,
                                i64 total_bytes);
+  std::uint64_t digest_of_stretches(const Chunk& chunk, int input, i64 total_bytes) const;
   std::uint64_t crc_of_stretches(i64 src, i64 bytes) const;
   std::uint64_t read_staged(const Chunk& chunk, int input, const FilledChunk& filled,
                             const SourceFile& source, i64 offset, i64 total_bytes);
@@ -51,6 +56,7 @@ class ChunkReader {
     void operator()(std::byte* pages) const;
   };
   i64 arena_bytes_;
+  Digests digests_;
   std::unique_ptr<std::byte, FreePages> arena_;
   i64 used_ = 0;
   std::vector<Stretch> stretches_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "shardtool/base/error.h"
 #include "shardtool/kernels/crc64/crc64.h"
@@ -15,36 +16,57 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-i64 width_of(const std::string& name, Dtype dtype, const Shape& shape) {
-  if (shape.size() != 1 || (dtype != Dtype::kI32 && dtype != Dtype::kI64)) {
-    throw Error(ErrorCode::kUnsupported, "values are stored per device in a tensor of I32 or I64")
+/// An element format: integers, or floating point by the place of its exponent.
+struct Format {
+  i64 width = 0;  ///< bytes
+  int mantissa_bits = 0;
+  int exponent_bits = 0;  ///< 0: an integer
+};
+
+Format format_of(const std::string& name, Dtype dtype, const Shape& shape) {
+  const std::map<Dtype, Format> formats = {{Dtype::kI32, {4, 0, 0}},
+                                           {Dtype::kI64, {8, 0, 0}},
+                                           {Dtype::kF16, {2, 10, 5}},
+                                           {Dtype::kBF16, {2, 7, 8}},
+                                           {Dtype::kF32, {4, 23, 8}}};
+  const auto format = formats.find(dtype);
+  if (shape.size() != 1 || format == formats.end()) {
+    throw Error(ErrorCode::kUnsupported,
+                "only vectors of I32, I64, F16, BF16 or F32 are stored per device")
         .tensor(name)
         .note("found", fmt::format("{} {}", to_string(dtype), to_string(shape)));
   }
-  const i64 width = dtype == Dtype::kI32 ? 4 : 8;
-  if (shape[0] > kMaxShiftedBytes / width) {
+  if (shape[0] > kMaxShiftedBytes / format->second.width) {
     throw Error(ErrorCode::kLimit,
                 fmt::format("{} values are too many to be stored per device", shape[0]))
         .tensor(name);
   }
-  return width;
+  return format->second;
 }
 
-i64 decode(const std::byte* at, i64 width) {
-  if (width == 8) {
-    i64 value = 0;
-    std::memcpy(&value, at, 8);
-    return value;
-  }
-  std::int32_t value = 0;
-  std::memcpy(&value, at, 4);
-  return value;
+/// The bits of an element; of integers their value.
+i64 decode(const std::byte* at, const Format& format) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, at, static_cast<size_t>(format.width));
+  const bool is_int32 = format.exponent_bits == 0 && format.width == 4;
+  return is_int32 ? static_cast<std::int32_t>(bits) : static_cast<i64>(bits);
 }
 
-void encode(i64 value, std::byte* at, i64 width) {
-  const auto narrow = static_cast<std::int32_t>(value);
-  std::memcpy(at, width == 8 ? static_cast<const void*>(&value) : &narrow,
-              static_cast<size_t>(width));
+/// Elements are little-endian, and so are the machines that this builds for.
+void encode(i64 value, std::byte* at, const Format& format) {
+  std::memcpy(at, &value, static_cast<size_t>(format.width));
+}
+
+/// The bits of value / 2^halvings. Zero, infinities and NaN stay; nothing where the quotient is
+/// below the normal numbers, or the value was.
+std::optional<i64> halved(i64 bits, i64 halvings, const Format& format) {
+  const i64 largest = (i64{1} << format.exponent_bits) - 1;
+  const i64 exponent = bits >> format.mantissa_bits & largest;
+  const i64 mantissa = bits & ((i64{1} << format.mantissa_bits) - 1);
+  if (exponent == largest || (exponent == 0 && mantissa == 0)) return bits;
+  const i64 lower = exponent - halvings;
+  if (exponent == 0 || lower <= 0 || lower >= largest) return std::nullopt;
+  return bits - (halvings << format.mantissa_bits);
 }
 
 i64 addend_of(std::span<const ValueShift> shifts, int holder, i64 local) {
@@ -70,12 +92,25 @@ void for_each_index(const index::AxisMap& map, Use use) {
   }
 }
 
-Bytes encoded(const std::vector<i64>& values, i64 width) {
-  Bytes bytes(values.size() * static_cast<size_t>(width));
-  for (size_t i = 0; i < values.size(); ++i) {
-    encode(values[i], bytes.data() + i * static_cast<size_t>(width), width);
-  }
+Bytes encoded(const std::vector<i64>& values, const Format& format) {
+  const auto width = static_cast<size_t>(format.width);
+  Bytes bytes(values.size() * width);
+  for (size_t i = 0; i < values.size(); ++i) encode(values[i], bytes.data() + i * width, format);
   return bytes;
+}
+
+i64 halvings_of(std::span<const ValueShift> shifts, int holder) {
+  return shifts.empty() ? 0 : shifts[static_cast<size_t>(holder)].halvings;
+}
+
+/// value + addend, or value / 2^halvings.
+i64 shifted(const std::string& name, i64 value, i64 addend, i64 halvings, const Format& format) {
+  if (format.exponent_bits == 0) return value + addend;
+  if (const auto exact = halved(value, halvings, format)) return *exact;
+  throw Error(ErrorCode::kDataMismatch,
+              "a value is too small to be divided among the devices exactly")
+      .tensor(name)
+      .help("say \"reduced_bias\": \"first\" or \"replicate\"");
 }
 
 Error foreign_group(const std::string& name, i64 element, i64 group, i64 first, i64 groups) {
@@ -91,7 +126,7 @@ Error foreign_group(const std::string& name, i64 element, i64 group, i64 first, 
 
 /// The bytes of one destination. Padding is zero.
 Bytes stored_bytes(const ShiftedMove& move, int holder, const std::vector<i64>& logical,
-                   i64 width) {
+                   const Format& format) {
   constexpr i64 kAny = std::numeric_limits<i64>::max();
   const index::AxisMap map = move.move.to.holders->region(holder)[0];
   const bool is_shifted = !move.to.empty();
@@ -103,9 +138,10 @@ Bytes stored_bytes(const ShiftedMove& move, int holder, const std::vector<i64>& 
     const i64 value = logical[static_cast<size_t>(global)];
     if (below != kAny && (value + addend < 0 || value + addend >= below))
       throw foreign_group(move.move.name, global, value, -addend, below);
-    values[static_cast<size_t>(local)] = value + addend;
+    values[static_cast<size_t>(local)] =
+        shifted(move.move.name, value, addend, halvings_of(move.to, holder), format);
   });
-  return encoded(values, width);
+  return encoded(values, format);
 }
 
 }  // namespace
@@ -113,16 +149,17 @@ Bytes stored_bytes(const ShiftedMove& move, int holder, const std::vector<i64>& 
 std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
                               const Side& side, std::span<const ValueShift> shifts,
                               std::span<const SourceFile> sources) {
-  const i64 width = width_of(name, dtype, shape);
+  const Format format = format_of(name, dtype, shape);
   std::vector<i64> values(static_cast<size_t>(shape[0]));
   std::vector<bool> is_known(values.size());
   for (int holder = 0; holder < side.holders->size(); ++holder) {
     const index::AxisMap map = side.holders->region(holder)[0];
-    const Bytes bytes = read_holder(side, holder, map.local_size() * width, sources);
+    const Bytes bytes = read_holder(side, holder, map.local_size() * format.width, sources);
     for_each_index(map, [&](i64 local, i64 global) {
       const auto at = static_cast<size_t>(global);
-      const i64 value =
-          decode(bytes.data() + local * width, width) - addend_of(shifts, holder, local);
+      const i64 stored = decode(bytes.data() + local * format.width, format);
+      const i64 value = shifted(name, stored, -addend_of(shifts, holder, local),
+                                -halvings_of(shifts, holder), format);
       if (is_known[at] && values[at] != value) {
         throw Error(ErrorCode::kDataMismatch, fmt::format("replicas differ at element {}", global))
             .tensor(name)
@@ -141,14 +178,19 @@ std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape&
   return values;
 }
 
+std::uint64_t digest_of_values(const std::vector<i64>& values, Dtype dtype) {
+  constexpr i64 kBitsOfByte = 8;
+  return kernels::Crc64::of(encoded(values, Format{bits(dtype) / kBitsOfByte, 0, 0}));
+}
+
 CopiedTensor copy_shifted(const ShiftedMove& move, std::span<const SourceFile> sources,
                           std::span<const TargetFile> targets) {
   const TensorMove& m = move.move;
   const std::vector<i64> logical =
       load_shifted(m.name, m.dtype, m.shape, m.from, move.from, sources);
-  const i64 width = width_of(m.name, m.dtype, m.shape);
+  const Format format = format_of(m.name, m.dtype, m.shape);
   CopiedTensor done;
-  done.digest = kernels::Crc64::of(encoded(logical, width));
+  done.digest = digest_of_values(logical, m.dtype);
   if (m.expected_digest && *m.expected_digest != done.digest) {
     throw Error(ErrorCode::kDataMismatch, "the data does not match the digest in the manifest")
         .tensor(m.name)
@@ -157,7 +199,7 @@ CopiedTensor copy_shifted(const ShiftedMove& move, std::span<const SourceFile> s
   }
   std::vector<bool> is_wanted(logical.size());
   for (int holder = 0; holder < m.to.holders->size(); ++holder) {
-    const Bytes bytes = stored_bytes(move, holder, logical, width);
+    const Bytes bytes = stored_bytes(move, holder, logical, format);
     const Slot& slot = m.to.slots[static_cast<size_t>(holder)];
     targets[static_cast<size_t>(slot.file)].write(bytes, slot.offset);
     done.xxh3.push_back(kernels::xxh3_hex(bytes));

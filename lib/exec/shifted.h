@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,11 +17,14 @@ namespace shardtool::exec {
 ///
 ///     stored[l] = logical[place(l)] + addend(l)
 struct ValueShift {
-  std::vector<i64> addends;         ///< one for all elements, or one per local element; empty: none
-  std::optional<i64> stored_below;  ///< what every stored value must be less than, and 0 or more
+  std::vector<i64> addends;  ///< one for all elements, or one per local element; empty: none
+  std::optional<i64> stored_below =
+      {};  ///< what every stored value must be less than, and 0 or more
+  i64 halvings = 0;
 };
 
-/// A small vector (rank 1, I32 or I64, at most kMaxShiftedBytes) whose holders have shifted values.
+/// A small vector (rank 1; I32, I64, F16, BF16 or F32; at most kMaxShiftedBytes) whose holders have
+/// shifted values.
 struct ShiftedMove {
   TensorMove move;
   std::vector<ValueShift> from;  ///< per source holder; empty: none
@@ -29,11 +33,15 @@ struct ShiftedMove {
 
 inline constexpr i64 kMaxShiftedBytes = 16 << 20;
 
-/// The logical values of a side, in order. Throws kDataMismatch when two holders differ, kCoverage
-/// when some value is nowhere, kUnsupported for another rank or dtype, kLimit above the size.
+/// The logical values of a side, in order; of floating-point numbers, their bits. Throws
+/// kDataMismatch when two holders differ, kCoverage when some value is nowhere, kUnsupported for
+/// another rank or dtype, kLimit above the size.
 std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
                               const Side& side, std::span<const ValueShift> shifts,
                               std::span<const SourceFile> sources);
+
+/// The digest of logical values, that of the whole tensor's bytes.
+std::uint64_t digest_of_values(const std::vector<i64>& values, Dtype dtype);
 
 /// Copies the vector; the digest is that of the logical values. Throws what load_shifted and
 /// writing throw, and kDataMismatch for the digest that the move expects, and for a stored value

@@ -110,7 +110,7 @@ class Run {
  private:
   void work() {
     try {
-      ChunkReader reader(arena_bytes_);
+      ChunkReader reader(arena_bytes_, options_.digests);
       while (auto next = next_work()) {
         process(*next, reader);
         finish_one(*next->tensor);

@@ -24,6 +24,7 @@ struct StreamOptions {
   int threads = 0;            ///< 0: four, fewer where the machine or the budget is small
   std::function<void(const Progress&)> on_progress;
   const std::atomic<bool>* cancel = nullptr;
+  Digests digests = Digests::kOfEverything;
 };
 
 /// The least max_memory that a run accepts.

@@ -266,7 +266,8 @@ bool Layout::is_sharded() const {
 std::optional<i64> Layout::first_empty_shard() const {
   if (element_count(shape_).value_or(1) == 0) return std::nullopt;
   for (int holder = 0; holder < holders_.size(); ++holder) {
-    if (image_size(holders_.region(holder)) == 0) return ranks_[static_cast<size_t>(holder)];
+    const i64 rank = ranks_[static_cast<size_t>(holder)];
+    if (image_size(holders_.region(holder)) == 0 && fills(rank).empty()) return rank;
   }
   return std::nullopt;
 }

@@ -78,7 +78,8 @@ class Layout {
 
   /// Whether any axis is cut, or only some devices hold the tensor.
   bool is_sharded() const;
-  /// The first device that holds the tensor with an empty region, though the tensor is not empty.
+  /// The first device that holds the tensor with an empty region and no fills, though the tensor is
+  /// not empty.
   std::optional<i64> first_empty_shard() const;
   /// Whether every device has the same local extent of this axis.
   bool is_even(int axis) const;

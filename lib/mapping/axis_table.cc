@@ -99,6 +99,7 @@ void AxisTable::merge(const std::string& name, const AxisSpec& spec, bool in_pre
   inherit(nearer.size, spec.size);
   inherit(nearer.uneven, spec.uneven);
   inherit(nearer.pad_to, spec.pad_to);
+  inherit(nearer.padding, spec.padding);
   inherit(nearer.small, spec.small);
   inherit(nearer.groups, spec.groups);
   inherit(nearer.owners, spec.owners);
@@ -281,7 +282,8 @@ const UnitCut& AxisTable::cut(const std::string& axis, i64 n) {
   if (const auto found = cuts_.find(key); found != cuts_.end()) return found->second;
   const Entry& entry = axes_.at(axis);
   try {
-    UnitCut made{axis, units(axis, n), entry.spec.uneven == Uneven::kError, entry.spec.place};
+    UnitCut made{axis, units(axis, n), entry.spec.uneven == Uneven::kError, entry.spec.place,
+                 entry.spec.padding.value_or(layout::Fill::kZero)};
     return cuts_.emplace(key, std::move(made)).first->second;
   } catch (Error& e) {
     if (!e.place()) e.at(entry.spec.place);

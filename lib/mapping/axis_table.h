@@ -27,7 +27,8 @@ struct UnitCut {
   std::string name;        ///< of the axis
   layout::AxisExpr units;  ///< one index per unit
   bool refuse_uneven = false;
-  Place place;  ///< what an error points at
+  Place place;                              ///< what an error points at
+  layout::Fill fill = layout::Fill::kZero;  ///< of padding
 };
 
 /// The logical axes of all documents, field by field from the nearest one, over one mesh.

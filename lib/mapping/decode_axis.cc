@@ -116,8 +116,9 @@ AxisSpec decode_axis(const JsonValue& value) {
       {"uneven", [&](const JsonValue& v) { spec.uneven = decode_uneven(v); }},
       {"pad_to", [&](const JsonValue& v) { spec.pad_to = v.integer(1); }},
       {"padding",
-       [](const JsonValue& v) {
-         v.one_of<int>({{"zero", 0}});
+       [&](const JsonValue& v) {
+         spec.padding = v.one_of<layout::Fill>(
+             {{"zero", layout::Fill::kZero}, {"repeat_last", layout::Fill::kRepeatLast}});
        }},
       {"small", [&](const JsonValue& v) { spec.small = decode_small(v); }},
       {"groups", [&](const JsonValue& v) { spec.groups = v.identifier(); }},

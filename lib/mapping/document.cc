@@ -143,6 +143,12 @@ Straddle decode_straddle(const JsonValue& value) {
                                  {"refine", Straddle::kRefine}});
 }
 
+ReducedBias decode_reduced_bias(const JsonValue& value) {
+  return value.one_of<ReducedBias>({{"replicate", ReducedBias::kReplicate},
+                                    {"first", ReducedBias::kFirst},
+                                    {"divide", ReducedBias::kDivide}});
+}
+
 std::vector<JsonValue::Field> document_fields(Document& d) {
   return {
       {"$schema", [](const JsonValue& v) { v.text(); }},
@@ -175,6 +181,7 @@ std::vector<JsonValue::Field> document_fields(Document& d) {
          for (const JsonValue& glob : v.elements()) d.drop.push_back(decode_glob(glob));
        }},
       {"straddle", [&](const JsonValue& v) { d.straddle = decode_straddle(v); }},
+      {"reduced_bias", [&](const JsonValue& v) { d.reduced_bias = decode_reduced_bias(v); }},
       {"unknown", [&](const JsonValue& v) { d.unknown = decode_unknown(v); }},
       {"unused_rule", [&](const JsonValue& v) { d.unused_rule = decode_unused(v); }},
   };

@@ -9,6 +9,7 @@
 
 #include "shardtool/base/dtype.h"
 #include "shardtool/base/error.h"
+#include "shardtool/layout/layout.h"
 #include "shardtool/layout/strategy.h"
 #include "shardtool/mapping/dims.h"
 #include "shardtool/mapping/glob.h"
@@ -49,6 +50,7 @@ struct AxisSpec {
   std::optional<SizeExpression> size;
   std::optional<Uneven> uneven;
   std::optional<i64> pad_to;
+  std::optional<layout::Fill> padding;  ///< what the indices hold that "pad" adds
   std::optional<layout::SmallPolicy> small;
   std::optional<std::string> groups;  ///< the axis that this one is grouped under
   std::optional<OwnersSpec> owners;
@@ -153,6 +155,14 @@ enum class Straddle {
   kRefine,          ///< blocks of the greatest common divisor, each with a copy of its scale
 };
 
+/// Which devices add the bias of a row-parallel layer, so that the sum over the devices has it
+/// once.
+enum class ReducedBias {
+  kReplicate,  ///< all have it, and add it after the reduction
+  kFirst,      ///< only the first device along the mesh axis has it
+  kDivide,     ///< each has it divided by the number of devices
+};
+
 enum class UnknownPolicy { kError, kWarn, kReplicate };
 enum class UnusedPolicy { kError, kWarn, kIgnore };
 
@@ -173,6 +183,7 @@ struct Document {
   std::vector<std::vector<std::string>> tied;
   std::vector<Glob> drop;
   std::optional<Straddle> straddle;
+  std::optional<ReducedBias> reduced_bias;
   std::optional<UnknownPolicy> unknown;
   UnusedPolicy unused_rule = UnusedPolicy::kError;
 };

@@ -107,14 +107,15 @@ nlohmann::json parse_setting(const std::string& text) {
 
 void apply_setting(nlohmann::json& document, const std::string& path, const nlohmann::json& value) {
   constexpr std::string_view kAxes = "axes.";
-  if (path == "unknown" || path == "straddle") {
+  if (path == "unknown" || path == "straddle" || path == "reduced_bias") {
     document[path] = value;
     return;
   }
   if (!path.starts_with(kAxes)) {
     throw Error(ErrorCode::kUsage, fmt::format("'{}' cannot be set", path))
         .help(
-            "what can be set is axes.NAME, axes.NAME.FIELD, straddle and unknown, as in "
+            "what can be set is axes.NAME, axes.NAME.FIELD, straddle, reduced_bias and unknown, as "
+            "in "
             "axes.heads.uneven=balanced");
   }
   const std::string rest = path.substr(kAxes.size());

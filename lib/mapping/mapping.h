@@ -59,7 +59,8 @@ const std::vector<DocumentText>& documents(const Mapping& mapping);
 
 /// The mapping with settings such as {"axes.heads.uneven", "balanced"} as a nearest document
 /// "--set", so that they are recorded like any other. A value is JSON, or else a string. Throws
-/// kUsage for a path that does not begin with "axes." and is neither "straddle" nor "unknown".
+/// kUsage for a path that does not begin with "axes." and is none of "straddle", "reduced_bias" and
+/// "unknown".
 Mapping with_settings(const Mapping& mapping,
                       const std::vector<std::pair<std::string, std::string>>& settings);
 

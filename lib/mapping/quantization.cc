@@ -28,16 +28,15 @@ bool knows(const std::vector<std::string>& tags, const std::string& tag) {
   return std::find(tags.begin(), tags.end(), tag) != tags.end();
 }
 
-Error unknown_family(const std::string& tag, const ModelConfig& config) {
+Error unknown_family(const std::string& tag, const std::string& said_by) {
   std::vector<std::string> known;
   for (const Preset& preset : quantized_families()) {
     known.insert(known.end(), preset.quantization.begin(), preset.quantization.end());
   }
-  return Error(
-             ErrorCode::kUnsupported,
-             fmt::format("the weights are quantised as '{}', which no family of tensors describes",
-                         quote_for_message(tag, 60)))
-      .note("config", fmt::format("quantization_config in {}", config.file()))
+  return Error(ErrorCode::kUnsupported,
+               fmt::format("the weights are stored as '{}', which no family of tensors describes",
+                           quote_for_message(tag, 60)))
+      .note("said by", said_by)
       .note("known", fmt::format("{}", fmt::join(known, ", ")))
       .help(fmt::format("if your own mapping's rules know these tensors, say so in it: "
                         "\"quantization\": [\"{}\"]",
@@ -63,27 +62,38 @@ std::optional<std::string> quantization_tag(const ModelConfig& config) {
   return method;
 }
 
-Mapping with_quantization(const Mapping& mapping, const ModelConfig* config) {
-  const auto tag = config == nullptr ? std::nullopt : quantization_tag(*config);
-  if (!tag) return mapping;
+Mapping with_family(const Mapping& mapping, const std::string& tag, const std::string& said_by) {
   const auto documents = mapping.documents();
   if (std::any_of(documents.begin(), documents.end(),
-                  [&](const Document& document) { return knows(document.quantization, *tag); }))
+                  [&](const Document& document) { return knows(document.quantization, tag); }))
     return mapping;
   const auto families = quantized_families();
   const auto family = std::find_if(families.begin(), families.end(), [&](const Preset& preset) {
-    return knows(preset.quantization, *tag);
+    return knows(preset.quantization, tag);
   });
-  if (family == families.end()) throw unknown_family(*tag, *config);
+  if (family == families.end()) throw unknown_family(tag, said_by);
   std::vector<DocumentText> texts = mapping.texts();
   texts.push_back({"preset:" + family->name, family->text});
   Mapping extended(std::move(texts));
   const std::string& refused = extended.documents().back().refuse;
   if (refused.empty()) return extended;
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("the weights are quantised as '{}', which is not supported", *tag))
+              fmt::format("the weights are stored as '{}', which is not supported", tag))
       .note("why", refused)
-      .note("config", fmt::format("quantization_config in {}", config->file()));
+      .note("said by", said_by);
+}
+
+Mapping with_quantization(const Mapping& mapping, const ModelConfig* config) {
+  const auto tag = config == nullptr ? std::nullopt : quantization_tag(*config);
+  if (!tag) return mapping;
+  return with_family(mapping, *tag, fmt::format("quantization_config in {}", config->file()));
+}
+
+std::string adapter_tag(const ModelConfig& adapter_config) {
+  std::string type = adapter_config.text("peft_type").value_or("unknown");
+  std::transform(type.begin(), type.end(), type.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return type == "lora" && is_true(adapter_config, "fan_in_fan_out") ? "lora/fan_in_fan_out" : type;
 }
 
 }  // namespace shardtool::mapping

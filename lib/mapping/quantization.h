@@ -14,10 +14,16 @@ namespace shardtool::mapping {
 /// is no quantization_config.
 std::optional<std::string> quantization_tag(const ModelConfig& config);
 
-/// The mapping, with the family of quantised tensors that the config calls for as its farthest
-/// document. The same mapping when the model is not quantised, or when a document of the mapping
-/// lists the tag under "quantization". Throws kUnsupported for a tag that no family knows, and for
-/// a family that is refused.
+/// The mapping with the family of tensors that knows the tag as its farthest document; the same
+/// mapping when a document of it lists the tag under "quantization". `said_by` names where the tag
+/// comes from. Throws kUnsupported for a tag that no family knows, and for a family that is
+/// refused.
+Mapping with_family(const Mapping& mapping, const std::string& tag, const std::string& said_by);
+
+/// with_family for the config's tag; the same mapping without one.
 Mapping with_quantization(const Mapping& mapping, const ModelConfig* config);
+
+/// What an adapter_config.json says: "lora", "lora/fan_in_fan_out", or the lower-case peft_type.
+std::string adapter_tag(const ModelConfig& adapter_config);
 
 }  // namespace shardtool::mapping

@@ -17,6 +17,7 @@
 #include "shardtool/mapping/index_numbers.h"
 #include "shardtool/mapping/mesh_choice.h"
 #include "shardtool/mapping/packed_weights.h"
+#include "shardtool/mapping/reduced_bias.h"
 #include "shardtool/mapping/rule_matcher.h"
 #include "shardtool/mapping/tensor_cut.h"
 #include "shardtool/mapping/tied.h"
@@ -71,11 +72,12 @@ std::string bias_of(const Rule& rule, const TensorSpec& tensor) {
 }
 
 /// Of the nearest document that says it.
-Straddle straddle_of(const Mapping& mapping) {
+template <class Policy>
+std::optional<Policy> nearest(const Mapping& mapping, std::optional<Policy> Document::*field) {
   for (const Document& document : mapping.documents()) {
-    if (document.straddle) return *document.straddle;
+    if (document.*field) return document.*field;
   }
-  return Straddle::kError;
+  return std::nullopt;
 }
 
 layout::Straddling straddling_of(Straddle straddle) {
@@ -107,7 +109,8 @@ class Resolver {
            const ResolveOptions& options)
       : mapping_(mapping),
         options_(options),
-        straddle_(straddle_of(mapping)),
+        straddle_(nearest(mapping, &Document::straddle).value_or(Straddle::kError)),
+        reduced_bias_(nearest(mapping, &Document::reduced_bias).value_or(ReducedBias::kReplicate)),
         mesh_(choose_mesh(mapping, options)),
         axes_(mapping, mesh_, config, options.layout),
         sizes_{[this](const SizeExpression& size) { return axes_.evaluate_size(size); }, config},
@@ -256,13 +259,21 @@ class Resolver {
     const Decision& decision = decision_of(tensor);
     for (const size_t cut : decision.cuts) ledger_.count(cut, tensors_[tensor].name);
     const PlacedRule& placed = rule_of(tensor);
-    return {tensor,
-            placed.label,
-            placed.rule->place,
-            decision.layout,
-            decision.strategy,
-            bias_of(*placed.rule, tensors_[tensor]),
-            decision.transforms};
+    BiasDecision bias{decision.layout, {}, bias_of(*placed.rule, tensors_[tensor])};
+    if (!bias.convention.empty()) bias = reduced_bias(decision.layout, *placed.rule);
+    return {
+        tensor,          placed.label,        placed.rule->place, bias.layout, decision.strategy,
+        bias.convention, decision.transforms, bias.shifts};
+  }
+
+  const BiasDecision& reduced_bias(const std::shared_ptr<const Layout>& layout, const Rule& rule) {
+    const auto [found, is_new] = biases_.try_emplace(layout.get());
+    try {
+      if (is_new) found->second = decide_reduced_bias(reduced_bias_, layout);
+    } catch (Error& e) {
+      throw e.at(rule.place);
+    }
+    return found->second;
   }
 
   ResolvedTensor replicated(size_t tensor) {
@@ -301,8 +312,7 @@ class Resolver {
       if (!e.place()) e.at(placed.spec->place);
       if (e.code() == ErrorCode::kBlockStraddle) {
         e.help(
-            "or let \"straddle\" say what happens there: \"uneven-aligned\", \"pad\", "
-            "\"replicate-scale\" or \"refine\"");
+            "or say what happens there: --straddle uneven-aligned, pad, replicate-scale or refine");
       }
       if (e.code() == ErrorCode::kShapeMismatch)
         e.help("take the tensor, the one that it follows and config.json from one model");
@@ -323,6 +333,7 @@ class Resolver {
   const Mapping& mapping_;
   const ResolveOptions& options_;
   Straddle straddle_;
+  ReducedBias reduced_bias_;
   mesh::Mesh mesh_;
   AxisTable axes_;
   CompanionSizes sizes_;
@@ -337,6 +348,7 @@ class Resolver {
   IndexNumbers numbers_;
   std::vector<Numbers> numbers_of_;  ///< by tensor
   std::map<std::tuple<size_t, Dtype, Shape, Numbers>, Decision> decisions_;
+  std::map<const Layout*, BiasDecision> biases_;
   std::map<Shape, std::shared_ptr<const Layout>> replicated_;
   std::map<std::tuple<size_t, const Layout*, Shape, Dtype>, Followed> followed_;
   Resolution result_;

@@ -38,7 +38,7 @@ struct ResolvedTensor {
   Place rule_place;
   std::shared_ptr<const layout::Layout> layout;  ///< shared by the tensors with the same cut
   std::string strategy;                 ///< the strategy's name, "dims", or the companion's kind
-  std::string bias;                     ///< "after_reduction", or empty
+  std::string bias;                     ///< a bias of a sum: how it is added once; else empty
   std::vector<std::string> transforms;  ///< "pad axis 0 'vocab' from 50257 to 50304 with zeros"
   std::vector<ValueShift> shifts = {};  ///< per device of layout->ranks(); empty: plain values
 };

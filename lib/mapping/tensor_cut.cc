@@ -50,6 +50,14 @@ class DimSizes {
   std::optional<std::pair<std::string, i64>> inferred_;
 };
 
+/// Appends the cuts of axes that are not there yet.
+void append_new(const std::vector<UnitCut>& cuts, std::vector<UnitCut>& to) {
+  for (const UnitCut& cut : cuts) {
+    const auto same = [&](const UnitCut& other) { return other.name == cut.name; };
+    if (std::none_of(to.begin(), to.end(), same)) to.push_back(cut);
+  }
+}
+
 /// One factor of a product, cut where its axis is laid over the mesh.
 AxisExpr cut_factor(const Factor& factor, const DimSizes& sizes, AxisTable& axes,
                     std::vector<UnitCut>& units) {
@@ -57,8 +65,7 @@ AxisExpr cut_factor(const Factor& factor, const DimSizes& sizes, AxisTable& axes
   const i64 size = sizes(factor.axis).value();
   if (axes.over(factor.axis).empty()) return layout::whole(size);
   const UnitCut& cut = axes.cut(factor.axis, size);
-  const auto same = [&](const UnitCut& other) { return other.name == cut.name; };
-  if (std::none_of(units.begin(), units.end(), same)) units.push_back(cut);
+  append_new({cut}, units);
   return cut.units;
 }
 
@@ -83,6 +90,21 @@ AxisExpr cut_dim(const Dim& dim, i64 extent, AxisTable& axes, std::vector<UnitCu
     sections.push_back(cut_section(section, sizes, axes, units));
   AxisExpr expr = layout::concat(std::move(sections));
   return expr.is_sharded() ? expr : layout::whole(extent);
+}
+
+/// What the padding of the dim holds. Only an axis by itself has a last index to repeat.
+layout::Fill fill_of(const Dim& dim, const std::vector<UnitCut>& units) {
+  for (const UnitCut& cut : units) {
+    if (cut.fill == layout::Fill::kZero) continue;
+    if (dim.sections.size() == 1 && dim.sections.front().factors.size() == 1) return cut.fill;
+    throw Error(ErrorCode::kStrategy,
+                fmt::format("the padding of '{}' repeats the last index of '{}', which is folded "
+                            "with others",
+                            dim.text, cut.name))
+        .at(cut.place)
+        .help("give the axis \"padding\": \"zero\"");
+  }
+  return layout::Fill::kZero;
 }
 
 mesh::Over default_over(StrategyKind kind, bool in_preset, const Rule& rule,
@@ -179,7 +201,10 @@ TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTabl
   TensorCut cut{{}, {}, "dims"};
   for (size_t a = 0; a < dims.size(); ++a) {
     try {
-      cut.axes.push_back({cut_dim(dims[a], shape[a], axes, cut.units), 1, dims[a].text});
+      std::vector<UnitCut> units;
+      cut.axes.push_back({cut_dim(dims[a], shape[a], axes, units), 1, dims[a].text});
+      cut.axes.back().fill = fill_of(dims[a], units);
+      append_new(units, cut.units);
     } catch (Error& e) {
       if (e.code() == ErrorCode::kShapeMismatch)
         note_sizes(e.note("axis", std::to_string(a)), dims[a], axes);

@@ -8,10 +8,13 @@
 
 namespace shardtool::mapping {
 
-/// How the values that a device stores differ from those of the tensor: stored = logical + addend.
+/// How the values that a device stores differ from those of the tensor: integers by an addend,
+/// floating-point numbers by a power of two. stored = logical + addend, stored = logical /
+/// 2^halvings.
 struct ValueShift {
-  std::vector<i64> addends;         ///< one for all elements, or one per element; empty: none
-  std::optional<i64> stored_below;  ///< stored values are 0 or more and less than this
+  std::vector<i64> addends;              ///< one for all elements, or one per element; empty: none
+  std::optional<i64> stored_below = {};  ///< stored values are 0 or more and less than this
+  i64 halvings = 0;
 
   bool operator==(const ValueShift&) const = default;
 };

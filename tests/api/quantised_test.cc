@@ -10,6 +10,7 @@
 #include <functional>
 #include <random>
 
+#include "shardtool/api/check.h"
 #include "shardtool/api/diff.h"
 #include "shardtool/api/transform.h"
 #include "tests/support/checkpoint_files.h"
@@ -113,6 +114,19 @@ class Quantised {
     options.mapping.settings = {{"straddle", straddle}};
     options.write.output = folder_ / "parts";
     report_ = split(options);
+    check_has_no_findings();
+  }
+
+  /// The output is complete and right by its own manifest, whatever was done to its blocks.
+  void check_has_no_findings() const {
+    CheckOptions options;
+    options.sources = {folder_ / "parts"};
+    options.data = shardtool::check::DataSubset{};
+    for (const auto& finding : api::check(options).findings) {
+      if (finding.severity < shardtool::check::Severity::kWarning) continue;
+      FAIL_CHECK(shardtool::check::rule_info(finding.rule).id << " " << finding.tensor << ": "
+                                                              << finding.message);
+    }
   }
 
   Tensors part(i64 rank) const {

@@ -9,6 +9,7 @@
 #include "shardtool/kernels/crc64/crc64.h"
 #include "shardtool/kernels/crc64/implementation.h"
 #include "shardtool/kernels/digest/placed_crc64.h"
+#include "shardtool/kernels/float_census/float_census.h"
 #include "shardtool/kernels/strided_copy/strided_copy.h"
 #include "shardtool/kernels/xxh3/xxh3.h"
 
@@ -57,6 +58,17 @@ void xxh3(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * kBufferBytes);
 }
 BENCHMARK(xxh3);
+
+/// Finite values, as in weights.
+void float_census_of(benchmark::State& state, Dtype dtype) {
+  auto bytes = buffer(kBufferBytes);
+  for (std::byte& byte : bytes) byte &= std::byte{0x3f};
+  for (auto _ : state) benchmark::DoNotOptimize(float_census(dtype, bytes));
+  state.SetBytesProcessed(state.iterations() * kBufferBytes);
+}
+BENCHMARK_CAPTURE(float_census_of, bf16, Dtype::kBF16);
+BENCHMARK_CAPTURE(float_census_of, f32, Dtype::kF32);
+BENCHMARK_CAPTURE(float_census_of, f8_e4m3, Dtype::kF8E4M3);
 
 void placed_crc64_of_columns(benchmark::State& state) {
   const auto bytes = buffer(kBufferBytes);

@@ -47,7 +47,7 @@ std::vector<Broken> broken_models() {
                                  R"({"architectures": ["XForCausalLM"],
                                      "tie_word_embeddings": false})")},
       {Rule::kScaleAlone, model({{"a.weight_scale_inv", "F32", {1, 1}}})},
-      {Rule::kScaleMissing, model({{"a.weight", "F8_E4M3", {4, 4}}})},
+      {Rule::kScaleMissing, model({{"a.weight", "F8_E4M3", {4, 4}}}, kBlocks)},
       {Rule::kScaleShape,
        model({{"a.weight", "F8_E4M3", {6, 4}}, {"a.weight_scale_inv", "F32", {1, 1}}}, kBlocks)},
       {Rule::kBlockSizes, model({{"l.mlp.gate_proj.weight", "F8_E4M3", {12, 4}},

@@ -194,6 +194,102 @@ TEST_CASE("a shard that ends outside its file is not read, the others are") {
   CHECK(report.bytes_read > 0);
 }
 
+TEST_CASE(
+    "an uneven cut is announced, for the checkpoint that has it and the mapping that makes it") {
+  const TempFolder folder;
+  api::SplitOptions split;
+  split.source = SHARDTOOL_SAMPLE;
+  split.mapping.path =
+      folder.write("mapping.json",
+                   R"({"version": 1, "mesh": [{"axis": "tp", "size": 3}], "rules": [
+          {"match": "**.{gate,up}_proj.weight", "strategy": {"type": "rowwise", "over": "tp"}},
+          {"match": "lm_head.weight", "strategy": "replicate"},
+          {"match": "**.{embed_tokens,norm,q_proj,k_proj,v_proj,o_proj,down_proj}.weight",
+           "strategy": "replicate"},
+          {"match": "**layernorm.weight", "strategy": "replicate"}]})");
+  split.write.output = folder / "tp3";
+  api::split(split);
+  const api::CheckReport output = api::check(reading(options_for(split.write.output)));
+  REQUIRE(output.findings.size() == 1);
+  CHECK(output.findings.front().rule == Rule::kUneven);
+  CHECK(output.findings.front().found == "parts of 59+59+58");
+  CHECK(output.findings.front().axis == 0);
+  api::CheckOptions mapped = options_for(SHARDTOOL_SAMPLE);
+  mapped.mapping = split.mapping;
+  CHECK(count_of(api::check(mapped), Rule::kUneven) == 1);
+}
+
+TEST_CASE("heads that devices share on purpose are no overlap, and must be equal") {
+  const TempFolder folder;
+  api::SplitOptions split;
+  split.source = SHARDTOOL_SAMPLE;
+  split.mapping.preset = "llama";
+  split.mapping.mesh = mesh::parse_mesh("tp=3");
+  split.mapping.settings = {{"axes.kv_heads.small", "gather"}};
+  split.write.output = folder / "tp3";
+  api::split(split);
+  const api::CheckReport good = api::check(reading(options_for(split.write.output)));
+  CHECK(good.warnings == 0);
+  CHECK(good.errors == 0);
+  // The first byte of rank 1's k_proj is the first of rank 0's.
+  const std::string manifest = read_file(split.write.output + "/manifest.json");
+  const size_t tensor = manifest.find("\"model.layers.0.self_attn.k_proj.weight\"");
+  const size_t shard = manifest.find("\"rank\":1", tensor);
+  const size_t offset = manifest.find("\"offset\":", shard) + 9;
+  const auto at = static_cast<size_t>(std::stoll(manifest.substr(offset)));
+  const std::string file = split.write.output + "/model-rank-1-part-0.safetensors";
+  std::string bytes = read_file(file);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  folder.write("tp3/model-rank-1-part-0.safetensors", bytes);
+  const api::CheckReport damaged = api::check(reading(options_for(split.write.output)));
+  CHECK(count_of(damaged, Rule::kShardHash) == 1);
+  CHECK(count_of(damaged, Rule::kReplicasDiffer) == 1);
+}
+
+TEST_CASE("a weights file behind a link out of the folder is told") {
+  const TempFolder folder;
+  const std::string model = copy_sample(folder);
+  const std::string file = model + "/model-00001-of-00002.safetensors";
+  std::filesystem::rename(file, folder / "elsewhere");
+  std::filesystem::create_symlink("../elsewhere", file);
+  CHECK(count_of(api::check(options_for(model)), Rule::kLinkOutside) == 1);
+}
+
+TEST_CASE("whole shapes are found for shards without a manifest, replicated heads included") {
+  const TempFolder folder;
+  api::SplitOptions split;
+  split.source = SHARDTOOL_SAMPLE;
+  split.mapping.preset = "llama";
+  split.mapping.mesh = mesh::parse_mesh("tp=8");  // two KV heads, four copies of each
+  split.write.output = folder / "tp8";
+  api::split(split);
+  std::filesystem::remove(split.write.output + "/manifest.json");
+  api::CheckOptions options = reading(options_for(split.write.output));
+  options.mapping = split.mapping;
+  const api::CheckReport good = api::check(options);
+  CHECK(good.errors == 0);
+  CHECK(good.warnings == 0);
+  CHECK(count_of(good, Rule::kUnproved) == 1);
+  CHECK(good.bytes_read == good.bytes);
+  // The replicas that the shapes imply are compared.
+  const std::string file = split.write.output + "/model-rank-7-part-0.safetensors";
+  std::string bytes = read_file(file);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  folder.write("tp8/model-rank-7-part-0.safetensors", bytes);
+  const api::CheckReport damaged = api::check(options);
+  CHECK(count_of(damaged, Rule::kReplicasDiffer) == 1);
+  CHECK(damaged.findings.size() == 2);
+}
+
+TEST_CASE("one file of several is checked, but not as a model") {
+  const std::string file = std::string(SHARDTOOL_SAMPLE) + "/model-00002-of-00002.safetensors";
+  const api::CheckReport report = api::check(reading(options_for(file)));
+  CHECK(report.findings.empty());
+  CHECK(report.files == 1);
+  const std::string index = std::string(SHARDTOOL_SAMPLE) + "/model.safetensors.index.json";
+  CHECK(api::check(options_for(index)).files == 2);
+}
+
 TEST_CASE("a path that holds nothing to check is an error, not a finding") {
   const TempFolder folder;
   CHECK_ERROR(kFileMissing, api::check(options_for(folder / "gone")));

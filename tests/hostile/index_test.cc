@@ -87,8 +87,12 @@ TEST_CASE("D03 a name that leaves the folder is refused before anything is opene
     recording.openat = recording_openat;
     opened.clear();
     const io::ScopedSyscalls scope(recording);
-    CHECK(refusal(model.folder.path()).code() == ErrorCode::kIndexInvalid);
+    CHECK(test::refusal_of_opening(model.folder.path()).code() == ErrorCode::kIndexInvalid);
     CHECK(opened == std::vector<std::string>{model.folder / kIndex});
+    opened.clear();
+    CHECK(test::survey_objects(model.folder.path()));
+    CHECK(opened == std::vector<std::string>{model.folder / kIndex, model.folder / "1.safetensors",
+                                             model.folder / "2.safetensors"});
   }
 }
 

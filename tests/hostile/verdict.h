@@ -12,9 +12,20 @@
 
 namespace shardtool::test {
 
+/// Whether reading on after problems tells of one at least.
+inline bool survey_objects(const std::string& location) {
+  int problems = 0;
+  try {
+    checkpoint::survey_checkpoint(location, [&](checkpoint::Problem) { ++problems; });
+  } catch (const Error&) {
+    ++problems;
+  }
+  return problems > 0;
+}
+
 /// The error that opening this location ends with. Fails the test when it opens, and when the error
 /// names no file.
-inline Error refusal(const std::string& location) {
+inline Error refusal_of_opening(const std::string& location) {
   try {
     checkpoint::open_checkpoint(location);
   } catch (const Error& error) {
@@ -25,6 +36,12 @@ inline Error refusal(const std::string& location) {
   }
   FAIL("opened " << location);
   return Error(ErrorCode::kInternal, "unreachable");
+}
+
+/// The same; fails the test, too, when a survey finds nothing wrong with it.
+inline Error refusal(const std::string& location) {
+  CHECK(survey_objects(location));
+  return refusal_of_opening(location);
 }
 
 /// The same for a file with these bytes.

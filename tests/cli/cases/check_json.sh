@@ -6,3 +6,4 @@ shardtool check model --format json --exit-zero; echo "-> $?"
 shardtool check "$samples/tiny-llama" --json --read-data; echo "-> $?"
 shardtool check gone --json; echo "-> $?"
 shardtool explain ST0403 --json
+shardtool check --rules --json | head -c 300; echo

@@ -1,0 +1,7 @@
+#include "shardtool/kernels/float_census/formats.inc"
+
+namespace shardtool::kernels {
+
+const CensusImplementation kCensusPortable{"portable", census_of};
+
+}  // namespace shardtool::kernels
