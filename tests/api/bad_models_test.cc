@@ -170,7 +170,7 @@ TEST_CASE("blocks that are not those of the scales, or that a cut falls into, ar
       {"axis 1 'mlp' has 4 elements, the rule expects 3", "in blocks of 48", "from one model"});
   check_refused(fp8_llama(32, 96), ErrorCode::kBlockStraddle,
                 kLayer + "mlp.down_proj.weight_scale_inv",
-                {"the cut of axis 1 'mlp' at index 48 falls inside a block of 32", "\"straddle\"",
+                {"the cut of axis 1 'mlp' at index 48 falls inside a block of 32", "--straddle",
                  "uneven-aligned"});
   CHECK(split_model(fp8_llama(32)).written.has_value());
 }
