@@ -15,10 +15,6 @@ using check::Severity;
 constexpr size_t kShownPerRule = 3;
 constexpr size_t kLongestLine = 1000;
 
-std::string plural(i64 count, std::string_view noun) {
-  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
-}
-
 std::string colored(const Style& style, Severity severity, std::string_view text) {
   if (severity == Severity::kError) return style.red(text);
   return severity == Severity::kWarning ? style.yellow(text) : style.cyan(text);

@@ -16,10 +16,6 @@ std::string seconds_text(double seconds) {
   return seconds < 10 ? fmt::format("{:.2f} s", seconds) : fmt::format("{:.1f} s", seconds);
 }
 
-std::string plural(i64 count, std::string_view noun) {
-  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
-}
-
 std::string plan_text(const api::TransformPlan& plan) {
   auto text = plural(plan.tensors, "tensor");
   if (plan.ranks > 0) {

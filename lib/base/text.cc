@@ -32,6 +32,31 @@ size_t end_of_character(std::string_view text, size_t begin) {
   return end;
 }
 
+/// The code point of a character of valid UTF-8.
+char32_t code_point(std::string_view character) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return byte(0);
+  char32_t point = byte(0) & (0x7fU >> character.size());
+  for (size_t i = 1; i < character.size(); ++i) point = point << 6 | (byte(i) & 0x3fU);
+  return point;
+}
+
+/// Whether a terminal would act on it, or show other characters in another order: controls (C0, C1)
+/// and the marks of bidirectional text (Unicode Standard Annex #9).
+bool is_unsafe(char32_t point) {
+  const auto in = [point](char32_t first, char32_t last) {
+    return first <= point && point <= last;
+  };
+  return in(0, 0x1f) || in(0x7f, 0x9f) || point == 0x61c || in(0x200e, 0x200f) ||
+         in(0x202a, 0x202e) || in(0x2066, 0x2069);
+}
+
+/// "\x1b", "\u202e".
+std::string escaped(char32_t point) {
+  const auto number = static_cast<unsigned>(point);
+  return number < 0x100 ? fmt::format("\\x{:02x}", number) : fmt::format("\\u{:04x}", number);
+}
+
 }  // namespace
 
 std::string format_bytes(i64 bytes) {
@@ -57,14 +82,17 @@ std::string format_count(i64 count) {
   return digits;
 }
 
+std::string plural(i64 count, std::string_view noun) {
+  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
 std::string quote_for_message(std::string_view text, size_t limit) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
     const size_t end = end_of_character(text, at);
-    const auto first = static_cast<unsigned char>(text[at]);
-    const std::string shown = first < 0x20 || first == 0x7f
-                                  ? fmt::format("\\x{:02x}", first)
-                                  : std::string(text.substr(at, end - at));
+    const std::string_view character = text.substr(at, end - at);
+    const char32_t point = code_point(character);
+    const std::string shown = is_unsafe(point) ? escaped(point) : std::string(character);
     if (out.size() + shown.size() > limit) return out + "...";
     out += shown;
     at = end;

@@ -12,7 +12,9 @@ namespace shardtool {
 std::string format_bytes(i64 bytes);
 /// "8,030,261,248".
 std::string format_count(i64 count);
-/// UTF-8 text for a message: control characters escaped, at most `limit` bytes of whole characters,
+/// "1 tensor", "1,200 tensors".
+std::string plural(i64 count, std::string_view noun);
+/// UTF-8 text for a message: controls and marks of bidirectional text escaped, at most `limit` bytes of whole characters,
 /// then "..." where cut.
 std::string quote_for_message(std::string_view text, size_t limit = 200);
 /// The candidates within Damerau-Levenshtein distance 2 of `word` (and less than its length),

@@ -117,8 +117,8 @@ void check_coverage(std::span<const HeldTensor> tensors, const std::string& file
   for (const auto& [holders, verdict] : verdicts) {
     if (verdict.uneven_axis < 0) continue;
     findings.add({.rule = Rule::kUneven,
-                  .message = fmt::format("axis {} is not cut into equal parts ({} tensors alike)",
-                                         verdict.uneven_axis, verdict.tensors),
+                  .message = fmt::format("axis {} is not cut into equal parts ({} like this)",
+                                         verdict.uneven_axis, plural(verdict.tensors, "tensor")),
                   .file = file,
                   .tensor = *verdict.example,
                   .axis = verdict.uneven_axis,

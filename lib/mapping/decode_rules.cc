@@ -6,6 +6,7 @@
 
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/decode.h"
+#include "shardtool/mapping/identifier.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -194,6 +195,15 @@ std::map<std::string, std::string> decode_index(const JsonValue& value) {
   return index;
 }
 
+std::map<std::string, i64> decode_at(const JsonValue& value) {
+  std::map<std::string, i64> at;
+  for (const auto& [axis, number] : value.members()) {
+    if (!is_identifier(axis)) number.refuse("the name of an axis as its key");
+    at[axis] = number.integer();
+  }
+  return at;
+}
+
 /// What a bias says in the document, and in the result.
 std::string decode_bias(const JsonValue& value) {
   return value.one_of<const char*>({{"after_reduction", "after_reduction"}, {"plain", ""}});
@@ -257,6 +267,7 @@ Rule decode_rule(const JsonValue& value, const std::string& position) {
       {"dims", [&](const JsonValue& v) { rule.cut = decode_dims(v); }},
       {"strategy", [&](const JsonValue& v) { rule.cut = decode_strategy(v); }},
       {"index", [&](const JsonValue& v) { rule.index = decode_index(v); }},
+      {"at", [&](const JsonValue& v) { rule.at = decode_at(v); }},
       {"count", [&](const JsonValue& v) { rule.count = decode_size(v); }},
       {"dtype", [&](const JsonValue& v) { rule.dtypes = decode_dtypes(v); }},
       {"bias", [&](const JsonValue& v) { rule.bias = decode_bias(v); }},
@@ -265,6 +276,11 @@ Rule decode_rule(const JsonValue& value, const std::string& position) {
   require_one_of(value, "match", "regex");
   require_one_of(value, "dims", "strategy");
   check_index(value, rule, patterns);
+  for (const auto& [capture, axis] : rule.index) {
+    if (rule.at.contains(axis))
+      throw value.error(ErrorCode::kMappingSchema,
+                        fmt::format("\"index\" and \"at\" both give a number on axis '{}'", axis));
+  }
   for (Compiled& compiled : patterns) rule.patterns.push_back(std::move(compiled.pattern));
   return rule;
 }

@@ -92,6 +92,7 @@ struct Rule {
   std::vector<Pattern> patterns;
   std::variant<std::vector<Dim>, StrategySpec> cut;
   std::map<std::string, std::string> index;  ///< captured number -> logical axis
+  std::map<std::string, i64> at;             ///< logical axis -> number, negative from its end
   std::optional<SizeExpression> count;
   std::vector<Dtype> dtypes;        ///< empty: any
   std::optional<std::string> bias;  ///< "after_reduction" or "" (plain); nothing: by the strategy

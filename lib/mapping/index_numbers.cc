@@ -50,7 +50,9 @@ void IndexNumbers::add(const PlacedRule& rule, const std::string& axis, std::str
 }
 
 i64 IndexNumbers::size(const std::string& axis, AxisTable& axes) const {
-  return axes.declared_size(axis).value_or(largest_.at(axis) + 1);
+  if (const auto declared = axes.declared_size(axis)) return *declared;
+  const auto largest = largest_.find(axis);
+  return largest == largest_.end() ? 0 : largest->second + 1;
 }
 
 void IndexNumbers::check_complete(AxisTable& axes) const {

@@ -18,7 +18,7 @@ class IndexNumbers {
   void add(const PlacedRule& rule, const std::string& axis, std::string_view name,
            const Capture& number);
 
-  /// The size of the axis: as declared, or the largest number + 1.
+  /// The size of the axis: as declared, or the largest number + 1, or 0 without any.
   i64 size(const std::string& axis, AxisTable& axes) const;
 
   /// A number below another number in the name (the expert inside a layer) runs over the whole

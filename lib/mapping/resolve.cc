@@ -183,6 +183,26 @@ class Resolver {
       }
     }
     numbers_.check_complete(axes_);
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (assigned_[i].kind == Kind::kRule) place_at(i, *rule_of(i).rule);
+    }
+  }
+
+  /// The numbers that a rule itself gives, once the sizes of the axes are known.
+  void place_at(size_t tensor, const Rule& rule) {
+    for (const auto& [axis, number] : rule.at) {
+      axes_.require(axis, rule.place);
+      const i64 size = numbers_.size(axis, axes_);
+      const i64 index = number < 0 ? number + size : number;
+      if (index < 0 || index >= size) {
+        throw Error(
+            ErrorCode::kShapeMismatch,
+            fmt::format("\"at\" says {} of axis '{}', which has {} indices", number, axis, size))
+            .at(rule.place)
+            .tensor(tensors_[tensor].name);
+      }
+      if (!axes_.over(axis).empty()) numbers_of_[tensor].push_back({axis, index});
+    }
   }
 
   /// Fills result_.tensors parallel to the specs, leaders before the tensors that follow them; a

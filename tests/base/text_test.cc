@@ -31,6 +31,16 @@ TEST_CASE("text for a message has no control characters") {
   CHECK(quote_for_message("model.layers.0") == "model.layers.0");
   CHECK(quote_for_message("a\nb\x1b[31m\x7f") == "a\\x0ab\\x1b[31m\\x7f");
   CHECK(quote_for_message("gr\xc3\xbc\xc3\x9f") == "gr\xc3\xbc\xc3\x9f");
+  CHECK(quote_for_message("a\xc2\x9b[31m") == "a\\x9b[31m");               // C1: CSI
+  CHECK(quote_for_message("a\xe2\x80\xaetxt") == "a\\u202etxt");           // right to left
+  CHECK(quote_for_message("\xe2\x81\xa6x\xd8\x9c") == "\\u2066x\\u061c");  // isolate, mark
+  CHECK(quote_for_message("\xf0\x9f\x98\x80") == "\xf0\x9f\x98\x80");
+}
+
+TEST_CASE("a count has its noun in the right number") {
+  CHECK(plural(1, "tensor") == "1 tensor");
+  CHECK(plural(0, "tensor") == "0 tensors");
+  CHECK(plural(1200, "file") == "1,200 files");
 }
 
 TEST_CASE("long text is cut between characters") {

@@ -247,5 +247,26 @@ TEST_CASE("10 layers over 4 stages: 3, 3, 2, 2; in chunks 3, 3, 3, 1; or as a li
   CHECK_ERROR(kEmptyShard, layers_by_stage(R"("layers": {"uneven": "chunk"})", 5, 4));
 }
 
+TEST_CASE("embeddings and heads can be put on the first and the last stage") {
+  const TinyModel model = tiny_llama({.layers = 4});
+  const std::string own = R"({"version": 1, "extends": ["preset:llama"], "overrides": [
+    {"match": "model.embed_tokens.weight", "dims": ["vocab", null], "at": {"layers": FIRST}},
+    {"match": "{lm_head,model.norm}.weight", "strategy": "replicate", "at": {"layers": -1}}]})";
+  const auto with = [&](const std::string& first) {
+    std::string text = own;
+    return extending("llama", text.replace(text.find("FIRST"), 5, first));
+  };
+  const ModelConfig config = config_of(model.config);
+  const auto result = resolve(with("0"), model.tensors, &config, over("pp=2,tp=2"));
+  const auto ranks = [&](std::string_view name) {
+    return at(result, model.tensors, name).layout->ranks();
+  };
+  CHECK(ranks("model.embed_tokens.weight") == Ranks{0, 1});
+  CHECK(ranks("lm_head.weight") == Ranks{2, 3});
+  CHECK(ranks("model.norm.weight") == Ranks{2, 3});
+  CHECK_ERROR(kShapeMismatch, resolve(with("4"), model.tensors, &config, over("pp=2")));
+  CHECK_ERROR(kShapeMismatch, resolve(with("-5"), model.tensors, &config, over("pp=2")));
+}
+
 }  // namespace
 }  // namespace shardtool::mapping
