@@ -25,14 +25,16 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-/// The end of the UTF-8 character that begins at `begin`: behind its continuation bytes.
+/// The end of the UTF-8 character that begins at `begin`: behind its continuation bytes. A byte
+/// that begins none stands for itself.
 size_t end_of_character(std::string_view text, size_t begin) {
   size_t end = begin + 1;
+  if (static_cast<unsigned char>(text[begin]) < 0xc0) return end;
   while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
   return end;
 }
 
-/// The code point of a character of valid UTF-8.
+/// The code point of a character, or the byte that begins none.
 char32_t code_point(std::string_view character) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 1) return byte(0);
