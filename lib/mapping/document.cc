@@ -223,4 +223,16 @@ Document decode_document(std::string_view text, const std::string& name) {
   return document;
 }
 
+DocumentHead decode_head(std::string_view text, const std::string& name) {
+  const auto json = nlohmann::json::parse(text);
+  const PlaceIndex no_places("{}", name);
+  DocumentHead head;
+  for (const auto& [key, value] : JsonValue(json, "", no_places).members()) {
+    if (key == "description") head.description = value.text();
+    if (key == "when") head.when = decode_when(value);
+    if (key == "quantization") head.quantization = decode_texts(value, 1);
+  }
+  return head;
+}
+
 }  // namespace shardtool::mapping

@@ -18,11 +18,11 @@ namespace {
 std::vector<Preset> decode_presets(bool families) {
   std::vector<Preset> presets;
   for (const EmbeddedFile& file : embedded_presets()) {
-    const Document document = decode_document(file.text, "preset:" + std::string(file.name));
-    if (document.quantization.empty() == families) continue;
-    presets.push_back({std::string(file.name), document.description, document.when.architectures,
-                       document.when.model_types, document.when.tensors_present,
-                       document.when.config, document.quantization, std::string(file.text)});
+    const DocumentHead head = decode_head(file.text, "preset:" + std::string(file.name));
+    if (head.quantization.empty() == families) continue;
+    presets.push_back({std::string(file.name), head.description, head.when.architectures,
+                       head.when.model_types, head.when.tensors_present, head.when.config,
+                       head.quantization, std::string(file.text)});
   }
   std::sort(presets.begin(), presets.end(),
             [](const Preset& a, const Preset& b) { return a.name < b.name; });

@@ -60,6 +60,21 @@ TEST_CASE("a model that calls itself something unknown is not guessed from its n
   CHECK(detect_preset(config_of("{}"), {}) == std::nullopt);
 }
 
+TEST_CASE("the head of every preset and family is that of the whole document") {
+  for (const auto list : {presets(), quantized_families()}) {
+    for (const Preset& preset : list) {
+      CAPTURE(preset.name);
+      const Document whole = decode_document(preset.text, "preset:" + preset.name);
+      CHECK(preset.description == whole.description);
+      CHECK(preset.architectures == whole.when.architectures);
+      CHECK(preset.model_types == whole.when.model_types);
+      CHECK(preset.tensors_present == whole.when.tensors_present);
+      CHECK(preset.config.size() == whole.when.config.size());
+      CHECK(preset.quantization == whole.quantization);
+    }
+  }
+}
+
 TEST_CASE("presets are sorted, described, and say for which models they are") {
   CHECK(std::is_sorted(presets().begin(), presets().end(),
                        [](const Preset& a, const Preset& b) { return a.name < b.name; }));
