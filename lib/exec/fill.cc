@@ -68,12 +68,11 @@ class Box {
   }
 
   void write(const Rows& from, const Join::Located& source, int holder, const Join::Located& wanted,
-             std::span<const TargetFile> files) const {
+             std::span<const TargetFile> files, std::span<const io::File> readers) const {
     Rows rows = rows_of(move_, *move_.to.holders, holder, wanted.local[0], sizes_[0]);
     const Slot& slot = move_.to.slots[static_cast<size_t>(holder)];
-    const TargetFile& file = files[static_cast<size_t>(slot.file)];
     const i64 offset = offset_of(slot, rows, move_.dtype);
-    io::read_exact(io::open_read(file.path()), rows.bytes, offset);
+    io::read_exact(readers[static_cast<size_t>(slot.file)], rows.bytes, offset);
     std::vector<i64> src = source.local;
     std::vector<i64> dst = wanted.local;
     src[0] = dst[0] = 0;  // both begin with the box's first row
@@ -83,7 +82,7 @@ class Box {
       throw Error(ErrorCode::kUnsupported, "elements of less than a byte cannot be repeated")
           .tensor(move_.name);
     kernels::strided_copy(*copy, from.bytes.data(), rows.bytes.data());
-    file.write(rows.bytes, offset);
+    files[static_cast<size_t>(slot.file)].write(rows.bytes, offset);
   }
 
  private:
@@ -92,7 +91,7 @@ class Box {
 };
 
 void fill_one(const TensorMove& move, std::span<const SourceFile> sources,
-              std::span<const TargetFile> targets) {
+              std::span<const TargetFile> targets, std::span<const io::File> readers) {
   const Join join(*move.from.holders, *move.to.holders);
   join.for_each_box([&](Join::Box cells) {
     const auto all_wanted = join.destinations_of(cells);
@@ -103,7 +102,8 @@ void fill_one(const TensorMove& move, std::span<const SourceFile> sources,
     const Box box(move, sizes);
     const Rows rows = box.read(source, sources);
     for (const Join::Located& wanted : all_wanted) {
-      for (const int holder : wanted.holders) box.write(rows, source, holder, wanted, targets);
+      for (const int holder : wanted.holders)
+        box.write(rows, source, holder, wanted, targets, readers);
     }
   });
 }
@@ -112,7 +112,9 @@ void fill_one(const TensorMove& move, std::span<const SourceFile> sources,
 
 void fill(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
           std::span<const TargetFile> targets) {
-  for (const TensorMove& move : moves) fill_one(move, sources, targets);
+  std::vector<io::File> readers;
+  for (const TargetFile& target : targets) readers.push_back(io::open_read(target.path()));
+  for (const TensorMove& move : moves) fill_one(move, sources, targets, readers);
 }
 
 }  // namespace shardtool::exec

@@ -238,6 +238,12 @@ std::optional<index::Region> Layout::region(i64 rank) const {
 }
 
 std::vector<index::Region> Layout::fills(i64 rank) const {
+  const bool repeats = std::any_of(axes_.begin(), axes_.end(), [](const LayoutAxis& axis) {
+    return axis.fill == Fill::kRepeatLast;
+  });
+  const bool refines =
+      std::any_of(refinement_.begin(), refinement_.end(), [](i64 parts) { return parts > 1; });
+  if (!repeats && !refines) return {};        // nearly every layout
   std::vector<index::Region> regions = {{}};  // the first one is the place itself
   for (size_t a = 0; a < axes_.size(); ++a) {
     const AxisParts parts =

@@ -280,7 +280,8 @@ class Resolver {
     for (const size_t cut : decision.cuts) ledger_.count(cut, tensors_[tensor].name);
     const PlacedRule& placed = rule_of(tensor);
     BiasDecision bias{decision.layout, {}, bias_of(*placed.rule, tensors_[tensor])};
-    if (!bias.convention.empty()) bias = reduced_bias(decision.layout, *placed.rule);
+    if (decision.layout && !bias.convention.empty())
+      bias = reduced_bias(decision.layout, *placed.rule);
     return {
         tensor,          placed.label,        placed.rule->place, bias.layout, decision.strategy,
         bias.convention, decision.transforms, bias.shifts};

@@ -56,6 +56,17 @@ TEST_CASE("rules are called by their label in the user's own file, and by docume
   CHECK(result.tensors[2].rule_place.file == "m.json");
 }
 
+TEST_CASE("where errors are told, a bias whose cut does not fit is left out, with any policy") {
+  const Mapping mapping = mapping_of(R"({"version": 1, "reduced_bias": "first",
+    "rules": [{"match": "*.bias", "dims": [null, null], "bias": "after_reduction"}]})");
+  const std::vector<TensorSpec> tensors = {spec("a.bias", {4}), spec("b.bias", {4})};
+  ResolveOptions options = over("tp=2");
+  int told = 0;
+  options.report = [&](const Error&) { ++told; };
+  CHECK(resolve(mapping, tensors, nullptr, options).tensors.empty());
+  CHECK(told == 1);
+}
+
 TEST_CASE("every factor of a product can be cut: experts below each other, and rows inside each") {
   const Mapping mapping = mapping_of(R"({"version": 1,
     "axes": {"experts": {"mesh": "ep", "size": 4}, "mlp": "tp"},
