@@ -219,7 +219,7 @@ class Check {
   /// Shards without a manifest: what the mapping says of them.
   void check_foreign(const Surveyed& surveyed) {
     const LogicalCheckpoint& logical = surveyed.logical;
-    const auto config = load_config(logical);
+    const auto config = load_config(logical, *options_.mapping);
     const mapping::ModelConfig* const model = config ? &*config : nullptr;
     try {
       const mapping::Mapping mapping = choose_mapping(*options_.mapping, logical);
@@ -262,9 +262,10 @@ class Check {
     if (of_names) add_mapping_error(error, logical);
   }
 
-  std::optional<mapping::ModelConfig> load_config(const LogicalCheckpoint& logical) {
+  std::optional<mapping::ModelConfig> load_config(const LogicalCheckpoint& logical,
+                                                  const MappingChoice& choice = {}) {
     try {
-      return logical.config();
+      return model_config(choice, logical);
     } catch (const Error& error) {
       findings_.add(
           check::finding_of(Rule::kConfigInvalid, error, logical.parts.front().config_path));

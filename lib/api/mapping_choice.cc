@@ -42,6 +42,21 @@ mapping::Mapping detected(const LogicalCheckpoint& source,
   return mapping::load_preset(*name);
 }
 
+/// The file, the preset, the documents in the source's manifest, or the preset that fits.
+mapping::Mapping named_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
+                               const std::optional<mapping::ModelConfig>& config) {
+  if (!choice.path.empty() && !choice.preset.empty()) {
+    throw Error(ErrorCode::kUsage, "a mapping file and a preset are both given")
+        .help("a mapping file starts from a preset with \"extends\": [\"preset:NAME\"]");
+  }
+  if (!choice.path.empty()) return mapping::load_mapping(choice.path);
+  if (!choice.preset.empty()) return mapping::load_preset(choice.preset);
+  const checkpoint::Checkpoint& first = source.parts.front();
+  const bool has_own = first.manifest && !first.manifest->mapping.empty();
+  return has_own ? mapping_from_json(first.manifest->mapping, first.path + "/manifest.json")
+                 : detected(source, config);
+}
+
 /// The mapping with the documents that say how these weights are stored: an adapter's matrices, or
 /// a quantised model's.
 mapping::Mapping with_storage(const mapping::Mapping& mapping, const LogicalCheckpoint& source,
@@ -94,16 +109,8 @@ mapping::Mapping mapping_from_json(const std::string& json, const std::string& m
 }
 
 mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckpoint& source) {
-  if (!choice.path.empty() && !choice.preset.empty()) {
-    throw Error(ErrorCode::kUsage, "a mapping file and a preset are both given")
-        .help("a mapping file starts from a preset with \"extends\": [\"preset:NAME\"]");
-  }
-  if (!choice.path.empty()) return mapping::load_mapping(choice.path);
-  if (!choice.preset.empty()) return mapping::load_preset(choice.preset);
-  const checkpoint::Checkpoint& first = source.parts.front();
-  const bool has_own = first.manifest && !first.manifest->mapping.empty();
-  return has_own ? mapping_from_json(first.manifest->mapping, first.path + "/manifest.json")
-                 : detected(source, model_config(choice, source));
+  const auto config = model_config(choice, source);
+  return with_storage(named_mapping(choice, source, config), source, config ? &*config : nullptr);
 }
 
 mapping::ResolveOptions resolve_options(const MappingChoice& choice) {
@@ -119,8 +126,8 @@ AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoin
                              const std::function<void(Error)>& report) {
   const auto config = model_config(choice, source);
   const mapping::ModelConfig* model = config ? &*config : nullptr;
-  mapping::Mapping mapping = mapping::with_settings(
-      with_storage(choose_mapping(choice, source), source, model), choice.settings);
+  mapping::Mapping mapping =
+      mapping::with_settings(choose_mapping(choice, source), choice.settings);
   mapping::ResolveOptions options = resolve_options(choice);
   options.report = report;
   std::vector<TensorSpec> specs = source.specs();
