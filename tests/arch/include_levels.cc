@@ -26,6 +26,7 @@ constexpr auto kModules = std::to_array<Module>({
     {"mapping", 30},
     {"plan", 30},
     {"exec", 40},
+    {"model", 40},
     {"check", 45},
     {"api", 50},
     {"cli", 60},
