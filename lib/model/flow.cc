@@ -14,6 +14,7 @@ namespace {
 using plan::Move;
 using plan::Placement;
 using Kind = Placement::Kind;
+using index::AxisMap;
 using layout::Layout;
 
 const Placement kCut = Placement::sharded(1);
@@ -40,14 +41,16 @@ class Walk {
     values_[bound.op->out[i]] = std::move(value);
   }
   Value whole(i64 width) const {
-    return {width, std::vector<Placement>(axes()), std::vector<i64>(1, width)};
+    return {width, std::vector<Placement>(axes()), {AxisMap::identity(width)}};
   }
 
   /// Which mesh axes cut stored axis d of a tensor.
   std::vector<bool> cut_by(const Layout& layout, size_t d) const;
   std::vector<bool> cut_at_all(const BoundWeight& weight) const;
   const Layout& layout_of(const BoundWeight& weight) const { return layouts_(weight.front()); }
-  static std::vector<i64> local_sizes(const Layout& layout, size_t d);
+  static std::vector<AxisMap> held(const Layout& layout, size_t d);
+  std::vector<AxisMap> rescaled(const BoundOp& bound, const std::vector<AxisMap>& maps, i64 from,
+                                i64 to) const;
   i64 elements(const BoundOp& bound) const;
 
   void exchange(Move move, Value& value, const std::vector<size_t>& along);
@@ -120,10 +123,11 @@ std::vector<bool> Walk::cut_at_all(const BoundWeight& weight) const {
   return cut;
 }
 
-std::vector<i64> Walk::local_sizes(const Layout& layout, size_t d) {
-  std::vector<i64> sizes;
-  for (const i64 rank : layout.ranks()) sizes.push_back((*layout.region(rank))[d].local_size());
-  return sizes;
+/// What every device has of a stored axis.
+std::vector<AxisMap> Walk::held(const Layout& layout, size_t d) {
+  std::vector<AxisMap> maps;
+  for (const i64 rank : layout.ranks()) maps.push_back((*layout.region(rank))[d]);
+  return maps;
 }
 
 /// The most elements of the op's weights that one device has.
@@ -155,7 +159,7 @@ void Walk::exchange(Move move, Value& value, const std::vector<size_t>& along) {
   for (const size_t a : along) value.on[a] = Placement::replicated();
   const bool is_whole = std::none_of(value.on.begin(), value.on.end(),
                                      [](const auto& on) { return is(on, Kind::kSharded); });
-  if (is_whole) value.local_width = {value.width};
+  if (is_whole) value.features = {AxisMap::identity(value.width)};
   flow_.exchanges.push_back(std::move(exchange));
 }
 
@@ -178,7 +182,7 @@ void Walk::gather(Value& value, const std::vector<bool>& along) {
 Value Walk::apply(const Embed& op, const BoundOp& bound) {
   const Layout& table = layout_of(bound.weights.front());
   Value y = whole(model_.size(op.size));
-  y.local_width = local_sizes(table, 1);
+  y.features = held(table, 1);
   const auto by_rows = cut_by(table, 0);
   const auto by_columns = cut_by(table, 1);
   for (size_t a = 0; a < axes(); ++a) {
@@ -201,9 +205,9 @@ Value Walk::apply(const Linear& op, const BoundOp& bound) {
   gather(x, unmatched);
   const bool is_cut =
       std::any_of(x.on.begin(), x.on.end(), [](const auto& on) { return is(on, Kind::kSharded); });
-  if (is_cut && x.local_width != local_sizes(weight, 1 - out_axis)) make_whole(x);
+  if (is_cut && x.features != held(weight, 1 - out_axis)) make_whole(x);
   Value y = whole(model_.size(op.rows));
-  y.local_width = local_sizes(weight, out_axis);
+  y.features = held(weight, out_axis);
   for (size_t a = 0; a < axes(); ++a) {
     if (by_outputs[a]) y.on[a] = kCut;
     if (by_inputs[a]) y.on[a] = Placement::partial();
@@ -212,28 +216,66 @@ Value Walk::apply(const Linear& op, const BoundOp& bound) {
   return y;
 }
 
-/// Each section's share of every device: exact where the sections are cut alike.
+/// Features counted in units of `from` (a head, a head's sections), each unit now of `to`.
+std::vector<AxisMap> Walk::rescaled(const BoundOp& bound, const std::vector<AxisMap>& maps,
+                                    i64 from, i64 to) const {
+  std::vector<AxisMap> result;
+  for (const AxisMap& map : maps) {
+    const auto units = index::coarsen(map, from);
+    if (!units) {
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("a cut of '{}' falls inside a head of {} features",
+                              bound.op->in.front(), from))
+          .note("found", to_string(map));
+    }
+    result.push_back(index::scale(*units, to));
+  }
+  return result;
+}
+
+/// The part of a map that lies in [begin, begin + size) of the global axis, as a map of that
+/// section.
+AxisMap section_of(const AxisMap& map, i64 begin, i64 size) {
+  std::vector<index::Piece> pieces;
+  i64 local = 0;
+  for (const index::Piece& piece : map.pieces()) {
+    const i64 from = std::max(piece.global, begin);
+    const i64 to = std::min(piece.global_end(), begin + size);
+    if (from >= to) continue;
+    pieces.push_back({local, from - begin, to - from});
+    local += to - from;
+  }
+  return AxisMap(local, size, std::move(pieces));
+}
+
 void Walk::split(const Split& op, const BoundOp& bound) {
   Value& x = in(bound, 0);
-  const i64 heads = op.order == Split::Order::kPerHead ? model_.size(op.heads) : 1;
+  i64 per_head = 0;
+  for (const Dim& section : op.sections) per_head += model_.size(section);
+  i64 begin = 0;
   for (size_t i = 0; i < op.sections.size(); ++i) {
+    const i64 size = model_.size(op.sections[i]);
     Value section = x;
-    section.width = heads * model_.size(op.sections[i]);
-    for (i64& local : section.local_width) local = ceil_div(local * section.width, x.width);
+    if (op.order == Split::Order::kConcat) {
+      section.width = size;
+      for (AxisMap& map : section.features) map = section_of(map, begin, size);
+    } else {
+      section.width = x.width / per_head * size;
+      section.features = rescaled(bound, x.features, per_head, size);
+    }
+    begin += size;
     out(bound, std::move(section), i);
   }
 }
 
 Value Walk::apply(const Join& op, const BoundOp& bound) {
-  Value& leader = in(bound, 0);
+  for (size_t i = 0; i < bound.op->in.size(); ++i) reduce_all(in(bound, i));
   const i64 heads = model_.size(op.heads);
   i64 per_head = 0;
   for (const Dim& section : op.sections) per_head += model_.size(section);
-  for (size_t i = 0; i < bound.op->in.size(); ++i) reduce_all(in(bound, i));
-  const i64 led = leader.width / heads;
-  Value y = leader;
+  Value y = in(bound, 0);
+  y.features = rescaled(bound, y.features, y.width / heads, per_head);
   y.width = heads * per_head;
-  for (i64& local : y.local_width) local = local / led * per_head;
   return y;
 }
 
@@ -253,7 +295,7 @@ Value Walk::apply(const Attention& op, const BoundOp& bound) {
   const i64 value_dim = model_.size(op.value_dim);
   Value y = q;
   y.width = q.width / key_dim * value_dim;
-  for (i64& local : y.local_width) local = local / key_dim * value_dim;
+  y.features = rescaled(bound, q.features, key_dim, value_dim);
   return y;
 }
 
@@ -264,7 +306,7 @@ Value Walk::elementwise(const BoundOp& bound) {
     const Value& other = in(bound, i);
     const bool other_is_cut = std::any_of(other.on.begin(), other.on.end(),
                                           [](const auto& on) { return is(on, Kind::kSharded); });
-    if (other_is_cut || other.width > y.width) y.local_width = other.local_width;
+    if (other_is_cut || other.width > y.width) y.features = other.features;
     y.width = std::max(y.width, other.width);
     for (size_t a = 0; a < axes(); ++a) {
       if (is(y.on[a], Kind::kReplicated)) y.on[a] = other.on[a];
@@ -325,8 +367,11 @@ Value Walk::apply(const Experts& op, const BoundOp& bound) {
   return y;
 }
 
-i64 most_of(const std::vector<i64>& sizes) {
-  return sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+/// The features that the device with most of them has.
+i64 most_of(const Value& value) {
+  i64 most = 0;
+  for (const AxisMap& map : value.features) most = std::max(most, map.local_size());
+  return most;
 }
 
 void Walk::step(const BoundOp& bound) {
@@ -344,12 +389,11 @@ void Walk::step(const BoundOp& bound) {
         }
       },
       bound.op->kind);
-  if (!bound.op->in.empty()) work.input_elements = most_of(in(bound, 0).local_width);
-  work.output_elements = most_of(y.local_width);
+  if (!bound.op->in.empty()) work.input_elements = most_of(in(bound, 0));
+  work.output_elements = most_of(y);
   if (const auto* attention = std::get_if<Attention>(&bound.op->kind)) {
-    work.cache_elements =
-        attention->cache ? model_.size(*attention->cache)
-                         : most_of(in(bound, 1).local_width) + most_of(in(bound, 2).local_width);
+    work.cache_elements = attention->cache ? model_.size(*attention->cache)
+                                           : most_of(in(bound, 1)) + most_of(in(bound, 2));
   }
   flow_.work.push_back(work);
   out(bound, std::move(y));

@@ -48,11 +48,13 @@ struct LayerFlow {
   std::vector<Work> work;
 };
 
-/// How a value lies that one layer hands to the next.
+/// How a value of one layer lies.
 struct Value {
   i64 width = 0;                    ///< features of the whole value
   std::vector<plan::Placement> on;  ///< per mesh axis: R, S(1) (its features) or P
-  std::vector<i64> local_width;     ///< per rank of the layer's devices, ascending
+  /// Which features each of the layer's devices has, in the order of their ranks; of a value that
+  /// no axis cuts one map stands for all.
+  std::vector<index::AxisMap> features;
 };
 
 /// Walks one layer: `x` is what the layer before made, and becomes what this one makes. Throws

@@ -52,6 +52,19 @@ i64 bytes_of(const Operand& operand) {
   return *bytes;
 }
 
+/// Whether a row averages parts of different sizes.
+bool averages_unequal_parts(const ActionSet& set, const OpRow& row, size_t mesh_axis) {
+  if (row.result != Placement::partial(ReduceOp::kAvg)) return false;
+  for (size_t i = 0; i < row.operands.size(); ++i) {
+    const Placement& needed = row.operands[i];
+    if (!needed.is(Kind::kSharded)) continue;
+    const Operand& operand = set.operands[i];
+    const i64 count = axis_size(set, mesh_axis) * other_parts(set, operand, needed.axis, mesh_axis);
+    if (operand.shape[static_cast<size_t>(needed.axis)] % count != 0) return true;
+  }
+  return false;
+}
+
 /// The ring formula on the bytes of the whole tensor.
 i64 ring_bytes(Move move, i64 n, i64 bytes, Parity parity) {
   const bool local = move == Move::kSlice || move == Move::kKeepOne;
@@ -137,6 +150,7 @@ bool is_feasible(const ActionSet& set, const OpRow& row, size_t mesh_axis) {
     if (move == Move::kImpossible || keeps) return false;
     if (!has_enough_parts(set, operand, needed, mesh_axis)) return false;
   }
+  if (set.parity == Parity::kExact && averages_unequal_parts(set, row, mesh_axis)) return false;
   if (set.result_shape.empty() || !row.result.is(Kind::kSharded)) return true;
   return set.result_shape.at(static_cast<size_t>(row.result.axis)) >= axis_size(set, mesh_axis);
 }

@@ -128,6 +128,14 @@ std::vector<OpRow> sum_rows(const Shape& x, int axis) {
   return rows;
 }
 
+std::vector<OpRow> mean_rows(const Shape& x, int axis) {
+  const Placement average = Placement::partial(ReduceOp::kAvg);
+  std::vector<OpRow> rows = softmax_rows(x, axis);
+  rows.push_back({{cut(axis)}, average});
+  rows.push_back({{average}, average});
+  return rows;
+}
+
 std::vector<OpRow> permute_rows(const std::vector<int>& order) {
   std::vector<OpRow> rows = whole_row(1);
   for (size_t i = 0; i < order.size(); ++i) {

@@ -41,6 +41,10 @@ std::vector<OpRow> norm_rows(const Shape& x, int normalised_axes, int parameters
 std::vector<OpRow> softmax_rows(const Shape& x, int axis);
 /// sum over one axis that stays with extent 1: every axis, the summed one -> P, and P -> P.
 std::vector<OpRow> sum_rows(const Shape& x, int axis);
+/// mean over one axis: as the sum, with averages. Means of parts average to the mean of all only
+/// where the parts are equal: is_feasible refuses the cut row elsewhere, the source system does
+/// not.
+std::vector<OpRow> mean_rows(const Shape& x, int axis);
 /// The axes of x in another order: result axis i is x's axis order[i]. P -> P.
 std::vector<OpRow> permute_rows(const std::vector<int>& order);
 /// An axis of `from` follows where the products of the extents before it and up to it fall on cuts

@@ -144,6 +144,23 @@ TEST_CASE("collectives of each family's block") {
   CHECK(comm_of("gpt_neox", "tp=2") == "tp all_gather 1 x 202; tp all_reduce 3 x 96");
 }
 
+TEST_CASE("what a position keeps on a device: distinct KV heads, latents whole on every device") {
+  const auto cache_of = [](const model::Published& m, const std::string& mesh) {
+    return price_of(m, mesh, {.context = 1}).decode.amounts.cache_bytes;
+  };
+  // Llama-3-8B: 32 layers, 8 KV heads of 128, keys and values in bf16
+  CHECK(cache_of(model::llama_3_8b(), "tp=1") == 32 * 2 * 8 * 128 * 2);
+  CHECK(cache_of(model::llama_3_8b(), "tp=8") == 32 * 2 * 128 * 2);
+  CHECK(cache_of(model::llama_3_8b(), "tp=16") == 32 * 2 * 128 * 2);  // each head on two devices
+  // Phi-3 keeps q, k and v in one tensor; 4 KV heads over 8 devices
+  const auto phi = model::published(R"({"architectures": ["Phi3ForCausalLM"], "model_type": "phi3",
+    "hidden_size": 64, "num_attention_heads": 16, "num_key_value_heads": 4,
+    "intermediate_size": 96, "num_hidden_layers": 2, "vocab_size": 128})");
+  CHECK(cache_of(phi, "tp=1") == 2 * 2 * 4 * 4 * 2);
+  CHECK(cache_of(phi, "tp=4") == 2 * 2 * 4 * 2);
+  CHECK(cache_of(phi, "tp=8") == 2 * 2 * 4 * 2);
+}
+
 TEST_CASE("experts over their own mesh axis are summed over it, with tp in one all_reduce") {
   // attention of two layers and the embedding over tp; the experts of two layers over both
   CHECK(comm_of("mixtral", "ep=2,tp=2") ==

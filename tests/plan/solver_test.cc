@@ -108,6 +108,18 @@ TEST_CASE("the older size check is skipped for every operand once one is cut so"
   CHECK_FALSE(is_there(Parity::kExact));
 }
 
+TEST_CASE("an average of unequal parts is no average of all") {
+  const auto feasible = [](i64 rows, Parity parity) {
+    const Shape shape{rows, 8};
+    const auto set =
+        set_of("mean", plan::mean_rows(shape, 0), {operand("x", shape, {kS0})}, parity);
+    return is_feasible(set, {{kS0}, Placement::partial(plan::ReduceOp::kAvg)}, 0);
+  };
+  CHECK(feasible(8, Parity::kExact));
+  CHECK_FALSE(feasible(10, Parity::kExact));  // parts of 3, 3, 2, 2
+  CHECK(feasible(10, Parity::kB));
+}
+
 TEST_CASE("a budget of operand bytes decides between the ways to multiply") {
   const auto set = matmul(kTokens, kR, {4096, 14336}, kR, Parity::kA);
   const auto within = [&set](std::optional<i64> budget) {
