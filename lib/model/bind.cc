@@ -152,11 +152,24 @@ const std::vector<Op>& Binder::chosen(const Alternatives& ways, i64 layer) const
   return ways.back();
 }
 
+/// Names the spelling that begins most like a tensor that is there.
 void Binder::fail_missing(const std::string& name, i64 layer) const {
+  std::string likeliest;
+  size_t most = 0;
+  for (const std::string& spelling : spelled_out(name, layer, 0)) {
+    for (const TensorSpec& tensor : tensors_) {
+      const auto differs =
+          std::mismatch(spelling.begin(), spelling.end(), tensor.name.begin(), tensor.name.end());
+      const auto shared = static_cast<size_t>(differs.first - spelling.begin());
+      if (!likeliest.empty() && shared <= most) continue;
+      likeliest = spelling;
+      most = shared;
+    }
+  }
   throw Error(
       ErrorCode::kUnsupported,
       fmt::format("the graph of {} reads a tensor that the checkpoint lacks", model_.graph->family))
-      .tensor(spelled_out(name, layer, 0).front())
+      .tensor(likeliest)
       .help(
           "packed weights have other names: only plain (float or scaled) weights are priced and "
           "run");
@@ -277,13 +290,14 @@ Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig&
 }
 
 double value_of(const Number& number, const mapping::ModelConfig& config) {
-  if (number.config.empty()) return number.value;
-  const nlohmann::json* value = config.find(number.config);
-  if (value == nullptr || value->is_null()) return number.value;
-  if (value->is_number()) return value->get<double>();
-  throw Error(ErrorCode::kConfig,
-              fmt::format("'{}' in {} is no number", number.config, config.file()))
-      .note("found", quote_for_message(value->dump(), 60));
+  for (const std::string& path : number.config) {
+    const nlohmann::json* value = config.find(path);
+    if (value == nullptr || value->is_null()) continue;
+    if (value->is_number()) return value->get<double>();
+    throw Error(ErrorCode::kConfig, fmt::format("'{}' in {} is no number", path, config.file()))
+        .note("found", quote_for_message(value->dump(), 60));
+  }
+  return number.value;
 }
 
 }  // namespace shardtool::model

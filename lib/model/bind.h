@@ -51,8 +51,8 @@ struct Model {
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
                  std::span<const TensorSpec> tensors);
 
-/// The number that the config says at its path, or its default. Throws kConfig for anything but a
-/// number there.
+/// The number that the config says at the first of its paths that is there, or its default. Throws
+/// kConfig for anything but a number there.
 double value_of(const Number& number, const mapping::ModelConfig& config);
 
 }  // namespace shardtool::model

@@ -243,7 +243,8 @@ void OpDecoder::rope() {
            },
            true},
           dim("head", r.head),
-          dim("dims", r.dims)});
+          number("fraction", r.fraction),
+          number("theta", r.theta, true)});
 }
 
 Window OpDecoder::window(const JsonValue& value) const {
@@ -275,6 +276,7 @@ void OpDecoder::attention() {
           number("softcap", a.softcap),
           weight(
               "sinks", [&a] { return std::vector{a.heads}; }, false),
+          flag("yarn_scale", a.yarn_scale),
           {"cache", [&a](const JsonValue& v) { a.cache = decode_dim(v); }}});
 }
 
@@ -396,14 +398,19 @@ Op OpDecoder::decode() {
 }  // namespace
 
 Number decode_number(const JsonValue& value, const std::map<std::string, Number>& named) {
-  if (value.is_number()) return {"", value.number()};
+  if (value.is_number()) return {{}, value.number()};
   if (value.is_text()) {
     const auto found = named.find(value.text());
     if (found == named.end()) value.refuse("a number or the name of one of the \"numbers\"");
     return found->second;
   }
   Number number;
-  value.object({{"config", [&](const JsonValue& v) { number.config = v.nonempty_text(); }, true},
+  const auto paths = [&number](const JsonValue& v) {
+    if (v.is_text()) number.config = {v.nonempty_text()};
+    if (v.is_text()) return;
+    for (const JsonValue& path : v.elements(1)) number.config.push_back(path.nonempty_text());
+  };
+  value.object({{"config", paths, true},
                 {"default", [&](const JsonValue& v) { number.value = v.number(); }, true}});
   return number;
 }

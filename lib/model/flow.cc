@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 
 #include "shardtool/base/error.h"
 
@@ -171,12 +173,17 @@ void Walk::reduce(Value& value, const std::vector<bool>& along) {
   if (!partial.empty()) exchange(Move::kAllReduce, value, partial);
 }
 
+/// A value that must be whole along one axis is gathered along all that cut it: what devices have
+/// of it is known cut or whole, and nothing between.
 void Walk::gather(Value& value, const std::vector<bool>& along) {
   std::vector<size_t> cut;
+  bool any = false;
   for (size_t a = 0; a < axes(); ++a) {
-    if (along[a] && is(value.on[a], Kind::kSharded)) cut.push_back(a);
+    if (!is(value.on[a], Kind::kSharded)) continue;
+    cut.push_back(a);
+    any = any || along[a];
   }
-  if (!cut.empty()) exchange(Move::kAllGather, value, cut);
+  if (any) exchange(Move::kAllGather, value, cut);
 }
 
 Value Walk::apply(const Embed& op, const BoundOp& bound) {
@@ -399,6 +406,16 @@ void Walk::step(const BoundOp& bound) {
   out(bound, std::move(y));
 }
 
+/// The devices that have the layer's first weight.
+std::span<const i64> devices_of(const Layer& layer, const LayoutOf& layouts) {
+  for (const BoundOp& bound : layer.ops) {
+    for (const BoundWeight& weight : bound.weights) {
+      if (!weight.empty()) return layouts(weight.front()).ranks();
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
@@ -408,6 +425,24 @@ LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
   for (const BoundOp& op : layer.ops) walk.step(op);
   x = layer.block == "end" ? walk.take(layer.ops.back().op->out.front()) : walk.take("x");
   return std::move(walk).finish();
+}
+
+std::optional<Exchange> handoff(const Layer& from, const Layer& to, const LayoutOf& layouts,
+                                const mesh::Mesh& mesh, i64 width) {
+  const auto senders = devices_of(from, layouts);
+  const auto receivers = devices_of(to, layouts);
+  const bool meet = std::find_first_of(senders.begin(), senders.end(), receivers.begin(),
+                                       receivers.end()) != senders.end();
+  if (meet || senders.empty() || receivers.empty()) return std::nullopt;
+  Exchange exchange{Move::kPermute, {}, width};
+  for (const mesh::MeshAxis& axis : mesh.axes()) {
+    if (mesh.index_on(axis.name, senders.front()) == mesh.index_on(axis.name, receivers.front())) {
+      continue;
+    }
+    exchange.over.push_back({axis.name});
+    exchange.elements *= axis.size;
+  }
+  return exchange;
 }
 
 }  // namespace shardtool::model

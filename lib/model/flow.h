@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,5 +62,10 @@ struct Value {
 /// kUnsupported for placements that no rule takes.
 LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
                const mesh::Mesh& mesh, Value& x);
+
+/// What one stage of a pipeline sends to the next: `width` features from the devices of one layer
+/// to those of the layer after it, by every device that has them. Nothing where a device has both.
+std::optional<Exchange> handoff(const Layer& from, const Layer& to, const LayoutOf& layouts,
+                                const mesh::Mesh& mesh, i64 width);
 
 }  // namespace shardtool::model

@@ -20,8 +20,9 @@ using mapping::Dim;
 
 /// A number of config.json with what counts where the config does not say, or a literal.
 struct Number {
-  std::string config;  ///< a path; empty for a literal
-  double value = 0;    ///< the literal or the default
+  std::vector<std::string>
+      config;        ///< paths, of which the first that is there counts; none: a literal
+  double value = 0;  ///< the literal or the default
 };
 /// The same for a word, such as the name of an activation.
 struct Word {
@@ -72,12 +73,15 @@ struct Norm {
   bool one_plus_weight = false;    ///< times (1 + w)
   bool cast_after_weight = false;  ///< multiplied in f32, rounded last
 };
-/// Rotates the first `dims` of every `head` features. kDeinterleavedHalf takes even and odd ones
+/// Rotates the first `fraction` of every `head` features, by angles of `theta`; config.json may ask
+/// for other ones under rope_parameters or rope_scaling. kDeinterleavedHalf takes even and odd ones
 /// apart first and leaves them so.
 struct Rope {
   enum class Style { kHalf, kInterleaved, kDeinterleavedHalf };
   Style style = Style::kHalf;
-  Dim head, dims;
+  Dim head;
+  Number fraction{{}, 1};
+  Number theta;
 };
 /// Which layers attend to the last `size` positions only.
 struct Window {
@@ -87,7 +91,8 @@ struct Window {
 };
 struct Attention {
   Dim heads, kv_heads, key_dim, value_dim;
-  Dim scale_of;  ///< scores are divided by its square root
+  Dim scale_of;             ///< scores are divided by its square root
+  bool yarn_scale = false;  ///< scores also times the square of yarn's factor, where it is for all
   bool causal = true;
   std::optional<Window> window;
   Number softcap;            ///< 0: none

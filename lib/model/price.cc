@@ -213,7 +213,12 @@ Price price(const Model& model, const mapping::ModelConfig& config,
   const i64 tokens = tokens_of(workload);
   std::vector<LayerFlow> flows;
   Value x;
-  for (const Layer& layer : model.layers) flows.push_back(flow(model, layer, layouts, mesh, x));
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    flows.push_back(flow(model, model.layers[i], layouts, mesh, x));
+    if (i + 1 == model.layers.size()) break;
+    auto sent = handoff(model.layers[i], model.layers[i + 1], layouts, mesh, x.width);
+    if (sent) flows.back().exchanges.push_back(std::move(*sent));
+  }
   const Sum sum(model, config, tensors, mesh, workload, profile);
   return {sum.of(flows, {tokens, workload.batch, true, workload.prompt_len}),
           sum.of(flows, {workload.batch, workload.batch, false, workload.context})};

@@ -65,9 +65,9 @@ struct Price {
 
 /// The price of one forward pass, for all tokens of the prompts and for one more token of each
 /// sequence. The head counts one position per sequence after a causal model. Ranks fill the
-/// profile's domains in order; without a profile nothing has a time. Dropped or unknown tensors
-/// have no place in it: `layouts` must know every tensor that the model reads. Throws what flow
-/// throws. O(ops * devices).
+/// profile's domains in order; compute is at its bf16 rate; without a profile nothing has a time.
+/// Dropped or unknown tensors have no place in it: `layouts` must know every tensor that the model
+/// reads. Throws what flow throws. O(ops * devices).
 Price price(const Model& model, const mapping::ModelConfig& config,
             std::span<const TensorSpec> tensors, const LayoutOf& layouts, const mesh::Mesh& mesh,
             const Workload& workload, const plan::HardwareProfile* profile);

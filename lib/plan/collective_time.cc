@@ -246,8 +246,10 @@ CollectiveTime time_of(const Collective& collective, const HardwareProfile& prof
 
 double two_digits(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
-  const double unit = std::pow(10.0, std::floor(std::log10(std::abs(value))) - 1);
-  return std::round(value / unit) * unit;
+  const double exponent = std::floor(std::log10(std::abs(value))) - 1;
+  // Powers of ten with a positive exponent are exact, and so is what is divided by one.
+  const double unit = std::pow(10.0, std::abs(exponent));
+  return exponent < 0 ? std::round(value * unit) / unit : std::round(value / unit) * unit;
 }
 
 std::string format_modelled_us(double us) {

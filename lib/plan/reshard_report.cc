@@ -99,6 +99,27 @@ std::string to_string(const ReshardReport& report) {
   return text;
 }
 
+std::string difference(const ActionSet& set, const AllowedMoves& allowed, Parity other) {
+  ActionSet exact = set;
+  exact.parity = Parity::kExact;
+  ActionSet theirs = set;
+  theirs.parity = other;
+  const GreedyReshard solver(allowed);
+  const Action here = solver.choose(exact);
+  const Action there = solver.choose(theirs);
+  if (here.rows == there.rows) return "";
+  const auto told = [&exact](const std::vector<size_t>& rows) {
+    std::vector<std::string> texts;
+    for (size_t a = 0; a < rows.size(); ++a) {
+      texts.push_back(
+          fmt::format("{}: {}", exact.mesh.axes()[a].name, to_string(exact.rows[rows[a]])));
+    }
+    return fmt::format("{}, {} bytes", fmt::join(texts, "; "), format_count(price_of(exact, rows)));
+  };
+  return fmt::format("{} runs as {}; the source system takes {}", exact.op, told(here.rows),
+                     told(there.rows));
+}
+
 Action choose(const Solver& solver, const ActionSet& set, OnReshard policy,
               std::vector<std::string>& warnings) {
   Action action = solver.choose(set);

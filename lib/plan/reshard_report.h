@@ -31,6 +31,10 @@ ReshardReport report_of(const ActionSet& set, const Action& action, const Allowe
 /// The headline and an aligned table.
 std::string to_string(const ReshardReport& report);
 
+/// Where the source system's generation `other` runs the op in another way than this solver does,
+/// both ways with the bytes that they really move; empty where they agree.
+std::string difference(const ActionSet& set, const AllowedMoves& allowed, Parity other);
+
 /// Chooses with the solver and applies the policy: kWarn appends the headline to `warnings`, kRaise
 /// throws kPlacement with the table as notes when any operand moves, also by a free slice.
 Action choose(const Solver& solver, const ActionSet& set, OnReshard policy,

@@ -144,6 +144,12 @@ TEST_CASE("collectives of each family's block") {
   CHECK(comm_of("gpt_neox", "tp=2") == "tp all_gather 1 x 202; tp all_reduce 3 x 96");
 }
 
+TEST_CASE("stages of a pipeline hand the residual on") {
+  CHECK(comm_of("llama", "pp=2") == "pp permute 1 x 96");
+  CHECK(comm_of("llama", "pp=2,tp=2") ==
+        "pp permute 1 x 96; tp all_gather 1 x 202; tp all_reduce 5 x 96");
+}
+
 TEST_CASE("what a position keeps on a device: distinct KV heads, latents whole on every device") {
   const auto cache_of = [](const model::Published& m, const std::string& mesh) {
     return price_of(m, mesh, {.context = 1}).decode.amounts.cache_bytes;

@@ -160,4 +160,7 @@ TEST_CASE("modelled times are printed with two digits") {
   CHECK(plan::format_modelled_us(5270) == "5.3 ms");
   CHECK(plan::format_modelled_us(92600) == "93 ms");
   CHECK(plan::format_modelled_us(1.46e6) == "1.5 s");
+  CHECK(plan::two_digits(0.5712) == 0.57);
+  CHECK(plan::two_digits(7.04) == 7);
+  CHECK(plan::two_digits(123456) == 120000);
 }

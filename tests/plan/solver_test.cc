@@ -198,6 +198,18 @@ TEST_CASE("bytes are those of the group, where the source system counts the whol
   CHECK(both(Parity::kExact) == "(R, S(1)) -> S(1) 4194304");
 }
 
+TEST_CASE("where the source system decides otherwise is told with the true bytes of both") {
+  const mesh::Mesh mesh({{"dp", 8}, {"tp", 2}});
+  const Shape x{8192, 4096}, w{4096, 4096};
+  const auto set =
+      set_of("matmul", plan::matmul_rows(x, w),
+             {operand("x", x, {kS0, kS1}), operand("w", w, {kR, kS1})}, Parity::kExact, mesh);
+  CHECK(difference(set, {}, Parity::kB) ==
+        "matmul runs as dp: (S(0), R) -> S(0); tp: (R, S(1)) -> S(1), 4,194,304 bytes; the source "
+        "system takes dp: (S(0), R) -> S(0); tp: (S(1), S(0)) -> P, 8,388,608 bytes");
+  CHECK(difference(add(kR, kP), {}, Parity::kB).empty());
+}
+
 TEST_CASE("no action is cheaper than the exact solver's, and none is chosen that is not allowed") {
   CHECK(rc::check("greedy is the least over all choices", [] {
     const mesh::Mesh mesh({{"a", *gen::between(1, 3)}, {"b", *gen::between(1, 2)}});
