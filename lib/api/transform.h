@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shardtool/base/checked.h"
+#include "shardtool/comm/launch.h"
 #include "shardtool/mesh/mesh.h"
 
 namespace shardtool::api {
@@ -46,6 +47,8 @@ struct WriteOptions {
   bool copy_side_files = true;
   i64 journal_bytes = i64{4} << 30;  ///< finished bytes that a power cut may cost, at most
   i64 worth_keeping = 64 << 20;      ///< finished bytes below which a failed run leaves nothing
+  /// The processes that share the work, when a launcher started several.
+  std::optional<comm::Launch> launch;
   /// Called from one thread at a time, at most ten times a second, and once at the end.
   std::function<void(const Progress&)> on_progress;
   /// Set from a signal handler: the run ends with kInterrupted before the next chunk.
