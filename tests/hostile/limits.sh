@@ -34,8 +34,8 @@ within() {
 
 # write_length FILE LENGTH: the 8 bytes before a header.
 write_length() {
-  local length=$2 i bytes=
-  for i in 1 2 3 4 5 6 7 8; do
+  local length=$2 bytes=
+  for _ in 1 2 3 4 5 6 7 8; do
     bytes+=$(printf '\\x%02x' $((length & 255)))
     length=$((length >> 8))
   done

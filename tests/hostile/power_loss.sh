@@ -59,7 +59,8 @@ look() {
     cat "$work/log"
     exit 1
   fi
-  case $(ls "$mounted/out" | grep -c '^model-rank-') in
+  local parts=("$mounted"/out/model-rank-*)
+  case ${#parts[@]} in
     2) found=old ;;
     4) found=new ;;
     *) ls -l "$mounted/out"; exit 1 ;;
