@@ -49,6 +49,11 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
       {.name = "--no-copy-side-files",
        .help = "leave out config, tokenizer and the like",
        .target = &args.no_copy_side_files},
+      {.name = "--hash",
+       .value = "NAME",
+       .help = "also record every file's SHA-256, the hub's name for it; reads the output again",
+       .target = &args.hash,
+       .choices = {"xxh3", "sha256"}},
       {.name = "--dry-run",
        .short_name = "-n",
        .help = "check everything, write nothing",
@@ -81,6 +86,7 @@ api::WriteOptions to_write_options(const WriteArgs& args) {
   options.force = args.force;
   options.dry_run = args.dry_run;
   options.copy_side_files = !args.no_copy_side_files;
+  options.sha256 = args.hash == "sha256";
   return options;
 }
 

@@ -15,6 +15,7 @@
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
 #include "shardtool/exec/copy.h"
+#include "shardtool/exec/file_hash.h"
 #include "shardtool/exec/fill.h"
 #include "shardtool/exec/range_hash.h"
 #include "shardtool/io/output_folder.h"
@@ -204,6 +205,17 @@ void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
   }
 }
 
+/// Files are written out of order, so each is read back once it is whole.
+void add_file_hashes(checkpoint::Manifest& manifest, const std::string& folder,
+                     const exec::StreamOptions& options) {
+  std::vector<exec::FileToHash> files;
+  for (const auto& file : manifest.files) {
+    files.push_back({folder + "/" + file.name, file.bytes, exec::FileHash::kSha256});
+  }
+  const std::vector<std::string> hashes = exec::hash_files(files, options);
+  for (size_t i = 0; i < hashes.size(); ++i) manifest.files[i].sha256 = hashes[i];
+}
+
 void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
   std::sort(target.tensors.begin(), target.tensors.end(), [&](const auto& a, const auto& b) {
     return source.tensors[a.source].spec.name < source.tensors[b.source].spec.name;
@@ -254,7 +266,9 @@ TransformReport transfer(const LogicalCheckpoint& source, TargetLayout target,
   check_tied(target, moves, copied);
   if (!plan.index_text.empty()) write_text(folder, kIndexName, plan.index_text);
   const i64 side_files = options.copy_side_files ? copy_side_files(source, plan, folder) : 0;
-  write_text(folder, kManifestName, to_json(make_manifest(source, target, plan, copied)));
+  checkpoint::Manifest manifest = make_manifest(source, target, plan, copied);
+  if (options.sha256) add_file_hashes(manifest, folder.working_path(), stream);
+  write_text(folder, kManifestName, to_json(manifest));
   folder.publish();
 
   TransformWritten written;

@@ -43,6 +43,7 @@ struct WriteOptions {
   bool force = false;         ///< replace an existing output
   bool dry_run = false;       ///< plan and check everything, write nothing
   bool copy_side_files = true;
+  bool sha256 = false;  ///< record the SHA-256 of every weights file; each is read again for it
   /// Called from one thread at a time, at most ten times a second, and once at the end.
   std::function<void(const Progress&)> on_progress;
   /// Set from a signal handler: the run ends with kInterrupted before the next chunk.
