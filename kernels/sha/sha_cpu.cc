@@ -17,7 +17,7 @@ void require(int succeeded) {
 
 struct Sha::State {
   struct Free {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+    void operator()(EVP_MD_CTX* evp) const { EVP_MD_CTX_free(evp); }
   };
   std::unique_ptr<EVP_MD_CTX, Free> context{EVP_MD_CTX_new()};
 };
