@@ -25,6 +25,7 @@ struct WriteArgs {
   std::string hash = "xxh3";
   bool dry_run = false;
   bool force = false;
+  bool resume = false;
 };
 
 /// Which devices' parts are written, as typed.

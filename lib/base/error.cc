@@ -95,6 +95,9 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
      "each other. The folder is damaged or was edited."},
     {kCoverage, "E0311", 4, "the shards do not cover a tensor",
      "Some elements are held by no shard, or shards that must not overlap do."},
+    {kOtherRun, "E0312", 4, "the interrupted run was another one",
+     "--resume goes on only where the source, the mapping and the options are those of the "
+     "interrupted run. Without --resume the run starts anew and deletes what is there."},
     {kOutputExists, "E0401", 5, "the output exists", "Nothing is overwritten without --force."},
     {kWriteFailed, "E0402", 5, "writing failed",
      "The system refused to write, sync or rename. Nothing was published under the final name."},
@@ -150,6 +153,11 @@ Error& Error::note(std::string_view label, std::string text) & {
 
 Error& Error::help(std::string text) & {
   help_.push_back(std::move(text));
+  return *this;
+}
+
+Error& Error::resumable() & {
+  is_resumable_ = true;
   return *this;
 }
 

@@ -28,3 +28,10 @@ shardtool check hf://org/name --read-data; echo "-> $?"
 echo >> "$hub/snapshots/c0ffee/config.json"
 shardtool check hf://org/name --read-data; echo "-> $?"
 shardtool check hf://org/name; echo "-> $?"
+
+# A complete output is complete with the hashes only when it has them.
+split() { shardtool split "$samples/tiny-llama" -o "$1" --tp 2 --resume --hash "$2" -q; echo "-> $?"; }
+split whole-hash sha256
+split whole-hash sha256
+split whole-hash xxh3
+split plain sha256
