@@ -87,6 +87,7 @@ api::WriteOptions to_write_options(const WriteArgs& args) {
   options.dry_run = args.dry_run;
   options.copy_side_files = !args.no_copy_side_files;
   options.launch = this_launch();
+  options.sha256 = args.hash == "sha256";
   return options;
 }
 

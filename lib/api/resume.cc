@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 
 /// What a manifest says before the data is known.
 std::string text_without_data(checkpoint::Manifest manifest) {
+  for (checkpoint::FileRecord& file : manifest.files) file.sha256.clear();
   for (checkpoint::TensorRecord& tensor : manifest.tensors) {
     tensor.digest.clear();
     for (checkpoint::ShardRecord& shard : tensor.shards) shard.xxh3.clear();
@@ -70,7 +72,7 @@ i64 shard_bytes(const Run& run, size_t tensor, size_t holder) {
 }  // namespace
 
 bool is_complete(const std::string& output, const LogicalCheckpoint& source,
-                 const TargetLayout& target, const OutputPlan& plan) {
+                 const TargetLayout& target, const OutputPlan& plan, bool sha256) {
   const std::string path = output + "/manifest.json";
   std::error_code absent;
   if (!fs::is_regular_file(path, absent)) return false;
@@ -79,8 +81,10 @@ bool is_complete(const std::string& output, const LogicalCheckpoint& source,
     if (absent || static_cast<i64>(size) != file.size) return false;
   }
   const std::string text = io::read_text(path, static_cast<i64>(fs::file_size(path)));
-  return text_without_data(checkpoint::parse_manifest(text, path)) ==
-         planned_text(source, target, plan);
+  checkpoint::Manifest manifest = checkpoint::parse_manifest(text, path);
+  const auto lacks_hash = [](const checkpoint::FileRecord& file) { return file.sha256.empty(); };
+  if (sha256 && std::any_of(manifest.files.begin(), manifest.files.end(), lacks_hash)) return false;
+  return text_without_data(std::move(manifest)) == planned_text(source, target, plan);
 }
 
 void check_same_run(const io::OutputClaim& claim, const RunIdentity& run) {

@@ -13,9 +13,10 @@
 namespace shardtool::api {
 
 /// Whether the folder `output` already is what the run would write: its manifest says the same of
-/// everything but the data, and its files have their sizes.
+/// everything but the data, with the hashes of the files when these are wanted, and its files have
+/// their sizes.
 bool is_complete(const std::string& output, const LogicalCheckpoint& source,
-                 const TargetLayout& target, const OutputPlan& plan);
+                 const TargetLayout& target, const OutputPlan& plan, bool sha256);
 
 /// Throws kOtherRun when an interrupted run of this output has finished something, but had another
 /// source, mapping or options.

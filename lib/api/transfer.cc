@@ -219,7 +219,7 @@ class SharedRun {
         for (auto& [tensor, result] : exec::parse_lines(share)) copied[tensor] = std::move(result);
       }
       side_files_ =
-          complete_files(run_, sources_, targets_, copied, options_.copy_side_files, *folder_);
+          complete_files(run_, sources_, targets_, copied, options_, *folder_);
     });
     team_.all_do([&] {
       if (team_.leads()) folder_->publish();

@@ -45,6 +45,7 @@ struct WriteOptions {
   bool resume = false;        ///< go on with what an interrupted run of the same job left
   bool dry_run = false;       ///< plan and check everything, write nothing
   bool copy_side_files = true;
+  bool sha256 = false;  ///< record the SHA-256 of every weights file; each is read again for it
   i64 journal_bytes = i64{4} << 30;  ///< finished bytes that a power cut may cost, at most
   i64 worth_keeping = 64 << 20;      ///< finished bytes below which a failed run leaves nothing
   /// The processes that share the work, when a launcher started several.

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <map>
 
+#include "shardtool/api/replicas.h"
 #include "shardtool/base/error.h"
 #include "shardtool/exec/copy.h"
+#include "shardtool/exec/file_hash.h"
 #include "shardtool/exec/fill.h"
 #include "shardtool/exec/range_hash.h"
 
@@ -90,6 +92,17 @@ void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
   }
 }
 
+/// Files are written out of order, so each is read back once it is whole.
+void add_file_hashes(checkpoint::Manifest& manifest, const std::string& folder,
+                     const exec::StreamOptions& options) {
+  std::vector<exec::FileToHash> files;
+  for (const auto& file : manifest.files) {
+    files.push_back({folder + "/" + file.name, file.bytes, exec::FileHash::kSha256});
+  }
+  const std::vector<std::string> hashes = exec::hash_files(files, options);
+  for (size_t i = 0; i < hashes.size(); ++i) manifest.files[i].sha256 = hashes[i];
+}
+
 }  // namespace
 
 std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
@@ -152,14 +165,16 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
 
 i64 complete_files(const Run& run, std::span<const exec::SourceFile> sources,
                    std::span<const exec::TargetFile> targets,
-                   std::vector<exec::CopiedTensor>& copied, bool copy_side_files,
+                   std::vector<exec::CopiedTensor>& copied, const WriteOptions& options,
                    io::OutputFolder& folder) {
   fill_padding(run.source, run.target, run.plan, sources, targets, copied);
   check_tied(run.target, run.moves, copied);
   if (!run.plan.index_text.empty()) write_text(folder, kIndexName, run.plan.index_text);
-  const i64 side_files = copy_side_files ? copy_all_side_files(run.source, run.plan, folder) : 0;
-  write_text(folder, kManifestName,
-             to_json(make_manifest(run.source, run.target, run.plan, copied)));
+  const i64 side_files =
+      options.copy_side_files ? copy_all_side_files(run.source, run.plan, folder) : 0;
+  checkpoint::Manifest manifest = make_manifest(run.source, run.target, run.plan, copied);
+  if (options.sha256) add_file_hashes(manifest, folder.working_path(), stream_options(options));
+  write_text(folder, kManifestName, to_json(manifest));
   return side_files;
 }
 

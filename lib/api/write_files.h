@@ -39,11 +39,11 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
                                    const exec::StreamOptions& options, exec::Journal& journal);
 
 /// The rest, once all tensors are copied: fills padding, checks that tied tensors are equal, and
-/// writes the index, the side files and the manifest. Returns how many side files there are. Throws
-/// kTied, and what reading and writing throw.
+/// writes the index, the side files and the manifest, with the files' SHA-256 where the options want
+/// it. Returns how many side files there are. Throws kTied, and what reading and writing throw.
 i64 complete_files(const Run& run, std::span<const exec::SourceFile> sources,
                    std::span<const exec::TargetFile> targets,
-                   std::vector<exec::CopiedTensor>& copied, bool copy_side_files,
+                   std::vector<exec::CopiedTensor>& copied, const WriteOptions& options,
                    io::OutputFolder& folder);
 
 }  // namespace shardtool::api
