@@ -9,15 +9,22 @@ TransformReport split(const SplitOptions& options) {
 }
 
 TransformReport merge(const MergeOptions& options) {
-  const LogicalCheckpoint source = open_logical(options.sources);
-  return transfer(source, whole_target(source), options.write, options.compare_replicas);
+  const auto open_task = [&] {
+    Task task{open_logical(options.sources), {}};
+    task.target = whole_target(task.source);
+    return task;
+  };
+  return transfer(open_task, options.write, options.compare_replicas);
 }
 
 TransformReport reshard(const ReshardOptions& options) {
-  const LogicalCheckpoint source = open_logical(options.sources);
-  const AppliedMapping applied = apply_mapping(options.to, source);
-  return transfer(source, sharded_target(source, applied, options.ranks), options.write,
-                  options.compare_replicas);
+  const auto open_task = [&] {
+    Task task{open_logical(options.sources), {}};
+    const AppliedMapping applied = apply_mapping(options.to, task.source);
+    task.target = sharded_target(task.source, applied, options.ranks);
+    return task;
+  };
+  return transfer(open_task, options.write, options.compare_replicas);
 }
 
 }  // namespace shardtool::api

@@ -115,6 +115,9 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
     {kLimit, "E0501", 6, "a limit was reached",
      "The system refused memory, threads or descriptors, or a header is larger than the format "
      "allows."},
+    {kPeerLost, "E0502", 6, "another process of the run is gone",
+     "Processes that mpirun, srun or torchrun starts share the work. One of them ended, did not "
+     "begin, or cannot be reached over the network."},
     {kInterrupted, "E0601", 130, "interrupted",
      "A signal ended the run. Nothing was published under the final name."},
     {kInternal, "E0901", 70, "internal error",

@@ -61,6 +61,7 @@ enum class ErrorCode {
   kOutputAliasesInput,
   // resources, exit 6
   kLimit,
+  kPeerLost,
   // exit 130
   kInterrupted,
   // exit 70

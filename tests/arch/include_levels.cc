@@ -20,6 +20,7 @@ constexpr auto kModules = std::to_array<Module>({
     {"io", 10},
     {"index", 10},
     {"mesh", 10},
+    {"comm", 20},
     {"layout", 20},
     {"kernels", 20},
     {"checkpoint", 25},
