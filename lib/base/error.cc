@@ -95,6 +95,10 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
      "each other. The folder is damaged or was edited."},
     {kCoverage, "E0311", 4, "the shards do not cover a tensor",
      "Some elements are held by no shard, or shards that must not overlap do."},
+    {kPlanInvalid, "E0312", 4, "the plan cannot be applied",
+     "A plan file is applied exactly as it was made or not at all: it is no plan, was edited, comes "
+     "from another version, or no longer describes what would be done. Make it again with "
+     "`shardtool plan SRC --to ... -o FILE`."},
     {kOutputExists, "E0401", 5, "the output exists", "Nothing is overwritten without --force."},
     {kWriteFailed, "E0402", 5, "writing failed",
      "The system refused to write, sync or rename. Nothing was published under the final name."},

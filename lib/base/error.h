@@ -50,6 +50,7 @@ enum class ErrorCode {
   kInputChanged,
   kDataMismatch,
   kCoverage,
+  kPlanInvalid,
   // output, exit 5
   kOutputExists,
   kWriteFailed,

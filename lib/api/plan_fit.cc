@@ -1,0 +1,163 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "shardtool/api/plan_memory.h"
+#include "shardtool/base/error.h"
+
+namespace shardtool::api {
+namespace {
+
+/// Errors about a mapping or a mesh: another number of devices may be possible.
+bool is_refusal(const Error& error) {
+  constexpr int kMappingStatus = 3;
+  return error_info(error.code()).exit_status == kMappingStatus;
+}
+
+/// The axis that more devices go to: tp, or the last one.
+std::string scaled_axis(const mesh::Mesh& mesh) {
+  if (mesh.axes().empty()) return "tp";
+  return mesh.has_axis("tp") ? "tp" : mesh.axes().back().name;
+}
+
+/// The mesh with as much of that axis as gives `devices`; throws kMesh when the others do not
+/// divide them.
+mesh::Mesh scaled(const mesh::Mesh& mesh, i64 devices) {
+  const std::string scaled = scaled_axis(mesh);
+  std::vector<mesh::MeshAxis> axes(mesh.axes().begin(), mesh.axes().end());
+  if (axes.empty()) axes.push_back({scaled, 1});
+  i64 others = 1;
+  for (const auto& axis : axes) others *= axis.name == scaled ? 1 : axis.size;
+  if (devices % others != 0) {
+    throw Error(ErrorCode::kMesh, fmt::format("the other axes of {} take {} devices, which do not "
+                                              "divide {}",
+                                              to_string(mesh), others, devices));
+  }
+  for (auto& axis : axes) {
+    if (axis.name == scaled) axis.size = devices / others;
+  }
+  return mesh::Mesh(std::move(axes));
+}
+
+LayoutRow row_of(std::string name, const MemoryReport& memory) {
+  const PlanDevice& fullest = memory.devices[memory.fullest];
+  LayoutRow row;
+  row.name = std::move(name);
+  row.devices = memory.mesh.size();
+  row.weights = fullest.weights;
+  row.kv = fullest.kv;
+  row.total = fullest.total;
+  row.fits = memory.fits;
+  return row;
+}
+
+/// The same choice over another mesh, in one row.
+LayoutRow row_with(const LogicalCheckpoint& source, MappingChoice choice, const mesh::Mesh& mesh,
+                   const PlanOptions& options) {
+  choice.mesh = mesh;
+  std::vector<std::string> notes;
+  return row_of(to_string(mesh),
+                device_memory(source, apply_mapping(choice, source), options, notes));
+}
+
+LayoutRow row_on(const LogicalCheckpoint& source, const MappingChoice& choice,
+                 const mesh::Mesh& mesh, i64 devices, const PlanOptions& options) {
+  try {
+    return row_with(source, choice, scaled(mesh, devices), options);
+  } catch (const Error& error) {
+    if (!is_refusal(error)) throw;
+    LayoutRow row;
+    row.name = fmt::format("{} devices", devices);
+    row.devices = devices;
+    row.refusal = error.what();
+    return row;
+  }
+}
+
+/// The smallest number of devices, by doubling, on which it fits; nothing up to the limit.
+std::optional<LayoutRow> smallest_fit(const LogicalCheckpoint& source, const MappingChoice& choice,
+                                      const MemoryReport& now, const PlanOptions& options) {
+  constexpr i64 kMostDevices = 1024;
+  std::optional<LayoutRow> best;
+  if (now.fits == true) {
+    for (i64 devices = now.mesh.size() / 2; devices >= 1; devices /= 2) {
+      LayoutRow row = row_on(source, choice, now.mesh, devices, options);
+      if (!row.refusal.empty()) continue;
+      if (row.fits != true) break;
+      best = std::move(row);
+    }
+    return best;
+  }
+  for (i64 devices = now.mesh.size() * 2; devices <= kMostDevices; devices *= 2) {
+    LayoutRow row = row_on(source, choice, now.mesh, devices, options);
+    if (row.fits == true) return row;
+  }
+  return best;
+}
+
+/// The fullest device when every weight of 16 bits or more is stored in `bits`.
+i64 total_with_weights_of(const LogicalCheckpoint& source, const AppliedMapping& applied,
+                          const PlanOptions& options, int bits) {
+  constexpr int kWide = 16;
+  AppliedMapping narrow{applied.mapping, applied.resolution, applied.specs};
+  std::vector<std::string> notes;
+  for (TensorSpec& spec : narrow.specs) {
+    const DtypeInfo& dtype = dtype_info(spec.dtype);
+    if (spec.shape.size() < 2 || dtype.kind != DtypeKind::kFloat || dtype.bits < kWide) continue;
+    spec.dtype = bits == 8 ? Dtype::kF8E4M3 : Dtype::kF4;
+  }
+  const MemoryReport memory = device_memory(source, narrow, options, notes);
+  return memory.devices[memory.fullest].total;
+}
+
+void add_advice(const LogicalCheckpoint& source, const AppliedMapping& applied,
+                const MappingChoice& choice, const PlanOptions& options, MemoryReport& report) {
+  if (!report.fits) return;
+  const i64 total = report.devices[report.fullest].total;
+  if (const auto row = smallest_fit(source, choice, report, options)) {
+    report.advice.push_back({"devices", row->name, row->total});
+  }
+  for (const int bits : {8, 4}) {
+    if (*report.fits || options.training) break;
+    const i64 narrow = total_with_weights_of(source, applied, options, bits);
+    if (narrow > report.budget) continue;
+    report.advice.push_back({"weight bits", fmt::format("{}", bits), narrow});
+    break;
+  }
+  const double least = static_cast<double>(total) / static_cast<double>(options.device.bytes);
+  if (least <= 1) {
+    constexpr double kDigits = 10000;  // rounded up: the printed fraction is enough
+    report.advice.push_back(
+        {"memory fraction", fmt::format("{:.4f}", std::ceil(least * kDigits) / kDigits), total});
+  }
+}
+
+LayoutRow compared(const LogicalCheckpoint& source, const MappingChoice& base,
+                   const mesh::Mesh& mesh, const std::string& name, const PlanOptions& options) {
+  MappingChoice choice = base;
+  const bool is_file = name.find('/') != name.npos || name.ends_with(".json");
+  choice.path = is_file ? name : "";
+  choice.preset = is_file ? "" : name;
+  LayoutRow row = row_with(source, choice, mesh, options);
+  row.name = name;
+  return row;
+}
+
+}  // namespace
+
+MemoryReport memory_report(const LogicalCheckpoint& source, const AppliedMapping& applied,
+                           const MappingChoice& choice, const PlanOptions& options,
+                           std::vector<std::string>& notes) {
+  MemoryReport report = device_memory(source, applied, options, notes);
+  for (const i64 devices : options.what_if) {
+    report.what_if.push_back(row_on(source, choice, report.mesh, devices, options));
+  }
+  for (const std::string& name : options.compare) {
+    report.compare.push_back(compared(source, choice, report.mesh, name, options));
+  }
+  add_advice(source, applied, choice, options, report);
+  return report;
+}
+
+}  // namespace shardtool::api

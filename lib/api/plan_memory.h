@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardtool/api/logical_checkpoint.h"
+#include "shardtool/api/mapping_choice.h"
+#include "shardtool/api/plan.h"
+
+namespace shardtool::api {
+
+/// The memory of every device under a mapping that was applied, without advice and other layouts.
+/// What was assumed is appended to `notes`. Throws kUsage for a workload that cannot be.
+MemoryReport device_memory(const LogicalCheckpoint& source, const AppliedMapping& applied,
+                           const PlanOptions& options, std::vector<std::string>& notes);
+
+/// The same, and what the options ask beside it: other numbers of devices, other mappings, and
+/// what would fit a budget.
+MemoryReport memory_report(const LogicalCheckpoint& source, const AppliedMapping& applied,
+                           const MappingChoice& choice, const PlanOptions& options,
+                           std::vector<std::string>& notes);
+
+}  // namespace shardtool::api
