@@ -286,7 +286,8 @@ Command plan_command(PlanArgs& args) {
       .name = "plan",
       .summary = "what a layout costs, and what it takes to get there",
       .description =
-          "Reads headers and says, for every device, what weights, cache and the rest take: does it "
+          "Reads headers and says, for every device, what weights, cache and the rest take: does "
+          "it "
           "fit, and what would? With --to or --to-mesh also what a reshard moves, beside the bound "
           "that no plan can go below. Byte counts of weights and moves are exact; activations are "
           "an estimate. No tensor data is read.",

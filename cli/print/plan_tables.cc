@@ -14,14 +14,15 @@ std::string fits_cell(const std::optional<bool>& fits) {
 }
 
 std::string share_cell(i64 part, i64 whole) {
-  return whole == 0 ? "" : fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) /
-                                                      static_cast<double>(whole));
+  return whole == 0 ? ""
+                    : fmt::format("{:.1f}%",
+                                  100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
 /// But for which of several copies counts as the first.
 bool alike(const api::PlanDevice& a, const api::PlanDevice& b) {
-  return a.by_class == b.by_class && a.kv == b.kv &&
-         a.kv_per_token == b.kv_per_token && a.activations == b.activations && a.total == b.total;
+  return a.by_class == b.by_class && a.kv == b.kv && a.kv_per_token == b.kv_per_token &&
+         a.activations == b.activations && a.total == b.total;
 }
 
 std::string device_cell(i64 rank) {
@@ -89,9 +90,8 @@ Table devices_table(const api::MemoryReport& memory, bool exact) {
     row.push_back(end - begin == 1 ? fmt::format("{}", begin)
                                    : fmt::format("{}-{}", begin, end - 1));
     for (const i64 bytes : device.by_class) row.push_back(bytes_cell(bytes, exact));
-    for (const i64 bytes :
-         {device.weights, device.replicated, device.kv_per_token, device.kv, device.training,
-          device.activations, device.overhead, device.total}) {
+    for (const i64 bytes : {device.weights, device.replicated, device.kv_per_token, device.kv,
+                            device.training, device.activations, device.overhead, device.total}) {
       row.push_back(bytes_cell(bytes, exact));
     }
     row.push_back(fits_cell(device.fits));
@@ -128,6 +128,7 @@ Table methods_table(const plan::ReshardPlan& reshard, bool exact) {
   };
   add("direct", reshard.bytes_moved);
   if (reshard.renumbering) add("ranks renumbered", reshard.renumbering->bytes_moved);
+  if (reshard.from_storage) return table;
   table.rows.push_back(
       {"gathering first", bytes_cell(reshard.gather_first_bytes, exact), std::string()});
   return table;
@@ -144,12 +145,9 @@ Table ranks_table(const plan::ReshardPlan& reshard, bool exact) {
 
 Table moves_table(const api::PlanReport& report, bool exact) {
   const plan::ReshardPlan& reshard = *report.reshard;
-  Table table{{{"name"},
-               {"bytes moved", true},
-               {"kept", true},
-               {"lower bound", true},
-               {"transfers", true}},
-              {}};
+  Table table{
+      {{"name"}, {"bytes moved", true}, {"kept", true}, {"lower bound", true}, {"transfers", true}},
+      {}};
   for (size_t t = 0; t < report.tensors.size(); ++t) {
     const plan::Traffic& each = reshard.groups[reshard.group_of_tensor[t]].each;
     if (each.moved == 0) continue;
@@ -163,8 +161,8 @@ Table moves_table(const api::PlanReport& report, bool exact) {
 Table transfers_table(const plan::Traffic& traffic, bool exact) {
   Table table{{{"from", true}, {"to", true}, {"bytes", true}}, {}};
   for (const plan::Transfer& transfer : traffic.transfers) {
-    table.rows.push_back({device_cell(transfer.from), device_cell(transfer.to),
-                          bytes_cell(transfer.bytes, exact)});
+    table.rows.push_back(
+        {device_cell(transfer.from), device_cell(transfer.to), bytes_cell(transfer.bytes, exact)});
   }
   return table;
 }

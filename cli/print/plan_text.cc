@@ -72,8 +72,9 @@ void print_cache(Session& session, const api::MemoryReport& memory) {
     if (!other.kv_capacity_tokens) continue;
     room = std::min(room.value_or(*other.kv_capacity_tokens), *other.kv_capacity_tokens);
   }
-  auto text = fmt::format("{} per token on this device, {} on all",
-                          format_bytes(device.kv_per_token), format_bytes(all));
+  auto text = fmt::format("{} per token", format_bytes(device.kv_per_token));
+  if (memory.devices.size() > 1)
+    text += fmt::format(" on this device, {} on all", format_bytes(all));
   if (room) text += fmt::format("; the budget leaves room for {} tokens", format_count(*room));
   session.out().write(labelled(session.out_style(), "cache", text));
 }
@@ -116,10 +117,12 @@ void print_answer(Session& session, const api::PlanReport& report) {
   const plan::ReshardPlan& reshard = *report.reshard;
   const auto& style = session.out_style();
   if (reshard.changes == 0) {
-    session.out().write(labelled(style, "moves", fmt::format("nothing: {} and {} are the same for "
-                                                             "all {}",
-                                                             report.from, report.to,
-                                                             plural(static_cast<i64>(report.tensors.size()), "tensor"))));
+    session.out().write(
+        labelled(style, "moves",
+                 fmt::format("nothing: {} and {} are the same for "
+                             "all {}",
+                             report.from, report.to,
+                             plural(static_cast<i64>(report.tensors.size()), "tensor"))));
     return;
   }
   const char* verb = reshard.from_storage ? "are read" : "move";
@@ -127,16 +130,15 @@ void print_answer(Session& session, const api::PlanReport& report) {
       style, "moves",
       fmt::format("{} of {} {} from {} to {}, {} stay; {} of {}", format_bytes(reshard.bytes_moved),
                   format_bytes(reshard.bytes_total), verb, report.from, report.to,
-                  format_bytes(reshard.bytes_kept), plural(reshard.changes, "tensor"),
-                  format_count(static_cast<i64>(report.tensors.size())))));
+                  format_bytes(reshard.bytes_kept), format_count(reshard.changes),
+                  plural(static_cast<i64>(report.tensors.size()), "tensor"))));
 }
 
 void print_loads(Session& session, const plan::ReshardPlan& reshard) {
   const auto& style = session.out_style();
   const auto most = [&](i64 plan::RankLoad::*load) {
-    return *std::max_element(
-        reshard.per_rank.begin(), reshard.per_rank.end(),
-        [load](const auto& a, const auto& b) { return a.*load < b.*load; });
+    return *std::max_element(reshard.per_rank.begin(), reshard.per_rank.end(),
+                             [load](const auto& a, const auto& b) { return a.*load < b.*load; });
   };
   const auto sender = most(&plan::RankLoad::send);
   const auto receiver = most(&plan::RankLoad::receive);
@@ -146,19 +148,19 @@ void print_loads(Session& session, const plan::ReshardPlan& reshard) {
   session.out().write(labelled(style, "busiest", text));
   session.out().write(labelled(
       style, "messages",
-      fmt::format("{} between {} pairs{}", format_count(reshard.transfers),
-                  format_count(reshard.pairs),
-                  reshard.from_storage ? std::string()
-                                       : fmt::format("; {} must enter another node",
-                                                     format_bytes(reshard.inter_node_bytes)))));
+      fmt::format(
+          "{} between {} pairs{}", format_count(reshard.transfers), format_count(reshard.pairs),
+          reshard.inter_node_bytes == 0 ? std::string()
+                                        : fmt::format("; {} must enter another node",
+                                                      format_bytes(reshard.inter_node_bytes)))));
+  session.out().write(
+      labelled(style, "memory",
+               fmt::format("peak {} on a device, tensor after tensor; no order needs less than {}",
+                           format_bytes(reshard.peak_bytes), format_bytes(reshard.peak_bound))));
   session.out().write(labelled(
-      style, "memory",
-      fmt::format("peak {} on a device, tensor after tensor; no order needs less than {}",
-                  format_bytes(reshard.peak_bytes), format_bytes(reshard.peak_bound))));
-  session.out().write(labelled(style, "files",
-                               fmt::format("{} contiguous runs to read, {} to write",
-                                           format_count(reshard.read_segments),
-                                           format_count(reshard.write_segments))));
+      style, "files",
+      fmt::format("{} contiguous runs to read, {} to write", format_count(reshard.read_segments),
+                  format_count(reshard.write_segments))));
 }
 
 void print_renumbering(Session& session, const plan::ReshardPlan& reshard) {
@@ -197,10 +199,10 @@ void print_text(Session& session, const api::PlanReport& report) {
   if (report.reshard) print_reshard(session, report);
   print_memory(session, report.memory);
   if (report.price_per_hour > 0) {
-    session.out().write(labelled(
-        session.out_style(), "price",
-        fmt::format("{:.2f} per hour for {}", report.price_per_hour,
-                    plural(static_cast<i64>(report.memory.devices.size()), "device"))));
+    session.out().write(
+        labelled(session.out_style(), "price",
+                 fmt::format("{:.2f} per hour for {}", report.price_per_hour,
+                             plural(static_cast<i64>(report.memory.devices.size()), "device"))));
   }
 }
 

@@ -113,8 +113,7 @@ DeviceCaches device_caches(const AppliedMapping& applied, const mapping::ModelCo
   for (const mapping::LayerCache& layer : cache.layers) {
     const auto found = resolved.find(layer.tensor);
     if (found == resolved.end()) continue;
-    note_unknown_heads(*found->second, applied.specs[layer.tensor].name,
-                       caches.model.notes);
+    note_unknown_heads(*found->second, applied.specs[layer.tensor].name, caches.model.notes);
     const layout::Layout& layout = *found->second->layout;
     for (const i64 rank : layout.ranks()) {
       ++alike[static_cast<size_t>(rank)][{elements_on(layer, layout, rank), layer.window}];

@@ -57,7 +57,8 @@ std::vector<plan::LiveWidths> live_widths(const AppliedMapping& applied, i64 hid
     widths[rank].hidden = hidden;
     for (const auto& [form, kind] : kinds) {
       const i64 times = kind.tensor_class == "experts" ? experts_per_token : 1;
-      if (i64* width = width_of(kind.tensor_class, widths[rank])) *width += kind.widest[rank] * times;
+      if (i64* width = width_of(kind.tensor_class, widths[rank]))
+        *width += kind.widest[rank] * times;
     }
   }
   return widths;

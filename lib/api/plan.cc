@@ -23,9 +23,9 @@ void check(const PlanOptions& options) {
                      "give a larger --budget or a smaller --overhead");
   }
   if (device.fraction <= 0 || device.fraction > 1) {
-    throw impossible(fmt::format("a memory fraction of {} is not above 0 and at most 1",
-                                 device.fraction),
-                     "engines use 0.85 to 0.95");
+    throw impossible(
+        fmt::format("a memory fraction of {} is not above 0 and at most 1", device.fraction),
+        "engines use 0.85 to 0.95");
   }
 }
 
@@ -53,8 +53,8 @@ size_t find(const std::vector<std::string>& names, const std::string& name) {
   throw std::move(error).help(hint.empty() ? "`shardtool inspect` lists the tensors" : hint);
 }
 
-void add_reshard(const LogicalCheckpoint& source, const ReshardEnds& ends,
-                 const AppliedMapping& to, const PlanOptions& options, PlanReport& report) {
+void add_reshard(const LogicalCheckpoint& source, const ReshardEnds& ends, const AppliedMapping& to,
+                 const PlanOptions& options, PlanReport& report) {
   std::optional<AppliedMapping> from;
   if (ends.from) from = apply_mapping(*ends.from, source);
   report.reshard = plan_move(source, from ? &*from : nullptr, to, options);

@@ -24,9 +24,9 @@ struct Workload {
 
 /// What a device has.
 struct DeviceBudget {
-  i64 bytes = 0;            ///< 0: not given
-  double fraction = 1;      ///< of `bytes` that may be used
-  i64 overhead_bytes = 0;   ///< contexts, communicators, graphs: taken before anything else
+  i64 bytes = 0;              ///< 0: not given
+  double fraction = 1;        ///< of `bytes` that may be used
+  i64 overhead_bytes = 0;     ///< contexts, communicators, graphs: taken before anything else
   double price_per_hour = 0;  ///< of one device; 0: not given
 };
 
@@ -43,8 +43,9 @@ struct TrainingPlan {
 
 struct PlanOptions {
   std::vector<std::string> sources;
-  MappingChoice mapping;         ///< the layout; nothing chosen: the manifest's, or the preset's
-  bool mapping_is_given = false;  ///< of a whole checkpoint: it is the layout that a reshard begins at
+  MappingChoice mapping;  ///< the layout; nothing chosen: the manifest's, or the preset's
+  bool mapping_is_given =
+      false;  ///< of a whole checkpoint: it is the layout that a reshard begins at
   std::optional<std::string> from;  ///< a mapping file or an entry of "layouts"
   std::optional<std::string> to;
   std::string to_preset;
@@ -53,10 +54,10 @@ struct PlanOptions {
   DeviceBudget device;
   std::optional<TrainingPlan> training;
   std::vector<mapping::OwnClass> classes;
-  std::vector<i64> what_if;       ///< numbers of devices
+  std::vector<i64> what_if;          ///< numbers of devices
   std::vector<std::string> compare;  ///< mapping files or presets, beside the chosen one
-  i64 node_size = 8;              ///< devices of one node
-  std::string explain;            ///< a tensor whose transfers are listed
+  i64 node_size = 8;                 ///< devices of one node
+  std::string explain;               ///< a tensor whose transfers are listed
 
   bool is_reshard() const { return to || to_mesh || !to_preset.empty(); }
 };
@@ -69,7 +70,7 @@ struct PlanDevice {
   i64 replicated = 0;         ///< copies of what a lower rank has, too
   i64 padding = 0;
   i64 kv_per_token = 0;
-  i64 kv = 0;  ///< of the workload
+  i64 kv = 0;                             ///< of the workload
   std::optional<i64> kv_capacity_tokens;  ///< what the budget leaves room for; without one nothing
   i64 activations = 0;
   i64 training = 0;  ///< gradients and optimizer state, beside `weights`
@@ -116,7 +117,7 @@ struct PlanReport {
   std::optional<plan::ReshardPlan> reshard;
   std::vector<std::string> tensors;  ///< names, in the order of the reshard's numbers
   std::optional<size_t> explained;   ///< the tensor whose transfers were asked for
-  std::string from;  ///< "tp=4", "files"; empty without a reshard
+  std::string from;                  ///< "tp=4", "files"; empty without a reshard
   std::string to;
   double price_per_hour = 0;  ///< of all devices
   std::vector<std::string> warnings;

@@ -52,19 +52,26 @@ LayoutRow row_of(std::string name, const MemoryReport& memory) {
   return row;
 }
 
+/// What stays the same when only the layout changes.
+struct Question {
+  const LogicalCheckpoint& source;
+  const mapping::ModelConfig* config;
+  const MappingChoice& choice;
+  const PlanOptions& options;
+};
+
 /// The same choice over another mesh, in one row.
-LayoutRow row_with(const LogicalCheckpoint& source, MappingChoice choice, const mesh::Mesh& mesh,
-                   const PlanOptions& options) {
+LayoutRow row_with(const Question& question, MappingChoice choice, const mesh::Mesh& mesh) {
   choice.mesh = mesh;
   std::vector<std::string> notes;
   return row_of(to_string(mesh),
-                device_memory(source, apply_mapping(choice, source), options, notes));
+                device_memory(question.config, apply_mapping(choice, question.source),
+                              question.options, notes));
 }
 
-LayoutRow row_on(const LogicalCheckpoint& source, const MappingChoice& choice,
-                 const mesh::Mesh& mesh, i64 devices, const PlanOptions& options) {
+LayoutRow row_on(const Question& question, const mesh::Mesh& mesh, i64 devices) {
   try {
-    return row_with(source, choice, scaled(mesh, devices), options);
+    return row_with(question, question.choice, scaled(mesh, devices));
   } catch (const Error& error) {
     if (!is_refusal(error)) throw;
     LayoutRow row;
@@ -76,13 +83,12 @@ LayoutRow row_on(const LogicalCheckpoint& source, const MappingChoice& choice,
 }
 
 /// The smallest number of devices, by doubling, on which it fits; nothing up to the limit.
-std::optional<LayoutRow> smallest_fit(const LogicalCheckpoint& source, const MappingChoice& choice,
-                                      const MemoryReport& now, const PlanOptions& options) {
+std::optional<LayoutRow> smallest_fit(const Question& question, const MemoryReport& now) {
   constexpr i64 kMostDevices = 1024;
   std::optional<LayoutRow> best;
   if (now.fits == true) {
     for (i64 devices = now.mesh.size() / 2; devices >= 1; devices /= 2) {
-      LayoutRow row = row_on(source, choice, now.mesh, devices, options);
+      LayoutRow row = row_on(question, now.mesh, devices);
       if (!row.refusal.empty()) continue;
       if (row.fits != true) break;
       best = std::move(row);
@@ -90,15 +96,14 @@ std::optional<LayoutRow> smallest_fit(const LogicalCheckpoint& source, const Map
     return best;
   }
   for (i64 devices = now.mesh.size() * 2; devices <= kMostDevices; devices *= 2) {
-    LayoutRow row = row_on(source, choice, now.mesh, devices, options);
+    LayoutRow row = row_on(question, now.mesh, devices);
     if (row.fits == true) return row;
   }
   return best;
 }
 
 /// The fullest device when every weight of 16 bits or more is stored in `bits`.
-i64 total_with_weights_of(const LogicalCheckpoint& source, const AppliedMapping& applied,
-                          const PlanOptions& options, int bits) {
+i64 total_with_weights_of(const Question& question, const AppliedMapping& applied, int bits) {
   constexpr int kWide = 16;
   AppliedMapping narrow{applied.mapping, applied.resolution, applied.specs};
   std::vector<std::string> notes;
@@ -107,20 +112,20 @@ i64 total_with_weights_of(const LogicalCheckpoint& source, const AppliedMapping&
     if (spec.shape.size() < 2 || dtype.kind != DtypeKind::kFloat || dtype.bits < kWide) continue;
     spec.dtype = bits == 8 ? Dtype::kF8E4M3 : Dtype::kF4;
   }
-  const MemoryReport memory = device_memory(source, narrow, options, notes);
+  const MemoryReport memory = device_memory(question.config, narrow, question.options, notes);
   return memory.devices[memory.fullest].total;
 }
 
-void add_advice(const LogicalCheckpoint& source, const AppliedMapping& applied,
-                const MappingChoice& choice, const PlanOptions& options, MemoryReport& report) {
+void add_advice(const Question& question, const AppliedMapping& applied, MemoryReport& report) {
   if (!report.fits) return;
+  const PlanOptions& options = question.options;
   const i64 total = report.devices[report.fullest].total;
-  if (const auto row = smallest_fit(source, choice, report, options)) {
+  if (const auto row = smallest_fit(question, report)) {
     report.advice.push_back({"devices", row->name, row->total});
   }
   for (const int bits : {8, 4}) {
     if (*report.fits || options.training) break;
-    const i64 narrow = total_with_weights_of(source, applied, options, bits);
+    const i64 narrow = total_with_weights_of(question, applied, bits);
     if (narrow > report.budget) continue;
     report.advice.push_back({"weight bits", fmt::format("{}", bits), narrow});
     break;
@@ -133,13 +138,12 @@ void add_advice(const LogicalCheckpoint& source, const AppliedMapping& applied,
   }
 }
 
-LayoutRow compared(const LogicalCheckpoint& source, const MappingChoice& base,
-                   const mesh::Mesh& mesh, const std::string& name, const PlanOptions& options) {
-  MappingChoice choice = base;
+LayoutRow compared(const Question& question, const mesh::Mesh& mesh, const std::string& name) {
+  MappingChoice choice = question.choice;
   const bool is_file = name.find('/') != name.npos || name.ends_with(".json");
   choice.path = is_file ? name : "";
   choice.preset = is_file ? "" : name;
-  LayoutRow row = row_with(source, choice, mesh, options);
+  LayoutRow row = row_with(question, choice, mesh);
   row.name = name;
   return row;
 }
@@ -149,14 +153,16 @@ LayoutRow compared(const LogicalCheckpoint& source, const MappingChoice& base,
 MemoryReport memory_report(const LogicalCheckpoint& source, const AppliedMapping& applied,
                            const MappingChoice& choice, const PlanOptions& options,
                            std::vector<std::string>& notes) {
-  MemoryReport report = device_memory(source, applied, options, notes);
+  const auto config = model_config(choice, source);
+  const Question question{source, config ? &*config : nullptr, choice, options};
+  MemoryReport report = device_memory(question.config, applied, options, notes);
   for (const i64 devices : options.what_if) {
-    report.what_if.push_back(row_on(source, choice, report.mesh, devices, options));
+    report.what_if.push_back(row_on(question, report.mesh, devices));
   }
   for (const std::string& name : options.compare) {
-    report.compare.push_back(compared(source, choice, report.mesh, name, options));
+    report.compare.push_back(compared(question, report.mesh, name));
   }
-  add_advice(source, applied, choice, options, report);
+  add_advice(question, applied, report);
   return report;
 }
 

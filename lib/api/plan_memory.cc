@@ -65,8 +65,8 @@ void set_cache(const DeviceCaches& caches, const Workload& workload, MemoryRepor
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
     device.kv_per_token = plan::kv_bytes_per_token(caches.layers[rank], store);
-    device.kv = plan::times(plan::kv_bytes(caches.layers[rank], store, workload.context),
-                            workload.batch);
+    device.kv =
+        plan::times(plan::kv_bytes(caches.layers[rank], store, workload.context), workload.batch);
   }
 }
 
@@ -127,8 +127,8 @@ void set_totals(const DeviceBudget& budget, MemoryReport& report) {
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
     device.overhead = budget.overhead_bytes;
-    for (const i64 part : {device.weights, device.kv, device.activations, device.training,
-                           device.overhead}) {
+    for (const i64 part :
+         {device.weights, device.kv, device.activations, device.training, device.overhead}) {
       plan::add_bytes(device.total, part);
     }
     if (report.budget > 0) device.fits = device.total <= report.budget;
@@ -149,11 +149,9 @@ void set_totals(const DeviceBudget& budget, MemoryReport& report) {
 
 }  // namespace
 
-MemoryReport device_memory(const LogicalCheckpoint& source, const AppliedMapping& applied,
+MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapping& applied,
                            const PlanOptions& options, std::vector<std::string>& notes) {
   mapping::TensorClasses classes(options.classes);
-  const auto config = model_config(options.mapping, source);
-  const mapping::ModelConfig* model = config ? &*config : nullptr;
   MemoryReport report;
   report.mesh = applied.resolution.mesh;
   report.classes = classes.names();
@@ -163,7 +161,7 @@ MemoryReport device_memory(const LogicalCheckpoint& source, const AppliedMapping
   set_weights(plan::device_weights(report.mesh.size(), static_cast<int>(report.classes.size()),
                                    weight_groups(applied, classes)),
               report);
-  const DeviceCaches caches = device_caches(applied, model, options.workload.kv_dtype);
+  const DeviceCaches caches = device_caches(applied, config, options.workload.kv_dtype);
   if (options.training) {
     set_training(applied, caches.model, *options.training, report, notes);
   } else {

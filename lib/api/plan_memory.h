@@ -10,8 +10,9 @@
 namespace shardtool::api {
 
 /// The memory of every device under a mapping that was applied, without advice and other layouts.
-/// What was assumed is appended to `notes`. Throws kUsage for a workload that cannot be.
-MemoryReport device_memory(const LogicalCheckpoint& source, const AppliedMapping& applied,
+/// `config` may be null: then nothing is cached. What was assumed is appended to `notes`. Throws
+/// kUsage for an unknown type of cache.
+MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapping& applied,
                            const PlanOptions& options, std::vector<std::string>& notes);
 
 /// The same, and what the options ask beside it: other numbers of devices, other mappings, and

@@ -31,7 +31,8 @@ plan::Holders holders_of(const layout::Layout& layout) {
 std::vector<plan::Holders> sides_of(const LogicalCheckpoint& source, const AppliedMapping* from) {
   std::vector<plan::Holders> sides(source.tensors.size());
   if (from != nullptr) {
-    for (const auto& tensor : from->resolution.tensors) sides[tensor.tensor] = holders_of(*tensor.layout);
+    for (const auto& tensor : from->resolution.tensors)
+      sides[tensor.tensor] = holders_of(*tensor.layout);
     return sides;
   }
   for (size_t t = 0; t < source.tensors.size(); ++t) {
@@ -90,8 +91,8 @@ plan::ReshardPlan plan_move(const LogicalCheckpoint& source, const AppliedMappin
           .tensor(spec.name)
           .help("drop it in the destination's mapping, too");
     }
-    tensors.push_back({spec.name, bits(spec.dtype), sides[target.tensor],
-                       holders_of(*target.layout)});
+    tensors.push_back(
+        {spec.name, bits(spec.dtype), sides[target.tensor], holders_of(*target.layout)});
   }
   plan::ReshardOptions ask;
   ask.from_devices = devices_of(source, from);

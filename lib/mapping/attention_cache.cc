@@ -47,7 +47,8 @@ class Keys {
   i64 window(const std::string& name) const {
     for (const std::string& key : texts(facts_.at("keys").at(name))) {
       const json* found = value(key);
-      if (found != nullptr && found->is_number_integer()) return std::max<i64>(0, found->get<i64>());
+      if (found != nullptr && found->is_number_integer())
+        return std::max<i64>(0, found->get<i64>());
     }
     return 0;
   }
@@ -233,9 +234,10 @@ AttentionCache attention_cache(const ModelConfig& config, std::span<const Tensor
     cache.notes.push_back("no attention that caches was found: no KV cache is counted");
   }
   if (windows.undecided() && !cache.layers.empty()) {
-    cache.notes.push_back(fmt::format("{} has a sliding window, but not which layers use it: all "
-                                      "are counted at full length",
-                                      config.file()));
+    cache.notes.push_back(
+        fmt::format("{} has a sliding window, but not which layers use it: all "
+                    "are counted at full length",
+                    config.file()));
   }
   return cache;
 }

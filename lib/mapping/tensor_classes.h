@@ -21,7 +21,8 @@ struct OwnClass {
 /// C1 names are unique; the last one is "other"
 class TensorClasses {
  public:
-  /// Throws kMappingSchema for a glob that cannot be read, kUsage for a name that is empty or "other".
+  /// Throws kMappingSchema for a glob that cannot be read, kUsage for a name that is empty or
+  /// "other".
   explicit TensorClasses(const std::vector<OwnClass>& own = {});
 
   /// A user's own classes, then the built-in ones, "other" last.
