@@ -5,16 +5,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "cli/print/plan.h"
+#include "cli/print/text.h"
 #include "cli/size_argument.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
+#include "shardtool/io/file.h"
 
 namespace shardtool::cli {
 namespace {
 
-constexpr i64 kMany = i64{1} << 31;
+constexpr i64 kMany = (i64{1} << 31) - 1;
 
 i64 count_or(const char* flag, const std::optional<std::string>& typed, i64 otherwise,
              i64 least = 1) {
@@ -102,9 +105,48 @@ ExitCode exit_code(const PlanArgs& args, const api::PlanReport& report) {
   return args.detailed_exitcode && moves ? kSomethingMoves : ExitCode::kSuccess;
 }
 
+/// The document and the recipe, under a seal.
+void save_plan(const std::string& path, const api::PlanReport& report) {
+  if (std::filesystem::symlink_status(path).type() != std::filesystem::file_type::not_found) {
+    throw Error(ErrorCode::kOutputExists, fmt::format("'{}' exists", quote_for_message(path)))
+        .help("choose another name, or remove the file");
+  }
+  std::string text;
+  const char* status = report.memory.fits == false ? "findings" : "ok";
+  auto json = open_document([&text](std::string_view part) { text += part; }, "plan", status);
+  write_fields(json, report);
+  json.key("apply").raw(report.recipe);
+  io::write_new_file(path, api::sealed(std::move(text)));
+}
+
+std::string saved_text(const Style& style, const std::string& path) {
+  return labelled(style, "saved",
+                  fmt::format("{}; apply it with: shardtool reshard --plan {} -o FOLDER",
+                              quote_for_message(path), shell_quoted(path)));
+}
+
+/// `plan diff A B`: what two plans do not share.
+ExitCode run_plan_diff(const PlanArgs& args, Session& session) {
+  constexpr size_t kWords = 3;
+  if (args.sources.size() != kWords) {
+    throw Error(ErrorCode::kUsage, "'plan diff' needs two plans")
+        .help("for example: shardtool plan diff a.json b.json");
+  }
+  const api::PlanDiff diff = api::diff_plans(args.sources[1], args.sources[2]);
+  if (session.json()) {
+    session.document("plan_diff", diff.equal() ? Status::kOk : Status::kFindings,
+                     [&](JsonWriter& json) { write_fields(json, diff); });
+  } else {
+    print_text(session, diff);
+  }
+  return diff.equal() ? ExitCode::kSuccess : ExitCode::kNegative;
+}
+
 ExitCode run_plan(const PlanArgs& args, Session& session) {
+  if (args.sources.front() == "diff") return run_plan_diff(args, session);
   const api::PlanOptions options = to_options(args);
   const api::PlanReport report = api::make_plan(options);
+  if (args.output) save_plan(*args.output, report);
   const auto status = report.memory.fits == false ? Status::kFindings : Status::kOk;
   if (session.json() || args.format == "json") {
     session.document("plan", status, [&](JsonWriter& json) { write_fields(json, report); });
@@ -113,6 +155,10 @@ ExitCode run_plan(const PlanArgs& args, Session& session) {
                  args.format == "csv" ? TableFormat::kCsv : TableFormat::kMarkdown);
   } else {
     print_text(session, report);
+    if (args.output) {
+      session.out().write(session.quiet() ? *args.output + "\n"
+                                          : saved_text(session.out_style(), *args.output));
+    }
   }
   return exit_code(args, report);
 }
@@ -246,6 +292,11 @@ std::vector<Argument> report_arguments(PlanArgs& args) {
        .help = "how the report is printed",
        .target = &args.format,
        .choices = {"text", "json", "md", "csv"}},
+      {.name = "--output",
+       .short_name = "-o",
+       .value = "FILE",
+       .help = "write the reshard's plan there, for `shardtool reshard --plan FILE`",
+       .target = &args.output},
       {.name = "--fail-over-budget",
        .help = "exit 1 when it does not fit",
        .target = &args.fail_over_budget},
@@ -278,6 +329,7 @@ api::PlanOptions to_options(const PlanArgs& args) {
   options.compare = args.compare;
   options.node_size = count_or("--node-size", args.node_size, options.node_size);
   options.explain = args.explain.value_or("");
+  options.recipe = args.output.has_value();
   return options;
 }
 
@@ -293,10 +345,11 @@ Command plan_command(PlanArgs& args) {
           "an estimate. No tensor data is read.",
       .examples = {"shardtool plan models/llama-70b --tp 8 --budget 80GB --context 8192 --batch 16",
                    "shardtool plan models/llama-70b --tp 8 --what-if 1,2,4,8,16 --budget 80GB",
-                   "shardtool plan out/tp4 --to-mesh tp=8",
+                   "shardtool plan out/tp4 --to-mesh tp=8 -o plan.json",
                    "shardtool plan model -m fsdp.json --from param --to compute"},
       .arguments = {{.name = "SRC",
-                     .help = "a checkpoint, or output folders that together hold every part",
+                     .help = "a checkpoint, or output folders that together hold every part; or: "
+                             "diff A.json B.json, to compare two plans",
                      .target = &args.sources,
                      .required = true}},
       .run = [&args](Session& session) { return run_plan(args, session); }};

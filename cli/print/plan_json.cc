@@ -129,6 +129,17 @@ void write_reshard(JsonWriter& json, const api::PlanReport& report) {
 
 }  // namespace
 
+void write_fields(JsonWriter& json, const api::PlanDiff& diff) {
+  json.field("equal", diff.equal()).key("changes").begin_array();
+  for (const api::PlanChange& change : diff.changes) {
+    json.begin_object().field("field", change.field);
+    if (!change.a.empty()) json.key("a").raw(change.a);
+    if (!change.b.empty()) json.key("b").raw(change.b);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_fields(JsonWriter& json, const api::PlanReport& report) {
   json.field("source", report.source);
   write_memory(json, report.memory);

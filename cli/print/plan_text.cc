@@ -175,6 +175,12 @@ void print_renumbering(Session& session, const plan::ReshardPlan& reshard) {
                                fmt::format("the new ranks in order on the devices {}", text)));
 }
 
+/// Whether a value belongs to one of many devices or tensors.
+bool is_of_one(const std::string& field) {
+  return field.starts_with("devices/") || field.starts_with("reshard/tensors/") ||
+         field.starts_with("reshard/per_rank/") || field.starts_with("reshard/renumbered/ranks/");
+}
+
 void print_reshard(Session& session, const api::PlanReport& report) {
   const plan::ReshardPlan& reshard = *report.reshard;
   print_answer(session, report);
@@ -204,6 +210,25 @@ void print_text(Session& session, const api::PlanReport& report) {
                  fmt::format("{:.2f} per hour for {}", report.price_per_hour,
                              plural(static_cast<i64>(report.memory.devices.size()), "device"))));
   }
+}
+
+void print_text(Session& session, const api::PlanDiff& diff) {
+  if (session.quiet()) return;
+  Table table{{{"value"}, {"a", true}, {"b", true}}, {}};
+  i64 of_one = 0;
+  for (const api::PlanChange& change : diff.changes) {
+    if (is_of_one(change.field)) {
+      ++of_one;
+    } else {
+      table.rows.push_back({change.field, change.a, change.b});
+    }
+  }
+  if (!table.rows.empty()) print_table(session.out(), table, TableFormat::kText);
+  if (of_one > 0) {
+    session.out().write(fmt::format("  and {} of single devices and tensors: --json lists them\n",
+                                    plural(of_one, "value")));
+  }
+  session.out().write(diff.equal() ? "same\n" : "differs\n");
 }
 
 void print_tables(Session& session, const api::PlanReport& report, TableFormat format) {

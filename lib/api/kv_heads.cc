@@ -107,14 +107,14 @@ DeviceCaches device_caches(const AppliedMapping& applied, const mapping::ModelCo
   caches.model = mapping::attention_cache(*config, applied.specs);
   const mapping::AttentionCache& cache = caches.model;
   if (kv_dtype.empty() && cache.dtype) caches.bits = dtype_bits(*cache.dtype);
-  std::map<size_t, const mapping::ResolvedTensor*> resolved;
+  std::vector<const mapping::ResolvedTensor*> resolved(applied.specs.size(), nullptr);
   for (const auto& tensor : applied.resolution.tensors) resolved[tensor.tensor] = &tensor;
   std::vector<Alike> alike(n_devices);
   for (const mapping::LayerCache& layer : cache.layers) {
-    const auto found = resolved.find(layer.tensor);
-    if (found == resolved.end()) continue;
-    note_unknown_heads(*found->second, applied.specs[layer.tensor].name, caches.model.notes);
-    const layout::Layout& layout = *found->second->layout;
+    const mapping::ResolvedTensor* tensor = resolved[layer.tensor];
+    if (tensor == nullptr) continue;
+    note_unknown_heads(*tensor, applied.specs[layer.tensor].name, caches.model.notes);
+    const layout::Layout& layout = *tensor->layout;
     for (const i64 rank : layout.ranks()) {
       ++alike[static_cast<size_t>(rank)][{elements_on(layer, layout, rank), layer.window}];
     }

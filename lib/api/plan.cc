@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "shardtool/api/plan_file.h"
 #include "shardtool/api/plan_memory.h"
 #include "shardtool/api/plan_reshard.h"
 #include "shardtool/base/error.h"
@@ -26,6 +27,19 @@ void check(const PlanOptions& options) {
     throw impossible(
         fmt::format("a memory fraction of {} is not above 0 and at most 1", device.fraction),
         "engines use 0.85 to 0.95");
+  }
+}
+
+void check_applicable(const PlanOptions& options, const ReshardEnds& ends) {
+  if (!options.recipe) return;
+  if (!options.is_reshard())
+    throw impossible("a plan that is written is one of a reshard, and there is none",
+                     "say where it goes with --to, --to-preset or --to-mesh");
+  if (ends.from || !options.mapping.config.empty()) {
+    throw impossible(
+        "a plan that begins at a mapping, or at another config.json, cannot be applied to the "
+        "source",
+        "plan from the parts as they are, or use --format json for the report alone");
   }
 }
 
@@ -62,6 +76,8 @@ void add_reshard(const LogicalCheckpoint& source, const ReshardEnds& ends, const
     report.tensors.push_back(source.tensors[target.tensor].spec.name);
   }
   if (!options.explain.empty()) report.explained = find(report.tensors, options.explain);
+  if (options.recipe)
+    report.recipe = to_json(make_recipe(options.sources, source, to, ends.to, *report.reshard));
   report.from = from ? place_name(*from, *ends.from) : source_name(source);
   report.to = place_name(to, ends.to);
 }
@@ -77,6 +93,7 @@ PlanReport make_plan(const PlanOptions& options) {
   ReshardEnds ends;
   ends.to = base_choice(source, options.mapping);
   if (options.is_reshard()) ends = reshard_ends(source, options);
+  check_applicable(options, ends);
   const AppliedMapping applied = apply_mapping(ends.to, source);
   add(report.warnings, applied.resolution.warnings);
   if (options.is_reshard()) add_reshard(source, ends, applied, options, report);

@@ -58,6 +58,7 @@ struct PlanOptions {
   std::vector<std::string> compare;  ///< mapping files or presets, beside the chosen one
   i64 node_size = 8;                 ///< devices of one node
   std::string explain;               ///< a tensor whose transfers are listed
+  bool recipe = false;  ///< the plan is to be applied: it begins at the source's own parts
 
   bool is_reshard() const { return to || to_mesh || !to_preset.empty(); }
 };
@@ -121,8 +122,13 @@ struct PlanReport {
   std::string to;
   double price_per_hour = 0;  ///< of all devices
   std::vector<std::string> warnings;
-  std::string plan_file;  ///< what --output writes; empty without a reshard
+  /// What `reshard --plan` needs, as one JSON object; empty unless it was asked for.
+  std::string recipe;
 };
+
+/// The document of a plan, without its closing brace and with a recipe in it, as `reshard --plan`
+/// reads it: closed by a seal, the hash of all that comes before it.
+std::string sealed(std::string open_document);
 
 /// What a layout costs, and what it takes to get there. Reads headers only. Throws what opening a
 /// checkpoint and choosing a mapping throw, and kUsage for a workload or a budget that cannot be.

@@ -1,11 +1,29 @@
 #include "shardtool/api/plan_reshard.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <filesystem>
 
 #include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
 
 namespace shardtool::api {
 namespace {
+
+Error unknown_layout(const std::string& name, const mapping::Mapping& mapping) {
+  std::vector<std::string> known;
+  for (const mapping::Document& document : mapping.documents()) {
+    for (const auto& [layout, axes] : document.layouts) known.push_back(layout);
+  }
+  Error error(ErrorCode::kUnknownName,
+              fmt::format("'{}' is neither one of the mapping's layouts nor a mapping file",
+                          quote_for_message(name)));
+  error.note("layouts", known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+  if (const auto hint = did_you_mean(name, known); !hint.empty()) error.help(hint);
+  return error;
+}
 
 /// `name` where the mapping has a layout that is called so; else it is a mapping file.
 void apply_name(const std::string& name, const mapping::Mapping& mapping, MappingChoice& choice) {
@@ -17,6 +35,8 @@ void apply_name(const std::string& name, const mapping::Mapping& mapping, Mappin
     choice.layout = name;
     return;
   }
+  std::error_code unreadable;
+  if (!std::filesystem::exists(name, unreadable)) throw unknown_layout(name, mapping);
   choice.path = name;
   choice.preset.clear();
   choice.layout.clear();
