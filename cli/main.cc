@@ -9,6 +9,7 @@
 
 #include "cli/app.h"
 #include "cli/print/error.h"
+#include "cli/print/text.h"
 #include "cli/signals.h"
 
 namespace shardtool::cli {
@@ -55,11 +56,20 @@ int report(const Error& error, const Commands& commands, const std::vector<std::
   return detailed ? static_cast<int>(ExitCode::kNegative) : exit_status(error);
 }
 
+/// The command line that goes on with an interrupted run.
+std::string resume_command(const std::vector<std::string>& words) {
+  std::string command = "shardtool";
+  for (const auto& word : words) command += " " + shell_quoted(word);
+  const bool resumes = std::find(words.begin(), words.end(), "--resume") != words.end();
+  return resumes ? command : command + " --resume";
+}
+
 int run(const std::vector<std::string>& words) {
   const Commands commands;
   try {
     return static_cast<int>(run_app(commands, words));
-  } catch (const Error& error) {
+  } catch (Error& error) {
+    if (error.is_resumable()) error.help("go on with: " + resume_command(words));
     return report(error, commands, words);
   } catch (const std::bad_alloc&) {
     return report(Error(ErrorCode::kLimit, "the system refused memory")

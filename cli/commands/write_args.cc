@@ -54,6 +54,9 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .help = "check everything, write nothing",
        .target = &args.dry_run},
       {.name = "--force", .help = "replace an output that exists", .target = &args.force},
+      {.name = "--resume",
+       .help = "go on with what an interrupted run of the same command left",
+       .target = &args.resume},
   };
   append(arguments, resource_arguments(args.resources));
   return arguments;
@@ -79,6 +82,7 @@ api::WriteOptions to_write_options(const WriteArgs& args) {
     options.max_file_size = parse_size("--max-file-size", *args.max_file_size);
   set_resources(args.resources, options.max_memory, options.threads);
   options.force = args.force;
+  options.resume = args.resume;
   options.dry_run = args.dry_run;
   options.copy_side_files = !args.no_copy_side_files;
   return options;

@@ -24,6 +24,7 @@ struct WriteArgs {
   bool no_copy_side_files = false;
   bool dry_run = false;
   bool force = false;
+  bool resume = false;
 };
 
 /// Which devices' parts are written, as typed.

@@ -137,7 +137,9 @@ void write_error(JsonWriter& json, const Error& error) {
   for (const auto& [label, text] : error.notes()) {
     json.begin_object().field("label", label).field("text", text).end_object();
   }
-  json.end_array().list("help", error.help_lines()).end_object();
+  json.end_array().list("help", error.help_lines());
+  if (error.is_resumable()) json.field("resumable", true);
+  json.end_object();
 }
 
 }  // namespace shardtool::cli

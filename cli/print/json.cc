@@ -97,6 +97,11 @@ void write_fields(JsonWriter& json, const api::TransformReport& report) {
     json.field("bytes_kept", report.moved->bytes_kept).end_object();
   }
   json.list("warnings", report.warnings);
+  if (report.was_complete) json.field("was_complete", true);
+  if (const auto& resumed = report.resumed) {
+    json.key("resumed").begin_object().field("tensors", resumed->tensors);
+    json.field("bytes", resumed->bytes).field("damaged", resumed->damaged).end_object();
+  }
   if (!report.written) return;
   const auto& written = *report.written;
   json.key("written").begin_object().field("bytes", written.bytes).field("files", written.files);

@@ -53,6 +53,14 @@ std::string alteration_text(const api::Alteration& alteration) {
                      quote_for_message(alteration.example_tensor));
 }
 
+std::string resumed_text(const api::TransformResumed& resumed) {
+  const auto found = fmt::format("{}, {} were finished", plural(resumed.tensors, "tensor"),
+                                 format_bytes(resumed.bytes));
+  if (resumed.damaged == 0) return found + " and are intact";
+  return found + fmt::format("; {} were damaged since and are written again",
+                             plural(resumed.damaged, "tensor"));
+}
+
 std::string written_text(const api::TransformReport& report) {
   const auto& written = *report.written;
   auto text = fmt::format("{}, {} in {} ({}/s), peak memory {}", plural(written.files, "file"),
@@ -63,6 +71,11 @@ std::string written_text(const api::TransformReport& report) {
     text += fmt::format("; {} compared, all equal", plural(report.replicas_compared, "replica"));
   }
   return text;
+}
+
+std::string done_text(const api::TransformReport& report) {
+  if (report.was_complete) return "the output is complete already, nothing to do";
+  return report.written ? written_text(report) : "nothing written (dry run)";
 }
 
 void print_names(Session& session, std::string_view label, const std::vector<std::string>& names) {
@@ -140,15 +153,17 @@ void print_text(Session& session, const api::TransformReport& report) {
                                                format_bytes(report.moved->bytes_moved),
                                                format_bytes(report.moved->bytes_kept))));
     }
-    const auto done = report.written ? written_text(report) : "nothing written (dry run)";
-    session.out().write(labelled(style, "done", done));
+    if (report.resumed) {
+      session.out().write(labelled(style, "resumed", resumed_text(*report.resumed)));
+    }
+    session.out().write(labelled(style, "done", done_text(report)));
     if (report.written && report.plan.ranks > 0) {
       session.out().write(labelled(
           style, "",
           fmt::format("merge back: shardtool merge {} -o FOLDER", shell_quoted(report.output))));
     }
   }
-  if (report.written) session.out().write(report.output + "\n");
+  if (report.written || report.was_complete) session.out().write(report.output + "\n");
 }
 
 void print_text(Session& session, const api::DiffReport& report) {

@@ -12,6 +12,7 @@
 
 #include "shardtool/api/output_plan.h"
 #include "shardtool/api/replicas.h"
+#include "shardtool/api/resume.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
 #include "shardtool/exec/copy.h"
@@ -35,11 +36,13 @@ bool is_within(const fs::path& inner, const fs::path& outer) {
 void check_apart(const LogicalCheckpoint& source, const std::string& output) {
   const fs::path to = fs::weakly_canonical(fs::absolute(output));
   for (const checkpoint::Checkpoint& part : source.parts) {
-    const fs::path from = fs::weakly_canonical(fs::absolute(part.folder()));
+    // Beside a single file is fine; in a checkpoint's folder the output would belong to it.
+    const bool is_file = fs::is_regular_file(part.path);
+    const fs::path from = fs::weakly_canonical(fs::absolute(is_file ? part.path : part.folder()));
     if (!is_within(from, to) && !is_within(to, from)) continue;
     throw Error(
         ErrorCode::kOutputAliasesInput,
-        fmt::format("the output {} and the input {} lie in one another", output, part.folder()))
+        fmt::format("the output {} and the input {} lie in one another", output, part.path))
         .help("write to a folder beside the checkpoint");
   }
 }
@@ -59,6 +62,7 @@ void check_replaceable(const std::string& output) {
 }
 
 void check_space(const OutputPlan& plan, const io::OutputFolder& folder) {
+  if (folder.continues()) return;  // the files have their space
   i64 needed = 0;
   for (const auto& file : plan.files) needed += file.size;
   if (needed <= folder.bytes_free()) return;
@@ -79,8 +83,9 @@ std::vector<exec::SourceFile> open_sources(const LogicalCheckpoint& source) {
 std::vector<exec::TargetFile> create_files(const OutputPlan& plan, io::OutputFolder& folder) {
   std::vector<exec::TargetFile> targets;
   for (const auto& planned : plan.files) {
-    io::File& file = folder.create(planned.name);
+    io::File& file = folder.create_or_open(planned.name);
     io::allocate(file, planned.size);
+    if (folder.continues()) io::set_size(file, planned.size);
     targets.emplace_back(file);
     targets.back().write(std::as_bytes(std::span(planned.header)), 0);
   }
@@ -164,12 +169,17 @@ std::vector<exec::CopiedTensor> copy_all(const LogicalCheckpoint& source,
                                          std::span<const exec::TensorMove> moves,
                                          std::span<const exec::SourceFile> sources,
                                          std::span<const exec::TargetFile> targets,
-                                         const exec::StreamOptions& options) {
+                                         const exec::StreamOptions& options,
+                                         const TakenUp& taken_up, exec::Journal& journal) {
   std::vector<size_t> order;
   std::vector<exec::TensorMove> ordered;
   std::vector<exec::CopiedTensor> copied(moves.size());
   for (const size_t i : source_order(moves)) {
     const TargetTensor& tensor = target.tensors[i];
+    if (const auto found = taken_up.tensors.find(i); found != taken_up.tensors.end()) {
+      copied[i] = found->second;
+      continue;
+    }
     if (is_shifted(source, tensor)) {
       copied[i] = exec::copy_shifted(
           {moves[i], source.tensors[tensor.source].shifts, tensor.shifts}, sources, targets);
@@ -178,7 +188,13 @@ std::vector<exec::CopiedTensor> copy_all(const LogicalCheckpoint& source,
     order.push_back(i);
     ordered.push_back(moves[i]);
   }
-  std::vector<exec::CopiedTensor> done = exec::copy(ordered, sources, targets, options);
+  std::vector<exec::CopiedTensor> done = exec::copy(
+      ordered, sources, targets, options, [&](size_t i, const exec::CopiedTensor& tensor) {
+        // Padding that repeats elements is filled afterwards: such a tensor is not finished yet.
+        if (target.tensors[order[i]].fills) return;
+        const i64 bytes = byte_size(ordered[i].dtype, ordered[i].shape).value_or(0);
+        journal.finished(order[i], tensor, bytes);
+      });
   for (size_t i = 0; i < order.size(); ++i) copied[order[i]] = std::move(done[i]);
   return copied;
 }
@@ -226,6 +242,40 @@ exec::StreamOptions stream_options(const WriteOptions& options) {
   return stream;
 }
 
+namespace {
+
+/// Everything after the folder has been claimed: fills it and puts it in place.
+void write_output(const LogicalCheckpoint& source, const TargetLayout& target,
+                  const OutputPlan& plan, const WriteOptions& options, const RunIdentity& run,
+                  std::span<const exec::TensorMove> moves,
+                  std::span<const exec::SourceFile> sources, io::OutputFolder& folder,
+                  TransformReport& report) {
+  const exec::StreamOptions stream = stream_options(options);
+  const std::vector<exec::TargetFile> targets = create_files(plan, folder);
+  exec::Journal journal(folder.journal_path(), run.text(), {.bytes = options.journal_bytes},
+                        [&folder] { folder.sync(); });
+  TakenUp taken_up;
+  try {
+    if (folder.continues()) {
+      taken_up = take_up(journal, source, target, plan, targets, stream);
+      report.resumed = {std::ssize(taken_up.tensors), taken_up.bytes, taken_up.damaged};
+    }
+    auto copied = copy_all(source, target, moves, sources, targets, stream, taken_up, journal);
+    fill_padding(source, target, plan, sources, targets, copied);
+    check_tied(target, moves, copied);
+    if (!plan.index_text.empty()) write_text(folder, kIndexName, plan.index_text);
+    const i64 side_files = options.copy_side_files ? copy_side_files(source, plan, folder) : 0;
+    write_text(folder, kManifestName, to_json(make_manifest(source, target, plan, copied)));
+    folder.publish();
+    report.written.emplace().files = static_cast<i64>(plan.files.size()) + side_files;
+  } catch (Error& error) {
+    keep_for_resume(error, journal, folder, taken_up, options.worth_keeping);
+    throw;
+  }
+}
+
+}  // namespace
+
 TransformReport transfer(const LogicalCheckpoint& source, TargetLayout target,
                          const WriteOptions& options, bool compare_replicas) {
   const auto start = std::chrono::steady_clock::now();
@@ -241,29 +291,29 @@ TransformReport transfer(const LogicalCheckpoint& source, TargetLayout target,
   if (options.dry_run) return report;
 
   check_apart(source, options.output);
+  if (options.resume && is_complete(options.output, source, target, plan)) {
+    report.was_complete = true;
+    return report;
+  }
   if (options.force) check_replaceable(options.output);
   const std::vector<exec::SourceFile> sources = open_sources(source);
-  io::OutputFolder folder(options.output,
-                          options.force ? io::Existing::kReplace : io::Existing::kRefuse);
+  const RunIdentity run = run_identity(source, target, plan);
+  io::OutputClaim claim(options.output,
+                        options.force ? io::Existing::kReplace : io::Existing::kRefuse);
+  if (options.resume) check_same_run(claim, run);
+  io::OutputFolder folder(std::move(claim), run.id(),
+                          options.resume ? io::Leftover::kContinue : io::Leftover::kDiscard);
   check_space(plan, folder);
-  const exec::StreamOptions stream = stream_options(options);
-  if (compare_replicas) report.replicas_compared = api::compare_replicas(source, sources, stream);
-  const std::vector<exec::TargetFile> targets = create_files(plan, folder);
-  auto copied = copy_all(source, target, moves, sources, targets, stream);
-  fill_padding(source, target, plan, sources, targets, copied);
-  check_tied(target, moves, copied);
-  if (!plan.index_text.empty()) write_text(folder, kIndexName, plan.index_text);
-  const i64 side_files = options.copy_side_files ? copy_side_files(source, plan, folder) : 0;
-  write_text(folder, kManifestName, to_json(make_manifest(source, target, plan, copied)));
-  folder.publish();
+  if (compare_replicas) {
+    report.replicas_compared = api::compare_replicas(source, sources, stream_options(options));
+  }
+  write_output(source, target, plan, options, run, moves, sources, folder, report);
 
-  TransformWritten written;
+  TransformWritten& written = *report.written;
   for (const auto& file : plan.files) written.bytes += file.size;
-  written.files = static_cast<i64>(plan.files.size()) + side_files;
   written.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   written.bytes_per_second = static_cast<double>(written.bytes) / std::max(written.seconds, 1e-9);
   written.peak_rss_bytes = peak_rss_bytes();
-  report.written = written;
   return report;
 }
 

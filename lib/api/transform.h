@@ -41,8 +41,11 @@ struct WriteOptions {
   i64 max_memory = 64 << 20;  ///< bytes of buffers; headers come on top
   int threads = 0;            ///< 0: chosen from the machine
   bool force = false;         ///< replace an existing output
+  bool resume = false;        ///< go on with what an interrupted run of the same job left
   bool dry_run = false;       ///< plan and check everything, write nothing
   bool copy_side_files = true;
+  i64 journal_bytes = i64{4} << 30;  ///< finished bytes that a power cut may cost, at most
+  i64 worth_keeping = 64 << 20;      ///< finished bytes below which a failed run leaves nothing
   /// Called from one thread at a time, at most ten times a second, and once at the end.
   std::function<void(const Progress&)> on_progress;
   /// Set from a signal handler: the run ends with kInterrupted before the next chunk.
@@ -119,9 +122,18 @@ struct TransformMoved {
   i64 bytes_kept = 0;  ///< that their device had already
 };
 
+/// What an interrupted run had finished.
+struct TransformResumed {
+  i64 tensors = 0;
+  i64 bytes = 0;    ///< of their shards, read back and found right
+  i64 damaged = 0;  ///< finished tensors that were not right any more, and were written again
+};
+
 struct TransformReport {
   TransformPlan plan;
   std::optional<TransformMoved> moved;
+  bool was_complete = false;  ///< resumed, and there was nothing left to do
+  std::optional<TransformResumed> resumed;
   std::optional<TransformWritten> written;  ///< absent after a dry run
   std::string output;
   i64 replicas_compared = 0;  ///< copies read and found equal

@@ -95,7 +95,10 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
      "each other. The folder is damaged or was edited."},
     {kCoverage, "E0311", 4, "the shards do not cover a tensor",
      "Some elements are held by no shard, or shards that must not overlap do."},
-    {kPlanInvalid, "E0312", 4, "the plan cannot be applied",
+    {kOtherRun, "E0312", 4, "the interrupted run was another one",
+     "--resume goes on only where the source, the mapping and the options are those of the "
+     "interrupted run. Without --resume the run starts anew and deletes what is there."},
+    {kPlanInvalid, "E0313", 4, "the plan cannot be applied",
      "A plan file is applied exactly as it was made or not at all: it is no plan, was edited, comes "
      "from another version, or no longer describes what would be done. Make it again with "
      "`shardtool plan SRC --to ... -o FILE`."},
@@ -154,6 +157,11 @@ Error& Error::note(std::string_view label, std::string text) & {
 
 Error& Error::help(std::string text) & {
   help_.push_back(std::move(text));
+  return *this;
+}
+
+Error& Error::resumable() & {
+  is_resumable_ = true;
   return *this;
 }
 

@@ -50,6 +50,7 @@ enum class ErrorCode {
   kInputChanged,
   kDataMismatch,
   kCoverage,
+  kOtherRun,
   kPlanInvalid,
   // output, exit 5
   kOutputExists,
@@ -109,6 +110,9 @@ class Error : public std::exception {
   Error& help(std::string text) &;
   Error&& help(std::string text) && { return std::move(help(std::move(text))); }
 
+  /// Says that the work so far is kept: the same command with --resume goes on.
+  Error& resumable() &;
+
   ErrorCode code() const { return code_; }
   int exit_status() const { return error_info(code_).exit_status; }
   std::string_view id() const { return error_info(code_).id; }
@@ -117,6 +121,7 @@ class Error : public std::exception {
   const std::string& tensor_name() const { return tensor_; }
   const std::vector<std::pair<std::string, std::string>>& notes() const { return notes_; }
   const std::vector<std::string>& help_lines() const { return help_; }
+  bool is_resumable() const { return is_resumable_; }
   const char* what() const noexcept override { return message_.c_str(); }
 
  private:
@@ -126,6 +131,7 @@ class Error : public std::exception {
   std::string tensor_;
   std::vector<std::pair<std::string, std::string>> notes_;
   std::vector<std::string> help_;
+  bool is_resumable_ = false;
 };
 
 }  // namespace shardtool

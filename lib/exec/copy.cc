@@ -87,7 +87,7 @@ class Copier {
     write(move, filled);
   }
 
-  void end(size_t number) {
+  const CopiedTensor& end(size_t number) {
     const TensorMove& move = moves_[number];
     const std::unique_ptr<Copying> copying = std::move(open_[number]);
     CopiedTensor& done = done_[number];
@@ -99,6 +99,7 @@ class Copier {
       done.xxh3.push_back(first == h ? hash_of(move, *copying, h)
                                      : done.xxh3[static_cast<size_t>(first)]);
     }
+    return done;
   }
 
   std::vector<CopiedTensor> result() { return std::move(done_); }
@@ -169,14 +170,18 @@ class Copier {
 
 std::vector<CopiedTensor> copy(std::span<const TensorMove> moves,
                                std::span<const SourceFile> sources,
-                               std::span<const TargetFile> targets, const StreamOptions& options) {
+                               std::span<const TargetFile> targets, const StreamOptions& options,
+                               const OnCopied& on_copied) {
   Copier copier(moves, targets);
   stream(moves, sources, options,
          {[&](size_t move, const ChunkPlan& plan) { copier.begin(move, plan); },
           [&](size_t move, const FilledChunk& chunk, Turnstile& turns) {
             copier.chunk(move, chunk, turns);
           },
-          [&](size_t move) { copier.end(move); }});
+          [&](size_t move) {
+            const CopiedTensor& copied = copier.end(move);
+            if (on_copied) on_copied(move, copied);
+          }});
   return copier.result();
 }
 

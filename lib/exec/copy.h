@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,12 +17,16 @@ struct CopiedTensor {
   std::vector<std::string> xxh3;  ///< XXH3-128 of each destination holder's bytes
 };
 
+/// Hears of every tensor whose bytes are all written; from any thread, for one tensor once.
+using OnCopied = std::function<void(size_t move, const CopiedTensor& copied)>;
+
 /// Copies every tensor from its sources to its destinations; `targets` are own files of their final
 /// size, zero where nothing is written (padding). Digests what it read and, from the outgoing
 /// buffers, what it writes. Throws kDataMismatch when the two differ or a tensor's expected digest
 /// is another, and what `stream` and writing throw.
 std::vector<CopiedTensor> copy(std::span<const TensorMove> moves,
                                std::span<const SourceFile> sources,
-                               std::span<const TargetFile> targets, const StreamOptions& options);
+                               std::span<const TargetFile> targets, const StreamOptions& options,
+                               const OnCopied& on_copied = {});
 
 }  // namespace shardtool::exec

@@ -2,27 +2,41 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <span>
-#include <vector>
 
-#include "shardtool/io/file.h"
 #include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::exec {
+namespace {
 
-std::string hash_range(const std::string& path, i64 offset, i64 bytes) {
-  const io::File file = io::open_read(path);
-  std::vector<std::byte> buffer(1 << 20);
+constexpr i64 kBlockBytes = 1 << 20;
+
+struct Free {
+  void operator()(std::byte* bytes) const { std::free(bytes); }
+};
+
+}  // namespace
+
+std::string hash_range(const SourceFile& file, i64 offset, i64 bytes) {
+  constexpr size_t kBufferBytes = kBlockBytes + 2 * kPageBytes;
+  const std::unique_ptr<std::byte, Free> buffer(
+      static_cast<std::byte*>(std::aligned_alloc(kPageBytes, kBufferBytes)));
+  if (!buffer) throw std::bad_alloc();
   kernels::Xxh3 hash;
   while (bytes > 0) {
-    const auto part = std::span(buffer).first(
-        static_cast<size_t>(std::min<i64>(bytes, static_cast<i64>(buffer.size()))));
-    io::read_exact(file, part, offset);
-    hash.update(part);
-    offset += static_cast<i64>(part.size());
-    bytes -= static_cast<i64>(part.size());
+    const i64 part = std::min(bytes, kBlockBytes);
+    hash.update({file.read(buffer.get(), part, offset), static_cast<size_t>(part)});
+    offset += part;
+    bytes -= part;
   }
   return hash.hex();
+}
+
+std::string hash_range(const std::string& path, i64 offset, i64 bytes) {
+  return hash_range(SourceFile(path), offset, bytes);
 }
 
 }  // namespace shardtool::exec

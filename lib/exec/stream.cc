@@ -136,8 +136,8 @@ class Run {
   std::optional<Work> next_work() {
     const std::lock_guard lock(queue_mutex_);
     while (true) {
-      check_cancelled();
       if (!current_) {
+        check_cancelled();
         if (next_move_ == moves_.size()) return std::nullopt;
         current_ = std::make_shared<InFlight>(next_move_, moves_[next_move_], limits_, stop_);
         sink_.begin(next_move_, current_->plan);
@@ -145,9 +145,11 @@ class Run {
       }
       Work work{current_, {}};
       if (current_->plan.next(work.position)) {
+        check_cancelled();
         ++current_->open;
         return work;
       }
+      // Also when the run is to stop: what is finished counts.
       finish_one(*std::exchange(current_, nullptr));
     }
   }

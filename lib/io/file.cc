@@ -130,6 +130,12 @@ File create_new(const std::string& path) {
   throw write_failure("create the file", path, errno);
 }
 
+File open_or_create(const std::string& path) {
+  File file = open_or_closed(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+  if (!file.is_open()) throw write_failure("open the file", path, errno);
+  return file;
+}
+
 File open_write_direct(const std::string& path) {
   return open_direct(path, O_WRONLY | O_NOFOLLOW);
 }
@@ -212,6 +218,10 @@ void allocate(const File& file, i64 size) {
   if (result == 0) return;
   const bool cannot_reserve = errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
   if (!cannot_reserve) throw write_failure("reserve " + format_bytes(size), file.path(), errno);
+  set_size(file, size);
+}
+
+void set_size(const File& file, i64 size) {
   if (syscalls().ftruncate(file.fd(), size) != 0) {
     throw write_failure("set the size", file.path(), errno);
   }

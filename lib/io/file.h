@@ -56,6 +56,9 @@ File open_read_direct(const std::string& path);
 /// Creates a file, never through a symbolic link; the mode follows the umask. Throws kOutputExists
 /// when the name is taken, else as `write_exact`.
 File create_new(const std::string& path);
+/// An own file that an interrupted run may have left: opened as it is, or created; never through a
+/// symbolic link. Throws as `create_new`.
+File open_or_create(const std::string& path);
 /// A second descriptor of an own output for O_DIRECT writes, or a closed File where that cannot be.
 File open_write_direct(const std::string& path);
 
@@ -81,6 +84,8 @@ i64 write_direct(const File& file, std::span<const std::byte> from, i64 offset);
 /// Gives the file its final size and reserves the space (early kNoSpace); where the file system
 /// cannot reserve, only the size is set.
 void allocate(const File& file, i64 size);
+/// Cuts the file off, or extends it with zeros. Throws as `write_exact`.
+void set_size(const File& file, i64 size);
 /// fsync. Throws kWriteFailed: one failure means that the output is lost, it is never retried.
 void sync(const File& file);
 /// Makes the names in a folder durable. Throws kWriteFailed.

@@ -39,7 +39,7 @@ FolderLock::FolderLock(const std::string& path) : file_(locked(path)) {
 }
 
 FolderLock::~FolderLock() {
-  syscalls().unlinkat(AT_FDCWD, file_.path().c_str(), 0);
+  if (file_.is_open()) syscalls().unlinkat(AT_FDCWD, file_.path().c_str(), 0);
 }
 
 }  // namespace shardtool::io

@@ -13,8 +13,8 @@ class FolderLock {
   /// Throws kOutputLocked when another process, or another FolderLock, holds it.
   explicit FolderLock(const std::string& path);
   ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
+  FolderLock(FolderLock&&) noexcept = default;
+  FolderLock& operator=(FolderLock&&) = delete;
 
  private:
   File file_;

@@ -5,45 +5,54 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/io/file.h"
-#include "shardtool/io/folder_lock.h"
-#include "shardtool/io/output_place.h"
+#include "shardtool/io/output_claim.h"
 
 namespace shardtool::io {
 
-/// What to do when the output already has content.
-enum class Existing { kRefuse, kReplace };
+/// What to do with what an earlier run with the same id left.
+enum class Leftover { kDiscard, kContinue };
 
-/// A folder that appears complete or not at all:
-///
-///     parent/.NAME.shardtool.lock          flock for the whole run
-///     parent/.NAME.shardtool-<id>.tmp/     all files are created here
-///     parent/NAME                          renamed onto at the end
+/// A folder that appears complete or not at all: all files are created in the claim's hidden
+/// folder, which is renamed onto the output at the end.
 ///
 /// rename(2) puts a folder only where nothing or an empty folder is, on every file system, so
-/// content that appeared meanwhile is never replaced. kReplace exchanges the two folders in one
-/// step and then deletes the old tree: whoever reads NAME sees one complete version. A killed run
-/// leaves the hidden folder; the next run of this output deletes it.
+/// content that appeared meanwhile is never replaced. Content that the claim may replace is
+/// exchanged with the new folder in one step and then deleted: whoever reads NAME sees one complete
+/// version. A killed run leaves its hidden folder; the next run of this output continues or deletes
+/// it.
 ///
 /// O1 unpublished, nothing under NAME has changed
-/// O2 the destructor deletes everything hidden that this object created
+/// O2 the destructor deletes everything hidden, unless it is to be kept
 class OutputFolder {
  public:
-  /// Checks and creates. `path` may be an empty existing folder. Throws kOutputExists,
-  /// kOutputLocked, kOutputAliasesInput (path is a symbolic link), kNoSpace, kWriteFailed.
-  OutputFolder(const std::string& path, Existing existing);
+  /// Deletes what runs with other ids left. Throws kNoSpace, kWriteFailed.
+  OutputFolder(OutputClaim claim, const std::string& id, Leftover leftover);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
   /// The temporary folder, with the final content's names.
   const std::string& working_path() const { return working_path_; }
-  const std::string& final_path() const { return final_path_; }
+  std::string final_path() const { return claim_.place().path(); }
+  /// Where the journal of this run is or would be.
+  std::string journal_path() const { return claim_.journal_of(id_); }
+  /// Whether an earlier run's folder was taken up.
+  bool continues() const { return continues_; }
   /// Bytes available to this user on the output's file system.
   i64 bytes_free() const;
 
-  /// Creates a file inside (a plain name, no separators) that publish() will sync and close. The
-  /// reference stays valid until then.
+  /// Creates a file inside (a plain name, no separators) that publish() will sync and close. What
+  /// an earlier run left under this name is deleted. The reference stays valid until then.
   File& create(const std::string& name);
+  /// The same, but a file that an earlier run left is opened with its content.
+  File& create_or_open(const std::string& name);
+  /// Makes all files and their names durable as they are now. Throws kWriteFailed; after one
+  /// failure always, since the system may have forgotten what it could not write.
+  void sync();
+  /// Whether the destructor leaves the hidden folder, for a run that continues it; at first only
+  /// what was taken up is left.
+  void keep() { kept_ = true; }
+  void give_up() { kept_ = false; }
   /// Makes everything durable and visible, once. Throws kWriteFailed or kOutputExists (content
   /// appeared meanwhile); then nothing was published, or the error's "state" note says what is.
   void publish();
@@ -51,15 +60,18 @@ class OutputFolder {
   const std::string& leftover() const { return leftover_; }
 
  private:
+  std::string path_of(const std::string& name) const;
   void put_in_place();
   void withdraw(Error& error);
 
-  OutputPlace place_;
-  std::string final_path_;
-  FolderLock lock_;
+  OutputClaim claim_;
+  std::string id_;
   std::string working_path_;
+  bool continues_ = false;
   std::string leftover_;
+  bool kept_ = false;
   bool finished_ = false;  ///< the hidden folder is gone, or no longer ours to delete
+  bool sync_failed_ = false;
   std::deque<File> files_;
 };
 

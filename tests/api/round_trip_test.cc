@@ -204,6 +204,20 @@ TEST_CASE("two runs write the same bytes, manifest included; an existing output 
               split(split_options(folder / "whole", mapping, folder / "whole/parts")));
 }
 
+TEST_CASE("an output may stand beside a single file, and never where the file is") {
+  const TempFolder folder;
+  Model model;
+  model.tensors["w"] = test::numbered_tensor("w", Dtype::kBF16, {9, 4});
+  model.cut_axis = {{"w", 1}};
+  test::write_checkpoint(folder.path(), model.tensors);
+  const std::string mapping = folder.write("mapping.json", mapping_for(model, "tp", 3));
+  const std::string file = folder / "model.safetensors";
+  split(split_options(file, mapping, folder / "parts"));
+  CHECK(std::filesystem::exists(folder / "parts/manifest.json"));
+  CHECK_ERROR(kOutputAliasesInput, split(split_options(file, mapping, folder.path())));
+  CHECK_ERROR(kOutputAliasesInput, split(split_options(file, mapping, file)));
+}
+
 TEST_CASE("force replaces an earlier output, never a folder of something else") {
   const TempFolder folder;
   Model model;

@@ -19,6 +19,7 @@ using testing::FaultySyscalls;
 using Names = std::vector<std::string>;
 
 constexpr int kFiles = 3;
+const std::string kId(32, 'a');
 
 /// What is under the output's name before the run.
 enum class Before { kNothing, kEmptyFolder, kContent };
@@ -31,7 +32,7 @@ void prepare(const TempFolder& folder, Before before) {
 /// A whole run, and its error.
 std::optional<Error> run(const TempFolder& folder) {
   return testing::error_of([&] {
-    OutputFolder output(folder / "out", Existing::kReplace);
+    OutputFolder output(OutputClaim(folder / "out", Existing::kReplace), kId, Leftover::kDiscard);
     for (int i = 0; i < kFiles; ++i) {
       File& file = output.create(std::to_string(i));
       allocate(file, 100);
@@ -130,11 +131,26 @@ TEST_CASE("a file system that cannot exchange folders keeps the old one and says
   }
 }
 
+TEST_CASE("after one sync that failed no other is believed") {
+  const TempFolder folder;
+  OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
+  output.create("0");
+  output.sync();
+  {
+    FaultySyscalls faults;
+    faults.fail(Call::kFsync, 1, EIO);
+    CHECK_ERROR(kWriteFailed, (output.sync(), 0));
+  }
+  CHECK_ERROR(kWriteFailed, (output.sync(), 0));
+  CHECK_ERROR(kWriteFailed, (output.publish(), 0));
+  CHECK_FALSE(fs::exists(folder / "out"));
+}
+
 TEST_CASE("old content that cannot be deleted is told, not an error") {
   const TempFolder folder;
   prepare(folder, Before::kContent);
   {
-    OutputFolder output(folder / "out", Existing::kReplace);
+    OutputFolder output(OutputClaim(folder / "out", Existing::kReplace), kId, Leftover::kDiscard);
     output.create("0");
     FaultySyscalls faults;
     faults.fail_all(Call::kUnlinkat, EACCES);

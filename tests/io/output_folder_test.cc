@@ -19,6 +19,9 @@ namespace fs = std::filesystem;
 using test::TempFolder;
 using Names = std::vector<std::string>;
 
+const std::string kId(32, 'a');
+const std::string kOtherId(32, 'b');
+
 void fill(OutputFolder& output) {
   for (const std::string name : {"a", "b"}) {
     write_exact(output.create(name), std::as_bytes(std::span(name)), 0);
@@ -26,7 +29,7 @@ void fill(OutputFolder& output) {
 }
 
 void write_output(const std::string& path, Existing existing = Existing::kRefuse) {
-  OutputFolder output(path, existing);
+  OutputFolder output(OutputClaim(path, existing), kId, Leftover::kDiscard);
   fill(output);
   output.publish();
 }
@@ -45,7 +48,7 @@ class InFolder {
 TEST_CASE("nothing is at the final path until everything is, and nothing hidden remains") {
   const TempFolder folder;
   {
-    OutputFolder output(folder / "out", Existing::kRefuse);
+    OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
     fill(output);
     CHECK(output.final_path() == folder / "out");
     CHECK(!fs::exists(folder / "out"));
@@ -62,7 +65,7 @@ TEST_CASE("nothing is at the final path until everything is, and nothing hidden 
 TEST_CASE("an output that is given up leaves the folder as it was") {
   const TempFolder folder;
   {
-    OutputFolder output(folder / "out", Existing::kRefuse);
+    OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
     fill(output);
     fs::create_directories(output.working_path() + "/below");
   }
@@ -72,7 +75,7 @@ TEST_CASE("an output that is given up leaves the folder as it was") {
 TEST_CASE("content is refused, and stays byte for byte") {
   const TempFolder folder;
   folder.write("out/old", "content");
-  CHECK_ERROR(kOutputExists, (OutputFolder(folder / "out", Existing::kRefuse), 0));
+  CHECK_ERROR(kOutputExists, (OutputClaim(folder / "out", Existing::kRefuse), 0));
   CHECK(names_in(folder.path()) == Names{"out"});
   CHECK(read_text(folder / "out/old", 10) == "content");
 }
@@ -91,7 +94,7 @@ TEST_CASE("content that appears during the run is not replaced") {
   const TempFolder folder;
   for (const Existing existing : {Existing::kRefuse, Existing::kReplace}) {
     {
-      OutputFolder output(folder / "out", existing);
+      OutputFolder output(OutputClaim(folder / "out", existing), kId, Leftover::kDiscard);
       fill(output);
       folder.write("out/other", "content");
       CHECK_ERROR(kOutputExists, (output.publish(), 0));
@@ -104,7 +107,7 @@ TEST_CASE("content that appears during the run is not replaced") {
 
 TEST_CASE("a file that appears during the run is not replaced") {
   const TempFolder folder;
-  OutputFolder output(folder / "out", Existing::kRefuse);
+  OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
   folder.write("out", "content");
   CHECK_ERROR(kOutputExists, (output.publish(), 0));
   CHECK(read_text(folder / "out", 10) == "content");
@@ -116,7 +119,7 @@ TEST_CASE("replacing leaves only the new content, and what old links named stays
   folder.write("out/old/deep", "content");
   fs::create_directory_symlink(folder / "outside", folder / "out/link");
   {
-    OutputFolder output(folder / "out", Existing::kReplace);
+    OutputFolder output(OutputClaim(folder / "out", Existing::kReplace), kId, Leftover::kDiscard);
     fill(output);
     CHECK(names_in(folder / "out") == Names{"link", "old"});
     output.publish();
@@ -133,10 +136,10 @@ TEST_CASE("a file or a link at the final path is refused, with --force too") {
   fs::create_directory_symlink("real", folder / "link");
   fs::create_symlink("nowhere", folder / "dangling");
   for (const Existing existing : {Existing::kRefuse, Existing::kReplace}) {
-    CHECK_ERROR(kOutputExists, (OutputFolder(folder / "file", existing), 0));
-    CHECK_ERROR(kOutputAliasesInput, (OutputFolder(folder / "link", existing), 0));
-    CHECK_ERROR(kOutputAliasesInput, (OutputFolder(folder / "link/", existing), 0));
-    CHECK_ERROR(kOutputAliasesInput, (OutputFolder(folder / "dangling", existing), 0));
+    CHECK_ERROR(kOutputExists, (OutputClaim(folder / "file", existing), 0));
+    CHECK_ERROR(kOutputAliasesInput, (OutputClaim(folder / "link", existing), 0));
+    CHECK_ERROR(kOutputAliasesInput, (OutputClaim(folder / "link/", existing), 0));
+    CHECK_ERROR(kOutputAliasesInput, (OutputClaim(folder / "dangling", existing), 0));
   }
   CHECK(names_in(folder.path()) == Names{"dangling", "file", "link", "real"});
 }
@@ -146,7 +149,7 @@ TEST_CASE("links above the output are resolved once, when it is opened") {
   fs::create_directories(folder / "real");
   fs::create_directories(folder / "other");
   fs::create_directory_symlink("real", folder / "link");
-  OutputFolder output(folder / "link/out", Existing::kRefuse);
+  OutputFolder output(OutputClaim(folder / "link/out", Existing::kRefuse), kId, Leftover::kDiscard);
   CHECK(output.final_path() == folder / "real/out");
   fs::remove(folder / "link");
   fs::create_directory_symlink("other", folder / "link");
@@ -167,7 +170,7 @@ TEST_CASE("a path may be relative, end in slashes, or be a dot") {
     write_output(".");
   }
   fs::create_directories("outer/down/deep");
-  CHECK_ERROR(kOutputExists, (OutputFolder("outer/down/deep/..", Existing::kRefuse), 0));
+  CHECK_ERROR(kOutputExists, (OutputClaim("outer/down/deep/..", Existing::kRefuse), 0));
   write_output("outer/down/deep/.");
   CHECK(names_in(folder / "outer/down/deep") == Names{"a", "b"});
   for (const char* name : {"plain", "slashes", "dots", "inner/dot"})
@@ -176,18 +179,18 @@ TEST_CASE("a path may be relative, end in slashes, or be a dot") {
 
 TEST_CASE("the root, an empty path and a missing parent are no outputs") {
   const TempFolder folder;
-  CHECK_ERROR(kWriteFailed, (OutputFolder("/", Existing::kReplace), 0));
-  CHECK_ERROR(kWriteFailed, (OutputFolder("/..", Existing::kReplace), 0));
-  CHECK_ERROR(kWriteFailed, (OutputFolder("", Existing::kRefuse), 0));
+  CHECK_ERROR(kWriteFailed, (OutputClaim("/", Existing::kReplace), 0));
+  CHECK_ERROR(kWriteFailed, (OutputClaim("/..", Existing::kReplace), 0));
+  CHECK_ERROR(kWriteFailed, (OutputClaim("", Existing::kRefuse), 0));
   const auto error =
-      testing::error_of([&] { return OutputFolder(folder / "absent/out", Existing::kRefuse), 0; });
+      testing::error_of([&] { return OutputClaim(folder / "absent/out", Existing::kRefuse), 0; });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kWriteFailed);
   CHECK(error->help_lines().front().find("mkdir -p") != std::string::npos);
 }
 
 TEST_CASE("a mount point is refused before anything is written") {
-  CHECK_ERROR(kWriteFailed, (OutputFolder("/proc", Existing::kReplace), 0));
+  CHECK_ERROR(kWriteFailed, (OutputClaim("/proc", Existing::kReplace), 0));
 }
 
 TEST_CASE("names of up to 255 bytes work, longer ones fail before anything is written") {
@@ -197,14 +200,14 @@ TEST_CASE("names of up to 255 bytes work, longer ones fail before anything is wr
     CHECK(names_in(folder / std::string(length, 'n')) == Names{"a", "b"});
   }
   CHECK(names_in(folder.path()).size() == 4);
-  CHECK_ERROR(kWriteFailed, (OutputFolder(folder / std::string(256, 'n'), Existing::kRefuse), 0));
-  CHECK_ERROR(kWriteFailed, (OutputFolder(folder / std::string(5000, 'n'), Existing::kRefuse), 0));
+  CHECK_ERROR(kWriteFailed, (OutputClaim(folder / std::string(256, 'n'), Existing::kRefuse), 0));
+  CHECK_ERROR(kWriteFailed, (OutputClaim(folder / std::string(5000, 'n'), Existing::kRefuse), 0));
   CHECK(names_in(folder.path()).size() == 4);
 }
 
 TEST_CASE("only plain names are created inside, each once, and the files stay where they are") {
   const TempFolder folder;
-  OutputFolder output(folder / "out", Existing::kRefuse);
+  OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
   for (const char* name : {"", ".", "..", "a/b", "/a"}) {
     CHECK_ERROR(kWriteFailed, (output.create(name), 0));
   }
@@ -230,8 +233,8 @@ TEST_CASE("the modes of the folder and its files follow the umask") {
 
 TEST_CASE("two runs of one output exclude each other, two outputs do not") {
   const TempFolder folder;
-  OutputFolder first(folder / "out", Existing::kRefuse);
-  CHECK_ERROR(kOutputLocked, (OutputFolder(folder / "out", Existing::kReplace), 0));
+  OutputFolder first(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
+  CHECK_ERROR(kOutputLocked, (OutputClaim(folder / "out", Existing::kReplace), 0));
   CHECK(fs::exists(first.working_path()));
   write_output(folder / "other");
   first.publish();
@@ -240,11 +243,13 @@ TEST_CASE("two runs of one output exclude each other, two outputs do not") {
 TEST_CASE("what a killed run left is deleted by the next one, and nothing else is") {
   const TempFolder folder;
   folder.write(".out.shardtool-mine.tmp/file", "not our pattern");
-  folder.write(".other.shardtool-1-1.tmp/file", "another output's");
-  folder.write(".out.shardtool-1-1.tmp.keep/file", "not our pattern");
+  folder.write(".other.shardtool-" + kId + ".tmp/file", "another output's");
+  folder.write(".out.shardtool-" + kId + ".tmp.keep/file", "not our pattern");
+  folder.write(".out.shardtool-" + kOtherId + ".tmp/file", "a run of another layout");
+  folder.write(".out.shardtool-" + kOtherId + ".journal", "and what it finished");
   const pid_t child = fork();
   if (child == 0) {
-    OutputFolder output(folder / "out", Existing::kRefuse);
+    OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
     fill(output);
     _exit(0);  // as if killed
   }
@@ -252,8 +257,85 @@ TEST_CASE("what a killed run left is deleted by the next one, and nothing else i
   REQUIRE(waitpid(child, &status, 0) == child);
   REQUIRE(names_in(folder.path()).size() == 5);
   write_output(folder / "out");
-  CHECK(names_in(folder.path()) == Names{".other.shardtool-1-1.tmp", ".out.shardtool-1-1.tmp.keep",
+  CHECK(names_in(folder.path()) == Names{".other.shardtool-" + kId + ".tmp",
+                                         ".out.shardtool-" + kId + ".tmp.keep",
                                          ".out.shardtool-mine.tmp", "out"});
+}
+
+/// A run that is killed after it has written file "a".
+void write_and_die(const std::string& path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    OutputFolder output(OutputClaim(path, Existing::kRefuse), kId, Leftover::kDiscard);
+    write_exact(output.create("a"), std::as_bytes(std::span(std::string_view("first"))), 0);
+    _exit(0);  // as if killed
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+}
+
+TEST_CASE("what a killed run left is taken up by a run with the same id") {
+  const TempFolder folder;
+  write_and_die(folder / "out");
+  folder.write(".out.shardtool-" + kId + ".journal", "what is finished");
+  const OutputClaim claim(folder / "other", Existing::kRefuse);
+  CHECK(claim.leftovers().empty());
+  {
+    OutputClaim again(folder / "out", Existing::kRefuse);
+    CHECK(again.leftovers() == Names{kId});
+    OutputFolder output(std::move(again), kId, Leftover::kContinue);
+    CHECK(output.continues());
+    CHECK(read_text(output.create_or_open("a").path(), 10) == "first");
+    CHECK(read_text(output.journal_path(), 100) == "what is finished");
+    write_exact(output.create("b"), std::as_bytes(std::span(std::string_view("second"))), 0);
+    output.publish();
+  }
+  CHECK(names_in(folder.path()) == Names{".other.shardtool.lock", "out"});
+  CHECK(read_text(folder / "out/a", 10) == "first");
+  CHECK(read_text(folder / "out/b", 10) == "second");
+}
+
+TEST_CASE("a file that is created again has nothing of the interrupted run's") {
+  const TempFolder folder;
+  write_and_die(folder / "out");
+  OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kContinue);
+  CHECK(read_text(output.create("a").path(), 10).empty());
+}
+
+TEST_CASE("a folder that was taken up stays when the run ends early, unless it is given up") {
+  const TempFolder folder;
+  write_and_die(folder / "out");
+  const auto take_up = [&] {
+    return OutputFolder(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kContinue)
+        .continues();
+  };
+  CHECK(take_up());
+  CHECK(take_up());
+  {
+    OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kContinue);
+    output.give_up();
+  }
+  CHECK(names_in(folder.path()).empty());
+  CHECK_FALSE(take_up());
+}
+
+TEST_CASE("a journal whose folder is gone is not believed") {
+  const TempFolder folder;
+  folder.write(".out.shardtool-" + kId + ".journal", "what was finished");
+  OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kContinue);
+  CHECK_FALSE(output.continues());
+  CHECK_FALSE(fs::exists(output.journal_path()));
+}
+
+TEST_CASE("a folder is kept when that is asked for") {
+  const TempFolder folder;
+  {
+    OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
+    fill(output);
+    output.sync();
+    output.keep();
+  }
+  CHECK(names_in(folder.path()) == Names{".out.shardtool-" + kId + ".tmp"});
 }
 
 }  // namespace

@@ -1,0 +1,169 @@
+#include "shardtool/exec/journal.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <filesystem>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "shardtool/base/error.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
+
+namespace shardtool::exec {
+namespace {
+
+constexpr std::string_view kTitle = "shardtool-journal 1 ";
+constexpr size_t kHashDigits = 32;
+
+std::string checked_line(const std::string& content) {
+  return fmt::format("{} {}\n", content, kernels::xxh3_hex(std::as_bytes(std::span(content))));
+}
+
+std::string line_of(size_t tensor, const CopiedTensor& copied) {
+  return checked_line(fmt::format("{} {:016x} {} {}", tensor, copied.digest,
+                                  copied.is_whole ? "whole" : "part", fmt::join(copied.xxh3, ",")));
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == text.npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+template <class Number>
+bool parse(std::string_view text, Number& number, int base) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// A line without its end, when its check agrees (J2).
+std::optional<std::string_view> content_of(std::string_view line) {
+  const size_t space = line.rfind(' ');
+  if (space == line.npos || line.size() - space - 1 != kHashDigits) return std::nullopt;
+  const std::string_view content = line.substr(0, space);
+  if (kernels::xxh3_hex(std::as_bytes(std::span(content))) != line.substr(space + 1)) {
+    return std::nullopt;
+  }
+  return content;
+}
+
+std::optional<std::pair<size_t, CopiedTensor>> parse_line(std::string_view line) {
+  const auto content = content_of(line);
+  if (!content) return std::nullopt;
+  const auto fields = split(*content, ' ');
+  std::pair<size_t, CopiedTensor> entry;
+  auto& [tensor, copied] = entry;
+  if (fields.size() != 4 || !parse(fields[0], tensor, 10) || !parse(fields[1], copied.digest, 16)) {
+    return std::nullopt;
+  }
+  copied.is_whole = fields[2] == "whole";
+  for (const std::string_view hash : split(fields[3], ',')) copied.xxh3.emplace_back(hash);
+  return entry;
+}
+
+std::string read_journal(const std::string& path) {
+  std::error_code absent;
+  if (!std::filesystem::exists(path, absent)) return {};
+  return io::read_text(path, std::numeric_limits<i64>::max());
+}
+
+/// The first line, without its end; empty when it was cut off.
+std::string_view first_line(std::string_view text) {
+  const size_t end = text.find('\n');
+  return end == text.npos ? std::string_view() : text.substr(0, end);
+}
+
+std::string title_of(const std::string& run) {
+  return checked_line(fmt::format("{}{}", kTitle, run));
+}
+
+}  // namespace
+
+Journal::Journal(std::string path, std::string run, JournalLimits limits,
+                 std::function<void()> make_durable)
+    : path_(std::move(path)),
+      run_(std::move(run)),
+      limits_(limits),
+      make_durable_(std::move(make_durable)) {}
+
+std::map<size_t, CopiedTensor> Journal::take_up() {
+  std::map<size_t, CopiedTensor> finished;
+  const std::string text = read_journal(path_);
+  const std::string title = title_of(run_);
+  if (!text.starts_with(title)) return finished;
+  size_t at = title.size();
+  for (size_t end = text.find('\n', at); end != text.npos; end = text.find('\n', at)) {
+    auto entry = parse_line(std::string_view(text).substr(at, end - at));
+    if (!entry) break;
+    finished.insert_or_assign(entry->first, std::move(entry->second));
+    at = end + 1;
+  }
+  file_ = io::open_or_create(path_);
+  size_ = static_cast<i64>(at);
+  io::set_size(file_, size_);
+  return finished;
+}
+
+void Journal::finished(size_t tensor, const CopiedTensor& copied, i64 bytes) {
+  bool due = false;
+  {
+    const std::lock_guard lock(noted_mutex_);
+    noted_ += line_of(tensor, copied);
+    noted_bytes_ += bytes;
+    due = noted_bytes_ >= limits_.bytes || Clock::now() - last_commit_ >= limits_.time;
+    if (due) last_commit_ = Clock::now();
+  }
+  if (due) commit();
+}
+
+void Journal::commit() {
+  const std::lock_guard lock(commit_mutex_);
+  std::string lines;
+  i64 bytes = 0;
+  {
+    const std::lock_guard noted(noted_mutex_);
+    lines.swap(noted_);
+    bytes = std::exchange(noted_bytes_, 0);
+    last_commit_ = Clock::now();
+  }
+  if (lines.empty()) return;
+  make_durable_();
+  append(lines);
+  const std::lock_guard noted(noted_mutex_);
+  committed_bytes_ += bytes;
+}
+
+i64 Journal::bytes_committed() const {
+  const std::lock_guard lock(noted_mutex_);
+  return committed_bytes_;
+}
+
+void Journal::append(const std::string& lines) {
+  std::string text = lines;
+  const bool begins = !file_.is_open();
+  if (begins) {
+    file_ = io::open_or_create(path_);
+    io::set_size(file_, 0);
+    text.insert(0, title_of(run_));
+  }
+  io::write_exact(file_, std::as_bytes(std::span(text)), size_);
+  size_ += std::ssize(text);
+  io::sync(file_);
+  if (begins) io::sync_folder(std::filesystem::path(path_).parent_path());
+}
+
+std::optional<std::string> journal_run(const std::string& path) {
+  const std::string text = read_journal(path);
+  const auto content = content_of(first_line(text));
+  if (!content || !content->starts_with(kTitle)) return std::nullopt;
+  return std::string(content->substr(kTitle.size()));
+}
+
+}  // namespace shardtool::exec

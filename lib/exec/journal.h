@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "shardtool/exec/copy.h"
+#include "shardtool/io/file.h"
+
+namespace shardtool::exec {
+
+/// How much work a power cut may cost: what was finished since the last commit.
+struct JournalLimits {
+  i64 bytes = i64{4} << 30;
+  std::chrono::milliseconds time{5000};
+};
+
+/// The tensors of a run that are finished, on disk, so that a run which was killed can be taken up:
+///
+///     shardtool-journal 1 <run>
+///     <tensor> <digest> <whole|part> <xxh3,...> <check>        one line per finished tensor
+///
+/// J1 a line is written only after the tensor's bytes were made durable
+/// J2 `check` is the XXH3-128 of the line before it; reading ends at the first line that has
+/// another
+///    one, which is where a crash cut the file off
+/// J3 the file exists only when something was committed
+///
+/// All functions may be called from several threads.
+class Journal {
+ public:
+  /// The journal at `path` of the run `run` (one word); `make_durable` syncs the files that tensors
+  /// are written to.
+  Journal(std::string path, std::string run, JournalLimits limits,
+          std::function<void()> make_durable);
+
+  /// Reads what an earlier run left and goes on behind it: tensor -> what it turned out to be.
+  /// Nothing where there is no journal, or one of another run. Throws kUnreadable, kWriteFailed.
+  std::map<size_t, CopiedTensor> take_up();
+
+  /// Notes that all bytes of a tensor are written; commits when the limits say so.
+  /// Throws what make_durable and writing throw.
+  void finished(size_t tensor, const CopiedTensor& copied, i64 bytes);
+  /// Commits what is noted.
+  void commit();
+  /// The bytes of all tensors that are in the journal, without those that were taken up.
+  i64 bytes_committed() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void append(const std::string& lines);
+
+  std::string path_;
+  std::string run_;
+  JournalLimits limits_;
+  std::function<void()> make_durable_;
+  std::mutex commit_mutex_;  ///< before noted_mutex_
+  io::File file_;
+  i64 size_ = 0;
+  mutable std::mutex noted_mutex_;
+  std::string noted_;  ///< lines of finished tensors that are not in the file
+  i64 noted_bytes_ = 0;
+  i64 committed_bytes_ = 0;
+  Clock::time_point last_commit_ = Clock::now();
+};
+
+/// The first line's run of the journal at `path`, or nothing when there is no journal.
+std::optional<std::string> journal_run(const std::string& path);
+
+}  // namespace shardtool::exec

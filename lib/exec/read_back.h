@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardtool/exec/stream.h"
+
+namespace shardtool::exec {
+
+/// Bytes of a file and the hash that they had when they were written.
+struct WrittenRange {
+  int file = 0;
+  i64 offset = 0;
+  i64 bytes = 0;
+  std::string xxh3;
+};
+
+/// Reads every range of the files again, several at a time, and returns for each whether it still
+/// has its hash. Throws what reading throws, and kInterrupted when the options' `cancel` is set.
+std::vector<bool> read_back(std::span<const WrittenRange> ranges, std::span<const SourceFile> files,
+                            const StreamOptions& options);
+
+}  // namespace shardtool::exec

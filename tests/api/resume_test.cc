@@ -1,0 +1,318 @@
+// A run that died anywhere leaves the old state or the complete new one, and --resume ends with the
+// very bytes of an undisturbed run.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "shardtool/api/transform.h"
+#include "shardtool/io/tree.h"
+#include "tests/support/checkpoint_files.h"
+#include "tests/support/dying_syscalls.h"
+#include "tests/support/faulty_syscalls.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::api {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempFolder;
+using testing::Call;
+using testing::Death;
+using testing::FaultySyscalls;
+using Content = std::map<std::string, std::string>;
+
+constexpr const char* kMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+  "rules": [{"match": "rows.*", "strategy": "rowwise"},
+            {"match": "columns.*", "strategy": "columnwise"},
+            {"match": "norm.*", "strategy": "replicate"}]})";
+
+enum class Verb { kSplit, kMerge, kReshard };
+
+/// A checkpoint of 12 tensors, large enough for direct I/O, and the right output of each verb.
+class Jobs {
+ public:
+  Jobs() {
+    test::Tensors tensors;
+    for (const std::string n : {"0", "1", "2", "3"}) {
+      add(tensors, "rows." + n, Dtype::kBF16, {300, 256});
+      add(tensors, "columns." + n, Dtype::kBF16, {100, 1024});
+      add(tensors, "norm." + n, Dtype::kF32, {77});
+    }
+    test::write_checkpoint(folder / "whole", tensors, 2);
+    folder.write("mapping.json", kMapping);
+    for (const Verb verb : {Verb::kSplit, Verb::kMerge, Verb::kReshard}) {
+      WriteOptions undisturbed;
+      undisturbed.output = folder / name(verb);
+      run(verb, undisturbed);
+      expected_[verb] = test::folder_content(undisturbed.output);
+    }
+  }
+
+  TransformReport run(Verb verb, WriteOptions write) const {
+    if (write.threads == 0) write.threads = 2;
+    MappingChoice mapping;
+    mapping.path = folder / "mapping.json";
+    if (verb == Verb::kSplit) return split({folder / "whole", mapping, {}, write});
+    if (verb == Verb::kMerge) return merge({{folder / "split"}, true, write});
+    mapping.mesh = mesh::Mesh({{"tp", 4}});
+    return reshard({{folder / "split"}, mapping, {}, true, write});
+  }
+
+  /// To `out`, committing every tensor and keeping whatever was finished.
+  WriteOptions careful(bool resume) const {
+    WriteOptions write;
+    write.output = folder / "out";
+    write.journal_bytes = 1;
+    write.worth_keeping = 1;
+    write.resume = resume;
+    return write;
+  }
+  bool is_published() const { return fs::exists(folder / "out"); }
+  bool is_right(Verb verb) const {
+    return test::folder_content(folder / "out") == expected_.at(verb);
+  }
+  bool has_leftovers() const {
+    for (const std::string& name : io::names_in(folder.path())) {
+      if (name.front() == '.') return true;
+    }
+    return false;
+  }
+  void clear() const {
+    for (const std::string& name : io::names_in(folder.path())) {
+      if (name.front() == '.' || name == "out") fs::remove_all(folder / name);
+    }
+  }
+
+  TempFolder folder;
+
+ private:
+  static std::string name(Verb verb) {
+    return verb == Verb::kSplit ? "split" : verb == Verb::kMerge ? "merged" : "resharded";
+  }
+  static void add(test::Tensors& tensors, const std::string& name, Dtype dtype,
+                  const Shape& shape) {
+    tensors[name] = test::distinct_tensor({name, dtype, shape});
+  }
+
+  std::map<Verb, Content> expected_;
+};
+
+/// How the deaths of one verb went.
+struct Toll {
+  int deaths = 0;
+  int published = 0;  ///< of them, after the output was in place
+  i64 tensors = 0;    ///< that resuming did not do again
+  int lost = 0;       ///< outputs that were not right
+};
+
+Toll die_everywhere(const Jobs& jobs, Verb verb, Death death, int step) {
+  Toll toll;
+  for (int n = 1;; n += step) {
+    CAPTURE(n);
+    jobs.clear();
+    const auto seed = static_cast<std::uint32_t>(n);
+    const bool died =
+        testing::dies_at(n, death, seed, [&] { jobs.run(verb, jobs.careful(false)); });
+    if (!died) return toll;
+    ++toll.deaths;
+    const bool published = jobs.is_published();
+    toll.published += published;
+    if (published && !jobs.is_right(verb)) ++toll.lost;
+    const FaultySyscalls no_syncs;
+    const TransformReport report = jobs.run(verb, jobs.careful(true));
+    CHECK(report.was_complete == published);
+    if (report.resumed) toll.tensors += report.resumed->tensors;
+    if (report.resumed) CHECK(report.resumed->damaged == 0);
+    if (!jobs.is_right(verb)) ++toll.lost;
+    CHECK((published || !jobs.has_leftovers()));
+  }
+}
+
+TEST_CASE("a run that is killed at any system call is resumed to the right bytes") {
+  const Jobs jobs;
+  int deaths = 0;
+  for (const Verb verb : {Verb::kSplit, Verb::kMerge, Verb::kReshard}) {
+    CAPTURE(static_cast<int>(verb));
+    const Toll toll = die_everywhere(jobs, verb, Death::kKilled, 2);
+    CHECK(toll.lost == 0);
+    CHECK(toll.tensors > toll.deaths);  // most of what was finished was not done again
+    deaths += toll.deaths;
+  }
+  MESSAGE("killed " << deaths << " times, lost 0");
+  CHECK(deaths >= 200);
+}
+
+TEST_CASE("a run that a power cut ends at any system call is resumed to the right bytes") {
+  const Jobs jobs;
+  int deaths = 0;
+  for (const Verb verb : {Verb::kSplit, Verb::kMerge, Verb::kReshard}) {
+    CAPTURE(static_cast<int>(verb));
+    const Toll toll = die_everywhere(jobs, verb, Death::kPowerCut, 3);
+    CHECK(toll.lost == 0);
+    CHECK(toll.tensors > 0);
+    deaths += toll.deaths;
+  }
+  MESSAGE("power cut " << deaths << " times, lost 0");
+}
+
+/// Stops the run after `tensors` were begun and returns the error.
+std::optional<Error> interrupt(const Jobs& jobs, Verb verb, bool resume = false) {
+  FaultySyscalls faults;
+  faults.fail(Call::kPwrite, 40, EIO);
+  return testing::error_of([&] { return jobs.run(verb, jobs.careful(resume)); });
+}
+
+TEST_CASE("an I/O error keeps what is finished, says so, and resuming ends it") {
+  const Jobs jobs;
+  const auto error = interrupt(jobs, Verb::kSplit);
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kWriteFailed);
+  CHECK(error->is_resumable());
+  REQUIRE(error->notes().size() == 1);
+  CHECK(error->notes()[0].first == "kept");
+  CHECK_FALSE(jobs.is_published());
+  CHECK(jobs.has_leftovers());
+  const TransformReport report = jobs.run(Verb::kSplit, jobs.careful(true));
+  REQUIRE(report.resumed);
+  CHECK(report.resumed->tensors > 0);
+  CHECK(jobs.is_right(Verb::kSplit));
+  CHECK_FALSE(jobs.has_leftovers());
+}
+
+TEST_CASE("little that is finished is not worth keeping") {
+  const Jobs jobs;
+  FaultySyscalls faults;
+  faults.fail(Call::kPwrite, 40, EIO);
+  WriteOptions write = jobs.careful(false);
+  write.worth_keeping = 64 << 20;
+  const auto error = testing::error_of([&] { return jobs.run(Verb::kSplit, write); });
+  REQUIRE(error);
+  CHECK_FALSE(error->is_resumable());
+  CHECK_FALSE(jobs.has_leftovers());
+}
+
+TEST_CASE("an interruption keeps what is finished, and may come again while resuming") {
+  const Jobs jobs;
+  std::atomic<bool> cancel = false;
+  WriteOptions write = jobs.careful(false);
+  write.threads = 1;
+  write.cancel = &cancel;
+  write.on_progress = [&](const Progress& progress) {
+    if (progress.bytes_done > 0) cancel = true;
+  };
+  for (int i = 0; i < 3; ++i) {
+    cancel = false;
+    const auto error = testing::error_of([&] { return jobs.run(Verb::kSplit, write); });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kInterrupted);
+    CHECK(error->is_resumable());
+    write.resume = true;
+  }
+  jobs.run(Verb::kSplit, jobs.careful(true));
+  CHECK(jobs.is_right(Verb::kSplit));
+}
+
+TEST_CASE("damage to what was finished is found and written again") {
+  const Jobs jobs;
+  REQUIRE(interrupt(jobs, Verb::kSplit));
+  for (const std::string& name : io::names_in(jobs.folder.path())) {
+    if (!name.ends_with(".tmp")) continue;
+    for (const std::string& file : io::names_in(jobs.folder / name)) {
+      std::fstream data(jobs.folder / name + "/" + file, std::ios::in | std::ios::out);
+      data.seekp(8192);
+      data.put('!');
+    }
+  }
+  const TransformReport report = jobs.run(Verb::kSplit, jobs.careful(true));
+  REQUIRE(report.resumed);
+  CHECK(report.resumed->damaged > 0);
+  CHECK(jobs.is_right(Verb::kSplit));
+}
+
+TEST_CASE("a changed source, mapping or mesh is not resumed, and nothing is deleted") {
+  const Jobs jobs;
+  const std::string source = jobs.folder / "whole/model-00001-of-00002.safetensors";
+  const auto check_refused = [&](std::string_view what) {
+    const auto error =
+        testing::error_of([&] { return jobs.run(Verb::kSplit, jobs.careful(true)); });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kOtherRun);
+    CHECK(error->message().find(what) != std::string::npos);
+    CHECK(jobs.has_leftovers());
+  };
+  REQUIRE(interrupt(jobs, Verb::kSplit));
+  const auto before = fs::last_write_time(source);
+  fs::last_write_time(source, before + std::chrono::seconds(5));
+  check_refused("the source changed");
+  fs::last_write_time(source, before);
+  std::string other = kMapping;
+  other.replace(other.find("\"size\": 2"), 9, "\"size\": 4");
+  jobs.folder.write("mapping.json", other);
+  check_refused("the mapping, the mesh or an option changed");
+  jobs.folder.write("mapping.json", kMapping);
+  jobs.run(Verb::kSplit, jobs.careful(true));
+  CHECK(jobs.is_right(Verb::kSplit));
+}
+
+TEST_CASE("resuming with nothing begun runs, and with everything done there is nothing to do") {
+  const Jobs jobs;
+  const TransformReport first = jobs.run(Verb::kSplit, jobs.careful(true));
+  CHECK(first.written);
+  CHECK_FALSE(first.resumed);
+  const auto time = fs::last_write_time(jobs.folder / "out/manifest.json");
+  const TransformReport second = jobs.run(Verb::kSplit, jobs.careful(true));
+  CHECK(second.was_complete);
+  CHECK_FALSE(second.written);
+  CHECK(fs::last_write_time(jobs.folder / "out/manifest.json") == time);
+}
+
+TEST_CASE("a complete output of another job is not taken for this one's") {
+  const Jobs jobs;
+  jobs.run(Verb::kReshard, jobs.careful(false));
+  CHECK_ERROR(kOutputExists, jobs.run(Verb::kSplit, jobs.careful(true)));
+  jobs.clear();
+  jobs.run(Verb::kSplit, jobs.careful(false));
+  fs::resize_file(jobs.folder / "out/model-rank-0-part-0.safetensors", 100);
+  CHECK_ERROR(kOutputExists, jobs.run(Verb::kSplit, jobs.careful(true)));
+}
+
+TEST_CASE(
+    "a run that replaces an output is resumed like any other, and the old one stays till then") {
+  const Jobs jobs;
+  jobs.run(Verb::kReshard, jobs.careful(false));
+  FaultySyscalls faults;
+  faults.fail(Call::kPwrite, 40, EIO);
+  WriteOptions write = jobs.careful(false);
+  write.force = true;
+  REQUIRE(testing::error_of([&] { return jobs.run(Verb::kSplit, write); }));
+  CHECK(jobs.is_right(Verb::kReshard));
+  write.resume = true;
+  CHECK(jobs.run(Verb::kSplit, write).resumed);
+  CHECK(jobs.is_right(Verb::kSplit));
+}
+
+TEST_CASE("without --resume a run starts anew and deletes what was left") {
+  const Jobs jobs;
+  REQUIRE(interrupt(jobs, Verb::kSplit));
+  CHECK_FALSE(jobs.run(Verb::kSplit, jobs.careful(false)).resumed);
+  CHECK(jobs.is_right(Verb::kSplit));
+  CHECK_FALSE(jobs.has_leftovers());
+}
+
+TEST_CASE("data that turned out wrong is not kept") {
+  const Jobs jobs;
+  std::fstream shard(jobs.folder / "split/model-rank-0-part-0.safetensors",
+                     std::ios::in | std::ios::out);
+  shard.seekp(-3, std::ios::end);
+  shard.put('!');
+  shard.close();
+  const auto error = testing::error_of([&] { return jobs.run(Verb::kMerge, jobs.careful(false)); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kDataMismatch);
+  CHECK_FALSE(jobs.has_leftovers());
+}
+
+}  // namespace
+}  // namespace shardtool::api

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# A run that a failing disk ends is resumed by the very line that it prints, to the bytes of an undisturbed run, and
+# another run of the same output is kept out meanwhile. Needs strace (77: skipped).
+#   resume.sh SHARDTOOL
+set -euo pipefail
+shardtool=$1
+if ! command -v strace >/dev/null || ! strace -f -o /dev/null true 2>/dev/null; then
+  echo "SKIPPED: no strace here for failing system calls"
+  exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+mkdir bin && ln -s "$shardtool" bin/shardtool
+PATH=$work/bin:$PATH
+
+# Four tensors of 40 MiB in a sparse file.
+rows=40 columns=$((1 << 20)) bytes=$((40 << 20)) header='{'
+for i in 0 1 2 3; do
+  header+="\"w$i\":{\"dtype\":\"U8\",\"shape\":[$rows,$columns],\"data_offsets\":[$((i * bytes)),$(((i + 1) * bytes))]},"
+done
+header=${header%,}}
+printf -v length '\\x%02x\\x%02x\\0\\0\\0\\0\\0\\0' $((${#header} % 256)) $((${#header} / 256))
+printf "$length%s" "$header" >source.safetensors
+truncate -s $((8 + ${#header} + 4 * bytes)) source.safetensors
+for i in 0 1 2 3; do  # some bytes that differ
+  printf 'tensor %d' "$i" | dd of=source.safetensors bs=1 seek=$((8 + ${#header} + i * bytes + 5000)) conv=notrunc status=none
+done
+echo '{"version": 1, "mesh": [{"axis": "tp", "size": 2}], "rules": [{"match": "w*", "strategy": "columnwise"}]}' >mapping.json
+
+shardtool split source.safetensors -m mapping.json -o undisturbed -q >/dev/null
+
+status=0
+strace -f -o trace -e inject=pwrite64:error=EIO:when=70 \
+  shardtool split source.safetensors -m mapping.json -o 'an output' --threads 1 2>err || status=$?
+grep -q INJECTED trace || { echo "no call was made to fail"; exit 1; }
+[[ $status == 5 ]] || { echo "exit status $status, expected 5"; cat err; exit 1; }
+[[ ! -e 'an output' ]] || { echo "published"; exit 1; }
+grep -q '= kept: ' err || { echo "nothing is said to be kept"; cat err; exit 1; }
+
+line=$(sed -n 's/.*help: go on with: //p' err)
+[[ $line == "shardtool split source.safetensors -m mapping.json -o 'an output' --threads 1 --resume" ]] ||
+  { echo "another line: $line"; exit 1; }
+(flock -n 9 || exit 9; status=0
+ bash -c "$line" 2>err || status=$?
+ [[ $status == 5 ]] && grep -q E0404 err) 9>'.an output.shardtool.lock' ||
+  { echo "two runs at once:"; cat err; exit 1; }
+
+bash -c "$line" >out
+grep -q '^resumed .* were finished and are intact' out || { cat out; exit 1; }
+diff -r undisturbed 'an output'
+leftovers=$(ls -A | grep '^\.' || true)
+[[ -z $leftovers ]] || { echo "left behind: $leftovers"; exit 1; }
+bash -c "$line" >out
+grep -q 'complete already' out || { cat out; exit 1; }
+echo "resumed to the bytes of an undisturbed run"
