@@ -51,6 +51,7 @@ enum class ErrorCode {
   kDataMismatch,
   kCoverage,
   kOtherRun,
+  kPlanInvalid,
   // output, exit 5
   kOutputExists,
   kWriteFailed,
