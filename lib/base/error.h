@@ -38,6 +38,8 @@ enum class ErrorCode {
   kSubByteCut,
   kTied,
   kConfig,
+  kHardwareProfile,
+  kPlacement,
   // input, exit 4
   kUnreadable,
   kMalformed,

@@ -132,6 +132,11 @@ i64 JsonValue::integer(i64 min) const {
   return value_->get<i64>();
 }
 
+double JsonValue::number() const {
+  if (!value_->is_number()) refuse("a number");
+  return value_->get<double>();
+}
+
 bool JsonValue::boolean() const {
   if (!value_->is_boolean()) refuse("true or false");
   return value_->get<bool>();

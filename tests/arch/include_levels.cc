@@ -27,6 +27,7 @@ constexpr auto kModules = std::to_array<Module>({
     {"plan", 25},
     {"mapping", 30},
     {"exec", 40},
+    {"model", 40},
     {"check", 45},
     {"api", 50},
     {"cli", 60},
