@@ -51,7 +51,10 @@ int report(const Error& error, const Commands& commands, const std::vector<std::
     const auto text = error_text(error, style_of(global, STDERR_FILENO), global.verbose);
     std::fwrite(text.data(), 1, text.size(), stderr);
   }
-  return exit_status(error);
+  // The contract of terraform plan: 0 and 2 are answers, every error is 1.
+  const bool detailed =
+      std::find(words.begin(), words.end(), "--detailed-exitcode") != words.end();
+  return detailed ? static_cast<int>(ExitCode::kNegative) : exit_status(error);
 }
 
 /// The command line that goes on with an interrupted run.

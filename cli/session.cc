@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "shardtool/base/text.h"
 
@@ -29,7 +30,11 @@ JsonWriter Session::open_document(std::string_view command, std::string_view sta
 }
 
 JsonWriter open_document(Output& out, std::string_view command, std::string_view status) {
-  JsonWriter json([&out](std::string_view text) { out.write(text); });
+  return open_document([&out](std::string_view text) { out.write(text); }, command, status);
+}
+
+JsonWriter open_document(JsonWriter::Sink sink, std::string_view command, std::string_view status) {
+  JsonWriter json(std::move(sink));
   json.begin_object().field("format_version", "1.0");
   json.key("tool").begin_object();
   json.field("name", "shardtool").field("version", SHARDTOOL_VERSION).end_object();

@@ -62,6 +62,7 @@ class Session {
 
 /// Opens {"format_version": ..., "tool": ..., "command": ..., "status": ... and leaves it open.
 JsonWriter open_document(Output& out, std::string_view command, std::string_view status);
+JsonWriter open_document(JsonWriter::Sink sink, std::string_view command, std::string_view status);
 
 /// Whether a file descriptor is a terminal.
 bool is_terminal(int fd);

@@ -48,6 +48,7 @@ Commands::Commands() {
                     split_command(split_),
                     merge_command(merge_),
                     reshard_command(reshard_),
+                    plan_command(plan_),
                     check_command(check_),
                     diff_command(diff_),
                     explain_command(explain_),

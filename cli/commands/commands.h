@@ -11,6 +11,7 @@
 #include "cli/commands/init.h"
 #include "cli/commands/inspect.h"
 #include "cli/commands/merge.h"
+#include "cli/commands/plan.h"
 #include "cli/commands/presets.h"
 #include "cli/commands/reshard.h"
 #include "cli/commands/split.h"
@@ -34,6 +35,7 @@ class Commands {
   SplitArgs split_;
   MergeArgs merge_;
   ReshardArgs reshard_;
+  PlanArgs plan_;
   CheckArgs check_;
   DiffArgs diff_;
   ExplainArgs explain_;

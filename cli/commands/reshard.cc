@@ -21,15 +21,21 @@ ExitCode run_reshard(const ReshardArgs& args, Session& session) {
 }  // namespace
 
 api::ReshardOptions to_options(const ReshardArgs& args) {
-  if (!args.to.given()) {
+  refuse_both("--plan", args.plan.has_value(), "a destination", args.to.given());
+  if (!args.plan && !args.to.given()) {
     throw Error(ErrorCode::kUsage, "reshard needs a destination")
-        .help("give --to-mesh, --to, --to-preset or --tp");
+        .help("give --to-mesh, --to, --to-preset, --tp, or --plan");
+  }
+  if (!args.plan && args.sources.empty()) {
+    throw Error(ErrorCode::kUsage, "'reshard' needs SRC")
+        .help("only a --plan says by itself what is resharded");
   }
   return {.sources = args.sources,
           .to = to_mapping_choice(args.to, kDestination),
           .ranks = to_ranks(args.ranks),
           .compare_replicas = args.replicas == "compare",
-          .write = to_write_options(args.write)};
+          .write = to_write_options(args.write),
+          .plan = args.plan.value_or("")};
 }
 
 Command reshard_command(ReshardArgs& args) {
@@ -41,11 +47,15 @@ Command reshard_command(ReshardArgs& args) {
           "put together. The result is byte for byte what split would write for the destination. "
           "With --to-mesh alone, the mapping that the manifest holds is used again.",
       .examples = {"shardtool reshard out/tp4 -o out/tp8 --to-mesh tp=8",
-                   "shardtool reshard out/tp4 -o out/ep --to mixtral-ep.json --dry-run"},
+                   "shardtool reshard out/tp4 -o out/ep --to mixtral-ep.json --dry-run",
+                   "shardtool reshard --plan plan.json -o out/tp8"},
       .arguments = {{.name = "SRC",
-                     .help = "output folders that together hold every part",
-                     .target = &args.sources,
-                     .required = true}},
+                     .help = "output folders that together hold every part; a plan knows its own",
+                     .target = &args.sources},
+                    {.name = "--plan",
+                     .value = "FILE",
+                     .help = "do exactly what `shardtool plan ... -o FILE` planned, or nothing",
+                     .target = &args.plan}},
       .run = [&args](Session& session) { return run_reshard(args, session); }};
   append(command.arguments, write_arguments(args.write));
   append(command.arguments, mapping_arguments(args.to, kDestination));

@@ -11,6 +11,7 @@ namespace shardtool::cli {
 
 /// `shardtool reshard`, as typed.
 struct ReshardArgs {
+  std::optional<std::string> plan = {};
   std::vector<std::string> sources = {};
   MappingArgs to = {};
   RankArgs ranks = {};

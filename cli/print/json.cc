@@ -92,6 +92,10 @@ void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
 
 void write_fields(JsonWriter& json, const api::TransformReport& report) {
   write_plan(json, report.plan);
+  if (report.moved) {
+    json.key("moved").begin_object().field("bytes_moved", report.moved->bytes_moved);
+    json.field("bytes_kept", report.moved->bytes_kept).end_object();
+  }
   json.list("warnings", report.warnings);
   if (report.was_complete) json.field("was_complete", true);
   if (const auto& resumed = report.resumed) {

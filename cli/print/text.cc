@@ -147,6 +147,12 @@ void print_text(Session& session, const api::TransformReport& report) {
     for (const auto& alteration : report.plan.alterations) {
       session.out().write(labelled(style, "alters", alteration_text(alteration)));
     }
+    if (report.moved) {
+      session.out().write(labelled(style, "moved",
+                                   fmt::format("{} as planned, {} stayed on their device",
+                                               format_bytes(report.moved->bytes_moved),
+                                               format_bytes(report.moved->bytes_kept))));
+    }
     if (report.resumed) {
       session.out().write(labelled(style, "resumed", resumed_text(*report.resumed)));
     }

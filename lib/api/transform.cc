@@ -1,11 +1,41 @@
 #include "shardtool/api/transform.h"
 
+#include "shardtool/api/plan_file.h"
 #include "shardtool/api/transfer.h"
+#include "shardtool/base/error.h"
 
 namespace shardtool::api {
+namespace {
+
+TransformReport reshard_by_plan(const ReshardOptions& options) {
+  plan::ReshardPlan counted;
+  const auto open_task = [&] {
+    const PlanRecipe recipe = read_plan(options.plan);
+    if (!options.ranks.empty()) {
+      throw Error(ErrorCode::kUsage, "a plan is applied to all ranks that it was made for")
+          .help("leave out --ranks and --rank");
+    }
+    Task task{open_logical(options.sources.empty() ? recipe.sources : options.sources), {}};
+    check_same_input(recipe, task.source, options.plan);
+    const AppliedMapping applied = apply_recipe(recipe, task.source, options.plan);
+    task.target = sharded_target(task.source, applied, {});
+    counted = recount(recipe, task.source, task.target, options.plan);
+    return task;
+  };
+  TransformReport report = transfer(open_task, options.write, options.compare_replicas);
+  report.moved = {counted.bytes_moved, counted.bytes_kept};
+  return report;
+}
+
+}  // namespace
 
 TransformReport split(const SplitOptions& options) {
-  return reshard({{options.source}, options.mapping, options.ranks, true, options.write});
+  ReshardOptions reshard;
+  reshard.sources = {options.source};
+  reshard.to = options.mapping;
+  reshard.ranks = options.ranks;
+  reshard.write = options.write;
+  return api::reshard(reshard);
 }
 
 TransformReport merge(const MergeOptions& options) {
@@ -18,6 +48,7 @@ TransformReport merge(const MergeOptions& options) {
 }
 
 TransformReport reshard(const ReshardOptions& options) {
+  if (!options.plan.empty()) return reshard_by_plan(options);
   const auto open_task = [&] {
     Task task{open_logical(options.sources), {}};
     const AppliedMapping applied = apply_mapping(options.to, task.source);

@@ -71,11 +71,12 @@ struct MergeOptions {
 };
 
 struct ReshardOptions {
-  std::vector<std::string> sources;
+  std::vector<std::string> sources;  ///< may be empty with a plan: then those of the plan
   MappingChoice to;
   std::vector<i64> ranks;
   bool compare_replicas = true;
   WriteOptions write;
+  std::string plan = {};  ///< a plan file, which is applied exactly; then `to` is not read
 };
 
 /// An axis that did not divide, with the sizes that the devices got.
@@ -119,6 +120,12 @@ struct TransformWritten {
   i64 peak_rss_bytes = 0;
 };
 
+/// What changed hands among devices, of a plan that was applied.
+struct TransformMoved {
+  i64 bytes_moved = 0;
+  i64 bytes_kept = 0;  ///< that their device had already
+};
+
 /// What an interrupted run had finished.
 struct TransformResumed {
   i64 tensors = 0;
@@ -128,6 +135,7 @@ struct TransformResumed {
 
 struct TransformReport {
   TransformPlan plan;
+  std::optional<TransformMoved> moved;
   bool was_complete = false;  ///< resumed, and there was nothing left to do
   std::optional<TransformResumed> resumed;
   std::optional<TransformWritten> written;  ///< absent after a dry run
@@ -142,7 +150,8 @@ TransformReport split(const SplitOptions& options);
 /// Shards back into one checkpoint: merge(split(x)) = x, tensor by tensor, byte for byte.
 TransformReport merge(const MergeOptions& options);
 /// Shards of one layout into shards of another, straight from file to file:
-/// reshard(split(x, A), B) = split(x, B), byte for byte. A whole checkpoint is a layout, too.
+/// reshard(split(x, A), B) = split(x, B), byte for byte. A whole checkpoint is a layout, too. With
+/// a plan, exactly what was planned or nothing: throws kPlanInvalid and kInputChanged.
 TransformReport reshard(const ReshardOptions& options);
 
 }  // namespace shardtool::api

@@ -104,6 +104,10 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
     {kOtherRun, "E0312", 4, "the interrupted run was another one",
      "--resume goes on only where the source, the mapping and the options are those of the "
      "interrupted run. Without --resume the run starts anew and deletes what is there."},
+    {kPlanInvalid, "E0313", 4, "the plan cannot be applied",
+     "A plan file is applied exactly as it was made or not at all: it is no plan, was edited, comes "
+     "from another version, or no longer describes what would be done. Make it again with "
+     "`shardtool plan SRC --to ... -o FILE`."},
     {kOutputExists, "E0401", 5, "the output exists", "Nothing is overwritten without --force."},
     {kWriteFailed, "E0402", 5, "writing failed",
      "The system refused to write, sync or rename. Nothing was published under the final name."},

@@ -53,6 +53,7 @@ enum class ErrorCode {
   kDataMismatch,
   kCoverage,
   kOtherRun,
+  kPlanInvalid,
   // output, exit 5
   kOutputExists,
   kWriteFailed,

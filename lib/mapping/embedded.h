@@ -13,6 +13,8 @@ struct EmbeddedFile {
 
 /// presets/*.json, sorted by name.
 std::span<const EmbeddedFile> embedded_presets();
+/// facts/*.json, sorted by name: what the field calls things, as data.
+std::span<const EmbeddedFile> embedded_facts();
 /// schema/mapping-v1.json.
 std::string_view embedded_schema();
 

@@ -1,0 +1,364 @@
+#include "cli/commands/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/print/plan.h"
+#include "cli/print/text.h"
+#include "cli/size_argument.h"
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+#include "shardtool/io/file.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr i64 kMany = (i64{1} << 31) - 1;
+
+i64 count_or(const char* flag, const std::optional<std::string>& typed, i64 otherwise,
+             i64 least = 1) {
+  return typed ? parse_count(flag, *typed, least, kMany) : otherwise;
+}
+
+/// A plain decimal number of at least 0.
+double number_or(const char* flag, const std::optional<std::string>& typed, double otherwise) {
+  if (!typed) return otherwise;
+  char* end = nullptr;
+  const double value = std::strtod(typed->c_str(), &end);
+  const bool is_plain = !typed->empty() && *end == '\0' && std::isfinite(value) && value >= 0 &&
+                        typed->find_first_not_of("0123456789.eE+-") == std::string::npos;
+  if (is_plain) return value;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{} '{}' is no number", flag, quote_for_message(*typed)))
+      .help("for example 2.49");
+}
+
+std::vector<i64> counts_of(const char* flag, const std::string& text) {
+  std::vector<i64> counts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    counts.push_back(parse_count(flag, text.substr(begin, end - begin), 1, kMany));
+    begin = end + 1;
+  }
+  return counts;
+}
+
+mapping::OwnClass own_class(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--class '{}' is not NAME=GLOB", quote_for_message(text)))
+        .help("for example --class router=**.mlp.gate.weight");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+api::Workload to_workload(const WorkloadArgs& args) {
+  api::Workload workload;
+  workload.batch = count_or("--batch", args.batch, workload.batch);
+  workload.prompt_len = count_or("--prompt-len", args.prompt_len, 0);
+  workload.context = count_or("--context", args.context, workload.prompt_len);
+  workload.kv_dtype = args.kv_dtype.value_or("");
+  workload.block_tokens = count_or("--block-tokens", args.block_tokens, workload.block_tokens);
+  return workload;
+}
+
+api::DeviceBudget to_budget(const WorkloadArgs& args) {
+  api::DeviceBudget device;
+  if (args.budget) device.bytes = parse_size("--budget", *args.budget);
+  device.fraction = number_or("--memory-fraction", args.memory_fraction, device.fraction);
+  if (args.overhead) device.overhead_bytes = parse_size("--overhead", *args.overhead);
+  device.price_per_hour = number_or("--price", args.price, 0);
+  return device;
+}
+
+std::optional<api::TrainingPlan> to_training(const TrainingArgs& args) {
+  const bool any = args.zero || args.dp || args.optimizer || args.micro_batch || args.sequence ||
+                   args.sequence_parallel || args.recompute;
+  if (!args.train) {
+    if (!any) return std::nullopt;
+    throw Error(ErrorCode::kUsage, "flags of training are given without --train");
+  }
+  constexpr i64 kLastStage = 3;
+  api::TrainingPlan training;
+  if (args.zero)
+    training.zero_stage = static_cast<int>(parse_count("--zero", *args.zero, 0, kLastStage));
+  training.data_parallel = count_or("--dp", args.dp, 1);
+  if (args.optimizer == "momentum") training.state = plan::kMomentum;
+  if (args.optimizer == "sgd") training.state = plan::kSgd;
+  training.micro_batch = count_or("--micro-batch", args.micro_batch, 1);
+  training.sequence = count_or("--sequence", args.sequence, 0);
+  training.sequence_parallel = args.sequence_parallel;
+  if (args.recompute == "selective") training.recompute = plan::Recompute::kSelective;
+  if (args.recompute == "full") training.recompute = plan::Recompute::kFull;
+  return training;
+}
+
+ExitCode exit_code(const PlanArgs& args, const api::PlanReport& report) {
+  if (args.fail_over_budget && report.memory.fits == false) return ExitCode::kNegative;
+  constexpr auto kSomethingMoves = static_cast<ExitCode>(2);  // the contract of terraform plan
+  const bool moves = report.reshard && report.reshard->changes > 0;
+  return args.detailed_exitcode && moves ? kSomethingMoves : ExitCode::kSuccess;
+}
+
+/// The document and the recipe, under a seal.
+void save_plan(const std::string& path, const api::PlanReport& report) {
+  if (std::filesystem::symlink_status(path).type() != std::filesystem::file_type::not_found) {
+    throw Error(ErrorCode::kOutputExists, fmt::format("'{}' exists", quote_for_message(path)))
+        .help("choose another name, or remove the file");
+  }
+  std::string text;
+  const char* status = report.memory.fits == false ? "findings" : "ok";
+  auto json = open_document([&text](std::string_view part) { text += part; }, "plan", status);
+  write_fields(json, report);
+  json.key("apply").raw(report.recipe);
+  io::write_new_file(path, api::sealed(std::move(text)));
+}
+
+std::string saved_text(const Style& style, const std::string& path) {
+  return labelled(style, "saved",
+                  fmt::format("{}; apply it with: shardtool reshard --plan {} -o FOLDER",
+                              quote_for_message(path), shell_quoted(path)));
+}
+
+/// `plan diff A B`: what two plans do not share.
+ExitCode run_plan_diff(const PlanArgs& args, Session& session) {
+  constexpr size_t kWords = 3;
+  if (args.sources.size() != kWords) {
+    throw Error(ErrorCode::kUsage, "'plan diff' needs two plans")
+        .help("for example: shardtool plan diff a.json b.json");
+  }
+  const api::PlanDiff diff = api::diff_plans(args.sources[1], args.sources[2]);
+  if (session.json()) {
+    session.document("plan_diff", diff.equal() ? Status::kOk : Status::kFindings,
+                     [&](JsonWriter& json) { write_fields(json, diff); });
+  } else {
+    print_text(session, diff);
+  }
+  return diff.equal() ? ExitCode::kSuccess : ExitCode::kNegative;
+}
+
+ExitCode run_plan(const PlanArgs& args, Session& session) {
+  if (args.sources.front() == "diff") return run_plan_diff(args, session);
+  const api::PlanOptions options = to_options(args);
+  const api::PlanReport report = api::make_plan(options);
+  if (args.output) save_plan(*args.output, report);
+  const auto status = report.memory.fits == false ? Status::kFindings : Status::kOk;
+  if (session.json() || args.format == "json") {
+    session.document("plan", status, [&](JsonWriter& json) { write_fields(json, report); });
+  } else if (args.format == "csv" || args.format == "md") {
+    print_tables(session, report,
+                 args.format == "csv" ? TableFormat::kCsv : TableFormat::kMarkdown);
+  } else {
+    print_text(session, report);
+    if (args.output) {
+      session.out().write(session.quiet() ? *args.output + "\n"
+                                          : saved_text(session.out_style(), *args.output));
+    }
+  }
+  return exit_code(args, report);
+}
+
+std::vector<Argument> reshard_arguments(PlanArgs& args) {
+  return {
+      {.name = "--to",
+       .value = "LAYOUT",
+       .help = "plan a reshard to a mapping file, or to an entry of the mapping's \"layouts\"",
+       .target = &args.to},
+      {.name = "--to-preset",
+       .value = "NAME",
+       .help = "plan a reshard to a built-in mapping",
+       .target = &args.to_preset},
+      {.name = "--to-mesh",
+       .value = "AXIS=N,...",
+       .help = "plan a reshard to this mesh",
+       .target = &args.to_mesh},
+      {.name = "--from",
+       .value = "LAYOUT",
+       .help = "where the reshard begins, like --to; without it the parts as they are",
+       .target = &args.from},
+      {.name = "--node-size",
+       .value = "N",
+       .help = "devices of one node, default 8",
+       .target = &args.node_size},
+      {.name = "--explain",
+       .value = "TENSOR",
+       .help = "list who sends what of this tensor to whom",
+       .target = &args.explain},
+      {.name = "--detailed-exitcode",
+       .help = "exit 0 when nothing moves, 2 when something does, 1 for any error",
+       .target = &args.detailed_exitcode},
+  };
+}
+
+std::vector<Argument> workload_arguments(WorkloadArgs& args) {
+  return {
+      {.name = "--budget",
+       .value = "SIZE",
+       .help = "memory of one device: does it fit?",
+       .target = &args.budget},
+      {.name = "--memory-fraction",
+       .value = "F",
+       .help = "the part of all of --budget that may be used, default 1",
+       .target = &args.memory_fraction},
+      {.name = "--overhead",
+       .value = "SIZE",
+       .help = "what contexts, communicators and graphs take of a device, default 0",
+       .target = &args.overhead},
+      {.name = "--batch",
+       .value = "N",
+       .help = "sequences at a time, default 1",
+       .target = &args.batch},
+      {.name = "--prompt-len",
+       .value = "N",
+       .help = "tokens that go through the model at once",
+       .target = &args.prompt_len},
+      {.name = "--context",
+       .value = "N",
+       .help = "tokens that every sequence caches, default --prompt-len",
+       .target = &args.context},
+      {.name = "--kv-dtype",
+       .value = "TYPE",
+       .help = "of the cache: bf16, fp8, int8, ...; default the model's own",
+       .target = &args.kv_dtype},
+      {.name = "--block-tokens",
+       .value = "N",
+       .help = "tokens of a block of a paged cache, default 16",
+       .target = &args.block_tokens},
+      {.name = "--price",
+       .value = "AMOUNT",
+       .help = "of one device per hour",
+       .target = &args.price},
+  };
+}
+
+std::vector<Argument> training_arguments(TrainingArgs& args) {
+  return {
+      {.name = "--train",
+       .help = "count training: gradients and optimizer instead of a cache",
+       .target = &args.train},
+      {.name = "--zero",
+       .value = "STAGE",
+       .help = "ZeRO stage 0 to 3 over --dp devices",
+       .target = &args.zero},
+      {.name = "--dp",
+       .value = "N",
+       .help = "data-parallel devices, default 1",
+       .target = &args.dp},
+      {.name = "--optimizer",
+       .value = "NAME",
+       .help = "12, 8 or 4 bytes of state per parameter; default adam",
+       .target = &args.optimizer,
+       .choices = {"adam", "momentum", "sgd"}},
+      {.name = "--micro-batch",
+       .value = "N",
+       .help = "sequences of one micro-batch, default 1",
+       .target = &args.micro_batch},
+      {.name = "--sequence",
+       .value = "N",
+       .help = "tokens of a sequence; without it no activations are counted",
+       .target = &args.sequence},
+      {.name = "--sequence-parallel",
+       .help = "activations outside of matrices are cut over tp, too",
+       .target = &args.sequence_parallel},
+      {.name = "--recompute",
+       .value = "WHAT",
+       .help = "activations that the backward pass computes again, default none",
+       .target = &args.recompute,
+       .choices = {"none", "selective", "full"}},
+  };
+}
+
+std::vector<Argument> report_arguments(PlanArgs& args) {
+  return {
+      {.name = "--what-if",
+       .value = "N,N,...",
+       .help = "the same on these numbers of devices",
+       .target = &args.what_if},
+      {.name = "--compare",
+       .value = "MAPPING",
+       .help = "another mapping file or preset in one line; repeatable",
+       .target = &args.compare},
+      {.name = "--class",
+       .value = "NAME=GLOB",
+       .help = "count these tensors as a class of their own; repeatable",
+       .target = &args.classes},
+      {.name = "--format",
+       .value = "NAME",
+       .help = "how the report is printed",
+       .target = &args.format,
+       .choices = {"text", "json", "md", "csv"}},
+      {.name = "--output",
+       .short_name = "-o",
+       .value = "FILE",
+       .help = "write the reshard's plan there, for `shardtool reshard --plan FILE`",
+       .target = &args.output},
+      {.name = "--fail-over-budget",
+       .help = "exit 1 when it does not fit",
+       .target = &args.fail_over_budget},
+  };
+}
+
+}  // namespace
+
+api::PlanOptions to_options(const PlanArgs& args) {
+  api::PlanOptions options;
+  options.sources = args.sources;
+  options.mapping = to_mapping_choice(args.mapping, kMapping);
+  const MappingArgs& typed = args.mapping;
+  options.mapping_is_given =
+      typed.file || typed.preset || typed.mesh || typed.tp || typed.ep || typed.pp || typed.axes;
+  options.from = args.from;
+  options.to = args.to;
+  options.to_preset = args.to_preset.value_or("");
+  refuse_both("--to", args.to.has_value(), "--to-preset", args.to_preset.has_value());
+  if (args.to_mesh) options.to_mesh = mesh::parse_mesh(*args.to_mesh);
+  if (!options.is_reshard() && (args.from || args.explain)) {
+    throw Error(ErrorCode::kUsage, "--from and --explain are about a reshard, and there is none")
+        .help("say where it goes with --to, --to-preset or --to-mesh");
+  }
+  options.workload = to_workload(args.workload);
+  options.device = to_budget(args.workload);
+  options.training = to_training(args.training);
+  for (const std::string& text : args.classes) options.classes.push_back(own_class(text));
+  if (args.what_if) options.what_if = counts_of("--what-if", *args.what_if);
+  options.compare = args.compare;
+  options.node_size = count_or("--node-size", args.node_size, options.node_size);
+  options.explain = args.explain.value_or("");
+  options.recipe = args.output.has_value();
+  return options;
+}
+
+Command plan_command(PlanArgs& args) {
+  Command command{
+      .name = "plan",
+      .summary = "what a layout costs, and what it takes to get there",
+      .description =
+          "Reads headers and says, for every device, what weights, cache and the rest take: does "
+          "it "
+          "fit, and what would? With --to or --to-mesh also what a reshard moves, beside the bound "
+          "that no plan can go below. Byte counts of weights and moves are exact; activations are "
+          "an estimate. No tensor data is read.",
+      .examples = {"shardtool plan models/llama-70b --tp 8 --budget 80GB --context 8192 --batch 16",
+                   "shardtool plan models/llama-70b --tp 8 --what-if 1,2,4,8,16 --budget 80GB",
+                   "shardtool plan out/tp4 --to-mesh tp=8 -o plan.json",
+                   "shardtool plan model -m fsdp.json --from param --to compute"},
+      .arguments = {{.name = "SRC",
+                     .help = "a checkpoint, or output folders that together hold every part; or: "
+                             "diff A.json B.json, to compare two plans",
+                     .target = &args.sources,
+                     .required = true}},
+      .run = [&args](Session& session) { return run_plan(args, session); }};
+  append(command.arguments, mapping_arguments(args.mapping, kMapping));
+  append(command.arguments, reshard_arguments(args));
+  append(command.arguments, workload_arguments(args.workload));
+  append(command.arguments, training_arguments(args.training));
+  append(command.arguments, report_arguments(args));
+  return command;
+}
+
+}  // namespace shardtool::cli

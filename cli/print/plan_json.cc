@@ -1,0 +1,151 @@
+#include "cli/print/plan.h"
+
+namespace shardtool::cli {
+namespace {
+
+void write_mesh(JsonWriter& json, const mesh::Mesh& mesh) {
+  json.key("mesh").begin_array();
+  for (const auto& axis : mesh.axes()) {
+    json.begin_object().field("axis", axis.name).field("size", axis.size).end_object();
+  }
+  json.end_array();
+}
+
+void write_device(JsonWriter& json, const api::MemoryReport& memory,
+                  const api::PlanDevice& device) {
+  json.begin_object().field("rank", device.rank).field("weights_bytes", device.weights);
+  json.key("weights_by_class").begin_object();
+  for (size_t c = 0; c < memory.classes.size(); ++c) {
+    json.field(memory.classes[c], device.by_class[c]);
+  }
+  json.end_object().field("replicated_bytes", device.replicated);
+  json.field("padding_bytes", device.padding).field("kv_bytes_per_token", device.kv_per_token);
+  json.field("kv_bytes", device.kv);
+  if (device.kv_capacity_tokens) json.field("kv_capacity_tokens", *device.kv_capacity_tokens);
+  json.field("activation_bytes", device.activations).field("training_bytes", device.training);
+  json.field("overhead_bytes", device.overhead).field("total_bytes", device.total);
+  if (memory.budget > 0) json.field("budget_bytes", memory.budget);
+  if (device.fits) json.field("fits", *device.fits);
+  json.end_object();
+}
+
+void write_rows(JsonWriter& json, const char* name, const std::vector<api::LayoutRow>& rows) {
+  if (rows.empty()) return;
+  json.key(name).begin_array();
+  for (const api::LayoutRow& row : rows) {
+    json.begin_object().field("name", row.name).field("devices", row.devices);
+    if (row.refusal.empty()) {
+      json.field("weights_bytes", row.weights).field("kv_bytes", row.kv);
+      json.field("total_bytes", row.total);
+      if (row.fits) json.field("fits", *row.fits);
+    } else {
+      json.field("refusal", row.refusal);
+    }
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_memory(JsonWriter& json, const api::MemoryReport& memory) {
+  write_mesh(json, memory.mesh);
+  json.field("checkpoint_bytes", memory.checkpoint_bytes).key("devices").begin_array();
+  for (const api::PlanDevice& device : memory.devices) write_device(json, memory, device);
+  json.end_array().key("verdict").begin_object();
+  const api::PlanDevice& fullest = memory.devices[memory.fullest];
+  json.field("fullest_rank", fullest.rank).field("total_bytes", fullest.total);
+  json.field("largest_part", memory.largest_part);
+  if (memory.budget > 0) json.field("budget_bytes", memory.budget);
+  if (memory.fits) json.field("fits", *memory.fits);
+  json.key("advice").begin_array();
+  for (const api::FitAdvice& advice : memory.advice) {
+    json.begin_object().field("what", advice.what).field("value", advice.value);
+    json.field("total_bytes", advice.total).end_object();
+  }
+  json.end_array().end_object();
+  write_rows(json, "what_if", memory.what_if);
+  write_rows(json, "compare", memory.compare);
+}
+
+const char* method_of(const plan::ReshardPlan& reshard, const plan::Traffic& each) {
+  if (each.moved == 0) return "keep";
+  return reshard.from_storage ? "read" : "point_to_point";
+}
+
+void write_transfers(JsonWriter& json, const plan::Traffic& each) {
+  json.key("transfers").begin_array();
+  for (const plan::Transfer& transfer : each.transfers) {
+    json.begin_object();
+    if (transfer.from != plan::kStorage) json.field("from", transfer.from);
+    json.field("to", transfer.to).field("bytes", transfer.bytes).end_object();
+  }
+  json.end_array();
+}
+
+void write_moves(JsonWriter& json, const api::PlanReport& report) {
+  const plan::ReshardPlan& reshard = *report.reshard;
+  json.key("tensors").begin_array();
+  for (size_t t = 0; t < report.tensors.size(); ++t) {
+    const plan::Traffic& each = reshard.groups[reshard.group_of_tensor[t]].each;
+    json.begin_object().field("name", report.tensors[t]).field("method", method_of(reshard, each));
+    json.field("bytes_moved", each.moved).field("bytes_kept", each.kept);
+    json.field("lower_bound", each.lower_bound);
+    json.field("transfers_count", static_cast<i64>(each.transfers.size()));
+    if (report.explained == t) write_transfers(json, each);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_ranks(JsonWriter& json, const plan::ReshardPlan& reshard) {
+  json.key("per_rank").begin_array();
+  for (const plan::RankLoad& rank : reshard.per_rank) {
+    json.begin_object().field("rank", rank.rank).field("send", rank.send);
+    json.field("recv", rank.receive).field("peak_bytes", rank.peak_bytes).end_object();
+  }
+  json.end_array();
+}
+
+void write_reshard(JsonWriter& json, const api::PlanReport& report) {
+  const plan::ReshardPlan& reshard = *report.reshard;
+  json.key("reshard").begin_object().field("from", report.from).field("to", report.to);
+  json.field("changes", reshard.changes).field("bytes_total", reshard.bytes_total);
+  json.field("bytes_moved", reshard.bytes_moved).field("bytes_kept", reshard.bytes_kept);
+  json.field("lower_bound", reshard.lower_bound).field("gap", reshard.gap());
+  if (reshard.renumbering) {
+    json.key("renumbered").begin_object();
+    json.field("bytes_moved", reshard.renumbering->bytes_moved);
+    json.list("ranks", reshard.renumbering->device_of_rank).end_object();
+  }
+  json.field("gather_first_bytes", reshard.gather_first_bytes);
+  json.field("inter_node_bytes", reshard.inter_node_bytes);
+  json.field("transfers_count", reshard.transfers).field("pairs_count", reshard.pairs);
+  json.field("read_segments", reshard.read_segments);
+  json.field("write_segments", reshard.write_segments);
+  json.field("peak_bytes", reshard.peak_bytes).field("peak_bound", reshard.peak_bound);
+  write_ranks(json, reshard);
+  write_moves(json, report);
+  json.end_object();
+}
+
+}  // namespace
+
+void write_fields(JsonWriter& json, const api::PlanDiff& diff) {
+  json.field("equal", diff.equal()).key("changes").begin_array();
+  for (const api::PlanChange& change : diff.changes) {
+    json.begin_object().field("field", change.field);
+    if (!change.a.empty()) json.key("a").raw(change.a);
+    if (!change.b.empty()) json.key("b").raw(change.b);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_fields(JsonWriter& json, const api::PlanReport& report) {
+  json.field("source", report.source);
+  write_memory(json, report.memory);
+  if (report.reshard) write_reshard(json, report);
+  if (report.price_per_hour > 0) json.field("price_per_hour", report.price_per_hour);
+  json.list("warnings", report.warnings);
+}
+
+}  // namespace shardtool::cli

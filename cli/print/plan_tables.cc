@@ -1,0 +1,170 @@
+#include "cli/print/plan_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "shardtool/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+std::string fits_cell(const std::optional<bool>& fits) {
+  return !fits ? "" : *fits ? "yes" : "no";
+}
+
+std::string share_cell(i64 part, i64 whole) {
+  return whole == 0 ? ""
+                    : fmt::format("{:.1f}%",
+                                  100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+/// But for which of several copies counts as the first.
+bool alike(const api::PlanDevice& a, const api::PlanDevice& b) {
+  return a.by_class == b.by_class && a.kv == b.kv && a.kv_per_token == b.kv_per_token &&
+         a.activations == b.activations && a.total == b.total;
+}
+
+std::string device_cell(i64 rank) {
+  return rank == plan::kStorage ? "files" : fmt::format("{}", rank);
+}
+
+}  // namespace
+
+std::string bytes_cell(i64 bytes, bool exact) {
+  return exact ? fmt::format("{}", bytes) : format_bytes(bytes);
+}
+
+std::string ranges_text(const std::vector<i64>& numbers) {
+  std::string text;
+  for (size_t begin = 0; begin < numbers.size();) {
+    size_t end = begin + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[begin]);
+    if (end - begin > 1) text += fmt::format("-{}", numbers[end - 1]);
+    begin = end;
+  }
+  return text;
+}
+
+Table parts_table(const api::MemoryReport& memory, bool exact) {
+  const api::PlanDevice& device = memory.devices[memory.fullest];
+  const bool all_alike =
+      std::all_of(memory.devices.begin(), memory.devices.end(),
+                  [&](const api::PlanDevice& other) { return alike(device, other); });
+  const auto title = memory.devices.size() == 1 ? std::string("on one device")
+                     : all_alike ? fmt::format("on each of {} devices", memory.devices.size())
+                                 : fmt::format("on device {}, the fullest", device.rank);
+  Table table{{{title}, {"bytes", true}, {"share", true}}, {}};
+  const auto add = [&](const std::string& name, i64 bytes) {
+    table.rows.push_back({name, bytes_cell(bytes, exact), share_cell(bytes, device.total)});
+  };
+  for (size_t c = 0; c < memory.classes.size(); ++c) {
+    if (device.by_class[c] > 0) add("  " + memory.classes[c], device.by_class[c]);
+  }
+  add("weights", device.weights);
+  const i64 copies = memory.devices.back().replicated;
+  if (all_alike && copies > 0) add("  on other devices, too", copies);
+  if (device.padding > 0) add("  of these, padding", device.padding);
+  if (device.kv > 0) add("kv cache", device.kv);
+  if (device.training != 0) add("training state", device.training);
+  if (device.activations > 0) add("activations, about", device.activations);
+  if (device.overhead > 0) add("overhead", device.overhead);
+  if (device.total != device.weights) add("total", device.total);
+  return table;
+}
+
+Table devices_table(const api::MemoryReport& memory, bool exact) {
+  Table table{{{exact ? "rank" : "devices"}}, {}};
+  for (const std::string& name : memory.classes) table.columns.push_back({name, true});
+  for (const char* title : {"weights", "copies", "kv per token", "kv", "training", "activations",
+                            "overhead", "total"}) {
+    table.columns.push_back({title, true});
+  }
+  table.columns.push_back({"fits"});
+  for (size_t begin = 0; begin < memory.devices.size();) {
+    const api::PlanDevice& device = memory.devices[begin];
+    size_t end = begin + 1;
+    while (!exact && end < memory.devices.size() && alike(device, memory.devices[end])) ++end;
+    auto& row = table.rows.emplace_back();
+    row.push_back(end - begin == 1 ? fmt::format("{}", begin)
+                                   : fmt::format("{}-{}", begin, end - 1));
+    for (const i64 bytes : device.by_class) row.push_back(bytes_cell(bytes, exact));
+    for (const i64 bytes : {device.weights, device.replicated, device.kv_per_token, device.kv,
+                            device.training, device.activations, device.overhead, device.total}) {
+      row.push_back(bytes_cell(bytes, exact));
+    }
+    row.push_back(fits_cell(device.fits));
+    begin = end;
+  }
+  return table;
+}
+
+Table layouts_table(const std::vector<api::LayoutRow>& rows, bool exact) {
+  Table table{{{"layout"},
+               {"devices", true},
+               {"weights", true},
+               {"kv cache", true},
+               {"total", true},
+               {"fits"}},
+              {}};
+  for (const api::LayoutRow& row : rows) {
+    if (!row.refusal.empty()) {
+      table.rows.push_back({row.name, format_count(row.devices), "", "", "", row.refusal});
+      continue;
+    }
+    table.rows.push_back({row.name, fmt::format("{}", row.devices), bytes_cell(row.weights, exact),
+                          bytes_cell(row.kv, exact), bytes_cell(row.total, exact),
+                          fits_cell(row.fits)});
+  }
+  return table;
+}
+
+Table methods_table(const plan::ReshardPlan& reshard, bool exact) {
+  Table table{{{"plan"}, {"bytes moved", true}, {"kept", true}}, {}};
+  const auto add = [&](const char* name, i64 moved) {
+    table.rows.push_back({name, bytes_cell(moved, exact),
+                          bytes_cell(std::max<i64>(0, reshard.bytes_total - moved), exact)});
+  };
+  add("direct", reshard.bytes_moved);
+  if (reshard.renumbering) add("ranks renumbered", reshard.renumbering->bytes_moved);
+  if (reshard.from_storage) return table;
+  table.rows.push_back(
+      {"gathering first", bytes_cell(reshard.gather_first_bytes, exact), std::string()});
+  return table;
+}
+
+Table ranks_table(const plan::ReshardPlan& reshard, bool exact) {
+  Table table{{{"device", true}, {"sends", true}, {"receives", true}, {"peak", true}}, {}};
+  for (const plan::RankLoad& rank : reshard.per_rank) {
+    table.rows.push_back({fmt::format("{}", rank.rank), bytes_cell(rank.send, exact),
+                          bytes_cell(rank.receive, exact), bytes_cell(rank.peak_bytes, exact)});
+  }
+  return table;
+}
+
+Table moves_table(const api::PlanReport& report, bool exact) {
+  const plan::ReshardPlan& reshard = *report.reshard;
+  Table table{
+      {{"name"}, {"bytes moved", true}, {"kept", true}, {"lower bound", true}, {"transfers", true}},
+      {}};
+  for (size_t t = 0; t < report.tensors.size(); ++t) {
+    const plan::Traffic& each = reshard.groups[reshard.group_of_tensor[t]].each;
+    if (each.moved == 0) continue;
+    table.rows.push_back({report.tensors[t], bytes_cell(each.moved, exact),
+                          bytes_cell(each.kept, exact), bytes_cell(each.lower_bound, exact),
+                          fmt::format("{}", each.transfers.size())});
+  }
+  return table;
+}
+
+Table transfers_table(const plan::Traffic& traffic, bool exact) {
+  Table table{{{"from", true}, {"to", true}, {"bytes", true}}, {}};
+  for (const plan::Transfer& transfer : traffic.transfers) {
+    table.rows.push_back(
+        {device_cell(transfer.from), device_cell(transfer.to), bytes_cell(transfer.bytes, exact)});
+  }
+  return table;
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,259 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/print/plan.h"
+#include "cli/print/plan_tables.h"
+#include "cli/print/text.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr size_t kShownDevices = 16;
+
+std::string percent_text(i64 part, i64 whole) {
+  return fmt::format("{:.1f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string on_devices(const api::MemoryReport& memory) {
+  if (memory.devices.size() == 1) return "on one device";
+  return fmt::format("on the fullest of {} devices ({})", memory.devices.size(),
+                     to_string(memory.mesh));
+}
+
+/// "weights, 16.43 GiB".
+std::string largest_text(const api::MemoryReport& memory) {
+  const api::PlanDevice& device = memory.devices[memory.fullest];
+  const i64 bytes = memory.largest_part == "weights"          ? device.weights
+                    : memory.largest_part == "kv cache"       ? device.kv
+                    : memory.largest_part == "activations"    ? device.activations
+                    : memory.largest_part == "training state" ? device.training
+                                                              : device.overhead;
+  return fmt::format("{}, {}", memory.largest_part, format_bytes(bytes));
+}
+
+void print_verdict(Session& session, const api::MemoryReport& memory) {
+  const auto& style = session.out_style();
+  const i64 total = memory.devices[memory.fullest].total;
+  if (!memory.fits) {
+    session.out().write(labelled(style, "needs",
+                                 fmt::format("{} {}; the largest part is {}", format_bytes(total),
+                                             on_devices(memory), largest_text(memory))));
+    return;
+  }
+  session.out().write(
+      labelled(style, *memory.fits ? "fits" : "too big",
+               fmt::format("{} of {} ({}) {}; the largest part is {}", format_bytes(total),
+                           format_bytes(memory.budget), percent_text(total, memory.budget),
+                           on_devices(memory), largest_text(memory))));
+}
+
+std::string advice_text(const api::FitAdvice& advice, bool fits) {
+  if (advice.what == "devices") {
+    return fmt::format("{} {}: {} on the fullest device", advice.value,
+                       fits ? "is the smallest that fits, too" : "fits",
+                       format_bytes(advice.total));
+  }
+  if (advice.what == "weight bits") {
+    return fmt::format("weights of {} bits fit: {} on the fullest device", advice.value,
+                       format_bytes(advice.total));
+  }
+  return fmt::format("--memory-fraction {} is the least that is enough", advice.value);
+}
+
+void print_cache(Session& session, const api::MemoryReport& memory) {
+  const api::PlanDevice& device = memory.devices[memory.fullest];
+  if (device.kv_per_token == 0) return;
+  i64 all = 0;
+  std::optional<i64> room;
+  for (const api::PlanDevice& other : memory.devices) {
+    all += other.kv_per_token;
+    if (!other.kv_capacity_tokens) continue;
+    room = std::min(room.value_or(*other.kv_capacity_tokens), *other.kv_capacity_tokens);
+  }
+  auto text = fmt::format("{} per token", format_bytes(device.kv_per_token));
+  if (memory.devices.size() > 1)
+    text += fmt::format(" on this device, {} on all", format_bytes(all));
+  if (room) text += fmt::format("; the budget leaves room for {} tokens", format_count(*room));
+  session.out().write(labelled(session.out_style(), "cache", text));
+}
+
+void print_rows(Session& session, const char* title, const std::vector<api::LayoutRow>& rows) {
+  if (rows.empty()) return;
+  session.out().write(session.out_style().bold(title) + "\n");
+  print_table(session.out(), layouts_table(rows, false), TableFormat::kText);
+}
+
+void print_memory(Session& session, const api::MemoryReport& memory) {
+  print_verdict(session, memory);
+  for (const api::FitAdvice& advice : memory.advice) {
+    session.out().write(
+        labelled(session.out_style(), "", advice_text(advice, memory.fits.value_or(true))));
+  }
+  print_table(session.out(), parts_table(memory, false), TableFormat::kText);
+  const Table devices = devices_table(memory, false);
+  if (devices.rows.size() > 1 && devices.rows.size() <= kShownDevices) {
+    Table totals{{{"devices"}, {"weights", true}, {"total", true}, {"fits"}}, {}};
+    const size_t n = devices.columns.size();
+    for (const auto& row : devices.rows) {
+      totals.rows.push_back({row[0], row[memory.classes.size() + 1], row[n - 2], row[n - 1]});
+    }
+    print_table(session.out(), totals, TableFormat::kText);
+  }
+  print_cache(session, memory);
+  print_rows(session, "what if", memory.what_if);
+  print_rows(session, "compared", memory.compare);
+}
+
+std::string gap_text(const plan::ReshardPlan& reshard) {
+  return reshard.bytes_moved == reshard.lower_bound
+             ? std::string("no plan can move less with these ranks")
+             : fmt::format("{:.1f}% above the bound of {}", 100 * reshard.gap(),
+                           format_bytes(reshard.lower_bound));
+}
+
+void print_answer(Session& session, const api::PlanReport& report) {
+  const plan::ReshardPlan& reshard = *report.reshard;
+  const auto& style = session.out_style();
+  if (reshard.changes == 0) {
+    session.out().write(
+        labelled(style, "moves",
+                 fmt::format("nothing: {} and {} are the same for "
+                             "all {}",
+                             report.from, report.to,
+                             plural(static_cast<i64>(report.tensors.size()), "tensor"))));
+    return;
+  }
+  const char* verb = reshard.from_storage ? "are read" : "move";
+  session.out().write(labelled(
+      style, "moves",
+      fmt::format("{} of {} {} from {} to {}, {} stay; {} of {}", format_bytes(reshard.bytes_moved),
+                  format_bytes(reshard.bytes_total), verb, report.from, report.to,
+                  format_bytes(reshard.bytes_kept), format_count(reshard.changes),
+                  plural(static_cast<i64>(report.tensors.size()), "tensor"))));
+}
+
+void print_loads(Session& session, const plan::ReshardPlan& reshard) {
+  const auto& style = session.out_style();
+  const auto most = [&](i64 plan::RankLoad::*load) {
+    return *std::max_element(reshard.per_rank.begin(), reshard.per_rank.end(),
+                             [load](const auto& a, const auto& b) { return a.*load < b.*load; });
+  };
+  const auto sender = most(&plan::RankLoad::send);
+  const auto receiver = most(&plan::RankLoad::receive);
+  auto text = fmt::format("device {} receives {}", receiver.rank, format_bytes(receiver.receive));
+  if (!reshard.from_storage)
+    text = fmt::format("device {} sends {}, ", sender.rank, format_bytes(sender.send)) + text;
+  session.out().write(labelled(style, "busiest", text));
+  session.out().write(labelled(
+      style, "messages",
+      fmt::format(
+          "{} between {} pairs{}", format_count(reshard.transfers), format_count(reshard.pairs),
+          reshard.inter_node_bytes == 0 ? std::string()
+                                        : fmt::format("; {} must enter another node",
+                                                      format_bytes(reshard.inter_node_bytes)))));
+  session.out().write(
+      labelled(style, "memory",
+               fmt::format("peak {} on a device, tensor after tensor; no order needs less than {}",
+                           format_bytes(reshard.peak_bytes), format_bytes(reshard.peak_bound))));
+  session.out().write(labelled(
+      style, "files",
+      fmt::format("{} contiguous runs to read, {} to write", format_count(reshard.read_segments),
+                  format_count(reshard.write_segments))));
+}
+
+void print_renumbering(Session& session, const plan::ReshardPlan& reshard) {
+  if (!reshard.renumbering || reshard.renumbering->bytes_moved == reshard.bytes_moved) return;
+  const auto& devices = reshard.renumbering->device_of_rank;
+  std::string text;
+  for (size_t rank = 0; rank < std::min(devices.size(), kShownDevices); ++rank) {
+    text += fmt::format("{}{}", rank == 0 ? "" : " ", devices[rank]);
+  }
+  if (devices.size() > kShownDevices) text += " ...";
+  session.out().write(labelled(session.out_style(), "renumber",
+                               fmt::format("the new ranks in order on the devices {}", text)));
+}
+
+/// Whether a value belongs to one of many devices or tensors.
+bool is_of_one(const std::string& field) {
+  return field.starts_with("devices/") || field.starts_with("reshard/tensors/") ||
+         field.starts_with("reshard/per_rank/") || field.starts_with("reshard/renumbered/ranks/");
+}
+
+void print_reshard(Session& session, const api::PlanReport& report) {
+  const plan::ReshardPlan& reshard = *report.reshard;
+  print_answer(session, report);
+  if (reshard.changes == 0) return;
+  print_table(session.out(), methods_table(reshard, false), TableFormat::kText);
+  session.out().write(labelled(session.out_style(), "bound", gap_text(reshard)));
+  print_renumbering(session, reshard);
+  print_loads(session, reshard);
+  if (report.explained) {
+    session.out().write(labelled(session.out_style(), "tensor",
+                                 quote_for_message(report.tensors[*report.explained])));
+    const auto& each = reshard.groups[reshard.group_of_tensor[*report.explained]].each;
+    print_table(session.out(), transfers_table(each, false), TableFormat::kText);
+  }
+}
+
+}  // namespace
+
+void print_text(Session& session, const api::PlanReport& report) {
+  for (const auto& warning : report.warnings) session.warn(warning);
+  if (session.quiet()) return;
+  if (report.reshard) print_reshard(session, report);
+  print_memory(session, report.memory);
+  if (report.price_per_hour > 0) {
+    session.out().write(
+        labelled(session.out_style(), "price",
+                 fmt::format("{:.2f} per hour for {}", report.price_per_hour,
+                             plural(static_cast<i64>(report.memory.devices.size()), "device"))));
+  }
+}
+
+void print_text(Session& session, const api::PlanDiff& diff) {
+  if (session.quiet()) return;
+  Table table{{{"value"}, {"a", true}, {"b", true}}, {}};
+  i64 of_one = 0;
+  for (const api::PlanChange& change : diff.changes) {
+    if (is_of_one(change.field)) {
+      ++of_one;
+    } else {
+      table.rows.push_back({change.field, change.a, change.b});
+    }
+  }
+  if (!table.rows.empty()) print_table(session.out(), table, TableFormat::kText);
+  if (of_one > 0) {
+    session.out().write(fmt::format("  and {} of single devices and tensors: --json lists them\n",
+                                    plural(of_one, "value")));
+  }
+  session.out().write(diff.equal() ? "same\n" : "differs\n");
+}
+
+void print_tables(Session& session, const api::PlanReport& report, TableFormat format) {
+  const bool exact = format == TableFormat::kCsv;
+  if (exact) {
+    print_table(session.out(),
+                report.reshard ? moves_table(report, exact) : devices_table(report.memory, exact),
+                format);
+    return;
+  }
+  const auto section = [&](const char* title, const Table& table) {
+    session.out().write(fmt::format("\n## {}\n\n", title));
+    print_table(session.out(), table, format);
+  };
+  session.out().write(fmt::format("# {}\n", to_string(report.memory.mesh)));
+  if (report.reshard) {
+    section("Reshard", methods_table(*report.reshard, exact));
+    section("Devices on the way", ranks_table(*report.reshard, exact));
+  }
+  section("Memory", parts_table(report.memory, exact));
+  section("Devices", devices_table(report.memory, exact));
+  if (!report.memory.what_if.empty())
+    section("What if", layouts_table(report.memory.what_if, exact));
+  if (!report.memory.compare.empty())
+    section("Compared", layouts_table(report.memory.compare, exact));
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,108 @@
+#include "shardtool/api/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "shardtool/api/plan_file.h"
+#include "shardtool/api/plan_memory.h"
+#include "shardtool/api/plan_reshard.h"
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::api {
+namespace {
+
+Error impossible(const std::string& what, const std::string& help) {
+  return std::move(Error(ErrorCode::kUsage, what).help(help));
+}
+
+void check(const PlanOptions& options) {
+  const DeviceBudget& device = options.device;
+  if (device.bytes > 0 && device.overhead_bytes >= device.bytes) {
+    throw impossible("the overhead of a device takes its whole budget",
+                     "give a larger --budget or a smaller --overhead");
+  }
+  if (device.fraction <= 0 || device.fraction > 1) {
+    throw impossible(
+        fmt::format("a memory fraction of {} is not above 0 and at most 1", device.fraction),
+        "engines use 0.85 to 0.95");
+  }
+}
+
+void check_applicable(const PlanOptions& options, const ReshardEnds& ends) {
+  if (!options.recipe) return;
+  if (!options.is_reshard())
+    throw impossible("a plan that is written is one of a reshard, and there is none",
+                     "say where it goes with --to, --to-preset or --to-mesh");
+  if (ends.from || !options.mapping.config.empty()) {
+    throw impossible(
+        "a plan that begins at a mapping, or at another config.json, cannot be applied to the "
+        "source",
+        "plan from the parts as they are, or use --format json for the report alone");
+  }
+}
+
+std::string place_name(const AppliedMapping& applied, const MappingChoice& choice) {
+  const std::string mesh = to_string(applied.resolution.mesh);
+  return choice.layout.empty() ? mesh : fmt::format("{} ({})", mesh, choice.layout);
+}
+
+std::string source_name(const LogicalCheckpoint& source) {
+  return source.is_sharded() ? to_string(source.parts.front().manifest->mesh) : "files";
+}
+
+void add(std::vector<std::string>& to, const std::vector<std::string>& from) {
+  for (const std::string& text : from) {
+    if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(text);
+  }
+}
+
+size_t find(const std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<size_t>(found - names.begin());
+  Error error(ErrorCode::kUnknownName,
+              fmt::format("the reshard has no tensor '{}'", quote_for_message(name)));
+  const std::string hint = did_you_mean(name, names);
+  throw std::move(error).help(hint.empty() ? "`shardtool inspect` lists the tensors" : hint);
+}
+
+void add_reshard(const LogicalCheckpoint& source, const ReshardEnds& ends, const AppliedMapping& to,
+                 const PlanOptions& options, PlanReport& report) {
+  std::optional<AppliedMapping> from;
+  if (ends.from) from = apply_mapping(*ends.from, source);
+  report.reshard = plan_move(source, from ? &*from : nullptr, to, options);
+  for (const auto& target : to.resolution.tensors) {
+    report.tensors.push_back(source.tensors[target.tensor].spec.name);
+  }
+  if (!options.explain.empty()) report.explained = find(report.tensors, options.explain);
+  if (options.recipe)
+    report.recipe = to_json(make_recipe(options.sources, source, to, ends.to, *report.reshard));
+  report.from = from ? place_name(*from, *ends.from) : source_name(source);
+  report.to = place_name(to, ends.to);
+}
+
+}  // namespace
+
+PlanReport make_plan(const PlanOptions& options) {
+  check(options);
+  const LogicalCheckpoint source = open_logical(options.sources);
+  PlanReport report;
+  report.source = source.parts.front().path;
+  report.warnings = source.warnings();
+  ReshardEnds ends;
+  ends.to = base_choice(source, options.mapping);
+  if (options.is_reshard()) ends = reshard_ends(source, options);
+  check_applicable(options, ends);
+  const AppliedMapping applied = apply_mapping(ends.to, source);
+  add(report.warnings, applied.resolution.warnings);
+  if (options.is_reshard()) add_reshard(source, ends, applied, options, report);
+  std::vector<std::string> notes;
+  report.memory = memory_report(source, applied, ends.to, options, notes);
+  add(report.warnings, notes);
+  report.price_per_hour =
+      options.device.price_per_hour * static_cast<double>(report.memory.devices.size());
+  return report;
+}
+
+}  // namespace shardtool::api

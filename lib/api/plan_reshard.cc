@@ -1,0 +1,124 @@
+#include "shardtool/api/plan_reshard.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::api {
+namespace {
+
+Error unknown_layout(const std::string& name, const mapping::Mapping& mapping) {
+  std::vector<std::string> known;
+  for (const mapping::Document& document : mapping.documents()) {
+    for (const auto& [layout, axes] : document.layouts) known.push_back(layout);
+  }
+  Error error(ErrorCode::kUnknownName,
+              fmt::format("'{}' is neither one of the mapping's layouts nor a mapping file",
+                          quote_for_message(name)));
+  error.note("layouts", known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+  if (const auto hint = did_you_mean(name, known); !hint.empty()) error.help(hint);
+  return error;
+}
+
+/// `name` where the mapping has a layout that is called so; else it is a mapping file.
+void apply_name(const std::string& name, const mapping::Mapping& mapping, MappingChoice& choice) {
+  const auto documents = mapping.documents();
+  const bool is_layout = std::any_of(documents.begin(), documents.end(), [&](const auto& document) {
+    return document.layouts.count(name) > 0;
+  });
+  if (is_layout) {
+    choice.layout = name;
+    return;
+  }
+  std::error_code unreadable;
+  if (!std::filesystem::exists(name, unreadable)) throw unknown_layout(name, mapping);
+  choice.path = name;
+  choice.preset.clear();
+  choice.layout.clear();
+  choice.mesh.reset();
+}
+
+plan::Holders holders_of(const layout::Layout& layout) {
+  return {&layout.holders(), layout.ranks()};
+}
+
+/// Per tensor of the source, who has it; null where the mapping drops it.
+std::vector<plan::Holders> sides_of(const LogicalCheckpoint& source, const AppliedMapping* from) {
+  std::vector<plan::Holders> sides(source.tensors.size());
+  if (from != nullptr) {
+    for (const auto& tensor : from->resolution.tensors)
+      sides[tensor.tensor] = holders_of(*tensor.layout);
+    return sides;
+  }
+  for (size_t t = 0; t < source.tensors.size(); ++t) {
+    sides[t] = {source.tensors[t].side.holders.get(), source.tensors[t].ranks};
+  }
+  return sides;
+}
+
+i64 devices_of(const LogicalCheckpoint& source, const AppliedMapping* from) {
+  if (from != nullptr) return from->resolution.mesh.size();
+  return source.is_sharded() ? source.parts.front().manifest->mesh.size() : 0;
+}
+
+}  // namespace
+
+MappingChoice base_choice(const LogicalCheckpoint& source, const MappingChoice& typed) {
+  MappingChoice choice = typed;
+  const bool is_own = typed.path.empty() && typed.preset.empty();
+  if (source.is_sharded() && is_own && !choice.mesh) {
+    choice.mesh = source.parts.front().manifest->mesh;
+  }
+  // A preset has no mesh: without a word about devices there is one.
+  if (!source.is_sharded() && choice.path.empty() && !choice.mesh)
+    choice.mesh = mesh::Mesh({{"tp", 1}});
+  return choice;
+}
+
+ReshardEnds reshard_ends(const LogicalCheckpoint& source, const PlanOptions& options) {
+  const MappingChoice base = base_choice(source, options.mapping);
+  ReshardEnds ends;
+  ends.to = base;
+  if (options.from || options.mapping_is_given) ends.from = base;
+  if (options.from || options.to) {
+    const mapping::Mapping mapping = choose_mapping(base, source);
+    if (options.from) apply_name(*options.from, mapping, *ends.from);
+    if (options.to) apply_name(*options.to, mapping, ends.to);
+  }
+  if (!options.to_preset.empty()) {
+    ends.to.path.clear();
+    ends.to.preset = options.to_preset;
+    ends.to.mesh.reset();
+  }
+  if (options.to_mesh) ends.to.mesh = options.to_mesh;
+  return ends;
+}
+
+plan::ReshardPlan plan_move(const LogicalCheckpoint& source, const AppliedMapping* from,
+                            const AppliedMapping& to, const PlanOptions& options) {
+  const std::vector<plan::Holders> sides = sides_of(source, from);
+  std::vector<plan::ReshardTensor> tensors;
+  tensors.reserve(to.resolution.tensors.size());
+  for (const mapping::ResolvedTensor& target : to.resolution.tensors) {
+    const TensorSpec& spec = source.tensors[target.tensor].spec;
+    if (sides[target.tensor].set == nullptr) {
+      throw Error(ErrorCode::kCoverage, "the layout that the reshard begins at drops this tensor")
+          .tensor(spec.name)
+          .help("drop it in the destination's mapping, too");
+    }
+    tensors.push_back(
+        {spec.name, bits(spec.dtype), sides[target.tensor], holders_of(*target.layout)});
+  }
+  plan::ReshardOptions ask;
+  ask.from_devices = devices_of(source, from);
+  ask.to_devices = to.resolution.mesh.size();
+  ask.node_size = options.node_size;
+  return plan::plan_reshard(tensors, ask);
+}
+
+}  // namespace shardtool::api

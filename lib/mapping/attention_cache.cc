@@ -1,0 +1,245 @@
+#include "shardtool/mapping/attention_cache.h"
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "shardtool/mapping/facts.h"
+#include "shardtool/mapping/glob.h"
+#include "shardtool/mapping/name_form.h"
+
+namespace shardtool::mapping {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> texts(const json& list) {
+  return list.get<std::vector<std::string>>();
+}
+
+/// config.json, asked by the facts' names for things.
+class Keys {
+ public:
+  Keys(const json& facts, const ModelConfig& config) : facts_(facts), config_(config) {}
+
+  const json* value(const std::string& key) const {
+    for (const auto& root : facts_.at("roots")) {
+      const json* found = config_.find(root.get<std::string>() + key);
+      if (found != nullptr && !found->is_null()) return found;
+    }
+    return nullptr;
+  }
+  /// The first of the keys that go by `name`.
+  std::optional<i64> size(const std::string& name) const {
+    for (const std::string& key : texts(facts_.at("keys").at(name))) {
+      for (const auto& root : facts_.at("roots")) {
+        if (const auto found = config_.size(root.get<std::string>() + key)) return found;
+      }
+    }
+    return std::nullopt;
+  }
+  /// Like `size`, but nothing for a 0 that stands for "none", too.
+  i64 window(const std::string& name) const {
+    for (const std::string& key : texts(facts_.at("keys").at(name))) {
+      const json* found = value(key);
+      if (found != nullptr && found->is_number_integer())
+        return std::max<i64>(0, found->get<i64>());
+    }
+    return 0;
+  }
+  bool is_true(const std::string& key) const {
+    const json* found = value(key);
+    return found != nullptr && found->is_boolean() && found->get<bool>();
+  }
+
+ private:
+  const json& facts_;
+  const ModelConfig& config_;
+};
+
+std::optional<i64> head_dim(const Keys& keys) {
+  if (const auto given = keys.size("head_dim")) return given;
+  const auto hidden = keys.size("hidden");
+  const auto heads = keys.size("heads");
+  if (!hidden || !heads || *hidden % *heads != 0) return std::nullopt;
+  return *hidden / *heads;
+}
+
+std::optional<i64> kv_heads(const Keys& keys, const json& facts) {
+  const json& single = facts.at("single_kv_head");
+  if (keys.is_true(single.at("key")) && !keys.is_true(single.at("unless"))) return 1;
+  const auto given = keys.size("kv_heads");
+  return given ? given : keys.size("heads");
+}
+
+/// Which layers look back over a window only.
+class Windows {
+ public:
+  Windows(const Keys& keys, const json& facts, const std::string& model_type) : keys_(keys) {
+    const json& named = facts.at("layer_types");
+    types_ = keys.value(named.at("key"));
+    windows_ = named.at("windows");
+    window_ = keys.window("window");
+    for (const auto& rule : facts.at("windows")) {
+      const auto types = texts(rule.at("model_type"));
+      if (std::find(types.begin(), types.end(), model_type) != types.end()) rule_ = rule;
+    }
+  }
+
+  /// Tokens that the layer keeps; 0: all.
+  i64 of(i64 layer) const {
+    if (types_ != nullptr && types_->is_array()) return by_type(layer);
+    if (window_ == 0 || rule_.is_null()) return 0;
+    if (rule_.contains("switch") && !keys_.is_true(rule_.at("switch"))) return 0;
+    const auto layers = rule_.at("layers").get<std::string>();
+    if (layers == "from") return layer >= number("from_key", 0) ? window_ : 0;
+    if (layers == "all_but_every") return (layer + 1) % number("every_key", 1) == 0 ? 0 : window_;
+    return window_;
+  }
+  /// A window is given, but not which layers have it.
+  bool undecided() const { return window_ > 0 && rule_.is_null() && types_ == nullptr; }
+
+ private:
+  i64 by_type(i64 layer) const {
+    if (layer >= static_cast<i64>(types_->size())) return 0;
+    const json& type = types_->at(static_cast<size_t>(layer));
+    if (!type.is_string() || !windows_.contains(type.get<std::string>())) return 0;
+    return keys_.window(windows_.at(type.get<std::string>()));
+  }
+  i64 number(const char* key, i64 least) const {
+    const json* found = rule_.contains(key) ? keys_.value(rule_.at(key)) : nullptr;
+    if (found != nullptr && found->is_number_integer()) return std::max(least, found->get<i64>());
+    return std::max(least, rule_.value("every", i64{0}));
+  }
+
+  const Keys& keys_;
+  const json* types_ = nullptr;
+  json windows_;
+  json rule_;
+  i64 window_ = 0;
+};
+
+/// The projections that make what is cached, by layer.
+class Projections {
+ public:
+  explicit Projections(const json& facts) {
+    for (const std::string& glob : texts(facts.at("not"))) not_.push_back(glob_filter(glob));
+    add(texts(facts.at("latent")), true);
+    add(texts(facts.at("heads")), false);
+  }
+
+  struct Found {
+    i64 layer = 0;
+    bool latent = false;
+  };
+  std::optional<Found> find(const std::string& name) {
+    const auto [form, is_new] = kinds_.try_emplace(name_form(name), nullptr);
+    if (is_new) form->second = kind_of(name);
+    Found found;
+    if (form->second == nullptr || !RE2::FullMatch(name, *form->second->regex, &found.layer))
+      return std::nullopt;
+    found.latent = form->second->latent;
+    return found;
+  }
+
+ private:
+  struct Kind {
+    std::unique_ptr<RE2> regex;
+    bool latent = false;
+  };
+
+  void add(const std::vector<std::string>& globs, bool latent) {
+    for (const std::string& glob : globs)
+      all_.push_back({std::make_unique<RE2>(Glob(glob).regex()), latent});
+  }
+  const Kind* kind_of(const std::string& name) const {
+    if (std::any_of(not_.begin(), not_.end(), [&](const auto& matches) { return matches(name); }))
+      return nullptr;
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const Kind& kind) {
+      return RE2::FullMatch(name, *kind.regex);
+    });
+    return found == all_.end() ? nullptr : &*found;
+  }
+
+  std::vector<std::function<bool(std::string_view)>> not_;
+  std::vector<Kind> all_;
+  std::unordered_map<std::string, const Kind*> kinds_;
+};
+
+std::optional<std::string> dtype_of(const Keys& keys, const json& facts) {
+  for (const std::string& key : texts(facts.at("dtype"))) {
+    const json* found = keys.value(key);
+    if (found != nullptr && found->is_string()) return found->get<std::string>();
+  }
+  return std::nullopt;
+}
+
+/// The projections of the model's own layers, one per layer.
+std::map<i64, LayerCache> layers_of(const Keys& keys, const json& facts,
+                                    std::span<const TensorSpec> tensors) {
+  Projections projections(facts);
+  const auto n_layers = keys.size("layers");
+  std::map<i64, LayerCache> layers;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    const auto found = projections.find(tensors[t].name);
+    if (!found || (n_layers && found->layer >= *n_layers)) continue;
+    LayerCache layer;
+    layer.layer = found->layer;
+    layer.tensor = t;
+    layer.latent = found->latent;
+    layers.emplace(found->layer, layer);
+  }
+  return layers;
+}
+
+/// Elements per token; nothing when config.json does not say.
+bool measure(LayerCache& layer, const Keys& keys, const json& facts) {
+  const auto a = layer.latent ? keys.size("latent_rank") : kv_heads(keys, facts);
+  const auto b = layer.latent ? keys.size("rope_dim") : head_dim(keys);
+  if (!a || !b) return false;
+  layer.units = layer.latent ? 1 : *a;
+  layer.unit_elements = layer.latent ? *a + *b : 2 * *b;
+  return true;
+}
+
+}  // namespace
+
+AttentionCache attention_cache(const ModelConfig& config, std::span<const TensorSpec> tensors) {
+  const json known = facts("attention_cache");
+  const Keys keys(known, config);
+  AttentionCache cache;
+  cache.dtype = dtype_of(keys, known);
+  cache.hidden = keys.size("hidden");
+  cache.heads = keys.size("heads");
+  cache.n_layers = keys.size("layers");
+  cache.experts_per_token = keys.size("experts_per_token");
+  const Windows windows(keys, known, config.model_type());
+  for (auto& [number, layer] : layers_of(keys, known, tensors)) {
+    layer.window = windows.of(number);
+    if (measure(layer, keys, known)) {
+      cache.layers.push_back(layer);
+      continue;
+    }
+    cache.notes.push_back(fmt::format(
+        "what attention caches is not counted: {} does not say the number or width of its heads",
+        config.file()));
+    break;
+  }
+  if (cache.layers.empty() && cache.notes.empty()) {
+    cache.notes.push_back("no attention that caches was found: no KV cache is counted");
+  }
+  if (windows.undecided() && !cache.layers.empty()) {
+    cache.notes.push_back(
+        fmt::format("{} has a sliding window, but not which layers use it: all "
+                    "are counted at full length",
+                    config.file()));
+  }
+  return cache;
+}
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool::plan {
+
+/// What is live while a forward pass goes through one layer, on one device, in elements per token.
+struct LiveWidths {
+  i64 hidden = 0;     ///< the residual stream
+  i64 attention = 0;  ///< outputs of the attention's matrices here
+  i64 mlp = 0;        ///< outputs of the MLP's matrices here
+  i64 vocab = 0;      ///< logits here
+};
+
+/// An estimate of the buffers of a forward pass, in bytes:
+///     tokens * (2 hidden + max(attention, mlp)) * bits / 8  +  sequences * vocab * 4
+/// the residual stream and its normed copy, the widest block's outputs, and the logits of the last
+/// token of every sequence in FP32. Throws kLimit on overflow.
+i64 inference_activations(const LiveWidths& widths, int bits, i64 tokens, i64 sequences);
+
+enum class Recompute { kNone, kSelective, kFull };
+
+/// A transformer layer as the formulas of Korthikanti et al. (arXiv 2205.05198) name it.
+struct TrainedLayer {
+  i64 sequence = 0;         ///< s, tokens
+  i64 batch = 0;            ///< b, micro-batch
+  i64 hidden = 0;           ///< h
+  i64 heads = 0;            ///< a
+  i64 tensor_parallel = 1;  ///< t
+  bool sequence_parallel = false;
+  Recompute recompute = Recompute::kNone;
+};
+
+/// Activations that one layer keeps for its backward pass, in bytes of 16-bit training (table 2 of
+/// the paper):
+///     none        s b h (10 + 24 / t + 5 a s / (h t))
+///     and with sequence parallelism   s b h / t (34 + 5 a s / h)
+///     selective   without the term of a;   full   2 s b h
+double training_activations_per_layer(const TrainedLayer& layer);
+
+}  // namespace shardtool::plan

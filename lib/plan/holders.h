@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+
+#include "shardtool/index/holder_set.h"
+
+namespace shardtool::plan {
+
+/// Who has a tensor: its holders, and the devices that they are. Both belong to somebody else.
+///
+/// P1 no ranks: one holder, which is storage and no device; else one rank per holder, each once
+struct Holders {
+  const index::HolderSet* set = nullptr;
+  std::span<const i64> ranks;
+
+  bool in_storage() const { return ranks.empty(); }
+};
+
+}  // namespace shardtool::plan

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool::plan {
+
+/// Gives each of `rows` one of `columns` of its own so that the sum of weights is as large as it
+/// can be: the Hungarian method with shortest augmenting paths, O(rows^2 columns) and mostly far
+/// less. weights[row * columns + column]; rows <= columns. Returns the column of every row.
+std::vector<i64> best_assignment(i64 rows, i64 columns, std::span<const i64> weights);
+
+}  // namespace shardtool::plan

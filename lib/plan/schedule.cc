@@ -1,0 +1,82 @@
+#include "shardtool/plan/schedule.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shardtool::plan {
+namespace {
+
+std::vector<i64> peaks(const std::vector<std::vector<Step>>& steps, std::span<const size_t> order) {
+  std::vector<i64> peaks;
+  peaks.reserve(steps.size());
+  for (const auto& device : steps) peaks.push_back(peak_bytes(device, order));
+  return peaks;
+}
+
+i64 bound_of(std::span<const Step> steps) {
+  i64 before = 0;
+  i64 after = 0;
+  for (const Step& step : steps) {
+    before += step.source * step.tensors;
+    after += step.destination * step.tensors;
+  }
+  return std::max(before, after);
+}
+
+}  // namespace
+
+i64 peak_bytes(std::span<const Step> steps, std::span<const size_t> order) {
+  i64 resident = 0;
+  for (const Step& step : steps) resident += step.source * step.tensors;
+  i64 peak = resident;
+  for (const size_t i : order) {
+    const Step& step = steps[i];
+    // Of alike tensors the first or the last one has the highest level.
+    const i64 before_last = std::max<i64>(0, (step.tensors - 1) * step.growth());
+    peak = std::max(peak, resident + before_last + step.extra);
+    resident += step.tensors * step.growth();
+  }
+  return std::max(peak, resident);
+}
+
+std::vector<size_t> best_order(std::span<const Step> steps) {
+  std::vector<size_t> order(steps.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const Step& x = steps[a];
+    const Step& y = steps[b];
+    const bool x_grows = x.growth() > 0;
+    const bool y_grows = y.growth() > 0;
+    if (x_grows != y_grows) return y_grows;
+    return x_grows ? x.extra - x.growth() > y.extra - y.growth() : x.extra < y.extra;
+  });
+  return order;
+}
+
+Schedule schedule(const std::vector<std::vector<Step>>& steps) {
+  constexpr int kTries = 4;
+  Schedule best;
+  if (steps.empty()) return best;
+  size_t busiest = 0;
+  for (size_t device = 0; device < steps.size(); ++device) {
+    const i64 bound = bound_of(steps[device]);
+    if (bound > best.bound) busiest = device;
+    best.bound = std::max(best.bound, bound);
+  }
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    std::vector<size_t> order = best_order(steps[busiest]);
+    std::vector<i64> device_peaks = peaks(steps, order);
+    const auto highest = std::max_element(device_peaks.begin(), device_peaks.end());
+    const auto device = static_cast<size_t>(highest - device_peaks.begin());
+    if (attempt == 0 || *highest < best.peak) {
+      best.peak = *highest;
+      best.order = std::move(order);
+      best.peak_bytes = std::move(device_peaks);
+    }
+    if (device == busiest) break;
+    busiest = device;
+  }
+  return best;
+}
+
+}  // namespace shardtool::plan

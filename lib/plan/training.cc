@@ -1,0 +1,31 @@
+#include "shardtool/plan/training.h"
+
+#include "shardtool/base/error.h"
+#include "shardtool/plan/byte_count.h"
+
+namespace shardtool::plan {
+
+i64 zero_state_bytes(i64 parameters, int stage, i64 ranks, TrainingState state) {
+  if (stage < 0 || stage > 3 || ranks < 1)
+    throw Error(ErrorCode::kInternal, "a ZeRO stage is 0 to 3, over one rank or more");
+  const auto share = [&](i64 bytes, int partitioned_from) {
+    const i64 all = times(parameters, bytes);
+    return stage >= partitioned_from ? ceil_div(all, ranks) : all;
+  };
+  i64 sum = share(state.weight, 3);
+  add_bytes(sum, share(state.gradient, 2));
+  add_bytes(sum, share(state.optimizer, 1));
+  return sum;
+}
+
+double deepspeed_device_bytes(i64 parameters, i64 largest_layer, int stage, i64 ranks,
+                              Offload offload) {
+  const auto all = static_cast<double>(parameters);
+  const double each = all / static_cast<double>(ranks);
+  if (stage == 2) return offload == Offload::kNone ? 4 * all + 16 * each : 2 * all;
+  const double layer = 4 * static_cast<double>(largest_layer);
+  if (offload == Offload::kOptimizerAndWeights) return layer;
+  return layer + (offload == Offload::kNone ? 18 : 2) * each;
+}
+
+}  // namespace shardtool::plan

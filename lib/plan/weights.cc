@@ -1,0 +1,72 @@
+#include "shardtool/plan/weights.h"
+
+#include <algorithm>
+
+#include "shardtool/index/join.h"
+#include "shardtool/plan/byte_count.h"
+
+namespace shardtool::plan {
+namespace {
+
+i64 local_elements(const index::HolderSet& set, int holder) {
+  i64 elements = 1;
+  for (int axis = 0; axis < set.rank(); ++axis) {
+    elements *= set.maps(axis)[static_cast<size_t>(set.pick(holder)[axis])].local_size();
+  }
+  return elements;
+}
+
+i64 image_elements(const index::HolderSet& set, int holder) {
+  i64 elements = 1;
+  for (int axis = 0; axis < set.rank(); ++axis) {
+    elements *= set.maps(axis)[static_cast<size_t>(set.pick(holder)[axis])].image_size();
+  }
+  return elements;
+}
+
+/// Adds, for every box, a copy to each holder but the one of the lowest rank.
+void add_replicas(const WeightGroup& group, std::vector<DeviceWeights>& devices) {
+  const index::Join join(*group.held.set, *group.held.set);
+  std::vector<int> having;
+  join.for_each_box([&](index::Join::Box box) {
+    i64 elements = 1;
+    for (const index::AxisCell* cell : box) elements *= cell->size;
+    having.clear();
+    for (const auto& located : join.destinations_of(box)) {
+      having.insert(having.end(), located.holders.begin(), located.holders.end());
+    }
+    if (having.size() < 2) return;
+    const auto rank = [&](int holder) { return group.held.ranks[static_cast<size_t>(holder)]; };
+    std::iter_swap(having.begin(),
+                   std::min_element(having.begin(), having.end(),
+                                    [&](int a, int b) { return rank(a) < rank(b); }));
+    const i64 bytes = bytes_of(elements, group.bits, group.tensors);
+    for (size_t h = 1; h < having.size(); ++h) {
+      add_bytes(devices[static_cast<size_t>(rank(having[h]))].replicated_bytes, bytes);
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<DeviceWeights> device_weights(i64 n_devices, int n_classes,
+                                          std::span<const WeightGroup> groups) {
+  DeviceWeights nothing;
+  nothing.by_class.assign(static_cast<size_t>(n_classes), 0);
+  std::vector<DeviceWeights> devices(static_cast<size_t>(n_devices), nothing);
+  for (const WeightGroup& group : groups) {
+    for (int h = 0; h < group.held.set->size(); ++h) {
+      DeviceWeights& device =
+          devices[static_cast<size_t>(group.held.ranks[static_cast<size_t>(h)])];
+      const i64 bytes = bytes_of(local_elements(*group.held.set, h), group.bits, group.tensors);
+      const i64 image = bytes_of(image_elements(*group.held.set, h), group.bits, group.tensors);
+      add_bytes(device.bytes, bytes);
+      add_bytes(device.by_class[static_cast<size_t>(group.tensor_class)], bytes);
+      add_bytes(device.padding_bytes, bytes - image);
+    }
+    add_replicas(group, devices);
+  }
+  return devices;
+}
+
+}  // namespace shardtool::plan

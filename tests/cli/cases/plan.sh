@@ -1,0 +1,5 @@
+# What a layout costs: the verdict first.
+shardtool plan "$samples/tiny-llama"
+shardtool plan "$samples/tiny-llama" --tp 2 --budget 300KB --context 128 --batch 4
+shardtool plan "$samples/tiny-llama" --tp 2 --budget 200KB --what-if 1,3,4 --compare llama
+shardtool plan "$samples/tiny-llama" --tp 2 --budget 200KB --fail-over-budget --format csv

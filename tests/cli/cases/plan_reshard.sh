@@ -1,0 +1,10 @@
+# What moves between two layouts, beside the bound; the exit code says whether anything does.
+shardtool -q split "$samples/tiny-llama" -o tp2 --tp 2
+shardtool plan tp2 --to-mesh tp=4 --explain model.layers.0.mlp.down_proj.weight --node-size 2
+shardtool plan tp2 --to-mesh tp=2
+shardtool plan "$samples/tiny-llama" --to-mesh tp=2 --format csv | head -3
+shardtool plan tp2 --to-mesh tp=4 --format md | head -17
+shardtool -q plan tp2 --to-mesh tp=2 --detailed-exitcode; echo "exit $?"
+shardtool -q plan tp2 --to-mesh tp=4 --detailed-exitcode; echo "exit $?"
+shardtool -q plan tp2 --to-mesh tp=3 --detailed-exitcode 2> /dev/null; echo "exit $?"
+shardtool -q plan tp2 --to-mesh 2>/dev/null --detailed-exitcode; echo "exit $?"

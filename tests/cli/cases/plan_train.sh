@@ -1,0 +1,6 @@
+# Training state by ZeRO stage, and activations of a layer's backward pass.
+for stage in 0 1 2 3; do
+  shardtool plan "$samples/tiny-llama" --tp 2 --train --zero $stage --dp 4 | head -1
+done
+shardtool plan "$samples/tiny-llama" --tp 2 --train --optimizer sgd --sequence 128 --micro-batch 2 \
+  --recompute selective --sequence-parallel

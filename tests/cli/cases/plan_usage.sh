@@ -1,0 +1,16 @@
+# What cannot be is named.
+plan() { shardtool plan "$samples/tiny-llama" --tp 2 "$@"; echo "exit $?"; }
+plan --budget 1KB --overhead 2KB
+plan --budget lots
+plan --memory-fraction 1.2
+plan --price 2,49
+plan --what-if 1,x
+plan --class router
+plan --class 'other=**.x'
+plan --kv-dtype bf17
+plan --from x
+plan --zero 2
+plan --train --zero 4
+plan --compare no-such-preset
+plan --to-mesh tp=4 --explain lm_head.weights
+plan --to-mesh tp=0

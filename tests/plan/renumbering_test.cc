@@ -1,0 +1,56 @@
+#include "shardtool/plan/renumbering.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "tests/support/generators.h"
+#include "tests/support/throws.h"
+
+using namespace shardtool;
+
+namespace {
+
+i64 weight_of(const std::vector<i64>& columns, i64 n, const std::vector<i64>& weights) {
+  i64 sum = 0;
+  for (size_t row = 0; row < columns.size(); ++row)
+    sum += weights[row * static_cast<size_t>(n) + static_cast<size_t>(columns[row])];
+  return sum;
+}
+
+/// By trying every order of the columns.
+i64 best_by_trying(i64 rows, i64 n, const std::vector<i64>& weights) {
+  std::vector<i64> columns(static_cast<size_t>(n));
+  std::iota(columns.begin(), columns.end(), i64{0});
+  i64 best = 0;
+  do {
+    const std::vector<i64> chosen(columns.begin(), columns.begin() + rows);
+    best = std::max(best, weight_of(chosen, n, weights));
+  } while (std::next_permutation(columns.begin(), columns.end()));
+  return best;
+}
+
+TEST_CASE("no assignment is better than the one that is found") {
+  CHECK(rc::check("best_assignment", [] {
+    const i64 rows = *gen::between(1, 5);
+    const i64 n = *gen::between(rows, 6);
+    std::vector<i64> weights;
+    for (i64 i = 0; i < rows * n; ++i) weights.push_back(*gen::between(0, 9));
+    const auto columns = plan::best_assignment(rows, n, weights);
+    RC_ASSERT(std::set<i64>(columns.begin(), columns.end()).size() == columns.size());
+    RC_ASSERT(weight_of(columns, n, weights) == best_by_trying(rows, n, weights));
+  }));
+}
+
+TEST_CASE("a permutation is undone") {
+  const std::vector<i64> weights{0, 0, 7, 7, 0, 0, 0, 7, 0};
+  CHECK(plan::best_assignment(3, 3, weights) == std::vector<i64>{2, 0, 1});
+}
+
+TEST_CASE("more rows than columns cannot be assigned") {
+  CHECK_ERROR(kInternal, plan::best_assignment(2, 1, std::vector<i64>{1, 1}));
+}
+
+}  // namespace
