@@ -268,7 +268,7 @@ TransformReport transfer(const std::function<Task()>& open_task, const WriteOpti
   TransformReport report = planned->report(options);
   if (options.dry_run) return report;
 
-  if (options.resume && team.agrees(is_complete(options.output, source, target, plan))) {
+  if (options.resume && team.agrees(is_complete(options.output, source, target, plan, options.sha256))) {
     report.was_complete = true;
     return report;
   }
