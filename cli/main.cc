@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/app.h"
+#include "cli/launch.h"
 #include "cli/print/error.h"
 #include "cli/print/text.h"
 #include "cli/signals.h"
@@ -88,5 +89,6 @@ int run(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   shardtool::cli::prepare_process();
+  shardtool::cli::silence_followers();
   return shardtool::cli::run({argv + std::min(argc, 1), argv + argc});
 }

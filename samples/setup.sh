@@ -3,9 +3,10 @@
 # Debian 12 and Ubuntu 24.04 have every package below; nothing else is downloaded.
 
 build_packages=(g++ cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev
-  libre2-dev libxxhash-dev scdoc)
+  libre2-dev libxxhash-dev libssl-dev scdoc)
 test_packages=(doctest-dev librapidcheck-dev libbenchmark-dev python3 python3-jsonschema)
 tidy_packages=(clang-19 clang-tidy-19)
+fuzz_packages=(clang-19 libclang-rt-19-dev)
 fresh_packages=(debootstrap git)
 
 # The status of a run that lacks something outside the repository (cli/exit_code.h).

@@ -7,12 +7,14 @@ source "$root/samples/setup.sh"
 usage() {
   cat <<'TEXT'
 usage: bash tests/run.sh [--asan | --tidy] [--filter REGEX] [--bench] [--no-install]
+       bash tests/run.sh --fuzz [SECONDS]
        bash tests/run.sh --fresh
 
   --asan           build and test with the address and undefined-behaviour sanitizers
   --tidy           build and test with clang-19, clang-tidy on every file
   --filter REGEX   only the tests whose name matches
   --bench          print the benchmark tables, too
+  --fuzz [SECONDS] build the libFuzzer targets with clang-19 and run each, 60 seconds unless said
   --no-install     install nothing
   --fresh          run this and samples/quickstart.sh in a bare root of this machine's release
 
@@ -30,6 +32,7 @@ preset=release
 packages=("${build_packages[@]}" "${test_packages[@]}")
 filter=()
 bench=no
+fuzz_seconds=
 install=yes
 while (($#)); do
   case $1 in
@@ -38,6 +41,8 @@ while (($#)); do
     --filter) (($# > 1)) || usage_error "--filter needs a regular expression"
       filter=(--tests-regex "$2"); shift ;;
     --bench) bench=yes ;;
+    --fuzz) fuzz_seconds=60 preset=fuzz packages=("${build_packages[@]}" "${fuzz_packages[@]}")
+      if [[ ${2-} =~ ^[0-9]+$ ]]; then fuzz_seconds=$2; shift; fi ;;
     --no-install) install=no ;;
     --fresh) exec bash "$root/tests/fresh.sh" ;;
     -h | --help) usage; exit 0 ;;
@@ -74,6 +79,11 @@ report() {
 cd "$root"
 if [[ $install == yes ]]; then
   step "install packages" install_packages "${packages[@]}"
+fi
+if [[ $fuzz_seconds ]]; then
+  step "configure $preset" configure "$preset"
+  step "build $preset" cmake --build --preset "$preset" --parallel "$(nproc)"
+  exec bash tests/fuzz/run.sh "$build" "$fuzz_seconds"
 fi
 step "configure $preset" configure "$preset" -DBUILD_TESTING=ON
 step "build $preset" cmake --build --preset "$preset" --parallel "$(nproc)"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/command.h"
+#include "cli/commands/bench.h"
 #include "cli/commands/check.h"
 #include "cli/commands/completion.h"
 #include "cli/commands/diff.h"
@@ -41,6 +42,7 @@ class Commands {
   PresetsArgs presets_;
   InitArgs init_;
   DoctorArgs doctor_;
+  BenchArgs bench_;
   CompletionArgs completion_;
   HelpArgs help_;
   CommandTree tree_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands/mapping_args.h"
+#include "cli/launch.h"
 #include "cli/size_argument.h"
 
 namespace shardtool::cli {
@@ -85,6 +86,8 @@ api::WriteOptions to_write_options(const WriteArgs& args) {
   options.resume = args.resume;
   options.dry_run = args.dry_run;
   options.copy_side_files = !args.no_copy_side_files;
+  options.launch = this_launch();
+  options.sha256 = args.hash == "sha256";
   return options;
 }
 

@@ -22,6 +22,7 @@ struct WriteArgs {
   std::optional<std::string> max_file_size = {};
   ResourceArgs resources = {};
   bool no_copy_side_files = false;
+  std::string hash = "xxh3";
   bool dry_run = false;
   bool force = false;
   bool resume = false;

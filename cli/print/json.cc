@@ -183,4 +183,17 @@ void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks)
   json.end_array();
 }
 
+void write_fields(JsonWriter& json, const api::BenchIoReport& report) {
+  json.field("folder", report.folder).field("bytes", report.bytes);
+  json.field("rounds", report.rounds).field("direct_io", report.direct_io);
+  json.key("measures").begin_array();
+  for (const auto& measure : report.measures) {
+    json.begin_object().field("name", measure.name).list("seconds", measure.seconds);
+    json.field("bytes_per_second", measure.bytes_per_second);
+    json.field("warm_split", measure.warm_split).field("cold_split", measure.cold_split);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 }  // namespace shardtool::cli

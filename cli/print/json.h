@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cli/print/json_writer.h"
+#include "shardtool/api/bench_io.h"
 #include "shardtool/api/diff.h"
 #include "shardtool/api/doctor.h"
 #include "shardtool/api/explain.h"
@@ -23,5 +24,6 @@ void write_fields(JsonWriter& json, const api::ExplainReport& report);
 void write_fields(JsonWriter& json, const ErrorInfo& info);
 void write_fields(JsonWriter& json, const api::PresetList& list);
 void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks);
+void write_fields(JsonWriter& json, const api::BenchIoReport& report);
 
 }  // namespace shardtool::cli

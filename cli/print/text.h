@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/session.h"
+#include "shardtool/api/bench_io.h"
 #include "shardtool/api/diff.h"
 #include "shardtool/api/doctor.h"
 #include "shardtool/api/explain.h"
@@ -26,6 +27,8 @@ void print_text(Session& session, const api::ExplainReport& report);
 void print_text(Session& session, const ErrorInfo& info);
 void print_text(Session& session, const api::PresetList& list);
 void print_text(Session& session, const std::vector<api::DoctorCheck>& checks);
+/// Rates, and the fraction of each that split reached; last the two that matter, all that -q leaves.
+void print_text(Session& session, const api::BenchIoReport& report);
 
 /// A line of the form "label    text".
 std::string labelled(const Style& style, std::string_view label, std::string_view text);

@@ -15,6 +15,7 @@
 #include "shardtool/check/container.h"
 #include "shardtool/check/coverage.h"
 #include "shardtool/check/data.h"
+#include "shardtool/check/file_hash.h"
 #include "shardtool/check/folder.h"
 #include "shardtool/check/mapping.h"
 #include "shardtool/check/model.h"
@@ -348,7 +349,12 @@ class Check {
     stream.threads = options_.threads;
     stream.on_progress = options_.on_progress;
     stream.cancel = options_.cancel;
-    report_.bytes_read += check::check_data(wanted, files, stream_options(stream), findings_);
+    const exec::StreamOptions reading = stream_options(stream);
+    report_.bytes_read += check::check_data(wanted, files, reading, findings_);
+    if (!options_.data->is_all()) return;
+    for (const Checkpoint& part : surveyed.logical.parts) {
+      check::check_file_hashes(part, reading, findings_);
+    }
   }
 
   void finish() {

@@ -19,12 +19,14 @@ bool has_replicas(const LogicalTensor& tensor) {
 }  // namespace
 
 i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::SourceFile> files,
-                     const exec::StreamOptions& options) {
+                     const exec::StreamOptions& options, Share share) {
   std::vector<exec::TensorMove> moves;
   std::vector<const LogicalTensor*> compared;
   i64 copies = 0;
+  int number = 0;
   for (const LogicalTensor& tensor : source.tensors) {
     if (!has_replicas(tensor) || !tensor.shifts.empty()) continue;  // those are compared when read
+    if (number++ % share.of != share.number) continue;
     moves.push_back(
         {tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, tensor.side, tensor.side, {}});
     compared.push_back(&tensor);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 
 /// What a manifest says before the data is known.
 std::string text_without_data(checkpoint::Manifest manifest) {
+  for (checkpoint::FileRecord& file : manifest.files) file.sha256.clear();
   for (checkpoint::TensorRecord& tensor : manifest.tensors) {
     tensor.digest.clear();
     for (checkpoint::ShardRecord& shard : tensor.shards) shard.xxh3.clear();
@@ -52,10 +54,25 @@ std::string what_changed(const RunIdentity& then, const RunIdentity& now) {
   return "the source and the layout";
 }
 
+exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
+                                  const RunIdentity& identity) {
+  exec::FinishedTensors all;
+  for (const std::string& journal : journals) {
+    all.merge(exec::read_journal(journal, identity.text()));
+  }
+  return all;
+}
+
+i64 shard_bytes(const Run& run, size_t tensor, size_t holder) {
+  const TargetTensor& target = run.target.tensors[tensor];
+  const Shape shape = local_shape(target.holders->region(static_cast<int>(holder)));
+  return byte_size(run.moves[tensor].dtype, shape).value_or(0);
+}
+
 }  // namespace
 
 bool is_complete(const std::string& output, const LogicalCheckpoint& source,
-                 const TargetLayout& target, const OutputPlan& plan) {
+                 const TargetLayout& target, const OutputPlan& plan, bool sha256) {
   const std::string path = output + "/manifest.json";
   std::error_code absent;
   if (!fs::is_regular_file(path, absent)) return false;
@@ -64,43 +81,48 @@ bool is_complete(const std::string& output, const LogicalCheckpoint& source,
     if (absent || static_cast<i64>(size) != file.size) return false;
   }
   const std::string text = io::read_text(path, static_cast<i64>(fs::file_size(path)));
-  return text_without_data(checkpoint::parse_manifest(text, path)) ==
-         planned_text(source, target, plan);
+  checkpoint::Manifest manifest = checkpoint::parse_manifest(text, path);
+  const auto lacks_hash = [](const checkpoint::FileRecord& file) { return file.sha256.empty(); };
+  if (sha256 && std::any_of(manifest.files.begin(), manifest.files.end(), lacks_hash)) return false;
+  return text_without_data(std::move(manifest)) == planned_text(source, target, plan);
 }
 
 void check_same_run(const io::OutputClaim& claim, const RunIdentity& run) {
   for (const std::string& id : claim.leftovers()) {
     if (id == run.id()) continue;
-    const auto text = exec::journal_run(claim.journal_of(id));
-    if (!text) continue;
-    throw Error(ErrorCode::kOtherRun,
-                fmt::format("the interrupted run cannot be resumed: {} changed since",
-                            what_changed(parse_run_identity(*text), run)))
-        .at({claim.folder_of(id), 0, 0, {}})
-        .help("restore what changed, or start anew without --resume: that deletes this folder");
+    for (const std::string& journal : io::hidden_journals(claim.place(), id)) {
+      const auto text = exec::journal_run(journal);
+      if (!text) continue;
+      throw Error(ErrorCode::kOtherRun,
+                  fmt::format("the interrupted run cannot be resumed: {} changed since",
+                              what_changed(parse_run_identity(*text), run)))
+          .at({io::hidden_folder(claim.place(), id), 0, 0, {}})
+          .help("restore what changed, or start anew without --resume: that deletes this folder");
+    }
   }
 }
 
-TakenUp take_up(exec::Journal& journal, const LogicalCheckpoint& source, const TargetLayout& target,
-                const OutputPlan& plan, std::span<const exec::TargetFile> files,
-                const exec::StreamOptions& options) {
-  TakenUp taken{journal.take_up()};
-  std::vector<exec::SourceFile> written;
-  for (const exec::TargetFile& file : files) written.emplace_back(file.path());
-  std::vector<exec::WrittenRange> ranges;
-  std::vector<size_t> tensor_of;
+TakenUp take_up(const Run& run, const std::vector<bool>& is_mine,
+                const std::vector<std::string>& journals, const RunIdentity& identity,
+                std::span<const exec::TargetFile> files, const exec::StreamOptions& options) {
+  TakenUp taken;
+  taken.tensors = finished_in(journals, identity);
   std::erase_if(taken.tensors, [&](const auto& entry) {
     const auto& [t, copied] = entry;
-    if (t >= plan.slots.size() || copied.xxh3.size() != plan.slots[t].size()) return true;
-    const TargetTensor& tensor = target.tensors[t];
-    for (size_t h = 0; h < plan.slots[t].size(); ++h) {
-      const Shape shape = local_shape(tensor.holders->region(static_cast<int>(h)));
-      const i64 bytes = byte_size(source.tensors[tensor.source].spec.dtype, shape).value_or(0);
-      ranges.push_back({plan.slots[t][h].file, plan.slots[t][h].offset, bytes, copied.xxh3[h]});
+    return t >= is_mine.size() || !is_mine[t] || copied.xxh3.size() != run.plan.slots[t].size();
+  });
+  std::vector<exec::WrittenRange> ranges;
+  std::vector<size_t> tensor_of;
+  for (const auto& [t, copied] : taken.tensors) {
+    for (size_t h = 0; h < copied.xxh3.size(); ++h) {
+      const exec::Slot& slot = run.plan.slots[t][h];
+      ranges.push_back({slot.file, slot.offset, shard_bytes(run, t, h), copied.xxh3[h]});
       tensor_of.push_back(t);
     }
-    return false;
-  });
+  }
+  if (ranges.empty()) return taken;
+  std::vector<exec::SourceFile> written;
+  for (const exec::TargetFile& file : files) written.emplace_back(file.path());
   const std::vector<bool> intact = exec::read_back(ranges, written, options);
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (!intact[i]) taken.damaged += static_cast<i64>(taken.tensors.erase(tensor_of[i]));
@@ -111,20 +133,23 @@ TakenUp take_up(exec::Journal& journal, const LogicalCheckpoint& source, const T
   return taken;
 }
 
-void keep_for_resume(Error& error, exec::Journal& journal, io::OutputFolder& folder,
-                     const TakenUp& taken_up, i64 worth_keeping) noexcept {
+void keep_for_resume(Error& error, const Run& run, const RunIdentity& identity,
+                     io::OutputFolder& folder, i64 worth_keeping) noexcept {
   if (!leaves_data_alone(error.code())) return folder.give_up();
+  i64 bytes = 0;
   try {
-    journal.commit();
+    const auto journals = io::hidden_journals(folder.claim().place(), identity.id());
+    for (const auto& [t, copied] : finished_in(journals, identity)) {
+      bytes += byte_size(run.moves[t].dtype, run.moves[t].shape).value_or(0);
+    }
   } catch (const std::exception&) {
-    // What was committed before stands.
+    // What cannot be read now may be readable for the run that resumes.
+    bytes = worth_keeping;
   }
-  const i64 bytes = journal.bytes_committed() + taken_up.bytes;
-  // What was taken up may not be counted yet.
-  if (!folder.continues() && bytes < std::max<i64>(worth_keeping, 1)) return folder.give_up();
+  if (bytes < std::max<i64>(worth_keeping, 1)) return folder.give_up();
   folder.keep();
-  const std::string what = bytes == 0 ? "what was finished" : format_bytes(bytes);
-  error.resumable().note("kept", fmt::format("{}, in {}", what, folder.working_path()));
+  error.resumable().note("kept",
+                         fmt::format("{}, in {}", format_bytes(bytes), folder.working_path()));
 }
 
 }  // namespace shardtool::api

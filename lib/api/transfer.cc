@@ -5,20 +5,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
-#include <limits>
-#include <map>
+#include <optional>
 
 #include "shardtool/api/output_plan.h"
 #include "shardtool/api/replicas.h"
 #include "shardtool/api/resume.h"
+#include "shardtool/api/run_identity.h"
+#include "shardtool/api/team.h"
+#include "shardtool/api/write_files.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
-#include "shardtool/exec/copy.h"
-#include "shardtool/exec/fill.h"
-#include "shardtool/exec/range_hash.h"
-#include "shardtool/io/output_folder.h"
 
 namespace shardtool::api {
 namespace {
@@ -26,7 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kManifestName = "manifest.json";
-constexpr const char* kIndexName = "model.safetensors.index.json";
 
 /// Whether `inner` is `outer` or lies in it; both canonical.
 bool is_within(const fs::path& inner, const fs::path& outer) {
@@ -40,9 +36,8 @@ void check_apart(const LogicalCheckpoint& source, const std::string& output) {
     const bool is_file = fs::is_regular_file(part.path);
     const fs::path from = fs::weakly_canonical(fs::absolute(is_file ? part.path : part.folder()));
     if (!is_within(from, to) && !is_within(to, from)) continue;
-    throw Error(
-        ErrorCode::kOutputAliasesInput,
-        fmt::format("the output {} and the input {} lie in one another", output, part.path))
+    throw Error(ErrorCode::kOutputAliasesInput,
+                fmt::format("the output {} and the input {} lie in one another", output, part.path))
         .help("write to a folder beside the checkpoint");
   }
 }
@@ -79,145 +74,10 @@ std::vector<exec::SourceFile> open_sources(const LogicalCheckpoint& source) {
   return files;
 }
 
-/// Creates every file in its final size, with its header.
-std::vector<exec::TargetFile> create_files(const OutputPlan& plan, io::OutputFolder& folder) {
-  std::vector<exec::TargetFile> targets;
-  for (const auto& planned : plan.files) {
-    io::File& file = folder.create_or_open(planned.name);
-    io::allocate(file, planned.size);
-    if (folder.continues()) io::set_size(file, planned.size);
-    targets.emplace_back(file);
-    targets.back().write(std::as_bytes(std::span(planned.header)), 0);
-  }
-  return targets;
-}
-
-void copy_side_file(const std::string& from, io::File& to) {
-  const io::File file = io::open_read(from);
-  const i64 size = identity(file).size;
-  std::vector<std::byte> buffer(1 << 20);
-  for (i64 at = 0; at < size; at += static_cast<i64>(buffer.size())) {
-    const auto part = std::span(buffer).first(
-        static_cast<size_t>(std::min<i64>(size - at, static_cast<i64>(buffer.size()))));
-    io::read_exact(file, part, at);
-    io::write_exact(to, part, at);
-  }
-}
-
-void write_text(io::OutputFolder& folder, const std::string& name, const std::string& text) {
-  io::write_exact(folder.create(name), std::as_bytes(std::span(text)), 0);
-}
-
-i64 copy_side_files(const LogicalCheckpoint& source, const OutputPlan& plan,
-                    io::OutputFolder& folder) {
-  const checkpoint::Checkpoint& first = source.parts.front();
-  i64 copied = 0;
-  for (const std::string& name : first.side_files) {
-    const bool is_ours = name == kManifestName || name == kIndexName ||
-                         std::any_of(plan.files.begin(), plan.files.end(),
-                                     [&](const auto& file) { return file.name == name; });
-    if (is_ours) continue;
-    copy_side_file(first.folder() + "/" + name, folder.create(name));
-    ++copied;
-  }
-  return copied;
-}
-
-/// Tensors that are declared tied must have come out equal.
-void check_tied(const TargetLayout& target, std::span<const exec::TensorMove> moves,
-                std::span<const exec::CopiedTensor> copied) {
-  std::map<std::string_view, size_t> number;
-  for (size_t i = 0; i < moves.size(); ++i) number[moves[i].name] = i;
-  for (const auto& group : target.tied) {
-    for (size_t i = 1; i < group.size(); ++i) {
-      const auto a = number.find(group[0]);
-      const auto b = number.find(group[i]);
-      if (a == number.end() || b == number.end()) continue;
-      const auto& first = copied[a->second];
-      const auto& other = copied[b->second];
-      if (first.digest == other.digest || !first.is_whole || !other.is_whole) continue;
-      throw Error(ErrorCode::kTied,
-                  fmt::format("'{}' and '{}' are declared tied, but their bytes differ", group[0],
-                              group[i]))
-          .tensor(group[i])
-          .help("remove the pair from \"tied\" when the two are separate weights");
-    }
-  }
-}
-
 i64 peak_rss_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<i64>(usage.ru_maxrss) * 1024;
-}
-
-/// Chunks are read in the order of the source, whatever the order of the names.
-std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
-  std::vector<size_t> order(moves.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto at = [&](size_t i) {
-    const exec::Slot& slot = moves[i].from.slots.front();
-    return std::pair(slot.file, slot.offset);
-  };
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return at(a) < at(b); });
-  return order;
-}
-
-/// Streams what is plain data in the order of the source, and copies shifted values one by one.
-std::vector<exec::CopiedTensor> copy_all(const LogicalCheckpoint& source,
-                                         const TargetLayout& target,
-                                         std::span<const exec::TensorMove> moves,
-                                         std::span<const exec::SourceFile> sources,
-                                         std::span<const exec::TargetFile> targets,
-                                         const exec::StreamOptions& options,
-                                         const TakenUp& taken_up, exec::Journal& journal) {
-  std::vector<size_t> order;
-  std::vector<exec::TensorMove> ordered;
-  std::vector<exec::CopiedTensor> copied(moves.size());
-  for (const size_t i : source_order(moves)) {
-    const TargetTensor& tensor = target.tensors[i];
-    if (const auto found = taken_up.tensors.find(i); found != taken_up.tensors.end()) {
-      copied[i] = found->second;
-      continue;
-    }
-    if (is_shifted(source, tensor)) {
-      copied[i] = exec::copy_shifted(
-          {moves[i], source.tensors[tensor.source].shifts, tensor.shifts}, sources, targets);
-      continue;
-    }
-    order.push_back(i);
-    ordered.push_back(moves[i]);
-  }
-  std::vector<exec::CopiedTensor> done = exec::copy(
-      ordered, sources, targets, options, [&](size_t i, const exec::CopiedTensor& tensor) {
-        // Padding that repeats elements is filled afterwards: such a tensor is not finished yet.
-        if (target.tensors[order[i]].fills) return;
-        const i64 bytes = byte_size(ordered[i].dtype, ordered[i].shape).value_or(0);
-        journal.finished(order[i], tensor, bytes);
-      });
-  for (size_t i = 0; i < order.size(); ++i) copied[order[i]] = std::move(done[i]);
-  return copied;
-}
-
-/// Fills padding with what it repeats, and hashes those shards again.
-void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
-                  const OutputPlan& plan, std::span<const exec::SourceFile> sources,
-                  std::span<const exec::TargetFile> targets,
-                  std::vector<exec::CopiedTensor>& copied) {
-  const std::vector<exec::TensorMove> fills = plan_fills(source, target, plan);
-  if (fills.empty()) return;
-  exec::fill(fills, sources, targets);
-  for (size_t t = 0; t < target.tensors.size(); ++t) {
-    const TargetTensor& tensor = target.tensors[t];
-    if (!tensor.fills) continue;
-    const Dtype dtype = source.tensors[tensor.source].spec.dtype;
-    for (int h = 0; h < tensor.holders->size(); ++h) {
-      const exec::Slot& slot = plan.slots[t][static_cast<size_t>(h)];
-      const i64 bytes = byte_size(dtype, local_shape(tensor.holders->region(h))).value_or(0);
-      copied[t].xxh3[static_cast<size_t>(h)] =
-          exec::hash_range(targets[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
-    }
-  }
 }
 
 void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
@@ -226,6 +86,162 @@ void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
   });
   std::erase_if(target.tensors, [](const TargetTensor& tensor) { return tensor.ranks.empty(); });
 }
+
+/// A task with everything that follows from it before any byte moves.
+struct Planned {
+  LogicalCheckpoint source;
+  TargetLayout target;
+  OutputPlan plan;
+  std::vector<exec::TensorMove> moves;
+
+  Planned(Task task, const WriteOptions& options)
+      : source(std::move(task.source)), target(std::move(task.target)) {
+    sort_by_name(source, target);
+    plan = plan_output(source, target, options.max_file_size);
+    moves = plan_moves(source, target, plan);
+    exec::check_moves(moves);
+    if (!options.dry_run) check_apart(source, options.output);
+  }
+
+  TransformReport report(const WriteOptions& options) const {
+    TransformReport report;
+    report.plan = summarize(source, target, plan);
+    report.output = options.output;
+    report.warnings = source.warnings();
+    report.warnings.insert(report.warnings.end(), target.warnings.begin(), target.warnings.end());
+    return report;
+  }
+};
+
+/// Claims the output and makes its hidden folder, or takes up that of an interrupted run.
+void begin_output(std::optional<io::OutputFolder>& folder, const WriteOptions& options,
+                  const RunIdentity& identity, const OutputPlan& plan) {
+  if (options.force) check_replaceable(options.output);
+  io::OutputClaim claim(options.output,
+                        options.force ? io::Existing::kReplace : io::Existing::kRefuse);
+  if (options.resume) check_same_run(claim, identity);
+  folder.emplace(std::move(claim), identity.id(),
+                 options.resume ? io::Leftover::kContinue : io::Leftover::kDiscard);
+  check_space(plan, *folder);
+}
+
+/// What the processes of a run do together, each with its own share of the tensors. The first
+/// leads: it has the folder, and completes it.
+class SharedRun {
+ public:
+  SharedRun(Run run, const WriteOptions& options, Team& team)
+      : run_(std::move(run)),
+        identity_(run_identity(run_.source, run_.target, run_.plan)),
+        options_(options),
+        team_(team),
+        stream_(stream_options(options)),
+        sources_(open_sources(run_.source)) {
+    stream_.cancel = team.cancel();
+    if (!team.leads()) stream_.on_progress = nullptr;
+    const std::vector<int> owners = share_out(run_.moves, run_.order, team.size());
+    for (const int owner : owners) is_mine_.push_back(owner == team.rank());
+  }
+
+  void go(bool compare_replicas, TransformReport& report) {
+    team_.all_do([&] {
+      if (team_.leads()) begin_output(folder_, options_, identity_, run_.plan);
+    });
+    try {
+      if (compare_replicas) report.replicas_compared = compare_shares();
+      team_.all_do([&] {
+        if (team_.leads()) targets_ = create_files(run_.plan, *folder_);
+      });
+      copy_shares(report);
+      complete(report);
+    } catch (Error& error) {
+      if (team_.leads()) keep_for_resume(error, run_, identity_, *folder_, options_.worth_keeping);
+      throw;
+    }
+  }
+
+ private:
+  i64 compare_shares() {
+    i64 compared = 0;
+    team_.all_do([&] {
+      compared =
+          api::compare_replicas(run_.source, sources_, stream_, {team_.rank(), team_.size()});
+    });
+    return team_.sum(compared);
+  }
+
+  void copy_shares(TransformReport& report) {
+    const io::OutputPlace place = io::look_at_output(options_.output);
+    team_.all_do([&] {
+      open_own_files(place);
+      journal_.emplace(hidden_journal(place, identity_.id(), team_.rank()), identity_.text(),
+                       exec::JournalLimits{.bytes = options_.journal_bytes}, [this] { sync(); });
+      const auto journals = hidden_journals(place, identity_.id());
+      try {
+        finished_ = take_up(run_, is_mine_, journals, identity_, targets_, stream_);
+        journal_->take_up();
+        copied_ =
+            copy_tensors(run_, is_mine_, finished_.tensors, sources_, targets_, stream_, *journal_);
+      } catch (const Error&) {
+        commit_what_is_finished();
+        throw;
+      }
+    });
+    const TransformResumed all{team_.sum(std::ssize(finished_.tensors)), team_.sum(finished_.bytes),
+                               team_.sum(finished_.damaged)};
+    if (team_.leads() && folder_->continues()) report.resumed = all;
+  }
+
+  void open_own_files(const io::OutputPlace& place) {
+    if (team_.leads()) return;
+    files_.emplace(hidden_folder(place, identity_.id()));
+    targets_ = open_files(run_.plan, *files_);
+  }
+
+  void sync() { team_.leads() ? folder_->sync() : files_->sync(); }
+
+  /// So that it is kept; what cannot be committed counts as not finished.
+  void commit_what_is_finished() noexcept {
+    try {
+      journal_->commit();
+    } catch (const std::exception&) {
+      // What was committed before stands.
+    }
+  }
+
+  void complete(TransformReport& report) {
+    exec::FinishedTensors own = std::move(finished_.tensors);
+    own.merge(copied_);
+    const std::vector<std::string> shares = team_.comm().gather(exec::to_lines(own));
+    team_.all_do([&] {
+      if (!team_.leads()) return sync();
+      std::vector<exec::CopiedTensor> copied(run_.moves.size());
+      for (const std::string& share : shares) {
+        for (auto& [tensor, result] : exec::parse_lines(share)) copied[tensor] = std::move(result);
+      }
+      side_files_ =
+          complete_files(run_, sources_, targets_, copied, options_, *folder_);
+    });
+    team_.all_do([&] {
+      if (team_.leads()) folder_->publish();
+    });
+    report.written.emplace().files = std::ssize(run_.plan.files) + side_files_;
+  }
+
+  Run run_;
+  RunIdentity identity_;
+  const WriteOptions& options_;
+  Team& team_;
+  exec::StreamOptions stream_;
+  std::vector<exec::SourceFile> sources_;
+  std::vector<bool> is_mine_;
+  std::optional<io::OutputFolder> folder_;  ///< of the process that leads
+  std::optional<io::OutputFiles> files_;    ///< of the others
+  std::vector<exec::TargetFile> targets_;
+  std::optional<exec::Journal> journal_;
+  TakenUp finished_;
+  exec::FinishedTensors copied_;
+  i64 side_files_ = 0;
+};
 
 }  // namespace
 
@@ -242,72 +258,22 @@ exec::StreamOptions stream_options(const WriteOptions& options) {
   return stream;
 }
 
-namespace {
-
-/// Everything after the folder has been claimed: fills it and puts it in place.
-void write_output(const LogicalCheckpoint& source, const TargetLayout& target,
-                  const OutputPlan& plan, const WriteOptions& options, const RunIdentity& run,
-                  std::span<const exec::TensorMove> moves,
-                  std::span<const exec::SourceFile> sources, io::OutputFolder& folder,
-                  TransformReport& report) {
-  const exec::StreamOptions stream = stream_options(options);
-  const std::vector<exec::TargetFile> targets = create_files(plan, folder);
-  exec::Journal journal(folder.journal_path(), run.text(), {.bytes = options.journal_bytes},
-                        [&folder] { folder.sync(); });
-  TakenUp taken_up;
-  try {
-    if (folder.continues()) {
-      taken_up = take_up(journal, source, target, plan, targets, stream);
-      report.resumed = {std::ssize(taken_up.tensors), taken_up.bytes, taken_up.damaged};
-    }
-    auto copied = copy_all(source, target, moves, sources, targets, stream, taken_up, journal);
-    fill_padding(source, target, plan, sources, targets, copied);
-    check_tied(target, moves, copied);
-    if (!plan.index_text.empty()) write_text(folder, kIndexName, plan.index_text);
-    const i64 side_files = options.copy_side_files ? copy_side_files(source, plan, folder) : 0;
-    write_text(folder, kManifestName, to_json(make_manifest(source, target, plan, copied)));
-    folder.publish();
-    report.written.emplace().files = static_cast<i64>(plan.files.size()) + side_files;
-  } catch (Error& error) {
-    keep_for_resume(error, journal, folder, taken_up, options.worth_keeping);
-    throw;
-  }
-}
-
-}  // namespace
-
-TransformReport transfer(const LogicalCheckpoint& source, TargetLayout target,
-                         const WriteOptions& options, bool compare_replicas) {
+TransformReport transfer(const std::function<Task()>& open_task, const WriteOptions& options,
+                         bool compare_replicas) {
   const auto start = std::chrono::steady_clock::now();
-  sort_by_name(source, target);
-  const OutputPlan plan = plan_output(source, target, options.max_file_size);
-  const std::vector<exec::TensorMove> moves = plan_moves(source, target, plan);
-  TransformReport report;
-  report.plan = summarize(source, target, plan);
-  report.output = options.output;
-  report.warnings = source.warnings();
-  report.warnings.insert(report.warnings.end(), target.warnings.begin(), target.warnings.end());
-  exec::check_moves(moves);
+  Team team(options);
+  std::optional<Planned> planned;
+  team.all_do([&] { planned.emplace(open_task(), options); });
+  const auto& [source, target, plan, moves] = *planned;
+  TransformReport report = planned->report(options);
   if (options.dry_run) return report;
 
-  check_apart(source, options.output);
-  if (options.resume && is_complete(options.output, source, target, plan)) {
+  if (options.resume && team.agrees(is_complete(options.output, source, target, plan))) {
     report.was_complete = true;
     return report;
   }
-  if (options.force) check_replaceable(options.output);
-  const std::vector<exec::SourceFile> sources = open_sources(source);
-  const RunIdentity run = run_identity(source, target, plan);
-  io::OutputClaim claim(options.output,
-                        options.force ? io::Existing::kReplace : io::Existing::kRefuse);
-  if (options.resume) check_same_run(claim, run);
-  io::OutputFolder folder(std::move(claim), run.id(),
-                          options.resume ? io::Leftover::kContinue : io::Leftover::kDiscard);
-  check_space(plan, folder);
-  if (compare_replicas) {
-    report.replicas_compared = api::compare_replicas(source, sources, stream_options(options));
-  }
-  write_output(source, target, plan, options, run, moves, sources, folder, report);
+  SharedRun run({source, target, plan, moves, source_order(moves)}, options, team);
+  run.go(compare_replicas, report);
 
   TransformWritten& written = *report.written;
   for (const auto& file : plan.files) written.bytes += file.size;

@@ -5,23 +5,24 @@
 #include "shardtool/base/error.h"
 
 namespace shardtool::api {
-
 namespace {
 
 TransformReport reshard_by_plan(const ReshardOptions& options) {
-  const PlanRecipe recipe = read_plan(options.plan);
-  if (!options.ranks.empty()) {
-    throw Error(ErrorCode::kUsage, "a plan is applied to all ranks that it was made for")
-        .help("leave out --ranks and --rank");
-  }
-  const LogicalCheckpoint source =
-      open_logical(options.sources.empty() ? recipe.sources : options.sources);
-  check_same_input(recipe, source, options.plan);
-  const AppliedMapping applied = apply_recipe(recipe, source, options.plan);
-  TargetLayout target = sharded_target(source, applied, {});
-  const plan::ReshardPlan counted = recount(recipe, source, target, options.plan);
-  TransformReport report =
-      transfer(source, std::move(target), options.write, options.compare_replicas);
+  plan::ReshardPlan counted;
+  const auto open_task = [&] {
+    const PlanRecipe recipe = read_plan(options.plan);
+    if (!options.ranks.empty()) {
+      throw Error(ErrorCode::kUsage, "a plan is applied to all ranks that it was made for")
+          .help("leave out --ranks and --rank");
+    }
+    Task task{open_logical(options.sources.empty() ? recipe.sources : options.sources), {}};
+    check_same_input(recipe, task.source, options.plan);
+    const AppliedMapping applied = apply_recipe(recipe, task.source, options.plan);
+    task.target = sharded_target(task.source, applied, {});
+    counted = recount(recipe, task.source, task.target, options.plan);
+    return task;
+  };
+  TransformReport report = transfer(open_task, options.write, options.compare_replicas);
   report.moved = {counted.bytes_moved, counted.bytes_kept};
   return report;
 }
@@ -38,16 +39,23 @@ TransformReport split(const SplitOptions& options) {
 }
 
 TransformReport merge(const MergeOptions& options) {
-  const LogicalCheckpoint source = open_logical(options.sources);
-  return transfer(source, whole_target(source), options.write, options.compare_replicas);
+  const auto open_task = [&] {
+    Task task{open_logical(options.sources), {}};
+    task.target = whole_target(task.source);
+    return task;
+  };
+  return transfer(open_task, options.write, options.compare_replicas);
 }
 
 TransformReport reshard(const ReshardOptions& options) {
   if (!options.plan.empty()) return reshard_by_plan(options);
-  const LogicalCheckpoint source = open_logical(options.sources);
-  const AppliedMapping applied = apply_mapping(options.to, source);
-  return transfer(source, sharded_target(source, applied, options.ranks), options.write,
-                  options.compare_replicas);
+  const auto open_task = [&] {
+    Task task{open_logical(options.sources), {}};
+    const AppliedMapping applied = apply_mapping(options.to, task.source);
+    task.target = sharded_target(task.source, applied, options.ranks);
+    return task;
+  };
+  return transfer(open_task, options.write, options.compare_replicas);
 }
 
 }  // namespace shardtool::api

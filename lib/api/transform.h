@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shardtool/base/checked.h"
+#include "shardtool/comm/launch.h"
 #include "shardtool/mesh/mesh.h"
 
 namespace shardtool::api {
@@ -44,8 +45,11 @@ struct WriteOptions {
   bool resume = false;        ///< go on with what an interrupted run of the same job left
   bool dry_run = false;       ///< plan and check everything, write nothing
   bool copy_side_files = true;
+  bool sha256 = false;  ///< record the SHA-256 of every weights file; each is read again for it
   i64 journal_bytes = i64{4} << 30;  ///< finished bytes that a power cut may cost, at most
   i64 worth_keeping = 64 << 20;      ///< finished bytes below which a failed run leaves nothing
+  /// The processes that share the work, when a launcher started several.
+  std::optional<comm::Launch> launch;
   /// Called from one thread at a time, at most ten times a second, and once at the end.
   std::function<void(const Progress&)> on_progress;
   /// Set from a signal handler: the run ends with kInterrupted before the next chunk.

@@ -71,6 +71,12 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
      "Tensors that are declared tied must have the same shape, the same cut and the same bytes."},
     {kConfig, "E0220", 3, "config.json cannot be used",
      "The model's config.json is absent, malformed, or names an architecture no preset knows."},
+    {kHardwareProfile, "E0221", 3, "the hardware profile cannot be used",
+     "A profile names every quantity with its unit, such as \"gb_per_s\". A field is unknown, missing "
+     "or out of any sensible range. `shardtool plan profile show NAME` prints one that works."},
+    {kPlacement, "E0222", 3, "no allowed move brings the operands to placements that fit",
+     "An operation takes its operands in certain placements only. Place them so that one of its "
+     "rows fits, or allow the transition that the message names."},
     {kUnreadable, "E0301", 4, "the input cannot be read", "The file cannot be opened or read."},
     {kMalformed, "E0302", 4, "the file is no valid safetensors file",
      "The container is damaged or is another format: the first 8 bytes give the header's length, "
@@ -113,6 +119,9 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
     {kLimit, "E0501", 6, "a limit was reached",
      "The system refused memory, threads or descriptors, or a header is larger than the format "
      "allows."},
+    {kPeerLost, "E0502", 6, "another process of the run is gone",
+     "Processes that mpirun, srun or torchrun starts share the work. One of them ended, did not "
+     "begin, or cannot be reached over the network."},
     {kInterrupted, "E0601", 130, "interrupted",
      "A signal ended the run. Nothing was published under the final name."},
     {kInternal, "E0901", 70, "internal error",

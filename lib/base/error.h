@@ -38,6 +38,8 @@ enum class ErrorCode {
   kSubByteCut,
   kTied,
   kConfig,
+  kHardwareProfile,
+  kPlacement,
   // input, exit 4
   kUnreadable,
   kMalformed,
@@ -60,6 +62,7 @@ enum class ErrorCode {
   kOutputAliasesInput,
   // resources, exit 6
   kLimit,
+  kPeerLost,
   // exit 130
   kInterrupted,
   // exit 70

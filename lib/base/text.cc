@@ -25,12 +25,15 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-/// The end of the UTF-8 character that begins at `begin`: behind its continuation bytes. A byte
-/// that begins none stands for itself.
+/// The end of the UTF-8 character that begins at `begin`: behind as many continuation bytes as its
+/// first byte announces, where they are there. A byte that begins none stands for itself.
 size_t end_of_character(std::string_view text, size_t begin) {
+  const auto first = static_cast<unsigned char>(text[begin]);
   size_t end = begin + 1;
-  if (static_cast<unsigned char>(text[begin]) < 0xc0) return end;
-  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
+  if (first < 0xc0 || first >= 0xf8) return end;
+  const size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  const size_t last = std::min(text.size(), begin + length);
+  while (end < last && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
   return end;
 }
 

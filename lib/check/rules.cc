@@ -232,6 +232,12 @@ constexpr auto kDataRules = std::to_array<RuleInfo>({
      "The bytes are not those that were written: the file is damaged or was edited."},
     {kReplicasDiffer, "ST0707", kError, "replicas differ",
      "Devices hold other bytes for the same elements of a tensor."},
+    {kFileHash, "ST0708", kError, "a file's SHA-256 is wrong",
+     "The manifest was written with --hash sha256, and the file is not the one that was hashed: it "
+     "is damaged or was edited."},
+    {kBlobName, "ST0709", kError, "a blob is not what its name says",
+     "The Hugging Face cache names a blob by its SHA-256, or by git's SHA-1 of a small file. This "
+     "one has another content: the download was cut short, or the file was edited in the cache."},
 });
 
 constexpr size_t kRules = kContainerRules.size() + kMappingRules.size() + kShardRules.size() +

@@ -113,6 +113,8 @@ enum class Rule {
   kDigest,
   kShardHash,
   kReplicasDiffer,
+  kFileHash,
+  kBlobName,
 };
 
 /// One row of the table.

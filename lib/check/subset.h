@@ -15,6 +15,8 @@ struct DataSubset {
   i64 parts = 1;
   double fraction = 1;
   std::optional<i64> bytes;
+
+  bool is_all() const { return parts == 1 && fraction == 1 && !bytes; }
 };
 
 /// Which of these tensors a subset has. They are chosen by the hash of their names: the same on

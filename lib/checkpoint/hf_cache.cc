@@ -143,4 +143,13 @@ bool is_hf_snapshot(const std::string& folder) {
          snapshots.parent_path().filename().string().starts_with("models--");
 }
 
+std::optional<std::string> blob_name(const std::string& path) {
+  const fs::path blobs = fs::path(path).parent_path();
+  if (blobs.filename() != "blobs") return std::nullopt;
+  std::string name = fs::path(path).filename().string();
+  const bool is_hex = name.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!is_hex || (name.size() != 64 && name.size() != 40)) return std::nullopt;
+  return name;
+}
+
 }  // namespace shardtool::checkpoint

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,5 +24,10 @@ std::string resolve_hf_location(std::string_view location);
 /// Whether a folder is such a snapshot: there, and only there, links out of the folder are what
 /// they should be.
 bool is_hf_snapshot(const std::string& folder);
+
+/// What the hub calls the content of a blob of the cache, by its name: 64 hex digits (the SHA-256
+/// of a large file) or 40 (git's SHA-1 of a small one). Nothing for any other file. `path` is
+/// canonical.
+std::optional<std::string> blob_name(const std::string& path);
 
 }  // namespace shardtool::checkpoint

@@ -19,6 +19,7 @@ struct FileRecord {
   std::string name;
   i64 bytes = 0;
   std::string header_xxh3;
+  std::string sha256 = {};  ///< of the whole file, lower-case hex; empty when it was not asked for
 };
 
 /// One rank's part of one tensor.

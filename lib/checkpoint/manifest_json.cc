@@ -32,8 +32,10 @@ void append_strings(std::string& out, const std::vector<std::string>& texts) {
 void append_files(std::string& out, const std::vector<FileRecord>& files) {
   out += '[';
   append_list(out, files, ",\n", [&out](const FileRecord& file) {
-    out += fmt::format(R"({{"name":{},"bytes":{},"header_xxh3":{}}})", json_quote(file.name),
+    out += fmt::format(R"({{"name":{},"bytes":{},"header_xxh3":{})", json_quote(file.name),
                        file.bytes, json_quote(file.header_xxh3));
+    if (!file.sha256.empty()) out += fmt::format(R"(,"sha256":"{}")", file.sha256);
+    out += '}';
   });
   out += ']';
 }

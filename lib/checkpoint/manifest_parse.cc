@@ -117,7 +117,8 @@ class ManifestParser {
       FileRecord& file = files.emplace_back();
       in_.object({{"name", [&] { file.name = read_plain_name(); }},
                   {"bytes", [&] { file.bytes = read_size(); }},
-                  {"header_xxh3", [&] { file.header_xxh3 = read_xxh3(); }}});
+                  {"header_xxh3", [&] { file.header_xxh3 = read_xxh3(); }},
+                  {"sha256", [&] { file.sha256 = read_hex(64); }, false}});
     });
     return files;
   }

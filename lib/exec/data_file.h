@@ -19,6 +19,8 @@ class SourceFile {
  public:
   explicit SourceFile(const std::string& path);
 
+  /// Its bytes when it was opened.
+  i64 size() const { return identity_.size; }
   /// Whether [offset, offset + bytes) is better read past the page cache.
   bool wants_direct(i64 offset, i64 bytes) const;
   /// Reads straight into scattered memory, through the page cache.

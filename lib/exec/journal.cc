@@ -68,7 +68,7 @@ std::optional<std::pair<size_t, CopiedTensor>> parse_line(std::string_view line)
   return entry;
 }
 
-std::string read_journal(const std::string& path) {
+std::string text_of(const std::string& path) {
   std::error_code absent;
   if (!std::filesystem::exists(path, absent)) return {};
   return io::read_text(path, std::numeric_limits<i64>::max());
@@ -84,7 +84,38 @@ std::string title_of(const std::string& run) {
   return checked_line(fmt::format("{}{}", kTitle, run));
 }
 
+/// Up to the first line that is damaged or cut off; `end` advances behind the last good one.
+FinishedTensors read_lines(std::string_view text, i64& end) {
+  FinishedTensors finished;
+  for (size_t at = 0, stop = text.find('\n'); stop != text.npos; stop = text.find('\n', at)) {
+    auto entry = parse_line(text.substr(at, stop - at));
+    if (!entry) break;
+    finished.insert_or_assign(entry->first, std::move(entry->second));
+    end += static_cast<i64>(stop + 1 - at);
+    at = stop + 1;
+  }
+  return finished;
+}
+
 }  // namespace
+
+std::string to_lines(const FinishedTensors& tensors) {
+  std::string lines;
+  for (const auto& [tensor, copied] : tensors) lines += line_of(tensor, copied);
+  return lines;
+}
+
+FinishedTensors parse_lines(std::string_view lines) {
+  i64 end = 0;
+  return read_lines(lines, end);
+}
+
+FinishedTensors read_journal(const std::string& path, const std::string& run) {
+  const std::string text = text_of(path);
+  const std::string title = title_of(run);
+  if (!text.starts_with(title)) return {};
+  return parse_lines(std::string_view(text).substr(title.size()));
+}
 
 Journal::Journal(std::string path, std::string run, JournalLimits limits,
                  std::function<void()> make_durable)
@@ -93,20 +124,13 @@ Journal::Journal(std::string path, std::string run, JournalLimits limits,
       limits_(limits),
       make_durable_(std::move(make_durable)) {}
 
-std::map<size_t, CopiedTensor> Journal::take_up() {
-  std::map<size_t, CopiedTensor> finished;
-  const std::string text = read_journal(path_);
+FinishedTensors Journal::take_up() {
+  const std::string text = text_of(path_);
   const std::string title = title_of(run_);
-  if (!text.starts_with(title)) return finished;
-  size_t at = title.size();
-  for (size_t end = text.find('\n', at); end != text.npos; end = text.find('\n', at)) {
-    auto entry = parse_line(std::string_view(text).substr(at, end - at));
-    if (!entry) break;
-    finished.insert_or_assign(entry->first, std::move(entry->second));
-    at = end + 1;
-  }
+  if (!text.starts_with(title)) return {};
+  size_ = std::ssize(title);
+  FinishedTensors finished = read_lines(std::string_view(text).substr(title.size()), size_);
   file_ = io::open_or_create(path_);
-  size_ = static_cast<i64>(at);
   io::set_size(file_, size_);
   return finished;
 }
@@ -160,7 +184,7 @@ void Journal::append(const std::string& lines) {
 }
 
 std::optional<std::string> journal_run(const std::string& path) {
-  const std::string text = read_journal(path);
+  const std::string text = text_of(path);
   const auto content = content_of(first_line(text));
   if (!content || !content->starts_with(kTitle)) return std::nullopt;
   return std::string(content->substr(kTitle.size()));

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "shardtool/exec/copy.h"
 #include "shardtool/io/file.h"
@@ -18,6 +19,9 @@ struct JournalLimits {
   i64 bytes = i64{4} << 30;
   std::chrono::milliseconds time{5000};
 };
+
+/// Finished tensors, by their number in the run, and what they turned out to be.
+using FinishedTensors = std::map<size_t, CopiedTensor>;
 
 /// The tensors of a run that are finished, on disk, so that a run which was killed can be taken up:
 ///
@@ -38,16 +42,16 @@ class Journal {
   Journal(std::string path, std::string run, JournalLimits limits,
           std::function<void()> make_durable);
 
-  /// Reads what an earlier run left and goes on behind it: tensor -> what it turned out to be.
-  /// Nothing where there is no journal, or one of another run. Throws kUnreadable, kWriteFailed.
-  std::map<size_t, CopiedTensor> take_up();
+  /// Goes on behind what an earlier run of the same id left, if it left something, and returns
+  /// that. Throws kUnreadable, kWriteFailed.
+  FinishedTensors take_up();
 
   /// Notes that all bytes of a tensor are written; commits when the limits say so.
   /// Throws what make_durable and writing throw.
   void finished(size_t tensor, const CopiedTensor& copied, i64 bytes);
   /// Commits what is noted.
   void commit();
-  /// The bytes of all tensors that are in the journal, without those that were taken up.
+  /// The bytes of the tensors that were committed, without those that were taken up.
   i64 bytes_committed() const;
 
  private:
@@ -68,6 +72,15 @@ class Journal {
   i64 committed_bytes_ = 0;
   Clock::time_point last_commit_ = Clock::now();
 };
+
+/// What the journal at `path` says is finished; nothing where there is no journal, or one of
+/// another run. Throws kUnreadable.
+FinishedTensors read_journal(const std::string& path, const std::string& run);
+
+/// The lines of a journal without its first, and back: how finished tensors go from one process to
+/// another.
+std::string to_lines(const FinishedTensors& tensors);
+FinishedTensors parse_lines(std::string_view lines);
 
 /// The first line's run of the journal at `path`, or nothing when there is no journal.
 std::optional<std::string> journal_run(const std::string& path);

@@ -1,6 +1,7 @@
 #include "shardtool/io/output_claim.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -28,6 +29,23 @@ bool is_id(std::string_view text) {
   return text.size() == kIdDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
+std::string name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// The names beside an output that begin with the id of a run.
+std::vector<std::string> hidden_names(const OutputPlace& place) {
+  const std::string prefix = name_of(place.hidden("-"));
+  std::vector<std::string> names = names_in(place.parent);
+  std::erase_if(names, [&](const std::string& name) {
+    const bool is_ours = name.starts_with(prefix) &&
+                         (name.ends_with(kFolderSuffix) || name.ends_with(kJournalSuffix));
+    return !is_ours || !is_id(std::string_view(name).substr(prefix.size(), kIdDigits)) ||
+           name[prefix.size() + kIdDigits] != '.';
+  });
+  return names;
+}
+
 }  // namespace
 
 Error output_exists(const std::string& path) {
@@ -36,39 +54,50 @@ Error output_exists(const std::string& path) {
       .help("choose another folder, or replace this one with --force");
 }
 
+std::string hidden_folder(const OutputPlace& place, const std::string& id) {
+  return place.hidden(fmt::format("-{}{}", id, kFolderSuffix));
+}
+
+std::string hidden_journal(const OutputPlace& place, const std::string& id, int process) {
+  return place.hidden(fmt::format("-{}.{}{}", id, process, kJournalSuffix));
+}
+
+std::vector<std::string> hidden_journals(const OutputPlace& place, const std::string& id) {
+  const std::string prefix = name_of(place.hidden("-" + id));
+  std::vector<std::string> journals;
+  for (const std::string& name : hidden_names(place)) {
+    if (name.starts_with(prefix) && name.ends_with(kJournalSuffix)) {
+      journals.push_back(place.parent + "/" + name);
+    }
+  }
+  return journals;
+}
+
 OutputClaim::OutputClaim(const std::string& path, Existing existing)
     : place_(checked_place(path, existing)), lock_(place_.hidden(".lock")) {}
 
-std::string OutputClaim::folder_of(const std::string& id) const {
-  return place_.hidden("-" + id + std::string(kFolderSuffix));
-}
-
-std::string OutputClaim::journal_of(const std::string& id) const {
-  return place_.hidden("-" + id + std::string(kJournalSuffix));
-}
-
 std::vector<std::string> OutputClaim::leftovers() const {
-  std::string prefix = place_.hidden("-");
-  prefix.erase(0, prefix.rfind('/') + 1);
+  const size_t before_id = name_of(place_.hidden("-")).size();
   std::set<std::string> ids;
-  for (const std::string& name : names_in(place_.parent)) {
-    if (!name.starts_with(prefix)) continue;
-    for (const std::string_view suffix : {kFolderSuffix, kJournalSuffix}) {
-      if (!name.ends_with(suffix) || name.size() < prefix.size() + suffix.size()) continue;
-      const std::string id =
-          name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
-      if (is_id(id)) ids.insert(id);
-    }
+  for (const std::string& name : hidden_names(place_)) {
+    ids.insert(name.substr(before_id, kIdDigits));
   }
   return {ids.begin(), ids.end()};
 }
 
+bool OutputClaim::discard_journals(const std::string& id) const {
+  bool all = true;
+  for (const std::string& journal : hidden_journals(place_, id)) {
+    all = (syscalls().unlinkat(AT_FDCWD, journal.c_str(), 0) == 0 || errno == ENOENT) && all;
+  }
+  return all;
+}
+
 bool OutputClaim::discard(const std::string& id) const {
-  // The journal first: it never speaks of files that are gone.
-  const auto is_gone = [](int result) { return result == 0 || errno == ENOENT; };
-  const bool journal = is_gone(syscalls().unlinkat(AT_FDCWD, journal_of(id).c_str(), 0));
-  const bool folder = remove_tree(folder_of(id)) || errno == ENOENT;
-  return journal && folder;
+  // The journals first: they never speak of files that are gone.
+  const bool journals = discard_journals(id);
+  const bool folder = remove_tree(hidden_folder(place_, id)) || errno == ENOENT;
+  return journals && folder;
 }
 
 }  // namespace shardtool::io

@@ -1,15 +1,12 @@
 #include "shardtool/io/output_folder.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/statvfs.h>
 
 #include <cerrno>
 #include <utility>
 
-#include "shardtool/base/text.h"
 #include "shardtool/io/failure.h"
-#include "shardtool/io/sync_all.h"
 #include "shardtool/io/syscalls.h"
 #include "shardtool/io/tree.h"
 
@@ -20,24 +17,19 @@ using Found = OutputPlace::Found;
 
 constexpr mode_t kFolderMode = 0777;  // less the umask
 
-bool is_plain_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
-         name.find('\0') == name.npos;
-}
-
 }  // namespace
 
 OutputFolder::OutputFolder(OutputClaim claim, const std::string& id, Leftover leftover)
-    : claim_(std::move(claim)), id_(id), working_path_(claim_.folder_of(id)) {
+    : claim_(std::move(claim)), id_(id), files_(hidden_folder(claim_.place(), id)) {
   for (const std::string& other : claim_.leftovers()) {
     if (other != id || leftover == Leftover::kDiscard) claim_.discard(other);
   }
-  if (syscalls().mkdir(working_path_.c_str(), kFolderMode) == 0) {
-    syscalls().unlinkat(AT_FDCWD, journal_path().c_str(), 0);  // of a folder that is gone
+  if (syscalls().mkdir(working_path().c_str(), kFolderMode) == 0) {
+    claim_.discard_journals(id);  // of a folder that is gone
     return;
   }
   if (errno != EEXIST || leftover == Leftover::kDiscard) {
-    throw write_failure("create the folder", working_path_, errno);
+    throw write_failure("create the folder", working_path(), errno);
   }
   continues_ = true;
   kept_ = true;
@@ -50,46 +42,24 @@ OutputFolder::~OutputFolder() {
 
 i64 OutputFolder::bytes_free() const {
   struct statvfs status {};
-  if (::statvfs(working_path_.c_str(), &status) != 0) {
-    throw write_failure("look at the file system", working_path_, errno);
+  if (::statvfs(working_path().c_str(), &status) != 0) {
+    throw write_failure("look at the file system", working_path(), errno);
   }
   return static_cast<i64>(status.f_bavail * status.f_frsize);
 }
 
-std::string OutputFolder::path_of(const std::string& name) const {
-  if (!is_plain_name(name)) {
-    throw Error(ErrorCode::kWriteFailed,
-                fmt::format("'{}' is no plain file name", quote_for_message(name)))
-        .at({final_path(), 0, 0, {}});
-  }
-  return working_path_ + "/" + name;
-}
-
 File& OutputFolder::create(const std::string& name) {
-  const std::string path = path_of(name);
-  if (continues_) syscalls().unlinkat(AT_FDCWD, path.c_str(), 0);
-  return files_.emplace_back(create_new(path));
+  if (continues_) syscalls().unlinkat(AT_FDCWD, files_.path_of(name).c_str(), 0);
+  return files_.create(name);
 }
 
 File& OutputFolder::create_or_open(const std::string& name) {
-  const std::string path = path_of(name);
-  return files_.emplace_back(continues_ ? open_or_create(path) : create_new(path));
-}
-
-void OutputFolder::sync() {
-  if (sync_failed_) {
-    throw Error(ErrorCode::kWriteFailed, "an earlier sync of the output failed")
-        .at({working_path_, 0, 0, {}});
-  }
-  sync_failed_ = true;
-  sync_all(files_);
-  sync_folder(working_path_);
-  sync_failed_ = false;
+  return continues_ ? files_.open(name) : files_.create(name);
 }
 
 void OutputFolder::publish() {
-  sync();
-  for (File& file : files_) file.close_checked();
+  files_.sync();
+  files_.close_checked();
   put_in_place();
   try {
     sync_folder(claim_.place().parent);
@@ -100,12 +70,12 @@ void OutputFolder::publish() {
   finished_ = true;
   // The rest of what was hidden: the journal, and in an exchange the old content.
   const bool replaced = claim_.place().found == Found::kContent;
-  if (!claim_.discard(id_) && replaced) leftover_ = working_path_;
+  if (!claim_.discard(id_) && replaced) leftover_ = working_path();
 }
 
 void OutputFolder::put_in_place() {
   if (claim_.place().found == Found::kContent) {
-    if (syscalls().rename_exchange(working_path_.c_str(), final_path().c_str()) == 0) return;
+    if (syscalls().rename_exchange(working_path().c_str(), final_path().c_str()) == 0) return;
     const int reason = errno;
     Error error = write_failure("replace the output", final_path(), reason);
     if (reason == EINVAL || reason == ENOSYS) {
@@ -113,7 +83,7 @@ void OutputFolder::put_in_place() {
     }
     throw error;
   }
-  if (syscalls().rename(working_path_.c_str(), final_path().c_str()) == 0) return;
+  if (syscalls().rename(working_path().c_str(), final_path().c_str()) == 0) return;
   const bool taken = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR;
   throw taken ? output_exists(final_path())
               : write_failure("rename the finished folder to the output", final_path(), errno);
@@ -123,8 +93,8 @@ void OutputFolder::put_in_place() {
 void OutputFolder::withdraw(Error& error) {
   const Syscalls& call = syscalls();
   const bool replaced = claim_.place().found == Found::kContent;
-  const int undone = replaced ? call.rename_exchange(final_path().c_str(), working_path_.c_str())
-                              : call.rename(final_path().c_str(), working_path_.c_str());
+  const int undone = replaced ? call.rename_exchange(final_path().c_str(), working_path().c_str())
+                              : call.rename(final_path().c_str(), working_path().c_str());
   if (undone != 0) {
     finished_ = true;
     error.note("state", "the output is complete, but a power cut may still undo its renaming");

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <deque>
 #include <string>
 
 #include "shardtool/base/error.h"
 #include "shardtool/io/file.h"
 #include "shardtool/io/output_claim.h"
+#include "shardtool/io/output_files.h"
 
 namespace shardtool::io {
 
@@ -32,10 +32,9 @@ class OutputFolder {
   OutputFolder& operator=(const OutputFolder&) = delete;
 
   /// The temporary folder, with the final content's names.
-  const std::string& working_path() const { return working_path_; }
+  const std::string& working_path() const { return files_.folder(); }
   std::string final_path() const { return claim_.place().path(); }
-  /// Where the journal of this run is or would be.
-  std::string journal_path() const { return claim_.journal_of(id_); }
+  const OutputClaim& claim() const { return claim_; }
   /// Whether an earlier run's folder was taken up.
   bool continues() const { return continues_; }
   /// Bytes available to this user on the output's file system.
@@ -46,9 +45,8 @@ class OutputFolder {
   File& create(const std::string& name);
   /// The same, but a file that an earlier run left is opened with its content.
   File& create_or_open(const std::string& name);
-  /// Makes all files and their names durable as they are now. Throws kWriteFailed; after one
-  /// failure always, since the system may have forgotten what it could not write.
-  void sync();
+  /// OutputFiles::sync.
+  void sync() { files_.sync(); }
   /// Whether the destructor leaves the hidden folder, for a run that continues it; at first only
   /// what was taken up is left.
   void keep() { kept_ = true; }
@@ -60,19 +58,16 @@ class OutputFolder {
   const std::string& leftover() const { return leftover_; }
 
  private:
-  std::string path_of(const std::string& name) const;
   void put_in_place();
   void withdraw(Error& error);
 
   OutputClaim claim_;
   std::string id_;
-  std::string working_path_;
+  OutputFiles files_;
   bool continues_ = false;
   std::string leftover_;
   bool kept_ = false;
   bool finished_ = false;  ///< the hidden folder is gone, or no longer ours to delete
-  bool sync_failed_ = false;
-  std::deque<File> files_;
 };
 
 }  // namespace shardtool::io

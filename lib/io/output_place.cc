@@ -14,7 +14,7 @@
 namespace shardtool::io {
 namespace {
 
-constexpr size_t kLongestStem = 200;  // of 255 bytes, less the dot and the suffix
+constexpr size_t kLongestStem = 190;  // of 255 bytes, less the dot and the suffix
 
 std::string real_path(const std::string& path) {
   struct Free {

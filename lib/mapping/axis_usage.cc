@@ -80,7 +80,8 @@ std::vector<std::string> axes_without_tensors(const RuleMatcher& rules, AxisTabl
   }
   std::vector<std::string> warnings;
   for (const std::string& axis : inner) {
-    const bool expected = !outer.contains(axis) && !used.contains(axis);
+    // A rule that matches nothing may name an axis that nobody defines.
+    const bool expected = axes.has(axis) && !outer.contains(axis) && !used.contains(axis);
     const auto size = expected ? axes.size_if_given(axis) : std::nullopt;
     const std::string origin = size ? axes.size_origin(axis) : "";
     if (origin.empty()) continue;

@@ -132,6 +132,11 @@ i64 JsonValue::integer(i64 min) const {
   return value_->get<i64>();
 }
 
+double JsonValue::number() const {
+  if (!value_->is_number()) refuse("a number");
+  return value_->get<double>();
+}
+
 bool JsonValue::boolean() const {
   if (!value_->is_boolean()) refuse("true or false");
   return value_->get<bool>();
@@ -160,11 +165,11 @@ std::vector<std::pair<std::string, JsonValue>> JsonValue::members() const {
 }
 
 void JsonValue::object(const std::vector<Field>& fields) const {
-  for (const auto& [key, value] : members()) {
+  for (const auto& member : members()) {
     const auto field = std::find_if(fields.begin(), fields.end(),
-                                    [&key = key](const Field& f) { return f.key == key; });
-    if (field == fields.end()) refuse_key(key, fields);
-    field->read(value);
+                                    [&](const Field& f) { return f.key == member.first; });
+    if (field == fields.end()) refuse_key(member.first, fields);
+    field->read(member.second);
   }
   for (const Field& field : fields) {
     if (!field.required || value_->contains(std::string(field.key))) continue;

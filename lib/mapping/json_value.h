@@ -61,6 +61,8 @@ class JsonValue {
   std::string identifier() const;
   /// 1.0 and 1e0 are no integers.
   i64 integer(i64 min = std::numeric_limits<i64>::min()) const;
+  /// Any number, also one with a fraction.
+  double number() const;
   bool boolean() const;
   std::vector<JsonValue> elements(size_t at_least = 0) const;
   /// The members of an object whose keys are free.

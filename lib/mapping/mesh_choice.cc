@@ -36,8 +36,7 @@ mesh::Mesh fill(const std::vector<MeshAxisSpec>& specs, std::optional<i64> devic
   const MeshAxisSpec* automatic = nullptr;
   for (const MeshAxisSpec& spec : specs) {
     const auto product = checked_mul(others, spec.size.value_or(1));
-    if (!product)
-      throw Error(ErrorCode::kMesh, "the mesh has more than 2^31 devices").at(spec.place);
+    if (!product) throw Error(ErrorCode::kMesh, "the mesh has 2^63 devices or more").at(spec.place);
     others = *product;
     if (spec.size) continue;
     if (automatic != nullptr) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -45,10 +44,10 @@ Mesh::Mesh(std::vector<MeshAxis> axes) : axes_(std::move(axes)) {
       throw Error(ErrorCode::kMesh, fmt::format("mesh axis '{}' appears twice", axes_[i].name));
     }
     const auto product = checked_mul(size_, axes_[i].size);
-    if (!product || *product > std::numeric_limits<std::int32_t>::max()) {
+    if (!product || *product > kMaxDevices) {
       throw Error(ErrorCode::kMesh,
-                  fmt::format("mesh axis '{}' of size {} makes 2^31 devices or more", axes_[i].name,
-                              axes_[i].size));
+                  fmt::format("mesh axis '{}' of size {} makes more than {} devices", axes_[i].name,
+                              axes_[i].size, format_count(kMaxDevices)));
     }
     size_ = *product;
   }

@@ -17,6 +17,9 @@ struct MeshAxis {
   bool operator==(const MeshAxis&) const = default;
 };
 
+/// Tables have a row per device, so that a number in a file must not ask for any number of them.
+inline constexpr i64 kMaxDevices = i64{1} << 20;
+
 /// A device's index on every axis of its mesh.
 using Coordinate = std::vector<i64>;
 
@@ -26,7 +29,7 @@ using Coordinate = std::vector<i64>;
 ///                     dp 0   |  0  1  2  3
 ///                     dp 1   |  4  5  6  7
 ///
-/// M1 names are unique and not empty  M2 sizes are >= 1  M3 their product is at most 2^31 - 1
+/// M1 names are unique and not empty  M2 sizes are >= 1  M3 their product is at most kMaxDevices
 class Mesh {
  public:
   /// One device, no axes.

@@ -35,6 +35,8 @@ TEST_CASE("text for a message has no control characters") {
   CHECK(quote_for_message("a\xe2\x80\xaetxt") == "a\\u202etxt");           // right to left
   CHECK(quote_for_message("\xe2\x81\xa6x\xd8\x9c") == "\\u2066x\\u061c");  // isolate, mark
   CHECK(quote_for_message("\x0e\x84z") == "\\x0e\\x84z");                  // no UTF-8
+  CHECK(quote_for_message("\xf7\xbf\xbf\xbf\xbf\xbf\xbf") == "\xf7\xbf\xbf\xbf\xbf\xbf\xbf");
+  CHECK(quote_for_message("\xff" + std::string(40, '\xbf')).size() == 41);
   CHECK(quote_for_message("\xf0\x9f\x98\x80") == "\xf0\x9f\x98\x80");
 }
 

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "shardtool/api/transform.h"
 #include "shardtool/kernels/xxh3/xxh3.h"
 #include "tests/check/broken_checkpoints.h"
 #include "tests/support/safetensors_text.h"
@@ -88,6 +90,36 @@ api::CheckOptions other_digest(const TempFolder& folder) {
   return reading(options_for(output));
 }
 
+/// A split with the SHA-256 of its files, of which one file has another byte of padding.
+api::CheckOptions other_file(const TempFolder& folder) {
+  api::SplitOptions split;
+  split.source = SHARDTOOL_SAMPLE;
+  split.mapping.preset = "llama";
+  split.mapping.mesh = mesh::parse_mesh("tp=2");
+  split.write.output = folder / "tp2";
+  split.write.sha256 = true;
+  api::split(split);
+  const Part part = part_of(split.write.output, "lm_head.weight", 1);
+  std::string bytes = bytes_of(part);
+  bytes[0] = static_cast<char>(bytes[0] ^ 1);
+  overwrite(part, bytes);
+  return reading(options_for(split.write.output));
+}
+
+/// The sample as a snapshot of the cache, with a config.json that is not its blob.
+api::CheckOptions other_blob(const TempFolder& folder) {
+  namespace fs = std::filesystem;
+  const fs::path model = folder / "models--a--b";
+  fs::create_directories(model / "snapshots");
+  fs::copy(SHARDTOOL_SAMPLE, model / "snapshots/0", fs::copy_options::recursive);
+  fs::create_directories(model / "blobs");
+  const fs::path config = model / "snapshots/0/config.json";
+  const std::string blob = "../../blobs/" + std::string(40, '0');
+  fs::rename(config, model / "snapshots/0" / blob);
+  fs::create_symlink(blob, config);
+  return reading(options_for(model / "snapshots/0"));
+}
+
 }  // namespace
 
 std::vector<Broken> broken_data() {
@@ -102,6 +134,8 @@ std::vector<Broken> broken_data() {
       {Rule::kDigest, other_digest},
       {Rule::kShardHash, flipped_bit},
       {Rule::kReplicasDiffer, other_replica},
+      {Rule::kFileHash, other_file},
+      {Rule::kBlobName, other_blob},
   };
 }
 

@@ -49,6 +49,7 @@ Manifest random_manifest() {
   m.layout = "plain";
   m.files = {{"model-rank-0-part-0.safetensors", INT64_MAX, kHash},
              {"model-rank-1-part-0.safetensors", INT64_MAX, kHash}};
+  if (*rc::gen::arbitrary<bool>()) m.files[0].sha256 = kHash + kHash;
   m.ranks = {{0, {{"tp", 0}}, {0}}, {1, {{"tp", 1}}, {1}}};
   const int tensors = *rc::gen::inRange(0, 5);
   for (int t = 0; t < tensors; ++t) {
@@ -95,6 +96,7 @@ TEST_CASE("what to_json writes, parse_manifest reads, and it is written the same
     const std::string text = to_json(manifest);
     const Manifest again = parse_manifest(text, "manifest.json");
     RC_ASSERT(to_json(again) == text);
+    RC_ASSERT(again.files[0].sha256 == manifest.files[0].sha256);
     RC_ASSERT(again.tensors.size() == manifest.tensors.size());
     for (size_t t = 0; t < manifest.tensors.size(); ++t) {
       RC_ASSERT(again.tensors[t].shards.size() == manifest.tensors[t].shards.size());

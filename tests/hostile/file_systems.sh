@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Rows G04, G05, G08, G17 and G22 of the bad-input catalogue: file systems that are full, read-only, out of inodes or
-# mount points themselves, and system calls that fail. Needs the right to mount (77: skipped).
+# Rows G04 to G08, G10, G13, G17 and G22 of the bad-input catalogue: file systems that are full, read-only, out of
+# inodes or mount points themselves, and system calls that fail. Needs the right to mount (77: skipped).
 #   file_systems.sh SHARDTOOL SOURCE
 set -euo pipefail
 shardtool=$1
@@ -57,19 +57,39 @@ if ! command -v strace >/dev/null || ! strace -f -o /dev/null true 2>/dev/null; 
   exit 0
 fi
 mounted calls size=64m
-injected=0
-for call in pwrite64:error=EIO pwritev:error=EIO fsync:error=EIO renameat2:error=EIO ftruncate:error=ENOSPC; do
-  for when in 1 2 3; do
-    status=0
-    strace -f -o "$work/trace" -e "inject=$call:when=$when" \
-      "$shardtool" split "$source" -o "$mounted/out" --tp 2 >"$work/out" 2>"$work/err" || status=$?
-    if grep -q INJECTED "$work/trace"; then
-      injected=$((injected + 1))
-      [[ $status == 5 ]] || { echo "$call $when: exit status $status"; cat "$work/err"; exit 1; }
-      [[ ! -e $mounted/out ]] || { echo "$call $when: published"; exit 1; }
-    fi
-    rm -rf "${mounted:?}"/* "$mounted"/.[!.]* 2>/dev/null || true
+
+# injected CALL N: splits with the N-th such call made to fail; false when there was no N-th.
+injected() {
+  status=0
+  strace -f -o "$work/trace" -e "inject=$1:when=$2" \
+    "$shardtool" split "$source" -o "$mounted/out" --tp 2 >"$work/out" 2>"$work/err" || status=$?
+  grep -q INJECTED "$work/trace"
+}
+clear_calls() {
+  rm -rf "${mounted:?}"/* "$mounted"/.[!.]* 2>/dev/null || true
+}
+
+# G06, G08, G10: every write, sync, size and name.
+failed=0
+for call in pwrite64:error=EIO pwrite64:error=ENOSPC fsync:error=EIO rename:error=EIO renameat2:error=EIO \
+  ftruncate:error=ENOSPC fallocate:error=ENOSPC mkdir:error=EACCES; do
+  for ((n = 1; n <= 20; ++n)); do
+    if ! injected "$call" "$n"; then clear_calls; break; fi
+    failed=$((failed + 1))
+    [[ $status == 5 ]] || { echo "$call $n: exit status $status"; cat "$work/err"; exit 1; }
+    [[ ! -e $mounted/out ]] || { echo "$call $n: published"; exit 1; }
+    grep -q "error\[E04" "$work/err" || { echo "$call $n: no E04"; cat "$work/err"; exit 1; }
+    clear_calls
   done
 done
-((injected >= 5)) || { echo "only $injected calls were made to fail"; exit 1; }
-echo "file systems and $injected system calls: all refused, nothing published"
+((failed >= 20)) || { echo "only $failed calls were made to fail"; exit 1; }
+
+# G13: what a file system may lack, or interrupt. The bytes are the same.
+"$shardtool" -q split "$source" -o "$mounted/expected" --tp 2 >/dev/null
+for call in fallocate:error=EOPNOTSUPP fallocate:error=ENOSYS pwrite64:error=EINTR preadv:error=EINTR; do
+  injected "$call" 1 || { echo "$call: never called"; exit 1; }
+  [[ $status == 0 ]] || { echo "$call: exit status $status"; cat "$work/err"; exit 1; }
+  diff -r "$mounted/expected" "$mounted/out"
+  rm -r "$mounted/out"
+done
+echo "file systems and $failed system calls: all refused, nothing published"

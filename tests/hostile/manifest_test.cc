@@ -139,6 +139,7 @@ TEST_CASE("F03 F11 F12 F13 F14 a manifest that contradicts itself is refused") {
       {R"("xxh3":"00000000000000000000000000000000")",
        R"("xxh3":"0000000000000000000000000000000G")", "a digest is damaged"},
       {R"("axes":[])", R"("axes":[],"digest":"sha256:00")", "a digest is damaged"},
+      {R"("header_xxh3":)", R"("sha256":"00","header_xxh3":)", "a digest is damaged"},
       {R"("format_version":"1.0")", R"("format_version":"2.0")", "format_version 2.0"},
       {R"("format_version":"1.0")", R"("format_version":"10")", "format_version 10"},
       {R"("name":"shardtool")", R"("name":"other","note":"shardtool")", "another tool's"},

@@ -3,6 +3,7 @@
 # another run of the same output is kept out meanwhile. Needs strace (77: skipped).
 #   resume.sh SHARDTOOL
 set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 shardtool=$1
 if ! command -v strace >/dev/null || ! strace -f -o /dev/null true 2>/dev/null; then
   echo "SKIPPED: no strace here for failing system calls"
@@ -14,32 +15,22 @@ cd "$work"
 mkdir bin && ln -s "$shardtool" bin/shardtool
 PATH=$work/bin:$PATH
 
-# Four tensors of 40 MiB in a sparse file.
-rows=40 columns=$((1 << 20)) bytes=$((40 << 20)) header='{'
-for i in 0 1 2 3; do
-  header+="\"w$i\":{\"dtype\":\"U8\",\"shape\":[$rows,$columns],\"data_offsets\":[$((i * bytes)),$(((i + 1) * bytes))]},"
-done
-header=${header%,}}
-printf -v length '\\x%02x\\x%02x\\0\\0\\0\\0\\0\\0' $((${#header} % 256)) $((${#header} / 256))
-printf "$length%s" "$header" >source.safetensors
-truncate -s $((8 + ${#header} + 4 * bytes)) source.safetensors
-for i in 0 1 2 3; do  # some bytes that differ
-  printf 'tensor %d' "$i" | dd of=source.safetensors bs=1 seek=$((8 + ${#header} + i * bytes + 5000)) conv=notrunc status=none
-done
-echo '{"version": 1, "mesh": [{"axis": "tp", "size": 2}], "rules": [{"match": "w*", "strategy": "columnwise"}]}' >mapping.json
+# shellcheck source=tests/hostile/sparse_source.sh
+source "$here/sparse_source.sh"
+sparse_source
 
-shardtool split source.safetensors -m mapping.json -o undisturbed -q >/dev/null
+shardtool split source -m mapping.json -o undisturbed -q >/dev/null
 
 status=0
 strace -f -o trace -e inject=pwrite64:error=EIO:when=70 \
-  shardtool split source.safetensors -m mapping.json -o 'an output' --threads 1 2>err || status=$?
+  shardtool split source -m mapping.json -o 'an output' --threads 1 2>err || status=$?
 grep -q INJECTED trace || { echo "no call was made to fail"; exit 1; }
 [[ $status == 5 ]] || { echo "exit status $status, expected 5"; cat err; exit 1; }
 [[ ! -e 'an output' ]] || { echo "published"; exit 1; }
 grep -q '= kept: ' err || { echo "nothing is said to be kept"; cat err; exit 1; }
 
 line=$(sed -n 's/.*help: go on with: //p' err)
-[[ $line == "shardtool split source.safetensors -m mapping.json -o 'an output' --threads 1 --resume" ]] ||
+[[ $line == "shardtool split source -m mapping.json -o 'an output' --threads 1 --resume" ]] ||
   { echo "another line: $line"; exit 1; }
 (flock -n 9 || exit 9; status=0
  bash -c "$line" 2>err || status=$?

@@ -246,7 +246,7 @@ TEST_CASE("what a killed run left is deleted by the next one, and nothing else i
   folder.write(".other.shardtool-" + kId + ".tmp/file", "another output's");
   folder.write(".out.shardtool-" + kId + ".tmp.keep/file", "not our pattern");
   folder.write(".out.shardtool-" + kOtherId + ".tmp/file", "a run of another layout");
-  folder.write(".out.shardtool-" + kOtherId + ".journal", "and what it finished");
+  folder.write(".out.shardtool-" + kOtherId + ".12.journal", "and what it finished");
   const pid_t child = fork();
   if (child == 0) {
     OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
@@ -277,7 +277,7 @@ void write_and_die(const std::string& path) {
 TEST_CASE("what a killed run left is taken up by a run with the same id") {
   const TempFolder folder;
   write_and_die(folder / "out");
-  folder.write(".out.shardtool-" + kId + ".journal", "what is finished");
+  folder.write(".out.shardtool-" + kId + ".0.journal", "what is finished");
   const OutputClaim claim(folder / "other", Existing::kRefuse);
   CHECK(claim.leftovers().empty());
   {
@@ -286,7 +286,7 @@ TEST_CASE("what a killed run left is taken up by a run with the same id") {
     OutputFolder output(std::move(again), kId, Leftover::kContinue);
     CHECK(output.continues());
     CHECK(read_text(output.create_or_open("a").path(), 10) == "first");
-    CHECK(read_text(output.journal_path(), 100) == "what is finished");
+    CHECK(read_text(hidden_journal(output.claim().place(), kId, 0), 100) == "what is finished");
     write_exact(output.create("b"), std::as_bytes(std::span(std::string_view("second"))), 0);
     output.publish();
   }
@@ -321,10 +321,10 @@ TEST_CASE("a folder that was taken up stays when the run ends early, unless it i
 
 TEST_CASE("a journal whose folder is gone is not believed") {
   const TempFolder folder;
-  folder.write(".out.shardtool-" + kId + ".journal", "what was finished");
+  folder.write(".out.shardtool-" + kId + ".0.journal", "what was finished");
   OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kContinue);
   CHECK_FALSE(output.continues());
-  CHECK_FALSE(fs::exists(output.journal_path()));
+  CHECK_FALSE(fs::exists(hidden_journal(output.claim().place(), kId, 0)));
 }
 
 TEST_CASE("a folder is kept when that is asked for") {

@@ -193,6 +193,13 @@ TEST_CASE("names that nothing defines are refused where they are written") {
               w, over("tp=4"));
 }
 
+TEST_CASE("a rule that matches nothing, and may, can name an axis that nobody defines") {
+  CHECK_FALSE(fault(
+      R"("unused_rule": "ignore", "unknown": "replicate", "axes": {"l": null}, "rules": [{"match": "l.<n>.e.<e>",
+         "strategy": "replicate", "index": {"n": "l", "e": "experts"}}])",
+      {spec("w", {4})}, over("tp=2")));
+}
+
 TEST_CASE("cuts that make no sense are refused") {
   const std::vector<TensorSpec> w = {spec("w", {8, 8})};
   CHECK_FAULT(kMeshAxisReused,

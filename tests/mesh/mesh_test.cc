@@ -61,7 +61,8 @@ TEST_CASE("M1 to M3 are refused with kMesh") {
   CHECK_ERROR(kMesh, Mesh({{"tp", -4}}));
   CHECK_ERROR(kMesh, Mesh({{"a", 65536}, {"b", 65536}}));
   CHECK_ERROR(kMesh, Mesh({{"a", i64{1} << 62}, {"b", i64{1} << 62}}));
-  CHECK(Mesh({{"a", 2147483647}}).size() == 2147483647);
+  CHECK_ERROR(kMesh, Mesh({{"a", mesh::kMaxDevices + 1}}));
+  CHECK(Mesh({{"a", mesh::kMaxDevices / 4}, {"b", 4}}).size() == mesh::kMaxDevices);
 }
 
 TEST_CASE("an unknown axis is named with its near misses") {

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/commands/write_args.h"
+#include "shardtool/api/bench_io.h"
+
+namespace shardtool::cli {
+
+/// `shardtool bench io [FOLDER]`, as typed.
+struct BenchArgs {
+  std::string what = {};
+  std::string folder = ".";
+  std::optional<std::string> size = {};
+  std::optional<std::string> rounds = {};
+  ResourceArgs resources = {};
+};
+
+/// Throws kUsage.
+api::BenchIoOptions to_options(const BenchArgs& args);
+
+/// `args` must outlive the command.
+Command bench_command(BenchArgs& args);
+
+}  // namespace shardtool::cli

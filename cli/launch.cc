@@ -1,0 +1,33 @@
+#include "cli/launch.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::cli {
+
+std::optional<comm::Launch> this_launch() {
+  return comm::detect_launch([](const std::string& name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+}
+
+void silence_followers() {
+  try {
+    const auto launch = this_launch();
+    if (!launch || launch->rank == 0) return;
+  } catch (const Error&) {
+    return;  // the command that needs the launch says what is wrong
+  }
+  const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere < 0) return;
+  ::dup2(nowhere, STDOUT_FILENO);
+  ::dup2(nowhere, STDERR_FILENO);
+  ::close(nowhere);
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+
+#include "shardtool/comm/launch.h"
+
+namespace shardtool::cli {
+
+/// Whether a launcher (mpirun, srun, torchrun) started this process with others. Throws kUsage.
+std::optional<comm::Launch> this_launch();
+
+/// Processes of a launch answer with one voice: those that do not lead it write to nowhere from now
+/// on. What fails in one of them the leading one says.
+void silence_followers();
+
+}  // namespace shardtool::cli

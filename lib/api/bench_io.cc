@@ -1,0 +1,269 @@
+#include "shardtool/api/bench_io.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/tensor_spec.h"
+#include "shardtool/base/text.h"
+#include "shardtool/checkpoint/shard_files.h"
+#include "shardtool/exec/raw_transfer.h"
+#include "shardtool/io/failure.h"
+#include "shardtool/io/file.h"
+#include "shardtool/io/page_cache.h"
+#include "shardtool/io/syscalls.h"
+#include "shardtool/io/tree.h"
+
+namespace shardtool::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr i64 kDevices = 4;
+constexpr i64 kColumns = 4096;  // 8 KiB a row, 2 KiB a device where columns are cut
+constexpr i64 kMaxTensorBytes = 16 << 20;
+constexpr i64 kMaxRounds = 1000;
+
+constexpr const char* kMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size": 4}],
+  "unused_rule": "ignore",
+  "rules": [{"match": "rows.*", "strategy": "rowwise"}, {"match": "columns.*", "strategy": "columnwise"}]})";
+
+void make_folder(const std::string& path) {
+  if (io::syscalls().mkdir(path.c_str(), 0700) == 0) return;
+  throw io::write_failure("create the folder", path, errno);
+}
+
+/// A hidden folder that is deleted with everything in it.
+class ScratchFolder {
+ public:
+  explicit ScratchFolder(const std::string& parent)
+      : path_(fmt::format("{}/.shardtool-bench-{}", parent, getpid())) {
+    make_folder(path_);
+  }
+  ~ScratchFolder() { io::remove_tree(path_); }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+/// Tensors of 16 MiB, half to be cut by rows and half by columns, and a smaller one for the rest.
+std::vector<TensorSpec> tensors_of(i64 bytes) {
+  std::vector<TensorSpec> tensors;
+  for (i64 done = 0; done < bytes;) {
+    const i64 size = std::min(kMaxTensorBytes, bytes - done);
+    const char* cut = tensors.size() % 2 == 0 ? "rows" : "columns";
+    tensors.push_back({fmt::format("{}.{}", cut, tensors.size()),
+                       Dtype::kBF16,
+                       {size / (2 * kColumns), kColumns}});
+    done += size;
+  }
+  return tensors;
+}
+
+/// Bytes that no file system makes smaller (splitmix64).
+std::string random_bytes(i64 bytes) {
+  std::string text(static_cast<size_t>(bytes), '\0');
+  std::uint64_t state = 0;
+  for (size_t at = 0; at < text.size(); at += 8) {
+    std::uint64_t z = (state += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    z ^= z >> 31;
+    for (size_t i = 0; i < 8 && at + i < text.size(); ++i) {
+      text[at + i] = static_cast<char>(z >> (8 * i));
+    }
+  }
+  return text;
+}
+
+void write_checkpoint(const std::string& path, i64 bytes, const std::string& content) {
+  const auto plan = checkpoint::plan_whole_files(tensors_of(bytes), INT64_MAX);
+  io::File file = io::create_new(path);
+  const std::string& header = plan.files.at(0).header;
+  io::write_exact(file, std::as_bytes(std::span(header)), 0);
+  for (i64 at = 0; at < bytes; at += std::ssize(content)) {
+    const auto part = std::as_bytes(std::span(content))
+                          .first(static_cast<size_t>(std::min(bytes - at, std::ssize(content))));
+    io::write_exact(file, part, std::ssize(header) + at);
+  }
+  io::sync(file);
+  file.close_checked();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+/// The median over the rounds of (seconds of a measure / seconds of split).
+double reached(const IoMeasure& measure, const IoMeasure& split) {
+  std::vector<double> ratios;
+  for (size_t r = 0; r < measure.seconds.size(); ++r) {
+    ratios.push_back(measure.seconds[r] / split.seconds[r]);
+  }
+  return median(ratios);
+}
+
+class Bench {
+ public:
+  explicit Bench(const BenchIoOptions& options)
+      : options_(options), bytes_(options.bytes / kBenchUnit * kBenchUnit) {
+    if (bytes_ < kBenchUnit) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{} are too few to measure, expected {} or more",
+                              format_bytes(options.bytes), format_bytes(kBenchUnit)));
+    }
+    if (options.rounds < 1 || options.rounds > kMaxRounds) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{} rounds are not 1 to {}", options.rounds, kMaxRounds));
+    }
+    raw_.cancel = options.cancel;
+    if (options.threads > 0) raw_.threads = options.threads;
+  }
+
+  BenchIoReport run() {
+    check_space();
+    const ScratchFolder scratch(options_.folder);
+    scratch_ = &scratch;
+    content_ = random_bytes(4 << 20);
+    make_folder(scratch / "whole");
+    write_checkpoint(source(), bytes_, content_);
+    io::write_new_file(scratch / "mapping.json", kMapping);
+    BenchIoReport report{fs::canonical(options_.folder).string(), bytes_, options_.rounds,
+                         io::open_read_direct(source()).is_open(), measures()};
+    for (i64 round = 0; round < options_.rounds; ++round) {
+      for (size_t m = 0; m < report.measures.size(); ++m) {
+        tell(report, round * std::ssize(report.measures) + static_cast<i64>(m), m);
+        report.measures[m].seconds.push_back(seconds_of(steps_[m]));
+      }
+    }
+    summarize(report);
+    return report;
+  }
+
+ private:
+  struct Step {
+    std::function<void()> before;  ///< not measured
+    std::function<void()> work;
+  };
+
+  void check_space() const {
+    std::error_code error;
+    const auto space = fs::space(options_.folder, error);
+    if (error) throw io::read_failure("look at the folder", options_.folder, error.value());
+    const i64 needed = 2 * bytes_ + (16 << 20);
+    if (static_cast<i64>(space.available) >= needed) return;
+    throw Error(ErrorCode::kNoSpace,
+                fmt::format("measuring {} needs {}, there are {}", format_bytes(bytes_),
+                            format_bytes(needed), format_bytes(static_cast<i64>(space.available))))
+        .at({options_.folder, 0, 0, {}})
+        .help("measure less with --size");
+  }
+
+  std::string source() const { return *scratch_ / "whole/model.safetensors"; }
+
+  void make_warm() const { exec::read_file(source(), exec::ReadBy::kPageCache, raw_); }
+  void make_cold() const { io::drop_from_page_cache(io::open_read(source())); }
+
+  void write_four_files() const {
+    std::vector<std::string> paths;
+    for (i64 i = 0; i < kDevices; ++i) paths.push_back(*scratch_ / fmt::format("written-{}", i));
+    exec::write_files(paths, bytes_ / kDevices, content_, raw_);
+  }
+
+  void split_checkpoint() const {
+    SplitOptions options;
+    options.source = source();
+    options.mapping.path = *scratch_ / "mapping.json";
+    options.write.output = *scratch_ / "parts";
+    options.write.max_memory = options_.max_memory;
+    options.write.threads = options_.threads;
+    options.write.cancel = options_.cancel;
+    split(options);
+  }
+
+  /// The measures without times, in the order of a round, and the steps that time them.
+  std::vector<IoMeasure> measures() {
+    std::vector<IoMeasure> found;
+    const auto add = [&](const char* name, const char* what, Step step) {
+      found.push_back({name, what, {}, 0, 0, 0});
+      steps_.push_back(std::move(step));
+    };
+    const auto warm = [this] { make_warm(); };
+    const auto nothing = [] {};
+    add("copy", "copy through the page cache, sync",
+        {warm, [this] { exec::copy_buffered(source(), *scratch_ / "copied", raw_); }});
+    add("direct_write", "write past the page cache, sync",
+        {nothing, [this] { write_four_files(); }});
+    add("direct_read", "read past the page cache",
+        {[this] { make_cold(); },
+         [this] { exec::read_file(source(), exec::ReadBy::kDirect, raw_); }});
+    add("buffered_read", "read from the page cache", {warm, warm});
+    add("digest", "CRC-64 and XXH3 on one core",
+        {nothing, [this] { exec::digest_memory(bytes_, raw_); }});
+    add("split_warm", "split, source in the page cache", {warm, [this] { split_checkpoint(); }});
+    add("split_cold", "split, source on the device",
+        {[this] { make_cold(); }, [this] { split_checkpoint(); }});
+    return found;
+  }
+
+  double seconds_of(const Step& step) const {
+    step.before();
+    const auto begin = std::chrono::steady_clock::now();
+    step.work();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    clear();
+    return std::max(took.count(), 1e-9);
+  }
+
+  /// Deletes what a step wrote.
+  void clear() const {
+    for (const char* name : {"copied", "written-0", "written-1", "written-2", "written-3"}) {
+      io::syscalls().unlinkat(AT_FDCWD, (*scratch_ / name).c_str(), 0);
+    }
+    io::remove_tree(*scratch_ / "parts");
+  }
+
+  void tell(const BenchIoReport& report, i64 done, size_t measure) const {
+    if (!options_.on_progress) return;
+    const i64 steps = options_.rounds * std::ssize(report.measures);
+    options_.on_progress({done * bytes_, steps * bytes_, report.measures[measure].what});
+  }
+
+  void summarize(BenchIoReport& report) const {
+    const IoMeasure warm = report.measures[report.measures.size() - 2];
+    const IoMeasure cold = report.measures.back();
+    for (IoMeasure& measure : report.measures) {
+      measure.bytes_per_second = static_cast<double>(bytes_) / median(measure.seconds);
+      measure.warm_split = reached(measure, warm);
+      measure.cold_split = reached(measure, cold);
+    }
+  }
+
+  const BenchIoOptions& options_;
+  i64 bytes_;
+  exec::RawOptions raw_;
+  const ScratchFolder* scratch_ = nullptr;
+  std::string content_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace
+
+BenchIoReport bench_io(const BenchIoOptions& options) {
+  return Bench(options).run();
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,114 @@
+#include "shardtool/api/plan_cost.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "shardtool/base/error.h"
+#include "shardtool/io/file.h"
+#include "shardtool/model/graph_list.h"
+#include "shardtool/plan/profile_list.h"
+
+namespace shardtool::api {
+namespace {
+
+constexpr i64 kMaxProfileBytes = 1 << 20;
+
+/// The tensors that the mapping places, with their layouts in the same order.
+struct Placed {
+  std::vector<TensorSpec> specs;
+  std::vector<const layout::Layout*> layouts;
+};
+
+Placed placed_tensors(const AppliedMapping& applied) {
+  Placed placed;
+  for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
+    placed.specs.push_back(applied.specs[tensor.tensor]);
+    placed.layouts.push_back(tensor.layout.get());
+  }
+  return placed;
+}
+
+/// The dtype of the model's first norm, which quantised models keep plain.
+Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& specs) {
+  for (const model::Layer& layer : bound.layers) {
+    for (const model::BoundOp& op : layer.ops) {
+      if (!std::holds_alternative<model::Norm>(op.op->kind)) continue;
+      return specs[op.weights.front().front()].dtype;
+    }
+  }
+  return Dtype::kBF16;
+}
+
+std::string sentence_of(const Error& error) {
+  return error.tensor_name().empty() ? error.message()
+                                     : error.message() + ": " + error.tensor_name();
+}
+
+/// Whether an error says that the graph is not this model's, and not that the question is wrong.
+bool is_of_the_model(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kShapeMismatch:
+    case ErrorCode::kSizeExpression:
+    case ErrorCode::kConfig:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelConfig& config,
+               const AppliedMapping& applied, const plan::HardwareProfile* profile,
+               CostReport& report) {
+  const Placed placed = placed_tensors(applied);
+  const model::Model bound = model::bind_model(std::move(graph), config, placed.specs);
+  report.workload.activations = dtype_of_norms(bound, placed.specs);
+  const model::LayoutOf layouts = [&placed](size_t tensor) -> const layout::Layout& {
+    return *placed.layouts[tensor];
+  };
+  report.price = model::price(bound, config, placed.specs, layouts, applied.resolution.mesh,
+                              report.workload, profile);
+  report.unread = bound.unread;
+}
+
+}  // namespace
+
+CostReport forward_cost(const mapping::ModelConfig* config, const AppliedMapping& applied,
+                        const model::Workload& workload, const plan::HardwareProfile* profile) {
+  CostReport report;
+  report.workload = workload;
+  if (profile != nullptr) report.profile = profile->name;
+  if (config == nullptr) {
+    report.why_not = "there is no config.json";
+    return report;
+  }
+  auto graph = model::find_graph(*config, report.why_not);
+  if (graph == nullptr) return report;
+  report.family = graph->family;
+  try {
+    add_price(std::move(graph), *config, applied, profile, report);
+  } catch (const Error& error) {
+    if (!is_of_the_model(error)) throw;
+    report.why_not = sentence_of(error);
+  }
+  return report;
+}
+
+plan::HardwareProfile load_profile(const std::string& name_or_file) {
+  if (!name_or_file.ends_with(".json")) return plan::find_profile(name_or_file);
+  const std::string name = std::filesystem::path(name_or_file).filename().string();
+  return plan::decode_profile(io::read_text(name_or_file, kMaxProfileBytes), name);
+}
+
+std::vector<plan::HardwareProfile> list_profiles() {
+  std::vector<plan::HardwareProfile> profiles;
+  for (const std::string& name : plan::profile_names())
+    profiles.push_back(plan::find_profile(name));
+  return profiles;
+}
+
+std::string profile_text(const std::string& name) {
+  return std::string(plan::profile_text(name));
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardtool/api/mapping_choice.h"
+#include "shardtool/mapping/config.h"
+#include "shardtool/model/price.h"
+#include "shardtool/plan/hardware_profile.h"
+
+namespace shardtool::api {
+
+/// What a forward pass of a model costs under a mapping.
+struct CostReport {
+  std::string family;   ///< of the graph; empty without one
+  std::string why_not;  ///< why nothing is priced; else empty
+  std::optional<model::Price> price;
+  model::Workload workload;
+  std::string profile;              ///< its name; empty without one
+  std::vector<std::string> unread;  ///< tensors that the graph does not read, such as scales
+};
+
+/// The price of the model under a mapping that was applied, activations in the dtype of its norms.
+/// A model whose family has no graph, or whose tensors are not those of the graph, has none and a
+/// reason. `config` may be null. Throws kUsage for a workload that cannot be.
+CostReport forward_cost(const mapping::ModelConfig* config, const AppliedMapping& applied,
+                        const model::Workload& workload, const plan::HardwareProfile* profile);
+
+/// The profile that is built in under this name, or the file when it ends in ".json". Throws
+/// kUnknownName, kHardwareProfile, and what io::read_text throws.
+plan::HardwareProfile load_profile(const std::string& name_or_file);
+/// Every profile that is built in, by name.
+std::vector<plan::HardwareProfile> list_profiles();
+/// The JSON text of one. Throws kUnknownName with near misses.
+std::string profile_text(const std::string& name);
+
+}  // namespace shardtool::api

@@ -1,0 +1,71 @@
+#include "shardtool/api/team.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "shardtool/comm/agreement.h"
+#include "shardtool/comm/tcp_communicator.h"
+#include "shardtool/io/output_place.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
+
+namespace shardtool::api {
+namespace {
+
+constexpr std::chrono::milliseconds kWatchInterval{50};
+
+std::unique_ptr<comm::Communicator> communicator(const WriteOptions& options) {
+  if (!options.launch || options.dry_run) return std::make_unique<comm::SoloCommunicator>();
+  const comm::Launch& launch = *options.launch;
+  const std::string job = kernels::xxh3_hex(std::as_bytes(std::span(launch.job)));
+  const io::OutputPlace place = io::look_at_output(options.output);
+  return comm::meet(place.hidden("-" + job + ".meeting"), launch.rank, launch.size);
+}
+
+}  // namespace
+
+Team::Team(const WriteOptions& options)
+    : comm_(communicator(options)), interrupted_(options.cancel), cancel_(options.cancel) {
+  if (size() == 1) return;
+  cancel_ = &stopped_;
+  watcher_ = std::jthread([this](const std::stop_token& done) { watch(done); });
+}
+
+Team::~Team() = default;
+
+void Team::all_do(const std::function<void()>& part) {
+  comm::all_do(*comm_, part);
+}
+
+i64 Team::sum(i64 mine) {
+  i64 total = 0;
+  for (const std::string& one : comm_->all_gather(std::to_string(mine))) total += std::stoll(one);
+  return total;
+}
+
+void Team::watch(const std::stop_token& done) {
+  while (!done.stop_requested()) {
+    if (interrupted_ != nullptr && *interrupted_) comm_->raise_stop();
+    if (comm_->stop_was_raised()) stopped_ = true;
+    std::this_thread::sleep_for(kWatchInterval);
+  }
+}
+
+std::vector<int> share_out(std::span<const exec::TensorMove> moves, std::span<const size_t> order,
+                           int processes) {
+  const auto bytes = [&](size_t i) {
+    return static_cast<double>(byte_size(moves[i].dtype, moves[i].shape).value_or(0));
+  };
+  double total = 0;
+  for (const size_t i : order) total += bytes(i);
+  std::vector<int> owners(moves.size());
+  double before = 0;
+  for (const size_t i : order) {
+    const double middle = before + bytes(i) / 2;
+    const int owner = total > 0 ? static_cast<int>(middle / total * processes) : 0;
+    owners[i] = std::min(owner, processes - 1);
+    before += bytes(i);
+  }
+  return owners;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,181 @@
+#include "shardtool/api/write_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "shardtool/api/replicas.h"
+#include "shardtool/base/error.h"
+#include "shardtool/exec/copy.h"
+#include "shardtool/exec/file_hash.h"
+#include "shardtool/exec/fill.h"
+#include "shardtool/exec/range_hash.h"
+
+namespace shardtool::api {
+namespace {
+
+constexpr const char* kManifestName = "manifest.json";
+constexpr const char* kIndexName = "model.safetensors.index.json";
+
+void copy_side_file(const std::string& from, io::File& to) {
+  const io::File file = io::open_read(from);
+  const i64 size = identity(file).size;
+  std::vector<std::byte> buffer(1 << 20);
+  for (i64 at = 0; at < size; at += static_cast<i64>(buffer.size())) {
+    const auto part = std::span(buffer).first(
+        static_cast<size_t>(std::min<i64>(size - at, static_cast<i64>(buffer.size()))));
+    io::read_exact(file, part, at);
+    io::write_exact(to, part, at);
+  }
+}
+
+void write_text(io::OutputFolder& folder, const std::string& name, const std::string& text) {
+  io::write_exact(folder.create(name), std::as_bytes(std::span(text)), 0);
+}
+
+i64 copy_all_side_files(const LogicalCheckpoint& source, const OutputPlan& plan,
+                        io::OutputFolder& folder) {
+  const checkpoint::Checkpoint& first = source.parts.front();
+  i64 copied = 0;
+  for (const std::string& name : first.side_files) {
+    const bool is_ours = name == kManifestName || name == kIndexName ||
+                         std::any_of(plan.files.begin(), plan.files.end(),
+                                     [&](const auto& file) { return file.name == name; });
+    if (is_ours) continue;
+    copy_side_file(first.folder() + "/" + name, folder.create(name));
+    ++copied;
+  }
+  return copied;
+}
+
+/// Tensors that are declared tied must have come out equal.
+void check_tied(const TargetLayout& target, std::span<const exec::TensorMove> moves,
+                std::span<const exec::CopiedTensor> copied) {
+  std::map<std::string_view, size_t> number;
+  for (size_t i = 0; i < moves.size(); ++i) number[moves[i].name] = i;
+  for (const auto& group : target.tied) {
+    for (size_t i = 1; i < group.size(); ++i) {
+      const auto a = number.find(group[0]);
+      const auto b = number.find(group[i]);
+      if (a == number.end() || b == number.end()) continue;
+      const auto& first = copied[a->second];
+      const auto& other = copied[b->second];
+      if (first.digest == other.digest || !first.is_whole || !other.is_whole) continue;
+      throw Error(ErrorCode::kTied,
+                  fmt::format("'{}' and '{}' are declared tied, but their bytes differ", group[0],
+                              group[i]))
+          .tensor(group[i])
+          .help("remove the pair from \"tied\" when the two are separate weights");
+    }
+  }
+}
+
+/// Fills padding with what it repeats, and hashes those shards again.
+void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
+                  const OutputPlan& plan, std::span<const exec::SourceFile> sources,
+                  std::span<const exec::TargetFile> targets,
+                  std::vector<exec::CopiedTensor>& copied) {
+  const std::vector<exec::TensorMove> fills = plan_fills(source, target, plan);
+  if (fills.empty()) return;
+  exec::fill(fills, sources, targets);
+  for (size_t t = 0; t < target.tensors.size(); ++t) {
+    const TargetTensor& tensor = target.tensors[t];
+    if (!tensor.fills) continue;
+    const Dtype dtype = source.tensors[tensor.source].spec.dtype;
+    for (int h = 0; h < tensor.holders->size(); ++h) {
+      const exec::Slot& slot = plan.slots[t][static_cast<size_t>(h)];
+      const i64 bytes = byte_size(dtype, local_shape(tensor.holders->region(h))).value_or(0);
+      copied[t].xxh3[static_cast<size_t>(h)] =
+          exec::hash_range(targets[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
+    }
+  }
+}
+
+/// Files are written out of order, so each is read back once it is whole.
+void add_file_hashes(checkpoint::Manifest& manifest, const std::string& folder,
+                     const exec::StreamOptions& options) {
+  std::vector<exec::FileToHash> files;
+  for (const auto& file : manifest.files) {
+    files.push_back({folder + "/" + file.name, file.bytes, exec::FileHash::kSha256});
+  }
+  const std::vector<std::string> hashes = exec::hash_files(files, options);
+  for (size_t i = 0; i < hashes.size(); ++i) manifest.files[i].sha256 = hashes[i];
+}
+
+}  // namespace
+
+std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
+  std::vector<size_t> order(moves.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto at = [&](size_t i) {
+    const exec::Slot& slot = moves[i].from.slots.front();
+    return std::pair(slot.file, slot.offset);
+  };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return at(a) < at(b); });
+  return order;
+}
+
+std::vector<exec::TargetFile> create_files(const OutputPlan& plan, io::OutputFolder& folder) {
+  std::vector<exec::TargetFile> targets;
+  for (const auto& planned : plan.files) {
+    io::File& file = folder.create_or_open(planned.name);
+    io::allocate(file, planned.size);
+    if (folder.continues()) io::set_size(file, planned.size);
+    targets.emplace_back(file);
+    targets.back().write(std::as_bytes(std::span(planned.header)), 0);
+  }
+  return targets;
+}
+
+std::vector<exec::TargetFile> open_files(const OutputPlan& plan, io::OutputFiles& files) {
+  std::vector<exec::TargetFile> targets;
+  for (const auto& planned : plan.files) targets.emplace_back(files.open(planned.name));
+  return targets;
+}
+
+exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_mine,
+                                   const exec::FinishedTensors& finished,
+                                   std::span<const exec::SourceFile> sources,
+                                   std::span<const exec::TargetFile> targets,
+                                   const exec::StreamOptions& options, exec::Journal& journal) {
+  exec::FinishedTensors copied;
+  std::vector<size_t> order;
+  std::vector<exec::TensorMove> ordered;
+  for (const size_t i : run.order) {
+    const TargetTensor& tensor = run.target.tensors[i];
+    if (!is_mine[i] || finished.contains(i)) continue;
+    if (is_shifted(run.source, tensor)) {
+      const auto& shifts = run.source.tensors[tensor.source].shifts;
+      copied[i] = exec::copy_shifted({run.moves[i], shifts, tensor.shifts}, sources, targets);
+      continue;
+    }
+    order.push_back(i);
+    ordered.push_back(run.moves[i]);
+  }
+  std::vector<exec::CopiedTensor> done = exec::copy(
+      ordered, sources, targets, options, [&](size_t i, const exec::CopiedTensor& tensor) {
+        if (run.target.tensors[order[i]].fills) return;
+        const i64 bytes = byte_size(ordered[i].dtype, ordered[i].shape).value_or(0);
+        journal.finished(order[i], tensor, bytes);
+      });
+  for (size_t i = 0; i < order.size(); ++i) copied[order[i]] = std::move(done[i]);
+  return copied;
+}
+
+i64 complete_files(const Run& run, std::span<const exec::SourceFile> sources,
+                   std::span<const exec::TargetFile> targets,
+                   std::vector<exec::CopiedTensor>& copied, const WriteOptions& options,
+                   io::OutputFolder& folder) {
+  fill_padding(run.source, run.target, run.plan, sources, targets, copied);
+  check_tied(run.target, run.moves, copied);
+  if (!run.plan.index_text.empty()) write_text(folder, kIndexName, run.plan.index_text);
+  const i64 side_files =
+      options.copy_side_files ? copy_all_side_files(run.source, run.plan, folder) : 0;
+  checkpoint::Manifest manifest = make_manifest(run.source, run.target, run.plan, copied);
+  if (options.sha256) add_file_hashes(manifest, folder.working_path(), stream_options(options));
+  write_text(folder, kManifestName, to_json(manifest));
+  return side_files;
+}
+
+}  // namespace shardtool::api

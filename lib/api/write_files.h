@@ -1,0 +1,49 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "shardtool/api/logical_checkpoint.h"
+#include "shardtool/api/output_plan.h"
+#include "shardtool/api/target_layout.h"
+#include "shardtool/exec/journal.h"
+#include "shardtool/io/output_folder.h"
+
+namespace shardtool::api {
+
+/// A run that is planned and checked: what comes from where and goes where.
+struct Run {
+  const LogicalCheckpoint& source;
+  const TargetLayout& target;
+  const OutputPlan& plan;
+  std::span<const exec::TensorMove> moves;  ///< one per tensor of the target
+  std::vector<size_t> order;                ///< of the moves, by place in the source
+};
+
+/// The order in which tensors are read: that of the source, whatever the order of their names.
+std::vector<size_t> source_order(std::span<const exec::TensorMove> moves);
+
+/// Creates every file in its final size, with its header; files of an interrupted run keep their
+/// content.
+std::vector<exec::TargetFile> create_files(const OutputPlan& plan, io::OutputFolder& folder);
+/// The same files, which another process created.
+std::vector<exec::TargetFile> open_files(const OutputPlan& plan, io::OutputFiles& files);
+
+/// Streams the tensors of the run that `is_mine` and that are not finished, and notes in the
+/// journal what is: all but values that devices store shifted, and padding that is filled later.
+/// Throws what exec::copy throws.
+exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_mine,
+                                   const exec::FinishedTensors& finished,
+                                   std::span<const exec::SourceFile> sources,
+                                   std::span<const exec::TargetFile> targets,
+                                   const exec::StreamOptions& options, exec::Journal& journal);
+
+/// The rest, once all tensors are copied: fills padding, checks that tied tensors are equal, and
+/// writes the index, the side files and the manifest, with the files' SHA-256 where the options want
+/// it. Returns how many side files there are. Throws kTied, and what reading and writing throw.
+i64 complete_files(const Run& run, std::span<const exec::SourceFile> sources,
+                   std::span<const exec::TargetFile> targets,
+                   std::vector<exec::CopiedTensor>& copied, const WriteOptions& options,
+                   io::OutputFolder& folder);
+
+}  // namespace shardtool::api

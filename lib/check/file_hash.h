@@ -1,0 +1,16 @@
+#pragma once
+
+#include "shardtool/check/findings.h"
+#include "shardtool/checkpoint/checkpoint.h"
+#include "shardtool/exec/stream.h"
+
+namespace shardtool::check {
+
+/// ST0708 and ST0709: reads whole every file whose content is known by a hash, and holds it against
+/// that: weights files with a SHA-256 in the manifest, and the files of a snapshot in the Hugging
+/// Face cache (not those in folders inside it), which are links to blobs that are named by their
+/// hash. A file that cannot be opened is ST0101. Throws what exec::hash_files throws.
+void check_file_hashes(const checkpoint::Checkpoint& checkpoint, const exec::StreamOptions& options,
+                       Findings& findings);
+
+}  // namespace shardtool::check

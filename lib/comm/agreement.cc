@@ -1,0 +1,97 @@
+#include "shardtool/comm/agreement.h"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <optional>
+#include <string_view>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::comm {
+namespace {
+
+/// Texts in one: each with its length in front.
+class Packer {
+ public:
+  Packer& add(std::string_view text) {
+    packed_ += fmt::format("{} {}", text.size(), text);
+    return *this;
+  }
+  std::string take() { return std::move(packed_); }
+
+ private:
+  std::string packed_;
+};
+
+class Unpacker {
+ public:
+  explicit Unpacker(std::string_view packed) : left_(packed) {}
+  bool is_at_end() const { return left_.empty(); }
+  std::string next() {
+    const size_t space = left_.find(' ');
+    const size_t size = std::stoul(std::string(left_.substr(0, space)));
+    std::string text(left_.substr(space + 1, size));
+    left_.remove_prefix(space + 1 + size);
+    return text;
+  }
+
+ private:
+  std::string_view left_;
+};
+
+std::string pack(const Error& error) {
+  Packer packer;
+  packer.add(error.id()).add(error.message()).add(error.tensor_name());
+  packer.add(error.place() ? error.place()->file : "");
+  packer.add(std::to_string(error.notes().size()));
+  for (const auto& [label, text] : error.notes()) packer.add(label).add(text);
+  for (const std::string& line : error.help_lines()) packer.add(line);
+  return packer.take();
+}
+
+Error unpack(const std::string& packed) {
+  Unpacker fields(packed);
+  const ErrorInfo* info = find_error(fields.next());
+  Error error(info == nullptr ? ErrorCode::kInternal : info->code, fields.next());
+  error.tensor(fields.next());
+  if (const std::string file = fields.next(); !file.empty()) error.at({file, 0, 0, {}});
+  for (size_t notes = std::stoul(fields.next()); notes > 0; --notes) {
+    const std::string label = fields.next();
+    error.note(label, fields.next());
+  }
+  while (!fields.is_at_end()) error.help(fields.next());
+  return error;
+}
+
+/// What `part` failed with, or nothing.
+std::string failure_of(const std::function<void()>& part) {
+  try {
+    part();
+  } catch (const Error& error) {
+    return pack(error);
+  } catch (const std::bad_alloc&) {
+    return pack(Error(ErrorCode::kLimit, "the system refused memory"));
+  }
+  return {};
+}
+
+}  // namespace
+
+void all_do(Communicator& comm, const std::function<void()>& part) {
+  if (comm.size() == 1) return part();
+  const std::string mine = failure_of(part);
+  if (!mine.empty()) comm.raise_stop();
+  const std::vector<std::string> all = comm.all_gather(mine);
+  std::optional<Error> first;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    Error error = unpack(all[rank]);
+    const bool was_stopped = error.code() == ErrorCode::kInterrupted;
+    if (first && (was_stopped || first->code() != ErrorCode::kInterrupted)) continue;
+    first = std::move(error.note("process", fmt::format("{} of {}", rank, all.size())));
+  }
+  if (first) throw *std::move(first);
+}
+
+}  // namespace shardtool::comm

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <functional>
+
+#include "shardtool/comm/communicator.h"
+
+namespace shardtool::comm {
+
+/// Runs `part` in every process and waits until it has ended in all of them. When it failed in one,
+/// the others are told to stop, and all throw that error, with a note that names the process; of
+/// several errors, that of the lowest rank which was not merely stopped.
+void all_do(Communicator& comm, const std::function<void()>& part);
+
+}  // namespace shardtool::comm

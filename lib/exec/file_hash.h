@@ -1,0 +1,31 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/exec/stream.h"
+
+namespace shardtool::exec {
+
+/// The hashes by which the Hugging Face Hub knows a file.
+enum class FileHash {
+  kSha256,   ///< of a file that LFS or Xet stores: the SHA-256 of its bytes
+  kGitBlob,  ///< of one that git stores: the SHA-1 of "blob <size>\0" and its bytes
+};
+
+struct FileToHash {
+  std::string path;
+  i64 bytes = 0;  ///< its size
+  FileHash hash = FileHash::kSha256;
+};
+
+/// The hash of every file in lower-case hex, in the order given. Reads each once, several at a time
+/// (one thread a file, options.threads in all), within options.max_memory; progress counts bytes.
+/// Throws kInterrupted when cancelled, kInputChanged when a size is another, and what reading
+/// throws. One file is as fast as one core hashes.
+std::vector<std::string> hash_files(std::span<const FileToHash> files,
+                                    const StreamOptions& options);
+
+}  // namespace shardtool::exec

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <span>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/base/error.h"
+#include "shardtool/io/file.h"
+
+namespace shardtool::exec {
+
+/// Memory that begins on a page, as direct I/O needs it.
+class PageBuffer {
+ public:
+  /// Throws kLimit when there is no memory.
+  explicit PageBuffer(i64 bytes)
+      : memory_(static_cast<std::byte*>(std::aligned_alloc(
+            io::kDirectAlignment, static_cast<size_t>(round_up(bytes, io::kDirectAlignment))))) {
+    if (memory_ == nullptr) throw Error(ErrorCode::kLimit, "no memory for a buffer");
+  }
+
+  std::byte* data() const { return memory_.get(); }
+  std::span<std::byte> first(i64 bytes) const { return {data(), static_cast<size_t>(bytes)}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+};
+
+}  // namespace shardtool::exec

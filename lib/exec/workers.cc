@@ -1,0 +1,36 @@
+#include "shardtool/exec/workers.h"
+
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace shardtool::exec {
+
+void run_workers(i64 threads, const std::function<void(const std::atomic<bool>& stop)>& work) {
+  std::atomic<bool> stop = false;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto guarded = [&] {
+    try {
+      work(stop);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      stop = true;
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    try {
+      for (i64 i = 1; i < threads; ++i) helpers.emplace_back(guarded);
+    } catch (const std::system_error&) {
+      // A machine that refuses threads is served by fewer.
+    }
+    guarded();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace shardtool::exec

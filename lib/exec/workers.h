@@ -1,0 +1,15 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool::exec {
+
+/// Calls `work` on this thread and on `threads` - 1 more at once (on fewer where the system refuses
+/// them) and waits for all. Throws the first failure; `stop` is set by then, so that the others can
+/// end early.
+void run_workers(i64 threads, const std::function<void(const std::atomic<bool>& stop)>& work);
+
+}  // namespace shardtool::exec

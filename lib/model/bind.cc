@@ -1,0 +1,303 @@
+#include "shardtool/model/bind.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+#include "shardtool/mapping/glob.h"
+
+namespace shardtool::model {
+namespace {
+
+using mapping::GlobToken;
+
+/// The sizes of a graph by name, each computed once.
+class Sizes {
+ public:
+  Sizes(const Graph& graph, const mapping::ModelConfig& config) : graph_(graph), config_(config) {
+    for (const auto& [name, size] : graph.sizes) {
+      if (is_known(size)) static_cast<void>(of(name));
+    }
+  }
+
+  i64 of(const std::string& name) {
+    if (const auto known = values_.find(name); known != values_.end()) return known->second;
+    const auto size = graph_.sizes.find(name);
+    if (size == graph_.sizes.end()) {
+      throw Error(ErrorCode::kInternal,
+                  fmt::format("the graph of {} has no size '{}'", graph_.family, name));
+    }
+    const mapping::SizeScope scope{&config_, [this](const std::string& axis) { return of(axis); }};
+    return values_[name] = evaluate(size->second, scope);
+  }
+  std::map<std::string, i64> take() && { return std::move(values_); }
+
+ private:
+  /// Whether the config has every value: sizes of parts that a model lacks stay unknown.
+  bool is_known(const mapping::SizeExpression& size) const {
+    for (const mapping::SizeProduct& product : size.sum) {
+      if (!is_known(product.first)) return size.fallback && is_known(*size.fallback);
+      for (const mapping::SizeStep& step : product.rest) {
+        if (!is_known(step.atom)) return size.fallback && is_known(*size.fallback);
+      }
+    }
+    return true;
+  }
+  bool is_known(const mapping::SizeAtom& atom) const {
+    if (atom.kind == mapping::SizeAtom::Kind::kConfig) return config_.size(atom.name).has_value();
+    if (atom.kind != mapping::SizeAtom::Kind::kAxis) return true;
+    const auto size = graph_.sizes.find(atom.name);
+    return size != graph_.sizes.end() && is_known(size->second);
+  }
+
+  const Graph& graph_;
+  const mapping::ModelConfig& config_;
+  std::map<std::string, i64> values_;
+};
+
+/// Finds tensors by the names of weight references.
+class Binder {
+ public:
+  Binder(Model& model, std::span<const TensorSpec> tensors)
+      : model_(model), tensors_(tensors), is_read_(tensors.size()) {
+    for (size_t t = 0; t < tensors.size(); ++t) by_name_.emplace(tensors[t].name, t);
+  }
+
+  Layer layer(const std::string& block, const std::vector<Alternatives>& stretches, i64 number);
+  Layer layer(i64 number);
+  std::vector<std::string> unread() const;
+
+ private:
+  std::optional<size_t> find(const std::string& glob, i64 layer, i64 expert) const;
+  std::optional<size_t> find(const WeightRef& ref, i64 layer, i64 expert) const;
+  bool has_required(const std::vector<Op>& ops, i64 layer) const;
+  bool has_required(const Op& op, i64 layer) const;
+  bool has_form(const Experts::Form& form, i64 layer) const;
+  const std::vector<Op>& chosen(const Alternatives& ways, i64 layer) const;
+  BoundOp bound(const Op& op, i64 layer);
+  BoundWeight bound(const WeightRef& ref, i64 layer, i64 experts);
+  void read(size_t tensor, const WeightRef& ref);
+  [[noreturn]] void fail_missing(const std::string& name, i64 layer) const;
+
+  Model& model_;
+  std::span<const TensorSpec> tensors_;
+  std::unordered_map<std::string_view, size_t> by_name_;
+  std::vector<bool> is_read_;
+};
+
+/// Every text that a glob without wildcards but choices and numbers stands for.
+std::vector<std::string> spelled_out(const std::string& glob, i64 layer, i64 expert) {
+  std::vector<std::string> texts{""};
+  const mapping::Glob pattern(glob);
+  for (const GlobToken& token : pattern.tokens()) {
+    std::vector<std::string> choices{token.text};
+    if (token.kind == GlobToken::Kind::kChoice) choices = token.choices;
+    if (token.kind == GlobToken::Kind::kNumber) {
+      choices = {std::to_string(token.text == "expert" ? expert : layer)};
+    }
+    std::vector<std::string> longer;
+    for (const std::string& text : texts) {
+      for (const std::string& choice : choices) longer.push_back(text + choice);
+    }
+    texts = std::move(longer);
+  }
+  return texts;
+}
+
+std::optional<size_t> Binder::find(const std::string& glob, i64 layer, i64 expert) const {
+  for (const std::string& name : spelled_out(glob, layer, expert)) {
+    const auto found = by_name_.find(name);
+    if (found != by_name_.end()) return found->second;
+  }
+  return std::nullopt;
+}
+
+std::optional<size_t> Binder::find(const WeightRef& ref, i64 layer, i64 expert) const {
+  for (const std::string& glob : ref.names) {
+    if (const auto found = find(glob, layer, expert)) return found;
+  }
+  return std::nullopt;
+}
+
+bool Binder::has_form(const Experts::Form& form, i64 layer) const {
+  return std::all_of(form.weights.begin(), form.weights.end(), [&](const WeightRef& ref) {
+    return ref.optional || find(ref, layer, 0).has_value();
+  });
+}
+
+bool Binder::has_required(const Op& op, i64 layer) const {
+  if (const auto* experts = std::get_if<Experts>(&op.kind)) {
+    return std::any_of(experts->forms.begin(), experts->forms.end(),
+                       [&](const Experts::Form& form) { return has_form(form, layer); });
+  }
+  return std::all_of(op.weights.begin(), op.weights.end(), [&](const WeightRef& ref) {
+    return ref.optional || find(ref, layer, 0).has_value();
+  });
+}
+
+bool Binder::has_required(const std::vector<Op>& ops, i64 layer) const {
+  return std::all_of(ops.begin(), ops.end(), [&](const Op& op) { return has_required(op, layer); });
+}
+
+/// The first way whose tensors are there; the last where none is, so that its error is told.
+const std::vector<Op>& Binder::chosen(const Alternatives& ways, i64 layer) const {
+  for (const std::vector<Op>& way : ways) {
+    if (has_required(way, layer)) return way;
+  }
+  return ways.back();
+}
+
+/// Names the spelling that begins most like a tensor that is there.
+void Binder::fail_missing(const std::string& name, i64 layer) const {
+  std::string likeliest;
+  size_t most = 0;
+  for (const std::string& spelling : spelled_out(name, layer, 0)) {
+    for (const TensorSpec& tensor : tensors_) {
+      const auto differs =
+          std::mismatch(spelling.begin(), spelling.end(), tensor.name.begin(), tensor.name.end());
+      const auto shared = static_cast<size_t>(differs.first - spelling.begin());
+      if (!likeliest.empty() && shared <= most) continue;
+      likeliest = spelling;
+      most = shared;
+    }
+  }
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("the graph of {} reads a tensor that the checkpoint lacks", model_.graph->family))
+      .tensor(likeliest)
+      .help(
+          "packed weights have other names: only plain (float or scaled) weights are priced and "
+          "run");
+}
+
+void Binder::read(size_t tensor, const WeightRef& ref) {
+  Shape expected;
+  for (const Dim& dim : ref.shape) expected.push_back(model_.size(dim));
+  if (tensors_[tensor].shape != expected) {
+    throw Error(
+        ErrorCode::kShapeMismatch,
+        fmt::format("the graph of {} reads a tensor of another shape", model_.graph->family))
+        .tensor(tensors_[tensor].name)
+        .note("found", to_string(tensors_[tensor].shape))
+        .note("expected", to_string(expected));
+  }
+  is_read_[tensor] = true;
+}
+
+BoundWeight Binder::bound(const WeightRef& ref, i64 layer, i64 experts) {
+  BoundWeight weight;
+  for (i64 expert = 0; expert < experts; ++expert) {
+    const auto tensor = find(ref, layer, expert);
+    if (!tensor && ref.optional) return {};
+    if (!tensor) fail_missing(ref.names.front(), layer);
+    read(*tensor, ref);
+    weight.push_back(*tensor);
+  }
+  return weight;
+}
+
+BoundOp Binder::bound(const Op& op, i64 layer) {
+  BoundOp found{&op, {}};
+  const auto* experts = std::get_if<Experts>(&op.kind);
+  if (experts == nullptr) {
+    for (const WeightRef& ref : op.weights) found.weights.push_back(bound(ref, layer, 1));
+    return found;
+  }
+  const auto form = std::find_if(experts->forms.begin(), experts->forms.end(),
+                                 [&](const Experts::Form& one) { return has_form(one, layer); });
+  found.form = form == experts->forms.end() ? &experts->forms.back() : &*form;
+  const i64 count = found.form->per_expert ? model_.size(experts->experts) : 1;
+  for (const WeightRef& ref : found.form->weights) {
+    found.weights.push_back(bound(ref, layer, count));
+  }
+  return found;
+}
+
+Layer Binder::layer(const std::string& block, const std::vector<Alternatives>& stretches,
+                    i64 number) {
+  Layer found{block, number, {}};
+  for (const Alternatives& ways : stretches) {
+    for (const Op& op : chosen(ways, number)) found.ops.push_back(bound(op, number));
+  }
+  return found;
+}
+
+Layer Binder::layer(i64 number) {
+  const std::vector<Block>& blocks = model_.graph->blocks;
+  const auto fits = [&](const Block& block) {
+    return std::all_of(
+        block.stretches.begin(), block.stretches.end(),
+        [&](const Alternatives& ways) { return has_required(chosen(ways, number), number); });
+  };
+  const auto block = std::find_if(blocks.begin(), blocks.end(), fits);
+  const Block& used = block == blocks.end() ? blocks.back() : *block;
+  return layer(used.name, used.stretches, number);
+}
+
+std::vector<std::string> Binder::unread() const {
+  std::vector<std::function<bool(std::string_view)>> ignored;
+  for (const std::string& glob : model_.graph->ignored)
+    ignored.push_back(mapping::glob_filter(glob));
+  std::vector<std::string> names;
+  for (size_t t = 0; t < tensors_.size(); ++t) {
+    const std::string& name = tensors_[t].name;
+    const bool known = is_read_[t] || std::any_of(ignored.begin(), ignored.end(),
+                                                  [&name](const auto& is) { return is(name); });
+    if (!known) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConfig& config) {
+  return Sizes(graph, config).take();
+}
+
+i64 Model::size(const Dim& dim) const {
+  const mapping::DeclaredSize declared = [this](const std::string& name) -> std::optional<i64> {
+    const auto found = sizes.find(name);
+    if (found != sizes.end()) return found->second;
+    throw Error(ErrorCode::kSizeExpression,
+                fmt::format("the config does not say '{}', which the graph of {} needs", name,
+                            graph->family));
+  };
+  i64 total = 0;
+  for (const mapping::Product& section : dim.sections) {
+    const auto sum = checked_add(total, mapping::product_of(section, 0, declared));
+    if (!sum) throw Error(ErrorCode::kShapeMismatch, "the sizes of an axis are above 2^63");
+    total = *sum;
+  }
+  return total;
+}
+
+Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
+                 std::span<const TensorSpec> tensors) {
+  Model model{std::move(graph), {}, {}, {}};
+  model.sizes = sizes_of(*model.graph, config);
+  Binder binder(model, tensors);
+  model.layers.push_back(binder.layer("start", model.graph->start, -1));
+  const i64 layers = model.size(mapping::parse_dim("layers"));
+  for (i64 number = 0; number < layers; ++number) model.layers.push_back(binder.layer(number));
+  model.layers.push_back(binder.layer("end", model.graph->end, -1));
+  model.unread = binder.unread();
+  return model;
+}
+
+double value_of(const Number& number, const mapping::ModelConfig& config) {
+  for (const std::string& path : number.config) {
+    const nlohmann::json* value = config.find(path);
+    if (value == nullptr || value->is_null()) continue;
+    if (value->is_number()) return value->get<double>();
+    throw Error(ErrorCode::kConfig, fmt::format("'{}' in {} is no number", path, config.file()))
+        .note("found", quote_for_message(value->dump(), 60));
+  }
+  return number.value;
+}
+
+}  // namespace shardtool::model

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardtool/base/tensor_spec.h"
+#include "shardtool/mapping/config.h"
+#include "shardtool/model/graph.h"
+
+namespace shardtool::model {
+
+/// The stored tensors of one WeightRef: one, one per expert in their order, or none where an
+/// optional one is absent. Indices into the specs.
+using BoundWeight = std::vector<size_t>;
+
+struct BoundOp {
+  const Op* op = nullptr;
+  std::vector<BoundWeight> weights;     ///< one per WeightRef; of Experts those of the form
+  const Experts::Form* form = nullptr;  ///< of Experts
+};
+
+/// One layer, or what stands before the first or after the last.
+struct Layer {
+  std::string block;  ///< "start", "end" or the block's name
+  i64 number = -1;    ///< of the layer; -1 outside of them
+  std::vector<BoundOp> ops;
+};
+
+/// The sizes of a graph that the config has all values of, by name. Throws what mapping::evaluate
+/// throws.
+std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConfig& config);
+
+/// A graph with the sizes of one config.json and the tensors of one checkpoint.
+///
+/// B1 layers are in order: start, each layer, end
+/// B2 every bound tensor has the shape that its op says
+struct Model {
+  std::shared_ptr<const Graph> graph;  // shared: ops and forms point into it
+  std::map<std::string, i64> sizes;
+  std::vector<Layer> layers;
+  std::vector<std::string> unread;  ///< tensors that no op reads and the graph does not ignore
+
+  i64 size(const Dim& dim) const;
+};
+
+/// Throws kUnsupported with the first tensor that the graph needs and the checkpoint lacks,
+/// kShapeMismatch for a tensor of another shape, and what mapping::evaluate throws.
+Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
+                 std::span<const TensorSpec> tensors);
+
+/// The number that the config says at the first of its paths that is there, or its default. Throws
+/// kConfig for anything but a number there.
+double value_of(const Number& number, const mapping::ModelConfig& config);
+
+}  // namespace shardtool::model

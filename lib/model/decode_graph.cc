@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "shardtool/base/strict_json.h"
+#include "shardtool/mapping/decode.h"
+#include "shardtool/mapping/json_value.h"
+#include "shardtool/model/decode_op.h"
+#include "shardtool/model/graph.h"
+
+namespace shardtool::model {
+namespace {
+
+using mapping::JsonValue;
+
+constexpr int kMaxDepth = 16;
+
+/// One text with what its values need to stay alive.
+class Source {
+ public:
+  explicit Source(const GraphText& text)
+      : json_(parse_strict_json(text.text, "graph:" + std::string(text.name),
+                                ErrorCode::kMappingSyntax, kMaxDepth)),
+        places_(text.text, "graph:" + std::string(text.name)) {}
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  JsonValue root() const { return {json_.value, "", places_}; }
+
+ private:
+  JsonDocument json_;
+  mapping::PlaceIndex places_;
+};
+
+/// Collects the documents of one family, farthest first, so that nearer ones replace what they
+/// name.
+class Decoder {
+ public:
+  void read(const JsonValue& root);
+  Graph graph() &&;
+
+ private:
+  using Merged = std::map<std::string, JsonValue>;
+
+  static JsonValue::Field merging(std::string_view key, Merged& into) {
+    return {key, [&into](const JsonValue& value) {
+              for (const auto& [name, member] : value.members())
+                into.insert_or_assign(name, member);
+            }};
+  }
+  static JsonValue::Field keeping(std::string_view key, std::optional<JsonValue>& into) {
+    return {key, [&into](const JsonValue& value) { into = value; }};
+  }
+  static JsonValue::Field text(std::string_view key, std::string& into) {
+    return {key, [&into](const JsonValue& value) { into = value.nonempty_text(); }, true};
+  }
+
+  std::vector<Op> part(const JsonValue& name);
+  Alternatives alternatives(const JsonValue& value);
+  std::vector<Alternatives> stretches(const JsonValue& value);
+
+  Graph graph_;
+  OpContext context_;
+  Merged parts_, sizes_, numbers_, prefixes_, requires_;
+  std::optional<JsonValue> start_, blocks_, end_, ignored_;
+};
+
+void Decoder::read(const JsonValue& root) {
+  std::vector<std::string> model_types;
+  root.object({
+      {"version",
+       [](const JsonValue& v) {
+         if (v.integer() != 1) v.refuse("1");
+       },
+       true},
+      {"extends", [](const JsonValue& v) { v.identifier(); }},
+      text("family", graph_.family),
+      text("description", graph_.description),
+      text("source", graph_.source),
+      {"model_types",
+       [&](const JsonValue& v) {
+         for (const JsonValue& type : v.elements(1)) model_types.push_back(type.nonempty_text());
+       },
+       true},
+      merging("requires", requires_),
+      merging("prefix", prefixes_),
+      merging("sizes", sizes_),
+      merging("numbers", numbers_),
+      merging("parts", parts_),
+      keeping("start", start_),
+      keeping("blocks", blocks_),
+      keeping("end", end_),
+      keeping("ignored", ignored_),
+  });
+  graph_.model_types = std::move(model_types);
+}
+
+/// The ops of a named part, or of the one op that stands there.
+std::vector<Op> Decoder::part(const JsonValue& name) {
+  if (name.is_object()) return {decode_op(name, context_)};
+  const auto found = parts_.find(name.text());
+  if (found == parts_.end()) name.refuse("an op or the name of one of the \"parts\"");
+  std::vector<Op> ops;
+  for (const JsonValue& op : found->second.elements(1)) ops.push_back(decode_op(op, context_));
+  return ops;
+}
+
+Alternatives Decoder::alternatives(const JsonValue& value) {
+  if (!value.is_array()) return {part(value)};
+  Alternatives ways;
+  for (const JsonValue& way : value.elements(2)) ways.push_back(part(way));
+  return ways;
+}
+
+std::vector<Alternatives> Decoder::stretches(const JsonValue& value) {
+  std::vector<Alternatives> found;
+  for (const JsonValue& one : value.elements(1)) found.push_back(alternatives(one));
+  return found;
+}
+
+/// Walks the values that a list of stretches makes, and checks that each is there before it is
+/// read.
+void check_values(const std::vector<Alternatives>& stretches, std::set<std::string> known) {
+  for (const Alternatives& ways : stretches) {
+    std::set<std::string> after = known;
+    for (const std::vector<Op>& ops : ways) {
+      std::set<std::string> here = known;
+      for (const Op& op : ops) {
+        for (const std::string& name : op.in) {
+          if (here.contains(name)) continue;
+          throw Error(ErrorCode::kMappingSchema,
+                      fmt::format("the value '{}' is read before an op makes it", name))
+              .at(op.place);
+        }
+        here.insert(op.out.begin(), op.out.end());
+      }
+      after.insert(here.begin(), here.end());
+    }
+    known = std::move(after);
+  }
+}
+
+Graph Decoder::graph() && {
+  if (!start_ || !blocks_ || !end_) {
+    throw Error(
+        ErrorCode::kMappingSchema,
+        fmt::format("the graph '{}' lacks \"start\", \"blocks\" or \"end\"", graph_.family));
+  }
+  for (const auto& [name, value] : sizes_) graph_.sizes.emplace(name, mapping::decode_size(value));
+  for (const auto& [name, value] : prefixes_) context_.prefixes[name] = value.nonempty_text();
+  for (const auto& [name, value] : numbers_) context_.numbers[name] = decode_number(value, {});
+  for (const auto& [path, value] : requires_) {
+    auto& allowed = graph_.requires_config.emplace_back(path, std::vector<std::string>{}).second;
+    for (const JsonValue& one : value.elements(1)) allowed.push_back(one.scalar());
+  }
+  graph_.start = stretches(*start_);
+  for (const JsonValue& value : blocks_->elements(1)) {
+    Block& block = graph_.blocks.emplace_back();
+    value.object({text("name", block.name),
+                  {"ops", [&](const JsonValue& v) { block.stretches = stretches(v); }, true}});
+  }
+  graph_.end = stretches(*end_);
+  if (ignored_) {
+    for (const JsonValue& glob : ignored_->elements())
+      graph_.ignored.push_back(glob.nonempty_text());
+  }
+  check_values(graph_.start, {});
+  for (const Block& block : graph_.blocks) check_values(block.stretches, {"x"});
+  check_values(graph_.end, {"x"});
+  return std::move(graph_);
+}
+
+}  // namespace
+
+Graph decode_graph(const std::vector<GraphText>& texts) {
+  std::vector<std::unique_ptr<Source>> sources;
+  Decoder decoder;
+  for (auto text = texts.rbegin(); text != texts.rend(); ++text) {
+    sources.push_back(std::make_unique<Source>(*text));
+    decoder.read(sources.back()->root());
+  }
+  return std::move(decoder).graph();
+}
+
+}  // namespace shardtool::model

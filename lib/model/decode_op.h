@@ -1,0 +1,23 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "shardtool/mapping/json_value.h"
+#include "shardtool/model/graph.h"
+
+namespace shardtool::model {
+
+/// What ops of one family refer to by name.
+struct OpContext {
+  std::map<std::string, std::string> prefixes;  ///< of "layer/..." and "root/..."
+  std::map<std::string, Number> numbers;
+};
+
+/// A number, {"config": path, "default": number}, or the name of one. Throws kMappingSchema.
+Number decode_number(const mapping::JsonValue& value, const std::map<std::string, Number>& named);
+
+/// One op. Throws kMappingSchema with its place.
+Op decode_op(const mapping::JsonValue& value, const OpContext& context);
+
+}  // namespace shardtool::model

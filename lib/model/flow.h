@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardtool/layout/layout.h"
+#include "shardtool/model/bind.h"
+#include "shardtool/plan/placement.h"
+
+namespace shardtool::model {
+
+/// Where a stored tensor lies, by its index in the specs.
+using LayoutOf = std::function<const layout::Layout&(size_t tensor)>;
+
+/// A move of activations between two ops: every group of devices along `over` does it for every
+/// token.
+struct Exchange {
+  plan::Move move = plan::Move::kNothing;
+  mesh::Over over;
+  i64 elements = 0;  ///< per token, that a group jointly owns
+
+  bool operator==(const Exchange&) const = default;
+};
+
+/// What the busiest device does per token in one op.
+struct Work {
+  const BoundOp* op = nullptr;
+  i64 weight_elements = 0;  ///< of its weights, on the device
+  i64 input_elements = 0;   ///< of its first input
+  i64 output_elements = 0;  ///< of its output
+  i64 cache_elements = 0;   ///< of an attention: what a position keeps on the device
+};
+
+/// A layer's forward pass on a mesh: how every value lies follows from how the weights do, by the
+/// rules of tensor parallelism:
+///
+///     linear      W cut by rows:    x R -> y S         W cut by columns: x S or R -> y P
+///     embedding   by rows: P        by columns: S
+///     attention   q cut by heads -> context S; keys and values S or whole
+///     norm        its features whole; over single heads: as it is
+///     act, rope   as it is, not on P       add   P + P -> P, else P is reduced first
+///     experts     cut in any way -> P      logits   gathered
+///
+/// A Partial value is reduced, and a cut one gathered, once, where an op first needs it so.
+struct LayerFlow {
+  std::vector<Exchange> exchanges;
+  std::vector<Work> work;
+};
+
+/// How a value of one layer lies.
+struct Value {
+  i64 width = 0;                    ///< features of the whole value
+  std::vector<plan::Placement> on;  ///< per mesh axis: R, S(1) (its features) or P
+  /// Which features each of the layer's devices has, in the order of their ranks; of a value that
+  /// no axis cuts one map stands for all.
+  std::vector<index::AxisMap> features;
+};
+
+/// Walks one layer: `x` is what the layer before made, and becomes what this one makes. Throws
+/// kUnsupported for placements that no rule takes.
+LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
+               const mesh::Mesh& mesh, Value& x);
+
+/// What one stage of a pipeline sends to the next: `width` features from the devices of one layer
+/// to those of the layer after it, by every device that has them. Nothing where a device has both.
+std::optional<Exchange> handoff(const Layer& from, const Layer& to, const LayoutOf& layouts,
+                                const mesh::Mesh& mesh, i64 width);
+
+}  // namespace shardtool::model

@@ -1,0 +1,183 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "shardtool/layout/strategy.h"
+#include "shardtool/mapping/dims.h"
+#include "shardtool/mapping/size_expression.h"
+
+/// A model as data: what a forward pass computes, written once per family in graphs/*.json. Cost
+/// reports price it; nothing here knows a model's name.
+namespace shardtool::model {
+
+using mapping::Dim;
+
+/// A number of config.json with what counts where the config does not say, or a literal.
+struct Number {
+  std::vector<std::string>
+      config;        ///< paths, of which the first that is there counts; none: a literal
+  double value = 0;  ///< the literal or the default
+};
+/// The same for a word, such as the name of an activation.
+struct Word {
+  std::string config;
+  std::string value;
+};
+
+/// A stored tensor that an op reads. The first of the names that the checkpoint has counts; a name
+/// may leave choices in braces, and has <layer> and <expert> where those numbers stand.
+struct WeightRef {
+  std::vector<std::string> names;
+  bool optional = false;
+  std::vector<Dim> shape;  ///< of the stored tensor
+};
+
+/// Looks rows of a table up: by token, by position or by segment of the input.
+struct Embed {
+  enum class By { kToken, kPosition, kSegment };
+  By by = By::kToken;
+  Dim rows, size;
+};
+/// y = x W^T + b, W [rows, columns] as nn.Linear stores it, or [columns, rows] (kInOut).
+struct Linear {
+  Dim rows, columns;
+  layout::Kernel kernel = layout::Kernel::kOutIn;
+};
+/// Cuts the features of a value into the op's outputs. kConcat: one section after the other;
+/// kPerHead: `heads` times all sections; kInterleaved: the sections' features take turns.
+struct Split {
+  enum class Order { kConcat, kPerHead, kInterleaved };
+  Order order = Order::kConcat;
+  std::vector<Dim> sections;
+  Dim heads;  ///< of kPerHead
+};
+/// Puts the inputs' sections of every head together; an input of one section's width is shared by
+/// all heads.
+struct Join {
+  std::vector<Dim> sections;
+  Dim heads;
+};
+/// Over `size` features of a row, or of every head.
+struct Norm {
+  enum class Kind { kRms, kLayer };
+  Kind kind = Kind::kRms;
+  Dim size;
+  Number eps;
+  bool per_head = false;
+  bool one_plus_weight = false;    ///< times (1 + w)
+  bool cast_after_weight = false;  ///< multiplied in f32, rounded last
+};
+/// Rotates the first `fraction` of every `head` features, by angles of `theta`; config.json may ask
+/// for other ones under rope_parameters or rope_scaling. kDeinterleavedHalf takes even and odd ones
+/// apart first and leaves them so.
+struct Rope {
+  enum class Style { kHalf, kInterleaved, kDeinterleavedHalf };
+  Style style = Style::kHalf;
+  Dim head;
+  Number fraction{{}, 1};
+  Number theta;
+};
+/// Which layers attend to the last `size` positions only.
+struct Window {
+  enum class Layers { kAll, kEven, kListed };
+  Layers layers = Layers::kAll;
+  std::string config;  ///< the path of the size; absent, null or 0: no window
+};
+struct Attention {
+  Dim heads, kv_heads, key_dim, value_dim;
+  Dim scale_of;             ///< scores are divided by its square root
+  bool yarn_scale = false;  ///< scores also times the square of yarn's factor, where it is for all
+  bool causal = true;
+  std::optional<Window> window;
+  Number softcap;            ///< 0: none
+  std::optional<Dim> cache;  ///< elements that a position keeps; nothing: its keys and values
+};
+struct Activation {
+  Word kind;
+};
+struct Multiply {};
+struct Add {};
+struct Scale {
+  Number by;
+  bool by_sqrt = false;  ///< by the square root of the number, rounded to the weights' dtype
+};
+struct Softcap {
+  Number cap;
+};
+/// Scores for every expert, of which top_k are chosen.
+struct Router {
+  enum class Kind { kSoftmaxTopK, kTopKSoftmax, kGroupMax, kSigmoidGroups };
+  Kind kind = Kind::kSoftmaxTopK;
+  Dim experts, top_k, columns;
+  Word renormalise;           ///< "true" or "false"
+  Number scale;               ///< of the weights
+  Number groups, top_groups;  ///< of the two last kinds; 0: one group
+};
+/// The chosen experts' outputs, summed with the router's weights. A form says in which tensors the
+/// experts are: the first whose tensors the checkpoint has counts.
+struct Experts {
+  enum class Order { kSeparate, kStacked, kInterleaved };
+  struct Form {
+    Order order = Order::kSeparate;  ///< of gate and up
+    layout::Kernel kernel = layout::Kernel::kOutIn;
+    bool per_expert = true;          ///< one tensor per expert, <expert> in its name
+    std::vector<WeightRef> weights;  ///< gate, up, down; or gate_up, down; then biases
+  };
+  Dim experts, top_k, embed, mlp;
+  Word activation;
+  std::vector<Form> forms;
+};
+
+/// One step of a forward pass: values in, values out, by name.
+struct Op {
+  using Kind = std::variant<Embed, Linear, Split, Join, Norm, Rope, Attention, Activation, Multiply,
+                            Add, Scale, Softcap, Router, Experts>;
+  std::vector<std::string> in;
+  std::vector<std::string> out;
+  Kind kind;
+  /// Weight, then bias, where there is one; the sinks of Attention. Those of Experts are in its
+  /// forms.
+  std::vector<WeightRef> weights;
+  bool is_head = false;  ///< a Linear whose result leaves the model
+  Place place;
+};
+
+/// One way to write a stretch of a layer; the first whose required tensors are there counts.
+using Alternatives = std::vector<std::vector<Op>>;
+
+struct Block {
+  std::string name;
+  std::vector<Alternatives> stretches;  ///< one after the other
+};
+
+/// G1 the first op of `start` makes "x"; a block reads "x" and makes it again; `end` reads it
+/// G2 every value that an op reads was made before it, in its block or by the one before
+struct Graph {
+  std::string family;
+  std::string description;
+  std::string source;  ///< the code that it was read from
+  std::vector<std::string> model_types;
+  /// What config.json must say, as JSON text of the values that are allowed at a path.
+  std::vector<std::pair<std::string, std::vector<std::string>>> requires_config;
+  std::map<std::string, mapping::SizeExpression> sizes;
+  std::vector<Alternatives> start;
+  std::vector<Block> blocks;  ///< of a layer: the first whose tensors are there counts
+  std::vector<Alternatives> end;
+  std::vector<std::string> ignored;  ///< globs of tensors that no op reads
+};
+
+/// Decodes one family with the documents that it extends, nearest first. Throws kMappingSchema and
+/// kMappingSyntax with places, and kMappingSchema where G1 or G2 does not hold.
+struct GraphText {
+  std::string_view name;
+  std::string_view text;
+};
+Graph decode_graph(const std::vector<GraphText>& texts);
+
+}  // namespace shardtool::model

@@ -1,0 +1,91 @@
+#include "shardtool/model/graph_list.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "shardtool/base/json_reader.h"
+#include "shardtool/base/text.h"
+#include "shardtool/model/embedded_graphs.h"
+
+namespace shardtool::model {
+namespace {
+
+/// What a list of graphs needs of each.
+struct Head {
+  std::string extends;
+  std::vector<std::string> model_types;
+};
+
+Head head_of(const GraphText& text) {
+  Head head;
+  JsonReader in(text.text, {"graph:" + std::string(text.name), ErrorCode::kMappingSyntax}, 16);
+  in.object({{"extends", [&] { head.extends = in.string(); }, false},
+             {"model_types", [&] {
+                in.begin_array();
+                while (in.next_element()) head.model_types.push_back(in.string());
+              }}});
+  return head;
+}
+
+const GraphText& text_of(std::string_view family) {
+  const auto all = embedded_graphs();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [family](const GraphText& text) { return text.name == family; });
+  if (found != all.end()) return *found;
+  Error error(ErrorCode::kUnknownName,
+              fmt::format("no graph is built in for '{}'", quote_for_message(family)));
+  error.help(fmt::format("families with a graph: {}", fmt::join(families(), ", ")));
+  throw error;
+}
+
+/// The first path at which the config says something else than the graph computes, and what.
+std::optional<std::string> unmet(const Graph& graph, const mapping::ModelConfig& config) {
+  for (const auto& [path, allowed] : graph.requires_config) {
+    const nlohmann::json* value = config.find(path);
+    const std::string found = value == nullptr ? "null" : value->dump();
+    if (std::find(allowed.begin(), allowed.end(), found) != allowed.end()) continue;
+    return fmt::format("{} says {} = {}, and the graph of {} computes {}", config.file(), path,
+                       quote_for_message(found, 60), graph.family, fmt::join(allowed, " or "));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> families() {
+  std::vector<std::string> names;
+  for (const GraphText& text : embedded_graphs()) names.emplace_back(text.name);
+  return names;
+}
+
+Graph load_graph(std::string_view family) {
+  std::vector<GraphText> texts;
+  for (std::string name(family); !name.empty();) {
+    texts.push_back(text_of(name));
+    name = head_of(texts.back()).extends;
+  }
+  return decode_graph(texts);
+}
+
+std::shared_ptr<const Graph> find_graph(const mapping::ModelConfig& config, std::string& why_not) {
+  const std::string type = config.model_type();
+  for (const GraphText& text : embedded_graphs()) {
+    const std::vector<std::string> types = head_of(text).model_types;
+    if (std::find(types.begin(), types.end(), type) == types.end()) continue;
+    auto graph = std::make_shared<const Graph>(load_graph(text.name));
+    const auto reason = unmet(*graph, config);
+    if (!reason) return graph;
+    why_not = *reason;
+    return nullptr;
+  }
+  why_not = type.empty() ? fmt::format("{} names no model_type", config.file())
+                         : fmt::format("no graph is built in for the model type '{}'",
+                                       quote_for_message(type, 60));
+  return nullptr;
+}
+
+}  // namespace shardtool::model

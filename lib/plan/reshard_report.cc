@@ -1,0 +1,141 @@
+#include "shardtool/plan/reshard_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::plan {
+namespace {
+
+std::string collectives_of(const ActionSet& set, const OpRow& row, size_t axis) {
+  std::vector<std::string> moves;
+  for (size_t i = 0; i < row.operands.size(); ++i) {
+    const Operand& operand = set.operands[i];
+    const Move move = move_between(operand.on[axis], row.operands[i]);
+    if (move == Move::kNothing) continue;
+    moves.push_back(fmt::format("{} {}", to_string(move), operand.name));
+  }
+  return fmt::format("{}", fmt::join(moves, ", "));
+}
+
+bool is_allowed(const ActionSet& set, const OpRow& row, size_t axis, const AllowedMoves& allowed) {
+  for (size_t i = 0; i < row.operands.size(); ++i) {
+    if (!allowed.contains(move_between(set.operands[i].on[axis], row.operands[i]))) return false;
+  }
+  return true;
+}
+
+CandidateLine line_of(const ActionSet& set, const Action& action, size_t axis, size_t row_number,
+                      const AllowedMoves& allowed) {
+  const OpRow& row = set.rows[row_number];
+  CandidateLine line;
+  line.axis = set.mesh.axes()[axis].name;
+  for (const Placement& operand : row.operands) line.operands.push_back(to_string(operand));
+  line.result = to_string(row.result);
+  if (!is_feasible(set, row, axis)) {
+    line.status = "infeasible";
+    return line;
+  }
+  std::vector<size_t> rows = action.rows;
+  rows[axis] = row_number;
+  line.bytes = price_of(set, rows);
+  line.collectives = collectives_of(set, row, axis);
+  const bool is_chosen = action.rows[axis] == row_number;
+  if (is_chosen) line.status = line.collectives.empty() ? "chosen" : "chosen, moves";
+  if (!is_chosen && !is_allowed(set, row, axis, allowed)) line.status = "not allowed";
+  return line;
+}
+
+/// The table's rows as texts, the heading first.
+std::vector<std::vector<std::string>> cells_of(const ReshardReport& report) {
+  std::vector<std::vector<std::string>> cells{
+      {"axis", "operands", "result", "moves", "bytes", "status"}};
+  for (const CandidateLine& line : report.lines) {
+    cells.push_back({line.axis, fmt::format("{}", fmt::join(line.operands, " ")), line.result,
+                     line.collectives.empty() ? "-" : line.collectives,
+                     line.status == "infeasible" ? "-" : format_count(line.bytes), line.status});
+  }
+  return cells;
+}
+
+std::string trimmed(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+}  // namespace
+
+ReshardReport report_of(const ActionSet& set, const Action& action, const AllowedMoves& allowed) {
+  ReshardReport report;
+  for (size_t axis = 0; axis < action.rows.size(); ++axis) {
+    for (size_t row = 0; row < set.rows.size(); ++row) {
+      report.lines.push_back(line_of(set, action, axis, row, allowed));
+    }
+  }
+  const i64 moved = moved_operands(set, action.rows);
+  report.moves = moved > 0;
+  report.headline = report.moves ? fmt::format("{} moves {}: {} bytes per device", set.op,
+                                               plural(moved, "operand"), format_count(action.bytes))
+                                 : fmt::format("{} takes its operands as they lie", set.op);
+  return report;
+}
+
+std::string to_string(const ReshardReport& report) {
+  const auto cells = cells_of(report);
+  std::vector<size_t> widths(cells.front().size());
+  for (const auto& row : cells) {
+    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  std::string text = report.headline + "\n";
+  for (const auto& row : cells) {
+    std::string line = " ";
+    for (size_t c = 0; c < row.size(); ++c) line += fmt::format(" {:<{}} ", row[c], widths[c]);
+    text += trimmed(std::move(line)) + "\n";
+  }
+  return text;
+}
+
+std::string difference(const ActionSet& set, const AllowedMoves& allowed, Parity other) {
+  ActionSet exact = set;
+  exact.parity = Parity::kExact;
+  ActionSet theirs = set;
+  theirs.parity = other;
+  const GreedyReshard solver(allowed);
+  const Action here = solver.choose(exact);
+  const Action there = solver.choose(theirs);
+  if (here.rows == there.rows) return "";
+  const auto told = [&exact](const std::vector<size_t>& rows) {
+    std::vector<std::string> texts;
+    for (size_t a = 0; a < rows.size(); ++a) {
+      texts.push_back(
+          fmt::format("{}: {}", exact.mesh.axes()[a].name, to_string(exact.rows[rows[a]])));
+    }
+    return fmt::format("{}, {} bytes", fmt::join(texts, "; "), format_count(price_of(exact, rows)));
+  };
+  return fmt::format("{} runs as {}; the source system takes {}", exact.op, told(here.rows),
+                     told(there.rows));
+}
+
+Action choose(const Solver& solver, const ActionSet& set, OnReshard policy,
+              std::vector<std::string>& warnings) {
+  Action action = solver.choose(set);
+  if (policy == OnReshard::kSilent || moved_operands(set, action.rows) == 0) return action;
+  const ReshardReport report = report_of(set, action, AllowedMoves::all());
+  if (policy == OnReshard::kWarn) {
+    warnings.push_back(report.headline);
+    return action;
+  }
+  Error error(ErrorCode::kPlacement, report.headline);
+  for (const CandidateLine& line : report.lines) {
+    if (!line.status.starts_with("chosen,")) continue;
+    error.note(line.axis, fmt::format("{} ({} -> {})", line.collectives,
+                                      fmt::join(line.operands, ", "), line.result));
+  }
+  throw error.help("move the operands beforehand, or let ops move them");
+}
+
+}  // namespace shardtool::plan

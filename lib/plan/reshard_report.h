@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardtool/plan/solver.h"
+
+namespace shardtool::plan {
+
+/// What happens when an op's operands must move.
+enum class OnReshard { kSilent, kWarn, kRaise };
+
+/// One row along one mesh axis as the report shows it.
+struct CandidateLine {
+  std::string axis;
+  std::vector<std::string> operands;  ///< placements that it needs
+  std::string result;
+  std::string collectives;  ///< "all_reduce x", or empty
+  i64 bytes = 0;            ///< along this axis, of the chosen action with this row in it
+  std::string status;       ///< "chosen", "chosen, moves", "infeasible", "not allowed", ""
+};
+
+/// Why an op runs as it does: every row along every mesh axis, the others as chosen.
+struct ReshardReport {
+  std::string headline;  ///< "add moves 1 operand: 6,291,456 bytes per device"
+  std::vector<CandidateLine> lines;
+  bool moves = false;
+};
+
+ReshardReport report_of(const ActionSet& set, const Action& action, const AllowedMoves& allowed);
+/// The headline and an aligned table.
+std::string to_string(const ReshardReport& report);
+
+/// Where the source system's generation `other` runs the op in another way than this solver does,
+/// both ways with the bytes that they really move; empty where they agree.
+std::string difference(const ActionSet& set, const AllowedMoves& allowed, Parity other);
+
+/// Chooses with the solver and applies the policy: kWarn appends the headline to `warnings`, kRaise
+/// throws kPlacement with the table as notes when any operand moves, also by a free slice.
+Action choose(const Solver& solver, const ActionSet& set, OnReshard policy,
+              std::vector<std::string>& warnings);
+
+}  // namespace shardtool::plan

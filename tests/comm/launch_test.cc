@@ -1,0 +1,72 @@
+#include "shardtool/comm/launch.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "shardtool/base/error.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::comm {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+std::optional<Launch> detect(const Variables& variables) {
+  return detect_launch([&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+TEST_CASE("each launcher is known by what it sets for its processes") {
+  struct Case {
+    std::string launcher;
+    Variables variables;
+  };
+  const std::vector<Case> cases{
+      {"mpirun", {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}},
+      {"mpirun", {{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}}},
+      {"srun",
+       {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"},
+        {"SLURM_JOB_ID", "77"}}},
+      {"torchrun", {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"TORCHELASTIC_RUN_ID", "none"}}},
+  };
+  for (const Case& test : cases) {
+    CAPTURE(test.launcher);
+    const auto launch = detect(test.variables);
+    REQUIRE(launch);
+    CHECK(launch->launcher == test.launcher);
+    CHECK(launch->rank == 1);
+    CHECK(launch->size == 4);
+  }
+}
+
+TEST_CASE("a batch script, a cluster's container and a launch of one are no launch") {
+  CHECK_FALSE(detect({}));
+  CHECK_FALSE(detect({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "77"}}));
+  CHECK_FALSE(detect({{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}}));
+  CHECK_FALSE(detect({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}));
+}
+
+TEST_CASE("processes of one launch have one job, those of two have two") {
+  const auto job = [](const char* rank, const char* step) {
+    return detect({{"SLURM_PROCID", rank},
+                   {"SLURM_STEP_NUM_TASKS", "4"},
+                   {"SLURM_STEP_ID", step},
+                   {"SLURM_JOB_ID", "77"}})
+        ->job;
+  };
+  CHECK(job("0", "1") == job("3", "1"));
+  CHECK(job("0", "1") != job("0", "2"));
+}
+
+TEST_CASE("numbers that are none are refused") {
+  for (const char* rank : {"-1", "x", "", "4", "1.0"}) {
+    CAPTURE(rank);
+    CHECK_ERROR(kUsage, detect({{"OMPI_COMM_WORLD_RANK", rank}, {"OMPI_COMM_WORLD_SIZE", "4"}}));
+  }
+}
+
+}  // namespace
+}  // namespace shardtool::comm

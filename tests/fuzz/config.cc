@@ -1,0 +1,28 @@
+// A model's config.json.
+#include "shardtool/mapping/config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "shardtool/mapping/presets.h"
+#include "shardtool/mapping/quantization.h"
+#include "tests/fuzz/property.h"
+#include "tests/fuzz/targets.h"
+
+namespace shardtool::fuzz {
+
+void config(std::string_view input) {
+  const auto read = accepted([&] { return mapping::parse_config(input, "config.json"); });
+  if (!read) return;
+  const auto* root = read->find("");
+  holds(root != nullptr && root->is_object(), "a config that is no object was accepted");
+  holds(nlohmann::json::parse(input) == *root, "another reader sees another config");
+  for (const std::string& path : read->size_paths()) {
+    const auto size = accepted([&] { return read->size(path); });
+    holds(!size || !*size || **size >= 1, "a size below 1");
+  }
+  const auto text = accepted([&] { return read->text("model_type"); });
+  holds(text && text->value_or("") == read->model_type(), "two model types");
+  accepted([&] { return mapping::detect_preset(*read, {}); });
+}
+
+}  // namespace shardtool::fuzz

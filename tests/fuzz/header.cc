@@ -1,0 +1,65 @@
+// The JSON of a safetensors header. The last byte is the number of bytes of data in the file.
+#include <vector>
+
+#include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "tests/fuzz/property.h"
+#include "tests/fuzz/targets.h"
+
+namespace shardtool::fuzz {
+namespace {
+
+namespace st = checkpoint::safetensors;
+
+/// The tensors tile the data, and every one has the bytes of its shape.
+void check_tiling(const st::Header& header, i64 data_bytes) {
+  i64 end = 0;
+  for (const st::Entry& entry : header.entries) {
+    holds(entry.begin == end, "a hole or an overlap was accepted");
+    holds(byte_size(entry.dtype, entry.shape) == entry.end - entry.begin,
+          "a tensor of another size was accepted");
+    end = entry.end;
+  }
+  holds(end == data_bytes, "bytes beside the tensors were accepted");
+}
+
+bool same(const std::vector<st::Entry>& a, const std::vector<st::Entry>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.name == y.name && x.dtype == y.dtype && x.shape == y.shape && x.begin == y.begin &&
+           x.end == y.end;
+  });
+}
+
+/// What was read, written and read again is the same.
+void check_written_again(const st::Header& header, i64 data_bytes) {
+  const std::string text = st::write_header(header.entries, header.metadata, 8);
+  const auto again = st::parse_header(std::string_view(text).substr(8),
+                                      static_cast<i64>(text.size()) + data_bytes, "again");
+  holds(same(again.entries, header.entries), "written and read again, tensors differ");
+  holds(again.metadata == header.metadata, "written and read again, metadata differ");
+  holds(again.warnings.empty(), "our own header has unknown fields");
+}
+
+/// Whether reading on after problems tells of one.
+bool survey_objects(std::string_view json, i64 file_size) {
+  int problems = 0;
+  const auto surveyed = accepted([&] {
+    return st::parse_header(json, file_size, "f", [&](checkpoint::Problem) { ++problems; });
+  });
+  return !surveyed || problems > 0;
+}
+
+}  // namespace
+
+void header(std::string_view input) {
+  if (input.empty()) return;
+  const i64 data_bytes = static_cast<unsigned char>(input.back());
+  const std::string_view json = input.substr(0, input.size() - 1);
+  const i64 file_size = 8 + static_cast<i64>(json.size()) + data_bytes;
+  const auto read = accepted([&] { return st::parse_header(json, file_size, "f"); });
+  holds(survey_objects(json, file_size) == !read, "opening and surveying disagree");
+  if (!read) return;
+  check_tiling(*read, data_bytes);
+  check_written_again(*read, data_bytes);
+}
+
+}  // namespace shardtool::fuzz

@@ -1,0 +1,32 @@
+// manifest.json of an output.
+#include "shardtool/checkpoint/manifest.h"
+
+#include <string>
+
+#include "shardtool/checkpoint/names.h"
+#include "tests/fuzz/property.h"
+#include "tests/fuzz/targets.h"
+
+namespace shardtool::fuzz {
+
+void manifest(std::string_view input) {
+  const auto read =
+      accepted([&] { return checkpoint::parse_manifest(std::string(input), "manifest.json"); });
+  if (!read) return;
+  for (const auto& file : read->files) {
+    holds(checkpoint::is_plain_file_name(file.name), "a name that is not plain was accepted");
+  }
+  for (const auto& tensor : read->tensors) {
+    for (const auto& shard : tensor.shards) {
+      const auto& file = read->files.at(static_cast<size_t>(shard.file));
+      holds(shard.offset >= 0 && shard.bytes >= 0 && shard.offset <= file.bytes - shard.bytes,
+            "a shard lies outside its file");
+      holds(shard.region.size() == tensor.shape.size(), "a shard of another rank");
+    }
+  }
+  const std::string written = to_json(*read);
+  const auto again = checkpoint::parse_manifest(written, "again");
+  holds(to_json(again) == written, "written and read again, the manifest differs");
+}
+
+}  // namespace shardtool::fuzz

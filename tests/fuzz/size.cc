@@ -1,0 +1,82 @@
+// An expression for a size.
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "shardtool/mapping/config.h"
+#include "shardtool/mapping/size_expression.h"
+#include "tests/fuzz/property.h"
+#include "tests/fuzz/targets.h"
+
+namespace shardtool::fuzz {
+namespace {
+
+using mapping::SizeAtom;
+using mapping::SizeExpression;
+
+__extension__ typedef __int128 Wide;
+
+const mapping::ModelConfig& model() {
+  static const auto config = mapping::parse_config(
+      R"({"a": 4096, "b": {"c": [7, 32]}, "z": 0, "huge": 9223372036854775807})", "config.json");
+  return config;
+}
+
+i64 axis_size(const std::string& axis) {
+  return axis == "x" ? 6 : 10;
+}
+
+/// The value of an atom, or nothing where there is none.
+std::optional<Wide> value_of(const SizeAtom& atom) {
+  if (atom.kind == SizeAtom::Kind::kInteger) return atom.value;
+  if (atom.kind == SizeAtom::Kind::kAxis) return axis_size(atom.name);
+  if (atom.name == "a") return 4096;
+  if (atom.name == "b.c[0]") return 7;
+  if (atom.name == "b.c[1]") return 32;
+  if (atom.name == "huge") return std::numeric_limits<i64>::max();
+  return std::nullopt;
+}
+
+bool fits(Wide value) {
+  return value <= std::numeric_limits<i64>::max();
+}
+
+/// The sum of products in wide integers; nothing where a name has no size, a step leaves 64 bits or
+/// a division a remainder.
+std::optional<Wide> reference(const SizeExpression& size) {
+  Wide total = 0;
+  for (const auto& product : size.sum) {
+    auto value = value_of(product.first);
+    for (const auto& step : product.rest) {
+      const auto right = value_of(step.atom);
+      if (!value || !right) return std::nullopt;
+      if (step.op == '/' && *value % *right != 0) return std::nullopt;
+      value = step.op == '*' ? *value * *right : *value / *right;
+      if (!fits(*value)) return std::nullopt;
+    }
+    if (!value) return std::nullopt;
+    total += *value;
+    if (!fits(total)) return std::nullopt;
+  }
+  return total;
+}
+
+/// Other ways to write the names of the model's values, which the reference does not know.
+bool is_plain(const SizeExpression& size) {
+  return size.text.find("[0") == size.text.rfind("[0]");
+}
+
+}  // namespace
+
+void size(std::string_view input) {
+  const auto read = accepted([&] { return mapping::parse_size(input); });
+  if (!read) return;
+  holds(read->text == input, "the text is not what was read");
+  const auto value = accepted([&] { return mapping::evaluate(*read, {&model(), axis_size}); });
+  if (!is_plain(*read)) return;
+  const auto expected = reference(*read);
+  holds(value.has_value() == expected.has_value(), "evaluated where it cannot be, or not");
+  holds(!value || (*value >= 1 && *value == *expected), "another value");
+}
+
+}  // namespace shardtool::fuzz

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string_view>
+
+/// What is fuzzed: one function per format, which reads any bytes and throws std::logic_error where
+/// a property does not hold (property.h). TARGETS is the list for the corpus test; CMakeLists.txt
+/// has it for the fuzzers.
+namespace shardtool::fuzz {
+
+void header(std::string_view input);
+void container(std::string_view input);
+void index(std::string_view input);
+void config(std::string_view input);
+void mapping(std::string_view input);
+void manifest(std::string_view input);
+void glob(std::string_view input);
+void size(std::string_view input);
+void json(std::string_view input);
+
+}  // namespace shardtool::fuzz

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Several processes of one launch share a run: the bytes are those of one process, one of them speaks, and when one fails
+# or is killed all end, with what is finished kept. Launches are played by their environment, and by mpirun where it is
+# installed.
+#   team.sh SHARDTOOL
+set -euo pipefail
+shardtool=$1
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+# shellcheck source=tests/hostile/sparse_source.sh
+source "$here/sparse_source.sh"
+sparse_source
+
+fail() {
+  echo "$*"
+  cat out.* err.* 2>/dev/null
+  exit 1
+}
+
+# launch SIZE FLAGS...: the split to `out` in SIZE processes; their answers in out.N and err.N, their exit statuses in
+# $statuses. A command in ${before[N]} runs process N.
+declare -A before=()
+launch() {
+  local size=$1 rank pids=()
+  shift
+  rm -f out.* err.*
+  for ((rank = 0; rank < size; ++rank)); do
+    # shellcheck disable=SC2086
+    OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=$size PMIX_NAMESPACE=$$ ${before[$rank]:-} \
+      "$shardtool" split source -m mapping.json -o out --threads 1 "$@" >out.$rank 2>err.$rank &
+    pids+=($!)
+  done
+  statuses=
+  for pid in "${pids[@]}"; do
+    local status=0
+    wait "$pid" || status=$?
+    statuses+=" $status"
+  done
+}
+
+"$shardtool" split source -m mapping.json -o undisturbed -q >/dev/null
+
+launch 3
+[[ $statuses == ' 0 0 0' ]] || fail "three processes:$statuses"
+diff -r undisturbed out
+grep -q '^done' out.0 || fail "the first process says nothing"
+[[ ! -s out.1 && ! -s out.2 && ! -s err.1 && ! -s err.2 ]] || fail "the others speak"
+launch 2 --resume
+[[ $statuses == ' 0 0' ]] && grep -q 'complete already' out.0 || fail "resuming what is complete:$statuses"
+rm -rf out
+
+launch 2 --ranks 7
+[[ $statuses == ' 2 2' && -s err.0 && ! -s err.1 ]] || fail "a rank that is not there:$statuses"
+launch 2 --dry-run
+[[ $statuses == ' 0 0' && ! -s out.1 ]] && grep -q 'dry run' out.0 || fail "a dry run:$statuses"
+
+if command -v strace >/dev/null && strace -f -o /dev/null true 2>/dev/null; then
+  # Process 1 has the third tensor; its disk fails in the middle of it.
+  before=([1]='strace -f -o trace -e inject=pwrite64:error=EIO:when=30')
+  launch 2
+  [[ $statuses == ' 5 5' ]] || fail "a disk that fails in one process:$statuses"
+  grep -q 'process: 1 of 2' err.0 && grep -q 'go on with: ' err.0 || fail "the first does not say so"
+  [[ ! -e out ]] || fail "published"
+  before=()
+  launch 3 --resume
+  [[ $statuses == ' 0 0 0' ]] && grep -q '^resumed' out.0 || fail "resumed by more processes:$statuses"
+  diff -r undisturbed out
+  rm -rf out
+
+  # Process 1 is slow, and is killed when process 0 has long finished its share.
+  before=([1]='strace -f -o trace -e inject=pwrite64:delay_enter=100000')
+  { launch 2; echo "$statuses" >statuses; } 2>/dev/null &
+  until [[ -s trace ]] && grep -q pwrite64 trace; do sleep 0.05; done
+  sleep 1.5
+  pkill -KILL -P "$(pgrep -f -x "strace .* $shardtool split source .* -o out .*")"
+  wait %1 || true
+  [[ $(<statuses) == ' 6 '* ]] || fail "a process that is killed:$(<statuses)"
+  grep -q 'process 1 of 2 ended without a word' err.0 || fail "the first does not say who is missing"
+  [[ ! -e out ]] || fail "published after a kill"
+  before=()
+  "$shardtool" split source -m mapping.json -o out --resume -q >/dev/null
+  diff -r undisturbed out
+  rm -rf out
+else
+  echo "no strace here: no process was made to fail"
+fi
+
+if command -v mpirun >/dev/null; then
+  for size in 2 4; do
+    mpirun --allow-run-as-root --oversubscribe -n "$size" "$shardtool" split source -m mapping.json -o out >out.0 2>err.0 ||
+      fail "mpirun with $size processes"
+    diff -r undisturbed out
+    [[ $(grep -c '^.*done' out.0) == 1 ]] || fail "mpirun: not one answer"
+    rm -rf out
+  done
+  launched="and under mpirun"
+else
+  launched="(no mpirun here)"
+fi
+leftovers=$(find . -maxdepth 1 -name '.?*' ! -name '.')
+[[ -z $leftovers ]] || fail "left behind: $leftovers"
+echo "launches of 2 to 4 processes $launched: the bytes of one"

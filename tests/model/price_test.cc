@@ -1,0 +1,217 @@
+#include "shardtool/model/price.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "shardtool/mapping/presets.h"
+#include "shardtool/mapping/quantization.h"
+#include "shardtool/model/graph_list.h"
+#include "shardtool/plan/profile_list.h"
+#include "tests/model/published.h"
+#include "tests/presets/fixture.h"
+#include "tests/support/throws.h"
+
+using namespace shardtool;
+using doctest::Approx;
+using mapping::Fixture;
+using mapping::fixture;
+using model::Price;
+using model::Workload;
+
+namespace {
+
+Price price_of(const model::Published& m, const std::string& mesh, const Workload& workload,
+               const char* profile = nullptr) {
+  const auto resolution = m.on(mesh);
+  std::optional<plan::HardwareProfile> hardware;
+  if (profile != nullptr) hardware = plan::find_profile(profile);
+  return model::price(m.bound, m.config, m.tensors, model::layouts_of(resolution, m.tensors.size()),
+                      resolution.mesh, workload, hardware ? &*hardware : nullptr);
+}
+
+/// "tp all_reduce 5 x 96; ..." : axis, op, count, payload in bytes.
+std::string comm(const std::vector<model::CommRow>& rows) {
+  std::string text;
+  for (const model::CommRow& row : rows) {
+    if (!text.empty()) text += "; ";
+    text += fmt::format("{} {} {} x {}", row.axis, to_string(row.collective.op), row.count,
+                        row.collective.payload_bytes);
+  }
+  return text;
+}
+
+/// What one decoded token costs in collectives, with a fixture's own preset.
+std::string comm_of(const std::string& family, const std::string& mesh) {
+  const Fixture& f = fixture(family);
+  std::string why_not;
+  const auto bound = model::bind_model(model::find_graph(f.config, why_not), f.config, f.tensors);
+  mapping::ResolveOptions options;
+  options.mesh = mesh::parse_mesh(mesh);
+  const auto resolution = resolve(mapping::load_preset(f.preset), f.tensors, &f.config, options);
+  const auto price =
+      model::price(bound, f.config, f.tensors, model::layouts_of(resolution, f.tensors.size()),
+                   resolution.mesh, {}, nullptr);
+  return comm(price.decode.comm);
+}
+
+/// Milliseconds of the roofline of one step.
+double step_ms(double params_bytes, double cache_bytes, double flops, double flops_per_s,
+               double bytes_per_s) {
+  return model::roofline({flops, params_bytes, cache_bytes}, flops_per_s, bytes_per_s, 0).step_us /
+         1e3;
+}
+
+}  // namespace
+
+TEST_CASE("parameters that follow from graph and config are the published ones") {
+  CHECK(model::llama_3_8b().parameters() == 8'030'261'248);
+  CHECK(model::llama_3_70b().parameters() == 70'553'706'496);
+  CHECK(model::llama_3_405b().parameters() == 405'853'388'800);
+  CHECK(model::published(R"({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
+    "hidden_size": 896, "num_attention_heads": 14, "num_key_value_heads": 2,
+    "intermediate_size": 4864, "num_hidden_layers": 24, "vocab_size": 151936,
+    "tie_word_embeddings": true})")
+            .parameters() == 494'032'768);
+  CHECK(model::published(R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
+    "hidden_size": 5120, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128,
+    "intermediate_size": 25600, "num_hidden_layers": 64, "vocab_size": 151936})")
+            .parameters() == 32'762'123'264);
+  // scaling-book inference.md question 1, which rounds to 18.4e9; without its norms
+  CHECK(model::published(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 256,
+    "intermediate_size": 16384, "num_hidden_layers": 64, "vocab_size": 32128,
+    "tie_word_embeddings": true})")
+            .parameters() == 18'385'207'296 + (64 * 2 + 1) * 4096);
+}
+
+TEST_CASE("tensor parallel Llama-3-70B: two all_reduces per layer, 28,672 bytes each per token") {
+  // Megatron: two per layer forward, one of the embedding cut by vocabulary, one gather of logits
+  const auto m = model::llama_3_70b();
+  const Price price = price_of(m, "tp=8", {.batch = 1, .prompt_len = 8192, .context = 8192});
+  CHECK(comm(price.decode.comm) == "tp all_gather 1 x 256512; tp all_reduce 161 x 16384");
+  CHECK(price.decode.comm[1].wire_bytes_per_rank == 28'672);
+  CHECK(160 * price.decode.comm[1].wire_bytes_per_rank == 4'587'520);
+  CHECK(comm(price.prefill.comm) == "tp all_gather 1 x 256512; tp all_reduce 161 x 134217728");
+  CHECK(160.0 * static_cast<double>(price.prefill.comm[1].wire_bytes_per_rank) ==
+        Approx(37.58e9).epsilon(1e-3));
+  // weights without the embedding of which one row is read: 17,640,734,720 - 262,668,288 bytes
+  CHECK(price.decode.amounts.weight_bytes == 17'640'734'720 - 262'668'288 + 8192 * 2);
+  CHECK(price.decode.amounts.flops / 2 ==
+        Approx(17'640'734'720 / 2 - 262'668'288 / 2 + 80 * 2 * 8 * 128 * 8192.0).epsilon(1e-4));
+  // 8 KV heads of 128 over eight devices: 2 * 128 * 2 bytes * 80 layers per position
+  CHECK(price.decode.amounts.cache_bytes == 8192.0 * 80 * 2 * 128 * 2);
+}
+
+TEST_CASE(
+    "decode of Llama-3-70B on eight H100 is bound by memory, then by latency of all_reduces") {
+  // 5.27 ms for the weights at 3.35 TB/s and 160 measured all_reduces of 18.98 us = 3.04 ms
+  const Price price = price_of(model::llama_3_70b(), "tp=8", {.context = 1}, "h100-sxm");
+  REQUIRE(price.decode.roofline);
+  CHECK(price.decode.roofline->memory_us * 0.8 == Approx(5270).epsilon(0.02));
+  CHECK(price.decode.roofline->comm_us == Approx(3040).epsilon(plan::kTimeErrorBand));
+  CHECK(price.decode.roofline->bound == model::Roofline::Bound::kMemory);
+  const Price prefill =
+      price_of(model::llama_3_70b(), "tp=8", {.prompt_len = 8192, .context = 8192}, "h100-sxm");
+  // 161 of 578.7 us measured; 146 ms of ideal compute at 989 TFLOP/s without attention
+  CHECK(prefill.prefill.roofline->comm_us == Approx(92.6e3).epsilon(plan::kTimeErrorBand));
+  CHECK(prefill.prefill.roofline->compute_us * 0.7 > 140e3);
+  CHECK(prefill.prefill.roofline->compute_us * 0.7 < 170e3);
+  CHECK(prefill.prefill.roofline->bound == model::Roofline::Bound::kCompute);
+}
+
+TEST_CASE("one device, and replicas, exchange nothing") {
+  const auto m = model::llama_3_8b();
+  CHECK(price_of(m, "tp=1", {}).decode.comm.empty());
+  CHECK(comm(price_of(m, "dp=2,tp=4", {}).decode.comm) ==
+        "tp all_gather 1 x 256512; tp all_reduce 65 x 8192");
+  // the same weights over half the devices: twice the bytes on each
+  CHECK(price_of(m, "tp=4", {}).decode.amounts.weight_bytes ==
+        price_of(m, "dp=2,tp=4", {}).decode.amounts.weight_bytes);
+}
+
+TEST_CASE("collectives of each family's block") {
+  // Two layers of hidden size 48 in bf16: 96 bytes per all_reduce; 101 words: 202 bytes of logits.
+  const std::string dense = "tp all_gather 1 x 202; tp all_reduce 5 x 96";
+  for (const char* family :
+       {"llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "gpt2", "mixtral", "qwen2_moe",
+        "qwen3_moe", "gpt_oss", "deepseek_v2", "deepseek_v3"}) {
+    CAPTURE(family);
+    CHECK(comm_of(family, "tp=2") == dense);
+  }
+  // an encoder's words are summed with segments and places once they are whole; biases add nothing
+  CHECK(comm_of("bert", "tp=2") == dense);
+  // attention and MLP side by side are reduced together: one per layer
+  CHECK(comm_of("gpt_neox", "tp=2") == "tp all_gather 1 x 202; tp all_reduce 3 x 96");
+}
+
+TEST_CASE("stages of a pipeline hand the residual on") {
+  CHECK(comm_of("llama", "pp=2") == "pp permute 1 x 96");
+  CHECK(comm_of("llama", "pp=2,tp=2") ==
+        "pp permute 1 x 96; tp all_gather 1 x 202; tp all_reduce 5 x 96");
+}
+
+TEST_CASE("what a position keeps on a device: distinct KV heads, latents whole on every device") {
+  const auto cache_of = [](const model::Published& m, const std::string& mesh) {
+    return price_of(m, mesh, {.context = 1}).decode.amounts.cache_bytes;
+  };
+  // Llama-3-8B: 32 layers, 8 KV heads of 128, keys and values in bf16
+  CHECK(cache_of(model::llama_3_8b(), "tp=1") == 32 * 2 * 8 * 128 * 2);
+  CHECK(cache_of(model::llama_3_8b(), "tp=8") == 32 * 2 * 128 * 2);
+  CHECK(cache_of(model::llama_3_8b(), "tp=16") == 32 * 2 * 128 * 2);  // each head on two devices
+  // Phi-3 keeps q, k and v in one tensor; 4 KV heads over 8 devices
+  const auto phi = model::published(R"({"architectures": ["Phi3ForCausalLM"], "model_type": "phi3",
+    "hidden_size": 64, "num_attention_heads": 16, "num_key_value_heads": 4,
+    "intermediate_size": 96, "num_hidden_layers": 2, "vocab_size": 128})");
+  CHECK(cache_of(phi, "tp=1") == 2 * 2 * 4 * 4 * 2);
+  CHECK(cache_of(phi, "tp=4") == 2 * 2 * 4 * 2);
+  CHECK(cache_of(phi, "tp=8") == 2 * 2 * 4 * 2);
+}
+
+TEST_CASE("experts over their own mesh axis are summed over it, with tp in one all_reduce") {
+  // attention of two layers and the embedding over tp; the experts of two layers over both
+  CHECK(comm_of("mixtral", "ep=2,tp=2") ==
+        "ep*tp all_reduce 2 x 96; tp all_gather 1 x 202; tp all_reduce 3 x 96");
+  CHECK(comm_of("mixtral", "ep=2") == "ep all_reduce 2 x 96");
+  CHECK(comm_of("mixtral_stacked", "ep=2") == "ep all_reduce 2 x 96");
+}
+
+TEST_CASE("a step is no shorter than its bytes at the memory's bandwidth") {
+  // scaling-book inference.md: LLaMA-2-13B in bf16 with 8,192 tokens of cache on eight v5e
+  constexpr double kParams = 26e9, kCache = 6.7e9, kBytes = 6.56e12, kFlops = 8 * 1.97e14;
+  const auto step = [&](double batch, double cache) {
+    return step_ms(kParams, batch * cache, batch * kParams, kFlops, kBytes);
+  };
+  const std::vector<std::pair<double, double>> full{{1, 4.98},   {8, 12.13},  {16, 20.30},
+                                                    {32, 36.65}, {64, 69.33}, {240, 249.09}};
+  for (const auto& [batch, ms] : full) CHECK(step(batch, kCache) == Approx(ms).epsilon(1e-3));
+  const std::vector<std::pair<double, double>> fifth{{1, 4.17},   {8, 5.60},   {16, 7.23},
+                                                     {32, 10.50}, {64, 17.04}, {240, 52.99}};
+  for (const auto& [batch, ms] : fifth)
+    CHECK(step(batch, kCache / 5) == Approx(ms).epsilon(1.5e-3));
+  // the same book: 30B in int8, 100 kB per token, 8,192 tokens, 16 v5e; batch 4 and 256
+  constexpr double kV5e = 8.1e11;
+  CHECK(step_ms(30e9, 4 * 8192 * 1e5, 2 * 4 * 30e9, 16 * 1.97e14, 16 * kV5e) ==
+        Approx(2.57).epsilon(2e-3));
+  CHECK(step_ms(30e9, 256 * 8192 * 1e5, 2 * 256 * 30e9, 16 * 1.97e14, 16 * kV5e) ==
+        Approx(21.05).epsilon(2e-3));
+  // applied-inference.md: Llama-3-70B in int8, batch 32, 160 kB per token, eight v5e: 17.3 ms
+  CHECK(step_ms(70e9, 32 * 8192 * 160e3, 0, 1, 8 * kV5e) == Approx(17.3).epsilon(3e-3));
+}
+
+TEST_CASE("a product of matrices is bound by memory, then by compute") {
+  // gpus.md quiz 1: fp16 [64 | 512, 4096] x [4096, 8192] on B200 at 8 TB/s and 2.25 PFLOP/s
+  const auto product = [](double rows) {
+    const double bytes = 2 * (rows * 4096 + 4096.0 * 8192 + rows * 8192);
+    return model::roofline({2 * rows * 4096 * 8192, bytes, 0}, 2.25e15, 8e12, 0);
+  };
+  CHECK(product(64).step_us == Approx(8.6).epsilon(0.01));
+  CHECK(product(64).bound == model::Roofline::Bound::kMemory);
+  CHECK(product(512).step_us == Approx(15.3).epsilon(0.01));
+  CHECK(product(512).bound == model::Roofline::Bound::kCompute);
+}
+
+TEST_CASE("a workload of nothing is refused") {
+  const auto m = model::llama_3_8b();
+  CHECK_ERROR(kUsage, price_of(m, "tp=1", {.batch = 0}));
+  CHECK_ERROR(kUsage, price_of(m, "tp=1", {.batch = i64{1} << 40, .prompt_len = i64{1} << 40}));
+}

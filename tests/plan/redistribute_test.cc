@@ -1,0 +1,248 @@
+#include "shardtool/plan/redistribute.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "shardtool/index/join.h"
+#include "shardtool/plan/regular_layout.h"
+#include "tests/support/generators.h"
+#include "tests/support/throws.h"
+
+using namespace shardtool;
+using plan::layout_of;
+using plan::Move;
+using plan::Placement;
+using plan::Placements;
+using plan::placements_of;
+using plan::redistribute;
+
+namespace {
+
+/// Any placement on the mesh: axes in any order, Partial where asked for.
+Placements any_placements(const mesh::Mesh& mesh, int rank, bool with_partial) {
+  Placements placements = plan::replicated(mesh, rank);
+  std::vector<int> axes(mesh.axes().size());
+  for (size_t a = 0; a < axes.size(); ++a) axes[a] = static_cast<int>(a);
+  while (!axes.empty()) {
+    const int a = *rc::gen::elementOf(axes);
+    std::erase(axes, a);
+    const i64 choice = *gen::between(with_partial ? -2 : -1, rank - 1);
+    Placement& on = placements.on[static_cast<size_t>(a)];
+    if (choice == -2) on = Placement::partial();
+    if (choice < 0) continue;
+    on = Placement::sharded(static_cast<int>(choice));
+    placements.order[static_cast<size_t>(choice)].push_back(a);
+  }
+  return placements;
+}
+
+/// A shape that every placement on the mesh cuts evenly.
+Shape even_shape(const mesh::Mesh& mesh, int rank) {
+  return Shape(static_cast<size_t>(rank), mesh.size());
+}
+
+mesh::Mesh any_mesh() {
+  std::vector<mesh::MeshAxis> axes;
+  const i64 count = *gen::between(1, 3);
+  for (i64 a = 0; a < count; ++a) {
+    axes.push_back({std::string(1, static_cast<char>('x' + a)), *gen::between(1, 3)});
+  }
+  return mesh::Mesh(std::move(axes));
+}
+
+/// What devices lack of their new parts, from the join of the two layouts.
+i64 elements_lacking(const layout::Layout& from, const layout::Layout& to) {
+  const index::Join join(from.holders(), to.holders());
+  i64 lacking = 0;
+  join.for_each_box([&](index::Join::Box box) {
+    i64 volume = 1;
+    for (const index::AxisCell* cell : box) volume *= cell->size;
+    const auto have = join.source_of(box).holders;
+    for (const auto& wanted : join.destinations_of(box)) {
+      for (const int device : wanted.holders) {
+        lacking += std::find(have.begin(), have.end(), device) == have.end() ? volume : 0;
+      }
+    }
+  });
+  return lacking;
+}
+
+std::string steps_of(const mesh::Mesh& mesh, const Shape& shape, const Placements& from,
+                     const Placements& to) {
+  const auto way = redistribute(mesh, shape, from, to);
+  REQUIRE(way);
+  std::string text;
+  for (const auto& step : way->steps) text += (text.empty() ? "" : "; ") + to_string(step, mesh);
+  return text;
+}
+
+/// Placements from the mesh axes of each tensor axis, major to minor.
+Placements cut(const mesh::Mesh& mesh, std::vector<std::vector<int>> order) {
+  Placements placements = plan::replicated(mesh, static_cast<int>(order.size()));
+  for (size_t d = 0; d < order.size(); ++d) {
+    for (const int a : order[d]) {
+      placements.on[static_cast<size_t>(a)] = Placement::sharded(static_cast<int>(d));
+    }
+  }
+  placements.order = std::move(order);
+  return placements;
+}
+
+}  // namespace
+
+TEST_CASE("the cost of redistribution is a metric") {
+  CHECK(rc::check("triangle inequality, and nothing for nothing", [] {
+    const auto mesh = any_mesh();
+    const int rank = static_cast<int>(*gen::between(1, 3));
+    const auto shape = even_shape(mesh, rank);
+    const auto a = any_placements(mesh, rank, true);
+    const auto b = any_placements(mesh, rank, true);
+    const auto c = any_placements(mesh, rank, false);
+    const auto ac = redistribute(mesh, shape, a, c);
+    const auto ab = redistribute(mesh, shape, a, b);
+    const auto bc = redistribute(mesh, shape, b, c);
+    RC_ASSERT(ac.has_value());
+    RC_ASSERT(bc.has_value());
+    RC_CLASSIFY(ab.has_value(), "three ways");
+    if (ab) RC_ASSERT(ac->elements <= ab->elements + bc->elements);
+    const auto aa = redistribute(mesh, shape, a, a);
+    RC_ASSERT(aa && aa->elements == 0 && aa->steps.empty());
+  }));
+}
+
+TEST_CASE("every collective moves what the join of its two layouts says is lacking") {
+  CHECK(
+      rc::check("two derivations of the bytes of a step; the way is no cheaper than the bound", [] {
+        const auto mesh = any_mesh();
+        const int rank = static_cast<int>(*gen::between(1, 3));
+        const auto shape = even_shape(mesh, rank);
+        const auto from = any_placements(mesh, rank, false);
+        const auto to = any_placements(mesh, rank, false);
+        const auto way = redistribute(mesh, shape, from, to);
+        RC_ASSERT(way.has_value());
+        Placements before = from;
+        for (const auto& step : way->steps) {
+          RC_ASSERT(elements_lacking(layout_of(mesh, shape, before),
+                                     layout_of(mesh, shape, step.after)) == step.elements);
+          before = step.after;
+        }
+        RC_ASSERT(before == to);
+        RC_ASSERT(way->elements >=
+                  elements_lacking(layout_of(mesh, shape, from), layout_of(mesh, shape, to)));
+      }));
+}
+
+TEST_CASE("one collective on one mesh axis moves the bytes of the table") {
+  CHECK(rc::check("elements = devices * wire bytes of collective_for", [] {
+    const auto from = *rc::gen::element(Placement::sharded(1), Placement::partial());
+    const auto to = *rc::gen::element(Placement::replicated(), Placement::sharded(0));
+    // The other axis cuts tensor axis 0 all the time, so that a group owns only a part.
+    const mesh::Mesh mesh({{"y", *gen::between(1, 3)}, {"x", *gen::between(2, 4)}});
+    const Shape shape{mesh.size() * 2, mesh.size()};
+    const auto other = Placement::sharded(0);
+    const auto way = redistribute(mesh, shape, plan::in_mesh_order({other, from}, 2),
+                                  plan::in_mesh_order({other, to}, 2));
+    RC_ASSERT(way && way->steps.size() == 1);
+    const i64 owned = *element_count(shape) / mesh.axes()[0].size;
+    const auto collective =
+        plan::collective_for(plan::move_between(from, to), {mesh.axes()[1].size, 1}, owned);
+    RC_ASSERT(collective.has_value());
+    RC_ASSERT(way->elements == mesh.size() * wire_bytes(*collective));
+  }));
+}
+
+TEST_CASE("the sequences of Shardy") {
+  // openxla/shardy, test of reshard_to_collectives
+  const mesh::Mesh square({{"x", 2}, {"y", 2}});
+  CHECK(steps_of(square, {4, 4}, cut(square, {{0}, {1}}), cut(square, {{1}, {0}})) ==
+        "permute x, y");
+  const mesh::Mesh cube({{"x", 2}, {"y", 2}, {"z", 2}});
+  CHECK(steps_of(cube, {8, 8}, cut(cube, {{0, 1, 2}, {}}), cut(cube, {{0}, {}})) ==
+        "all_gather y, z of axis 0");
+  CHECK(steps_of(square, {4, 4}, cut(square, {{0}, {}}), cut(square, {{}, {1}})) ==
+        "slice y to axis 1; all_gather x of axis 0");
+  const mesh::Mesh three({{"x", 2}, {"y", 2}, {"z", 2}});
+  CHECK(steps_of(three, {8, 4}, cut(three, {{0, 1}, {}}), cut(three, {{0}, {1, 2}})) ==
+        "slice z to axis 0; all_to_all y, z of axis 0 to axis 1");
+}
+
+TEST_CASE("Partial axes of one op are reduced together") {
+  const mesh::Mesh mesh({{"dp", 2}, {"tp", 4}});
+  const auto partial = plan::in_mesh_order({Placement::partial(), Placement::partial()}, 1);
+  CHECK(steps_of(mesh, {8}, partial, plan::replicated(mesh, 1)) == "all_reduce dp, tp");
+  CHECK(redistribute(mesh, {8}, partial, plan::replicated(mesh, 1))->elements == 8 * 2 * 7);
+  const auto mixed =
+      plan::in_mesh_order({Placement::partial(plan::ReduceOp::kMax), Placement::partial()}, 1);
+  CHECK(steps_of(mesh, {8}, mixed, plan::replicated(mesh, 1)) ==
+        "reduce_scatter dp to axis 0; reduce_scatter tp to axis 0; all_gather dp, tp of axis 0");
+}
+
+TEST_CASE("devices that would do the same reduction share it") {
+  const mesh::Mesh mesh({{"dp", 2}, {"tp", 2}});
+  const auto partial = plan::in_mesh_order({Placement::replicated(), Placement::partial()}, 1);
+  // all_reduce of 8 on each: 4 * 8; of halves: 4 * 4, and a gather: 4 * 4. Equal, so the one step.
+  CHECK(steps_of(mesh, {8}, partial, plan::replicated(mesh, 1)) == "all_reduce tp");
+  const mesh::Mesh wide({{"dp", 2}, {"tp", 4}});
+  CHECK(steps_of(wide, {8}, partial, plan::replicated(wide, 1)) ==
+        "slice dp to axis 0; reduce_scatter tp to axis 0; all_gather dp, tp of axis 0");
+}
+
+TEST_CASE("costs that other planners got wrong") {
+  // pytorch issue 157585: S(0)S(0) -> S(0)R and -> R S(0) cost alike there; the second moves more
+  const mesh::Mesh mesh({{"dp", 2}, {"tp", 4}});
+  const auto both = plan::in_mesh_order({Placement::sharded(0), Placement::sharded(0)}, 1);
+  const auto outer = plan::in_mesh_order({Placement::sharded(0), Placement::replicated()}, 1);
+  const auto inner = plan::in_mesh_order({Placement::replicated(), Placement::sharded(0)}, 1);
+  CHECK(redistribute(mesh, {8}, both, outer)->elements == 8 * 3);
+  CHECK(redistribute(mesh, {8}, both, inner)->elements > 8);
+  // S(0) -> S(1), 8 x 8 over four: 48 elements, 12 per device
+  const mesh::Mesh four({{"tp", 4}});
+  CHECK(redistribute(four, {8, 8}, cut(four, {{0}, {}}), cut(four, {{}, {0}}))->elements == 48);
+}
+
+TEST_CASE("Partial and Unknown are never made, and uneven placements are refused") {
+  const mesh::Mesh mesh({{"tp", 4}});
+  const auto whole = plan::replicated(mesh, 1);
+  CHECK_FALSE(redistribute(mesh, {8}, whole, plan::in_mesh_order({Placement::partial()}, 1)));
+  CHECK_FALSE(redistribute(mesh, {8}, plan::in_mesh_order({Placement::unknown()}, 1), whole));
+  CHECK_ERROR(kNotDivisible,
+              redistribute(mesh, {6}, whole, plan::in_mesh_order({Placement::sharded(0)}, 1)));
+  CHECK_ERROR(kLimit, redistribute(mesh, {i64{1} << 62}, whole, whole));
+}
+
+TEST_CASE("regular layouts lower to placements, and back") {
+  CHECK(rc::check("placements_of(layout_of(p)) == p", [] {
+    const auto mesh = any_mesh();
+    const int rank = static_cast<int>(*gen::between(1, 3));
+    const auto placements = any_placements(mesh, rank, false);
+    const auto shape = even_shape(mesh, rank);
+    RC_ASSERT(placements_of(layout_of(mesh, shape, placements)) == placements);
+  }));
+  CHECK(rc::check("what lowers at all lowers to a layout that holds the same", [] {
+    const auto shape = *gen::shape();
+    const auto layout = *gen::layout(shape);
+    const auto placements = placements_of(layout);
+    RC_CLASSIFY(placements.has_value(), "regular");
+    if (!placements) return;
+    const auto again = layout_of(layout.mesh(), shape, *placements);
+    for (i64 device = 0; device < layout.mesh().size(); ++device) {
+      RC_ASSERT(again.region(device) == layout.region(device));
+    }
+  }));
+}
+
+TEST_CASE("fused, uneven and partly replicated layouts stay point to point") {
+  const mesh::Mesh mesh({{"tp", 4}});
+  const auto lowered = [&mesh](layout::AxisExpr expr) {
+    const i64 extent = expr.size();
+    return placements_of(
+        layout::Layout(mesh, {extent}, {{.expr = std::move(expr), .logical = {}}}));
+  };
+  const mesh::Over tp{{"tp"}};
+  CHECK(lowered(layout::scale(layout::split(8, tp), 16)));
+  CHECK_FALSE(lowered(layout::split(10, tp)));
+  CHECK_FALSE(lowered(layout::repeat(2, layout::split(8, tp))));
+  CHECK_FALSE(lowered(layout::split(2, {{"tp", 1, 2}})));
+}
