@@ -19,6 +19,7 @@ namespace shardtool::cli {
 namespace {
 
 constexpr i64 kMany = (i64{1} << 31) - 1;
+constexpr double kLargestAmount = 1e9;
 
 i64 count_or(const char* flag, const std::optional<std::string>& typed, i64 otherwise,
              i64 least = 1) {
@@ -31,10 +32,11 @@ double number_or(const char* flag, const std::optional<std::string>& typed, doub
   char* end = nullptr;
   const double value = std::strtod(typed->c_str(), &end);
   const bool is_plain = !typed->empty() && *end == '\0' && std::isfinite(value) && value >= 0 &&
+                        value <= kLargestAmount &&
                         typed->find_first_not_of("0123456789.eE+-") == std::string::npos;
   if (is_plain) return value;
-  throw Error(ErrorCode::kUsage,
-              fmt::format("{} '{}' is no number", flag, quote_for_message(*typed)))
+  throw Error(ErrorCode::kUsage, fmt::format("{} '{}' is no number from 0 to {:g}", flag,
+                                             quote_for_message(*typed), kLargestAmount))
       .help("for example 2.49");
 }
 
@@ -42,7 +44,7 @@ std::vector<i64> counts_of(const char* flag, const std::string& text) {
   std::vector<i64> counts;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    counts.push_back(parse_count(flag, text.substr(begin, end - begin), 1, kMany));
+    counts.push_back(parse_count(flag, text.substr(begin, end - begin), 1, api::kMostDevices));
     begin = end + 1;
   }
   return counts;

@@ -47,6 +47,16 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .value = "SIZE",
        .help = "start a new file above it, default 50GB",
        .target = &args.max_file_size},
+      {.name = "--io",
+       .value = "HOW",
+       .help = "through the page cache, past it, or whichever is better for each piece",
+       .target = &args.io,
+       .choices = {"auto", "buffered", "direct"}},
+      {.name = "--hash",
+       .value = "NAME",
+       .help = "also record every file's SHA-256, the hub's name for it; reads the output again",
+       .target = &args.hash,
+       .choices = {"xxh3", "sha256"}},
       {.name = "--no-copy-side-files",
        .help = "leave out config, tokenizer and the like",
        .target = &args.no_copy_side_files},
@@ -87,6 +97,8 @@ api::WriteOptions to_write_options(const WriteArgs& args) {
   options.dry_run = args.dry_run;
   options.copy_side_files = !args.no_copy_side_files;
   options.launch = this_launch();
+  if (args.io == "buffered") options.io = exec::IoMode::kBuffered;
+  if (args.io == "direct") options.io = exec::IoMode::kDirect;
   options.sha256 = args.hash == "sha256";
   return options;
 }

@@ -21,6 +21,7 @@ struct WriteArgs {
   std::string layout = "plain";
   std::optional<std::string> max_file_size = {};
   ResourceArgs resources = {};
+  std::string io = "auto";
   bool no_copy_side_files = false;
   std::string hash = "xxh3";
   bool dry_run = false;

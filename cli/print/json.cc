@@ -85,7 +85,12 @@ void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
     json.field("example_tensor", alteration.example_tensor).field("tensors", alteration.tensors);
     json.end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  if (const auto& shares = plan.shares) {
+    json.key("shares").begin_object().field("processes", shares->processes);
+    json.field("least", shares->least).field("most", shares->most).end_object();
+  }
+  json.end_object();
 }
 
 }  // namespace
@@ -105,6 +110,7 @@ void write_fields(JsonWriter& json, const api::TransformReport& report) {
   if (!report.written) return;
   const auto& written = *report.written;
   json.key("written").begin_object().field("bytes", written.bytes).field("files", written.files);
+  json.field("shared_bytes", written.shared_bytes);
   json.field("seconds", written.seconds).field("bytes_per_second", written.bytes_per_second);
   json.field("peak_rss_bytes", written.peak_rss_bytes).end_object();
   json.field("replicas_compared", report.replicas_compared).field("output", report.output);

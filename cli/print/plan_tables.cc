@@ -59,18 +59,22 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
   const auto add = [&](const std::string& name, i64 bytes) {
     table.rows.push_back({name, bytes_cell(bytes, exact), share_cell(bytes, device.total)});
   };
-  for (size_t c = 0; c < memory.classes.size(); ++c) {
-    if (device.by_class[c] > 0) add("  " + memory.classes[c], device.by_class[c]);
-  }
-  add("weights", device.weights);
   const i64 copies = memory.devices.back().replicated;
-  if (all_alike && copies > 0) add("  on other devices, too", copies);
-  if (device.padding > 0) add("  of these, padding", device.padding);
+  if (device.training > 0) {
+    add("weights, gradients, optimizer", device.training);
+  } else {
+    for (size_t c = 0; c < memory.classes.size(); ++c) {
+      if (device.by_class[c] > 0) add("  " + memory.classes[c], device.by_class[c]);
+    }
+    add("weights", device.weights);
+    if (all_alike && copies > 0) add("  on other devices, too", copies);
+    if (device.padding > 0) add("  of these, padding", device.padding);
+  }
   if (device.kv > 0) add("kv cache", device.kv);
-  if (device.training != 0) add("training state", device.training);
   if (device.activations > 0) add("activations, about", device.activations);
   if (device.overhead > 0) add("overhead", device.overhead);
-  if (device.total != device.weights) add("total", device.total);
+  const i64 first = device.training > 0 ? device.training : device.weights;
+  if (device.total != first) add("total", device.total);
   return table;
 }
 

@@ -33,6 +33,12 @@ std::string plan_text(const api::TransformPlan& plan) {
   return text;
 }
 
+std::string shares_text(const api::WorkShares& shares) {
+  return fmt::format("by {} processes, each moves {} to {} of the source",
+                     format_count(shares.processes), format_bytes(shares.least),
+                     format_bytes(shares.most));
+}
+
 /// "8+8+7+7"; of many devices the first few.
 std::string sizes_text(const std::vector<i64>& sizes) {
   constexpr size_t kShown = 16;
@@ -67,6 +73,9 @@ std::string written_text(const api::TransformReport& report) {
                           format_bytes(written.bytes), seconds_text(written.seconds),
                           format_bytes(static_cast<i64>(written.bytes_per_second)),
                           format_bytes(written.peak_rss_bytes));
+  if (written.shared_bytes > 0) {
+    text += fmt::format("; {} share the source's space", format_bytes(written.shared_bytes));
+  }
   if (report.replicas_compared > 0) {
     text += fmt::format("; {} compared, all equal", plural(report.replicas_compared, "replica"));
   }
@@ -141,6 +150,9 @@ void print_text(Session& session, const api::TransformReport& report) {
   for (const auto& warning : report.warnings) session.warn(warning);
   if (!session.quiet()) {
     session.out().write(labelled(style, "plan", plan_text(report.plan)));
+    if (const auto& shares = report.plan.shares) {
+      session.out().write(labelled(style, "shared", shares_text(*shares)));
+    }
     for (const auto& uneven : report.plan.uneven) {
       session.out().write(labelled(style, "uneven", uneven_text(uneven)));
     }

@@ -24,9 +24,9 @@ std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,
                                                  const LogicalCheckpoint& source);
 
 /// The mapping that a choice names: the file, the preset, the documents in the source's manifest,
-/// or the preset that config.json or the tensors' names call for; followed by the family of quantised
-/// or adapter tensors that their configs name. Throws kConfig when nothing fits, kUnsupported for an
-/// unknown family.
+/// or the preset that config.json or the tensors' names call for; followed by the family of
+/// quantised or adapter tensors that their configs name. Throws kConfig when nothing fits,
+/// kUnsupported for an unknown family.
 mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckpoint& source);
 
 /// The part of a choice that resolve takes.

@@ -87,6 +87,49 @@ std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
   return records;
 }
 
+/// The local index of a global one, or nothing.
+std::optional<i64> local_index(const index::AxisMap& map, i64 global) {
+  for (const index::Piece& piece : map.pieces()) {
+    if (global >= piece.global && global < piece.global + piece.size) {
+      return piece.local + global - piece.global;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The elements that follow each other from the first on, in a row-major array of this region and
+/// in the whole tensor alike.
+i64 leading_run(const index::Region& region) {
+  i64 run = 1;
+  for (size_t axis = region.size(); axis-- > 0;) {
+    const auto& pieces = region[axis].pieces();
+    if (pieces.empty()) return 0;
+    run *= pieces.front().size;
+    if (pieces.front().size != region[axis].global_size()) return run;
+  }
+  return run;
+}
+
+/// Where in its file the first element of a region lies, if a long run begins there and here.
+i64 origin_of(const LogicalTensor& tensor, const index::Region& wanted) {
+  constexpr i64 kLongBytes = 64 << 10;
+  const i64 element_bits = bits(tensor.spec.dtype);
+  if (leading_run(wanted) * element_bits / 8 < kLongBytes) return checkpoint::kNoOrigin;
+  const index::HolderSet& holders = *tensor.side.holders;
+  for (int h = 0; h < holders.size(); ++h) {
+    const index::Region held = holders.region(h);
+    i64 at = 0;
+    bool has_it = leading_run(held) * element_bits / 8 >= kLongBytes;
+    for (size_t axis = 0; axis < wanted.size() && has_it; ++axis) {
+      const auto local = local_index(held[axis], wanted[axis].pieces().front().global);
+      has_it = local.has_value();
+      at = at * held[axis].local_size() + local.value_or(0);
+    }
+    if (has_it) return tensor.side.slots[static_cast<size_t>(h)].offset + at * element_bits / 8;
+  }
+  return checkpoint::kNoOrigin;
+}
+
 }  // namespace
 
 bool is_shifted(const LogicalCheckpoint& source, const TargetTensor& tensor) {
@@ -94,13 +137,21 @@ bool is_shifted(const LogicalCheckpoint& source, const TargetTensor& tensor) {
 }
 
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
-                       i64 max_file_size) {
+                       i64 max_file_size, Extents extents) {
   OutputPlan output;
   for (const TargetTensor& tensor : target.tensors) output.slots.emplace_back(tensor.ranks.size());
   for (const auto& [rank, shards] : shards_by_rank(source, target)) {
+    std::vector<i64> origins;
+    if (extents == Extents::kShared) {
+      for (const auto& [tensor, holder] : shards.holders) {
+        const TargetTensor& wanted = target.tensors[tensor];
+        origins.push_back(origin_of(source.tensors[wanted.source],
+                                    wanted.holders->region(static_cast<int>(holder))));
+      }
+    }
     FilePlan plan = target.is_whole
-                        ? checkpoint::plan_whole_files(shards.specs, max_file_size)
-                        : checkpoint::plan_rank_files(rank, shards.specs, max_file_size);
+                        ? checkpoint::plan_whole_files(shards.specs, max_file_size, origins)
+                        : checkpoint::plan_rank_files(rank, shards.specs, max_file_size, origins);
     if (target.is_whole) output.index_text = index_text(plan, shards.specs).value_or("");
     const std::vector<exec::Slot> slots = append(output, std::move(plan));
     for (size_t i = 0; i < slots.size(); ++i) {

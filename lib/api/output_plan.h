@@ -21,9 +21,13 @@ struct OutputPlan {
   std::string index_text;                       ///< of a whole checkpoint in several files
 };
 
-/// Requires tensors sorted by name: the bytes of the output depend on nothing else.
+/// Whether output files may share the disk space of the source's.
+enum class Extents { kOwn, kShared };
+
+/// Requires tensors sorted by name: the bytes of the output depend on nothing else, but that shared
+/// extents move the place where data begins (checkpoint/shard_files.h).
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
-                       i64 max_file_size);
+                       i64 max_file_size, Extents extents = Extents::kOwn);
 
 /// Whether the values differ between holders on either side, so that they are copied one by one
 /// (exec::copy_shifted).

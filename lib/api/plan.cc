@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 
 #include "shardtool/api/plan_file.h"
 #include "shardtool/api/plan_forward.h"
@@ -20,6 +21,12 @@ Error impossible(const std::string& what, const std::string& help) {
 
 void check(const PlanOptions& options) {
   const DeviceBudget& device = options.device;
+  for (const auto& mesh : {options.mapping.mesh, options.to_mesh}) {
+    if (!mesh || mesh->size() <= kMostDevices) continue;
+    throw impossible(fmt::format("{} has {} devices, and a plan is made for at most {}",
+                                 to_string(*mesh), mesh->size(), kMostDevices),
+                     "is a size of the mesh mistyped?");
+  }
   if (device.bytes > 0 && device.overhead_bytes >= device.bytes) {
     throw impossible("the overhead of a device takes its whole budget",
                      "give a larger --budget or a smaller --overhead");
@@ -68,10 +75,24 @@ size_t find(const std::vector<std::string>& names, const std::string& name) {
   throw std::move(error).help(hint.empty() ? "`shardtool inspect` lists the tensors" : hint);
 }
 
-void add_reshard(const LogicalCheckpoint& source, const ReshardEnds& ends, const AppliedMapping& to,
-                 const PlanOptions& options, PlanReport& report) {
+/// Both layouts of a reshard; they are resolved at the same time.
+struct AppliedEnds {
   std::optional<AppliedMapping> from;
-  if (ends.from) from = apply_mapping(*ends.from, source);
+  AppliedMapping to;
+};
+
+AppliedEnds apply_ends(const ReshardEnds& ends, const LogicalCheckpoint& source) {
+  if (!ends.from) return {std::nullopt, apply_mapping(ends.to, source)};
+  // Where there is no thread to be had it is done later, by `get`.
+  auto from = std::async(std::launch::async | std::launch::deferred,
+                         [&] { return apply_mapping(*ends.from, source); });
+  AppliedMapping to = apply_mapping(ends.to, source);  // its errors come first
+  return {from.get(), std::move(to)};
+}
+
+void add_reshard(const LogicalCheckpoint& source, const ReshardEnds& ends,
+                 const AppliedEnds& applied, const PlanOptions& options, PlanReport& report) {
+  const auto& [from, to] = applied;
   report.reshard = plan_move(source, from ? &*from : nullptr, to, options);
   for (const auto& target : to.resolution.tensors) {
     report.tensors.push_back(source.tensors[target.tensor].spec.name);
@@ -95,9 +116,10 @@ PlanReport make_plan(const PlanOptions& options) {
   ends.to = base_choice(source, options.mapping);
   if (options.is_reshard()) ends = reshard_ends(source, options);
   check_applicable(options, ends);
-  const AppliedMapping applied = apply_mapping(ends.to, source);
+  const AppliedEnds ends_applied = apply_ends(ends, source);
+  const AppliedMapping& applied = ends_applied.to;
   add(report.warnings, applied.resolution.warnings);
-  if (options.is_reshard()) add_reshard(source, ends, applied, options, report);
+  if (options.is_reshard()) add_reshard(source, ends, ends_applied, options, report);
   std::vector<std::string> notes;
   report.memory = memory_report(source, applied, ends.to, options, notes);
   add(report.warnings, notes);

@@ -14,6 +14,9 @@
 
 namespace shardtool::api {
 
+/// More devices than anybody has under one mesh: a larger one is a slip.
+inline constexpr i64 kMostDevices = 65'536;
+
 /// What the model is asked to do at one time.
 struct Workload {
   i64 batch = 1;          ///< sequences
@@ -76,7 +79,7 @@ struct PlanDevice {
   i64 kv = 0;                             ///< of the workload
   std::optional<i64> kv_capacity_tokens;  ///< what the budget leaves room for; without one nothing
   i64 activations = 0;
-  i64 training = 0;  ///< gradients and optimizer state, beside `weights`
+  i64 training = 0;  ///< weights, gradients and optimizer; then `weights` is not in the total
   i64 overhead = 0;
   i64 total = 0;
   std::optional<bool> fits;

@@ -93,17 +93,15 @@ void set_activations(const AppliedMapping& applied, const DeviceCaches& caches,
   }
 }
 
-/// Weights are counted as they are in the checkpoint; what training adds is all else of the state,
-/// and the layers' activations.
+/// The state of training stands for the weights, too; beside it the layers' activations.
 void set_training(const AppliedMapping& applied, const mapping::AttentionCache& model,
                   const TrainingPlan& training, MemoryReport& report,
                   std::vector<std::string>& notes) {
   const auto parameters = parameters_on(applied, report.devices.size());
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
-    const i64 state = plan::zero_state_bytes(parameters[rank], training.zero_stage,
+    device.training = plan::zero_state_bytes(parameters[rank], training.zero_stage,
                                              training.data_parallel, training.state);
-    device.training = state - device.weights;
   }
   if (training.sequence == 0) return;
   if (!model.heads || !model.n_layers || !model.hidden) {
@@ -122,13 +120,20 @@ void set_training(const AppliedMapping& applied, const mapping::AttentionCache& 
   for (PlanDevice& device : report.devices) device.activations = std::llround(kept);
 }
 
+/// Training state has weights of its own.
+i64 weights_in_total(const PlanDevice& device) {
+  return device.training > 0 ? 0 : device.weights;
+}
+
 void set_totals(const DeviceBudget& budget, MemoryReport& report) {
-  report.budget = static_cast<i64>(static_cast<double>(budget.bytes) * budget.fraction);
+  report.budget = budget.bytes;
+  if (budget.fraction < 1)
+    report.budget = static_cast<i64>(static_cast<double>(budget.bytes) * budget.fraction);
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
     device.overhead = budget.overhead_bytes;
-    for (const i64 part :
-         {device.weights, device.kv, device.activations, device.training, device.overhead}) {
+    for (const i64 part : {weights_in_total(device), device.kv, device.activations, device.training,
+                           device.overhead}) {
       plan::add_bytes(device.total, part);
     }
     if (report.budget > 0) device.fits = device.total <= report.budget;
@@ -136,7 +141,7 @@ void set_totals(const DeviceBudget& budget, MemoryReport& report) {
   }
   const PlanDevice& fullest = report.devices[report.fullest];
   if (report.budget > 0) report.fits = fullest.fits;
-  const std::pair<const char*, i64> parts[] = {{"weights", fullest.weights},
+  const std::pair<const char*, i64> parts[] = {{"weights", weights_in_total(fullest)},
                                                {"kv cache", fullest.kv},
                                                {"activations", fullest.activations},
                                                {"training state", fullest.training},

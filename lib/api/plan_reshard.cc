@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -18,25 +17,27 @@ Error unknown_layout(const std::string& name, const mapping::Mapping& mapping) {
     for (const auto& [layout, axes] : document.layouts) known.push_back(layout);
   }
   Error error(ErrorCode::kUnknownName,
-              fmt::format("'{}' is neither one of the mapping's layouts nor a mapping file",
-                          quote_for_message(name)));
+              fmt::format("'{}' is none of the mapping's layouts", quote_for_message(name)));
   error.note("layouts", known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
   if (const auto hint = did_you_mean(name, known); !hint.empty()) error.help(hint);
+  error.help("a mapping file is written with its ending, .json, or with a slash");
   return error;
 }
 
-/// `name` where the mapping has a layout that is called so; else it is a mapping file.
-void apply_name(const std::string& name, const mapping::Mapping& mapping, MappingChoice& choice) {
-  const auto documents = mapping.documents();
-  const bool is_layout = std::any_of(documents.begin(), documents.end(), [&](const auto& document) {
-    return document.layouts.count(name) > 0;
-  });
-  if (is_layout) {
+/// A name with a slash or ".json" is a mapping file, any other an entry of the mapping's "layouts".
+void apply_name(const std::string& name, const MappingChoice& base, const LogicalCheckpoint& source,
+                MappingChoice& choice) {
+  const bool is_file = name.find('/') != name.npos || name.ends_with(".json");
+  if (!is_file) {
+    const mapping::Mapping mapping = choose_mapping(base, source);
+    const auto documents = mapping.documents();
+    if (std::none_of(documents.begin(), documents.end(),
+                     [&](const auto& document) { return document.layouts.count(name) > 0; })) {
+      throw unknown_layout(name, mapping);
+    }
     choice.layout = name;
     return;
   }
-  std::error_code unreadable;
-  if (!std::filesystem::exists(name, unreadable)) throw unknown_layout(name, mapping);
   choice.path = name;
   choice.preset.clear();
   choice.layout.clear();
@@ -85,11 +86,8 @@ ReshardEnds reshard_ends(const LogicalCheckpoint& source, const PlanOptions& opt
   ReshardEnds ends;
   ends.to = base;
   if (options.from || options.mapping_is_given) ends.from = base;
-  if (options.from || options.to) {
-    const mapping::Mapping mapping = choose_mapping(base, source);
-    if (options.from) apply_name(*options.from, mapping, *ends.from);
-    if (options.to) apply_name(*options.to, mapping, ends.to);
-  }
+  if (options.from) apply_name(*options.from, base, source, *ends.from);
+  if (options.to) apply_name(*options.to, base, source, ends.to);
   if (!options.to_preset.empty()) {
     ends.to.path.clear();
     ends.to.preset = options.to_preset;

@@ -17,7 +17,7 @@ struct ReshardEnds {
 MappingChoice base_choice(const LogicalCheckpoint& source, const MappingChoice& typed);
 
 /// Where a reshard begins and ends. `from` and `to` name an entry of the mapping's "layouts", or
-/// are a mapping file. Requires options.is_reshard().
+/// (with a slash, or ending in .json) a mapping file. Throws kUnknownName. Requires options.is_reshard().
 ReshardEnds reshard_ends(const LogicalCheckpoint& source, const PlanOptions& options);
 
 /// What moves from the source's own holders (`from` is null) or those of a mapping. Throws

@@ -50,6 +50,16 @@ void Team::watch(const std::stop_token& done) {
   }
 }
 
+WorkShares summarize_shares(std::span<const exec::TensorMove> moves, std::span<const int> owners,
+                            int processes) {
+  std::vector<i64> bytes(static_cast<size_t>(processes));
+  for (size_t i = 0; i < moves.size(); ++i) {
+    bytes[static_cast<size_t>(owners[i])] += byte_size(moves[i].dtype, moves[i].shape).value_or(0);
+  }
+  const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
+  return {processes, *least, *most};
+}
+
 std::vector<int> share_out(std::span<const exec::TensorMove> moves, std::span<const size_t> order,
                            int processes) {
   const auto bytes = [&](size_t i) {

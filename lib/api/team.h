@@ -52,4 +52,8 @@ class Team {
 std::vector<int> share_out(std::span<const exec::TensorMove> moves, std::span<const size_t> order,
                            int processes);
 
+/// How even that is.
+WorkShares summarize_shares(std::span<const exec::TensorMove> moves, std::span<const int> owners,
+                            int processes);
+
 }  // namespace shardtool::api

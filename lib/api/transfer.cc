@@ -68,9 +68,9 @@ void check_space(const OutputPlan& plan, const io::OutputFolder& folder) {
       .help("write fewer --ranks at a time, or to another file system");
 }
 
-std::vector<exec::SourceFile> open_sources(const LogicalCheckpoint& source) {
+std::vector<exec::SourceFile> open_sources(const LogicalCheckpoint& source, exec::IoMode mode) {
   std::vector<exec::SourceFile> files;
-  for (const std::string& path : source.file_paths) files.emplace_back(path);
+  for (const std::string& path : source.file_paths) files.emplace_back(path, mode);
   return files;
 }
 
@@ -87,17 +87,28 @@ void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
   std::erase_if(target.tensors, [](const TargetTensor& tensor) { return tensor.ranks.empty(); });
 }
 
+/// What the file system of the output can do for every file of the source.
+Extents possible_extents(const LogicalCheckpoint& source, const std::string& output) {
+  const std::string folder = io::look_at_output(output).parent;
+  const bool can = std::all_of(
+      source.file_paths.begin(), source.file_paths.end(),
+      [&](const std::string& path) { return io::can_share(io::open_read(path), folder); });
+  return can ? Extents::kShared : Extents::kOwn;
+}
+
 /// A task with everything that follows from it before any byte moves.
 struct Planned {
   LogicalCheckpoint source;
   TargetLayout target;
+  Extents extents = Extents::kOwn;
   OutputPlan plan;
   std::vector<exec::TensorMove> moves;
 
   Planned(Task task, const WriteOptions& options)
       : source(std::move(task.source)), target(std::move(task.target)) {
     sort_by_name(source, target);
-    plan = plan_output(source, target, options.max_file_size);
+    if (!options.dry_run) extents = possible_extents(source, options.output);
+    plan = plan_output(source, target, options.max_file_size, extents);
     moves = plan_moves(source, target, plan);
     exec::check_moves(moves);
     if (!options.dry_run) check_apart(source, options.output);
@@ -106,6 +117,11 @@ struct Planned {
   TransformReport report(const WriteOptions& options) const {
     TransformReport report;
     report.plan = summarize(source, target, plan);
+    if (options.launch) {
+      const int processes = options.launch->size;
+      const auto owners = share_out(moves, source_order(moves), processes);
+      report.plan.shares = summarize_shares(moves, owners, processes);
+    }
     report.output = options.output;
     report.warnings = source.warnings();
     report.warnings.insert(report.warnings.end(), target.warnings.begin(), target.warnings.end());
@@ -135,7 +151,7 @@ class SharedRun {
         options_(options),
         team_(team),
         stream_(stream_options(options)),
-        sources_(open_sources(run_.source)) {
+        sources_(open_sources(run_.source, options.io)) {
     stream_.cancel = team.cancel();
     if (!team.leads()) stream_.on_progress = nullptr;
     const std::vector<int> owners = share_out(run_.moves, run_.order, team.size());
@@ -149,7 +165,7 @@ class SharedRun {
     try {
       if (compare_replicas) report.replicas_compared = compare_shares();
       team_.all_do([&] {
-        if (team_.leads()) targets_ = create_files(run_.plan, *folder_);
+        if (team_.leads()) take_files(create_files(run_.plan, options_.io, *folder_));
       });
       copy_shares(report);
       complete(report);
@@ -194,7 +210,14 @@ class SharedRun {
   void open_own_files(const io::OutputPlace& place) {
     if (team_.leads()) return;
     files_.emplace(hidden_folder(place, identity_.id()));
-    targets_ = open_files(run_.plan, *files_);
+    take_files(open_files(run_.plan, options_.io, *files_));
+  }
+
+  void take_files(std::vector<exec::TargetFile> files) {
+    targets_ = std::move(files);
+    for (exec::TargetFile& file : targets_) {
+      if (run_.extents == Extents::kShared) file.allow_sharing();
+    }
   }
 
   void sync() { team_.leads() ? folder_->sync() : files_->sync(); }
@@ -218,13 +241,15 @@ class SharedRun {
       for (const std::string& share : shares) {
         for (auto& [tensor, result] : exec::parse_lines(share)) copied[tensor] = std::move(result);
       }
-      side_files_ =
-          complete_files(run_, sources_, targets_, copied, options_, *folder_);
+      side_files_ = complete_files(run_, sources_, targets_, copied, options_, *folder_);
     });
     team_.all_do([&] {
       if (team_.leads()) folder_->publish();
     });
     report.written.emplace().files = std::ssize(run_.plan.files) + side_files_;
+    i64 shared = 0;
+    for (const auto& [tensor, copied] : own) shared += copied.shared_bytes;
+    report.written->shared_bytes = team_.sum(shared);
   }
 
   Run run_;
@@ -264,15 +289,16 @@ TransformReport transfer(const std::function<Task()>& open_task, const WriteOpti
   Team team(options);
   std::optional<Planned> planned;
   team.all_do([&] { planned.emplace(open_task(), options); });
-  const auto& [source, target, plan, moves] = *planned;
+  const auto& [source, target, extents, plan, moves] = *planned;
   TransformReport report = planned->report(options);
   if (options.dry_run) return report;
 
-  if (options.resume && team.agrees(is_complete(options.output, source, target, plan))) {
+  if (options.resume &&
+      team.agrees(is_complete(options.output, source, target, plan, options.sha256))) {
     report.was_complete = true;
     return report;
   }
-  SharedRun run({source, target, plan, moves, source_order(moves)}, options, team);
+  SharedRun run({source, target, plan, moves, source_order(moves), extents}, options, team);
   run.go(compare_replicas, report);
 
   TransformWritten& written = *report.written;

@@ -10,6 +10,7 @@
 
 #include "shardtool/base/checked.h"
 #include "shardtool/comm/launch.h"
+#include "shardtool/exec/io_mode.h"
 #include "shardtool/mesh/mesh.h"
 
 namespace shardtool::api {
@@ -41,9 +42,10 @@ struct WriteOptions {
   i64 max_file_size = 50'000'000'000;
   i64 max_memory = 64 << 20;  ///< bytes of buffers; headers come on top
   int threads = 0;            ///< 0: chosen from the machine
-  bool force = false;         ///< replace an existing output
-  bool resume = false;        ///< go on with what an interrupted run of the same job left
-  bool dry_run = false;       ///< plan and check everything, write nothing
+  exec::IoMode io = exec::IoMode::kAuto;
+  bool force = false;    ///< replace an existing output
+  bool resume = false;   ///< go on with what an interrupted run of the same job left
+  bool dry_run = false;  ///< plan and check everything, write nothing
   bool copy_side_files = true;
   bool sha256 = false;  ///< record the SHA-256 of every weights file; each is read again for it
   i64 journal_bytes = i64{4} << 30;  ///< finished bytes that a power cut may cost, at most
@@ -94,6 +96,13 @@ struct Alteration {
   i64 tensors = 0;
 };
 
+/// How several processes share the work: the bytes of the source that each moves.
+struct WorkShares {
+  i64 processes = 1;
+  i64 least = 0;
+  i64 most = 0;
+};
+
 /// What will be moved.
 struct TransformPlan {
   i64 tensors = 0;
@@ -109,11 +118,13 @@ struct TransformPlan {
   i64 padding_bytes = 0;     ///< of these, that hold no element: zeros, and copies made by a policy
   std::vector<UnevenAxis> uneven;
   std::vector<Alteration> alterations;
+  std::optional<WorkShares> shares;  ///< of the processes of a launch
 };
 
 /// What was moved.
 struct TransformWritten {
-  i64 bytes = 0;  ///< of all files, headers included
+  i64 bytes = 0;         ///< of all files, headers included
+  i64 shared_bytes = 0;  ///< of these, that share the source's disk space and were not copied
   i64 files = 0;
   double seconds = 0;
   double bytes_per_second = 0;

@@ -116,21 +116,23 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
   return order;
 }
 
-std::vector<exec::TargetFile> create_files(const OutputPlan& plan, io::OutputFolder& folder) {
+std::vector<exec::TargetFile> create_files(const OutputPlan& plan, exec::IoMode mode,
+                                           io::OutputFolder& folder) {
   std::vector<exec::TargetFile> targets;
   for (const auto& planned : plan.files) {
     io::File& file = folder.create_or_open(planned.name);
     io::allocate(file, planned.size);
     if (folder.continues()) io::set_size(file, planned.size);
-    targets.emplace_back(file);
+    targets.emplace_back(file, mode);
     targets.back().write(std::as_bytes(std::span(planned.header)), 0);
   }
   return targets;
 }
 
-std::vector<exec::TargetFile> open_files(const OutputPlan& plan, io::OutputFiles& files) {
+std::vector<exec::TargetFile> open_files(const OutputPlan& plan, exec::IoMode mode,
+                                         io::OutputFiles& files) {
   std::vector<exec::TargetFile> targets;
-  for (const auto& planned : plan.files) targets.emplace_back(files.open(planned.name));
+  for (const auto& planned : plan.files) targets.emplace_back(files.open(planned.name), mode);
   return targets;
 }
 

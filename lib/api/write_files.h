@@ -18,6 +18,7 @@ struct Run {
   const OutputPlan& plan;
   std::span<const exec::TensorMove> moves;  ///< one per tensor of the target
   std::vector<size_t> order;                ///< of the moves, by place in the source
+  Extents extents = Extents::kOwn;
 };
 
 /// The order in which tensors are read: that of the source, whatever the order of their names.
@@ -25,9 +26,11 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves);
 
 /// Creates every file in its final size, with its header; files of an interrupted run keep their
 /// content.
-std::vector<exec::TargetFile> create_files(const OutputPlan& plan, io::OutputFolder& folder);
+std::vector<exec::TargetFile> create_files(const OutputPlan& plan, exec::IoMode mode,
+                                           io::OutputFolder& folder);
 /// The same files, which another process created.
-std::vector<exec::TargetFile> open_files(const OutputPlan& plan, io::OutputFiles& files);
+std::vector<exec::TargetFile> open_files(const OutputPlan& plan, exec::IoMode mode,
+                                         io::OutputFiles& files);
 
 /// Streams the tensors of the run that `is_mine` and that are not finished, and notes in the
 /// journal what is: all but values that devices store shifted, and padding that is filled later.
@@ -39,8 +42,9 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
                                    const exec::StreamOptions& options, exec::Journal& journal);
 
 /// The rest, once all tensors are copied: fills padding, checks that tied tensors are equal, and
-/// writes the index, the side files and the manifest, with the files' SHA-256 where the options want
-/// it. Returns how many side files there are. Throws kTied, and what reading and writing throw.
+/// writes the index, the side files and the manifest, with the files' SHA-256 where the options
+/// want it. Returns how many side files there are. Throws kTied, and what reading and writing
+/// throw.
 i64 complete_files(const Run& run, std::span<const exec::SourceFile> sources,
                    std::span<const exec::TargetFile> targets,
                    std::vector<exec::CopiedTensor>& copied, const WriteOptions& options,

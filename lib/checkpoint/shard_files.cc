@@ -50,10 +50,28 @@ std::vector<std::vector<size_t>> deal_out(std::span<const TensorSpec> tensors, i
   return files;
 }
 
+/// Where in a page data must begin so that most bytes lie there as where they come from. Only
+/// multiples of 8, which every reader takes.
+i64 best_residue(const std::vector<size_t>& members, const std::vector<safetensors::Entry>& entries,
+                 std::span<const i64> origins) {
+  constexpr i64 kHeaderUnit = 8;
+  std::map<i64, i64> bytes_at;
+  for (size_t i = 0; i < members.size() && !origins.empty(); ++i) {
+    const i64 origin = origins[members[i]];
+    if (origin == kNoOrigin) continue;
+    const i64 page_offset = (origin - entries[i].begin) % kDataAlignment;
+    const i64 residue = page_offset < 0 ? page_offset + kDataAlignment : page_offset;
+    if (residue % kHeaderUnit == 0) bytes_at[residue] += entries[i].end - entries[i].begin;
+  }
+  const auto most = std::max_element(bytes_at.begin(), bytes_at.end(),
+                                     [](auto& a, auto& b) { return a.second < b.second; });
+  return most == bytes_at.end() ? 0 : most->first;
+}
+
 /// Lays out one file and notes where its tensors are.
 PlannedFile plan_file(std::string name, const std::vector<size_t>& members,
                       std::span<const TensorSpec> tensors, const Metadata& metadata,
-                      std::vector<PlannedPlace>& places) {
+                      std::span<const i64> origins, std::vector<PlannedPlace>& places) {
   std::vector<safetensors::Entry> entries;
   i64 next = 0;
   for (const size_t t : members) {
@@ -61,7 +79,9 @@ PlannedFile plan_file(std::string name, const std::vector<size_t>& members,
     entries.push_back({tensors[t].name, tensors[t].dtype, tensors[t].shape, next, end});
     next = end;
   }
-  PlannedFile file{std::move(name), safetensors::write_header(entries, metadata, kDataAlignment),
+  PlannedFile file{std::move(name),
+                   safetensors::write_header(entries, metadata, kDataAlignment,
+                                             best_residue(members, entries, origins)),
                    0};
   const i64 data_begin = static_cast<i64>(file.header.size());
   for (size_t i = 0; i < members.size(); ++i)
@@ -72,29 +92,31 @@ PlannedFile plan_file(std::string name, const std::vector<size_t>& members,
 
 template <class NameOf>
 FilePlan plan(std::span<const TensorSpec> tensors, i64 max_file_size, const Metadata& metadata,
-              NameOf name_of) {
+              std::span<const i64> origins, NameOf name_of) {
   const auto members = deal_out(tensors, max_file_size);
   FilePlan plan;
   plan.places.resize(tensors.size());
   for (size_t f = 0; f < members.size(); ++f) {
     for (const size_t t : members[f]) plan.places[t].file = static_cast<int>(f);
     plan.files.push_back(
-        plan_file(name_of(f, members.size()), members[f], tensors, metadata, plan.places));
+        plan_file(name_of(f, members.size()), members[f], tensors, metadata, origins, plan.places));
   }
   return plan;
 }
 
 }  // namespace
 
-FilePlan plan_rank_files(i64 rank, std::span<const TensorSpec> shards, i64 max_file_size) {
+FilePlan plan_rank_files(i64 rank, std::span<const TensorSpec> shards, i64 max_file_size,
+                         std::span<const i64> origins) {
   const Metadata metadata{{"format", "pt"}, {"shardtool.rank", std::to_string(rank)}};
-  return plan(shards, max_file_size, metadata, [rank](size_t part, size_t) {
+  return plan(shards, max_file_size, metadata, origins, [rank](size_t part, size_t) {
     return fmt::format("model-rank-{}-part-{}.safetensors", rank, part);
   });
 }
 
-FilePlan plan_whole_files(std::span<const TensorSpec> tensors, i64 max_file_size) {
-  return plan(tensors, max_file_size, {{"format", "pt"}}, [](size_t file, size_t count) {
+FilePlan plan_whole_files(std::span<const TensorSpec> tensors, i64 max_file_size,
+                          std::span<const i64> origins) {
+  return plan(tensors, max_file_size, {{"format", "pt"}}, origins, [](size_t file, size_t count) {
     return count == 1 ? std::string("model.safetensors")
                       : fmt::format("model-{:05}-of-{:05}.safetensors", file + 1, count);
   });

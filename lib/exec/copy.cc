@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "shardtool/base/error.h"
 #include "shardtool/exec/range_hash.h"
@@ -45,6 +46,7 @@ struct Copying {
   std::uint64_t read = 0;
   std::uint64_t written = 0;
   i64 bytes = 0;
+  i64 shared = 0;
 };
 
 i64 holder_bytes(const index::HolderSet& holders, int holder, Dtype dtype) {
@@ -53,8 +55,13 @@ i64 holder_bytes(const index::HolderSet& holders, int holder, Dtype dtype) {
 
 class Copier {
  public:
-  Copier(std::span<const TensorMove> moves, std::span<const TargetFile> targets)
-      : moves_(moves), targets_(targets), open_(moves.size()), done_(moves.size()) {}
+  Copier(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
+         std::span<const TargetFile> targets)
+      : moves_(moves),
+        sources_(sources),
+        targets_(targets),
+        open_(moves.size()),
+        done_(moves.size()) {}
 
   void begin(size_t number, const ChunkPlan& plan) {
     auto copying = std::make_unique<Copying>();
@@ -78,13 +85,12 @@ class Copier {
       written ^= kernels::placed_crc64(place.place,
                                        filled.outputs[static_cast<size_t>(place.range)], total);
     }
-    {
-      const std::lock_guard lock(copying.mutex);
-      copying.read ^= filled.digest_read;
-      copying.written ^= written;
-      copying.bytes += filled.chunk->bytes;
-    }
-    write(move, filled);
+    const i64 shared = write(move, filled);
+    const std::lock_guard lock(copying.mutex);
+    copying.read ^= filled.digest_read;
+    copying.written ^= written;
+    copying.bytes += filled.chunk->bytes;
+    copying.shared += shared;
   }
 
   const CopiedTensor& end(size_t number) {
@@ -92,6 +98,7 @@ class Copier {
     const std::unique_ptr<Copying> copying = std::move(open_[number]);
     CopiedTensor& done = done_[number];
     done.digest = copying->read;
+    done.shared_bytes = copying->shared;
     done.is_whole = copying->bytes == *byte_size(move.dtype, move.shape);
     check_digests(move, *copying, done.is_whole);
     for (int h = 0; h < move.to.holders->size(); ++h) {
@@ -129,15 +136,41 @@ class Copier {
     return hash_range(targets_[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
   }
 
-  void write(const TensorMove& move, const FilledChunk& filled) {
+  /// Returns how many bytes share the source's space.
+  i64 write(const TensorMove& move, const FilledChunk& filled) {
+    i64 shared = 0;
     for (size_t i = 0; i < filled.outputs.size(); ++i) {
       const ChunkOutput& output = filled.chunk->outputs[i];
+      const std::span bytes(filled.outputs[i], static_cast<size_t>(output.bytes));
+      const auto origin = origin_of(move, *filled.chunk, static_cast<int>(i));
       for (const ChunkTarget& target : output.targets) {
         const Slot& slot = move.to.slots[static_cast<size_t>(target.holder)];
-        targets_[static_cast<size_t>(slot.file)].write(
-            {filled.outputs[i], static_cast<size_t>(output.bytes)}, slot.offset + target.offset);
+        const TargetFile& file = targets_[static_cast<size_t>(slot.file)];
+        const i64 offset = slot.offset + target.offset;
+        if (origin && file.share(sources_[static_cast<size_t>(origin->file)], origin->offset, bytes,
+                                 offset)) {
+          shared += output.bytes;
+        } else {
+          file.write(bytes, offset);
+        }
       }
     }
+    return shared;
+  }
+
+  /// Where an output's bytes lie in a source file, when all of them lie there side by side.
+  static std::optional<Slot> origin_of(const TensorMove& move, const Chunk& chunk, int output) {
+    for (const ChunkCopy& copy : chunk.copies) {
+      if (copy.output != output) continue;
+      const bool is_all = copy.copy.loops.empty() &&
+                          copy.copy.run == chunk.outputs[static_cast<size_t>(output)].bytes;
+      if (!is_all) return std::nullopt;
+      const ChunkInput& input = chunk.inputs[static_cast<size_t>(copy.input)];
+      Slot at = move.from.slots[static_cast<size_t>(input.holder)];
+      at.offset += input.offset + copy.copy.src;
+      return at;
+    }
+    return std::nullopt;
   }
 
   static void check_digests(const TensorMove& move, const Copying& copying, bool is_whole) {
@@ -161,6 +194,7 @@ class Copier {
   }
 
   std::span<const TensorMove> moves_;
+  std::span<const SourceFile> sources_;
   std::span<const TargetFile> targets_;
   std::vector<std::unique_ptr<Copying>> open_;
   std::vector<CopiedTensor> done_;
@@ -172,7 +206,7 @@ std::vector<CopiedTensor> copy(std::span<const TensorMove> moves,
                                std::span<const SourceFile> sources,
                                std::span<const TargetFile> targets, const StreamOptions& options,
                                const OnCopied& on_copied) {
-  Copier copier(moves, targets);
+  Copier copier(moves, sources, targets);
   stream(moves, sources, options,
          {[&](size_t move, const ChunkPlan& plan) { copier.begin(move, plan); },
           [&](size_t move, const FilledChunk& chunk, Turnstile& turns) {

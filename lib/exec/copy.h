@@ -15,6 +15,7 @@ struct CopiedTensor {
   std::uint64_t digest = 0;       ///< linear CRC-64 of the elements that were wanted, each once
   bool is_whole = false;          ///< all elements were wanted: `digest` is the tensor's
   std::vector<std::string> xxh3;  ///< XXH3-128 of each destination holder's bytes
+  i64 shared_bytes = 0;           ///< written by sharing the source's space
 };
 
 /// Hears of every tensor whose bytes are all written; from any thread, for one tensor once.

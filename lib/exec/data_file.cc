@@ -16,10 +16,23 @@ i64 page_offset(const std::byte* address) {
   return static_cast<i64>(reinterpret_cast<std::uintptr_t>(address) % kPageBytes);
 }
 
+/// The descriptor for direct I/O that the mode allows or demands, or a closed file.
+io::File opened(const std::string& path, IoMode mode, io::File (*open)(const std::string&)) {
+  if (mode == IoMode::kBuffered) return {};
+  io::File file = open(path);
+  if (mode == IoMode::kAuto || file.is_open()) return file;
+  throw Error(ErrorCode::kLimit, "the file system has no direct I/O")
+      .at({path, 0, 0, {}})
+      .help("leave --io out, or say --io buffered");
+}
+
 }  // namespace
 
-SourceFile::SourceFile(const std::string& path)
-    : file_(io::open_read(path)), direct_(io::open_read_direct(path)), identity_(identity(file_)) {
+SourceFile::SourceFile(const std::string& path, IoMode mode)
+    : file_(io::open_read(path)),
+      direct_(opened(path, mode, io::open_read_direct)),
+      identity_(identity(file_)),
+      mode_(mode) {
   // The path was opened twice: both must be the same file.
   if (direct_.is_open() && identity(direct_) != identity_) {
     throw Error(ErrorCode::kInputChanged, "the file was replaced while it was opened")
@@ -28,7 +41,8 @@ SourceFile::SourceFile(const std::string& path)
 }
 
 bool SourceFile::wants_direct(i64 offset, i64 bytes) const {
-  return direct_.is_open() && bytes >= kMinDirectBytes && !io::is_resident(file_, offset, bytes);
+  if (!direct_.is_open() || bytes < kMinDirectBytes) return false;
+  return mode_ == IoMode::kDirect || !io::is_resident(file_, offset, bytes);
 }
 
 void SourceFile::read_scattered(std::span<iovec> parts, i64 offset) const {
@@ -58,8 +72,8 @@ void SourceFile::check_unchanged() const {
       .at({file_.path(), 0, 0, {}});
 }
 
-TargetFile::TargetFile(io::File& file)
-    : file_(&file), direct_(io::open_write_direct(file.path())) {}
+TargetFile::TargetFile(io::File& file, IoMode mode)
+    : file_(&file), direct_(opened(file.path(), mode, io::open_write_direct)) {}
 
 void TargetFile::write(std::span<const std::byte> bytes, i64 offset) const {
   const bool congruent = page_offset(bytes.data()) == offset % kPageBytes;
@@ -74,6 +88,22 @@ void TargetFile::write(std::span<const std::byte> bytes, i64 offset) const {
   write_buffered(bytes.first(head), offset);
   const i64 done = io::write_direct(direct_, bytes.subspan(head, pages), first_page);
   write_buffered(bytes.subspan(head + static_cast<size_t>(done)), first_page + done);
+}
+
+bool TargetFile::share(const SourceFile& source, i64 source_offset,
+                       std::span<const std::byte> bytes, i64 offset) const {
+  const i64 end = offset + std::ssize(bytes);
+  const i64 first_page = round_up(offset, kPageBytes);
+  const i64 pages = end / kPageBytes * kPageBytes - first_page;
+  const bool congruent = (source_offset - offset) % kPageBytes == 0;
+  if (!may_share_ || !congruent || pages < kMinDirectBytes) return false;
+  const i64 head = first_page - offset;
+  if (!io::share_range(source.file(), source_offset + head, pages, *file_, first_page)) {
+    return false;
+  }
+  write_buffered(bytes.first(static_cast<size_t>(head)), offset);
+  write_buffered(bytes.subspan(static_cast<size_t>(head + pages)), first_page + pages);
+  return true;
 }
 
 void TargetFile::write_buffered(std::span<const std::byte> bytes, i64 offset) const {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "shardtool/base/checked.h"
+#include "shardtool/exec/io_mode.h"
 #include "shardtool/io/file.h"
 
 namespace shardtool::exec {
@@ -17,7 +18,8 @@ inline constexpr i64 kPageBytes = 4096;
 /// leaves the cache to others.
 class SourceFile {
  public:
-  explicit SourceFile(const std::string& path);
+  /// Throws what io::open_read throws; kLimit when kDirect is asked of a file system without it.
+  explicit SourceFile(const std::string& path, IoMode mode = IoMode::kAuto);
 
   /// Its bytes when it was opened.
   i64 size() const { return identity_.size; }
@@ -28,6 +30,7 @@ class SourceFile {
   /// Reads into one buffer by the better way and returns where the first byte is: `buffer` is
   /// page-aligned and has room for `bytes` and two pages more.
   std::byte* read(std::byte* buffer, i64 bytes, i64 offset) const;
+  const io::File& file() const { return file_; }
   /// Throws kInputChanged when the file is no longer what it was when it was opened.
   void check_unchanged() const;
 
@@ -35,23 +38,34 @@ class SourceFile {
   io::File file_;
   io::File direct_;
   io::FileIdentity identity_;
+  IoMode mode_;
 };
 
 /// A file that is written: whole pages past the page cache where memory and offset are congruent
 /// modulo the page, edges and everything else through it.
 class TargetFile {
  public:
-  /// `file` belongs to the output folder and outlives this.
-  explicit TargetFile(io::File& file);
+  /// `file` belongs to the output folder and outlives this. Throws kLimit when kDirect is asked of
+  /// a file system without it.
+  explicit TargetFile(io::File& file, IoMode mode = IoMode::kAuto);
 
   const std::string& path() const { return file_->path(); }
   void write(std::span<const std::byte> bytes, i64 offset) const;
+
+  /// From now on, space is shared with the source where that can be.
+  void allow_sharing() { may_share_ = true; }
+  /// Writes bytes that are those of the source at `source_offset`: whole pages share its space, the
+  /// edges are written. False, and nothing is done, where they cannot: sharing is not allowed, the
+  /// two offsets differ inside a page, or the file system refuses.
+  bool share(const SourceFile& source, i64 source_offset, std::span<const std::byte> bytes,
+             i64 offset) const;
 
  private:
   void write_buffered(std::span<const std::byte> bytes, i64 offset) const;
 
   io::File* file_;
   io::File direct_;
+  bool may_share_ = false;
 };
 
 }  // namespace shardtool::exec

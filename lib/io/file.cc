@@ -227,6 +227,25 @@ void set_size(const File& file, i64 size) {
   }
 }
 
+bool share_range(const File& from, i64 from_offset, i64 bytes, const File& to, i64 to_offset) {
+  const file_clone_range range{from.fd(), static_cast<std::uint64_t>(from_offset),
+                               static_cast<std::uint64_t>(bytes),
+                               static_cast<std::uint64_t>(to_offset)};
+  if (syscalls().clone_range(to.fd(), &range) == 0) return true;
+  constexpr std::array kCannot{EOPNOTSUPP, EXDEV, EINVAL, ENOTTY, ENOSYS, EPERM, ETXTBSY};
+  if (std::find(kCannot.begin(), kCannot.end(), errno) != kCannot.end()) return false;
+  throw write_failure(fmt::format("share the space of {} at byte {}", from.path(), to_offset),
+                      to.path(), errno);
+}
+
+bool can_share(const File& from, const std::string& folder) {
+  if (identity(from).size < kDirectAlignment) return false;
+  const File nameless = open_or_closed(folder, O_RDWR | O_TMPFILE);
+  if (!nameless.is_open()) return false;
+  const file_clone_range page{from.fd(), 0, kDirectAlignment, 0};
+  return syscalls().clone_range(nameless.fd(), &page) == 0;
+}
+
 void sync(const File& file) {
   if (syscalls().fsync(file.fd()) != 0) throw write_failure("sync the file", file.path(), errno);
 }

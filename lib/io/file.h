@@ -86,6 +86,12 @@ i64 write_direct(const File& file, std::span<const std::byte> from, i64 offset);
 void allocate(const File& file, i64 size);
 /// Cuts the file off, or extends it with zeros. Throws as `write_exact`.
 void set_size(const File& file, i64 size);
+/// Makes a range of a file share the disk space of another's, so that nothing is copied; offsets
+/// and size are whole pages. False where that cannot be: another file system, or one that cannot
+/// share. Throws as `write_exact` for other errors.
+bool share_range(const File& from, i64 from_offset, i64 bytes, const File& to, i64 to_offset);
+/// Whether new files in `folder` can share the space of this file. Tries it, without a trace.
+bool can_share(const File& from, const std::string& folder);
 /// fsync. Throws kWriteFailed: one failure means that the output is lost, it is never retried.
 void sync(const File& file);
 /// Makes the names in a folder durable. Throws kWriteFailed.

@@ -1,6 +1,7 @@
 #include "shardtool/io/syscalls.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,10 @@ namespace {
 
 int real_openat(int folder, const char* path, int flags, mode_t mode) {
   return ::openat(folder, path, flags, mode);
+}
+
+int real_clone_range(int to, const file_clone_range* range) {
+  return ::ioctl(to, FICLONERANGE, range);
 }
 
 int real_rename_exchange(const char* a, const char* b) {
@@ -24,6 +29,7 @@ constexpr Syscalls kReal{
     .pwrite = ::pwrite,
     .fallocate = ::fallocate,
     .ftruncate = ::ftruncate,
+    .clone_range = real_clone_range,
     .fsync = ::fsync,
     .mkdir = ::mkdir,
     .rename = ::rename,

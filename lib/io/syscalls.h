@@ -1,5 +1,6 @@
 #pragma once
 
+#include <linux/fs.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -15,6 +16,7 @@ struct Syscalls {
   ssize_t (*pwrite)(int fd, const void* from, size_t size, off_t offset);
   int (*fallocate)(int fd, int mode, off_t offset, off_t length);
   int (*ftruncate)(int fd, off_t length);
+  int (*clone_range)(int to, const file_clone_range* range);  ///< ioctl FICLONERANGE
   int (*fsync)(int fd);
   int (*mkdir)(const char* path, mode_t mode);
   int (*rename)(const char* from, const char* to);

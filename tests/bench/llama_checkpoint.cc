@@ -88,6 +88,10 @@ i64 write_llama_checkpoint(const std::string& folder, LlamaSize size, bool spars
   return bytes;
 }
 
+i64 write_header(const std::string& folder, std::span<const TensorSpec> tensors) {
+  return write_file(folder, tensors, true);
+}
+
 i64 write_deepseek_header(const std::string& folder, i64 count) {
   constexpr i64 kExperts = 256;
   std::vector<TensorSpec> tensors;

@@ -2,7 +2,10 @@
 
 #include <string>
 
+#include <span>
+
 #include "shardtool/base/checked.h"
+#include "shardtool/base/tensor_spec.h"
 
 namespace shardtool::bench {
 
@@ -16,6 +19,9 @@ struct LlamaSize {
 /// Writes model.safetensors and config.json into a new folder, with pseudo-random bytes, or with a
 /// hole for data (`sparse`). Returns the bytes of the file.
 i64 write_llama_checkpoint(const std::string& folder, LlamaSize size, bool sparse);
+
+/// Writes only a header and a hole for these tensors. Returns the bytes of the file.
+i64 write_header(const std::string& folder, std::span<const TensorSpec> tensors);
 
 /// Writes only a header and a hole: `tensors` tensors under DeepSeek-V3's names (experts by
 /// number).

@@ -27,5 +27,6 @@ run() {
 run kernels_bench
 run join_bench
 run header_bench "$build/cli/shardtool" "$scratch/headers"
+run plan_bench "$build/cli/shardtool" "$scratch/plan"
 run split_bench "$build/cli/shardtool" "$scratch/split"
 run check_bench "$build/cli/shardtool" "$scratch/check"

@@ -34,6 +34,33 @@ safetensors::Header header_of(const PlannedFile& file) {
 
 }  // namespace
 
+TEST_CASE("data begins where its pages lie as those that most of its bytes come from") {
+  const std::vector<TensorSpec> tensors{{"a", Dtype::kU8, {8192}},
+                                        {"b", Dtype::kU8, {40960}},
+                                        {"c", Dtype::kU8, {100}},
+                                        {"d", Dtype::kU8, {12288}}};
+  struct Case {
+    std::vector<i64> origins;
+    i64 residue;
+  };
+  const std::vector<Case> cases{
+      {{}, 0},
+      {{kNoOrigin, kNoOrigin, kNoOrigin, kNoOrigin}, 0},
+      {{4096 + 1000, 8192 + 24, 77, kNoOrigin}, 24},   // b is the largest
+      {{1000, 27, kNoOrigin, 4096 * 9 + 1000}, 1000},  // b's place is no multiple of 8
+      {{16, 4096 * 3, kNoOrigin, 4096 * 5 + 16}, 0},
+  };
+  for (const Case& test : cases) {
+    CAPTURE(test.residue);
+    const FilePlan plan = plan_rank_files(0, tensors, 1 << 30, test.origins);
+    const auto begin = static_cast<i64>(plan.files[0].header.size());
+    CHECK(begin % kDataAlignment == test.residue);
+    CHECK(plan.places[0].offset == begin);
+    const std::string json = plan.files[0].header.substr(8);
+    CHECK(safetensors::parse_header(json, plan.files[0].size, "file").entries.size() == 4);
+  }
+}
+
 TEST_CASE("the planned headers are valid and place every tensor where the plan says") {
   CHECK(rc::check("headers", [] {
     const auto tensors = random_tensors();

@@ -55,6 +55,9 @@ launch 2 --ranks 7
 [[ $statuses == ' 2 2' && -s err.0 && ! -s err.1 ]] || fail "a rank that is not there:$statuses"
 launch 2 --dry-run
 [[ $statuses == ' 0 0' && ! -s out.1 ]] && grep -q 'dry run' out.0 || fail "a dry run:$statuses"
+grep -q '^shared   by 2 processes, each moves 80 MiB to 80 MiB of the source' out.0 || fail "no word of the shares"
+OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1000 "$shardtool" split source -m mapping.json -o out --dry-run >out.0
+grep -q '^shared   by 1,000 processes' out.0 || fail "a plan for a thousand processes"
 
 if command -v strace >/dev/null && strace -f -o /dev/null true 2>/dev/null; then
   # Process 1 has the third tensor; its disk fails in the middle of it.

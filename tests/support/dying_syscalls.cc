@@ -123,6 +123,7 @@ io::Syscalls doomed_table() {
       .pwrite = noted_pwrite,
       .fallocate = Counted<&Syscalls::fallocate>::call,
       .ftruncate = Counted<&Syscalls::ftruncate>::call,
+      .clone_range = io::real_syscalls().clone_range,
       .fsync = noted_fsync,
       .mkdir = Counted<&Syscalls::mkdir>::call,
       .rename = Counted<&Syscalls::rename>::call,

@@ -79,6 +79,7 @@ io::Syscalls spoiled_table() {
       .pwrite = pwrite_spoiled,
       .fallocate = Spoiled<Call::kFallocate, &Syscalls::fallocate>::call,
       .ftruncate = Spoiled<Call::kFtruncate, &Syscalls::ftruncate>::call,
+      .clone_range = io::real_syscalls().clone_range,
       .fsync = fsync_spoiled,
       .mkdir = Spoiled<Call::kMkdir, &Syscalls::mkdir>::call,
       .rename = Spoiled<Call::kRename, &Syscalls::rename>::call,

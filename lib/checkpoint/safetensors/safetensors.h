@@ -47,9 +47,10 @@ Header parse_header(std::string_view json, i64 file_size, const std::string& pat
                     const ProblemSink& report = throw_problem);
 
 /// The 8 length bytes and the header of a file with these tensors, in this order, padded with
-/// spaces so that data begins at a multiple of `alignment`. Throws kLimit above kMaxHeaderBytes.
+/// spaces so that data begins at a multiple of `alignment` plus `residue`. Throws kLimit above
+/// kMaxHeaderBytes.
 std::string write_header(std::span<const Entry> entries,
                          std::span<const std::pair<std::string, std::string>> metadata,
-                         i64 alignment);
+                         i64 alignment, i64 residue = 0);
 
 }  // namespace shardtool::checkpoint::safetensors

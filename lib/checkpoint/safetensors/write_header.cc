@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "shardtool/base/error.h"
@@ -32,7 +33,8 @@ void append_entry(std::string& json, const Entry& entry) {
 
 }  // namespace
 
-std::string write_header(std::span<const Entry> entries, Metadata metadata, i64 alignment) {
+std::string write_header(std::span<const Entry> entries, Metadata metadata, i64 alignment,
+                         i64 residue) {
   std::string text(kLengthBytes, '\0');
   text += '{';
   if (!metadata.empty()) append_metadata(text, metadata);
@@ -41,7 +43,8 @@ std::string write_header(std::span<const Entry> entries, Metadata metadata, i64 
     append_entry(text, entry);
   }
   text += '}';
-  text.resize(static_cast<size_t>(round_up(static_cast<i64>(text.size()), alignment)), ' ');
+  const i64 whole = round_up(std::max<i64>(std::ssize(text) - residue, 0), alignment);
+  text.resize(static_cast<size_t>(whole + residue), ' ');
   const i64 length = static_cast<i64>(text.size()) - kLengthBytes;
   if (length > kMaxHeaderBytes) {
     throw Error(ErrorCode::kLimit, "the header of an output file is larger than the format allows")

@@ -14,3 +14,7 @@ plan --train --zero 4
 plan --compare no-such-preset
 plan --to-mesh tp=4 --explain lm_head.weights
 plan --to-mesh tp=0
+plan --to-mesh dp=65536,tp=2
+plan --what-if 70000
+plan --price 1e300
+plan --batch 2000000000 --context 2000000000

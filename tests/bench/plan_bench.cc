@@ -1,0 +1,131 @@
+// plan_bench SHARDTOOL FOLDER [ROUNDS]
+//
+// Times `plan` on headers of published sizes (holes for data), and the planner alone where every
+// tensor comes with layouts of its own: fully sharded over 1024 devices, moved to 1536.
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "shardtool/io/file.h"
+#include "shardtool/layout/layout.h"
+#include "shardtool/plan/reshard.h"
+#include "tests/api/published_models.h"
+#include "tests/bench/command_sample.h"
+#include "tests/bench/llama_checkpoint.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace shardtool;
+using namespace shardtool::bench;
+
+void write_model(const std::string& folder, const test::PublishedModel& model) {
+  write_header(folder, model.tensors);
+  io::write_new_file(folder + "/config.json", model.config);
+}
+
+double report(const std::string& name, const std::string& command, int rounds) {
+  std::vector<double> walls;
+  std::vector<double> cpus;
+  i64 peak = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const Sample sample = run("exec " + command + " > /dev/null 2>&1");
+    walls.push_back(sample.wall);
+    cpus.push_back(sample.cpu);
+    peak = std::max(peak, sample.peak_rss);
+  }
+  fmt::print("{:<58} {:>8.0f} ms {:>8.0f} ms CPU {:>7.0f} MiB\n", name, 1e3 * median(walls),
+             1e3 * median(cpus), static_cast<double>(peak) / (1 << 20));
+  return median(cpus);
+}
+
+/// Rows over all devices.
+layout::Layout fsdp(const Shape& shape, i64 devices) {
+  return layout::Layout(
+      mesh::Mesh({{"fsdp", devices}}), shape,
+      {{layout::split(shape[0], {{"fsdp"}}), 1, {}}, {layout::whole(shape[1]), 1, {}}});
+}
+
+/// Seconds to plan the weight matrices of Llama-3-405B, of `layers` layers, from 1024 devices to
+/// 1536; no two tensors share a layout object.
+double plan_fsdp(i64 layers, int rounds) {
+  std::vector<layout::Layout> from;
+  std::vector<layout::Layout> to;
+  for (i64 layer = 0; layer < layers; ++layer) {
+    for (const Shape& shape :
+         {Shape{16384, 16384}, Shape{1024, 16384}, Shape{1024, 16384}, Shape{16384, 16384},
+          Shape{53248, 16384}, Shape{53248, 16384}, Shape{16384, 53248}}) {
+      from.push_back(fsdp(shape, 1024));
+      to.push_back(fsdp(shape, 1536));
+    }
+  }
+  std::vector<plan::ReshardTensor> tensors;
+  for (size_t t = 0; t < from.size(); ++t) {
+    tensors.push_back(
+        {"w", 16, {&from[t].holders(), from[t].ranks()}, {&to[t].holders(), to[t].ranks()}});
+  }
+  plan::ReshardOptions options;
+  options.from_devices = 1024;
+  options.to_devices = 1536;
+  std::vector<double> seconds;
+  i64 transfers = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    transfers = plan::plan_reshard(tensors, options).transfers;
+    seconds.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  fmt::print("{:<58} {:>8.0f} ms, {} transfers\n",
+             fmt::format("FSDP 1024 -> 1536, {} tensors, the planner alone", tensors.size()),
+             1e3 * median(seconds), transfers);
+  return median(seconds);
+}
+
+void print_ratio(double one, double two) {
+  fmt::print("{:<58} {:>8.2f} times\n", "  twice the tensors", two / one);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    fmt::print(stderr, "usage: plan_bench SHARDTOOL FOLDER [ROUNDS]\n");
+    return 2;
+  }
+  const std::string tool = argv[1];
+  const std::string folder = argv[2];
+  const int rounds = argc > 3 ? std::atoi(argv[3]) : 7;
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  const test::PublishedModel deepseek = test::deepseek_v3();
+  write_model(folder + "/405b", test::llama_3_405b());
+  write_model(folder + "/v3", deepseek);
+  for (const i64 layers : {30, 60}) {
+    constexpr i64 kPerLayer = 256 * 6;
+    const auto name = fmt::format("{}/experts{}", folder, layers);
+    write_deepseek_header(name, layers * kPerLayer);
+    io::write_new_file(name + "/config.json", deepseek.config);
+  }
+  fmt::print("median of {} runs, peak memory\n", rounds);
+  report("report of Llama-3-405B, tp=8", fmt::format("{} plan {}/405b --tp 8", tool, folder),
+         rounds);
+  report("report of DeepSeek-V3, ep=8", fmt::format("{} plan {}/v3 --ep 8", tool, folder), rounds);
+  report(fmt::format("DeepSeek-V3, {} tensors, ep=32 -> ep=48", deepseek.tensors.size()),
+         fmt::format("{} plan {}/v3 --ep 32 --to-mesh ep=48", tool, folder), rounds);
+  const auto experts = [&](i64 layers) {
+    return report(fmt::format("experts of {} layers, ep=32 -> ep=48", layers),
+                  fmt::format("{} plan {}/experts{} --ep 32 --to-mesh ep=48", tool, folder, layers),
+                  rounds);
+  };
+  const double few = experts(30);
+  print_ratio(few, experts(60));
+  const double one = plan_fsdp(126, rounds);
+  print_ratio(one, plan_fsdp(252, rounds));
+  fs::remove_all(folder);
+  return 0;
+}

@@ -1,0 +1,65 @@
+// What plan knows about families, held against the tensors that the transformers library saves.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "shardtool/mapping/attention_cache.h"
+#include "shardtool/mapping/glob.h"
+#include "shardtool/mapping/tensor_classes.h"
+#include "tests/presets/fixture.h"
+
+namespace shardtool::mapping {
+namespace {
+
+/// Matrices that belong to no class: state spaces, projections between modalities, poolers.
+constexpr const char* kOther =
+    "**{mixer,pooler,seq_relationship,conv1,conv2,eh_proj,multi_modal_projector,head,linear_fc1,"
+    "linear_fc2,fc,A_log,class_embedding,positional_embedding_vlm}**";
+
+TEST_CASE("matrices of every family have a class, but for those that are known to have none") {
+  TensorClasses classes;
+  const int other = static_cast<int>(classes.names().size()) - 1;
+  const auto known = glob_filter(kOther);
+  for (const Fixture& fixture : fixtures()) {
+    for (const TensorSpec& tensor : fixture.tensors) {
+      if (tensor.shape.size() < 2 || classes.of(tensor.name) != other) continue;
+      CAPTURE(fixture.family);
+      CAPTURE(tensor.name);
+      CHECK(known(tensor.name));
+    }
+  }
+}
+
+bool begins_with_any(const std::string& family, std::initializer_list<const char*> beginnings) {
+  return std::any_of(beginnings.begin(), beginnings.end(),
+                     [&](const char* beginning) { return family.starts_with(beginning); });
+}
+
+TEST_CASE("every decoder caches, without a doubt; encoders and state spaces do not") {
+  for (const Fixture& fixture : fixtures()) {
+    CAPTURE(fixture.family);
+    const AttentionCache cache = attention_cache(fixture.config, fixture.tensors);
+    const bool caches =
+        !begins_with_any(fixture.family, {"bert", "roberta", "mamba2", "t5_encoder"});
+    CHECK(cache.layers.empty() == !caches);
+    CHECK(cache.notes.empty() == caches);
+    for (const LayerCache& layer : cache.layers)
+      CHECK(layer.latent == fixture.family.starts_with("deepseek"));
+  }
+}
+
+TEST_CASE("keys that a projection makes are as many as config.json says heads have") {
+  for (const Fixture& fixture : fixtures()) {
+    CAPTURE(fixture.family);
+    for (const LayerCache& layer : attention_cache(fixture.config, fixture.tensors).layers) {
+      const TensorSpec& tensor = fixture.tensors[layer.tensor];
+      if (tensor.name.find("k_proj") == std::string::npos) continue;
+      CHECK(tensor.shape.front() * 2 == layer.units * layer.unit_elements);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardtool::mapping
