@@ -27,42 +27,36 @@ void print_phase(Session& session, const char* label, const std::string& what,
                  const PhasePrice& phase) {
   i64 sent = 0;
   for (const CommRow& row : phase.comm) sent += row.count * row.wire_bytes_per_rank;
-  std::string text = what;
-  if (phase.roofline) text += ": " + roofline_text(*phase.roofline);
-  if (sent > 0) {
-    text += fmt::format("{}{} sent per device", phase.roofline ? "; " : ": ", format_bytes(sent));
-  }
+  std::string text = fmt::format("{}: {}", what, roofline_text(*phase.roofline));
+  if (sent > 0) text += fmt::format("; {} sent per device", format_bytes(sent));
   session.out().write(labelled(session.out_style(), label, text));
 }
 
-void add_rows(Table& table, const char* phase, const std::vector<CommRow>& rows, bool timed) {
+void add_rows(Table& table, const char* phase, const std::vector<CommRow>& rows) {
   for (const CommRow& row : rows) {
     std::vector<std::string> cells{phase,
                                    row.axis,
                                    std::string(to_string(row.collective.op)),
                                    format_count(row.count),
                                    format_bytes(row.collective.payload_bytes),
-                                   format_bytes(row.wire_bytes_per_rank)};
-    if (timed) {
-      cells.push_back(fmt::format("{} ({})", plan::format_modelled_us(row.time.us),
-                                  to_string(row.time.algorithm)));
-    }
+                                   format_bytes(row.wire_bytes_per_rank),
+                                   fmt::format("{} ({})", plan::format_modelled_us(row.time.us),
+                                               to_string(row.time.algorithm))};
     table.rows.push_back(std::move(cells));
   }
 }
 
 void print_collectives(Session& session, const api::CostReport& cost) {
-  const bool timed = !cost.profile.empty();
   Table table{{{"collectives"},
                {"axis"},
                {"operation"},
                {"calls", true},
                {"payload", true},
-               {"sent per device", true}},
+               {"sent per device", true},
+               {"time of a call", true}},
               {}};
-  if (timed) table.columns.push_back({"time of a call", true});
-  if (cost.workload.prompt_len > 1) add_rows(table, "prefill", cost.price->prefill.comm, timed);
-  add_rows(table, "decode", cost.price->decode.comm, timed);
+  if (cost.workload.prompt_len > 1) add_rows(table, "prefill", cost.price->prefill.comm);
+  add_rows(table, "decode", cost.price->decode.comm);
   if (!table.rows.empty()) print_table(session.out(), table, TableFormat::kText);
 }
 
@@ -70,7 +64,11 @@ void write_rows(JsonWriter& json, std::string_view name, const std::vector<CommR
                 bool timed) {
   json.key(name).begin_array();
   for (const CommRow& row : rows) {
-    json.begin_object().field("axis", row.axis).field("op", to_string(row.collective.op));
+    // The name tells equal calls of two plans apart from others, for `plan diff`.
+    json.begin_object().field("name",
+                              fmt::format("{} {} of {}", row.axis, to_string(row.collective.op),
+                                          row.collective.payload_bytes));
+    json.field("axis", row.axis).field("op", to_string(row.collective.op));
     json.field("count", row.count).field("group", row.collective.group.devices);
     json.field("nodes", row.collective.group.nodes);
     json.field("payload_bytes", row.collective.payload_bytes);
@@ -111,15 +109,13 @@ std::string fabric_text(const plan::HardwareProfile& profile) {
 }  // namespace
 
 void print_cost(Session& session, const api::CostReport& cost) {
-  const bool timed = !cost.profile.empty();
+  if (cost.profile.empty()) return;
   if (!cost.price) {
-    if (!timed) return;
     session.out().write(
         labelled(session.out_style(), "forward", "not priced: " + quote_for_message(cost.why_not)));
     return;
   }
   const model::Workload& workload = cost.workload;
-  if (!timed && cost.price->decode.comm.empty()) return;
   if (workload.prompt_len > 1) {
     print_phase(session, "prefill",
                 fmt::format("{} x {}", workload.batch, plural(workload.prompt_len, "token")),
@@ -129,7 +125,6 @@ void print_cost(Session& session, const api::CostReport& cost) {
       session, "decode",
       fmt::format("{} x 1 token, context {}", workload.batch, format_count(workload.context)),
       cost.price->decode);
-  if (!timed) return;
   print_collectives(session, cost);
   session.out().write(labelled(
       session.out_style(), "model",

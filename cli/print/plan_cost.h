@@ -8,8 +8,8 @@
 
 namespace shardtool::cli {
 
-/// What a forward pass costs: how long a prefill and a decode step take at least, and on what, then
-/// every kind of collective.
+/// With a profile, what a forward pass costs: how long a prefill and a decode step take at least,
+/// and on what, then every kind of collective.
 void print_cost(Session& session, const api::CostReport& cost);
 /// "comm" and, with a profile, "roofline"; or "unpriced" with the reason.
 void write_cost(JsonWriter& json, const api::CostReport& cost);
