@@ -63,16 +63,17 @@ TEST_CASE("a class of one's own is asked first, and may tell numbers apart") {
 }
 
 TEST_CASE("a class of one's own may add to a built-in one") {
-  TensorClasses classes({{"mlp", "**.adapter.weight"}});
+  const std::vector<OwnClass> own{{"mlp", "**.adapter.weight"}};
+  TensorClasses classes(own);
   CHECK(class_of(classes, "model.layers.0.adapter.weight") == "mlp");
   CHECK(class_of(classes, "model.layers.0.mlp.up_proj.weight") == "mlp");
   CHECK(classes.names().size() == TensorClasses().names().size());
 }
 
 TEST_CASE("a class without a name, one called other, and a broken glob are refused") {
-  CHECK_ERROR(kUsage, TensorClasses({{"", "**"}}));
-  CHECK_ERROR(kUsage, TensorClasses({{"other", "**"}}));
-  CHECK_ERROR(kMappingSchema, TensorClasses({{"x", "{a"}}));
+  CHECK_ERROR(kUsage, TensorClasses(std::vector<OwnClass>{{"", "**"}}));
+  CHECK_ERROR(kUsage, TensorClasses(std::vector<OwnClass>{{"other", "**"}}));
+  CHECK_ERROR(kMappingSchema, TensorClasses(std::vector<OwnClass>{{"x", "{a"}}));
 }
 
 }  // namespace
