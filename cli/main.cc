@@ -89,6 +89,12 @@ int run(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   shardtool::cli::prepare_process();
-  shardtool::cli::silence_followers();
-  return shardtool::cli::run({argv + std::min(argc, 1), argv + argc});
+  try {
+    shardtool::cli::silence_followers();
+    return shardtool::cli::run({argv + std::min(argc, 1), argv + argc});
+  } catch (const std::bad_alloc&) {
+    // There is not even room for the list of commands.
+    std::fputs("error[E0501]: the system refused memory\n", stderr);
+    return static_cast<int>(shardtool::cli::ExitCode::kResource);
+  }
 }

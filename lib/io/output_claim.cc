@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <set>
 
 #include "shardtool/io/syscalls.h"
@@ -85,15 +86,19 @@ std::vector<std::string> OutputClaim::leftovers() const {
   return {ids.begin(), ids.end()};
 }
 
-bool OutputClaim::discard_journals(const std::string& id) const {
-  bool all = true;
-  for (const std::string& journal : hidden_journals(place_, id)) {
-    all = (syscalls().unlinkat(AT_FDCWD, journal.c_str(), 0) == 0 || errno == ENOENT) && all;
+bool OutputClaim::discard_journals(const std::string& id) const noexcept {
+  try {
+    bool all = true;
+    for (const std::string& journal : hidden_journals(place_, id)) {
+      all = (syscalls().unlinkat(AT_FDCWD, journal.c_str(), 0) == 0 || errno == ENOENT) && all;
+    }
+    return all;
+  } catch (const std::exception&) {
+    return false;
   }
-  return all;
 }
 
-bool OutputClaim::discard(const std::string& id) const {
+bool OutputClaim::discard(const std::string& id) const noexcept {
   // The journals first: they never speak of files that are gone.
   const bool journals = discard_journals(id);
   const bool folder = remove_tree(hidden_folder(place_, id)) || errno == ENOENT;

@@ -38,9 +38,9 @@ class OutputClaim {
   const OutputPlace& place() const { return place_; }
   /// The ids of earlier runs that left a folder or a journal; sorted.
   std::vector<std::string> leftovers() const;
-  /// Deletes what a run left. False when something remains.
-  bool discard(const std::string& id) const;
-  bool discard_journals(const std::string& id) const;
+  /// Deletes what a run left. False when something remains, or cannot be looked for.
+  bool discard(const std::string& id) const noexcept;
+  bool discard_journals(const std::string& id) const noexcept;
 
  private:
   OutputPlace place_;
