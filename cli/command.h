@@ -28,6 +28,7 @@ struct Argument {
   bool required = false;
   std::vector<std::string> choices = {};  ///< the only values that are accepted, or empty
   std::string environment = {};           ///< the variable that is read when the flag is absent
+  bool advanced = false;                  ///< left out of the short help
 
   bool positional() const { return !name.starts_with('-'); }
   bool repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }

@@ -33,6 +33,7 @@ std::string argument_list(std::string_view title, const std::vector<Argument>& a
   std::string out;
   for (const auto& argument : arguments) {
     if (argument.positional() != positional) continue;
+    if (argument.advanced && length == HelpLength::kShort) continue;
     const auto left = signature(argument);
     const auto fill = left.size() + 2 <= kColumn ? std::string(kColumn - left.size(), ' ')
                                                  : "\n" + std::string(kColumn + 2, ' ');
@@ -64,7 +65,7 @@ std::string command_help(const Command& command, const CommandTree& tree, HelpLe
   if (length == HelpLength::kLong) out += "\n" + wrapped(command.description);
   out += argument_list("arguments", command.arguments, true, length);
   out += argument_list("flags", command.arguments, false, length);
-  if (length == HelpLength::kShort) return out + "\n--help tells more.\n";
+  if (length == HelpLength::kShort) return out + "\n--help tells more, and lists every flag.\n";
   return out + argument_list("global flags", tree.global, false, length) + exit_codes();
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "cli/print/plan.h"
+#include "cli/print/plan_cost.h"
 #include "cli/print/text.h"
 #include "cli/size_argument.h"
 #include "shardtool/base/error.h"
@@ -79,6 +80,17 @@ api::DeviceBudget to_budget(const WorkloadArgs& args) {
   return device;
 }
 
+/// The profile's memory is the budget where none is given, and its domain a node.
+void use_hardware(const std::string& name_or_file, api::PlanOptions& options) {
+  options.hardware = api::load_profile(name_or_file);
+  options.node_size = options.hardware->domain();
+  if (options.device.bytes > 0) return;
+  options.device.bytes = options.hardware->usable_bytes;
+  if (options.device.overhead_bytes == 0) {
+    options.device.overhead_bytes = options.hardware->runtime_bytes;
+  }
+}
+
 std::optional<api::TrainingPlan> to_training(const TrainingArgs& args) {
   const bool any = args.zero || args.dp || args.optimizer || args.micro_batch || args.sequence ||
                    args.sequence_parallel || args.recompute;
@@ -145,8 +157,33 @@ ExitCode run_plan_diff(const PlanArgs& args, Session& session) {
   return diff.equal() ? ExitCode::kSuccess : ExitCode::kNegative;
 }
 
+/// `plan profile [list | show NAME]`.
+ExitCode run_plan_profile(const PlanArgs& args, Session& session) {
+  const auto& words = args.sources;
+  const bool lists = words.size() == 1 || (words.size() == 2 && words[1] == "list");
+  const bool shows = words.size() == 3 && words[1] == "show";
+  if (!lists && !shows) {
+    throw Error(ErrorCode::kUsage, "'plan profile' takes list, or show and a name")
+        .help("for example: shardtool plan profile show h100-sxm");
+  }
+  if (shows && !session.json()) {
+    session.out().write(api::profile_text(words[2]));
+  } else if (shows) {
+    session.document("plan_profile", Status::kOk, [&](JsonWriter& json) {
+      json.field("name", words[2]).key("profile").raw(api::profile_text(words[2]));
+    });
+  } else if (session.json()) {
+    session.document("plan_profile", Status::kOk,
+                     [&](JsonWriter& json) { write_fields(json, api::list_profiles()); });
+  } else {
+    print_text(session, api::list_profiles());
+  }
+  return ExitCode::kSuccess;
+}
+
 ExitCode run_plan(const PlanArgs& args, Session& session) {
   if (args.sources.front() == "diff") return run_plan_diff(args, session);
+  if (args.sources.front() == "profile") return run_plan_profile(args, session);
   const api::PlanOptions options = to_options(args);
   const api::PlanReport report = api::make_plan(options);
   if (args.output) save_plan(*args.output, report);
@@ -286,6 +323,10 @@ std::vector<Argument> report_arguments(PlanArgs& args) {
        .value = "MAPPING",
        .help = "another mapping file or preset in one line; repeatable",
        .target = &args.compare},
+      {.name = "--profile",
+       .value = "NAME|FILE",
+       .help = "the hardware: its memory is the budget, and a forward pass has a time",
+       .target = &args.profile},
       {.name = "--class",
        .value = "NAME=GLOB",
        .help = "count these tensors as a class of their own; repeatable",
@@ -326,6 +367,7 @@ api::PlanOptions to_options(const PlanArgs& args) {
   }
   options.workload = to_workload(args.workload);
   options.device = to_budget(args.workload);
+  if (args.profile) use_hardware(*args.profile, options);
   options.training = to_training(args.training);
   for (const std::string& text : args.classes) options.classes.push_back(own_class(text));
   if (args.what_if) options.what_if = counts_of("--what-if", *args.what_if);
@@ -347,12 +389,14 @@ Command plan_command(PlanArgs& args) {
           "that no plan can go below. Byte counts of weights and moves are exact; activations are "
           "an estimate. No tensor data is read.",
       .examples = {"shardtool plan models/llama-70b --tp 8 --budget 80GB --context 8192 --batch 16",
-                   "shardtool plan models/llama-70b --tp 8 --what-if 1,2,4,8,16 --budget 80GB",
+                   "shardtool plan models/llama-70b --tp 8 --what-if 1,2,4,8,16 --profile h100-sxm",
                    "shardtool plan out/tp4 --to-mesh tp=8 -o plan.json",
                    "shardtool plan model -m fsdp.json --from param --to compute"},
       .arguments = {{.name = "SRC",
-                     .help = "a checkpoint, or output folders that together hold every part; or: "
-                             "diff A.json B.json, to compare two plans",
+                     .help =
+                         "a checkpoint, or output folders that together hold every part; or: "
+                         "diff A.json B.json, to compare two plans; profile list, or profile show "
+                         "NAME, for what is known of hardware",
                      .target = &args.sources,
                      .required = true}},
       .run = [&args](Session& session) { return run_plan(args, session); }};

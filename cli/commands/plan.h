@@ -49,6 +49,7 @@ struct PlanArgs {
   std::optional<std::string> what_if = {};
   std::vector<std::string> compare = {};
   std::optional<std::string> node_size = {};
+  std::optional<std::string> profile = {};
   std::optional<std::string> explain = {};
   std::optional<std::string> format = {};
   std::optional<std::string> output = {};

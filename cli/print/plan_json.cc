@@ -1,4 +1,5 @@
 #include "cli/print/plan.h"
+#include "cli/print/plan_cost.h"
 
 namespace shardtool::cli {
 namespace {
@@ -37,6 +38,7 @@ void write_rows(JsonWriter& json, const char* name, const std::vector<api::Layou
     if (row.refusal.empty()) {
       json.field("weights_bytes", row.weights).field("kv_bytes", row.kv);
       json.field("total_bytes", row.total);
+      if (row.decode_us) json.field("decode_us", plan::two_digits(*row.decode_us));
       if (row.fits) json.field("fits", *row.fits);
     } else {
       json.field("refusal", row.refusal);
@@ -144,6 +146,7 @@ void write_fields(JsonWriter& json, const api::PlanReport& report) {
   json.field("source", report.source);
   write_memory(json, report.memory);
   if (report.reshard) write_reshard(json, report);
+  if (report.cost) write_cost(json, *report.cost);
   if (report.price_per_hour > 0) json.field("price_per_hour", report.price_per_hour);
   json.list("warnings", report.warnings);
 }

@@ -105,21 +105,23 @@ Table devices_table(const api::MemoryReport& memory, bool exact) {
 }
 
 Table layouts_table(const std::vector<api::LayoutRow>& rows, bool exact) {
-  Table table{{{"layout"},
-               {"devices", true},
-               {"weights", true},
-               {"kv cache", true},
-               {"total", true},
-               {"fits"}},
-              {}};
+  const bool timed = std::any_of(rows.begin(), rows.end(),
+                                 [](const auto& row) { return row.decode_us.has_value(); });
+  Table table{
+      {{"layout"}, {"devices", true}, {"weights", true}, {"kv cache", true}, {"total", true}}, {}};
+  if (timed) table.columns.push_back({"decode step", true});
+  table.columns.push_back({"fits"});
   for (const api::LayoutRow& row : rows) {
-    if (!row.refusal.empty()) {
-      table.rows.push_back({row.name, format_count(row.devices), "", "", "", row.refusal});
-      continue;
+    std::vector<std::string> cells{row.name, fmt::format("{}", row.devices)};
+    if (row.refusal.empty()) {
+      for (const i64 bytes : {row.weights, row.kv, row.total}) {
+        cells.push_back(bytes_cell(bytes, exact));
+      }
+      if (timed) cells.push_back(row.decode_us ? plan::format_modelled_us(*row.decode_us) : "");
     }
-    table.rows.push_back({row.name, fmt::format("{}", row.devices), bytes_cell(row.weights, exact),
-                          bytes_cell(row.kv, exact), bytes_cell(row.total, exact),
-                          fits_cell(row.fits)});
+    cells.resize(table.columns.size() - 1);
+    cells.push_back(row.refusal.empty() ? fits_cell(row.fits) : row.refusal);
+    table.rows.push_back(std::move(cells));
   }
   return table;
 }

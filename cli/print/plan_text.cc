@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/print/plan.h"
+#include "cli/print/plan_cost.h"
 #include "cli/print/plan_tables.h"
 #include "cli/print/text.h"
 #include "shardtool/base/text.h"
@@ -209,6 +210,7 @@ void print_text(Session& session, const api::PlanReport& report) {
   if (session.quiet()) return;
   if (report.reshard) print_reshard(session, report);
   print_memory(session, report.memory);
+  if (report.cost) print_cost(session, *report.cost);
   if (report.price_per_hour > 0) {
     session.out().write(
         labelled(session.out_style(), "price",

@@ -6,6 +6,7 @@
 #include <future>
 
 #include "shardtool/api/plan_file.h"
+#include "shardtool/api/plan_forward.h"
 #include "shardtool/api/plan_memory.h"
 #include "shardtool/api/plan_reshard.h"
 #include "shardtool/base/error.h"
@@ -122,6 +123,10 @@ PlanReport make_plan(const PlanOptions& options) {
   std::vector<std::string> notes;
   report.memory = memory_report(source, applied, ends.to, options, notes);
   add(report.warnings, notes);
+  if (!options.training) {
+    const auto config = model_config(ends.to, source);
+    report.cost = planned_cost(config ? &*config : nullptr, applied, options);
+  }
   report.price_per_hour =
       options.device.price_per_hour * static_cast<double>(report.memory.devices.size());
   return report;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "shardtool/api/plan_cost.h"
 #include "shardtool/api/transform.h"
 #include "shardtool/mapping/tensor_classes.h"
 #include "shardtool/mesh/mesh.h"
@@ -61,6 +62,7 @@ struct PlanOptions {
   std::vector<std::string> compare;  ///< mapping files or presets, beside the chosen one
   i64 node_size = 8;                 ///< devices of one node
   std::string explain;               ///< a tensor whose transfers are listed
+  std::optional<plan::HardwareProfile> hardware;  ///< without it nothing has a time
   bool recipe = false;  ///< the plan is to be applied: it begins at the source's own parts
 
   bool is_reshard() const { return to || to_mesh || !to_preset.empty(); }
@@ -97,6 +99,7 @@ struct LayoutRow {
   i64 weights = 0;  ///< of the fullest device
   i64 kv = 0;
   i64 total = 0;
+  std::optional<double> decode_us;  ///< of one step, at least; with hardware
   std::optional<bool> fits;
   std::string refusal;  ///< why there is no such layout; else empty
 };
@@ -123,7 +126,8 @@ struct PlanReport {
   std::optional<size_t> explained;   ///< the tensor whose transfers were asked for
   std::string from;                  ///< "tp=4", "files"; empty without a reshard
   std::string to;
-  double price_per_hour = 0;  ///< of all devices
+  std::optional<CostReport> cost;  ///< of a forward pass; not of training
+  double price_per_hour = 0;       ///< of all devices
   std::vector<std::string> warnings;
   /// What `reshard --plan` needs, as one JSON object; empty unless it was asked for.
   std::string recipe;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "shardtool/api/plan_forward.h"
 #include "shardtool/api/plan_memory.h"
 #include "shardtool/base/error.h"
 
@@ -60,13 +61,22 @@ struct Question {
   const PlanOptions& options;
 };
 
+/// How long a decode step takes at least, where the hardware is known.
+void add_time(const Question& question, const AppliedMapping& applied, LayoutRow& row) {
+  if (!question.options.hardware || question.options.training) return;
+  const CostReport cost = planned_cost(question.config, applied, question.options);
+  if (cost.price) row.decode_us = cost.price->decode.roofline->step_us;
+}
+
 /// The same choice over another mesh, in one row.
 LayoutRow row_with(const Question& question, MappingChoice choice, const mesh::Mesh& mesh) {
   choice.mesh = mesh;
   std::vector<std::string> notes;
-  return row_of(to_string(mesh),
-                device_memory(question.config, apply_mapping(choice, question.source),
-                              question.options, notes));
+  const AppliedMapping applied = apply_mapping(choice, question.source);
+  LayoutRow row =
+      row_of(to_string(mesh), device_memory(question.config, applied, question.options, notes));
+  add_time(question, applied, row);
+  return row;
 }
 
 LayoutRow row_on(const Question& question, const mesh::Mesh& mesh, i64 devices) {

@@ -107,11 +107,13 @@ struct Planned {
   Planned(Task task, const WriteOptions& options)
       : source(std::move(task.source)), target(std::move(task.target)) {
     sort_by_name(source, target);
-    if (!options.dry_run) extents = possible_extents(source, options.output);
+    if (!options.dry_run) {
+      check_apart(source, options.output);
+      extents = possible_extents(source, options.output);
+    }
     plan = plan_output(source, target, options.max_file_size, extents);
     moves = plan_moves(source, target, plan);
     exec::check_moves(moves);
-    if (!options.dry_run) check_apart(source, options.output);
   }
 
   TransformReport report(const WriteOptions& options) const {

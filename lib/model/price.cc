@@ -141,7 +141,7 @@ void Sum::add(const Work& work, const Phase& phase, i64 tokens, i64 layer, Amoun
         2 * n * positions * static_cast<double>(work.input_elements + work.output_elements);
     const i64 kept = window ? std::min(*window, phase.context) : phase.context;
     sum.cache_bytes += static_cast<double>(phase.sequences * kept) *
-                       bytes_of(work.cache_elements, workload_.kv_cache);
+                       static_cast<double>(work.cache_elements * workload_.kv_cache_bits) / 8;
     return;
   }
   const bool looks_up = std::holds_alternative<Embed>(work.op->op->kind);

@@ -19,7 +19,7 @@ struct Workload {
   i64 prompt_len = 512;  ///< tokens of each that a prefill reads
   i64 context = 512;     ///< positions of each that a decode step attends to
   Dtype activations = Dtype::kBF16;
-  Dtype kv_cache = Dtype::kBF16;
+  i64 kv_cache_bits = 16;  ///< of one element
 };
 
 /// Equal collectives of one forward pass.

@@ -55,13 +55,13 @@ launch 2 --ranks 7
 [[ $statuses == ' 2 2' && -s err.0 && ! -s err.1 ]] || fail "a rank that is not there:$statuses"
 launch 2 --dry-run
 [[ $statuses == ' 0 0' && ! -s out.1 ]] && grep -q 'dry run' out.0 || fail "a dry run:$statuses"
-grep -q '^shared   by 2 processes, each moves 80 MiB to 80 MiB of the source' out.0 || fail "no word of the shares"
+grep -q '^shared   by 2 processes, each moves 120 MiB to 120 MiB of the source' out.0 || fail "no word of the shares"
 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1000 "$shardtool" split source -m mapping.json -o out --dry-run >out.0
 grep -q '^shared   by 1,000 processes' out.0 || fail "a plan for a thousand processes"
 
 if command -v strace >/dev/null && strace -f -o /dev/null true 2>/dev/null; then
-  # Process 1 has the third tensor; its disk fails in the middle of it.
-  before=([1]='strace -f -o trace -e inject=pwrite64:error=EIO:when=30')
+  # Process 1 has the last three tensors; its disk fails in the middle of the last.
+  before=([1]='strace -f -o trace -e inject=pwrite64:error=EIO:when=50')
   launch 2
   [[ $statuses == ' 5 5' ]] || fail "a disk that fails in one process:$statuses"
   grep -q 'process: 1 of 2' err.0 && grep -q 'go on with: ' err.0 || fail "the first does not say so"

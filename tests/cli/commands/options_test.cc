@@ -119,7 +119,7 @@ TEST_CASE("reshard needs a destination") {
 TEST_CASE("replicas are compared unless the first is asked for") {
   CHECK(to_options(MergeArgs{}).compare_replicas);
   CHECK_FALSE(to_options(MergeArgs{.replicas = "first"}).compare_replicas);
-  ReshardArgs reshard{.replicas = "first"};
+  ReshardArgs reshard{.sources = {"a"}, .replicas = "first"};
   reshard.to.preset = "llama";
   CHECK_FALSE(to_options(reshard).compare_replicas);
 }

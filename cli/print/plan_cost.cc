@@ -1,0 +1,183 @@
+#include "cli/print/plan_cost.h"
+
+#include <fmt/format.h>
+
+#include "cli/print/table.h"
+#include "cli/print/text.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+using model::CommRow;
+using model::PhasePrice;
+using model::Roofline;
+
+std::string roofline_text(const Roofline& roof) {
+  const char* kind = roof.bound == Roofline::Bound::kComm     ? "communication"
+                     : roof.bound == Roofline::Bound::kMemory ? "memory"
+                                                              : "compute";
+  return fmt::format(
+      "{} at least, bound by {} (compute {}, memory {}, communication {})",
+      plan::format_modelled_us(roof.step_us), kind, plan::format_modelled_us(roof.compute_us),
+      plan::format_modelled_us(roof.memory_us), plan::format_modelled_us(roof.comm_us));
+}
+
+void print_phase(Session& session, const char* label, const std::string& what,
+                 const PhasePrice& phase) {
+  i64 sent = 0;
+  for (const CommRow& row : phase.comm) sent += row.count * row.wire_bytes_per_rank;
+  std::string text = fmt::format("{}: {}", what, roofline_text(*phase.roofline));
+  if (sent > 0) text += fmt::format("; {} sent per device", format_bytes(sent));
+  session.out().write(labelled(session.out_style(), label, text));
+}
+
+void add_rows(Table& table, const char* phase, const std::vector<CommRow>& rows) {
+  for (const CommRow& row : rows) {
+    std::vector<std::string> cells{phase,
+                                   row.axis,
+                                   std::string(to_string(row.collective.op)),
+                                   format_count(row.count),
+                                   format_bytes(row.collective.payload_bytes),
+                                   format_bytes(row.wire_bytes_per_rank),
+                                   fmt::format("{} ({})", plan::format_modelled_us(row.time.us),
+                                               to_string(row.time.algorithm))};
+    table.rows.push_back(std::move(cells));
+  }
+}
+
+void print_collectives(Session& session, const api::CostReport& cost) {
+  Table table{{{"collectives"},
+               {"axis"},
+               {"operation"},
+               {"calls", true},
+               {"payload", true},
+               {"sent per device", true},
+               {"time of a call", true}},
+              {}};
+  if (cost.workload.prompt_len > 1) add_rows(table, "prefill", cost.price->prefill.comm);
+  add_rows(table, "decode", cost.price->decode.comm);
+  if (!table.rows.empty()) print_table(session.out(), table, TableFormat::kText);
+}
+
+void write_rows(JsonWriter& json, std::string_view name, const std::vector<CommRow>& rows,
+                bool timed) {
+  json.key(name).begin_array();
+  for (const CommRow& row : rows) {
+    // The name tells equal calls of two plans apart from others, for `plan diff`.
+    json.begin_object().field("name",
+                              fmt::format("{} {} of {}", row.axis, to_string(row.collective.op),
+                                          row.collective.payload_bytes));
+    json.field("axis", row.axis).field("op", to_string(row.collective.op));
+    json.field("count", row.count).field("group", row.collective.group.devices);
+    json.field("nodes", row.collective.group.nodes);
+    json.field("payload_bytes", row.collective.payload_bytes);
+    json.field("wire_bytes_per_rank", row.wire_bytes_per_rank);
+    if (timed) {
+      json.field("time_us", plan::two_digits(row.time.us));
+      json.field("algorithm", to_string(row.time.algorithm));
+    }
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_roofline(JsonWriter& json, const PhasePrice& phase) {
+  const Roofline& roof = *phase.roofline;
+  json.field("compute_us", plan::two_digits(roof.compute_us));
+  json.field("memory_us", plan::two_digits(roof.memory_us));
+  json.field("comm_us", plan::two_digits(roof.comm_us));
+  json.field("step_us", plan::two_digits(roof.step_us));
+  json.field("bound", to_string(roof.bound));
+}
+
+double gb_of(i64 bytes) {
+  return static_cast<double>(bytes) / 1e9;
+}
+
+std::string fabric_text(const plan::HardwareProfile& profile) {
+  if (const auto* torus = std::get_if<plan::Torus>(&profile.fabric)) {
+    return fmt::format("{}-D torus, {:g} GB/s per link", torus->axes, torus->link_gb_per_s);
+  }
+  const auto& links = std::get<plan::Links>(profile.fabric);
+  const char* kind = links.kind == plan::Links::Kind::kNvlink ? "NVLink"
+                     : links.kind == plan::Links::Kind::kXgmi ? "xGMI"
+                                                              : "PCIe";
+  return fmt::format("{} {:g} GB/s, {} together", kind, links.peak_gb_per_s, links.domain);
+}
+
+}  // namespace
+
+void print_cost(Session& session, const api::CostReport& cost) {
+  if (cost.profile.empty()) return;
+  if (!cost.price) {
+    session.out().write(
+        labelled(session.out_style(), "forward", "not priced: " + quote_for_message(cost.why_not)));
+    return;
+  }
+  const model::Workload& workload = cost.workload;
+  if (workload.prompt_len > 1) {
+    print_phase(session, "prefill",
+                fmt::format("{} x {}", workload.batch, plural(workload.prompt_len, "token")),
+                cost.price->prefill);
+  }
+  print_phase(
+      session, "decode",
+      fmt::format("{} x 1 token, context {}", workload.batch, format_count(workload.context)),
+      cost.price->decode);
+  print_collectives(session, cost);
+  session.out().write(labelled(
+      session.out_style(), "model",
+      fmt::format("a roofline on {}, no forecast; collectives within {:.0f}% of measured ones",
+                  cost.profile, 100 * plan::kTimeErrorBand)));
+}
+
+void write_cost(JsonWriter& json, const api::CostReport& cost) {
+  if (!cost.price) {
+    json.field("unpriced", cost.why_not);
+    return;
+  }
+  const bool timed = !cost.profile.empty();
+  json.key("comm").begin_object();
+  write_rows(json, "prefill", cost.price->prefill.comm, timed);
+  write_rows(json, "decode", cost.price->decode.comm, timed);
+  json.end_object();
+  if (!timed) return;
+  json.field("profile", cost.profile).key("roofline").begin_object();
+  write_roofline(json, cost.price->decode);
+  json.key("prefill").begin_object();
+  write_roofline(json, cost.price->prefill);
+  json.end_object().field("error_band", plan::kTimeErrorBand).end_object();
+}
+
+void print_text(Session& session, const std::vector<plan::HardwareProfile>& profiles) {
+  Table table{{{"profile"},
+               {"memory", true},
+               {"GB/s", true},
+               {"bf16 TFLOP/s", true},
+               {"network GB/s", true},
+               {"fabric"}},
+              {}};
+  for (const plan::HardwareProfile& profile : profiles) {
+    table.rows.push_back({profile.name, fmt::format("{:g} GB", gb_of(profile.memory_bytes)),
+                          fmt::format("{:g}", profile.memory_gb_per_s),
+                          fmt::format("{:g}", profile.rates.bf16_tflops),
+                          fmt::format("{:g}", profile.network_gb_per_s), fabric_text(profile)});
+  }
+  print_table(session.out(), table, TableFormat::kText);
+}
+
+void write_fields(JsonWriter& json, const std::vector<plan::HardwareProfile>& profiles) {
+  json.key("profiles").begin_array();
+  for (const plan::HardwareProfile& profile : profiles) {
+    json.begin_object().field("name", profile.name).field("description", profile.description);
+    json.field("memory_bytes", profile.memory_bytes).field("usable_bytes", profile.usable_bytes);
+    json.field("memory_gb_per_s", profile.memory_gb_per_s);
+    json.field("bf16_tflops", profile.rates.bf16_tflops);
+    json.field("domain", profile.domain());
+    json.field("network_gb_per_s", profile.network_gb_per_s).end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace shardtool::cli
