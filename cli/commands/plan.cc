@@ -19,7 +19,7 @@ namespace shardtool::cli {
 namespace {
 
 constexpr i64 kMany = (i64{1} << 31) - 1;
-constexpr double kLargestAmount = 1e9;
+constexpr i64 kLargestAmount = 1'000'000'000;
 
 i64 count_or(const char* flag, const std::optional<std::string>& typed, i64 otherwise,
              i64 least = 1) {
@@ -32,11 +32,12 @@ double number_or(const char* flag, const std::optional<std::string>& typed, doub
   char* end = nullptr;
   const double value = std::strtod(typed->c_str(), &end);
   const bool is_plain = !typed->empty() && *end == '\0' && std::isfinite(value) && value >= 0 &&
-                        value <= kLargestAmount &&
+                        value <= static_cast<double>(kLargestAmount) &&
                         typed->find_first_not_of("0123456789.eE+-") == std::string::npos;
   if (is_plain) return value;
-  throw Error(ErrorCode::kUsage, fmt::format("{} '{}' is no number from 0 to {:g}", flag,
-                                             quote_for_message(*typed), kLargestAmount))
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{} '{}' is no number from 0 to {}", flag, quote_for_message(*typed),
+                          format_count(kLargestAmount)))
       .help("for example 2.49");
 }
 

@@ -165,6 +165,11 @@ void print_loads(Session& session, const plan::ReshardPlan& reshard) {
 }
 
 void print_renumbering(Session& session, const plan::ReshardPlan& reshard) {
+  if (!reshard.renumbering && !reshard.from_storage) {
+    session.out().write(labelled(session.out_style(), "renumber",
+                                 "whether other ranks would move less is not computed for so many "
+                                 "devices"));
+  }
   if (!reshard.renumbering || reshard.renumbering->bytes_moved == reshard.bytes_moved) return;
   const auto& devices = reshard.renumbering->device_of_rank;
   std::string text;

@@ -104,7 +104,7 @@ DeviceCaches device_caches(const AppliedMapping& applied, const mapping::ModelCo
     caches.model.notes.emplace_back("there is no config.json: no KV cache is counted");
     return caches;
   }
-  caches.model = mapping::attention_cache(*config, applied.specs);
+  caches.model = mapping::attention_cache(*config, applied.specs, applied.resolution.axis_sizes);
   const mapping::AttentionCache& cache = caches.model;
   if (kv_dtype.empty() && cache.dtype) caches.bits = dtype_bits(*cache.dtype);
   std::vector<const mapping::ResolvedTensor*> resolved(applied.specs.size(), nullptr);

@@ -25,7 +25,17 @@ std::vector<std::string> texts(const json& list) {
 /// config.json, asked by the facts' names for things.
 class Keys {
  public:
-  Keys(const json& facts, const ModelConfig& config) : facts_(facts), config_(config) {}
+  Keys(const json& facts, const ModelConfig& config, const std::map<std::string, i64>& axis_sizes)
+      : facts_(facts), config_(config), axis_sizes_(axis_sizes) {}
+
+  /// The first of the mapping's axes that go by `name`.
+  std::optional<i64> axis(const std::string& name) const {
+    for (const std::string& axis : texts(facts_.at("axes").at(name))) {
+      const auto found = axis_sizes_.find(axis);
+      if (found != axis_sizes_.end()) return found->second;
+    }
+    return std::nullopt;
+  }
 
   const json* value(const std::string& key) const {
     for (const auto& root : facts_.at("roots")) {
@@ -60,9 +70,11 @@ class Keys {
  private:
   const json& facts_;
   const ModelConfig& config_;
+  const std::map<std::string, i64>& axis_sizes_;
 };
 
 std::optional<i64> head_dim(const Keys& keys) {
+  if (const auto mapped = keys.axis("head_dim")) return mapped;
   if (const auto given = keys.size("head_dim")) return given;
   const auto hidden = keys.size("hidden");
   const auto heads = keys.size("heads");
@@ -71,6 +83,7 @@ std::optional<i64> head_dim(const Keys& keys) {
 }
 
 std::optional<i64> kv_heads(const Keys& keys, const json& facts) {
+  if (const auto mapped = keys.axis("kv_heads")) return mapped;
   const json& single = facts.at("single_kv_head");
   if (keys.is_true(single.at("key")) && !keys.is_true(single.at("unless"))) return 1;
   const auto given = keys.size("kv_heads");
@@ -209,9 +222,10 @@ bool measure(LayerCache& layer, const Keys& keys, const json& facts) {
 
 }  // namespace
 
-AttentionCache attention_cache(const ModelConfig& config, std::span<const TensorSpec> tensors) {
+AttentionCache attention_cache(const ModelConfig& config, std::span<const TensorSpec> tensors,
+                               const std::map<std::string, i64>& axis_sizes) {
   const json known = facts("attention_cache");
-  const Keys keys(known, config);
+  const Keys keys(known, config, axis_sizes);
   AttentionCache cache;
   cache.dtype = dtype_of(keys, known);
   cache.hidden = keys.size("hidden");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,9 +32,11 @@ struct AttentionCache {
   std::vector<std::string> notes;  ///< what could not be decided, and what was assumed instead
 };
 
-/// Reads the keys of facts/attention_cache.json. A model without attention, or whose projections
-/// have names that are not known, has no layers and a note. Throws kSizeExpression for a size that
-/// is no positive integer.
-AttentionCache attention_cache(const ModelConfig& config, std::span<const TensorSpec> tensors);
+/// Reads the keys of facts/attention_cache.json; the numbers of heads and their width from the axes
+/// of a mapping (Resolution::axis_sizes) where it has them, since presets know defaults. A model
+/// without attention, or whose projections have names that are not known, has no layers and a note.
+/// Throws kSizeExpression for a size that is no positive integer.
+AttentionCache attention_cache(const ModelConfig& config, std::span<const TensorSpec> tensors,
+                               const std::map<std::string, i64>& axis_sizes = {});
 
 }  // namespace shardtool::mapping

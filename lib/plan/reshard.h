@@ -24,7 +24,7 @@ struct ReshardOptions {
   i64 node_size = 8;  ///< devices of one node
   /// Above this many devices the cost of renumbering the destination's ranks is not worth its
   /// time: it is quadratic in memory and cubic at worst.
-  i64 renumber_limit = 2048;
+  i64 renumber_limit = 1024;
 };
 
 /// Tensors with the same holders on both sides: what is said of one holds for each.

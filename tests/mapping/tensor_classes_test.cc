@@ -7,6 +7,8 @@
 namespace shardtool::mapping {
 namespace {
 
+using Own = std::vector<OwnClass>;
+
 std::string class_of(TensorClasses& classes, const std::string& tensor) {
   return classes.names()[static_cast<size_t>(classes.of(tensor))];
 }
@@ -54,7 +56,7 @@ TEST_CASE("tensors of the common families have the class that their names mean")
 }
 
 TEST_CASE("a class of one's own is asked first, and may tell numbers apart") {
-  TensorClasses classes({{"first", "model.layers.0.**"}, {"gates", "**.gate_proj.weight"}});
+  TensorClasses classes(Own{{"first", "model.layers.0.**"}, {"gates", "**.gate_proj.weight"}});
   CHECK(class_of(classes, "model.layers.0.mlp.gate_proj.weight") == "first");
   CHECK(class_of(classes, "model.layers.1.mlp.gate_proj.weight") == "gates");
   CHECK(class_of(classes, "model.layers.1.mlp.up_proj.weight") == "mlp");
@@ -63,17 +65,16 @@ TEST_CASE("a class of one's own is asked first, and may tell numbers apart") {
 }
 
 TEST_CASE("a class of one's own may add to a built-in one") {
-  const std::vector<OwnClass> own{{"mlp", "**.adapter.weight"}};
-  TensorClasses classes(own);
+  TensorClasses classes(Own{{"mlp", "**.adapter.weight"}});
   CHECK(class_of(classes, "model.layers.0.adapter.weight") == "mlp");
   CHECK(class_of(classes, "model.layers.0.mlp.up_proj.weight") == "mlp");
   CHECK(classes.names().size() == TensorClasses().names().size());
 }
 
 TEST_CASE("a class without a name, one called other, and a broken glob are refused") {
-  CHECK_ERROR(kUsage, TensorClasses(std::vector<OwnClass>{{"", "**"}}));
-  CHECK_ERROR(kUsage, TensorClasses(std::vector<OwnClass>{{"other", "**"}}));
-  CHECK_ERROR(kMappingSchema, TensorClasses(std::vector<OwnClass>{{"x", "{a"}}));
+  CHECK_ERROR(kUsage, TensorClasses(Own{{"", "**"}}));
+  CHECK_ERROR(kUsage, TensorClasses(Own{{"other", "**"}}));
+  CHECK_ERROR(kMappingSchema, TensorClasses(Own{{"x", "{a"}}));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 #include "shardtool/mapping/attention_cache.h"
 #include "shardtool/mapping/glob.h"
+#include "shardtool/mapping/mapping.h"
+#include "shardtool/mapping/resolve.h"
 #include "shardtool/mapping/tensor_classes.h"
 #include "tests/presets/fixture.h"
 
@@ -32,6 +34,15 @@ TEST_CASE("matrices of every family have a class, but for those that are known t
   }
 }
 
+/// What a preset, over one device, and config.json say together.
+AttentionCache cache_of(const Fixture& fixture) {
+  ResolveOptions options;
+  options.mesh = mesh::Mesh({{"tp", 1}});
+  const Resolution resolution =
+      resolve(load_preset(fixture.preset), fixture.tensors, &fixture.config, options);
+  return attention_cache(fixture.config, fixture.tensors, resolution.axis_sizes);
+}
+
 bool begins_with_any(const std::string& family, std::initializer_list<const char*> beginnings) {
   return std::any_of(beginnings.begin(), beginnings.end(),
                      [&](const char* beginning) { return family.starts_with(beginning); });
@@ -40,7 +51,7 @@ bool begins_with_any(const std::string& family, std::initializer_list<const char
 TEST_CASE("every decoder caches, without a doubt; encoders and state spaces do not") {
   for (const Fixture& fixture : fixtures()) {
     CAPTURE(fixture.family);
-    const AttentionCache cache = attention_cache(fixture.config, fixture.tensors);
+    const AttentionCache cache = cache_of(fixture);
     const bool caches =
         !begins_with_any(fixture.family, {"bert", "roberta", "mamba2", "t5_encoder"});
     CHECK(cache.layers.empty() == !caches);
@@ -53,7 +64,7 @@ TEST_CASE("every decoder caches, without a doubt; encoders and state spaces do n
 TEST_CASE("keys that a projection makes are as many as config.json says heads have") {
   for (const Fixture& fixture : fixtures()) {
     CAPTURE(fixture.family);
-    for (const LayerCache& layer : attention_cache(fixture.config, fixture.tensors).layers) {
+    for (const LayerCache& layer : cache_of(fixture).layers) {
       const TensorSpec& tensor = fixture.tensors[layer.tensor];
       if (tensor.name.find("k_proj") == std::string::npos) continue;
       CHECK(tensor.shape.front() * 2 == layer.units * layer.unit_elements);
