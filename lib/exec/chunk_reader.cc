@@ -28,6 +28,15 @@ i64 run_count(const index::StridedCopy& copy) {
   return count;
 }
 
+/// When this memory is all of an output, its CRC is known.
+void note_crc(const Chunk& chunk, const std::byte* memory, i64 bytes, std::uint64_t crc,
+              FilledChunk& filled) {
+  const auto output = std::find(filled.outputs.begin(), filled.outputs.end(), memory);
+  if (output == filled.outputs.end()) return;
+  const auto number = static_cast<size_t>(output - filled.outputs.begin());
+  if (chunk.outputs[number].bytes == bytes) filled.crcs[number] = crc;
+}
+
 }  // namespace
 
 void ChunkReader::FreePages::operator()(std::byte* pages) const {
@@ -98,24 +107,32 @@ bool ChunkReader::collect_stretches(const Chunk& chunk, int input, const FilledC
   return next == chunk.inputs[static_cast<size_t>(input)].bytes;
 }
 
-std::uint64_t ChunkReader::read_scattered(const Chunk& chunk, int input, const SourceFile& source,
-                                          i64 offset, i64 total_bytes) {
+std::uint64_t ChunkReader::read_scattered(const Chunk& chunk, int input, FilledChunk& filled,
+                                          const SourceFile& source, i64 offset, i64 total_bytes) {
   parts_.clear();
   for (const Stretch& stretch : stretches_) {
     parts_.push_back({stretch.dst, static_cast<size_t>(stretch.bytes)});
   }
   source.read_scattered(parts_, offset);
-  return digest_of_stretches(chunk, input, total_bytes);
+  return digest_of_stretches(chunk, input, filled, total_bytes);
 }
 
-std::uint64_t ChunkReader::digest_of_stretches(const Chunk& chunk, int input,
+std::uint64_t ChunkReader::digest_of_stretches(const Chunk& chunk, int input, FilledChunk& filled,
                                                i64 total_bytes) const {
   if (digests_ == Digests::kNone) return 0;
   std::uint64_t digest = 0;
   for (const ChunkPlace& place : chunk.input_places) {
     if (place.range != input) continue;
+    const Stretch& first = stretches_.front();
+    if (stretches_.size() == 1 && is_one_run(place.place, first.bytes)) {
+      const std::uint64_t crc = kernels::Crc64::of({first.dst, static_cast<size_t>(first.bytes)});
+      digest ^= kernels::placed_crc64(
+          place.place, [crc](i64) { return crc; }, total_bytes);
+      note_crc(chunk, first.dst, first.bytes, crc, filled);
+      continue;
+    }
     if (stretches_.size() == 1) {  // side by side in memory, as they were in the file
-      digest ^= kernels::placed_crc64(place.place, stretches_.front().dst, total_bytes);
+      digest ^= kernels::placed_crc64(place.place, first.dst, total_bytes);
       continue;
     }
     const auto crc_of_run = [&](i64 src) { return crc_of_stretches(src, place.place.run); };
@@ -165,6 +182,7 @@ FilledChunk ChunkReader::fill(const Chunk& chunk, const TensorMove& move,
   FilledChunk filled;
   filled.chunk = &chunk;
   place_outputs(chunk, move, filled);
+  filled.crcs.resize(filled.outputs.size());
   for (size_t i = 0; i < chunk.inputs.size(); ++i) {
     const ChunkInput& input = chunk.inputs[i];
     const Slot& slot = move.from.slots[static_cast<size_t>(input.holder)];
@@ -174,7 +192,7 @@ FilledChunk ChunkReader::fill(const Chunk& chunk, const TensorMove& move,
     const bool scatters =
         !source.wants_direct(offset, input.bytes) && collect_stretches(chunk, number, filled);
     filled.digest_read ^= scatters
-                              ? read_scattered(chunk, number, source, offset, total_bytes)
+                              ? read_scattered(chunk, number, filled, source, offset, total_bytes)
                               : read_staged(chunk, number, filled, source, offset, total_bytes);
   }
   return filled;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,10 +19,18 @@ enum class Digests { kOfEverything, kNone };
 struct FilledChunk {
   const Chunk* chunk = nullptr;
   std::vector<std::byte*>
-      outputs;                    ///< congruent, modulo a page, to their first target's file offset
+      outputs;  ///< congruent, modulo a page, to their first target's file offset
+  /// The CRC of an output's bytes, where reading has computed it: the kernel put an input into the
+  /// output in one piece, so that what was read and what is written are one memory.
+  std::vector<std::optional<std::uint64_t>> crcs;
   std::uint64_t digest_read = 0;  ///< the chunk's part of the tensor's digest, of what was read; 0
                                   ///< without digests
 };
+
+/// Whether the copy is this many bytes from the source's beginning on, in one run.
+inline bool is_one_run(const index::StridedCopy& copy, i64 bytes) {
+  return copy.loops.empty() && copy.src == 0 && copy.run == bytes;
+}
 
 /// Reads chunks into one arena, again and again; one per thread.
 ///
@@ -45,9 +54,10 @@ class ChunkReader {
 
   void place_outputs(const Chunk& chunk, const TensorMove& move, FilledChunk& filled);
   bool collect_stretches(const Chunk& chunk, int input, const FilledChunk& filled);
-  std::uint64_t read_scattered(const Chunk& chunk, int input, const SourceFile& source, i64 offset,
-                               i64 total_bytes);
-  std::uint64_t digest_of_stretches(const Chunk& chunk, int input, i64 total_bytes) const;
+  std::uint64_t read_scattered(const Chunk& chunk, int input, FilledChunk& filled,
+                               const SourceFile& source, i64 offset, i64 total_bytes);
+  std::uint64_t digest_of_stretches(const Chunk& chunk, int input, FilledChunk& filled,
+                                    i64 total_bytes) const;
   std::uint64_t crc_of_stretches(i64 src, i64 bytes) const;
   std::uint64_t read_staged(const Chunk& chunk, int input, const FilledChunk& filled,
                             const SourceFile& source, i64 offset, i64 total_bytes);

@@ -82,8 +82,7 @@ class Copier {
     std::uint64_t written = 0;
     for (const ChunkPlace& place : filled.chunk->output_places) {
       if (!place.counts) continue;
-      written ^= kernels::placed_crc64(place.place,
-                                       filled.outputs[static_cast<size_t>(place.range)], total);
+      written ^= digest_of(place, filled, total);
     }
     const i64 shared = write(move, filled);
     const std::lock_guard lock(copying.mutex);
@@ -134,6 +133,16 @@ class Copier {
     const Slot& slot = move.to.slots[static_cast<size_t>(holder)];
     // Written out of order: read back.
     return hash_range(targets_[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
+  }
+
+  static std::uint64_t digest_of(const ChunkPlace& place, const FilledChunk& filled, i64 total) {
+    const auto output = static_cast<size_t>(place.range);
+    const auto& crc = filled.crcs[output];
+    if (crc && is_one_run(place.place, filled.chunk->outputs[output].bytes)) {
+      return kernels::placed_crc64(
+          place.place, [&crc](i64) { return *crc; }, total);
+    }
+    return kernels::placed_crc64(place.place, filled.outputs[output], total);
   }
 
   /// Returns how many bytes share the source's space.
