@@ -184,7 +184,9 @@ ExitCode run_plan_profile(const PlanArgs& args, Session& session) {
 ExitCode run_plan(const PlanArgs& args, Session& session) {
   if (args.sources.front() == "diff") return run_plan_diff(args, session);
   if (args.sources.front() == "profile") return run_plan_profile(args, session);
-  const api::PlanOptions options = to_options(args);
+  api::PlanOptions options = to_options(args);
+  // Without times the text has no word of collectives; documents and plan files do.
+  options.prices_forward = args.profile || args.output || session.json() || args.format == "json";
   const api::PlanReport report = api::make_plan(options);
   if (args.output) save_plan(*args.output, report);
   const auto status = report.memory.fits == false ? Status::kFindings : Status::kOk;

@@ -123,7 +123,7 @@ PlanReport make_plan(const PlanOptions& options) {
   std::vector<std::string> notes;
   report.memory = memory_report(source, applied, ends.to, options, notes);
   add(report.warnings, notes);
-  if (!options.training) {
+  if (!options.training && options.prices_forward) {
     const auto config = model_config(ends.to, source);
     report.cost = planned_cost(config ? &*config : nullptr, applied, options);
   }

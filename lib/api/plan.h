@@ -63,7 +63,8 @@ struct PlanOptions {
   i64 node_size = 8;                 ///< devices of one node
   std::string explain;               ///< a tensor whose transfers are listed
   std::optional<plan::HardwareProfile> hardware;  ///< without it nothing has a time
-  bool recipe = false;  ///< the plan is to be applied: it begins at the source's own parts
+  bool prices_forward = true;  ///< whether the report has the collectives of a forward pass
+  bool recipe = false;         ///< the plan is to be applied: it begins at the source's own parts
 
   bool is_reshard() const { return to || to_mesh || !to_preset.empty(); }
 };

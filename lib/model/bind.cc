@@ -65,6 +65,7 @@ class Binder {
  public:
   Binder(Model& model, std::span<const TensorSpec> tensors)
       : model_(model), tensors_(tensors), is_read_(tensors.size()) {
+    by_name_.reserve(tensors.size());
     for (size_t t = 0; t < tensors.size(); ++t) by_name_.emplace(tensors[t].name, t);
   }
 
