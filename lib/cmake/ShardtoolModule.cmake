@@ -23,3 +23,16 @@ function(shardtool_warnings target)
     -Wno-sign-conversion $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
     $<$<BOOL:${SHARDTOOL_WARNINGS_AS_ERRORS}>:-Werror>)
 endfunction()
+
+# shardtool_json_rows(<variable> <glob>...): the JSON files, sorted, as rows {"name", R"json(text)json"} of a C++ table.
+function(shardtool_json_rows variable)
+  file(GLOB files CONFIGURE_DEPENDS ${ARGN})
+  set(rows "")
+  foreach(file IN LISTS files)
+    get_filename_component(name ${file} NAME_WE)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(READ ${file} text)
+    string(APPEND rows "    {\"${name}\", R\"json(${text})json\"},\n")
+  endforeach()
+  set(${variable} "${rows}" PARENT_SCOPE)
+endfunction()
