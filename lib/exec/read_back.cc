@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <mutex>
-#include <system_error>
-#include <thread>
 
 #include "shardtool/base/error.h"
 #include "shardtool/exec/range_hash.h"
+#include "shardtool/exec/workers.h"
 
 namespace shardtool::exec {
 namespace {
 
-constexpr int kDefaultThreads = 4;
+constexpr i64 kDefaultThreads = 4;
 
 class Reading {
  public:
@@ -25,39 +23,20 @@ class Reading {
   }
 
   std::vector<bool> go() {
-    {
-      const int threads = options_.threads > 0 ? options_.threads : kDefaultThreads;
-      std::vector<std::jthread> helpers;
-      for (int i = 1; i < std::min(threads, static_cast<int>(ranges_.size())); ++i) {
-        // A machine that refuses threads is served by fewer.
-        try {
-          helpers.emplace_back([this] { work(); });
-        } catch (const std::system_error&) {
-          break;
-        }
-      }
-      work();
-    }
-    if (failure_) std::rethrow_exception(failure_);
+    const i64 threads = options_.threads > 0 ? options_.threads : kDefaultThreads;
+    run_workers(std::min(threads, std::ssize(ranges_)),
+                [this](const std::atomic<bool>& stop) { work(stop); });
     return {same_.begin(), same_.end()};
   }
 
  private:
-  void work() {
-    try {
-      for (size_t i = next_++; i < ranges_.size() && !stopped_; i = next_++) {
-        if (options_.cancel && *options_.cancel) {
-          throw Error(ErrorCode::kInterrupted, "interrupted");
-        }
-        const WrittenRange& range = ranges_[i];
-        same_[i] = hash_range(files_[static_cast<size_t>(range.file)], range.offset, range.bytes) ==
-                   range.xxh3;
-        report(range.bytes);
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!failure_) failure_ = std::current_exception();
-      stopped_ = true;
+  void work(const std::atomic<bool>& stop) {
+    for (size_t i = next_++; i < ranges_.size() && !stop; i = next_++) {
+      if (options_.cancel && *options_.cancel) throw Error(ErrorCode::kInterrupted, "interrupted");
+      const WrittenRange& range = ranges_[i];
+      const SourceFile& file = files_[static_cast<size_t>(range.file)];
+      same_[i] = hash_range(file, range.offset, range.bytes) == range.xxh3;
+      report(range.bytes);
     }
   }
 
@@ -72,9 +51,7 @@ class Reading {
   const StreamOptions& options_;
   std::vector<char> same_;
   std::atomic<size_t> next_ = 0;
-  std::atomic<bool> stopped_ = false;
   std::mutex mutex_;
-  std::exception_ptr failure_;
   Progress progress_;
 };
 
