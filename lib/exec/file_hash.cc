@@ -2,24 +2,21 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <filesystem>
-#include <mutex>
 #include <numeric>
 
 #include "shardtool/base/error.h"
 #include "shardtool/exec/data_file.h"
 #include "shardtool/exec/page_buffer.h"
+#include "shardtool/exec/progress_meter.h"
 #include "shardtool/exec/workers.h"
 #include "shardtool/kernels/sha/sha.h"
 
 namespace shardtool::exec {
 namespace {
 
-constexpr int kDefaultThreads = 4;
 constexpr i64 kBlockBytes = 1 << 20;
 constexpr i64 kBufferBytes = kBlockBytes + 2 * kPageBytes;
-constexpr auto kProgressInterval = std::chrono::milliseconds(100);
 
 kernels::Sha begin_hash(const FileToHash& file) {
   if (file.hash == FileHash::kSha256) return kernels::Sha(kernels::ShaKind::kSha256);
@@ -29,23 +26,32 @@ kernels::Sha begin_hash(const FileToHash& file) {
   return hash;
 }
 
+i64 total_bytes(std::span<const FileToHash> files) {
+  i64 total = 0;
+  for (const FileToHash& file : files) total += file.bytes;
+  return total;
+}
+
 class Run {
  public:
   Run(std::span<const FileToHash> files, const StreamOptions& options)
-      : files_(files), options_(options), hashes_(files.size()), largest_first_(files.size()) {
+      : files_(files),
+        options_(options),
+        hashes_(files.size()),
+        largest_first_(files.size()),
+        progress_(options.on_progress, total_bytes(files)) {
     // The last file to be begun is a small one, so that the threads end together.
     std::iota(largest_first_.begin(), largest_first_.end(), size_t{0});
     std::stable_sort(largest_first_.begin(), largest_first_.end(),
                      [&](size_t a, size_t b) { return files[a].bytes > files[b].bytes; });
-    for (const FileToHash& file : files) progress_.bytes_total += file.bytes;
   }
 
   std::vector<std::string> go() {
-    const int wanted = options_.threads > 0 ? options_.threads : kDefaultThreads;
+    const i64 wanted = options_.threads > 0 ? options_.threads : kDefaultThreads;
     const i64 buffers = std::max<i64>(options_.max_memory / kBufferBytes, 1);
-    run_workers(std::min({i64{wanted}, std::ssize(files_), buffers}),
+    run_workers(std::min({wanted, std::ssize(files_), buffers}),
                 [this](const std::atomic<bool>& stop) { work(stop); });
-    if (options_.on_progress) options_.on_progress(progress_);
+    progress_.finish();
     return std::move(hashes_);
   }
 
@@ -71,20 +77,10 @@ class Run {
       }
       const i64 bytes = std::min(kBlockBytes, file.bytes - at);
       hash.update({source.read(buffer, bytes, at), static_cast<size_t>(bytes)});
-      report(bytes, file.path);
+      progress_.add(bytes, std::filesystem::path(file.path).filename().string());
     }
     source.check_unchanged();
     return hash.finish();
-  }
-
-  void report(i64 bytes, const std::string& path) {
-    const std::lock_guard lock(mutex_);
-    progress_.bytes_done += bytes;
-    const auto now = std::chrono::steady_clock::now();
-    if (!options_.on_progress || now - last_report_ < kProgressInterval) return;
-    last_report_ = now;
-    progress_.item = std::filesystem::path(path).filename().string();
-    options_.on_progress(progress_);
   }
 
   std::span<const FileToHash> files_;
@@ -92,10 +88,7 @@ class Run {
   std::vector<std::string> hashes_;
   std::vector<size_t> largest_first_;
   std::atomic<size_t> next_ = 0;
-
-  std::mutex mutex_;
-  Progress progress_;
-  std::chrono::steady_clock::time_point last_report_;
+  ProgressMeter progress_;
 };
 
 }  // namespace

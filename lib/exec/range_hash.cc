@@ -1,12 +1,8 @@
 #include "shardtool/exec/range_hash.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdlib>
-#include <memory>
-#include <new>
-#include <span>
 
+#include "shardtool/exec/page_buffer.h"
 #include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::exec {
@@ -14,21 +10,14 @@ namespace {
 
 constexpr i64 kBlockBytes = 1 << 20;
 
-struct Free {
-  void operator()(std::byte* bytes) const { std::free(bytes); }
-};
-
 }  // namespace
 
 std::string hash_range(const SourceFile& file, i64 offset, i64 bytes) {
-  constexpr size_t kBufferBytes = kBlockBytes + 2 * kPageBytes;
-  const std::unique_ptr<std::byte, Free> buffer(
-      static_cast<std::byte*>(std::aligned_alloc(kPageBytes, kBufferBytes)));
-  if (!buffer) throw std::bad_alloc();
+  const PageBuffer buffer(kBlockBytes + 2 * kPageBytes);
   kernels::Xxh3 hash;
   while (bytes > 0) {
     const i64 part = std::min(bytes, kBlockBytes);
-    hash.update({file.read(buffer.get(), part, offset), static_cast<size_t>(part)});
+    hash.update({file.read(buffer.data(), part, offset), static_cast<size_t>(part)});
     offset += part;
     bytes -= part;
   }

@@ -2,25 +2,30 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 
 #include "shardtool/base/error.h"
+#include "shardtool/exec/progress_meter.h"
 #include "shardtool/exec/range_hash.h"
 #include "shardtool/exec/workers.h"
 
 namespace shardtool::exec {
 namespace {
 
-constexpr i64 kDefaultThreads = 4;
+i64 total_bytes(std::span<const WrittenRange> ranges) {
+  i64 total = 0;
+  for (const WrittenRange& range : ranges) total += range.bytes;
+  return total;
+}
 
 class Reading {
  public:
   Reading(std::span<const WrittenRange> ranges, std::span<const SourceFile> files,
           const StreamOptions& options)
-      : ranges_(ranges), files_(files), options_(options), same_(ranges.size()) {
-    for (const WrittenRange& range : ranges) progress_.bytes_total += range.bytes;
-    progress_.item = "reading back";
-  }
+      : ranges_(ranges),
+        files_(files),
+        options_(options),
+        same_(ranges.size()),
+        progress_(options.on_progress, total_bytes(ranges)) {}
 
   std::vector<bool> go() {
     const i64 threads = options_.threads > 0 ? options_.threads : kDefaultThreads;
@@ -36,14 +41,8 @@ class Reading {
       const WrittenRange& range = ranges_[i];
       const SourceFile& file = files_[static_cast<size_t>(range.file)];
       same_[i] = hash_range(file, range.offset, range.bytes) == range.xxh3;
-      report(range.bytes);
+      progress_.add(range.bytes, "reading back");
     }
-  }
-
-  void report(i64 bytes) {
-    const std::lock_guard lock(mutex_);
-    progress_.bytes_done += bytes;
-    if (options_.on_progress) options_.on_progress(progress_);
   }
 
   std::span<const WrittenRange> ranges_;
@@ -51,8 +50,7 @@ class Reading {
   const StreamOptions& options_;
   std::vector<char> same_;
   std::atomic<size_t> next_ = 0;
-  std::mutex mutex_;
-  Progress progress_;
+  ProgressMeter progress_;
 };
 
 }  // namespace

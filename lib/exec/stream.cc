@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -15,16 +14,16 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
+#include "shardtool/exec/progress_meter.h"
+#include "shardtool/exec/workers.h"
 
 namespace shardtool::exec {
 namespace {
 
-constexpr int kDefaultThreads = 4;
 /// Larger blocks gain nothing and fall out of the cache (4 MiB is at the device's limit).
 constexpr i64 kMaxInputBytes = 4 << 20;
 constexpr i64 kMaxArenaBytes = 16 << 20;
 constexpr i64 kMinArenaBytes = 1 << 20;
-constexpr auto kProgressInterval = std::chrono::milliseconds(100);
 
 /// Wakes the threads that wait for a turn when the run is stopped.
 struct StopSignal {
@@ -70,24 +69,31 @@ struct Work {
   ChunkPlan::Position position;
 };
 
+i64 total_bytes(std::span<const TensorMove> moves) {
+  i64 total = 0;
+  for (const TensorMove& move : moves) total += byte_size(move.dtype, move.shape).value_or(0);
+  return total;
+}
+
 class Run {
  public:
   Run(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
       const StreamOptions& options, const ChunkSink& sink)
-      : moves_(moves), sources_(sources), options_(options), sink_(sink) {
+      : moves_(moves),
+        sources_(sources),
+        options_(options),
+        sink_(sink),
+        progress_(options.on_progress, total_bytes(moves)) {
     if (options.max_memory < kMinMemory) {
       throw Error(ErrorCode::kMemoryBudget,
                   fmt::format("a memory budget of {} is below the minimum of {}",
                               format_bytes(options.max_memory), format_bytes(kMinMemory)));
     }
-    const int wanted = options.threads > 0 ? options.threads : kDefaultThreads;
+    const i64 wanted = options.threads > 0 ? options.threads : kDefaultThreads;
     threads_ = static_cast<int>(std::min<i64>(wanted, options.max_memory / kMinArenaBytes));
     arena_bytes_ = std::min(options.max_memory / threads_, kMaxArenaBytes);
     // Room for the staging buffer's page edges.
     limits_ = {arena_bytes_ - 4 * kPageBytes, std::min(kMaxInputBytes, arena_bytes_ / 3)};
-    for (const TensorMove& move : moves) {
-      progress_.bytes_total += byte_size(move.dtype, move.shape).value_or(0);
-    }
   }
 
   void go() {
@@ -104,7 +110,7 @@ class Run {
       work();
     }
     if (failure_) std::rethrow_exception(failure_);
-    if (options_.on_progress) options_.on_progress(progress_);
+    progress_.finish();
   }
 
  private:
@@ -127,7 +133,7 @@ class Run {
       const i64 total = *byte_size(move.dtype, move.shape);
       const FilledChunk filled = reader.fill(chunk, move, sources_, total);
       sink_.chunk(work.tensor->move, filled, work.tensor->turns);
-      report(chunk.bytes, move.name);
+      progress_.add(chunk.bytes, move.name);
     } catch (Error& error) {
       throw error.tensor(move.name);
     }
@@ -172,16 +178,6 @@ class Run {
     stop_.changed.notify_all();
   }
 
-  void report(i64 bytes, const std::string& item) {
-    const std::lock_guard lock(progress_mutex_);
-    progress_.bytes_done += bytes;
-    const auto now = std::chrono::steady_clock::now();
-    if (!options_.on_progress || now - last_report_ < kProgressInterval) return;
-    last_report_ = now;
-    progress_.item = item;
-    options_.on_progress(progress_);
-  }
-
   std::span<const TensorMove> moves_;
   std::span<const SourceFile> sources_;
   const StreamOptions& options_;
@@ -197,9 +193,7 @@ class Run {
   StopSignal stop_;
   std::exception_ptr failure_;
 
-  std::mutex progress_mutex_;
-  Progress progress_;
-  std::chrono::steady_clock::time_point last_report_;
+  ProgressMeter progress_;
 };
 
 }  // namespace

@@ -7,6 +7,9 @@
 
 namespace shardtool::exec {
 
+/// Threads of a run that was not told how many.
+inline constexpr i64 kDefaultThreads = 4;
+
 /// Calls `work` on this thread and on `threads` - 1 more at once (on fewer where the system refuses
 /// them) and waits for all. Throws the first failure; `stop` is set by then, so that the others can
 /// end early.

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "shardtool/exec/stream.h"
+
+namespace shardtool::exec {
+
+/// Adds up what several threads have done and reports it, at most ten times a second.
+class ProgressMeter {
+ public:
+  /// `report` may be empty; it outlives this.
+  ProgressMeter(const std::function<void(const Progress&)>& report, i64 bytes_total)
+      : report_(report) {
+    progress_.bytes_total = bytes_total;
+  }
+
+  void add(i64 bytes, const std::string& item) {
+    const std::lock_guard lock(mutex_);
+    progress_.bytes_done += bytes;
+    const auto now = std::chrono::steady_clock::now();
+    if (!report_ || now - last_report_ < kInterval) return;
+    last_report_ = now;
+    progress_.item = item;
+    report_(progress_);
+  }
+  /// Reports the end.
+  void finish() const {
+    if (report_) report_(progress_);
+  }
+
+ private:
+  static constexpr auto kInterval = std::chrono::milliseconds(100);
+
+  const std::function<void(const Progress&)>& report_;
+  std::mutex mutex_;
+  Progress progress_;
+  std::chrono::steady_clock::time_point last_report_;
+};
+
+}  // namespace shardtool::exec
