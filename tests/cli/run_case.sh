@@ -18,7 +18,7 @@ expected=${case%.sh}
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-mkdir "$scratch/bin" "$scratch/work" "$scratch/documents"
+mkdir "$scratch/bin" "$scratch/case" "$scratch/documents"
 cat > "$scratch/bin/shardtool" <<EOF
 #!/bin/bash
 case " \$* " in
@@ -35,7 +35,7 @@ chmod +x "$scratch/bin/shardtool"
 unset NO_COLOR FORCE_COLOR CLICOLOR_FORCE GITHUB_ACTIONS
 unset SHARDTOOL_COLOR SHARDTOOL_PROGRESS SHARDTOOL_MAX_MEMORY SHARDTOOL_THREADS
 export LC_ALL=C TERM=dumb program samples="$here/../../samples"
-(cd "$scratch/work" && PATH="$scratch/bin:$PATH" bash -u "$case") \
+(cd "$scratch/case" && PATH="$scratch/bin:$PATH" bash -u "$case") \
   > "$scratch/stdout" 2> "$scratch/stderr" < /dev/null
 echo $? > "$scratch/exit"
 
