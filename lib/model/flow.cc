@@ -279,12 +279,6 @@ void Walk::split(const Split& op, const BoundOp& bound) {
     if (op.order == Split::Order::kConcat) {
       section.width = size;
       for (AxisMap& map : section.features) map = section_of(map, begin, size);
-    } else if (op.order == Split::Order::kInterleaved) {
-      const i64 turns = std::ssize(op.sections);
-      section.width = size;
-      for (AxisMap& map : section.features) {
-        map = index::every_kth(map, turns, static_cast<i64>(i));
-      }
     } else {
       section.width = x.width / per_head * size;
       section.features = rescaled(bound, x.features, per_head, size);

@@ -4,12 +4,12 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "shardtool/base/dtype.h"
 #include "shardtool/base/error.h"
 #include "shardtool/model/handoff.h"
+#include "shardtool/model/window.h"
 
 namespace shardtool::model {
 namespace {
@@ -36,21 +36,6 @@ struct Phase {
 
 double bytes_of(i64 elements, Dtype dtype) {
   return static_cast<double>(elements) * bits(dtype) / 8;
-}
-
-/// The window of a layer, or nothing where it attends to everything.
-std::optional<i64> window_of(const Attention& attention, const mapping::ModelConfig& config,
-                             i64 layer) {
-  if (!attention.window) return std::nullopt;
-  const Window& window = *attention.window;
-  if (window.layers == Window::Layers::kEven && layer % 2 != 0) return std::nullopt;
-  if (window.layers == Window::Layers::kListed) {
-    const auto type = config.text("layer_types[" + std::to_string(layer) + "]");
-    if (type != "sliding_attention") return std::nullopt;
-  }
-  const nlohmann::json* size = config.find(window.config);
-  const bool has_one = size != nullptr && size->is_number_integer() && size->get<i64>() > 0;
-  return has_one ? std::optional(size->get<i64>()) : std::nullopt;
 }
 
 bool is_causal(const Model& model) {
