@@ -83,11 +83,13 @@ struct Rope {
   Number fraction{{}, 1};
   Number theta;
 };
-/// Which layers attend to the last `size` positions only.
+/// Which layers attend to the last `size` positions only: all, those that the config's layer_types
+/// list, or, where it has no such list, the even ones.
 struct Window {
   enum class Layers { kAll, kEven, kListed };
   Layers layers = Layers::kAll;
   std::string config;  ///< the path of the size; absent, null or 0: no window
+  std::string when;    ///< the path of what must be true; empty: nothing
 };
 struct Attention {
   Dim heads, kv_heads, key_dim, value_dim;

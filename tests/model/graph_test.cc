@@ -68,6 +68,7 @@ TEST_CASE("a config that asks for another computation than the graph's is refuse
                              R"({"model_type": "gpt_oss", "swiglu_alpha": 1})",
                              R"({"model_type": "gemma", "hidden_act": "relu"})",
                              R"({"model_type": "gemma2", "use_bidirectional_attention": true})",
+                             R"({"model_type": "deepseek_v2", "norm_topk_prob": true})",
                              R"({"model_type": "deepseek_v3", "rope_interleave": false})"}) {
     CAPTURE(config);
     CHECK(why_no_graph(config).find(", and the graph of ") != std::string::npos);
