@@ -12,7 +12,7 @@ namespace shardtool::kernels {
 template <class T>
 struct ScoreSpec {
   T scale{};
-  T softcap{};             ///< 0: none: cap * tanh(score / cap)
+  T softcap{};              ///< 0: none: cap * tanh(score / cap)
   const T* sink = nullptr;  ///< one more score that no value belongs to; null: none
 };
 

@@ -186,16 +186,16 @@ Part<N> apply(const model::Softcap& op, const OpAt<N>& at) {
   return each(at, [cap](N x) { return capped(cap, x); });
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                                               \
-  template SmallWeight<N> load_small(const Side&, kernels::NumberMap, size_t, i64);            \
-  template std::vector<N> load_vector(const OpAt<N>&, size_t, const AxisMap&);                 \
-  template std::vector<Part<N>> apply(const model::Split&, const OpAt<N>&);                    \
-  template Part<N> apply(const model::Join&, const OpAt<N>&);                                  \
-  template Part<N> apply(const model::Norm&, const OpAt<N>&);                                  \
-  template Part<N> apply(const model::Activation&, const OpAt<N>&);                            \
-  template Part<N> apply(const model::Multiply&, const OpAt<N>&);                              \
-  template Part<N> apply(const model::Add&, const OpAt<N>&);                                   \
-  template Part<N> apply(const model::Scale&, const OpAt<N>&);                                 \
+#define SHARDTOOL_INSTANTIATE(N)                                                    \
+  template SmallWeight<N> load_small(const Side&, kernels::NumberMap, size_t, i64); \
+  template std::vector<N> load_vector(const OpAt<N>&, size_t, const AxisMap&);      \
+  template std::vector<Part<N>> apply(const model::Split&, const OpAt<N>&);         \
+  template Part<N> apply(const model::Join&, const OpAt<N>&);                       \
+  template Part<N> apply(const model::Norm&, const OpAt<N>&);                       \
+  template Part<N> apply(const model::Activation&, const OpAt<N>&);                 \
+  template Part<N> apply(const model::Multiply&, const OpAt<N>&);                   \
+  template Part<N> apply(const model::Add&, const OpAt<N>&);                        \
+  template Part<N> apply(const model::Scale&, const OpAt<N>&);                      \
   template Part<N> apply(const model::Softcap&, const OpAt<N>&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -5,6 +5,7 @@
 
 #include "shardtool/engine/part.h"
 #include "shardtool/engine/side.h"
+#include "shardtool/kernels/ops/activation.h"
 
 /// What one device computes in ops that stream no weights: parts in, parts out. Written once for
 /// residues and floats; instantiated for Field, double and float.

@@ -183,8 +183,8 @@ Part<N> apply(const model::Attention& op, const OpAt<N>& at) {
   return AttentionAt<N>(op, at).run();
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                   \
-  template Part<N> apply(const model::Rope&, const OpAt<N>&);      \
+#define SHARDTOOL_INSTANTIATE(N)                              \
+  template Part<N> apply(const model::Rope&, const OpAt<N>&); \
   template Part<N> apply(const model::Attention&, const OpAt<N>&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -15,8 +15,8 @@ namespace {
 i64 block_size(const Side& side, i64 extent, i64 scales, size_t axis) {
   if (scales == 1) return std::max<i64>(extent, 1);
   if (scales == extent) return 1;
-  const auto configured = side.config->size(
-      fmt::format("quantization_config.weight_block_size[{}]", axis));
+  const auto configured =
+      side.config->size(fmt::format("quantization_config.weight_block_size[{}]", axis));
   const i64 size = configured.value_or(ceil_div(extent, scales));
   return ceil_div(extent, size) == scales ? size : 0;
 }
@@ -93,8 +93,8 @@ std::optional<BlockScales<N>> BlockScales<N>::of(const Side& side, kernels::Numb
 template <class N>
 i64 BlockScales<N>::run_of_rows(i64 begin, i64 end) const {
   i64 r = begin;
-  while (r < end && block_of_row_[static_cast<size_t>(r)] ==
-                        block_of_row_[static_cast<size_t>(begin)]) {
+  while (r < end &&
+         block_of_row_[static_cast<size_t>(r)] == block_of_row_[static_cast<size_t>(begin)]) {
     ++r;
   }
   return r - begin;

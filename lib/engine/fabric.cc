@@ -72,8 +72,8 @@ void Fabric::sum_over(const std::vector<std::string>& along, i64 tokens, Placed<
       }
       sum->second.resize(summand.data.size());
       for (size_t i = 0; i < summand.data.size(); ++i) {
-        sum->second[i] = member == members.front() ? summand.data[i]
-                                                   : sum->second[i] + summand.data[i];
+        sum->second[i] =
+            member == members.front() ? summand.data[i] : sum->second[i] + summand.data[i];
       }
     }
     part.data = sum->second;
@@ -94,8 +94,7 @@ void Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Plac
         const Part<N>& from = all.at(*member);
         for (i64 t = 0; t < tokens; ++t) {
           for (const index::Piece& piece : from.features.pieces()) {
-            std::copy_n(from.row(t) + piece.local, piece.size,
-                        whole->second.row(t) + piece.global);
+            std::copy_n(from.row(t) + piece.local, piece.size, whole->second.row(t) + piece.global);
           }
         }
       }
@@ -146,9 +145,9 @@ void Fabric::broadcast(Part<N>& part) {
   part = std::move(received.at(0));
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                                            \
-  template void Fabric::exchange(const model::Exchange&, i64, Placed<N>&);                  \
-  template void Fabric::reduce(const std::vector<plan::Placement>&, i64, Placed<N>&);       \
+#define SHARDTOOL_INSTANTIATE(N)                                                      \
+  template void Fabric::exchange(const model::Exchange&, i64, Placed<N>&);            \
+  template void Fabric::reduce(const std::vector<plan::Placement>&, i64, Placed<N>&); \
   template void Fabric::broadcast(Part<N>&);
 SHARDTOOL_INSTANTIATE(kernels::Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -25,7 +25,8 @@ using Counts = std::map<std::pair<std::string, plan::Move>, Counted>;
 /// same bits.
 class Fabric {
  public:
-  /// Process p of n plays the ranks [size p / n, size (p + 1) / n). `comm` may be null: one process.
+  /// Process p of n plays the ranks [size p / n, size (p + 1) / n). `comm` may be null: one
+  /// process.
   Fabric(mesh::Mesh mesh, comm::Communicator* comm);
 
   const mesh::Mesh& mesh() const { return mesh_; }
@@ -52,7 +53,8 @@ class Fabric {
   Placed<N> with_others(const Placed<N>& own, i64 tokens);
   /// The ranks of `all` that differ from `rank` only on these axes, ascending.
   template <class N>
-  std::vector<i64> group(const Placed<N>& all, i64 rank, const std::vector<std::string>& along) const;
+  std::vector<i64> group(const Placed<N>& all, i64 rank,
+                         const std::vector<std::string>& along) const;
   template <class N>
   void sum_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value);
   template <class N>

@@ -10,8 +10,7 @@ std::vector<i64> positions_of(const index::AxisMap& wanted, const index::AxisMap
                               const std::string& what) {
   std::vector<i64> positions(static_cast<size_t>(wanted.local_size()), -1);
   const bool same_axis = wanted.global_size() == had.global_size();
-  const index::AxisMap moves =
-      same_axis ? compose(index::inverse(had), wanted) : index::AxisMap();
+  const index::AxisMap moves = same_axis ? compose(index::inverse(had), wanted) : index::AxisMap();
   if (!same_axis || moves.image_size() != wanted.image_size()) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("a device lacks features of '{}' that it computes with", what))

@@ -79,9 +79,9 @@ std::vector<Product> experts(const Side& side, const model::Experts& op,
       products.back().expert = expert;
     }
     if (had == 0 || had == roles.size()) continue;
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("device {} has some matrices of expert {} and lacks others", rank,
-                            expert))
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("device {} has some matrices of expert {} and lacks others", rank, expert))
         .tensor(side.tensors[products.back().tensor].name);
   }
   return products;

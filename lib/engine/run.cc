@@ -157,8 +157,7 @@ void Run<N>::multiply(const Product& product, i64 begin, i64 end, const std::byt
     const i64 first = rows * part / parts;
     const i64 count = rows * (part + 1) / parts - first;
     add_columns<N>({product.dtype, bytes, end - begin, columns}, inputs_.map,
-                   {x_.row(first) + begin, count, x_.width()},
-                   {y_.row(first), count, y_.width()});
+                   {x_.row(first) + begin, count, x_.width()}, {y_.row(first), count, y_.width()});
     return;
   }
   const i64 from = begin + (end - begin) * part / parts;
@@ -226,8 +225,8 @@ void Run<N>::add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part)
   const size_t tensor = weight.front();
   if (!side_.layouts(tensor).region(rank)) return;
   const auto& on = step_->made.at(0);
-  const bool is_sum = std::any_of(on.begin(), on.end(),
-                                  [](const auto& one) { return one.is(Kind::kPartial); });
+  const bool is_sum =
+      std::any_of(on.begin(), on.end(), [](const auto& one) { return one.is(Kind::kPartial); });
   if (is_sum && side_.sum_bias(tensor) == SumBias::kAfterReduction &&
       !counts_here(rank, holders_of(weight))) {
     return;
@@ -292,9 +291,9 @@ void Run<N>::route(const model::Router& op, i64 rank) {
     for (i64 t = 0; t < inputs_.rows(); ++t) {
       i64* chosen = choice.data() + t * spec.top_k;
       if (replayed_ == nullptr) {
-        const N gap = choose_experts(spec, scores.row(t),
-                                     correction.empty() ? nullptr : correction.data(),
-                                     gates.data(), chosen);
+        const N gap =
+            choose_experts(spec, scores.row(t), correction.empty() ? nullptr : correction.data(),
+                           gates.data(), chosen);
         least_gap_ = std::min(least_gap_, static_cast<double>(gap));
       }
       gates_of_choice(spec, scores.row(t), chosen, gates.data());
@@ -314,17 +313,17 @@ void Run<N>::end_step(const model::Step& step) {
   }
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                                                 \
-  template OpAt<N> Run<N>::at(i64) const;                                                        \
-  template const Part<N>& Run<N>::input(size_t, i64) const;                                      \
-  template bool Run<N>::counts_here(i64, const std::vector<i64>&) const;                         \
-  template std::vector<i64> Run<N>::holders_of(const model::BoundWeight&) const;                 \
-  template void Run<N>::begin_layer(const model::Layer&, const Part<N>*, const model::Value&,    \
-                                    std::span<const i64>);                                       \
-  template void Run<N>::begin_step(const model::Step&);                                          \
-  template void Run<N>::begin(const Product&);                                                   \
-  template void Run<N>::multiply(const Product&, i64, i64, const std::byte*, i64, i64);          \
-  template void Run<N>::end(const Product&);                                                     \
+#define SHARDTOOL_INSTANTIATE(N)                                                              \
+  template OpAt<N> Run<N>::at(i64) const;                                                     \
+  template const Part<N>& Run<N>::input(size_t, i64) const;                                   \
+  template bool Run<N>::counts_here(i64, const std::vector<i64>&) const;                      \
+  template std::vector<i64> Run<N>::holders_of(const model::BoundWeight&) const;              \
+  template void Run<N>::begin_layer(const model::Layer&, const Part<N>*, const model::Value&, \
+                                    std::span<const i64>);                                    \
+  template void Run<N>::begin_step(const model::Step&);                                       \
+  template void Run<N>::begin(const Product&);                                                \
+  template void Run<N>::multiply(const Product&, i64, i64, const std::byte*, i64, i64);       \
+  template void Run<N>::end(const Product&);                                                  \
   template void Run<N>::end_step(const model::Step&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -48,6 +48,7 @@ class Run {
   void end(const Product& product);
   void end_step(const model::Step& step);
 
+  bool has(const std::string& name) const { return values_.count(name) > 0; }
   const Placed<N>& value(const std::string& name) const { return values_.at(name); }
 
   /// What routers chose in this layer, by the name of their output; of floats.

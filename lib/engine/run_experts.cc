@@ -37,8 +37,7 @@ Part<N> section(const Part<N>& fused, const Section& part, i64 rows) {
 
 /// The bias of one expert, aligned to what is added to; empty without one.
 template <class N>
-std::vector<N> Run<N>::expert_bias(size_t weight, const Product& product,
-                                   const AxisMap& features) {
+std::vector<N> Run<N>::expert_bias(size_t weight, const Product& product, const AxisMap& features) {
   const auto& weights = step_->op->weights;
   if (weights.size() <= weight || weights[weight].empty()) return {};
   const size_t tensor = weights[weight].front();
@@ -90,9 +89,8 @@ template <class N>
 void Run<N>::end_expert(const Product& product) {
   const i64 rows = inputs_.rows();
   if (product.role != Role::kDown) {
-    const auto bias = product.role == Role::kGate
-                          ? expert_bias(kFusedUpBias, product, y_.features)
-                          : std::vector<N>();
+    const auto bias = product.role == Role::kGate ? expert_bias(kFusedUpBias, product, y_.features)
+                                                  : std::vector<N>();
     const bool has_biases = step_->op->form->order != model::Experts::Order::kSeparate;
     for (i64 t = 0; t < rows && has_biases && !bias.empty(); ++t) {
       for (i64 f = 0; f < y_.width(); ++f) y_.row(t)[f] += bias[static_cast<size_t>(f)];
@@ -122,8 +120,7 @@ void Run<N>::end_expert(const Product& product) {
     for (const index::Piece& piece : y_.features.pieces()) {
       for (i64 i = 0; i < piece.size; ++i) {
         const N& y = y_.row(t)[piece.local + i];
-        const N biased =
-            bias.empty() ? y : y + bias[static_cast<size_t>(piece.local + i)];
+        const N biased = bias.empty() ? y : y + bias[static_cast<size_t>(piece.local + i)];
         sum.row(t)[piece.global + i] += gate * biased;
         if constexpr (is_field<N>) {
           mark += biased * kernels::field_random(static_cast<std::uint64_t>(t),
@@ -135,9 +132,9 @@ void Run<N>::end_expert(const Product& product) {
   expert_marks_[{product.expert, product.rank}] = mark;
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                                                \
-  template Part<N> Run<N>::expert_input(const Product&);                                        \
-  template void Run<N>::end_expert(const Product&);                                             \
+#define SHARDTOOL_INSTANTIATE(N)                         \
+  template Part<N> Run<N>::expert_input(const Product&); \
+  template void Run<N>::end_expert(const Product&);      \
   template std::vector<N> Run<N>::expert_bias(size_t, const Product&, const index::AxisMap&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -43,10 +43,10 @@ struct Side {
 struct Inputs {
   i64 sequences = 1;
   i64 length = 1;
-  std::vector<i64> tokens;   ///< ids, one per row; of floats
-  std::uint64_t seed = 0;    ///< of residues
+  std::vector<i64> tokens;                             ///< ids, one per row; of floats
+  std::uint64_t seed = 0;                              ///< of residues
   kernels::NumberMap map = kernels::NumberMap::kBits;  ///< of residues
-  i64 most_window = 0;       ///< a longer sliding window counts as this long; 0: as it is
+  i64 most_window = 0;  ///< a longer sliding window counts as this long; 0: as it is
 
   i64 rows() const { return sequences * length; }
 };
