@@ -89,10 +89,9 @@ template <class N>
 void Run<N>::end_expert(const Product& product) {
   const i64 rows = inputs_.rows();
   if (product.role != Role::kDown) {
-    const auto bias = product.role == Role::kGate ? expert_bias(kFusedUpBias, product, y_.features)
-                                                  : std::vector<N>();
-    const bool has_biases = step_->op->form->order != model::Experts::Order::kSeparate;
-    for (i64 t = 0; t < rows && has_biases && !bias.empty(); ++t) {
+    const bool is_fused = step_->op->form->order != model::Experts::Order::kSeparate;
+    const auto bias = is_fused ? expert_bias(kFusedUpBias, product, y_.features) : std::vector<N>();
+    for (i64 t = 0; t < rows && !bias.empty(); ++t) {
       for (i64 f = 0; f < y_.width(); ++f) y_.row(t)[f] += bias[static_cast<size_t>(f)];
     }
     expert_[product.role] = std::move(y_);

@@ -44,7 +44,8 @@ Section repeated(const AxisMap& fused, i64 unit, i64 offset, i64 size, const std
 Section taken_in_turns(const AxisMap& fused, i64 turns, i64 offset) {
   Section section;
   std::vector<index::Piece> pieces;
-  for (const index::Piece& piece : index::every_kth(fused, turns, offset).pieces()) {
+  const AxisMap chosen = index::every_kth(fused, turns, offset);
+  for (const index::Piece& piece : chosen.pieces()) {
     pieces.push_back({std::ssize(section.from), piece.global, piece.size});
     for (i64 i = 0; i < piece.size; ++i) section.from.push_back(piece.local + i);
   }
