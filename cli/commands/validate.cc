@@ -40,6 +40,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   options.reference = args.reference;
   if (args.mapping) options.mapping.path = *args.mapping;
   if (args.config) options.mapping.config = *args.config;
+  options.golden = args.golden;
   options.quick = args.quick;
   options.compares_values = args.values;
   constexpr i64 kMostSeed = std::numeric_limits<i64>::max();
@@ -93,6 +94,10 @@ Command validate_command(ValidateArgs& args) {
            {.name = "--quick",
             .help = "headers and exact arithmetic, no f64",
             .target = &args.quick},
+           {.name = "--golden",
+            .value = "FILE",
+            .help = "also hold the whole model in f32 against what another program computed",
+            .target = &args.golden},
            {.name = "--values",
             .help = "compare values, not bits: for a reference of another dtype",
             .target = &args.values},

@@ -16,6 +16,7 @@ struct ValidateArgs {
   std::string reference = {};
   std::optional<std::string> mapping = {};
   std::optional<std::string> config = {};
+  std::string golden = {};
   bool quick = false;
   bool values = false;
   std::optional<std::string> seed = {};

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "shardtool/api/check.h"
+#include "shardtool/api/golden_file.h"
 #include "shardtool/api/mapping_choice.h"
 #include "shardtool/api/plan_reshard.h"
 #include "shardtool/api/weight_files.h"
@@ -18,6 +19,9 @@
 
 namespace shardtool::api {
 namespace {
+
+/// How far f32 may be from another implementation's f32, of the root mean square.
+constexpr double kGoldenTolerance = 1e-4;
 
 /// A checkpoint bound to its model's graph.
 struct BoundSide {
@@ -62,7 +66,7 @@ std::vector<std::shared_ptr<const layout::Layout>> shard_layouts(const LogicalCh
 }
 
 void bind_to(BoundSide& bound, std::shared_ptr<const model::Graph> graph,
-          const mapping::ModelConfig& config, mesh::Mesh mesh) {
+             const mapping::ModelConfig& config, mesh::Mesh mesh) {
   bound.model = model::bind_model(std::move(graph), config, bound.specs);
   engine::Side& side = bound.side;
   side.model = &bound.model;
@@ -154,6 +158,7 @@ class Validating {
   engine::ValidationOptions engine_options() const;
   void add_verdict(const engine::Verdict& verdict);
   void add_coverage(const engine::Verdict& verdict);
+  void compare_with_golden();
   void decide();
 
   const ValidateOptions& options_;
@@ -259,6 +264,26 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
   add_coverage(verdict);
 }
 
+void Validating::compare_with_golden() {
+  if (options_.golden.empty()) return;
+  ValidateTier tier{"V5", "golden", "pass", 0, 0, 0};
+  const engine::Golden golden = load_golden(options_.golden);
+  for (const auto& found : engine::compare_with_golden(whole_bound_.side, golden)) {
+    tier.checked += found.checked;
+    tier.worst = std::max(tier.worst, found.worst);
+    if (found.worst <= kGoldenTolerance) continue;
+    ++tier.mismatches;
+    if (tier.verdict == "pass") {
+      report_.notes.push_back(
+          fmt::format("{} is {:.1e} of its RMS from the golden one: the graph "
+                      "computes something else, or with other options",
+                      found.value, found.worst));
+    }
+    tier.verdict = "fail";
+  }
+  report_.tiers.push_back(std::move(tier));
+}
+
 /// The field decides; what it cannot decide is no pass.
 void Validating::decide() {
   if (!report_.has_reference) {
@@ -286,6 +311,7 @@ ValidateReport Validating::run() {
   bind_sides();
   report_.engine = "embedded";
   add_verdict(engine::validate(whole_bound_.side, shards_bound_.side, nullptr, engine_options()));
+  compare_with_golden();
   decide();
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(report_);
