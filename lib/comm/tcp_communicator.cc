@@ -50,28 +50,7 @@ Error peer_lost(std::string message) {
 class TcpCommunicator final : public Communicator {
  public:
   TcpCommunicator(int rank, int size, std::vector<Socket> peers)
-      : rank_(rank), size_(size), peers_(std::move(peers)) {}
-
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-
-  std::vector<std::string> all_gather(const std::string& mine) override {
-    const std::lock_guard lock(mutex_);
-    std::vector<std::string> all = collect(mine);
-    if (rank_ == 0) {
-      for (int peer = 1; peer < size_; ++peer) {
-        for (const std::string& one : all) send(peer, one);
-      }
-      return all;
-    }
-    for (int i = 0; i < size_; ++i) all.push_back(receive(0));
-    return all;
-  }
-
-  std::vector<std::string> gather(const std::string& mine) override {
-    const std::lock_guard lock(mutex_);
-    return collect(mine);
-  }
+      : Communicator(rank, size), rank_(rank), size_(size), peers_(std::move(peers)) {}
 
   void raise_stop() noexcept override {
     const std::lock_guard lock(mutex_);
@@ -90,7 +69,35 @@ class TcpCommunicator final : public Communicator {
     return stopped_;
   }
 
+ protected:
+  std::vector<std::string> do_all_gather(std::string_view mine) override {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> all = collect(std::string(mine));
+    if (rank_ == 0) {
+      for (int peer = 1; peer < size_; ++peer) {
+        for (const std::string& one : all) send(peer, one);
+      }
+      return all;
+    }
+    for (int i = 0; i < size_; ++i) all.push_back(receive(0));
+    return all;
+  }
+
+  std::vector<std::string> do_gather(std::string_view mine) override {
+    const std::lock_guard lock(mutex_);
+    return collect(std::string(mine));
+  }
+
+  Ticket do_post(int, Channel, std::string) override { throw not_connected(); }
+  void do_finish(Ticket) override { throw not_connected(); }
+  std::string do_receive(int, Channel) override { throw not_connected(); }
+  void do_abort(const std::string&) noexcept override { raise_stop(); }
+
  private:
+  static Error not_connected() {
+    return {ErrorCode::kUnsupported, "processes over TCP send nothing to one another yet"};
+  }
+
   /// Everybody's at rank 0, nothing elsewhere.
   std::vector<std::string> collect(const std::string& mine) {
     std::vector<std::string> all;

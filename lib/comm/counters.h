@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool::comm {
+
+/// What processes do together.
+enum class Operation {
+  kBarrier,
+  kSend,
+  kReceive,
+  kAllGather,
+  kGather,
+  kBroadcast,
+  kAllToAll,
+  kAllReduce,
+  kReduceScatter,
+  kSplit,
+};
+inline constexpr std::array<std::string_view, 10> kOperationNames{
+    "barrier",   "send",       "receive",    "all_gather",     "gather",
+    "broadcast", "all_to_all", "all_reduce", "reduce_scatter", "split"};
+
+constexpr std::string_view name_of(Operation operation) {
+  return kOperationNames[static_cast<size_t>(operation)];
+}
+
+/// How often one process took part in an operation, and with how many bytes of its own: those that
+/// it sent or received from one other, gave to a collective, or had after a broadcast.
+struct Count {
+  i64 calls = 0;
+  i64 bytes = 0;
+
+  bool operator==(const Count&) const = default;
+};
+
+class Counters {
+ public:
+  const Count& operator[](Operation operation) const {
+    return counts_[static_cast<size_t>(operation)];
+  }
+  void add(Operation operation, i64 bytes) {
+    ++counts_[static_cast<size_t>(operation)].calls;
+    add_bytes(operation, bytes);
+  }
+  /// To a call that was counted when its bytes were not known yet.
+  void add_bytes(Operation operation, i64 bytes) {
+    counts_[static_cast<size_t>(operation)].bytes += bytes;
+  }
+
+  bool operator==(const Counters&) const = default;
+
+ private:
+  std::array<Count, kOperationNames.size()> counts_{};
+};
+
+}  // namespace shardtool::comm

@@ -1,0 +1,144 @@
+#include "shardtool/comm/embedded.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shardtool/comm/mailbox.h"
+
+namespace shardtool::comm {
+namespace {
+
+/// Where the ranks meet. Everything is under the mutex.
+struct Hub {
+  explicit Hub(int ranks) : mailboxes(static_cast<size_t>(ranks)), ended(mailboxes.size()) {}
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<Mailbox> mailboxes;
+  std::vector<bool> ended;
+  std::optional<std::string> aborted;
+  bool stopped = false;
+};
+
+class EmbeddedCommunicator final : public Communicator {
+ public:
+  EmbeddedCommunicator(Hub& hub, int rank, int size) : Communicator(rank, size), hub_(hub) {}
+
+  ~EmbeddedCommunicator() override {
+    const std::lock_guard lock(hub_.mutex);
+    hub_.ended[static_cast<size_t>(rank())] = true;
+    hub_.changed.notify_all();
+  }
+
+  void raise_stop() noexcept override {
+    const std::lock_guard lock(hub_.mutex);
+    hub_.stopped = true;
+  }
+
+  bool stop_was_raised() override {
+    const std::lock_guard lock(hub_.mutex);
+    for (const bool ended : hub_.ended) hub_.stopped = hub_.stopped || ended;
+    return hub_.stopped || hub_.aborted;
+  }
+
+ protected:
+  Ticket do_post(int to, Channel channel, std::string bytes) override {
+    const std::lock_guard lock(hub_.mutex);
+    require_others();
+    hub_.mailboxes[static_cast<size_t>(to)].put(rank(), channel, std::move(bytes));
+    hub_.changed.notify_all();
+    return 0;
+  }
+
+  void do_finish(Ticket) override {}
+
+  std::string do_receive(int from, Channel channel) override {
+    std::unique_lock lock(hub_.mutex);
+    const auto end = wait_end();
+    while (true) {
+      require_others();
+      auto bytes = hub_.mailboxes[static_cast<size_t>(rank())].take(from, channel);
+      if (bytes) return *std::move(bytes);
+      if (hub_.ended[static_cast<size_t>(from)]) throw has_ended(from);
+      if (!end) {
+        hub_.changed.wait(lock);
+      } else if (hub_.changed.wait_until(lock, *end) == std::cv_status::timeout) {
+        lock.unlock();
+        give_up(from);
+      }
+    }
+  }
+
+  void do_abort(const std::string& reason) noexcept override {
+    const std::lock_guard lock(hub_.mutex);
+    if (!hub_.aborted) hub_.aborted = reason;
+    hub_.changed.notify_all();
+  }
+
+ private:
+  void require_others() const {
+    if (hub_.aborted) throw Error(ErrorCode::kPeerLost, *hub_.aborted);
+  }
+  Error has_ended(int peer) const {
+    return {ErrorCode::kPeerLost, fmt::format("process {} of {} ended before its part of {}", peer,
+                                              size(), operation_name())};
+  }
+
+  Hub& hub_;
+};
+
+/// What a rank threw.
+struct Failure {
+  std::exception_ptr thrown;
+  bool is_of_others = false;  ///< it missed another, or was stopped
+};
+
+Failure run_rank(Hub& hub, int rank, int size, const std::function<void(Communicator&)>& body) {
+  EmbeddedCommunicator comm(hub, rank, size);
+  try {
+    body(comm);
+  } catch (Error& error) {
+    comm.abort(error.message());
+    const bool of_others =
+        error.code() == ErrorCode::kPeerLost || error.code() == ErrorCode::kInterrupted;
+    error.note("process", fmt::format("{} of {}", rank, size));
+    return {std::current_exception(), of_others};
+  } catch (const std::exception& error) {
+    comm.abort(error.what());
+    return {std::current_exception(), false};
+  } catch (...) {
+    comm.abort("an unknown exception");
+    return {std::current_exception(), false};
+  }
+  return {};
+}
+
+}  // namespace
+
+void run_embedded(int ranks, const std::function<void(Communicator&)>& body) {
+  Hub hub(ranks);
+  std::vector<Failure> failures(static_cast<size_t>(ranks));
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back(
+          [&, rank] { failures[static_cast<size_t>(rank)] = run_rank(hub, rank, ranks, body); });
+    }
+  }
+  for (const bool of_others : {false, true}) {
+    for (const Failure& failure : failures) {
+      if (failure.thrown && failure.is_of_others == of_others) {
+        std::rethrow_exception(failure.thrown);
+      }
+    }
+  }
+}
+
+}  // namespace shardtool::comm

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <functional>
+
+#include "shardtool/comm/communicator.h"
+
+namespace shardtool::comm {
+
+/// Runs `body` as each of `ranks` processes, every one a thread of this process, and returns when
+/// all have ended. The reference for every other engine.
+///
+/// A rank whose body throws ends the run for all. What is thrown then is what the lowest rank threw
+/// of its own, not that it missed another or was stopped; an Error gets a note that names the rank.
+void run_embedded(int ranks, const std::function<void(Communicator&)>& body);
+
+}  // namespace shardtool::comm

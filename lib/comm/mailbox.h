@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace shardtool::comm {
+
+/// Messages that have arrived and nobody has asked for yet, in order for each sender and channel.
+class Mailbox {
+ public:
+  void put(int from, std::uint64_t channel, std::string bytes) {
+    messages_[{from, channel}].push_back(std::move(bytes));
+  }
+
+  /// The oldest of them, or nothing.
+  std::optional<std::string> take(int from, std::uint64_t channel) {
+    const auto found = messages_.find({from, channel});
+    if (found == messages_.end()) return std::nullopt;
+    std::string bytes = std::move(found->second.front());
+    found->second.pop_front();
+    if (found->second.empty()) messages_.erase(found);
+    return bytes;
+  }
+
+ private:
+  std::map<std::pair<int, std::uint64_t>, std::deque<std::string>> messages_;  ///< none is empty
+};
+
+}  // namespace shardtool::comm
