@@ -18,7 +18,11 @@ std::unique_ptr<comm::Communicator> communicator(const WriteOptions& options) {
   const comm::Launch& launch = *options.launch;
   const std::string job = kernels::xxh3_hex(std::as_bytes(std::span(launch.job)));
   const io::OutputPlace place = io::look_at_output(options.output);
-  return comm::meet(place.hidden("-" + job + ".meeting"), launch.rank, launch.size);
+  auto comm = comm::meet(place.hidden("-" + job + ".meeting"), launch.rank, launch.size,
+                         comm::kMeetingTime, comm::Reach::kFirst);
+  // Who has moved its share waits for the others, which may take hours.
+  comm->set_deadline(comm::kForever, comm::kForever);
+  return comm;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -92,6 +93,21 @@ void all_do(Communicator& comm, const std::function<void()>& part) {
     first = std::move(error.note("process", fmt::format("{} of {}", rank, all.size())));
   }
   if (first) throw *std::move(first);
+}
+
+void run_or_abort(Communicator& comm, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    comm.abort(error.message());
+    throw;
+  } catch (const std::exception& error) {
+    comm.abort(error.what());
+    throw;
+  } catch (...) {
+    comm.abort("an unknown exception");
+    throw;
+  }
 }
 
 }  // namespace shardtool::comm

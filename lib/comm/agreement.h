@@ -11,4 +11,8 @@ namespace shardtool::comm {
 /// several errors, that of the lowest rank which was not merely stopped.
 void all_do(Communicator& comm, const std::function<void()>& part);
 
+/// Runs `body`. What it throws ends the run for all: they throw kPeerLost, which names this process
+/// and says what failed; here it is thrown on.
+void run_or_abort(Communicator& comm, const std::function<void()>& body);
+
 }  // namespace shardtool::comm

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "shardtool/comm/agreement.h"
 #include "shardtool/comm/mailbox.h"
 
 namespace shardtool::comm {
@@ -66,7 +67,7 @@ class EmbeddedCommunicator final : public Communicator {
       require_others();
       auto bytes = hub_.mailboxes[static_cast<size_t>(rank())].take(from, channel);
       if (bytes) return *std::move(bytes);
-      if (hub_.ended[static_cast<size_t>(from)]) throw has_ended(from);
+      if (hub_.ended[static_cast<size_t>(from)]) end_for(from);
       if (!end) {
         hub_.changed.wait(lock);
       } else if (hub_.changed.wait_until(lock, *end) == std::cv_status::timeout) {
@@ -86,9 +87,11 @@ class EmbeddedCommunicator final : public Communicator {
   void require_others() const {
     if (hub_.aborted) throw Error(ErrorCode::kPeerLost, *hub_.aborted);
   }
-  Error has_ended(int peer) const {
-    return {ErrorCode::kPeerLost, fmt::format("process {} of {} ended before its part of {}", peer,
-                                              size(), operation_name())};
+  [[noreturn]] void end_for(int peer) {
+    hub_.aborted =
+        fmt::format("process {} of {} ended before its part of {}", peer, size(), operation_name());
+    hub_.changed.notify_all();
+    throw Error(ErrorCode::kPeerLost, *hub_.aborted);
   }
 
   Hub& hub_;
@@ -103,18 +106,13 @@ struct Failure {
 Failure run_rank(Hub& hub, int rank, int size, const std::function<void(Communicator&)>& body) {
   EmbeddedCommunicator comm(hub, rank, size);
   try {
-    body(comm);
+    run_or_abort(comm, [&] { body(comm); });
   } catch (Error& error) {
-    comm.abort(error.message());
     const bool of_others =
         error.code() == ErrorCode::kPeerLost || error.code() == ErrorCode::kInterrupted;
     error.note("process", fmt::format("{} of {}", rank, size));
     return {std::current_exception(), of_others};
-  } catch (const std::exception& error) {
-    comm.abort(error.what());
-    return {std::current_exception(), false};
   } catch (...) {
-    comm.abort("an unknown exception");
     return {std::current_exception(), false};
   }
   return {};

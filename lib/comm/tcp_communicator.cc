@@ -1,56 +1,46 @@
 #include "shardtool/comm/tcp_communicator.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/random.h>
-#include <sys/stat.h>
+#include <poll.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <cstring>
 #include <mutex>
 #include <optional>
-#include <sstream>
-#include <string_view>
-#include <thread>
 #include <utility>
+#include <vector>
 
 #include "shardtool/base/error.h"
-#include "shardtool/comm/socket.h"
-#include "shardtool/io/file.h"
-#include "shardtool/io/syscalls.h"
+#include "shardtool/comm/mailbox.h"
+#include "shardtool/comm/tcp_link.h"
 
 namespace shardtool::comm {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
-constexpr i64 kMaxMeetingBytes = 1 << 20;
-constexpr milliseconds kPause{20};
-constexpr milliseconds kConnectTime{2000};
-constexpr char kData = 'D';
-constexpr char kStop = 'S';
-constexpr size_t kHeadBytes = 1 + sizeof(std::uint64_t);
-constexpr std::string_view kWelcome = "welcome";
+/// At most so long until what another thread of this process took in is seen.
+constexpr milliseconds kGlance{20};
+/// For last words to those who do not listen.
+constexpr milliseconds kLastWords{500};
 
-std::string head(char kind, std::uint64_t bytes) {
-  std::string text(kHeadBytes, kind);
-  std::memcpy(text.data() + 1, &bytes, sizeof bytes);
-  return text;
-}
-
-Error peer_lost(std::string message) {
-  return Error(ErrorCode::kPeerLost, std::move(message));
-}
-
-/// The process of rank 0 and its connections to all others, or another one and its connection to
-/// that. A message is a kind, a length and so many bytes.
+/// Links to the others. One thread waits, in poll and without the mutex; others look for a stop or
+/// raise one at the same time.
 class TcpCommunicator final : public Communicator {
  public:
-  TcpCommunicator(int rank, int size, std::vector<Socket> peers)
-      : Communicator(rank, size), rank_(rank), size_(size), peers_(std::move(peers)) {}
+  TcpCommunicator(int rank, int size, std::vector<Socket> peers, Reach reach)
+      : Communicator(rank, size), reach_(reach) {
+    for (Socket& peer : peers) links_.emplace_back(std::move(peer));
+  }
+
+  /// A socket that is closed with bytes unread takes back what it sent: those who are told of an
+  /// abort get some time to read it.
+  ~TcpCommunicator() override {
+    for (const TcpLink& link : links_) link.finish_sending();
+    const auto end = Clock::now() + (aborted_ ? kLastWords : milliseconds(0));
+    do {
+      pump();
+    } while (any_open() && Clock::now() < end && poll_links(kGlance));
+  }
 
   void raise_stop() noexcept override {
     const std::lock_guard lock(mutex_);
@@ -59,236 +49,188 @@ class TcpCommunicator final : public Communicator {
 
   bool stop_was_raised() override {
     const std::lock_guard lock(mutex_);
-    for (const Socket& peer : peers_) {
-      if (stopped_) break;
-      const auto next = peer.peek();
-      const bool is_stop = next && *next == kStop;
-      if (is_stop) static_cast<void>(peer.receive(kHeadBytes));
-      if (is_stop || !next) spread_stop();  // at rank 0, the others hear of it from here
-    }
+    pump();
+    if (any_closed()) spread_stop();
     return stopped_;
   }
 
  protected:
-  std::vector<std::string> do_all_gather(std::string_view mine) override {
+  Ticket do_post(int to, Channel channel, std::string bytes) override {
     const std::lock_guard lock(mutex_);
-    std::vector<std::string> all = collect(std::string(mine));
-    if (rank_ == 0) {
-      for (int peer = 1; peer < size_; ++peer) {
-        for (const std::string& one : all) send(peer, one);
-      }
-      return all;
+    require_link(to);
+    const Ticket number = link_to(to).queue(FrameKind::kData, channel, std::move(bytes));
+    link_to(to).flush();
+    return number * static_cast<Ticket>(size()) + static_cast<Ticket>(to);
+  }
+
+  void do_finish(Ticket ticket) override {
+    const auto to = static_cast<int>(ticket % static_cast<Ticket>(size()));
+    const Ticket number = ticket / static_cast<Ticket>(size());
+    wait_for(to, [&] { return link_to(to).left() >= number; });
+  }
+
+  std::string do_receive(int from, Channel channel) override {
+    std::optional<std::string> bytes;
+    wait_for(from, [&] {
+      bytes = mailbox_.take(from, channel);
+      return bytes.has_value();
+    });
+    return *std::move(bytes);
+  }
+
+  std::vector<std::string> do_all_gather(std::string_view mine) override {
+    if (reach_ == Reach::kEverybody) return Communicator::do_all_gather(mine);
+    std::vector<std::string> all = do_gather(mine);
+    if (rank() == 0) {
+      send_to_all(all);
+    } else {
+      for (int i = 0; i < size(); ++i) all.push_back(do_receive(0, collective_channel()));
     }
-    for (int i = 0; i < size_; ++i) all.push_back(receive(0));
     return all;
   }
 
-  std::vector<std::string> do_gather(std::string_view mine) override {
-    const std::lock_guard lock(mutex_);
-    return collect(std::string(mine));
+  void do_abort(const std::string& reason) noexcept override {
+    std::unique_lock lock(mutex_);
+    spread_abort(reason);
+    const auto end = Clock::now() + kLastWords;
+    while (any_queue() && Clock::now() < end) {
+      lock.unlock();
+      poll_links(kGlance);
+      lock.lock();
+      pump();
+    }
   }
-
-  Ticket do_post(int, Channel, std::string) override { throw not_connected(); }
-  void do_finish(Ticket) override { throw not_connected(); }
-  std::string do_receive(int, Channel) override { throw not_connected(); }
-  void do_abort(const std::string&) noexcept override { raise_stop(); }
 
  private:
-  static Error not_connected() {
-    return {ErrorCode::kUnsupported, "processes over TCP send nothing to one another yet"};
-  }
+  TcpLink& link_to(int peer) { return links_[static_cast<size_t>(peer)]; }
 
-  /// Everybody's at rank 0, nothing elsewhere.
-  std::vector<std::string> collect(const std::string& mine) {
-    std::vector<std::string> all;
-    if (rank_ != 0) {
-      send(0, mine);
-      return all;
-    }
-    all.push_back(mine);
-    for (int peer = 1; peer < size_; ++peer) all.push_back(receive(peer));
-    return all;
-  }
-
-  const Socket& socket_of(int peer) const {
-    return peers_[rank_ == 0 ? static_cast<size_t>(peer - 1) : 0];
-  }
-
-  void send(int peer, const std::string& bytes) {
-    const Socket& socket = socket_of(peer);
-    if (!socket.send(head(kData, bytes.size())) || !socket.send(bytes)) lost(peer);
-  }
-
-  std::string receive(int peer) {
-    while (true) {
-      const auto start = socket_of(peer).receive(kHeadBytes);
-      if (!start) lost(peer);
-      if (start->front() == kStop) {
-        stopped_ = true;
-        continue;
+  void send_to_all(const std::vector<std::string>& messages) {
+    std::vector<Ticket> tickets;
+    for (int to = 1; to < size(); ++to) {
+      for (const std::string& one : messages) {
+        tickets.push_back(do_post(to, collective_channel(), one));
       }
-      std::uint64_t bytes = 0;
-      std::memcpy(&bytes, start->data() + 1, sizeof bytes);
-      auto content = socket_of(peer).receive(static_cast<i64>(bytes));
-      if (!content) lost(peer);
-      return *std::move(content);
     }
+    for (const Ticket ticket : tickets) do_finish(ticket);
+  }
+
+  void require_link(int peer) {
+    require_others();
+    if (link_to(peer).is_open()) return;
+    if (link_to(peer).fd() >= 0) lost(peer);
+    throw Error(ErrorCode::kInternal,
+                fmt::format("{}: processes {} and {} are connected to the first alone",
+                            operation_name(), rank(), peer));
+  }
+
+  void require_others() const {
+    if (aborted_) throw Error(ErrorCode::kPeerLost, *aborted_);
+  }
+
+  /// Takes in and sends out until `done`, which is asked under the mutex; gives up when `peer` is
+  /// gone or silent for too long.
+  template <class Done>
+  void wait_for(int peer, const Done& done) {
+    std::unique_lock lock(mutex_);
+    auto end = wait_end();
+    auto activity = link_to(peer).activity();
+    while (true) {
+      pump();
+      require_others();
+      if (done()) return;
+      require_link(peer);
+      if (link_to(peer).activity() != activity) end = wait_end();
+      activity = link_to(peer).activity();
+      lock.unlock();
+      if (end && Clock::now() >= *end) give_up(peer);
+      poll_links(kGlance);
+      lock.lock();
+    }
+  }
+
+  /// Waits until some link has something to do. Always true.
+  bool poll_links(milliseconds time) {
+    std::vector<pollfd> wanted;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const TcpLink& link : links_) {
+        if (!link.is_open()) continue;
+        const int events = POLLIN | (link.has_queue() ? POLLOUT : 0);
+        wanted.push_back({link.fd(), static_cast<short>(events), 0});
+      }
+    }
+    ::poll(wanted.data(), wanted.size(), static_cast<int>(time.count()));
+    return true;
+  }
+
+  void pump() {
+    for (size_t peer = 0; peer < links_.size(); ++peer) {
+      links_[peer].flush();
+      for (Frame& frame : links_[peer].read()) accept(static_cast<int>(peer), std::move(frame));
+    }
+  }
+
+  void accept(int from, Frame frame) {
+    switch (frame.kind) {
+      case FrameKind::kData:
+        return mailbox_.put(from, frame.channel, std::move(frame.bytes));
+      case FrameKind::kStop:
+        return spread_stop();  // from rank 0 the others hear of it
+      case FrameKind::kAbort:
+        return spread_abort(frame.bytes);
+    }
+    // Nothing of ours.
+    spread_abort(fmt::format("process {} of {} sent what no process sends", from, size()));
   }
 
   [[noreturn]] void lost(int peer) {
-    spread_stop();
-    throw peer_lost(fmt::format("process {} of {} ended without a word", peer, size_));
+    const std::string reason = fmt::format("process {} of {} ended without a word", peer, size());
+    spread_abort(reason);
+    throw Error(ErrorCode::kPeerLost, reason);
   }
 
   void spread_stop() noexcept {
     if (std::exchange(stopped_, true)) return;
-    std::array<char, kHeadBytes> stop{kStop};
-    for (const Socket& peer : peers_) peer.send({stop.data(), stop.size()});
+    spread(FrameKind::kStop, {});
   }
 
-  int rank_;
-  int size_;
-  std::vector<Socket> peers_;  ///< at rank 0 those of ranks 1, 2, ...; elsewhere that of rank 0
+  void spread_abort(const std::string& reason) noexcept {
+    stopped_ = true;
+    if (aborted_) return;
+    aborted_ = reason;
+    spread(FrameKind::kAbort, reason);
+  }
+
+  void spread(FrameKind kind, const std::string& bytes) {
+    for (TcpLink& link : links_) {
+      if (!link.is_open()) continue;
+      link.queue(kind, 0, bytes);
+      link.flush();
+    }
+  }
+
+  bool any_open() const { return std::ranges::any_of(links_, &TcpLink::is_open); }
+  bool any_queue() const { return std::ranges::any_of(links_, &TcpLink::has_queue); }
+  bool any_closed() const {
+    return std::ranges::any_of(
+        links_, [](const TcpLink& link) { return link.fd() >= 0 && !link.is_open(); });
+  }
+
+  const Reach reach_;
   std::mutex mutex_;
+  std::vector<TcpLink> links_;  ///< by rank; never opened: itself, and those out of reach
+  Mailbox mailbox_;
+  std::optional<std::string> aborted_;
   bool stopped_ = false;
 };
-
-std::string secret_word() {
-  std::array<unsigned char, 16> random{};
-  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
-    throw peer_lost("the system has no random bytes for the processes to know each other by");
-  }
-  std::string word;
-  for (const unsigned char byte : random) word += fmt::format("{:02x}", byte);
-  return word;
-}
-
-/// A file that only this user may read, complete as soon as it has its name; deleted at the end.
-class MeetingFile {
- public:
-  MeetingFile(std::string path, const std::string& text) : path_(std::move(path)) {
-    const std::string whole = path_ + ".new";
-    io::syscalls().unlinkat(AT_FDCWD, whole.c_str(), 0);
-    {
-      const io::File file = io::create_new(whole);
-      ::fchmod(file.fd(), S_IRUSR | S_IWUSR);
-      io::write_exact(file, std::as_bytes(std::span(text)), 0);
-    }
-    if (io::syscalls().rename(whole.c_str(), path_.c_str()) == 0) return;
-    io::syscalls().unlinkat(AT_FDCWD, whole.c_str(), 0);
-    throw Error(ErrorCode::kWriteFailed, "cannot name the file over which the processes meet")
-        .at({path_, 0, 0, {}});
-  }
-  ~MeetingFile() { io::syscalls().unlinkat(AT_FDCWD, path_.c_str(), 0); }
-  MeetingFile(const MeetingFile&) = delete;
-  MeetingFile& operator=(const MeetingFile&) = delete;
-
- private:
-  std::string path_;
-};
-
-milliseconds left_until(Clock::time_point end) {
-  return std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(end - Clock::now()));
-}
-
-/// The word, the rank and the size, in a fixed width.
-std::string greeting(const std::string& word, int rank, int size) {
-  return fmt::format("{} {:>8} {:>8}", word, rank, size);
-}
-
-std::optional<std::string> receive_soon(const Socket& socket, i64 bytes) {
-  socket.limit_waiting(kConnectTime);
-  auto received = socket.receive(bytes);
-  socket.limit_waiting(milliseconds(0));
-  return received;
-}
-
-/// The rank of a process that knows the word, or nothing.
-std::optional<int> greeted_rank(const Socket& socket, const std::string& word, int size) {
-  const auto text = receive_soon(socket, std::ssize(greeting(word, 0, 0)));
-  if (!text || !text->starts_with(word)) return std::nullopt;
-  std::istringstream numbers(text->substr(word.size()));
-  int rank = 0;
-  int its_size = 0;
-  numbers >> rank >> its_size;
-  if (numbers.fail() || its_size != size || rank < 1 || rank >= size) return std::nullopt;
-  return rank;
-}
-
-std::string meeting_text(const Listener& listener, const std::string& word) {
-  std::string text = word + "\n";
-  for (const Address& address : listener.addresses) {
-    text += fmt::format("{} {}\n", address.host, address.port);
-  }
-  return text;
-}
-
-std::vector<Socket> receive_all(const std::string& path, int size, Clock::time_point end) {
-  const Listener listener = listen();
-  const std::string word = secret_word();
-  const MeetingFile file(path, meeting_text(listener, word));
-  std::vector<Socket> peers(static_cast<size_t>(size - 1));
-  for (int here = 1; here < size;) {
-    const milliseconds left = left_until(end);
-    if (left.count() == 0) {
-      throw peer_lost(fmt::format("only {} of {} processes have begun", here, size));
-    }
-    Socket socket = accept(listener, left);
-    if (!socket.is_open()) continue;
-    const auto rank = greeted_rank(socket, word, size);
-    if (!rank || !socket.send(kWelcome)) continue;
-    Socket& place = peers[static_cast<size_t>(*rank - 1)];
-    here += place.is_open() ? 0 : 1;
-    place = std::move(socket);
-  }
-  return peers;
-}
-
-/// A connection to whoever wrote this text, if he still listens.
-Socket answer(const std::string& text, int rank, int size) {
-  std::istringstream lines(text);
-  std::string word;
-  std::getline(lines, word);
-  Address address;
-  while (lines >> address.host >> address.port) {
-    Socket socket = connect(address, kConnectTime);
-    if (!socket.is_open() || !socket.send(greeting(word, rank, size))) continue;
-    if (receive_soon(socket, std::ssize(kWelcome)) == kWelcome) return socket;
-  }
-  return {};
-}
-
-/// The file's text, or nothing while it is not there.
-std::string text_at(const std::string& path) {
-  try {
-    return io::read_text(path, kMaxMeetingBytes);
-  } catch (const Error&) {
-    return {};
-  }
-}
-
-Socket find_first(const std::string& path, int rank, int size, Clock::time_point end) {
-  while (left_until(end).count() > 0) {
-    Socket socket = answer(text_at(path), rank, size);
-    if (socket.is_open()) return socket;
-    std::this_thread::sleep_for(kPause);
-  }
-  throw peer_lost(fmt::format("process 0 of {} could not be reached", size))
-      .note("looked for", path);
-}
 
 }  // namespace
 
 std::unique_ptr<Communicator> meet(const std::string& meeting_file, int rank, int size,
-                                   milliseconds patience) {
-  const Clock::time_point end = Clock::now() + patience;
-  std::vector<Socket> peers;
-  if (rank == 0) {
-    peers = receive_all(meeting_file, size, end);
-  } else {
-    peers.push_back(find_first(meeting_file, rank, size, end));
-  }
-  return std::make_unique<TcpCommunicator>(rank, size, std::move(peers));
+                                   milliseconds patience, Reach reach) {
+  if (size == 1) return std::make_unique<SoloCommunicator>();
+  return std::make_unique<TcpCommunicator>(
+      rank, size, connect_processes(meeting_file, rank, size, patience, reach), reach);
 }
 
 }  // namespace shardtool::comm

@@ -11,6 +11,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/comm/socket.h"
+#include "tests/comm/laws.h"
 #include "tests/comm/threads.h"
 #include "tests/support/throws.h"
 
@@ -20,6 +21,29 @@ namespace {
 using test::TempFolder;
 using std::chrono::milliseconds;
 using Texts = std::vector<std::string>;
+
+TEST_CASE("processes over TCP keep the laws of a communicator") {
+  for (int size = 1; size <= 5; ++size) {
+    for (const std::uint64_t seed : {11U, 12U}) {
+      CAPTURE(size);
+      CAPTURE(seed);
+      CHECK_NOTHROW(check_laws(run_processes, size, seed));
+    }
+  }
+}
+
+TEST_CASE("connected through the first alone, they gather and refuse what needs two others") {
+  const std::string large(3 << 20, 'x');
+  std::atomic<int> right = 0;
+  run_reaching(Reach::kFirst, 3, [&](Communicator& comm) {
+    const std::string mine = comm.rank() == 1 ? large : std::to_string(comm.rank());
+    right += comm.all_gather(mine) == Texts{"0", large, "2"};
+    right += comm.gather(mine) == (comm.rank() == 0 ? Texts{"0", large, "2"} : Texts{});
+    if (comm.rank() == 1) CHECK_ERROR(kInternal, comm.receive(2));
+    comm.barrier();
+  });
+  CHECK(right == 6);
+}
 
 TEST_CASE("everybody gets what everybody gave, in the order of ranks, of any length") {
   const std::string large(5 << 20, 'x');
@@ -73,6 +97,83 @@ TEST_CASE("a process that is killed is missed by the others at once") {
     CHECK(missed == 4);
     ::waitpid(child, nullptr, 0);
   }
+}
+
+/// What each of three processes ends with; the last one does what it likes.
+std::vector<std::optional<Error>> ends(const std::function<void(Communicator&)>& last,
+                                       const std::function<void(Communicator&)>& others) {
+  std::vector<std::optional<Error>> all(3);
+  run_processes(3, [&](Communicator& comm) {
+    comm.set_deadline(std::chrono::seconds(20), std::chrono::seconds(20));
+    all[static_cast<size_t>(comm.rank())] = testing::error_of([&] {
+      comm.barrier();
+      comm.rank() == 2 ? last(comm) : others(comm);
+      return 0;
+    });
+  });
+  return all;
+}
+
+TEST_CASE("an abort ends whoever waits, with its reason, whomever it waits for") {
+  const auto all = ends([](Communicator& comm) { comm.abort("no heads"); },
+                        [](Communicator& comm) { comm.receive(1 - comm.rank()); });
+  for (const int rank : {0, 1}) {
+    REQUIRE(all[static_cast<size_t>(rank)]);
+    CHECK(all[static_cast<size_t>(rank)]->code() == ErrorCode::kPeerLost);
+    CHECK(all[static_cast<size_t>(rank)]->message() == "process 2 of 3 failed: no heads");
+  }
+}
+
+TEST_CASE("a process that ends early is missed by all, by name") {
+  const auto all = ends([](Communicator&) {}, [](Communicator& comm) { comm.all_gather("x"); });
+  for (const int rank : {0, 1}) {
+    REQUIRE(all[static_cast<size_t>(rank)]);
+    CHECK(all[static_cast<size_t>(rank)]->message() == "process 2 of 3 ended without a word");
+  }
+}
+
+TEST_CASE("a process that hangs is given up after the deadline, in sending and in receiving") {
+  const std::string large(64 << 20, 'x');  // more than the system buffers
+  for (const bool sends : {false, true}) {
+    std::atomic<int> told = 0;
+    const auto start = std::chrono::steady_clock::now();
+    const auto all = ends(
+        [&](Communicator&) {
+          while (told < 2) std::this_thread::yield();
+        },
+        [&](Communicator& comm) {
+          comm.set_deadline(milliseconds(80), milliseconds(80));
+          const auto error = testing::error_of([&] {
+            if (sends) comm.send(2, large);
+            return comm.receive(2);
+          });
+          ++told;
+          if (error) throw *error;
+        });
+    for (const int rank : {0, 1}) {
+      const auto& error = all[static_cast<size_t>(rank)];
+      REQUIRE(error);
+      CHECK(error->message() == std::string("process 2 of 3 gave no sign of itself for 0.08 s in ") +
+                                    (sends ? "send" : "receive"));
+    }
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+  }
+}
+
+TEST_CASE("a process that sends what no process sends ends the run") {
+  const TempFolder folder;
+  std::optional<Error> error;
+  {
+    const std::jthread first([&] {
+      const auto comm = meet(folder / "meeting", 0, 2, std::chrono::seconds(20), Reach::kFirst);
+      error = testing::error_of([&] { return comm->receive(1); });
+    });
+    const auto peers =
+        connect_processes(folder / "meeting", 1, 2, std::chrono::seconds(20), Reach::kFirst);
+    CHECK(peers[0].send('Z' + std::string(16, '\0')));
+  }
+  REQUIRE(error);
+  CHECK(error->message() == "process 1 of 2 sent what no process sends");
 }
 
 TEST_CASE("those who wait in vain give up and say for whom") {

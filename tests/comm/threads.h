@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <thread>
@@ -10,16 +11,31 @@
 
 namespace shardtool::comm {
 
-/// Runs `process` as each of `size` processes, in threads that meet over TCP.
-inline void run_processes(int size, const std::function<void(Communicator&)>& process) {
+/// Runs `process` as each of `size` processes, in threads that meet over TCP. Throws what the one
+/// of the lowest rank threw.
+inline void run_reaching(Reach reach, int size, const std::function<void(Communicator&)>& process) {
   const test::TempFolder folder;
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto comm = meet(folder / "meeting", rank, size, std::chrono::seconds(20));
-      process(*comm);
-    });
+  std::vector<std::exception_ptr> thrown(static_cast<size_t>(size));
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          const auto comm = meet(folder / "meeting", rank, size, std::chrono::seconds(20), reach);
+          process(*comm);
+        } catch (...) {
+          thrown[static_cast<size_t>(rank)] = std::current_exception();
+        }
+      });
+    }
   }
+  for (const std::exception_ptr& one : thrown) {
+    if (one) std::rethrow_exception(one);
+  }
+}
+
+inline void run_processes(int size, const std::function<void(Communicator&)>& process) {
+  run_reaching(Reach::kEverybody, size, process);
 }
 
 }  // namespace shardtool::comm

@@ -1,0 +1,75 @@
+#include "shardtool/comm/tcp_link.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace shardtool::comm {
+namespace {
+
+bool would_wait() {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+}  // namespace
+
+std::uint64_t TcpLink::queue(FrameKind kind, std::uint64_t channel, std::string bytes) {
+  std::string head = frame_head(kind, channel, bytes.size());
+  queue_.push_back({std::move(head), std::move(bytes)});
+  return ++queued_;
+}
+
+size_t TcpLink::send_some(const Outgoing& first) {
+  const size_t of_head = std::min(sent_, first.head.size());
+  const size_t of_bytes = sent_ - of_head;
+  std::array<iovec, 2> parts{
+      iovec{const_cast<char*>(first.head.data()) + of_head, first.head.size() - of_head},
+      iovec{const_cast<char*>(first.bytes.data()) + of_bytes, first.bytes.size() - of_bytes}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  const ssize_t sent = ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0 && !would_wait()) closed_ = true;
+  return static_cast<size_t>(std::max<ssize_t>(sent, 0));
+}
+
+void TcpLink::flush() {
+  while (has_queue()) {
+    const Outgoing& first = queue_.front();
+    const size_t sent = send_some(first);
+    if (sent == 0) return;
+    activity_ += sent;
+    sent_ += sent;
+    if (sent_ < first.head.size() + first.bytes.size()) continue;
+    queue_.pop_front();
+    sent_ = 0;
+    ++left_;
+  }
+}
+
+std::vector<Frame> TcpLink::read() {
+  std::vector<Frame> frames;
+  while (is_open()) {
+    const std::span<char> room = reader_.room();
+    const ssize_t got = ::recv(socket_.fd(), room.data(), room.size(), MSG_DONTWAIT);
+    if (got < 0 && would_wait()) break;
+    if (got <= 0) {
+      closed_ = true;
+      break;
+    }
+    activity_ += static_cast<std::uint64_t>(got);
+    reader_.filled(static_cast<size_t>(got));
+    while (auto frame = reader_.take()) frames.push_back(*std::move(frame));
+  }
+  return frames;
+}
+
+void TcpLink::finish_sending() const {
+  if (socket_.is_open()) ::shutdown(socket_.fd(), SHUT_WR);
+}
+
+}  // namespace shardtool::comm
