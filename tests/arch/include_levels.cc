@@ -29,6 +29,7 @@ constexpr auto kModules = std::to_array<Module>({
     {"exec", 40},
     {"model", 40},
     {"check", 45},
+    {"engine", 45},
     {"api", 50},
     {"cli", 60},
 });
