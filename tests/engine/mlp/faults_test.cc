@@ -119,6 +119,23 @@ TEST_CASE("faults that cannot show are not planted") {
   CHECK(names(10, 4).size() == 5);
 }
 
+TEST_CASE("one element that differs on one device is found there, on every device alike") {
+  const auto whole = random_matrix<Field>(7, 4, 1);
+  const Placement placement = rows(parts_of("rows", 7, 3));
+  for (int wrong = 0; wrong < 3; ++wrong) {
+    const auto verdicts = on_devices<Field>(3, [&](Device<Field>& device) {
+      Matrix<Field> part = cut(whole, placement, device.device_id());
+      if (device.device_id() == wrong) part(1, 2) += Field{1};
+      return judge(device, "y", whole, placement, part);
+    });
+    for (const ArrayVerdict& verdict : verdicts) {
+      CHECK_FALSE(verdict.is_equal);
+      CHECK(verdict.worst == 1);
+      CHECK(verdict.finding == fmt::format("differs, first at device {} [1, 2]", wrong));
+    }
+  }
+}
+
 TEST_CASE("a number that is not one differs, in the words of its place") {
   comm::SoloCommunicator solo;
   Device<double> device(solo);

@@ -111,6 +111,30 @@ TEST_CASE("an input that fails, or has too few rows, ends every device with that
   }
 }
 
+TEST_CASE("no more inputs are taken ahead of the outputs than there are devices") {
+  for (int devices = 1; devices <= 4; ++devices) {
+    for (const auto& one : all_systems<Field>(kSizes, devices)) {
+      CAPTURE(one.name);
+      const auto most_ahead = on_devices<Field>(devices, [&](Device<Field>& device) {
+        const auto system = one.make(device);
+        system->load_checkpoint(one.workload.parameters);
+        int ahead = 0;
+        int most = 0;
+        int left = 20;
+        system->inference_loop(
+            [&]() -> std::optional<Matrix<Field>> {
+              if (left-- == 0) return std::nullopt;
+              most = std::max(most, ++ahead);
+              return one.workload.x;
+            },
+            [&](const Matrix<Field>&) { --ahead; });
+        return most;
+      });
+      CHECK(most_ahead.front() == (one.name.starts_with("pipeline") ? devices : 1));
+    }
+  }
+}
+
 /// Bytes that the program has allocated and not freed.
 size_t allocated_bytes() {
   const struct mallinfo2 info = mallinfo2();

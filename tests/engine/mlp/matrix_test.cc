@@ -95,7 +95,7 @@ TEST_CASE("an average times the number of summands is the sum") {
   CHECK(divided(3.0, 4) == 0.75);
 }
 
-TEST_CASE("random floats are in [-1, 1), and the same in f32 and f64") {
+TEST_CASE("random floats lie between -1 and 1 and are the same in f32 and f64") {
   for (std::uint64_t n = 0; n < 1000; ++n) {
     const double number = random_number<double>(5, n);
     CHECK(number >= -1);
