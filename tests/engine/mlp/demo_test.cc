@@ -1,40 +1,34 @@
 #include "shardtool/engine/mlp/demo.h"
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
-#include <algorithm>
+#include <iostream>
 #include <set>
 
 #include "shardtool/comm/embedded.h"
-#include "tests/comm/threads.h"
-#include "tests/engine/mlp/on_devices.h"
+#include "tests/comm/launched.h"
+#include "tests/engine/mlp/report_text.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
 using namespace shardtool::engine::mlp;
 
+// The engines that have processes.
+struct Tcp {
+  static constexpr const char* kName = "tcp";
+};
+struct Mpi {
+  static constexpr const char* kName = "mpi";
+};
+TYPE_TO_STRING(Tcp);
+TYPE_TO_STRING(Mpi);
+
 namespace {
 
-constexpr DemoOptions kOptions{6, 10, 5, 7, 1};
-
-/// Everything of a report, so that two can be compared.
-std::string text_of(const DemoReport& report) {
-  std::string text = fmt::format("{} {} {}\n", report.devices, report.directional, report.passed);
-  for (const DemoRow& row : report.rows) {
-    text += fmt::format("{} {} [{}] {} {} {} {} {} / {} {} {} {} {}\n", row.system, row.number,
-                        row.planted, row.forward_equal, row.backward_equal, row.worst, row.adjoint,
-                        row.collectives, row.expected_collectives, row.in_flight, row.fault,
-                        row.is_as_expected, row.is_judged);
-  }
-  for (const std::string& reason : report.not_planted) text += reason + "\n";
-  return text;
-}
-
-std::vector<DemoReport> embedded_reports(int devices) {
+std::vector<DemoReport> embedded_reports(int devices, std::uint64_t seed = 1) {
   std::vector<DemoReport> reports(static_cast<size_t>(devices));
   comm::run_embedded(devices, [&](comm::Communicator& comm) {
-    reports[static_cast<size_t>(comm.rank())] = run_mlp_demo(comm, kOptions);
+    reports[static_cast<size_t>(comm.rank())] = run_mlp_demo(comm, {6, 10, 5, 7, seed});
   });
   return reports;
 }
@@ -68,13 +62,22 @@ TEST_CASE("a report has every system in three arithmetics, and every fault as se
   CHECK(embedded_reports(1).front().not_planted.size() == 2);
 }
 
-TEST_CASE("the same demo over sockets has the same report, to the last digit") {
-  const std::string embedded = text_of(embedded_reports(3).front());
-  std::vector<std::string> texts(3);
-  comm::run_processes(3, [&](comm::Communicator& comm) {
-    texts[static_cast<size_t>(comm.rank())] = text_of(run_mlp_demo(comm, kOptions));
-  });
-  CHECK(texts == std::vector<std::string>(3, embedded));
+TEST_CASE_TEMPLATE("processes have the embedded engine's report, to the last digit", Processes, Tcp,
+                   Mpi) {
+  const std::string reason = comm::reason_to_skip(Processes::kName);
+  if (!reason.empty()) {
+    std::cout << "SKIPPED: " << reason << "\n";
+    return;
+  }
+  for (int size = 1; size <= 4; ++size) {
+    CAPTURE(size);
+    const auto seed = static_cast<std::uint64_t>(10 + size);
+    const comm::Launched launched =
+        comm::launch(Processes::kName, size, "demo", static_cast<int>(seed));
+    const std::string embedded = text_of(embedded_reports(size, seed).front());
+    CHECK(launched.status == 0);
+    CHECK(launched.said == std::vector<std::string>(static_cast<size_t>(size), embedded));
+  }
 }
 
 TEST_CASE("sizes that make no model are refused") {
