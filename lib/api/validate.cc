@@ -14,6 +14,8 @@
 #include "shardtool/api/plan_reshard.h"
 #include "shardtool/api/weight_files.h"
 #include "shardtool/base/error.h"
+#include "shardtool/comm/agreement.h"
+#include "shardtool/comm/engine.h"
 #include "shardtool/engine/validation.h"
 #include "shardtool/model/graph_list.h"
 
@@ -155,6 +157,7 @@ class Validating {
   void open();
   void check_headers();
   void bind_sides();
+  std::unique_ptr<comm::Communicator> connect();
   engine::ValidationOptions engine_options() const;
   void add_verdict(const engine::Verdict& verdict);
   void add_coverage(const engine::Verdict& verdict);
@@ -218,6 +221,22 @@ void Validating::bind_sides() {
   bind_to(shards_bound_, graph, *config_, std::move(mesh));
   shards_bound_.side.sum_bias = [this](size_t tensor) { return sum_bias(shards_.tensors[tensor]); };
   report_.layers = std::ssize(shards_bound_.model.layers) - 2;
+}
+
+/// The processes that share the devices, or this one alone.
+std::unique_ptr<comm::Communicator> Validating::connect() {
+  comm::EngineOptions options;
+  const std::string launched = options_.launch ? "tcp" : "embedded";
+  report_.engine = options_.engine.empty() ? launched : options_.engine;
+  options.engine = comm::engine_named(report_.engine);
+  options.launch = options_.launch;
+  options.meeting_folder = options_.meeting_folder;
+  if (options.engine != comm::Engine::kEmbedded) return comm::connect(options);
+  if (!options_.launch) return std::make_unique<comm::SoloCommunicator>();
+  throw Error(ErrorCode::kUsage, fmt::format("{} started {} processes, and the embedded engine is "
+                                             "one",
+                                             options_.launch->launcher, options_.launch->size))
+      .help("use --engine tcp or --engine mpi, or start one process");
 }
 
 engine::ValidationOptions Validating::engine_options() const {
@@ -309,8 +328,11 @@ ValidateReport Validating::run() {
   open();
   check_headers();
   bind_sides();
-  report_.engine = "embedded";
-  add_verdict(engine::validate(whole_bound_.side, shards_bound_.side, nullptr, engine_options()));
+  const auto comm = connect();
+  comm::run_or_abort(*comm, [&] {
+    add_verdict(
+        engine::validate(whole_bound_.side, shards_bound_.side, comm.get(), engine_options()));
+  });
   compare_with_golden();
   decide();
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
