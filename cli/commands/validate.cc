@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "cli/commands/watch.h"
+#include "cli/launch.h"
 #include "cli/print/validate.h"
 #include "cli/session.h"
 #include "cli/size_argument.h"
@@ -40,6 +41,10 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   options.reference = args.reference;
   if (args.mapping) options.mapping.path = *args.mapping;
   if (args.config) options.mapping.config = *args.config;
+  options.golden = args.golden;
+  if (args.engine) options.engine = *args.engine;
+  if (args.meeting) options.meeting_folder = *args.meeting;
+  options.launch = this_launch();
   options.quick = args.quick;
   options.compares_values = args.values;
   constexpr i64 kMostSeed = std::numeric_limits<i64>::max();
@@ -93,9 +98,23 @@ Command validate_command(ValidateArgs& args) {
            {.name = "--quick",
             .help = "headers and exact arithmetic, no f64",
             .target = &args.quick},
+           {.name = "--golden",
+            .value = "FILE",
+            .help = "also hold the whole model in f32 against what another program computed",
+            .target = &args.golden},
            {.name = "--values",
             .help = "compare values, not bits: for a reference of another dtype",
             .target = &args.values},
+           {.name = "--engine",
+            .value = "NAME",
+            .help = "who plays the devices; as mpirun, srun or torchrun say when absent",
+            .target = &args.engine,
+            .choices = {"embedded", "tcp", "mpi"}},
+           {.name = "--meeting",
+            .value = "FOLDER",
+            .help = "where processes of a launch meet, seen by all; the current folder when absent",
+            .target = &args.meeting,
+            .advanced = true},
            {.name = "--require-coverage",
             .value = "PERCENT",
             .help = "fail when fewer of the tensors matter to any result",

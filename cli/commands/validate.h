@@ -16,6 +16,9 @@ struct ValidateArgs {
   std::string reference = {};
   std::optional<std::string> mapping = {};
   std::optional<std::string> config = {};
+  std::string golden = {};
+  std::optional<std::string> engine = {};
+  std::optional<std::string> meeting = {};
   bool quick = false;
   bool values = false;
   std::optional<std::string> seed = {};

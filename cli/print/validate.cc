@@ -15,7 +15,7 @@ constexpr size_t kMostListed = 5;
 constexpr i64 kResidueBytes = 8;
 
 std::string worst_text(const api::ValidateTier& tier) {
-  if (tier.name == "f64") return fmt::format("{:.1e} of the RMS", tier.worst);
+  if (tier.name == "f64" || tier.name == "golden") return fmt::format("{:.1e} of the RMS", tier.worst);
   return tier.name == "field" && tier.verdict == "pass" ? "exact" : "";
 }
 
@@ -126,6 +126,7 @@ namespace {
 void write_fault(JsonWriter& json, const engine::Fault& fault) {
   json.begin_object().field("tier", fault.tier).field("layer", fault.layer).field("op", fault.op);
   json.field("value", fault.value).field("rank", fault.rank).list("tensors", fault.tensors);
+  if (!fault.tensor.empty()) json.field("tensor", fault.tensor);
   json.key("index").begin_object().field("token", fault.token).field("feature", fault.feature);
   json.end_object().field("mismatches", fault.mismatches);
   if (!fault.diagnosis.empty()) json.field("diagnosis", fault.diagnosis);

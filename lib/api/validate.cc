@@ -9,15 +9,22 @@
 #include <set>
 
 #include "shardtool/api/check.h"
+#include "shardtool/api/golden_file.h"
 #include "shardtool/api/mapping_choice.h"
 #include "shardtool/api/plan_reshard.h"
 #include "shardtool/api/weight_files.h"
 #include "shardtool/base/error.h"
+#include "shardtool/comm/agreement.h"
+#include "shardtool/comm/engine.h"
+#include "shardtool/engine/diagnosis.h"
 #include "shardtool/engine/validation.h"
 #include "shardtool/model/graph_list.h"
 
 namespace shardtool::api {
 namespace {
+
+/// How far f32 may be from another implementation's f32, of the root mean square.
+constexpr double kGoldenTolerance = 1e-4;
 
 /// A checkpoint bound to its model's graph.
 struct BoundSide {
@@ -62,7 +69,7 @@ std::vector<std::shared_ptr<const layout::Layout>> shard_layouts(const LogicalCh
 }
 
 void bind_to(BoundSide& bound, std::shared_ptr<const model::Graph> graph,
-          const mapping::ModelConfig& config, mesh::Mesh mesh) {
+             const mapping::ModelConfig& config, mesh::Mesh mesh) {
   bound.model = model::bind_model(std::move(graph), config, bound.specs);
   engine::Side& side = bound.side;
   side.model = &bound.model;
@@ -151,9 +158,14 @@ class Validating {
   void open();
   void check_headers();
   void bind_sides();
+  std::unique_ptr<comm::Communicator> connect();
   engine::ValidationOptions engine_options() const;
   void add_verdict(const engine::Verdict& verdict);
   void add_coverage(const engine::Verdict& verdict);
+  void diagnose(const engine::Verdict& verdict);
+  void compare_with_golden();
+  void run_model();
+  void note_not_run(const Error& reason);
   void decide();
 
   const ValidateOptions& options_;
@@ -164,8 +176,16 @@ class Validating {
   ValidateReport report_;
 };
 
+/// Shards that cannot be opened are findings where `check` can say what is wrong with them.
 void Validating::open() {
-  shards_ = open_logical(options_.sources);
+  try {
+    shards_ = open_logical(options_.sources);
+  } catch (const Error& error) {
+    check_headers();
+    if (report_.findings.empty()) throw;
+    note_not_run(error);
+    return;
+  }
   if (!shards_.is_sharded()) {
     throw Error(ErrorCode::kUsage, "there are no shards to validate")
         .note("found", "a whole checkpoint: " + shards_.parts.front().path)
@@ -215,6 +235,22 @@ void Validating::bind_sides() {
   report_.layers = std::ssize(shards_bound_.model.layers) - 2;
 }
 
+/// The processes that share the devices, or this one alone.
+std::unique_ptr<comm::Communicator> Validating::connect() {
+  comm::EngineOptions options;
+  const std::string launched = options_.launch ? "tcp" : "embedded";
+  report_.engine = options_.engine.empty() ? launched : options_.engine;
+  options.engine = comm::engine_named(report_.engine);
+  options.launch = options_.launch;
+  options.meeting_folder = options_.meeting_folder;
+  if (options.engine != comm::Engine::kEmbedded) return comm::connect(options);
+  if (!options_.launch) return std::make_unique<comm::SoloCommunicator>();
+  throw Error(ErrorCode::kUsage, fmt::format("{} started {} processes, and the embedded engine is "
+                                             "one",
+                                             options_.launch->launcher, options_.launch->size))
+      .help("use --engine tcp or --engine mpi, or start one process");
+}
+
 engine::ValidationOptions Validating::engine_options() const {
   engine::ValidationOptions options;
   options.seed = options_.seed;
@@ -259,6 +295,54 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
   add_coverage(verdict);
 }
 
+/// What is wrong with the bytes behind the first faults, or what stands in another order.
+void Validating::diagnose(const engine::Verdict& verdict) {
+  constexpr size_t kMostDiagnosed = 3;
+  constexpr size_t kMostReordered = 2;
+  const size_t faults = std::min(kMostDiagnosed, report_.faults.size());
+  for (size_t i = 0; i < faults; ++i) {
+    engine::diagnose(whole_bound_.side, shards_bound_.side, report_.faults[i]);
+  }
+  if (verdict.tiers.empty() || !report_.faults.empty()) return;
+  const auto& layers = verdict.tiers.front().reordered_layers;
+  for (size_t i = 0; i < std::min(kMostReordered, layers.size()); ++i) {
+    for (const std::string& text :
+         engine::differences(whole_bound_.side, shards_bound_.side, layers[i])) {
+      report_.notes.push_back("function equal, layout differs: " + text);
+    }
+  }
+}
+
+void Validating::compare_with_golden() {
+  if (options_.golden.empty()) return;
+  ValidateTier tier{"V5", "golden", "pass", 0, 0, 0};
+  const engine::Golden golden = load_golden(options_.golden);
+  for (const auto& found : engine::compare_with_golden(whole_bound_.side, golden)) {
+    tier.checked += found.checked;
+    tier.worst = std::max(tier.worst, found.worst);
+    if (found.worst <= kGoldenTolerance) continue;
+    ++tier.mismatches;
+    if (tier.verdict == "pass") {
+      report_.notes.push_back(
+          fmt::format("{} is {:.1e} of its RMS from the golden one: the graph "
+                      "computes something else, or with other options",
+                      found.value, found.worst));
+    }
+    tier.verdict = "fail";
+  }
+  report_.tiers.push_back(std::move(tier));
+}
+
+/// The headers are wrong, so that nothing could be computed: they are the verdict.
+void Validating::note_not_run(const Error& reason) {
+  report_.tiers.resize(1);
+  report_.tiers.push_back({"V1", "field", "not run", 0, 0, 0});
+  if (!options_.quick) report_.tiers.push_back({"V2", "f64", "not run", 0, 0, 0});
+  std::string why = reason.message();
+  if (!reason.tensor_name().empty()) why = reason.tensor_name() + ": " + why;
+  report_.notes.push_back("the model could not be run: " + why);
+}
+
 /// The field decides; what it cannot decide is no pass.
 void Validating::decide() {
   if (!report_.has_reference) {
@@ -279,13 +363,33 @@ void Validating::decide() {
   report_.verdict = fails || moves_otherwise || !covers ? "fail" : is_open ? "undecided" : "pass";
 }
 
+void Validating::run_model() {
+  bind_sides();
+  const auto comm = connect();
+  comm::run_or_abort(*comm, [&] {
+    const engine::Verdict verdict =
+        engine::validate(whole_bound_.side, shards_bound_.side, comm.get(), engine_options());
+    add_verdict(verdict);
+    if (comm->rank() == 0) diagnose(verdict);
+  });
+  compare_with_golden();
+}
+
 ValidateReport Validating::run() {
   const auto start = std::chrono::steady_clock::now();
   open();
-  check_headers();
-  bind_sides();
-  report_.engine = "embedded";
-  add_verdict(engine::validate(whole_bound_.side, shards_bound_.side, nullptr, engine_options()));
+  if (report_.tiers.empty()) {
+    check_headers();
+    try {
+      run_model();
+    } catch (const Error& error) {
+      constexpr int kMappingExit = 3;
+      constexpr int kInputExit = 4;
+      const int exit = error.exit_status();
+      if (report_.findings.empty() || (exit != kMappingExit && exit != kInputExit)) throw;
+      note_not_run(error);
+    }
+  }
   decide();
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(report_);

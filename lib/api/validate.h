@@ -17,10 +17,16 @@ struct ValidateOptions {
   std::string reference;             ///< the whole model, or empty: the shards, merged
   MappingChoice mapping;             ///< nothing chosen: the manifest's
   bool quick = false;                ///< headers and the field alone
+  std::string golden;                ///< a file of what another implementation computed, or empty
   std::uint64_t seed = 1;
   i64 tokens = 8;                ///< of the f64 run
   double require_coverage = 0;   ///< percent of the tensors that some result must depend on
   bool compares_values = false;  ///< residues of values, not of bits: for another dtype
+  /// Who plays the devices: "embedded" (this process all of them), "tcp" or "mpi" (the processes of
+  /// a launch, each some); empty: as the launch says.
+  std::string engine;
+  std::optional<comm::Launch> launch;  ///< the processes that a launcher started
+  std::string meeting_folder = ".";    ///< where those of tcp meet
   i64 max_memory = 64 << 20;
   int threads = 0;
   std::function<void(const Progress&)> on_progress;
@@ -63,7 +69,8 @@ struct ValidateReport {
 
 /// Runs the model on the shards and as a whole, and compares. Throws what opening throws, kConfig
 /// without a config.json, kUnsupported for a family without a graph or shards that no rule of
-/// tensor parallelism can compute with, kInterrupted.
+/// tensor parallelism can compute with, kPeerLost when a process is lost, kInterrupted. Every
+/// process of a launch calls it and gets the same report.
 ValidateReport validate(const ValidateOptions& options);
 
 }  // namespace shardtool::api

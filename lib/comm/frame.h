@@ -10,7 +10,7 @@
 namespace shardtool::comm {
 
 /// What processes send each other: a kind, a channel, a length, and so many bytes.
-enum class FrameKind : char { kData = 'D', kStop = 'S', kAbort = 'A' };
+enum class FrameKind : char { kData = 'D', kStop = 'S', kAbort = 'A', kEnd = 'E' };
 
 struct Frame {
   FrameKind kind = FrameKind::kData;

@@ -178,8 +178,9 @@ class TcpCommunicator final : public Communicator {
         return spread_stop();  // from rank 0 the others hear of it
       case FrameKind::kAbort:
         return spread_abort(frame.bytes);
+      case FrameKind::kEnd:
+        break;  // a connection that is closed says so
     }
-    // Nothing of ours.
     spread_abort(fmt::format("process {} of {} sent what no process sends", from, size()));
   }
 

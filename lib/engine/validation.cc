@@ -13,6 +13,7 @@
 #include "shardtool/engine/crew.h"
 #include "shardtool/engine/numbers.h"
 #include "shardtool/engine/tier.h"
+#include "shardtool/engine/verdict_merge.h"
 #include "shardtool/kernels/float_census/float_census.h"
 #include "shardtool/model/handoff.h"
 
@@ -321,7 +322,8 @@ Verdict Validation::run() {
   if (real_) verdict.least_gap = real_->whole().least_gap();
   predict(verdict);
   note_tested(verdict);
-  return verdict;
+  const bool is_alone = fabric_.comm() == nullptr || fabric_.comm()->size() == 1;
+  return is_alone ? verdict : merged(verdict, *fabric_.comm());
 }
 
 }  // namespace

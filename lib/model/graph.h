@@ -118,7 +118,7 @@ struct Router {
   Kind kind = Kind::kSoftmaxTopK;
   Dim experts, top_k, columns;
   Word renormalise;           ///< "true" or "false"
-  Number scale;               ///< of the weights
+  Number scale{{}, 1};        ///< of the weights
   Number groups, top_groups;  ///< of the two last kinds; 0: one group
 };
 /// The chosen experts' outputs, summed with the router's weights. A form says in which tensors the

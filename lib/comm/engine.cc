@@ -1,0 +1,86 @@
+#include "shardtool/comm/engine.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+
+#include "shardtool/base/error.h"
+#include "shardtool/comm/agreement.h"
+#include "shardtool/comm/embedded.h"
+#include "shardtool/comm/mpi_communicator.h"
+#include "shardtool/comm/tcp_communicator.h"
+
+namespace shardtool::comm {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames{"embedded", "tcp", "mpi"};
+
+/// A name of few letters for a launch: FNV-1a, whose answer is the same in every process.
+std::string short_name(std::string_view job) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char letter : job) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+std::unique_ptr<Communicator> connect_tcp(const EngineOptions& options) {
+  if (!options.launch) return std::make_unique<SoloCommunicator>();
+  const Launch& launch = *options.launch;
+  const auto file = std::filesystem::path(options.meeting_folder) /
+                    fmt::format(".shardtool-{}.meeting", short_name(launch.job));
+  return meet(file, launch.rank, launch.size);
+}
+
+std::unique_ptr<Communicator> connect_mpi(const EngineOptions& options) {
+  auto comm = open_mpi(mpi_plugin_places(options.mpi_plugin));
+  const int started = options.launch ? options.launch->size : 1;
+  if (comm->size() == started) return comm;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("MPI knows of {} processes, but {} started {}", comm->size(),
+                          options.launch ? options.launch->launcher : "the command line", started))
+      .help("start the processes with the mpirun of the MPI that the plugin was built with");
+}
+
+}  // namespace
+
+Engine engine_named(std::string_view name) {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return static_cast<Engine>(i);
+  }
+  throw Error(ErrorCode::kUsage, fmt::format("no engine is named '{}'", name))
+      .note("expected", fmt::format("{}", fmt::join(kNames, ", ")));
+}
+
+std::string_view name_of(Engine engine) {
+  return kNames[static_cast<size_t>(engine)];
+}
+
+std::unique_ptr<Communicator> connect(const EngineOptions& options) {
+  switch (options.engine) {
+    case Engine::kEmbedded:
+      throw Error(ErrorCode::kUsage, "the embedded engine has no processes to connect");
+    case Engine::kTcp:
+      return connect_tcp(options);
+    case Engine::kMpi:
+      return connect_mpi(options);
+  }
+  throw Error(ErrorCode::kInternal, "an engine without a name");
+}
+
+void run_ranks(const EngineOptions& options, int ranks,
+               const std::function<void(Communicator&)>& body) {
+  if (options.engine == Engine::kEmbedded) return run_embedded(ranks, body);
+  const auto comm = connect(options);
+  // Every process finds the same, so nobody needs to be told.
+  if (comm->size() != ranks) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} processes were started, expected {}", comm->size(), ranks))
+        .help(fmt::format("start {}, for example with mpirun -n {}", ranks, ranks));
+  }
+  run_or_abort(*comm, [&] { body(*comm); });
+}
+
+}  // namespace shardtool::comm

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "shardtool/comm/communicator.h"
+#include "shardtool/comm/launch.h"
+
+namespace shardtool::comm {
+
+/// What carries the messages between the ranks of a run.
+///
+///     embedded   threads of this process
+///     tcp        processes of a launcher, over TCP
+///     mpi        processes of mpirun, over its MPI, which a plugin speaks
+enum class Engine { kEmbedded, kTcp, kMpi };
+
+/// Throws kUsage when no engine has this name.
+Engine engine_named(std::string_view name);
+std::string_view name_of(Engine engine);
+
+struct EngineOptions {
+  Engine engine = Engine::kEmbedded;
+  /// What detect_launch() found.
+  std::optional<Launch> launch;
+  /// A folder that all processes see and nobody else may write, where those of tcp meet.
+  std::string meeting_folder;
+  /// The file of the plugin for mpi; empty: where it is installed.
+  std::string mpi_plugin;
+};
+
+/// The processes of the launch, or this one alone where there is none. Every process of the launch
+/// calls this. Throws kPeerLost when the engine cannot be used here or not all come in time; kUsage
+/// when the launcher and the engine disagree about the processes, or for embedded, whose ranks
+/// are no processes.
+std::unique_ptr<Communicator> connect(const EngineOptions& options);
+
+/// Runs `body` as each of `ranks` ranks: those of this process. What one throws ends the run for
+/// all and is thrown; kUsage when the launcher started another number of processes.
+void run_ranks(const EngineOptions& options, int ranks,
+               const std::function<void(Communicator&)>& body);
+
+}  // namespace shardtool::comm

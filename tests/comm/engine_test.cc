@@ -1,0 +1,162 @@
+#include "shardtool/comm/engine.h"
+
+#include <doctest/doctest.h>
+
+#include <iostream>
+
+#include "shardtool/base/error.h"
+#include "shardtool/comm/embedded.h"
+#include "tests/comm/launched.h"
+#include "tests/comm/laws.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+// The engines that have processes.
+struct Tcp {
+  static constexpr const char* kName = "tcp";
+};
+struct Mpi {
+  static constexpr const char* kName = "mpi";
+};
+TYPE_TO_STRING(Tcp);
+TYPE_TO_STRING(Mpi);
+
+namespace shardtool::comm {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+/// Says why not.
+template <class Processes>
+bool can_run() {
+  const std::string reason = reason_to_skip(Processes::kName);
+  if (!reason.empty()) std::cout << "SKIPPED: " << reason << "\n";
+  return reason.empty();
+}
+
+Texts embedded_digests(int size, std::uint64_t seed) {
+  Texts all(static_cast<size_t>(size));
+  run_embedded(size, [&](Communicator& comm) {
+    all[static_cast<size_t>(comm.rank())] = keep_laws(comm, seed);
+  });
+  return all;
+}
+
+/// Whether a text says what one rank of three may say of the last.
+bool names_the_last(const std::string& said, const std::string& expected) {
+  return said == "process 2 of 3 " + expected;
+}
+
+TEST_CASE_TEMPLATE("processes keep the laws, and their digests are those of the embedded engine",
+                   Processes, Tcp, Mpi) {
+  if (!can_run<Processes>()) return;
+  const std::string engine = Processes::kName;
+  for (int size = 1; size <= 4; ++size) {
+    const Launched launched = launch(engine, size, "laws", 100 + size);
+    CAPTURE(size);
+    CHECK(launched.status == 0);
+    CHECK(launched.said == embedded_digests(size, static_cast<std::uint64_t>(100 + size)));
+  }
+}
+
+TEST_CASE_TEMPLATE("what one process throws, all know", Processes, Tcp, Mpi) {
+  if (!can_run<Processes>()) return;
+  const std::string engine = Processes::kName;
+  const Launched launched = launch(engine, 3, "throws");
+  CHECK(launched.status != 0);
+  CHECK(names_the_last(launched.said[0], "failed: no heads"));
+  CHECK(names_the_last(launched.said[1], "failed: no heads"));
+  CHECK(launched.said[2] == "no heads");
+  CHECK(launched.seconds < 20);
+}
+
+TEST_CASE_TEMPLATE("an abort ends all, with its reason", Processes, Tcp, Mpi) {
+  if (!can_run<Processes>()) return;
+  const std::string engine = Processes::kName;
+  const Launched launched = launch(engine, 3, "aborts");
+  CHECK(launched.status == 6);
+  CHECK(names_the_last(launched.said[0], "failed: enough"));
+  CHECK(names_the_last(launched.said[1], "failed: enough"));
+  CHECK(launched.seconds < 20);
+}
+
+TEST_CASE_TEMPLATE("a process that ends early is named", Processes, Tcp, Mpi) {
+  if (!can_run<Processes>()) return;
+  const std::string engine = Processes::kName;
+  const Launched launched = launch(engine, 3, "ends");
+  CHECK(launched.status == 6);
+  CHECK(names_the_last(launched.said[0], "ended without a word"));
+  CHECK(names_the_last(launched.said[1], "ended without a word"));
+  CHECK(launched.seconds < 20);
+}
+
+TEST_CASE_TEMPLATE("a process that hangs is named after the deadline, and ends too under mpirun",
+                   Processes, Tcp, Mpi) {
+  if (!can_run<Processes>()) return;
+  const std::string engine = Processes::kName;
+  // Nobody ends it over TCP.
+  const Launched launched = launch(engine, 3, "hangs", engine == "mpi" ? 50 : 2);
+  CHECK(names_the_last(launched.said[0], "gave no sign of itself for 0.5 s in all_gather"));
+  CHECK(names_the_last(launched.said[1], "gave no sign of itself for 0.5 s in all_gather"));
+  CHECK(launched.status == 6);
+  CHECK(launched.seconds < 20);
+}
+
+TEST_CASE_TEMPLATE("a process that exits in the middle ends the run", Processes, Tcp, Mpi) {
+  if (!can_run<Processes>()) return;
+  const std::string engine = Processes::kName;
+  const Launched launched = launch(engine, 3, "exits");
+  CHECK(launched.status != 0);
+  CHECK(launched.seconds < 20);
+  // mpirun kills the others before they can say anything.
+  if (engine != "tcp") return;
+  CHECK(launched.status == 6);
+  CHECK(names_the_last(launched.said[0], "ended without a word"));
+  CHECK(names_the_last(launched.said[1], "ended without a word"));
+}
+
+TEST_CASE("engines have names, and no other") {
+  for (const Engine engine : {Engine::kEmbedded, Engine::kTcp, Engine::kMpi}) {
+    CHECK(engine_named(name_of(engine)) == engine);
+  }
+  CHECK_ERROR(kUsage, engine_named("gloo"));
+  CHECK_ERROR(kUsage, connect({}));
+}
+
+TEST_CASE("a plugin that is missing or is none is named, with what the loader says") {
+  const test::TempFolder folder;
+  folder.write("none.so", "no library");
+  for (const std::string file : {"missing.so", "none.so"}) {
+    EngineOptions options;
+    options.engine = Engine::kMpi;
+    options.mpi_plugin = folder / file;
+    const auto error = testing::error_of([&] { return connect(options); });
+    REQUIRE(error);
+    CHECK(error->exit_status() == 6);
+    CHECK(error->message() == "the MPI plugin cannot be opened");
+    REQUIRE(error->notes().size() == 1);
+    CHECK(error->notes()[0].second.find(options.mpi_plugin) != std::string::npos);
+  }
+  EngineOptions libc;
+  libc.engine = Engine::kMpi;
+  libc.mpi_plugin = "libc.so.6";
+  const auto error = testing::error_of([&] { return connect(libc); });
+  REQUIRE(error);
+  CHECK(error->message() == "libc.so.6 has no shardtool_mpi_plugin");
+}
+
+TEST_CASE("another number of processes than ranks is refused; threads are as many as asked for") {
+  EngineOptions options;
+  options.engine = Engine::kTcp;
+  CHECK_ERROR(kUsage, (run_ranks(options, 2, [](Communicator&) {}), 0));
+  int seen = 0;
+  run_ranks(options, 1, [&](Communicator& comm) { seen = comm.size(); });
+  CHECK(seen == 1);
+  run_ranks({}, 3, [&](Communicator& comm) {
+    if (comm.rank() == 2) seen = comm.size();
+  });
+  CHECK(seen == 3);
+}
+
+}  // namespace
+}  // namespace shardtool::comm

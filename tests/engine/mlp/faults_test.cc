@@ -1,0 +1,154 @@
+#include "shardtool/engine/mlp/faults.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/engine/mlp/on_devices.h"
+
+using namespace shardtool;
+using namespace shardtool::engine::mlp;
+
+namespace {
+
+constexpr DemoSizes kSizes{6, 10, 5, 7, 1};
+
+/// The report on a fault, which is the same on every device.
+template <Number T>
+CaseReport report_of(const std::string& name, int devices) {
+  const auto faults = all_faults<T>(kSizes.hidden, devices);
+  const auto fault =
+      std::find_if(faults.begin(), faults.end(), [&](const auto& f) { return f.name == name; });
+  REQUIRE(fault != faults.end());
+  const auto systems = all_systems<T>(kSizes, devices);
+  const auto one = std::find_if(systems.begin(), systems.end(),
+                                [&](const auto& s) { return s.name == fault->system; });
+  REQUIRE(one != systems.end());
+  std::vector<CaseReport> reports(static_cast<size_t>(devices));
+  comm::run_embedded(devices, [&](comm::Communicator& comm) {
+    reports[static_cast<size_t>(comm.rank())] = plant(comm, *fault, *one);
+  });
+  for (const CaseReport& report : reports) CHECK(report.diagnosis == reports[0].diagnosis);
+  CHECK_FALSE(holds(*one, reports[0].proof));
+  return reports[0];
+}
+
+/// Which arrays differ.
+std::vector<std::string> wrong_arrays(const Proof& proof) {
+  std::vector<std::string> names;
+  for (const ArrayVerdict& verdict : proof.arrays) {
+    if (!verdict.is_equal) names.push_back(verdict.name);
+  }
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+struct Expected {
+  std::string fault;
+  Names wrong;
+  std::string words;  ///< of the diagnosis
+};
+
+const std::vector<Expected> kOnFourDevices{
+    {"two shards of layer_1/weights exchanged",
+     {"y", "dx", "layer_0/bias", "layer_0/weights"},
+     "device 0 holds row 3 of layer_1/weights where row 0 belongs"},
+    {"the all_reduce of y left out",
+     {"y"},
+     "forward communicates none, expected 1 all_reduce; y: devices 0 and 1 should hold the same"},
+    {"the all_reduce of dx left out",
+     {"dx"},
+     "dx: the devices' values add up to it: a sum is missing"},
+    {"the gradient of layer_0/weights reduced twice",
+     {"layer_0/weights"},
+     "gradient of layer_0/weights: 4 times what it should be: it is summed twice"},
+    {"the tail of hidden // devices dropped",
+     {"y", "dx", "layer_0/bias", "layer_0/weights", "layer_1/weights"},
+     "gradient of layer_0/weights: the devices hold 8 of its 10 columns: the tail is dropped"},
+};
+
+template <Number T>
+void check_faults_on_four() {
+  CHECK(all_faults<T>(kSizes.hidden, 4).size() == kOnFourDevices.size());
+  for (const Expected& expected : kOnFourDevices) {
+    CAPTURE(expected.fault);
+    const CaseReport report = report_of<T>(expected.fault, 4);
+    CHECK(wrong_arrays(report.proof) == expected.wrong);
+    CHECK_MESSAGE(report.diagnosis.find(expected.words) != std::string::npos, report.diagnosis);
+  }
+}
+
+TEST_CASE("every planted fault is seen in the arrays that it touches, and named, in the field") {
+  check_faults_on_four<Field>();
+}
+
+TEST_CASE("the same faults are seen and named in f64") {
+  check_faults_on_four<double>();
+}
+
+TEST_CASE("exchanged shards of W1 do not show in its own gradient: all arrays are compared") {
+  for (int devices = 2; devices <= 5; ++devices) {
+    const Proof proof = report_of<Field>("two shards of layer_1/weights exchanged", devices).proof;
+    CHECK_FALSE(proof.array("y").is_equal);
+    CHECK_FALSE(proof.array("dx").is_equal);
+    CHECK_FALSE(proof.array("layer_0/weights").is_equal);
+    CHECK(proof.array("layer_1/weights").is_equal);
+    CHECK(proof.adjoint == 1);
+  }
+}
+
+TEST_CASE("on one device, where values cannot tell, the counts do") {
+  for (const std::string name : {"the all_reduce of y left out", "the all_reduce of dx left out",
+                                 "the gradient of layer_0/weights reduced twice"}) {
+    const CaseReport report = report_of<Field>(name, 1);
+    CHECK(wrong_arrays(report.proof).empty());
+    CHECK(report.diagnosis.find("expected") != std::string::npos);
+  }
+}
+
+TEST_CASE("faults that cannot show are not planted") {
+  const auto names = [](i64 hidden, int devices) {
+    Names all;
+    for (const auto& fault : all_faults<Field>(hidden, devices)) all.push_back(fault.name);
+    return all;
+  };
+  CHECK(names(10, 1).size() == 3);
+  CHECK(names(10, 2).size() == 4);
+  CHECK(names(10, 4).size() == 5);
+}
+
+TEST_CASE("one element that differs on one device is found there, on every device alike") {
+  const auto whole = random_matrix<Field>(7, 4, 1);
+  const Placement placement = rows(parts_of("rows", 7, 3));
+  for (int wrong = 0; wrong < 3; ++wrong) {
+    const auto verdicts = on_devices<Field>(3, [&](Device<Field>& device) {
+      Matrix<Field> part = cut(whole, placement, device.device_id());
+      if (device.device_id() == wrong) part(1, 2) += Field{1};
+      return judge(device, "y", whole, placement, part);
+    });
+    for (const ArrayVerdict& verdict : verdicts) {
+      CHECK_FALSE(verdict.is_equal);
+      CHECK(verdict.worst == 1);
+      CHECK(verdict.finding == fmt::format("differs, first at device {} [1, 2]", wrong));
+    }
+  }
+}
+
+TEST_CASE("a number that is not one differs, in the words of its place") {
+  comm::SoloCommunicator solo;
+  Device<double> device(solo);
+  const Matrix<double> expected(2, 2, {1, 2, 3, 4});
+  Matrix<double> found = expected;
+  found(1, 0) = std::nan("");
+  const ArrayVerdict verdict = judge(device, "y", expected, replicated(), found);
+  CHECK_FALSE(verdict.is_equal);
+  CHECK(std::isnan(verdict.worst));
+  CHECK(verdict.finding == "differs, first at device 0 [1, 0]");
+  CHECK(judge(device, "y", expected, replicated(), expected).is_equal);
+  CHECK(judge(device, "y", expected, replicated(), Matrix<double>(1, 2)).finding ==
+        "differs, device 0 has 1 x 2, expected 2 x 2");
+}
+
+}  // namespace
