@@ -96,6 +96,16 @@ engine::SumBias sum_bias(const LogicalTensor& tensor) {
   return is_own ? engine::SumBias::kOwnShare : engine::SumBias::kAfterReduction;
 }
 
+/// Whether bits cannot be compared: a tensor has another dtype on the other side.
+bool has_other_dtypes(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards) {
+  std::map<std::string, Dtype> dtypes;
+  for (const LogicalTensor& tensor : whole.tensors) dtypes[tensor.spec.name] = tensor.spec.dtype;
+  return std::any_of(shards.tensors.begin(), shards.tensors.end(), [&](const LogicalTensor& t) {
+    const auto found = dtypes.find(t.spec.name);
+    return found != dtypes.end() && found->second != t.spec.dtype;
+  });
+}
+
 bool has_divided_bias(const LogicalCheckpoint& shards) {
   return std::any_of(shards.tensors.begin(), shards.tensors.end(), [](const LogicalTensor& t) {
     return t.record != nullptr && t.record->bias == "divided";
@@ -254,7 +264,8 @@ std::unique_ptr<comm::Communicator> Validating::connect() {
 engine::ValidationOptions Validating::engine_options() const {
   engine::ValidationOptions options;
   options.seed = options_.seed;
-  const bool by_value = options_.compares_values || has_divided_bias(shards_);
+  const bool by_value = options_.compares_values || has_divided_bias(shards_) ||
+                        (reference_ && has_other_dtypes(*reference_, shards_));
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
   options.with_f64 = !options_.quick;
   options.length = options_.tokens;

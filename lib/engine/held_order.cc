@@ -220,7 +220,7 @@ bool is_known(const HeldOrder& order) {
       unknown += held < 0 ? 1 : 0;
     }
   }
-  constexpr i64 kOneIn = 8;
+  constexpr i64 kOneIn = 6;
   return moved > unknown && unknown <= std::max<i64>(moved > 3 ? 1 : 0, moved / kOneIn);
 }
 

@@ -99,13 +99,15 @@ std::vector<i64> held_lines(const LineHashes& found, const index::AxisMap& expec
     const auto own = expected(l);
     if (!own) continue;
     const std::uint64_t hash = found[static_cast<size_t>(l)];
-    if (table[static_cast<size_t>(*own)] == hash) {
+    const i64 next = l > 0 ? held[static_cast<size_t>(l - 1)] + 1 : 0;
+    const bool goes_on =
+        next > 0 && next < std::ssize(table) && table[static_cast<size_t>(next)] == hash;
+    if (table[static_cast<size_t>(*own)] == hash && !goes_on) {
       held[static_cast<size_t>(l)] = *own;
       continue;
     }
     const auto places = where.find(hash);
     if (places == where.end()) continue;
-    const i64 next = l > 0 ? held[static_cast<size_t>(l - 1)] + 1 : 0;
     const auto better = [&](i64 a, i64 b) {
       if (l > 0 && next > 0 && (a == next) != (b == next)) return b == next;
       return run_length(found, l, table, a) < run_length(found, l, table, b);

@@ -77,6 +77,29 @@ Text describe_columns(const Side& whole, const Side& shards, const PartDifferenc
   return describe_order(shards, d.part, Line::kColumn, std::move(held), place);
 }
 
+/// A part of the transposed tensor, cut as if it were not.
+Text describe_turned(const Side& whole, const Side& shards, const PartDifference& d) {
+  const StoredPart& part = d.part;
+  const bool is_square = part.rows.global_size() == part.columns.global_size();
+  const bool by_rows = part.columns.is_identity();
+  if (!is_square || (!by_rows && !part.rows.is_identity())) return std::nullopt;
+  auto all = *expected_matrix(part, d.outer);
+  all.rows = all.columns = index::AxisMap::identity(part.rows.global_size());
+  const LineHashes found = by_rows ? stored_row_hashes(shards, part, d.outer)
+                                   : stored_column_hashes(shards, part, d.outer);
+  const LineHashes other = by_rows ? whole_column_hashes(whole, all) : whole_row_hashes(whole, all);
+  const index::AxisMap& lines = by_rows ? part.rows : part.columns;
+  for (const index::Piece& piece : lines.pieces()) {
+    for (i64 i = 0; i < piece.size; ++i) {
+      if (found[static_cast<size_t>(piece.local + i)] !=
+          other[static_cast<size_t>(piece.global + i)]) {
+        return std::nullopt;
+      }
+    }
+  }
+  return "is transposed";
+}
+
 }  // namespace
 
 std::string describe(const Side& whole, const Side& shards, const PartDifference& d,
@@ -96,6 +119,7 @@ std::string describe(const Side& whole, const Side& shards, const PartDifference
   const auto second = cuts_columns ? describe_rows : describe_columns;
   if (Text text = first(whole, shards, d, place)) return *text;
   if (Text text = second(whole, shards, d, place)) return *text;
+  if (Text text = describe_turned(whole, shards, d)) return *text;
   if (Text text = describe_transposition(whole, shards, d)) return *text;
   if (Text text = describe_rounding(d)) return *text;
   return describe_difference(d);
