@@ -91,6 +91,7 @@ Text describe_single(const PartDifference& d) {
 }
 
 Text describe_factor(const PartDifference& d) {
+  if (d.differing < 2) return std::nullopt;
   if (d.reversed == d.differing && d.part.element_bytes() > 1) return "bytes are reversed";
   constexpr double kRounding = 1.0 / 256;  // of the coarsest format that biases have
   const double ratio = d.most_ratio;

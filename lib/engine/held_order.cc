@@ -57,7 +57,7 @@ class Description {
     using Describe = Text (Description::*)() const;
     for (const Describe describe :
          {&Description::sections, &Description::only_unit, &Description::part_of_another,
-          &Description::units, &Description::shift, &Description::in_units, &Description::runs}) {
+          &Description::one_block, &Description::units, &Description::shift, &Description::in_units, &Description::runs}) {
       if (Text text = (this->*describe)()) return text;
     }
     return listed(lines_moved(1), words_.index, 1);
@@ -87,8 +87,12 @@ class Description {
   std::string unit_text(i64 line) const {
     const AxisSection& section = words_.section_of(line);
     const i64 number = (line - section.indices.begin) / section.unit;
-    const std::string text = fmt::format("{} {}", section.unit_name, number);
-    return section.name.empty() ? text : section.name + " " + text;
+    if (section.name.empty()) return fmt::format("{} {}", section.unit_name, number);
+    // "k head 0", not "k kv head 0".
+    const size_t space = section.unit_name.rfind(' ');
+    return fmt::format("{} {} {}", section.name,
+                       section.unit_name.substr(space == std::string::npos ? 0 : space + 1),
+                       number);
   }
 
   std::string listed(const std::vector<Moved>& moved, const std::string& name, i64 unit) const {
@@ -189,6 +193,12 @@ class Description {
                                   words_.index, unit);
     }
     return std::nullopt;
+  }
+
+  /// One stretch where several are to be: a fused tensor was cut as if it were one section.
+  Text one_block() const {
+    const index::AxisMap map = map_of(order_.held, order_.expected.global_size());
+    return map.pieces().size() == 1 && order_.expected.pieces().size() > 1 ? runs() : Text();
   }
 
   Text runs() const {

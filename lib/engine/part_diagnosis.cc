@@ -105,7 +105,7 @@ Text describe_turned(const Side& whole, const Side& shards, const PartDifference
 std::string describe(const Side& whole, const Side& shards, const PartDifference& d,
                      const TensorPlace& place) {
   const bool is_vector = d.part.columns.global_size() == 1;
-  for (const auto simple : {describe_zeros, describe_single, describe_factor}) {
+  for (const auto simple : {describe_zeros, describe_factor, describe_single}) {
     if (Text text = simple(d)) return *text;
   }
   // Numbers of a vector are found anywhere: an order would be made up.

@@ -56,8 +56,8 @@ std::vector<Mutation> benign_mutations() {
        "prototype",
        "tp=4",
        kBenign,
-       {"function equal, layout differs: model.layers.0.mlp.gate_proj.weight: rank 0 row 3 holds "
-        "row 17"},
+       {"function equal, layout differs: model.layers.0.mlp.gate_proj.weight: rank 0 holds rows "
+        "[0, 3) [17, 22)"},
        permute_features},
       {"42",
        "whole FFN shards of two ranks exchanged consistently",
