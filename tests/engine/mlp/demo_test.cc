@@ -2,26 +2,15 @@
 
 #include <doctest/doctest.h>
 
-#include <iostream>
 #include <set>
 
 #include "shardtool/comm/embedded.h"
-#include "tests/comm/launched.h"
+#include "tests/engine/mlp/processes.h"
 #include "tests/engine/mlp/report_text.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
 using namespace shardtool::engine::mlp;
-
-// The engines that have processes.
-struct Tcp {
-  static constexpr const char* kName = "tcp";
-};
-struct Mpi {
-  static constexpr const char* kName = "mpi";
-};
-TYPE_TO_STRING(Tcp);
-TYPE_TO_STRING(Mpi);
 
 namespace {
 
@@ -64,11 +53,7 @@ TEST_CASE("a report has every system in three arithmetics, and every fault as se
 
 TEST_CASE_TEMPLATE("processes have the embedded engine's report, to the last digit", Processes, Tcp,
                    Mpi) {
-  const std::string reason = comm::reason_to_skip(Processes::kName);
-  if (!reason.empty()) {
-    std::cout << "SKIPPED: " << reason << "\n";
-    return;
-  }
+  if (!can_run<Processes>()) return;
   for (int size = 1; size <= 4; ++size) {
     CAPTURE(size);
     const auto seed = static_cast<std::uint64_t>(10 + size);
