@@ -50,6 +50,7 @@ Commands::Commands() {
                     reshard_command(reshard_),
                     plan_command(plan_),
                     check_command(check_),
+                    validate_command(validate_),
                     diff_command(diff_),
                     explain_command(explain_),
                     presets_command(presets_),

@@ -15,6 +15,7 @@
 #include "cli/commands/presets.h"
 #include "cli/commands/reshard.h"
 #include "cli/commands/split.h"
+#include "cli/commands/validate.h"
 #include "cli/session.h"
 
 namespace shardtool::cli {
@@ -37,6 +38,7 @@ class Commands {
   ReshardArgs reshard_;
   PlanArgs plan_;
   CheckArgs check_;
+  ValidateArgs validate_;
   DiffArgs diff_;
   ExplainArgs explain_;
   PresetsArgs presets_;

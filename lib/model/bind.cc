@@ -301,4 +301,13 @@ double value_of(const Number& number, const mapping::ModelConfig& config) {
   return number.value;
 }
 
+bool is_true(const Word& word, const mapping::ModelConfig& config) {
+  const nlohmann::json* value = word.config.empty() ? nullptr : config.find(word.config);
+  if (value == nullptr || value->is_null()) return word.value == "true";
+  if (value->is_boolean()) return value->get<bool>();
+  throw Error(ErrorCode::kConfig,
+              fmt::format("'{}' in {} is neither true nor false", word.config, config.file()))
+      .note("found", quote_for_message(value->dump(), 60));
+}
+
 }  // namespace shardtool::model

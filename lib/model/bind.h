@@ -55,4 +55,8 @@ Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig&
 /// kConfig for anything but a number there.
 double value_of(const Number& number, const mapping::ModelConfig& config);
 
+/// Whether the config says true there, or the word does where it says nothing. Throws kConfig for
+/// anything but true or false.
+bool is_true(const Word& word, const mapping::ModelConfig& config);
+
 }  // namespace shardtool::model

@@ -153,7 +153,9 @@ Graph Decoder::graph() && {
   for (const auto& [name, value] : numbers_) context_.numbers[name] = decode_number(value, {});
   for (const auto& [path, value] : requires_) {
     auto& allowed = graph_.requires_config.emplace_back(path, std::vector<std::string>{}).second;
-    for (const JsonValue& one : value.elements(1)) allowed.push_back(one.scalar());
+    for (const JsonValue& one : value.elements(1)) {
+      allowed.push_back(one.is_number() ? allowed_number(one.number()) : one.scalar());
+    }
   }
   graph_.start = stretches(*start_);
   for (const JsonValue& value : blocks_->elements(1)) {
@@ -173,6 +175,10 @@ Graph Decoder::graph() && {
 }
 
 }  // namespace
+
+std::string allowed_number(double value) {
+  return fmt::format("{}", value);
+}
 
 Graph decode_graph(const std::vector<GraphText>& texts) {
   std::vector<std::unique_ptr<Source>> sources;

@@ -250,6 +250,7 @@ void OpDecoder::rope() {
 Window OpDecoder::window(const JsonValue& value) const {
   Window window;
   value.object({{"config", [&](const JsonValue& v) { window.config = v.nonempty_text(); }, true},
+                {"when", [&](const JsonValue& v) { window.when = v.nonempty_text(); }},
                 {"layers",
                  [&](const JsonValue& v) {
                    window.layers = v.one_of<Window::Layers>({{"all", Window::Layers::kAll},

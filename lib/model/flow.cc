@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 
 #include "shardtool/base/error.h"
 
@@ -25,25 +24,35 @@ bool is(const Placement& placement, Kind kind) {
   return placement.is(kind);
 }
 
+bool is_cut(const Value& value) {
+  return std::any_of(value.on.begin(), value.on.end(),
+                     [](const Placement& on) { return is(on, Kind::kSharded); });
+}
+
 /// Walks the ops of one layer and keeps how every value lies.
 class Walk {
  public:
   Walk(const Model& model, const LayoutOf& layouts, const mesh::Mesh& mesh)
       : model_(model), layouts_(layouts), mesh_(mesh) {}
 
-  void put(const std::string& name, Value value) { values_[name] = std::move(value); }
+  void put(const std::string& name, Value value) {
+    value.name = name;
+    values_[name] = std::move(value);
+  }
   Value take(const std::string& name) { return std::move(values_.at(name)); }
   void step(const BoundOp& bound);
+  void run(const BoundOp& bound);
   LayerFlow finish() && { return std::move(flow_); }
 
  private:
   size_t axes() const { return mesh_.axes().size(); }
   Value& in(const BoundOp& bound, size_t i) { return values_.at(bound.op->in[i]); }
   void out(const BoundOp& bound, Value value, size_t i = 0) {
-    values_[bound.op->out[i]] = std::move(value);
+    step_.made.push_back(value.on);
+    put(bound.op->out[i], std::move(value));
   }
   Value whole(i64 width) const {
-    return {width, std::vector<Placement>(axes()), {AxisMap::identity(width)}};
+    return {{}, width, std::vector<Placement>(axes()), {AxisMap::identity(width)}};
   }
 
   /// Which mesh axes cut stored axis d of a tensor.
@@ -83,11 +92,13 @@ class Walk {
     return in(bound, 0);
   }
   Value elementwise(const BoundOp& bound);
+  void check_covers(const Value& operand, const Value& result) const;
 
   const Model& model_;
   const LayoutOf& layouts_;
   const mesh::Mesh& mesh_;
   std::map<std::string, Value> values_;
+  Step step_;  ///< that is being walked
   LayerFlow flow_;
 };
 
@@ -162,7 +173,11 @@ void Walk::exchange(Move move, Value& value, const std::vector<size_t>& along) {
   const bool is_whole = std::none_of(value.on.begin(), value.on.end(),
                                      [](const auto& on) { return is(on, Kind::kSharded); });
   if (is_whole) value.features = {AxisMap::identity(value.width)};
-  flow_.exchanges.push_back(std::move(exchange));
+  if (value.name.empty()) {
+    step_.after.push_back(std::move(exchange));
+  } else {
+    step_.before.push_back({value.name, std::move(exchange)});
+  }
 }
 
 void Walk::reduce(Value& value, const std::vector<bool>& along) {
@@ -210,9 +225,7 @@ Value Walk::apply(const Linear& op, const BoundOp& bound) {
   std::vector<bool> unmatched(axes());
   for (size_t a = 0; a < axes(); ++a) unmatched[a] = !by_inputs[a];
   gather(x, unmatched);
-  const bool is_cut =
-      std::any_of(x.on.begin(), x.on.end(), [](const auto& on) { return is(on, Kind::kSharded); });
-  if (is_cut && x.features != held(weight, 1 - out_axis)) make_whole(x);
+  if (is_cut(x) && x.features != held(weight, 1 - out_axis)) make_whole(x);
   Value y = whole(model_.size(op.rows));
   y.features = held(weight, out_axis);
   for (size_t a = 0; a < axes(); ++a) {
@@ -306,20 +319,38 @@ Value Walk::apply(const Attention& op, const BoundOp& bound) {
   return y;
 }
 
-/// The result is cut where any operand is; a whole one is sliced for free.
+/// The result is cut where any operand is; a whole one is sliced for free, and one of a single
+/// feature goes with all.
 Value Walk::elementwise(const BoundOp& bound) {
   Value y = in(bound, 0);
   for (size_t i = 1; i < bound.op->in.size(); ++i) {
     const Value& other = in(bound, i);
-    const bool other_is_cut = std::any_of(other.on.begin(), other.on.end(),
-                                          [](const auto& on) { return is(on, Kind::kSharded); });
-    if (other_is_cut || other.width > y.width) y.features = other.features;
+    if (other.width > y.width || (other.width == y.width && is_cut(other))) {
+      y.features = other.features;
+    }
     y.width = std::max(y.width, other.width);
     for (size_t a = 0; a < axes(); ++a) {
       if (is(y.on[a], Kind::kReplicated)) y.on[a] = other.on[a];
     }
   }
+  for (const std::string& name : bound.op->in) check_covers(values_.at(name), y);
   return y;
+}
+
+/// That every device has the features of an operand which it has of the result.
+void Walk::check_covers(const Value& operand, const Value& result) const {
+  if (operand.features == result.features || operand.width == 1 || !is_cut(operand)) return;
+  for (size_t i = 0; i < result.features.size(); ++i) {
+    const AxisMap& wanted = result.features[i];
+    const AxisMap& had = operand.features[operand.features.size() == 1 ? 0 : i];
+    if (compose(index::inverse(had), wanted).image_size() == wanted.image_size()) continue;
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("device {} has other features of '{}' than of what it meets", i, operand.name))
+        .note("has", to_string(had))
+        .note("needs", to_string(wanted))
+        .help("the two tensors are cut in different ways; a fused one needs a cut of each part");
+  }
 }
 
 /// One Partial factor stays so (a sum times a number is the sum of the products); two do not.
@@ -382,11 +413,16 @@ i64 most_of(const Value& value) {
 }
 
 void Walk::step(const BoundOp& bound) {
-  Work work{&bound, elements(bound), 0, 0, 0};
+  step_ = {&bound, {}, {}, {}, {elements(bound)}};
   if (const auto* op = std::get_if<Split>(&bound.op->kind)) {
     split(*op, bound);
-    return;
+  } else {
+    run(bound);
   }
+  flow_.steps.push_back(std::move(step_));
+}
+
+void Walk::run(const BoundOp& bound) {
   Value y = std::visit(
       [&](const auto& op) -> Value {
         if constexpr (std::is_same_v<std::decay_t<decltype(op)>, Split>) {
@@ -396,27 +432,27 @@ void Walk::step(const BoundOp& bound) {
         }
       },
       bound.op->kind);
+  Work& work = step_.work;
   if (!bound.op->in.empty()) work.input_elements = most_of(in(bound, 0));
   work.output_elements = most_of(y);
   if (const auto* attention = std::get_if<Attention>(&bound.op->kind)) {
     work.cache_elements = attention->cache ? model_.size(*attention->cache)
                                            : most_of(in(bound, 1)) + most_of(in(bound, 2));
   }
-  flow_.work.push_back(work);
   out(bound, std::move(y));
 }
 
-/// The devices that have the layer's first weight.
-std::span<const i64> devices_of(const Layer& layer, const LayoutOf& layouts) {
-  for (const BoundOp& bound : layer.ops) {
-    for (const BoundWeight& weight : bound.weights) {
-      if (!weight.empty()) return layouts(weight.front()).ranks();
-    }
-  }
-  return {};
-}
-
 }  // namespace
+
+std::vector<Exchange> exchanges(const LayerFlow& flow) {
+  std::vector<Exchange> all;
+  for (const Step& step : flow.steps) {
+    for (const Step::Input& input : step.before) all.push_back(input.exchange);
+    all.insert(all.end(), step.after.begin(), step.after.end());
+  }
+  if (flow.handoff) all.push_back(*flow.handoff);
+  return all;
+}
 
 LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
                const mesh::Mesh& mesh, Value& x) {
@@ -425,24 +461,6 @@ LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
   for (const BoundOp& op : layer.ops) walk.step(op);
   x = layer.block == "end" ? walk.take(layer.ops.back().op->out.front()) : walk.take("x");
   return std::move(walk).finish();
-}
-
-std::optional<Exchange> handoff(const Layer& from, const Layer& to, const LayoutOf& layouts,
-                                const mesh::Mesh& mesh, i64 width) {
-  const auto senders = devices_of(from, layouts);
-  const auto receivers = devices_of(to, layouts);
-  const bool meet = std::find_first_of(senders.begin(), senders.end(), receivers.begin(),
-                                       receivers.end()) != senders.end();
-  if (meet || senders.empty() || receivers.empty()) return std::nullopt;
-  Exchange exchange{Move::kPermute, {}, width};
-  for (const mesh::MeshAxis& axis : mesh.axes()) {
-    if (mesh.index_on(axis.name, senders.front()) == mesh.index_on(axis.name, receivers.front())) {
-      continue;
-    }
-    exchange.over.push_back({axis.name});
-    exchange.elements *= axis.size;
-  }
-  return exchange;
 }
 
 }  // namespace shardtool::model

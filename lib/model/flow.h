@@ -26,7 +26,6 @@ struct Exchange {
 
 /// What the busiest device does per token in one op.
 struct Work {
-  const BoundOp* op = nullptr;
   i64 weight_elements = 0;  ///< of its weights, on the device
   i64 input_elements = 0;   ///< of its first input
   i64 output_elements = 0;  ///< of its output
@@ -44,13 +43,31 @@ struct Work {
 ///     experts     cut in any way -> P      logits   gathered
 ///
 /// A Partial value is reduced, and a cut one gathered, once, where an op first needs it so.
-struct LayerFlow {
-  std::vector<Exchange> exchanges;
-  std::vector<Work> work;
+///
+/// One op, and the moves for it: first of values that it reads, then, when it has run, of what it
+/// made (logits, a router's scores).
+struct Step {
+  struct Input {
+    std::string value;
+    Exchange exchange;
+  };
+  const BoundOp* op = nullptr;
+  std::vector<Input> before;
+  std::vector<Exchange> after;
+  /// Per output, how it lies per mesh axis when all of that is done.
+  std::vector<std::vector<plan::Placement>> made;
+  Work work;
 };
+struct LayerFlow {
+  std::vector<Step> steps;
+  std::optional<Exchange> handoff;  ///< to the devices of the layer after it
+};
+/// All moves of a layer in their order.
+std::vector<Exchange> exchanges(const LayerFlow& flow);
 
 /// How a value of one layer lies.
 struct Value {
+  std::string name;                 ///< empty while an op is making it
   i64 width = 0;                    ///< features of the whole value
   std::vector<plan::Placement> on;  ///< per mesh axis: R, S(1) (its features) or P
   /// Which features each of the layer's devices has, in the order of their ranks; of a value that
@@ -59,13 +76,8 @@ struct Value {
 };
 
 /// Walks one layer: `x` is what the layer before made, and becomes what this one makes. Throws
-/// kUnsupported for placements that no rule takes.
+/// kUnsupported for placements that no rule takes, with both of them.
 LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
                const mesh::Mesh& mesh, Value& x);
-
-/// What one stage of a pipeline sends to the next: `width` features from the devices of one layer
-/// to those of the layer after it, by every device that has them. Nothing where a device has both.
-std::optional<Exchange> handoff(const Layer& from, const Layer& to, const LayoutOf& layouts,
-                                const mesh::Mesh& mesh, i64 width);
 
 }  // namespace shardtool::model

@@ -83,11 +83,13 @@ struct Rope {
   Number fraction{{}, 1};
   Number theta;
 };
-/// Which layers attend to the last `size` positions only.
+/// Which layers attend to the last `size` positions only: all, those that the config's layer_types
+/// list, or, where it has no such list, the even ones.
 struct Window {
   enum class Layers { kAll, kEven, kListed };
   Layers layers = Layers::kAll;
   std::string config;  ///< the path of the size; absent, null or 0: no window
+  std::string when;    ///< the path of what must be true; empty: nothing
 };
 struct Attention {
   Dim heads, kv_heads, key_dim, value_dim;
@@ -116,7 +118,7 @@ struct Router {
   Kind kind = Kind::kSoftmaxTopK;
   Dim experts, top_k, columns;
   Word renormalise;           ///< "true" or "false"
-  Number scale;               ///< of the weights
+  Number scale{{}, 1};        ///< of the weights
   Number groups, top_groups;  ///< of the two last kinds; 0: one group
 };
 /// The chosen experts' outputs, summed with the router's weights. A form says in which tensors the
@@ -163,7 +165,8 @@ struct Graph {
   std::string description;
   std::string source;  ///< the code that it was read from
   std::vector<std::string> model_types;
-  /// What config.json must say, as JSON text of the values that are allowed at a path.
+  /// What config.json must say: the values that are allowed at a path, as JSON text, and numbers as
+  /// allowed_number writes them.
   std::vector<std::pair<std::string, std::vector<std::string>>> requires_config;
   std::map<std::string, mapping::SizeExpression> sizes;
   std::vector<Alternatives> start;
@@ -171,6 +174,9 @@ struct Graph {
   std::vector<Alternatives> end;
   std::vector<std::string> ignored;  ///< globs of tensors that no op reads
 };
+
+/// The text of a number, the same for 7 and 7.0.
+std::string allowed_number(double value);
 
 /// Decodes one family with the documents that it extends, nearest first. Throws kMappingSchema and
 /// kMappingSyntax with places, and kMappingSchema where G1 or G2 does not hold.

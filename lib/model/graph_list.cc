@@ -46,7 +46,8 @@ const GraphText& text_of(std::string_view family) {
 std::optional<std::string> unmet(const Graph& graph, const mapping::ModelConfig& config) {
   for (const auto& [path, allowed] : graph.requires_config) {
     const nlohmann::json* value = config.find(path);
-    const std::string found = value == nullptr ? "null" : value->dump();
+    std::string found = value == nullptr ? "null" : value->dump();
+    if (value != nullptr && value->is_number()) found = allowed_number(value->get<double>());
     if (std::find(allowed.begin(), allowed.end(), found) != allowed.end()) continue;
     return fmt::format("{} says {} = {}, and the graph of {} computes {}", config.file(), path,
                        quote_for_message(found, 60), graph.family, fmt::join(allowed, " or "));

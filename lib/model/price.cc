@@ -4,11 +4,12 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "shardtool/base/dtype.h"
 #include "shardtool/base/error.h"
+#include "shardtool/model/handoff.h"
+#include "shardtool/model/window.h"
 
 namespace shardtool::model {
 namespace {
@@ -35,21 +36,6 @@ struct Phase {
 
 double bytes_of(i64 elements, Dtype dtype) {
   return static_cast<double>(elements) * bits(dtype) / 8;
-}
-
-/// The window of a layer, or nothing where it attends to everything.
-std::optional<i64> window_of(const Attention& attention, const mapping::ModelConfig& config,
-                             i64 layer) {
-  if (!attention.window) return std::nullopt;
-  const Window& window = *attention.window;
-  if (window.layers == Window::Layers::kEven && layer % 2 != 0) return std::nullopt;
-  if (window.layers == Window::Layers::kListed) {
-    const auto type = config.text("layer_types[" + std::to_string(layer) + "]");
-    if (type != "sliding_attention") return std::nullopt;
-  }
-  const nlohmann::json* size = config.find(window.config);
-  const bool has_one = size != nullptr && size->is_number_integer() && size->get<i64>() > 0;
-  return has_one ? std::optional(size->get<i64>()) : std::nullopt;
 }
 
 bool is_causal(const Model& model) {
@@ -82,9 +68,9 @@ class Sum {
   using Rows = std::map<Key, CommRow>;
 
   void add(const Exchange& exchange, i64 tokens, Rows& rows) const;
-  void add(const Work& work, const Phase& phase, i64 tokens, i64 layer, Amounts& sum) const;
-  void add_experts(const Experts& op, const Work& work, i64 tokens, Amounts& sum) const;
-  double weight_bytes(const Work& work) const;
+  void add(const Step& step, const Phase& phase, i64 tokens, i64 layer, Amounts& sum) const;
+  void add_experts(const Experts& op, const Step& step, i64 tokens, Amounts& sum) const;
+  double weight_bytes(const Step& step) const;
   Roofline roofline_of(const PhasePrice& price) const;
 
   const Model& model_;
@@ -113,28 +99,30 @@ void Sum::add(const Exchange& exchange, i64 tokens, Rows& rows) const {
 }
 
 /// At the dtype of the op's first weight; companions of quantised weights count as nothing.
-double Sum::weight_bytes(const Work& work) const {
-  if (work.op->weights.empty() || work.op->weights.front().empty()) return 0;
-  return bytes_of(work.weight_elements, tensors_[work.op->weights.front().front()].dtype);
+double Sum::weight_bytes(const Step& step) const {
+  const auto& weights = step.op->weights;
+  if (weights.empty() || weights.front().empty()) return 0;
+  return bytes_of(step.work.weight_elements, tensors_[weights.front().front()].dtype);
 }
 
 /// Every token chooses top_k experts; a device computes the chosen ones that it has, and reads each
 /// that some token chose.
-void Sum::add_experts(const Experts& op, const Work& work, i64 tokens, Amounts& sum) const {
+void Sum::add_experts(const Experts& op, const Step& step, i64 tokens, Amounts& sum) const {
   const double share =
       static_cast<double>(model_.size(op.top_k)) / static_cast<double>(model_.size(op.experts));
   const double n = static_cast<double>(tokens);
-  sum.flops += 2 * n * share * static_cast<double>(work.weight_elements);
-  sum.weight_bytes += weight_bytes(work) * (1 - std::pow(1 - share, n));
+  sum.flops += 2 * n * share * static_cast<double>(step.work.weight_elements);
+  sum.weight_bytes += weight_bytes(step) * (1 - std::pow(1 - share, n));
 }
 
-void Sum::add(const Work& work, const Phase& phase, i64 tokens, i64 layer, Amounts& sum) const {
+void Sum::add(const Step& step, const Phase& phase, i64 tokens, i64 layer, Amounts& sum) const {
+  const Work& work = step.work;
   const double n = static_cast<double>(tokens);
-  if (const auto* experts = std::get_if<Experts>(&work.op->op->kind)) {
-    add_experts(*experts, work, tokens, sum);
+  if (const auto* experts = std::get_if<Experts>(&step.op->op->kind)) {
+    add_experts(*experts, step, tokens, sum);
     return;
   }
-  if (const auto* attention = std::get_if<Attention>(&work.op->op->kind)) {
+  if (const auto* attention = std::get_if<Attention>(&step.op->op->kind)) {
     const auto window = window_of(*attention, config_, layer);
     const double positions = phase.positions(attention->causal, window);
     sum.flops +=
@@ -144,14 +132,14 @@ void Sum::add(const Work& work, const Phase& phase, i64 tokens, i64 layer, Amoun
                        static_cast<double>(work.cache_elements * workload_.kv_cache_bits) / 8;
     return;
   }
-  const bool looks_up = std::holds_alternative<Embed>(work.op->op->kind);
+  const bool looks_up = std::holds_alternative<Embed>(step.op->op->kind);
   if (looks_up) {
-    const Dtype dtype = tensors_[work.op->weights.front().front()].dtype;
+    const Dtype dtype = tensors_[step.op->weights.front().front()].dtype;
     sum.weight_bytes += n * bytes_of(work.output_elements, dtype);
     return;
   }
   sum.flops += 2 * n * static_cast<double>(work.weight_elements);
-  sum.weight_bytes += weight_bytes(work);
+  sum.weight_bytes += weight_bytes(step);
 }
 
 Roofline Sum::roofline_of(const PhasePrice& price) const {
@@ -168,8 +156,8 @@ PhasePrice Sum::of(const std::vector<LayerFlow>& flows, const Phase& phase) cons
     const Layer& layer = model_.layers[i];
     const bool last_only = causal_ && layer.block == "end";
     const i64 tokens = last_only ? phase.sequences : phase.tokens;
-    for (const Exchange& exchange : flows[i].exchanges) add(exchange, tokens, rows);
-    for (const Work& work : flows[i].work) add(work, phase, tokens, layer.number, price.amounts);
+    for (const Exchange& exchange : exchanges(flows[i])) add(exchange, tokens, rows);
+    for (const Step& step : flows[i].steps) add(step, phase, tokens, layer.number, price.amounts);
   }
   for (auto& [key, row] : rows) price.comm.push_back(std::move(row));
   if (profile_ != nullptr) price.roofline = roofline_of(price);
@@ -216,8 +204,7 @@ Price price(const Model& model, const mapping::ModelConfig& config,
   for (size_t i = 0; i < model.layers.size(); ++i) {
     flows.push_back(flow(model, model.layers[i], layouts, mesh, x));
     if (i + 1 == model.layers.size()) break;
-    auto sent = handoff(model.layers[i], model.layers[i + 1], layouts, mesh, x.width);
-    if (sent) flows.back().exchanges.push_back(std::move(*sent));
+    flows.back().handoff = handoff(model.layers[i], model.layers[i + 1], layouts, mesh, x.width);
   }
   const Sum sum(model, config, tensors, mesh, workload, profile);
   return {sum.of(flows, {tokens, workload.batch, true, workload.prompt_len}),

@@ -63,6 +63,24 @@ TEST_CASE("a family without a graph is named, not guessed") {
   CHECK_ERROR(kUnknownName, model::load_graph("lama"));
 }
 
+TEST_CASE("a config that asks for another computation than the graph's is refused") {
+  for (const char* config : {R"({"model_type": "gpt_oss", "swiglu_limit": 6.5})",
+                             R"({"model_type": "gpt_oss", "swiglu_alpha": 1})",
+                             R"({"model_type": "gemma", "hidden_act": "relu"})",
+                             R"({"model_type": "gemma2", "use_bidirectional_attention": true})",
+                             R"({"model_type": "deepseek_v2", "norm_topk_prob": true})",
+                             R"({"model_type": "deepseek_v3", "rope_interleave": false})"}) {
+    CAPTURE(config);
+    CHECK(why_no_graph(config).find(", and the graph of ") != std::string::npos);
+  }
+  for (const char* limit : {"7", "7.0", "null"}) {
+    CAPTURE(limit);
+    const std::string config = R"({"model_type": "gpt_oss", "swiglu_limit": )";
+    std::string why_not;
+    CHECK(model::find_graph(mapping::parse_config(config + limit + "}", "config.json"), why_not));
+  }
+}
+
 TEST_CASE("an op with an unknown kind, key, value or dimension is refused with its place") {
   CHECK(model::decode_graph({{"mine", graph_with(R"({"op": "act", "in": "x", "out": "x",
     "kind": "silu"})")}})

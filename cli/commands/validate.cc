@@ -1,0 +1,137 @@
+#include "cli/commands/validate.h"
+
+#include <limits>
+
+#include "cli/commands/watch.h"
+#include "cli/launch.h"
+#include "cli/print/validate.h"
+#include "cli/session.h"
+#include "cli/size_argument.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr i64 kMostTokens = 4096;
+constexpr i64 kDefaultTokens = 8;
+
+Status status_of(const api::ValidateReport& report) {
+  return report.passes() ? Status::kOk : Status::kFindings;
+}
+
+ExitCode run_validate(const ValidateArgs& args, Session& session) {
+  auto options = to_options(args);
+  const auto report = [&] {
+    const Watch watch(session, options);
+    return api::validate(options);
+  }();
+  if (session.json()) {
+    session.document("validate", status_of(report),
+                     [&report](JsonWriter& json) { write_fields(json, report); });
+  } else {
+    print_text(session, report);
+  }
+  return report.passes() ? ExitCode::kSuccess : ExitCode::kNegative;
+}
+
+}  // namespace
+
+api::ValidateOptions to_options(const ValidateArgs& args) {
+  api::ValidateOptions options;
+  options.sources = args.shards;
+  options.reference = args.reference;
+  if (args.mapping) options.mapping.path = *args.mapping;
+  if (args.config) options.mapping.config = *args.config;
+  options.golden = args.golden;
+  if (args.engine) options.engine = *args.engine;
+  if (args.meeting) options.meeting_folder = *args.meeting;
+  options.launch = this_launch();
+  options.quick = args.quick;
+  options.compares_values = args.values;
+  constexpr i64 kMostSeed = std::numeric_limits<i64>::max();
+  if (args.seed) {
+    options.seed = static_cast<std::uint64_t>(parse_count("--seed", *args.seed, 0, kMostSeed));
+  }
+  options.tokens =
+      args.tokens ? parse_count("--tokens", *args.tokens, 1, kMostTokens) : kDefaultTokens;
+  if (args.require_coverage) {
+    options.require_coverage =
+        static_cast<double>(parse_count("--require-coverage", *args.require_coverage, 0, 100));
+  }
+  set_resources(args.resources, options.max_memory, options.threads);
+  return options;
+}
+
+Command validate_command(ValidateArgs& args) {
+  Command command{
+      .name = "validate",
+      .summary = "run the model on the shards and as a whole, and compare exactly",
+      .description =
+          "Runs one forward pass layer by layer, on every device's shards and on the whole model, "
+          "and compares what they compute: in exact arithmetic modulo 2^61 - 1, where a sum has no "
+          "order and one wrong bit of one weight shows, and in f64. Sums, gathers and masks are "
+          "those that the layout asks of an engine, and are counted. Every row of the embedding "
+          "and every expert takes part. Memory stays within the budget, whatever the model. Exits "
+          "0 when the shards compute the same function and 1 when they do not, naming the layer, "
+          "the tensor, the rank and what is there instead.",
+      .examples = {"shardtool validate out/tp4 --reference models/llama-8b",
+                   "shardtool validate out/tp4 --reference models/llama-8b --quick",
+                   "shardtool validate out/tp4 --require-coverage 100 --json"},
+      .arguments =
+          {{.name = "SHARDS",
+            .help = "outputs of one split",
+            .target = &args.shards,
+            .required = true},
+           {.name = "--reference",
+            .short_name = "-r",
+            .value = "CKPT",
+            .help = "the whole model; without it the shards are held against themselves merged",
+            .target = &args.reference},
+           {.name = "--mapping",
+            .short_name = "-m",
+            .value = "FILE",
+            .help = "the layout, instead of the manifest's",
+            .target = &args.mapping},
+           {.name = "--config",
+            .value = "FILE",
+            .help = "the model's config.json, instead of the one beside the shards",
+            .target = &args.config},
+           {.name = "--quick",
+            .help = "headers and exact arithmetic, no f64",
+            .target = &args.quick},
+           {.name = "--golden",
+            .value = "FILE",
+            .help = "also hold the whole model in f32 against what another program computed",
+            .target = &args.golden},
+           {.name = "--values",
+            .help = "compare values, not bits: for a reference of another dtype",
+            .target = &args.values},
+           {.name = "--engine",
+            .value = "NAME",
+            .help = "who plays the devices; as mpirun, srun or torchrun say when absent",
+            .target = &args.engine,
+            .choices = {"embedded", "tcp", "mpi"}},
+           {.name = "--meeting",
+            .value = "FOLDER",
+            .help = "where processes of a launch meet, seen by all; the current folder when absent",
+            .target = &args.meeting,
+            .advanced = true},
+           {.name = "--require-coverage",
+            .value = "PERCENT",
+            .help = "fail when fewer of the tensors matter to any result",
+            .target = &args.require_coverage},
+           {.name = "--seed",
+            .value = "N",
+            .help = "of the random inputs; 1 when absent",
+            .target = &args.seed,
+            .advanced = true},
+           {.name = "--tokens",
+            .value = "N",
+            .help = "of the f64 run; 8 when absent",
+            .target = &args.tokens,
+            .advanced = true}},
+      .run = [&args](Session& session) { return run_validate(args, session); }};
+  append(command.arguments, resource_arguments(args.resources));
+  return command;
+}
+
+}  // namespace shardtool::cli

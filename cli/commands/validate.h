@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/commands/write_args.h"
+#include "shardtool/api/validate.h"
+
+namespace shardtool::cli {
+
+/// `shardtool validate`, as typed.
+struct ValidateArgs {
+  std::vector<std::string> shards = {};
+  std::string reference = {};
+  std::optional<std::string> mapping = {};
+  std::optional<std::string> config = {};
+  std::string golden = {};
+  std::optional<std::string> engine = {};
+  std::optional<std::string> meeting = {};
+  bool quick = false;
+  bool values = false;
+  std::optional<std::string> seed = {};
+  std::optional<std::string> tokens = {};
+  std::optional<std::string> require_coverage = {};
+  ResourceArgs resources = {};
+};
+
+/// Throws kUsage.
+api::ValidateOptions to_options(const ValidateArgs& args);
+/// `args` must outlive the command.
+Command validate_command(ValidateArgs& args);
+
+}  // namespace shardtool::cli

@@ -1,0 +1,189 @@
+#include "cli/print/validate.h"
+
+#include <fmt/format.h>
+
+#include "cli/print/table.h"
+#include "cli/print/text.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+/// Of tensors that are listed one by one.
+constexpr size_t kMostListed = 5;
+/// Residues have eight bytes.
+constexpr i64 kResidueBytes = 8;
+
+std::string worst_text(const api::ValidateTier& tier) {
+  if (tier.name == "f64" || tier.name == "golden") return fmt::format("{:.1e} of the RMS", tier.worst);
+  return tier.name == "field" && tier.verdict == "pass" ? "exact" : "";
+}
+
+Table tiers_table(const api::ValidateReport& report) {
+  Table table{
+      {{"tier"}, {"compares"}, {"checked", true}, {"different", true}, {"worst"}, {"verdict"}}, {}};
+  for (const api::ValidateTier& tier : report.tiers) {
+    table.rows.push_back({tier.tier, tier.name, format_count(tier.checked),
+                          format_count(tier.mismatches), worst_text(tier), tier.verdict});
+  }
+  return table;
+}
+
+Table collectives_table(const api::ValidateReport& report) {
+  Table table{{{"collective"},
+               {"over"},
+               {"calls", true},
+               {"predicted", true},
+               {"bytes", true},
+               {"predicted", true}},
+              {}};
+  for (const engine::CollectiveRow& row : report.collectives) {
+    table.rows.push_back({std::string(plan::to_string(row.move)), row.axis,
+                          format_count(row.counted), format_count(row.predicted_count),
+                          format_count(row.counted_elements * kResidueBytes),
+                          format_count(row.predicted_elements * kResidueBytes)});
+  }
+  return table;
+}
+
+std::string place_of(const engine::Fault& fault) {
+  std::string text = fmt::format("{}, {} '{}'", fault.layer, fault.op, fault.value);
+  if (fault.rank >= 0) {
+    text += fmt::format(", rank {}, token {}, feature {}", fault.rank, fault.token, fault.feature);
+  }
+  return text;
+}
+
+void print_fault(Output& out, const engine::Fault& fault) {
+  out.write(fmt::format("fault    {} ({})\n", place_of(fault), fault.tier));
+  if (!fault.diagnosis.empty()) out.write(fmt::format("         {}\n", fault.diagnosis));
+  for (size_t i = 0; i < fault.tensors.size() && i < kMostListed; ++i) {
+    out.write(fmt::format("         reads {}\n", quote_for_message(fault.tensors[i])));
+  }
+}
+
+void print_finding(Output& out, const check::Finding& finding) {
+  out.write(fmt::format("header   {}{}\n", finding.message,
+                        finding.tensor.empty() ? "" : ": " + quote_for_message(finding.tensor)));
+}
+
+std::string coverage_text(const api::ValidateReport& report) {
+  std::string text = fmt::format("{:.1f} % of the tensors", report.coverage);
+  if (report.untested.empty()) return text;
+  text += fmt::format("; nothing depends on {}", plural(std::ssize(report.untested), "tensor"));
+  for (size_t i = 0; i < report.untested.size() && i < kMostListed; ++i) {
+    text += (i == 0 ? ": " : ", ") + quote_for_message(report.untested[i]);
+  }
+  return text + (report.untested.size() > kMostListed ? ", ..." : "");
+}
+
+void print_body(Session& session, const api::ValidateReport& report) {
+  Output& out = session.out();
+  const Style& style = session.out_style();
+  out.write(
+      labelled(style, "model",
+               fmt::format("{}, {} on {} ({}), {}", report.family, plural(report.layers, "layer"),
+                           report.mesh, plural(report.ranks, "device"), report.engine)));
+  print_table(out, tiers_table(report), TableFormat::kText);
+  if (!report.collectives.empty()) {
+    print_table(out, collectives_table(report), TableFormat::kText);
+  }
+  out.write(labelled(style, "coverage", coverage_text(report)));
+  out.write(labelled(style, "digest", report.digest));
+  if (report.reordered > 0 && report.passes()) {
+    out.write(labelled(style, "order",
+                       fmt::format("{} inside layers differ while every result is the same: the "
+                                   "shards compute the same function in another order",
+                                   plural(report.reordered, "value"))));
+  }
+  for (const std::string& note : report.notes) out.write(labelled(style, "note", note));
+}
+
+void print_problems(Output& out, const api::ValidateReport& report) {
+  for (const check::Finding& finding : report.findings) print_finding(out, finding);
+  for (const engine::OddWeight& odd : report.odd_weights) {
+    out.write(fmt::format("numbers  {}{}: {} NaN, {} infinite\n", quote_for_message(odd.tensor),
+                          odd.is_shard ? fmt::format(" on rank {}", odd.rank) : " of the reference",
+                          format_count(odd.nan), format_count(odd.infinite)));
+  }
+  for (const engine::Fault& fault : report.faults) print_fault(out, fault);
+}
+
+}  // namespace
+
+void print_text(Session& session, const api::ValidateReport& report) {
+  if (!session.quiet()) print_body(session, report);
+  print_problems(session.out(), report);
+  if (session.quiet()) return;
+  session.out().write(fmt::format(
+      "{}: {} in {:.2f} s, {} read\n", report.verdict,
+      report.passes() ? "the shards compute what the whole model computes" : "see above",
+      report.seconds, format_bytes(report.bytes_read)));
+}
+
+namespace {
+
+void write_fault(JsonWriter& json, const engine::Fault& fault) {
+  json.begin_object().field("tier", fault.tier).field("layer", fault.layer).field("op", fault.op);
+  json.field("value", fault.value).field("rank", fault.rank).list("tensors", fault.tensors);
+  json.key("index").begin_object().field("token", fault.token).field("feature", fault.feature);
+  json.end_object().field("mismatches", fault.mismatches);
+  if (!fault.diagnosis.empty()) json.field("diagnosis", fault.diagnosis);
+  json.end_object();
+}
+
+void write_tiers(JsonWriter& json, const api::ValidateReport& report) {
+  json.key("tiers").begin_array();
+  for (const api::ValidateTier& tier : report.tiers) {
+    json.begin_object().field("tier", tier.tier).field("name", tier.name);
+    json.field("verdict", tier.verdict).field("checked", tier.checked);
+    json.field("mismatches", tier.mismatches).field("worst", tier.worst).end_object();
+  }
+  json.end_array();
+}
+
+void write_collectives(JsonWriter& json, const api::ValidateReport& report) {
+  json.key("collectives").begin_array();
+  for (const engine::CollectiveRow& row : report.collectives) {
+    json.begin_object().field("op", plan::to_string(row.move)).field("axis", row.axis);
+    json.field("predicted_count", row.predicted_count).field("counted", row.counted);
+    json.field("predicted_bytes", row.predicted_elements * kResidueBytes);
+    json.field("counted_bytes", row.counted_elements * kResidueBytes).end_object();
+  }
+  json.end_array();
+}
+
+void write_problems(JsonWriter& json, const api::ValidateReport& report) {
+  json.key("findings").begin_array();
+  for (const check::Finding& finding : report.findings) {
+    json.begin_object().field("id", check::rule_info(finding.rule).id);
+    json.field("message", finding.message).field("tensor", finding.tensor);
+    json.field("found", finding.found).field("expected", finding.expected).end_object();
+  }
+  json.end_array().key("faults").begin_array();
+  for (const engine::Fault& fault : report.faults) write_fault(json, fault);
+  json.end_array().key("numbers").begin_array();
+  for (const engine::OddWeight& odd : report.odd_weights) {
+    json.begin_object().field("tensor", odd.tensor).field("rank", odd.is_shard ? odd.rank : -1);
+    json.field("nan", odd.nan).field("infinite", odd.infinite).end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+void write_fields(JsonWriter& json, const api::ValidateReport& report) {
+  json.field("verdict", report.verdict).field("engine", report.engine);
+  json.field("family", report.family).field("mesh", report.mesh).field("ranks", report.ranks);
+  json.field("layers", report.layers).field("reference", report.has_reference);
+  write_tiers(json, report);
+  write_problems(json, report);
+  write_collectives(json, report);
+  json.key("coverage").begin_object().field("fraction", report.coverage / 100);
+  json.list("untested", report.untested).end_object();
+  json.field("reordered", report.reordered).field("digest", report.digest);
+  json.list("notes", report.notes).field("bytes_read", report.bytes_read);
+  json.field("seconds", report.seconds);
+}
+
+}  // namespace shardtool::cli

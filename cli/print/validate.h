@@ -1,0 +1,14 @@
+#pragma once
+
+#include "cli/print/json_writer.h"
+#include "cli/session.h"
+#include "shardtool/api/validate.h"
+
+namespace shardtool::cli {
+
+/// The tiers, what is wrong and where, collectives and coverage; last the verdict. With -q nothing
+/// but faults: the exit code says it.
+void print_text(Session& session, const api::ValidateReport& report);
+void write_fields(JsonWriter& json, const api::ValidateReport& report);
+
+}  // namespace shardtool::cli

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "shardtool/kernels/both.h"
+
+namespace shardtool::kernels {
+
+/// The elementwise functions that config.json names. Names that differ only in how the library
+/// computes the same function share one kind.
+enum class ActivationKind {
+  kGelu,
+  kGelu10,  ///< gelu within [-10, 10]
+  kGeluTanh,
+  kHardswish,
+  kLaplace,  ///< the distribution function of a normal: mean 0.707107, deviation 0.282095
+  kLeakyRelu,
+  kLinear,
+  kMish,
+  kQuickGelu,
+  kRelu,
+  kRelu6,
+  kReluSquared,
+  kSigmoid,
+  kSilu,
+  kTanh,
+};
+
+/// By the name of transformers' ACT2FN; nothing for a name that is not there, and for those whose
+/// parameters are learned (prelu, xielu).
+constexpr std::optional<ActivationKind> parse_activation(std::string_view name) {
+  using enum ActivationKind;
+  constexpr auto kNames = std::to_array<std::pair<std::string_view, ActivationKind>>({
+      {"gelu", kGelu},
+      {"gelu_10", kGelu10},
+      {"gelu_accurate", kGeluTanh},
+      {"gelu_fast", kGeluTanh},
+      {"gelu_new", kGeluTanh},
+      {"gelu_python", kGelu},
+      {"gelu_python_tanh", kGeluTanh},
+      {"gelu_pytorch_tanh", kGeluTanh},
+      {"hardswish", kHardswish},
+      {"laplace", kLaplace},
+      {"leaky_relu", kLeakyRelu},
+      {"linear", kLinear},
+      {"mish", kMish},
+      {"quick_gelu", kQuickGelu},
+      {"relu", kRelu},
+      {"relu2", kReluSquared},
+      {"relu6", kRelu6},
+      {"sigmoid", kSigmoid},
+      {"silu", kSilu},
+      {"swish", kSilu},
+      {"tanh", kTanh},
+  });
+  for (const auto& [known, kind] : kNames) {
+    if (known == name) return kind;
+  }
+  return std::nullopt;
+}
+
+template <class T>
+SHARDTOOL_BOTH inline T sigmoid(T x) {
+  return T(1) / (T(1) + std::exp(-x));
+}
+
+template <class T>
+SHARDTOOL_BOTH inline T clamp(T x, T least, T most) {
+  return x < least ? least : x > most ? most : x;
+}
+
+/// log(1 + e^x); x itself where that is no more than rounding away.
+template <class T>
+SHARDTOOL_BOTH inline T softplus(T x) {
+  return x > T(20) ? x : std::log1p(std::exp(x));
+}
+
+template <class T>
+SHARDTOOL_BOTH inline T gelu(T x) {
+  return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440)));
+}
+
+template <class T>
+SHARDTOOL_BOTH inline T gelu_tanh(T x) {
+  constexpr T kSqrtTwoOverPi = T(0.79788456080286535588);
+  return T(0.5) * x * (T(1) + std::tanh(kSqrtTwoOverPi * (x + T(0.044715) * x * x * x)));
+}
+
+template <class T>
+SHARDTOOL_BOTH inline T laplace(T x) {
+  constexpr T kMean = T(0.707107), kDeviation = T(0.282095), kSqrtTwo = T(1.41421356237309504880);
+  return T(0.5) * (T(1) + std::erf((x - kMean) / (kDeviation * kSqrtTwo)));
+}
+
+/// One of the kinds at x, computed in T. NaN stays NaN.
+template <class T>
+SHARDTOOL_BOTH inline T activate(ActivationKind kind, T x) {
+  using enum ActivationKind;
+  switch (kind) {
+    case kGelu:
+      return gelu(x);
+    case kGelu10:
+      return clamp(gelu(x), T(-10), T(10));
+    case kGeluTanh:
+      return gelu_tanh(x);
+    case kHardswish:
+      return x * clamp(x + T(3), T(0), T(6)) / T(6);
+    case kLaplace:
+      return laplace(x);
+    case kLeakyRelu:
+      return x < T(0) ? T(0.01) * x : x;
+    case kLinear:
+      return x;
+    case kMish:
+      return x * std::tanh(softplus(x));
+    case kQuickGelu:
+      return x * sigmoid(T(1.702) * x);
+    case kRelu:
+      return x < T(0) ? T(0) : x;
+    case kRelu6:
+      return clamp(x, T(0), T(6));
+    case kReluSquared:
+      return x < T(0) ? T(0) : x * x;
+    case kSigmoid:
+      return sigmoid(x);
+    case kSilu:
+      return x * sigmoid(x);
+    case kTanh:
+      return std::tanh(x);
+  }
+  return x;
+}
+
+/// What gpt-oss computes of a pair, which a function of one value cannot be:
+///
+///     g = min(gate, 7), u = min(max(up, -7), 7):    (u + 1) g sigmoid(1.702 g)
+template <class T>
+SHARDTOOL_BOTH inline T gpt_oss_glu(T gate, T up) {
+  constexpr T kLimit = T(7), kAlpha = T(1.702);
+  const T bounded = gate > kLimit ? kLimit : gate;
+  return (clamp(up, -kLimit, kLimit) + T(1)) * bounded * sigmoid(kAlpha * bounded);
+}
+
+}  // namespace shardtool::kernels

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cmath>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/kernels/both.h"
+#include "shardtool/kernels/ops/surrogate.h"
+
+namespace shardtool::kernels {
+
+/// The scores of one query and what becomes of them.
+template <class T>
+struct ScoreSpec {
+  T scale{};
+  T softcap{};              ///< 0: none: cap * tanh(score / cap)
+  const T* sink = nullptr;  ///< one more score that no value belongs to; null: none
+};
+
+/// Softmax over n scores, in place.
+template <class T>
+SHARDTOOL_BOTH inline void weigh(const ScoreSpec<T>& spec, T* scores, i64 n) {
+  T most = spec.sink == nullptr ? scores[0] : *spec.sink;
+  for (i64 i = 0; i < n; ++i) {
+    scores[i] *= spec.scale;
+    if (spec.softcap != T(0)) scores[i] = spec.softcap * std::tanh(scores[i] / spec.softcap);
+    if (i == 0 && spec.sink == nullptr) most = scores[0];
+    if (scores[i] > most) most = scores[i];
+  }
+  T sum = spec.sink == nullptr ? T(0) : std::exp(*spec.sink - most);
+  for (i64 i = 0; i < n; ++i) {
+    scores[i] = std::exp(scores[i] - most);
+    sum += scores[i];
+  }
+  for (i64 i = 0; i < n; ++i) scores[i] /= sum;
+}
+
+/// e = phi(score), weight = e * phi(sum of all e).
+SHARDTOOL_BOTH inline void weigh(const ScoreSpec<Field>& spec, Field* scores, i64 n) {
+  Field sum = spec.sink == nullptr ? Field{} : surrogate(Surrogate::kSink, *spec.sink);
+  for (i64 i = 0; i < n; ++i) {
+    scores[i] *= spec.scale;
+    if (spec.softcap.v != 0) scores[i] = surrogate(Surrogate::kSoftcap, scores[i] + spec.softcap);
+    scores[i] = surrogate(Surrogate::kScore, scores[i]);
+    sum += scores[i];
+  }
+  const Field factor = surrogate(Surrogate::kNormaliser, sum);
+  for (i64 i = 0; i < n; ++i) scores[i] *= factor;
+}
+
+/// One head's keys or values: row i begins at data + i * stride.
+template <class T>
+struct HeadRows {
+  const T* data = nullptr;
+  i64 stride = 0;
+  i64 size = 0;  ///< numbers of the head
+};
+
+/// One query against positions [begin, end): y = sum of weight * value. `scores` has room for all
+/// of them.
+template <class T>
+SHARDTOOL_BOTH inline void attend(const ScoreSpec<T>& spec, const T* query, HeadRows<T> keys,
+                                  HeadRows<T> values, i64 begin, i64 end, T* scores, T* y) {
+  for (i64 p = begin; p < end; ++p) {
+    T score{};
+    for (i64 i = 0; i < keys.size; ++i) score += query[i] * keys.data[p * keys.stride + i];
+    scores[p - begin] = score;
+  }
+  weigh(spec, scores, end - begin);
+  for (i64 i = 0; i < values.size; ++i) {
+    T sum{};
+    for (i64 p = begin; p < end; ++p) sum += scores[p - begin] * values.data[p * values.stride + i];
+    y[i] = sum;
+  }
+}
+
+}  // namespace shardtool::kernels

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cmath>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/kernels/both.h"
+#include "shardtool/kernels/ops/surrogate.h"
+
+namespace shardtool::kernels {
+
+/// Which norm, over n numbers:
+///
+///     rms     x / sqrt(mean(x^2) + eps) * w          layer   (x - mean) / sqrt(var + eps) * w + b
+struct NormSpec {
+  bool is_layer = false;  ///< else rms
+  double eps = 0;
+  bool one_plus_weight = false;
+};
+
+/// One row. `bias` may be null.
+template <class T>
+SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const T* x, const T* weight,
+                                    const T* bias, i64 n, T* y) {
+  T mean = 0;
+  if (spec.is_layer) {
+    for (i64 i = 0; i < n; ++i) mean += x[i];
+    mean /= static_cast<T>(n);
+  }
+  T squares = 0;
+  for (i64 i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  const T factor = T(1) / std::sqrt(squares / static_cast<T>(n) + static_cast<T>(spec.eps));
+  for (i64 i = 0; i < n; ++i) {
+    const T scale = spec.one_plus_weight ? T(1) + weight[i] : weight[i];
+    y[i] = (x[i] - mean) * factor * scale + (bias == nullptr ? T(0) : bias[i]);
+  }
+}
+
+/// The same with surrogate(sum of squares) for the factor; the mean is exact.
+SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const Field* x, const Field* weight,
+                                    const Field* bias, i64 n, Field* y) {
+  Field mean;
+  if (spec.is_layer) {
+    for (i64 i = 0; i < n; ++i) mean += x[i];
+    mean *= inverse(Field::from_signed(n));
+  }
+  Field squares;
+  for (i64 i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  const Field factor = surrogate(Surrogate::kNorm, squares);
+  for (i64 i = 0; i < n; ++i) {
+    const Field scale = spec.one_plus_weight ? Field{1} + weight[i] : weight[i];
+    y[i] = (x[i] - mean) * factor * scale + (bias == nullptr ? Field{} : bias[i]);
+  }
+}
+
+}  // namespace shardtool::kernels

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "shardtool/base/checked.h"
+#include "shardtool/kernels/both.h"
+
+namespace shardtool::kernels {
+
+/// Which numbers of a head make a pair: (i, i + pairs); (2i, 2i + 1); or (2i, 2i + 1) that leave as
+/// (i, i + pairs).
+enum class RotaryPairs { kHalf, kInterleaved, kDeinterleavedHalf };
+
+/// The first 2 * pairs numbers of a head turned by the angles, the others as they are:
+///
+///     (a, b) -> (a cos - b sin, b cos + a sin)
+///
+/// y must not be x. T is a float or a residue, whose cos and sin are then any numbers.
+template <class T>
+SHARDTOOL_BOTH inline void rotate(RotaryPairs style, const T* x, i64 head, const T* cos,
+                                  const T* sin, i64 pairs, T* y) {
+  for (i64 i = 0; i < pairs; ++i) {
+    const bool adjacent = style != RotaryPairs::kHalf;
+    const T a = adjacent ? x[2 * i] : x[i];
+    const T b = adjacent ? x[2 * i + 1] : x[i + pairs];
+    const bool stays = style == RotaryPairs::kInterleaved;
+    y[stays ? 2 * i : i] = a * cos[i] - b * sin[i];
+    y[stays ? 2 * i + 1 : i + pairs] = b * cos[i] + a * sin[i];
+  }
+  for (i64 i = 2 * pairs; i < head; ++i) y[i] = x[i];
+}
+
+}  // namespace shardtool::kernels

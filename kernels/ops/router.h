@@ -1,0 +1,186 @@
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/kernels/both.h"
+#include "shardtool/kernels/ops/activation.h"
+
+namespace shardtool::kernels {
+
+/// How one token's scores for the experts become the weights of the chosen ones.
+///
+///                      ranked by               a group's rank     weights of the chosen
+///     kSoftmaxTopK     score                   -                  softmax over all experts
+///     kTopKSoftmax     score                   -                  softmax over the chosen
+///     kGroupMax        score                   its best           softmax over all experts
+///     kSigmoidGroups   sigmoid + correction    its two best       sigmoid, without the correction
+///
+/// Then `renormalise` divides by their sum, and all are times `scale`. With groups only experts of
+/// the `top_groups` best ones are chosen. Of equals the one with the lower number comes first.
+///
+/// These are the functions of transformers 5.23. Older versions of DeepSeek V3's router ranked the
+/// experts of other groups as 0, which let them in before chosen groups' negative ranks; the
+/// release of that model does not.
+///
+/// R1 1 <= top_k <= experts; groups divides experts; 0 <= top_groups <= groups
+/// R2 with groups, top_groups groups have top_k experts or more
+struct RouterSpec {
+  enum class Kind { kSoftmaxTopK, kTopKSoftmax, kGroupMax, kSigmoidGroups };
+  Kind kind = Kind::kSoftmaxTopK;
+  i64 experts = 1;
+  i64 top_k = 1;
+  bool renormalise = false;
+  double scale = 1;
+  i64 groups = 0;      ///< 0: no groups
+  i64 top_groups = 0;  ///< 0: all of them
+
+  SHARDTOOL_BOTH bool cuts_groups() const { return top_groups > 0 && top_groups < groups; }
+};
+
+/// A constant, since functions of numeric_limits are not for a GPU.
+template <class T>
+inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
+
+/// A number among ranks: of an expert, or of a group.
+template <class T>
+struct Ranked {
+  T rank;
+  i64 number;
+
+  SHARDTOOL_BOTH bool before(const Ranked& other) const {
+    return rank > other.rank || (rank == other.rank && number < other.number);
+  }
+};
+
+/// Reads ranks in descending order: the first of `count` numbers that comes after `last`, where
+/// `rank_of` says each one's rank. Number -1 when there is none. O(count).
+template <class T, class RankOf>
+SHARDTOOL_BOTH inline Ranked<T> next_after(const Ranked<T>& last, i64 count,
+                                           const RankOf& rank_of) {
+  Ranked<T> best{-kInfinity<T>, -1};
+  for (i64 i = 0; i < count; ++i) {
+    const Ranked<T> one{rank_of(i), i};
+    if (last.before(one) && (best.number < 0 || one.before(best))) best = one;
+  }
+  return best;
+}
+
+/// What comes before every number.
+template <class T>
+SHARDTOOL_BOTH inline Ranked<T> before_all() {
+  return {kInfinity<T>, -1};
+}
+
+/// The rank of a group: its best expert's, or the sum of its two best ones'.
+template <class T>
+SHARDTOOL_BOTH inline T group_rank(const RouterSpec& spec, const T* ranks, i64 group) {
+  const i64 size = spec.experts / spec.groups;
+  const auto rank_of = [&](i64 i) { return ranks[group * size + i]; };
+  const Ranked<T> first = next_after(before_all<T>(), size, rank_of);
+  if (spec.kind != RouterSpec::Kind::kSigmoidGroups || size < 2) return first.rank;
+  return first.rank + next_after(first, size, rank_of).rank;
+}
+
+/// What `score` is ranked by.
+template <class T>
+SHARDTOOL_BOTH inline T rank_of_score(const RouterSpec& spec, const T* scores, const T* correction,
+                                      i64 expert) {
+  if (spec.kind != RouterSpec::Kind::kSigmoidGroups) return scores[expert];
+  const T rank = sigmoid(scores[expert]);
+  return correction == nullptr ? rank : rank + correction[expert];
+}
+
+/// Fills ranks[experts], minus infinity outside of the chosen groups. Returns how far the last
+/// chosen group is before the first other one; infinity where all are chosen.
+template <class T>
+SHARDTOOL_BOTH inline T rank_experts(const RouterSpec& spec, const T* scores, const T* correction,
+                                     T* ranks) {
+  for (i64 e = 0; e < spec.experts; ++e) ranks[e] = rank_of_score(spec, scores, correction, e);
+  if (!spec.cuts_groups()) return kInfinity<T>;
+  const auto rank_of = [&](i64 group) { return group_rank(spec, ranks, group); };
+  Ranked<T> last = before_all<T>();
+  for (i64 i = 0; i < spec.top_groups; ++i) last = next_after(last, spec.groups, rank_of);
+  const T gap = last.rank - next_after(last, spec.groups, rank_of).rank;
+  const i64 size = spec.experts / spec.groups;
+  for (i64 group = 0; group < spec.groups; ++group) {
+    if (!last.before({rank_of(group), group})) continue;
+    for (i64 e = group * size; e < (group + 1) * size; ++e) ranks[e] = -kInfinity<T>;
+  }
+  return gap;
+}
+
+/// Writes chosen[top_k], best first. `work` has room for `experts` values. Returns how clear the
+/// choice is: the distance of ranks between the last chosen expert or group and the first that is
+/// not; infinity where all are chosen. Scores must not be NaN. O(experts * top_k).
+template <class T>
+SHARDTOOL_BOTH inline T choose_experts(const RouterSpec& spec, const T* scores, const T* correction,
+                                       T* work, i64* chosen) {
+  const T group_gap = rank_experts(spec, scores, correction, work);
+  const auto rank_of = [&](i64 expert) { return work[expert]; };
+  Ranked<T> last = before_all<T>();
+  for (i64 i = 0; i < spec.top_k; ++i) {
+    last = next_after(last, spec.experts, rank_of);
+    chosen[i] = last.number;
+  }
+  const Ranked<T> next = next_after(last, spec.experts, rank_of);
+  const T gap = next.number < 0 ? kInfinity<T> : last.rank - next.rank;
+  return gap < group_gap ? gap : group_gap;
+}
+
+/// The largest of the scores and the sum of e^(score - largest), over all experts or the chosen.
+template <class T>
+struct SoftmaxBase {
+  T largest;
+  T sum;
+
+  template <class ScoreOf>
+  SHARDTOOL_BOTH static SoftmaxBase over(i64 count, const ScoreOf& score_of) {
+    SoftmaxBase base{score_of(0), T(0)};
+    for (i64 i = 1; i < count; ++i) {
+      if (score_of(i) > base.largest) base.largest = score_of(i);
+    }
+    for (i64 i = 0; i < count; ++i) base.sum += std::exp(score_of(i) - base.largest);
+    return base;
+  }
+  SHARDTOOL_BOTH T of(T score) const { return std::exp(score - largest) / sum; }
+};
+
+/// The weights of a choice that is given, such as the one that a reference made: writes
+/// gates[experts], zero where not chosen.
+template <class T>
+SHARDTOOL_BOTH inline void gates_of_choice(const RouterSpec& spec, const T* scores,
+                                           const i64* chosen, T* gates) {
+  using Kind = RouterSpec::Kind;
+  const bool is_over_chosen = spec.kind == Kind::kTopKSoftmax;
+  const auto base = SoftmaxBase<T>::over(is_over_chosen ? spec.top_k : spec.experts, [&](i64 i) {
+    return scores[is_over_chosen ? chosen[i] : i];
+  });
+  for (i64 e = 0; e < spec.experts; ++e) gates[e] = T(0);
+  T sum = T(0);
+  for (i64 i = 0; i < spec.top_k; ++i) {
+    const T score = scores[chosen[i]];
+    const T gate = spec.kind == Kind::kSigmoidGroups ? sigmoid(score) : base.of(score);
+    gates[chosen[i]] = gate;
+    sum += gate;
+  }
+  // Sigmoids may all be 0, which the reference guards against; softmaxes are not.
+  if (spec.kind == Kind::kSigmoidGroups) sum += T(1e-20);
+  const T factor = T(spec.scale);
+  for (i64 i = 0; i < spec.top_k; ++i) {
+    T& gate = gates[chosen[i]];
+    gate = (spec.renormalise ? gate / sum : gate) * factor;
+  }
+}
+
+/// Both: writes chosen[top_k], best first, and gates[experts]. Returns what choose_experts returns.
+template <class T>
+SHARDTOOL_BOTH inline T route(const RouterSpec& spec, const T* scores, const T* correction,
+                              T* gates, i64* chosen) {
+  const T gap = choose_experts(spec, scores, correction, gates, chosen);
+  gates_of_choice(spec, scores, chosen, gates);
+  return gap;
+}
+
+}  // namespace shardtool::kernels

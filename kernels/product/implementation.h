@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+
+#include "shardtool/kernels/product/product.h"
+
+namespace shardtool::kernels {
+
+/// One translation of the same loops. All give the same bits.
+struct ProductImplementation {
+  const char* name;
+  void (*rows_of_residues)(const StoredMatrix&, NumberMap, Rows<const Field>, Rows<Field>);
+  void (*rows_of_doubles)(const StoredMatrix&, Rows<const double>, Rows<double>);
+  void (*rows_of_floats)(const StoredMatrix&, Rows<const float>, Rows<float>);
+  void (*columns_of_residues)(const StoredMatrix&, NumberMap, Rows<const Field>, Rows<Field>);
+  void (*columns_of_doubles)(const StoredMatrix&, Rows<const double>, Rows<double>);
+  void (*columns_of_floats)(const StoredMatrix&, Rows<const float>, Rows<float>);
+};
+
+/// Those that this CPU can run, the fastest first; the portable one is the last and always there.
+std::span<const ProductImplementation> product_implementations();
+
+extern const ProductImplementation kProductPortable;
+#if defined(__x86_64__)
+extern const ProductImplementation kProductAvx2;
+extern const ProductImplementation kProductAvx512;
+#endif
+
+}  // namespace shardtool::kernels

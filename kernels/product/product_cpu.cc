@@ -1,0 +1,52 @@
+#include <vector>
+
+#include "shardtool/kernels/product/implementation.h"
+#include "shardtool/kernels/product/product.h"
+
+namespace shardtool::kernels {
+namespace {
+
+std::vector<ProductImplementation> supported() {
+  std::vector<ProductImplementation> list;
+#if defined(__x86_64__)
+  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512ifma") &&
+                    __builtin_cpu_supports("avx512vl");
+  if (wide) list.push_back(kProductAvx512);
+  if (__builtin_cpu_supports("avx2")) list.push_back(kProductAvx2);
+#endif
+  list.push_back(kProductPortable);
+  return list;
+}
+
+const ProductImplementation& fastest() {
+  static const ProductImplementation implementation = product_implementations().front();
+  return implementation;
+}
+
+}  // namespace
+
+std::span<const ProductImplementation> product_implementations() {
+  static const std::vector<ProductImplementation> list = supported();
+  return list;
+}
+
+void multiply_rows(const StoredMatrix& w, NumberMap map, Rows<const Field> x, Rows<Field> y) {
+  fastest().rows_of_residues(w, map, x, y);
+}
+void multiply_rows(const StoredMatrix& w, Rows<const double> x, Rows<double> y) {
+  fastest().rows_of_doubles(w, x, y);
+}
+void multiply_rows(const StoredMatrix& w, Rows<const float> x, Rows<float> y) {
+  fastest().rows_of_floats(w, x, y);
+}
+void add_columns(const StoredMatrix& w, NumberMap map, Rows<const Field> x, Rows<Field> y) {
+  fastest().columns_of_residues(w, map, x, y);
+}
+void add_columns(const StoredMatrix& w, Rows<const double> x, Rows<double> y) {
+  fastest().columns_of_doubles(w, x, y);
+}
+void add_columns(const StoredMatrix& w, Rows<const float> x, Rows<float> y) {
+  fastest().columns_of_floats(w, x, y);
+}
+
+}  // namespace shardtool::kernels

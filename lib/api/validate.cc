@@ -1,0 +1,348 @@
+#include "shardtool/api/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "shardtool/api/check.h"
+#include "shardtool/api/golden_file.h"
+#include "shardtool/api/mapping_choice.h"
+#include "shardtool/api/plan_reshard.h"
+#include "shardtool/api/weight_files.h"
+#include "shardtool/base/error.h"
+#include "shardtool/comm/agreement.h"
+#include "shardtool/comm/engine.h"
+#include "shardtool/engine/validation.h"
+#include "shardtool/model/graph_list.h"
+
+namespace shardtool::api {
+namespace {
+
+/// How far f32 may be from another implementation's f32, of the root mean square.
+constexpr double kGoldenTolerance = 1e-4;
+
+/// A checkpoint bound to its model's graph.
+struct BoundSide {
+  std::vector<TensorSpec> specs;
+  model::Model model;
+  std::vector<std::shared_ptr<const layout::Layout>> layouts;  ///< per spec
+  std::unique_ptr<engine::WeightSource> weights;
+  engine::Side side;
+};
+
+/// Layouts of a mesh of one device; tensors of one shape share theirs.
+std::vector<std::shared_ptr<const layout::Layout>> whole_layouts(
+    const std::vector<TensorSpec>& specs) {
+  std::map<Shape, std::shared_ptr<const layout::Layout>> by_shape;
+  std::vector<std::shared_ptr<const layout::Layout>> layouts;
+  for (const TensorSpec& spec : specs) {
+    auto& layout = by_shape[spec.shape];
+    if (!layout) {
+      layout =
+          std::make_shared<layout::Layout>(layout::Layout::replicated(mesh::Mesh(), spec.shape));
+    }
+    layouts.push_back(layout);
+  }
+  return layouts;
+}
+
+std::vector<std::shared_ptr<const layout::Layout>> shard_layouts(const LogicalCheckpoint& shards,
+                                                                 const MappingChoice& choice,
+                                                                 mesh::Mesh& mesh) {
+  const AppliedMapping applied = apply_mapping(base_choice(shards, choice), shards);
+  mesh = applied.resolution.mesh;
+  std::vector<std::shared_ptr<const layout::Layout>> layouts(shards.tensors.size());
+  for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
+    layouts[tensor.tensor] = tensor.layout;
+  }
+  for (size_t t = 0; t < layouts.size(); ++t) {
+    if (layouts[t]) continue;
+    layouts[t] = std::make_shared<layout::Layout>(
+        layout::Layout::replicated(mesh, shards.tensors[t].spec.shape));
+  }
+  return layouts;
+}
+
+void bind_to(BoundSide& bound, std::shared_ptr<const model::Graph> graph,
+             const mapping::ModelConfig& config, mesh::Mesh mesh) {
+  bound.model = model::bind_model(std::move(graph), config, bound.specs);
+  engine::Side& side = bound.side;
+  side.model = &bound.model;
+  side.config = &config;
+  side.tensors = bound.specs;
+  side.layouts = [&bound](size_t tensor) -> const layout::Layout& {
+    return *bound.layouts[tensor];
+  };
+  side.mesh = std::move(mesh);
+  side.weights = bound.weights.get();
+  side.sum_bias = [](size_t) { return engine::SumBias::kAfterReduction; };
+  for (size_t t = 0; t < bound.specs.size(); ++t) side.by_name[bound.specs[t].name] = t;
+}
+
+std::unique_ptr<engine::WeightSource> files_of(const LogicalCheckpoint& checkpoint, bool as_whole) {
+  if (as_whole && checkpoint.is_sharded()) return std::make_unique<MergedFiles>(checkpoint);
+  return std::make_unique<WeightFiles>(checkpoint);
+}
+
+/// How a bias of a sum is stored, by the manifest's word for it.
+engine::SumBias sum_bias(const LogicalTensor& tensor) {
+  const bool is_own = tensor.record != nullptr && !tensor.record->bias.empty() &&
+                      tensor.record->bias != "after_reduction";
+  return is_own ? engine::SumBias::kOwnShare : engine::SumBias::kAfterReduction;
+}
+
+bool has_divided_bias(const LogicalCheckpoint& shards) {
+  return std::any_of(shards.tensors.begin(), shards.tensors.end(), [](const LogicalTensor& t) {
+    return t.record != nullptr && t.record->bias == "divided";
+  });
+}
+
+Error no_graph(const std::string& why) {
+  return std::move(
+      Error(ErrorCode::kUnsupported, fmt::format("the model cannot be run: {}", why))
+          .help("`shardtool check --read-data` proves the bytes of any model's shards"));
+}
+
+/// Names, shapes and dtypes of the shards against those of the reference.
+void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards,
+                     bool compares_values, std::vector<check::Finding>& findings) {
+  std::map<std::string, const TensorSpec*> expected;
+  for (const LogicalTensor& tensor : whole.tensors) expected[tensor.spec.name] = &tensor.spec;
+  const auto add = [&](check::Rule rule, const std::string& name, std::string message,
+                       std::string found, std::string wanted) {
+    check::Finding finding;
+    finding.rule = rule;
+    finding.message = std::move(message);
+    finding.tensor = name;
+    finding.found = std::move(found);
+    finding.expected = std::move(wanted);
+    finding.severity = check::Severity::kError;
+    findings.push_back(std::move(finding));
+  };
+  const auto& dropped = shards.parts.front().manifest->dropped;
+  std::set<std::string> seen(dropped.begin(), dropped.end());
+  for (const LogicalTensor& tensor : shards.tensors) {
+    const TensorSpec& spec = tensor.spec;
+    seen.insert(spec.name);
+    const auto found = expected.find(spec.name);
+    if (found == expected.end()) {
+      add(check::Rule::kMixedCheckpoints, spec.name,
+          "the shards have a tensor that the reference lacks", "", "");
+    } else if (found->second->shape != spec.shape) {
+      add(check::Rule::kRankShape, spec.name,
+          "a tensor of the shards has another shape than the reference's", to_string(spec.shape),
+          to_string(found->second->shape));
+    } else if (found->second->dtype != spec.dtype && !compares_values) {
+      add(check::Rule::kRankDtype, spec.name,
+          "a tensor of the shards has another dtype than the reference's",
+          std::string(to_string(spec.dtype)), std::string(to_string(found->second->dtype)));
+    }
+  }
+  for (const auto& [name, spec] : expected) {
+    if (seen.count(name) > 0) continue;
+    add(check::Rule::kMixedCheckpoints, name, "the shards lack a tensor of the reference", "", "");
+  }
+}
+
+class Validating {
+ public:
+  explicit Validating(const ValidateOptions& options) : options_(options) {}
+  ValidateReport run();
+
+ private:
+  void open();
+  void check_headers();
+  void bind_sides();
+  std::unique_ptr<comm::Communicator> connect();
+  engine::ValidationOptions engine_options() const;
+  void add_verdict(const engine::Verdict& verdict);
+  void add_coverage(const engine::Verdict& verdict);
+  void compare_with_golden();
+  void decide();
+
+  const ValidateOptions& options_;
+  LogicalCheckpoint shards_;
+  std::optional<LogicalCheckpoint> reference_;
+  std::optional<mapping::ModelConfig> config_;
+  BoundSide whole_bound_, shards_bound_;
+  ValidateReport report_;
+};
+
+void Validating::open() {
+  shards_ = open_logical(options_.sources);
+  if (!shards_.is_sharded()) {
+    throw Error(ErrorCode::kUsage, "there are no shards to validate")
+        .note("found", "a whole checkpoint: " + shards_.parts.front().path)
+        .help("give the output of `shardtool split`, and the whole model with --reference");
+  }
+  if (!options_.reference.empty()) reference_ = open_logical({options_.reference});
+  report_.has_reference = reference_.has_value();
+  config_ = model_config(options_.mapping, shards_);
+  if (!config_ && reference_) config_ = reference_->config();
+  if (!config_) throw no_graph("there is no config.json");
+}
+
+void Validating::check_headers() {
+  CheckOptions check_options;
+  check_options.sources = options_.sources;
+  const CheckReport checked = check(check_options);
+  for (const check::Finding& finding : checked.findings) {
+    if (finding.severity == check::Severity::kError) report_.findings.push_back(finding);
+  }
+  if (reference_) {
+    compare_headers(*reference_, shards_, options_.compares_values, report_.findings);
+  }
+  ValidateTier tier{"V0", "manifest", report_.findings.empty() ? "pass" : "fail", 0, 0, 0};
+  tier.checked = checked.tensors;
+  tier.mismatches = std::ssize(report_.findings);
+  report_.tiers.push_back(std::move(tier));
+}
+
+void Validating::bind_sides() {
+  std::string why;
+  const auto graph = model::find_graph(*config_, why);
+  if (graph == nullptr) throw no_graph(why);
+  report_.family = graph->family;
+  const LogicalCheckpoint& whole = reference_ ? *reference_ : shards_;
+  whole_bound_.specs = whole.specs();
+  whole_bound_.layouts = whole_layouts(whole_bound_.specs);
+  whole_bound_.weights = files_of(whole, true);
+  bind_to(whole_bound_, graph, *config_, mesh::Mesh());
+  mesh::Mesh mesh;
+  shards_bound_.specs = shards_.specs();
+  shards_bound_.layouts = shard_layouts(shards_, options_.mapping, mesh);
+  shards_bound_.weights = files_of(shards_, false);
+  report_.mesh = to_string(mesh);
+  report_.ranks = mesh.size();
+  bind_to(shards_bound_, graph, *config_, std::move(mesh));
+  shards_bound_.side.sum_bias = [this](size_t tensor) { return sum_bias(shards_.tensors[tensor]); };
+  report_.layers = std::ssize(shards_bound_.model.layers) - 2;
+}
+
+/// The processes that share the devices, or this one alone.
+std::unique_ptr<comm::Communicator> Validating::connect() {
+  comm::EngineOptions options;
+  const std::string launched = options_.launch ? "tcp" : "embedded";
+  report_.engine = options_.engine.empty() ? launched : options_.engine;
+  options.engine = comm::engine_named(report_.engine);
+  options.launch = options_.launch;
+  options.meeting_folder = options_.meeting_folder;
+  if (options.engine != comm::Engine::kEmbedded) return comm::connect(options);
+  if (!options_.launch) return std::make_unique<comm::SoloCommunicator>();
+  throw Error(ErrorCode::kUsage, fmt::format("{} started {} processes, and the embedded engine is "
+                                             "one",
+                                             options_.launch->launcher, options_.launch->size))
+      .help("use --engine tcp or --engine mpi, or start one process");
+}
+
+engine::ValidationOptions Validating::engine_options() const {
+  engine::ValidationOptions options;
+  options.seed = options_.seed;
+  const bool by_value = options_.compares_values || has_divided_bias(shards_);
+  options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
+  options.with_f64 = !options_.quick;
+  options.length = options_.tokens;
+  options.max_memory = options_.max_memory;
+  options.threads = options_.threads;
+  options.cancel = options_.cancel;
+  if (options_.on_progress) {
+    options.on_layer = [this](size_t layer, size_t layers) {
+      options_.on_progress({static_cast<i64>(layer), static_cast<i64>(layers),
+                            fmt::format("layer {} of {}", layer, layers)});
+    };
+  }
+  return options;
+}
+
+void Validating::add_coverage(const engine::Verdict& verdict) {
+  const std::set<size_t> tested(verdict.tested.begin(), verdict.tested.end());
+  const size_t all = shards_.tensors.size();
+  for (size_t t = 0; t < all; ++t) {
+    if (tested.count(t) == 0) report_.untested.push_back(shards_.tensors[t].spec.name);
+  }
+  report_.coverage =
+      all == 0 ? 100 : 100.0 * static_cast<double>(tested.size()) / static_cast<double>(all);
+}
+
+void Validating::add_verdict(const engine::Verdict& verdict) {
+  int number = 1;
+  for (const engine::TierVerdict& tier : verdict.tiers) {
+    report_.tiers.push_back({fmt::format("V{}", number++), tier.name, tier.verdict, tier.checked,
+                             tier.mismatches, tier.worst});
+    report_.faults.insert(report_.faults.end(), tier.faults.begin(), tier.faults.end());
+    if (tier.name == "field") report_.reordered = tier.reordered;
+  }
+  report_.collectives = verdict.collectives;
+  report_.odd_weights = verdict.odd_weights;
+  report_.digest = fmt::format("{:016x}", verdict.digest);
+  report_.bytes_read = verdict.bytes_read;
+  add_coverage(verdict);
+}
+
+void Validating::compare_with_golden() {
+  if (options_.golden.empty()) return;
+  ValidateTier tier{"V5", "golden", "pass", 0, 0, 0};
+  const engine::Golden golden = load_golden(options_.golden);
+  for (const auto& found : engine::compare_with_golden(whole_bound_.side, golden)) {
+    tier.checked += found.checked;
+    tier.worst = std::max(tier.worst, found.worst);
+    if (found.worst <= kGoldenTolerance) continue;
+    ++tier.mismatches;
+    if (tier.verdict == "pass") {
+      report_.notes.push_back(
+          fmt::format("{} is {:.1e} of its RMS from the golden one: the graph "
+                      "computes something else, or with other options",
+                      found.value, found.worst));
+    }
+    tier.verdict = "fail";
+  }
+  report_.tiers.push_back(std::move(tier));
+}
+
+/// The field decides; what it cannot decide is no pass.
+void Validating::decide() {
+  if (!report_.has_reference) {
+    report_.notes.push_back(
+        "no --reference was given: the shards were held against themselves merged, which cannot "
+        "see what is wrong in all of them alike");
+  }
+  if (!report_.odd_weights.empty()) {
+    report_.notes.push_back("weights with NaN or infinities have no value to compare in f64");
+  }
+  const bool fails = std::any_of(report_.tiers.begin(), report_.tiers.end(),
+                                 [](const auto& tier) { return tier.verdict == "fail"; });
+  const bool is_open = std::any_of(report_.tiers.begin(), report_.tiers.end(),
+                                   [](const auto& tier) { return tier.verdict == "undecided"; });
+  const bool moves_otherwise = std::any_of(report_.collectives.begin(), report_.collectives.end(),
+                                           [](const auto& row) { return !row.agrees(); });
+  const bool covers = report_.coverage >= options_.require_coverage;
+  report_.verdict = fails || moves_otherwise || !covers ? "fail" : is_open ? "undecided" : "pass";
+}
+
+ValidateReport Validating::run() {
+  const auto start = std::chrono::steady_clock::now();
+  open();
+  check_headers();
+  bind_sides();
+  const auto comm = connect();
+  comm::run_or_abort(*comm, [&] {
+    add_verdict(
+        engine::validate(whole_bound_.side, shards_bound_.side, comm.get(), engine_options()));
+  });
+  compare_with_golden();
+  decide();
+  report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return std::move(report_);
+}
+
+}  // namespace
+
+ValidateReport validate(const ValidateOptions& options) {
+  return Validating(options).run();
+}
+
+}  // namespace shardtool::api

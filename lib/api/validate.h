@@ -1,0 +1,76 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardtool/api/transform.h"
+#include "shardtool/check/finding.h"
+#include "shardtool/engine/verdict.h"
+
+namespace shardtool::api {
+
+struct ValidateOptions {
+  std::vector<std::string> sources;  ///< shards: an output of ours
+  std::string reference;             ///< the whole model, or empty: the shards, merged
+  MappingChoice mapping;             ///< nothing chosen: the manifest's
+  bool quick = false;                ///< headers and the field alone
+  std::string golden;                ///< a file of what another implementation computed, or empty
+  std::uint64_t seed = 1;
+  i64 tokens = 8;                ///< of the f64 run
+  double require_coverage = 0;   ///< percent of the tensors that some result must depend on
+  bool compares_values = false;  ///< residues of values, not of bits: for another dtype
+  /// Who plays the devices: "embedded" (this process all of them), "tcp" or "mpi" (the processes of
+  /// a launch, each some); empty: as the launch says.
+  std::string engine;
+  std::optional<comm::Launch> launch;  ///< the processes that a launcher started
+  std::string meeting_folder = ".";    ///< where those of tcp meet
+  i64 max_memory = 64 << 20;
+  int threads = 0;
+  std::function<void(const Progress&)> on_progress;
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+/// One line of the verdict.
+struct ValidateTier {
+  std::string tier;     ///< "V0", "V1", "V2"
+  std::string name;     ///< "manifest", "field", "f64"
+  std::string verdict;  ///< "pass", "fail", "undecided", "not run"
+  i64 checked = 0;
+  i64 mismatches = 0;
+  double worst = 0;
+};
+
+struct ValidateReport {
+  std::string verdict;  ///< "pass", "fail" or "undecided"
+  std::string engine;   ///< who played the devices
+  std::string family;
+  std::string mesh;
+  i64 ranks = 0;
+  i64 layers = 0;
+  bool has_reference = false;
+  std::vector<ValidateTier> tiers;
+  std::vector<check::Finding> findings;  ///< of the headers
+  std::vector<engine::Fault> faults;     ///< in the order of the layers, the field's first
+  i64 reordered = 0;  ///< values inside layers that differ while every result is the same
+  std::vector<engine::CollectiveRow> collectives;
+  std::vector<engine::OddWeight> odd_weights;
+  std::vector<std::string> untested;  ///< tensors that nothing depends on
+  double coverage = 0;                ///< percent of the shards' tensors
+  std::string digest;                 ///< of what the shards computed in the field, 16 hex digits
+  std::vector<std::string> notes;     ///< what this run cannot see, and why
+  i64 bytes_read = 0;
+  double seconds = 0;
+
+  bool passes() const { return verdict == "pass"; }
+};
+
+/// Runs the model on the shards and as a whole, and compares. Throws what opening throws, kConfig
+/// without a config.json, kUnsupported for a family without a graph or shards that no rule of
+/// tensor parallelism can compute with, kPeerLost when a process is lost, kInterrupted. Every
+/// process of a launch calls it and gets the same report.
+ValidateReport validate(const ValidateOptions& options);
+
+}  // namespace shardtool::api

@@ -1,0 +1,92 @@
+#include "shardtool/api/weight_files.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "shardtool/base/error.h"
+#include "shardtool/exec/chunk_plan.h"
+#include "shardtool/exec/chunk_reader.h"
+#include "shardtool/io/file.h"
+
+namespace shardtool::api {
+namespace {
+
+/// Room for the pages around a chunk, on both sides of its copy.
+constexpr i64 kArenaSlack = 64 * exec::kPageBytes;
+
+/// The holder that a device is.
+size_t holder_of(const LogicalTensor& tensor, i64 rank) {
+  if (tensor.ranks.empty()) return 0;
+  const auto found = std::find(tensor.ranks.begin(), tensor.ranks.end(), rank);
+  if (found != tensor.ranks.end()) return static_cast<size_t>(found - tensor.ranks.begin());
+  throw Error(ErrorCode::kCoverage, "a device has no part of a tensor that its layout gives it")
+      .tensor(tensor.spec.name);
+}
+
+/// The row-major offset of rows in what has this local shape, in elements.
+i64 first_element(const engine::StoredRows& rows, const Shape& shape) {
+  const size_t axis = rows.outer < 0 ? 0 : 1;
+  i64 row_size = 1;
+  for (size_t d = axis + 1; d < shape.size(); ++d) row_size *= shape[d];
+  const i64 before = rows.outer < 0 ? 0 : rows.outer * shape[1];
+  return (before + rows.begin) * row_size;
+}
+
+/// The rows as a region of the whole tensor.
+index::Region region_of(const engine::StoredRows& rows, const Shape& shape) {
+  index::Region region = index::whole_region(shape);
+  if (shape.empty()) return region;
+  const size_t axis = rows.outer < 0 ? 0 : 1;
+  region[axis] = index::AxisMap::slice(shape[axis], {rows.begin, rows.end});
+  if (rows.outer >= 0) {
+    region[0] = index::AxisMap::slice(shape[0], {rows.outer, rows.outer + 1});
+  }
+  return region;
+}
+
+}  // namespace
+
+WeightFiles::WeightFiles(const LogicalCheckpoint& checkpoint) : checkpoint_(checkpoint) {
+  for (const std::string& path : checkpoint.file_paths) files_.push_back(io::open_read(path));
+}
+
+void WeightFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
+  const LogicalTensor& tensor = checkpoint_.tensors.at(rows.tensor);
+  const size_t holder = holder_of(tensor, rows.rank);
+  const exec::Slot& slot = tensor.side.slots.at(holder);
+  const Shape shape = index::local_shape(tensor.side.holders->region(static_cast<int>(holder)));
+  const i64 offset = first_element(rows, shape) * bits(tensor.spec.dtype) / 8;
+  io::read_exact(files_.at(static_cast<size_t>(slot.file)), bytes, slot.offset + offset);
+}
+
+MergedFiles::MergedFiles(const LogicalCheckpoint& shards) : shards_(shards) {
+  for (const std::string& path : shards.file_paths) files_.emplace_back(path);
+}
+
+void MergedFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
+  const LogicalTensor& tensor = shards_.tensors.at(rows.tensor);
+  exec::TensorMove move;
+  move.name = tensor.spec.name;
+  move.dtype = tensor.spec.dtype;
+  move.shape = tensor.spec.shape;
+  move.from = tensor.side;
+  auto wanted = std::make_shared<index::HolderSet>(tensor.spec.shape);
+  wanted->add(region_of(rows, tensor.spec.shape));
+  move.to = {std::move(wanted), {{0, 0}}};
+  exec::check_move(move);
+  const i64 arena = 4 * std::ssize(bytes) + kArenaSlack;
+  exec::ChunkPlan plan(move, {arena - kArenaSlack / 2, arena - kArenaSlack / 2});
+  exec::ChunkReader reader(arena, exec::Digests::kNone);
+  exec::ChunkPlan::Position position;
+  while (plan.next(position)) {
+    const exec::Chunk chunk = plan.chunk(position);
+    const exec::FilledChunk filled = reader.fill(chunk, move, files_, std::ssize(bytes));
+    for (size_t o = 0; o < chunk.outputs.size(); ++o) {
+      const exec::ChunkOutput& output = chunk.outputs[o];
+      std::memcpy(bytes.data() + output.targets.front().offset, filled.outputs[o],
+                  static_cast<size_t>(output.bytes));
+    }
+  }
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "shardtool/api/logical_checkpoint.h"
+#include "shardtool/engine/weight_source.h"
+#include "shardtool/exec/data_file.h"
+
+namespace shardtool::api {
+
+/// The tensors of a checkpoint as an engine reads them: of a whole one by device 0, of shards by
+/// the devices that hold them. The checkpoint must outlive it. Throws what opening files throws.
+class WeightFiles final : public engine::WeightSource {
+ public:
+  explicit WeightFiles(const LogicalCheckpoint& checkpoint);
+  void read(const engine::StoredRows& rows, std::span<std::byte> bytes) const override;
+
+ private:
+  const LogicalCheckpoint& checkpoint_;
+  std::vector<io::File> files_;
+};
+
+/// The tensors of shards as if they were merged: device 0 has everything. Of elements that several
+/// devices hold, the first one's are read.
+class MergedFiles final : public engine::WeightSource {
+ public:
+  /// Throws kCoverage when the parts do not make up a tensor.
+  explicit MergedFiles(const LogicalCheckpoint& shards);
+  void read(const engine::StoredRows& rows, std::span<std::byte> bytes) const override;
+
+ private:
+  const LogicalCheckpoint& shards_;
+  std::vector<exec::SourceFile> files_;
+};
+
+}  // namespace shardtool::api

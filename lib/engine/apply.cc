@@ -1,0 +1,205 @@
+#include "shardtool/engine/apply.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "shardtool/base/error.h"
+#include "shardtool/engine/numbers.h"
+#include "shardtool/kernels/ops/norm.h"
+
+namespace shardtool::engine {
+namespace {
+
+using index::AxisMap;
+
+/// The features that an elementwise op works on: those of the widest operand, and of several as
+/// wide ones those of the one that has fewest.
+template <class N>
+const AxisMap& common_features(const OpAt<N>& at) {
+  const AxisMap* best = &at.in.front()->features;
+  for (const Part<N>* part : at.in) {
+    const AxisMap& other = part->features;
+    const bool is_wider = other.global_size() > best->global_size();
+    const bool is_narrower_cut =
+        other.global_size() == best->global_size() && other.image_size() < best->image_size();
+    if (is_wider || is_narrower_cut) best = &other;
+  }
+  return *best;
+}
+
+/// Combines the operands feature by feature; an operand of a single feature goes with all.
+template <class N, class Combine>
+Part<N> elementwise(const OpAt<N>& at, const Combine& combine) {
+  const AxisMap features = common_features(at);
+  const i64 rows = at.inputs.rows();
+  Part<N> y = empty_part<N>(features, rows);
+  for (size_t i = 0; i < at.in.size(); ++i) {
+    const bool is_single = at.in[i]->features.global_size() == 1 && features.global_size() > 1;
+    const Part<N> operand =
+        is_single ? *at.in[i] : aligned(*at.in[i], features, rows, at.op.op->in[i]);
+    for (i64 t = 0; t < rows; ++t) {
+      for (i64 f = 0; f < y.width(); ++f) {
+        const N x = operand.row(t)[is_single ? 0 : f];
+        y.row(t)[f] = i == 0 ? x : combine(y.row(t)[f], x);
+      }
+    }
+  }
+  return y;
+}
+
+template <class N, class Function>
+Part<N> each(const OpAt<N>& at, const Function& function) {
+  Part<N> y = *at.in[0];
+  for (N& x : y.data) x = function(x);
+  return y;
+}
+
+}  // namespace
+
+kernels::ActivationKind activation_of(const model::Word& word, const mapping::ModelConfig& config) {
+  std::string name = word.value;
+  if (!word.config.empty()) name = config.text(word.config).value_or(word.value);
+  if (const auto kind = kernels::parse_activation(name)) return *kind;
+  throw Error(ErrorCode::kUnsupported, fmt::format("the activation '{}' is not known", name));
+}
+
+template <class N>
+SmallWeight<N> load_small(const Side& side, kernels::NumberMap map, size_t tensor, i64 rank) {
+  SmallWeight<N> weight{side.region(tensor, rank), {}};
+  const Dtype dtype = side.tensors[tensor].dtype;
+  const Shape shape = index::local_shape(weight.region);
+  i64 count = 1;
+  for (const i64 extent : shape) count *= extent;
+  std::vector<std::byte> bytes(static_cast<size_t>(count * bits(dtype) / 8));
+  side.weights->read({tensor, rank, -1, 0, shape.empty() ? 1 : shape[0]}, bytes);
+  weight.data.resize(static_cast<size_t>(count));
+  to_numbers(dtype, map, bytes.data(), count, weight.data.data());
+  return weight;
+}
+
+template <class N>
+std::vector<N> load_vector(const OpAt<N>& at, size_t tensor, const AxisMap& features) {
+  auto weight = load_small<N>(at.side, at.inputs.map, tensor, at.rank);
+  const Part<N> stored{weight.region.at(0), std::move(weight.data)};
+  return aligned(stored, features, 1, at.side.tensors[tensor].name).data;
+}
+
+template <class N>
+std::vector<Part<N>> apply(const model::Split& op, const OpAt<N>& at) {
+  std::vector<i64> sizes;
+  for (const model::Dim& section : op.sections) sizes.push_back(at.side.model->size(section));
+  const Part<N>& x = *at.in[0];
+  std::vector<Part<N>> parts;
+  for (Section& section : sections_of(op.order, x.features, sizes, at.op.op->in[0])) {
+    Part<N> y = empty_part<N>(std::move(section.features), at.inputs.rows());
+    for (i64 t = 0; t < at.inputs.rows(); ++t) {
+      for (size_t i = 0; i < section.from.size(); ++i) y.row(t)[i] = x.row(t)[section.from[i]];
+    }
+    parts.push_back(std::move(y));
+  }
+  return parts;
+}
+
+template <class N>
+Part<N> apply(const model::Join& op, const OpAt<N>& at) {
+  std::vector<i64> sizes;
+  i64 per_head = 0;
+  for (const model::Dim& section : op.sections) {
+    sizes.push_back(at.side.model->size(section));
+    per_head += sizes.back();
+  }
+  const auto heads = index::coarsen(at.in[0]->features, sizes[0]);
+  if (!heads) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("a cut of '{}' falls inside a head", at.op.op->in[0]));
+  }
+  Part<N> y = empty_part<N>(index::scale(*heads, per_head), at.inputs.rows());
+  i64 begin = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const bool is_shared = at.in[i]->features.global_size() == sizes[i];
+    const Part<N> x = is_shared ? *at.in[i]
+                                : aligned(*at.in[i], index::scale(*heads, sizes[i]),
+                                          at.inputs.rows(), at.op.op->in[i]);
+    for (i64 t = 0; t < at.inputs.rows(); ++t) {
+      for (i64 h = 0; h < heads->local_size(); ++h) {
+        const N* from = x.row(t) + (is_shared ? 0 : h * sizes[i]);
+        std::copy_n(from, sizes[i], y.row(t) + h * per_head + begin);
+      }
+    }
+    begin += sizes[i];
+  }
+  return y;
+}
+
+template <class N>
+Part<N> apply(const model::Norm& op, const OpAt<N>& at) {
+  const kernels::NormSpec spec{op.kind == model::Norm::Kind::kLayer,
+                               model::value_of(op.eps, *at.side.config), op.one_plus_weight};
+  const Part<N>& x = *at.in[0];
+  const i64 size = at.side.model->size(op.size);
+  const AxisMap features = op.per_head ? AxisMap::identity(size) : x.features;
+  const auto weight = load_vector(at, at.op.weights[0].front(), features);
+  std::vector<N> bias;
+  if (at.op.weights.size() > 1 && !at.op.weights[1].empty()) {
+    bias = load_vector(at, at.op.weights[1].front(), features);
+  }
+  Part<N> y = empty_part<N>(x.features, at.inputs.rows());
+  const i64 n = features.local_size();
+  for (i64 t = 0; t < at.inputs.rows(); ++t) {
+    for (i64 begin = 0; begin + n <= x.width() && n > 0; begin += n) {
+      norm_row(spec, x.row(t) + begin, weight.data(), bias.empty() ? nullptr : bias.data(), n,
+               y.row(t) + begin);
+    }
+  }
+  return y;
+}
+
+template <class N>
+Part<N> apply(const model::Activation& op, const OpAt<N>& at) {
+  const auto kind = activation_of(op.kind, *at.side.config);
+  return each(at, [kind](N x) { return activated(kind, x); });
+}
+
+template <class N>
+Part<N> apply(const model::Multiply&, const OpAt<N>& at) {
+  return elementwise(at, [](N a, N b) { return a * b; });
+}
+
+template <class N>
+Part<N> apply(const model::Add&, const OpAt<N>& at) {
+  return elementwise(at, [](N a, N b) { return a + b; });
+}
+
+template <class N>
+Part<N> apply(const model::Scale& op, const OpAt<N>& at) {
+  const double by = model::value_of(op.by, *at.side.config);
+  const N factor = number_of<N>(op.by_sqrt ? std::sqrt(by) : by);
+  return each(at, [factor](N x) { return x * factor; });
+}
+
+template <class N>
+Part<N> apply(const model::Softcap& op, const OpAt<N>& at) {
+  const double cap = model::value_of(op.cap, *at.side.config);
+  if (cap == 0) return *at.in[0];
+  return each(at, [cap](N x) { return capped(cap, x); });
+}
+
+#define SHARDTOOL_INSTANTIATE(N)                                                    \
+  template SmallWeight<N> load_small(const Side&, kernels::NumberMap, size_t, i64); \
+  template std::vector<N> load_vector(const OpAt<N>&, size_t, const AxisMap&);      \
+  template std::vector<Part<N>> apply(const model::Split&, const OpAt<N>&);         \
+  template Part<N> apply(const model::Join&, const OpAt<N>&);                       \
+  template Part<N> apply(const model::Norm&, const OpAt<N>&);                       \
+  template Part<N> apply(const model::Activation&, const OpAt<N>&);                 \
+  template Part<N> apply(const model::Multiply&, const OpAt<N>&);                   \
+  template Part<N> apply(const model::Add&, const OpAt<N>&);                        \
+  template Part<N> apply(const model::Scale&, const OpAt<N>&);                      \
+  template Part<N> apply(const model::Softcap&, const OpAt<N>&);
+SHARDTOOL_INSTANTIATE(Field)
+SHARDTOOL_INSTANTIATE(double)
+SHARDTOOL_INSTANTIATE(float)
+#undef SHARDTOOL_INSTANTIATE
+
+}  // namespace shardtool::engine

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardtool/engine/part.h"
+#include "shardtool/engine/side.h"
+#include "shardtool/kernels/ops/activation.h"
+
+/// What one device computes in ops that stream no weights: parts in, parts out. Written once for
+/// residues and floats; instantiated for Field, double and float.
+namespace shardtool::engine {
+
+/// One op on one device.
+template <class N>
+struct OpAt {
+  const Side& side;
+  const Inputs& inputs;
+  const model::BoundOp& op;
+  i64 layer = -1;
+  i64 rank = 0;
+  std::vector<const Part<N>*> in;
+};
+
+/// A weight whose elements are few, as numbers: what the device has of it.
+template <class N>
+struct SmallWeight {
+  index::Region region;
+  std::vector<N> data;  ///< row-major
+};
+template <class N>
+SmallWeight<N> load_small(const Side& side, kernels::NumberMap map, size_t tensor, i64 rank);
+
+/// The elements of a vector that belong to `features`, one per feature, zeros for padding.
+template <class N>
+std::vector<N> load_vector(const OpAt<N>& at, size_t tensor, const index::AxisMap& features);
+
+/// One part per output. Throws kUnsupported where a device lacks what it computes with, and for
+/// what the graph asks for and the engine does not know; kConfig.
+template <class N>
+std::vector<Part<N>> apply(const model::Split& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Join& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Norm& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Rope& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Attention& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Activation& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Multiply& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Add& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Scale& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Softcap& op, const OpAt<N>& at);
+
+/// The function that a word of the graph or of config.json names. Throws kUnsupported.
+kernels::ActivationKind activation_of(const model::Word& word, const mapping::ModelConfig& config);
+
+/// Where the parts of a fused axis are: per section, for every local index of the section, the
+/// local index in `fused`; and the section's map.
+struct Section {
+  index::AxisMap features;
+  std::vector<i64> from;
+};
+std::vector<Section> sections_of(model::Split::Order order, const index::AxisMap& fused,
+                                 const std::vector<i64>& sizes, const std::string& what);
+
+}  // namespace shardtool::engine

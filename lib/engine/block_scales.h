@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardtool/engine/apply.h"
+#include "shardtool/engine/product_list.h"
+
+namespace shardtool::engine {
+
+/// The scales of a quantised matrix: its elements are q * s, one s for every block of block_rows x
+/// block_columns. A matrix's scales are the tensor that is called as it with "_scale_inv" or
+/// "_scale" behind, of one number, one per row, or one per block (vLLM's and DeepSeek's names).
+template <class N>
+class BlockScales {
+ public:
+  /// Those of a product's matrix; nothing for a plain one. Throws kUnsupported for scales of
+  /// another shape, and where the device lacks the scale of a block that it has.
+  static std::optional<BlockScales> of(const Side& side, kernels::NumberMap map,
+                                       const Product& product);
+
+  /// The local rows from `begin` on, before `end`, that have the same scales as row `begin`.
+  i64 run_of_rows(i64 begin, i64 end) const;
+  /// The scale of every column in local row r.
+  const std::vector<N>& of_row(i64 r) const;
+
+ private:
+  std::vector<i64> block_of_row_;         ///< number of the block row of every local row
+  std::vector<std::vector<N>> by_block_;  ///< per block row, the scale of every local column
+};
+
+/// The tensor that holds a matrix's scales, if the side has one.
+std::optional<size_t> scale_tensor_of(const Side& side, size_t tensor);
+
+}  // namespace shardtool::engine

@@ -1,0 +1,75 @@
+#include "shardtool/engine/chunk_stream.h"
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::engine {
+
+ChunkStream::ChunkStream(std::function<std::optional<ReadRequest>()> next, i64 budget_bytes,
+                         int threads)
+    : next_(std::move(next)), budget_(budget_bytes) {
+  for (int i = 0; i < threads; ++i) {
+    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  }
+}
+
+ChunkStream::~ChunkStream() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  changed_.notify_all();
+}
+
+void ChunkStream::work(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested() && !at_end_) {
+    const bool has_room =
+        changed_.wait(lock, stop, [this] { return at_end_ || held_ < budget_ || slots_.empty(); });
+    if (!has_room || at_end_) return;
+    auto slot = std::make_unique<Slot>();
+    Slot& mine = *slot;
+    slots_.push_back(std::move(slot));
+    try {
+      const auto request = next_();
+      if (!request) {
+        slots_.pop_back();
+        at_end_ = true;
+        changed_.notify_all();
+        return;
+      }
+      mine.request = *request;
+      held_ += mine.request.bytes;
+      if (!spare_.empty()) {
+        mine.bytes = std::move(spare_.back());
+        spare_.pop_back();
+      }
+      lock.unlock();
+      mine.bytes.resize(static_cast<size_t>(mine.request.bytes));
+      mine.request.source->read(mine.request.rows, mine.bytes);
+    } catch (...) {
+      mine.failure = std::current_exception();
+    }
+    if (!lock.owns_lock()) lock.lock();
+    mine.is_full = true;
+    at_end_ = at_end_ || mine.failure != nullptr;
+    changed_.notify_all();
+  }
+}
+
+std::span<const std::byte> ChunkStream::take() {
+  std::unique_lock lock(mutex_);
+  if (current_) {
+    held_ -= current_->request.bytes;
+    spare_.push_back(std::move(current_->bytes));
+    current_.reset();
+    changed_.notify_all();
+  }
+  changed_.wait(lock, [this] { return slots_.empty() ? at_end_ : slots_.front()->is_full; });
+  if (slots_.empty()) {
+    throw Error(ErrorCode::kInternal, "more chunks are taken than were asked for");
+  }
+  current_ = std::move(slots_.front());
+  slots_.pop_front();
+  if (current_->failure) std::rethrow_exception(current_->failure);
+  taken_ += current_->request.bytes;
+  return current_->bytes;
+}
+
+}  // namespace shardtool::engine

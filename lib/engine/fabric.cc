@@ -1,0 +1,157 @@
+#include "shardtool/engine/fabric.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "shardtool/base/error.h"
+#include "shardtool/engine/part_bytes.h"
+#include "shardtool/kernels/field/field.h"
+
+namespace shardtool::engine {
+namespace {
+
+std::vector<std::string> names_of(const mesh::Over& over) {
+  std::vector<std::string> names;
+  for (const mesh::AxisRef& ref : over) names.push_back(ref.axis);
+  return names;
+}
+
+}  // namespace
+
+Fabric::Fabric(mesh::Mesh mesh, comm::Communicator* comm) : mesh_(std::move(mesh)), comm_(comm) {
+  const i64 processes = comm == nullptr ? 1 : comm->size();
+  const i64 process = comm == nullptr ? 0 : comm->rank();
+  for (i64 rank = mesh_.size() * process / processes;
+       rank < mesh_.size() * (process + 1) / processes; ++rank) {
+    own_.push_back(rank);
+  }
+}
+
+template <class N>
+Placed<N> Fabric::with_others(const Placed<N>& own, i64) {
+  Placed<N> all = own;
+  if (comm_ == nullptr || comm_->size() == 1) return all;
+  for (const std::string& bytes : comm_->all_gather(to_bytes(own))) add_from_bytes(bytes, all);
+  return all;
+}
+
+template <class N>
+std::vector<i64> Fabric::group(const Placed<N>& all, i64 rank,
+                               const std::vector<std::string>& along) const {
+  const mesh::Coordinate here = mesh_.coordinate(rank);
+  std::vector<i64> group;
+  for (const auto& [other, part] : all) {
+    const mesh::Coordinate there = mesh_.coordinate(other);
+    bool same = true;
+    for (size_t a = 0; a < here.size() && same; ++a) {
+      const bool is_along =
+          std::find(along.begin(), along.end(), mesh_.axes()[a].name) != along.end();
+      same = is_along || here[a] == there[a];
+    }
+    if (same) group.push_back(other);
+  }
+  return group;
+}
+
+template <class N>
+void Fabric::sum_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value) {
+  const Placed<N> all = with_others(value, tokens);
+  std::map<std::vector<i64>, std::vector<N>> sums;  // groups share theirs
+  for (auto& [rank, part] : value) {
+    const std::vector<i64> members = group(all, rank, along);
+    auto [sum, is_new] = sums.try_emplace(members);
+    for (const i64 member : members) {
+      if (!is_new) break;
+      const Part<N>& summand = all.at(member);
+      if (!(summand.features == part.features)) {
+        throw Error(ErrorCode::kUnsupported,
+                    fmt::format("devices {} and {} add up different features", rank, member))
+            .note("one has", to_string(part.features))
+            .note("the other", to_string(summand.features));
+      }
+      sum->second.resize(summand.data.size());
+      for (size_t i = 0; i < summand.data.size(); ++i) {
+        sum->second[i] =
+            member == members.front() ? summand.data[i] : sum->second[i] + summand.data[i];
+      }
+    }
+    part.data = sum->second;
+  }
+}
+
+template <class N>
+void Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value) {
+  const Placed<N> all = with_others(value, tokens);
+  std::map<std::vector<i64>, Part<N>> wholes;
+  for (auto& [rank, part] : value) {
+    const std::vector<i64> members = group(all, rank, along);
+    auto [whole, is_new] = wholes.try_emplace(members);
+    if (is_new) {
+      whole->second = empty_part<N>(index::AxisMap::identity(part.features.global_size()), tokens);
+      // Of a feature that several have, the first one's counts.
+      for (auto member = members.rbegin(); member != members.rend(); ++member) {
+        const Part<N>& from = all.at(*member);
+        for (i64 t = 0; t < tokens; ++t) {
+          for (const index::Piece& piece : from.features.pieces()) {
+            std::copy_n(from.row(t) + piece.local, piece.size, whole->second.row(t) + piece.global);
+          }
+        }
+      }
+    }
+    part = whole->second;
+  }
+}
+
+template <class N>
+void Fabric::exchange(const model::Exchange& exchange, i64 tokens, Placed<N>& value) {
+  const std::vector<std::string> along = names_of(exchange.over);
+  if (exchange.move == plan::Move::kAllReduce) {
+    sum_over(along, tokens, value);
+  } else if (exchange.move == plan::Move::kAllGather) {
+    gather_over(along, tokens, value);
+  } else {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the engine has no {}", plan::to_string(exchange.move)));
+  }
+  Counted& counted = counts_[{mesh::to_string(exchange.over), exchange.move}];
+  ++counted.count;
+  i64 most = 0;
+  for (const auto& [rank, part] : value) most = std::max(most, std::ssize(part.data));
+  counted.elements += most;
+}
+
+template <class N>
+void Fabric::reduce(const std::vector<plan::Placement>& on, i64 tokens, Placed<N>& value) {
+  std::vector<std::string> along;
+  for (size_t a = 0; a < on.size(); ++a) {
+    if (on[a].is(plan::Placement::Kind::kPartial)) along.push_back(mesh_.axes()[a].name);
+  }
+  if (!along.empty()) sum_over(along, tokens, value);
+}
+
+std::string Fabric::broadcast(std::string bytes) {
+  if (comm_ == nullptr || comm_->size() == 1) return bytes;
+  return comm_->broadcast(0, std::move(bytes));
+}
+
+template <class N>
+void Fabric::broadcast(Part<N>& part) {
+  if (comm_ == nullptr || comm_->size() == 1) return;
+  const std::string bytes =
+      comm_->broadcast(0, is_first_process() ? to_bytes(Placed<N>{{0, part}}) : std::string());
+  Placed<N> received;
+  add_from_bytes(bytes, received);
+  part = std::move(received.at(0));
+}
+
+#define SHARDTOOL_INSTANTIATE(N)                                                      \
+  template void Fabric::exchange(const model::Exchange&, i64, Placed<N>&);            \
+  template void Fabric::reduce(const std::vector<plan::Placement>&, i64, Placed<N>&); \
+  template void Fabric::broadcast(Part<N>&);
+SHARDTOOL_INSTANTIATE(kernels::Field)
+SHARDTOOL_INSTANTIATE(double)
+SHARDTOOL_INSTANTIATE(float)
+#undef SHARDTOOL_INSTANTIATE
+
+}  // namespace shardtool::engine

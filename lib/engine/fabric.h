@@ -1,0 +1,69 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shardtool/comm/communicator.h"
+#include "shardtool/engine/part.h"
+#include "shardtool/mesh/mesh.h"
+#include "shardtool/model/flow.h"
+
+namespace shardtool::engine {
+
+/// How often a collective was carried out, and for how many numbers.
+struct Counted {
+  i64 count = 0;
+  i64 elements = 0;  ///< that a group jointly owns, over all calls; of the largest group
+};
+/// By mesh axes ("tp") and move.
+using Counts = std::map<std::pair<std::string, plan::Move>, Counted>;
+
+/// The devices of a mesh, some of them played by this process and the others by its peers: what
+/// moves between them. Sums are in the order of ranks, so that every number of processes gives the
+/// same bits.
+class Fabric {
+ public:
+  /// Process p of n plays the ranks [size p / n, size (p + 1) / n). `comm` may be null: one
+  /// process.
+  Fabric(mesh::Mesh mesh, comm::Communicator* comm);
+
+  const mesh::Mesh& mesh() const { return mesh_; }
+  /// The ranks that this process plays, ascending.
+  const std::vector<i64>& own() const { return own_; }
+  bool is_first_process() const { return comm_ == nullptr || comm_->rank() == 0; }
+  comm::Communicator* comm() const { return comm_; }
+  const Counts& counts() const { return counts_; }
+
+  /// Carries out a move of a value of which this process has its own ranks' parts, and counts it.
+  template <class N>
+  void exchange(const model::Exchange& exchange, i64 tokens, Placed<N>& value);
+  /// The sum over the devices along the axes on which the value is Partial, uncounted.
+  template <class N>
+  void reduce(const std::vector<plan::Placement>& on, i64 tokens, Placed<N>& value);
+  /// The first process' part, in every process.
+  template <class N>
+  void broadcast(Part<N>& part);
+  std::string broadcast(std::string bytes);
+
+ private:
+  /// Adds the other processes' parts.
+  template <class N>
+  Placed<N> with_others(const Placed<N>& own, i64 tokens);
+  /// The ranks of `all` that differ from `rank` only on these axes, ascending.
+  template <class N>
+  std::vector<i64> group(const Placed<N>& all, i64 rank,
+                         const std::vector<std::string>& along) const;
+  template <class N>
+  void sum_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value);
+  template <class N>
+  void gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value);
+
+  mesh::Mesh mesh_;
+  comm::Communicator* comm_;
+  std::vector<i64> own_;
+  Counts counts_;
+};
+
+}  // namespace shardtool::engine

@@ -1,0 +1,82 @@
+#include "shardtool/engine/golden.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "shardtool/base/error.h"
+#include "shardtool/engine/compare.h"
+#include "shardtool/engine/run.h"
+
+namespace shardtool::engine {
+namespace {
+
+constexpr i64 kChunkBytes = 4 << 20;
+
+void multiply(const Product& product, const Side& side, Run<float>& run) {
+  run.begin(product);
+  const i64 rows = product.rows.local_size();
+  const i64 at_once = std::max<i64>(1, kChunkBytes / std::max<i64>(1, product.row_bytes()));
+  std::vector<std::byte> bytes;
+  for (i64 begin = 0; begin < rows; begin += at_once) {
+    const i64 end = std::min(rows, begin + at_once);
+    bytes.resize(static_cast<size_t>((end - begin) * product.row_bytes()));
+    side.weights->read({product.tensor, product.rank, product.outer, begin, end}, bytes);
+    run.multiply(product, begin, end, bytes.data(), 0, 1);
+  }
+  run.end(product);
+}
+
+GoldenDifference difference(const std::string& value, const std::vector<float>& golden,
+                            const Part<float>& ours, i64 tokens) {
+  if (golden.size() != ours.data.size()) {
+    throw Error(ErrorCode::kShapeMismatch,
+                fmt::format("the golden {} has another size than the model's", value))
+        .note("found", fmt::format("{} numbers", golden.size()))
+        .note("expected", fmt::format("{} numbers", ours.data.size()));
+  }
+  const Part<float> expected{ours.features, golden};
+  const Difference found = compare(expected, Placed<float>{{0, ours}}, tokens, 0);
+  return {value, found.checked, found.worst};
+}
+
+}  // namespace
+
+std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golden& golden) {
+  Inputs inputs;
+  inputs.sequences = golden.sequences;
+  inputs.length = golden.length;
+  inputs.tokens = golden.tokens;
+  Fabric fabric(whole.mesh, nullptr);
+  Run<float> run(whole, fabric, inputs);
+  std::vector<GoldenDifference> differences;
+  model::Value entry;
+  Part<float> x;
+  constexpr std::array<i64, 1> kAlone{0};
+  for (size_t i = 0; i < whole.model->layers.size(); ++i) {
+    const model::Layer& layer = whole.model->layers[i];
+    const model::Value everywhere{"x", x.width(), {}, {x.features}};
+    const auto flow = model::flow(*whole.model, layer, whole.layouts, whole.mesh, entry);
+    run.begin_layer(layer, i == 0 ? nullptr : &x, everywhere, kAlone);
+    for (const model::Step& step : flow.steps) {
+      run.begin_step(step);
+      for (const Product& product : products_of(whole, *step.op, 0)) {
+        multiply(product, whole, run);
+      }
+      run.end_step(step);
+    }
+    if (layer.block == "end") {
+      const auto& logits = run.value(layer.ops.back().op->out.front()).at(0);
+      differences.push_back(difference("logits", golden.logits, logits, inputs.rows()));
+      continue;
+    }
+    x = run.value("x").at(0);
+    const std::string name = fmt::format("hidden state {}", i);
+    if (i < golden.hidden.size()) {
+      differences.push_back(difference(name, golden.hidden[i], x, inputs.rows()));
+    }
+  }
+  return differences;
+}
+
+}  // namespace shardtool::engine

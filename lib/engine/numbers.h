@@ -1,0 +1,91 @@
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include "shardtool/engine/side.h"
+#include "shardtool/kernels/ops/activation.h"
+#include "shardtool/kernels/ops/surrogate.h"
+#include "shardtool/kernels/product/product.h"
+
+/// What differs between residues and floats; all else is written once for both.
+namespace shardtool::engine {
+
+using kernels::Field;
+
+template <class N>
+constexpr bool is_field = std::is_same_v<N, Field>;
+
+/// Stored elements as numbers.
+template <class N>
+void to_numbers(Dtype dtype, kernels::NumberMap map, const std::byte* elements, i64 n, N* numbers) {
+  if constexpr (is_field<N>) {
+    kernels::to_residues(dtype, map, elements, n, numbers);
+  } else if constexpr (std::is_same_v<N, double>) {
+    kernels::to_doubles(dtype, elements, n, numbers);
+  } else {
+    kernels::to_floats(dtype, elements, n, numbers);
+  }
+}
+
+/// A number that is no weight: a scale, a cap.
+template <class N>
+N number_of(double value) {
+  if constexpr (is_field<N>) {
+    return kernels::residue_of(value);
+  } else {
+    return static_cast<N>(value);
+  }
+}
+
+template <class N>
+void multiply_rows(const kernels::StoredMatrix& w, kernels::NumberMap map, kernels::Rows<const N> x,
+                   kernels::Rows<N> y) {
+  if constexpr (is_field<N>) {
+    kernels::multiply_rows(w, map, x, y);
+  } else {
+    kernels::multiply_rows(w, x, y);
+  }
+}
+template <class N>
+void add_columns(const kernels::StoredMatrix& w, kernels::NumberMap map, kernels::Rows<const N> x,
+                 kernels::Rows<N> y) {
+  if constexpr (is_field<N>) {
+    kernels::add_columns(w, map, x, y);
+  } else {
+    kernels::add_columns(w, x, y);
+  }
+}
+
+template <class N>
+N activated(kernels::ActivationKind kind, N x) {
+  if constexpr (is_field<N>) {
+    return kernels::surrogate(static_cast<std::uint64_t>(kernels::Surrogate::kActivation) +
+                                  static_cast<std::uint64_t>(kind),
+                              x);
+  } else {
+    return kernels::activate(kind, x);
+  }
+}
+
+/// gpt-oss' function of a pair.
+template <class N>
+N activated_pair(N gate, N up) {
+  if constexpr (is_field<N>) {
+    return kernels::surrogate(kernels::Surrogate::kPairedGate, gate) * (up + Field{1});
+  } else {
+    return kernels::gpt_oss_glu(gate, up);
+  }
+}
+
+/// cap * tanh(x / cap).
+template <class N>
+N capped(double cap, N x) {
+  if constexpr (is_field<N>) {
+    return kernels::surrogate(kernels::Surrogate::kSoftcap, x + kernels::residue_of(cap));
+  } else {
+    return static_cast<N>(cap) * std::tanh(x / static_cast<N>(cap));
+  }
+}
+
+}  // namespace shardtool::engine

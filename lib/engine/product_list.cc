@@ -1,0 +1,103 @@
+#include "shardtool/engine/product_list.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::engine {
+namespace {
+
+using Role = Product::Role;
+
+/// The matrix of a tensor whose last two axes are one; `outer` says which where there are three.
+Product matrix(const Side& side, size_t tensor, const index::Region& region, i64 rank, i64 outer) {
+  const TensorSpec& spec = side.tensors[tensor];
+  const bool has_axes = std::ssize(region) == (outer < 0 ? 2 : 3);
+  if (!has_axes || !kernels::is_computable(spec.dtype)) {
+    throw Error(ErrorCode::kUnsupported, "a tensor is no matrix of numbers of whole bytes")
+        .tensor(spec.name)
+        .note("found", fmt::format("{} {}", to_string(spec.dtype), to_string(spec.shape)));
+  }
+  Product product;
+  product.tensor = tensor;
+  product.rank = rank;
+  product.outer = outer;
+  product.dtype = spec.dtype;
+  product.rows = region[region.size() - 2];
+  product.columns = region.back();
+  return product;
+}
+
+Product only(const Side& side, const model::BoundOp& op, i64 rank, bool is_in_out) {
+  const size_t tensor = op.weights.front().front();
+  Product product = matrix(side, tensor, side.region(tensor, rank), rank, -1);
+  product.is_in_out = is_in_out;
+  return product;
+}
+
+/// The matrices of one form of experts: gate, up, down; or gate_up, down.
+std::vector<Role> roles_of(const model::Experts::Form& form) {
+  if (form.order == model::Experts::Order::kSeparate) return {Role::kGate, Role::kUp, Role::kDown};
+  return {Role::kGate, Role::kDown};
+}
+
+/// Where a device has an expert: which tensor, and the local index in it; nothing when it lacks it.
+struct Found {
+  size_t tensor = 0;
+  index::Region region;
+  i64 outer = -1;
+};
+std::optional<Found> find_expert(const Side& side, const model::BoundWeight& weight,
+                                 bool per_expert, i64 expert, i64 rank) {
+  const size_t tensor = per_expert ? weight[static_cast<size_t>(expert)] : weight.front();
+  auto region = side.layouts(tensor).region(rank);
+  if (!region) return std::nullopt;
+  if (per_expert) return Found{tensor, *std::move(region), -1};
+  for (const index::Piece& piece : region->front().pieces()) {
+    if (expert < piece.global || expert >= piece.global_end()) continue;
+    return Found{tensor, *std::move(region), piece.local + expert - piece.global};
+  }
+  return std::nullopt;
+}
+
+std::vector<Product> experts(const Side& side, const model::Experts& op,
+                             const model::BoundOp& bound, i64 rank) {
+  const model::Experts::Form& form = *bound.form;
+  const std::vector<Role> roles = roles_of(form);
+  std::vector<Product> products;
+  for (i64 expert = 0; expert < side.model->size(op.experts); ++expert) {
+    size_t had = 0;
+    for (size_t i = 0; i < roles.size(); ++i) {
+      const auto found = find_expert(side, bound.weights[i], form.per_expert, expert, rank);
+      if (!found) continue;
+      ++had;
+      products.push_back(matrix(side, found->tensor, found->region, rank, found->outer));
+      products.back().is_in_out = form.kernel == layout::Kernel::kInOut;
+      products.back().role = roles[i];
+      products.back().expert = expert;
+    }
+    if (had == 0 || had == roles.size()) continue;
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("device {} has some matrices of expert {} and lacks others", rank, expert))
+        .tensor(side.tensors[products.back().tensor].name);
+  }
+  return products;
+}
+
+}  // namespace
+
+std::vector<Product> products_of(const Side& side, const model::BoundOp& bound, i64 rank) {
+  const auto& kind = bound.op->kind;
+  if (std::holds_alternative<model::Embed>(kind)) return {only(side, bound, rank, true)};
+  if (const auto* linear = std::get_if<model::Linear>(&kind)) {
+    return {only(side, bound, rank, linear->kernel == layout::Kernel::kInOut)};
+  }
+  if (std::holds_alternative<model::Router>(kind)) return {only(side, bound, rank, false)};
+  if (const auto* op = std::get_if<model::Experts>(&kind)) return experts(side, *op, bound, rank);
+  return {};
+}
+
+}  // namespace shardtool::engine

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <vector>
+
+#include "shardtool/engine/side.h"
+
+namespace shardtool::engine {
+
+/// A stored matrix that one device multiplies with in one op, whole or streamed.
+struct Product {
+  enum class Role { kOnly, kGate, kUp, kDown };  ///< kGate: or gate and up in one
+
+  size_t tensor = 0;
+  i64 rank = 0;
+  i64 outer = -1;  ///< local index on the axis before the matrix; -1: none
+  Dtype dtype = Dtype::kBF16;
+  index::AxisMap rows, columns;  ///< of the stored matrix
+  bool is_in_out = false;        ///< rows are inputs
+  Role role = Role::kOnly;
+  i64 expert = -1;  ///< global number
+
+  const index::AxisMap& inputs() const { return is_in_out ? rows : columns; }
+  const index::AxisMap& outputs() const { return is_in_out ? columns : rows; }
+  i64 row_bytes() const { return columns.local_size() * bits(dtype) / 8; }
+};
+
+/// The products of one op on one device, in the order in which they are computed; none for an op
+/// without matrices. Throws kUnsupported for a dtype that is no number of whole bytes, for a tensor
+/// of other axes, and where a device has one matrix of an expert and not another.
+std::vector<Product> products_of(const Side& side, const model::BoundOp& op, i64 rank);
+
+}  // namespace shardtool::engine

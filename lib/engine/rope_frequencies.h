@@ -1,0 +1,42 @@
+#pragma once
+
+#include <vector>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/mapping/config.h"
+
+namespace shardtool::engine {
+
+/// Position p turns pair i by the angle p * inverse[i]; cosines and sines are times
+/// attention_factor. In double: the reference library computes the powers, the blends and the
+/// angles in f32, so that its inverses differ by up to 4e-7 of themselves (measured) and its angles
+/// by as much.
+struct RopeFrequencies {
+  std::vector<double> inverse;  ///< one per pair
+  double attention_factor = 1;
+};
+
+/// The frequencies of rotating `rotary_dims` features by angles of `theta` over inputs of `length`
+/// positions: as config.json asks under rope_parameters, or under rope_scaling where there are
+/// none. With b(i) = theta^(-2i / rotary_dims):
+///
+///     default     b
+///     linear      b / factor
+///     dynamic     b of a theta that grows with the length beyond max_position_embeddings
+///     llama3      b where waves are short, b / factor where they are long, a blend between
+///     yarn        b for pairs that turn often over the trained length, b / factor for the others,
+///     a
+///                 ramp between; the attention factor follows from `factor` and mscale
+///     longrope    b / short_factor up to the trained length, b / long_factor beyond it
+///
+/// The old name "su" means longrope, and so does "yarn" where there are lists of factors (Phi 3).
+/// Throws kUnsupported for another type and for parameters per type of layer; kConfig for a value
+/// that is absent or of another kind. Requires 2 <= rotary_dims, theta > 1, 1 <= length.
+RopeFrequencies rope_frequencies(const mapping::ModelConfig& config, i64 rotary_dims, double theta,
+                                 i64 length);
+
+/// What attention scores are multiplied by where model::Attention::yarn_scale holds: the square of
+/// 0.1 mscale_all_dim ln(factor) + 1, and 1 without a scaling or an mscale_all_dim. Throws kConfig.
+double yarn_score_factor(const mapping::ModelConfig& config);
+
+}  // namespace shardtool::engine

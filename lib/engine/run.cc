@@ -1,0 +1,333 @@
+#include "shardtool/engine/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "shardtool/base/error.h"
+#include "shardtool/engine/numbers.h"
+#include "shardtool/kernels/ops/router.h"
+
+namespace shardtool::engine {
+namespace {
+
+using index::AxisMap;
+using Kind = plan::Placement::Kind;
+
+kernels::RouterSpec spec_of(const model::Router& op, const Side& side) {
+  using From = model::Router::Kind;
+  using To = kernels::RouterSpec::Kind;
+  const auto number = [&](const model::Number& n) { return model::value_of(n, *side.config); };
+  kernels::RouterSpec spec;
+  spec.kind = op.kind == From::kSoftmaxTopK   ? To::kSoftmaxTopK
+              : op.kind == From::kTopKSoftmax ? To::kTopKSoftmax
+              : op.kind == From::kGroupMax    ? To::kGroupMax
+                                              : To::kSigmoidGroups;
+  spec.experts = side.model->size(op.experts);
+  spec.top_k = side.model->size(op.top_k);
+  spec.renormalise = model::is_true(op.renormalise, *side.config);
+  spec.scale = number(op.scale);
+  spec.groups = static_cast<i64>(number(op.groups));
+  spec.top_groups = static_cast<i64>(number(op.top_groups));
+  return spec;
+}
+
+}  // namespace
+
+template <class N>
+OpAt<N> Run<N>::at(i64 rank) const {
+  OpAt<N> at{side_, inputs_, *step_->op, layer_, rank, {}};
+  for (size_t i = 0; i < step_->op->op->in.size(); ++i) at.in.push_back(&input(i, rank));
+  return at;
+}
+
+template <class N>
+const Part<N>& Run<N>::input(size_t i, i64 rank) const {
+  return values_.at(step_->op->op->in[i]).at(rank);
+}
+
+template <class N>
+void Run<N>::make(const std::string& name, i64 rank, Part<N> part) {
+  values_[name][rank] = std::move(part);
+}
+
+/// Those of its devices that have a summand get all of it, or nothing: the first one has it.
+template <class N>
+void Run<N>::begin_layer(const model::Layer& layer, const Part<N>* x, const model::Value& entry,
+                         std::span<const i64> devices) {
+  values_.clear();
+  choices_.clear();
+  layer_ = layer.number;
+  all_devices_.assign(devices.begin(), devices.end());
+  devices_.clear();
+  for (const i64 rank : fabric_.own()) {
+    if (std::binary_search(devices.begin(), devices.end(), rank)) devices_.push_back(rank);
+  }
+  if (x == nullptr) return;
+  for (const i64 rank : devices_) {
+    const auto position = std::lower_bound(devices.begin(), devices.end(), rank) - devices.begin();
+    const size_t i = entry.features.size() == 1 ? 0 : static_cast<size_t>(position);
+    Part<N> part = aligned(*x, entry.features.at(i), inputs_.rows(), "x");
+    for (size_t a = 0; a < entry.on.size(); ++a) {
+      const bool is_first = side_.mesh.index_on(side_.mesh.axes()[a].name, rank) == 0;
+      if (entry.on[a].is(Kind::kPartial) && !is_first) {
+        std::fill(part.data.begin(), part.data.end(), N{});
+      }
+    }
+    make("x", rank, std::move(part));
+  }
+}
+
+template <class N>
+void Run<N>::begin_step(const model::Step& step) {
+  step_ = &step;
+  expert_marks_.clear();
+  for (const model::Step::Input& input : step.before) {
+    fabric_.exchange(input.exchange, inputs_.rows(), values_.at(input.value));
+  }
+  const auto* experts = std::get_if<model::Experts>(&step.op->op->kind);
+  if (experts == nullptr) return;
+  const AxisMap features = AxisMap::identity(side_.model->size(experts->embed));
+  for (const i64 rank : devices_) {
+    make(step.op->op->out[0], rank, empty_part<N>(features, inputs_.rows()));
+  }
+}
+
+/// Residues look no token up: every row of the table counts, times numbers of its own.
+template <class N>
+void Run<N>::embed_probe(const Product& product) {
+  if constexpr (is_field<N>) {
+    const auto& op = std::get<model::Embed>(step_->op->op->kind);
+    const std::uint64_t table = kernels::hashed(inputs_.seed, static_cast<std::uint64_t>(op.by));
+    for (i64 t = 0; t < inputs_.rows(); ++t) {
+      const std::uint64_t seed = kernels::hashed(table, static_cast<std::uint64_t>(t));
+      for (const index::Piece& piece : product.rows.pieces()) {
+        for (i64 i = 0; i < piece.size; ++i) {
+          x_.row(t)[piece.local + i] =
+              kernels::field_random(seed, static_cast<std::uint64_t>(piece.global + i));
+        }
+      }
+    }
+  }
+}
+
+template <class N>
+void Run<N>::begin(const Product& product) {
+  scales_ = BlockScales<N>::of(side_, inputs_.map, product);
+  y_ = empty_part<N>(product.outputs(), inputs_.rows());
+  if (std::holds_alternative<model::Embed>(step_->op->op->kind)) {
+    x_ = empty_part<N>(product.rows, is_field<N> ? inputs_.rows() : 0);
+    embed_probe(product);
+  } else if (product.expert >= 0) {
+    x_ = expert_input(product);
+  } else {
+    x_ = aligned(input(0, product.rank), product.inputs(), inputs_.rows(),
+                 step_->op->op->in.front());
+  }
+}
+
+/// The rows of the table that tokens, positions or segments name.
+template <class N>
+void Run<N>::look_up(const Product& product, i64 begin, i64 end, const std::byte* bytes) {
+  const auto by = std::get<model::Embed>(step_->op->op->kind).by;
+  const AxisMap where = index::inverse(product.rows);
+  for (i64 t = 0; t < inputs_.rows(); ++t) {
+    i64 row = 0;
+    if (by == model::Embed::By::kToken) row = inputs_.tokens.at(static_cast<size_t>(t));
+    if (by == model::Embed::By::kPosition) row = t % inputs_.length;
+    const auto local = row < where.local_size() ? where(row) : std::nullopt;
+    if (!local || *local < begin || *local >= end) continue;
+    to_numbers(product.dtype, inputs_.map, bytes + (*local - begin) * product.row_bytes(),
+               product.columns.local_size(), y_.row(t));
+  }
+}
+
+template <class N>
+void Run<N>::multiply(const Product& product, i64 begin, i64 end, const std::byte* bytes, i64 part,
+                      i64 parts) {
+  if (!is_field<N> && std::holds_alternative<model::Embed>(step_->op->op->kind)) {
+    if (part == 0) look_up(product, begin, end, bytes);
+    return;
+  }
+  const i64 rows = inputs_.rows();
+  const i64 columns = product.columns.local_size();
+  if (product.is_in_out) {
+    const i64 first = rows * part / parts;
+    const i64 count = rows * (part + 1) / parts - first;
+    add_columns<N>({product.dtype, bytes, end - begin, columns}, inputs_.map,
+                   {x_.row(first) + begin, count, x_.width()}, {y_.row(first), count, y_.width()});
+    return;
+  }
+  const i64 from = begin + (end - begin) * part / parts;
+  const i64 to = begin + (end - begin) * (part + 1) / parts;
+  Part<N> scaled;
+  for (i64 r = from; r < to;) {
+    const i64 count = scales_ ? scales_->run_of_rows(r, to) : to - r;
+    if (scales_) {
+      scaled = x_;
+      const std::vector<N>& factors = scales_->of_row(r);
+      for (i64 t = 0; t < rows; ++t) {
+        for (i64 k = 0; k < columns; ++k) scaled.row(t)[k] *= factors[static_cast<size_t>(k)];
+      }
+    }
+    const Part<N>& x = scales_ ? scaled : x_;
+    multiply_rows<N>({product.dtype, bytes + (r - begin) * product.row_bytes(), count, columns},
+                     inputs_.map, {x.data.data(), rows, columns},
+                     {y_.data.data() + r, rows, y_.width()});
+    r += count;
+  }
+}
+
+template <class N>
+void Run<N>::end(const Product& product) {
+  if (product.expert >= 0) {
+    end_expert(product);
+    return;
+  }
+  make(step_->op->op->out[0], product.rank, std::move(y_));
+}
+
+/// The ranks of the layer, of all processes, that have any tensor of a weight.
+template <class N>
+std::vector<i64> Run<N>::holders_of(const model::BoundWeight& weight) const {
+  std::vector<i64> holders;
+  for (const i64 rank : all_devices_) {
+    const bool has = std::any_of(weight.begin(), weight.end(), [&](size_t tensor) {
+      return side_.layouts(tensor).region(rank).has_value();
+    });
+    if (has) holders.push_back(rank);
+  }
+  return holders;
+}
+
+/// Whether, of the devices whose sum counts something once, this one is to add it: the first of
+/// those that have it.
+template <class N>
+bool Run<N>::counts_here(i64 rank, const std::vector<i64>& holders) const {
+  const mesh::Mesh& mesh = side_.mesh;
+  const auto& on = step_->made.at(0);
+  const mesh::Coordinate here = mesh.coordinate(rank);
+  for (const i64 other : holders) {
+    const mesh::Coordinate there = mesh.coordinate(other);
+    bool same_group = true;
+    for (size_t a = 0; a < on.size(); ++a) {
+      same_group = same_group && (on[a].is(Kind::kPartial) || here[a] == there[a]);
+    }
+    if (same_group) return other == rank;
+  }
+  return false;
+}
+
+template <class N>
+void Run<N>::add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part) {
+  const size_t tensor = weight.front();
+  if (!side_.layouts(tensor).region(rank)) return;
+  const auto& on = step_->made.at(0);
+  const bool is_sum =
+      std::any_of(on.begin(), on.end(), [](const auto& one) { return one.is(Kind::kPartial); });
+  if (is_sum && side_.sum_bias(tensor) == SumBias::kAfterReduction &&
+      !counts_here(rank, holders_of(weight))) {
+    return;
+  }
+  const std::vector<N> bias = load_vector(at(rank), tensor, part.features);
+  for (i64 t = 0; t < inputs_.rows(); ++t) {
+    for (i64 f = 0; f < part.width(); ++f) part.row(t)[f] += bias[static_cast<size_t>(f)];
+  }
+}
+
+template <class N>
+void Run<N>::run_op(i64 rank) {
+  const model::Op& op = *step_->op->op;
+  const auto& weights = step_->op->weights;
+  const bool has_bias = weights.size() > 1 && !weights[1].empty();
+  std::visit(
+      [&](const auto& kind) {
+        using Op = std::decay_t<decltype(kind)>;
+        if constexpr (std::is_same_v<Op, model::Linear>) {
+          if (has_bias) add_bias(weights[1], rank, values_.at(op.out[0]).at(rank));
+        } else if constexpr (std::is_same_v<Op, model::Router>) {
+          const bool is_linear_bias = kind.kind == model::Router::Kind::kTopKSoftmax;
+          if (has_bias && is_linear_bias) {
+            add_bias(weights[1], rank, values_.at(op.out[0]).at(rank));
+          }
+        } else if constexpr (std::is_same_v<Op, model::Split>) {
+          auto parts = apply(kind, at(rank));
+          for (size_t i = 0; i < parts.size(); ++i) make(op.out[i], rank, std::move(parts[i]));
+        } else if constexpr (!std::is_same_v<Op, model::Embed> &&
+                             !std::is_same_v<Op, model::Experts>) {
+          make(op.out[0], rank, apply(kind, at(rank)));
+        }
+      },
+      op.kind);
+}
+
+template <class N>
+void Run<N>::route(const model::Router& op, i64 rank) {
+  Part<N>& scores = values_.at(step_->op->op->out[0]).at(rank);
+  const auto& weights = step_->op->weights;
+  std::vector<N> correction;
+  if (op.kind == model::Router::Kind::kSigmoidGroups && weights.size() > 1 && !weights[1].empty()) {
+    correction = load_vector(at(rank), weights[1].front(), scores.features);
+  }
+  if constexpr (is_field<N>) {
+    // Every expert of every token, by two functions of its score.
+    for (i64 t = 0; t < inputs_.rows(); ++t) {
+      for (i64 e = 0; e < scores.width(); ++e) {
+        N& score = scores.row(t)[e];
+        const N corrected = correction.empty() ? score : score + correction[static_cast<size_t>(e)];
+        score = kernels::surrogate(kernels::Surrogate::kGate, score) +
+                kernels::surrogate(kernels::Surrogate::kCorrectedGate, corrected);
+      }
+    }
+  } else {
+    const kernels::RouterSpec spec = spec_of(op, side_);
+    const std::string& name = step_->op->op->out[0];
+    Choice& choice = choices_[name];
+    choice.resize(static_cast<size_t>(inputs_.rows() * spec.top_k));
+    if (replayed_ != nullptr) choice = replayed_->at(name);
+    std::vector<N> gates(static_cast<size_t>(spec.experts));
+    for (i64 t = 0; t < inputs_.rows(); ++t) {
+      i64* chosen = choice.data() + t * spec.top_k;
+      if (replayed_ == nullptr) {
+        const N gap =
+            choose_experts(spec, scores.row(t), correction.empty() ? nullptr : correction.data(),
+                           gates.data(), chosen);
+        least_gap_ = std::min(least_gap_, static_cast<double>(gap));
+      }
+      gates_of_choice(spec, scores.row(t), chosen, gates.data());
+      std::copy(gates.begin(), gates.end(), scores.row(t));
+    }
+  }
+}
+
+template <class N>
+void Run<N>::end_step(const model::Step& step) {
+  for (const i64 rank : devices_) run_op(rank);
+  for (const model::Exchange& exchange : step.after) {
+    fabric_.exchange(exchange, inputs_.rows(), values_.at(step.op->op->out[0]));
+  }
+  if (const auto* router = std::get_if<model::Router>(&step.op->op->kind)) {
+    for (const i64 rank : devices_) route(*router, rank);
+  }
+}
+
+#define SHARDTOOL_INSTANTIATE(N)                                                              \
+  template OpAt<N> Run<N>::at(i64) const;                                                     \
+  template const Part<N>& Run<N>::input(size_t, i64) const;                                   \
+  template bool Run<N>::counts_here(i64, const std::vector<i64>&) const;                      \
+  template std::vector<i64> Run<N>::holders_of(const model::BoundWeight&) const;              \
+  template void Run<N>::begin_layer(const model::Layer&, const Part<N>*, const model::Value&, \
+                                    std::span<const i64>);                                    \
+  template void Run<N>::begin_step(const model::Step&);                                       \
+  template void Run<N>::begin(const Product&);                                                \
+  template void Run<N>::multiply(const Product&, i64, i64, const std::byte*, i64, i64);       \
+  template void Run<N>::end(const Product&);                                                  \
+  template void Run<N>::end_step(const model::Step&);
+SHARDTOOL_INSTANTIATE(Field)
+SHARDTOOL_INSTANTIATE(double)
+SHARDTOOL_INSTANTIATE(float)
+#undef SHARDTOOL_INSTANTIATE
+
+}  // namespace shardtool::engine

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardtool/engine/apply.h"
+#include "shardtool/engine/block_scales.h"
+#include "shardtool/engine/fabric.h"
+#include "shardtool/engine/part.h"
+#include "shardtool/engine/product_list.h"
+#include "shardtool/engine/side.h"
+
+namespace shardtool::engine {
+
+/// Which experts every token goes to: `top_k` of them, best first, per token.
+using Choice = std::vector<i64>;
+
+/// One side in one number system, one step of a layer after the other, on all devices of this
+/// process in lockstep:
+///
+///     begin_layer
+///       begin_step                     the moves of values that the op reads
+///         begin, multiply..., end      of every product of the op, in the order of products_of
+///       end_step                       the op itself, and the moves of what it made
+///
+/// Instantiated for Field, double and float.
+template <class N>
+class Run {
+ public:
+  Run(const Side& side, Fabric& fabric, const Inputs& inputs)
+      : side_(side), fabric_(fabric), inputs_(inputs) {}
+
+  /// `x` is the layer's input, whole; the devices get of it what `entry` says. Null for a layer
+  /// that makes its own.
+  void begin_layer(const model::Layer& layer, const Part<N>* x, const model::Value& entry,
+                   std::span<const i64> devices);
+  void begin_step(const model::Step& step);
+  void begin(const Product& product);
+  /// Rows [begin, end) of the product's matrix, part `part` of `parts` of the work; the parts may
+  /// run at once.
+  void multiply(const Product& product, i64 begin, i64 end, const std::byte* bytes, i64 part,
+                i64 parts);
+  void end(const Product& product);
+  void end_step(const model::Step& step);
+
+  bool has(const std::string& name) const { return values_.count(name) > 0; }
+  const Placed<N>& value(const std::string& name) const { return values_.at(name); }
+
+  /// What routers chose in this layer, by the name of their output; of floats.
+  const std::map<std::string, Choice>& choices() const { return choices_; }
+  /// From now on routers choose so. Null: by their scores.
+  void replay(const std::map<std::string, Choice>* choices) { replayed_ = choices; }
+  /// The least distance between a chosen expert and one that was not, over all tokens so far.
+  double least_gap() const { return least_gap_; }
+  /// Of residues: per (expert, device) a number that is linear in what the device added for the
+  /// expert; of the step's op.
+  const std::map<std::pair<i64, i64>, N>& expert_marks() const { return expert_marks_; }
+
+ private:
+  OpAt<N> at(i64 rank) const;
+  const Part<N>& input(size_t i, i64 rank) const;
+  bool counts_here(i64 rank, const std::vector<i64>& holders) const;
+  std::vector<i64> holders_of(const model::BoundWeight& weight) const;
+  void make(const std::string& name, i64 rank, Part<N> part);
+  void embed_probe(const Product& product);
+  void look_up(const Product& product, i64 begin, i64 end, const std::byte* bytes);
+  Part<N> expert_input(const Product& product);
+  void end_expert(const Product& product);
+  std::vector<N> expert_bias(size_t weight, const Product& product, const index::AxisMap& features);
+  void add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part);
+  void run_op(i64 rank);
+  void route(const model::Router& op, i64 rank);
+
+  const Side& side_;
+  Fabric& fabric_;
+  const Inputs& inputs_;
+  std::map<std::string, Placed<N>> values_;
+  std::vector<i64> devices_;  ///< of this process, that run the layer
+  std::vector<i64> all_devices_;
+  i64 layer_ = -1;
+  const model::Step* step_ = nullptr;
+
+  Part<N> x_;  ///< the product's input, one column per row or column of its matrix
+  Part<N> y_;  ///< what it gives
+  std::optional<BlockScales<N>> scales_;
+  std::map<Product::Role, Part<N>> expert_;  ///< gate and up of the expert under way
+  std::map<std::pair<i64, i64>, N> expert_marks_;
+
+  std::map<std::string, Choice> choices_;
+  const std::map<std::string, Choice>* replayed_ = nullptr;
+  double least_gap_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace shardtool::engine

@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include "shardtool/base/error.h"
+#include "shardtool/engine/numbers.h"
+#include "shardtool/engine/run.h"
+
+namespace shardtool::engine {
+namespace {
+
+using index::AxisMap;
+using Role = Product::Role;
+using Form = model::Experts::Form;
+
+/// Where the biases of a form are among its weights, after the matrices.
+constexpr size_t kFusedUpBias = 2;
+constexpr size_t kFusedDownBias = 3;
+
+/// gate and up of a fused axis of twice the experts' width.
+std::vector<Section> gate_and_up(const Form& form, const AxisMap& fused, const std::string& what) {
+  const i64 half = fused.global_size() / 2;
+  const auto order = form.order == model::Experts::Order::kInterleaved
+                         ? model::Split::Order::kInterleaved
+                         : model::Split::Order::kConcat;
+  return sections_of(order, fused, {half, half}, what);
+}
+
+template <class N>
+Part<N> section(const Part<N>& fused, const Section& part, i64 rows) {
+  Part<N> y = empty_part<N>(part.features, rows);
+  for (i64 t = 0; t < rows; ++t) {
+    for (size_t i = 0; i < part.from.size(); ++i) y.row(t)[i] = fused.row(t)[part.from[i]];
+  }
+  return y;
+}
+
+}  // namespace
+
+/// The bias of one expert, aligned to what is added to; empty without one.
+template <class N>
+std::vector<N> Run<N>::expert_bias(size_t weight, const Product& product, const AxisMap& features) {
+  const auto& weights = step_->op->weights;
+  if (weights.size() <= weight || weights[weight].empty()) return {};
+  const size_t tensor = weights[weight].front();
+  const auto all = load_small<N>(side_, inputs_.map, tensor, product.rank);
+  const auto local = index::inverse(all.region.at(0))(product.expert);
+  if (!local) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("device {} has the matrices of expert {} but not its bias",
+                            product.rank, product.expert))
+        .tensor(side_.tensors[tensor].name);
+  }
+  const AxisMap& columns = all.region.at(1);
+  const auto begin = all.data.begin() + *local * columns.local_size();
+  const Part<N> row{columns, {begin, begin + columns.local_size()}};
+  return aligned(row, features, 1, side_.tensors[tensor].name).data;
+}
+
+/// What a matrix of an expert multiplies: the layer's input, or for the last one what the others
+/// made of it.
+template <class N>
+Part<N> Run<N>::expert_input(const Product& product) {
+  const i64 rows = inputs_.rows();
+  const std::string& name = side_.tensors[product.tensor].name;
+  if (product.role != Role::kDown) {
+    return aligned(input(0, product.rank), product.inputs(), rows, name);
+  }
+  const auto& op = std::get<model::Experts>(step_->op->op->kind);
+  Part<N> gate = std::move(expert_.at(Role::kGate));
+  Part<N> up;
+  if (step_->op->form->order == model::Experts::Order::kSeparate) {
+    up = aligned(expert_.at(Role::kUp), gate.features, rows, name);
+  } else {
+    const auto halves = gate_and_up(*step_->op->form, gate.features, name);
+    up = aligned(section(gate, halves[1], rows), halves[0].features, rows, name);
+    gate = section(gate, halves[0], rows);
+  }
+  const bool is_pair = op.activation.config.empty() && op.activation.value == "gpt_oss_glu";
+  for (size_t i = 0; i < gate.data.size(); ++i) {
+    N& g = gate.data[i];
+    const N u = up.data[i];
+    g = is_pair ? activated_pair(g, u)
+                : activated(activation_of(op.activation, *side_.config), g) * u;
+  }
+  expert_.clear();
+  return aligned(gate, product.inputs(), rows, name);
+}
+
+template <class N>
+void Run<N>::end_expert(const Product& product) {
+  const i64 rows = inputs_.rows();
+  if (product.role != Role::kDown) {
+    const bool is_fused = step_->op->form->order != model::Experts::Order::kSeparate;
+    const auto bias = is_fused ? expert_bias(kFusedUpBias, product, y_.features) : std::vector<N>();
+    for (i64 t = 0; t < rows && !bias.empty(); ++t) {
+      for (i64 f = 0; f < y_.width(); ++f) y_.row(t)[f] += bias[static_cast<size_t>(f)];
+    }
+    expert_[product.role] = std::move(y_);
+    return;
+  }
+  // Devices that share an expert add its bias once.
+  std::vector<N> bias;
+  const bool is_separate = step_->op->form->order == model::Experts::Order::kSeparate;
+  if (!is_separate) {
+    std::vector<i64> holders;
+    for (const i64 rank : all_devices_) {
+      const auto region = side_.layouts(product.tensor).region(rank);
+      const bool has = region && index::inverse(region->front())(product.expert).has_value();
+      if (has) holders.push_back(rank);
+    }
+    if (counts_here(product.rank, holders)) {
+      bias = expert_bias(kFusedDownBias, product, y_.features);
+    }
+  }
+  const Part<N>& gates = input(1, product.rank);
+  Part<N>& sum = values_.at(step_->op->op->out[0]).at(product.rank);
+  N mark{};
+  for (i64 t = 0; t < rows; ++t) {
+    const N gate = gates.row(t)[product.expert];
+    for (const index::Piece& piece : y_.features.pieces()) {
+      for (i64 i = 0; i < piece.size; ++i) {
+        const N& y = y_.row(t)[piece.local + i];
+        const N biased = bias.empty() ? y : y + bias[static_cast<size_t>(piece.local + i)];
+        sum.row(t)[piece.global + i] += gate * biased;
+        if constexpr (is_field<N>) {
+          mark += biased * kernels::field_random(static_cast<std::uint64_t>(t),
+                                                 static_cast<std::uint64_t>(piece.global + i));
+        }
+      }
+    }
+  }
+  expert_marks_[{product.expert, product.rank}] = mark;
+}
+
+#define SHARDTOOL_INSTANTIATE(N)                         \
+  template Part<N> Run<N>::expert_input(const Product&); \
+  template void Run<N>::end_expert(const Product&);      \
+  template std::vector<N> Run<N>::expert_bias(size_t, const Product&, const index::AxisMap&);
+SHARDTOOL_INSTANTIATE(Field)
+SHARDTOOL_INSTANTIATE(double)
+SHARDTOOL_INSTANTIATE(float)
+#undef SHARDTOOL_INSTANTIATE
+
+}  // namespace shardtool::engine

@@ -1,0 +1,17 @@
+#include "shardtool/engine/side.h"
+
+#include <fmt/format.h>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::engine {
+
+index::Region Side::region(size_t tensor, i64 rank) const {
+  auto region = layouts(tensor).region(rank);
+  if (region) return *std::move(region);
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("device {} lacks a tensor that it computes with", rank))
+      .tensor(tensors[tensor].name);
+}
+
+}  // namespace shardtool::engine

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "shardtool/base/tensor_spec.h"
+#include "shardtool/engine/weight_source.h"
+#include "shardtool/kernels/decode/decode.h"
+#include "shardtool/mapping/config.h"
+#include "shardtool/mesh/mesh.h"
+#include "shardtool/model/bind.h"
+#include "shardtool/model/flow.h"
+
+namespace shardtool::engine {
+
+/// How a bias that is added to a sum over devices is stored, so that the sum has it once.
+enum class SumBias {
+  kAfterReduction,  ///< every device has all of it; it counts once
+  kOwnShare,        ///< every device adds what it has: all or nothing, or a share
+};
+
+/// One of the two models that are compared: the whole one, on a mesh of one device, or the shards.
+struct Side {
+  const model::Model* model = nullptr;
+  const mapping::ModelConfig* config = nullptr;
+  std::span<const TensorSpec> tensors;
+  model::LayoutOf layouts;
+  mesh::Mesh mesh;
+  const WeightSource* weights = nullptr;
+  std::function<SumBias(size_t tensor)> sum_bias;
+  std::unordered_map<std::string_view, size_t> by_name;  ///< of `tensors`
+
+  /// What a device has of a tensor. Throws kUnsupported when it has none of it.
+  index::Region region(size_t tensor, i64 rank) const;
+};
+
+/// What goes through a model: `sequences` sequences of `length` tokens each; row s * length + t of
+/// every value is token t of sequence s.
+struct Inputs {
+  i64 sequences = 1;
+  i64 length = 1;
+  std::vector<i64> tokens;                             ///< ids, one per row; of floats
+  std::uint64_t seed = 0;                              ///< of residues
+  kernels::NumberMap map = kernels::NumberMap::kBits;  ///< of residues
+  i64 most_window = 0;  ///< a longer sliding window counts as this long; 0: as it is
+
+  i64 rows() const { return sequences * length; }
+};
+
+}  // namespace shardtool::engine

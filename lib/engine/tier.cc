@@ -1,0 +1,203 @@
+#include "shardtool/engine/tier.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+#include "shardtool/engine/numbers.h"
+
+namespace shardtool::engine {
+namespace {
+
+/// Order-free over devices and layers, so that every number of processes adds up to the same.
+std::uint64_t digest_of(const Placed<Field>& parts, size_t layer) {
+  std::uint64_t sum = 0;
+  for (const auto& [rank, part] : parts) {
+    std::uint64_t digest = kernels::hashed(layer, static_cast<std::uint64_t>(rank));
+    for (const Field x : part.data) digest = kernels::hashed(digest, x.v);
+    sum += digest;
+  }
+  return sum;
+}
+
+std::string to_bytes(const std::map<std::string, Choice>& choices) {
+  std::string bytes;
+  for (const auto& [name, choice] : choices) {
+    bytes += name + '\0';
+    const i64 size = std::ssize(choice);
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
+    bytes.append(reinterpret_cast<const char*>(choice.data()), choice.size() * sizeof(i64));
+  }
+  return bytes;
+}
+
+std::map<std::string, Choice> choices_of(std::string_view bytes) {
+  std::map<std::string, Choice> choices;
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\0');
+    const std::string name(bytes.substr(0, end));
+    bytes.remove_prefix(end + 1);
+    i64 size = 0;
+    std::memcpy(&size, bytes.data(), sizeof size);
+    bytes.remove_prefix(sizeof size);
+    Choice& choice = choices[name];
+    choice.resize(static_cast<size_t>(size));
+    std::memcpy(choice.data(), bytes.data(), choice.size() * sizeof(i64));
+    bytes.remove_prefix(choice.size() * sizeof(i64));
+  }
+  return choices;
+}
+
+}  // namespace
+
+std::string_view name_of(const model::Op& op) {
+  constexpr auto kNames = std::to_array<std::string_view>(
+      {"embed", "linear", "split", "join", "norm", "rope", "attention", "activation", "multiply",
+       "add", "scale", "softcap", "router", "experts"});
+  static_assert(std::variant_size_v<model::Op::Kind> == kNames.size());
+  return kNames[op.kind.index()];
+}
+
+std::string LayerPair::name() const {
+  return whole->number < 0 ? whole->block : fmt::format("{} {}", whole->block, whole->number);
+}
+
+const std::string& LayerPair::result() const {
+  static const std::string kX = "x";
+  return whole->block == "end" ? whole->ops.back().op->out.front() : kX;
+}
+
+template <class N>
+Tier<N>::Tier(std::string name, const Side& whole, const Side& shards, comm::Communicator* comm,
+              Inputs inputs, double tolerance)
+    : inputs_(std::move(inputs)),
+      whole_(whole),
+      shards_(shards),
+      whole_fabric_(whole.mesh, nullptr),
+      fabric_(shards.mesh, comm),
+      whole_run_(whole, whole_fabric_, inputs_),
+      shards_run_(shards, fabric_, inputs_),
+      tolerance_(tolerance) {
+  verdict_.name = std::move(name);
+  verdict_.verdict = "pass";
+}
+
+/// What the layer before made; of residues random numbers for the first sequence.
+template <class N>
+Part<N> Tier<N>::layer_input() const {
+  Part<N> x = carried_;
+  if constexpr (is_field<N>) {
+    const std::uint64_t layer = kernels::hashed(inputs_.seed, 1000 + layer_index_);
+    for (i64 t = 0; t < inputs_.length; ++t) {
+      const std::uint64_t seed = kernels::hashed(layer, static_cast<std::uint64_t>(t));
+      for (i64 f = 0; f < x.width(); ++f) {
+        x.row(t)[f] = kernels::field_random(seed, static_cast<std::uint64_t>(f));
+      }
+    }
+  }
+  return x;
+}
+
+template <class N>
+void Tier<N>::begin_layer(const LayerPair& layer, size_t index) {
+  layer_ = &layer;
+  layer_index_ = index;
+  events_.clear();
+  const bool has_input = layer.whole->block != "start";
+  const Part<N> x = has_input ? layer_input() : Part<N>();
+  const model::Value everywhere{"x", x.width(), {}, {x.features}};
+  constexpr std::array<i64, 1> kAlone{0};
+  const Part<N>* input = has_input ? &x : nullptr;
+  if (fabric_.is_first_process()) {
+    whole_run_.begin_layer(*layer.whole, input, everywhere, kAlone);
+  }
+  shards_run_.begin_layer(*layer.shards, input, layer.entry, layer.devices);
+}
+
+template <class N>
+void Tier<N>::begin_step(size_t step) {
+  if (fabric_.is_first_process()) whole_run_.begin_step(layer_->whole_flow.steps[step]);
+  shards_run_.begin_step(layer_->shards_flow.steps[step]);
+}
+
+template <class N>
+void Tier<N>::end_step(size_t step) {
+  const model::Step& whole = layer_->whole_flow.steps[step];
+  const model::Step& shards = layer_->shards_flow.steps[step];
+  if (fabric_.is_first_process()) whole_run_.end_step(whole);
+  if (!is_field<N> && std::holds_alternative<model::Router>(whole.op->op->kind)) {
+    choices_ = choices_of(fabric_.broadcast(to_bytes(whole_run_.choices())));
+    shards_run_.replay(&choices_);
+  }
+  shards_run_.end_step(shards);
+  for (size_t i = 0; i < whole.op->op->out.size(); ++i) compare_output(whole, shards, step, i);
+}
+
+template <class N>
+void Tier<N>::compare_output(const model::Step& whole_step, const model::Step& shards_step,
+                             size_t step, size_t output) {
+  const std::string& name = whole_step.op->op->out[output];
+  Part<N> whole;
+  if (fabric_.is_first_process()) whole = whole_run_.value(name).at(0);
+  fabric_.broadcast(whole);
+  Placed<N> parts;
+  if (shards_run_.has(name)) parts = shards_run_.value(name);
+  fabric_.reduce(shards_step.made[output], inputs_.rows(), parts);
+  const Difference difference = compare(whole, parts, inputs_.rows(), tolerance_);
+  events_.push_back({step, output, difference});
+  if (name != layer_->result()) return;
+  if constexpr (is_field<N>) digest_ += digest_of(parts, layer_index_);
+  if (layer_->whole->block != "end") carried_ = std::move(whole);
+}
+
+/// The layer's result decides; the values before it say where.
+template <class N>
+void Tier<N>::end_layer() {
+  const Event* result = nullptr;
+  const Event* first = nullptr;
+  i64 differing = 0;
+  for (const Event& event : events_) {
+    const auto& op = *layer_->whole_flow.steps[event.step].op->op;
+    if (op.out[event.output] == layer_->result()) result = &event;
+    differing += event.difference.mismatches > 0 ? 1 : 0;
+    if (first == nullptr && event.difference.mismatches > 0) first = &event;
+  }
+  if (result == nullptr) return;
+  verdict_.checked += result->difference.checked;
+  verdict_.worst = std::max(verdict_.worst, result->difference.worst);
+  if (result->difference.has_nan && verdict_.verdict == "pass") verdict_.verdict = "undecided";
+  const i64 mismatches = result->difference.mismatches;
+  if (mismatches == 0) {
+    verdict_.reordered += differing;
+    return;
+  }
+  verdict_.mismatches += mismatches;
+  if (!result->difference.has_nan) verdict_.verdict = "fail";
+  add_fault(*first, mismatches);
+}
+
+template <class N>
+void Tier<N>::add_fault(const Event& first, i64 mismatches) {
+  const model::Step& step = layer_->shards_flow.steps[first.step];
+  Fault fault;
+  fault.tier = verdict_.name;
+  fault.layer = layer_->name();
+  fault.op = name_of(*step.op->op);
+  fault.value = step.op->op->out[first.output];
+  for (const model::BoundWeight& weight : step.op->weights) {
+    for (const size_t tensor : weight) fault.tensors.push_back(shards_.tensors[tensor].name);
+  }
+  fault.rank = first.difference.rank;
+  fault.token = first.difference.token;
+  fault.feature = first.difference.feature;
+  fault.mismatches = mismatches;
+  fault.layer_index = layer_index_;
+  fault.step = first.step;
+  verdict_.faults.push_back(std::move(fault));
+}
+
+template class Tier<Field>;
+template class Tier<double>;
+
+}  // namespace shardtool::engine

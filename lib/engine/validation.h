@@ -1,0 +1,38 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "shardtool/comm/communicator.h"
+#include "shardtool/engine/side.h"
+#include "shardtool/engine/verdict.h"
+
+namespace shardtool::engine {
+
+struct ValidationOptions {
+  std::uint64_t seed = 1;
+  kernels::NumberMap map = kernels::NumberMap::kBits;
+  bool with_f64 = true;       ///< besides the field
+  i64 length = 8;             ///< tokens of the f64 run
+  double tolerance = 1e-10;   ///< of the f64 run, times the root mean square
+  i64 max_memory = 64 << 20;  ///< bytes of weights that are read ahead
+  int threads = 0;            ///< 0: one per processor
+  std::function<void(size_t layer, size_t layers)> on_layer;
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+/// Runs the whole model and its shards layer by layer on the same inputs and compares every value
+/// through its placement.
+///
+/// In the field every layer gets fresh random inputs (every row of every table, every expert), and
+/// beside them what the whole model made of the layer before. In f64 it gets the latter, and the
+/// shards' routers choose as the whole model's did. So a difference is one of its own layer.
+///
+/// The sides are two bindings of one graph. Every process of `comm` (null: one) plays some devices
+/// of the shards, the first also the whole model; all get the same verdict. Throws kUnsupported
+/// where the shards cannot be computed with, kInterrupted, and what reading and moving throw.
+Verdict validate(const Side& whole, const Side& shards, comm::Communicator* comm,
+                 const ValidationOptions& options);
+
+}  // namespace shardtool::engine

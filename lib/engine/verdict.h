@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/engine/fabric.h"
+
+namespace shardtool::engine {
+
+/// Where two runs of one layer first compute different things that matter.
+struct Fault {
+  std::string tier;                  ///< "field", "f64"
+  std::string layer;                 ///< "start", "end", "decoder 3"
+  std::string op;                    ///< "linear", "attention", ...
+  std::string value;                 ///< what the op makes, in the graph's words
+  std::vector<std::string> tensors;  ///< that the op reads
+  i64 rank = -1;                     ///< the first device that differs
+  i64 token = -1;                    ///< row of the value
+  i64 feature = -1;                  ///< global
+  i64 mismatches = 0;                ///< elements of the layer's result, over all devices
+  std::string diagnosis;             ///< in words; empty until the bytes were looked at
+  size_t layer_index = 0;
+  size_t step = 0;
+};
+
+/// What one number system found.
+struct TierVerdict {
+  std::string name;     ///< "field", "f64"
+  std::string verdict;  ///< "pass", "fail", "undecided"
+  i64 checked = 0;      ///< numbers that were compared
+  i64 mismatches = 0;
+  double worst = 0;           ///< largest difference over the RMS of the value; of floats
+  std::vector<Fault> faults;  ///< at most one per layer
+  /// Values inside layers that differ although the layer's result does not: the shards compute the
+  /// same function in another order.
+  i64 reordered = 0;
+};
+
+/// A weight with numbers that are none.
+struct OddWeight {
+  std::string tensor;
+  bool is_shard = false;
+  i64 rank = -1;
+  i64 nan = 0;
+  i64 infinite = 0;
+};
+
+struct CollectiveRow {
+  std::string axis;
+  plan::Move move = plan::Move::kAllReduce;
+  i64 predicted_count = 0, counted = 0;
+  i64 predicted_elements = 0, counted_elements = 0;
+
+  bool agrees() const {
+    return predicted_count == counted && predicted_elements == counted_elements;
+  }
+};
+
+struct Verdict {
+  std::vector<TierVerdict> tiers;
+  std::vector<CollectiveRow> collectives;
+  std::vector<OddWeight> odd_weights;
+  std::uint64_t digest = 0;    ///< of what the shards computed in the field
+  std::vector<size_t> tested;  ///< tensors of the shards that some result depends on
+  double least_gap = 0;        ///< between a chosen and another expert's score; of f64
+  i64 undecidable_tokens = 0;
+  i64 bytes_read = 0;
+};
+
+}  // namespace shardtool::engine

@@ -1,0 +1,87 @@
+#include "shardtool/engine/verdict_merge.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::engine {
+
+// Found by nlohmann::json beside the types.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Fault, tier, layer, op, value, tensors, rank, token, feature,
+                                   mismatches, diagnosis, layer_index, step)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TierVerdict, name, verdict, checked, mismatches, worst, faults,
+                                   reordered)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OddWeight, tensor, is_shard, rank, nan, infinite)
+
+namespace {
+
+using nlohmann::json;
+
+std::string to_text(const Verdict& verdict) {
+  return json{{"tiers", verdict.tiers},
+              {"odd", verdict.odd_weights},
+              {"digest", verdict.digest},
+              {"bytes", verdict.bytes_read}}
+      .dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
+std::string worse(const std::string& a, const std::string& b) {
+  for (const char* verdict : {"fail", "undecided"}) {
+    if (a == verdict || b == verdict) return verdict;
+  }
+  return a;
+}
+
+/// One fault per layer, in the order of layers.
+void keep_earliest(std::vector<Fault>& faults) {
+  const auto key = [](const Fault& f) { return std::tuple(f.layer_index, f.step, f.rank); };
+  std::sort(faults.begin(), faults.end(),
+            [&](const Fault& a, const Fault& b) { return key(a) < key(b); });
+  std::vector<Fault> kept;
+  for (Fault& fault : faults) {
+    if (!kept.empty() && kept.back().layer_index == fault.layer_index) {
+      kept.back().mismatches += fault.mismatches;
+    } else {
+      kept.push_back(std::move(fault));
+    }
+  }
+  faults = std::move(kept);
+}
+
+void add(TierVerdict& sum, const TierVerdict& other) {
+  sum.verdict = worse(sum.verdict, other.verdict);
+  sum.checked += other.checked;
+  sum.mismatches += other.mismatches;
+  sum.worst = std::max(sum.worst, other.worst);
+  sum.reordered = std::max(sum.reordered, other.reordered);
+  sum.faults.insert(sum.faults.end(), other.faults.begin(), other.faults.end());
+}
+
+void add(Verdict& sum, const json& other) {
+  const auto tiers = other.at("tiers").get<std::vector<TierVerdict>>();
+  for (size_t i = 0; i < tiers.size(); ++i) add(sum.tiers.at(i), tiers[i]);
+  for (const auto& odd : other.at("odd")) sum.odd_weights.push_back(odd.get<OddWeight>());
+  sum.digest += other.at("digest").get<std::uint64_t>();
+  sum.bytes_read += other.at("bytes").get<i64>();
+}
+
+}  // namespace
+
+Verdict merged(const Verdict& mine, comm::Communicator& comm) {
+  Verdict sum = mine;
+  const auto texts = comm.all_gather(to_text(mine));
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    if (rank == comm.rank()) continue;
+    try {
+      add(sum, json::parse(texts[static_cast<size_t>(rank)]));
+    } catch (const json::exception&) {
+      throw Error(ErrorCode::kPeerLost, "another process sent something that is no verdict");
+    }
+  }
+  for (TierVerdict& tier : sum.tiers) keep_earliest(tier.faults);
+  return sum;
+}
+
+}  // namespace shardtool::engine

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool::engine {
+
+/// Consecutive rows of what a device has of a tensor. A matrix has its own rows; of a tensor with
+/// one axis more, `outer` says which matrix; a vector is a matrix of one column, a scalar of one
+/// number.
+struct StoredRows {
+  size_t tensor = 0;  ///< index into the side's tensors
+  i64 rank = 0;
+  i64 outer = -1;  ///< local index; -1: the tensor has no axis before the rows
+  i64 begin = 0;
+  i64 end = 0;
+};
+
+/// The bytes of the tensors of one side of a comparison.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  /// Fills `bytes` with the rows, row-major; it has exactly their size. May be called from several
+  /// threads. Throws what reading throws.
+  virtual void read(const StoredRows& rows, std::span<std::byte> bytes) const = 0;
+};
+
+}  // namespace shardtool::engine

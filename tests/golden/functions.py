@@ -1,0 +1,244 @@
+"""What the transformers library computes for single functions: activations, routers, rotation frequencies.
+
+write(path) makes one JSON file; every number in it is f32 as the library computed it, but for the inputs of
+rotation_cases, which are what config.json would say.
+"""
+
+import json
+import math
+
+import numpy as np
+import torch
+import transformers
+from transformers.activations import ACT2FN
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.deepseek_v2.modeling_deepseek_v2 import DeepseekV2TopkRouter
+from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3TopkRouter, yarn_apply_mscale
+from transformers.models.gpt_oss.modeling_gpt_oss import GptOssExperts, GptOssTopKRouter
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+from transformers.models.mixtral.modeling_mixtral import MixtralTopKRouter
+from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
+from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeTopKRouter
+
+# Those of ACT2FN without parameters that are learned.
+ACTIVATIONS = [name for name in ACT2FN.keys() if name not in ("prelu", "xielu", "sqrtsoftplus")]
+
+
+def numbers(tensor):
+    """Shortest decimals that are the same f32."""
+    return [float(str(np.float32(value))) for value in tensor.detach().reshape(-1).tolist()]
+
+
+def activations():
+    x = torch.cat([torch.linspace(-6, 6, 49), torch.tensor([-30.0, -12.0, -1e-3, 1e-3, 12.0, 30.0])])
+    return {"x": numbers(x), "y": {name: numbers(ACT2FN[name](x)) for name in sorted(ACTIVATIONS)}}
+
+
+def gated_pairs():
+    gate, up = torch.meshgrid(torch.linspace(-9, 9, 13), torch.linspace(-9, 9, 7), indexing="ij")
+    gate, up = gate.reshape(-1), up.reshape(-1)
+    experts = GptOssExperts(
+        transformers.GptOssConfig(num_hidden_layers=1, num_local_experts=1, hidden_size=4, intermediate_size=4)
+    )
+    out = experts._apply_gate(torch.stack([gate, up], dim=-1).reshape(-1))
+    return {"gate": numbers(gate), "up": numbers(up), "out": numbers(out)}
+
+
+ROUTERS = [
+    dict(kind="softmax_topk", top_k=2, renormalise=True, router=MixtralTopKRouter, config="MixtralConfig"),
+    dict(kind="softmax_topk", top_k=3, renormalise=True, router=Qwen2MoeTopKRouter, config="Qwen2MoeConfig"),
+    dict(kind="softmax_topk", top_k=3, renormalise=False, router=Qwen2MoeTopKRouter, config="Qwen2MoeConfig"),
+    dict(kind="topk_softmax", top_k=4, renormalise=True, router=GptOssTopKRouter, config="GptOssConfig"),
+    dict(
+        kind="group_max",
+        top_k=3,
+        groups=4,
+        top_groups=2,
+        scale=16.0,
+        router=DeepseekV2TopkRouter,
+        config="DeepseekV2Config",
+    ),
+    dict(kind="group_max", top_k=4, scale=1.0, router=DeepseekV2TopkRouter, config="DeepseekV2Config"),
+    dict(
+        kind="sigmoid_groups",
+        top_k=4,
+        groups=4,
+        top_groups=2,
+        scale=2.5,
+        renormalise=True,
+        router=DeepseekV3TopkRouter,
+        config="DeepseekV3Config",
+    ),
+    dict(
+        kind="sigmoid_groups",
+        top_k=4,
+        groups=1,
+        top_groups=1,
+        scale=1.0,
+        renormalise=False,
+        router=DeepseekV3TopkRouter,
+        config="DeepseekV3Config",
+    ),
+]
+N_EXPERTS = 12
+
+
+def routed(case, random):
+    groups, top_groups = case.get("groups", 0), case.get("top_groups", 0)
+    says = dict(hidden_size=N_EXPERTS, num_experts_per_tok=case["top_k"], norm_topk_prob=case.get("renormalise", False))
+    says[
+        (
+            "n_routed_experts"
+            if "Deepseek" in case["config"]
+            else "num_experts" if "Qwen" in case["config"] else "num_local_experts"
+        )
+    ] = N_EXPERTS
+    if "Deepseek" in case["config"]:
+        says |= dict(n_group=groups or None, topk_group=top_groups or None, routed_scaling_factor=case["scale"])
+        says |= dict(num_attention_heads=4, topk_method="group_limited_greedy" if groups else "greedy")
+    else:
+        says |= dict(num_attention_heads=4, num_key_value_heads=4, intermediate_size=8)
+    router = case["router"](getattr(transformers, case["config"])(**says))
+    correction = torch.from_numpy(0.3 * random.standard_normal(N_EXPERTS)).float()
+    with torch.no_grad():
+        router.weight.copy_(torch.eye(N_EXPERTS))  # then the scores are the input
+        if hasattr(router, "e_score_correction_bias"):
+            router.e_score_correction_bias.copy_(correction)
+        if hasattr(router, "bias"):
+            router.bias.zero_()
+        scores = torch.from_numpy(1.5 * random.standard_normal((16, N_EXPERTS))).float()
+        logits, weights, chosen = router(scores)
+        assert torch.equal(logits, scores)
+        gates = torch.zeros_like(scores).scatter(1, chosen, weights)
+    return {
+        "kind": case["kind"],
+        "experts": N_EXPERTS,
+        "top_k": case["top_k"],
+        "renormalise": case.get("renormalise", False),
+        "scale": case.get("scale", 1.0),
+        "groups": groups,
+        "top_groups": top_groups,
+        "correction": numbers(correction) if case["kind"] == "sigmoid_groups" else [],
+        "scores": numbers(scores),
+        "chosen": chosen.sort(dim=1).values.reshape(-1).tolist(),
+        "gates": numbers(gates),
+    }
+
+
+LLAMA3 = dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)
+PHI_SHORT = [1.0, 1.02, 1.03, 1.05, 1.08, 1.1, 1.15, 1.2]
+PHI_LONG = [1.0, 1.3, 2.0, 4.5, 9.0, 20.0, 40.0, 60.0]
+PHI = dict(short_factor=PHI_SHORT, long_factor=PHI_LONG)
+DEEPSEEK_V3 = dict(
+    factor=40, beta_fast=32, beta_slow=1, mscale=1.0, mscale_all_dim=1.0, original_max_position_embeddings=4096
+)
+
+
+def rotation_cases():
+    """(name, config class, what config.json says, positions of the input)"""
+    llama, phi, v3 = "LlamaConfig", "Phi3Config", "DeepseekV3Config"
+    head = dict(head_dim=128, max_position_embeddings=131072)
+    small = dict(head_dim=16, max_position_embeddings=64)
+    phi_sizes = dict(
+        hidden_size=64, num_attention_heads=4, max_position_embeddings=131072, original_max_position_embeddings=4096
+    )
+    old = dict(rope_theta=500000.0)
+    new = lambda kind, **more: dict(rope_parameters=dict(rope_type=kind, rope_theta=500000.0, **more))
+    yield "default", llama, dict(head), 24
+    yield "default, old key of theta", llama, dict(head, **old), 24
+    yield "default, new keys", llama, dict(head, **new("default")), 24
+    yield "linear", llama, dict(head, **new("linear", factor=4.0)), 24
+    yield "linear, old keys", llama, dict(head, **old, rope_scaling=dict(type="linear", factor=4.0)), 24
+    yield "dynamic, short input", llama, dict(small, **new("dynamic", factor=2.0)), 24
+    yield "dynamic, input beyond the trained length", llama, dict(small, **new("dynamic", factor=2.0)), 200
+    yield "llama3", llama, dict(head, **new("llama3", **LLAMA3)), 24
+    yield "llama3, old keys", llama, dict(head, **old, rope_scaling=dict(LLAMA3, rope_type="llama3")), 24
+    yield "yarn", llama, dict(head, **new("yarn", factor=4.0, original_max_position_embeddings=32768)), 24
+    yield "yarn, old keys", llama, dict(
+        head, **old, rope_scaling=dict(type="yarn", factor=4.0, original_max_position_embeddings=32768)
+    ), 24
+    yield "yarn without the trained length", llama, dict(head, **new("yarn", factor=4.0)), 24
+    yield "yarn with a given factor", llama, dict(
+        head, **new("yarn", factor=4.0, original_max_position_embeddings=32768, attention_factor=1.25)
+    ), 24
+    yield "yarn, not truncated", llama, dict(
+        head_dim=64,
+        max_position_embeddings=131072,
+        rope_parameters=dict(
+            rope_type="yarn",
+            rope_theta=150000.0,
+            factor=32.0,
+            beta_fast=32.0,
+            beta_slow=1.0,
+            truncate=False,
+            original_max_position_embeddings=4096,
+        ),
+    ), 24
+    yield "yarn of one pair's ramp", llama, dict(
+        small, **new("yarn", factor=4.0, beta_fast=4.0, beta_slow=3.9, original_max_position_embeddings=64)
+    ), 24
+    yield "yarn, equal scales", v3, dict(
+        qk_rope_head_dim=64,
+        max_position_embeddings=163840,
+        rope_theta=10000,
+        rope_scaling=dict(DEEPSEEK_V3, type="yarn"),
+    ), 24
+    yield "yarn, unequal scales", v3, dict(
+        qk_rope_head_dim=64,
+        max_position_embeddings=163840,
+        rope_theta=10000,
+        rope_scaling=dict(DEEPSEEK_V3, type="yarn", mscale=0.707),
+    ), 24
+    yield "longrope, short input", phi, dict(phi_sizes, **new("longrope", **PHI)), 4096
+    yield "longrope, long input", phi, dict(phi_sizes, **new("longrope", **PHI)), 4097
+    yield "longrope, old keys", phi, dict(
+        phi_sizes, **old, rope_scaling=dict(PHI, type="su", original_max_position_embeddings=4096)
+    ), 24
+    yield "longrope that is called yarn", phi, dict(phi_sizes, **old, rope_scaling=dict(PHI, type="yarn")), 24
+    yield "longrope with given factors", llama, dict(
+        small, **new("longrope", **PHI, factor=8.0, original_max_position_embeddings=32)
+    ), 24
+    yield "longrope with a given attention factor", llama, dict(
+        small, **new("longrope", **PHI, attention_factor=1.5, original_max_position_embeddings=32)
+    ), 24
+    partial = dict(phi_sizes, partial_rotary_factor=0.5)
+    yield "longrope, partial", phi, dict(
+        partial, **old, rope_scaling=dict(type="longrope", short_factor=PHI_SHORT[:4], long_factor=PHI_LONG[:4])
+    ), 4097
+
+
+def rotation(name, config_class, says, length):
+    config = getattr(transformers, config_class)(**json.loads(json.dumps(says)))
+    rotary = (Phi3RotaryEmbedding if config_class == "Phi3Config" else LlamaRotaryEmbedding)(config)
+    rotary(torch.zeros(1, 1, 2), torch.arange(length)[None])  # chooses by the length of the input
+    factor = rotary.attention_scaling
+    return {
+        "name": name,
+        "config": dict(says, model_type=config.model_type),
+        "dims": 2 * rotary.inv_freq.numel(),
+        "theta": float(config.rope_parameters["rope_theta"]),
+        "length": length,
+        "inverse": numbers(rotary.inv_freq),
+        "attention_factor": float(factor),
+        "score_factor": yarn_apply_mscale(config.rope_parameters, 1.0),
+    }
+
+
+def write(path):
+    random = np.random.default_rng(7)
+    tables = {
+        "transformers": transformers.__version__,
+        "activations": activations(),
+        "gpt_oss_glu": gated_pairs(),
+        "routers": [routed(case, random) for case in ROUTERS],
+        "rotations": [rotation(*case) for case in rotation_cases()],
+    }
+    lines = []
+    for key, value in tables.items():
+        if isinstance(value, list):
+            rows = ",\n    ".join(json.dumps(row) for row in value)
+            lines.append(f"  {json.dumps(key)}: [\n    {rows}\n  ]")
+        else:
+            lines.append(f"  {json.dumps(key)}: {json.dumps(value)}")
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(f"{path.name}: {path.stat().st_size} bytes")

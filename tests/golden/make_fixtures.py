@@ -1,0 +1,363 @@
+"""Writes the golden fixtures: what the transformers library computes for a small random model of each family.
+
+usage: make_fixtures.py [NAME...]          needs torch, transformers, numpy and safetensors; the tests need none of them
+
+Per name of FAMILIES
+  NAME-transformers-VERSION/   config.json and model.safetensors as save_pretrained writes them: names of this version
+  NAME-transformers-VERSION.expected.safetensors   of the model loaded back from there, in f32 on the CPU, eager:
+      input_ids [2, 24] i64
+      hidden.0 .. hidden.N [2, 24, embed] f32    the input of each layer; the last one's output, before the final norm
+      logits [2, 24, vocab] f32
+      router.L.chosen [2, 24, top_k] i64         ascending, where layer L has a router
+and functions.json: the same library's activations, routers and rotation frequencies at many points (functions.py).
+
+Weights come from a generator that is seeded with the tensor's name, and no option that changes a result has the value
+that hides it: epsilons are large, windows shorter than the input, caps and clamps bite, biases and norms are random.
+"""
+
+import json
+import pathlib
+import shutil
+import sys
+import warnings
+import zlib
+
+import numpy as np
+import torch
+import transformers
+from safetensors.torch import save_file
+
+import functions
+
+HERE = pathlib.Path(__file__).parent
+LIMIT_BYTES = 300_000
+TOKENS = (2, 24)
+# How far apart the last chosen and the first unchosen expert are: less, and rounding could choose.
+LEAST_GAP = 1e-4
+
+SIZES = dict(
+    vocab_size=96,
+    hidden_size=48,
+    intermediate_size=80,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=64,
+    rms_norm_eps=1e-3,
+    pad_token_id=None,
+    bos_token_id=None,
+    eos_token_id=None,
+)
+WIDE_HEADS = dict(SIZES, head_dim=16)  # 4 heads of 16 are wider than 48
+GPT2 = dict(
+    vocab_size=96,
+    n_embd=48,
+    n_inner=80,
+    n_layer=2,
+    n_head=4,
+    n_positions=64,
+    layer_norm_epsilon=1e-3,
+    bos_token_id=None,
+    eos_token_id=None,
+)
+LAYER_NORM = {
+    **{key: value for key, value in SIZES.items() if key not in ("rms_norm_eps", "num_key_value_heads")},
+    "layer_norm_eps": 1e-3,
+}
+LLAMA3 = dict(
+    rope_type="llama3",
+    rope_theta=10000.0,
+    factor=8.0,
+    low_freq_factor=1.0,
+    high_freq_factor=4.0,
+    original_max_position_embeddings=64,
+)
+LONGROPE = dict(
+    rope_type="longrope",
+    rope_theta=10000.0,
+    partial_rotary_factor=1.0,
+    short_factor=[1.0, 1.1, 1.2, 1.3, 1.4, 1.5],
+    long_factor=[1.0, 1.5, 2.0, 3.0, 4.0, 6.0],
+)
+YARN = dict(
+    rope_type="yarn",
+    rope_theta=10000.0,
+    factor=4.0,
+    original_max_position_embeddings=16,
+    beta_fast=4.0,
+    beta_slow=1.0,
+    mscale=1.0,
+    mscale_all_dim=0.7,
+)
+LATENT = dict(
+    SIZES,
+    num_key_value_heads=4,
+    kv_lora_rank=20,
+    qk_nope_head_dim=16,
+    qk_rope_head_dim=8,
+    v_head_dim=12,
+    n_shared_experts=2,
+    n_routed_experts=8,
+    num_experts_per_tok=3,
+    moe_intermediate_size=12,
+    first_k_dense_replace=1,
+    routed_scaling_factor=1.7,
+)
+EXPERTS = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=12)
+SLIDING = dict(use_sliding_window=True, sliding_window=8)
+
+# name -> (config class, what it says)
+FAMILIES = {
+    "llama": ("LlamaConfig", dict(WIDE_HEADS, attention_bias=True, mlp_bias=True)),
+    "llama_llama3": (
+        "LlamaConfig",
+        dict(WIDE_HEADS, rope_parameters=LLAMA3, tie_word_embeddings=True, max_position_embeddings=512),
+    ),
+    "mistral": ("MistralConfig", dict(WIDE_HEADS, sliding_window=8)),
+    "qwen2": ("Qwen2Config", dict(SIZES, **SLIDING, max_window_layers=1)),
+    "qwen3": ("Qwen3Config", dict(WIDE_HEADS, **SLIDING, max_window_layers=1, attention_bias=True)),
+    "phi3": (
+        "Phi3Config",
+        dict(SIZES, sliding_window=8, rope_parameters=dict(rope_type="default", partial_rotary_factor=0.5)),
+    ),
+    "phi3_longrope": ("Phi3Config", dict(SIZES, rope_parameters=LONGROPE, original_max_position_embeddings=16)),
+    "gemma": ("GemmaConfig", dict(WIDE_HEADS)),
+    "gemma2": (
+        "Gemma2Config",
+        dict(
+            WIDE_HEADS,
+            query_pre_attn_scalar=24,
+            sliding_window=8,
+            attn_logit_softcapping=2.0,
+            final_logit_softcapping=3.0,
+        ),
+    ),
+    "gpt2": ("GPT2Config", GPT2),
+    "gpt_neox": (
+        "GPTNeoXConfig",
+        dict(LAYER_NORM, rope_parameters=dict(rope_type="default", partial_rotary_factor=0.5)),
+    ),
+    "bert": ("BertConfig", LAYER_NORM),
+    "mixtral": (
+        "MixtralConfig",
+        dict(WIDE_HEADS, sliding_window=8, intermediate_size=12, num_local_experts=8, num_experts_per_tok=3),
+    ),
+    "qwen2_moe": (
+        "Qwen2MoeConfig",
+        dict(
+            SIZES,
+            **EXPERTS,
+            **SLIDING,
+            max_window_layers=2,
+            shared_expert_intermediate_size=40,
+            mlp_only_layers=[0],
+            norm_topk_prob=False,
+        ),
+    ),
+    "qwen3_moe": ("Qwen3MoeConfig", dict(WIDE_HEADS, **EXPERTS, **SLIDING, norm_topk_prob=True)),
+    "deepseek_v2": (
+        "DeepseekV2Config",
+        dict(
+            LATENT,
+            q_lora_rank=24,
+            topk_method="group_limited_greedy",
+            n_group=4,
+            topk_group=2,
+            rope_parameters=YARN,
+            attention_bias=True,
+        ),
+    ),
+    "deepseek_v2_lite": ("DeepseekV2Config", dict(LATENT, q_lora_rank=None, topk_method="greedy")),
+    "deepseek_v3": (
+        "DeepseekV3Config",
+        dict(
+            LATENT,
+            q_lora_rank=24,
+            n_group=4,
+            topk_group=2,
+            norm_topk_prob=True,
+            rope_parameters=YARN,
+            attention_bias=True,
+            num_mtp_layers=0,
+        ),
+    ),
+    "gpt_oss": (
+        "GptOssConfig",
+        dict(
+            WIDE_HEADS,
+            intermediate_size=12,
+            num_local_experts=8,
+            num_experts_per_tok=3,
+            sliding_window=8,
+            rope_parameters=dict(
+                rope_type="yarn",
+                rope_theta=10000.0,
+                factor=4.0,
+                beta_fast=8.0,
+                beta_slow=1.0,
+                truncate=False,
+                original_max_position_embeddings=16,
+            ),
+        ),
+    ),
+}
+
+
+def drawn(fixture, name, shape):
+    """The values of one tensor: of the size that keeps a layer's result near its input."""
+    random = np.random.default_rng(zlib.crc32(f"{fixture}/{name}".encode()))
+    values = random.standard_normal(shape)
+    if "norm" in name.lower() or ".ln_" in name:
+        centre = 0.0 if name.endswith("bias") or fixture.startswith("gemma") else 1.0
+        return centre + 0.3 * values
+    if "sinks" in name:
+        return 1.5 * values
+    if "e_score_correction_bias" in name:
+        return 0.2 * values
+    if len(shape) == 1 or name.endswith("proj_bias"):
+        return 0.3 * values
+    if "embed" in name or "wte" in name or "wpe" in name:
+        return 0.7 * values
+    gain = 4.0 if fixture == "gpt_oss" and "gate_up" in name else 1.2  # 4: some of the clamps at 7 bite
+    return gain * values / np.sqrt(min(shape[-2:]))
+
+
+def built(fixture):
+    """A model with random weights."""
+    config_class, says = FAMILIES[fixture]
+    config = getattr(transformers, config_class)(**json.loads(json.dumps(says)))
+    config.dtype = torch.float32
+    make = transformers.AutoModelForMaskedLM if fixture == "bert" else transformers.AutoModelForCausalLM
+    model = make.from_config(config)
+    tied = {name for name in getattr(model, "_tied_weights_keys", None) or {}} if config.tie_word_embeddings else set()
+    with torch.no_grad():
+        for name, tensor in model.state_dict().items():
+            if name not in tied:
+                tensor.copy_(torch.from_numpy(drawn(fixture, name, tuple(tensor.shape))))
+    return model
+
+
+def loaded(model, folder):
+    config = transformers.AutoConfig.from_pretrained(folder)
+    found, report = type(model).from_pretrained(
+        folder,
+        config=config,
+        dtype=torch.float32,
+        attn_implementation="eager",
+        experts_implementation="eager",
+        output_loading_info=True,
+    )
+    if report["missing_keys"] or report["unexpected_keys"] or report["mismatched_keys"]:
+        raise SystemExit(f"{folder.name}: {report}")
+    return found.eval()
+
+
+def layers_of(model):
+    """The blocks: the first list of modules that is as long as the config says."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.ModuleList) and len(module) == model.config.num_hidden_layers:
+            return module
+    raise SystemExit(f"{type(model).__name__} has no list of layers")
+
+
+def scores_of(fixture, router, logits):
+    """What a router ranks by, for the gap between the last chosen and the first that is not."""
+    if fixture != "deepseek_v3":
+        return logits
+    return logits.sigmoid() + router.e_score_correction_bias
+
+
+def nearest(scores):
+    """The least distance between two scores of a row."""
+    ordered = scores.sort(dim=1).values
+    return (ordered[:, 1:] - ordered[:, :-1]).min().item()
+
+
+class Watch:
+    """What passes between the layers and out of the routers of a model."""
+
+    def __init__(self, fixture, model):
+        self.fixture, self.hidden, self.chosen, self.gap = fixture, {}, {}, float("inf")
+        layers = layers_of(model)
+        for number, layer in enumerate(layers):
+            layer.register_forward_pre_hook(self.entering(number), with_kwargs=True)
+            for module in layer.modules():
+                if type(module).__name__.endswith(("TopKRouter", "TopkRouter")):
+                    module.register_forward_hook(self.routing(number))
+        layers[-1].register_forward_hook(self.leaving(len(layers)))
+
+    def entering(self, number):
+        def hook(_, args, kwargs):
+            self.hidden[number] = (args[0] if args else kwargs["hidden_states"]).detach().clone()
+
+        return hook
+
+    def leaving(self, number):
+        def hook(_, args, out):
+            self.hidden[number] = (out[0] if isinstance(out, tuple) else out).detach().clone()
+
+        return hook
+
+    def routing(self, number):
+        def hook(router, _, out):
+            logits, _, chosen = out
+            self.chosen[number] = chosen.sort(dim=-1).values.reshape(*TOKENS, -1)
+            scores = scores_of(self.fixture, router, logits)
+            self.gap = min(self.gap, nearest(scores))
+            if self.fixture == "deepseek_v3":
+                pairs = scores.reshape(len(scores), router.num_group, -1).topk(2, dim=2).values.sum(dim=2)
+                self.gap = min(self.gap, nearest(pairs))
+
+        return hook
+
+
+def expected(fixture, model):
+    random = np.random.default_rng(zlib.crc32(f"{fixture}/input_ids".encode()))
+    input_ids = torch.from_numpy(random.integers(0, model.config.vocab_size, TOKENS))
+    watch = Watch(fixture, model)
+    with torch.no_grad():
+        logits = model(input_ids=input_ids, use_cache=False).logits if fixture != "bert" else model(input_ids).logits
+    if watch.gap < LEAST_GAP:
+        raise SystemExit(f"{fixture}: two experts are within {watch.gap:.1e} of each other, and rounding could choose")
+    tensors = {"input_ids": input_ids, "logits": logits}
+    tensors |= {f"hidden.{number}": value for number, value in watch.hidden.items()}
+    tensors |= {f"router.{number}.chosen": value for number, value in watch.chosen.items()}
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor.double()).all():
+            raise SystemExit(f"{fixture}: {name} is not finite")
+    return {name: tensor.contiguous() for name, tensor in tensors.items()}, watch.gap
+
+
+def write(fixture):
+    folder = HERE / f"{fixture}-transformers-{transformers.__version__}"
+    shutil.rmtree(folder, ignore_errors=True)
+    model = built(fixture)
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    tensors, gap = expected(fixture, loaded(model, folder))
+    # One entry: safetensors writes several in any order.
+    versions = {"versions": f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}"}
+    beside = folder.with_name(f"{folder.name}.expected.safetensors")
+    save_file(tensors, beside, metadata=versions)
+    total = sum(file.stat().st_size for file in [*folder.iterdir(), beside])
+    if total > LIMIT_BYTES:
+        raise SystemExit(f"{folder.name} has {total} bytes")
+    rms = {
+        name: round(float(t.double().pow(2).mean().sqrt()), 2) for name, t in tensors.items() if t.is_floating_point()
+    }
+    print(f"{folder.name}: {total} bytes, least router gap {gap:.1e}, rms {rms}")
+
+
+def main(names):
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore")
+    transformers.utils.logging.disable_progress_bar()
+    for name in names or FAMILIES:
+        write(name)
+    if not names:
+        functions.write(HERE / "functions.json")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,51 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "shardtool/model/bind.h"
+#include "shardtool/model/graph_list.h"
+#include "tests/support/checkpoint_files.h"
+
+using namespace shardtool;
+
+namespace {
+
+/// The folders that tests/golden/make_fixtures.py wrote: checkpoints as the library saves them.
+std::vector<std::string> checkpoints() {
+  std::vector<std::string> folders;
+  const std::filesystem::path golden = SHARDTOOL_SOURCE_DIR "/tests/golden";
+  for (const auto& entry : std::filesystem::directory_iterator(golden)) {
+    if (entry.is_directory() && std::filesystem::exists(entry.path() / "config.json"))
+      folders.push_back(entry.path().string());
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+std::vector<TensorSpec> specs_of(const std::string& folder) {
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, tensor] : test::read_tensors(folder, "model"))
+    specs.push_back(tensor.spec);
+  return specs;
+}
+
+}  // namespace
+
+TEST_CASE("graphs bind every tensor that the library itself saves, in every family") {
+  std::set<std::string> families;
+  for (const std::string& folder : checkpoints()) {
+    CAPTURE(folder);
+    const auto config = mapping::load_config(folder + "/config.json");
+    std::string why_not;
+    auto graph = model::find_graph(config, why_not);
+    REQUIRE_MESSAGE(graph != nullptr, why_not);
+    families.insert(graph->family);
+    const auto bound = model::bind_model(std::move(graph), config, specs_of(folder));
+    CHECK(bound.layers.size() == 4);
+    CHECK(bound.unread == std::vector<std::string>{});
+  }
+  const auto all = model::families();
+  CHECK(families == std::set<std::string>(all.begin(), all.end()));
+}

@@ -1,0 +1,64 @@
+#include "shardtool/model/window.h"
+
+#include <doctest/doctest.h>
+
+#include "shardtool/model/graph_list.h"
+#include "tests/support/throws.h"
+
+using namespace shardtool;
+using Windows = std::vector<i64>;
+
+namespace {
+
+const model::Attention& attention_of(const model::Graph& graph) {
+  for (const auto& ways : graph.blocks[0].stretches) {
+    for (const model::Op& op : ways[0]) {
+      if (const auto* attention = std::get_if<model::Attention>(&op.kind)) return *attention;
+    }
+  }
+  throw std::logic_error("a block without attention");
+}
+
+/// The windows of the first layers, 0 where there is none.
+Windows windows(const std::string& family, const std::string& config_text, i64 layers = 3) {
+  const model::Graph graph = model::load_graph(family);
+  const auto config = mapping::parse_config(config_text, "config.json");
+  Windows found;
+  for (i64 layer = 0; layer < layers; ++layer)
+    found.push_back(model::window_of(attention_of(graph), config, layer).value_or(0));
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a window is on every layer, on the even ones, or on those that the config lists") {
+  const std::string some =
+      R"({"sliding_window": 8, "layer_types": ["full_attention", "sliding_attention", "full_attention"]})";
+  CHECK(windows("mistral", R"({"sliding_window": 8})") == Windows{8, 8, 8});
+  CHECK(windows("mistral", R"({"sliding_window": null})") == Windows{0, 0, 0});
+  CHECK(windows("llama", R"({"sliding_window": 8})") == Windows{0, 0, 0});
+  CHECK(windows("gemma2", R"({"sliding_window": 8})") == Windows{8, 0, 8});
+  CHECK(windows("gemma2", some) == Windows{0, 8, 0});
+}
+
+TEST_CASE("a window that the config switches off is none, whatever else it says") {
+  const auto config = [](const std::string& on, const std::string& more) {
+    return R"({"sliding_window": 8, "use_sliding_window": )" + on + more + "}";
+  };
+  const std::string types =
+      R"(, "layer_types": ["full_attention", "sliding_attention", "full_attention"])";
+  CHECK(windows("qwen2", config("true", types)) == Windows{0, 8, 0});
+  CHECK(windows("qwen2", config("false", types)) == Windows{0, 0, 0});
+  CHECK(windows("qwen2", R"({"sliding_window": 8})") == Windows{0, 0, 0});
+  CHECK(windows("qwen3_moe", config("true", "")) == Windows{8, 8, 8});
+  CHECK(windows("qwen3_moe", config("false", "")) == Windows{0, 0, 0});
+}
+
+TEST_CASE("a window on layers that nothing names, and another attention, are errors") {
+  CHECK_ERROR(kConfig, windows("qwen3", R"({"sliding_window": 8, "use_sliding_window": true})"));
+  const std::string chunked = R"({"sliding_window": 8, "layer_types": ["chunked_attention"]})";
+  CHECK_ERROR(kUnsupported, windows("gemma2", chunked, 1));
+  const std::string short_list = R"({"sliding_window": 8, "layer_types": ["full_attention"]})";
+  CHECK(windows("gemma2", short_list, 1) == Windows{0});
+  CHECK_ERROR(kUnsupported, windows("gemma2", short_list, 2));
+}
