@@ -18,6 +18,12 @@ constexpr std::chrono::milliseconds kLastWords{500};
 MessageCommunicator::MessageCommunicator(int rank, int size, Links links)
     : Communicator(rank, size), links_(std::move(links)) {}
 
+void MessageCommunicator::require_others() {
+  const std::lock_guard lock(mutex_);
+  pump();
+  throw_abort();
+}
+
 void MessageCommunicator::raise_stop() noexcept {
   const std::lock_guard lock(mutex_);
   spread_stop();
@@ -34,7 +40,7 @@ bool MessageCommunicator::stop_was_raised() {
 
 Communicator::Ticket MessageCommunicator::do_post(int to, Channel channel, std::string bytes) {
   const std::lock_guard lock(mutex_);
-  require_others();
+  throw_abort();
   if (link_to(to).has_ended()) lost(to);
   const Ticket number = link_to(to).queue(FrameKind::kData, channel, std::move(bytes));
   return number * static_cast<Ticket>(size()) + static_cast<Ticket>(to);
@@ -81,7 +87,7 @@ void MessageCommunicator::wait_for(int peer, const Done& done) {
   auto activity = link.activity();
   for (int looks = 0;; ++looks) {
     pump();
-    require_others();
+    throw_abort();
     if (done()) return;
     if (link.has_ended()) lost(peer);
     if (link.activity() != activity) end = wait_end();
@@ -121,7 +127,7 @@ void MessageCommunicator::accept(int from, Frame frame) {
   spread_abort(fmt::format("process {} of {} sent what no process sends", from, size()));
 }
 
-void MessageCommunicator::require_others() const {
+void MessageCommunicator::throw_abort() const {
   if (aborted_) throw Error(ErrorCode::kPeerLost, *aborted_);
 }
 

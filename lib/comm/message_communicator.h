@@ -49,6 +49,7 @@ class MessageLink {
 /// stop or raise one at the same time.
 class MessageCommunicator : public Communicator {
  public:
+  void require_others() override;
   void raise_stop() noexcept override;
   bool stop_was_raised() override;
 
@@ -82,7 +83,7 @@ class MessageCommunicator : public Communicator {
   void wait_for(int peer, const Done& done);
   MessageLink& link_to(int peer);
   void accept(int from, Frame frame);
-  void require_others() const;
+  void throw_abort() const;
   void spread_stop() noexcept;
   [[noreturn]] void lost(int peer);
 
