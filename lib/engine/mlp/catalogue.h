@@ -26,10 +26,8 @@ struct SystemCase {
   std::function<std::unique_ptr<System<T>>(Device<T>&)> make;
   /// Requires a loaded system that `make` made.
   std::function<Outcome<T>(Device<T>&, System<T>&, const Workload<T>&)> run = run_both_ways<T>;
-  ExpectedCounts expected;
+  Expectation expected;
   i64 divisor = 1;  ///< of the gradients of parameters
-  /// Per device; 0 where nothing is said about it.
-  std::vector<i64> most_in_flight;
 };
 
 /// Every system for this many devices, with biases: the unsharded one, column->row, row->column,
@@ -52,9 +50,5 @@ struct CaseReport {
 /// parameters. All devices call it, and get the same.
 template <Number T>
 CaseReport report_on(Device<T>& device, const SystemCase<T>& one, const Parameters<T>& checkpoint);
-
-/// Whether everything is as it should be: arrays, counts, activations in flight, the adjoint.
-template <Number T>
-bool holds(const SystemCase<T>& one, const Proof& proof);
 
 }  // namespace shardtool::engine::mlp

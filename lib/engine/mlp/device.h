@@ -47,7 +47,8 @@ class Device {
 
   /// Every device's part side by side along an axis; the parts may differ in size.
   Matrix<T> all_gather(const Matrix<T>& part, Axis axis);
-  /// The sum over the devices. Throws kShapeMismatch where they give different sizes.
+  /// The sum over the devices. Throws kInternal where they give different sizes. Virtual, so that a
+  /// fault can be planted in it.
   virtual Matrix<T> all_reduce(const Matrix<T>& summand);
   /// Of the sum over the devices, this one's part along an axis.
   Matrix<T> reduce_scatter(const Matrix<T>& summand, Axis axis, const Parts& parts);

@@ -61,6 +61,19 @@ Parameters<T> without_tail(const Parameters<T>& whole, int devices) {
 }
 
 template <Number T>
+Parameters<T> with_exchanged_experts(const Parameters<T>& whole) {
+  constexpr std::string_view kFirst = "expert_0/";
+  constexpr std::string_view kSecond = "expert_1/";
+  Parameters<T> result = whole;
+  for (auto& [name, array] : result) {
+    const std::string rest = name.substr(std::min(name.size(), kFirst.size()));
+    if (name.starts_with(kFirst)) array = whole.at(std::string(kSecond) + rest);
+    if (name.starts_with(kSecond)) array = whole.at(std::string(kFirst) + rest);
+  }
+  return result;
+}
+
+template <Number T>
 std::vector<PlantedFault<T>> all_faults(i64 hidden, int devices) {
   using Fault = typename FaultyDevice<T>::Fault;
   std::vector<PlantedFault<T>> faults;
@@ -77,6 +90,8 @@ std::vector<PlantedFault<T>> all_faults(i64 hidden, int devices) {
   // data parallel reduces by name: layer_0/bias, layer_0/weights, ...
   faults.push_back({"the gradient of layer_0/weights reduced twice", "data parallel, sum",
                     faulty<T>(Fault::kTwice, 1), unchanged<T>});
+  faults.push_back(
+      {"two experts exchanged", "expert parallel", right_device<T>, with_exchanged_experts<T>});
   if (hidden % devices != 0) {
     faults.push_back({"the tail of hidden // devices dropped", "column->row", right_device<T>,
                       [=](const Parameters<T>& whole) { return without_tail(whole, devices); }});
@@ -93,18 +108,21 @@ CaseReport plant(comm::Communicator& comm, const PlantedFault<T>& fault, const S
 template class FaultyDevice<Field>;
 template Parameters<Field> with_exchanged_shards(Parameters<Field>, int);
 template Parameters<Field> without_tail(const Parameters<Field>&, int);
+template Parameters<Field> with_exchanged_experts(const Parameters<Field>&);
 template std::vector<PlantedFault<Field>> all_faults(i64, int);
 template CaseReport plant(comm::Communicator&, const PlantedFault<Field>&,
                           const SystemCase<Field>&);
 template class FaultyDevice<double>;
 template Parameters<double> with_exchanged_shards(Parameters<double>, int);
 template Parameters<double> without_tail(const Parameters<double>&, int);
+template Parameters<double> with_exchanged_experts(const Parameters<double>&);
 template std::vector<PlantedFault<double>> all_faults(i64, int);
 template CaseReport plant(comm::Communicator&, const PlantedFault<double>&,
                           const SystemCase<double>&);
 template class FaultyDevice<float>;
 template Parameters<float> with_exchanged_shards(Parameters<float>, int);
 template Parameters<float> without_tail(const Parameters<float>&, int);
+template Parameters<float> with_exchanged_experts(const Parameters<float>&);
 template std::vector<PlantedFault<float>> all_faults(i64, int);
 template CaseReport plant(comm::Communicator&, const PlantedFault<float>&,
                           const SystemCase<float>&);

@@ -38,18 +38,22 @@ Parameters<T> with_exchanged_shards(Parameters<T> whole, int devices);
 template <Number T>
 Parameters<T> without_tail(const Parameters<T>& whole, int devices);
 
+/// The parameters of experts, with experts 0 and 1 exchanged. Requires two experts.
+template <Number T>
+Parameters<T> with_exchanged_experts(const Parameters<T>& whole);
+
 /// A fault to plant in a system.
 template <Number T>
 struct PlantedFault {
   std::string name;
-  std::string system;  ///< the name of its case in the catalogue
+  std::string system;  ///< how the name of its case in the catalogue begins
   std::function<std::unique_ptr<Device<T>>(comm::Communicator&)> device;
   std::function<Parameters<T>(const Parameters<T>&)> checkpoint;  ///< from the right one
 };
 
 /// The faults that show on this many devices: exchanged shards (from 2 devices on), a missing
-/// all_reduce forward and backward, a gradient that is reduced twice, a dropped tail (where the
-/// devices do not divide `hidden`).
+/// all_reduce forward and backward, a gradient that is reduced twice, exchanged experts, a dropped
+/// tail (where the devices do not divide `hidden`).
 template <Number T>
 std::vector<PlantedFault<T>> all_faults(i64 hidden, int devices);
 

@@ -59,7 +59,9 @@ class FullySharded final : public System<T> {
     Parameters<T> parts;
     for (const i64 layer : {0, 1}) parts[weights_name(layer)] = this->weights(layer);
     std::vector<Layer<T>> layers = layers_of(gathered(parts));
-    for (Layer<T>& layer : layers) layer.has_bias = this->bias(layer.number) != nullptr;
+    for (Layer<T>& layer : layers) {
+      if (this->bias(layer.number) != nullptr) layer.bias = Matrix<T>(1, layer.weights.columns());
+    }
     return layers;
   }
 

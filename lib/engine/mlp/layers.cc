@@ -14,8 +14,7 @@ Layer<T> read_layer(const Parameters<T>& parameters, std::string_view prefix, i6
   if (const Matrix<T>* bias = find(parameters, name)) {
     require_extent("rows of " + name, bias->rows(), 1);
     require_extent("columns of " + name, bias->columns(), layer.weights.columns());
-    layer.bias_row = *bias;
-    layer.has_bias = true;
+    layer.bias = *bias;
   }
   return layer;
 }
@@ -106,7 +105,7 @@ template <Number T>
 Pass<T> run_layers(std::span<const Layer<T>> layers, const Matrix<T>& x) {
   Pass<T> pass{x, {}};
   for (const Layer<T>& layer : layers) {
-    Matrix<T> z = linear(pass.y, layer.weights, layer.bias());
+    Matrix<T> z = linear(pass.y, layer.weights, layer.bias_or_null());
     pass.tape.push_back(std::move(pass.y));
     pass.y = layer.is_last ? std::move(z) : relu(std::move(z));
   }
@@ -120,7 +119,7 @@ Parameters<T> pull_back_layers(std::span<const Layer<T>> layers, const Tape<T>& 
   Matrix<T> behind = g;
   for (size_t i = layers.size(); i-- > 0;) {
     const Layer<T>& layer = layers[i];
-    gradients.merge(layer_gradients(layer.number, tape[i], behind, layer.bias(), prefix));
+    gradients.merge(layer_gradients(layer.number, tape[i], behind, layer.bias_or_null(), prefix));
     behind = times(behind, transposed(layer.weights));
     if (layer.number != 0) behind = masked(std::move(behind), tape[i]);
   }
@@ -136,7 +135,7 @@ Matrix<T> push_forward_layers(std::span<const Layer<T>> layers, const Tape<T>& t
   for (size_t i = 0; i < layers.size(); ++i) {
     const Layer<T>& layer = layers[i];
     if (layer.number != 0) moved = masked(std::move(moved), tape[i]);
-    const Matrix<T>* bias = layer.has_bias ? &direction.at(p + bias_name(layer.number)) : nullptr;
+    const Matrix<T>* bias = layer.bias ? &direction.at(p + bias_name(layer.number)) : nullptr;
     moved = plus(times(moved, layer.weights),
                  linear(tape[i], direction.at(p + weights_name(layer.number)), bias));
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,10 +52,10 @@ template <Number T>
 struct Layer {
   i64 number = 0;  ///< in the model
   Matrix<T> weights;
-  const Matrix<T>* bias() const { return has_bias ? &bias_row : nullptr; }
-  Matrix<T> bias_row;
-  bool has_bias = false;
+  std::optional<Matrix<T>> bias;  ///< one row
   bool is_last = false;
+
+  const Matrix<T>* bias_or_null() const { return bias ? &*bias : nullptr; }
 };
 
 /// The layers of "<prefix>layer_0/...", "<prefix>layer_1/...".

@@ -57,8 +57,11 @@ Matrix<T> times(const Matrix<T>& a, const Matrix<T>& b) {
   require_extent("rows of the right factor", b.rows(), a.columns());
   Matrix<T> product(a.rows(), b.columns());
   for (i64 r = 0; r < a.rows(); ++r) {
+    const std::span<T> sums = product.row(r);
     for (i64 k = 0; k < a.columns(); ++k) {
-      for (i64 c = 0; c < b.columns(); ++c) product(r, c) += a(r, k) * b(k, c);
+      const T factor = a(r, k);
+      const std::span<const T> row = b.row(k);
+      for (size_t c = 0; c < sums.size(); ++c) sums[c] += factor * row[c];
     }
   }
   return product;

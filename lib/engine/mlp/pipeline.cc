@@ -5,8 +5,8 @@
 namespace shardtool::engine::mlp {
 namespace {
 
-/// The gradients of microbatches, in their order: dx is put below each other where there is one, the
-/// gradients of parameters are added.
+/// The gradients of microbatches, in their order: dx is put below each other where there is one,
+/// the gradients of parameters are added.
 template <Number T>
 class Collected {
  public:

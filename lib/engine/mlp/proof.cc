@@ -124,6 +124,16 @@ Proof prove(Device<T>& device, const System<T>& system, const Workload<T>& workl
   return proof;
 }
 
+template <Number T>
+bool holds(const Proof& proof, const Expectation& expected) {
+  return proof.forward_is_equal() && proof.backward_is_equal() &&
+         proof.forward == expected.forward && proof.backward == expected.backward &&
+         proof.most_in_flight == expected.most_in_flight && proof.adjoint <= tolerance<T>();
+}
+
+template bool holds<Field>(const Proof&, const Expectation&);
+template bool holds<double>(const Proof&, const Expectation&);
+template bool holds<float>(const Proof&, const Expectation&);
 template Outcome<Field> run_both_ways(Device<Field>&, System<Field>&, const Workload<Field>&);
 template Proof prove(Device<Field>&, const System<Field>&, const Workload<Field>&,
                      const Outcome<Field>&, i64);

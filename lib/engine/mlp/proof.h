@@ -38,10 +38,11 @@ struct Outcome {
 template <Number T>
 Outcome<T> run_both_ways(Device<T>& device, System<T>& system, const Workload<T>& workload);
 
-/// What section 9 of the specification says that a system communicates.
-struct ExpectedCounts {
-  Counts forward;
+/// What a system has to communicate, and how many microbatches a pipeline may keep.
+struct Expectation {
+  Counts forward;  ///< sends of all devices, else calls of each
   Counts backward;
+  std::vector<i64> most_in_flight{};  ///< per device; 0 where there is no pipeline
 };
 
 /// A sharded run held against the unsharded one.
@@ -65,10 +66,15 @@ template <Number T>
 Proof prove(Device<T>& device, const System<T>& system, const Workload<T>& workload,
             const Outcome<T>& outcome, i64 divisor = 1);
 
-/// Why a proof fails, in words: parts of parameters that lie where others belong, counts that
-/// differ from the table, and the arrays' findings; empty when nothing fails. All devices call it.
+/// Whether everything is as it should be: arrays, counts, activations in flight, the adjoint.
+template <Number T>
+bool holds(const Proof& proof, const Expectation& expected);
+
+/// Why a proof fails, in words: parts of parameters that lie where others belong, counts and
+/// activations in flight that are not as expected, the arrays' findings, the adjoint; empty when
+/// all holds and every part lies where it belongs. All devices call it, and get the same.
 template <Number T>
 std::string diagnosis(Device<T>& device, const System<T>& system, const Workload<T>& workload,
-                      const Proof& proof, const ExpectedCounts& expected);
+                      const Proof& proof, const Expectation& expected);
 
 }  // namespace shardtool::engine::mlp

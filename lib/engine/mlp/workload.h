@@ -19,7 +19,8 @@ struct Workload {
 template <Number T>
 Workload<T> random_layers(const std::vector<i64>& sizes, i64 batch, std::uint64_t seed);
 
-/// Experts of two layers each, with biases, and an assignment drawn from a seed.
+/// Experts of two layers each, with biases, and an assignment drawn from a seed but for the first
+/// two rows, which go to experts 0 and 1.
 template <Number T>
 Workload<T> random_experts(const TwoLayers& sizes, i64 n_experts, i64 batch, std::uint64_t seed);
 

@@ -2,26 +2,15 @@
 
 #include <doctest/doctest.h>
 
-#include <iostream>
 #include <set>
 
 #include "shardtool/comm/embedded.h"
-#include "tests/comm/launched.h"
+#include "tests/engine/mlp/processes.h"
 #include "tests/engine/mlp/report_text.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
 using namespace shardtool::engine::mlp;
-
-// The engines that have processes.
-struct Tcp {
-  static constexpr const char* kName = "tcp";
-};
-struct Mpi {
-  static constexpr const char* kName = "mpi";
-};
-TYPE_TO_STRING(Tcp);
-TYPE_TO_STRING(Mpi);
 
 namespace {
 
@@ -42,6 +31,21 @@ TEST_CASE("the demo passes on 1 to 5 devices, and every device has the same repo
   }
 }
 
+TEST_CASE("the demo passes on the smallest sizes and on many seeds") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    for (int devices = 1; devices <= 3; ++devices) {
+      std::vector<DemoReport> reports(1);
+      comm::run_embedded(devices, [&](comm::Communicator& comm) {
+        const i64 n = devices;
+        DemoReport report = run_mlp_demo(comm, {n, n, n, n, seed});
+        if (comm.rank() == 0) reports[0] = std::move(report);
+      });
+      CAPTURE(text_of(reports[0]));
+      CHECK(reports[0].passed);
+    }
+  }
+}
+
 TEST_CASE("a report has every system in three arithmetics, and every fault as seen") {
   const DemoReport report = embedded_reports(4).front();
   std::set<std::string> systems;
@@ -56,7 +60,7 @@ TEST_CASE("a report has every system in three arithmetics, and every fault as se
     CHECK(row.in_flight.empty() == !row.system.starts_with("pipeline"));
   }
   CHECK(systems.size() == 11);
-  CHECK(faults == 5);
+  CHECK(faults == 6);
   CHECK(report.rows.size() == 3 * systems.size() + faults);
   CHECK(report.not_planted.empty());
   CHECK(embedded_reports(1).front().not_planted.size() == 2);
@@ -64,11 +68,7 @@ TEST_CASE("a report has every system in three arithmetics, and every fault as se
 
 TEST_CASE_TEMPLATE("processes have the embedded engine's report, to the last digit", Processes, Tcp,
                    Mpi) {
-  const std::string reason = comm::reason_to_skip(Processes::kName);
-  if (!reason.empty()) {
-    std::cout << "SKIPPED: " << reason << "\n";
-    return;
-  }
+  if (!can_run<Processes>()) return;
   for (int size = 1; size <= 4; ++size) {
     CAPTURE(size);
     const auto seed = static_cast<std::uint64_t>(10 + size);

@@ -3,6 +3,8 @@
 
 #include "shardtool/engine/mlp/catalogue.h"
 #include "tests/engine/mlp/on_devices.h"
+#include "tests/engine/mlp/processes.h"
+#include "tests/engine/mlp/streams.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
@@ -10,59 +12,9 @@ using namespace shardtool::engine::mlp;
 
 namespace {
 
-constexpr DemoSizes kSizes{6, 10, 5, 7, 1};
-
-template <Number T>
-std::vector<Matrix<T>> inputs_for(const SystemCase<T>& one, int n) {
-  std::vector<Matrix<T>> inputs;
-  for (int i = 0; i < n; ++i) {
-    // An assignment to experts is for batches of one size; all other systems take any.
-    const i64 batch = one.workload.assignment.empty() ? kSizes.batch + i % 4 : kSizes.batch;
-    inputs.push_back(random_matrix<T>(batch, kSizes.in, static_cast<std::uint64_t>(1000 + i)));
-  }
-  return inputs;
-}
-
-template <Number T>
-std::vector<Matrix<T>> expected_outputs(const SystemCase<T>& one,
-                                        const std::vector<Matrix<T>>& inputs) {
-  comm::SoloCommunicator solo;
-  Device<T> device(solo);
-  std::vector<Matrix<T>> outputs;
-  for (const Matrix<T>& x : inputs) {
-    Workload<T> workload = one.workload;
-    workload.x = x;
-    workload.g = Matrix<T>(x.rows(), workload.g.columns());
-    outputs.push_back(yardstick(device, workload).y);
-  }
-  return outputs;
-}
-
-/// What device 0 gives out; empty on the others, whose streams nobody may touch.
-template <Number T>
-std::vector<Matrix<T>> stream(Device<T>& device, const SystemCase<T>& one,
-                              const std::vector<Matrix<T>>& inputs) {
-  const auto system = one.make(device);
-  system->load_checkpoint(one.workload.parameters);
-  const bool leads = device.device_id() == 0;
-  size_t next = 0;
-  std::vector<Matrix<T>> outputs;
-  system->inference_loop(
-      [&]() -> std::optional<Matrix<T>> {
-        if (!leads) throw Error(ErrorCode::kInternal, "a follower's input was touched");
-        if (next == inputs.size()) return std::nullopt;
-        return inputs[next++];
-      },
-      [&](const Matrix<T>& y) {
-        if (!leads) throw Error(ErrorCode::kInternal, "a follower's output was touched");
-        outputs.push_back(y);
-      });
-  return outputs;
-}
-
 TEST_CASE("every system streams inputs to outputs in order and ends on every device") {
   for (int devices = 1; devices <= 5; ++devices) {
-    for (const auto& one : all_systems<Field>(kSizes, devices)) {
+    for (const auto& one : all_systems<Field>(kStreamSizes, devices)) {
       CAPTURE(one.name);
       CAPTURE(devices);
       const auto inputs = inputs_for(one, 12);
@@ -79,8 +31,15 @@ TEST_CASE("every system streams inputs to outputs in order and ends on every dev
   }
 }
 
+TEST_CASE_TEMPLATE("streams go through processes, and all of them end", Processes, Tcp, Mpi) {
+  if (!can_run<Processes>()) return;
+  const comm::Launched launched = comm::launch(Processes::kName, 3, "stream");
+  CHECK(launched.status == 0);
+  CHECK(launched.said == std::vector<std::string>{"every output is right", "ended", "ended"});
+}
+
 TEST_CASE("a stream that is empty ends at once, and the next one can begin") {
-  for (const auto& one : all_systems<Field>(kSizes, 3)) {
+  for (const auto& one : all_systems<Field>(kStreamSizes, 3)) {
     const auto inputs = inputs_for(one, 2);
     const auto outputs = on_devices<Field>(3, [&](Device<Field>& device) {
       if (!stream(device, one, {}).empty()) return std::vector<Matrix<Field>>{};
@@ -91,7 +50,7 @@ TEST_CASE("a stream that is empty ends at once, and the next one can begin") {
 }
 
 TEST_CASE("an input that fails, or has too few rows, ends every device with that error") {
-  for (const auto& one : all_systems<Field>(kSizes, 3)) {
+  for (const auto& one : all_systems<Field>(kStreamSizes, 3)) {
     const auto error = testing::error_of([&] {
       return on_devices<Field>(3, [&](Device<Field>& device) {
         const auto system = one.make(device);
@@ -113,7 +72,7 @@ TEST_CASE("an input that fails, or has too few rows, ends every device with that
 
 TEST_CASE("no more inputs are taken ahead of the outputs than there are devices") {
   for (int devices = 1; devices <= 4; ++devices) {
-    for (const auto& one : all_systems<Field>(kSizes, devices)) {
+    for (const auto& one : all_systems<Field>(kStreamSizes, devices)) {
       CAPTURE(one.name);
       const auto most_ahead = on_devices<Field>(devices, [&](Device<Field>& device) {
         const auto system = one.make(device);
