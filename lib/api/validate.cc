@@ -17,6 +17,7 @@
 #include "shardtool/comm/agreement.h"
 #include "shardtool/comm/engine.h"
 #include "shardtool/engine/diagnosis.h"
+#include "shardtool/engine/padding.h"
 #include "shardtool/engine/validation.h"
 #include "shardtool/model/graph_list.h"
 
@@ -66,6 +67,26 @@ std::vector<std::shared_ptr<const layout::Layout>> shard_layouts(const LogicalCh
         layout::Layout::replicated(mesh, shards.tensors[t].spec.shape));
   }
   return layouts;
+}
+
+/// Throws kShapeMismatch unless every device stores what its layout gives it.
+void require_stored_so(const LogicalCheckpoint& shards,
+                       const std::vector<std::shared_ptr<const layout::Layout>>& layouts) {
+  for (size_t t = 0; t < layouts.size(); ++t) {
+    const LogicalTensor& tensor = shards.tensors[t];
+    for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
+      const i64 rank = tensor.ranks[holder];
+      const auto given = rank < layouts[t]->mesh().size() ? layouts[t]->region(rank) : std::nullopt;
+      const index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
+      if (given && *given == stored) continue;
+      throw Error(ErrorCode::kShapeMismatch,
+                  fmt::format("the mapping gives rank {} another part than the shards have", rank))
+          .tensor(tensor.spec.name)
+          .note("mapping", given ? to_string(*given) : "nothing")
+          .note("manifest", to_string(stored))
+          .help("leave --mapping away: the manifest holds the one of the split");
+    }
+  }
 }
 
 void bind_to(BoundSide& bound, std::shared_ptr<const model::Graph> graph,
@@ -188,6 +209,7 @@ class Validating {
 
 /// Shards that cannot be opened are findings where `check` can say what is wrong with them.
 void Validating::open() {
+  report_.has_reference = !options_.reference.empty();
   try {
     shards_ = open_logical(options_.sources);
   } catch (const Error& error) {
@@ -202,7 +224,6 @@ void Validating::open() {
         .help("give the output of `shardtool split`, and the whole model with --reference");
   }
   if (!options_.reference.empty()) reference_ = open_logical({options_.reference});
-  report_.has_reference = reference_.has_value();
   config_ = model_config(options_.mapping, shards_);
   if (!config_ && reference_) config_ = reference_->config();
   if (!config_) throw no_graph("there is no config.json");
@@ -237,6 +258,7 @@ void Validating::bind_sides() {
   mesh::Mesh mesh;
   shards_bound_.specs = shards_.specs();
   shards_bound_.layouts = shard_layouts(shards_, options_.mapping, mesh);
+  require_stored_so(shards_, shards_bound_.layouts);
   shards_bound_.weights = files_of(shards_, false);
   report_.mesh = to_string(mesh);
   report_.ranks = mesh.size();
@@ -315,6 +337,9 @@ void Validating::diagnose(const engine::Verdict& verdict) {
     engine::diagnose(whole_bound_.side, shards_bound_.side, report_.faults[i]);
   }
   if (verdict.tiers.empty() || !report_.faults.empty()) return;
+  for (const std::string& text : engine::odd_padding(shards_bound_.side)) {
+    report_.notes.push_back("function equal, layout differs: " + text);
+  }
   const auto& layers = verdict.tiers.front().reordered_layers;
   for (size_t i = 0; i < std::min(kMostReordered, layers.size()); ++i) {
     for (const std::string& text :
@@ -366,7 +391,9 @@ void Validating::decide() {
   }
   const bool fails = std::any_of(report_.tiers.begin(), report_.tiers.end(),
                                  [](const auto& tier) { return tier.verdict == "fail"; });
-  const bool is_open = std::any_of(report_.tiers.begin(), report_.tiers.end(),
+  // Of numbers that are none nothing is proved, whatever their bits do.
+  const bool is_open = !report_.odd_weights.empty() ||
+                       std::any_of(report_.tiers.begin(), report_.tiers.end(),
                                    [](const auto& tier) { return tier.verdict == "undecided"; });
   const bool moves_otherwise = std::any_of(report_.collectives.begin(), report_.collectives.end(),
                                            [](const auto& row) { return !row.agrees(); });
