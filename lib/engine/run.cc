@@ -85,7 +85,7 @@ void Run<N>::begin_step(const model::Step& step) {
   step_ = &step;
   expert_marks_.clear();
   for (const model::Step::Input& input : step.before) {
-    fabric_.exchange(input.exchange, inputs_.rows(), values_.at(input.value));
+    fabric_.exchange(input.exchange, inputs_.rows(), values_[input.value]);
   }
   const auto* experts = std::get_if<model::Experts>(&step.op->op->kind);
   if (experts == nullptr) return;
@@ -306,7 +306,7 @@ template <class N>
 void Run<N>::end_step(const model::Step& step) {
   for (const i64 rank : devices_) run_op(rank);
   for (const model::Exchange& exchange : step.after) {
-    fabric_.exchange(exchange, inputs_.rows(), values_.at(step.op->op->out[0]));
+    fabric_.exchange(exchange, inputs_.rows(), values_[step.op->op->out[0]]);
   }
   if (const auto* router = std::get_if<model::Router>(&step.op->op->kind)) {
     for (const i64 rank : devices_) route(*router, rank);
