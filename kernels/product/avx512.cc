@@ -10,7 +10,7 @@ namespace {
 struct Lanes {
   static constexpr int kCount = 8;
   static constexpr int kTokens = 4;
-  static constexpr int kRows = 2;
+  static constexpr int kRows = 3;
   __m512i v;
 
   static Lanes zero() { return {_mm512_setzero_si512()}; }

@@ -9,12 +9,12 @@ namespace shardtool::kernels {
 /// One translation of the same loops. All give the same bits.
 struct ProductImplementation {
   const char* name;
-  void (*rows_of_residues)(const StoredMatrix&, NumberMap, Rows<const Field>, Rows<Field>);
-  void (*rows_of_doubles)(const StoredMatrix&, Rows<const double>, Rows<double>);
-  void (*rows_of_floats)(const StoredMatrix&, Rows<const float>, Rows<float>);
-  void (*columns_of_residues)(const StoredMatrix&, NumberMap, Rows<const Field>, Rows<Field>);
-  void (*columns_of_doubles)(const StoredMatrix&, Rows<const double>, Rows<double>);
-  void (*columns_of_floats)(const StoredMatrix&, Rows<const float>, Rows<float>);
+  void (*rows_of_residues)(const StoredMatrix&, NumberMap, RowView<const Field>, RowView<Field>);
+  void (*rows_of_doubles)(const StoredMatrix&, RowView<const double>, RowView<double>);
+  void (*rows_of_floats)(const StoredMatrix&, RowView<const float>, RowView<float>);
+  void (*columns_of_residues)(const StoredMatrix&, NumberMap, RowView<const Field>, RowView<Field>);
+  void (*columns_of_doubles)(const StoredMatrix&, RowView<const double>, RowView<double>);
+  void (*columns_of_floats)(const StoredMatrix&, RowView<const float>, RowView<float>);
 };
 
 /// Those that this CPU can run, the fastest first; the portable one is the last and always there.

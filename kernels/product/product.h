@@ -20,7 +20,7 @@ struct StoredMatrix {
 
 /// Rows of numbers beside each other: row t begins at data + t * stride.
 template <class T>
-struct Rows {
+struct RowView {
   T* data = nullptr;
   i64 count = 0;
   i64 stride = 0;
@@ -32,13 +32,13 @@ struct Rows {
 /// Residues exactly; double and float in an order of their own that depends on the number of
 /// columns alone, so that any rows of w, and any rows of x, give the same bits alone or together.
 /// Every CPU gives the same bits: products are rounded before they are added.
-void multiply_rows(const StoredMatrix& w, NumberMap map, Rows<const Field> x, Rows<Field> y);
-void multiply_rows(const StoredMatrix& w, Rows<const double> x, Rows<double> y);
-void multiply_rows(const StoredMatrix& w, Rows<const float> x, Rows<float> y);
+void multiply_rows(const StoredMatrix& w, NumberMap map, RowView<const Field> x, RowView<Field> y);
+void multiply_rows(const StoredMatrix& w, RowView<const double> x, RowView<double> y);
+void multiply_rows(const StoredMatrix& w, RowView<const float> x, RowView<float> y);
 
 /// y[t][c] += sum over r of x[t][r] w[r][c], the rows one after the other: w as [in, out].
-void add_columns(const StoredMatrix& w, NumberMap map, Rows<const Field> x, Rows<Field> y);
-void add_columns(const StoredMatrix& w, Rows<const double> x, Rows<double> y);
-void add_columns(const StoredMatrix& w, Rows<const float> x, Rows<float> y);
+void add_columns(const StoredMatrix& w, NumberMap map, RowView<const Field> x, RowView<Field> y);
+void add_columns(const StoredMatrix& w, RowView<const double> x, RowView<double> y);
+void add_columns(const StoredMatrix& w, RowView<const float> x, RowView<float> y);
 
 }  // namespace shardtool::kernels

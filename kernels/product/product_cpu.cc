@@ -30,22 +30,22 @@ std::span<const ProductImplementation> product_implementations() {
   return list;
 }
 
-void multiply_rows(const StoredMatrix& w, NumberMap map, Rows<const Field> x, Rows<Field> y) {
+void multiply_rows(const StoredMatrix& w, NumberMap map, RowView<const Field> x, RowView<Field> y) {
   fastest().rows_of_residues(w, map, x, y);
 }
-void multiply_rows(const StoredMatrix& w, Rows<const double> x, Rows<double> y) {
+void multiply_rows(const StoredMatrix& w, RowView<const double> x, RowView<double> y) {
   fastest().rows_of_doubles(w, x, y);
 }
-void multiply_rows(const StoredMatrix& w, Rows<const float> x, Rows<float> y) {
+void multiply_rows(const StoredMatrix& w, RowView<const float> x, RowView<float> y) {
   fastest().rows_of_floats(w, x, y);
 }
-void add_columns(const StoredMatrix& w, NumberMap map, Rows<const Field> x, Rows<Field> y) {
+void add_columns(const StoredMatrix& w, NumberMap map, RowView<const Field> x, RowView<Field> y) {
   fastest().columns_of_residues(w, map, x, y);
 }
-void add_columns(const StoredMatrix& w, Rows<const double> x, Rows<double> y) {
+void add_columns(const StoredMatrix& w, RowView<const double> x, RowView<double> y) {
   fastest().columns_of_doubles(w, x, y);
 }
-void add_columns(const StoredMatrix& w, Rows<const float> x, Rows<float> y) {
+void add_columns(const StoredMatrix& w, RowView<const float> x, RowView<float> y) {
   fastest().columns_of_floats(w, x, y);
 }
 

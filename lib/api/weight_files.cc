@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "shardtool/base/error.h"
 #include "shardtool/exec/chunk_plan.h"
 #include "shardtool/exec/chunk_reader.h"
+#include "shardtool/exec/page_buffer.h"
 #include "shardtool/io/file.h"
 
 namespace shardtool::api {
@@ -32,6 +34,23 @@ i64 first_element(const engine::StoredRows& rows, const Shape& shape) {
   return (before + rows.begin) * row_size;
 }
 
+/// Past the page cache where the file is not in it, by way of a buffer of this thread's own.
+void read_from(const exec::SourceFile& file, std::span<std::byte> bytes, i64 offset) {
+  const i64 size = std::ssize(bytes);
+  if (!file.wants_direct(offset, size)) {
+    io::read_exact(file.file(), bytes, offset);
+    return;
+  }
+  thread_local std::optional<exec::PageBuffer> pages;
+  thread_local i64 room = 0;
+  if (size > room) {
+    pages.emplace(size + 2 * exec::kPageBytes);
+    room = size;
+  }
+  const std::byte* from = file.read(pages->data(), size, offset);
+  std::memcpy(bytes.data(), from, bytes.size());
+}
+
 /// The rows as a region of the whole tensor.
 index::Region region_of(const engine::StoredRows& rows, const Shape& shape) {
   index::Region region = index::whole_region(shape);
@@ -47,7 +66,7 @@ index::Region region_of(const engine::StoredRows& rows, const Shape& shape) {
 }  // namespace
 
 WeightFiles::WeightFiles(const LogicalCheckpoint& checkpoint) : checkpoint_(checkpoint) {
-  for (const std::string& path : checkpoint.file_paths) files_.push_back(io::open_read(path));
+  for (const std::string& path : checkpoint.file_paths) files_.emplace_back(path);
 }
 
 void WeightFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
@@ -56,7 +75,7 @@ void WeightFiles::read(const engine::StoredRows& rows, std::span<std::byte> byte
   const exec::Slot& slot = tensor.side.slots.at(holder);
   const Shape shape = index::local_shape(tensor.side.holders->region(static_cast<int>(holder)));
   const i64 offset = first_element(rows, shape) * bits(tensor.spec.dtype) / 8;
-  io::read_exact(files_.at(static_cast<size_t>(slot.file)), bytes, slot.offset + offset);
+  read_from(files_.at(static_cast<size_t>(slot.file)), bytes, slot.offset + offset);
 }
 
 MergedFiles::MergedFiles(const LogicalCheckpoint& shards) : shards_(shards) {

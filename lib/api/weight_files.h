@@ -18,7 +18,7 @@ class WeightFiles final : public engine::WeightSource {
 
  private:
   const LogicalCheckpoint& checkpoint_;
-  std::vector<io::File> files_;
+  std::vector<exec::SourceFile> files_;
 };
 
 /// The tensors of shards as if they were merged: device 0 has everything. Of elements that several

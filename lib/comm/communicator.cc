@@ -148,6 +148,7 @@ void Communicator::abort(const std::string& reason) noexcept {
 void Communicator::set_deadline(std::chrono::milliseconds first, std::chrono::milliseconds later) {
   first_ = first;
   later_ = later;
+  current_.patience = is_first_ ? first : later;
 }
 
 std::vector<std::string> Communicator::do_all_gather(std::string_view mine) {
@@ -207,6 +208,7 @@ void Communicator::give_up(int peer) {
 }
 
 void Communicator::begin(Operation operation, i64 bytes) {
+  require_others();
   counters_.add(operation, bytes);
   current_ = {operation, std::exchange(is_first_, false) ? first_ : later_};
 }
@@ -224,8 +226,11 @@ void SoloCommunicator::do_finish(Ticket) {}
 std::string SoloCommunicator::do_receive(int, Channel) {
   throw Error(ErrorCode::kInternal, "a process on its own has nobody to receive from");
 }
-void SoloCommunicator::do_abort(const std::string&) noexcept {
-  stopped_ = true;
+void SoloCommunicator::do_abort(const std::string& reason) noexcept {
+  if (!aborted_) aborted_ = reason;
+}
+void SoloCommunicator::require_others() {
+  if (aborted_) throw Error(ErrorCode::kPeerLost, *aborted_);
 }
 
 }  // namespace shardtool::comm

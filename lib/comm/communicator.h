@@ -89,6 +89,9 @@ class Communicator {
   /// process and the reason, the first that was given. All parts of a split end.
   virtual void abort(const std::string& reason) noexcept;
 
+  /// Throws kPeerLost when the run was aborted, by whomever, as waiting would. Does not wait.
+  virtual void require_others() = 0;
+
   /// How long an operation waits without a sign of a process that it needs: in the first operation
   /// of this communicator, and later. What was split off before keeps its own.
   void set_deadline(std::chrono::milliseconds first, std::chrono::milliseconds later);
@@ -141,7 +144,7 @@ class Communicator {
 
   struct Current {
     Operation operation = Operation::kBarrier;
-    std::chrono::milliseconds patience{0};
+    std::chrono::milliseconds patience{120'000};
   };
 
   void begin(Operation operation, i64 bytes);
@@ -163,8 +166,9 @@ class Communicator {
 class SoloCommunicator final : public Communicator {
  public:
   SoloCommunicator() : Communicator(0, 1) {}
+  void require_others() override;
   void raise_stop() noexcept override { stopped_ = true; }
-  bool stop_was_raised() override { return stopped_; }
+  bool stop_was_raised() override { return stopped_ || aborted_; }
 
  protected:
   Ticket do_post(int to, Channel channel, std::string bytes) override;
@@ -173,6 +177,7 @@ class SoloCommunicator final : public Communicator {
   void do_abort(const std::string& reason) noexcept override;
 
  private:
+  std::optional<std::string> aborted_;
   bool stopped_ = false;
 };
 

@@ -38,6 +38,11 @@ class EmbeddedCommunicator final : public Communicator {
     hub_.changed.notify_all();
   }
 
+  void require_others() override {
+    const std::lock_guard lock(hub_.mutex);
+    throw_abort();
+  }
+
   void raise_stop() noexcept override {
     const std::lock_guard lock(hub_.mutex);
     hub_.stopped = true;
@@ -52,7 +57,7 @@ class EmbeddedCommunicator final : public Communicator {
  protected:
   Ticket do_post(int to, Channel channel, std::string bytes) override {
     const std::lock_guard lock(hub_.mutex);
-    require_others();
+    throw_abort();
     hub_.mailboxes[static_cast<size_t>(to)].put(rank(), channel, std::move(bytes));
     hub_.changed.notify_all();
     return 0;
@@ -64,7 +69,7 @@ class EmbeddedCommunicator final : public Communicator {
     std::unique_lock lock(hub_.mutex);
     const auto end = wait_end();
     while (true) {
-      require_others();
+      throw_abort();
       auto bytes = hub_.mailboxes[static_cast<size_t>(rank())].take(from, channel);
       if (bytes) return *std::move(bytes);
       if (hub_.ended[static_cast<size_t>(from)]) end_for(from);
@@ -84,7 +89,7 @@ class EmbeddedCommunicator final : public Communicator {
   }
 
  private:
-  void require_others() const {
+  void throw_abort() const {
     if (hub_.aborted) throw Error(ErrorCode::kPeerLost, *hub_.aborted);
   }
   [[noreturn]] void end_for(int peer) {

@@ -10,12 +10,11 @@
 #include "shardtool/comm/agreement.h"
 #include "shardtool/comm/embedded.h"
 #include "shardtool/comm/mpi_communicator.h"
-#include "shardtool/comm/tcp_communicator.h"
 
 namespace shardtool::comm {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames{"embedded", "tcp", "mpi"};
+constexpr std::array<std::string_view, 4> kNames{"embedded", "tcp", "mpi", "nccl"};
 
 /// A name of few letters for a launch: FNV-1a, whose answer is the same in every process.
 std::string short_name(std::string_view job) {
@@ -31,7 +30,7 @@ std::unique_ptr<Communicator> connect_tcp(const EngineOptions& options) {
   const Launch& launch = *options.launch;
   const auto file = std::filesystem::path(options.meeting_folder) /
                     fmt::format(".shardtool-{}.meeting", short_name(launch.job));
-  return meet(file, launch.rank, launch.size);
+  return meet(file, launch.rank, launch.size, options.meeting_time);
 }
 
 std::unique_ptr<Communicator> connect_mpi(const EngineOptions& options) {
@@ -66,6 +65,8 @@ std::unique_ptr<Communicator> connect(const EngineOptions& options) {
       return connect_tcp(options);
     case Engine::kMpi:
       return connect_mpi(options);
+    case Engine::kNccl:
+      return open_nccl(connect_tcp(options), options.nccl);
   }
   throw Error(ErrorCode::kInternal, "an engine without a name");
 }

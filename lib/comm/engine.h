@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -8,6 +9,8 @@
 
 #include "shardtool/comm/communicator.h"
 #include "shardtool/comm/launch.h"
+#include "shardtool/comm/nccl_communicator.h"
+#include "shardtool/comm/tcp_communicator.h"
 
 namespace shardtool::comm {
 
@@ -16,7 +19,8 @@ namespace shardtool::comm {
 ///     embedded   threads of this process
 ///     tcp        processes of a launcher, over TCP
 ///     mpi        processes of mpirun, over its MPI, which a plugin speaks
-enum class Engine { kEmbedded, kTcp, kMpi };
+///     nccl       processes of a launcher with a GPU each, over NCCL; they meet over TCP
+enum class Engine { kEmbedded, kTcp, kMpi, kNccl };
 
 /// Throws kUsage when no engine has this name.
 Engine engine_named(std::string_view name);
@@ -26,10 +30,13 @@ struct EngineOptions {
   Engine engine = Engine::kEmbedded;
   /// What detect_launch() found.
   std::optional<Launch> launch;
-  /// A folder that all processes see and nobody else may write, where those of tcp meet.
+  /// A folder that all processes see and nobody else may write, where those of tcp and nccl meet,
+  /// and for how long they wait there for each other.
   std::string meeting_folder;
+  std::chrono::milliseconds meeting_time = kMeetingTime;
   /// The file of the plugin for mpi; empty: where it is installed.
   std::string mpi_plugin;
+  NcclLibraries nccl;
 };
 
 /// The processes of the launch, or this one alone where there is none. Every process of the launch

@@ -1,6 +1,7 @@
 #include "shardtool/comm/group_communicator.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace shardtool::comm {
@@ -8,6 +9,12 @@ namespace {
 
 int rank_in(const std::vector<int>& members, int rank) {
   return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
+}
+
+std::vector<int> all_ranks(int size) {
+  std::vector<int> ranks(static_cast<size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
 }  // namespace
@@ -18,6 +25,9 @@ GroupCommunicator::GroupCommunicator(Communicator& parent, std::vector<int> memb
       members_(std::move(members)) {
   base_ = first;
 }
+
+GroupCommunicator::GroupCommunicator(Communicator& parent)
+    : GroupCommunicator(parent, all_ranks(parent.size()), parent.base_) {}
 
 Communicator::Ticket GroupCommunicator::do_post(int to, Channel channel, std::string bytes) {
   lend_operation();

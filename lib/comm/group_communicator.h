@@ -10,12 +10,15 @@ namespace shardtool::comm {
 
 /// Some of the processes of another communicator, which carries their messages on channels of
 /// their own. Messages name processes as that one does.
-class GroupCommunicator final : public Communicator {
+class GroupCommunicator : public Communicator {
  public:
   /// Two channels from `first` on belong to the group.
   GroupCommunicator(Communicator& parent, std::vector<int> members, Channel first);
+  /// All of the parent, in its place.
+  explicit GroupCommunicator(Communicator& parent);
 
   void abort(const std::string& reason) noexcept override { parent_.abort(reason); }
+  void require_others() override { parent_.require_others(); }
   void raise_stop() noexcept override { parent_.raise_stop(); }
   bool stop_was_raised() override { return parent_.stop_was_raised(); }
 

@@ -68,14 +68,13 @@ shardtool_mpi_request* send(int to, const void* bytes, int count) {
   return begun(code, request);
 }
 
-int probe(int* from, int* count) {
+int probe(int from, int* count) {
   int found = 0;
   MPI_Status status;
-  if (MPI_Improbe(MPI_ANY_SOURCE, kTag, communicator, &found, &probed, &status) != MPI_SUCCESS) {
+  if (MPI_Improbe(from, kTag, communicator, &found, &probed, &status) != MPI_SUCCESS) {
     return -1;
   }
   if (found == 0) return 0;
-  *from = status.MPI_SOURCE;
   MPI_Get_count(&status, MPI_BYTE, count);
   return 1;
 }

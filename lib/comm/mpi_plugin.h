@@ -23,9 +23,9 @@ struct shardtool_mpi_functions {
   int (*begin)(int* rank, int* size, char* text, size_t room);
   /** Begins to send; the bytes must stay until it is done. Null when MPI refuses. */
   struct shardtool_mpi_request* (*send)(int to, const void* bytes, int count);
-  /** Whether a message can be received: 1 with its sender and length, 0, or -1 on failure. After 1,
-      receive must be called before the next probe. */
-  int (*probe)(int* from, int* count);
+  /** Whether a message of this process can be received: 1 with its length, 0, or -1 on failure.
+      After 1, receive must be called before the next probe. */
+  int (*probe)(int from, int* count);
   /** Begins to receive what probe found. Null when MPI refuses. */
   struct shardtool_mpi_request* (*receive)(void* bytes, int count);
   /** 1 when it is done, and the request is gone; 0 while it is not; -1 on failure. */

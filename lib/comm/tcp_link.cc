@@ -17,10 +17,9 @@ bool would_wait() {
 
 }  // namespace
 
-std::uint64_t TcpLink::queue(FrameKind kind, std::uint64_t channel, std::string bytes) {
-  std::string head = frame_head(kind, channel, bytes.size());
+void TcpLink::enqueue(std::string head, std::string bytes) {
   queue_.push_back({std::move(head), std::move(bytes)});
-  return ++queued_;
+  flush();
 }
 
 size_t TcpLink::send_some(const Outgoing& first) {
@@ -33,12 +32,11 @@ size_t TcpLink::send_some(const Outgoing& first) {
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
   const ssize_t sent = ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent < 0 && !would_wait()) closed_ = true;
   return static_cast<size_t>(std::max<ssize_t>(sent, 0));
 }
 
 void TcpLink::flush() {
-  while (has_queue()) {
+  while (!closed_ && !queue_.empty()) {
     const Outgoing& first = queue_.front();
     const size_t sent = send_some(first);
     if (sent == 0) return;
@@ -51,9 +49,10 @@ void TcpLink::flush() {
   }
 }
 
-std::vector<Frame> TcpLink::read() {
+std::vector<Frame> TcpLink::pump() {
+  flush();
   std::vector<Frame> frames;
-  while (is_open()) {
+  while (!closed_) {
     const std::span<char> room = reader_.room();
     const ssize_t got = ::recv(socket_.fd(), room.data(), room.size(), MSG_DONTWAIT);
     if (got < 0 && would_wait()) break;
@@ -69,7 +68,7 @@ std::vector<Frame> TcpLink::read() {
 }
 
 void TcpLink::finish_sending() const {
-  if (socket_.is_open()) ::shutdown(socket_.fd(), SHUT_WR);
+  ::shutdown(socket_.fd(), SHUT_WR);
 }
 
 }  // namespace shardtool::comm

@@ -39,8 +39,8 @@ N number_of(double value) {
 }
 
 template <class N>
-void multiply_rows(const kernels::StoredMatrix& w, kernels::NumberMap map, kernels::Rows<const N> x,
-                   kernels::Rows<N> y) {
+void multiply_rows(const kernels::StoredMatrix& w, kernels::NumberMap map,
+                   kernels::RowView<const N> x, kernels::RowView<N> y) {
   if constexpr (is_field<N>) {
     kernels::multiply_rows(w, map, x, y);
   } else {
@@ -48,8 +48,8 @@ void multiply_rows(const kernels::StoredMatrix& w, kernels::NumberMap map, kerne
   }
 }
 template <class N>
-void add_columns(const kernels::StoredMatrix& w, kernels::NumberMap map, kernels::Rows<const N> x,
-                 kernels::Rows<N> y) {
+void add_columns(const kernels::StoredMatrix& w, kernels::NumberMap map,
+                 kernels::RowView<const N> x, kernels::RowView<N> y) {
   if constexpr (is_field<N>) {
     kernels::add_columns(w, map, x, y);
   } else {

@@ -10,6 +10,7 @@
 #include "shardtool/kernels/crc64/implementation.h"
 #include "shardtool/kernels/digest/placed_crc64.h"
 #include "shardtool/kernels/float_census/float_census.h"
+#include "shardtool/kernels/product/implementation.h"
 #include "shardtool/kernels/strided_copy/strided_copy.h"
 #include "shardtool/kernels/xxh3/xxh3.h"
 
@@ -106,6 +107,49 @@ void strided_copy_to_columns(benchmark::State& state) {
 }
 BENCHMARK(strided_copy_to_columns)->RangeMultiplier(2)->Range(1, i64{64} << 10)->Arg(12);
 
+constexpr i64 kColumns = 4096;
+constexpr i64 kTokens = 8;
+
+/// Eight rows of x against a matrix of bf16, as `validate` multiplies: bytes are those of weights.
+template <class N, class Multiply>
+void product(benchmark::State& state, const Multiply& multiply) {
+  const auto bytes = buffer(kBufferBytes);
+  const i64 rows = kBufferBytes / (2 * kColumns);
+  const StoredMatrix w{Dtype::kBF16, bytes.data(), rows, kColumns};
+  const i64 longest = std::max(rows, kColumns);
+  const std::vector<N> x(static_cast<size_t>(kTokens * longest), N{3});
+  std::vector<N> y(static_cast<size_t>(kTokens * longest));
+  for (auto _ : state) {
+    multiply(w, RowView<const N>{x.data(), kTokens, longest},
+             RowView<N>{y.data(), kTokens, longest});
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * kBufferBytes);
+}
+
+void register_products() {
+  for (const ProductImplementation& way : product_implementations()) {
+    const std::string name = way.name;
+    benchmark::RegisterBenchmark(
+        ("rows of residues/" + name).c_str(), [way](benchmark::State& state) {
+          product<Field>(state,
+                         [&](const StoredMatrix& w, RowView<const Field> x, RowView<Field> y) {
+                           way.rows_of_residues(w, NumberMap::kBits, x, y);
+                         });
+        });
+    benchmark::RegisterBenchmark(
+        ("columns of residues/" + name).c_str(), [way](benchmark::State& state) {
+          product<Field>(state,
+                         [&](const StoredMatrix& w, RowView<const Field> x, RowView<Field> y) {
+                           way.columns_of_residues(w, NumberMap::kBits, x, y);
+                         });
+        });
+    benchmark::RegisterBenchmark(
+        ("rows of doubles/" + name).c_str(),
+        [way](benchmark::State& state) { product<double>(state, way.rows_of_doubles); });
+  }
+}
+
 void register_crc64() {
   for (const Implementation& implementation : implementations()) {
     benchmark::RegisterBenchmark((std::string("crc64/") + implementation.name).c_str(), crc64,
@@ -118,6 +162,7 @@ void register_crc64() {
 
 int main(int argc, char** argv) {
   shardtool::kernels::register_crc64();
+  shardtool::kernels::register_products();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

@@ -127,7 +127,7 @@ TEST_CASE("floats: every CPU gives the same bits, and a row alone those of the r
         RC_ASSERT(std::abs(first[t * c.rows + r] - sum) <= 1e-13 * size + 1e-300);
         double alone = 0;
         multiply_rows({c.dtype, c.bytes.data() + r * c.columns * 2, 1, c.columns},
-                      {x.data() + t * c.columns, 1, c.columns}, Rows<double>{&alone, 1, 1});
+                      {x.data() + t * c.columns, 1, c.columns}, RowView<double>{&alone, 1, 1});
         RC_ASSERT(alone == first[t * c.rows + r]);
       }
     }

@@ -1,0 +1,170 @@
+#include "shardtool/comm/message_communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::comm {
+namespace {
+
+/// To pass on last words to those who may not listen.
+constexpr std::chrono::milliseconds kLastWords{500};
+
+}  // namespace
+
+MessageCommunicator::MessageCommunicator(int rank, int size, Links links)
+    : Communicator(rank, size), links_(std::move(links)) {}
+
+void MessageCommunicator::require_others() {
+  const std::lock_guard lock(mutex_);
+  pump();
+  throw_abort();
+}
+
+void MessageCommunicator::raise_stop() noexcept {
+  const std::lock_guard lock(mutex_);
+  spread_stop();
+}
+
+bool MessageCommunicator::stop_was_raised() {
+  const std::lock_guard lock(mutex_);
+  pump();
+  const bool any_ended =
+      std::ranges::any_of(links_, [](const auto& link) { return link && link->has_ended(); });
+  if (any_ended) spread_stop();
+  return stopped_;
+}
+
+Communicator::Ticket MessageCommunicator::do_post(int to, Channel channel, std::string bytes) {
+  const std::lock_guard lock(mutex_);
+  throw_abort();
+  if (link_to(to).has_ended()) lost(to);
+  const Ticket number = link_to(to).queue(FrameKind::kData, channel, std::move(bytes));
+  return number * static_cast<Ticket>(size()) + static_cast<Ticket>(to);
+}
+
+void MessageCommunicator::do_finish(Ticket ticket) {
+  const auto to = static_cast<int>(ticket % static_cast<Ticket>(size()));
+  const Ticket number = ticket / static_cast<Ticket>(size());
+  wait_for(to, [&] { return link_to(to).left() >= number; });
+}
+
+std::string MessageCommunicator::do_receive(int from, Channel channel) {
+  std::optional<std::string> bytes;
+  wait_for(from, [&] {
+    bytes = mailbox_.take(from, channel);
+    return bytes.has_value();
+  });
+  return *std::move(bytes);
+}
+
+void MessageCommunicator::do_abort(const std::string& reason) noexcept {
+  std::unique_lock lock(mutex_);
+  spread_abort(reason);
+  const auto end = Clock::now() + kLastWords;
+  try {
+    for (int looks = 0; any_queue() && Clock::now() < end; ++looks) {
+      lock.unlock();
+      pause(looks);
+      lock.lock();
+      pump();
+    }
+  } catch (const Error&) {
+    // A link that refuses cannot take words either.
+  }
+}
+
+/// Takes in and sends out until `done`, which is asked under the mutex; gives up when `peer` has
+/// ended or is silent for too long.
+template <class Done>
+void MessageCommunicator::wait_for(int peer, const Done& done) {
+  std::unique_lock lock(mutex_);
+  MessageLink& link = link_to(peer);
+  auto end = wait_end();
+  auto activity = link.activity();
+  for (int looks = 0;; ++looks) {
+    pump();
+    throw_abort();
+    if (done()) return;
+    if (link.has_ended()) lost(peer);
+    if (link.activity() != activity) end = wait_end();
+    activity = link.activity();
+    lock.unlock();
+    if (end && Clock::now() >= *end) give_up(peer);
+    pause(looks);
+    lock.lock();
+  }
+}
+
+MessageLink& MessageCommunicator::link_to(int peer) {
+  const auto& link = links_[static_cast<size_t>(peer)];
+  if (link) return *link;
+  throw Error(ErrorCode::kInternal, fmt::format("{}: processes {} and {} are not connected",
+                                                operation_name(), rank(), peer));
+}
+
+void MessageCommunicator::pump() {
+  for (size_t peer = 0; peer < links_.size(); ++peer) {
+    if (!links_[peer]) continue;
+    for (Frame& frame : links_[peer]->pump()) accept(static_cast<int>(peer), std::move(frame));
+  }
+}
+
+void MessageCommunicator::accept(int from, Frame frame) {
+  switch (frame.kind) {
+    case FrameKind::kData:
+      return mailbox_.put(from, frame.channel, std::move(frame.bytes));
+    case FrameKind::kStop:
+      return spread_stop();  // from rank 0 those hear of it who are connected to it alone
+    case FrameKind::kAbort:
+      return spread_abort(frame.bytes);
+    case FrameKind::kEnd:
+      break;  // is for links that cannot see it otherwise
+  }
+  spread_abort(fmt::format("process {} of {} sent what no process sends", from, size()));
+}
+
+void MessageCommunicator::throw_abort() const {
+  if (aborted_) throw Error(ErrorCode::kPeerLost, *aborted_);
+}
+
+void MessageCommunicator::spread(FrameKind kind, const std::string& bytes) {
+  for (const auto& link : links_) {
+    if (link && !link->has_ended()) link->queue(kind, 0, bytes);
+  }
+}
+
+void MessageCommunicator::spread_stop() noexcept {
+  if (std::exchange(stopped_, true)) return;
+  try {
+    spread(FrameKind::kStop, {});
+  } catch (const Error&) {
+    // The next operation meets the link that refuses.
+  }
+}
+
+void MessageCommunicator::spread_abort(const std::string& reason) noexcept {
+  stopped_ = true;
+  if (aborted_) return;
+  aborted_ = reason;
+  try {
+    spread(FrameKind::kAbort, reason);
+  } catch (const Error&) {
+    // Those behind a link that refuses find out that this process ends.
+  }
+}
+
+bool MessageCommunicator::any_queue() const {
+  return std::ranges::any_of(links_, [](const auto& link) { return link && link->has_queue(); });
+}
+
+void MessageCommunicator::lost(int peer) {
+  const std::string reason = fmt::format("process {} of {} ended without a word", peer, size());
+  spread_abort(reason);
+  throw Error(ErrorCode::kPeerLost, reason);
+}
+
+}  // namespace shardtool::comm

@@ -1,0 +1,181 @@
+// Stands in for NCCL and the CUDA runtime where there is no GPU: ranks are threads of one process,
+// device memory is the host's, streams run when they are asked whether they are done. The test
+// turns its knobs by fake_nccl_*.
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+struct ncclComm {
+  std::uint64_t id;
+  int rank;
+  int size;
+};
+
+namespace {
+
+struct Operation {
+  ncclComm* comm;
+  int from;
+  void* to_here;
+  size_t bytes;
+};
+
+std::mutex mutex;
+std::map<std::tuple<std::uint64_t, int, int>, std::deque<std::string>> messages;
+std::map<std::uint64_t, int> joined;
+std::map<cudaStream_t, std::list<Operation>> streams;
+std::uint64_t ids = 0;
+std::atomic<int> devices = 8;
+std::atomic<bool> stalls = false;
+std::atomic<bool> fails = false;
+std::atomic<int> aborts = 0;
+
+void put(const ncclComm* comm, int to, const void* bytes, size_t count) {
+  messages[{comm->id, comm->rank, to}].emplace_back(static_cast<const char*>(bytes), count);
+}
+
+bool take(const Operation& operation) {
+  auto& waiting = messages[{operation.comm->id, operation.from, operation.comm->rank}];
+  if (waiting.empty()) return false;
+  if (waiting.front().size() != operation.bytes) std::abort();  // ranks disagree about a length
+  std::memcpy(operation.to_here, waiting.front().data(), operation.bytes);
+  waiting.pop_front();
+  return true;
+}
+
+}  // namespace
+
+extern "C" {
+
+void fake_nccl_devices(int count) {
+  devices = count;
+}
+void fake_nccl_stalls(bool yes) {
+  stalls = yes;
+}
+void fake_nccl_fails(bool yes) {
+  fails = yes;
+}
+int fake_nccl_aborts() {
+  return aborts;
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = devices;
+  return devices > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+cudaError_t cudaSetDevice(int device) {
+  return device < devices ? cudaSuccess : cudaErrorInvalidDevice;
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorNoDevice ? "no CUDA-capable device is detected" : "an error";
+}
+cudaError_t cudaMalloc(void** data, size_t bytes) {
+  *data = std::malloc(bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void* data) {
+  std::free(data);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
+  *stream = reinterpret_cast<cudaStream_t>(new char);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete reinterpret_cast<char*>(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  if (stalls) return cudaErrorNotReady;
+  auto& waiting = streams[stream];
+  while (!waiting.empty() && take(waiting.front())) waiting.pop_front();
+  return waiting.empty() ? cudaSuccess : cudaErrorNotReady;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  const std::lock_guard lock(mutex);
+  ++ids;
+  std::memcpy(id->internal, &ids, sizeof ids);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  if (config->blocking != 0) return ncclInvalidArgument;
+  const std::lock_guard lock(mutex);
+  std::uint64_t number = 0;
+  std::memcpy(&number, id.internal, sizeof number);
+  *comm = new ncclComm{number, rank, size};
+  ++joined[number];
+  return ncclInProgress;
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  const std::lock_guard lock(mutex);
+  *state = fails ? ncclSystemError : joined[comm->id] < comm->size ? ncclInProgress : ncclSuccess;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommFinalize(ncclComm_t) {
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  delete comm;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  ++aborts;
+  delete comm;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t) {
+  return "unhandled system error";
+}
+ncclResult_t ncclGroupStart() {
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  return ncclInProgress;
+}
+ncclResult_t ncclSend(const void* bytes, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
+                      cudaStream_t) {
+  const std::lock_guard lock(mutex);
+  put(comm, peer, bytes, count);
+  return ncclSuccess;
+}
+ncclResult_t ncclRecv(void* bytes, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  streams[stream].push_back({comm, peer, bytes, count});
+  return ncclSuccess;
+}
+ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  if (comm->rank != root) {
+    streams[stream].push_back({comm, root, to, count});
+    return ncclSuccess;
+  }
+  for (int peer = 0; peer < comm->size; ++peer) {
+    if (peer != root) put(comm, peer, from, count);
+  }
+  return ncclSuccess;
+}
+
+}  // extern "C"

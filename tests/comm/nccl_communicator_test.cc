@@ -1,0 +1,168 @@
+#include "shardtool/comm/nccl_communicator.h"
+
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <iostream>
+#include <thread>
+
+#include "shardtool/base/error.h"
+#include "shardtool/comm/embedded.h"
+#include "shardtool/comm/engine.h"
+#include "tests/comm/laws.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Empty where NCCL's headers were not found.
+const std::string kFake = SHARDTOOL_FAKE_NCCL;
+const std::string kNotBuilt = "this program was built without NCCL";
+
+bool has_nccl() {
+  if (kFake.empty()) std::cout << "SKIPPED: no nccl.h when this was built\n";
+  return !kFake.empty();
+}
+
+/// Calls a knob of tests/comm/fake_nccl.cc.
+template <class Result, class... Args>
+Result turn(const char* knob, Args... args) {
+  void* const library = ::dlopen(kFake.c_str(), RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library != nullptr);
+  return reinterpret_cast<Result (*)(Args...)>(::dlsym(library, knob))(args...);
+}
+
+/// Threads that exchange over the stand-in, and meet over the embedded engine.
+void run_fake(int size, const std::function<void(Communicator&)>& body) {
+  run_embedded(size, [&](Communicator& comm) {
+    const auto nccl = open_nccl(comm.split(0, 0), {kFake, kFake});
+    body(*nccl);
+  });
+}
+
+std::optional<Error> fake_fails(int size, const std::function<void(Communicator&)>& body) {
+  return testing::error_of([&] { return run_fake(size, body), 0; });
+}
+
+TEST_CASE("what goes through NCCL's calls keeps the laws of a communicator, with a stand-in") {
+  if (!has_nccl()) return;
+  for (int size = 1; size <= 5; ++size) {
+    CAPTURE(size);
+    CHECK_NOTHROW(check_laws(run_fake, size, static_cast<std::uint64_t>(200 + size)));
+  }
+  CHECK(turn<int>("fake_nccl_aborts") == 0);
+}
+
+TEST_CASE("an operation of NCCL that never ends is cut off after the deadline") {
+  if (!has_nccl()) return;
+  const int aborts_before = turn<int>("fake_nccl_aborts");
+  const auto start = std::chrono::steady_clock::now();
+  turn<void>("fake_nccl_stalls", true);
+  const auto error = fake_fails(3, [](Communicator& comm) {
+    comm.set_deadline(milliseconds(500), milliseconds(500));
+    comm.all_gather("x");
+  });
+  turn<void>("fake_nccl_stalls", false);
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kPeerLost);
+  CHECK(error->message().find("NCCL did not end all_gather in time") != std::string::npos);
+  CHECK(turn<int>("fake_nccl_aborts") == aborts_before + 3);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+}
+
+TEST_CASE("an error that NCCL finds in the background ends all") {
+  if (!has_nccl()) return;
+  const auto error = fake_fails(3, [](Communicator& comm) {
+    comm.barrier();
+    turn<void>("fake_nccl_fails", true);
+    comm.broadcast(0, "x");
+  });
+  turn<void>("fake_nccl_fails", false);
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kPeerLost);
+  CHECK(error->message().find("failed: NCCL: unhandled system error") != std::string::npos);
+}
+
+TEST_CASE("a rank that ends or aborts is named by those who wait for it over NCCL") {
+  if (!has_nccl()) return;
+  const auto ended = fake_fails(3, [](Communicator& comm) {
+    if (comm.rank() != 1) comm.all_gather("x");
+  });
+  REQUIRE(ended);
+  CHECK(ended->message() == "process 1 of 3 ended before its part of all_gather");
+  const auto aborted = fake_fails(3, [](Communicator& comm) {
+    if (comm.rank() == 1) throw Error(ErrorCode::kConfig, "no heads");
+    comm.all_gather("x");
+  });
+  REQUIRE(aborted);
+  CHECK(aborted->code() == ErrorCode::kConfig);
+}
+
+TEST_CASE("no device, and fewer than processes of a machine, are told to all") {
+  if (!has_nccl()) return;
+  for (const int devices : {0, 2}) {
+    turn<void>("fake_nccl_devices", devices);
+    const auto error = fake_fails(3, [](Communicator&) {});
+    turn<void>("fake_nccl_devices", 8);
+    REQUIRE(error);
+    CHECK(error->exit_status() == 6);
+    const std::string expected = devices == 0
+                                     ? "cudaGetDeviceCount: no CUDA-capable device is detected"
+                                     : "there are 2 GPUs for 3 or more processes of one machine";
+    CAPTURE(error->message());
+    CHECK(error->message().ends_with(expected));
+  }
+}
+
+TEST_CASE("libraries that are missing are named; a build without NCCL says so") {
+  for (const bool has_runtime : {false, true}) {
+    EngineOptions options;
+    options.engine = Engine::kNccl;
+    options.nccl = {"/nowhere/libnccl.so.2", has_runtime ? kFake : "/nowhere/libcudart.so"};
+    const auto error = testing::error_of([&] { return connect(options); });
+    REQUIRE(error);
+    CHECK(error->exit_status() == 6);
+    if (kFake.empty()) {
+      CHECK(error->message() == kNotBuilt);
+      continue;
+    }
+    CHECK(error->message() ==
+          (has_runtime ? "NCCL cannot be opened" : "the CUDA runtime cannot be opened"));
+    CHECK(error->notes().at(0).second.find("/nowhere/") != std::string::npos);
+  }
+}
+
+TEST_CASE("those for whom the first process never comes give up in time") {
+  const test::TempFolder folder;
+  for (const Engine engine : {Engine::kTcp, Engine::kNccl}) {
+    EngineOptions options;
+    options.engine = engine;
+    options.launch = Launch{"torchrun", 1, 2, "job"};
+    options.meeting_folder = folder.path();
+    options.meeting_time = milliseconds(100);
+    const auto error = testing::error_of([&] { return connect(options); });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kPeerLost);
+    CHECK(error->message() == "process 0 of 2 could not be reached");
+  }
+}
+
+TEST_CASE("a GPU that is here carries a communicator of one") {
+  EngineOptions options;
+  options.engine = Engine::kNccl;
+  std::unique_ptr<Communicator> comm;
+  const auto error = testing::error_of([&] { return comm = connect(options), 0; });
+  if (error) {
+    CHECK(error->exit_status() == 6);
+    std::cout << "SKIPPED: " << error->message() << "\n";
+    return;
+  }
+  CHECK_NOTHROW(keep_laws(*comm, 7));
+}
+
+}  // namespace
+}  // namespace shardtool::comm
