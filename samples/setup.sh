@@ -4,7 +4,8 @@
 
 build_packages=(g++ cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev
   libre2-dev libxxhash-dev libssl-dev scdoc)
-test_packages=(doctest-dev librapidcheck-dev libbenchmark-dev python3 python3-jsonschema)
+test_packages=(doctest-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3
+  python3-jsonschema)
 tidy_packages=(clang-19 clang-tidy-19)
 fuzz_packages=(clang-19 libclang-rt-19-dev)
 fresh_packages=(debootstrap git)

@@ -7,18 +7,33 @@
 #include "cli/print/validate.h"
 #include "cli/session.h"
 #include "cli/size_argument.h"
+#include "shardtool/base/error.h"
 
 namespace shardtool::cli {
 namespace {
 
 constexpr i64 kMostTokens = 4096;
 constexpr i64 kDefaultTokens = 8;
+constexpr i64 kMostRanks = 64;
 
 Status status_of(const api::ValidateReport& report) {
   return report.passes() ? Status::kOk : Status::kFindings;
 }
 
+ExitCode run_demo(const ValidateArgs& args, Session& session) {
+  const auto report = api::run_demo(to_demo_options(args));
+  const bool passed = report.demo.passed;
+  if (session.json()) {
+    session.document("validate_demo", passed ? Status::kOk : Status::kFindings,
+                     [&report](JsonWriter& json) { write_fields(json, report); });
+  } else {
+    print_text(session, report);
+  }
+  return passed ? ExitCode::kSuccess : ExitCode::kNegative;
+}
+
 ExitCode run_validate(const ValidateArgs& args, Session& session) {
+  if (args.demo) return run_demo(args, session);
   auto options = to_options(args);
   const auto report = [&] {
     const Watch watch(session, options);
@@ -33,9 +48,38 @@ ExitCode run_validate(const ValidateArgs& args, Session& session) {
   return report.passes() ? ExitCode::kSuccess : ExitCode::kNegative;
 }
 
+std::uint64_t seed_of(const ValidateArgs& args) {
+  constexpr i64 kMostSeed = std::numeric_limits<i64>::max();
+  return args.seed ? static_cast<std::uint64_t>(parse_count("--seed", *args.seed, 0, kMostSeed))
+                   : 1;
+}
+
 }  // namespace
 
+api::DemoRunOptions to_demo_options(const ValidateArgs& args) {
+  if (!args.shards.empty() || !args.reference.empty()) {
+    throw Error(ErrorCode::kUsage, "a demo has shards and a model of its own")
+        .help("leave the paths out, or leave --demo out");
+  }
+  api::DemoRunOptions options;
+  if (args.ranks) {
+    options.ranks = static_cast<int>(parse_count("--ranks", *args.ranks, 1, kMostRanks));
+  }
+  if (args.engine) options.engine = *args.engine;
+  if (args.meeting) options.meeting_folder = *args.meeting;
+  options.launch = this_launch();
+  options.seed = seed_of(args);
+  return options;
+}
+
 api::ValidateOptions to_options(const ValidateArgs& args) {
+  if (args.shards.empty()) {
+    throw Error(ErrorCode::kUsage, "there are no shards to validate")
+        .help("give the output of `shardtool split`, or --demo mlp");
+  }
+  if (args.ranks) {
+    throw Error(ErrorCode::kUsage, "--ranks is for --demo: shards say how many devices they have");
+  }
   api::ValidateOptions options;
   options.sources = args.shards;
   options.reference = args.reference;
@@ -47,10 +91,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   options.launch = this_launch();
   options.quick = args.quick;
   options.compares_values = args.values;
-  constexpr i64 kMostSeed = std::numeric_limits<i64>::max();
-  if (args.seed) {
-    options.seed = static_cast<std::uint64_t>(parse_count("--seed", *args.seed, 0, kMostSeed));
-  }
+  options.seed = seed_of(args);
   options.tokens =
       args.tokens ? parse_count("--tokens", *args.tokens, 1, kMostTokens) : kDefaultTokens;
   if (args.require_coverage) {
@@ -75,12 +116,11 @@ Command validate_command(ValidateArgs& args) {
           "the tensor, the rank and what is there instead.",
       .examples = {"shardtool validate out/tp4 --reference models/llama-8b",
                    "shardtool validate out/tp4 --reference models/llama-8b --quick",
-                   "shardtool validate out/tp4 --require-coverage 100 --json"},
+                   "shardtool validate out/tp4 --require-coverage 100 --json",
+                   "mpirun -n 4 shardtool validate out/tp4 --reference models/llama-8b",
+                   "shardtool validate --demo mlp"},
       .arguments =
-          {{.name = "SHARDS",
-            .help = "outputs of one split",
-            .target = &args.shards,
-            .required = true},
+          {{.name = "SHARDS", .help = "outputs of one split", .target = &args.shards},
            {.name = "--reference",
             .short_name = "-r",
             .value = "CKPT",
@@ -105,6 +145,15 @@ Command validate_command(ValidateArgs& args) {
            {.name = "--values",
             .help = "compare values, not bits: for a reference of another dtype",
             .target = &args.values},
+           {.name = "--demo",
+            .value = "NAME",
+            .help = "instead of shards: a small model in every sharding, forward and backward",
+            .target = &args.demo,
+            .choices = {"mlp"}},
+           {.name = "--ranks",
+            .value = "N",
+            .help = "devices of the demo; 4 when absent",
+            .target = &args.ranks},
            {.name = "--engine",
             .value = "NAME",
             .help = "who plays the devices; as mpirun, srun or torchrun say when absent",

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/commands/write_args.h"
+#include "shardtool/api/demo.h"
 #include "shardtool/api/validate.h"
 
 namespace shardtool::cli {
@@ -17,6 +18,8 @@ struct ValidateArgs {
   std::optional<std::string> mapping = {};
   std::optional<std::string> config = {};
   std::string golden = {};
+  std::optional<std::string> demo = {};
+  std::optional<std::string> ranks = {};
   std::optional<std::string> engine = {};
   std::optional<std::string> meeting = {};
   bool quick = false;
@@ -29,6 +32,7 @@ struct ValidateArgs {
 
 /// Throws kUsage.
 api::ValidateOptions to_options(const ValidateArgs& args);
+api::DemoRunOptions to_demo_options(const ValidateArgs& args);
 /// `args` must outlive the command.
 Command validate_command(ValidateArgs& args);
 

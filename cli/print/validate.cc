@@ -19,8 +19,8 @@ constexpr i64 kResidueBytes = 8;
 
 std::string worst_text(const api::ValidateTier& tier) {
   if (tier.verdict == "not run") return "";
-  if (tier.name == "f64" || tier.name == "golden")
-    return fmt::format("{:.1e} of the RMS", tier.worst);
+  const bool has_worst = tier.name == "f64" || tier.name == "golden";
+  if (has_worst) return fmt::format("{:.1e} of the RMS", tier.worst);
   return tier.name == "field" && tier.verdict == "pass" ? "exact" : "";
 }
 

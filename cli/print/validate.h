@@ -2,6 +2,7 @@
 
 #include "cli/print/json_writer.h"
 #include "cli/session.h"
+#include "shardtool/api/demo.h"
 #include "shardtool/api/validate.h"
 
 namespace shardtool::cli {
@@ -10,5 +11,9 @@ namespace shardtool::cli {
 /// but faults: the exit code says it.
 void print_text(Session& session, const api::ValidateReport& report);
 void write_fields(JsonWriter& json, const api::ValidateReport& report);
+
+/// Every system with its gradients and collectives, then the planted faults; last the verdict.
+void print_text(Session& session, const api::DemoRunReport& report);
+void write_fields(JsonWriter& json, const api::DemoRunReport& report);
 
 }  // namespace shardtool::cli

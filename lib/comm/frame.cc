@@ -9,6 +9,9 @@ namespace {
 
 constexpr size_t kHeadBytes = 1 + 2 * sizeof(std::uint64_t);
 constexpr size_t kPieceBytes = 1 << 20;
+/// Address space that a frame gets at once, so that it is not copied as it grows; what is not
+/// touched takes no memory.
+constexpr size_t kReservedBytes = 1 << 30;
 
 std::uint64_t number_at(const std::string& head, size_t at) {
   std::uint64_t number = 0;
@@ -41,6 +44,7 @@ void FrameReader::filled(size_t bytes) {
   frame_.kind = static_cast<FrameKind>(head_.front());
   frame_.channel = number_at(head_, 1);
   length_ = number_at(head_, 1 + sizeof(std::uint64_t));
+  frame_.bytes.reserve(std::min<size_t>(*length_, kReservedBytes));
   have_ = 0;
 }
 

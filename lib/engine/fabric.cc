@@ -55,7 +55,7 @@ std::vector<i64> Fabric::group(const Placed<N>& all, i64 rank,
 }
 
 template <class N>
-void Fabric::sum_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value) {
+i64 Fabric::sum_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value) {
   const Placed<N> all = with_others(value, tokens);
   std::map<std::vector<i64>, std::vector<N>> sums;  // groups share theirs
   for (auto& [rank, part] : value) {
@@ -78,10 +78,13 @@ void Fabric::sum_over(const std::vector<std::string>& along, i64 tokens, Placed<
     }
     part.data = sum->second;
   }
+  i64 most = 0;
+  for (const auto& [rank, part] : all) most = std::max(most, std::ssize(part.data));
+  return most;
 }
 
 template <class N>
-void Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value) {
+i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value) {
   const Placed<N> all = with_others(value, tokens);
   std::map<std::vector<i64>, Part<N>> wholes;
   for (auto& [rank, part] : value) {
@@ -101,24 +104,24 @@ void Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Plac
     }
     part = whole->second;
   }
+  return all.empty() ? 0 : all.begin()->second.features.global_size() * tokens;
 }
 
 template <class N>
 void Fabric::exchange(const model::Exchange& exchange, i64 tokens, Placed<N>& value) {
   const std::vector<std::string> along = names_of(exchange.over);
+  i64 elements = 0;
   if (exchange.move == plan::Move::kAllReduce) {
-    sum_over(along, tokens, value);
+    elements = sum_over(along, tokens, value);
   } else if (exchange.move == plan::Move::kAllGather) {
-    gather_over(along, tokens, value);
+    elements = gather_over(along, tokens, value);
   } else {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("the engine has no {}", plan::to_string(exchange.move)));
   }
   Counted& counted = counts_[{mesh::to_string(exchange.over), exchange.move}];
   ++counted.count;
-  i64 most = 0;
-  for (const auto& [rank, part] : value) most = std::max(most, std::ssize(part.data));
-  counted.elements += most;
+  counted.elements += elements;
 }
 
 template <class N>

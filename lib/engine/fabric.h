@@ -55,10 +55,11 @@ class Fabric {
   template <class N>
   std::vector<i64> group(const Placed<N>& all, i64 rank,
                          const std::vector<std::string>& along) const;
+  /// Both return the numbers that the largest group jointly owns.
   template <class N>
-  void sum_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value);
+  i64 sum_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value);
   template <class N>
-  void gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value);
+  i64 gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value);
 
   mesh::Mesh mesh_;
   comm::Communicator* comm_;

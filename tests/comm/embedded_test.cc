@@ -53,7 +53,7 @@ TEST_CASE("what one rank throws ends all, and is what is told") {
   CHECK(told == 3);
 }
 
-TEST_CASE("of several that fail, the lowest rank is told; exceptions of any type pass") {
+TEST_CASE("of several that fail, the lowest rank is told, and exceptions of any type pass") {
   const auto error = run_fails(3, [](Communicator& comm) {
     if (comm.rank() != 0) throw Error(ErrorCode::kConfig, std::to_string(comm.rank()));
     comm.barrier();

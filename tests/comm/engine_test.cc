@@ -145,7 +145,7 @@ TEST_CASE("a plugin that is missing or is none is named, with what the loader sa
   CHECK(error->message() == "libc.so.6 has no shardtool_mpi_plugin");
 }
 
-TEST_CASE("another number of processes than ranks is refused; threads are as many as asked for") {
+TEST_CASE("another number of processes than ranks is refused, threads are as many as asked for") {
   EngineOptions options;
   options.engine = Engine::kTcp;
   CHECK_ERROR(kUsage, (run_ranks(options, 2, [](Communicator&) {}), 0));

@@ -118,7 +118,7 @@ TEST_CASE("no device, and fewer than processes of a machine, are told to all") {
   }
 }
 
-TEST_CASE("libraries that are missing are named; a build without NCCL says so") {
+TEST_CASE("libraries that are missing are named, and a build without NCCL says so") {
   for (const bool has_runtime : {false, true}) {
     EngineOptions options;
     options.engine = Engine::kNccl;

@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/print/table.h"
+#include "cli/print/text.h"
+#include "cli/print/validate.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+using engine::mlp::DemoRow;
+
+/// Of a planted fault so much is printed; the document has all of it.
+constexpr size_t kShownWords = 110;
+
+/// "exact", or how far the worst of all arrays is.
+std::string outcome(const DemoRow& row) {
+  const bool equal = row.forward_equal && row.backward_equal;
+  if (row.number == "field") return equal ? "exact" : "differs";
+  return fmt::format("{:.1e}{}", row.worst, equal || !row.is_judged ? "" : " differs");
+}
+
+/// One line per system, its outcome in each arithmetic beside each other.
+Table systems_table(const engine::mlp::DemoReport& demo) {
+  Table table{{{"system"}, {"field"}, {"f64"}, {"f32"}, {"collectives"}, {"in flight"}}, {}};
+  constexpr size_t kFirstOutcome = 1;
+  for (const DemoRow& row : demo.rows) {
+    if (!row.planted.empty()) continue;
+    const auto same = [&](const auto& cells) { return cells.front() == row.system; };
+    auto line = std::find_if(table.rows.begin(), table.rows.end(), same);
+    if (line == table.rows.end()) {
+      table.rows.push_back({row.system, "", "", "", row.collectives, row.in_flight});
+      line = table.rows.end() - 1;
+    }
+    const size_t number = row.number == "field" ? 0 : row.number == "f64" ? 1 : 2;
+    (*line)[kFirstOutcome + number] = outcome(row);
+  }
+  return table;
+}
+
+std::string shortened(const std::string& text) {
+  return text.size() <= kShownWords ? text : text.substr(0, kShownWords) + " ...";
+}
+
+Table faults_table(const engine::mlp::DemoReport& demo) {
+  Table table{{{"planted fault"}, {"in"}, {"seen"}, {"as"}}, {}};
+  for (const DemoRow& row : demo.rows) {
+    if (row.planted.empty()) continue;
+    table.rows.push_back(
+        {row.planted, row.system, row.is_as_expected ? "yes" : "no", shortened(row.fault)});
+  }
+  return table;
+}
+
+void write_row(JsonWriter& json, const DemoRow& row) {
+  json.begin_object().field("system", row.system).field("number", row.number);
+  json.field("planted", row.planted).field("forward_equal", row.forward_equal);
+  json.field("backward_equal", row.backward_equal).field("worst", row.worst);
+  json.field("adjoint", row.adjoint).field("collectives", row.collectives);
+  json.field("expected_collectives", row.expected_collectives).field("in_flight", row.in_flight);
+  json.field("fault", row.fault).field("judged", row.is_judged);
+  json.field("as_expected", row.is_as_expected).end_object();
+}
+
+}  // namespace
+
+void print_text(Session& session, const api::DemoRunReport& report) {
+  Output& out = session.out();
+  const Style& style = session.out_style();
+  if (!session.quiet()) {
+    out.write(labelled(style, "demo",
+                       fmt::format("y = relu(x W0) W1 on {}, {}",
+                                   plural(report.demo.devices, "device"), report.engine)));
+    print_table(out, systems_table(report.demo), TableFormat::kText);
+    print_table(out, faults_table(report.demo), TableFormat::kText);
+    for (const std::string& reason : report.demo.not_planted) {
+      out.write(labelled(style, "note", reason));
+    }
+  }
+  for (const DemoRow& row : report.demo.rows) {
+    if (row.is_as_expected || !row.is_judged) continue;
+    out.write(fmt::format("fault    {} in {}: {}\n", row.system, row.number, row.fault));
+  }
+  if (session.quiet()) return;
+  out.write(fmt::format("{}: directional difference {:.1e}\n", report.demo.passed ? "pass" : "fail",
+                        report.demo.directional));
+}
+
+void write_fields(JsonWriter& json, const api::DemoRunReport& report) {
+  json.field("verdict", report.demo.passed ? "pass" : "fail").field("engine", report.engine);
+  json.field("ranks", report.demo.devices).field("directional", report.demo.directional);
+  json.key("rows").begin_array();
+  for (const DemoRow& row : report.demo.rows) write_row(json, row);
+  json.end_array().list("not_planted", report.demo.not_planted);
+}
+
+}  // namespace shardtool::cli

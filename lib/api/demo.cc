@@ -1,0 +1,41 @@
+#include "shardtool/api/demo.h"
+
+#include "shardtool/comm/engine.h"
+
+namespace shardtool::api {
+namespace {
+
+/// Sizes that four devices do not divide, so that parts differ in size.
+constexpr engine::mlp::DemoSizes kSizes{12, 22, 9, 10, 0};
+/// Each device has one feature at least.
+constexpr i64 kPerDevice = 2;
+
+engine::mlp::DemoSizes sizes_for(int ranks, std::uint64_t seed) {
+  engine::mlp::DemoSizes sizes = kSizes;
+  for (i64* size : {&sizes.in, &sizes.hidden, &sizes.out, &sizes.batch}) {
+    *size = std::max(*size, kPerDevice * ranks + 1);
+  }
+  sizes.seed = seed;
+  return sizes;
+}
+
+}  // namespace
+
+DemoRunReport run_demo(const DemoRunOptions& options) {
+  DemoRunReport report;
+  report.engine = options.engine;
+  if (report.engine.empty()) report.engine = options.launch ? "tcp" : "embedded";
+  comm::EngineOptions engine;
+  engine.engine = comm::engine_named(report.engine);
+  engine.launch = options.launch;
+  engine.meeting_folder = options.meeting_folder;
+  const bool embedded = engine.engine == comm::Engine::kEmbedded;
+  const int ranks = embedded ? options.ranks : options.launch ? options.launch->size : 1;
+  comm::run_ranks(engine, ranks, [&](comm::Communicator& comm) {
+    const auto demo = engine::mlp::run_mlp_demo(comm, sizes_for(ranks, options.seed));
+    if (!embedded || comm.rank() == 0) report.demo = demo;
+  });
+  return report;
+}
+
+}  // namespace shardtool::api

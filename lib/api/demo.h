@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "shardtool/comm/launch.h"
+#include "shardtool/engine/mlp/demo.h"
+
+namespace shardtool::api {
+
+struct DemoRunOptions {
+  int ranks = 4;       ///< of the embedded engine; of others the processes of the launch
+  std::string engine;  ///< "embedded", "tcp", "mpi"; empty: as the launch says
+  std::optional<comm::Launch> launch;
+  std::string meeting_folder = ".";
+  std::uint64_t seed = 1;
+};
+
+struct DemoRunReport {
+  std::string engine;
+  engine::mlp::DemoReport demo;
+};
+
+/// Runs the two-layer MLP in every sharding, forward and backward, and plants faults in it; every
+/// process of a launch calls it and gets the same report. Throws what run_ranks throws.
+DemoRunReport run_demo(const DemoRunOptions& options);
+
+}  // namespace shardtool::api

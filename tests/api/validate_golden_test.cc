@@ -1,0 +1,115 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "shardtool/api/transform.h"
+#include "shardtool/api/validate.h"
+#include "tests/support/temp_folder.h"
+
+using namespace shardtool;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What tests/golden/make_fixtures.py wrote: checkpoints of every family, two layers each.
+std::vector<std::string> fixtures() {
+  std::vector<std::string> folders;
+  for (const auto& entry : fs::directory_iterator(SHARDTOOL_SOURCE_DIR "/tests/golden")) {
+    if (fs::exists(entry.path() / "config.json")) folders.push_back(entry.path().string());
+  }
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+/// Splits into a new folder; false where the heads cannot be cut so.
+bool split_over(const std::string& model, const std::string& mesh, const std::string& output) {
+  api::SplitOptions options;
+  options.source = model;
+  options.mapping.mesh = mesh::parse_mesh(mesh);
+  options.write.output = output;
+  try {
+    api::split(options);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kGroups) return false;
+    throw;
+  }
+  return true;
+}
+
+const api::ValidateTier& tier(const api::ValidateReport& report, const std::string& name) {
+  const auto found = std::find_if(report.tiers.begin(), report.tiers.end(),
+                                  [&](const auto& one) { return one.name == name; });
+  REQUIRE(found != report.tiers.end());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("every family: our f32 is what the library computes, and shards compute the same") {
+  const auto folders = fixtures();
+  REQUIRE(folders.size() >= 16);
+  for (const std::string& model : folders) {
+    CAPTURE(model);
+    const test::TempFolder scratch;
+    const std::string shards = scratch.path() + "/tp2";
+    REQUIRE(split_over(model, "tp=2", shards));
+    api::ValidateOptions options;
+    options.sources = {shards};
+    options.reference = model;
+    options.golden = model + ".expected.safetensors";
+    const auto report = api::validate(options);
+    CHECK(report.verdict == "pass");
+    CHECK(report.coverage == 100);
+    CHECK(tier(report, "golden").worst < 1e-4);
+    CHECK(tier(report, "f64").worst < 1e-12);
+    CHECK(tier(report, "field").mismatches == 0);
+  }
+}
+
+TEST_CASE("every family on other meshes: replicas, stages, experts, replicated and uneven heads") {
+  i64 runs = 0;
+  for (const std::string& model : fixtures()) {
+    for (const std::string mesh : {"tp=4", "dp=2,tp=2", "pp=2,tp=2", "ep=2,tp=2", "tp=3"}) {
+      CAPTURE(model);
+      CAPTURE(mesh);
+      const test::TempFolder scratch;
+      const std::string shards = scratch.path() + "/shards";
+      if (!split_over(model, mesh, shards)) continue;
+      api::ValidateOptions options;
+      options.sources = {shards};
+      options.reference = model;
+      options.quick = true;
+      const auto report = api::validate(options);
+      CHECK(report.verdict == "pass");
+      CHECK(report.reordered == 0);
+      ++runs;
+    }
+  }
+  CHECK(runs > 70);
+}
+
+TEST_CASE("a golden file of another model says so") {
+  const test::TempFolder scratch;
+  const auto folders = fixtures();
+  const auto with = [&](const std::string& part) {
+    return *std::find_if(folders.begin(), folders.end(),
+                         [&](const auto& f) { return f.find(part) != std::string::npos; });
+  };
+  const std::string model = with("/llama-");
+  REQUIRE(split_over(model, "tp=2", scratch.path() + "/tp2"));
+  api::ValidateOptions options;
+  options.sources = {scratch.path() + "/tp2"};
+  options.reference = model;
+  options.quick = true;
+  options.golden = with("/llama_llama3-") + ".expected.safetensors";
+  const auto report = api::validate(options);
+  CHECK(report.verdict == "fail");
+  CHECK(tier(report, "golden").verdict == "fail");
+  CHECK(tier(report, "field").verdict == "pass");
+  options.golden = model + "/config.json";
+  CHECK_THROWS_AS(api::validate(options), Error);
+}

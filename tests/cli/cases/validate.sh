@@ -1,0 +1,27 @@
+# The exit code is the answer: 0 the shards compute what the model computes, 1 they do not.
+model=$samples/tiny-llama
+shardtool -q split "$model" -o parts --tp 2
+try() { shardtool validate "$@"; echo "-> $?"; }
+try parts --reference "$model"
+try parts --reference "$model" --quick -q
+try parts --quick
+try parts -r "$model" --json
+
+# One bit of one weight, which no tolerance would see.
+cp -r parts changed
+file=changed/model-rank-1-part-0.safetensors
+at=$(($(stat -c %s "$file") - 301))
+byte=$(od -An -tu1 -j "$at" -N 1 "$file")
+printf "\\x$(printf %x $((byte ^ 1)))" | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
+shardtool validate changed -r "$model" > report; echo "-> $?"
+grep -E "^fault|V1|^fail" report
+shardtool validate changed -r "$model" --quick -q | grep -c "^fault"
+
+# What cannot be validated says why.
+try "$model"
+try gone
+try
+try parts --ranks 3
+sed 's/"model_type": "llama"/"model_type": "novel"/' parts/config.json > novel.json
+try parts --config novel.json
+try parts -r "$model" --engine embedded --require-coverage 100 -q

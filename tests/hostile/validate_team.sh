@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Processes of one launch validate shards together: every number of them, over TCP and over MPI, finds the same digest, one
+# speaks, and when one fails or is killed all end in time with exit 6. Launches are played by their environment, and by
+# mpirun where it is installed.
+#   validate_team.sh SHARDTOOL SAMPLES MPI_PLUGIN
+set -euo pipefail
+shardtool=$1 model=$2/tiny-llama plugin=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+fail() {
+  echo "$*"
+  cat out.* err.* 2>/dev/null
+  exit 1
+}
+
+# launch SIZE FLAGS...: answers in out.N and err.N, exit statuses in $statuses. A command in ${before[N]} runs process N.
+declare -A before=()
+launch() {
+  local size=$1 rank pids=()
+  shift
+  rm -f out.* err.*
+  for ((rank = 0; rank < size; ++rank)); do
+    # shellcheck disable=SC2086
+    OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=$size PMIX_NAMESPACE=$$ ${before[$rank]:-} \
+      "$shardtool" validate parts -r "$model" "$@" >out.$rank 2>err.$rank &
+    pids+=($!)
+  done
+  statuses=
+  for pid in "${pids[@]}"; do
+    local status=0
+    wait "$pid" || status=$?
+    statuses+=" $status"
+  done
+}
+
+"$shardtool" -q split "$model" -o parts --tp 4 >/dev/null
+digest=$("$shardtool" validate parts -r "$model" --quick | grep '^digest') || fail "one process finds a fault"
+
+for size in 2 3 4 5; do
+  launch $size --quick
+  [[ $statuses == "$(printf ' 0%.0s' $(seq $size))" ]] || fail "$size processes:$statuses"
+  grep -qx "$digest" out.0 || fail "$size processes have another digest"
+  [[ ! -s out.1 && ! -s err.1 ]] || fail "the others speak"
+done
+
+# What one process alone can see, all say.
+cp parts/model-rank-3-part-0.safetensors kept
+size=$(stat -c %s kept)
+printf '\125' | dd of=parts/model-rank-3-part-0.safetensors bs=1 seek=$((size - 3001)) conv=notrunc status=none
+launch 2 --quick
+[[ $statuses == ' 1 1' ]] && grep -q '^fault .* rank' out.0 || fail "a fault on the last device:$statuses"
+grep -q 'rank 3' out.0 || fail "the device is not named"
+cp kept parts/model-rank-3-part-0.safetensors
+
+# A process that is killed, and one that never comes.
+before[1]="timeout -s KILL 0.01"
+launch 2
+[[ $statuses == ' 6 137' || $statuses == ' 6 124' ]] || fail "a killed process:$statuses"
+grep -q 'E0502' err.0 || fail "no word of the lost process"
+before=()
+
+if command -v mpirun >/dev/null; then
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 SHARDTOOL_MPI_PLUGIN=$plugin
+  for size in 2 4; do
+    mpirun --oversubscribe -n $size "$shardtool" validate parts -r "$model" --quick >out.0 2>err.0 || fail "mpirun, tcp"
+    grep -q "${digest##* }" out.0 || fail "mpirun -n $size over TCP has another digest"
+    if [[ -n $plugin ]]; then
+      mpirun --oversubscribe -n $size "$shardtool" validate parts -r "$model" --quick --engine mpi >out.0 2>err.0 ||
+        fail "mpirun -n $size, mpi"
+      grep -q "${digest##* }" out.0 || fail "MPI with $size processes has another digest"
+    fi
+  done
+else
+  echo "SKIPPED: mpirun is not installed; launches were played"
+fi
