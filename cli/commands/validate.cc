@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "cli/commands/mapping_args.h"
 #include "cli/commands/watch.h"
 #include "cli/launch.h"
 #include "cli/print/validate.h"
@@ -89,7 +90,9 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   if (args.engine) options.engine = *args.engine;
   if (args.meeting) options.meeting_folder = *args.meeting;
   options.launch = this_launch();
+  refuse_both("--quick", args.quick, "--native", args.native);
   options.quick = args.quick;
+  options.native = args.native;
   options.compares_values = args.values;
   options.seed = seed_of(args);
   options.tokens =
@@ -138,6 +141,9 @@ Command validate_command(ValidateArgs& args) {
            {.name = "--quick",
             .help = "headers and exact arithmetic, no f64",
             .target = &args.quick},
+           {.name = "--native",
+            .help = "also in bf16, as engines compute: how much more the shards round",
+            .target = &args.native},
            {.name = "--golden",
             .value = "FILE",
             .help = "also hold the whole model in f32 against what another program computed",

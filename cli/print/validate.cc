@@ -17,6 +17,7 @@ constexpr i64 kResidueBytes = 8;
 std::string worst_text(const api::ValidateTier& tier) {
   if (tier.name == "f64" || tier.name == "golden")
     return fmt::format("{:.1e} of the RMS", tier.worst);
+  if (tier.name == "native") return fmt::format("{:.2f} of the whole's error", tier.worst);
   return tier.name == "field" && tier.verdict == "pass" ? "exact" : "";
 }
 
