@@ -23,6 +23,7 @@ struct ValidateArgs {
   std::optional<std::string> engine = {};
   std::optional<std::string> meeting = {};
   bool quick = false;
+  bool native = false;
   bool values = false;
   std::optional<std::string> seed = {};
   std::optional<std::string> tokens = {};

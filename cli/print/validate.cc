@@ -21,6 +21,7 @@ std::string worst_text(const api::ValidateTier& tier) {
   if (tier.verdict == "not run") return "";
   const bool has_worst = tier.name == "f64" || tier.name == "golden";
   if (has_worst) return fmt::format("{:.1e} of the RMS", tier.worst);
+  if (tier.name == "native") return fmt::format("{:.2f} of the whole's error", tier.worst);
   return tier.name == "field" && tier.verdict == "pass" ? "exact" : "";
 }
 

@@ -290,6 +290,7 @@ engine::ValidationOptions Validating::engine_options() const {
                         (reference_ && has_other_dtypes(*reference_, shards_));
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
   options.with_f64 = !options_.quick;
+  options.with_native = options_.native;
   options.length = options_.tokens;
   options.max_memory = options_.max_memory;
   options.threads = options_.threads;
@@ -314,9 +315,10 @@ void Validating::add_coverage(const engine::Verdict& verdict) {
 }
 
 void Validating::add_verdict(const engine::Verdict& verdict) {
-  int number = 1;
+  const std::map<std::string, std::string> numbers{
+      {"field", "V1"}, {"f64", "V2"}, {"native", "V4"}};
   for (const engine::TierVerdict& tier : verdict.tiers) {
-    report_.tiers.push_back({fmt::format("V{}", number++), tier.name, tier.verdict, tier.checked,
+    report_.tiers.push_back({numbers.at(tier.name), tier.name, tier.verdict, tier.checked,
                              tier.mismatches, tier.worst});
     report_.faults.insert(report_.faults.end(), tier.faults.begin(), tier.faults.end());
     if (tier.name == "field") report_.reordered = tier.reordered;

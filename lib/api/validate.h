@@ -17,6 +17,7 @@ struct ValidateOptions {
   std::string reference;             ///< the whole model, or empty: the shards, merged
   MappingChoice mapping;             ///< nothing chosen: the manifest's
   bool quick = false;                ///< headers and the field alone
+  bool native = false;               ///< also in bf16, as engines compute: a report
   std::string golden;                ///< a file of what another implementation computed, or empty
   std::uint64_t seed = 1;
   i64 tokens = 8;                ///< of the f64 run

@@ -8,6 +8,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/numbers.h"
+#include "shardtool/kernels/ops/round.h"
 #include "shardtool/kernels/ops/router.h"
 
 namespace shardtool::engine {
@@ -86,6 +87,7 @@ void Run<N>::begin_step(const model::Step& step) {
   expert_marks_.clear();
   for (const model::Step::Input& input : step.before) {
     fabric_.exchange(input.exchange, inputs_.rows(), values_[input.value]);
+    round(input.value);
   }
   const auto* experts = std::get_if<model::Experts>(&step.op->op->kind);
   if (experts == nullptr) return;
@@ -317,13 +319,25 @@ void Run<N>::route(const model::Router& op, i64 rank) {
 }
 
 template <class N>
+void Run<N>::round(const std::string& name) {
+  if constexpr (std::is_same_v<N, float>) {
+    if (!inputs_.rounds_to_bf16) return;
+    for (auto& [rank, part] : values_[name]) {
+      for (float& x : part.data) x = kernels::rounded_to_bf16(x);
+    }
+  }
+}
+
+template <class N>
 void Run<N>::end_step(const model::Step& step) {
   for (const i64 rank : devices_) run_op(rank);
+  for (const std::string& name : step.op->op->out) round(name);
   for (const model::Exchange& exchange : step.after) {
     fabric_.exchange(exchange, inputs_.rows(), values_[step.op->op->out[0]]);
   }
   if (const auto* router = std::get_if<model::Router>(&step.op->op->kind)) {
     for (const i64 rank : devices_) route(*router, rank);
+    round(step.op->op->out[0]);
   }
 }
 
@@ -338,6 +352,7 @@ void Run<N>::end_step(const model::Step& step) {
   template void Run<N>::begin(const Product&);                                                \
   template void Run<N>::multiply(const Product&, i64, i64, const std::byte*, i64, i64);       \
   template void Run<N>::end(const Product&);                                                  \
+  template void Run<N>::round(const std::string&);                                            \
   template void Run<N>::end_step(const model::Step&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

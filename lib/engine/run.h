@@ -75,6 +75,7 @@ class Run {
   void add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part);
   void run_op(i64 rank);
   void route(const model::Router& op, i64 rank);
+  void round(const std::string& name);
 
   const Side& side_;
   Fabric& fabric_;

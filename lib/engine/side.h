@@ -46,7 +46,8 @@ struct Inputs {
   std::vector<i64> tokens;                             ///< ids, one per row; of floats
   std::uint64_t seed = 0;                              ///< of residues
   kernels::NumberMap map = kernels::NumberMap::kBits;  ///< of residues
-  i64 most_window = 0;  ///< a longer sliding window counts as this long; 0: as it is
+  bool rounds_to_bf16 = false;  ///< every value, as an engine of that type stores it; of float
+  i64 most_window = 0;          ///< a longer sliding window counts as this long; 0: as it is
 
   i64 rows() const { return sequences * length; }
 };

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "shardtool/engine/numbers.h"
 
@@ -148,7 +149,9 @@ void Tier<N>::compare_output(const model::Step& whole_step, const model::Step& s
   events_.push_back({step, output, difference});
   if (name != layer_->result()) return;
   if constexpr (is_field<N>) digest_ += digest_of(parts, layer_index_);
-  if (layer_->whole->block != "end") carried_ = std::move(whole);
+  if (layer_->whole->block != "end") carried_ = whole;
+  whole_result_ = std::move(whole);
+  shards_result_ = std::move(parts);
 }
 
 /// The layer's result decides; the values before it say where.
@@ -165,7 +168,8 @@ void Tier<N>::end_layer() {
   }
   if (result == nullptr) return;
   verdict_.checked += result->difference.checked;
-  verdict_.worst = std::max(verdict_.worst, result->difference.worst);
+  const bool is_judged = tolerance_ < std::numeric_limits<double>::infinity();
+  if (is_judged) verdict_.worst = std::max(verdict_.worst, result->difference.worst);
   if (result->difference.has_nan && verdict_.verdict == "pass") verdict_.verdict = "undecided";
   const i64 mismatches = result->difference.mismatches;
   if (mismatches == 0) {
@@ -200,5 +204,6 @@ void Tier<N>::add_fault(const Event& first, i64 mismatches) {
 
 template class Tier<Field>;
 template class Tier<double>;
+template class Tier<float>;
 
 }  // namespace shardtool::engine

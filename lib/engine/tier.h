@@ -39,6 +39,11 @@ class Tier {
   void end_layer();
 
   TierVerdict& verdict() { return verdict_; }
+  /// What the layer made: the whole model, and the shards by device.
+  const Part<N>& whole_result() const { return whole_result_; }
+  const Placed<N>& shards_result() const { return shards_result_; }
+  /// The next layer's input, instead of what the whole model made in this number system.
+  void carry(Part<N> x) { carried_ = std::move(x); }
   const Counts& counts() const { return fabric_.counts(); }
   std::uint64_t digest() const { return digest_; }
   const Run<N>& whole() const { return whole_run_; }
@@ -66,6 +71,8 @@ class Tier {
   size_t layer_index_ = 0;
   std::vector<Event> events_;
   Part<N> carried_;  ///< what the whole model made of the layer before
+  Part<N> whole_result_;
+  Placed<N> shards_result_;
   std::map<std::string, Choice> choices_;
   TierVerdict verdict_;
   std::uint64_t digest_ = 0;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <set>
 #include <thread>
@@ -188,6 +190,12 @@ class Validation {
       real_ = std::make_unique<Tier<double>>("f64", whole, shards, comm,
                                              real_inputs(whole, options), options.tolerance);
     }
+    if (options.with_f64 && options.with_native) {
+      Inputs inputs = real_inputs(whole, options);
+      inputs.rounds_to_bf16 = true;
+      native_ = std::make_unique<Tier<float>>("native", whole, shards, comm, std::move(inputs),
+                                              std::numeric_limits<double>::infinity());
+    }
     stream_ = std::make_unique<ChunkStream>([this] { return reading_.next(); }, options.max_memory,
                                             kReaders);
   }
@@ -199,10 +207,12 @@ class Validation {
   void each_tier(const Action& action) {
     action(field_);
     if (real_) action(*real_);
+    if (native_) action(*native_);
   }
   void run_step(size_t layer, size_t step);
   void run_products(bool of_shards, size_t layer, size_t step);
   void multiply(const Product& product, bool of_shards);
+  void judge_rounding();
   void predict(Verdict& verdict) const;
   void note_tested(Verdict& verdict) const;
 
@@ -215,6 +225,7 @@ class Validation {
   Reading reading_;
   Tier<Field> field_;
   std::unique_ptr<Tier<double>> real_;
+  std::unique_ptr<Tier<float>> native_;
   std::vector<OddWeight> odd_;
   std::unique_ptr<ChunkStream> stream_;  ///< last: its threads use what stands above
 };
@@ -229,12 +240,15 @@ void Validation::multiply(const Product& product, bool of_shards) {
     const i64 end = std::min(rows, begin + reading_.rows_per_chunk(product));
     const auto bytes = stream_->take();
     const i64 parts = crew_.size();
-    const i64 tiers = real_ ? 2 : 1;
+    const i64 tiers = 1 + (real_ ? 1 : 0) + (native_ ? 1 : 0);
     crew_.run(tiers * parts, [&](i64 part) {
       if (part < parts) {
         field_.run(of_shards).multiply(product, begin, end, bytes.data(), part, parts);
-      } else {
+      } else if (part < 2 * parts) {
         real_->run(of_shards).multiply(product, begin, end, bytes.data(), part - parts, parts);
+      } else {
+        native_->run(of_shards).multiply(product, begin, end, bytes.data(), part - 2 * parts,
+                                         parts);
       }
     });
     add_odd_weights(of_shards ? shards_ : whole_, of_shards, product, bytes, odd_);
@@ -261,6 +275,31 @@ void Validation::run_step(size_t layer, size_t step) {
   std::vector<i64> ranks;
   std::ranges::set_intersection(fabric_.own(), layers_[layer].devices, std::back_inserter(ranks));
   add_odd_small_weights(shards_, true, *layers_[layer].shards_flow.steps[step].op, ranks, odd_);
+}
+
+/// rho = |shards - exact| / |whole - exact|, both in bf16: about 1 where the shards round as the
+/// whole model does. Every layer begins at the exact values.
+void Validation::judge_rounding() {
+  const Part<double>& exact = real_->whole_result();
+  const Part<float>& whole = native_->whole_result();
+  double of_whole = 0;
+  double of_shards = 0;
+  for (const auto& [rank, part] : native_->shards_result()) {
+    for (i64 t = 0; t < options_.length; ++t) {
+      for (const index::Piece& piece : part.features.pieces()) {
+        for (i64 i = 0; i < piece.size; ++i) {
+          const double r = exact.row(t)[piece.global + i];
+          of_whole += std::pow(whole.row(t)[piece.global + i] - r, 2);
+          of_shards += std::pow(part.row(t)[piece.local + i] - r, 2);
+        }
+      }
+    }
+  }
+  double& worst = native_->verdict().worst;
+  if (of_whole > 0) worst = std::max(worst, std::sqrt(of_shards / of_whole));
+  Part<float> x = whole;
+  for (size_t i = 0; i < x.data.size(); ++i) x.data[i] = static_cast<float>(exact.data[i]);
+  native_->carry(std::move(x));
 }
 
 /// What the flow of the layers says, beside what was carried out.
@@ -309,6 +348,7 @@ Verdict Validation::run() {
       run_step(layer, step);
     }
     each_tier([](auto& tier) { tier.end_layer(); });
+    if (native_) judge_rounding();
   }
   Verdict verdict;
   each_tier([&](auto& tier) { verdict.tiers.push_back(tier.verdict()); });

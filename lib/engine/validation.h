@@ -13,7 +13,10 @@ namespace shardtool::engine {
 struct ValidationOptions {
   std::uint64_t seed = 1;
   kernels::NumberMap map = kernels::NumberMap::kBits;
-  bool with_f64 = true;       ///< besides the field
+  bool with_f64 = true;  ///< besides the field
+  /// Also in bf16, as engines compute: a report of how much more the shards round than the whole
+  /// model does. Needs with_f64.
+  bool with_native = false;
   i64 length = 8;             ///< tokens of the f64 run
   double tolerance = 1e-10;   ///< of the f64 run, times the root mean square
   i64 max_memory = 64 << 20;  ///< bytes of weights that are read ahead

@@ -104,6 +104,19 @@ TEST_CASE("exchanged shards of W1 do not show in its own gradient: all arrays ar
   }
 }
 
+TEST_CASE("exchanged experts change the output on the smallest batches too: both have rows") {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const auto systems = all_systems<Field>({2, 2, 2, 2, seed}, 2);
+    const SystemCase<Field>& experts = systems.back();
+    CHECK(experts.workload.assignment == Assignment{0, 1});
+    const auto is_seen = on_devices<Field>(2, [&](Device<Field>& device) {
+      const auto exchanged = with_exchanged_experts(experts.workload.parameters);
+      return !report_on(device, experts, exchanged).proof.array("y").is_equal;
+    });
+    CHECK(is_seen == std::vector<bool>{true, true});
+  }
+}
+
 TEST_CASE("on one device, where values cannot tell, the counts do") {
   for (const std::string name : {"the all_reduce of y left out", "the all_reduce of dx left out",
                                  "the gradient of layer_0/weights reduced twice"}) {
