@@ -14,6 +14,7 @@ namespace {
 /// Of tensors that are listed one by one.
 constexpr size_t kMostListed = 5;
 constexpr size_t kMostFindings = 12;
+constexpr i64 kMostFaults = 8;
 /// Residues have eight bytes.
 constexpr i64 kResidueBytes = 8;
 
@@ -114,6 +115,20 @@ void print_body(Session& session, const api::ValidateReport& report) {
   for (const std::string& note : report.notes) out.write(labelled(style, "note", note));
 }
 
+void print_faults(Output& out, const std::vector<engine::Fault>& faults) {
+  std::set<std::string> told;  // what one number system found is not told of the other again
+  i64 more = 0;
+  for (const engine::Fault& fault : faults) {
+    if (!fault.diagnosis.empty() && !told.insert(fault.diagnosis).second) continue;
+    if (&fault - faults.data() >= kMostFaults) {
+      ++more;
+      continue;
+    }
+    print_fault(out, fault);
+  }
+  if (more > 0) out.write(fmt::format("fault    and {} more\n", more));
+}
+
 void print_problems(Output& out, const api::ValidateReport& report) {
   for (size_t i = 0; i < report.findings.size() && i < kMostFindings; ++i) {
     print_finding(out, report.findings[i]);
@@ -126,10 +141,7 @@ void print_problems(Output& out, const api::ValidateReport& report) {
                           odd.is_shard ? fmt::format(" on rank {}", odd.rank) : " of the reference",
                           format_count(odd.nan), format_count(odd.infinite)));
   }
-  std::set<std::string> told;  // what one number system found is not told of the other again
-  for (const engine::Fault& fault : report.faults) {
-    if (fault.diagnosis.empty() || told.insert(fault.diagnosis).second) print_fault(out, fault);
-  }
+  print_faults(out, report.faults);
 }
 
 }  // namespace

@@ -180,6 +180,14 @@ void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& sh
   }
 }
 
+/// What one number system found out counts for the same step in another.
+void copy_diagnosis(const engine::Fault& from, engine::Fault& to) {
+  if (from.layer_index != to.layer_index || from.step != to.step) return;
+  to.diagnosis = from.diagnosis;
+  to.tensor = from.tensor;
+  to.rank = from.rank;
+}
+
 class Validating {
  public:
   explicit Validating(const ValidateOptions& options) : options_(options) {}
@@ -337,6 +345,10 @@ void Validating::diagnose(const engine::Verdict& verdict) {
   const size_t faults = std::min(kMostDiagnosed, report_.faults.size());
   for (size_t i = 0; i < faults; ++i) {
     engine::diagnose(whole_bound_.side, shards_bound_.side, report_.faults[i]);
+  }
+  for (size_t i = faults; i < report_.faults.size(); ++i) {
+    for (size_t told = 0; told < faults; ++told)
+      copy_diagnosis(report_.faults[told], report_.faults[i]);
   }
   if (verdict.tiers.empty() || !report_.faults.empty()) return;
   for (const std::string& text : engine::odd_padding(shards_bound_.side)) {
