@@ -193,7 +193,8 @@ void write_problems(JsonWriter& json, const api::ValidateReport& report) {
   json.key("findings").begin_array();
   for (const check::Finding& finding : report.findings) {
     json.begin_object().field("id", check::rule_info(finding.rule).id);
-    json.field("message", finding.message).field("tensor", finding.tensor);
+    json.field("message", finding.message).field("file", finding.file);
+    json.field("tensor", finding.tensor);
     json.field("found", finding.found).field("expected", finding.expected).end_object();
   }
   json.end_array().key("faults").begin_array();

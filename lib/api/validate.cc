@@ -218,6 +218,8 @@ class Validating {
 /// Shards that cannot be opened are findings where `check` can say what is wrong with them.
 void Validating::open() {
   report_.has_reference = !options_.reference.empty();
+  const std::string launched = options_.launch ? "tcp" : "embedded";
+  report_.engine = options_.engine.empty() ? launched : options_.engine;
   try {
     shards_ = open_logical(options_.sources);
   } catch (const Error& error) {
@@ -278,8 +280,6 @@ void Validating::bind_sides() {
 /// The processes that share the devices, or this one alone.
 std::unique_ptr<comm::Communicator> Validating::connect() {
   comm::EngineOptions options;
-  const std::string launched = options_.launch ? "tcp" : "embedded";
-  report_.engine = options_.engine.empty() ? launched : options_.engine;
   options.engine = comm::engine_named(report_.engine);
   options.launch = options_.launch;
   options.meeting_folder = options_.meeting_folder;
