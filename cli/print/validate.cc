@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "cli/print/table.h"
 #include "cli/print/text.h"
 #include "shardtool/base/text.h"
@@ -11,12 +13,14 @@ namespace {
 
 /// Of tensors that are listed one by one.
 constexpr size_t kMostListed = 5;
+constexpr size_t kMostFindings = 12;
 /// Residues have eight bytes.
 constexpr i64 kResidueBytes = 8;
 
 std::string worst_text(const api::ValidateTier& tier) {
-  if (tier.name == "f64" || tier.name == "golden")
-    return fmt::format("{:.1e} of the RMS", tier.worst);
+  if (tier.verdict == "not run") return "";
+  const bool has_worst = tier.name == "f64" || tier.name == "golden";
+  if (has_worst) return fmt::format("{:.1e} of the RMS", tier.worst);
   if (tier.name == "native") return fmt::format("{:.2f} of the whole's error", tier.worst);
   return tier.name == "field" && tier.verdict == "pass" ? "exact" : "";
 }
@@ -58,15 +62,19 @@ std::string place_of(const engine::Fault& fault) {
 
 void print_fault(Output& out, const engine::Fault& fault) {
   out.write(fmt::format("fault    {} ({})\n", place_of(fault), fault.tier));
-  if (!fault.diagnosis.empty()) out.write(fmt::format("         {}\n", fault.diagnosis));
+  if (!fault.diagnosis.empty()) {
+    out.write(fmt::format("         {}\n", fault.diagnosis));
+    return;
+  }
   for (size_t i = 0; i < fault.tensors.size() && i < kMostListed; ++i) {
     out.write(fmt::format("         reads {}\n", quote_for_message(fault.tensors[i])));
   }
 }
 
 void print_finding(Output& out, const check::Finding& finding) {
+  const std::string& about = finding.tensor.empty() ? finding.file : finding.tensor;
   out.write(fmt::format("header   {}{}\n", finding.message,
-                        finding.tensor.empty() ? "" : ": " + quote_for_message(finding.tensor)));
+                        about.empty() ? "" : ": " + quote_for_message(about)));
 }
 
 std::string coverage_text(const api::ValidateReport& report) {
@@ -82,16 +90,21 @@ std::string coverage_text(const api::ValidateReport& report) {
 void print_body(Session& session, const api::ValidateReport& report) {
   Output& out = session.out();
   const Style& style = session.out_style();
-  out.write(
-      labelled(style, "model",
-               fmt::format("{}, {} on {} ({}), {}", report.family, plural(report.layers, "layer"),
-                           report.mesh, plural(report.ranks, "device"), report.engine)));
+  const bool is_run = !report.digest.empty();
+  if (is_run) {
+    out.write(
+        labelled(style, "model",
+                 fmt::format("{}, {} on {} ({}), {}", report.family, plural(report.layers, "layer"),
+                             report.mesh, plural(report.ranks, "device"), report.engine)));
+  }
   print_table(out, tiers_table(report), TableFormat::kText);
   if (!report.collectives.empty()) {
     print_table(out, collectives_table(report), TableFormat::kText);
   }
-  out.write(labelled(style, "coverage", coverage_text(report)));
-  out.write(labelled(style, "digest", report.digest));
+  if (is_run) {
+    out.write(labelled(style, "coverage", coverage_text(report)));
+    out.write(labelled(style, "digest", report.digest));
+  }
   if (report.reordered > 0 && report.passes()) {
     out.write(labelled(style, "order",
                        fmt::format("{} inside layers differ while every result is the same: the "
@@ -102,13 +115,21 @@ void print_body(Session& session, const api::ValidateReport& report) {
 }
 
 void print_problems(Output& out, const api::ValidateReport& report) {
-  for (const check::Finding& finding : report.findings) print_finding(out, finding);
+  for (size_t i = 0; i < report.findings.size() && i < kMostFindings; ++i) {
+    print_finding(out, report.findings[i]);
+  }
+  if (report.findings.size() > kMostFindings) {
+    out.write(fmt::format("header   and {} more\n", report.findings.size() - kMostFindings));
+  }
   for (const engine::OddWeight& odd : report.odd_weights) {
     out.write(fmt::format("numbers  {}{}: {} NaN, {} infinite\n", quote_for_message(odd.tensor),
                           odd.is_shard ? fmt::format(" on rank {}", odd.rank) : " of the reference",
                           format_count(odd.nan), format_count(odd.infinite)));
   }
-  for (const engine::Fault& fault : report.faults) print_fault(out, fault);
+  std::set<std::string> told;  // what one number system found is not told of the other again
+  for (const engine::Fault& fault : report.faults) {
+    if (fault.diagnosis.empty() || told.insert(fault.diagnosis).second) print_fault(out, fault);
+  }
 }
 
 }  // namespace
@@ -128,6 +149,7 @@ namespace {
 void write_fault(JsonWriter& json, const engine::Fault& fault) {
   json.begin_object().field("tier", fault.tier).field("layer", fault.layer).field("op", fault.op);
   json.field("value", fault.value).field("rank", fault.rank).list("tensors", fault.tensors);
+  if (!fault.tensor.empty()) json.field("tensor", fault.tensor);
   json.key("index").begin_object().field("token", fault.token).field("feature", fault.feature);
   json.end_object().field("mismatches", fault.mismatches);
   if (!fault.diagnosis.empty()) json.field("diagnosis", fault.diagnosis);

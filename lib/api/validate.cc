@@ -16,6 +16,8 @@
 #include "shardtool/base/error.h"
 #include "shardtool/comm/agreement.h"
 #include "shardtool/comm/engine.h"
+#include "shardtool/engine/diagnosis.h"
+#include "shardtool/engine/padding.h"
 #include "shardtool/engine/validation.h"
 #include "shardtool/model/graph_list.h"
 
@@ -67,6 +69,26 @@ std::vector<std::shared_ptr<const layout::Layout>> shard_layouts(const LogicalCh
   return layouts;
 }
 
+/// Throws kShapeMismatch unless every device stores what its layout gives it.
+void require_stored_so(const LogicalCheckpoint& shards,
+                       const std::vector<std::shared_ptr<const layout::Layout>>& layouts) {
+  for (size_t t = 0; t < layouts.size(); ++t) {
+    const LogicalTensor& tensor = shards.tensors[t];
+    for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
+      const i64 rank = tensor.ranks[holder];
+      const auto given = rank < layouts[t]->mesh().size() ? layouts[t]->region(rank) : std::nullopt;
+      const index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
+      if (given && *given == stored) continue;
+      throw Error(ErrorCode::kShapeMismatch,
+                  fmt::format("the mapping gives rank {} another part than the shards have", rank))
+          .tensor(tensor.spec.name)
+          .note("mapping", given ? to_string(*given) : "nothing")
+          .note("manifest", to_string(stored))
+          .help("leave --mapping away: the manifest holds the one of the split");
+    }
+  }
+}
+
 void bind_to(BoundSide& bound, std::shared_ptr<const model::Graph> graph,
              const mapping::ModelConfig& config, mesh::Mesh mesh) {
   bound.model = model::bind_model(std::move(graph), config, bound.specs);
@@ -93,6 +115,16 @@ engine::SumBias sum_bias(const LogicalTensor& tensor) {
   const bool is_own = tensor.record != nullptr && !tensor.record->bias.empty() &&
                       tensor.record->bias != "after_reduction";
   return is_own ? engine::SumBias::kOwnShare : engine::SumBias::kAfterReduction;
+}
+
+/// Whether bits cannot be compared: a tensor has another dtype on the other side.
+bool has_other_dtypes(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards) {
+  std::map<std::string, Dtype> dtypes;
+  for (const LogicalTensor& tensor : whole.tensors) dtypes[tensor.spec.name] = tensor.spec.dtype;
+  return std::any_of(shards.tensors.begin(), shards.tensors.end(), [&](const LogicalTensor& t) {
+    const auto found = dtypes.find(t.spec.name);
+    return found != dtypes.end() && found->second != t.spec.dtype;
+  });
 }
 
 bool has_divided_bias(const LogicalCheckpoint& shards) {
@@ -161,7 +193,10 @@ class Validating {
   engine::ValidationOptions engine_options() const;
   void add_verdict(const engine::Verdict& verdict);
   void add_coverage(const engine::Verdict& verdict);
+  void diagnose(const engine::Verdict& verdict);
   void compare_with_golden();
+  void run_model();
+  void note_not_run(const Error& reason);
   void decide();
 
   const ValidateOptions& options_;
@@ -172,15 +207,23 @@ class Validating {
   ValidateReport report_;
 };
 
+/// Shards that cannot be opened are findings where `check` can say what is wrong with them.
 void Validating::open() {
-  shards_ = open_logical(options_.sources);
+  report_.has_reference = !options_.reference.empty();
+  try {
+    shards_ = open_logical(options_.sources);
+  } catch (const Error& error) {
+    check_headers();
+    if (report_.findings.empty()) throw;
+    note_not_run(error);
+    return;
+  }
   if (!shards_.is_sharded()) {
     throw Error(ErrorCode::kUsage, "there are no shards to validate")
         .note("found", "a whole checkpoint: " + shards_.parts.front().path)
         .help("give the output of `shardtool split`, and the whole model with --reference");
   }
   if (!options_.reference.empty()) reference_ = open_logical({options_.reference});
-  report_.has_reference = reference_.has_value();
   config_ = model_config(options_.mapping, shards_);
   if (!config_ && reference_) config_ = reference_->config();
   if (!config_) throw no_graph("there is no config.json");
@@ -215,6 +258,7 @@ void Validating::bind_sides() {
   mesh::Mesh mesh;
   shards_bound_.specs = shards_.specs();
   shards_bound_.layouts = shard_layouts(shards_, options_.mapping, mesh);
+  require_stored_so(shards_, shards_bound_.layouts);
   shards_bound_.weights = files_of(shards_, false);
   report_.mesh = to_string(mesh);
   report_.ranks = mesh.size();
@@ -242,7 +286,8 @@ std::unique_ptr<comm::Communicator> Validating::connect() {
 engine::ValidationOptions Validating::engine_options() const {
   engine::ValidationOptions options;
   options.seed = options_.seed;
-  const bool by_value = options_.compares_values || has_divided_bias(shards_);
+  const bool by_value = options_.compares_values || has_divided_bias(shards_) ||
+                        (reference_ && has_other_dtypes(*reference_, shards_));
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
   options.with_f64 = !options_.quick;
   options.with_native = options_.native;
@@ -285,6 +330,27 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
   add_coverage(verdict);
 }
 
+/// What is wrong with the bytes behind the first faults, or what stands in another order.
+void Validating::diagnose(const engine::Verdict& verdict) {
+  constexpr size_t kMostDiagnosed = 3;
+  constexpr size_t kMostReordered = 2;
+  const size_t faults = std::min(kMostDiagnosed, report_.faults.size());
+  for (size_t i = 0; i < faults; ++i) {
+    engine::diagnose(whole_bound_.side, shards_bound_.side, report_.faults[i]);
+  }
+  if (verdict.tiers.empty() || !report_.faults.empty()) return;
+  for (const std::string& text : engine::odd_padding(shards_bound_.side)) {
+    report_.notes.push_back("function equal, layout differs: " + text);
+  }
+  const auto& layers = verdict.tiers.front().reordered_layers;
+  for (size_t i = 0; i < std::min(kMostReordered, layers.size()); ++i) {
+    for (const std::string& text :
+         engine::differences(whole_bound_.side, shards_bound_.side, layers[i])) {
+      report_.notes.push_back("function equal, layout differs: " + text);
+    }
+  }
+}
+
 void Validating::compare_with_golden() {
   if (options_.golden.empty()) return;
   ValidateTier tier{"V5", "golden", "pass", 0, 0, 0};
@@ -305,6 +371,16 @@ void Validating::compare_with_golden() {
   report_.tiers.push_back(std::move(tier));
 }
 
+/// The headers are wrong, so that nothing could be computed: they are the verdict.
+void Validating::note_not_run(const Error& reason) {
+  report_.tiers.resize(1);
+  report_.tiers.push_back({"V1", "field", "not run", 0, 0, 0});
+  if (!options_.quick) report_.tiers.push_back({"V2", "f64", "not run", 0, 0, 0});
+  std::string why = reason.message();
+  if (!reason.tensor_name().empty()) why = reason.tensor_name() + ": " + why;
+  report_.notes.push_back("the model could not be run: " + why);
+}
+
 /// The field decides; what it cannot decide is no pass.
 void Validating::decide() {
   if (!report_.has_reference) {
@@ -317,7 +393,9 @@ void Validating::decide() {
   }
   const bool fails = std::any_of(report_.tiers.begin(), report_.tiers.end(),
                                  [](const auto& tier) { return tier.verdict == "fail"; });
-  const bool is_open = std::any_of(report_.tiers.begin(), report_.tiers.end(),
+  // Of numbers that are none nothing is proved, whatever their bits do.
+  const bool is_open = !report_.odd_weights.empty() ||
+                       std::any_of(report_.tiers.begin(), report_.tiers.end(),
                                    [](const auto& tier) { return tier.verdict == "undecided"; });
   const bool moves_otherwise = std::any_of(report_.collectives.begin(), report_.collectives.end(),
                                            [](const auto& row) { return !row.agrees(); });
@@ -325,17 +403,33 @@ void Validating::decide() {
   report_.verdict = fails || moves_otherwise || !covers ? "fail" : is_open ? "undecided" : "pass";
 }
 
-ValidateReport Validating::run() {
-  const auto start = std::chrono::steady_clock::now();
-  open();
-  check_headers();
+void Validating::run_model() {
   bind_sides();
   const auto comm = connect();
   comm::run_or_abort(*comm, [&] {
-    add_verdict(
-        engine::validate(whole_bound_.side, shards_bound_.side, comm.get(), engine_options()));
+    const engine::Verdict verdict =
+        engine::validate(whole_bound_.side, shards_bound_.side, comm.get(), engine_options());
+    add_verdict(verdict);
+    if (comm->rank() == 0) diagnose(verdict);
   });
   compare_with_golden();
+}
+
+ValidateReport Validating::run() {
+  const auto start = std::chrono::steady_clock::now();
+  open();
+  if (report_.tiers.empty()) {
+    check_headers();
+    try {
+      run_model();
+    } catch (const Error& error) {
+      constexpr int kMappingExit = 3;
+      constexpr int kInputExit = 4;
+      const int exit = error.exit_status();
+      if (report_.findings.empty() || (exit != kMappingExit && exit != kInputExit)) throw;
+      note_not_run(error);
+    }
+  }
   decide();
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(report_);

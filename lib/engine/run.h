@@ -64,7 +64,7 @@ class Run {
  private:
   OpAt<N> at(i64 rank) const;
   const Part<N>& input(size_t i, i64 rank) const;
-  bool counts_here(i64 rank, const std::vector<i64>& holders) const;
+  N share_of(i64 rank, const std::vector<i64>& holders) const;
   std::vector<i64> holders_of(const model::BoundWeight& weight) const;
   void make(const std::string& name, i64 rank, Part<N> part);
   void embed_probe(const Product& product);

@@ -174,6 +174,7 @@ void Tier<N>::end_layer() {
   const i64 mismatches = result->difference.mismatches;
   if (mismatches == 0) {
     verdict_.reordered += differing;
+    if (differing > 0) verdict_.reordered_layers.push_back(layer_index_);
     return;
   }
   verdict_.mismatches += mismatches;

@@ -17,6 +17,7 @@ struct Fault {
   std::string op;                    ///< "linear", "attention", ...
   std::string value;                 ///< what the op makes, in the graph's words
   std::vector<std::string> tensors;  ///< that the op reads
+  std::string tensor;                ///< that is not what it is to be, where one was found
   i64 rank = -1;                     ///< the first device that differs
   i64 token = -1;                    ///< row of the value
   i64 feature = -1;                  ///< global
@@ -37,6 +38,7 @@ struct TierVerdict {
   /// Values inside layers that differ although the layer's result does not: the shards compute the
   /// same function in another order.
   i64 reordered = 0;
+  std::vector<size_t> reordered_layers;
 };
 
 /// A weight with numbers that are none.
