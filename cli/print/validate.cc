@@ -136,10 +136,14 @@ void print_problems(Output& out, const api::ValidateReport& report) {
   if (report.findings.size() > kMostFindings) {
     out.write(fmt::format("header   and {} more\n", report.findings.size() - kMostFindings));
   }
-  for (const engine::OddWeight& odd : report.odd_weights) {
+  for (size_t i = 0; i < report.odd_weights.size() && i < kMostFindings; ++i) {
+    const engine::OddWeight& odd = report.odd_weights[i];
     out.write(fmt::format("numbers  {}{}: {} NaN, {} infinite\n", quote_for_message(odd.tensor),
                           odd.is_shard ? fmt::format(" on rank {}", odd.rank) : " of the reference",
                           format_count(odd.nan), format_count(odd.infinite)));
+  }
+  if (report.odd_weights.size() > kMostFindings) {
+    out.write(fmt::format("numbers  and {} more\n", report.odd_weights.size() - kMostFindings));
   }
   print_faults(out, report.faults);
 }

@@ -178,7 +178,8 @@ void Tier<N>::end_layer() {
     return;
   }
   verdict_.mismatches += mismatches;
-  if (!result->difference.has_nan) verdict_.verdict = "fail";
+  if (result->difference.has_nan) return;  // NaN differs from itself
+  verdict_.verdict = "fail";
   add_fault(*first, mismatches);
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/block_scales.h"
@@ -227,11 +228,15 @@ class Validation {
   std::unique_ptr<Tier<double>> real_;
   std::unique_ptr<Tier<float>> native_;
   std::vector<OddWeight> odd_;
+  std::set<std::tuple<bool, size_t, i64, i64>> counted_;  ///< matrices whose numbers were looked at
   std::unique_ptr<ChunkStream> stream_;  ///< last: its threads use what stands above
 };
 
 void Validation::multiply(const Product& product, bool of_shards) {
   const i64 rows = product.rows.local_size();
+  // A tied table is read twice and counted once.
+  const bool is_new =
+      counted_.insert({of_shards, product.tensor, product.rank, product.outer}).second;
   each_tier([&](auto& tier) { tier.run(of_shards).begin(product); });
   for (i64 begin = 0; begin < rows;) {
     if (options_.cancel != nullptr && *options_.cancel) {
@@ -251,7 +256,9 @@ void Validation::multiply(const Product& product, bool of_shards) {
                                          parts);
       }
     });
-    add_odd_weights(of_shards ? shards_ : whole_, of_shards, product, bytes, odd_);
+    if (is_new) {
+      add_odd_weights(of_shards ? shards_ : whole_, of_shards, product, bytes, odd_);
+    }
     begin = end;
   }
   each_tier([&](auto& tier) { tier.run(of_shards).end(product); });
