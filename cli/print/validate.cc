@@ -14,6 +14,7 @@ namespace {
 /// Of tensors that are listed one by one.
 constexpr size_t kMostListed = 5;
 constexpr size_t kMostFindings = 12;
+constexpr i64 kMostFaults = 8;
 /// Residues have eight bytes.
 constexpr i64 kResidueBytes = 8;
 
@@ -120,6 +121,20 @@ void print_body(Session& session, const api::ValidateReport& report) {
   for (const std::string& note : report.notes) out.write(labelled(style, "note", note));
 }
 
+void print_faults(Output& out, const std::vector<engine::Fault>& faults) {
+  std::set<std::string> told;  // what one number system found is not told of the other again
+  i64 more = 0;
+  for (const engine::Fault& fault : faults) {
+    if (!fault.diagnosis.empty() && !told.insert(fault.diagnosis).second) continue;
+    if (&fault - faults.data() >= kMostFaults) {
+      ++more;
+      continue;
+    }
+    print_fault(out, fault);
+  }
+  if (more > 0) out.write(fmt::format("fault    and {} more\n", more));
+}
+
 void print_problems(Output& out, const api::ValidateReport& report) {
   for (size_t i = 0; i < report.findings.size() && i < kMostFindings; ++i) {
     print_finding(out, report.findings[i]);
@@ -136,10 +151,7 @@ void print_problems(Output& out, const api::ValidateReport& report) {
   if (report.odd_weights.size() > kMostFindings) {
     out.write(fmt::format("numbers  and {} more\n", report.odd_weights.size() - kMostFindings));
   }
-  std::set<std::string> told;  // what one number system found is not told of the other again
-  for (const engine::Fault& fault : report.faults) {
-    if (fault.diagnosis.empty() || told.insert(fault.diagnosis).second) print_fault(out, fault);
-  }
+  print_faults(out, report.faults);
 }
 
 }  // namespace
@@ -191,7 +203,8 @@ void write_problems(JsonWriter& json, const api::ValidateReport& report) {
   json.key("findings").begin_array();
   for (const check::Finding& finding : report.findings) {
     json.begin_object().field("id", check::rule_info(finding.rule).id);
-    json.field("message", finding.message).field("tensor", finding.tensor);
+    json.field("message", finding.message).field("file", finding.file);
+    json.field("tensor", finding.tensor);
     json.field("found", finding.found).field("expected", finding.expected).end_object();
   }
   json.end_array().key("faults").begin_array();

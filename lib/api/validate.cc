@@ -180,6 +180,14 @@ void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& sh
   }
 }
 
+/// What one number system found out counts for the same step in another.
+void copy_diagnosis(const engine::Fault& from, engine::Fault& to) {
+  if (from.layer_index != to.layer_index || from.step != to.step) return;
+  to.diagnosis = from.diagnosis;
+  to.tensor = from.tensor;
+  to.rank = from.rank;
+}
+
 class Validating {
  public:
   explicit Validating(const ValidateOptions& options) : options_(options) {}
@@ -210,6 +218,8 @@ class Validating {
 /// Shards that cannot be opened are findings where `check` can say what is wrong with them.
 void Validating::open() {
   report_.has_reference = !options_.reference.empty();
+  const std::string launched = options_.launch ? "tcp" : "embedded";
+  report_.engine = options_.engine.empty() ? launched : options_.engine;
   try {
     shards_ = open_logical(options_.sources);
   } catch (const Error& error) {
@@ -270,8 +280,6 @@ void Validating::bind_sides() {
 /// The processes that share the devices, or this one alone.
 std::unique_ptr<comm::Communicator> Validating::connect() {
   comm::EngineOptions options;
-  const std::string launched = options_.launch ? "tcp" : "embedded";
-  report_.engine = options_.engine.empty() ? launched : options_.engine;
   options.engine = comm::engine_named(report_.engine);
   options.launch = options_.launch;
   options.meeting_folder = options_.meeting_folder;
@@ -339,6 +347,10 @@ void Validating::diagnose(const engine::Verdict& verdict) {
   const size_t faults = std::min(kMostDiagnosed, report_.faults.size());
   for (size_t i = 0; i < faults; ++i) {
     engine::diagnose(whole_bound_.side, shards_bound_.side, report_.faults[i]);
+  }
+  for (size_t i = faults; i < report_.faults.size(); ++i) {
+    for (size_t told = 0; told < faults; ++told)
+      copy_diagnosis(report_.faults[told], report_.faults[i]);
   }
   if (verdict.tiers.empty() || !report_.faults.empty()) return;
   for (const std::string& text : engine::odd_padding(shards_bound_.side)) {

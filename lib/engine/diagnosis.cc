@@ -113,6 +113,22 @@ std::vector<size_t> order_of_steps(size_t step, size_t steps) {
   return order;
 }
 
+/// Why the bytes of a layer's first tensor of another dtype say nothing; empty where none has one.
+std::string other_dtype(const Side& whole, const Side& shards, const model::Layer& layer) {
+  for (const model::BoundOp& op : layer.ops) {
+    for (const size_t tensor : tensors_of(shards, op)) {
+      const TensorSpec& spec = shards.tensors[tensor];
+      const auto found = whole.by_name.find(spec.name);
+      if (found == whole.by_name.end()) continue;
+      const Dtype expected = whole.tensors[found->second].dtype;
+      if (expected == spec.dtype) continue;
+      return fmt::format("{}: is {} instead of {}, so that bytes cannot be compared",
+                         quote_for_message(spec.name), to_string(spec.dtype), to_string(expected));
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 void diagnose(const Side& whole, const Side& shards, Fault& fault) {
@@ -125,6 +141,8 @@ void diagnose(const Side& whole, const Side& shards, Fault& fault) {
     fault.rank = found.rank;
     return;
   }
+  fault.diagnosis = other_dtype(whole, shards, layer);
+  if (!fault.diagnosis.empty()) return;
   fault.diagnosis =
       "the bytes are those of the reference: what the layout says of them, or what devices "
       "exchange, is not";

@@ -13,7 +13,8 @@ namespace shardtool::engine {
 ///
 /// The tensors of the faulty step come first, then those of the steps before it, then of those
 /// after it; the first step with a difference is told. Where all bytes are the whole model's, the
-/// fault is in what the layout says of them. Reads the layer once more, in chunks of about 1 MiB;
+/// fault is in what the layout says of them, or between devices; tensors of another dtype are not
+/// compared. Reads the layer once more, in chunks of about 1 MiB;
 /// numbers per row and column are kept. Throws what reading throws.
 void diagnose(const Side& whole, const Side& shards, Fault& fault);
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <iostream>
 #include <set>
 
@@ -116,6 +117,30 @@ TEST_CASE("every row of the matrix stands once, tested or with its reason") {
   add("38");  // lost_exchange_test.cc
   constexpr int kRows = 76;
   for (int i = 0; i < kRows; ++i) CHECK(numbers.count(fmt::format("{:02}", i)) == 1);
+}
+
+TEST_CASE("shards in many files, with their tensors in any order, pass") {
+  const TempFolder folder;
+  api::SplitOptions split;
+  split.source = model_folder("prototype");
+  split.mapping.mesh = mesh::parse_mesh("tp=2");
+  constexpr i64 kSmall = 60'000;
+  split.write.max_file_size = kSmall;
+  split.write.output = folder / "parts";
+  api::split(split);
+  api::ValidateOptions options;
+  options.sources = {split.write.output};
+  for (const char* reference : {"prototype", "prototype in two files"}) {
+    options.reference = model_folder(reference);
+    const api::ValidateReport report = api::validate(options);
+    CHECK(report.passes());
+    CHECK(report.reordered == 0);
+  }
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(split.write.output)) {
+    files += entry.path().extension() == ".safetensors" ? 1 : 0;
+  }
+  CHECK(files > 4);
 }
 
 /// Whether a row changes stored bytes, and not only what is said of them or held against them.
