@@ -113,11 +113,17 @@ std::vector<Argument> device_arguments(ValidateArgs& args) {
            .value = "NAME",
            .help = "who plays the devices; as mpirun, srun or torchrun say when absent",
            .target = &args.engine,
-           .choices = {"embedded", "tcp", "mpi"}},
+           .choices = {"embedded", "tcp", "mpi", "nccl"}},
           {.name = "--meeting",
            .value = "FOLDER",
            .help = "where processes of a launch meet, seen by all; the current folder when absent",
            .target = &args.meeting,
+           .advanced = true},
+          {.name = "--mpi-plugin",
+           .value = "FILE",
+           .help = "what speaks MPI, instead of the one beside the program",
+           .target = &args.mpi_plugin,
+           .environment = "SHARDTOOL_MPI_PLUGIN",
            .advanced = true}};
 }
 
@@ -140,6 +146,7 @@ api::DemoRunOptions to_demo_options(const ValidateArgs& args) {
   }
   if (args.engine) options.engine = *args.engine;
   if (args.meeting) options.meeting_folder = *args.meeting;
+  if (args.mpi_plugin) options.mpi_plugin = *args.mpi_plugin;
   options.launch = this_launch();
   options.seed = seed_of(args);
   return options;
@@ -161,6 +168,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   options.golden = args.golden;
   if (args.engine) options.engine = *args.engine;
   if (args.meeting) options.meeting_folder = *args.meeting;
+  if (args.mpi_plugin) options.mpi_plugin = *args.mpi_plugin;
   options.launch = this_launch();
   refuse_both("--quick", args.quick, "--native", args.native);
   options.quick = args.quick;

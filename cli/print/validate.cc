@@ -112,6 +112,12 @@ void print_body(Session& session, const api::ValidateReport& report) {
                                    "shards compute the same function in another order",
                                    plural(report.reordered, "value"))));
   }
+  if (report.undecidable_tokens > 0) {
+    out.write(
+        labelled(style, "experts",
+                 fmt::format("{} of tokens were too close to decide; the shards replayed them",
+                             plural(report.undecidable_tokens, "choice"))));
+  }
   for (const std::string& note : report.notes) out.write(labelled(style, "note", note));
 }
 
@@ -222,6 +228,7 @@ void write_fields(JsonWriter& json, const api::ValidateReport& report) {
   write_collectives(json, report);
   json.key("coverage").begin_object().field("fraction", report.coverage / 100);
   json.list("untested", report.untested).end_object();
+  json.field("undecidable_tokens", report.undecidable_tokens);
   json.field("reordered", report.reordered).field("digest", report.digest);
   json.list("notes", report.notes).field("bytes_read", report.bytes_read);
   json.field("seconds", report.seconds);

@@ -283,6 +283,7 @@ std::unique_ptr<comm::Communicator> Validating::connect() {
   options.engine = comm::engine_named(report_.engine);
   options.launch = options_.launch;
   options.meeting_folder = options_.meeting_folder;
+  options.mpi_plugin = options_.mpi_plugin;
   if (options.engine != comm::Engine::kEmbedded) return comm::connect(options);
   if (!options_.launch) return std::make_unique<comm::SoloCommunicator>();
   throw Error(ErrorCode::kUsage, fmt::format("{} started {} processes, and the embedded engine is "
@@ -332,6 +333,7 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
     if (tier.name == "field") report_.reordered = tier.reordered;
   }
   report_.collectives = verdict.collectives;
+  report_.undecidable_tokens = verdict.undecidable_tokens;
   report_.odd_weights = verdict.odd_weights;
   report_.digest = fmt::format("{:016x}", verdict.digest);
   report_.bytes_read = verdict.bytes_read;

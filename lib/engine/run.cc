@@ -310,7 +310,7 @@ void Run<N>::route(const model::Router& op, i64 rank) {
         const N gap =
             choose_experts(spec, scores.row(t), correction.empty() ? nullptr : correction.data(),
                            gates.data(), chosen);
-        least_gap_ = std::min(least_gap_, static_cast<double>(gap));
+        undecidable_ += static_cast<double>(gap) < kUndecidableGap ? 1 : 0;
       }
       gates_of_choice(spec, scores.row(t), chosen, gates.data());
       std::copy(gates.begin(), gates.end(), scores.row(t));

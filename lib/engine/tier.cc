@@ -144,7 +144,7 @@ void Tier<N>::compare_output(const model::Step& whole_step, const model::Step& s
   fabric_.broadcast(whole);
   Placed<N> parts;
   if (shards_run_.has(name)) parts = shards_run_.value(name);
-  fabric_.reduce(shards_step.made[output], inputs_.rows(), parts);
+  fabric_.reduce(shards_step.made[output], parts);
   const Difference difference = compare(whole, parts, inputs_.rows(), tolerance_);
   events_.push_back({step, output, difference});
   if (name != layer_->result()) return;

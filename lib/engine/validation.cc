@@ -362,7 +362,7 @@ Verdict Validation::run() {
   verdict.digest = field_.digest();
   verdict.odd_weights = odd_;
   verdict.bytes_read = stream_->bytes_taken();
-  if (real_) verdict.least_gap = real_->whole().least_gap();
+  if (real_) verdict.undecidable_tokens = real_->whole().undecidable();
   predict(verdict);
   note_tested(verdict);
   const bool is_alone = fabric_.comm() == nullptr || fabric_.comm()->size() == 1;

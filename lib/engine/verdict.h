@@ -67,7 +67,7 @@ struct Verdict {
   std::vector<OddWeight> odd_weights;
   std::uint64_t digest = 0;    ///< of what the shards computed in the field
   std::vector<size_t> tested;  ///< tensors of the shards that some result depends on
-  double least_gap = 0;        ///< between a chosen and another expert's score; of f64
+  /// Of f64: choices of experts that rounding could have made otherwise; they are replayed.
   i64 undecidable_tokens = 0;
   i64 bytes_read = 0;
 };
