@@ -57,7 +57,8 @@ class Description {
     using Describe = Text (Description::*)() const;
     for (const Describe describe :
          {&Description::sections, &Description::only_unit, &Description::part_of_another,
-          &Description::one_block, &Description::units, &Description::shift, &Description::in_units, &Description::runs}) {
+          &Description::one_block, &Description::units, &Description::shift, &Description::in_units,
+          &Description::runs}) {
       if (Text text = (this->*describe)()) return text;
     }
     return listed(lines_moved(1), words_.index, 1);

@@ -35,7 +35,8 @@ std::int32_t number(i64 row, i64 column) {
 class Matrix {
  public:
   Matrix(const layout::AxisExpr& rows, const layout::AxisExpr& columns)
-      : cut_(mesh::Mesh({{"a", 2}, {"b", 2}}), {kRows, kColumns}, {{rows, 1, ""}, {columns, 1, ""}}),
+      : cut_(mesh::Mesh({{"a", 2}, {"b", 2}}), {kRows, kColumns},
+             {{rows, 1, ""}, {columns, 1, ""}}),
         uncut_(layout::Layout::replicated(mesh::Mesh(), {kRows, kColumns})) {
     bind(whole_, uncut_, whole_weights_);
     bind(shards_, cut_, weights_);
