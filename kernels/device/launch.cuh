@@ -3,10 +3,9 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <string>
 
-#include "shardtool/base/error.h"
 #include "shardtool/kernels/device/launch.h"
+#include "shardtool/kernels/device/require.h"
 
 /// For .cu files alone.
 namespace shardtool::kernels::gpu {
@@ -14,9 +13,6 @@ namespace shardtool::kernels::gpu {
 inline constexpr int kThreads = 256;
 inline constexpr int kWarp = 32;
 inline constexpr i64 kMostBlocks = i64{1} << 20;  ///< threads take more items where there are more
-
-/// Throws kPeerLost unless the call succeeded.
-void require(cudaError_t result, const char* call);
 
 /// Blocks for n threads of their own.
 inline unsigned blocks_of(i64 n) {

@@ -1,3 +1,6 @@
+#include <string>
+
+#include "shardtool/base/error.h"
 #include "shardtool/kernels/device/launch.cuh"
 #include "shardtool/kernels/strided_copy/strided_copy_cuda.h"
 #include "shardtool/kernels/strided_copy/unit_copy.h"

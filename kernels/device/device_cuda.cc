@@ -1,5 +1,8 @@
+#include <cuda_runtime_api.h>
+
+#include "shardtool/base/error.h"
 #include "shardtool/kernels/device/device.h"
-#include "shardtool/kernels/device/launch.cuh"
+#include "shardtool/kernels/device/require.h"
 
 namespace shardtool::kernels {
 
@@ -32,7 +35,9 @@ void wait_for(Stream stream) {
 }
 
 DeviceMemory::DeviceMemory(size_t bytes) : size_(bytes) {
-  if (bytes > 0) require(cudaMalloc(reinterpret_cast<void**>(&bytes_), bytes), "cudaMalloc");
+  void* data = nullptr;
+  if (bytes > 0) require(cudaMalloc(&data, bytes), "cudaMalloc");
+  bytes_ = static_cast<std::byte*>(data);
 }
 
 DeviceMemory::~DeviceMemory() {
