@@ -64,6 +64,7 @@ shardtool reshard "$out/tp4" --to-mesh tp=8 -o "$out/tp8"
 shardtool explain "$sample" model.layers.0.self_attn.k_proj.weight --mesh tp=8
 shardtool merge "$out/tp8" -o "$out/merged"
 shardtool diff "$sample" "$out/merged"
+shardtool validate "$out/tp8" --reference "$sample"
 compare_tensors
 
 printf '\noutputs  %s\n' "$out"

@@ -49,6 +49,84 @@ ExitCode run_validate(const ValidateArgs& args, Session& session) {
   return report.passes() ? ExitCode::kSuccess : ExitCode::kNegative;
 }
 
+/// What is held against what.
+std::vector<Argument> source_arguments(ValidateArgs& args) {
+  return {{.name = "SHARDS", .help = "outputs of one split", .target = &args.shards},
+          {.name = "--reference",
+           .short_name = "-r",
+           .value = "CKPT",
+           .help = "the whole model; without it the shards are held against themselves merged",
+           .target = &args.reference},
+          {.name = "--mapping",
+           .short_name = "-m",
+           .value = "FILE",
+           .help = "the layout, instead of the manifest's",
+           .target = &args.mapping},
+          {.name = "--config",
+           .value = "FILE",
+           .help = "the model's config.json, instead of the one beside the shards",
+           .target = &args.config}};
+}
+
+/// How it is proved.
+std::vector<Argument> proof_arguments(ValidateArgs& args) {
+  return {
+      {.name = "--quick", .help = "headers and exact arithmetic, no f64", .target = &args.quick},
+      {.name = "--native",
+       .help = "also in bf16, as engines compute: how much more the shards round",
+       .target = &args.native},
+      {.name = "--golden",
+       .value = "FILE",
+       .help = "also hold the whole model in f32 against what another program computed",
+       .target = &args.golden},
+      {.name = "--values",
+       .help = "compare values, not bits: for a reference of another dtype",
+       .target = &args.values},
+      {.name = "--require-coverage",
+       .value = "PERCENT",
+       .help = "fail when fewer of the tensors matter to any result",
+       .target = &args.require_coverage},
+      {.name = "--seed",
+       .value = "N",
+       .help = "of the random inputs; 1 when absent",
+       .target = &args.seed,
+       .advanced = true},
+      {.name = "--tokens",
+       .value = "N",
+       .help = "of the f64 run; 8 when absent",
+       .target = &args.tokens,
+       .advanced = true}};
+}
+
+/// Who plays the devices, and of what.
+std::vector<Argument> device_arguments(ValidateArgs& args) {
+  return {{.name = "--demo",
+           .value = "NAME",
+           .help = "instead of shards: a small model in every sharding, forward and backward",
+           .target = &args.demo,
+           .choices = {"mlp"}},
+          {.name = "--ranks",
+           .value = "N",
+           .help = "devices of the demo; 4 when absent",
+           .target = &args.ranks},
+          {.name = "--engine",
+           .value = "NAME",
+           .help = "who plays the devices; as mpirun, srun or torchrun say when absent",
+           .target = &args.engine,
+           .choices = {"embedded", "tcp", "mpi", "nccl"}},
+          {.name = "--meeting",
+           .value = "FOLDER",
+           .help = "where processes of a launch meet, seen by all; the current folder when absent",
+           .target = &args.meeting,
+           .advanced = true},
+          {.name = "--mpi-plugin",
+           .value = "FILE",
+           .help = "what speaks MPI, instead of the one beside the program",
+           .target = &args.mpi_plugin,
+           .environment = "SHARDTOOL_MPI_PLUGIN",
+           .advanced = true}};
+}
+
 std::uint64_t seed_of(const ValidateArgs& args) {
   constexpr i64 kMostSeed = std::numeric_limits<i64>::max();
   return args.seed ? static_cast<std::uint64_t>(parse_count("--seed", *args.seed, 0, kMostSeed))
@@ -68,6 +146,7 @@ api::DemoRunOptions to_demo_options(const ValidateArgs& args) {
   }
   if (args.engine) options.engine = *args.engine;
   if (args.meeting) options.meeting_folder = *args.meeting;
+  if (args.mpi_plugin) options.mpi_plugin = *args.mpi_plugin;
   options.launch = this_launch();
   options.seed = seed_of(args);
   return options;
@@ -89,6 +168,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   options.golden = args.golden;
   if (args.engine) options.engine = *args.engine;
   if (args.meeting) options.meeting_folder = *args.meeting;
+  if (args.mpi_plugin) options.mpi_plugin = *args.mpi_plugin;
   options.launch = this_launch();
   refuse_both("--quick", args.quick, "--native", args.native);
   options.quick = args.quick;
@@ -122,69 +202,10 @@ Command validate_command(ValidateArgs& args) {
                    "shardtool validate out/tp4 --require-coverage 100 --json",
                    "mpirun -n 4 shardtool validate out/tp4 --reference models/llama-8b",
                    "shardtool validate --demo mlp"},
-      .arguments =
-          {{.name = "SHARDS", .help = "outputs of one split", .target = &args.shards},
-           {.name = "--reference",
-            .short_name = "-r",
-            .value = "CKPT",
-            .help = "the whole model; without it the shards are held against themselves merged",
-            .target = &args.reference},
-           {.name = "--mapping",
-            .short_name = "-m",
-            .value = "FILE",
-            .help = "the layout, instead of the manifest's",
-            .target = &args.mapping},
-           {.name = "--config",
-            .value = "FILE",
-            .help = "the model's config.json, instead of the one beside the shards",
-            .target = &args.config},
-           {.name = "--quick",
-            .help = "headers and exact arithmetic, no f64",
-            .target = &args.quick},
-           {.name = "--native",
-            .help = "also in bf16, as engines compute: how much more the shards round",
-            .target = &args.native},
-           {.name = "--golden",
-            .value = "FILE",
-            .help = "also hold the whole model in f32 against what another program computed",
-            .target = &args.golden},
-           {.name = "--values",
-            .help = "compare values, not bits: for a reference of another dtype",
-            .target = &args.values},
-           {.name = "--demo",
-            .value = "NAME",
-            .help = "instead of shards: a small model in every sharding, forward and backward",
-            .target = &args.demo,
-            .choices = {"mlp"}},
-           {.name = "--ranks",
-            .value = "N",
-            .help = "devices of the demo; 4 when absent",
-            .target = &args.ranks},
-           {.name = "--engine",
-            .value = "NAME",
-            .help = "who plays the devices; as mpirun, srun or torchrun say when absent",
-            .target = &args.engine,
-            .choices = {"embedded", "tcp", "mpi"}},
-           {.name = "--meeting",
-            .value = "FOLDER",
-            .help = "where processes of a launch meet, seen by all; the current folder when absent",
-            .target = &args.meeting,
-            .advanced = true},
-           {.name = "--require-coverage",
-            .value = "PERCENT",
-            .help = "fail when fewer of the tensors matter to any result",
-            .target = &args.require_coverage},
-           {.name = "--seed",
-            .value = "N",
-            .help = "of the random inputs; 1 when absent",
-            .target = &args.seed,
-            .advanced = true},
-           {.name = "--tokens",
-            .value = "N",
-            .help = "of the f64 run; 8 when absent",
-            .target = &args.tokens,
-            .advanced = true}},
+      .arguments = source_arguments(args),
       .run = [&args](Session& session) { return run_validate(args, session); }};
+  append(command.arguments, proof_arguments(args));
+  append(command.arguments, device_arguments(args));
   append(command.arguments, resource_arguments(args.resources));
   return command;
 }

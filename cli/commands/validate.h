@@ -22,6 +22,7 @@ struct ValidateArgs {
   std::optional<std::string> ranks = {};
   std::optional<std::string> engine = {};
   std::optional<std::string> meeting = {};
+  std::optional<std::string> mpi_plugin = {};
   bool quick = false;
   bool native = false;
   bool values = false;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "cli/print/table.h"
 #include "cli/print/text.h"
 #include "shardtool/base/text.h"
@@ -11,12 +13,15 @@ namespace {
 
 /// Of tensors that are listed one by one.
 constexpr size_t kMostListed = 5;
+constexpr size_t kMostFindings = 12;
+constexpr i64 kMostFaults = 8;
 /// Residues have eight bytes.
 constexpr i64 kResidueBytes = 8;
 
 std::string worst_text(const api::ValidateTier& tier) {
-  if (tier.name == "f64" || tier.name == "golden")
-    return fmt::format("{:.1e} of the RMS", tier.worst);
+  if (tier.verdict == "not run") return "";
+  const bool has_worst = tier.name == "f64" || tier.name == "golden";
+  if (has_worst) return fmt::format("{:.1e} of the RMS", tier.worst);
   if (tier.name == "native") return fmt::format("{:.2f} of the whole's error", tier.worst);
   return tier.name == "field" && tier.verdict == "pass" ? "exact" : "";
 }
@@ -58,15 +63,19 @@ std::string place_of(const engine::Fault& fault) {
 
 void print_fault(Output& out, const engine::Fault& fault) {
   out.write(fmt::format("fault    {} ({})\n", place_of(fault), fault.tier));
-  if (!fault.diagnosis.empty()) out.write(fmt::format("         {}\n", fault.diagnosis));
+  if (!fault.diagnosis.empty()) {
+    out.write(fmt::format("         {}\n", fault.diagnosis));
+    return;
+  }
   for (size_t i = 0; i < fault.tensors.size() && i < kMostListed; ++i) {
     out.write(fmt::format("         reads {}\n", quote_for_message(fault.tensors[i])));
   }
 }
 
 void print_finding(Output& out, const check::Finding& finding) {
+  const std::string& about = finding.tensor.empty() ? finding.file : finding.tensor;
   out.write(fmt::format("header   {}{}\n", finding.message,
-                        finding.tensor.empty() ? "" : ": " + quote_for_message(finding.tensor)));
+                        about.empty() ? "" : ": " + quote_for_message(about)));
 }
 
 std::string coverage_text(const api::ValidateReport& report) {
@@ -82,33 +91,67 @@ std::string coverage_text(const api::ValidateReport& report) {
 void print_body(Session& session, const api::ValidateReport& report) {
   Output& out = session.out();
   const Style& style = session.out_style();
-  out.write(
-      labelled(style, "model",
-               fmt::format("{}, {} on {} ({}), {}", report.family, plural(report.layers, "layer"),
-                           report.mesh, plural(report.ranks, "device"), report.engine)));
+  const bool is_run = !report.digest.empty();
+  if (is_run) {
+    out.write(
+        labelled(style, "model",
+                 fmt::format("{}, {} on {} ({}), {}", report.family, plural(report.layers, "layer"),
+                             report.mesh, plural(report.ranks, "device"), report.engine)));
+  }
   print_table(out, tiers_table(report), TableFormat::kText);
   if (!report.collectives.empty()) {
     print_table(out, collectives_table(report), TableFormat::kText);
   }
-  out.write(labelled(style, "coverage", coverage_text(report)));
-  out.write(labelled(style, "digest", report.digest));
+  if (is_run) {
+    out.write(labelled(style, "coverage", coverage_text(report)));
+    out.write(labelled(style, "digest", report.digest));
+  }
   if (report.reordered > 0 && report.passes()) {
     out.write(labelled(style, "order",
                        fmt::format("{} inside layers differ while every result is the same: the "
                                    "shards compute the same function in another order",
                                    plural(report.reordered, "value"))));
   }
+  if (report.undecidable_tokens > 0) {
+    out.write(
+        labelled(style, "experts",
+                 fmt::format("{} of tokens were too close to decide; the shards replayed them",
+                             plural(report.undecidable_tokens, "choice"))));
+  }
   for (const std::string& note : report.notes) out.write(labelled(style, "note", note));
 }
 
+void print_faults(Output& out, const std::vector<engine::Fault>& faults) {
+  std::set<std::string> told;  // what one number system found is not told of the other again
+  i64 more = 0;
+  for (const engine::Fault& fault : faults) {
+    if (!fault.diagnosis.empty() && !told.insert(fault.diagnosis).second) continue;
+    if (&fault - faults.data() >= kMostFaults) {
+      ++more;
+      continue;
+    }
+    print_fault(out, fault);
+  }
+  if (more > 0) out.write(fmt::format("fault    and {} more\n", more));
+}
+
 void print_problems(Output& out, const api::ValidateReport& report) {
-  for (const check::Finding& finding : report.findings) print_finding(out, finding);
-  for (const engine::OddWeight& odd : report.odd_weights) {
+  for (size_t i = 0; i < report.findings.size() && i < kMostFindings; ++i) {
+    print_finding(out, report.findings[i]);
+  }
+  if (report.findings.size() > kMostFindings) {
+    out.write(fmt::format("header   and {} more\n", report.findings.size() - kMostFindings));
+  }
+  for (size_t i = 0; i < report.odd_weights.size() && i < kMostFindings; ++i) {
+    const engine::OddWeight& odd = report.odd_weights[i];
     out.write(fmt::format("numbers  {}{}: {} NaN, {} infinite\n", quote_for_message(odd.tensor),
                           odd.is_shard ? fmt::format(" on rank {}", odd.rank) : " of the reference",
                           format_count(odd.nan), format_count(odd.infinite)));
   }
-  for (const engine::Fault& fault : report.faults) print_fault(out, fault);
+  if (report.odd_weights.size() > kMostFindings) {
+    out.write(fmt::format("numbers  and {} more\n", report.odd_weights.size() - kMostFindings));
+  }
+  print_faults(out, report.faults);
 }
 
 }  // namespace
@@ -128,6 +171,7 @@ namespace {
 void write_fault(JsonWriter& json, const engine::Fault& fault) {
   json.begin_object().field("tier", fault.tier).field("layer", fault.layer).field("op", fault.op);
   json.field("value", fault.value).field("rank", fault.rank).list("tensors", fault.tensors);
+  if (!fault.tensor.empty()) json.field("tensor", fault.tensor);
   json.key("index").begin_object().field("token", fault.token).field("feature", fault.feature);
   json.end_object().field("mismatches", fault.mismatches);
   if (!fault.diagnosis.empty()) json.field("diagnosis", fault.diagnosis);
@@ -159,7 +203,8 @@ void write_problems(JsonWriter& json, const api::ValidateReport& report) {
   json.key("findings").begin_array();
   for (const check::Finding& finding : report.findings) {
     json.begin_object().field("id", check::rule_info(finding.rule).id);
-    json.field("message", finding.message).field("tensor", finding.tensor);
+    json.field("message", finding.message).field("file", finding.file);
+    json.field("tensor", finding.tensor);
     json.field("found", finding.found).field("expected", finding.expected).end_object();
   }
   json.end_array().key("faults").begin_array();
@@ -183,6 +228,7 @@ void write_fields(JsonWriter& json, const api::ValidateReport& report) {
   write_collectives(json, report);
   json.key("coverage").begin_object().field("fraction", report.coverage / 100);
   json.list("untested", report.untested).end_object();
+  json.field("undecidable_tokens", report.undecidable_tokens);
   json.field("reordered", report.reordered).field("digest", report.digest);
   json.list("notes", report.notes).field("bytes_read", report.bytes_read);
   json.field("seconds", report.seconds);

@@ -9,8 +9,9 @@
 namespace shardtool::api {
 
 struct DemoRunOptions {
-  int ranks = 4;       ///< of the embedded engine; of others the processes of the launch
-  std::string engine;  ///< "embedded", "tcp", "mpi"; empty: as the launch says
+  int ranks = 4;           ///< of the embedded engine; of others the processes of the launch
+  std::string engine;      ///< "embedded", "tcp", "mpi", "nccl"; empty: as the launch says
+  std::string mpi_plugin;  ///< empty: where it is installed
   std::optional<comm::Launch> launch;
   std::string meeting_folder = ".";
   std::uint64_t seed = 1;

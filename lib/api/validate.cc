@@ -16,6 +16,8 @@
 #include "shardtool/base/error.h"
 #include "shardtool/comm/agreement.h"
 #include "shardtool/comm/engine.h"
+#include "shardtool/engine/diagnosis.h"
+#include "shardtool/engine/padding.h"
 #include "shardtool/engine/validation.h"
 #include "shardtool/model/graph_list.h"
 
@@ -67,6 +69,26 @@ std::vector<std::shared_ptr<const layout::Layout>> shard_layouts(const LogicalCh
   return layouts;
 }
 
+/// Throws kShapeMismatch unless every device stores what its layout gives it.
+void require_stored_so(const LogicalCheckpoint& shards,
+                       const std::vector<std::shared_ptr<const layout::Layout>>& layouts) {
+  for (size_t t = 0; t < layouts.size(); ++t) {
+    const LogicalTensor& tensor = shards.tensors[t];
+    for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
+      const i64 rank = tensor.ranks[holder];
+      const auto given = rank < layouts[t]->mesh().size() ? layouts[t]->region(rank) : std::nullopt;
+      const index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
+      if (given && *given == stored) continue;
+      throw Error(ErrorCode::kShapeMismatch,
+                  fmt::format("the mapping gives rank {} another part than the shards have", rank))
+          .tensor(tensor.spec.name)
+          .note("mapping", given ? to_string(*given) : "nothing")
+          .note("manifest", to_string(stored))
+          .help("leave --mapping away: the manifest holds the one of the split");
+    }
+  }
+}
+
 void bind_to(BoundSide& bound, std::shared_ptr<const model::Graph> graph,
              const mapping::ModelConfig& config, mesh::Mesh mesh) {
   bound.model = model::bind_model(std::move(graph), config, bound.specs);
@@ -93,6 +115,16 @@ engine::SumBias sum_bias(const LogicalTensor& tensor) {
   const bool is_own = tensor.record != nullptr && !tensor.record->bias.empty() &&
                       tensor.record->bias != "after_reduction";
   return is_own ? engine::SumBias::kOwnShare : engine::SumBias::kAfterReduction;
+}
+
+/// Whether bits cannot be compared: a tensor has another dtype on the other side.
+bool has_other_dtypes(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards) {
+  std::map<std::string, Dtype> dtypes;
+  for (const LogicalTensor& tensor : whole.tensors) dtypes[tensor.spec.name] = tensor.spec.dtype;
+  return std::any_of(shards.tensors.begin(), shards.tensors.end(), [&](const LogicalTensor& t) {
+    const auto found = dtypes.find(t.spec.name);
+    return found != dtypes.end() && found->second != t.spec.dtype;
+  });
 }
 
 bool has_divided_bias(const LogicalCheckpoint& shards) {
@@ -148,6 +180,14 @@ void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& sh
   }
 }
 
+/// What one number system found out counts for the same step in another.
+void copy_diagnosis(const engine::Fault& from, engine::Fault& to) {
+  if (from.layer_index != to.layer_index || from.step != to.step) return;
+  to.diagnosis = from.diagnosis;
+  to.tensor = from.tensor;
+  to.rank = from.rank;
+}
+
 class Validating {
  public:
   explicit Validating(const ValidateOptions& options) : options_(options) {}
@@ -161,7 +201,10 @@ class Validating {
   engine::ValidationOptions engine_options() const;
   void add_verdict(const engine::Verdict& verdict);
   void add_coverage(const engine::Verdict& verdict);
+  void diagnose(const engine::Verdict& verdict);
   void compare_with_golden();
+  void run_model();
+  void note_not_run(const Error& reason);
   void decide();
 
   const ValidateOptions& options_;
@@ -172,15 +215,25 @@ class Validating {
   ValidateReport report_;
 };
 
+/// Shards that cannot be opened are findings where `check` can say what is wrong with them.
 void Validating::open() {
-  shards_ = open_logical(options_.sources);
+  report_.has_reference = !options_.reference.empty();
+  const std::string launched = options_.launch ? "tcp" : "embedded";
+  report_.engine = options_.engine.empty() ? launched : options_.engine;
+  try {
+    shards_ = open_logical(options_.sources);
+  } catch (const Error& error) {
+    check_headers();
+    if (report_.findings.empty()) throw;
+    note_not_run(error);
+    return;
+  }
   if (!shards_.is_sharded()) {
     throw Error(ErrorCode::kUsage, "there are no shards to validate")
         .note("found", "a whole checkpoint: " + shards_.parts.front().path)
         .help("give the output of `shardtool split`, and the whole model with --reference");
   }
   if (!options_.reference.empty()) reference_ = open_logical({options_.reference});
-  report_.has_reference = reference_.has_value();
   config_ = model_config(options_.mapping, shards_);
   if (!config_ && reference_) config_ = reference_->config();
   if (!config_) throw no_graph("there is no config.json");
@@ -215,6 +268,7 @@ void Validating::bind_sides() {
   mesh::Mesh mesh;
   shards_bound_.specs = shards_.specs();
   shards_bound_.layouts = shard_layouts(shards_, options_.mapping, mesh);
+  require_stored_so(shards_, shards_bound_.layouts);
   shards_bound_.weights = files_of(shards_, false);
   report_.mesh = to_string(mesh);
   report_.ranks = mesh.size();
@@ -226,11 +280,10 @@ void Validating::bind_sides() {
 /// The processes that share the devices, or this one alone.
 std::unique_ptr<comm::Communicator> Validating::connect() {
   comm::EngineOptions options;
-  const std::string launched = options_.launch ? "tcp" : "embedded";
-  report_.engine = options_.engine.empty() ? launched : options_.engine;
   options.engine = comm::engine_named(report_.engine);
   options.launch = options_.launch;
   options.meeting_folder = options_.meeting_folder;
+  options.mpi_plugin = options_.mpi_plugin;
   if (options.engine != comm::Engine::kEmbedded) return comm::connect(options);
   if (!options_.launch) return std::make_unique<comm::SoloCommunicator>();
   throw Error(ErrorCode::kUsage, fmt::format("{} started {} processes, and the embedded engine is "
@@ -242,7 +295,8 @@ std::unique_ptr<comm::Communicator> Validating::connect() {
 engine::ValidationOptions Validating::engine_options() const {
   engine::ValidationOptions options;
   options.seed = options_.seed;
-  const bool by_value = options_.compares_values || has_divided_bias(shards_);
+  const bool by_value = options_.compares_values || has_divided_bias(shards_) ||
+                        (reference_ && has_other_dtypes(*reference_, shards_));
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
   options.with_f64 = !options_.quick;
   options.with_native = options_.native;
@@ -279,10 +333,36 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
     if (tier.name == "field") report_.reordered = tier.reordered;
   }
   report_.collectives = verdict.collectives;
+  report_.undecidable_tokens = verdict.undecidable_tokens;
   report_.odd_weights = verdict.odd_weights;
   report_.digest = fmt::format("{:016x}", verdict.digest);
   report_.bytes_read = verdict.bytes_read;
   add_coverage(verdict);
+}
+
+/// What is wrong with the bytes behind the first faults, or what stands in another order.
+void Validating::diagnose(const engine::Verdict& verdict) {
+  constexpr size_t kMostDiagnosed = 3;
+  constexpr size_t kMostReordered = 2;
+  const size_t faults = std::min(kMostDiagnosed, report_.faults.size());
+  for (size_t i = 0; i < faults; ++i) {
+    engine::diagnose(whole_bound_.side, shards_bound_.side, report_.faults[i]);
+  }
+  for (size_t i = faults; i < report_.faults.size(); ++i) {
+    for (size_t told = 0; told < faults; ++told)
+      copy_diagnosis(report_.faults[told], report_.faults[i]);
+  }
+  if (verdict.tiers.empty() || !report_.faults.empty()) return;
+  for (const std::string& text : engine::odd_padding(shards_bound_.side)) {
+    report_.notes.push_back("function equal, layout differs: " + text);
+  }
+  const auto& layers = verdict.tiers.front().reordered_layers;
+  for (size_t i = 0; i < std::min(kMostReordered, layers.size()); ++i) {
+    for (const std::string& text :
+         engine::differences(whole_bound_.side, shards_bound_.side, layers[i])) {
+      report_.notes.push_back("function equal, layout differs: " + text);
+    }
+  }
 }
 
 void Validating::compare_with_golden() {
@@ -305,6 +385,16 @@ void Validating::compare_with_golden() {
   report_.tiers.push_back(std::move(tier));
 }
 
+/// The headers are wrong, so that nothing could be computed: they are the verdict.
+void Validating::note_not_run(const Error& reason) {
+  report_.tiers.resize(1);
+  report_.tiers.push_back({"V1", "field", "not run", 0, 0, 0});
+  if (!options_.quick) report_.tiers.push_back({"V2", "f64", "not run", 0, 0, 0});
+  std::string why = reason.message();
+  if (!reason.tensor_name().empty()) why = reason.tensor_name() + ": " + why;
+  report_.notes.push_back("the model could not be run: " + why);
+}
+
 /// The field decides; what it cannot decide is no pass.
 void Validating::decide() {
   if (!report_.has_reference) {
@@ -317,7 +407,9 @@ void Validating::decide() {
   }
   const bool fails = std::any_of(report_.tiers.begin(), report_.tiers.end(),
                                  [](const auto& tier) { return tier.verdict == "fail"; });
-  const bool is_open = std::any_of(report_.tiers.begin(), report_.tiers.end(),
+  // Of numbers that are none nothing is proved, whatever their bits do.
+  const bool is_open = !report_.odd_weights.empty() ||
+                       std::any_of(report_.tiers.begin(), report_.tiers.end(),
                                    [](const auto& tier) { return tier.verdict == "undecided"; });
   const bool moves_otherwise = std::any_of(report_.collectives.begin(), report_.collectives.end(),
                                            [](const auto& row) { return !row.agrees(); });
@@ -325,17 +417,33 @@ void Validating::decide() {
   report_.verdict = fails || moves_otherwise || !covers ? "fail" : is_open ? "undecided" : "pass";
 }
 
-ValidateReport Validating::run() {
-  const auto start = std::chrono::steady_clock::now();
-  open();
-  check_headers();
+void Validating::run_model() {
   bind_sides();
   const auto comm = connect();
   comm::run_or_abort(*comm, [&] {
-    add_verdict(
-        engine::validate(whole_bound_.side, shards_bound_.side, comm.get(), engine_options()));
+    const engine::Verdict verdict =
+        engine::validate(whole_bound_.side, shards_bound_.side, comm.get(), engine_options());
+    add_verdict(verdict);
+    if (comm->rank() == 0) diagnose(verdict);
   });
   compare_with_golden();
+}
+
+ValidateReport Validating::run() {
+  const auto start = std::chrono::steady_clock::now();
+  open();
+  if (report_.tiers.empty()) {
+    check_headers();
+    try {
+      run_model();
+    } catch (const Error& error) {
+      constexpr int kMappingExit = 3;
+      constexpr int kInputExit = 4;
+      const int exit = error.exit_status();
+      if (report_.findings.empty() || (exit != kMappingExit && exit != kInputExit)) throw;
+      note_not_run(error);
+    }
+  }
   decide();
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(report_);

@@ -23,9 +23,10 @@ struct ValidateOptions {
   i64 tokens = 8;                ///< of the f64 run
   double require_coverage = 0;   ///< percent of the tensors that some result must depend on
   bool compares_values = false;  ///< residues of values, not of bits: for another dtype
-  /// Who plays the devices: "embedded" (this process all of them), "tcp" or "mpi" (the processes of
-  /// a launch, each some); empty: as the launch says.
+  /// Who plays the devices: "embedded" (this process all of them), "tcp", "mpi" or "nccl" (the
+  /// processes of a launch, each some); empty: as the launch says.
   std::string engine;
+  std::string mpi_plugin;              ///< empty: where it is installed
   std::optional<comm::Launch> launch;  ///< the processes that a launcher started
   std::string meeting_folder = ".";    ///< where those of tcp meet
   i64 max_memory = 64 << 20;
@@ -58,6 +59,7 @@ struct ValidateReport {
   i64 reordered = 0;  ///< values inside layers that differ while every result is the same
   std::vector<engine::CollectiveRow> collectives;
   std::vector<engine::OddWeight> odd_weights;
+  i64 undecidable_tokens = 0;  ///< choices of experts that rounding could have made otherwise
   std::vector<std::string> untested;  ///< tensors that nothing depends on
   double coverage = 0;                ///< percent of the shards' tensors
   std::string digest;                 ///< of what the shards computed in the field, 16 hex digits

@@ -63,6 +63,7 @@ enum class ErrorCode {
   // resources, exit 6
   kLimit,
   kPeerLost,
+  kEngineMissing,
   // exit 130
   kInterrupted,
   // exit 70

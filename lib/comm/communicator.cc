@@ -200,11 +200,9 @@ std::optional<Communicator::Clock::time_point> Communicator::wait_end() const {
   return Clock::now() + current_.patience;
 }
 
-void Communicator::give_up(int peer) {
-  const std::string reason = fmt::format("process {} of {} gave no sign of itself for {} in {}",
-                                         peer, size_, seconds(current_.patience), operation_name());
-  do_abort(reason);
-  throw Error(ErrorCode::kPeerLost, reason);
+std::string Communicator::silence_of(int peer) const {
+  return fmt::format("process {} of {} gave no sign of itself for {} in {}", peer, size_,
+                     seconds(current_.patience), operation_name());
 }
 
 void Communicator::begin(Operation operation, i64 bytes) {

@@ -93,7 +93,8 @@ class Communicator {
   virtual void require_others() = 0;
 
   /// How long an operation waits without a sign of a process that it needs: in the first operation
-  /// of this communicator, and later. What was split off before keeps its own.
+  /// of this communicator, and later; half as long again when that process waits for others itself.
+  /// What was split off before keeps its own.
   void set_deadline(std::chrono::milliseconds first, std::chrono::milliseconds later);
   const Counters& counters() const { return counters_; }
 
@@ -134,8 +135,11 @@ class Communicator {
   std::string_view operation_name() const { return name_of(current_.operation); }
   /// When a wait that begins now, or had a sign of life now, ends; nothing: never.
   std::optional<Clock::time_point> wait_end() const;
-  /// Ends the run because a process is silent, and throws.
-  [[noreturn]] void give_up(int peer);
+  /// Half of that time: when one that waits asks whether the other waits, too. Who waits for a
+  /// process that waits for a third gives up later than that one, which knows who is silent.
+  std::chrono::milliseconds half_patience() const { return current_.patience / 2; }
+  /// Says that a process is silent.
+  std::string silence_of(int peer) const;
   Channel collective_channel() const { return base_ + 1; }
 
  private:

@@ -8,7 +8,7 @@
 namespace shardtool::comm {
 
 Error engine_missing(std::string message) {
-  return {ErrorCode::kPeerLost, std::move(message)};
+  return {ErrorCode::kEngineMissing, std::move(message)};
 }
 
 DynamicLibrary::DynamicLibrary(const std::string& what,

@@ -18,12 +18,14 @@ namespace {
 
 /// Where the ranks meet. Everything is under the mutex.
 struct Hub {
-  explicit Hub(int ranks) : mailboxes(static_cast<size_t>(ranks)), ended(mailboxes.size()) {}
+  explicit Hub(int ranks)
+      : mailboxes(static_cast<size_t>(ranks)), ended(mailboxes.size()), waiting(mailboxes.size()) {}
 
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<Mailbox> mailboxes;
   std::vector<bool> ended;
+  std::vector<bool> waiting;
   std::optional<std::string> aborted;
   bool stopped = false;
 };
@@ -67,18 +69,23 @@ class EmbeddedCommunicator final : public Communicator {
 
   std::string do_receive(int from, Channel channel) override {
     std::unique_lock lock(hub_.mutex);
-    const auto end = wait_end();
+    auto end = wait_end();
+    bool is_late = false;
     while (true) {
       throw_abort();
       auto bytes = hub_.mailboxes[static_cast<size_t>(rank())].take(from, channel);
       if (bytes) return *std::move(bytes);
-      if (hub_.ended[static_cast<size_t>(from)]) end_for(from);
-      if (!end) {
-        hub_.changed.wait(lock);
-      } else if (hub_.changed.wait_until(lock, *end) == std::cv_status::timeout) {
-        lock.unlock();
-        give_up(from);
+      if (hub_.ended[static_cast<size_t>(from)]) {
+        end_for(fmt::format("process {} of {} ended before its part of {}", from, size(),
+                            operation_name()));
       }
+      if (end && Clock::now() >= *end) {
+        const bool waits_too = hub_.waiting[static_cast<size_t>(from)];
+        if (is_late || !waits_too) end_for(silence_of(from));
+        is_late = true;
+        *end += half_patience();
+      }
+      wait(lock, end);
     }
   }
 
@@ -92,11 +99,23 @@ class EmbeddedCommunicator final : public Communicator {
   void throw_abort() const {
     if (hub_.aborted) throw Error(ErrorCode::kPeerLost, *hub_.aborted);
   }
-  [[noreturn]] void end_for(int peer) {
-    hub_.aborted =
-        fmt::format("process {} of {} ended before its part of {}", peer, size(), operation_name());
+  /// Until something changes or the time is over.
+  void wait(std::unique_lock<std::mutex>& lock, const std::optional<Clock::time_point>& end) {
+    const auto own = static_cast<size_t>(rank());
+    hub_.waiting[own] = true;
+    if (end) {
+      hub_.changed.wait_until(lock, *end);
+    } else {
+      hub_.changed.wait(lock);
+    }
+    hub_.waiting[own] = false;
+  }
+
+  /// Under the same lock as what was found, so that no other finds this process busy.
+  [[noreturn]] void end_for(const std::string& reason) {
+    hub_.aborted = reason;
     hub_.changed.notify_all();
-    throw Error(ErrorCode::kPeerLost, *hub_.aborted);
+    throw Error(ErrorCode::kPeerLost, reason);
   }
 
   Hub& hub_;

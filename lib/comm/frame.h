@@ -10,7 +10,14 @@
 namespace shardtool::comm {
 
 /// What processes send each other: a kind, a channel, a length, and so many bytes.
-enum class FrameKind : char { kData = 'D', kStop = 'S', kAbort = 'A', kEnd = 'E' };
+enum class FrameKind : char {
+  kData = 'D',
+  kStop = 'S',
+  kAbort = 'A',
+  kEnd = 'E',
+  kAsk = '?',    ///< asks for a sign of a process that is long awaited
+  kAlive = '!',  ///< the answer: it waits itself
+};
 
 struct Frame {
   FrameKind kind = FrameKind::kData;

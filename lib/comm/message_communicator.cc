@@ -13,6 +13,18 @@ namespace {
 /// To pass on last words to those who may not listen.
 constexpr std::chrono::milliseconds kLastWords{500};
 
+/// Set as long as this lives.
+class Flag {
+ public:
+  explicit Flag(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Flag() { flag_ = false; }
+  Flag(const Flag&) = delete;
+  Flag& operator=(const Flag&) = delete;
+
+ private:
+  bool& flag_;
+};
+
 }  // namespace
 
 MessageCommunicator::MessageCommunicator(int rank, int size, Links links)
@@ -85,15 +97,24 @@ void MessageCommunicator::wait_for(int peer, const Done& done) {
   MessageLink& link = link_to(peer);
   auto end = wait_end();
   auto activity = link.activity();
+  bool has_asked = false;
+  const Flag waiting(is_waiting_);
   for (int looks = 0;; ++looks) {
     pump();
     throw_abort();
     if (done()) return;
     if (link.has_ended()) lost(peer);
     if (link.activity() != activity) end = wait_end();
+    if (end && !has_asked && Clock::now() >= *end - half_patience()) {
+      // The answer counts as activity.
+      has_asked = link.queue(FrameKind::kAsk, 0, {}) > 0;
+    }
     activity = link.activity();
     lock.unlock();
-    if (end && Clock::now() >= *end) give_up(peer);
+    if (end && Clock::now() >= *end) {
+      do_abort(silence_of(peer));
+      throw Error(ErrorCode::kPeerLost, silence_of(peer));
+    }
     pause(looks);
     lock.lock();
   }
@@ -121,6 +142,11 @@ void MessageCommunicator::accept(int from, Frame frame) {
       return spread_stop();  // from rank 0 those hear of it who are connected to it alone
     case FrameKind::kAbort:
       return spread_abort(frame.bytes);
+    case FrameKind::kAsk:
+      if (is_waiting_) links_[static_cast<size_t>(from)]->queue(FrameKind::kAlive, 0, {});
+      return;
+    case FrameKind::kAlive:
+      return;
     case FrameKind::kEnd:
       break;  // is for links that cannot see it otherwise
   }

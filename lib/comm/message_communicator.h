@@ -92,6 +92,7 @@ class MessageCommunicator : public Communicator {
   Mailbox mailbox_;
   std::optional<std::string> aborted_;
   bool stopped_ = false;
+  bool is_waiting_ = false;
 };
 
 }  // namespace shardtool::comm

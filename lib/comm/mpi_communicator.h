@@ -17,7 +17,8 @@ std::vector<std::string> mpi_plugin_places(const std::string& given);
 /// end, where it waits for the others; a run that was aborted ends in MPI_Abort when the process
 /// exits, with its status, so that one that hangs ends too.
 ///
-/// Throws kPeerLost when the plugin cannot be opened, is of another version, or MPI does not begin.
+/// Throws kEngineMissing when the plugin cannot be opened, is of another version, or MPI does not
+/// begin.
 std::unique_ptr<Communicator> open_mpi(const std::vector<std::string>& plugins);
 
 }  // namespace shardtool::comm

@@ -17,8 +17,8 @@ struct NcclLibraries {
 /// the n-th process of a machine has its n-th GPU. all_gather, broadcast and all_to_all go through
 /// device memory; messages between two, sizes, and the end of a run go over `control`.
 ///
-/// All processes call this. When one of them has no library or no GPU, all throw kPeerLost and say
-/// which; so they do in a build without NCCL. Nothing waits for NCCL longer than the deadline.
+/// All processes call this. When one of them has no library or no GPU, all throw kEngineMissing and
+/// say which; so they do in a build without NCCL. Nothing waits for NCCL longer than the deadline.
 std::unique_ptr<Communicator> open_nccl(std::unique_ptr<Communicator> control,
                                         const NcclLibraries& libraries);
 

@@ -29,7 +29,7 @@ Fabric::Fabric(mesh::Mesh mesh, comm::Communicator* comm) : mesh_(std::move(mesh
 }
 
 template <class N>
-Placed<N> Fabric::with_others(const Placed<N>& own, i64) {
+Placed<N> Fabric::with_others(const Placed<N>& own) {
   Placed<N> all = own;
   if (comm_ == nullptr || comm_->size() == 1) return all;
   for (const std::string& bytes : comm_->all_gather(to_bytes(own))) add_from_bytes(bytes, all);
@@ -55,8 +55,8 @@ std::vector<i64> Fabric::group(const Placed<N>& all, i64 rank,
 }
 
 template <class N>
-i64 Fabric::sum_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value) {
-  const Placed<N> all = with_others(value, tokens);
+i64 Fabric::sum_over(const std::vector<std::string>& along, Placed<N>& value) {
+  const Placed<N> all = with_others(value);
   std::map<std::vector<i64>, std::vector<N>> sums;  // groups share theirs
   for (auto& [rank, part] : value) {
     const std::vector<i64> members = group(all, rank, along);
@@ -85,7 +85,7 @@ i64 Fabric::sum_over(const std::vector<std::string>& along, i64 tokens, Placed<N
 
 template <class N>
 i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value) {
-  const Placed<N> all = with_others(value, tokens);
+  const Placed<N> all = with_others(value);
   std::map<std::vector<i64>, Part<N>> wholes;
   for (auto& [rank, part] : value) {
     const std::vector<i64> members = group(all, rank, along);
@@ -112,7 +112,7 @@ void Fabric::exchange(const model::Exchange& exchange, i64 tokens, Placed<N>& va
   const std::vector<std::string> along = names_of(exchange.over);
   i64 elements = 0;
   if (exchange.move == plan::Move::kAllReduce) {
-    elements = sum_over(along, tokens, value);
+    elements = sum_over(along, value);
   } else if (exchange.move == plan::Move::kAllGather) {
     elements = gather_over(along, tokens, value);
   } else {
@@ -125,12 +125,12 @@ void Fabric::exchange(const model::Exchange& exchange, i64 tokens, Placed<N>& va
 }
 
 template <class N>
-void Fabric::reduce(const std::vector<plan::Placement>& on, i64 tokens, Placed<N>& value) {
+void Fabric::reduce(const std::vector<plan::Placement>& on, Placed<N>& value) {
   std::vector<std::string> along;
   for (size_t a = 0; a < on.size(); ++a) {
     if (on[a].is(plan::Placement::Kind::kPartial)) along.push_back(mesh_.axes()[a].name);
   }
-  if (!along.empty()) sum_over(along, tokens, value);
+  if (!along.empty()) sum_over(along, value);
 }
 
 std::string Fabric::broadcast(std::string bytes) {
@@ -148,9 +148,9 @@ void Fabric::broadcast(Part<N>& part) {
   part = std::move(received.at(0));
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                                      \
-  template void Fabric::exchange(const model::Exchange&, i64, Placed<N>&);            \
-  template void Fabric::reduce(const std::vector<plan::Placement>&, i64, Placed<N>&); \
+#define SHARDTOOL_INSTANTIATE(N)                                                 \
+  template void Fabric::exchange(const model::Exchange&, i64, Placed<N>&);       \
+  template void Fabric::reduce(const std::vector<plan::Placement>&, Placed<N>&); \
   template void Fabric::broadcast(Part<N>&);
 SHARDTOOL_INSTANTIATE(kernels::Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -41,7 +41,7 @@ class Fabric {
   void exchange(const model::Exchange& exchange, i64 tokens, Placed<N>& value);
   /// The sum over the devices along the axes on which the value is Partial, uncounted.
   template <class N>
-  void reduce(const std::vector<plan::Placement>& on, i64 tokens, Placed<N>& value);
+  void reduce(const std::vector<plan::Placement>& on, Placed<N>& value);
   /// The first process' part, in every process.
   template <class N>
   void broadcast(Part<N>& part);
@@ -50,14 +50,14 @@ class Fabric {
  private:
   /// Adds the other processes' parts.
   template <class N>
-  Placed<N> with_others(const Placed<N>& own, i64 tokens);
+  Placed<N> with_others(const Placed<N>& own);
   /// The ranks of `all` that differ from `rank` only on these axes, ascending.
   template <class N>
   std::vector<i64> group(const Placed<N>& all, i64 rank,
                          const std::vector<std::string>& along) const;
   /// Both return the numbers that the largest group jointly owns.
   template <class N>
-  i64 sum_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value);
+  i64 sum_over(const std::vector<std::string>& along, Placed<N>& value);
   template <class N>
   i64 gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value);
 

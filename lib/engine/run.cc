@@ -204,22 +204,36 @@ std::vector<i64> Run<N>::holders_of(const model::BoundWeight& weight) const {
   return holders;
 }
 
-/// Whether, of the devices whose sum counts something once, this one is to add it: the first of
-/// those that have it.
+/// What part of a replicated summand a device adds, so that all devices of a sum add it once. Of
+/// residues random parts, of which the first device's is what the others leave: only replicas that
+/// are all the same add up to it. Of floats the first device adds all.
 template <class N>
-bool Run<N>::counts_here(i64 rank, const std::vector<i64>& holders) const {
+N Run<N>::share_of(i64 rank, const std::vector<i64>& holders) const {
   const mesh::Mesh& mesh = side_.mesh;
   const auto& on = step_->made.at(0);
   const mesh::Coordinate here = mesh.coordinate(rank);
+  std::vector<i64> group;
   for (const i64 other : holders) {
     const mesh::Coordinate there = mesh.coordinate(other);
     bool same_group = true;
     for (size_t a = 0; a < on.size(); ++a) {
       same_group = same_group && (on[a].is(Kind::kPartial) || here[a] == there[a]);
     }
-    if (same_group) return other == rank;
+    if (same_group) group.push_back(other);
   }
-  return false;
+  const bool is_first = !group.empty() && group.front() == rank;
+  if constexpr (is_field<N>) {
+    const std::uint64_t seed = kernels::hashed(inputs_.seed, 2000);
+    const auto part = [seed](i64 device) {
+      return kernels::field_random(seed, static_cast<std::uint64_t>(device));
+    };
+    if (!is_first) return part(rank);
+    N rest = kernels::to_field(1);
+    for (const i64 device : group) rest = device == rank ? rest : rest - part(device);
+    return rest;
+  } else {
+    return is_first ? 1 : 0;
+  }
 }
 
 template <class N>
@@ -229,11 +243,11 @@ void Run<N>::add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part)
   const auto& on = step_->made.at(0);
   const bool is_sum =
       std::any_of(on.begin(), on.end(), [](const auto& one) { return one.is(Kind::kPartial); });
-  if (is_sum && side_.sum_bias(tensor) == SumBias::kAfterReduction &&
-      !counts_here(rank, holders_of(weight))) {
-    return;
+  std::vector<N> bias = load_vector(at(rank), tensor, part.features);
+  if (is_sum && side_.sum_bias(tensor) == SumBias::kAfterReduction) {
+    const N share = share_of(rank, holders_of(weight));
+    for (N& b : bias) b *= share;
   }
-  const std::vector<N> bias = load_vector(at(rank), tensor, part.features);
   for (i64 t = 0; t < inputs_.rows(); ++t) {
     for (i64 f = 0; f < part.width(); ++f) part.row(t)[f] += bias[static_cast<size_t>(f)];
   }
@@ -296,7 +310,7 @@ void Run<N>::route(const model::Router& op, i64 rank) {
         const N gap =
             choose_experts(spec, scores.row(t), correction.empty() ? nullptr : correction.data(),
                            gates.data(), chosen);
-        least_gap_ = std::min(least_gap_, static_cast<double>(gap));
+        undecidable_ += static_cast<double>(gap) < kUndecidableGap ? 1 : 0;
       }
       gates_of_choice(spec, scores.row(t), chosen, gates.data());
       std::copy(gates.begin(), gates.end(), scores.row(t));
@@ -330,7 +344,7 @@ void Run<N>::end_step(const model::Step& step) {
 #define SHARDTOOL_INSTANTIATE(N)                                                              \
   template OpAt<N> Run<N>::at(i64) const;                                                     \
   template const Part<N>& Run<N>::input(size_t, i64) const;                                   \
-  template bool Run<N>::counts_here(i64, const std::vector<i64>&) const;                      \
+  template N Run<N>::share_of(i64, const std::vector<i64>&) const;                            \
   template std::vector<i64> Run<N>::holders_of(const model::BoundWeight&) const;              \
   template void Run<N>::begin_layer(const model::Layer&, const Part<N>*, const model::Value&, \
                                     std::span<const i64>);                                    \

@@ -20,6 +20,9 @@ namespace shardtool::engine {
 /// Which experts every token goes to: `top_k` of them, best first, per token.
 using Choice = std::vector<i64>;
 
+/// Twice what f64 may differ by, of scores about 1.
+inline constexpr double kUndecidableGap = 2e-10;
+
 /// One side in one number system, one step of a layer after the other, on all devices of this
 /// process in lockstep:
 ///
@@ -55,8 +58,9 @@ class Run {
   const std::map<std::string, Choice>& choices() const { return choices_; }
   /// From now on routers choose so. Null: by their scores.
   void replay(const std::map<std::string, Choice>* choices) { replayed_ = choices; }
-  /// The least distance between a chosen expert and one that was not, over all tokens so far.
-  double least_gap() const { return least_gap_; }
+  /// Choices so far that rounding could have made otherwise: the last chosen expert's score is
+  /// nearer to another's than kUndecidableGap.
+  i64 undecidable() const { return undecidable_; }
   /// Of residues: per (expert, device) a number that is linear in what the device added for the
   /// expert; of the step's op.
   const std::map<std::pair<i64, i64>, N>& expert_marks() const { return expert_marks_; }
@@ -64,7 +68,7 @@ class Run {
  private:
   OpAt<N> at(i64 rank) const;
   const Part<N>& input(size_t i, i64 rank) const;
-  bool counts_here(i64 rank, const std::vector<i64>& holders) const;
+  N share_of(i64 rank, const std::vector<i64>& holders) const;
   std::vector<i64> holders_of(const model::BoundWeight& weight) const;
   void make(const std::string& name, i64 rank, Part<N> part);
   void embed_probe(const Product& product);
@@ -94,7 +98,7 @@ class Run {
 
   std::map<std::string, Choice> choices_;
   const std::map<std::string, Choice>* replayed_ = nullptr;
-  double least_gap_ = std::numeric_limits<double>::infinity();
+  i64 undecidable_ = 0;
 };
 
 }  // namespace shardtool::engine

@@ -107,9 +107,9 @@ void Run<N>::end_expert(const Product& product) {
       const bool has = region && index::inverse(region->front())(product.expert).has_value();
       if (has) holders.push_back(rank);
     }
-    if (counts_here(product.rank, holders)) {
-      bias = expert_bias(kFusedDownBias, product, y_.features);
-    }
+    bias = expert_bias(kFusedDownBias, product, y_.features);
+    const N share = share_of(product.rank, holders);
+    for (N& b : bias) b *= share;
   }
   const Part<N>& gates = input(1, product.rank);
   Part<N>& sum = values_.at(step_->op->op->out[0]).at(product.rank);

@@ -144,7 +144,7 @@ void Tier<N>::compare_output(const model::Step& whole_step, const model::Step& s
   fabric_.broadcast(whole);
   Placed<N> parts;
   if (shards_run_.has(name)) parts = shards_run_.value(name);
-  fabric_.reduce(shards_step.made[output], inputs_.rows(), parts);
+  fabric_.reduce(shards_step.made[output], parts);
   const Difference difference = compare(whole, parts, inputs_.rows(), tolerance_);
   events_.push_back({step, output, difference});
   if (name != layer_->result()) return;
@@ -174,10 +174,12 @@ void Tier<N>::end_layer() {
   const i64 mismatches = result->difference.mismatches;
   if (mismatches == 0) {
     verdict_.reordered += differing;
+    if (differing > 0) verdict_.reordered_layers.push_back(layer_index_);
     return;
   }
   verdict_.mismatches += mismatches;
-  if (!result->difference.has_nan) verdict_.verdict = "fail";
+  if (result->difference.has_nan) return;  // NaN differs from itself
+  verdict_.verdict = "fail";
   add_fault(*first, mismatches);
 }
 

@@ -3,20 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/block_scales.h"
 #include "shardtool/engine/chunk_stream.h"
 #include "shardtool/engine/crew.h"
 #include "shardtool/engine/numbers.h"
+#include "shardtool/engine/odd_weights.h"
 #include "shardtool/engine/tier.h"
 #include "shardtool/engine/verdict_merge.h"
-#include "shardtool/kernels/float_census/float_census.h"
 #include "shardtool/model/handoff.h"
 
 namespace shardtool::engine {
@@ -210,7 +213,6 @@ class Validation {
   void run_step(size_t layer, size_t step);
   void run_products(bool of_shards, size_t layer, size_t step);
   void multiply(const Product& product, bool of_shards);
-  void take_census(const Product& product, bool of_shards, std::span<const std::byte> bytes);
   void judge_rounding();
   void predict(Verdict& verdict) const;
   void note_tested(Verdict& verdict) const;
@@ -226,23 +228,15 @@ class Validation {
   std::unique_ptr<Tier<double>> real_;
   std::unique_ptr<Tier<float>> native_;
   std::vector<OddWeight> odd_;
+  std::set<std::tuple<bool, size_t, i64, i64>> counted_;  ///< matrices whose numbers were looked at
   std::unique_ptr<ChunkStream> stream_;  ///< last: its threads use what stands above
 };
 
-void Validation::take_census(const Product& product, bool of_shards,
-                             std::span<const std::byte> bytes) {
-  const auto census = kernels::float_census(product.dtype, bytes);
-  if (census.nan == 0 && census.infinite == 0) return;
-  const std::string& name = (of_shards ? shards_ : whole_).tensors[product.tensor].name;
-  const bool is_known = !odd_.empty() && odd_.back().tensor == name &&
-                        odd_.back().is_shard == of_shards && odd_.back().rank == product.rank;
-  if (!is_known) odd_.push_back({name, of_shards, product.rank, 0, 0});
-  odd_.back().nan += census.nan;
-  odd_.back().infinite += census.infinite;
-}
-
 void Validation::multiply(const Product& product, bool of_shards) {
   const i64 rows = product.rows.local_size();
+  // A tied table is read twice and counted once.
+  const bool is_new =
+      counted_.insert({of_shards, product.tensor, product.rank, product.outer}).second;
   each_tier([&](auto& tier) { tier.run(of_shards).begin(product); });
   for (i64 begin = 0; begin < rows;) {
     if (options_.cancel != nullptr && *options_.cancel) {
@@ -262,7 +256,9 @@ void Validation::multiply(const Product& product, bool of_shards) {
                                          parts);
       }
     });
-    take_census(product, of_shards, bytes);
+    if (is_new) {
+      add_odd_weights(of_shards ? shards_ : whole_, of_shards, product, bytes, odd_);
+    }
     begin = end;
   }
   each_tier([&](auto& tier) { tier.run(of_shards).end(product); });
@@ -279,6 +275,13 @@ void Validation::run_step(size_t layer, size_t step) {
   run_products(false, layer, step);
   run_products(true, layer, step);
   each_tier([&](auto& tier) { tier.end_step(step); });
+  constexpr std::array<i64, 1> kAlone{0};
+  if (fabric_.is_first_process()) {
+    add_odd_small_weights(whole_, false, *layers_[layer].whole_flow.steps[step].op, kAlone, odd_);
+  }
+  std::vector<i64> ranks;
+  std::ranges::set_intersection(fabric_.own(), layers_[layer].devices, std::back_inserter(ranks));
+  add_odd_small_weights(shards_, true, *layers_[layer].shards_flow.steps[step].op, ranks, odd_);
 }
 
 /// rho = |shards - exact| / |whole - exact|, both in bf16: about 1 where the shards round as the
@@ -359,7 +362,7 @@ Verdict Validation::run() {
   verdict.digest = field_.digest();
   verdict.odd_weights = odd_;
   verdict.bytes_read = stream_->bytes_taken();
-  if (real_) verdict.least_gap = real_->whole().least_gap();
+  if (real_) verdict.undecidable_tokens = real_->whole().undecidable();
   predict(verdict);
   note_tested(verdict);
   const bool is_alone = fabric_.comm() == nullptr || fabric_.comm()->size() == 1;

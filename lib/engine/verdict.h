@@ -17,6 +17,7 @@ struct Fault {
   std::string op;                    ///< "linear", "attention", ...
   std::string value;                 ///< what the op makes, in the graph's words
   std::vector<std::string> tensors;  ///< that the op reads
+  std::string tensor;                ///< that is not what it is to be, where one was found
   i64 rank = -1;                     ///< the first device that differs
   i64 token = -1;                    ///< row of the value
   i64 feature = -1;                  ///< global
@@ -37,6 +38,7 @@ struct TierVerdict {
   /// Values inside layers that differ although the layer's result does not: the shards compute the
   /// same function in another order.
   i64 reordered = 0;
+  std::vector<size_t> reordered_layers;
 };
 
 /// A weight with numbers that are none.
@@ -65,7 +67,7 @@ struct Verdict {
   std::vector<OddWeight> odd_weights;
   std::uint64_t digest = 0;    ///< of what the shards computed in the field
   std::vector<size_t> tested;  ///< tensors of the shards that some result depends on
-  double least_gap = 0;        ///< between a chosen and another expert's score; of f64
+  /// Of f64: choices of experts that rounding could have made otherwise; they are replayed.
   i64 undecidable_tokens = 0;
   i64 bytes_read = 0;
 };

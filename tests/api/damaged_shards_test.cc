@@ -69,7 +69,7 @@ TEST_CASE("a replica that differs is found and named with its rank and its first
   CHECK(error->notes().front().second == "byte 31 of the whole tensor");
 }
 
-TEST_CASE("the first replica may be taken on request; then only its own digest counts") {
+TEST_CASE("the first replica may be taken on request, then only its own digest counts") {
   const Fixture fixture;
   fixture.damage(1, kInN);
   MergeOptions options = fixture.merge_options();

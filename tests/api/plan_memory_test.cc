@@ -74,7 +74,7 @@ TEST_CASE("Llama-3-70B in BF16 on eight devices, class by class (D19)") {
   }
 }
 
-TEST_CASE("Llama-3-70B on 2, 4 and 16 devices; on 16 each KV head is on two of them (D19)") {
+TEST_CASE("Llama-3-70B on 2, 4 and 16 devices, on 16 each KV head is on two of them (D19)") {
   const auto gib = [](const std::string& mesh) {
     return weights_gib(memory(test::llama_3_70b(), mesh));
   };

@@ -49,7 +49,7 @@ Tensors part(const TempFolder& folder, i64 rank) {
   return test::read_tensors(folder / "parts", fmt::format("model-rank-{}-", rank));
 }
 
-TEST_CASE("a padded vocabulary can repeat its last row; merging drops the copies") {
+TEST_CASE("a padded vocabulary can repeat its last row, merging drops the copies") {
   const TempFolder folder;
   const Tensors whole = {{"embed", test::numbered_tensor("embed", Dtype::kU16, {10, 3})}};
   split_by(

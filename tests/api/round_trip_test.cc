@@ -112,7 +112,7 @@ bool same_tensors(const Tensors& a, const Tensors& b) {
   return true;
 }
 
-TEST_CASE("every byte of every shard is the independent slicer's; merge gives the input back") {
+TEST_CASE("every byte of every shard is the independent slicer's, merge gives the input back") {
   CHECK(rc::check("split = slicer, merge(split(x)) = x", [] {
     const TempFolder folder;
     const Model model = random_model();
@@ -185,7 +185,7 @@ TEST_CASE("ranks that were written apart merge together, and one alone does not 
   CHECK_ERROR(kManifestInvalid, merge(both));
 }
 
-TEST_CASE("two runs write the same bytes, manifest included; an existing output is refused") {
+TEST_CASE("two runs write the same bytes, manifest included, an existing output is refused") {
   const TempFolder folder;
   Model model;
   model.tensors["w"] = test::numbered_tensor("w", Dtype::kBF16, {9, 4});

@@ -105,7 +105,7 @@ TEST_CASE("head-aware cuts keep heads whole: 10 heads of 8 over 4 devices are 3,
                  heads);
 }
 
-TEST_CASE("stacked_qkv takes each device's heads of Q, of K and of V; weight and bias alike") {
+TEST_CASE("stacked_qkv takes each device's heads of Q, of K and of V, weight and bias alike") {
   const RowsOf rows = [](i64 r) {
     const auto heads = balanced(7, 3, r);
     return joined({in_units(heads, 2), in_units(heads, 2, 14), in_units(heads, 2, 28)});

@@ -51,6 +51,22 @@ Findings long_file(const Source& source) {
   return {at_line(source, lines, "too long a file")};
 }
 
+/// CTest's lists are separated by semicolons and know brackets: a case with such a name is
+/// registered as several that run nothing.
+Findings undiscoverable_names(const Source& source) {
+  constexpr std::string_view kBegin = "TEST_CASE(\"";
+  Findings findings;
+  size_t number = 0;
+  for (const std::string_view line : lines_of(source.text)) {
+    ++number;
+    if (!line.starts_with(kBegin)) continue;
+    const std::string_view name = line.substr(kBegin.size(), line.rfind('"') - kBegin.size());
+    if (name.find_first_of(";[]") == std::string_view::npos) continue;
+    findings.push_back(at_line(source, number, "a test's name has one of ;[]"));
+  }
+  return findings;
+}
+
 TEST_CASE("every include of the library and the program points down in the level diagram") {
   CHECK(findings_in(product_sources(), upward_includes) == "");
 }
@@ -65,6 +81,11 @@ TEST_CASE("no function is longer than 60 lines") {
 
 TEST_CASE("no file names a folder of one machine or leaves a note to finish it") {
   CHECK(findings_in(all_texts(), forbidden_text) == "");
+}
+
+TEST_CASE("the name of every test is one that CTest finds") {
+  CHECK(findings_in(load_sources({"tests"}, {".cc"}), undiscoverable_names) == "");
+  CHECK(undiscoverable_names({"a.cc", "\nTEST_CASE(\"one; two\") {\n"}).size() == 1);
 }
 
 TEST_CASE("no file is named after nothing in particular") {

@@ -121,7 +121,7 @@ std::vector<check::DataTensor> tensors_of(size_t count, i64 bytes) {
   return tensors;
 }
 
-TEST_CASE("the parts of n/t are disjoint and together all; a fraction is about that") {
+TEST_CASE("the parts of n/t are disjoint and together all, a fraction is about that") {
   const auto tensors = tensors_of(2000, 4);
   std::vector<int> times(tensors.size());
   for (i64 part = 1; part <= 10; ++part) {

@@ -83,7 +83,7 @@ TEST_CASE("the planned headers are valid and place every tensor where the plan s
   }));
 }
 
-TEST_CASE("inside a file, tensors of whole pages come first and lie on pages; order is kept") {
+TEST_CASE("inside a file, tensors of whole pages come first and lie on pages, order is kept") {
   CHECK(rc::check("order", [] {
     const auto tensors = random_tensors();
     const FilePlan plan = plan_rank_files(0, tensors, 20000);

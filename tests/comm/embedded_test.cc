@@ -99,6 +99,32 @@ TEST_CASE("a rank that hangs is given up after the deadline, by name") {
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
 }
 
+TEST_CASE("who waits for one that waits for a third does not blame it") {
+  std::atomic<int> told = 0;
+  const auto error = run_fails(4, [&](Communicator& comm) {
+    comm.set_deadline(milliseconds(10'000), milliseconds(200));
+    comm.barrier();
+    if (comm.rank() == 3) {
+      while (told < 3) std::this_thread::yield();
+      return;
+    }
+    const auto lost = testing::error_of([&] { return comm.receive(comm.rank() + 1); });
+    REQUIRE(lost);
+    CHECK(lost->message() == "process 3 of 4 gave no sign of itself for 0.2 s in receive");
+    ++told;
+  });
+  CHECK_FALSE(error);
+}
+
+TEST_CASE("two that wait for each other end") {
+  const auto error = run_fails(2, [&](Communicator& comm) {
+    comm.set_deadline(milliseconds(100), milliseconds(100));
+    comm.receive(1 - comm.rank());
+  });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kPeerLost);
+}
+
 TEST_CASE("an abort ends those who wait, in every part of a split, and whatever begins later") {
   std::atomic<int> ended = 0;
   run_embedded(4, [&](Communicator& comm) {

@@ -102,6 +102,16 @@ TEST_CASE_TEMPLATE("a process that hangs is named after the deadline, and ends t
   CHECK(launched.seconds < 20);
 }
 
+TEST_CASE_TEMPLATE("who waits for one that waits for a third does not blame it", Processes, Tcp,
+                   Mpi) {
+  if (!can_run<Processes>()) return;
+  const std::string engine = Processes::kName;
+  const Launched launched = launch(engine, 3, "stalls", engine == "mpi" ? 50 : 2);
+  CHECK(names_the_last(launched.said[0], "gave no sign of itself for 0.5 s in receive"));
+  CHECK(names_the_last(launched.said[1], "gave no sign of itself for 0.5 s in receive"));
+  CHECK(launched.status == 6);
+}
+
 TEST_CASE_TEMPLATE("a process that exits in the middle ends the run", Processes, Tcp, Mpi) {
   if (!can_run<Processes>()) return;
   const std::string engine = Processes::kName;

@@ -31,6 +31,8 @@ const std::map<std::string, std::function<void(Communicator&, std::uint64_t)>> k
     {"throws", [](Communicator&, std::uint64_t) { throw Error(ErrorCode::kConfig, "no heads"); }},
     {"hangs",
      [](Communicator&, std::uint64_t time) { std::this_thread::sleep_for(seconds(time)); }},
+    {"stalls",
+     [](Communicator&, std::uint64_t time) { std::this_thread::sleep_for(seconds(time)); }},
     {"aborts", [](Communicator& comm, std::uint64_t) { comm.abort("enough"); }},
     {"ends", [](Communicator&, std::uint64_t) {}},
 };
@@ -41,6 +43,8 @@ std::string play(Communicator& comm, const std::string& part, std::uint64_t seed
   comm.barrier();
   if (comm.rank() == comm.size() - 1) {
     kParts.at(part)(comm, seed);
+  } else if (part == "stalls") {
+    comm.receive(comm.rank() + 1);
   } else {
     comm.all_gather("x");
   }

@@ -160,6 +160,18 @@ TEST_CASE("a process that hangs is given up after the deadline, in sending and i
   }
 }
 
+TEST_CASE("two that wait for each other end, although each of them is alive") {
+  const auto error = testing::error_of([&] {
+    run_processes(2, [&](Communicator& comm) {
+      comm.set_deadline(milliseconds(100), milliseconds(100));
+      comm.receive(1 - comm.rank());
+    });
+    return 0;
+  });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kPeerLost);
+}
+
 TEST_CASE("a process that sends what no process sends ends the run") {
   const TempFolder folder;
   std::optional<Error> error;

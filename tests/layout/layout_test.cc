@@ -167,7 +167,7 @@ TEST_CASE("unused mesh axes are replicas, and a replicated tensor is on every de
   CHECK(Layout::replicated(kGrid, {}).region(0)->empty());
 }
 
-TEST_CASE("the first empty shard is found; an empty tensor has none") {
+TEST_CASE("the first empty shard is found, an empty tensor has none") {
   CHECK(one_axis(tp(4), split(2, kTp)).first_empty_shard() == 2);
   CHECK(one_axis(tp(4), split(4, kTp)).first_empty_shard() == std::nullopt);
   CHECK(one_axis(tp(4), split(0, kTp)).first_empty_shard() == std::nullopt);

@@ -46,7 +46,7 @@ TEST_CASE("a cut inside a block is refused, also where the counts of blocks divi
   CHECK_ERROR(kBlockStraddle, both(with(kBlock), "a.r", {1100, 128}, {9, 1}, "tp=3"));
 }
 
-TEST_CASE("the block can come from the config; a last partial block counts") {
+TEST_CASE("the block can come from the config, a last partial block counts") {
   const Mapping mapping = with(
       R"({"of": "**.weight", "is": "**.scale", "kind": "block_scale", "block": "config.q.block"})");
   const ModelConfig config = config_of(R"({"q": {"block": [64, 128]}})");

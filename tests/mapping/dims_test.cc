@@ -39,7 +39,7 @@ TEST_CASE("dims whose sizes are all declared add up, or are refused with both nu
   CHECK(e->message() == "'heads*d' is 32*128 = 4096, but the tensor has 4000 elements there");
 }
 
-TEST_CASE("equal sections share one inferred size; an extent that fits none is refused") {
+TEST_CASE("equal sections share one inferred size, an extent that fits none is refused") {
   CHECK(infer("mlp + mlp", 28672) == std::pair(std::string("mlp"), i64{14336}));
   CHECK_ERROR(kShapeMismatch, infer("mlp + mlp", 28673));
   CHECK_ERROR(kShapeMismatch, infer("x*d", 100));

@@ -117,7 +117,7 @@ TEST_CASE("one group for all inputs is written as a group size of -1") {
   CHECK(held_of(resolved(columns, whole, "tp=2"), columns, "up.scales", 1)[1] == "[512, 1024)");
 }
 
-TEST_CASE("AWQ moves whole words of 8 outputs; heads are cut by heads and KV heads repeat") {
+TEST_CASE("AWQ moves whole words of 8 outputs, heads are cut by heads and KV heads repeat") {
   auto tensors = awq("up", 1024, 256, 2);
   auto result = resolved(tensors, kAwq, "tp=4");
   CHECK(held_of(result, tensors, "up.qweight", 1)[3] == "[96, 128)");
@@ -247,7 +247,7 @@ TEST_CASE("a storage that no family knows is refused, unless the mapping says th
   CHECK(resolved(tensors, eetq, "tp=2", R"(, "quantization": ["eetq"])").tensors.size() == 1);
 }
 
-TEST_CASE("members follow their weight whatever rules match them; one's own family replaces ours") {
+TEST_CASE("members follow their weight whatever rules match them, one's own family replaces ours") {
   const auto tensors = gptq("up", 1024, 512, 4);
   const std::string everything = R"(, "overrides": [{"match": "**.g_idx", "strategy": "rowwise"}])";
   const auto result = resolved(tensors, kGptq, "tp=2", everything);
@@ -271,7 +271,7 @@ TEST_CASE("a scale without its weight, and parts that contradict each other, are
   CHECK(e->tensor_name() == "up.scales");
 }
 
-TEST_CASE("every family is described and says what it is for; no tag has two families") {
+TEST_CASE("every family is described and says what it is for, no tag has two families") {
   std::map<std::string, std::string> owner;
   for (const Preset& family : quantized_families()) {
     CAPTURE(family.name);

@@ -233,7 +233,7 @@ TEST_CASE("deepseek_v3: routed experts over ep, the shared ones with the dense p
   CHECK(eplb.held_of(mlp + "gate.e_score_correction_bias")[5] == "[0, 8)");
 }
 
-TEST_CASE("10 layers over 4 stages: 3, 3, 2, 2; in chunks 3, 3, 3, 1; or as a list says") {
+TEST_CASE("10 layers over 4 stages: 3, 3, 2, 2, in chunks 3, 3, 3, 1, or as a list says") {
   CHECK(layers_by_stage("", 10, 4) == std::vector<Ranks>{{0, 1, 2}, {3, 4, 5}, {6, 7}, {8, 9}});
   CHECK(layers_by_stage(R"("layers": {"uneven": "chunk"})", 10, 4) ==
         std::vector<Ranks>{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {9}});

@@ -71,7 +71,7 @@ TEST_CASE("10,000 tokens: MLA keeps one vector for all heads, grouped queries tw
 }
 
 // llm-d-planner's document of measured memory: Mistral-Small-24B, blocks of 128 tokens.
-TEST_CASE("163,840 bytes per token; 184,832 tokens are 1,444 blocks of 28.20 GiB (D22)") {
+TEST_CASE("163,840 bytes per token, 184,832 tokens are 1,444 blocks of 28.20 GiB (D22)") {
   const Layers layers = grouped(40, 8, 128);
   const CacheStore store{16, 128};
   CHECK(kv_bytes_per_token(layers, store) == 163'840);

@@ -48,7 +48,7 @@ bool begins_with_any(const std::string& family, std::initializer_list<const char
                      [&](const char* beginning) { return family.starts_with(beginning); });
 }
 
-TEST_CASE("every decoder caches, without a doubt; encoders and state spaces do not") {
+TEST_CASE("every decoder caches, without a doubt, encoders and state spaces do not") {
   for (const Fixture& fixture : fixtures()) {
     CAPTURE(fixture.family);
     const AttentionCache cache = cache_of(fixture);

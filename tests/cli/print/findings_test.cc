@@ -177,7 +177,7 @@ bool is_well_formed(const std::string& xml) {
   return open.empty();
 }
 
-TEST_CASE("JUnit has a case per rule; notes pass, and data rules are skipped without data") {
+TEST_CASE("JUnit has a case per rule, notes pass, and data rules are skipped without data") {
   const std::string xml =
       printed([](Output& out) { print_findings_junit(out, report_of(94'000)); });
   CHECK(is_well_formed(xml));

@@ -100,7 +100,7 @@ TEST_CASE("the rate follows the recent past") {
   CHECK(rate <= 40);
 }
 
-TEST_CASE("the flag decides the mode, then the terminal; quiet silences all") {
+TEST_CASE("the flag decides the mode, then the terminal, quiet silences all") {
   using enum ProgressMode;
   CHECK(progress_mode("", true, false) == kBar);
   CHECK(progress_mode("auto", false, false) == kLines);

@@ -127,7 +127,7 @@ TEST_CASE("a tied head reads the embedding's rows, and both gradients meet where
   }
 }
 
-TEST_CASE("a tied head follows its embedding when that changes; a copy does not") {
+TEST_CASE("a tied head follows its embedding when that changes, a copy does not") {
   const Head head;
   const auto right = on_devices<Field>(3, [&](Device<Field>& device) {
     VocabularyEmbedding<Field> embedding(device, head.table);

@@ -1,0 +1,85 @@
+#include "shardtool/engine/stored_part.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace shardtool::engine {
+namespace {
+
+constexpr i64 kBytesAtOnce = 1 << 20;
+
+index::AxisMap axis_of(const index::Region& region, size_t axis) {
+  return axis < region.size() ? region[axis] : index::AxisMap::identity(1);
+}
+
+}  // namespace
+
+i64 StoredPart::rows_at_once(i64 width) const {
+  return std::max<i64>(1, kBytesAtOnce / std::max<i64>(1, width * element_bytes()));
+}
+
+std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, size_t tensor,
+                                      i64 rank) {
+  const TensorSpec& spec = shards.tensors[tensor];
+  const auto same = whole.by_name.find(spec.name);
+  const auto region = shards.layouts(tensor).region(rank);
+  constexpr size_t kMostAxes = 3;
+  if (!region || same == whole.by_name.end() || region->size() > kMostAxes) return std::nullopt;
+  const TensorSpec& other = whole.tensors[same->second];
+  if (other.shape != spec.shape || other.dtype != spec.dtype) return std::nullopt;
+  constexpr int kByte = 8;
+  constexpr int kWord = 64;
+  if (bits(spec.dtype) % kByte != 0 || bits(spec.dtype) > kWord) return std::nullopt;
+  StoredPart part;
+  part.tensor = tensor;
+  part.whole_tensor = same->second;
+  part.rank = rank;
+  part.dtype = spec.dtype;
+  part.has_outer = region->size() == kMostAxes;
+  const size_t first = part.has_outer ? 1 : 0;
+  part.outer = part.has_outer ? region->front() : index::AxisMap::identity(1);
+  part.rows = axis_of(*region, first);
+  part.columns = axis_of(*region, first + 1);
+  return part;
+}
+
+ByteRows stored_rows(const Side& shards, const StoredPart& part, i64 outer, i64 begin, i64 end) {
+  ByteRows bytes(static_cast<size_t>((end - begin) * part.row_bytes()));
+  if (bytes.empty()) return bytes;
+  shards.weights->read({part.tensor, part.rank, part.has_outer ? outer : -1, begin, end}, bytes);
+  return bytes;
+}
+
+std::optional<WholeMatrix> expected_matrix(const StoredPart& part, i64 outer) {
+  const auto global = part.outer(outer);
+  if (!global) return std::nullopt;
+  return WholeMatrix{part.whole_tensor, part.has_outer, *global, part.rows, part.columns};
+}
+
+ByteRows whole_rows(const Side& whole, const WholeMatrix& matrix, i64 begin, i64 end) {
+  const i64 element = bits(whole.tensors[matrix.tensor].dtype) / 8;
+  const i64 width = matrix.columns.local_size() * element;
+  const i64 whole_width = matrix.columns.global_size() * element;
+  ByteRows bytes(static_cast<size_t>((end - begin) * width));
+  ByteRows buffer;
+  for (const index::Piece& piece : matrix.rows.pieces()) {
+    const i64 from = std::max(begin, piece.local);
+    const i64 to = std::min(end, piece.local_end());
+    if (from >= to || width == 0) continue;
+    const i64 global = piece.global + from - piece.local;
+    buffer.resize(static_cast<size_t>((to - from) * whole_width));
+    whole.weights->read(
+        {matrix.tensor, 0, matrix.has_outer ? matrix.outer : -1, global, global + to - from},
+        buffer);
+    for (i64 r = from; r < to; ++r) {
+      for (const index::Piece& column : matrix.columns.pieces()) {
+        std::memcpy(bytes.data() + (r - begin) * width + column.local * element,
+                    buffer.data() + (r - from) * whole_width + column.global * element,
+                    static_cast<size_t>(column.size * element));
+      }
+    }
+  }
+  return bytes;
+}
+
+}  // namespace shardtool::engine

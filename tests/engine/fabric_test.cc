@@ -1,0 +1,109 @@
+#include "shardtool/engine/fabric.h"
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <mutex>
+
+#include "shardtool/comm/embedded.h"
+#include "shardtool/kernels/field/field.h"
+
+namespace shardtool::engine {
+namespace {
+
+using index::AxisMap;
+using kernels::Field;
+
+constexpr i64 kTokens = 3;
+
+/// Device r's part of a value of `width` features, cut over tp: any numbers.
+Part<Field> cut_part(const mesh::Mesh& mesh, i64 rank, i64 width) {
+  const i64 parts = mesh.axis("tp").size;
+  const i64 at = mesh.index_on("tp", rank);
+  Part<Field> part = empty_part<Field>(
+      AxisMap::slice(width, {width * at / parts, width * (at + 1) / parts}), kTokens);
+  for (i64 t = 0; t < kTokens; ++t) {
+    for (i64 i = 0; i < part.width(); ++i) {
+      part.row(t)[i] = kernels::field_random(static_cast<std::uint64_t>(t),
+                                             static_cast<std::uint64_t>(*part.features(i)));
+    }
+  }
+  return part;
+}
+
+/// Device r's summand of a value.
+Part<Field> summand(i64 rank, i64 width) {
+  Part<Field> part = empty_part<Field>(AxisMap::identity(width), kTokens);
+  for (size_t i = 0; i < part.data.size(); ++i) {
+    part.data[i] = kernels::field_random(static_cast<std::uint64_t>(rank), i);
+  }
+  return part;
+}
+
+model::Exchange over_tp(plan::Move move, i64 width) {
+  return {move, {{"tp"}}, width};
+}
+
+/// The value of every device after the move, over this number of processes.
+Placed<Field> moved(const mesh::Mesh& mesh, const model::Exchange& exchange, int processes,
+                    Counted& counted) {
+  Placed<Field> all;
+  std::mutex mutex;
+  comm::run_embedded(processes, [&](comm::Communicator& comm) {
+    Fabric fabric(mesh, &comm);
+    Placed<Field> mine;
+    for (const i64 rank : fabric.own()) {
+      const bool sums = exchange.move == plan::Move::kAllReduce;
+      mine[rank] =
+          sums ? summand(rank, exchange.elements) : cut_part(mesh, rank, exchange.elements);
+    }
+    fabric.exchange(exchange, kTokens, mine);
+    const std::lock_guard lock(mutex);
+    all.insert(mine.begin(), mine.end());
+    counted = fabric.counts().begin()->second;
+  });
+  return all;
+}
+
+TEST_CASE("any number of processes moves the same numbers, and counts the same") {
+  CHECK(rc::check("fabric", [] {
+    const i64 dp = *rc::gen::inRange<i64>(1, 3);
+    const i64 tp = *rc::gen::inRange<i64>(1, 4);
+    const mesh::Mesh mesh({{"dp", dp}, {"tp", tp}});
+    const i64 width = *rc::gen::inRange<i64>(1, 9);
+    const auto move = *rc::gen::element(plan::Move::kAllReduce, plan::Move::kAllGather);
+    const int processes = *rc::gen::inRange(1, 5);
+    Counted alone;
+    Counted shared;
+    const auto expected = moved(mesh, over_tp(move, width), 1, alone);
+    const auto found = moved(mesh, over_tp(move, width), processes, shared);
+    RC_ASSERT(std::ssize(found) == mesh.size());
+    RC_ASSERT(alone.count == 1);
+    RC_ASSERT(shared.count == 1);
+    RC_ASSERT(alone.elements == width * kTokens);
+    RC_ASSERT(shared.elements == width * kTokens);
+    for (const auto& [rank, part] : found) {
+      RC_ASSERT(part.features == AxisMap::identity(width));
+      RC_ASSERT(part.data == expected.at(rank).data);
+      if (move == plan::Move::kAllGather) continue;
+      Part<Field> sum = empty_part<Field>(AxisMap::identity(width), kTokens);
+      for (i64 other = 0; other < mesh.size(); ++other) {
+        if (mesh.index_on("dp", other) != mesh.index_on("dp", rank)) continue;
+        const auto one = summand(other, width);
+        for (size_t i = 0; i < sum.data.size(); ++i) sum.data[i] += one.data[i];
+      }
+      RC_ASSERT(part.data == sum.data);
+    }
+  }));
+}
+
+TEST_CASE("devices that would add up different features are an error, not a sum") {
+  const mesh::Mesh mesh({{"tp", 2}});
+  Fabric fabric(mesh, nullptr);
+  Placed<Field> value{{0, summand(0, 4)}, {1, summand(1, 5)}};
+  CHECK_THROWS_AS(fabric.exchange(over_tp(plan::Move::kAllReduce, 4), kTokens, value), Error);
+  CHECK_THROWS_AS(fabric.exchange(over_tp(plan::Move::kAllToAll, 4), kTokens, value), Error);
+}
+
+}  // namespace
+}  // namespace shardtool::engine

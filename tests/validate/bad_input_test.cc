@@ -1,0 +1,162 @@
+// What is no pair of a model and its shards ends in findings or in an error that names it, never in
+// a pass.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "shardtool/api/validate.h"
+#include "tests/support/throws.h"
+#include "tests/validate/mutations.h"
+
+namespace shardtool::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Shards {
+  TempFolder folder;
+  std::string path;
+  explicit Shards(const std::string& model, const std::string& mesh)
+      : path(split_copy(model, mesh, folder)) {}
+
+  api::ValidateReport against(const std::string& model) const {
+    api::ValidateOptions options;
+    options.sources = {path};
+    options.reference = model_folder(model);
+    options.threads = 1;
+    return api::validate(options);
+  }
+};
+
+bool has_note(const api::ValidateReport& report, const std::string& words) {
+  for (const std::string& note : report.notes) {
+    if (note.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST_CASE("shards of a checkpoint with the same shapes fail in every layer") {
+  const auto report = Shards("other prototype", "tp=4").against("prototype");
+  CHECK(report.verdict == "fail");
+  CHECK(report.tiers.at(0).verdict == "pass");
+  CHECK(report.tiers.at(1).verdict == "fail");
+  std::vector<std::string> layers;
+  for (const auto& fault : report.faults) {
+    if (fault.tier == "field") layers.push_back(fault.layer);
+  }
+  CHECK(layers == std::vector<std::string>{"start", "dense 0", "sparse 1", "dense 2", "end"});
+  CHECK(report.faults.front().diagnosis.find("elements differ") != std::string::npos);
+}
+
+TEST_CASE("shards of a model with other shapes fail by their headers, and nothing is computed") {
+  const auto report = Shards("97 words", "tp=4").against("prototype");
+  CHECK(report.verdict == "fail");
+  CHECK(report.tiers.at(0).verdict == "fail");
+  CHECK(report.tiers.at(0).mismatches == 2);  // the embedding and the head
+  CHECK(report.tiers.at(1).verdict == "not run");
+  CHECK(report.tiers.at(2).verdict == "not run");
+  CHECK(has_note(report, "the model could not be run: "));
+}
+
+TEST_CASE("shards of another family name the tensors that each side lacks") {
+  const auto report = Shards("gpt2", "tp=2").against("llama");
+  CHECK(report.verdict == "fail");
+  CHECK(report.tiers.at(1).verdict == "not run");
+  CHECK(report.findings.front().message.find("the reference lacks") != std::string::npos);
+}
+
+TEST_CASE("a missing rank is a finding that names its file") {
+  const Shards shards("prototype", "tp=4");
+  fs::remove(ShardSet(shards.path).file(2));
+  const auto report = shards.against("prototype");
+  CHECK(report.verdict == "fail");
+  CHECK(report.tiers.at(0).verdict == "fail");
+  CHECK(report.tiers.at(1).verdict == "not run");
+  CHECK(report.findings.front().file.find("model-rank-2-part-0") != std::string::npos);
+}
+
+TEST_CASE("a mapping for another world size is an error that names the tensor") {
+  const Shards shards("prototype", "tp=4");
+  api::ValidateOptions options;
+  options.sources = {shards.path};
+  options.reference = model_folder("prototype");
+  options.mapping.path = shards.folder.write("two.json", R"({"version": 1,
+    "extends": ["preset:qwen3_moe"], "mesh": [{"axis": "tp", "size": 2}]})");
+  const auto error = testing::error_of([&] { return api::validate(options); });
+  REQUIRE(error.has_value());
+  CHECK(error->message() == "the mapping gives rank 0 another part than the shards have");
+  CHECK(!error->tensor_name().empty());
+  CHECK(error->exit_status() == 3);
+}
+
+TEST_CASE("parts of splits to other world sizes do not belong together") {
+  const Shards four("prototype", "tp=4");
+  const Shards two("prototype", "tp=2");
+  api::ValidateOptions options;
+  options.sources = {four.path, two.path};
+  options.reference = model_folder("prototype");
+  const auto error = testing::error_of([&] { return api::validate(options); });
+  REQUIRE(error.has_value());
+  CHECK(error->message().find("the mesh is tp=2, but ") == 0);
+  CHECK(error->exit_status() == 4);
+}
+
+TEST_CASE("a family without a graph is an error that says what proves its shards") {
+  const Shards shards("prototype", "tp=4");
+  ShardSet(shards.path).edit_config([](nlohmann::json& config) {
+    config["model_type"] = "nothing_known";
+    config["architectures"] = {"NothingKnown"};
+  });
+  const auto error = testing::error_of([&] { return shards.against("prototype"); });
+  REQUIRE(error.has_value());
+  CHECK(error->code() == ErrorCode::kUnsupported);
+  CHECK(error->exit_status() == 4);
+}
+
+TEST_CASE("a whole checkpoint in the place of shards is an error of usage") {
+  api::ValidateOptions options;
+  options.sources = {model_folder("prototype")};
+  CHECK_ERROR(kUsage, api::validate(options));
+}
+
+TEST_CASE("a folder that is not there is an error, not a verdict") {
+  api::ValidateOptions options;
+  options.sources = {"/nowhere/at/all"};
+  const auto error = testing::error_of([&] { return api::validate(options); });
+  REQUIRE(error.has_value());
+  CHECK(error->exit_status() == 4);
+}
+
+TEST_CASE("NaN in a norm of both sides is no pass, not even of the field alone") {
+  for (const bool quick : {false, true}) {
+    const Shards shards("prototype with a NaN norm", "tp=4");
+    api::ValidateOptions options;
+    options.sources = {shards.path};
+    options.reference = model_folder("prototype with a NaN norm");
+    options.quick = quick;
+    const auto report = api::validate(options);
+    CHECK(report.verdict == "undecided");
+    REQUIRE(!report.odd_weights.empty());
+    CHECK(report.odd_weights.front().tensor == "model.layers.2.input_layernorm.weight");
+  }
+}
+
+TEST_CASE(
+    "without a reference, what is wrong in one replica is seen and the report says its limit") {
+  const Shards shards("prototype", "tp=4");
+  ShardSet(shards.path).change("model.norm.weight", 2, [](ShardRows rows) {
+    rows.add_to_bits(5, 0, 1);
+    return rows;
+  });
+  api::ValidateOptions options;
+  options.sources = {shards.path};
+  const auto report = api::validate(options);
+  CHECK(report.verdict == "fail");
+  CHECK(report.faults.front().diagnosis.find("norm.weight: rank 2 element [5] is") !=
+        std::string::npos);
+  CHECK(has_note(report, "held against themselves merged"));
+}
+
+}  // namespace
+}  // namespace shardtool::test

@@ -1,0 +1,120 @@
+// No false alarm: random models on random meshes, split as they are to be, pass.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <fstream>
+#include <random>
+
+#include "shardtool/api/validate.h"
+#include "shardtool/base/error.h"
+#include "tests/validate/made_model.h"
+#include "tests/validate/mutations.h"
+
+namespace shardtool::test {
+namespace {
+
+constexpr int kModels = 60;
+constexpr int kMeshes = 3;
+
+class Random {
+ public:
+  explicit Random(std::uint32_t seed) : engine_(seed) {}
+  i64 one_of(const std::vector<i64>& values) {
+    return values[std::uniform_int_distribution<size_t>(0, values.size() - 1)(engine_)];
+  }
+  bool coin() { return one_of({0, 1}) == 1; }
+
+ private:
+  std::mt19937 engine_;
+};
+
+ModelSizes random_sizes(Random& random) {
+  ModelSizes sizes;
+  sizes.layers = random.one_of({1, 2, 3, 4});
+  sizes.hidden = random.one_of({24, 40, 64});
+  sizes.kv_heads = random.one_of({1, 2, 3, 4});
+  sizes.heads = sizes.kv_heads * random.one_of({1, 2, 3, 4});
+  sizes.head_dim = random.one_of({4, 6, 8, 16});
+  sizes.mlp = random.one_of({30, 48, 97});
+  sizes.vocab = random.one_of({61, 96, 130});
+  sizes.has_qk_norm = random.coin();
+  sizes.has_biases = random.coin();
+  sizes.is_tied = random.coin();
+  sizes.dtype = random.coin() ? Dtype::kBF16 : Dtype::kF32;
+  sizes.experts = random.one_of({2, 4, 6});
+  sizes.expert_mlp = random.one_of({8, 20, 33});
+  sizes.seed = static_cast<std::uint64_t>(random.one_of({1, 2, 3, 4, 5, 6, 7}));
+  for (i64 layer = 0; layer < sizes.layers && sizes.has_qk_norm; ++layer) {
+    if (random.coin()) sizes.sparse_layers.push_back(layer);
+  }
+  return sizes;
+}
+
+/// A tp that the heads allow: whole KV groups, or KV heads on several devices each.
+i64 random_tp(Random& random, const ModelSizes& sizes) {
+  std::vector<i64> allowed;
+  for (i64 tp = 1; tp <= 8; ++tp) {
+    const bool replicates = tp % sizes.kv_heads == 0 && sizes.heads % tp == 0;
+    if (tp <= sizes.kv_heads || replicates) allowed.push_back(tp);
+  }
+  return random.one_of(allowed);
+}
+
+std::string random_mesh(Random& random, const ModelSizes& sizes) {
+  std::string mesh;
+  const i64 pp = sizes.layers > 1 ? random.one_of({1, 1, 2}) : 1;
+  if (pp > 1) mesh += fmt::format("pp={},", pp);
+  if (random.one_of({0, 0, 1}) == 1) mesh += "dp=2,";
+  if (!sizes.sparse_layers.empty() && random.coin()) mesh += "ep=2,";
+  return mesh + fmt::format("tp={}", random_tp(random, sizes));
+}
+
+/// What is wrong, or nothing.
+std::string wrong_in(const api::ValidateReport& report) {
+  std::string wrong = report.passes() ? "" : report.verdict;
+  for (const api::ValidateTier& tier : report.tiers) {
+    if (tier.mismatches > 0) wrong += fmt::format(" {}: {}", tier.tier, tier.mismatches);
+  }
+  for (const engine::Fault& fault : report.faults) wrong += " " + fault.diagnosis;
+  if (report.reordered > 0 || !report.untested.empty()) wrong += " reordered or untested";
+  return wrong;
+}
+
+api::ValidateReport report_on(const TempFolder& folder, const std::string& mesh,
+                              std::uint64_t seed) {
+  api::SplitOptions split;
+  split.source = folder / "whole";
+  split.mapping.mesh = mesh::parse_mesh(mesh);
+  split.mapping.allow_empty_shards = true;
+  split.write.output = folder / mesh;
+  if (!std::filesystem::exists(split.write.output)) api::split(split);
+  api::ValidateOptions options;
+  options.sources = {split.write.output};
+  options.reference = split.source;
+  options.seed = seed;
+  options.threads = 1;
+  return api::validate(options);
+}
+
+TEST_CASE("60 random models that are split as they are to be pass, with no value different") {
+  for (int i = 0; i < kModels; ++i) {
+    Random random(static_cast<std::uint32_t>(i));
+    const ModelSizes sizes = random_sizes(random);
+    const TempFolder folder;
+    write_model(folder / "whole", sizes);
+    CAPTURE(i);
+    CAPTURE(made_config(sizes));
+    for (int k = 0; k < kMeshes; ++k) {
+      const std::string mesh = random_mesh(random, sizes);
+      CAPTURE(mesh);
+      try {
+        CHECK(wrong_in(report_on(folder, mesh, static_cast<std::uint64_t>(i))) == "");
+      } catch (const Error& error) {
+        FAIL_CHECK(error.message());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardtool::test

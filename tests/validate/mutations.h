@@ -1,0 +1,59 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "shardtool/api/validate.h"
+#include "tests/validate/shard_set.h"
+
+/// The mutation matrix: what can be wrong with the shards of a model, and what `validate` says.
+namespace shardtool::test {
+
+/// The verdicts of V0 (headers), V1 (field), V2 (f64), and of all together.
+struct Signals {
+  std::string v0, v1, v2, all;
+};
+
+const Signals kFunction{"pass", "fail", "fail", "fail"};
+/// The field alone sees it: no logit of the f64 run depends on it.
+const Signals kFieldAlone{"pass", "fail", "pass", "fail"};
+const Signals kHeaders{"fail", "not run", "not run", "fail"};
+const Signals kHeadersAndFunction{"fail", "fail", "fail", "fail"};
+const Signals kBenign{"pass", "pass", "pass", "pass"};
+
+struct Mutation {
+  std::string number;  ///< of the specification; benign ones and our own have a letter
+  std::string what;
+  std::string model;  ///< a name that model_folder knows
+  std::string mesh;
+  Signals signals;
+  std::vector<std::string> words;  ///< that the report has, in the diagnosis of its first fault
+  std::function<void(const ShardSet&)> apply;
+  std::function<void(api::ValidateOptions&)> options = {};
+};
+
+/// The folder of a model: one that is made, or a golden fixture's by its family.
+std::string model_folder(const std::string& name);
+/// A fresh copy of its split over the mesh.
+std::string split_copy(const std::string& model, const std::string& mesh, const TempFolder& folder);
+
+/// Faults of the specification's rows 01 to 42.
+std::vector<Mutation> attention_mutations();
+std::vector<Mutation> feed_forward_mutations();
+std::vector<Mutation> value_mutations();
+/// Rows 43 to 75.
+std::vector<Mutation> header_mutations();
+std::vector<Mutation> family_mutations();
+/// What must pass.
+std::vector<Mutation> benign_mutations();
+
+/// Rows that no shards of ours can have, and why.
+struct Untested {
+  std::string number;
+  std::string what;
+  std::string reason;
+};
+std::vector<Untested> untested_mutations();
+
+}  // namespace shardtool::test

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "shardtool/checkpoint/manifest.h"
+#include "tests/support/checkpoint_files.h"
+
+namespace shardtool::test {
+
+/// The numbers of one shard as a matrix: a vector is one of a single column, several matrices stand
+/// below each other.
+struct ShardRows {
+  Bytes bytes;
+  i64 rows = 0;
+  i64 columns = 1;
+  Dtype dtype = Dtype::kF32;
+
+  i64 element() const { return bits(dtype) / 8; }
+  std::uint8_t* at(i64 row, i64 column) {
+    return bytes.data() + (row * columns + column) * element();
+  }
+  /// Its own rows or columns by number, in this order.
+  ShardRows rows_in(const std::vector<i64>& order) const;
+  ShardRows columns_in(const std::vector<i64>& order) const;
+  ShardRows transposed() const;
+  /// Adds to the stored bits of a number, seen as an integer.
+  void add_to_bits(i64 row, i64 column, i64 steps);
+  /// Sets the stored bits of a number.
+  void set_bits(i64 row, i64 column, std::uint64_t value);
+};
+
+/// 0, 1, ..., n - 1, with two stretches of `size` exchanged.
+std::vector<i64> exchanged(i64 n, i64 a, i64 b, i64 size);
+/// begin, ..., end - 1.
+std::vector<i64> range(i64 begin, i64 end);
+
+/// An output of `split` that can be damaged below its manifest: names, ranges and hashes stay as
+/// they were written.
+class ShardSet {
+ public:
+  explicit ShardSet(std::string folder);
+
+  const std::string& folder() const { return folder_; }
+  i64 ranks() const { return static_cast<i64>(manifest_.ranks.size()); }
+  std::vector<i64> ranks_of(const std::string& tensor) const;
+  index::Region region(const std::string& tensor, i64 rank) const;
+  std::vector<std::string> tensors() const;
+
+  ShardRows read(const std::string& tensor, i64 rank) const;
+  void write(const std::string& tensor, i64 rank, const ShardRows& rows) const;
+  /// What the shards have of a tensor in these ranks, changed.
+  void change(const std::string& tensor, i64 rank,
+              const std::function<ShardRows(ShardRows)>& change) const;
+  void change_all(const std::string& tensor,
+                  const std::function<ShardRows(ShardRows)>& change) const;
+  /// Two ranks' parts of a tensor change places.
+  void exchange(const std::string& tensor, i64 a, i64 b) const;
+  /// Two tensors of one rank change places.
+  void exchange(const std::string& a, const std::string& b, i64 rank) const;
+
+  std::string file(i64 rank) const;
+  void edit_manifest(const std::function<void(nlohmann::json&)>& edit) const;
+  void edit_config(const std::function<void(nlohmann::json&)>& edit) const;
+  /// Edits the header of a rank's file; it keeps its length.
+  void edit_header(i64 rank, const std::function<void(nlohmann::json&)>& edit) const;
+
+ private:
+  const checkpoint::ShardRecord& record(const std::string& tensor, i64 rank) const;
+  const checkpoint::TensorRecord& tensor(const std::string& name) const;
+
+  std::string folder_;
+  checkpoint::Manifest manifest_;
+};
+
+}  // namespace shardtool::test
