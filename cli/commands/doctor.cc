@@ -23,7 +23,7 @@ Command doctor_command(DoctorArgs& args) {
           .summary = "look at this machine: what helps, what is missing",
           .description =
               "Checks the processor, threads, memory, direct I/O and free space in a "
-              "folder, and the Hugging Face cache. Exits 1 when something needs "
+              "folder, the Hugging Face cache, and GPUs. Exits 1 when something needs "
               "attention.",
           .examples = {"shardtool doctor", "shardtool doctor /data/out --json"},
           .arguments = {{.name = "FOLDER",

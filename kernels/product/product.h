@@ -5,6 +5,7 @@
 
 #include "shardtool/base/checked.h"
 #include "shardtool/base/dtype.h"
+#include "shardtool/kernels/both.h"
 #include "shardtool/kernels/decode/decode.h"
 #include "shardtool/kernels/field/field.h"
 
@@ -25,7 +26,7 @@ struct RowView {
   i64 count = 0;
   i64 stride = 0;
 
-  T* row(i64 t) const { return data + t * stride; }
+  SHARDTOOL_BOTH T* row(i64 t) const { return data + t * stride; }
 };
 
 /// y[t][r] = sum over k of w[r][k] x[t][k], for every row t of x: w as nn.Linear stores it.

@@ -13,6 +13,7 @@
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
 #include "shardtool/io/file.h"
+#include "shardtool/kernels/device/device.h"
 
 namespace shardtool::api {
 namespace {
@@ -85,6 +86,14 @@ DoctorCheck direct_io_check(const std::string& folder) {
   return check;
 }
 
+DoctorCheck gpu_check() {
+  const kernels::DeviceState state = kernels::device_state();
+  const auto kernels =
+      fmt::format("kernels are built for {}; no verb runs them yet", state.compiled_for);
+  return {"GPU", state.count > 0 ? std::to_string(state.count) : "none: " + state.reason, true,
+          state.compiled_for.empty() ? "" : kernels};
+}
+
 DoctorCheck hub_cache_check() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
@@ -101,8 +110,9 @@ DoctorCheck hub_cache_check() {
 }  // namespace
 
 std::vector<DoctorCheck> doctor(const std::string& folder) {
-  return {system_check(),      vector_units_check(), threads_check(),         memory_check(),
-          descriptors_check(), space_check(folder),  direct_io_check(folder), hub_cache_check()};
+  return {system_check(),          vector_units_check(), threads_check(),
+          memory_check(),          descriptors_check(),  space_check(folder),
+          direct_io_check(folder), hub_cache_check(),    gpu_check()};
 }
 
 }  // namespace shardtool::api

@@ -14,7 +14,7 @@ struct DoctorCheck {
 };
 
 /// CPU and its vector units, threads, memory, page size, direct I/O and free space in `folder`, the
-/// Hugging Face cache. Changes nothing but one temporary file in `folder`.
+/// Hugging Face cache, GPUs and whether there are kernels for them. Changes nothing but one temporary file in `folder`.
 std::vector<DoctorCheck> doctor(const std::string& folder);
 
 }  // namespace shardtool::api

@@ -19,9 +19,9 @@ endfunction()
 
 # -Wrestrict: g++ 12 reports "literal" + std::string at -O2 by mistake (GCC bug 105651).
 function(shardtool_warnings target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
     -Wno-sign-conversion $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-    $<$<BOOL:${SHARDTOOL_WARNINGS_AS_ERRORS}>:-Werror>)
+    $<$<BOOL:${SHARDTOOL_WARNINGS_AS_ERRORS}>:-Werror>>)
 endfunction()
 
 # shardtool_json_rows(<variable> <glob>...): the JSON files, sorted, as rows {"name", R"json(text)json"} of a C++ table.

@@ -165,6 +165,16 @@ TEST_CASE("values of bf16, f16 and the 8-bit formats are homomorphic residues") 
   CHECK(residue_of(3.25) * residue_of(-1.5) == residue_of(-4.875));
 }
 
+TEST_CASE("signed integers beyond 2^53 are residues exactly") {
+  const std::vector<std::int64_t> stored = {(std::int64_t{1} << 53) + 1,
+                                            -(std::int64_t{1} << 60) - 3};
+  std::vector<Field> residues(2);
+  to_residues(Dtype::kI64, NumberMap::kValue, reinterpret_cast<const std::byte*>(stored.data()), 2,
+              residues.data());
+  CHECK(residues[0] == Field::from_signed(stored[0]));
+  CHECK(residues[1] == Field::from_signed(stored[1]));
+}
+
 TEST_CASE("a table of values: where the formats differ") {
   const auto value = [](Dtype dtype, unsigned bits) {
     const auto stored = static_cast<std::uint16_t>(bits);

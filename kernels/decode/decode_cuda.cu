@@ -1,0 +1,10 @@
+#include "shardtool/kernels/decode/decode_works.h"
+#include "shardtool/kernels/device/launch.cuh"
+
+namespace shardtool::kernels::gpu {
+
+template void run(const DecodeNumbers<float>&, Stream);
+template void run(const DecodeNumbers<double>&, Stream);
+template void run(const DecodeResidues&, Stream);
+
+}  // namespace shardtool::kernels::gpu

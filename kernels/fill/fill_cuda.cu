@@ -1,0 +1,13 @@
+#include <cstdint>
+
+#include "shardtool/kernels/device/launch.cuh"
+#include "shardtool/kernels/fill/fill.h"
+
+namespace shardtool::kernels::gpu {
+
+template void run(const Fill<std::uint8_t>&, Stream);
+template void run(const Fill<std::uint16_t>&, Stream);
+template void run(const Fill<std::uint32_t>&, Stream);
+template void run(const Fill<std::uint64_t>&, Stream);
+
+}  // namespace shardtool::kernels::gpu

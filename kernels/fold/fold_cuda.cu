@@ -1,0 +1,11 @@
+#include "shardtool/kernels/device/launch.cuh"
+#include "shardtool/kernels/field/field.h"
+#include "shardtool/kernels/fold/fold.h"
+
+namespace shardtool::kernels::gpu {
+
+template void run(const FoldParts<Field>&, Stream);
+template void run(const FoldParts<double>&, Stream);
+template void run(const FoldParts<float>&, Stream);
+
+}  // namespace shardtool::kernels::gpu

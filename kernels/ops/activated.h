@@ -1,0 +1,18 @@
+#pragma once
+
+#include "shardtool/kernels/ops/activation.h"
+#include "shardtool/kernels/ops/surrogate.h"
+
+namespace shardtool::kernels {
+
+/// The function of a value that a graph's activation is, or what takes its place in the field.
+template <class T>
+SHARDTOOL_BOTH inline T activated(ActivationKind kind, T x) {
+  return activate(kind, x);
+}
+SHARDTOOL_BOTH inline Field activated(ActivationKind kind, Field x) {
+  return surrogate(
+      static_cast<std::uint64_t>(Surrogate::kActivation) + static_cast<std::uint64_t>(kind), x);
+}
+
+}  // namespace shardtool::kernels

@@ -1,0 +1,26 @@
+#include "shardtool/kernels/device/launch.cuh"
+#include "shardtool/kernels/ops/works.h"
+
+namespace shardtool::kernels::gpu {
+
+template void run(const NormRows<Field>&, Stream);
+template void run(const NormRows<double>&, Stream);
+template void run(const NormRows<float>&, Stream);
+
+template void run(const RotateHeads<Field>&, Stream);
+template void run(const RotateHeads<double>&, Stream);
+template void run(const RotateHeads<float>&, Stream);
+
+template void run(const AttendHeads<Field>&, Stream);
+template void run(const AttendHeads<double>&, Stream);
+template void run(const AttendHeads<float>&, Stream);
+
+template void run(const ActivateAll<Field>&, Stream);
+template void run(const ActivateAll<double>&, Stream);
+template void run(const ActivateAll<float>&, Stream);
+
+// The field has no router: all experts run, and surrogates are their gates.
+template void run(const RouteRows<double>&, Stream);
+template void run(const RouteRows<float>&, Stream);
+
+}  // namespace shardtool::kernels::gpu

@@ -1,0 +1,120 @@
+#pragma once
+
+#include "shardtool/kernels/ops/activated.h"
+#include "shardtool/kernels/ops/attend.h"
+#include "shardtool/kernels/ops/norm.h"
+#include "shardtool/kernels/ops/rotate.h"
+#include "shardtool/kernels/ops/router.h"
+#include "shardtool/kernels/product/product.h"
+
+/// The ops over all rows of a value, as works (device/launch.h). An item calls the one body of its
+/// op, so sums have the order that they have on the CPU. T is Field, double or float.
+namespace shardtool::kernels {
+
+/// An item is a row. `bias` may be null.
+template <class T>
+struct NormRows {
+  NormSpec spec;
+  RowView<const T> x;
+  i64 n = 0;  ///< numbers of a row
+  const T* weight = nullptr;
+  const T* bias = nullptr;
+  RowView<T> y;
+
+  SHARDTOOL_BOTH i64 count() const { return x.count; }
+  SHARDTOOL_BOTH void operator()(i64 i) const {
+    norm_row(spec, x.row(i), weight, bias, n, y.row(i));
+  }
+};
+
+/// An item is a head of a row: row t of x is at position t mod length, whose angles are the `pairs`
+/// numbers at cos + position * pairs.
+template <class T>
+struct RotateHeads {
+  RotaryPairs style = RotaryPairs::kHalf;
+  RowView<const T> x;
+  i64 heads = 0;
+  i64 head = 0;  ///< numbers of one
+  i64 length = 1;
+  const T* cos = nullptr;
+  const T* sin = nullptr;
+  i64 pairs = 0;
+  RowView<T> y;
+
+  SHARDTOOL_BOTH i64 count() const { return x.count * heads; }
+  SHARDTOOL_BOTH void operator()(i64 i) const {
+    const i64 t = i / heads;
+    const i64 at = i % heads * head;
+    const i64 angles = t % length * pairs;
+    rotate(style, x.row(t) + at, head, cos + angles, sin + angles, pairs, y.row(t) + at);
+  }
+};
+
+/// An item is a query head of a row. Rows are sequences of `length` after each other; query t of a
+/// sequence sees the positions up to its own if `causal`, of them the last `window`. Head h's keys
+/// are those of head key_of[h], its values those of value_of[h].
+template <class T>
+struct AttendHeads {
+  T scale{};
+  T softcap{};               ///< 0: none
+  const T* sinks = nullptr;  ///< one per query head; null: none
+  RowView<const T> queries, keys, values;
+  i64 heads = 0;     ///< of queries
+  i64 key_size = 0;  ///< numbers of a query and of a key
+  i64 value_size = 0;
+  const i64* key_of = nullptr;
+  const i64* value_of = nullptr;
+  i64 length = 1;
+  bool causal = true;
+  i64 window = 0;       ///< 0: all
+  T* scores = nullptr;  ///< room for count() * length numbers
+  RowView<T> y;
+
+  SHARDTOOL_BOTH i64 count() const { return queries.count * heads; }
+  SHARDTOOL_BOTH void operator()(i64 i) const {
+    const i64 row = i / heads;
+    const i64 h = i % heads;
+    const i64 t = row % length;
+    const i64 first = row - t;
+    const ScoreSpec<T> spec{scale, softcap, sinks == nullptr ? nullptr : sinks + h};
+    const i64 begin = window > 0 && t + 1 > window ? t + 1 - window : 0;
+    attend(spec, queries.row(row) + h * key_size,
+           HeadRows<T>{keys.row(first) + key_of[h] * key_size, keys.stride, key_size},
+           HeadRows<T>{values.row(first) + value_of[h] * value_size, values.stride, value_size},
+           begin, causal ? t + 1 : length, scores + i * length, y.row(row) + h * value_size);
+  }
+};
+
+/// y[i] = f(x[i]), or f(x[i]) up[i] where `up` is not null. y may be x.
+template <class T>
+struct ActivateAll {
+  ActivationKind kind = ActivationKind::kLinear;
+  const T* x = nullptr;
+  const T* up = nullptr;
+  i64 n = 0;
+  T* y = nullptr;
+
+  SHARDTOOL_BOTH i64 count() const { return n; }
+  SHARDTOOL_BOTH void operator()(i64 i) const {
+    const T value = activated(kind, x[i]);
+    y[i] = up == nullptr ? value : value * up[i];
+  }
+};
+
+/// An item is a row: route() with chosen[row * top_k] and gaps[row].
+template <class T>
+struct RouteRows {
+  RouterSpec spec;
+  RowView<const T> scores;
+  const T* correction = nullptr;
+  RowView<T> gates;
+  i64* chosen = nullptr;
+  T* gaps = nullptr;
+
+  SHARDTOOL_BOTH i64 count() const { return scores.count; }
+  SHARDTOOL_BOTH void operator()(i64 i) const {
+    gaps[i] = route(spec, scores.row(i), correction, gates.row(i), chosen + i * spec.top_k);
+  }
+};
+
+}  // namespace shardtool::kernels

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "shardtool/kernels/compare/compare.h"
+#include "shardtool/kernels/device/launch.h"
+#include "shardtool/kernels/product/sums.h"
+#include "shardtool/kernels/strided_copy/unit_copy.h"
+
+namespace shardtool::kernels {
+
+/// What machines write to has these bytes first.
+inline constexpr auto kPoison = std::byte{0xa5};
+
+/// Runs works on the host, thread after thread. The laws of machine_laws.h ask the same of it and
+/// of a GPU.
+class HostMachine {
+ public:
+  /// Floats that only add, multiply, divide and take roots have the CPU's bits on every machine; of
+  /// exp, tanh and erf a GPU has its own, a few roundings away.
+  static constexpr double kRoundings = 0;
+
+  template <class T>
+  T* put(const std::vector<T>& values) {
+    T* data = poisoned<T>(values.size());
+    if (!values.empty())
+      std::memcpy(static_cast<void*>(data), values.data(), values.size() * sizeof(T));
+    return data;
+  }
+  template <class T>
+  T* poisoned(size_t n) {
+    return reinterpret_cast<T*>(buffers_.emplace_back(n * sizeof(T) + 1, kPoison).data());
+  }
+  template <class T>
+  std::vector<T> get(const T* data, size_t n) {
+    return {data, data + n};
+  }
+
+  template <class Work>
+  void run(const Work& work) {
+    run_on_host(work);
+  }
+  void strided_copy(const index::StridedCopy& copy, const std::byte* src, std::byte* dst) {
+    switch (copy.run == 0 ? 1 : unit_of(copy, src, dst)) {
+      case 16:
+        return run(*unit_copy<16>(copy, src, dst));
+      case 8:
+        return run(*unit_copy<8>(copy, src, dst));
+      case 4:
+        return run(*unit_copy<4>(copy, src, dst));
+      case 2:
+        return run(*unit_copy<2>(copy, src, dst));
+      default:
+        return run(*unit_copy<1>(copy, src, dst));
+    }
+  }
+  void multiply_rows(const StoredMatrix& w, NumberMap map, RowView<const Field> x,
+                     RowView<Field> y) {
+    if (x.count == 1) return residue_rows<1>(w, map, x, y);
+    residue_rows<4>(w, map, x, y);
+  }
+  template <class T>
+  void multiply_rows(const StoredMatrix& w, RowView<const T> x, RowView<T> y) {
+    const RealRows<T> rows{w, x};
+    for (i64 r = 0; r < w.rows; ++r) {
+      for (i64 t = 0; t < x.count; ++t) {
+        std::array<T, RealRows<T>::kLanes> sums;
+        for (int l = 0; l < RealRows<T>::kLanes; ++l)
+          sums[static_cast<size_t>(l)] = rows.lane(r, t, l);
+        for (size_t apart = sums.size() / 2; apart > 0; apart /= 2) {
+          for (size_t l = 0; l < apart; ++l) sums[l] += sums[l + apart];
+        }
+        y.row(t)[r] = sums[0];
+      }
+    }
+  }
+  void add_columns(const StoredMatrix& w, NumberMap map, RowView<const Field> x, RowView<Field> y) {
+    run(ResidueColumns{{w, bits(w.dtype) / 8, map}, x, y});
+  }
+  template <class T>
+  void add_columns(const StoredMatrix& w, RowView<const T> x, RowView<T> y) {
+    run(RealColumns<T>{w, x, y});
+  }
+  template <class T>
+  void compare(const CompareRows<T>& rows, Disagreement* found) {
+    constexpr i64 kThreads = 3;
+    for (i64 thread = kThreads; thread-- > 0;) {
+      Disagreement own;
+      for (i64 i = thread; i < rows.count(); i += kThreads) rows.look(i, own);
+      found->join(own);
+    }
+  }
+
+ private:
+  template <int kTokens>
+  void residue_rows(const StoredMatrix& w, NumberMap map, RowView<const Field> x,
+                    RowView<Field> y) {
+    constexpr int kLanes = 32;
+    const ResidueRows<kTokens> rows{{w, bits(w.dtype) / 8, map}, x};
+    for (i64 r = 0; r < w.rows; ++r) {
+      for (i64 t = 0; t < x.count; t += kTokens) {
+        Field sums[kTokens];
+        for (int lane = 0; lane < kLanes; ++lane) rows.add_lane(r, t, lane, kLanes, sums);
+        for (int j = 0; j < kTokens && t + j < x.count; ++j) y.row(t + j)[r] = sums[j];
+      }
+    }
+  }
+
+  std::deque<std::vector<std::byte>> buffers_;
+};
+
+}  // namespace shardtool::kernels

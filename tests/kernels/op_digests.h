@@ -1,0 +1,177 @@
+#pragma once
+
+#include <bit>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "shardtool/kernels/compare/compare.h"
+#include "shardtool/kernels/decode/element.h"
+#include "shardtool/kernels/device/launch.h"
+#include "shardtool/kernels/ops/round.h"
+#include "shardtool/kernels/ops/works.h"
+#include "shardtool/kernels/product/sums.h"
+#include "tests/kernels/random_numbers.h"
+
+/// Digests of what every op body gives. Two programs print them, one compiled by the C++ compiler,
+/// one by nvcc for the host: programs, since a linker keeps one of two inline functions of a name.
+namespace shardtool::kernels {
+
+template <class T>
+std::uint64_t digest_of(const std::vector<T>& values) {
+  std::uint64_t digest = 0;
+  for (const T& value : values) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    digest = hashed(digest ^ bits, sizeof value);
+  }
+  return digest;
+}
+
+inline void print_digest(const char* op, const char* of, std::uint64_t digest) {
+  std::printf("%-28s %-8s %016" PRIx64 "\n", op, of, digest);
+}
+
+/// Every pattern of 16 bits.
+inline void print_patterns() {
+  constexpr i64 kCount = i64{1} << 16;
+  std::vector<std::uint16_t> stored(kCount);
+  for (i64 i = 0; i < kCount; ++i) stored[static_cast<size_t>(i)] = static_cast<std::uint16_t>(i);
+  const auto* bytes = reinterpret_cast<const std::byte*>(stored.data());
+  const struct {
+    const char* name;
+    Dtype dtype;
+    i64 width;
+  } formats[] = {{"bf16", Dtype::kBF16, 2},           {"f16", Dtype::kF16, 2},
+                 {"e4m3", Dtype::kF8E4M3, 1},         {"e5m2", Dtype::kF8E5M2, 1},
+                 {"e4m3fnuz", Dtype::kF8E4M3Fnuz, 1}, {"e5m2fnuz", Dtype::kF8E5M2Fnuz, 1},
+                 {"e8m0", Dtype::kF8E8M0, 1}};
+  for (const auto& format : formats) {
+    std::vector<Field> bits, values;
+    std::vector<double> doubles;
+    for (i64 i = 0; i < kCount; ++i) {
+      bits.push_back(residue_at(format.dtype, format.width, NumberMap::kBits, bytes, i));
+      values.push_back(residue_at(format.dtype, format.width, NumberMap::kValue, bytes, i));
+      const auto number = number_at<double>(format.dtype, bytes, i);
+      doubles.push_back(number == number ? number : 0.125);
+    }
+    print_digest("bits map", format.name, digest_of(bits));
+    print_digest("value map", format.name, digest_of(values));
+    print_digest("value", format.name, digest_of(doubles));
+  }
+  std::vector<float> rounded;
+  for (i64 i = 0; i < kCount; ++i) {
+    const auto bits = static_cast<std::uint32_t>(hashed(3, static_cast<std::uint64_t>(i)));
+    const float x = std::bit_cast<float>(bits);
+    if (x == x) rounded.push_back(rounded_to_bf16(x));
+  }
+  print_digest("rounding", "bf16", digest_of(rounded));
+}
+
+template <class T>
+void print_rows(const char* name) {
+  constexpr i64 kRows = 12, kHeads = 4, kHead = 16, kWidth = kHeads * kHead, kLength = 6;
+  const auto x = random_numbers<T>(kRows * kWidth, 1), w = random_numbers<T>(kWidth, 2);
+  const auto cos = random_numbers<T>(kLength * kHead, 3),
+             sin = random_numbers<T>(kLength * kHead, 4);
+  std::vector<T> y(x.size()), scores(kRows * kHeads * kLength);
+  const auto run = [&](const char* op, const auto& work) {
+    run_on_host(work);
+    print_digest(op, name, digest_of(y));
+  };
+  const RowView<const T> in{x.data(), kRows, kWidth};
+  const RowView<T> out{y.data(), kRows, kWidth};
+  for (const bool is_layer : {false, true}) {
+    run(is_layer ? "layer norm" : "rms norm",
+        NormRows<T>{{is_layer, 1e-5, !is_layer}, in, kWidth, w.data(), w.data(), out});
+  }
+  for (const auto style :
+       {RotaryPairs::kHalf, RotaryPairs::kInterleaved, RotaryPairs::kDeinterleavedHalf}) {
+    run("rotation",
+        RotateHeads<T>{style, in, kHeads, kHead, kLength, cos.data(), sin.data(), 6, out});
+  }
+  const std::vector<i64> kv_of = {0, 0, 1, 3};
+  AttendHeads<T> attention;
+  attention.scale = w[0];
+  attention.sinks = w.data();
+  attention.queries = attention.keys = attention.values = in;
+  attention.heads = kHeads;
+  attention.key_size = attention.value_size = kHead;
+  attention.key_of = attention.value_of = kv_of.data();
+  attention.length = kLength;
+  attention.window = 4;
+  attention.scores = scores.data();
+  attention.y = out;
+  run("attention", attention);
+  attention.softcap = w[1];
+  run("attention, capped", attention);
+  for (int kind = 0; kind <= static_cast<int>(ActivationKind::kTanh); ++kind) {
+    run("activation", ActivateAll<T>{static_cast<ActivationKind>(kind), x.data(), nullptr,
+                                     kRows * kWidth, y.data()});
+  }
+}
+
+template <class T>
+void print_routers(const char* name) {
+  using Kind = RouterSpec::Kind;
+  constexpr i64 kRows = 50, kExperts = 32, kTopK = 5;
+  const auto scores = random_numbers<T>(kRows * kExperts, 5),
+             correction = random_numbers<T>(kExperts, 6);
+  for (const Kind kind :
+       {Kind::kSoftmaxTopK, Kind::kTopKSoftmax, Kind::kGroupMax, Kind::kSigmoidGroups}) {
+    const bool has_groups = kind == Kind::kGroupMax || kind == Kind::kSigmoidGroups;
+    const RouterSpec spec{kind, kExperts, kTopK, true, 2.5, has_groups ? 8 : 0, has_groups ? 3 : 0};
+    std::vector<T> gates(scores.size()), gaps(kRows);
+    std::vector<i64> chosen(kRows * kTopK);
+    run_on_host(RouteRows<T>{spec,
+                             {scores.data(), kRows, kExperts},
+                             correction.data(),
+                             {gates.data(), kRows, kExperts},
+                             chosen.data(),
+                             gaps.data()});
+    print_digest("router: gates", name, digest_of(gates));
+    print_digest("router: chosen", name, digest_of(chosen));
+    print_digest("router: gaps", name, digest_of(gaps));
+  }
+}
+
+/// Parts of products, as threads have them.
+inline void print_products() {
+  constexpr i64 kRows = 7, kColumns = 333, kTokens = 4;
+  const auto bytes = random_bytes(kRows * kColumns * 2, 7);
+  const auto x = random_numbers<Field>(kTokens * kColumns, 8);
+  const StoredMatrix w{Dtype::kBF16, bytes.data(), kRows, kColumns};
+  for (const NumberMap map : {NumberMap::kBits, NumberMap::kValue}) {
+    const ResidueRows<kTokens> rows{{w, 2, map}, {x.data(), kTokens, kColumns}};
+    std::vector<Field> sums(kRows * 32 * kTokens);
+    for (i64 r = 0; r < kRows; ++r) {
+      for (int lane = 0; lane < 32; ++lane) {
+        rows.add_lane(r, 0, lane, 32, &sums[static_cast<size_t>((r * 32 + lane) * kTokens)]);
+      }
+    }
+    print_digest("rows of residues", map == NumberMap::kBits ? "bits" : "values", digest_of(sums));
+  }
+  const auto tame = random_numbers<float>(kRows * kColumns, 9);
+  const auto y = random_numbers<double>(kTokens * kColumns, 10);
+  const RealRows<double> rows{
+      {Dtype::kF32, reinterpret_cast<const std::byte*>(tame.data()), kRows, kColumns},
+      {y.data(), kTokens, kColumns}};
+  std::vector<double> sums;
+  for (i64 i = 0; i < kRows * kTokens * 8; ++i) {
+    sums.push_back(rows.lane(i / 8 / kTokens, i / 8 % kTokens, static_cast<int>(i % 8)));
+  }
+  print_digest("rows of doubles", "lanes", digest_of(sums));
+}
+
+inline void print_digests() {
+  print_patterns();
+  print_rows<Field>("field");
+  print_rows<double>("f64");
+  print_rows<float>("f32");
+  print_routers<double>("f64");
+  print_routers<float>("f32");
+  print_products();
+}
+
+}  // namespace shardtool::kernels

@@ -1,0 +1,5 @@
+#include "tests/kernels/op_digests.h"
+
+int main() {
+  shardtool::kernels::print_digests();
+}

@@ -1,0 +1,188 @@
+#pragma once
+
+#include <rapidcheck.h>
+
+#include "shardtool/kernels/ops/works.h"
+#include "tests/kernels/machine.h"
+#include "tests/kernels/random_numbers.h"
+
+/// What every machine has to give for ops over many rows: what the op's body gives row by row.
+namespace shardtool::kernels {
+
+template <class Machine, class T>
+void norm_law() {
+  Machine machine;
+  const NormSpec spec{*rc::gen::arbitrary<bool>(), 1e-5, *rc::gen::arbitrary<bool>()};
+  const i64 rows = *rc::gen::inRange<i64>(0, 9);
+  const i64 n = *rc::gen::inRange<i64>(1, 300);
+  const auto x = random_numbers<T>(static_cast<size_t>(rows * n), 1);
+  const auto weight = random_numbers<T>(static_cast<size_t>(n), 2);
+  const auto bias = random_numbers<T>(static_cast<size_t>(n), 3);
+  const bool has_bias = *rc::gen::arbitrary<bool>();
+  std::vector<T> expected(x.size());
+  for (i64 t = 0; t < rows; ++t) {
+    norm_row(spec, x.data() + t * n, weight.data(), has_bias ? bias.data() : nullptr, n,
+             expected.data() + t * n);
+  }
+  T* y = machine.template poisoned<T>(x.size());
+  machine.run(NormRows<T>{spec,
+                          {machine.put(x), rows, n},
+                          n,
+                          machine.put(weight),
+                          has_bias ? machine.put(bias) : nullptr,
+                          {y, rows, n}});
+  RC_ASSERT(same_numbers(machine.get(y, x.size()), expected));
+}
+
+template <class Machine, class T>
+void rotate_law() {
+  Machine machine;
+  const auto style = *rc::gen::element(RotaryPairs::kHalf, RotaryPairs::kInterleaved,
+                                       RotaryPairs::kDeinterleavedHalf);
+  const i64 heads = *rc::gen::inRange<i64>(1, 5);
+  const i64 head = *rc::gen::inRange<i64>(1, 40);
+  const i64 pairs = *rc::gen::inRange<i64>(0, head / 2 + 1);
+  const i64 length = *rc::gen::inRange<i64>(1, 5);
+  const i64 rows = length * *rc::gen::inRange<i64>(0, 4);
+  const auto x = random_numbers<T>(static_cast<size_t>(rows * heads * head), 1);
+  const auto cos = random_numbers<T>(static_cast<size_t>(length * pairs), 2);
+  const auto sin = random_numbers<T>(static_cast<size_t>(length * pairs), 3);
+  std::vector<T> expected(x.size());
+  for (i64 t = 0; t < rows; ++t) {
+    for (i64 h = 0; h < heads; ++h) {
+      const i64 at = (t * heads + h) * head;
+      rotate(style, x.data() + at, head, cos.data() + t % length * pairs,
+             sin.data() + t % length * pairs, pairs, expected.data() + at);
+    }
+  }
+  T* y = machine.template poisoned<T>(x.size());
+  machine.run(RotateHeads<T>{style,
+                             {machine.put(x), rows, heads * head},
+                             heads,
+                             head,
+                             length,
+                             machine.put(cos),
+                             machine.put(sin),
+                             pairs,
+                             {y, rows, heads * head}});
+  RC_ASSERT(same_numbers(machine.get(y, x.size()), expected));
+}
+
+/// Sequences, windows, sinks, and heads that share keys, against one query after the other over
+/// keys and values that are copied out.
+template <class Machine, class T>
+void attend_law() {
+  Machine machine;
+  const i64 heads = *rc::gen::inRange<i64>(1, 5), kv_heads = *rc::gen::inRange<i64>(1, 4);
+  const i64 key = *rc::gen::inRange<i64>(1, 9), value = *rc::gen::inRange<i64>(1, 9);
+  const i64 length = *rc::gen::inRange<i64>(1, 7), rows = length * *rc::gen::inRange<i64>(0, 4);
+  const bool causal = *rc::gen::arbitrary<bool>(), has_sinks = *rc::gen::arbitrary<bool>();
+  const i64 window = *rc::gen::inRange<i64>(0, 5);
+  const auto q = random_numbers<T>(static_cast<size_t>(rows * heads * key), 1);
+  const auto k = random_numbers<T>(static_cast<size_t>(rows * kv_heads * key), 2);
+  const auto v = random_numbers<T>(static_cast<size_t>(rows * kv_heads * value), 3);
+  const auto sinks = random_numbers<T>(static_cast<size_t>(heads), 4);
+  const auto factors = random_numbers<T>(2, 5);
+  const T softcap = *rc::gen::arbitrary<bool>() ? factors[1] : T{};
+  std::vector<i64> key_of, value_of;
+  for (i64 h = 0; h < heads; ++h) key_of.push_back(h % kv_heads);
+  for (i64 h = 0; h < heads; ++h) value_of.push_back((h + 1) % kv_heads);
+  std::vector<T> expected(static_cast<size_t>(rows * heads * value));
+  for (i64 row = 0; row < rows; ++row) {
+    for (i64 h = 0; h < heads; ++h) {
+      const i64 t = row % length;
+      const i64 end = causal ? t + 1 : length;
+      const i64 begin = window > 0 ? std::max<i64>(0, t + 1 - window) : 0;
+      std::vector<T> keys, values, scores(static_cast<size_t>(length));
+      for (i64 p = row - t + begin; p < row - t + end; ++p) {
+        const T* k_at = k.data() + (p * kv_heads + key_of[static_cast<size_t>(h)]) * key;
+        const T* v_at = v.data() + (p * kv_heads + value_of[static_cast<size_t>(h)]) * value;
+        keys.insert(keys.end(), k_at, k_at + key);
+        values.insert(values.end(), v_at, v_at + value);
+      }
+      attend(
+          ScoreSpec<T>{factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr},
+          q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
+          HeadRows<T>{values.data(), value, value}, 0, end - begin, scores.data(),
+          expected.data() + (row * heads + h) * value);
+    }
+  }
+  AttendHeads<T> work;
+  work.scale = factors[0];
+  work.softcap = softcap;
+  work.sinks = has_sinks ? machine.put(sinks) : nullptr;
+  work.queries = {machine.put(q), rows, heads * key};
+  work.keys = {machine.put(k), rows, kv_heads * key};
+  work.values = {machine.put(v), rows, kv_heads * value};
+  work.heads = heads;
+  work.key_size = key;
+  work.value_size = value;
+  work.key_of = machine.put(key_of);
+  work.value_of = machine.put(value_of);
+  work.length = length;
+  work.causal = causal;
+  work.window = window;
+  work.scores = machine.template poisoned<T>(static_cast<size_t>(rows * heads * length));
+  work.y = {machine.template poisoned<T>(expected.size()), rows, heads * value};
+  machine.run(work);
+  RC_ASSERT(near_numbers(machine.get(work.y.data, expected.size()), expected, Machine::kRoundings));
+}
+
+template <class Machine, class T>
+void activate_law() {
+  Machine machine;
+  const auto kind = static_cast<ActivationKind>(
+      *rc::gen::inRange(0, static_cast<int>(ActivationKind::kTanh) + 1));
+  const auto n = *rc::gen::inRange<size_t>(0, 600);
+  const bool is_gated = *rc::gen::arbitrary<bool>();
+  const auto x = random_numbers<T>(n, 1);
+  const auto up = random_numbers<T>(n, 2);
+  std::vector<T> expected;
+  for (size_t i = 0; i < n; ++i) {
+    const T y = activated(kind, x[i]);
+    expected.push_back(is_gated ? y * up[i] : y);
+  }
+  T* y = machine.template poisoned<T>(n);
+  machine.run(ActivateAll<T>{kind, machine.put(x), is_gated ? machine.put(up) : nullptr,
+                             static_cast<i64>(n), y});
+  RC_ASSERT(near_numbers(machine.get(y, n), expected, Machine::kRoundings));
+}
+
+template <class Machine, class T>
+void route_law() {
+  Machine machine;
+  using Kind = RouterSpec::Kind;
+  RouterSpec spec;
+  spec.kind = *rc::gen::element(Kind::kSoftmaxTopK, Kind::kTopKSoftmax, Kind::kGroupMax,
+                                Kind::kSigmoidGroups);
+  const bool has_groups = spec.kind == Kind::kGroupMax || spec.kind == Kind::kSigmoidGroups;
+  spec.experts = 4 * *rc::gen::inRange<i64>(1, 9);
+  spec.top_k = *rc::gen::inRange<i64>(1, spec.experts / 2 + 1);
+  spec.groups = has_groups ? 4 : 0;
+  spec.top_groups = has_groups ? 2 : 0;
+  spec.renormalise = *rc::gen::arbitrary<bool>();
+  spec.scale = 2.5;
+  const i64 rows = *rc::gen::inRange<i64>(0, 20);
+  const auto scores = random_numbers<T>(static_cast<size_t>(rows * spec.experts), 1);
+  const auto correction = random_numbers<T>(static_cast<size_t>(spec.experts), 2);
+  std::vector<T> gates(scores.size()), gaps(static_cast<size_t>(rows));
+  std::vector<i64> chosen(static_cast<size_t>(rows * spec.top_k));
+  for (i64 t = 0; t < rows; ++t) {
+    gaps[static_cast<size_t>(t)] =
+        route(spec, scores.data() + t * spec.experts, correction.data(),
+              gates.data() + t * spec.experts, chosen.data() + t * spec.top_k);
+    // Nearly equal experts may change places where exp has other last bits.
+    if (Machine::kRoundings > 0) RC_PRE(gaps[static_cast<size_t>(t)] > T(1e-5));
+  }
+  RouteRows<T> work{
+      spec, {machine.put(scores), rows, spec.experts}, machine.put(correction), {}, {}, {}};
+  work.gates = {machine.template poisoned<T>(gates.size()), rows, spec.experts};
+  work.chosen = machine.template poisoned<i64>(chosen.size());
+  work.gaps = machine.template poisoned<T>(gaps.size());
+  machine.run(work);
+  RC_ASSERT(machine.get(work.chosen, chosen.size()) == chosen);
+  RC_ASSERT(near_numbers(machine.get(work.gates.data, gates.size()), gates, Machine::kRoundings));
+  RC_ASSERT(near_numbers(machine.get(work.gaps, gaps.size()), gaps, Machine::kRoundings));
+}
+
+}  // namespace shardtool::kernels
