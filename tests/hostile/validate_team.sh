@@ -54,9 +54,9 @@ launch 2 --quick
 grep -q 'rank 3' out.0 || fail "the device is not named"
 cp kept parts/model-rank-3-part-0.safetensors
 
-# A process that is killed, and one that never comes.
-before[1]="timeout -s KILL 0.01"
-launch 2
+# A process that is killed in the middle of a run of many seconds.
+before[1]="timeout -s KILL 1.5"
+launch 2 --tokens 4096
 [[ $statuses == ' 6 137' || $statuses == ' 6 124' ]] || fail "a killed process:$statuses"
 grep -q 'E0502' err.0 || fail "no word of the lost process"
 before=()

@@ -65,7 +65,7 @@ TEST_CASE(
   }));
 }
 
-TEST_CASE("[14336, 4096] in blocks of 128 has scales [112, 32], cut where the weight is cut") {
+TEST_CASE("14336 x 4096 in blocks of 128 has scales 112 x 32, cut where the weight is cut") {
   const auto by_rows = weight(tp(4), split(14336, kTp), whole(4096));
   CHECK(held(by_rows, 0)[1] == "[3584, 7168)");
   const Layout row_scales = member_layout(by_rows, block_scale({112, 32}, {128, 128}));

@@ -220,7 +220,7 @@ TEST_CASE("phi3 cuts its fused tensors as llama cuts the parts") {
   CHECK(fused.rows("model.layers.0.mlp.down_proj.weight", 1)[1] == "[24, 48)");
 }
 
-TEST_CASE("gpt2 cuts kernels that are stored [in, out], heads first, with or without the prefix") {
+TEST_CASE("gpt2 cuts kernels that are stored in x out, heads first, with or without the prefix") {
   for (const bool prefixed : {false, true}) {
     const std::string block = prefixed ? "transformer.h.0." : "h.0.";
     const Solved solved = solve("gpt2", tiny_gpt2(prefixed), "tp=2");

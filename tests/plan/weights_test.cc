@@ -65,7 +65,7 @@ layout::Layout over(const Shape& shape, i64 x, mesh::Over axes) {
 }
 
 // "How to scale your model", chapter on sharding: the pop quiz.
-TEST_CASE("int8 [128, 2048] with rows over X and Y of X2 Y8 Z2: 16,384 bytes a device (D2)") {
+TEST_CASE("int8 128 x 2048 with rows over X and Y of X2 Y8 Z2: 16,384 bytes a device (D2)") {
   const layout::Layout layout = over({128, 2048}, 2, {{"X"}, {"Y"}});
   const auto got = device_weights(32, 1, std::vector<WeightGroup>{{0, 8, holders_of(layout)}});
   for (const DeviceWeights& device : got) CHECK(device.bytes == 16'384);
