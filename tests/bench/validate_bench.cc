@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace shardtool::bench;
 
-/// Of a verdict that is no pass: the pseudo-random bytes hold NaN, which f64 cannot compare.
+/// Of a verdict that is no pass: the pseudo-random bytes hold NaN.
 constexpr int kUndecided = 1;
 
 }  // namespace
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   const std::vector<Method> methods{
       {"cat > /dev/null",
        fmt::format("cat {0}/*.safetensors {1}/*.safetensors > /dev/null", whole, parts)},
-      {"validate --quick (field)", validate("--quick")},
+      {"validate --quick (field)", validate("--quick"), kUndecided},
       {"validate (field and f64)", validate(""), kUndecided}};
   for (const bool cold : {false, true}) {
     std::vector<Method> measured = methods;
