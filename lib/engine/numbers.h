@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "shardtool/engine/side.h"
-#include "shardtool/kernels/ops/activation.h"
+#include "shardtool/kernels/ops/activated.h"
 #include "shardtool/kernels/ops/surrogate.h"
 #include "shardtool/kernels/product/product.h"
 
@@ -57,16 +57,7 @@ void add_columns(const kernels::StoredMatrix& w, kernels::NumberMap map,
   }
 }
 
-template <class N>
-N activated(kernels::ActivationKind kind, N x) {
-  if constexpr (is_field<N>) {
-    return kernels::surrogate(static_cast<std::uint64_t>(kernels::Surrogate::kActivation) +
-                                  static_cast<std::uint64_t>(kind),
-                              x);
-  } else {
-    return kernels::activate(kind, x);
-  }
-}
+using kernels::activated;
 
 /// gpt-oss' function of a pair.
 template <class N>
