@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "tests/arch/forbidden_text.h"
 #include "tests/arch/function_lengths.h"
@@ -65,6 +67,36 @@ Findings undiscoverable_names(const Source& source) {
     findings.push_back(at_line(source, number, "a test's name has one of ;[]"));
   }
   return findings;
+}
+
+std::set<std::string> header_paths() {
+  std::set<std::string> paths;
+  for (const Source& header : load_sources({"lib"}, {".h"})) paths.insert(header.path);
+  return paths;
+}
+
+/// A source begins with the header of its name, where there is one, so that every build shows the
+/// header to be complete; and every header says that it is included once.
+Findings own_header_first(const Source& source) {
+  const bool is_header = source.path.ends_with(".h");
+  if (is_header) {
+    return source.text.starts_with("#pragma once\n")
+               ? Findings{}
+               : Findings{at_line(source, 1, "a header begins with #pragma once")};
+  }
+  const std::string header = source.path.substr(0, source.path.rfind('.')) + ".h";
+  const std::string own = "shardtool/" + header.substr(header.find('/') + 1);
+  static const std::set<std::string> headers = header_paths();
+  if (headers.count(header) == 0) return {};
+  const size_t first = source.text.find("#include");
+  if (source.text.compare(first, own.size() + 11, "#include \"" + own + "\"") == 0) return {};
+  return {at_line(source, 1, "the first include is not " + own)};
+}
+
+TEST_CASE("every source of the library begins with its own header") {
+  CHECK(findings_in(load_sources({"lib"}, {".h", ".cc"}), own_header_first) == "");
+  CHECK(own_header_first({"lib/index/join.cc", "#include <vector>\n"}).size() == 1);
+  CHECK(own_header_first({"lib/index/join.h", "#include <vector>\n"}).size() == 1);
 }
 
 TEST_CASE("every include of the library and the program points down in the level diagram") {
