@@ -110,20 +110,16 @@ Part<N> apply(const model::Join& op, const OpAt<N>& at) {
     sizes.push_back(at.side.model->size(section));
     per_head += sizes.back();
   }
-  const auto heads = index::coarsen(at.in[0]->features, sizes[0]);
-  if (!heads) {
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("a cut of '{}' falls inside a head", at.op.op->in[0]));
-  }
-  Part<N> y = empty_part<N>(index::scale(*heads, per_head), at.inputs.rows());
+  const AxisMap heads = units_of(at.in[0]->features, sizes[0], at.op.op->in[0]);
+  Part<N> y = empty_part<N>(index::scale(heads, per_head), at.inputs.rows());
   i64 begin = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const bool is_shared = at.in[i]->features.global_size() == sizes[i];
     const Part<N> x = is_shared ? *at.in[i]
-                                : aligned(*at.in[i], index::scale(*heads, sizes[i]),
+                                : aligned(*at.in[i], index::scale(heads, sizes[i]),
                                           at.inputs.rows(), at.op.op->in[i]);
     for (i64 t = 0; t < at.inputs.rows(); ++t) {
-      for (i64 h = 0; h < heads->local_size(); ++h) {
+      for (i64 h = 0; h < heads.local_size(); ++h) {
         const N* from = x.row(t) + (is_shared ? 0 : h * sizes[i]);
         std::copy_n(from, sizes[i], y.row(t) + h * per_head + begin);
       }

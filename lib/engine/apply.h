@@ -61,6 +61,10 @@ Part<N> apply(const model::Softcap& op, const OpAt<N>& at);
 /// The function that a word of the graph or of config.json names. Throws kUnsupported.
 kernels::ActivationKind activation_of(const model::Word& word, const mapping::ModelConfig& config);
 
+/// The units (heads, a head's sections) that a device has of a value; every unit is `unit`
+/// features. Throws kUnsupported, naming `what`, when a cut falls inside one.
+index::AxisMap units_of(const index::AxisMap& features, i64 unit, const std::string& what);
+
 /// Where the parts of a fused axis are: per section, for every local index of the section, the
 /// local index in `fused`; and the section's map.
 struct Section {

@@ -72,15 +72,6 @@ kernels::RotaryPairs pairs_of(model::Rope::Style style) {
   return kernels::RotaryPairs::kHalf;
 }
 
-/// The heads that a device has of a value.
-AxisMap heads_of(const AxisMap& features, i64 head, const std::string& what) {
-  auto heads = index::coarsen(features, head);
-  if (heads) return *std::move(heads);
-  throw Error(ErrorCode::kUnsupported,
-              fmt::format("a cut of '{}' falls inside a head of {} features", what, head))
-      .note("found", to_string(features));
-}
-
 /// One attention on one device: the heads that it has, and where each finds its keys.
 template <class N>
 class AttentionAt {
@@ -90,9 +81,9 @@ class AttentionAt {
         op_(op),
         key_dim_(size(op.key_dim)),
         value_dim_(size(op.value_dim)),
-        heads_(heads_of(at.in[0]->features, key_dim_, at.op.op->in[0])),
-        keys_(index::inverse(heads_of(at.in[1]->features, key_dim_, at.op.op->in[1]))),
-        values_(index::inverse(heads_of(at.in[2]->features, value_dim_, at.op.op->in[2]))) {
+        heads_(units_of(at.in[0]->features, key_dim_, at.op.op->in[0])),
+        keys_(index::inverse(units_of(at.in[1]->features, key_dim_, at.op.op->in[1]))),
+        values_(index::inverse(units_of(at.in[2]->features, value_dim_, at.op.op->in[2]))) {
     spec_.scale = number_of<N>(scale());
     spec_.softcap = number_of<N>(model::value_of(op.softcap, *at.side.config));
     if (!at.op.weights.empty() && !at.op.weights[0].empty()) {

@@ -84,7 +84,6 @@ void Run<N>::begin_layer(const model::Layer& layer, const Part<N>* x, const mode
 template <class N>
 void Run<N>::begin_step(const model::Step& step) {
   step_ = &step;
-  expert_marks_.clear();
   for (const model::Step::Input& input : step.before) {
     fabric_.exchange(input.exchange, inputs_.rows(), values_[input.value]);
     round(input.value);

@@ -61,9 +61,6 @@ class Run {
   /// Choices so far that rounding could have made otherwise: the last chosen expert's score is
   /// nearer to another's than kUndecidableGap.
   i64 undecidable() const { return undecidable_; }
-  /// Of residues: per (expert, device) a number that is linear in what the device added for the
-  /// expert; of the step's op.
-  const std::map<std::pair<i64, i64>, N>& expert_marks() const { return expert_marks_; }
 
  private:
   OpAt<N> at(i64 rank) const;
@@ -94,7 +91,6 @@ class Run {
   Part<N> y_;  ///< what it gives
   std::optional<BlockScales<N>> scales_;
   std::map<Product::Role, Part<N>> expert_;  ///< gate and up of the expert under way
-  std::map<std::pair<i64, i64>, N> expert_marks_;
 
   std::map<std::string, Choice> choices_;
   const std::map<std::string, Choice>* replayed_ = nullptr;

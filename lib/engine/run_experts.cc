@@ -75,11 +75,12 @@ Part<N> Run<N>::expert_input(const Product& product) {
     gate = section(gate, halves[0], rows);
   }
   const bool is_pair = op.activation.config.empty() && op.activation.value == "gpt_oss_glu";
+  const auto kind =
+      is_pair ? kernels::ActivationKind::kLinear : activation_of(op.activation, *side_.config);
   for (size_t i = 0; i < gate.data.size(); ++i) {
     N& g = gate.data[i];
     const N u = up.data[i];
-    g = is_pair ? activated_pair(g, u)
-                : activated(activation_of(op.activation, *side_.config), g) * u;
+    g = is_pair ? activated_pair(g, u) : activated(kind, g) * u;
   }
   expert_.clear();
   return aligned(gate, product.inputs(), rows, name);
@@ -113,7 +114,6 @@ void Run<N>::end_expert(const Product& product) {
   }
   const Part<N>& gates = input(1, product.rank);
   Part<N>& sum = values_.at(step_->op->op->out[0]).at(product.rank);
-  N mark{};
   for (i64 t = 0; t < rows; ++t) {
     const N gate = gates.row(t)[product.expert];
     for (const index::Piece& piece : y_.features.pieces()) {
@@ -121,14 +121,9 @@ void Run<N>::end_expert(const Product& product) {
         const N& y = y_.row(t)[piece.local + i];
         const N biased = bias.empty() ? y : y + bias[static_cast<size_t>(piece.local + i)];
         sum.row(t)[piece.global + i] += gate * biased;
-        if constexpr (is_field<N>) {
-          mark += biased * kernels::field_random(static_cast<std::uint64_t>(t),
-                                                 static_cast<std::uint64_t>(piece.global + i));
-        }
       }
     }
   }
-  expert_marks_[{product.expert, product.rank}] = mark;
 }
 
 #define SHARDTOOL_INSTANTIATE(N)                         \

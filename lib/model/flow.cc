@@ -8,6 +8,7 @@
 #include <set>
 
 #include "shardtool/base/error.h"
+#include "shardtool/index/section.h"
 
 namespace shardtool::model {
 namespace {
@@ -253,21 +254,6 @@ std::vector<AxisMap> Walk::rescaled(const BoundOp& bound, const std::vector<Axis
   return result;
 }
 
-/// The part of a map that lies in [begin, begin + size) of the global axis, as a map of that
-/// section.
-AxisMap section_of(const AxisMap& map, i64 begin, i64 size) {
-  std::vector<index::Piece> pieces;
-  i64 local = 0;
-  for (const index::Piece& piece : map.pieces()) {
-    const i64 from = std::max(piece.global, begin);
-    const i64 to = std::min(piece.global_end(), begin + size);
-    if (from >= to) continue;
-    pieces.push_back({local, from - begin, to - from});
-    local += to - from;
-  }
-  return AxisMap(local, size, std::move(pieces));
-}
-
 void Walk::split(const Split& op, const BoundOp& bound) {
   Value& x = in(bound, 0);
   i64 per_head = 0;
@@ -278,7 +264,7 @@ void Walk::split(const Split& op, const BoundOp& bound) {
     Value section = x;
     if (op.order == Split::Order::kConcat) {
       section.width = size;
-      for (AxisMap& map : section.features) map = section_of(map, begin, size);
+      for (AxisMap& map : section.features) map = index::section_of(map, begin, size);
     } else {
       section.width = x.width / per_head * size;
       section.features = rescaled(bound, x.features, per_head, size);
