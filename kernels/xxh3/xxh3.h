@@ -1,11 +1,27 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace shardtool::kernels {
+
+/// An XXH3-128.
+struct Hash128 {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+
+  bool operator==(const Hash128&) const = default;
+  /// 32 lower-case hex digits, high half first (as `xxhsum -H2` prints).
+  std::string hex() const;
+};
+
+/// The hash that these 32 lower-case hex digits say, or nothing.
+std::optional<Hash128> parse_hash128(std::string_view hex);
 
 /// XXH3-128 (xxHash 0.8), streaming; the vector unit is chosen at run time.
 class Xxh3 {
@@ -16,8 +32,8 @@ class Xxh3 {
   Xxh3& operator=(Xxh3&&) noexcept;
 
   void update(std::span<const std::byte> bytes);
-  /// 32 lower-case hex digits, high half first (as `xxhsum -H2` prints).
-  std::string hex() const;
+  Hash128 value() const;
+  std::string hex() const { return value().hex(); }
 
  private:
   struct State;
@@ -25,6 +41,7 @@ class Xxh3 {
 };
 
 /// The hash of one message.
+Hash128 xxh3(std::span<const std::byte> bytes);
 std::string xxh3_hex(std::span<const std::byte> bytes);
 
 }  // namespace shardtool::kernels

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "shardtool/kernels/xxh3/xxh3.h"
 #if defined(SHARDTOOL_HAS_XXH_DISPATCH)
 #include <xxh_x86dispatch.h>  // the calls of xxhash.h, each on the widest vector unit of this CPU
@@ -12,11 +10,38 @@
 namespace shardtool::kernels {
 namespace {
 
-std::string to_hex(XXH128_hash_t hash) {
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+constexpr size_t kHalfDigits = 16;
+
+/// Lower-case hex digits and nothing else.
+std::optional<std::uint64_t> parse_half(std::string_view hex) {
+  std::uint64_t value = 0;
+  for (const char digit : hex) {
+    const bool is_decimal = digit >= '0' && digit <= '9';
+    if (!is_decimal && (digit < 'a' || digit > 'f')) return std::nullopt;
+    value = value << 4 | static_cast<std::uint64_t>(is_decimal ? digit - '0' : digit - 'a' + 10);
+  }
+  return value;
 }
 
 }  // namespace
+
+std::string Hash128::hex() const {
+  std::string digits(2 * kHalfDigits, '0');
+  for (size_t i = 0; i < kHalfDigits; ++i) {
+    const auto shift = 4 * (kHalfDigits - 1 - i);
+    digits[i] = "0123456789abcdef"[high >> shift & 15];
+    digits[kHalfDigits + i] = "0123456789abcdef"[low >> shift & 15];
+  }
+  return digits;
+}
+
+std::optional<Hash128> parse_hash128(std::string_view hex) {
+  if (hex.size() != 2 * kHalfDigits) return std::nullopt;
+  const auto high = parse_half(hex.substr(0, kHalfDigits));
+  const auto low = parse_half(hex.substr(kHalfDigits));
+  if (!high || !low) return std::nullopt;
+  return Hash128{*high, *low};
+}
 
 struct Xxh3::State {
   struct Free {
@@ -37,12 +62,18 @@ void Xxh3::update(std::span<const std::byte> bytes) {
   XXH3_128bits_update(state_->xxh.get(), bytes.data(), bytes.size());
 }
 
-std::string Xxh3::hex() const {
-  return to_hex(XXH3_128bits_digest(state_->xxh.get()));
+Hash128 Xxh3::value() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_->xxh.get());
+  return {hash.high64, hash.low64};
+}
+
+Hash128 xxh3(std::span<const std::byte> bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {hash.high64, hash.low64};
 }
 
 std::string xxh3_hex(std::span<const std::byte> bytes) {
-  return to_hex(XXH3_128bits(bytes.data(), bytes.size()));
+  return xxh3(bytes).hex();
 }
 
 }  // namespace shardtool::kernels

@@ -88,9 +88,11 @@ std::string random_bytes(i64 bytes) {
 }
 
 void write_checkpoint(const std::string& path, i64 bytes, const std::string& content) {
-  const auto plan = checkpoint::plan_whole_files(tensors_of(bytes), INT64_MAX);
+  const std::vector<TensorSpec> tensors = tensors_of(bytes);
+  const checkpoint::TensorTable table(tensors);
+  const auto plan = checkpoint::plan_whole_files(table, INT64_MAX);
   io::File file = io::create_new(path);
-  const std::string& header = plan.files.at(0).header;
+  const std::string header = header_text(plan.files.at(0), table);
   io::write_exact(file, std::as_bytes(std::span(header)), 0);
   for (i64 at = 0; at < bytes; at += std::ssize(content)) {
     const auto part = std::as_bytes(std::span(content))

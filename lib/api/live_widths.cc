@@ -48,7 +48,7 @@ std::vector<plan::LiveWidths> live_widths(const AppliedMapping& applied, i64 hid
     }
     const auto& ranks = resolved.layout->ranks();
     for (size_t h = 0; h < ranks.size(); ++h) {
-      const Shape local = local_shape(resolved.layout->holders().region(static_cast<int>(h)));
+      const Shape local = resolved.layout->holders().local_shape(static_cast<int>(h));
       i64& widest = kind->second.widest[static_cast<size_t>(ranks[h])];
       widest = std::max(widest, other_side(spec.shape, local, hidden));
     }

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
-
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include <unordered_map>
 
 namespace shardtool::api {
 namespace {
@@ -17,39 +15,44 @@ using checkpoint::Manifest;
 constexpr const char* kToolVersion = SHARDTOOL_VERSION;
 
 /// Appends a plan's files and gives its places as slots of the whole run.
-std::vector<exec::Slot> append(OutputPlan& output, FilePlan plan) {
+void append(OutputPlan& output, FilePlan plan, std::span<const ShardNumber> shards) {
   const int first = static_cast<int>(output.files.size());
-  std::vector<exec::Slot> slots;
-  for (const auto& place : plan.places) slots.push_back({first + place.file, place.offset});
+  for (size_t i = 0; i < shards.size(); ++i) {
+    auto& slots = output.slots[static_cast<size_t>(shards[i].tensor)];
+    slots[static_cast<size_t>(shards[i].holder)] = {first + plan.places[i].file,
+                                                    plan.places[i].offset};
+  }
   output.files_of_rank.emplace_back();
   for (size_t f = 0; f < plan.files.size(); ++f) {
     output.files_of_rank.back().push_back(first + static_cast<int>(f));
   }
   std::move(plan.files.begin(), plan.files.end(), std::back_inserter(output.files));
-  return slots;
 }
 
-/// The shards of one rank: (target tensor, holder) and what they look like.
-struct RankShards {
-  std::vector<std::pair<size_t, size_t>> holders;
-  std::vector<TensorSpec> specs;
-};
-
-std::map<i64, RankShards> shards_by_rank(const LogicalCheckpoint& source,
-                                         const TargetLayout& target) {
-  std::map<i64, RankShards> by_rank;
-  for (const i64 rank : target.ranks) by_rank[rank];
+/// In the order of the ranks, and for each in that of the tensors.
+std::vector<std::vector<ShardNumber>> shards_by_rank(const TargetLayout& target) {
+  std::unordered_map<i64, size_t> number;
+  for (const i64 rank : target.ranks) number.emplace(rank, number.size());
+  std::vector<std::vector<ShardNumber>> shards(target.ranks.size());
   for (size_t t = 0; t < target.tensors.size(); ++t) {
-    const TargetTensor& tensor = target.tensors[t];
-    const TensorSpec& spec = source.tensors[tensor.source].spec;
-    for (size_t h = 0; h < tensor.ranks.size(); ++h) {
-      RankShards& shards = by_rank[tensor.ranks[h]];
-      shards.holders.emplace_back(t, h);
-      shards.specs.push_back(
-          {spec.name, spec.dtype, local_shape(tensor.holders->region(static_cast<int>(h)))});
+    const std::vector<i64>& ranks = target.tensors[t].ranks;
+    for (size_t h = 0; h < ranks.size(); ++h) {
+      shards[number.at(ranks[h])].push_back(
+          {static_cast<std::int32_t>(t), static_cast<std::int32_t>(h)});
     }
   }
-  return by_rank;
+  return shards;
+}
+
+/// What a rank's files hold.
+checkpoint::TensorTable table_of(const LogicalCheckpoint& source, const TargetLayout& target,
+                                 std::span<const ShardNumber> shards) {
+  return {shards.size(), [&source, &target, shards](size_t i) {
+            const TargetTensor& tensor = target.tensors[static_cast<size_t>(shards[i].tensor)];
+            const TensorSpec& spec = source.tensors[tensor.source].spec;
+            return checkpoint::TensorTable::Tensor{spec.name, spec.dtype,
+                                                   tensor.holders->local_shape(shards[i].holder)};
+          }};
 }
 
 std::optional<std::uint64_t> parse_digest(const std::string& hex) {
@@ -79,7 +82,7 @@ std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
     index::Region region = tensor.holders->region(static_cast<int>(h));
     const i64 bytes = byte_size(dtype, local_shape(region)).value_or(0);
     records.push_back({tensor.ranks[h], slots[h].file, slots[h].offset, bytes, std::move(region),
-                       copied.xxh3[h]});
+                       copied.xxh3.empty() ? "" : copied.xxh3[h].hex()});
     if (tensor.shifts.empty()) continue;
     records.back().shift = tensor.shifts[h].addends;
     records.back().halvings = tensor.shifts[h].halvings;
@@ -139,27 +142,37 @@ bool is_shifted(const LogicalCheckpoint& source, const TargetTensor& tensor) {
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
                        i64 max_file_size, Extents extents) {
   OutputPlan output;
+  output.slots.reserve(target.tensors.size());
   for (const TargetTensor& tensor : target.tensors) output.slots.emplace_back(tensor.ranks.size());
-  for (const auto& [rank, shards] : shards_by_rank(source, target)) {
+  output.shards_of_rank = shards_by_rank(target);
+  for (size_t r = 0; r < target.ranks.size(); ++r) {
+    const std::span<const ShardNumber> shards = output.shards_of_rank[r];
     std::vector<i64> origins;
     if (extents == Extents::kShared) {
-      for (const auto& [tensor, holder] : shards.holders) {
-        const TargetTensor& wanted = target.tensors[tensor];
-        origins.push_back(origin_of(source.tensors[wanted.source],
-                                    wanted.holders->region(static_cast<int>(holder))));
+      for (const ShardNumber shard : shards) {
+        const TargetTensor& wanted = target.tensors[static_cast<size_t>(shard.tensor)];
+        origins.push_back(
+            origin_of(source.tensors[wanted.source], wanted.holders->region(shard.holder)));
       }
     }
-    FilePlan plan = target.is_whole
-                        ? checkpoint::plan_whole_files(shards.specs, max_file_size, origins)
-                        : checkpoint::plan_rank_files(rank, shards.specs, max_file_size, origins);
-    if (target.is_whole) output.index_text = index_text(plan, shards.specs).value_or("");
-    const std::vector<exec::Slot> slots = append(output, std::move(plan));
-    for (size_t i = 0; i < slots.size(); ++i) {
-      const auto [tensor, holder] = shards.holders[i];
-      output.slots[tensor][holder] = slots[i];
-    }
+    const checkpoint::TensorTable table = table_of(source, target, shards);
+    FilePlan plan = target.is_whole ? checkpoint::plan_whole_files(table, max_file_size, origins)
+                                    : checkpoint::plan_rank_files(target.ranks[r], table,
+                                                                  max_file_size, origins);
+    if (target.is_whole) output.index_text = index_text(plan, table).value_or("");
+    append(output, std::move(plan), shards);
   }
   return output;
+}
+
+std::string file_header(const LogicalCheckpoint& source, const TargetLayout& target,
+                        const OutputPlan& output, size_t file) {
+  const auto has_it = [file](const std::vector<int>& files) {
+    return std::find(files.begin(), files.end(), static_cast<int>(file)) != files.end();
+  };
+  const auto rank = std::find_if(output.files_of_rank.begin(), output.files_of_rank.end(), has_it);
+  const auto number = static_cast<size_t>(rank - output.files_of_rank.begin());
+  return header_text(output.files[file], table_of(source, target, output.shards_of_rank[number]));
 }
 
 std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
@@ -251,8 +264,8 @@ TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& tar
   return plan;
 }
 
-Manifest make_manifest(const LogicalCheckpoint& source, const TargetLayout& target,
-                       const OutputPlan& plan, std::span<const exec::CopiedTensor> copied) {
+Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayout& target,
+                       const OutputPlan& plan) {
   Manifest manifest;
   manifest.tool_version = kToolVersion;
   manifest.source = source_records(source);
@@ -262,8 +275,7 @@ Manifest make_manifest(const LogicalCheckpoint& source, const TargetLayout& targ
   manifest.dropped = target.dropped;
   manifest.mapping = target.mapping;
   for (const auto& file : plan.files) {
-    manifest.files.push_back(
-        {file.name, file.size, kernels::xxh3_hex(std::as_bytes(std::span(file.header)))});
+    manifest.files.push_back({file.name, file.size, file.header_xxh3});
   }
   for (size_t r = 0; r < target.ranks.size(); ++r) {
     checkpoint::RankRecord record{target.ranks[r], {}, plan.files_of_rank[r]};
@@ -273,15 +285,23 @@ Manifest make_manifest(const LogicalCheckpoint& source, const TargetLayout& targ
     }
     manifest.ranks.push_back(std::move(record));
   }
-  for (size_t t = 0; t < target.tensors.size(); ++t) {
-    const TargetTensor& tensor = target.tensors[t];
-    const TensorSpec& spec = source.tensors[tensor.source].spec;
-    manifest.tensors.push_back({spec.name, spec.dtype, spec.shape, tensor.rule, tensor.axes,
-                                copied[t].is_whole ? fmt::format("{:016x}", copied[t].digest) : "",
-                                tensor.transforms, tensor.bias,
-                                shard_records(tensor, plan.slots[t], spec.dtype, copied[t])});
-  }
   return manifest;
+}
+
+checkpoint::TensorRecord tensor_record(const LogicalCheckpoint& source, const TargetLayout& target,
+                                       const OutputPlan& plan, size_t tensor,
+                                       const exec::CopiedTensor& copied) {
+  const TargetTensor& wanted = target.tensors[tensor];
+  const TensorSpec& spec = source.tensors[wanted.source].spec;
+  return {spec.name,
+          spec.dtype,
+          spec.shape,
+          wanted.rule,
+          wanted.axes,
+          copied.is_whole ? fmt::format("{:016x}", copied.digest) : "",
+          wanted.transforms,
+          wanted.bias,
+          shard_records(wanted, plan.slots[tensor], spec.dtype, copied)};
 }
 
 }  // namespace shardtool::api

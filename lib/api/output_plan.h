@@ -13,12 +13,19 @@
 
 namespace shardtool::api {
 
+/// A holder of a target tensor, by their numbers.
+struct ShardNumber {
+  std::int32_t tensor = 0;
+  std::int32_t holder = 0;
+};
+
 /// The files that a layout is written into, and the slot of every holder in them.
 struct OutputPlan {
-  std::vector<checkpoint::PlannedFile> files;
-  std::vector<std::vector<exec::Slot>> slots;   ///< per target tensor, per holder
-  std::vector<std::vector<int>> files_of_rank;  ///< in the order of TargetLayout::ranks
-  std::string index_text;                       ///< of a whole checkpoint in several files
+  std::vector<checkpoint::PlannedFile> files;  ///< their members are numbers in shards_of_rank
+  std::vector<std::vector<ShardNumber>> shards_of_rank;  ///< in the order of TargetLayout::ranks
+  std::vector<std::vector<exec::Slot>> slots;            ///< per target tensor, per holder
+  std::vector<std::vector<int>> files_of_rank;           ///< in the order of TargetLayout::ranks
+  std::string index_text;                                ///< of a whole checkpoint in several files
 };
 
 /// Whether output files may share the disk space of the source's.
@@ -28,6 +35,10 @@ enum class Extents { kOwn, kShared };
 /// extents move the place where data begins (checkpoint/shard_files.h).
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
                        i64 max_file_size, Extents extents = Extents::kOwn);
+
+/// The first bytes of a file of the plan: its header.
+std::string file_header(const LogicalCheckpoint& source, const TargetLayout& target,
+                        const OutputPlan& output, size_t file);
 
 /// Whether the values differ between holders on either side, so that they are copied one by one
 /// (exec::copy_shifted).
@@ -46,9 +57,12 @@ std::vector<exec::TensorMove> plan_fills(const LogicalCheckpoint& source,
 TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& target,
                         const OutputPlan& output);
 
-/// What the output says about itself; `copied` is in the order of the target's tensors.
-checkpoint::Manifest make_manifest(const LogicalCheckpoint& source, const TargetLayout& target,
-                                   const OutputPlan& plan,
-                                   std::span<const exec::CopiedTensor> copied);
+/// What the output says about itself: everything but its tensors, and one of these (of the
+/// target's) as it was copied, or as it is planned where nothing is known of the data.
+checkpoint::Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayout& target,
+                                   const OutputPlan& plan);
+checkpoint::TensorRecord tensor_record(const LogicalCheckpoint& source, const TargetLayout& target,
+                                       const OutputPlan& plan, size_t tensor,
+                                       const exec::CopiedTensor& copied);
 
 }  // namespace shardtool::api

@@ -9,29 +9,37 @@
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
 #include "shardtool/exec/read_back.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::api {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// What a manifest says before the data is known.
-std::string text_without_data(checkpoint::Manifest manifest) {
-  for (checkpoint::FileRecord& file : manifest.files) file.sha256.clear();
-  for (checkpoint::TensorRecord& tensor : manifest.tensors) {
-    tensor.digest.clear();
-    for (checkpoint::ShardRecord& shard : tensor.shards) shard.xxh3.clear();
-  }
-  return to_json(manifest);
+/// A hash of a manifest's text.
+kernels::Hash128 text_hash(const checkpoint::Manifest& head, size_t tensors,
+                           const std::function<checkpoint::TensorRecord(size_t)>& record) {
+  kernels::Xxh3 hash;
+  write_json(head, tensors, record,
+             [&](std::string_view text) { hash.update(std::as_bytes(std::span(text))); });
+  return hash.value();
 }
 
-std::string planned_text(const LogicalCheckpoint& source, const TargetLayout& target,
-                         const OutputPlan& plan) {
-  std::vector<exec::CopiedTensor> unknown;
-  for (const TargetTensor& tensor : target.tensors) {
-    unknown.emplace_back().xxh3.resize(tensor.ranks.size());
-  }
-  return text_without_data(make_manifest(source, target, plan, unknown));
+/// Of what a manifest says before the data is known.
+kernels::Hash128 hash_without_data(checkpoint::Manifest manifest) {
+  for (checkpoint::FileRecord& file : manifest.files) file.sha256.clear();
+  return text_hash(manifest, manifest.tensors.size(), [&](size_t t) {
+    checkpoint::TensorRecord record = std::move(manifest.tensors[t]);
+    record.digest.clear();
+    for (checkpoint::ShardRecord& shard : record.shards) shard.xxh3.clear();
+    return record;
+  });
+}
+
+kernels::Hash128 planned_hash(const LogicalCheckpoint& source, const TargetLayout& target,
+                              const OutputPlan& plan) {
+  return text_hash(manifest_head(source, target, plan), target.tensors.size(),
+                   [&](size_t t) { return tensor_record(source, target, plan, t, {}); });
 }
 
 /// Whether another try could end otherwise with what is there.
@@ -65,7 +73,7 @@ exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
 
 i64 shard_bytes(const Run& run, size_t tensor, size_t holder) {
   const TargetTensor& target = run.target.tensors[tensor];
-  const Shape shape = local_shape(target.holders->region(static_cast<int>(holder)));
+  const Shape shape = target.holders->local_shape(static_cast<int>(holder));
   return byte_size(run.moves[tensor].dtype, shape).value_or(0);
 }
 
@@ -84,7 +92,7 @@ bool is_complete(const std::string& output, const LogicalCheckpoint& source,
   checkpoint::Manifest manifest = checkpoint::parse_manifest(text, path);
   const auto lacks_hash = [](const checkpoint::FileRecord& file) { return file.sha256.empty(); };
   if (sha256 && std::any_of(manifest.files.begin(), manifest.files.end(), lacks_hash)) return false;
-  return text_without_data(std::move(manifest)) == planned_text(source, target, plan);
+  return hash_without_data(std::move(manifest)) == planned_hash(source, target, plan);
 }
 
 void check_same_run(const io::OutputClaim& claim, const RunIdentity& run) {

@@ -95,7 +95,7 @@ std::string target_hash(const LogicalCheckpoint& source, const TargetLayout& tar
   for (const checkpoint::PlannedFile& file : plan.files) {
     print.add(file.name);
     print.add(file.size);
-    print.add(file.header);
+    print.add(file.header_xxh3);
   }
   HolderHashes holders;
   for (size_t t = 0; t < target.tensors.size(); ++t) {

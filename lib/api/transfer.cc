@@ -167,7 +167,7 @@ class SharedRun {
     try {
       if (compare_replicas) report.replicas_compared = compare_shares();
       team_.all_do([&] {
-        if (team_.leads()) take_files(create_files(run_.plan, options_.io, *folder_));
+        if (team_.leads()) take_files(create_files(run_, options_.io, *folder_));
       });
       copy_shares(report);
       complete(report);
@@ -236,21 +236,21 @@ class SharedRun {
   void complete(TransformReport& report) {
     exec::FinishedTensors own = std::move(finished_.tensors);
     own.merge(copied_);
-    const std::vector<std::string> shares = team_.comm().gather(exec::to_lines(own));
+    i64 shared = 0;
+    for (const auto& [tensor, copied] : own) shared += copied.shared_bytes;
+    const std::vector<std::string> shares =
+        team_.comm().gather(team_.leads() ? std::string() : exec::to_lines(own));
     team_.all_do([&] {
       if (!team_.leads()) return sync();
       std::vector<exec::CopiedTensor> copied(run_.moves.size());
-      for (const std::string& share : shares) {
-        for (auto& [tensor, result] : exec::parse_lines(share)) copied[tensor] = std::move(result);
-      }
+      for (const std::string& share : shares) own.merge(exec::parse_lines(share));
+      for (auto& [tensor, result] : own) copied[tensor] = std::move(result);
       side_files_ = complete_files(run_, sources_, targets_, copied, options_, *folder_);
     });
     team_.all_do([&] {
       if (team_.leads()) folder_->publish();
     });
     report.written.emplace().files = std::ssize(run_.plan.files) + side_files_;
-    i64 shared = 0;
-    for (const auto& [tensor, copied] : own) shared += copied.shared_bytes;
     report.written->shared_bytes = team_.sum(shared);
   }
 

@@ -73,7 +73,7 @@ void WeightFiles::read(const engine::StoredRows& rows, std::span<std::byte> byte
   const LogicalTensor& tensor = checkpoint_.tensors.at(rows.tensor);
   const size_t holder = holder_of(tensor, rows.rank);
   const exec::Slot& slot = tensor.side.slots.at(holder);
-  const Shape shape = index::local_shape(tensor.side.holders->region(static_cast<int>(holder)));
+  const Shape shape = tensor.side.holders->local_shape(static_cast<int>(holder));
   const i64 offset = first_element(rows, shape) * bits(tensor.spec.dtype) / 8;
   read_from(files_.at(static_cast<size_t>(slot.file)), bytes, slot.offset + offset);
 }
@@ -99,11 +99,11 @@ void MergedFiles::read(const engine::StoredRows& rows, std::span<std::byte> byte
   exec::ChunkPlan::Position position;
   while (plan.next(position)) {
     const exec::Chunk chunk = plan.chunk(position);
-    const exec::FilledChunk filled = reader.fill(chunk, move, files_, std::ssize(bytes));
+    const exec::WantedChunk part{0, &move, &chunk};
+    const exec::FilledChunk& filled = reader.fill({&part, 1}, files_).front();
     for (size_t o = 0; o < chunk.outputs.size(); ++o) {
-      const exec::ChunkOutput& output = chunk.outputs[o];
-      std::memcpy(bytes.data() + output.targets.front().offset, filled.outputs[o],
-                  static_cast<size_t>(output.bytes));
+      const auto from = filled.bytes_of(o);
+      std::memcpy(bytes.data() + chunk.outputs[o].targets.front().offset, from.data(), from.size());
     }
   }
 }

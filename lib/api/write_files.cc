@@ -85,7 +85,7 @@ void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
     const Dtype dtype = source.tensors[tensor.source].spec.dtype;
     for (int h = 0; h < tensor.holders->size(); ++h) {
       const exec::Slot& slot = plan.slots[t][static_cast<size_t>(h)];
-      const i64 bytes = byte_size(dtype, local_shape(tensor.holders->region(h))).value_or(0);
+      const i64 bytes = byte_size(dtype, tensor.holders->local_shape(h)).value_or(0);
       copied[t].xxh3[static_cast<size_t>(h)] =
           exec::hash_range(targets[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
     }
@@ -103,6 +103,18 @@ void add_file_hashes(checkpoint::Manifest& manifest, const std::string& folder,
   for (size_t i = 0; i < hashes.size(); ++i) manifest.files[i].sha256 = hashes[i];
 }
 
+void write_manifest(const Run& run, const checkpoint::Manifest& head,
+                    std::span<const exec::CopiedTensor> copied, const io::File& file) {
+  i64 size = 0;
+  write_json(
+      head, copied.size(),
+      [&](size_t t) { return tensor_record(run.source, run.target, run.plan, t, copied[t]); },
+      [&](std::string_view text) {
+        io::write_exact(file, std::as_bytes(std::span(text)), size);
+        size += std::ssize(text);
+      });
+}
+
 }  // namespace
 
 std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
@@ -116,15 +128,17 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
   return order;
 }
 
-std::vector<exec::TargetFile> create_files(const OutputPlan& plan, exec::IoMode mode,
+std::vector<exec::TargetFile> create_files(const Run& run, exec::IoMode mode,
                                            io::OutputFolder& folder) {
   std::vector<exec::TargetFile> targets;
-  for (const auto& planned : plan.files) {
+  for (size_t f = 0; f < run.plan.files.size(); ++f) {
+    const checkpoint::PlannedFile& planned = run.plan.files[f];
     io::File& file = folder.create_or_open(planned.name);
     io::allocate(file, planned.size);
     if (folder.continues()) io::set_size(file, planned.size);
     targets.emplace_back(file, mode);
-    targets.back().write(std::as_bytes(std::span(planned.header)), 0);
+    const std::string header = file_header(run.source, run.target, run.plan, f);
+    targets.back().write(std::as_bytes(std::span(header)), 0);
   }
   return targets;
 }
@@ -143,7 +157,6 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
                                    const exec::StreamOptions& options, exec::Journal& journal) {
   exec::FinishedTensors copied;
   std::vector<size_t> order;
-  std::vector<exec::TensorMove> ordered;
   for (const size_t i : run.order) {
     const TargetTensor& tensor = run.target.tensors[i];
     if (!is_mine[i] || finished.contains(i)) continue;
@@ -153,13 +166,13 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
       continue;
     }
     order.push_back(i);
-    ordered.push_back(run.moves[i]);
   }
   std::vector<exec::CopiedTensor> done = exec::copy(
-      ordered, sources, targets, options, [&](size_t i, const exec::CopiedTensor& tensor) {
+      {run.moves, order}, sources, targets, options,
+      [&](size_t i, const exec::CopiedTensor& tensor) {
+        const exec::TensorMove& move = run.moves[order[i]];
         if (run.target.tensors[order[i]].fills) return;
-        const i64 bytes = byte_size(ordered[i].dtype, ordered[i].shape).value_or(0);
-        journal.finished(order[i], tensor, bytes);
+        journal.finished(order[i], tensor, byte_size(move.dtype, move.shape).value_or(0));
       });
   for (size_t i = 0; i < order.size(); ++i) copied[order[i]] = std::move(done[i]);
   return copied;
@@ -174,9 +187,9 @@ i64 complete_files(const Run& run, std::span<const exec::SourceFile> sources,
   if (!run.plan.index_text.empty()) write_text(folder, kIndexName, run.plan.index_text);
   const i64 side_files =
       options.copy_side_files ? copy_all_side_files(run.source, run.plan, folder) : 0;
-  checkpoint::Manifest manifest = make_manifest(run.source, run.target, run.plan, copied);
+  checkpoint::Manifest manifest = manifest_head(run.source, run.target, run.plan);
   if (options.sha256) add_file_hashes(manifest, folder.working_path(), stream_options(options));
-  write_text(folder, kManifestName, to_json(manifest));
+  write_manifest(run, manifest, copied, folder.create(kManifestName));
   return side_files;
 }
 

@@ -26,7 +26,7 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves);
 
 /// Creates every file in its final size, with its header; files of an interrupted run keep their
 /// content.
-std::vector<exec::TargetFile> create_files(const OutputPlan& plan, exec::IoMode mode,
+std::vector<exec::TargetFile> create_files(const Run& run, exec::IoMode mode,
                                            io::OutputFolder& folder);
 /// The same files, which another process created.
 std::vector<exec::TargetFile> open_files(const OutputPlan& plan, exec::IoMode mode,

@@ -97,8 +97,8 @@ class Reader {
     with_digests.digests = any_digest ? exec::Digests::kOfEverything : exec::Digests::kNone;
     exec::stream(moves_, sources, with_digests,
                  {[this](size_t i, const exec::ChunkPlan& plan) { begin(i, plan); },
-                  [this](size_t i, const exec::FilledChunk& chunk, exec::Turnstile& turns) {
-                    take(i, chunk, turns);
+                  [this](std::span<const exec::FilledChunk> chunks, exec::Turnstile& turns) {
+                    for (const exec::FilledChunk& filled : chunks) take(filled, turns);
                   },
                   [this](size_t i) { end(i); }});
   }
@@ -132,14 +132,15 @@ class Reader {
     }
   }
 
-  void take(size_t i, const exec::FilledChunk& filled, exec::Turnstile& turns) {
+  void take(const exec::FilledChunk& filled, exec::Turnstile& turns) {
+    const size_t i = filled.number;
     kernels::FloatCensus census;
     for (size_t o = 0; o < filled.outputs.size(); ++o) {
-      census += kernels::float_census(moves_[i].dtype, bytes_of(filled, o));
+      census += kernels::float_census(moves_[i].dtype, filled.bytes_of(o));
     }
     if (running_[i]) {
       turns.in_order(filled.chunk->sequence, [&] {
-        for (size_t o = 0; o < filled.outputs.size(); ++o) running_[i]->update(bytes_of(filled, o));
+        for (size_t o = 0; o < filled.outputs.size(); ++o) running_[i]->update(filled.bytes_of(o));
       });
     }
     const std::lock_guard lock(mutex_);
@@ -157,11 +158,8 @@ class Reader {
     }
     const exec::Slot& slot = tensor.side.slots[static_cast<size_t>(s.holder)];
     seen_[i].xxh3 = exec::hash_range(files_[static_cast<size_t>(slot.file)].path, slot.offset,
-                                     holder_bytes(tensor, s.holder));
-  }
-
-  static std::span<const std::byte> bytes_of(const exec::FilledChunk& filled, size_t output) {
-    return {filled.outputs[output], static_cast<size_t>(filled.chunk->outputs[output].bytes)};
+                                     holder_bytes(tensor, s.holder))
+                        .hex();
   }
 
   std::span<const DataTensor> tensors_;
@@ -363,8 +361,7 @@ void compare_overlaps(std::span<const DataTensor> tensors, std::span<const DataF
 }  // namespace
 
 i64 holder_bytes(const DataTensor& tensor, int holder) {
-  return byte_size(tensor.spec.dtype, index::local_shape(tensor.side.holders->region(holder)))
-      .value_or(0);
+  return byte_size(tensor.spec.dtype, tensor.side.holders->local_shape(holder)).value_or(0);
 }
 
 i64 stored_bytes(const DataTensor& tensor) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -76,6 +78,11 @@ struct Manifest {
 
 /// The document's text: deterministic, no timestamps, no paths. One tensor a line.
 std::string to_json(const Manifest& manifest);
+/// The same document piece by piece, so that neither its text nor its records are ever held whole:
+/// `record(t)` is tensor t of `count`, in the order of their names; `manifest.tensors` is not read.
+void write_json(const Manifest& manifest, size_t count,
+                const std::function<TensorRecord(size_t)>& record,
+                const std::function<void(std::string_view)>& write);
 /// Strict: throws kManifestInvalid with file, pointer, expected and found; a format_version above
 /// 1.x says which version is needed. File names with separators, "..", or absolute are refused.
 Manifest parse_manifest(const std::string& text, const std::string& path);

@@ -1,3 +1,4 @@
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@ namespace {
 
 using index::AxisMap;
 using index::Piece;
+
+constexpr size_t kPieceBytes = 256 << 10;
 
 /// A list's items with commas between them.
 template <class Items, class Append>
@@ -64,7 +67,8 @@ void append_slices(std::string& out, const AxisMap& map) {
   i64 next = 0;
   for (const Piece& piece : map.pieces()) {
     append_pad(piece.local - next);
-    fmt::format_to(std::back_inserter(out), "[{},{}],", piece.global, piece.global_end());
+    fmt::format_to(std::back_inserter(out), FMT_COMPILE("[{},{}],"), piece.global,
+                   piece.global_end());
     next = piece.local_end();
   }
   append_pad(map.local_size() - next);
@@ -73,12 +77,13 @@ void append_slices(std::string& out, const AxisMap& map) {
 }
 
 void append_shard(std::string& out, const ShardRecord& shard) {
-  fmt::format_to(std::back_inserter(out),
-                 R"({{"rank":{},"file":{},"offset":{},"bytes":{},"shape":[{}],"slices":[)",
-                 shard.rank, shard.file, shard.offset, shard.bytes,
-                 fmt::join(local_shape(shard.region), ","));
+  fmt::format_to(
+      std::back_inserter(out),
+      FMT_COMPILE(R"({{"rank":{},"file":{},"offset":{},"bytes":{},"shape":[{}],"slices":[)"),
+      shard.rank, shard.file, shard.offset, shard.bytes, fmt::join(local_shape(shard.region), ","));
   append_list(out, shard.region, ",", [&out](const AxisMap& map) { append_slices(out, map); });
-  out += "],\"xxh3\":" + json_quote(shard.xxh3);
+  out += "],\"xxh3\":";
+  append_json_quoted(out, shard.xxh3);
   if (!shard.shift.empty())
     fmt::format_to(std::back_inserter(out), ",\"shift\":[{}]", fmt::join(shard.shift, ","));
   if (shard.halvings != 0)
@@ -113,15 +118,8 @@ std::vector<const TensorRecord*> sorted_by_name(const std::vector<TensorRecord>&
   return sorted;
 }
 
-}  // namespace
-
-std::string slices_json(const AxisMap& map) {
-  std::string out;
-  append_slices(out, map);
-  return out;
-}
-
-std::string to_json(const Manifest& manifest) {
+/// Everything before the tensors.
+std::string head_json(const Manifest& manifest) {
   std::string out = R"({"format_version":"1.0",)";
   out += fmt::format("\n\"tool\":{{\"name\":\"shardtool\",\"version\":{}}},\n\"source\":",
                      json_quote(manifest.tool_version));
@@ -133,16 +131,51 @@ std::string to_json(const Manifest& manifest) {
               [&out](const RankRecord& rank) { append_rank(out, rank); });
   out += "],\n\"files\":";
   append_files(out, manifest.files);
-  out += ",\n\"tensors\":{\n";
-  append_list(out, sorted_by_name(manifest.tensors), ",\n",
-              [&out](const TensorRecord* tensor) { append_tensor(out, *tensor); });
-  out += "},\n\"tied\":[";
+  return out + ",\n\"tensors\":{\n";
+}
+
+/// Everything behind them.
+std::string tail_json(const Manifest& manifest) {
+  std::string out = "},\n\"tied\":[";
   append_list(out, manifest.tied, ",",
               [&out](const std::vector<std::string>& names) { append_strings(out, names); });
   out += "],\n\"dropped\":";
   append_strings(out, manifest.dropped);
   if (!manifest.mapping.empty()) out += ",\n\"mapping\":" + manifest.mapping;
   return out + "}\n";
+}
+
+}  // namespace
+
+std::string slices_json(const AxisMap& map) {
+  std::string out;
+  append_slices(out, map);
+  return out;
+}
+
+void write_json(const Manifest& manifest, size_t count,
+                const std::function<TensorRecord(size_t)>& record,
+                const std::function<void(std::string_view)>& write) {
+  write(head_json(manifest));
+  std::string text;
+  for (size_t t = 0; t < count; ++t) {
+    if (t > 0) text += ",\n";
+    append_tensor(text, record(t));
+    if (text.size() < kPieceBytes) continue;
+    write(text);
+    text.clear();
+  }
+  write(text);
+  write(tail_json(manifest));
+}
+
+std::string to_json(const Manifest& manifest) {
+  const auto sorted = sorted_by_name(manifest.tensors);
+  std::string text;
+  write_json(
+      manifest, sorted.size(), [&](size_t t) { return *sorted[t]; },
+      [&](std::string_view piece) { text += piece; });
+  return text;
 }
 
 }  // namespace shardtool::checkpoint

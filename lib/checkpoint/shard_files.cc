@@ -4,19 +4,16 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/json_reader.h"
-#include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::checkpoint {
 namespace {
 
-using Metadata = std::vector<std::pair<std::string, std::string>>;
-
-i64 bytes_of(const TensorSpec& tensor) {
+i64 bytes_of(const TensorTable::Tensor& tensor) {
   const auto bytes = byte_size(tensor.dtype, tensor.shape);
   if (!bytes) {
     throw Error(
@@ -28,107 +25,130 @@ i64 bytes_of(const TensorSpec& tensor) {
 }
 
 /// The tensors, as indices, of each file: a new file begins where the next tensor does not fit.
-std::vector<std::vector<size_t>> deal_out(std::span<const TensorSpec> tensors, i64 max_file_size) {
+std::vector<std::vector<size_t>> deal_out(std::span<const i64> bytes, i64 max_file_size) {
   std::vector<std::vector<size_t>> files(1);
   i64 filled = 0;
-  for (size_t t = 0; t < tensors.size(); ++t) {
-    const i64 bytes = bytes_of(tensors[t]);
-    if (!files.back().empty() && bytes > max_file_size - filled) {
+  for (size_t t = 0; t < bytes.size(); ++t) {
+    if (!files.back().empty() && bytes[t] > max_file_size - filled) {
       files.emplace_back();
       filled = 0;
     }
     files.back().push_back(t);
-    filled += bytes;
+    filled += bytes[t];
   }
-  const auto place_in_file = [&](size_t t) {
-    return std::pair(bytes_of(tensors[t]) % kDataAlignment != 0, t);
-  };
   for (auto& file : files) {
-    std::sort(file.begin(), file.end(),
-              [&](size_t a, size_t b) { return place_in_file(a) < place_in_file(b); });
+    std::stable_partition(file.begin(), file.end(),
+                          [&](size_t t) { return bytes[t] % kDataAlignment == 0; });
   }
   return files;
 }
 
-/// Where in a page data must begin so that most bytes lie there as where they come from. Only
-/// multiples of 8, which every reader takes.
-i64 best_residue(const std::vector<size_t>& members, const std::vector<safetensors::Entry>& entries,
-                 std::span<const i64> origins) {
-  constexpr i64 kHeaderUnit = 8;
-  std::map<i64, i64> bytes_at;
-  for (size_t i = 0; i < members.size() && !origins.empty(); ++i) {
-    const i64 origin = origins[members[i]];
-    if (origin == kNoOrigin) continue;
-    const i64 page_offset = (origin - entries[i].begin) % kDataAlignment;
-    const i64 residue = page_offset < 0 ? page_offset + kDataAlignment : page_offset;
-    if (residue % kHeaderUnit == 0) bytes_at[residue] += entries[i].end - entries[i].begin;
+/// The layout of the files' data.
+class Planner {
+ public:
+  Planner(const TensorTable& tensors, i64 max_file_size, std::span<const i64> origins)
+      : tensors_(tensors), origins_(origins) {
+    bytes_.reserve(tensors.size);
+    for (size_t t = 0; t < tensors.size; ++t) bytes_.push_back(bytes_of(tensors.at(t)));
+    members_ = deal_out(bytes_, max_file_size);
+    plan_.places.resize(tensors.size);
   }
-  const auto most = std::max_element(bytes_at.begin(), bytes_at.end(),
-                                     [](auto& a, auto& b) { return a.second < b.second; });
-  return most == bytes_at.end() ? 0 : most->first;
-}
 
-/// Lays out one file and notes where its tensors are.
-PlannedFile plan_file(std::string name, const std::vector<size_t>& members,
-                      std::span<const TensorSpec> tensors, const Metadata& metadata,
-                      std::span<const i64> origins, std::vector<PlannedPlace>& places) {
-  std::vector<safetensors::Entry> entries;
-  i64 next = 0;
-  for (const size_t t : members) {
-    const i64 end = next + bytes_of(tensors[t]);
-    entries.push_back({tensors[t].name, tensors[t].dtype, tensors[t].shape, next, end});
-    next = end;
+  template <class NameOf>
+  FilePlan plan(const safetensors::Metadata& metadata, NameOf name_of) {
+    for (size_t f = 0; f < members_.size(); ++f) {
+      add_file(name_of(f, members_.size()), metadata, std::move(members_[f]));
+    }
+    return std::move(plan_);
   }
-  PlannedFile file{std::move(name),
-                   safetensors::write_header(entries, metadata, kDataAlignment,
-                                             best_residue(members, entries, origins)),
-                   0};
-  const i64 data_begin = static_cast<i64>(file.header.size());
-  for (size_t i = 0; i < members.size(); ++i)
-    places[members[i]].offset = data_begin + entries[i].begin;
-  file.size = data_begin + next;
-  return file;
-}
 
-template <class NameOf>
-FilePlan plan(std::span<const TensorSpec> tensors, i64 max_file_size, const Metadata& metadata,
-              std::span<const i64> origins, NameOf name_of) {
-  const auto members = deal_out(tensors, max_file_size);
-  FilePlan plan;
-  plan.places.resize(tensors.size());
-  for (size_t f = 0; f < members.size(); ++f) {
-    for (const size_t t : members[f]) plan.places[t].file = static_cast<int>(f);
-    plan.files.push_back(
-        plan_file(name_of(f, members.size()), members[f], tensors, metadata, origins, plan.places));
+ private:
+  void add_file(std::string name, const safetensors::Metadata& metadata,
+                std::vector<size_t> members) {
+    const int number = static_cast<int>(plan_.files.size());
+    i64 next = 0;
+    for (const size_t t : members) {
+      plan_.places[t] = {number, next};
+      next += bytes_[t];
+    }
+    PlannedFile file{std::move(name), metadata, std::move(members), 0, 0, {}};
+    file.data_begin = best_residue(file.members);
+    const std::string header = header_text(file, tensors_);
+    file.data_begin = std::ssize(header);
+    file.size = file.data_begin + next;
+    file.header_xxh3 = kernels::xxh3_hex(std::as_bytes(std::span(header)));
+    for (const size_t t : file.members) plan_.places[t].offset += file.data_begin;
+    plan_.files.push_back(std::move(file));
   }
-  return plan;
-}
+
+  /// Where in a page data must begin so that most bytes lie there as where they come from. Only
+  /// multiples of 8, which every reader takes. Requires places relative to the data.
+  i64 best_residue(const std::vector<size_t>& members) const {
+    constexpr i64 kHeaderUnit = 8;
+    std::map<i64, i64> bytes_at;
+    for (const size_t t : members) {
+      if (origins_.empty() || origins_[t] == kNoOrigin) continue;
+      const i64 page_offset = (origins_[t] - plan_.places[t].offset) % kDataAlignment;
+      const i64 residue = page_offset < 0 ? page_offset + kDataAlignment : page_offset;
+      if (residue % kHeaderUnit == 0) bytes_at[residue] += bytes_[t];
+    }
+    const auto most = std::max_element(bytes_at.begin(), bytes_at.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
+    return most == bytes_at.end() ? 0 : most->first;
+  }
+
+  const TensorTable& tensors_;
+  std::span<const i64> origins_;
+  std::vector<i64> bytes_;
+  std::vector<std::vector<size_t>> members_;
+  FilePlan plan_;
+};
 
 }  // namespace
 
-FilePlan plan_rank_files(i64 rank, std::span<const TensorSpec> shards, i64 max_file_size,
+TensorTable::TensorTable(std::span<const TensorSpec> tensors)
+    : TensorTable(tensors.size(), [tensors](size_t t) {
+        return Tensor{tensors[t].name, tensors[t].dtype, tensors[t].shape};
+      }) {}
+
+std::string header_text(const PlannedFile& file, const TensorTable& tensors) {
+  safetensors::HeaderText text(file.metadata);
+  i64 next = 0;
+  for (const size_t t : file.members) {
+    const TensorTable::Tensor tensor = tensors.at(t);
+    const i64 end = next + bytes_of(tensor);
+    text.add(tensor.name, tensor.dtype, tensor.shape, next, end);
+    next = end;
+  }
+  return std::move(text).finish(kDataAlignment, file.data_begin % kDataAlignment);
+}
+
+FilePlan plan_rank_files(i64 rank, const TensorTable& shards, i64 max_file_size,
                          std::span<const i64> origins) {
-  const Metadata metadata{{"format", "pt"}, {"shardtool.rank", std::to_string(rank)}};
-  return plan(shards, max_file_size, metadata, origins, [rank](size_t part, size_t) {
-    return fmt::format("model-rank-{}-part-{}.safetensors", rank, part);
-  });
+  return Planner(shards, max_file_size, origins)
+      .plan({{"format", "pt"}, {"shardtool.rank", std::to_string(rank)}},
+            [rank](size_t part, size_t) {
+              return fmt::format("model-rank-{}-part-{}.safetensors", rank, part);
+            });
 }
 
-FilePlan plan_whole_files(std::span<const TensorSpec> tensors, i64 max_file_size,
+FilePlan plan_whole_files(const TensorTable& tensors, i64 max_file_size,
                           std::span<const i64> origins) {
-  return plan(tensors, max_file_size, {{"format", "pt"}}, origins, [](size_t file, size_t count) {
-    return count == 1 ? std::string("model.safetensors")
-                      : fmt::format("model-{:05}-of-{:05}.safetensors", file + 1, count);
-  });
+  return Planner(tensors, max_file_size, origins)
+      .plan({{"format", "pt"}}, [](size_t file, size_t count) {
+        return count == 1 ? std::string("model.safetensors")
+                          : fmt::format("model-{:05}-of-{:05}.safetensors", file + 1, count);
+      });
 }
 
-std::optional<std::string> index_text(const FilePlan& plan, std::span<const TensorSpec> tensors) {
+std::optional<std::string> index_text(const FilePlan& plan, const TensorTable& tensors) {
   if (plan.files.size() == 1) return std::nullopt;
   std::map<std::string_view, std::string_view> file_of;
   i64 total = 0;
-  for (size_t t = 0; t < tensors.size(); ++t) {
-    file_of[tensors[t].name] = plan.files[static_cast<size_t>(plan.places[t].file)].name;
-    total += bytes_of(tensors[t]);
+  for (size_t t = 0; t < tensors.size; ++t) {
+    const TensorTable::Tensor tensor = tensors.at(t);
+    file_of[tensor.name] = plan.files[static_cast<size_t>(plan.places[t].file)].name;
+    total += bytes_of(tensor);
   }
   std::string text = fmt::format(
       "{{\n  \"metadata\": {{\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{", total);

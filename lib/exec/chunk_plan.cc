@@ -56,12 +56,11 @@ bool ascending(const AxisMap& map) {
                         [](const auto& a, const auto& b) { return a.global < b.global; });
 }
 
-Error cut_inside_byte(const TensorMove& move) {
+Error cut_inside_byte(Dtype dtype, const Shape& shape) {
   return Error(ErrorCode::kSubByteCut,
                fmt::format("a cut of {} elements ({} bits each) falls inside a byte",
-                           to_string(move.dtype), bits(move.dtype)))
-      .tensor(move.name)
-      .note("shape", to_string(move.shape))
+                           to_string(dtype), bits(dtype)))
+      .note("shape", to_string(shape))
       .help("cut an axis whose parts are whole bytes, or keep the tensor whole");
 }
 
@@ -104,7 +103,7 @@ struct ChunkPlan::Builder {
 
   i64 to_bytes(i64 elements) const {
     const i64 count = elements * plan.element_bits_;
-    if (count % 8 != 0) throw cut_inside_byte(*plan.move_);
+    if (count % 8 != 0) throw cut_inside_byte(plan.dtype_, plan.from_->shape());
     return count / 8;
   }
 
@@ -179,7 +178,7 @@ struct ChunkPlan::Builder {
   index::StridedCopy lowered(const Shape& sizes, const RowSide& src, const RowSide& dst) const {
     const auto copy =
         index::lower(sizes, {src.begin, src.extents}, {dst.begin, dst.extents}, plan.element_bits_);
-    if (!copy) throw cut_inside_byte(*plan.move_);
+    if (!copy) throw cut_inside_byte(plan.dtype_, plan.from_->shape());
     return *copy;
   }
 
@@ -239,22 +238,25 @@ void check_move(const TensorMove& move) {
   });
   if (bits(move.dtype) % 8 == 0) return;
   // Sub-byte: every cell must begin and end on a byte; walking the chunks of eight rows shows it.
-  ChunkPlan plan(move, {kPage * 1024, kPage * 1024});
-  for (ChunkPlan::Position at; plan.next(at);) plan.chunk(at);
+  const ChunkPlan plan(move, {kPage * 1024, kPage * 1024});
+  try {
+    for (ChunkPlan::Position at; plan.next(at);) plan.chunk(at);
+  } catch (Error& error) {
+    throw error.tensor(move.name);
+  }
 }
 
 ChunkPlan::ChunkPlan(const TensorMove& move, ChunkLimits limits)
-    : move_(&move),
-      from_(with_an_axis(move.from.holders)),
+    : from_(with_an_axis(move.from.holders)),
       to_(with_an_axis(move.to.holders)),
       join_(*from_, *to_),
       limits_(limits),
+      dtype_(move.dtype),
       element_bits_(bits(move.dtype)) {
   choose_chunk_axis();
-  for (int a = 0; a < join_.rank(); ++a) done_ = done_ || join_.cells(a).empty();
-  at_.sequence = -1;
-  at_.cells.assign(static_cast<size_t>(axis_) + 1, 0);
-  for (int a = 0; a < axis_ && !done_; ++a) at_.outer.push_back(join_.cells(a)[0].begin);
+  for (int a = 0; a < join_.rank(); ++a) is_empty_ = is_empty_ || join_.cells(a).empty();
+  first_.cells.assign(static_cast<size_t>(axis_) + 1, 0);
+  for (int a = 0; a < axis_ && !is_empty_; ++a) first_.outer.push_back(join_.cells(a)[0].begin);
 }
 
 void ChunkPlan::choose_chunk_axis() {
@@ -276,44 +278,41 @@ void ChunkPlan::choose_chunk_axis() {
     return;
   }
   throw Error(ErrorCode::kLimit, "the memory budget does not hold one element for every device")
-      .tensor(move_->name)
       .help("raise --max-memory, or write fewer --ranks at a time");
 }
 
-bool ChunkPlan::advance_outer() {
-  at_.row_begin = 0;
-  at_.cells.back() = 0;
+bool ChunkPlan::advance_outer(Position& at) const {
+  at.row_begin = 0;
+  at.cells.back() = 0;
   for (int a = axis_ - 1; a >= 0; --a) {
     const auto i = static_cast<size_t>(a);
     const auto cells = join_.cells(a);
-    if (++at_.outer[i] < cells[at_.cells[i]].begin + cells[at_.cells[i]].size) return true;
-    if (++at_.cells[i] < cells.size()) {
-      at_.outer[i] = cells[at_.cells[i]].begin;
+    if (++at.outer[i] < cells[at.cells[i]].begin + cells[at.cells[i]].size) return true;
+    if (++at.cells[i] < cells.size()) {
+      at.outer[i] = cells[at.cells[i]].begin;
       return true;
     }
-    at_.cells[i] = 0;
-    at_.outer[i] = cells[0].begin;
+    at.cells[i] = 0;
+    at.outer[i] = cells[0].begin;
   }
   return false;
 }
 
-bool ChunkPlan::next(Position& position) {
-  if (done_) return false;
+bool ChunkPlan::next(Position& position) const {
+  if (is_empty_) return false;
   const auto cells = join_.cells(axis_);
-  if (at_.sequence >= 0) {
-    at_.row_begin += at_.rows;
-    if (at_.row_begin == cells[at_.cells.back()].size) {
-      at_.row_begin = 0;
-      ++at_.cells.back();
+  if (position.sequence < 0) {
+    position = first_;
+  } else {
+    position.row_begin += position.rows;
+    if (position.row_begin == cells[position.cells.back()].size) {
+      position.row_begin = 0;
+      ++position.cells.back();
     }
-    if (at_.cells.back() == cells.size() && !advance_outer()) {
-      done_ = true;
-      return false;
-    }
+    if (position.cells.back() == cells.size() && !advance_outer(position)) return false;
   }
-  ++at_.sequence;
-  at_.rows = std::min(rows_, cells[at_.cells.back()].size - at_.row_begin);
-  position = at_;
+  ++position.sequence;
+  position.rows = std::min(rows_, cells[position.cells.back()].size - position.row_begin);
   return true;
 }
 

@@ -76,23 +76,24 @@ struct Chunk {
 /// The answer depends on the holder sets and the dtype alone.
 void check_move(const TensorMove& move);
 
-/// How one tensor is streamed. Chunks come in row-major order of the whole tensor.
+/// How the tensors of one layout are streamed: it depends on the move's holder sets and element
+/// size alone. Chunks come in row-major order of the whole tensor.
 class ChunkPlan {
  public:
   /// Requires check_move(move). Throws kLimit when one element for every holder does not fit.
   ChunkPlan(const TensorMove& move, ChunkLimits limits);
 
   /// Where a chunk lies; building its contents is a step of its own, so that it can run in
-  /// parallel.
+  /// parallel. A new one lies before the first chunk.
   struct Position {
-    i64 sequence = 0;
+    i64 sequence = -1;
     std::vector<i64> outer;     ///< global index on every axis before the chunk axis
     std::vector<size_t> cells;  ///< cell number on every axis up to and including the chunk axis
     i64 row_begin = 0;          ///< relative to the cell of the chunk axis
     i64 rows = 0;
   };
-  /// The next position, or false at the end. Positions are independent of the contents.
-  bool next(Position& position);
+  /// Goes on to the next chunk, or returns false behind the last; the position is then spent.
+  bool next(Position& position) const;
   /// The contents of a position.
   Chunk chunk(const Position& position) const;
 
@@ -103,18 +104,18 @@ class ChunkPlan {
   struct Builder;
 
   void choose_chunk_axis();
-  bool advance_outer();
+  bool advance_outer(Position& position) const;
 
-  const TensorMove* move_;
   std::shared_ptr<const index::HolderSet> from_;  ///< with a unit axis for scalars
   std::shared_ptr<const index::HolderSet> to_;
   index::Join join_;
   ChunkLimits limits_;
+  Dtype dtype_;
   int element_bits_;
   int axis_ = 0;  ///< the chunk axis
   i64 rows_ = 1;
-  Position at_;
-  bool done_ = false;
+  Position first_;  ///< but for its rows and its number
+  bool is_empty_ = false;
 };
 
 }  // namespace shardtool::exec

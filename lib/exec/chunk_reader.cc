@@ -1,13 +1,14 @@
 #include "shardtool/exec/chunk_reader.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <tuple>
 
-#include "shardtool/base/error.h"
 #include "shardtool/kernels/crc64/crc64.h"
 #include "shardtool/kernels/digest/placed_crc64.h"
 #include "shardtool/kernels/strided_copy/strided_copy.h"
@@ -22,19 +23,34 @@ constexpr i64 kMaxStretches = 16384;
 
 constexpr i64 kHugePageBytes = 2 << 20;
 
-i64 run_count(const index::StridedCopy& copy) {
-  i64 count = 1;
-  for (const index::Loop& loop : copy.loops) count *= loop.count;
-  return count;
+template <class Located>
+bool in_file_order(const Located& a, const Located& b) {
+  return std::tie(a.file, a.offset, a.bytes) < std::tie(b.file, b.offset, b.bytes);
 }
 
 /// When this memory is all of an output, its CRC is known.
-void note_crc(const Chunk& chunk, const std::byte* memory, i64 bytes, std::uint64_t crc,
-              FilledChunk& filled) {
+void note_crc(const std::byte* memory, i64 bytes, std::uint64_t crc, FilledChunk& filled) {
   const auto output = std::find(filled.outputs.begin(), filled.outputs.end(), memory);
   if (output == filled.outputs.end()) return;
   const auto number = static_cast<size_t>(output - filled.outputs.begin());
-  if (chunk.outputs[number].bytes == bytes) filled.crcs[number] = crc;
+  if (filled.chunk->outputs[number].bytes == bytes) filled.crcs[number] = crc;
+}
+
+/// Follows the source's order, from `src` on, through the memory that it was scattered over.
+template <class Stretches>
+std::uint64_t crc_of(const Stretches& stretches, i64 src, i64 bytes) {
+  auto at = std::prev(std::upper_bound(stretches.begin(), stretches.end(), src,
+                                       [](i64 value, const auto& s) { return value < s.src; }));
+  std::uint64_t crc = 0;
+  while (bytes > 0) {
+    const i64 skip = src - at->src;
+    const i64 take = std::min(bytes, at->bytes - skip);
+    crc = kernels::Crc64::extend(crc, {at->dst + skip, static_cast<size_t>(take)});
+    src += take;
+    bytes -= take;
+    ++at;
+  }
+  return crc;
 }
 
 }  // namespace
@@ -53,48 +69,79 @@ ChunkReader::ChunkReader(i64 arena_bytes, Digests digests)
   ::madvise(arena_.get(), size, MADV_HUGEPAGE);
 }
 
+i64 ChunkReader::arena_bytes(const Chunk& chunk) {
+  i64 bytes = 0;
+  for (const ChunkInput& input : chunk.inputs) bytes += input.bytes;
+  for (const ChunkOutput& output : chunk.outputs) bytes += output.bytes + 2 * kPageBytes;
+  return bytes;
+}
+
 /// Outputs from the front of the arena, each congruent to where it will be written; without room
 /// for that they are packed, which costs buffered writes and nothing else.
-void ChunkReader::place_outputs(const Chunk& chunk, const TensorMove& move, FilledChunk& filled) {
+void ChunkReader::place_outputs() {
+  outputs_.clear();
   i64 packed = 0;
-  i64 largest_input = 0;
-  for (const ChunkOutput& output : chunk.outputs) packed += output.bytes;
-  for (const ChunkInput& input : chunk.inputs) largest_input = std::max(largest_input, input.bytes);
-  const i64 aligned = packed + 2 * kPageBytes * static_cast<i64>(chunk.outputs.size());
-  const bool has_room = aligned + largest_input + 3 * kPageBytes <= arena_bytes_;
-  used_ = 0;
-  for (const ChunkOutput& output : chunk.outputs) {
-    if (has_room) {
+  i64 input_bytes = 0;
+  for (size_t c = 0; c < filled_.size(); ++c) {
+    const Chunk& chunk = *filled_[c].chunk;
+    for (const ChunkInput& input : chunk.inputs) input_bytes += input.bytes;
+    for (size_t o = 0; o < chunk.outputs.size(); ++o) {
+      const ChunkOutput& output = chunk.outputs[o];
       const ChunkTarget& target = output.targets.front();
-      const i64 in_file = move.to.slots[static_cast<size_t>(target.holder)].offset + target.offset;
-      used_ = round_up(used_, kPageBytes) + in_file % kPageBytes;
+      const Slot& slot = filled_[c].move->to.slots[static_cast<size_t>(target.holder)];
+      outputs_.push_back({slot.file, slot.offset + target.offset, output.bytes, c, o});
+      packed += output.bytes;
     }
-    filled.outputs.push_back(arena_.get() + used_);
-    if (output.has_padding)
-      std::memset(filled.outputs.back(), 0, static_cast<size_t>(output.bytes));
+    filled_[c].outputs.resize(chunk.outputs.size());
+  }
+  const i64 aligned = packed + 2 * kPageBytes * std::ssize(outputs_);
+  const bool has_room = aligned + input_bytes + kStagingPages * kPageBytes <= arena_bytes_;
+  std::sort(outputs_.begin(), outputs_.end(), in_file_order<Located>);
+  used_ = 0;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const Located& output = outputs_[i];
+    const bool follows = i > 0 && outputs_[i - 1].precedes(output);
+    if (has_room && !follows) used_ = round_up(used_, kPageBytes) + output.offset % kPageBytes;
+    FilledChunk& filled = filled_[output.chunk];
+    std::byte* const memory = arena_.get() + used_;
+    filled.outputs[output.number] = memory;
+    if (filled.chunk->outputs[output.number].has_padding) {
+      std::memset(memory, 0, static_cast<size_t>(output.bytes));
+    }
     used_ += output.bytes;
   }
 }
 
-/// Fills stretches_ when the kernel can scatter this input: every byte of it goes to exactly one
-/// place, in pieces that are long enough.
-bool ChunkReader::collect_stretches(const Chunk& chunk, int input, const FilledChunk& filled) {
-  stretches_.clear();
-  i64 pieces = 0;
-  for (const ChunkCopy& copy : chunk.copies) {
-    if (copy.input != input) continue;
-    pieces += run_count(copy.copy);
-    if (copy.copy.run < kMinScatterBytes || pieces > kMaxStretches || copy.copy.loops.size() > 1) {
-      return false;
+void ChunkReader::locate_inputs() {
+  inputs_.clear();
+  for (size_t c = 0; c < filled_.size(); ++c) {
+    const Chunk& chunk = *filled_[c].chunk;
+    for (size_t i = 0; i < chunk.inputs.size(); ++i) {
+      const ChunkInput& input = chunk.inputs[i];
+      const Slot& slot = filled_[c].move->from.slots[static_cast<size_t>(input.holder)];
+      inputs_.push_back({slot.file, slot.offset + input.offset, input.bytes, c, i});
     }
   }
-  for (const ChunkCopy& copy : chunk.copies) {
-    if (copy.input != input) continue;
-    const index::Loop loop = copy.copy.loops.empty() ? index::Loop{} : copy.copy.loops.front();
-    std::byte* const to = filled.outputs[static_cast<size_t>(copy.output)] + copy.copy.dst;
-    for (i64 i = 0; i < loop.count; ++i) {
-      stretches_.push_back(
-          {copy.copy.src + i * loop.src_stride, to + i * loop.dst_stride, copy.copy.run});
+  std::sort(inputs_.begin(), inputs_.end(), in_file_order<Located>);
+}
+
+/// Fills stretches_ when the kernel can scatter this range: every byte of it goes to exactly one
+/// place, in pieces that are long enough.
+bool ChunkReader::collect_stretches(Range range) {
+  stretches_.clear();
+  for (const Located& input : range) {
+    const FilledChunk& filled = filled_[input.chunk];
+    const i64 begin = input.offset - range.front().offset;
+    for (const ChunkCopy& copy : filled.chunk->copies) {
+      if (copy.input != static_cast<int>(input.number)) continue;
+      if (copy.copy.run < kMinScatterBytes || copy.copy.loops.size() > 1) return false;
+      const index::Loop loop = copy.copy.loops.empty() ? index::Loop{} : copy.copy.loops.front();
+      if (std::ssize(stretches_) + loop.count > kMaxStretches) return false;
+      std::byte* const to = filled.outputs[static_cast<size_t>(copy.output)] + copy.copy.dst;
+      for (i64 i = 0; i < loop.count; ++i) {
+        stretches_.push_back(
+            {begin + copy.copy.src + i * loop.src_stride, to + i * loop.dst_stride, copy.copy.run});
+      }
     }
   }
   std::sort(stretches_.begin(), stretches_.end(),
@@ -104,98 +151,117 @@ bool ChunkReader::collect_stretches(const Chunk& chunk, int input, const FilledC
     if (stretch.src != next) return false;
     next += stretch.bytes;
   }
-  return next == chunk.inputs[static_cast<size_t>(input)].bytes;
+  return next == range.back().end() - range.front().offset;
 }
 
-std::uint64_t ChunkReader::read_scattered(const Chunk& chunk, int input, FilledChunk& filled,
-                                          const SourceFile& source, i64 offset, i64 total_bytes) {
+void ChunkReader::digest_stretches(Range range) {
+  if (digests_ == Digests::kNone) return;
+  const std::span<const Stretch> all = stretches_;
+  size_t next = 0;
+  for (const Located& input : range) {
+    const size_t first = next;
+    const i64 end = input.end() - range.front().offset;
+    while (next < all.size() && all[next].src < end) ++next;
+    filled_[input.chunk].digest_read ^=
+        digest_of(input, all.subspan(first, next - first), input.offset - range.front().offset);
+  }
+}
+
+std::uint64_t ChunkReader::digest_of(const Located& input, std::span<const Stretch> stretches,
+                                     i64 range_begin) {
+  FilledChunk& filled = filled_[input.chunk];
+  std::uint64_t digest = 0;
+  for (const ChunkPlace& place : filled.chunk->input_places) {
+    if (place.range != static_cast<int>(input.number)) continue;
+    const Stretch& first = stretches.front();
+    if (stretches.size() == 1 && is_one_run(place.place, first.bytes)) {
+      const std::uint64_t crc = kernels::Crc64::of({first.dst, static_cast<size_t>(first.bytes)});
+      digest ^= kernels::placed_crc64(
+          place.place, [crc](i64) { return crc; }, filled.total_bytes);
+      note_crc(first.dst, first.bytes, crc, filled);
+      continue;
+    }
+    if (stretches.size() == 1) {  // side by side in memory, as they were in the file
+      digest ^= kernels::placed_crc64(place.place, first.dst, filled.total_bytes);
+      continue;
+    }
+    const auto crc_of_run = [&](i64 src) {
+      return crc_of(stretches, range_begin + src, place.place.run);
+    };
+    digest ^= kernels::placed_crc64(place.place, crc_of_run, filled.total_bytes);
+  }
+  return digest;
+}
+
+void ChunkReader::read_staged(Range range, const SourceFile& source) {
+  const i64 bytes = range.back().end() - range.front().offset;
+  std::byte* const staging = arena_.get() + round_up(used_, kPageBytes);
+  if (staging + bytes + 2 * kPageBytes > arena_.get() + arena_bytes_) {
+    throw Error(ErrorCode::kInternal, "a chunk does not fit its arena");
+  }
+  const std::byte* const read = source.read(staging, bytes, range.front().offset);
+  for (const Located& input : range) take(input, read + (input.offset - range.front().offset));
+}
+
+void ChunkReader::take(const Located& input, const std::byte* bytes) {
+  FilledChunk& filled = filled_[input.chunk];
+  const int number = static_cast<int>(input.number);
+  for (const ChunkPlace& place : filled.chunk->input_places) {
+    if (digests_ == Digests::kNone) break;
+    if (place.range != number) continue;
+    filled.digest_read ^= kernels::placed_crc64(place.place, bytes, filled.total_bytes);
+  }
+  for (const ChunkCopy& copy : filled.chunk->copies) {
+    if (copy.input != number) continue;
+    kernels::strided_copy(copy.copy, bytes, filled.outputs[static_cast<size_t>(copy.output)]);
+  }
+}
+
+void ChunkReader::read(Range range, const SourceFile& source) {
+  const i64 offset = range.front().offset;
+  if (source.wants_direct(offset, range.back().end() - offset) || !collect_stretches(range)) {
+    return read_staged(range, source);
+  }
   parts_.clear();
   for (const Stretch& stretch : stretches_) {
     parts_.push_back({stretch.dst, static_cast<size_t>(stretch.bytes)});
   }
   source.read_scattered(parts_, offset);
-  return digest_of_stretches(chunk, input, filled, total_bytes);
+  digest_stretches(range);
 }
 
-std::uint64_t ChunkReader::digest_of_stretches(const Chunk& chunk, int input, FilledChunk& filled,
-                                               i64 total_bytes) const {
-  if (digests_ == Digests::kNone) return 0;
-  std::uint64_t digest = 0;
-  for (const ChunkPlace& place : chunk.input_places) {
-    if (place.range != input) continue;
-    const Stretch& first = stretches_.front();
-    if (stretches_.size() == 1 && is_one_run(place.place, first.bytes)) {
-      const std::uint64_t crc = kernels::Crc64::of({first.dst, static_cast<size_t>(first.bytes)});
-      digest ^= kernels::placed_crc64(
-          place.place, [crc](i64) { return crc; }, total_bytes);
-      note_crc(chunk, first.dst, first.bytes, crc, filled);
-      continue;
+Error ChunkReader::named_after(Error error, Range range) const {
+  const auto number = [this](const Located& input) { return filled_[input.chunk].number; };
+  i64 others = 0;
+  for (size_t i = 1; i < range.size(); ++i) others += number(range[i]) != number(range[i - 1]);
+  if (others > 0) error.note("read together with", fmt::format("{} tensors behind it", others));
+  return error.tensor(filled_[range.front().chunk].move->name);
+}
+
+std::span<const FilledChunk> ChunkReader::fill(std::span<const WantedChunk> chunks,
+                                               std::span<const SourceFile> sources) {
+  filled_.clear();
+  for (const WantedChunk& wanted : chunks) {
+    FilledChunk& filled = filled_.emplace_back();
+    filled.number = wanted.number;
+    filled.move = wanted.move;
+    filled.chunk = wanted.chunk;
+    filled.crcs.resize(wanted.chunk->outputs.size());
+    filled.total_bytes = *byte_size(wanted.move->dtype, wanted.move->shape);
+  }
+  place_outputs();
+  locate_inputs();
+  for (size_t begin = 0, end = 0; begin < inputs_.size(); begin = end) {
+    end = begin + 1;
+    while (end < inputs_.size() && inputs_[end - 1].precedes(inputs_[end])) ++end;
+    const Range range(inputs_.data() + begin, end - begin);
+    try {
+      read(range, sources[static_cast<size_t>(range.front().file)]);
+    } catch (Error& error) {
+      throw named_after(error, range);
     }
-    if (stretches_.size() == 1) {  // side by side in memory, as they were in the file
-      digest ^= kernels::placed_crc64(place.place, first.dst, total_bytes);
-      continue;
-    }
-    const auto crc_of_run = [&](i64 src) { return crc_of_stretches(src, place.place.run); };
-    digest ^= kernels::placed_crc64(place.place, crc_of_run, total_bytes);
   }
-  return digest;
-}
-
-/// Follows the source's order through the memory that it was scattered over.
-std::uint64_t ChunkReader::crc_of_stretches(i64 src, i64 bytes) const {
-  auto at = std::prev(std::upper_bound(stretches_.begin(), stretches_.end(), src,
-                                       [](i64 value, const Stretch& s) { return value < s.src; }));
-  std::uint64_t crc = 0;
-  while (bytes > 0) {
-    const i64 skip = src - at->src;
-    const i64 take = std::min(bytes, at->bytes - skip);
-    crc = kernels::Crc64::extend(crc, {at->dst + skip, static_cast<size_t>(take)});
-    src += take;
-    bytes -= take;
-    ++at;
-  }
-  return crc;
-}
-
-std::uint64_t ChunkReader::read_staged(const Chunk& chunk, int input, const FilledChunk& filled,
-                                       const SourceFile& source, i64 offset, i64 total_bytes) {
-  const ChunkInput& range = chunk.inputs[static_cast<size_t>(input)];
-  std::byte* const staging = arena_.get() + round_up(used_, kPageBytes);
-  if (staging + range.bytes + 2 * kPageBytes > arena_.get() + arena_bytes_) {
-    throw Error(ErrorCode::kInternal, "a chunk does not fit its arena");
-  }
-  const std::byte* const bytes = source.read(staging, range.bytes, offset);
-  std::uint64_t digest = 0;
-  for (const ChunkPlace& place : chunk.input_places) {
-    if (digests_ == Digests::kNone) break;
-    if (place.range == input) digest ^= kernels::placed_crc64(place.place, bytes, total_bytes);
-  }
-  for (const ChunkCopy& copy : chunk.copies) {
-    if (copy.input != input) continue;
-    kernels::strided_copy(copy.copy, bytes, filled.outputs[static_cast<size_t>(copy.output)]);
-  }
-  return digest;
-}
-
-FilledChunk ChunkReader::fill(const Chunk& chunk, const TensorMove& move,
-                              std::span<const SourceFile> sources, i64 total_bytes) {
-  FilledChunk filled;
-  filled.chunk = &chunk;
-  place_outputs(chunk, move, filled);
-  filled.crcs.resize(filled.outputs.size());
-  for (size_t i = 0; i < chunk.inputs.size(); ++i) {
-    const ChunkInput& input = chunk.inputs[i];
-    const Slot& slot = move.from.slots[static_cast<size_t>(input.holder)];
-    const SourceFile& source = sources[static_cast<size_t>(slot.file)];
-    const i64 offset = slot.offset + input.offset;
-    const int number = static_cast<int>(i);
-    const bool scatters =
-        !source.wants_direct(offset, input.bytes) && collect_stretches(chunk, number, filled);
-    filled.digest_read ^= scatters
-                              ? read_scattered(chunk, number, filled, source, offset, total_bytes)
-                              : read_staged(chunk, number, filled, source, offset, total_bytes);
-  }
-  return filled;
+  return filled_;
 }
 
 }  // namespace shardtool::exec

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "shardtool/base/error.h"
 #include "shardtool/exec/chunk_plan.h"
 #include "shardtool/exec/data_file.h"
 
@@ -15,8 +16,17 @@ namespace shardtool::exec {
 /// Whether a run digests what it reads. What nothing is held against needs no digest.
 enum class Digests { kOfEverything, kNone };
 
+/// A chunk that is to be read.
+struct WantedChunk {
+  size_t number = 0;  ///< the caller's, of the move
+  const TensorMove* move = nullptr;
+  const Chunk* chunk = nullptr;
+};
+
 /// A chunk whose outputs are in memory.
 struct FilledChunk {
+  size_t number = 0;  ///< of the move, as it was wanted
+  const TensorMove* move = nullptr;
   const Chunk* chunk = nullptr;
   std::vector<std::byte*>
       outputs;  ///< congruent, modulo a page, to their first target's file offset
@@ -25,6 +35,11 @@ struct FilledChunk {
   std::vector<std::optional<std::uint64_t>> crcs;
   std::uint64_t digest_read = 0;  ///< the chunk's part of the tensor's digest, of what was read; 0
                                   ///< without digests
+  i64 total_bytes = 0;            ///< of the whole tensor
+
+  std::span<const std::byte> bytes_of(size_t output) const {
+    return {outputs[output], static_cast<size_t>(chunk->outputs[output].bytes)};
+  }
 };
 
 /// Whether the copy is this many bytes from the source's beginning on, in one run.
@@ -34,33 +49,56 @@ inline bool is_one_run(const index::StridedCopy& copy, i64 bytes) {
 
 /// Reads chunks into one arena, again and again; one per thread.
 ///
+/// Several chunks are read together: inputs that follow each other in a file are one read, outputs
+/// that follow each other in a file lie side by side in memory, so that they can be one write.
+///
 /// Where the pieces are long and the source is in the page cache, the kernel scatters them straight
 /// into the outputs (one copy). Otherwise a source range is read into a staging buffer and copied.
 class ChunkReader {
  public:
   explicit ChunkReader(i64 arena_bytes, Digests digests = Digests::kOfEverything);
 
-  /// `total_bytes` is the whole tensor's. The result is valid until the next call.
-  FilledChunk fill(const Chunk& chunk, const TensorMove& move, std::span<const SourceFile> sources,
-                   i64 total_bytes);
+  /// What a chunk takes of the arena at most; those of several add up. Room for one range of inputs
+  /// to be staged is extra: `kStagingPages` pages.
+  static i64 arena_bytes(const Chunk& chunk);
+  static constexpr i64 kStagingPages = 3;
+
+  /// Throws what reading throws; the error names the first tensor of the range that was read. The
+  /// result is valid until the next call.
+  std::span<const FilledChunk> fill(std::span<const WantedChunk> chunks,
+                                    std::span<const SourceFile> sources);
 
  private:
-  /// A stretch of an input, in source order, and where it goes.
+  /// A stretch of a range, in source order, and where it goes.
   struct Stretch {
     i64 src = 0;
     std::byte* dst = nullptr;
     i64 bytes = 0;
   };
+  /// Where an input's or an output's bytes lie in a file.
+  struct Located {
+    int file = 0;
+    i64 offset = 0;
+    i64 bytes = 0;
+    size_t chunk = 0;   ///< among those that are filled
+    size_t number = 0;  ///< of the chunk's inputs or outputs
 
-  void place_outputs(const Chunk& chunk, const TensorMove& move, FilledChunk& filled);
-  bool collect_stretches(const Chunk& chunk, int input, const FilledChunk& filled);
-  std::uint64_t read_scattered(const Chunk& chunk, int input, FilledChunk& filled,
-                               const SourceFile& source, i64 offset, i64 total_bytes);
-  std::uint64_t digest_of_stretches(const Chunk& chunk, int input, FilledChunk& filled,
-                                    i64 total_bytes) const;
-  std::uint64_t crc_of_stretches(i64 src, i64 bytes) const;
-  std::uint64_t read_staged(const Chunk& chunk, int input, const FilledChunk& filled,
-                            const SourceFile& source, i64 offset, i64 total_bytes);
+    i64 end() const { return offset + bytes; }
+    bool precedes(const Located& next) const { return file == next.file && end() == next.offset; }
+  };
+  /// Inputs that follow each other in one file.
+  using Range = std::span<const Located>;
+
+  void place_outputs();
+  void locate_inputs();
+  void read(Range range, const SourceFile& source);
+  bool collect_stretches(Range range);
+  void digest_stretches(Range range);
+  std::uint64_t digest_of(const Located& input, std::span<const Stretch> stretches,
+                          i64 range_begin);
+  void read_staged(Range range, const SourceFile& source);
+  void take(const Located& input, const std::byte* bytes);
+  Error named_after(Error error, Range range) const;
 
   struct FreePages {
     void operator()(std::byte* pages) const;
@@ -69,6 +107,9 @@ class ChunkReader {
   Digests digests_;
   std::unique_ptr<std::byte, FreePages> arena_;
   i64 used_ = 0;
+  std::vector<FilledChunk> filled_;
+  std::vector<Located> inputs_;
+  std::vector<Located> outputs_;
   std::vector<Stretch> stretches_;
   std::vector<iovec> parts_;
 };

@@ -5,6 +5,8 @@
 #include <functional>
 #include <mutex>
 
+#include "shardtool/base/error.h"
+
 namespace shardtool::exec {
 namespace {
 
@@ -64,17 +66,16 @@ std::vector<Difference> compare(std::span<const TensorMove> moves,
                                 std::span<const SourceFile> others, const StreamOptions& options) {
   std::vector<Difference> differences(moves.size());
   std::mutex mutex;
-  const auto compare_chunk = [&](size_t number, const FilledChunk& filled, Turnstile&) {
+  const auto compare_chunk = [&](const FilledChunk& filled) {
     thread_local std::vector<std::byte> buffer;
     buffer.resize(static_cast<size_t>(kCompareBytes + 3 * kPageBytes));
     auto* const aligned = reinterpret_cast<std::byte*>(
         round_up(static_cast<i64>(reinterpret_cast<std::uintptr_t>(buffer.data())), kPageBytes));
-    const TensorMove& move = moves[number];
     Difference found;
     for (size_t i = 0; i < filled.outputs.size(); ++i) {
       const ChunkOutput& output = filled.chunk->outputs[i];
       for (const ChunkTarget& target : output.targets) {
-        const Slot& slot = move.to.slots[static_cast<size_t>(target.holder)];
+        const Slot& slot = filled.move->to.slots[static_cast<size_t>(target.holder)];
         const OutputCompare with{filled, i, target.holder};
         for (i64 at = 0; at < output.bytes; at += kCompareBytes) {
           const i64 size = std::min(kCompareBytes, output.bytes - at);
@@ -85,9 +86,18 @@ std::vector<Difference> compare(std::span<const TensorMove> moves,
       }
     }
     const std::lock_guard lock(mutex);
-    merge_into(differences[number], found);
+    merge_into(differences[filled.number], found);
   };
-  stream(moves, sources, options, {[](size_t, const ChunkPlan&) {}, compare_chunk, [](size_t) {}});
+  const auto compare_chunks = [&](std::span<const FilledChunk> chunks, Turnstile&) {
+    for (const FilledChunk& filled : chunks) {
+      try {
+        compare_chunk(filled);
+      } catch (Error& error) {
+        throw error.tensor(filled.move->name);
+      }
+    }
+  };
+  stream(moves, sources, options, {[](size_t, const ChunkPlan&) {}, compare_chunks, [](size_t) {}});
   for (const SourceFile& other : others) other.check_unchanged();
   return differences;
 }

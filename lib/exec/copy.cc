@@ -8,11 +8,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <tuple>
 
 #include "shardtool/base/error.h"
 #include "shardtool/exec/range_hash.h"
 #include "shardtool/kernels/digest/placed_crc64.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::exec {
 namespace {
@@ -35,13 +35,34 @@ struct ShardHash {
     hash.update(bytes);
     next += static_cast<i64>(bytes.size());
   }
+  kernels::Hash128 of_all(i64 bytes) {
+    skip_to(bytes);
+    return hash.value();
+  }
+};
+
+/// What the destinations of tensors of one layout have in common.
+struct Destination {
+  int first_replica = 0;
+  bool is_sequential = false;  ///< its bytes come front to back; others are hashed when written
+  i64 bytes = 0;
+
+  static std::vector<Destination> of(const TensorMove& move, const ChunkPlan& plan) {
+    std::vector<Destination> all;
+    const index::HolderSet& holders = *move.to.holders;
+    for (int h = 0; h < holders.size(); ++h) {
+      all.push_back({holders.holders_with(holders.pick(h)).front(), plan.is_sequential(h),
+                     *byte_size(move.dtype, holders.local_shape(h))});
+    }
+    return all;
+  }
 };
 
 /// A tensor between begin and end.
 struct Copying {
-  std::vector<int> group;  ///< per destination: the first replica of its group
-  /// Of the first replicas whose bytes come front to back; the others are hashed when written.
-  std::map<int, ShardHash> hashes;
+  const std::vector<Destination>* destinations = nullptr;
+  std::vector<std::optional<kernels::Hash128>> whole;  ///< of destinations that came in one piece
+  std::vector<std::unique_ptr<ShardHash>> hashes;      ///< of those that come in several
   std::mutex mutex;
   std::uint64_t read = 0;
   std::uint64_t written = 0;
@@ -49,13 +70,9 @@ struct Copying {
   i64 shared = 0;
 };
 
-i64 holder_bytes(const index::HolderSet& holders, int holder, Dtype dtype) {
-  return *byte_size(dtype, index::local_shape(holders.region(holder)));
-}
-
 class Copier {
  public:
-  Copier(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
+  Copier(const MoveList& moves, std::span<const SourceFile> sources,
          std::span<const TargetFile> targets)
       : moves_(moves),
         sources_(sources),
@@ -65,31 +82,15 @@ class Copier {
 
   void begin(size_t number, const ChunkPlan& plan) {
     auto copying = std::make_unique<Copying>();
-    const index::HolderSet& holders = *moves_[number].to.holders;
-    for (int h = 0; h < holders.size(); ++h) {
-      const int first = holders.holders_with(holders.pick(h)).front();
-      copying->group.push_back(first);
-      if (first == h && plan.is_sequential(h)) copying->hashes.try_emplace(h);
-    }
+    copying->destinations = &destinations_of(moves_[number], plan);
+    copying->whole.resize(copying->destinations->size());
+    copying->hashes.resize(copying->destinations->size());
     open_[number] = std::move(copying);
   }
 
-  void chunk(size_t number, const FilledChunk& filled, Turnstile& turns) {
-    const TensorMove& move = moves_[number];
-    Copying& copying = *open_[number];
-    turns.in_order(filled.chunk->sequence, [&] { hash(copying, filled); });
-    const i64 total = *byte_size(move.dtype, move.shape);
-    std::uint64_t written = 0;
-    for (const ChunkPlace& place : filled.chunk->output_places) {
-      if (!place.counts) continue;
-      written ^= digest_of(place, filled, total);
-    }
-    const i64 shared = write(move, filled);
-    const std::lock_guard lock(copying.mutex);
-    copying.read ^= filled.digest_read;
-    copying.written ^= written;
-    copying.bytes += filled.chunk->bytes;
-    copying.shared += shared;
+  void chunks(std::span<const FilledChunk> chunks, Turnstile& turns) {
+    for (const FilledChunk& filled : chunks) digest(filled, turns);
+    write(chunks);
   }
 
   const CopiedTensor& end(size_t number) {
@@ -100,10 +101,9 @@ class Copier {
     done.shared_bytes = copying->shared;
     done.is_whole = copying->bytes == *byte_size(move.dtype, move.shape);
     check_digests(move, *copying, done.is_whole);
-    for (int h = 0; h < move.to.holders->size(); ++h) {
-      const int first = copying->group[static_cast<size_t>(h)];
-      done.xxh3.push_back(first == h ? hash_of(move, *copying, h)
-                                     : done.xxh3[static_cast<size_t>(first)]);
+    for (size_t h = 0; h < copying->destinations->size(); ++h) {
+      const auto first = static_cast<size_t>((*copying->destinations)[h].first_replica);
+      done.xxh3.push_back(first == h ? hash_of(move, *copying, h) : done.xxh3[first]);
     }
     return done;
   }
@@ -111,60 +111,120 @@ class Copier {
   std::vector<CopiedTensor> result() { return std::move(done_); }
 
  private:
+  void digest(const FilledChunk& filled, Turnstile& turns) {
+    Copying& copying = *open_[filled.number];
+    turns.in_order(filled.chunk->sequence, [&] { hash(copying, filled); });
+    std::uint64_t written = 0;
+    for (const ChunkPlace& place : filled.chunk->output_places) {
+      if (place.counts) written ^= digest_of(place, filled);
+    }
+    const std::lock_guard lock(copying.mutex);
+    copying.read ^= filled.digest_read;
+    copying.written ^= written;
+    copying.bytes += filled.chunk->bytes;
+  }
+
+  const std::vector<Destination>& destinations_of(const TensorMove& move, const ChunkPlan& plan) {
+    const std::lock_guard lock(layouts_mutex_);
+    const auto [found, is_new] = layouts_.try_emplace(&plan);
+    if (is_new) found->second = Destination::of(move, plan);
+    return found->second;
+  }
+
   /// Every group of replicas once; replicas get their group's hash.
-  void hash(Copying& copying, const FilledChunk& filled) {
+  static void hash(Copying& copying, const FilledChunk& filled) {
     for (size_t i = 0; i < filled.outputs.size(); ++i) {
-      const ChunkOutput& output = filled.chunk->outputs[i];
-      for (const ChunkTarget& target : output.targets) {
-        const auto found = copying.hashes.find(target.holder);
-        if (found == copying.hashes.end()) continue;
-        found->second.add(target.offset, {filled.outputs[i], static_cast<size_t>(output.bytes)});
+      for (const ChunkTarget& target : filled.chunk->outputs[i].targets) {
+        const auto h = static_cast<size_t>(target.holder);
+        const Destination& destination = (*copying.destinations)[h];
+        if (destination.first_replica != target.holder || !destination.is_sequential) continue;
+        const std::span<const std::byte> bytes = filled.bytes_of(i);
+        if (std::ssize(bytes) == destination.bytes) {
+          copying.whole[h] = kernels::xxh3(bytes);
+          continue;
+        }
+        if (!copying.hashes[h]) copying.hashes[h] = std::make_unique<ShardHash>();
+        copying.hashes[h]->add(target.offset, bytes);
       }
     }
   }
 
-  std::string hash_of(const TensorMove& move, Copying& copying, int holder) const {
-    const i64 bytes = holder_bytes(*move.to.holders, holder, move.dtype);
-    const auto running = copying.hashes.find(holder);
-    if (running != copying.hashes.end()) {
-      running->second.skip_to(bytes);
-      return running->second.hash.hex();
-    }
-    const Slot& slot = move.to.slots[static_cast<size_t>(holder)];
+  kernels::Hash128 hash_of(const TensorMove& move, Copying& copying, size_t holder) const {
+    const Destination& destination = (*copying.destinations)[holder];
+    if (copying.hashes[holder]) return copying.hashes[holder]->of_all(destination.bytes);
+    if (copying.whole[holder]) return *copying.whole[holder];
+    if (destination.is_sequential) return ShardHash().of_all(destination.bytes);  // no element
+    const Slot& slot = move.to.slots[holder];
     // Written out of order: read back.
-    return hash_range(targets_[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
+    return hash_range(targets_[static_cast<size_t>(slot.file)].path(), slot.offset,
+                      destination.bytes);
   }
 
-  static std::uint64_t digest_of(const ChunkPlace& place, const FilledChunk& filled, i64 total) {
+  static std::uint64_t digest_of(const ChunkPlace& place, const FilledChunk& filled) {
     const auto output = static_cast<size_t>(place.range);
     const auto& crc = filled.crcs[output];
     if (crc && is_one_run(place.place, filled.chunk->outputs[output].bytes)) {
       return kernels::placed_crc64(
-          place.place, [&crc](i64) { return *crc; }, total);
+          place.place, [&crc](i64) { return *crc; }, filled.total_bytes);
     }
-    return kernels::placed_crc64(place.place, filled.outputs[output], total);
+    return kernels::placed_crc64(place.place, filled.outputs[output], filled.total_bytes);
   }
 
-  /// Returns how many bytes share the source's space.
-  i64 write(const TensorMove& move, const FilledChunk& filled) {
-    i64 shared = 0;
-    for (size_t i = 0; i < filled.outputs.size(); ++i) {
-      const ChunkOutput& output = filled.chunk->outputs[i];
-      const std::span bytes(filled.outputs[i], static_cast<size_t>(output.bytes));
-      const auto origin = origin_of(move, *filled.chunk, static_cast<int>(i));
-      for (const ChunkTarget& target : output.targets) {
-        const Slot& slot = move.to.slots[static_cast<size_t>(target.holder)];
-        const TargetFile& file = targets_[static_cast<size_t>(slot.file)];
-        const i64 offset = slot.offset + target.offset;
-        if (origin && file.share(sources_[static_cast<size_t>(origin->file)], origin->offset, bytes,
-                                 offset)) {
-          shared += output.bytes;
-        } else {
-          file.write(bytes, offset);
-        }
+  /// Bytes in memory that go to a file.
+  struct Piece {
+    int file = 0;
+    i64 offset = 0;
+    std::span<const std::byte> bytes;
+    const TensorMove* move = nullptr;
+
+    bool precedes(const Piece& next) const {
+      return file == next.file && offset + std::ssize(bytes) == next.offset &&
+             bytes.data() + bytes.size() == next.bytes.data();
+    }
+  };
+
+  void write(std::span<const FilledChunk> chunks) {
+    std::vector<Piece> pieces;
+    for (const FilledChunk& filled : chunks) {
+      for (size_t i = 0; i < filled.outputs.size(); ++i) share_or_collect(filled, i, pieces);
+    }
+    std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+      return std::tie(a.file, a.offset) < std::tie(b.file, b.offset);
+    });
+    for (size_t begin = 0, end = 0; begin < pieces.size(); begin = end) {
+      Piece together = pieces[begin];
+      for (end = begin + 1; end < pieces.size() && together.precedes(pieces[end]); ++end) {
+        together.bytes = {together.bytes.data(), together.bytes.size() + pieces[end].bytes.size()};
+      }
+      try {
+        targets_[static_cast<size_t>(together.file)].write(together.bytes, together.offset);
+      } catch (Error& error) {
+        throw error.tensor(together.move->name);
       }
     }
-    return shared;
+  }
+
+  /// Shares the source's space, or leaves the bytes to be written.
+  void share_or_collect(const FilledChunk& filled, size_t output, std::vector<Piece>& pieces) {
+    const TensorMove& move = *filled.move;
+    const std::span<const std::byte> bytes = filled.bytes_of(output);
+    const auto origin = origin_of(move, *filled.chunk, static_cast<int>(output));
+    i64 shared = 0;
+    for (const ChunkTarget& target : filled.chunk->outputs[output].targets) {
+      const Slot& slot = move.to.slots[static_cast<size_t>(target.holder)];
+      const i64 offset = slot.offset + target.offset;
+      const TargetFile& file = targets_[static_cast<size_t>(slot.file)];
+      if (origin &&
+          file.share(sources_[static_cast<size_t>(origin->file)], origin->offset, bytes, offset)) {
+        shared += std::ssize(bytes);
+      } else {
+        pieces.push_back({slot.file, offset, bytes, &move});
+      }
+    }
+    if (shared == 0) return;
+    Copying& copying = *open_[filled.number];
+    const std::lock_guard lock(copying.mutex);
+    copying.shared += shared;
   }
 
   /// Where an output's bytes lie in a source file, when all of them lie there side by side.
@@ -202,29 +262,29 @@ class Copier {
     }
   }
 
-  std::span<const TensorMove> moves_;
+  const MoveList& moves_;
   std::span<const SourceFile> sources_;
   std::span<const TargetFile> targets_;
+  std::mutex layouts_mutex_;
+  std::map<const ChunkPlan*, std::vector<Destination>> layouts_;
   std::vector<std::unique_ptr<Copying>> open_;
   std::vector<CopiedTensor> done_;
 };
 
 }  // namespace
 
-std::vector<CopiedTensor> copy(std::span<const TensorMove> moves,
-                               std::span<const SourceFile> sources,
+std::vector<CopiedTensor> copy(const MoveList& moves, std::span<const SourceFile> sources,
                                std::span<const TargetFile> targets, const StreamOptions& options,
                                const OnCopied& on_copied) {
   Copier copier(moves, sources, targets);
-  stream(moves, sources, options,
-         {[&](size_t move, const ChunkPlan& plan) { copier.begin(move, plan); },
-          [&](size_t move, const FilledChunk& chunk, Turnstile& turns) {
-            copier.chunk(move, chunk, turns);
-          },
-          [&](size_t move) {
-            const CopiedTensor& copied = copier.end(move);
-            if (on_copied) on_copied(move, copied);
-          }});
+  stream(
+      moves, sources, options,
+      {[&](size_t move, const ChunkPlan& plan) { copier.begin(move, plan); },
+       [&](std::span<const FilledChunk> chunks, Turnstile& turns) { copier.chunks(chunks, turns); },
+       [&](size_t move) {
+         const CopiedTensor& copied = copier.end(move);
+         if (on_copied) on_copied(move, copied);
+       }});
   return copier.result();
 }
 

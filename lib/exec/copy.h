@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "shardtool/exec/stream.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::exec {
 
 /// What a copied tensor turned out to be.
 struct CopiedTensor {
-  std::uint64_t digest = 0;       ///< linear CRC-64 of the elements that were wanted, each once
-  bool is_whole = false;          ///< all elements were wanted: `digest` is the tensor's
-  std::vector<std::string> xxh3;  ///< XXH3-128 of each destination holder's bytes
-  i64 shared_bytes = 0;           ///< written by sharing the source's space
+  std::uint64_t digest = 0;  ///< linear CRC-64 of the elements that were wanted, each once
+  bool is_whole = false;     ///< all elements were wanted: `digest` is the tensor's
+  std::vector<kernels::Hash128> xxh3;  ///< of each destination holder's bytes
+  i64 shared_bytes = 0;                ///< written by sharing the source's space
 };
 
 /// Hears of every tensor whose bytes are all written; from any thread, for one tensor once.
@@ -25,8 +26,7 @@ using OnCopied = std::function<void(size_t move, const CopiedTensor& copied)>;
 /// size, zero where nothing is written (padding). Digests what it read and, from the outgoing
 /// buffers, what it writes. Throws kDataMismatch when the two differ or a tensor's expected digest
 /// is another, and what `stream` and writing throw.
-std::vector<CopiedTensor> copy(std::span<const TensorMove> moves,
-                               std::span<const SourceFile> sources,
+std::vector<CopiedTensor> copy(const MoveList& moves, std::span<const SourceFile> sources,
                                std::span<const TargetFile> targets, const StreamOptions& options,
                                const OnCopied& on_copied = {});
 

@@ -37,7 +37,7 @@ Error too_large(const TensorMove& move, i64 bytes) {
 /// Empty rows [begin, begin + count) of a holder.
 Rows rows_of(const TensorMove& move, const index::HolderSet& holders, int holder, i64 begin,
              i64 count) {
-  Rows rows{begin, local_shape(holders.region(holder)), {}};
+  Rows rows{begin, holders.local_shape(holder), {}};
   rows.extents[0] = count;
   const i64 bytes = byte_size(move.dtype, rows.extents).value_or(kMaxFilledBytes + 1);
   if (bytes > kMaxFilledBytes) throw too_large(move, bytes);

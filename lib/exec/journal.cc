@@ -1,7 +1,6 @@
 #include "shardtool/exec/journal.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <charconv>
 #include <filesystem>
@@ -23,8 +22,13 @@ std::string checked_line(const std::string& content) {
 }
 
 std::string line_of(size_t tensor, const CopiedTensor& copied) {
+  std::string hashes;
+  for (const kernels::Hash128& hash : copied.xxh3) {
+    if (!hashes.empty()) hashes += ',';
+    hashes += hash.hex();
+  }
   return checked_line(fmt::format("{} {:016x} {} {}", tensor, copied.digest,
-                                  copied.is_whole ? "whole" : "part", fmt::join(copied.xxh3, ",")));
+                                  copied.is_whole ? "whole" : "part", hashes));
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -64,7 +68,11 @@ std::optional<std::pair<size_t, CopiedTensor>> parse_line(std::string_view line)
     return std::nullopt;
   }
   copied.is_whole = fields[2] == "whole";
-  for (const std::string_view hash : split(fields[3], ',')) copied.xxh3.emplace_back(hash);
+  for (const std::string_view text : split(fields[3], ',')) {
+    const auto hash = kernels::parse_hash128(text);
+    if (!hash) return std::nullopt;
+    copied.xxh3.push_back(*hash);
+  }
   return entry;
 }
 

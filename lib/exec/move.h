@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,26 @@ struct TensorMove {
   Side to;
   /// The digest that the whole tensor must have, where a manifest says so.
   std::optional<std::uint64_t> expected_digest;
+};
+
+/// Moves in the order in which they are to be made: all of them, or those that `order` numbers.
+/// What it was made of outlives it.
+class MoveList {
+ public:
+  MoveList(std::span<const TensorMove> moves)  // NOLINT(google-explicit-constructor)
+      : moves_(moves), size_(moves.size()) {}
+  MoveList(const std::vector<TensorMove>& moves)  // NOLINT(google-explicit-constructor)
+      : MoveList(std::span(moves)) {}
+  MoveList(std::span<const TensorMove> moves, std::span<const size_t> order)
+      : moves_(moves), order_(order.data()), size_(order.size()) {}
+
+  size_t size() const { return size_; }
+  const TensorMove& operator[](size_t i) const { return moves_[order_ ? order_[i] : i]; }
+
+ private:
+  std::span<const TensorMove> moves_;
+  const size_t* order_ = nullptr;  ///< null: as they are
+  size_t size_ = 0;
 };
 
 }  // namespace shardtool::exec

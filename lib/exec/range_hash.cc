@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "shardtool/exec/page_buffer.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::exec {
 namespace {
@@ -12,7 +11,7 @@ constexpr i64 kBlockBytes = 1 << 20;
 
 }  // namespace
 
-std::string hash_range(const SourceFile& file, i64 offset, i64 bytes) {
+kernels::Hash128 hash_range(const SourceFile& file, i64 offset, i64 bytes) {
   const PageBuffer buffer(kBlockBytes + 2 * kPageBytes);
   kernels::Xxh3 hash;
   while (bytes > 0) {
@@ -21,10 +20,10 @@ std::string hash_range(const SourceFile& file, i64 offset, i64 bytes) {
     offset += part;
     bytes -= part;
   }
-  return hash.hex();
+  return hash.value();
 }
 
-std::string hash_range(const std::string& path, i64 offset, i64 bytes) {
+kernels::Hash128 hash_range(const std::string& path, i64 offset, i64 bytes) {
   return hash_range(SourceFile(path), offset, bytes);
 }
 

@@ -122,7 +122,8 @@ void digest_memory(i64 bytes, const RawOptions& options) {
     crc = kernels::Crc64::extend(crc, block.first(size));
   });
   // Asked for, so that no compiler leaves the work out.
-  if (hash.hex().empty() && crc == 0) throw Error(ErrorCode::kInternal, "a hash of no digits");
+  if (hash.value() == kernels::Hash128{} && crc == 0)
+    throw Error(ErrorCode::kInternal, "a hash of nothing");
 }
 
 }  // namespace shardtool::exec

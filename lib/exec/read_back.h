@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "shardtool/exec/stream.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::exec {
 
@@ -14,7 +15,7 @@ struct WrittenRange {
   int file = 0;
   i64 offset = 0;
   i64 bytes = 0;
-  std::string xxh3;
+  kernels::Hash128 xxh3;
 };
 
 /// Reads every range of the files again, several at a time, and returns for each whether it still

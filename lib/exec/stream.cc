@@ -11,9 +11,11 @@
 #include <set>
 #include <thread>
 #include <tuple>
+#include <variant>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
+#include "shardtool/exec/chunk_plans.h"
 #include "shardtool/exec/progress_meter.h"
 #include "shardtool/exec/workers.h"
 
@@ -53,32 +55,50 @@ class OrderedPassage final : public Turnstile {
   i64 next_ = 0;
 };
 
-/// A tensor whose chunks are being worked on.
+/// The chunks of a whole tensor come in their order.
+class FreePassage final : public Turnstile {
+ public:
+  void in_order(i64 /*sequence*/, const std::function<void()>& pass) override { pass(); }
+};
+
+/// A tensor of several chunks that are being worked on.
 struct InFlight {
-  InFlight(size_t number, const TensorMove& tensor, ChunkLimits limits, StopSignal& stop)
-      : move(number), plan(tensor, limits), turns(stop) {}
+  InFlight(size_t number, const ChunkPlan& chunks, StopSignal& stop)
+      : move(number), plan(chunks), turns(stop) {}
 
   size_t move;
-  ChunkPlan plan;
+  const ChunkPlan& plan;
+  ChunkPlan::Position last;  ///< that was handed out
   OrderedPassage turns;
   std::atomic<i64> open{1};  ///< chunks handed out and not finished, plus one while more may come
 };
 
-struct Work {
+/// Tensors that are read, digested and written together.
+struct WholeTensors {
+  size_t first = 0;  ///< the number of the first move
+  std::vector<const ChunkPlans::Entry*> plans;
+};
+
+/// One chunk of a tensor that has several.
+struct Part {
   std::shared_ptr<InFlight> tensor;
   ChunkPlan::Position position;
 };
 
-i64 total_bytes(std::span<const TensorMove> moves) {
+using Work = std::variant<WholeTensors, Part>;
+
+i64 total_bytes(const MoveList& moves) {
   i64 total = 0;
-  for (const TensorMove& move : moves) total += byte_size(move.dtype, move.shape).value_or(0);
+  for (size_t i = 0; i < moves.size(); ++i) {
+    total += byte_size(moves[i].dtype, moves[i].shape).value_or(0);
+  }
   return total;
 }
 
 class Run {
  public:
-  Run(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
-      const StreamOptions& options, const ChunkSink& sink)
+  Run(const MoveList& moves, std::span<const SourceFile> sources, const StreamOptions& options,
+      const ChunkSink& sink)
       : moves_(moves),
         sources_(sources),
         options_(options),
@@ -94,6 +114,7 @@ class Run {
     arena_bytes_ = std::min(options.max_memory / threads_, kMaxArenaBytes);
     // Room for the staging buffer's page edges.
     limits_ = {arena_bytes_ - 4 * kPageBytes, std::min(kMaxInputBytes, arena_bytes_ / 3)};
+    plans_ = ChunkPlans(limits_);
   }
 
   void go() {
@@ -118,46 +139,85 @@ class Run {
     try {
       ChunkReader reader(arena_bytes_, options_.digests);
       while (auto next = next_work()) {
-        process(*next, reader);
-        finish_one(*next->tensor);
+        std::visit([&](const auto& work) { process(work, reader); }, *next);
       }
     } catch (...) {
       fail(std::current_exception());
     }
   }
 
-  void process(const Work& work, ChunkReader& reader) {
-    const TensorMove& move = moves_[work.tensor->move];
+  void process(const WholeTensors& tensors, ChunkReader& reader) {
+    std::vector<WantedChunk> wanted;
+    for (size_t i = 0; i < tensors.plans.size(); ++i) {
+      const size_t number = tensors.first + i;
+      sink_.begin(number, tensors.plans[i]->plan);
+      for (const Chunk& chunk : tensors.plans[i]->together) {
+        wanted.push_back({number, &moves_[number], &chunk});
+      }
+    }
+    FreePassage turns;
+    pass_on(reader.fill(wanted, sources_), turns);
+    for (size_t i = 0; i < tensors.plans.size(); ++i) sink_.end(tensors.first + i);
+  }
+
+  void process(const Part& part, ChunkReader& reader) {
+    InFlight& tensor = *part.tensor;
+    const TensorMove& move = moves_[tensor.move];
     try {
-      const Chunk chunk = work.tensor->plan.chunk(work.position);
-      const i64 total = *byte_size(move.dtype, move.shape);
-      const FilledChunk filled = reader.fill(chunk, move, sources_, total);
-      sink_.chunk(work.tensor->move, filled, work.tensor->turns);
-      progress_.add(chunk.bytes, move.name);
+      const Chunk chunk = tensor.plan.chunk(part.position);
+      const WantedChunk wanted{tensor.move, &move, &chunk};
+      pass_on(reader.fill({&wanted, 1}, sources_), tensor.turns);
     } catch (Error& error) {
       throw error.tensor(move.name);
     }
+    finish_one(tensor);
+  }
+
+  void pass_on(std::span<const FilledChunk> chunks, Turnstile& turns) {
+    sink_.chunks(chunks, turns);
+    i64 bytes = 0;
+    for (const FilledChunk& filled : chunks) bytes += filled.chunk->bytes;
+    progress_.add(bytes, chunks.back().move->name);
   }
 
   std::optional<Work> next_work() {
     const std::lock_guard lock(queue_mutex_);
     while (true) {
-      if (!current_) {
-        check_cancelled();
-        if (next_move_ == moves_.size()) return std::nullopt;
-        current_ = std::make_shared<InFlight>(next_move_, moves_[next_move_], limits_, stop_);
-        sink_.begin(next_move_, current_->plan);
-        ++next_move_;
+      if (current_) {
+        Part part{current_, {}};
+        if (current_->plan.next(current_->last)) {
+          check_cancelled();
+          part.position = current_->last;
+          ++current_->open;
+          return part;
+        }
+        // Also when the run is to stop: what is finished counts.
+        finish_one(*std::exchange(current_, nullptr));
       }
-      Work work{current_, {}};
-      if (current_->plan.next(work.position)) {
-        check_cancelled();
-        ++current_->open;
-        return work;
-      }
-      // Also when the run is to stop: what is finished counts.
-      finish_one(*std::exchange(current_, nullptr));
+      check_cancelled();
+      if (next_move_ == moves_.size()) return std::nullopt;
+      WholeTensors whole = next_whole_tensors();
+      if (!whole.plans.empty()) return whole;
+      const ChunkPlan& plan = plans_.of(moves_[next_move_]).plan;
+      current_ = std::make_shared<InFlight>(next_move_, plan, stop_);
+      sink_.begin(next_move_++, plan);
     }
+  }
+
+  /// As many as fit the buffers together.
+  WholeTensors next_whole_tensors() {
+    WholeTensors tensors{next_move_, {}};
+    i64 arena_bytes = 0;
+    i64 input_bytes = 0;
+    for (; next_move_ < moves_.size(); ++next_move_) {
+      const ChunkPlans::Entry& entry = plans_.of(moves_[next_move_]);
+      arena_bytes += entry.arena_bytes;
+      input_bytes += entry.input_bytes;
+      const bool fits = arena_bytes <= limits_.arena_bytes && input_bytes <= limits_.input_bytes;
+      if (entry.together.empty() || !fits) break;
+      tensors.plans.push_back(&entry);
+    }
+    return tensors;
   }
 
   void finish_one(InFlight& tensor) {
@@ -178,7 +238,7 @@ class Run {
     stop_.changed.notify_all();
   }
 
-  std::span<const TensorMove> moves_;
+  const MoveList& moves_;
   std::span<const SourceFile> sources_;
   const StreamOptions& options_;
   const ChunkSink& sink_;
@@ -187,6 +247,7 @@ class Run {
   ChunkLimits limits_;
 
   std::mutex queue_mutex_;
+  ChunkPlans plans_{{}};
   size_t next_move_ = 0;
   std::shared_ptr<InFlight> current_;
 
@@ -198,16 +259,17 @@ class Run {
 
 }  // namespace
 
-void check_moves(std::span<const TensorMove> moves) {
+void check_moves(const MoveList& moves) {
   std::set<std::tuple<const void*, const void*, int>> checked;
-  for (const TensorMove& move : moves) {
+  for (size_t i = 0; i < moves.size(); ++i) {
+    const TensorMove& move = moves[i];
     const bool is_new =
         checked.insert({move.from.holders.get(), move.to.holders.get(), bits(move.dtype)}).second;
     if (is_new) check_move(move);
   }
 }
 
-void stream(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
+void stream(const MoveList& moves, std::span<const SourceFile> sources,
             const StreamOptions& options, const ChunkSink& sink) {
   check_moves(moves);
   Run(moves, sources, options, sink).go();

@@ -39,21 +39,23 @@ class Turnstile {
   virtual void in_order(i64 sequence, const std::function<void()>& pass) = 0;
 };
 
-/// What a run does with the chunks of its tensors. Called from several threads at once, for
-/// different chunks; `begin` and `end` of a tensor surround its chunks.
+/// What a run does with the chunks of its tensors. `begin` and `end` of a tensor surround its
+/// chunks; all are called from several threads at once, but for one tensor by one at a time, except
+/// `chunks`. It hears of several chunks at a time when they are whole tensors, and else of one.
 struct ChunkSink {
   std::function<void(size_t move, const ChunkPlan& plan)> begin;
-  std::function<void(size_t move, const FilledChunk& chunk, Turnstile& turns)> chunk;
+  std::function<void(std::span<const FilledChunk> chunks, Turnstile& turns)> chunks;
   std::function<void(size_t move)> end;
 };
 
 /// check_move for every distinct pair of holder sets and element size.
-void check_moves(std::span<const TensorMove> moves);
+void check_moves(const MoveList& moves);
 
-/// Streams every tensor from its sources through memory, chunk by chunk, within the budget. The
-/// moves are checked (check_move) before the first byte is read. The first error ends all threads
-/// and is thrown; so is kInterrupted when `cancel` is set.
-void stream(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
+/// Streams every tensor from its sources through memory, chunk by chunk, within the budget; small
+/// tensors that follow each other are read together. The moves are checked (check_move) before the
+/// first byte is read. The first error ends all threads and is thrown; so is kInterrupted when
+/// `cancel` is set.
+void stream(const MoveList& moves, std::span<const SourceFile> sources,
             const StreamOptions& options, const ChunkSink& sink);
 
 }  // namespace shardtool::exec

@@ -98,6 +98,15 @@ Region HolderSet::region(int holder) const {
   return region;
 }
 
+Shape HolderSet::local_shape(int holder) const {
+  const auto picked = pick(holder);
+  Shape shape(picked.size());
+  for (size_t a = 0; a < picked.size(); ++a) {
+    shape[a] = maps_[a][static_cast<size_t>(picked[a])].local_size();
+  }
+  return shape;
+}
+
 std::span<const int> HolderSet::holders_with(std::span<const int> pick) const {
   const auto group = group_number(pick);
   if (!group) return {};

@@ -36,6 +36,8 @@ class HolderSet {
     return std::span(picks_).subspan(static_cast<size_t>(holder) * shape_.size(), shape_.size());
   }
   Region region(int holder) const;
+  /// local_shape(region(holder)), without making the region.
+  Shape local_shape(int holder) const;
   /// The holders with this pick, ascending; empty when there are none.
   std::span<const int> holders_with(std::span<const int> pick) const;
 

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "shardtool/api/transform.h"
+#include "shardtool/exec/stream.h"
 #include "shardtool/io/tree.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/dying_syscalls.h"
@@ -51,7 +52,9 @@ class Jobs {
   }
 
   TransformReport run(Verb verb, WriteOptions write) const {
-    if (write.threads == 0) write.threads = 2;
+    // Buffers of a size that only one or two of these tensors travel together.
+    write.max_memory = exec::kMinMemory;
+    if (write.threads == 0) write.threads = 4;
     MappingChoice mapping;
     mapping.path = folder / "mapping.json";
     if (verb == Verb::kSplit) return split({folder / "whole", mapping, {}, write});

@@ -54,10 +54,12 @@ void fill_random(std::vector<std::byte>& block, std::uint64_t& state) {
 
 i64 write_file(const std::string& folder, std::span<const TensorSpec> tensors, bool sparse) {
   std::filesystem::create_directories(folder);
-  const checkpoint::FilePlan plan = checkpoint::plan_whole_files(tensors, kUnlimited);
+  const checkpoint::TensorTable table(tensors);
+  const checkpoint::FilePlan plan = checkpoint::plan_whole_files(table, kUnlimited);
   const checkpoint::PlannedFile& planned = plan.files.front();
   const io::File file = io::create_new(folder + "/" + planned.name);
-  io::write_exact(file, std::as_bytes(std::span(planned.header)), 0);
+  const std::string header = header_text(planned, table);
+  io::write_exact(file, std::as_bytes(std::span(header)), 0);
   if (sparse) {
     std::filesystem::resize_file(folder + "/" + planned.name,
                                  static_cast<std::uintmax_t>(planned.size));
@@ -65,7 +67,7 @@ i64 write_file(const std::string& folder, std::span<const TensorSpec> tensors, b
   }
   std::vector<std::byte> block(4 << 20);
   std::uint64_t state = 88172645463325252ULL;
-  for (i64 at = static_cast<i64>(planned.header.size()); at < planned.size;) {
+  for (i64 at = planned.data_begin; at < planned.size;) {
     fill_random(block, state);
     const i64 size = std::min<i64>(planned.size - at, static_cast<i64>(block.size()));
     io::write_exact(file, std::span(block).first(static_cast<size_t>(size)), at);
@@ -110,6 +112,17 @@ i64 write_deepseek_header(const std::string& folder, i64 count) {
   }
   tensors.resize(static_cast<size_t>(count));
   return write_file(folder, tensors, true);
+}
+
+i64 write_equal_tensors(const std::string& folder, i64 count, i64 rows) {
+  std::vector<TensorSpec> tensors;
+  for (i64 t = 0; t < count; ++t) {
+    tensors.push_back(
+        {fmt::format("model.layers.{}.mlp.experts.{:04}.up_proj.weight", t / 1500, t % 1500),
+         Dtype::kBF16,
+         {rows, 128}});
+  }
+  return write_file(folder, tensors, false);
 }
 
 }  // namespace shardtool::bench

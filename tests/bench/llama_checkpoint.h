@@ -1,8 +1,7 @@
 #pragma once
 
-#include <string>
-
 #include <span>
+#include <string>
 
 #include "shardtool/base/checked.h"
 #include "shardtool/base/tensor_spec.h"
@@ -26,5 +25,9 @@ i64 write_header(const std::string& folder, std::span<const TensorSpec> tensors)
 /// Writes only a header and a hole: `tensors` tensors under DeepSeek-V3's names (experts by
 /// number).
 i64 write_deepseek_header(const std::string& folder, i64 tensors);
+
+/// Writes a checkpoint of `count` matrices [rows, 128] of BF16 with pseudo-random bytes. Returns
+/// the bytes of the file.
+i64 write_equal_tensors(const std::string& folder, i64 count, i64 rows);
 
 }  // namespace shardtool::bench

@@ -2,6 +2,7 @@
 //
 // Times whole commands against `cp` + sync of the same file, in interleaved rounds, and prints
 // seconds, GB/s, CPU seconds per GB, peak memory, and the median of the ratios of the same round.
+// Then the same bytes as few tensors and as many.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -99,6 +101,31 @@ void measure(std::vector<Method>& methods, const std::string& output, int rounds
   fs::remove_all(output);
 }
 
+/// The same bytes as 300 tensors and as 94,000.
+void compare_counts(const std::string& tool, const std::string& folder, int rounds) {
+  const std::string few = folder + "/few";
+  const std::string many = folder + "/many";
+  const i64 bytes = shardtool::bench::write_equal_tensors(few, 300, 80 * 313);
+  shardtool::bench::write_equal_tensors(many, 300 * 313, 80);
+  std::ofstream(folder + "/rows.json") << R"({"version": 1, "mesh": [{"axis": "tp", "size": 4}],
+ "rules": [{"match": "**", "strategy": "rowwise"}]})";
+  const std::string output = folder + "/output";
+  const auto split = [&](const std::string& source) {
+    return fmt::format("{} split {} -o {} --mapping {}/rows.json -q > /dev/null", tool, source,
+                       output, folder);
+  };
+  const auto warm = [&] {
+    make_warm(few);
+    make_warm(many);
+  };
+  std::vector<Method> methods{{"300 tensors of 6.4 MB", split(few), warm, {}},
+                              {"93,900 tensors of 20 kB", split(many), warm, {}}};
+  measure(methods, output, rounds);
+  const double gigabytes = static_cast<double>(bytes) / 1e9;
+  fmt::print("\nsplit by rows to tp=4, {:.2f} GB in the page cache\n", gigabytes);
+  print_table(methods, gigabytes);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -152,6 +179,8 @@ int main(int argc, char** argv) {
   measure(from_disk, output, rounds);
   fmt::print("\nsource not in the page cache\n");
   print_table(from_disk, gigabytes);
+  fs::remove_all(folder);
+  compare_counts(tool, folder, rounds);
   fs::remove_all(folder);
   return 0;
 }

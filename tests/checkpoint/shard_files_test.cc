@@ -10,6 +10,7 @@
 
 #include "shardtool/checkpoint/hf_index.h"
 #include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::checkpoint {
 namespace {
@@ -28,8 +29,9 @@ i64 bytes_of(const TensorSpec& tensor) {
   return *byte_size(tensor.dtype, tensor.shape);
 }
 
-safetensors::Header header_of(const PlannedFile& file) {
-  return safetensors::parse_header(std::string_view(file.header).substr(8), file.size, file.name);
+safetensors::Header header_of(const PlannedFile& file, const std::vector<TensorSpec>& tensors) {
+  const std::string text = header_text(file, TensorTable(tensors));
+  return safetensors::parse_header(std::string_view(text).substr(8), file.size, file.name);
 }
 
 }  // namespace
@@ -52,12 +54,14 @@ TEST_CASE("data begins where its pages lie as those that most of its bytes come 
   };
   for (const Case& test : cases) {
     CAPTURE(test.residue);
-    const FilePlan plan = plan_rank_files(0, tensors, 1 << 30, test.origins);
-    const auto begin = static_cast<i64>(plan.files[0].header.size());
+    const FilePlan plan = plan_rank_files(0, TensorTable(tensors), 1 << 30, test.origins);
+    const i64 begin = plan.files[0].data_begin;
     CHECK(begin % kDataAlignment == test.residue);
     CHECK(plan.places[0].offset == begin);
-    const std::string json = plan.files[0].header.substr(8);
-    CHECK(safetensors::parse_header(json, plan.files[0].size, "file").entries.size() == 4);
+    const std::string header = header_text(plan.files[0], TensorTable(tensors));
+    CHECK(std::ssize(header) == begin);
+    CHECK(kernels::xxh3_hex(std::as_bytes(std::span(header))) == plan.files[0].header_xxh3);
+    CHECK(header_of(plan.files[0], tensors).entries.size() == 4);
   }
 }
 
@@ -65,9 +69,9 @@ TEST_CASE("the planned headers are valid and place every tensor where the plan s
   CHECK(rc::check("headers", [] {
     const auto tensors = random_tensors();
     const auto limit = *rc::gen::element<i64>(1, 5000, 20000, 1 << 30);
-    const FilePlan plan = plan_rank_files(3, tensors, limit);
+    const FilePlan plan = plan_rank_files(3, TensorTable(tensors), limit);
     std::vector<safetensors::Header> headers;
-    for (const PlannedFile& file : plan.files) headers.push_back(header_of(file));
+    for (const PlannedFile& file : plan.files) headers.push_back(header_of(file, tensors));
     RC_ASSERT(plan.places.size() == tensors.size());
     size_t placed = 0;
     for (size_t f = 0; f < headers.size(); ++f) placed += headers[f].entries.size();
@@ -86,7 +90,7 @@ TEST_CASE("the planned headers are valid and place every tensor where the plan s
 TEST_CASE("inside a file, tensors of whole pages come first and lie on pages, order is kept") {
   CHECK(rc::check("order", [] {
     const auto tensors = random_tensors();
-    const FilePlan plan = plan_rank_files(0, tensors, 20000);
+    const FilePlan plan = plan_rank_files(0, TensorTable(tensors), 20000);
     for (size_t a = 0; a < tensors.size(); ++a) {
       const bool paged = bytes_of(tensors[a]) % kDataAlignment == 0;
       if (paged) RC_ASSERT(plan.places[a].offset % kDataAlignment == 0);
@@ -104,9 +108,9 @@ TEST_CASE("inside a file, tensors of whole pages come first and lie on pages, or
 TEST_CASE("a file's data stays below the limit unless it is one tensor") {
   CHECK(rc::check("limit", [] {
     const auto tensors = random_tensors();
-    const FilePlan plan = plan_whole_files(tensors, 9000);
+    const FilePlan plan = plan_whole_files(TensorTable(tensors), 9000);
     for (const PlannedFile& file : plan.files) {
-      const auto header = header_of(file);
+      const auto header = header_of(file, tensors);
       const bool alone = std::count_if(header.entries.begin(), header.entries.end(),
                                        [](const auto& e) { return e.end > e.begin; }) <= 1;
       RC_ASSERT(alone || file.size - header.data_begin <= 9000);
@@ -116,29 +120,30 @@ TEST_CASE("a file's data stays below the limit unless it is one tensor") {
 
 TEST_CASE("files are named by rank and part, or like a checkpoint of transformers") {
   const std::vector<TensorSpec> tensors = {{"b", Dtype::kU8, {10}}, {"a", Dtype::kU8, {10}}};
-  const FilePlan ranks = plan_rank_files(12, tensors, 10);
+  const FilePlan ranks = plan_rank_files(12, TensorTable(tensors), 10);
   REQUIRE(ranks.files.size() == 2);
   CHECK(ranks.files[0].name == "model-rank-12-part-0.safetensors");
   CHECK(ranks.files[1].name == "model-rank-12-part-1.safetensors");
-  const auto metadata = header_of(ranks.files[0]).metadata;
+  const auto metadata = header_of(ranks.files[0], tensors).metadata;
   CHECK(metadata == std::vector<std::pair<std::string, std::string>>{{"format", "pt"},
                                                                      {"shardtool.rank", "12"}});
-  CHECK(plan_whole_files(tensors, 20).files[0].name == "model.safetensors");
-  CHECK_FALSE(index_text(plan_whole_files(tensors, 20), tensors));
-  CHECK(plan_whole_files(tensors, 10).files[1].name == "model-00002-of-00002.safetensors");
+  CHECK(plan_whole_files(TensorTable(tensors), 20).files[0].name == "model.safetensors");
+  CHECK_FALSE(index_text(plan_whole_files(TensorTable(tensors), 20), TensorTable(tensors)));
+  CHECK(plan_whole_files(TensorTable(tensors), 10).files[1].name ==
+        "model-00002-of-00002.safetensors");
 }
 
 TEST_CASE("a rank without tensors gets one empty file") {
-  const FilePlan plan = plan_rank_files(0, {}, 100);
+  const FilePlan plan = plan_rank_files(0, TensorTable(std::span<const TensorSpec>()), 100);
   REQUIRE(plan.files.size() == 1);
-  CHECK(plan.files[0].size == static_cast<i64>(plan.files[0].header.size()));
-  CHECK(header_of(plan.files[0]).entries.empty());
+  CHECK(plan.files[0].size == plan.files[0].data_begin);
+  CHECK(header_of(plan.files[0], {}).entries.empty());
 }
 
 TEST_CASE("the index of a whole checkpoint is one that we read") {
   const std::vector<TensorSpec> tensors = {{"b\"", Dtype::kU8, {10}}, {"a", Dtype::kU8, {10}}};
-  const FilePlan plan = plan_whole_files(tensors, 10);
-  const HfIndex index = parse_index(index_text(plan, tensors).value(), "i.json");
+  const FilePlan plan = plan_whole_files(TensorTable(tensors), 10);
+  const HfIndex index = parse_index(index_text(plan, TensorTable(tensors)).value(), "i.json");
   CHECK(index.total_size == 20);
   REQUIRE(index.weights.size() == 2);
   CHECK(index.weights[0].tensor == "a");

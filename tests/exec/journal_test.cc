@@ -16,7 +16,7 @@ constexpr JournalLimits kAtOnce{.bytes = 1};
 constexpr JournalLimits kNever{.bytes = i64{1} << 60, .time = std::chrono::hours(1)};
 
 CopiedTensor copied(std::uint64_t digest) {
-  return {digest, digest % 2 == 0, {std::string(32, 'a'), std::string(32, 'b')}};
+  return {digest, digest % 2 == 0, {{1, 2}, {~0ull, 5}}};
 }
 
 bool same(const CopiedTensor& a, const CopiedTensor& b) {

@@ -68,13 +68,12 @@ class Output {
       shards.push_back(
           {manifest.tensors[t].name, manifest.tensors[t].dtype, local_shape(regions[t])});
     }
-    const auto plan = checkpoint::plan_rank_files(rank, shards, 1 << 20);
+    const checkpoint::TensorTable table(shards);
+    const auto plan = checkpoint::plan_rank_files(rank, table, 1 << 20);
     const auto& file = plan.files[0];
-    folder.write(
-        file.name,
-        file.header + std::string(static_cast<size_t>(file.size) - file.header.size(), 'x'));
-    manifest.files.push_back(
-        {file.name, file.size, kernels::xxh3_hex(std::as_bytes(std::span(file.header)))});
+    folder.write(file.name, header_text(file, table) +
+                                std::string(static_cast<size_t>(file.size - file.data_begin), 'x'));
+    manifest.files.push_back({file.name, file.size, file.header_xxh3});
     manifest.ranks.push_back({rank, {{"tp", rank}}, {rank}});
     for (size_t t = 0; t < regions.size(); ++t) {
       const i64 bytes = byte_size(shards[t].dtype, shards[t].shape).value();

@@ -46,11 +46,25 @@ Header read_header(const io::File& file, const ProblemSink& report = throw_probl
 Header parse_header(std::string_view json, i64 file_size, const std::string& path,
                     const ProblemSink& report = throw_problem);
 
-/// The 8 length bytes and the header of a file with these tensors, in this order, padded with
-/// spaces so that data begins at a multiple of `alignment` plus `residue`. Throws kLimit above
-/// kMaxHeaderBytes.
-std::string write_header(std::span<const Entry> entries,
-                         std::span<const std::pair<std::string, std::string>> metadata,
-                         i64 alignment, i64 residue = 0);
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+/// The 8 length bytes and the header of a file, entry by entry, so that entries need not be held.
+class HeaderText {
+ public:
+  explicit HeaderText(const Metadata& metadata);
+
+  /// Appends a tensor whose bytes are [begin, end) of the data.
+  void add(std::string_view name, Dtype dtype, const Shape& shape, i64 begin, i64 end);
+  /// The text, padded with spaces so that data begins at a multiple of `alignment` plus `residue`.
+  /// Throws kLimit above kMaxHeaderBytes.
+  std::string finish(i64 alignment, i64 residue) &&;
+
+ private:
+  std::string text_;
+  i64 tensors_ = 0;
+};
+
+/// The same of entries.
+std::string write_header(std::span<const Entry> entries, const Metadata& metadata, i64 alignment);
 
 }  // namespace shardtool::checkpoint::safetensors

@@ -1,3 +1,4 @@
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,50 +12,53 @@
 namespace shardtool::checkpoint::safetensors {
 namespace {
 
-using Metadata = std::span<const std::pair<std::string, std::string>>;
-
 constexpr i64 kLengthBytes = 8;
-
-void append_metadata(std::string& json, Metadata metadata) {
-  json += "\"__metadata__\":{";
-  for (const auto& [key, value] : metadata) {
-    if (&key != &metadata.front().first) json += ',';
-    json += json_quote(key) + ':' + json_quote(value);
-  }
-  json += '}';
-}
-
-void append_entry(std::string& json, const Entry& entry) {
-  json += json_quote(entry.name);
-  fmt::format_to(std::back_inserter(json),
-                 ":{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
-                 to_string(entry.dtype), fmt::join(entry.shape, ","), entry.begin, entry.end);
-}
 
 }  // namespace
 
-std::string write_header(std::span<const Entry> entries, Metadata metadata, i64 alignment,
-                         i64 residue) {
-  std::string text(kLengthBytes, '\0');
-  text += '{';
-  if (!metadata.empty()) append_metadata(text, metadata);
-  for (const Entry& entry : entries) {
-    if (text.back() != '{') text += ',';
-    append_entry(text, entry);
+HeaderText::HeaderText(const Metadata& metadata) : text_(kLengthBytes, '\0') {
+  text_ += '{';
+  if (metadata.empty()) return;
+  text_ += "\"__metadata__\":{";
+  for (const auto& [key, value] : metadata) {
+    if (&key != &metadata.front().first) text_ += ',';
+    append_json_quoted(text_, key);
+    text_ += ':';
+    append_json_quoted(text_, value);
   }
-  text += '}';
-  const i64 whole = round_up(std::max<i64>(std::ssize(text) - residue, 0), alignment);
-  text.resize(static_cast<size_t>(whole + residue), ' ');
-  const i64 length = static_cast<i64>(text.size()) - kLengthBytes;
+  text_ += '}';
+}
+
+void HeaderText::add(std::string_view name, Dtype dtype, const Shape& shape, i64 begin, i64 end) {
+  if (text_.back() != '{') text_ += ',';
+  append_json_quoted(text_, name);
+  fmt::format_to(std::back_inserter(text_),
+                 FMT_COMPILE(":{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}"),
+                 to_string(dtype), fmt::join(shape, ","), begin, end);
+  ++tensors_;
+}
+
+std::string HeaderText::finish(i64 alignment, i64 residue) && {
+  text_ += '}';
+  const i64 whole = round_up(std::max<i64>(std::ssize(text_) - residue, 0), alignment);
+  text_.resize(static_cast<size_t>(whole + residue), ' ');
+  const i64 length = static_cast<i64>(text_.size()) - kLengthBytes;
   if (length > kMaxHeaderBytes) {
     throw Error(ErrorCode::kLimit, "the header of an output file is larger than the format allows")
-        .note("found", fmt::format("{} tensors, {}", format_count(std::ssize(entries)),
-                                   format_bytes(length)))
+        .note("found", fmt::format("{} tensors, {}", format_count(tensors_), format_bytes(length)))
         .note("expected", fmt::format("at most {} bytes", format_count(kMaxHeaderBytes)))
         .help("choose a smaller --max-file-size");
   }
-  for (size_t i = 0; i < kLengthBytes; ++i) text[i] = static_cast<char>(length >> (8 * i));
-  return text;
+  for (size_t i = 0; i < kLengthBytes; ++i) text_[i] = static_cast<char>(length >> (8 * i));
+  return std::move(text_);
+}
+
+std::string write_header(std::span<const Entry> entries, const Metadata& metadata, i64 alignment) {
+  HeaderText text(metadata);
+  for (const Entry& entry : entries) {
+    text.add(entry.name, entry.dtype, entry.shape, entry.begin, entry.end);
+  }
+  return std::move(text).finish(alignment, 0);
 }
 
 }  // namespace shardtool::checkpoint::safetensors

@@ -1,0 +1,30 @@
+#include "shardtool/exec/chunk_plans.h"
+
+#include "shardtool/base/error.h"
+#include "shardtool/exec/chunk_reader.h"
+
+namespace shardtool::exec {
+
+ChunkPlans::Entry::Entry(const TensorMove& move, ChunkLimits limits) : plan(move, limits) {
+  for (ChunkPlan::Position at; plan.next(at);) {
+    together.push_back(plan.chunk(at));
+    arena_bytes += ChunkReader::arena_bytes(together.back());
+    for (const ChunkInput& input : together.back().inputs) input_bytes += input.bytes;
+    if (arena_bytes <= limits.arena_bytes && input_bytes <= limits.input_bytes) continue;
+    together = {};
+    return;
+  }
+}
+
+const ChunkPlans::Entry& ChunkPlans::of(const TensorMove& move) {
+  const Layouts layouts{move.from.holders.get(), move.to.holders.get(), move.dtype};
+  const auto found = entries_.find(layouts);
+  if (found != entries_.end()) return found->second;
+  try {
+    return entries_.try_emplace(layouts, move, limits_).first->second;
+  } catch (Error& error) {
+    throw error.tensor(move.name);
+  }
+}
+
+}  // namespace shardtool::exec

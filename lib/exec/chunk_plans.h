@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "shardtool/exec/chunk_plan.h"
+
+namespace shardtool::exec {
+
+/// The chunk plans of a run: tensors of one layout and element type share one. Not for several
+/// threads at once; what it returns lives as long as it.
+class ChunkPlans {
+ public:
+  struct Entry {
+    ChunkPlan plan;
+    /// All chunks of the tensor, where they fit the limits together; else none.
+    std::vector<Chunk> together;
+    i64 arena_bytes = 0;  ///< that they take
+    i64 input_bytes = 0;
+
+    Entry(const TensorMove& move, ChunkLimits limits);
+  };
+
+  explicit ChunkPlans(ChunkLimits limits) : limits_(limits) {}
+
+  /// Requires check_move(move). Throws what ChunkPlan throws, with the tensor's name.
+  const Entry& of(const TensorMove& move);
+
+ private:
+  using Layouts = std::tuple<const index::HolderSet*, const index::HolderSet*, Dtype>;
+
+  ChunkLimits limits_;
+  std::map<Layouts, Entry> entries_;
+};
+
+}  // namespace shardtool::exec
