@@ -62,15 +62,6 @@ std::string what_changed(const RunIdentity& then, const RunIdentity& now) {
   return "the source and the layout";
 }
 
-exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
-                                  const RunIdentity& identity) {
-  exec::FinishedTensors all;
-  for (const std::string& journal : journals) {
-    all.merge(exec::read_journal(journal, identity.text()));
-  }
-  return all;
-}
-
 i64 shard_bytes(const Run& run, size_t tensor, size_t holder) {
   const TargetTensor& target = run.target.tensors[tensor];
   const Shape shape = target.holders->local_shape(static_cast<int>(holder));
@@ -95,6 +86,15 @@ bool is_complete(const std::string& output, const LogicalCheckpoint& source,
   return hash_without_data(std::move(manifest)) == planned_hash(source, target, plan);
 }
 
+exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
+                                  const RunIdentity& identity) {
+  exec::FinishedTensors all;
+  for (const std::string& journal : journals) {
+    all.merge(exec::read_journal(journal, identity.text()));
+  }
+  return all;
+}
+
 void check_same_run(const io::OutputClaim& claim, const RunIdentity& run) {
   for (const std::string& id : claim.leftovers()) {
     if (id == run.id()) continue;
@@ -110,11 +110,10 @@ void check_same_run(const io::OutputClaim& claim, const RunIdentity& run) {
   }
 }
 
-TakenUp take_up(const Run& run, const std::vector<bool>& is_mine,
-                const std::vector<std::string>& journals, const RunIdentity& identity,
+TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::FinishedTensors finished,
                 std::span<const exec::TargetFile> files, const exec::StreamOptions& options) {
   TakenUp taken;
-  taken.tensors = finished_in(journals, identity);
+  taken.tensors = std::move(finished);
   std::erase_if(taken.tensors, [&](const auto& entry) {
     const auto& [t, copied] = entry;
     return t >= is_mine.size() || !is_mine[t] || copied.xxh3.size() != run.plan.slots[t].size();
@@ -133,7 +132,9 @@ TakenUp take_up(const Run& run, const std::vector<bool>& is_mine,
   for (const exec::TargetFile& file : files) written.emplace_back(file.path());
   const std::vector<bool> intact = exec::read_back(ranges, written, options);
   for (size_t i = 0; i < ranges.size(); ++i) {
-    if (!intact[i]) taken.damaged += static_cast<i64>(taken.tensors.erase(tensor_of[i]));
+    if (intact[i] || taken.tensors.erase(tensor_of[i]) == 0) continue;
+    // Where padding was being filled, the bytes are others and nothing is wrong.
+    if (!run.target.tensors[tensor_of[i]].fills) ++taken.damaged;
   }
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (taken.tensors.contains(tensor_of[i])) taken.bytes += ranges[i].bytes;

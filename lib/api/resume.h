@@ -29,11 +29,14 @@ struct TakenUp {
   i64 damaged = 0;  ///< others whose bytes are no longer right
 };
 
-/// Of the tensors that `is_mine`, those that the journals say are finished and whose every byte is
-/// read back as it was written. Throws what reading throws, and kInterrupted.
-TakenUp take_up(const Run& run, const std::vector<bool>& is_mine,
-                const std::vector<std::string>& journals, const RunIdentity& identity,
+/// Of the tensors that `is_mine` and that the journals say are `finished`, those whose every byte
+/// is read back as it was written. Throws what reading throws, and kInterrupted.
+TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::FinishedTensors finished,
                 std::span<const exec::TargetFile> files, const exec::StreamOptions& options);
+
+/// What these journals of a run say is finished. Throws what reading throws.
+exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
+                                  const RunIdentity& identity);
 
 /// After a failure: keeps the hidden folder when that is worth it and the failure left the data
 /// alone, and tells how in the error. Never throws.

@@ -103,6 +103,8 @@ struct Planned {
   Extents extents = Extents::kOwn;
   OutputPlan plan;
   std::vector<exec::TensorMove> moves;
+  std::vector<size_t> order;  ///< of the moves, by place in the source
+  std::vector<int> owners;    ///< of the moves: the process that makes each
 
   Planned(Task task, const WriteOptions& options)
       : source(std::move(task.source)), target(std::move(task.target)) {
@@ -114,20 +116,25 @@ struct Planned {
     plan = plan_output(source, target, options.max_file_size, extents);
     moves = plan_moves(source, target, plan);
     exec::check_moves(moves);
+    order = source_order(moves);
+    owners = share_out(moves, order, processes(options));
   }
 
   TransformReport report(const WriteOptions& options) const {
     TransformReport report;
     report.plan = summarize(source, target, plan);
     if (options.launch) {
-      const int processes = options.launch->size;
-      const auto owners = share_out(moves, source_order(moves), processes);
-      report.plan.shares = summarize_shares(moves, owners, processes);
+      report.plan.shares = summarize_shares(moves, owners, processes(options));
     }
     report.output = options.output;
     report.warnings = source.warnings();
     report.warnings.insert(report.warnings.end(), target.warnings.begin(), target.warnings.end());
     return report;
+  }
+
+ private:
+  static int processes(const WriteOptions& options) {
+    return options.launch ? options.launch->size : 1;
   }
 };
 
@@ -147,7 +154,7 @@ void begin_output(std::optional<io::OutputFolder>& folder, const WriteOptions& o
 /// leads: it has the folder, and completes it.
 class SharedRun {
  public:
-  SharedRun(Run run, const WriteOptions& options, Team& team)
+  SharedRun(Run run, std::span<const int> owners, const WriteOptions& options, Team& team)
       : run_(std::move(run)),
         identity_(run_identity(run_.source, run_.target, run_.plan)),
         options_(options),
@@ -156,7 +163,6 @@ class SharedRun {
         sources_(open_sources(run_.source, options.io)) {
     stream_.cancel = team.cancel();
     if (!team.leads()) stream_.on_progress = nullptr;
-    const std::vector<int> owners = share_out(run_.moves, run_.order, team.size());
     for (const int owner : owners) is_mine_.push_back(owner == team.rank());
   }
 
@@ -191,12 +197,15 @@ class SharedRun {
     const io::OutputPlace place = io::look_at_output(options_.output);
     team_.all_do([&] {
       open_own_files(place);
-      journal_.emplace(hidden_journal(place, identity_.id(), team_.rank()), identity_.text(),
-                       exec::JournalLimits{.bytes = options_.journal_bytes}, [this] { sync(); });
-      const auto journals = hidden_journals(place, identity_.id());
+      const std::string own = hidden_journal(place, identity_.id(), team_.rank());
+      journal_.emplace(own, identity_.text(), exec::JournalLimits{.bytes = options_.journal_bytes},
+                       [this] { sync(); });
+      auto others = hidden_journals(place, identity_.id());
+      std::erase(others, own);
       try {
-        finished_ = take_up(run_, is_mine_, journals, identity_, targets_, stream_);
-        journal_->take_up();
+        exec::FinishedTensors finished = journal_->take_up();
+        finished.merge(finished_in(others, identity_));
+        finished_ = take_up(run_, is_mine_, std::move(finished), targets_, stream_);
         copied_ =
             copy_tensors(run_, is_mine_, finished_.tensors, sources_, targets_, stream_, *journal_);
       } catch (const Error&) {
@@ -291,7 +300,7 @@ TransformReport transfer(const std::function<Task()>& open_task, const WriteOpti
   Team team(options);
   std::optional<Planned> planned;
   team.all_do([&] { planned.emplace(open_task(), options); });
-  const auto& [source, target, extents, plan, moves] = *planned;
+  const auto& [source, target, extents, plan, moves, order, owners] = *planned;
   TransformReport report = planned->report(options);
   if (options.dry_run) return report;
 
@@ -300,7 +309,7 @@ TransformReport transfer(const std::function<Task()>& open_task, const WriteOpti
     report.was_complete = true;
     return report;
   }
-  SharedRun run({source, target, plan, moves, source_order(moves), extents}, options, team);
+  SharedRun run({source, target, plan, moves, order, extents}, owners, options, team);
   run.go(compare_replicas, report);
 
   TransformWritten& written = *report.written;

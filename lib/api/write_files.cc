@@ -171,7 +171,6 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
       {run.moves, order}, sources, targets, options,
       [&](size_t i, const exec::CopiedTensor& tensor) {
         const exec::TensorMove& move = run.moves[order[i]];
-        if (run.target.tensors[order[i]].fills) return;
         journal.finished(order[i], tensor, byte_size(move.dtype, move.shape).value_or(0));
       });
   for (size_t i = 0; i < order.size(); ++i) copied[order[i]] = std::move(done[i]);

@@ -17,7 +17,7 @@ struct Run {
   const TargetLayout& target;
   const OutputPlan& plan;
   std::span<const exec::TensorMove> moves;  ///< one per tensor of the target
-  std::vector<size_t> order;                ///< of the moves, by place in the source
+  std::span<const size_t> order;            ///< of the moves, by place in the source
   Extents extents = Extents::kOwn;
 };
 
@@ -33,7 +33,8 @@ std::vector<exec::TargetFile> open_files(const OutputPlan& plan, exec::IoMode mo
                                          io::OutputFiles& files);
 
 /// Streams the tensors of the run that `is_mine` and that are not finished, and notes in the
-/// journal what is: all but values that devices store shifted, and padding that is filled later.
+/// journal what is: all but values that devices store shifted. Padding that repeats elements is
+/// filled later, so a run that ends while it is filled does those tensors again.
 /// Throws what exec::copy throws.
 exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_mine,
                                    const exec::FinishedTensors& finished,

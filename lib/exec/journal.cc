@@ -158,23 +158,15 @@ void Journal::finished(size_t tensor, const CopiedTensor& copied, i64 bytes) {
 void Journal::commit() {
   const std::lock_guard lock(commit_mutex_);
   std::string lines;
-  i64 bytes = 0;
   {
     const std::lock_guard noted(noted_mutex_);
     lines.swap(noted_);
-    bytes = std::exchange(noted_bytes_, 0);
+    noted_bytes_ = 0;
     last_commit_ = Clock::now();
   }
   if (lines.empty()) return;
   make_durable_();
   append(lines);
-  const std::lock_guard noted(noted_mutex_);
-  committed_bytes_ += bytes;
-}
-
-i64 Journal::bytes_committed() const {
-  const std::lock_guard lock(noted_mutex_);
-  return committed_bytes_;
 }
 
 void Journal::append(const std::string& lines) {

@@ -51,8 +51,6 @@ class Journal {
   void finished(size_t tensor, const CopiedTensor& copied, i64 bytes);
   /// Commits what is noted.
   void commit();
-  /// The bytes of the tensors that were committed, without those that were taken up.
-  i64 bytes_committed() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -66,10 +64,9 @@ class Journal {
   std::mutex commit_mutex_;  ///< before noted_mutex_
   io::File file_;
   i64 size_ = 0;
-  mutable std::mutex noted_mutex_;
+  std::mutex noted_mutex_;
   std::string noted_;  ///< lines of finished tensors that are not in the file
   i64 noted_bytes_ = 0;
-  i64 committed_bytes_ = 0;
   Clock::time_point last_commit_ = Clock::now();
 };
 

@@ -25,13 +25,15 @@ using testing::FaultySyscalls;
 using Content = std::map<std::string, std::string>;
 
 constexpr const char* kMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
-  "rules": [{"match": "rows.*", "strategy": "rowwise"},
+  "axes": {"padded": {"mesh": "tp", "uneven": "pad", "pad_to": 8, "padding": "repeat_last"}},
+  "rules": [{"match": "padded.*", "dims": ["padded", null]},
+            {"match": "rows.*", "strategy": "rowwise"},
             {"match": "columns.*", "strategy": "columnwise"},
             {"match": "norm.*", "strategy": "replicate"}]})";
 
 enum class Verb { kSplit, kMerge, kReshard };
 
-/// A checkpoint of 12 tensors, large enough for direct I/O, and the right output of each verb.
+/// A checkpoint of 16 tensors, large enough for direct I/O, and the right output of each verb.
 class Jobs {
  public:
   Jobs() {
@@ -40,6 +42,7 @@ class Jobs {
       add(tensors, "rows." + n, Dtype::kBF16, {300, 256});
       add(tensors, "columns." + n, Dtype::kBF16, {100, 1024});
       add(tensors, "norm." + n, Dtype::kF32, {77});
+      add(tensors, "padded." + n, Dtype::kBF16, {301, 128});
     }
     test::write_checkpoint(folder / "whole", tensors, 2);
     folder.write("mapping.json", kMapping);
