@@ -8,11 +8,9 @@
 #include <memory>
 #include <set>
 
+#include "shardtool/api/bound_side.h"
 #include "shardtool/api/check.h"
 #include "shardtool/api/golden_file.h"
-#include "shardtool/api/mapping_choice.h"
-#include "shardtool/api/plan_reshard.h"
-#include "shardtool/api/weight_files.h"
 #include "shardtool/base/error.h"
 #include "shardtool/comm/agreement.h"
 #include "shardtool/comm/engine.h"
@@ -26,96 +24,6 @@ namespace {
 
 /// How far f32 may be from another implementation's f32, of the root mean square.
 constexpr double kGoldenTolerance = 1e-4;
-
-/// A checkpoint bound to its model's graph.
-struct BoundSide {
-  std::vector<TensorSpec> specs;
-  model::Model model;
-  std::vector<std::shared_ptr<const layout::Layout>> layouts;  ///< per spec
-  std::unique_ptr<engine::WeightSource> weights;
-  engine::Side side;
-};
-
-/// Layouts of a mesh of one device; tensors of one shape share theirs.
-std::vector<std::shared_ptr<const layout::Layout>> whole_layouts(
-    const std::vector<TensorSpec>& specs) {
-  std::map<Shape, std::shared_ptr<const layout::Layout>> by_shape;
-  std::vector<std::shared_ptr<const layout::Layout>> layouts;
-  for (const TensorSpec& spec : specs) {
-    auto& layout = by_shape[spec.shape];
-    if (!layout) {
-      layout =
-          std::make_shared<layout::Layout>(layout::Layout::replicated(mesh::Mesh(), spec.shape));
-    }
-    layouts.push_back(layout);
-  }
-  return layouts;
-}
-
-std::vector<std::shared_ptr<const layout::Layout>> shard_layouts(const LogicalCheckpoint& shards,
-                                                                 const MappingChoice& choice,
-                                                                 mesh::Mesh& mesh) {
-  const AppliedMapping applied = apply_mapping(base_choice(shards, choice), shards);
-  mesh = applied.resolution.mesh;
-  std::vector<std::shared_ptr<const layout::Layout>> layouts(shards.tensors.size());
-  for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
-    layouts[tensor.tensor] = tensor.layout;
-  }
-  for (size_t t = 0; t < layouts.size(); ++t) {
-    if (layouts[t]) continue;
-    layouts[t] = std::make_shared<layout::Layout>(
-        layout::Layout::replicated(mesh, shards.tensors[t].spec.shape));
-  }
-  return layouts;
-}
-
-/// Throws kShapeMismatch unless every device stores what its layout gives it.
-void require_stored_so(const LogicalCheckpoint& shards,
-                       const std::vector<std::shared_ptr<const layout::Layout>>& layouts) {
-  for (size_t t = 0; t < layouts.size(); ++t) {
-    const LogicalTensor& tensor = shards.tensors[t];
-    for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
-      const i64 rank = tensor.ranks[holder];
-      const auto given = rank < layouts[t]->mesh().size() ? layouts[t]->region(rank) : std::nullopt;
-      const index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
-      if (given && *given == stored) continue;
-      throw Error(ErrorCode::kShapeMismatch,
-                  fmt::format("the mapping gives rank {} another part than the shards have", rank))
-          .tensor(tensor.spec.name)
-          .note("mapping", given ? to_string(*given) : "nothing")
-          .note("manifest", to_string(stored))
-          .help("leave --mapping away: the manifest holds the one of the split");
-    }
-  }
-}
-
-void bind_to(BoundSide& bound, std::shared_ptr<const model::Graph> graph,
-             const mapping::ModelConfig& config, mesh::Mesh mesh) {
-  bound.model = model::bind_model(std::move(graph), config, bound.specs);
-  engine::Side& side = bound.side;
-  side.model = &bound.model;
-  side.config = &config;
-  side.tensors = bound.specs;
-  side.layouts = [&bound](size_t tensor) -> const layout::Layout& {
-    return *bound.layouts[tensor];
-  };
-  side.mesh = std::move(mesh);
-  side.weights = bound.weights.get();
-  side.sum_bias = [](size_t) { return engine::SumBias::kAfterReduction; };
-  for (size_t t = 0; t < bound.specs.size(); ++t) side.by_name[bound.specs[t].name] = t;
-}
-
-std::unique_ptr<engine::WeightSource> files_of(const LogicalCheckpoint& checkpoint, bool as_whole) {
-  if (as_whole && checkpoint.is_sharded()) return std::make_unique<MergedFiles>(checkpoint);
-  return std::make_unique<WeightFiles>(checkpoint);
-}
-
-/// How a bias of a sum is stored, by the manifest's word for it.
-engine::SumBias sum_bias(const LogicalTensor& tensor) {
-  const bool is_own = tensor.record != nullptr && !tensor.record->bias.empty() &&
-                      tensor.record->bias != "after_reduction";
-  return is_own ? engine::SumBias::kOwnShare : engine::SumBias::kAfterReduction;
-}
 
 /// Whether bits cannot be compared: a tensor has another dtype on the other side.
 bool has_other_dtypes(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards) {
@@ -211,7 +119,7 @@ class Validating {
   LogicalCheckpoint shards_;
   std::optional<LogicalCheckpoint> reference_;
   std::optional<mapping::ModelConfig> config_;
-  BoundSide whole_bound_, shards_bound_;
+  std::unique_ptr<BoundSide> whole_bound_, shards_bound_;
   ValidateReport report_;
 };
 
@@ -260,21 +168,13 @@ void Validating::bind_sides() {
   const auto graph = model::find_graph(*config_, why);
   if (graph == nullptr) throw no_graph(why);
   report_.family = graph->family;
-  const LogicalCheckpoint& whole = reference_ ? *reference_ : shards_;
-  whole_bound_.specs = whole.specs();
-  whole_bound_.layouts = whole_layouts(whole_bound_.specs);
-  whole_bound_.weights = files_of(whole, true);
-  bind_to(whole_bound_, graph, *config_, mesh::Mesh());
-  mesh::Mesh mesh;
-  shards_bound_.specs = shards_.specs();
-  shards_bound_.layouts = shard_layouts(shards_, options_.mapping, mesh);
-  require_stored_so(shards_, shards_bound_.layouts);
-  shards_bound_.weights = files_of(shards_, false);
-  report_.mesh = to_string(mesh);
-  report_.ranks = mesh.size();
-  bind_to(shards_bound_, graph, *config_, std::move(mesh));
-  shards_bound_.side.sum_bias = [this](size_t tensor) { return sum_bias(shards_.tensors[tensor]); };
-  report_.layers = std::ssize(shards_bound_.model.layers) - 2;
+  whole_bound_ =
+      std::make_unique<BoundSide>(graph, *config_, whole_files(reference_ ? *reference_ : shards_));
+  shards_bound_ =
+      std::make_unique<BoundSide>(graph, *config_, shard_files(shards_, options_.mapping));
+  report_.mesh = to_string(shards_bound_->side().mesh);
+  report_.ranks = shards_bound_->side().mesh.size();
+  report_.layers = std::ssize(shards_bound_->side().model->layers) - 2;
 }
 
 /// The processes that share the devices, or this one alone.
@@ -346,20 +246,20 @@ void Validating::diagnose(const engine::Verdict& verdict) {
   constexpr size_t kMostReordered = 2;
   const size_t faults = std::min(kMostDiagnosed, report_.faults.size());
   for (size_t i = 0; i < faults; ++i) {
-    engine::diagnose(whole_bound_.side, shards_bound_.side, report_.faults[i]);
+    engine::diagnose(whole_bound_->side(), shards_bound_->side(), report_.faults[i]);
   }
   for (size_t i = faults; i < report_.faults.size(); ++i) {
     for (size_t told = 0; told < faults; ++told)
       copy_diagnosis(report_.faults[told], report_.faults[i]);
   }
   if (verdict.tiers.empty() || !report_.faults.empty()) return;
-  for (const std::string& text : engine::odd_padding(shards_bound_.side)) {
+  for (const std::string& text : engine::odd_padding(shards_bound_->side())) {
     report_.notes.push_back("function equal, layout differs: " + text);
   }
   const auto& layers = verdict.tiers.front().reordered_layers;
   for (size_t i = 0; i < std::min(kMostReordered, layers.size()); ++i) {
     for (const std::string& text :
-         engine::differences(whole_bound_.side, shards_bound_.side, layers[i])) {
+         engine::differences(whole_bound_->side(), shards_bound_->side(), layers[i])) {
       report_.notes.push_back("function equal, layout differs: " + text);
     }
   }
@@ -369,7 +269,7 @@ void Validating::compare_with_golden() {
   if (options_.golden.empty()) return;
   ValidateTier tier{"V5", "golden", "pass", 0, 0, 0};
   const engine::Golden golden = load_golden(options_.golden);
-  for (const auto& found : engine::compare_with_golden(whole_bound_.side, golden)) {
+  for (const auto& found : engine::compare_with_golden(whole_bound_->side(), golden)) {
     tier.checked += found.checked;
     tier.worst = std::max(tier.worst, found.worst);
     if (found.worst <= kGoldenTolerance) continue;
@@ -422,7 +322,7 @@ void Validating::run_model() {
   const auto comm = connect();
   comm::run_or_abort(*comm, [&] {
     const engine::Verdict verdict =
-        engine::validate(whole_bound_.side, shards_bound_.side, comm.get(), engine_options());
+        engine::validate(whole_bound_->side(), shards_bound_->side(), comm.get(), engine_options());
     add_verdict(verdict);
     if (comm->rank() == 0) diagnose(verdict);
   });
