@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "shardtool/api/plan_reshard.h"
@@ -13,11 +14,24 @@ namespace {
 
 using Layouts = std::vector<std::shared_ptr<const layout::Layout>>;
 
-/// How a bias of a sum is stored, by the manifest's word for it.
-engine::SumBias sum_bias(const LogicalTensor& tensor) {
-  const bool is_own = tensor.record != nullptr && !tensor.record->bias.empty() &&
-                      tensor.record->bias != "after_reduction";
+/// How a bias of a sum is stored, by the mapping's word for it.
+engine::SumBias sum_bias(const std::string& word) {
+  const bool is_own = !word.empty() && word != "after_reduction";
   return is_own ? engine::SumBias::kOwnShare : engine::SumBias::kAfterReduction;
+}
+
+/// By spec; tensors that the mapping drops are on every device.
+Layouts layouts_of(const mapping::Resolution& resolution, const std::vector<TensorSpec>& specs) {
+  Layouts layouts(specs.size());
+  for (const mapping::ResolvedTensor& tensor : resolution.tensors) {
+    layouts[tensor.tensor] = tensor.layout;
+  }
+  for (size_t t = 0; t < layouts.size(); ++t) {
+    if (layouts[t]) continue;
+    layouts[t] = std::make_shared<layout::Layout>(
+        layout::Layout::replicated(resolution.mesh, specs[t].shape));
+  }
+  return layouts;
 }
 
 /// Throws kShapeMismatch unless every device stores what its layout gives it.
@@ -41,6 +55,10 @@ void require_stored_so(const LogicalCheckpoint& shards, const Layouts& layouts) 
 
 }  // namespace
 
+bool SideFiles::has_divided_bias() const {
+  return std::ranges::find(biases, "divided") != biases.end();
+}
+
 SideFiles whole_files(const LogicalCheckpoint& checkpoint) {
   SideFiles files;
   files.specs = checkpoint.specs();
@@ -53,7 +71,7 @@ SideFiles whole_files(const LogicalCheckpoint& checkpoint) {
     }
     files.layouts.push_back(layout);
   }
-  files.sum_biases.assign(files.specs.size(), engine::SumBias::kAfterReduction);
+  files.biases.resize(files.specs.size());
   if (checkpoint.is_sharded()) {
     files.weights = std::make_unique<MergedFiles>(checkpoint);
   } else {
@@ -67,18 +85,28 @@ SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choi
   files.specs = shards.specs();
   const AppliedMapping applied = apply_mapping(base_choice(shards, choice), shards);
   files.mesh = applied.resolution.mesh;
-  files.layouts.resize(files.specs.size());
-  for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
-    files.layouts[tensor.tensor] = tensor.layout;
-  }
-  for (size_t t = 0; t < files.layouts.size(); ++t) {
-    if (files.layouts[t]) continue;
-    files.layouts[t] = std::make_shared<layout::Layout>(
-        layout::Layout::replicated(files.mesh, files.specs[t].shape));
-  }
+  files.layouts = layouts_of(applied.resolution, files.specs);
   require_stored_so(shards, files.layouts);
-  for (const LogicalTensor& tensor : shards.tensors) files.sum_biases.push_back(sum_bias(tensor));
+  for (const LogicalTensor& tensor : shards.tensors) {
+    files.biases.push_back(tensor.record == nullptr ? "" : tensor.record->bias);
+  }
   files.weights = std::make_unique<WeightFiles>(shards);
+  return files;
+}
+
+SideFiles shard_files(const ForeignCheckpoint& foreign) {
+  if (!foreign.misfits.empty()) {
+    throw Error(ErrorCode::kShapeMismatch, "the parts are not those that the mapping cuts")
+        .tensor(foreign.misfits.front().tensor);
+  }
+  SideFiles files;
+  files.specs = foreign.shards.specs();
+  files.mesh = foreign.resolution.mesh;
+  files.layouts = layouts_of(foreign.resolution, files.specs);
+  for (const mapping::ResolvedTensor& tensor : foreign.resolution.tensors) {
+    files.biases.push_back(tensor.bias);
+  }
+  files.weights = std::make_unique<WeightFiles>(foreign.shards);
   return files;
 }
 
@@ -93,7 +121,7 @@ BoundSide::BoundSide(std::shared_ptr<const model::Graph> graph, const mapping::M
   };
   side_.mesh = files_.mesh;
   side_.weights = files_.weights.get();
-  side_.sum_bias = [this](size_t tensor) { return files_.sum_biases[tensor]; };
+  side_.sum_bias = [this](size_t tensor) { return sum_bias(files_.biases[tensor]); };
   for (size_t t = 0; t < files_.specs.size(); ++t) side_.by_name[files_.specs[t].name] = t;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "shardtool/api/foreign_checkpoint.h"
 #include "shardtool/api/logical_checkpoint.h"
 #include "shardtool/api/mapping_choice.h"
 #include "shardtool/engine/side.h"
@@ -15,8 +16,10 @@ struct SideFiles {
   std::vector<TensorSpec> specs;
   std::vector<std::shared_ptr<const layout::Layout>> layouts;  ///< per spec
   mesh::Mesh mesh;
-  std::vector<engine::SumBias> sum_biases;  ///< per spec
+  std::vector<std::string> biases;  ///< per spec: how a bias of a sum is added once, or empty
   std::unique_ptr<engine::WeightSource> weights;
+
+  bool has_divided_bias() const;
 };
 
 /// A checkpoint on one device; shards as if they were merged. It must outlive the result.
@@ -26,6 +29,9 @@ SideFiles whole_files(const LogicalCheckpoint& checkpoint);
 /// unless another one is chosen. They must outlive the result. Throws what choosing a mapping
 /// throws, and kShapeMismatch when a device holds something else than its layout gives it.
 SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choice);
+
+/// The same for shards without a manifest. Throws kShapeMismatch where they have misfits.
+SideFiles shard_files(const ForeignCheckpoint& foreign);
 
 /// One side of a comparison: tensors bound to the graph of their model. Both sides share a graph.
 class BoundSide {

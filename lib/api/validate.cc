@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -11,7 +12,9 @@
 #include "shardtool/api/bound_side.h"
 #include "shardtool/api/check.h"
 #include "shardtool/api/golden_file.h"
+#include "shardtool/api/reference_headers.h"
 #include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
 #include "shardtool/comm/agreement.h"
 #include "shardtool/comm/engine.h"
 #include "shardtool/engine/diagnosis.h"
@@ -25,67 +28,14 @@ namespace {
 /// How far f32 may be from another implementation's f32, of the root mean square.
 constexpr double kGoldenTolerance = 1e-4;
 
-/// Whether bits cannot be compared: a tensor has another dtype on the other side.
-bool has_other_dtypes(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards) {
-  std::map<std::string, Dtype> dtypes;
-  for (const LogicalTensor& tensor : whole.tensors) dtypes[tensor.spec.name] = tensor.spec.dtype;
-  return std::any_of(shards.tensors.begin(), shards.tensors.end(), [&](const LogicalTensor& t) {
-    const auto found = dtypes.find(t.spec.name);
-    return found != dtypes.end() && found->second != t.spec.dtype;
-  });
-}
-
-bool has_divided_bias(const LogicalCheckpoint& shards) {
-  return std::any_of(shards.tensors.begin(), shards.tensors.end(), [](const LogicalTensor& t) {
-    return t.record != nullptr && t.record->bias == "divided";
-  });
-}
+/// What `check` would say of shards without a manifest, and the whole model's shapes say better.
+constexpr std::array kJudgedByReference{check::Rule::kMissingRank, check::Rule::kShardMissing,
+                                        check::Rule::kRankShape, check::Rule::kRankDtype};
 
 Error no_graph(const std::string& why) {
   return std::move(
       Error(ErrorCode::kUnsupported, fmt::format("the model cannot be run: {}", why))
           .help("`shardtool check --read-data` proves the bytes of any model's shards"));
-}
-
-/// Names, shapes and dtypes of the shards against those of the reference.
-void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards,
-                     bool compares_values, std::vector<check::Finding>& findings) {
-  std::map<std::string, const TensorSpec*> expected;
-  for (const LogicalTensor& tensor : whole.tensors) expected[tensor.spec.name] = &tensor.spec;
-  const auto add = [&](check::Rule rule, const std::string& name, std::string message,
-                       std::string found, std::string wanted) {
-    check::Finding finding;
-    finding.rule = rule;
-    finding.message = std::move(message);
-    finding.tensor = name;
-    finding.found = std::move(found);
-    finding.expected = std::move(wanted);
-    finding.severity = check::Severity::kError;
-    findings.push_back(std::move(finding));
-  };
-  const auto& dropped = shards.parts.front().manifest->dropped;
-  std::set<std::string> seen(dropped.begin(), dropped.end());
-  for (const LogicalTensor& tensor : shards.tensors) {
-    const TensorSpec& spec = tensor.spec;
-    seen.insert(spec.name);
-    const auto found = expected.find(spec.name);
-    if (found == expected.end()) {
-      add(check::Rule::kMixedCheckpoints, spec.name,
-          "the shards have a tensor that the reference lacks", "", "");
-    } else if (found->second->shape != spec.shape) {
-      add(check::Rule::kRankShape, spec.name,
-          "a tensor of the shards has another shape than the reference's", to_string(spec.shape),
-          to_string(found->second->shape));
-    } else if (found->second->dtype != spec.dtype && !compares_values) {
-      add(check::Rule::kRankDtype, spec.name,
-          "a tensor of the shards has another dtype than the reference's",
-          std::string(to_string(spec.dtype)), std::string(to_string(found->second->dtype)));
-    }
-  }
-  for (const auto& [name, spec] : expected) {
-    if (seen.count(name) > 0) continue;
-    add(check::Rule::kMixedCheckpoints, name, "the shards lack a tensor of the reference", "", "");
-  }
 }
 
 /// What one number system found out counts for the same step in another.
@@ -98,11 +48,15 @@ void copy_diagnosis(const engine::Fault& from, engine::Fault& to) {
 
 class Validating {
  public:
-  explicit Validating(const ValidateOptions& options) : options_(options) {}
+  explicit Validating(const ValidateOptions& options)
+      : options_(options), mapping_(options.mapping) {}
   ValidateReport run();
 
  private:
   void open();
+  void open_foreign(ForeignFiles files);
+  const LogicalCheckpoint& shards() const { return foreign_ ? foreign_->shards : shards_; }
+  std::vector<std::string> dropped() const;
   void check_headers();
   void bind_sides();
   std::unique_ptr<comm::Communicator> connect();
@@ -116,7 +70,9 @@ class Validating {
   void decide();
 
   const ValidateOptions& options_;
+  MappingChoice mapping_;
   LogicalCheckpoint shards_;
+  std::optional<ForeignCheckpoint> foreign_;  ///< instead of them
   std::optional<LogicalCheckpoint> reference_;
   std::optional<mapping::ModelConfig> config_;
   std::unique_ptr<BoundSide> whole_bound_, shards_bound_;
@@ -128,36 +84,79 @@ void Validating::open() {
   report_.has_reference = !options_.reference.empty();
   const std::string launched = options_.launch ? "tcp" : "embedded";
   report_.engine = options_.engine.empty() ? launched : options_.engine;
+  std::optional<ForeignFiles> foreign;
   try {
-    shards_ = open_logical(options_.sources);
+    foreign = find_foreign_files(options_.sources);
+    if (!foreign) shards_ = open_logical(options_.sources);
   } catch (const Error& error) {
     check_headers();
     if (report_.findings.empty()) throw;
     note_not_run(error);
     return;
   }
+  if (foreign) return open_foreign(*std::move(foreign));
   if (!shards_.is_sharded()) {
     throw Error(ErrorCode::kUsage, "there are no shards to validate")
         .note("found", "a whole checkpoint: " + shards_.parts.front().path)
         .help("give the output of `shardtool split`, and the whole model with --reference");
   }
   if (!options_.reference.empty()) reference_ = open_logical({options_.reference});
-  config_ = model_config(options_.mapping, shards_);
+  config_ = model_config(mapping_, shards_);
   if (!config_ && reference_) config_ = reference_->config();
   if (!config_) throw no_graph("there is no config.json");
+}
+
+/// Shards of another tool: the whole model and a mapping say what they are parts of.
+void Validating::open_foreign(ForeignFiles files) {
+  const bool has_mapping =
+      !mapping_.path.empty() || !mapping_.preset.empty() || mapping_.mesh.has_value();
+  if (!has_mapping || options_.reference.empty()) {
+    throw Error(ErrorCode::kUsage, "shards without a manifest need --mapping and --reference")
+        .note("found", plural(std::ssize(files.shards.files), "file") +
+                           " whose names number ranks, and no manifest.json")
+        .help("give the mapping that cuts the whole model into what the ranks have");
+  }
+  reference_ = open_logical({options_.reference});
+  if (mapping_.config.empty()) mapping_.config = files.config_path();
+  if (mapping_.config.empty()) mapping_.config = reference_->parts.front().config_path;
+  if (mapping_.config.empty()) throw no_graph("there is no config.json");
+  foreign_ = place_foreign_files(std::move(files), mapping_, *reference_);
+  config_ = model_config(mapping_, *reference_);
+}
+
+/// What the mapping drops on purpose.
+std::vector<std::string> Validating::dropped() const {
+  if (!foreign_) return shards_.parts.front().manifest->dropped;
+  std::vector<std::string> names;
+  for (const size_t tensor : foreign_->resolution.dropped) {
+    names.push_back(reference_->tensors[tensor].spec.name);
+  }
+  return names;
 }
 
 void Validating::check_headers() {
   CheckOptions check_options;
   check_options.sources = options_.sources;
+  if (foreign_) {
+    check_options.mapping = mapping_;
+    // It looks for whole shapes that could fit; here they are known.
+    for (const check::Rule rule : kJudgedByReference) {
+      check_options.ignore.emplace_back(check::rule_info(rule).id);
+    }
+  }
   const CheckReport checked = check(check_options);
   for (const check::Finding& finding : checked.findings) {
     if (finding.severity == check::Severity::kError) report_.findings.push_back(finding);
   }
-  if (reference_) {
-    compare_headers(*reference_, shards_, options_.compares_values, report_.findings);
+  if (foreign_) {
+    const auto& misfits = foreign_->misfits;
+    report_.findings.insert(report_.findings.end(), misfits.begin(), misfits.end());
   }
-  ValidateTier tier{"V0", "manifest", report_.findings.empty() ? "pass" : "fail", 0, 0, 0};
+  if (reference_) {
+    compare_headers(*reference_, shards(), dropped(), options_.compares_values, report_.findings);
+  }
+  ValidateTier tier{
+      "V0", foreign_ ? "headers" : "manifest", report_.findings.empty() ? "pass" : "fail", 0, 0, 0};
   tier.checked = checked.tensors;
   tier.mismatches = std::ssize(report_.findings);
   report_.tiers.push_back(std::move(tier));
@@ -170,8 +169,8 @@ void Validating::bind_sides() {
   report_.family = graph->family;
   whole_bound_ =
       std::make_unique<BoundSide>(graph, *config_, whole_files(reference_ ? *reference_ : shards_));
-  shards_bound_ =
-      std::make_unique<BoundSide>(graph, *config_, shard_files(shards_, options_.mapping));
+  shards_bound_ = std::make_unique<BoundSide>(
+      graph, *config_, foreign_ ? shard_files(*foreign_) : shard_files(shards_, mapping_));
   report_.mesh = to_string(shards_bound_->side().mesh);
   report_.ranks = shards_bound_->side().mesh.size();
   report_.layers = std::ssize(shards_bound_->side().model->layers) - 2;
@@ -195,8 +194,8 @@ std::unique_ptr<comm::Communicator> Validating::connect() {
 engine::ValidationOptions Validating::engine_options() const {
   engine::ValidationOptions options;
   options.seed = options_.seed;
-  const bool by_value = options_.compares_values || has_divided_bias(shards_) ||
-                        (reference_ && has_other_dtypes(*reference_, shards_));
+  const bool by_value = options_.compares_values || shards_bound_->files().has_divided_bias() ||
+                        (reference_ && has_other_dtypes(*reference_, shards()));
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
   options.with_f64 = !options_.quick;
   options.with_native = options_.native;
@@ -215,9 +214,9 @@ engine::ValidationOptions Validating::engine_options() const {
 
 void Validating::add_coverage(const engine::Verdict& verdict) {
   const std::set<size_t> tested(verdict.tested.begin(), verdict.tested.end());
-  const size_t all = shards_.tensors.size();
+  const size_t all = shards().tensors.size();
   for (size_t t = 0; t < all; ++t) {
-    if (tested.count(t) == 0) report_.untested.push_back(shards_.tensors[t].spec.name);
+    if (tested.count(t) == 0) report_.untested.push_back(shards().tensors[t].spec.name);
   }
   report_.coverage =
       all == 0 ? 100 : 100.0 * static_cast<double>(tested.size()) / static_cast<double>(all);
@@ -301,6 +300,12 @@ void Validating::decide() {
     report_.notes.push_back(
         "no --reference was given: the shards were held against themselves merged, which cannot "
         "see what is wrong in all of them alike");
+  }
+  if (foreign_) {
+    report_.notes.push_back(
+        "the shards have no manifest: the mapping says which part each rank has and how often a "
+        "bias counts, so that a wrong mapping looks like wrong shards; what no result depends on "
+        "is not proved");
   }
   if (!report_.odd_weights.empty()) {
     report_.notes.push_back("weights with NaN or infinities have no value to compare in f64");
