@@ -51,7 +51,9 @@ ExitCode run_validate(const ValidateArgs& args, Session& session) {
 
 /// What is held against what.
 std::vector<Argument> source_arguments(ValidateArgs& args) {
-  return {{.name = "SHARDS", .help = "outputs of one split", .target = &args.shards},
+  return {{.name = "SHARDS",
+           .help = "outputs of one split, or files whose names number ranks",
+           .target = &args.shards},
           {.name = "--reference",
            .short_name = "-r",
            .value = "CKPT",
@@ -60,7 +62,7 @@ std::vector<Argument> source_arguments(ValidateArgs& args) {
           {.name = "--mapping",
            .short_name = "-m",
            .value = "FILE",
-           .help = "the layout, instead of the manifest's",
+           .help = "the layout, instead of the manifest's; needed where there is none",
            .target = &args.mapping},
           {.name = "--config",
            .value = "FILE",

@@ -3,17 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <memory>
 #include <set>
 
+#include "shardtool/api/bound_side.h"
 #include "shardtool/api/check.h"
 #include "shardtool/api/golden_file.h"
-#include "shardtool/api/mapping_choice.h"
-#include "shardtool/api/plan_reshard.h"
-#include "shardtool/api/weight_files.h"
+#include "shardtool/api/reference_headers.h"
 #include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
 #include "shardtool/comm/agreement.h"
 #include "shardtool/comm/engine.h"
 #include "shardtool/engine/diagnosis.h"
@@ -27,157 +28,14 @@ namespace {
 /// How far f32 may be from another implementation's f32, of the root mean square.
 constexpr double kGoldenTolerance = 1e-4;
 
-/// A checkpoint bound to its model's graph.
-struct BoundSide {
-  std::vector<TensorSpec> specs;
-  model::Model model;
-  std::vector<std::shared_ptr<const layout::Layout>> layouts;  ///< per spec
-  std::unique_ptr<engine::WeightSource> weights;
-  engine::Side side;
-};
-
-/// Layouts of a mesh of one device; tensors of one shape share theirs.
-std::vector<std::shared_ptr<const layout::Layout>> whole_layouts(
-    const std::vector<TensorSpec>& specs) {
-  std::map<Shape, std::shared_ptr<const layout::Layout>> by_shape;
-  std::vector<std::shared_ptr<const layout::Layout>> layouts;
-  for (const TensorSpec& spec : specs) {
-    auto& layout = by_shape[spec.shape];
-    if (!layout) {
-      layout =
-          std::make_shared<layout::Layout>(layout::Layout::replicated(mesh::Mesh(), spec.shape));
-    }
-    layouts.push_back(layout);
-  }
-  return layouts;
-}
-
-std::vector<std::shared_ptr<const layout::Layout>> shard_layouts(const LogicalCheckpoint& shards,
-                                                                 const MappingChoice& choice,
-                                                                 mesh::Mesh& mesh) {
-  const AppliedMapping applied = apply_mapping(base_choice(shards, choice), shards);
-  mesh = applied.resolution.mesh;
-  std::vector<std::shared_ptr<const layout::Layout>> layouts(shards.tensors.size());
-  for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
-    layouts[tensor.tensor] = tensor.layout;
-  }
-  for (size_t t = 0; t < layouts.size(); ++t) {
-    if (layouts[t]) continue;
-    layouts[t] = std::make_shared<layout::Layout>(
-        layout::Layout::replicated(mesh, shards.tensors[t].spec.shape));
-  }
-  return layouts;
-}
-
-/// Throws kShapeMismatch unless every device stores what its layout gives it.
-void require_stored_so(const LogicalCheckpoint& shards,
-                       const std::vector<std::shared_ptr<const layout::Layout>>& layouts) {
-  for (size_t t = 0; t < layouts.size(); ++t) {
-    const LogicalTensor& tensor = shards.tensors[t];
-    for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
-      const i64 rank = tensor.ranks[holder];
-      const auto given = rank < layouts[t]->mesh().size() ? layouts[t]->region(rank) : std::nullopt;
-      const index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
-      if (given && *given == stored) continue;
-      throw Error(ErrorCode::kShapeMismatch,
-                  fmt::format("the mapping gives rank {} another part than the shards have", rank))
-          .tensor(tensor.spec.name)
-          .note("mapping", given ? to_string(*given) : "nothing")
-          .note("manifest", to_string(stored))
-          .help("leave --mapping away: the manifest holds the one of the split");
-    }
-  }
-}
-
-void bind_to(BoundSide& bound, std::shared_ptr<const model::Graph> graph,
-             const mapping::ModelConfig& config, mesh::Mesh mesh) {
-  bound.model = model::bind_model(std::move(graph), config, bound.specs);
-  engine::Side& side = bound.side;
-  side.model = &bound.model;
-  side.config = &config;
-  side.tensors = bound.specs;
-  side.layouts = [&bound](size_t tensor) -> const layout::Layout& {
-    return *bound.layouts[tensor];
-  };
-  side.mesh = std::move(mesh);
-  side.weights = bound.weights.get();
-  side.sum_bias = [](size_t) { return engine::SumBias::kAfterReduction; };
-  for (size_t t = 0; t < bound.specs.size(); ++t) side.by_name[bound.specs[t].name] = t;
-}
-
-std::unique_ptr<engine::WeightSource> files_of(const LogicalCheckpoint& checkpoint, bool as_whole) {
-  if (as_whole && checkpoint.is_sharded()) return std::make_unique<MergedFiles>(checkpoint);
-  return std::make_unique<WeightFiles>(checkpoint);
-}
-
-/// How a bias of a sum is stored, by the manifest's word for it.
-engine::SumBias sum_bias(const LogicalTensor& tensor) {
-  const bool is_own = tensor.record != nullptr && !tensor.record->bias.empty() &&
-                      tensor.record->bias != "after_reduction";
-  return is_own ? engine::SumBias::kOwnShare : engine::SumBias::kAfterReduction;
-}
-
-/// Whether bits cannot be compared: a tensor has another dtype on the other side.
-bool has_other_dtypes(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards) {
-  std::map<std::string, Dtype> dtypes;
-  for (const LogicalTensor& tensor : whole.tensors) dtypes[tensor.spec.name] = tensor.spec.dtype;
-  return std::any_of(shards.tensors.begin(), shards.tensors.end(), [&](const LogicalTensor& t) {
-    const auto found = dtypes.find(t.spec.name);
-    return found != dtypes.end() && found->second != t.spec.dtype;
-  });
-}
-
-bool has_divided_bias(const LogicalCheckpoint& shards) {
-  return std::any_of(shards.tensors.begin(), shards.tensors.end(), [](const LogicalTensor& t) {
-    return t.record != nullptr && t.record->bias == "divided";
-  });
-}
+/// What `check` would say of shards without a manifest, and the whole model's shapes say better.
+constexpr std::array kJudgedByReference{check::Rule::kMissingRank, check::Rule::kShardMissing,
+                                        check::Rule::kRankShape, check::Rule::kRankDtype};
 
 Error no_graph(const std::string& why) {
   return std::move(
       Error(ErrorCode::kUnsupported, fmt::format("the model cannot be run: {}", why))
           .help("`shardtool check --read-data` proves the bytes of any model's shards"));
-}
-
-/// Names, shapes and dtypes of the shards against those of the reference.
-void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards,
-                     bool compares_values, std::vector<check::Finding>& findings) {
-  std::map<std::string, const TensorSpec*> expected;
-  for (const LogicalTensor& tensor : whole.tensors) expected[tensor.spec.name] = &tensor.spec;
-  const auto add = [&](check::Rule rule, const std::string& name, std::string message,
-                       std::string found, std::string wanted) {
-    check::Finding finding;
-    finding.rule = rule;
-    finding.message = std::move(message);
-    finding.tensor = name;
-    finding.found = std::move(found);
-    finding.expected = std::move(wanted);
-    finding.severity = check::Severity::kError;
-    findings.push_back(std::move(finding));
-  };
-  const auto& dropped = shards.parts.front().manifest->dropped;
-  std::set<std::string> seen(dropped.begin(), dropped.end());
-  for (const LogicalTensor& tensor : shards.tensors) {
-    const TensorSpec& spec = tensor.spec;
-    seen.insert(spec.name);
-    const auto found = expected.find(spec.name);
-    if (found == expected.end()) {
-      add(check::Rule::kMixedCheckpoints, spec.name,
-          "the shards have a tensor that the reference lacks", "", "");
-    } else if (found->second->shape != spec.shape) {
-      add(check::Rule::kRankShape, spec.name,
-          "a tensor of the shards has another shape than the reference's", to_string(spec.shape),
-          to_string(found->second->shape));
-    } else if (found->second->dtype != spec.dtype && !compares_values) {
-      add(check::Rule::kRankDtype, spec.name,
-          "a tensor of the shards has another dtype than the reference's",
-          std::string(to_string(spec.dtype)), std::string(to_string(found->second->dtype)));
-    }
-  }
-  for (const auto& [name, spec] : expected) {
-    if (seen.count(name) > 0) continue;
-    add(check::Rule::kMixedCheckpoints, name, "the shards lack a tensor of the reference", "", "");
-  }
 }
 
 /// What one number system found out counts for the same step in another.
@@ -190,11 +48,15 @@ void copy_diagnosis(const engine::Fault& from, engine::Fault& to) {
 
 class Validating {
  public:
-  explicit Validating(const ValidateOptions& options) : options_(options) {}
+  explicit Validating(const ValidateOptions& options)
+      : options_(options), mapping_(options.mapping) {}
   ValidateReport run();
 
  private:
   void open();
+  void open_foreign(ForeignFiles files);
+  const LogicalCheckpoint& shards() const { return foreign_ ? foreign_->shards : shards_; }
+  std::vector<std::string> dropped() const;
   void check_headers();
   void bind_sides();
   std::unique_ptr<comm::Communicator> connect();
@@ -208,10 +70,12 @@ class Validating {
   void decide();
 
   const ValidateOptions& options_;
+  MappingChoice mapping_;
   LogicalCheckpoint shards_;
+  std::optional<ForeignCheckpoint> foreign_;  ///< instead of them
   std::optional<LogicalCheckpoint> reference_;
   std::optional<mapping::ModelConfig> config_;
-  BoundSide whole_bound_, shards_bound_;
+  std::unique_ptr<BoundSide> whole_bound_, shards_bound_;
   ValidateReport report_;
 };
 
@@ -220,36 +84,79 @@ void Validating::open() {
   report_.has_reference = !options_.reference.empty();
   const std::string launched = options_.launch ? "tcp" : "embedded";
   report_.engine = options_.engine.empty() ? launched : options_.engine;
+  std::optional<ForeignFiles> foreign;
   try {
-    shards_ = open_logical(options_.sources);
+    foreign = find_foreign_files(options_.sources);
+    if (!foreign) shards_ = open_logical(options_.sources);
   } catch (const Error& error) {
     check_headers();
     if (report_.findings.empty()) throw;
     note_not_run(error);
     return;
   }
+  if (foreign) return open_foreign(*std::move(foreign));
   if (!shards_.is_sharded()) {
     throw Error(ErrorCode::kUsage, "there are no shards to validate")
         .note("found", "a whole checkpoint: " + shards_.parts.front().path)
         .help("give the output of `shardtool split`, and the whole model with --reference");
   }
   if (!options_.reference.empty()) reference_ = open_logical({options_.reference});
-  config_ = model_config(options_.mapping, shards_);
+  config_ = model_config(mapping_, shards_);
   if (!config_ && reference_) config_ = reference_->config();
   if (!config_) throw no_graph("there is no config.json");
+}
+
+/// Shards of another tool: the whole model and a mapping say what they are parts of.
+void Validating::open_foreign(ForeignFiles files) {
+  const bool has_mapping =
+      !mapping_.path.empty() || !mapping_.preset.empty() || mapping_.mesh.has_value();
+  if (!has_mapping || options_.reference.empty()) {
+    throw Error(ErrorCode::kUsage, "shards without a manifest need --mapping and --reference")
+        .note("found", plural(std::ssize(files.shards.files), "file") +
+                           " whose names number ranks, and no manifest.json")
+        .help("give the mapping that cuts the whole model into what the ranks have");
+  }
+  reference_ = open_logical({options_.reference});
+  if (mapping_.config.empty()) mapping_.config = files.config_path();
+  if (mapping_.config.empty()) mapping_.config = reference_->parts.front().config_path;
+  if (mapping_.config.empty()) throw no_graph("there is no config.json");
+  foreign_ = place_foreign_files(std::move(files), mapping_, *reference_);
+  config_ = model_config(mapping_, *reference_);
+}
+
+/// What the mapping drops on purpose.
+std::vector<std::string> Validating::dropped() const {
+  if (!foreign_) return shards_.parts.front().manifest->dropped;
+  std::vector<std::string> names;
+  for (const size_t tensor : foreign_->resolution.dropped) {
+    names.push_back(reference_->tensors[tensor].spec.name);
+  }
+  return names;
 }
 
 void Validating::check_headers() {
   CheckOptions check_options;
   check_options.sources = options_.sources;
+  if (foreign_) {
+    check_options.mapping = mapping_;
+    // It looks for whole shapes that could fit; here they are known.
+    for (const check::Rule rule : kJudgedByReference) {
+      check_options.ignore.emplace_back(check::rule_info(rule).id);
+    }
+  }
   const CheckReport checked = check(check_options);
   for (const check::Finding& finding : checked.findings) {
     if (finding.severity == check::Severity::kError) report_.findings.push_back(finding);
   }
-  if (reference_) {
-    compare_headers(*reference_, shards_, options_.compares_values, report_.findings);
+  if (foreign_) {
+    const auto& misfits = foreign_->misfits;
+    report_.findings.insert(report_.findings.end(), misfits.begin(), misfits.end());
   }
-  ValidateTier tier{"V0", "manifest", report_.findings.empty() ? "pass" : "fail", 0, 0, 0};
+  if (reference_) {
+    compare_headers(*reference_, shards(), dropped(), options_.compares_values, report_.findings);
+  }
+  ValidateTier tier{
+      "V0", foreign_ ? "headers" : "manifest", report_.findings.empty() ? "pass" : "fail", 0, 0, 0};
   tier.checked = checked.tensors;
   tier.mismatches = std::ssize(report_.findings);
   report_.tiers.push_back(std::move(tier));
@@ -260,21 +167,13 @@ void Validating::bind_sides() {
   const auto graph = model::find_graph(*config_, why);
   if (graph == nullptr) throw no_graph(why);
   report_.family = graph->family;
-  const LogicalCheckpoint& whole = reference_ ? *reference_ : shards_;
-  whole_bound_.specs = whole.specs();
-  whole_bound_.layouts = whole_layouts(whole_bound_.specs);
-  whole_bound_.weights = files_of(whole, true);
-  bind_to(whole_bound_, graph, *config_, mesh::Mesh());
-  mesh::Mesh mesh;
-  shards_bound_.specs = shards_.specs();
-  shards_bound_.layouts = shard_layouts(shards_, options_.mapping, mesh);
-  require_stored_so(shards_, shards_bound_.layouts);
-  shards_bound_.weights = files_of(shards_, false);
-  report_.mesh = to_string(mesh);
-  report_.ranks = mesh.size();
-  bind_to(shards_bound_, graph, *config_, std::move(mesh));
-  shards_bound_.side.sum_bias = [this](size_t tensor) { return sum_bias(shards_.tensors[tensor]); };
-  report_.layers = std::ssize(shards_bound_.model.layers) - 2;
+  whole_bound_ =
+      std::make_unique<BoundSide>(graph, *config_, whole_files(reference_ ? *reference_ : shards_));
+  shards_bound_ = std::make_unique<BoundSide>(
+      graph, *config_, foreign_ ? shard_files(*foreign_) : shard_files(shards_, mapping_));
+  report_.mesh = to_string(shards_bound_->side().mesh);
+  report_.ranks = shards_bound_->side().mesh.size();
+  report_.layers = std::ssize(shards_bound_->side().model->layers) - 2;
 }
 
 /// The processes that share the devices, or this one alone.
@@ -295,8 +194,8 @@ std::unique_ptr<comm::Communicator> Validating::connect() {
 engine::ValidationOptions Validating::engine_options() const {
   engine::ValidationOptions options;
   options.seed = options_.seed;
-  const bool by_value = options_.compares_values || has_divided_bias(shards_) ||
-                        (reference_ && has_other_dtypes(*reference_, shards_));
+  const bool by_value = options_.compares_values || shards_bound_->files().has_divided_bias() ||
+                        (reference_ && has_other_dtypes(*reference_, shards()));
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
   options.with_f64 = !options_.quick;
   options.with_native = options_.native;
@@ -315,9 +214,9 @@ engine::ValidationOptions Validating::engine_options() const {
 
 void Validating::add_coverage(const engine::Verdict& verdict) {
   const std::set<size_t> tested(verdict.tested.begin(), verdict.tested.end());
-  const size_t all = shards_.tensors.size();
+  const size_t all = shards().tensors.size();
   for (size_t t = 0; t < all; ++t) {
-    if (tested.count(t) == 0) report_.untested.push_back(shards_.tensors[t].spec.name);
+    if (tested.count(t) == 0) report_.untested.push_back(shards().tensors[t].spec.name);
   }
   report_.coverage =
       all == 0 ? 100 : 100.0 * static_cast<double>(tested.size()) / static_cast<double>(all);
@@ -346,20 +245,20 @@ void Validating::diagnose(const engine::Verdict& verdict) {
   constexpr size_t kMostReordered = 2;
   const size_t faults = std::min(kMostDiagnosed, report_.faults.size());
   for (size_t i = 0; i < faults; ++i) {
-    engine::diagnose(whole_bound_.side, shards_bound_.side, report_.faults[i]);
+    engine::diagnose(whole_bound_->side(), shards_bound_->side(), report_.faults[i]);
   }
   for (size_t i = faults; i < report_.faults.size(); ++i) {
     for (size_t told = 0; told < faults; ++told)
       copy_diagnosis(report_.faults[told], report_.faults[i]);
   }
   if (verdict.tiers.empty() || !report_.faults.empty()) return;
-  for (const std::string& text : engine::odd_padding(shards_bound_.side)) {
+  for (const std::string& text : engine::odd_padding(shards_bound_->side())) {
     report_.notes.push_back("function equal, layout differs: " + text);
   }
   const auto& layers = verdict.tiers.front().reordered_layers;
   for (size_t i = 0; i < std::min(kMostReordered, layers.size()); ++i) {
     for (const std::string& text :
-         engine::differences(whole_bound_.side, shards_bound_.side, layers[i])) {
+         engine::differences(whole_bound_->side(), shards_bound_->side(), layers[i])) {
       report_.notes.push_back("function equal, layout differs: " + text);
     }
   }
@@ -369,7 +268,7 @@ void Validating::compare_with_golden() {
   if (options_.golden.empty()) return;
   ValidateTier tier{"V5", "golden", "pass", 0, 0, 0};
   const engine::Golden golden = load_golden(options_.golden);
-  for (const auto& found : engine::compare_with_golden(whole_bound_.side, golden)) {
+  for (const auto& found : engine::compare_with_golden(whole_bound_->side(), golden)) {
     tier.checked += found.checked;
     tier.worst = std::max(tier.worst, found.worst);
     if (found.worst <= kGoldenTolerance) continue;
@@ -402,6 +301,12 @@ void Validating::decide() {
         "no --reference was given: the shards were held against themselves merged, which cannot "
         "see what is wrong in all of them alike");
   }
+  if (foreign_) {
+    report_.notes.push_back(
+        "the shards have no manifest: the mapping says which part each rank has and how often a "
+        "bias counts, so that a wrong mapping looks like wrong shards; what no result depends on "
+        "is not proved");
+  }
   if (!report_.odd_weights.empty()) {
     report_.notes.push_back("weights with NaN or infinities have no value to compare in f64");
   }
@@ -422,7 +327,7 @@ void Validating::run_model() {
   const auto comm = connect();
   comm::run_or_abort(*comm, [&] {
     const engine::Verdict verdict =
-        engine::validate(whole_bound_.side, shards_bound_.side, comm.get(), engine_options());
+        engine::validate(whole_bound_->side(), shards_bound_->side(), comm.get(), engine_options());
     add_verdict(verdict);
     if (comm->rank() == 0) diagnose(verdict);
   });

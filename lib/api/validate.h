@@ -13,12 +13,13 @@
 namespace shardtool::api {
 
 struct ValidateOptions {
-  std::vector<std::string> sources;  ///< shards: an output of ours
-  std::string reference;             ///< the whole model, or empty: the shards, merged
-  MappingChoice mapping;             ///< nothing chosen: the manifest's
-  bool quick = false;                ///< headers and the field alone
-  bool native = false;               ///< also in bf16, as engines compute: a report
-  std::string golden;                ///< a file of what another implementation computed, or empty
+  /// An output of ours, or files that names number by ranks, with a mapping and a reference.
+  std::vector<std::string> sources;
+  std::string reference;  ///< the whole model, or empty: the shards, merged
+  MappingChoice mapping;  ///< nothing chosen: the manifest's
+  bool quick = false;     ///< headers and the field alone
+  bool native = false;    ///< also in bf16, as engines compute: a report
+  std::string golden;     ///< a file of what another implementation computed, or empty
   std::uint64_t seed = 1;
   i64 tokens = 8;                ///< of the f64 run
   double require_coverage = 0;   ///< percent of the tensors that some result must depend on
@@ -38,7 +39,7 @@ struct ValidateOptions {
 /// One line of the verdict.
 struct ValidateTier {
   std::string tier;     ///< "V0", "V1", "V2"
-  std::string name;     ///< "manifest", "field", "f64"
+  std::string name;     ///< "manifest" or "headers", "field", "f64"
   std::string verdict;  ///< "pass", "fail", "undecided", "not run"
   i64 checked = 0;
   i64 mismatches = 0;

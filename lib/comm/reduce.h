@@ -56,6 +56,14 @@ void fold(const std::vector<std::string>& parts, std::span<T> result, Op& op,
 
 }  // namespace reduce_detail
 
+/// The larger of two, for all_reduce and reduce_scatter; the first where neither is, as with NaN.
+struct Maximum {
+  template <class T>
+  T operator()(const T& a, const T& b) const {
+    return a < b ? b : a;
+  }
+};
+
 /// values[i] = x[0][i] op x[1][i] op ... op x[size - 1][i], where x[r] is what rank r gives, in
 /// this order whatever carries the bytes: floating-point sums have the same bits on every engine,
 /// at any size. Every rank gives as many values, else kInternal. Moves (size - 1) * values.size()

@@ -7,6 +7,7 @@
 
 #include "shardtool/base/text.h"
 #include "shardtool/engine/block_scales.h"
+#include "shardtool/engine/other_tensor.h"
 #include "shardtool/engine/part_diagnosis.h"
 #include "shardtool/engine/summed_bias.h"
 
@@ -132,11 +133,15 @@ std::string other_dtype(const Side& whole, const Side& shards, const model::Laye
 }  // namespace
 
 void diagnose(const Side& whole, const Side& shards, Fault& fault) {
+  if (!fault.diagnosis.empty()) return;
   const model::Layer& layer = shards.model->layers.at(fault.layer_index);
   for (const size_t step : order_of_steps(fault.step, layer.ops.size())) {
     OpDiagnosis found = OpTelling(whole, shards, layer).tell(layer.ops.at(step));
     if (found.text.empty()) continue;
-    fault.diagnosis = std::move(found.text);
+    const auto other = other_layer(whole, shards, layer, found.rank);
+    fault.diagnosis = other ? fmt::format("rank {} holds layer {} where layer {} is to be",
+                                          found.rank, *other, layer.number)
+                            : std::move(found.text);
     fault.tensor = std::move(found.tensor);
     fault.rank = found.rank;
     return;

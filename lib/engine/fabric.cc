@@ -1,10 +1,12 @@
 #include "shardtool/engine/fabric.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "shardtool/base/error.h"
+#include "shardtool/comm/reduce.h"
 #include "shardtool/engine/part_bytes.h"
 #include "shardtool/kernels/field/field.h"
 
@@ -15,6 +17,13 @@ std::vector<std::string> names_of(const mesh::Over& over) {
   std::vector<std::string> names;
   for (const mesh::AxisRef& ref : over) names.push_back(ref.axis);
   return names;
+}
+
+template <class N>
+std::vector<i64> ranks_of(const Placed<N>& parts) {
+  std::vector<i64> ranks;
+  for (const auto& [rank, part] : parts) ranks.push_back(rank);
+  return ranks;
 }
 
 }  // namespace
@@ -36,12 +45,11 @@ Placed<N> Fabric::with_others(const Placed<N>& own) {
   return all;
 }
 
-template <class N>
-std::vector<i64> Fabric::group(const Placed<N>& all, i64 rank,
+std::vector<i64> Fabric::group(const std::vector<i64>& all, i64 rank,
                                const std::vector<std::string>& along) const {
   const mesh::Coordinate here = mesh_.coordinate(rank);
   std::vector<i64> group;
-  for (const auto& [other, part] : all) {
+  for (const i64 other : all) {
     const mesh::Coordinate there = mesh_.coordinate(other);
     bool same = true;
     for (size_t a = 0; a < here.size() && same; ++a) {
@@ -57,9 +65,10 @@ std::vector<i64> Fabric::group(const Placed<N>& all, i64 rank,
 template <class N>
 i64 Fabric::sum_over(const std::vector<std::string>& along, Placed<N>& value) {
   const Placed<N> all = with_others(value);
+  const std::vector<i64> ranks = ranks_of(all);
   std::map<std::vector<i64>, std::vector<N>> sums;  // groups share theirs
   for (auto& [rank, part] : value) {
-    const std::vector<i64> members = group(all, rank, along);
+    const std::vector<i64> members = group(ranks, rank, along);
     auto [sum, is_new] = sums.try_emplace(members);
     for (const i64 member : members) {
       if (!is_new) break;
@@ -86,9 +95,10 @@ i64 Fabric::sum_over(const std::vector<std::string>& along, Placed<N>& value) {
 template <class N>
 i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value) {
   const Placed<N> all = with_others(value);
+  const std::vector<i64> ranks = ranks_of(all);
   std::map<std::vector<i64>, Part<N>> wholes;
   for (auto& [rank, part] : value) {
-    const std::vector<i64> members = group(all, rank, along);
+    const std::vector<i64> members = group(ranks, rank, along);
     auto [whole, is_new] = wholes.try_emplace(members);
     if (is_new) {
       whole->second = empty_part<N>(index::AxisMap::identity(part.features.global_size()), tokens);
@@ -119,9 +129,60 @@ void Fabric::exchange(const model::Exchange& exchange, i64 tokens, Placed<N>& va
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("the engine has no {}", plan::to_string(exchange.move)));
   }
+  count(exchange, elements);
+}
+
+void Fabric::count(const model::Exchange& exchange, i64 elements) {
   Counted& counted = counts_[{mesh::to_string(exchange.over), exchange.move}];
   ++counted.count;
   counted.elements += elements;
+}
+
+int Fabric::process_of(i64 rank) const {
+  const i64 processes = comm_ == nullptr ? 1 : comm_->size();
+  // The last process whose first rank is not above this one.
+  return static_cast<int>(((rank + 1) * processes - 1) / mesh_.size());
+}
+
+template <class N>
+Placed<N> Fabric::hand_over(const model::Exchange& handoff, std::span<const i64> senders,
+                            std::span<const i64> receivers, const Placed<N>& sent) {
+  const std::vector<std::string> along = names_of(handoff.over);
+  const std::vector<i64> all(senders.begin(), senders.end());
+  const int here = comm_ == nullptr ? 0 : comm_->rank();
+  std::vector<std::pair<i64, i64>> routes;  // in the same order in every process
+  for (const i64 receiver : receivers) {
+    const std::vector<i64> candidates = group(all, receiver, along);
+    if (candidates.empty()) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("no device of the stage before hands anything to device {}", receiver))
+          .note("found", fmt::format("devices {}", fmt::join(senders, ", ")));
+    }
+    routes.emplace_back(candidates.front(), receiver);
+  }
+  std::vector<comm::PendingSend> leaving;
+  for (const auto& [sender, receiver] : routes) {
+    const int to = process_of(receiver);
+    if (process_of(sender) != here || to == here) continue;
+    leaving.push_back(comm_->send_async(to, to_bytes(Placed<N>{{receiver, sent.at(sender)}})));
+  }
+  Placed<N> received;
+  for (const auto& [sender, receiver] : routes) {
+    if (process_of(receiver) != here) continue;
+    const int from = process_of(sender);
+    if (from == here) {
+      received[receiver] = sent.at(sender);
+    } else {
+      add_from_bytes(comm_->receive(from), received);
+    }
+  }
+  for (comm::PendingSend& one : leaving) one.wait();
+  i64 most = 0;
+  for (const auto& [rank, part] : received) most = std::max(most, std::ssize(part.data));
+  if (comm_ != nullptr) comm::all_reduce(*comm_, std::span(&most, 1), comm::Maximum());
+  count(handoff, most);
+  return received;
 }
 
 template <class N>
@@ -148,9 +209,11 @@ void Fabric::broadcast(Part<N>& part) {
   part = std::move(received.at(0));
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                                 \
-  template void Fabric::exchange(const model::Exchange&, i64, Placed<N>&);       \
-  template void Fabric::reduce(const std::vector<plan::Placement>&, Placed<N>&); \
+#define SHARDTOOL_INSTANTIATE(N)                                                     \
+  template void Fabric::exchange(const model::Exchange&, i64, Placed<N>&);           \
+  template Placed<N> Fabric::hand_over(const model::Exchange&, std::span<const i64>, \
+                                       std::span<const i64>, const Placed<N>&);      \
+  template void Fabric::reduce(const std::vector<plan::Placement>&, Placed<N>&);     \
   template void Fabric::broadcast(Part<N>&);
 SHARDTOOL_INSTANTIATE(kernels::Field)
 SHARDTOOL_INSTANTIATE(double)

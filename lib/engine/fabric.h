@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,9 @@ namespace shardtool::engine {
 /// How often a collective was carried out, and for how many numbers.
 struct Counted {
   i64 count = 0;
-  i64 elements = 0;  ///< that a group jointly owns, over all calls; of the largest group
+  /// Over all calls: what a group jointly owns, of the largest group; of a permute what one device
+  /// sends.
+  i64 elements = 0;
 };
 /// By mesh axes ("tp") and move.
 using Counts = std::map<std::pair<std::string, plan::Move>, Counted>;
@@ -39,6 +42,12 @@ class Fabric {
   /// Carries out a move of a value of which this process has its own ranks' parts, and counts it.
   template <class N>
   void exchange(const model::Exchange& exchange, i64 tokens, Placed<N>& value);
+  /// Hands on what the devices of one stage of a pipeline made: every receiver of this process gets
+  /// the part of the sender that differs from it only along the hand-off's axes. Counts it. Throws
+  /// kUnsupported where there is none.
+  template <class N>
+  Placed<N> hand_over(const model::Exchange& handoff, std::span<const i64> senders,
+                      std::span<const i64> receivers, const Placed<N>& sent);
   /// The sum over the devices along the axes on which the value is Partial, uncounted.
   template <class N>
   void reduce(const std::vector<plan::Placement>& on, Placed<N>& value);
@@ -52,9 +61,11 @@ class Fabric {
   template <class N>
   Placed<N> with_others(const Placed<N>& own);
   /// The ranks of `all` that differ from `rank` only on these axes, ascending.
-  template <class N>
-  std::vector<i64> group(const Placed<N>& all, i64 rank,
+  std::vector<i64> group(const std::vector<i64>& all, i64 rank,
                          const std::vector<std::string>& along) const;
+  /// Which process plays a rank.
+  int process_of(i64 rank) const;
+  void count(const model::Exchange& exchange, i64 elements);
   /// Both return the numbers that the largest group jointly owns.
   template <class N>
   i64 sum_over(const std::vector<std::string>& along, Placed<N>& value);

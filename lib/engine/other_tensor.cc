@@ -29,53 +29,90 @@ std::string joined(const std::vector<std::string>& words, size_t begin, size_t e
   return text;
 }
 
-/// The names that the tensor has in other layers.
-std::vector<std::string> names_elsewhere(const std::string& name, const model::Layer& layer,
-                                         const model::Model& model) {
-  std::vector<std::string> names;
+/// The name that a tensor of a layer has in another one; empty where its name has no number.
+std::string name_in(const std::string& name, const model::Layer& layer, i64 other) {
   auto words = words_of(name);
   const auto own = std::find(words.begin(), words.end(), std::to_string(layer.number));
-  if (layer.number < 0 || own == words.end()) return names;
+  if (own == words.end()) return {};
+  *own = std::to_string(other);
+  return joined(words, 0, words.size());
+}
+
+/// The numbers of the layers beside this one; none for one without a number.
+std::vector<i64> other_numbers(const model::Layer& layer, const model::Model& model) {
+  std::vector<i64> numbers;
   for (const model::Layer& other : model.layers) {
-    if (other.number < 0 || other.number == layer.number) continue;
-    *own = std::to_string(other.number);
-    names.push_back(joined(words, 0, words.size()));
+    const bool is_other = other.number >= 0 && other.number != layer.number;
+    if (layer.number >= 0 && is_other) numbers.push_back(other.number);
   }
-  return names;
+  return numbers;
+}
+
+/// The tensor of this name, where it has the shape and the dtype of another one.
+std::optional<size_t> alike(const Side& whole, const std::string& name, size_t tensor) {
+  const auto found = whole.by_name.find(name);
+  if (found == whole.by_name.end() || found->second == tensor) return std::nullopt;
+  const TensorSpec& own = whole.tensors[tensor];
+  const TensorSpec& spec = whole.tensors[found->second];
+  if (spec.shape != own.shape || spec.dtype != own.dtype) return std::nullopt;
+  return found->second;
 }
 
 /// Tensors of the whole model that could stand there by mistake, the nearest first.
 std::vector<size_t> candidates(const Side& whole, const Side& shards, const StoredPart& part,
                                const model::Layer& layer) {
   std::vector<size_t> found;
-  const TensorSpec& own = whole.tensors[part.whole_tensor];
   const auto add = [&](const std::string& name) {
-    const auto other = whole.by_name.find(name);
-    if (other == whole.by_name.end() || other->second == part.whole_tensor) return;
-    const TensorSpec& spec = whole.tensors[other->second];
-    if (spec.shape == own.shape && spec.dtype == own.dtype) found.push_back(other->second);
+    if (const auto other = alike(whole, name, part.whole_tensor)) found.push_back(*other);
   };
   for (const model::BoundOp& op : layer.ops) {
     for (const model::BoundWeight& weight : op.weights) {
       for (const size_t tensor : weight) add(shards.tensors[tensor].name);
     }
   }
-  for (const std::string& name : names_elsewhere(own.name, layer, *whole.model)) add(name);
+  const std::string& own = whole.tensors[part.whole_tensor].name;
+  for (const i64 other : other_numbers(layer, *whole.model)) add(name_in(own, layer, other));
   return found;
 }
 
-bool holds(const Side& whole, const Side& shards, const PartDifference& d, size_t tensor) {
-  auto matrix = *expected_matrix(d.part, d.outer);
-  matrix.tensor = tensor;
-  const i64 rows = d.part.rows.local_size();
-  const i64 at_once = d.part.rows_at_once(d.part.columns.global_size());
+/// Whether matrix `outer` (local) of the part is that of another tensor.
+bool holds(const Side& whole, const Side& shards, const StoredPart& part, i64 outer,
+           size_t tensor) {
+  auto matrix = expected_matrix(part, outer);
+  if (!matrix) return true;  // padding
+  matrix->tensor = tensor;
+  const i64 rows = part.rows.local_size();
+  const i64 at_once = part.rows_at_once(part.columns.global_size());
   for (i64 begin = 0; begin < rows; begin += at_once) {
     const i64 end = std::min(rows, begin + at_once);
-    if (stored_rows(shards, d.part, d.outer, begin, end) != whole_rows(whole, matrix, begin, end)) {
+    if (stored_rows(shards, part, outer, begin, end) != whole_rows(whole, *matrix, begin, end)) {
       return false;
     }
   }
   return true;
+}
+
+/// Whether what a device has of a layer's tensors is another layer's.
+bool holds_layer(const Side& whole, const Side& shards, const model::Layer& layer, i64 rank,
+                 i64 other) {
+  bool any = false;
+  for (const model::BoundOp& op : layer.ops) {
+    for (const model::BoundWeight& weight : op.weights) {
+      for (const size_t tensor : weight) {
+        const auto part = stored_part(whole, shards, tensor, rank);
+        if (!part) continue;
+        const auto there =
+            alike(whole, name_in(shards.tensors[tensor].name, layer, other), part->whole_tensor);
+        if (!there) return false;
+        const i64 outers = part->has_outer ? part->outer.local_size() : 1;
+        for (i64 outer = 0; outer < outers; ++outer) {
+          if (!holds(whole, shards, *part, outer, *there)) return false;
+        }
+        any = true;
+      }
+    }
+  }
+  return any;
 }
 
 std::string text_of(const NamePair& names) {
@@ -87,6 +124,14 @@ std::string text_of(const NamePair& names) {
 }
 
 }  // namespace
+
+std::optional<i64> other_layer(const Side& whole, const Side& shards, const model::Layer& layer,
+                               i64 rank) {
+  for (const i64 other : other_numbers(layer, *whole.model)) {
+    if (holds_layer(whole, shards, layer, rank, other)) return other;
+  }
+  return std::nullopt;
+}
 
 NamePair differing_words(const std::string& own, const std::string& other) {
   const auto a = words_of(own);
@@ -104,7 +149,7 @@ std::optional<std::string> describe_other_tensor(const Side& whole, const Side& 
                                                  const PartDifference& d,
                                                  const TensorPlace& place) {
   for (const size_t tensor : candidates(whole, shards, d.part, *place.layer)) {
-    if (!holds(whole, shards, d, tensor)) continue;
+    if (!holds(whole, shards, d.part, d.outer, tensor)) continue;
     return text_of(
         differing_words(whole.tensors[d.part.whole_tensor].name, whole.tensors[tensor].name));
   }

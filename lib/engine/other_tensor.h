@@ -14,6 +14,11 @@ std::optional<std::string> describe_other_tensor(const Side& whole, const Side& 
                                                  const PartDifference& difference,
                                                  const TensorPlace& place);
 
+/// The number of the layer that a device has instead of `layer`, in every tensor: a stage of a
+/// pipeline that was given another one's. Nothing where some tensor is not that layer's.
+std::optional<i64> other_layer(const Side& whole, const Side& shards, const model::Layer& layer,
+                               i64 rank);
+
 /// How a tensor's name differs from another one's: what is between the parts that they share, up to
 /// whole words between dots.
 struct NamePair {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "shardtool/base/error.h"
@@ -54,31 +55,15 @@ void Run<N>::make(const std::string& name, i64 rank, Part<N> part) {
   values_[name][rank] = std::move(part);
 }
 
-/// Those of its devices that have a summand get all of it, or nothing: the first one has it.
 template <class N>
-void Run<N>::begin_layer(const model::Layer& layer, const Part<N>* x, const model::Value& entry,
-                         std::span<const i64> devices) {
+void Run<N>::begin_layer(const model::Layer& layer, Placed<N> x, std::span<const i64> devices) {
   values_.clear();
   choices_.clear();
   layer_ = layer.number;
   all_devices_.assign(devices.begin(), devices.end());
   devices_.clear();
-  for (const i64 rank : fabric_.own()) {
-    if (std::binary_search(devices.begin(), devices.end(), rank)) devices_.push_back(rank);
-  }
-  if (x == nullptr) return;
-  for (const i64 rank : devices_) {
-    const auto position = std::lower_bound(devices.begin(), devices.end(), rank) - devices.begin();
-    const size_t i = entry.features.size() == 1 ? 0 : static_cast<size_t>(position);
-    Part<N> part = aligned(*x, entry.features.at(i), inputs_.rows(), "x");
-    for (size_t a = 0; a < entry.on.size(); ++a) {
-      const bool is_first = side_.mesh.index_on(side_.mesh.axes()[a].name, rank) == 0;
-      if (entry.on[a].is(Kind::kPartial) && !is_first) {
-        std::fill(part.data.begin(), part.data.end(), N{});
-      }
-    }
-    make("x", rank, std::move(part));
-  }
+  std::ranges::set_intersection(fabric_.own(), devices, std::back_inserter(devices_));
+  if (!x.empty()) values_["x"] = std::move(x);
 }
 
 template <class N>
@@ -340,18 +325,17 @@ void Run<N>::end_step(const model::Step& step) {
   }
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                                              \
-  template OpAt<N> Run<N>::at(i64) const;                                                     \
-  template const Part<N>& Run<N>::input(size_t, i64) const;                                   \
-  template N Run<N>::share_of(i64, const std::vector<i64>&) const;                            \
-  template std::vector<i64> Run<N>::holders_of(const model::BoundWeight&) const;              \
-  template void Run<N>::begin_layer(const model::Layer&, const Part<N>*, const model::Value&, \
-                                    std::span<const i64>);                                    \
-  template void Run<N>::begin_step(const model::Step&);                                       \
-  template void Run<N>::begin(const Product&);                                                \
-  template void Run<N>::multiply(const Product&, i64, i64, const std::byte*, i64, i64);       \
-  template void Run<N>::end(const Product&);                                                  \
-  template void Run<N>::round(const std::string&);                                            \
+#define SHARDTOOL_INSTANTIATE(N)                                                           \
+  template OpAt<N> Run<N>::at(i64) const;                                                  \
+  template const Part<N>& Run<N>::input(size_t, i64) const;                                \
+  template N Run<N>::share_of(i64, const std::vector<i64>&) const;                         \
+  template std::vector<i64> Run<N>::holders_of(const model::BoundWeight&) const;           \
+  template void Run<N>::begin_layer(const model::Layer&, Placed<N>, std::span<const i64>); \
+  template void Run<N>::begin_step(const model::Step&);                                    \
+  template void Run<N>::begin(const Product&);                                             \
+  template void Run<N>::multiply(const Product&, i64, i64, const std::byte*, i64, i64);    \
+  template void Run<N>::end(const Product&);                                               \
+  template void Run<N>::round(const std::string&);                                         \
   template void Run<N>::end_step(const model::Step&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -38,10 +38,8 @@ class Run {
   Run(const Side& side, Fabric& fabric, const Inputs& inputs)
       : side_(side), fabric_(fabric), inputs_(inputs) {}
 
-  /// `x` is the layer's input, whole; the devices get of it what `entry` says. Null for a layer
-  /// that makes its own.
-  void begin_layer(const model::Layer& layer, const Part<N>* x, const model::Value& entry,
-                   std::span<const i64> devices);
+  /// `x` is what this process' devices begin the layer with; none for a layer that makes its own.
+  void begin_layer(const model::Layer& layer, Placed<N> x, std::span<const i64> devices);
   void begin_step(const model::Step& step);
   void begin(const Product& product);
   /// Rows [begin, end) of the product's matrix, part `part` of `parts` of the work; the parts may

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "shardtool/engine/layer_entry.h"
 #include "shardtool/engine/numbers.h"
 
 namespace shardtool::engine {
@@ -102,18 +103,69 @@ Part<N> Tier<N>::layer_input() const {
 
 template <class N>
 void Tier<N>::begin_layer(const LayerPair& layer, size_t index) {
+  const LayerPair* before = layer_;
   layer_ = &layer;
   layer_index_ = index;
   events_.clear();
   const bool has_input = layer.whole->block != "start";
   const Part<N> x = has_input ? layer_input() : Part<N>();
-  const model::Value everywhere{"x", x.width(), {}, {x.features}};
-  constexpr std::array<i64, 1> kAlone{0};
-  const Part<N>* input = has_input ? &x : nullptr;
-  if (fabric_.is_first_process()) {
-    whole_run_.begin_layer(*layer.whole, input, everywhere, kAlone);
+  Placed<N> input, entry;
+  if (has_input) {
+    input[0] = x;
+    entry = layer_entry(x, layer.entry, shards_.mesh, layer.devices, fabric_.own(), inputs_.rows());
   }
-  shards_run_.begin_layer(*layer.shards, input, layer.entry, layer.devices);
+  if (before != nullptr && before->shards_flow.handoff) hand_over(*before, x, entry);
+  constexpr std::array<i64, 1> kAlone{0};
+  if (fabric_.is_first_process()) {
+    whole_run_.begin_layer(*layer.whole, std::move(input), kAlone);
+  }
+  shards_run_.begin_layer(*layer.shards, std::move(entry), layer.devices);
+}
+
+/// A stage begins with what the one before sends it: what that one made, of residues with fresh
+/// numbers for the first sequence. Where either is wrong it begins with what is right, so that
+/// every fault is told once and further ones are the stage's own.
+template <class N>
+void Tier<N>::hand_over(const LayerPair& before, const Part<N>& x, Placed<N>& entry) {
+  Placed<N> sent =
+      layer_entry(x, layer_->entry, shards_.mesh, before.devices, fabric_.own(), inputs_.rows());
+  for (auto& [rank, part] : sent) {
+    if (!hands_on_made_) break;
+    const Part<N> made =
+        aligned(shards_run_.value("x").at(rank), part.features, inputs_.rows(), "x");
+    const i64 first = is_field<N> ? inputs_.length : 0;
+    std::copy(made.row(first), made.row(inputs_.rows()), part.row(first));
+  }
+  Placed<N> received =
+      fabric_.hand_over(*before.shards_flow.handoff, before.devices, layer_->devices, sent);
+  Placed<N> values = received;
+  fabric_.reduce(layer_->entry.on, values);
+  const Difference found = compare(x, values, inputs_.rows(), tolerance_);
+  verdict_.checked += found.checked;
+  if (found.mismatches == 0) {
+    entry = std::move(received);
+  } else if (!found.has_nan) {
+    add_handoff_fault(before, found);
+  }
+}
+
+template <class N>
+void Tier<N>::add_handoff_fault(const LayerPair& before, const Difference& found) {
+  Fault fault;
+  fault.tier = verdict_.name;
+  fault.layer = layer_->name();
+  fault.op = "hand-off";
+  fault.value = "x";
+  fault.rank = found.rank;
+  fault.token = found.token;
+  fault.feature = found.feature;
+  fault.mismatches = found.mismatches;
+  fault.layer_index = layer_index_;
+  fault.diagnosis =
+      fmt::format("rank {} did not receive what the stage of {} sent", found.rank, before.name());
+  verdict_.verdict = "fail";
+  verdict_.mismatches += found.mismatches;
+  verdict_.faults.push_back(std::move(fault));
 }
 
 template <class N>
@@ -172,6 +224,7 @@ void Tier<N>::end_layer() {
   if (is_judged) verdict_.worst = std::max(verdict_.worst, result->difference.worst);
   if (result->difference.has_nan && verdict_.verdict == "pass") verdict_.verdict = "undecided";
   const i64 mismatches = result->difference.mismatches;
+  hands_on_made_ = mismatches == 0;
   if (mismatches == 0) {
     verdict_.reordered += differing;
     if (differing > 0) verdict_.reordered_layers.push_back(layer_index_);

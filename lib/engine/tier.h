@@ -15,8 +15,8 @@ namespace shardtool::engine {
 struct LayerPair {
   const model::Layer* whole = nullptr;
   const model::Layer* shards = nullptr;
-  model::LayerFlow whole_flow, shards_flow;
-  model::Value entry;  ///< how the layer's input lies on the shards' devices
+  model::LayerFlow whole_flow, shards_flow;  ///< the shards' with the hand-off to the next stage
+  model::Value entry;                        ///< how the layer's input lies on the shards' devices
   std::span<const i64> devices;
 
   std::string name() const;
@@ -42,8 +42,11 @@ class Tier {
   /// What the layer made: the whole model, and the shards by device.
   const Part<N>& whole_result() const { return whole_result_; }
   const Placed<N>& shards_result() const { return shards_result_; }
-  /// The next layer's input, instead of what the whole model made in this number system.
-  void carry(Part<N> x) { carried_ = std::move(x); }
+  /// The next layer's input, instead of what was made in this number system.
+  void carry(Part<N> x) {
+    carried_ = std::move(x);
+    hands_on_made_ = false;
+  }
   const Counts& counts() const { return fabric_.counts(); }
   std::uint64_t digest() const { return digest_; }
   const Run<N>& whole() const { return whole_run_; }
@@ -57,9 +60,11 @@ class Tier {
   };
 
   Part<N> layer_input() const;
+  void hand_over(const LayerPair& before, const Part<N>& x, Placed<N>& entry);
   void compare_output(const model::Step& whole_step, const model::Step& shards_step, size_t step,
                       size_t output);
   void add_fault(const Event& first, i64 mismatches);
+  void add_handoff_fault(const LayerPair& before, const Difference& found);
 
   Inputs inputs_;
   const Side& whole_;
@@ -70,7 +75,8 @@ class Tier {
   const LayerPair* layer_ = nullptr;
   size_t layer_index_ = 0;
   std::vector<Event> events_;
-  Part<N> carried_;  ///< what the whole model made of the layer before
+  Part<N> carried_;             ///< what the whole model made of the layer before
+  bool hands_on_made_ = false;  ///< what the shards of this process made of it is right
   Part<N> whole_result_;
   Placed<N> shards_result_;
   std::map<std::string, Choice> choices_;

@@ -47,6 +47,10 @@ std::vector<LayerPair> pair_layers(const Side& whole, const Side& shards) {
     pair.shards_flow =
         model::flow(*shards.model, *pair.shards, shards.layouts, shards.mesh, shards_x);
     pair.devices = model::devices_of(*pair.shards, shards.layouts);
+    if (i > 0) {
+      pairs[i - 1].shards_flow.handoff = model::handoff(*pairs[i - 1].shards, *pair.shards,
+                                                        shards.layouts, shards.mesh, pair.entry);
+    }
     const auto& a = pair.whole_flow.steps;
     const auto& b = pair.shards_flow.steps;
     const auto same_op = [](const model::Step& x, const model::Step& y) {
@@ -315,10 +319,11 @@ void Validation::predict(Verdict& verdict) const {
   const i64 tokens = kFieldSequences * kFieldLength;
   for (const LayerPair& layer : layers_) {
     for (const model::Exchange& exchange : model::exchanges(layer.shards_flow)) {
-      if (exchange.move == plan::Move::kPermute) continue;  // every stage gets its input anew
       Counted& row = predicted[{mesh::to_string(exchange.over), exchange.move}];
       ++row.count;
-      row.elements += exchange.elements * tokens;
+      const bool is_permute = exchange.move == plan::Move::kPermute;
+      const i64 senders = is_permute ? mesh::extent(shards_.mesh, exchange.over) : 1;
+      row.elements += exchange.elements / senders * tokens;
     }
   }
   for (const auto& [key, row] : predicted) {

@@ -14,13 +14,16 @@ std::span<const i64> devices_of(const Layer& layer, const LayoutOf& layouts) {
 }
 
 std::optional<Exchange> handoff(const Layer& from, const Layer& to, const LayoutOf& layouts,
-                                const mesh::Mesh& mesh, i64 width) {
+                                const mesh::Mesh& mesh, const Value& x) {
   const auto senders = devices_of(from, layouts);
   const auto receivers = devices_of(to, layouts);
   const bool meet = std::find_first_of(senders.begin(), senders.end(), receivers.begin(),
                                        receivers.end()) != senders.end();
   if (meet || senders.empty() || receivers.empty()) return std::nullopt;
-  Exchange exchange{plan::Move::kPermute, {}, width};
+  Exchange exchange{plan::Move::kPermute, {}, 0};
+  for (const index::AxisMap& map : x.features) {
+    exchange.elements = std::max(exchange.elements, map.local_size());
+  }
   for (const mesh::MeshAxis& axis : mesh.axes()) {
     if (mesh.index_on(axis.name, senders.front()) == mesh.index_on(axis.name, receivers.front())) {
       continue;

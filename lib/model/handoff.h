@@ -11,9 +11,10 @@ namespace shardtool::model {
 /// without weights.
 std::span<const i64> devices_of(const Layer& layer, const LayoutOf& layouts);
 
-/// What one stage of a pipeline sends to the next: `width` features from the devices of one layer
-/// to those of the layer after it, by every device that has them. Nothing where a device has both.
+/// What one stage of a pipeline sends to the next: `x`, which one layer makes, to the devices of
+/// the layer after it; every device sends what it has to the one that differs from it only along
+/// `over`. Nothing where a device has both layers.
 std::optional<Exchange> handoff(const Layer& from, const Layer& to, const LayoutOf& layouts,
-                                const mesh::Mesh& mesh, i64 width);
+                                const mesh::Mesh& mesh, const Value& x);
 
 }  // namespace shardtool::model

@@ -204,7 +204,7 @@ Price price(const Model& model, const mapping::ModelConfig& config,
   for (size_t i = 0; i < model.layers.size(); ++i) {
     flows.push_back(flow(model, model.layers[i], layouts, mesh, x));
     if (i + 1 == model.layers.size()) break;
-    flows.back().handoff = handoff(model.layers[i], model.layers[i + 1], layouts, mesh, x.width);
+    flows.back().handoff = handoff(model.layers[i], model.layers[i + 1], layouts, mesh, x);
   }
   const Sum sum(model, config, tensors, mesh, workload, profile);
   return {sum.of(flows, {tokens, workload.batch, true, workload.prompt_len}),

@@ -266,6 +266,8 @@ std::string keep_laws(Communicator& comm, std::uint64_t seed) {
   reduces<std::uint64_t>(
       witness, 1000, [](std::uint64_t x) { return x % kPrime; },
       [](std::uint64_t a, std::uint64_t b) { return (a + b) % kPrime; });
+  reduces<i64>(
+      witness, 4000, [](std::uint64_t x) { return static_cast<i64>(x); }, Maximum());
   reduces<double>(witness, 2000, [](std::uint64_t x) { return 1.0 / static_cast<double>(x | 1U); });
   reduces<float>(witness, 3000, [](std::uint64_t x) { return 1.0F / static_cast<float>(x | 1U); });
   counts(witness);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "shardtool/comm/embedded.h"
@@ -95,6 +96,59 @@ TEST_CASE("any number of processes moves the same numbers, and counts the same")
       RC_ASSERT(part.data == sum.data);
     }
   }));
+}
+
+/// What every device of stage 1 receives from stage 0, over this number of processes.
+Placed<Field> handed_over(const mesh::Mesh& mesh, i64 width, int processes, Counted& counted) {
+  std::vector<i64> senders, receivers;
+  for (i64 rank = 0; rank < mesh.size(); ++rank) {
+    const i64 stage = mesh.index_on("pp", rank);
+    if (stage == 0) senders.push_back(rank);
+    if (stage == 1) receivers.push_back(rank);
+  }
+  Placed<Field> all;
+  std::mutex mutex;
+  comm::run_embedded(processes, [&](comm::Communicator& comm) {
+    Fabric fabric(mesh, &comm);
+    Placed<Field> mine;
+    for (const i64 rank : fabric.own()) {
+      if (std::ranges::binary_search(senders, rank)) mine[rank] = summand(rank, width);
+    }
+    const model::Exchange handoff{plan::Move::kPermute, {{"pp"}}, width * mesh.axis("pp").size};
+    const auto received = fabric.hand_over(handoff, senders, receivers, mine);
+    const std::lock_guard lock(mutex);
+    all.insert(received.begin(), received.end());
+    counted = fabric.counts().begin()->second;
+  });
+  return all;
+}
+
+TEST_CASE("a stage receives from the device that differs from it only in the stage") {
+  CHECK(rc::check("hand_over", [] {
+    const i64 dp = *rc::gen::inRange<i64>(1, 3);
+    const i64 pp = *rc::gen::inRange<i64>(2, 4);
+    const i64 tp = *rc::gen::inRange<i64>(1, 4);
+    const mesh::Mesh mesh({{"dp", dp}, {"pp", pp}, {"tp", tp}});
+    const i64 width = *rc::gen::inRange<i64>(1, 9);
+    Counted counted;
+    const auto received = handed_over(mesh, width, *rc::gen::inRange(1, 6), counted);
+    RC_ASSERT(std::ssize(received) == dp * tp);
+    for (const auto& [rank, part] : received) {
+      RC_ASSERT(mesh.index_on("pp", rank) == 1);
+      RC_ASSERT(part.data == summand(rank - tp, width).data);
+    }
+    RC_ASSERT(counted.count == 1);
+    RC_ASSERT(counted.elements == width * kTokens);
+  }));
+}
+
+TEST_CASE("a device to which no device of the stage before belongs is an error") {
+  const mesh::Mesh mesh({{"pp", 2}, {"tp", 2}});
+  Fabric fabric(mesh, nullptr);
+  const std::vector<i64> senders{0}, receivers{2, 3};
+  const model::Exchange handoff{plan::Move::kPermute, {{"pp"}}, 8};
+  CHECK_THROWS_AS(fabric.hand_over(handoff, senders, receivers, Placed<Field>{{0, summand(0, 4)}}),
+                  Error);
 }
 
 TEST_CASE("devices that would add up different features are an error, not a sum") {

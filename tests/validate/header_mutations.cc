@@ -115,6 +115,25 @@ std::vector<Mutation> header_mutations() {
            header = moved;
          });
        }},
+      {"64'",
+       "two stages of a pipeline hold each other's layers",
+       "prototype",
+       "pp=3,tp=2",
+       kFunction,
+       {"rank 0 holds layer 2 where layer 0 is to be",
+        "rank 4 holds layer 0 where layer 2 is to be"},
+       [](const ShardSet& shards) {
+         for (const std::string& first : shards.tensors()) {
+           if (first.find("layers.0.") == std::string::npos) continue;
+           std::string last = first;
+           last.replace(last.find("layers.0."), 9, "layers.2.");
+           for (const i64 rank : {0, 1}) {
+             const ShardRows of_first = shards.read(first, rank);
+             shards.write(first, rank, shards.read(last, rank + 4));
+             shards.write(last, rank + 4, of_first);
+           }
+         }
+       }},
       {"70",
        "world size in the manifest 8, shards 4",
        "prototype",

@@ -2,12 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <memory>
-#include <mutex>
+#include <optional>
 
-#include "shardtool/api/mapping_choice.h"
-#include "shardtool/api/plan_reshard.h"
-#include "shardtool/api/weight_files.h"
+#include "shardtool/api/bound_side.h"
 #include "shardtool/comm/embedded.h"
 #include "shardtool/engine/diagnosis.h"
 #include "shardtool/engine/validation.h"
@@ -17,62 +14,45 @@
 namespace shardtool::test {
 namespace {
 
-/// A model's files bound to its graph, whole or on the devices of its manifest.
-class Bound {
+/// A split of a model beside the model, as an engine compares them.
+class Compared {
  public:
-  /// Both sides of a comparison share a graph; null: that of the config.
-  Bound(const std::string& folder, bool is_whole, std::shared_ptr<const model::Graph> graph)
-      : files_(api::open_logical({folder})), specs_(files_.specs()), config_(*files_.config()) {
+  Compared(const std::string& model, const std::string& parts)
+      : whole_files_(api::open_logical({model})),
+        shards_files_(api::open_logical({parts})),
+        config_(*whole_files_.config()) {
     std::string why;
-    if (!graph) graph = model::find_graph(config_, why);
-    model_ = model::bind_model(std::move(graph), config_, specs_);
-    weights_ = std::make_unique<api::WeightFiles>(files_);
-    if (is_whole) {
-      for (const TensorSpec& spec : specs_) {
-        layouts_.push_back(
-            std::make_shared<layout::Layout>(layout::Layout::replicated(mesh::Mesh(), spec.shape)));
-      }
-    } else {
-      const auto applied = api::apply_mapping(api::base_choice(files_, {}), files_);
-      side_.mesh = applied.resolution.mesh;
-      layouts_.resize(specs_.size());
-      for (const auto& tensor : applied.resolution.tensors) {
-        layouts_[tensor.tensor] = tensor.layout;
-      }
-    }
-    side_.model = &model_;
-    side_.config = &config_;
-    side_.tensors = specs_;
-    side_.layouts = [this](size_t t) -> const layout::Layout& { return *layouts_[t]; };
-    side_.weights = weights_.get();
-    side_.sum_bias = [](size_t) { return engine::SumBias::kAfterReduction; };
-    for (size_t t = 0; t < specs_.size(); ++t) side_.by_name[specs_[t].name] = t;
+    const auto graph = model::find_graph(config_, why);
+    whole_.emplace(graph, config_, api::whole_files(whole_files_));
+    shards_.emplace(graph, config_, api::shard_files(shards_files_, {}));
   }
-  Bound(const Bound&) = delete;
-  Bound& operator=(const Bound&) = delete;
-  const engine::Side& side() const { return side_; }
+  const engine::Side& whole() const { return whole_->side(); }
+  const engine::Side& shards() const { return shards_->side(); }
 
  private:
-  api::LogicalCheckpoint files_;
-  std::vector<TensorSpec> specs_;
+  api::LogicalCheckpoint whole_files_, shards_files_;
   mapping::ModelConfig config_;
-  model::Model model_;
-  std::unique_ptr<api::WeightFiles> weights_;
-  std::vector<std::shared_ptr<const layout::Layout>> layouts_;
-  engine::Side side_;
+  std::optional<api::BoundSide> whole_, shards_;
 };
 
-/// Another communicator whose n-th all_gather (from 1) brings nothing of the others.
-class LosingCommunicator final : public comm::Communicator {
+/// What goes wrong between two devices, numbered from 1 in each process; 0: nothing.
+struct Disturbance {
+  int lost_gather = 0;      ///< brings nothing of the others
+  int changed_message = 0;  ///< arrives with another last byte
+};
+
+/// Another communicator that is disturbed once.
+class DisturbedCommunicator final : public comm::Communicator {
  public:
-  LosingCommunicator(comm::Communicator& parent, int lost)
-      : Communicator(parent.rank(), parent.size()), parent_(parent), lost_(lost) {}
+  DisturbedCommunicator(comm::Communicator& parent, const Disturbance& disturbance)
+      : Communicator(parent.rank(), parent.size()), parent_(parent), disturbance_(disturbance) {}
   void raise_stop() noexcept override { parent_.raise_stop(); }
   bool stop_was_raised() override { return parent_.stop_was_raised(); }
   void require_others() override { parent_.require_others(); }
 
  protected:
   Ticket do_post(int to, Channel, std::string bytes) override {
+    if (++sent_ == disturbance_.changed_message) bytes.back() = static_cast<char>(~bytes.back());
     parent_.send(to, bytes);
     return 0;
   }
@@ -84,7 +64,7 @@ class LosingCommunicator final : public comm::Communicator {
   }
   std::vector<std::string> do_all_gather(std::string_view mine) override {
     auto all = parent_.all_gather(mine);
-    if (++gathered_ != lost_) return all;
+    if (++gathered_ != disturbance_.lost_gather) return all;
     for (int rank = 0; rank < size(); ++rank) {
       if (rank != this->rank()) all[static_cast<size_t>(rank)].clear();
     }
@@ -93,18 +73,20 @@ class LosingCommunicator final : public comm::Communicator {
 
  private:
   comm::Communicator& parent_;
-  int lost_;
+  Disturbance disturbance_;
   int gathered_ = 0;
+  int sent_ = 0;
 };
 
-engine::Verdict verdict_losing(const Bound& whole, const Bound& shards, int lost) {
+engine::Verdict verdict_of(const Compared& model, const Disturbance& disturbance,
+                           bool with_f64 = false) {
   engine::Verdict verdict;
   comm::run_embedded(2, [&](comm::Communicator& comm) {
-    LosingCommunicator losing(comm, lost);
+    DisturbedCommunicator disturbed(comm, disturbance);
     engine::ValidationOptions options;
     options.threads = 1;
-    options.with_f64 = false;
-    auto mine = engine::validate(whole.side(), shards.side(), &losing, options);
+    options.with_f64 = with_f64;
+    auto mine = engine::validate(model.whole(), model.shards(), &disturbed, options);
     if (comm.rank() == 0) verdict = std::move(mine);
   });
   return verdict;
@@ -112,21 +94,54 @@ engine::Verdict verdict_losing(const Bound& whole, const Bound& shards, int lost
 
 TEST_CASE("one all-reduce that is not carried out fails, and the bytes are cleared of it") {
   const TempFolder folder;
-  const std::string parts = split_copy("llama", "tp=2", folder);
-  const Bound whole(model_folder("llama"), true, nullptr);
-  const Bound shards(parts, false, whole.side().model->graph);
-  CHECK(verdict_losing(whole, shards, 0).tiers.front().verdict == "pass");
+  const Compared model(model_folder("llama"), split_copy("llama", "tp=2", folder));
+  CHECK(verdict_of(model, {}).tiers.front().verdict == "pass");
   // In the order of gathers: the embedding's result for its comparison, its sum; what attention
   // adds for its comparison, its sum.
   for (const int lost : {2, 4}) {
     CAPTURE(lost);
-    const engine::Verdict verdict = verdict_losing(whole, shards, lost);
+    const engine::Verdict verdict = verdict_of(model, {.lost_gather = lost});
     CHECK(verdict.tiers.front().verdict == "fail");
     REQUIRE(!verdict.tiers.front().faults.empty());
     engine::Fault fault = verdict.tiers.front().faults.front();
-    engine::diagnose(whole.side(), shards.side(), fault);
+    engine::diagnose(model.whole(), model.shards(), fault);
     CHECK(fault.diagnosis.find("the bytes are those of the reference") == 0);
     CHECK(fault.diagnosis.find("what devices exchange") != std::string::npos);
+  }
+}
+
+TEST_CASE("a stage that does not receive what was sent fails once, and the bytes are not blamed") {
+  const TempFolder folder;
+  const Compared model(model_folder("prototype"), split_copy("prototype", "pp=3", folder));
+  CHECK(verdict_of(model, {}, true).tiers.back().verdict == "pass");
+  // Process 0 plays rank 0, process 1 ranks 1 and 2: the first message of each tier is a hand-off.
+  for (const size_t tier : {0U, 1U}) {
+    const int message = static_cast<int>(tier) + 1;
+    const engine::Verdict verdict = verdict_of(model, {.changed_message = message}, true);
+    for (size_t t = 0; t < 2; ++t) {
+      CHECK(verdict.tiers.at(t).verdict == (t == tier ? "fail" : "pass"));
+    }
+    REQUIRE(verdict.tiers.at(tier).faults.size() == 1);
+    engine::Fault fault = verdict.tiers.at(tier).faults.front();
+    engine::diagnose(model.whole(), model.shards(), fault);
+    CHECK(fault.op == "hand-off");
+    CHECK(fault.layer == "sparse 1");
+    CHECK(fault.rank == 1);
+    CHECK(fault.mismatches == 1);
+    CHECK(fault.diagnosis == "rank 1 did not receive what the stage of dense 0 sent");
+  }
+}
+
+TEST_CASE("the hand-offs of a pipeline are as many and as large as the plan says") {
+  const TempFolder folder;
+  const Compared model(model_folder("prototype"), split_copy("prototype", "pp=3,tp=2", folder));
+  for (const engine::CollectiveRow& row : verdict_of(model, {}).collectives) {
+    CHECK(row.agrees());
+    if (row.move != plan::Move::kPermute) continue;
+    CHECK(row.axis == "pp");
+    CHECK(row.counted == 2);
+    // Two sequences of four tokens, 64 features each, twice.
+    CHECK(row.counted_elements == 2 * 8 * 64);
   }
 }
 

@@ -1,0 +1,58 @@
+#include "shardtool/api/reference_headers.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace shardtool::api {
+
+void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards,
+                     std::span<const std::string> dropped, bool compares_values,
+                     std::vector<check::Finding>& findings) {
+  std::map<std::string, const TensorSpec*> expected;
+  for (const LogicalTensor& tensor : whole.tensors) expected[tensor.spec.name] = &tensor.spec;
+  const auto add = [&](check::Rule rule, const std::string& name, std::string message,
+                       std::string found, std::string wanted) {
+    check::Finding finding;
+    finding.rule = rule;
+    finding.message = std::move(message);
+    finding.tensor = name;
+    finding.found = std::move(found);
+    finding.expected = std::move(wanted);
+    finding.severity = check::Severity::kError;
+    findings.push_back(std::move(finding));
+  };
+  std::set<std::string> seen(dropped.begin(), dropped.end());
+  for (const LogicalTensor& tensor : shards.tensors) {
+    const TensorSpec& spec = tensor.spec;
+    seen.insert(spec.name);
+    const auto found = expected.find(spec.name);
+    if (found == expected.end()) {
+      add(check::Rule::kMixedCheckpoints, spec.name,
+          "the shards have a tensor that the reference lacks", "", "");
+    } else if (found->second->shape != spec.shape) {
+      add(check::Rule::kRankShape, spec.name,
+          "a tensor of the shards has another shape than the reference's", to_string(spec.shape),
+          to_string(found->second->shape));
+    } else if (found->second->dtype != spec.dtype && !compares_values) {
+      add(check::Rule::kRankDtype, spec.name,
+          "a tensor of the shards has another dtype than the reference's",
+          std::string(to_string(spec.dtype)), std::string(to_string(found->second->dtype)));
+    }
+  }
+  for (const auto& [name, spec] : expected) {
+    if (seen.count(name) > 0) continue;
+    add(check::Rule::kMixedCheckpoints, name, "the shards lack a tensor of the reference", "", "");
+  }
+}
+
+bool has_other_dtypes(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards) {
+  std::map<std::string, Dtype> dtypes;
+  for (const LogicalTensor& tensor : whole.tensors) dtypes[tensor.spec.name] = tensor.spec.dtype;
+  return std::any_of(shards.tensors.begin(), shards.tensors.end(), [&](const LogicalTensor& t) {
+    const auto found = dtypes.find(t.spec.name);
+    return found != dtypes.end() && found->second != t.spec.dtype;
+  });
+}
+
+}  // namespace shardtool::api

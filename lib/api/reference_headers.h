@@ -1,0 +1,21 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardtool/api/logical_checkpoint.h"
+#include "shardtool/check/finding.h"
+
+namespace shardtool::api {
+
+/// Names and shapes of the shards' tensors against those of the whole model, and dtypes where bits
+/// are to be compared; `dropped` are meant to be missing.
+void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards,
+                     std::span<const std::string> dropped, bool compares_values,
+                     std::vector<check::Finding>& findings);
+
+/// Whether a tensor has another dtype in the shards.
+bool has_other_dtypes(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards);
+
+}  // namespace shardtool::api
