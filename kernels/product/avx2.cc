@@ -10,8 +10,7 @@ namespace {
 /// Four numbers; products of 32 by 32 bits.
 struct Lanes {
   static constexpr int kCount = 4;
-  static constexpr int kTokens = 4;
-  static constexpr int kRows = 1;
+  static constexpr int kRows = 2;
   __m256i v;
 
   static Lanes zero() { return {_mm256_setzero_si256()}; }
@@ -33,6 +32,8 @@ struct Lanes {
       return {_mm256_and_si256(_mm256_srli_epi64(x, kShift), _mm256_set1_epi64x(0xffff))};
     }
   }
+  Lanes masked(std::uint64_t mask) const { return {_mm256_and_si256(v, all(mask).v)}; }
+  Lanes shifted(int bits) const { return {_mm256_srli_epi64(v, bits)}; }
   void add_product(Lanes a, Lanes b) { v = _mm256_add_epi64(v, _mm256_mul_epu32(a.v, b.v)); }
   std::uint64_t sum() const {
     std::uint64_t x[kCount];

@@ -9,8 +9,7 @@ namespace {
 /// Eight numbers; products of 52 by 52 bits, whose low 52 bits are all of ours (IFMA).
 struct Lanes {
   static constexpr int kCount = 8;
-  static constexpr int kTokens = 4;
-  static constexpr int kRows = 3;
+  static constexpr int kRows = 4;
   __m512i v;
 
   static Lanes zero() { return {_mm512_setzero_si512()}; }
@@ -28,6 +27,8 @@ struct Lanes {
       return {_mm512_and_si512(_mm512_srli_epi64(x, kShift), _mm512_set1_epi64(0xffff))};
     }
   }
+  Lanes masked(std::uint64_t mask) const { return {_mm512_and_si512(v, all(mask).v)}; }
+  Lanes shifted(unsigned bits) const { return {_mm512_srli_epi64(v, bits)}; }
   void add_product(Lanes a, Lanes b) { v = _mm512_madd52lo_epu64(v, a.v, b.v); }
   std::uint64_t sum() const { return static_cast<std::uint64_t>(_mm512_reduce_add_epi64(v)); }
   void store(std::uint64_t* at) const { _mm512_storeu_si512(at, v); }

@@ -8,7 +8,6 @@ namespace {
 /// One number at a time.
 struct Lanes {
   static constexpr int kCount = 1;
-  static constexpr int kTokens = 4;
   static constexpr int kRows = 2;
   std::uint64_t v;
 
@@ -21,6 +20,8 @@ struct Lanes {
     std::memcpy(&x, at, sizeof x);
     return {static_cast<std::uint64_t>(x) >> kShift & 0xffff};
   }
+  Lanes masked(std::uint64_t mask) const { return {v & mask}; }
+  Lanes shifted(int bits) const { return {v >> bits}; }
   void add_product(Lanes a, Lanes b) { v += a.v * b.v; }
   std::uint64_t sum() const { return v; }
   void store(std::uint64_t* at) const { *at = v; }

@@ -11,12 +11,15 @@
 
 namespace shardtool::kernels {
 
-/// A row-major matrix as it is stored. Requires is_computable(dtype).
+/// A row-major matrix as it is stored, or some columns of one. Requires is_computable(dtype).
 struct StoredMatrix {
   Dtype dtype = Dtype::kBF16;
   const std::byte* bytes = nullptr;
   i64 rows = 0;
   i64 columns = 0;
+  i64 stride = columns;  ///< elements from a row to the next
+
+  const std::byte* at(i64 r, i64 c) const { return bytes + (r * stride + c) * (bits(dtype) / 8); }
 };
 
 /// Rows of numbers beside each other: row t begins at data + t * stride.

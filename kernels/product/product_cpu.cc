@@ -9,8 +9,8 @@ namespace {
 std::vector<ProductImplementation> supported() {
   std::vector<ProductImplementation> list;
 #if defined(__x86_64__)
-  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512ifma") &&
-                    __builtin_cpu_supports("avx512vl");
+  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512ifma");
   if (wide) list.push_back(kProductAvx512);
   if (__builtin_cpu_supports("avx2")) list.push_back(kProductAvx2);
 #endif

@@ -68,7 +68,7 @@ struct ResidueRows {
       const i64 end = most < columns ? most : columns;
       Sum some[kTokens];
       for (i64 k = begin; k < end; k += lanes) {
-        const Field weight = matrix.at(r * columns + k);
+        const Field weight = matrix.at(r * matrix.w.stride + k);
         for (int j = 0; j < kTokens; ++j) some[j].add(weight, rows[j][k]);
       }
       for (int j = 0; j < kTokens; ++j) sums[j] += some[j].value();
@@ -87,7 +87,7 @@ struct RealRows {
   SHARDTOOL_BOTH T lane(i64 r, i64 t, int lane) const {
     T sum = 0;
     for (i64 k = lane; k < w.columns; k += kLanes) {
-      sum += number_at<T>(w.dtype, w.bytes, r * w.columns + k) * x.row(t)[k];
+      sum += number_at<T>(w.dtype, w.bytes, r * w.stride + k) * x.row(t)[k];
     }
     return sum;
   }
@@ -114,7 +114,7 @@ struct ResidueColumns {
       const i64 end = begin + Sum::kMost < matrix.w.rows ? begin + Sum::kMost : matrix.w.rows;
       Sum some;
       for (i64 r = begin; r < end; ++r) {
-        some.add(matrix.at(r * matrix.w.columns + c), x.row(t)[r]);
+        some.add(matrix.at(r * matrix.w.stride + c), x.row(t)[r]);
       }
       sum += some.value();
     }
@@ -135,7 +135,7 @@ struct RealColumns {
     const i64 c = i % w.columns;
     T sum = y.row(t)[c];
     for (i64 r = 0; r < w.rows; ++r) {
-      sum += x.row(t)[r] * number_at<T>(w.dtype, w.bytes, r * w.columns + c);
+      sum += x.row(t)[r] * number_at<T>(w.dtype, w.bytes, r * w.stride + c);
     }
     y.row(t)[c] = sum;
   }

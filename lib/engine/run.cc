@@ -140,10 +140,12 @@ void Run<N>::multiply(const Product& product, i64 begin, i64 end, const std::byt
   const i64 rows = inputs_.rows();
   const i64 columns = product.columns.local_size();
   if (product.is_in_out) {
-    const i64 first = rows * part / parts;
-    const i64 count = rows * (part + 1) / parts - first;
-    add_columns<N>({product.dtype, bytes, end - begin, columns}, inputs_.map,
-                   {x_.row(first) + begin, count, x_.width()}, {y_.row(first), count, y_.width()});
+    const i64 first = columns * part / parts;
+    const i64 count = columns * (part + 1) / parts - first;
+    const i64 element_bytes = bits(product.dtype) / 8;
+    add_columns<N>({product.dtype, bytes + first * element_bytes, end - begin, count, columns},
+                   inputs_.map, {x_.data.data() + begin, rows, x_.width()},
+                   {y_.data.data() + first, rows, y_.width()});
     return;
   }
   const i64 from = begin + (end - begin) * part / parts;

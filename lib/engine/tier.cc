@@ -85,7 +85,7 @@ Tier<N>::Tier(std::string name, const Side& whole, const Side& shards, comm::Com
   verdict_.verdict = "pass";
 }
 
-/// What the layer before made; of residues random numbers for the first sequence.
+/// What the whole model made of the layer before; of residues random numbers.
 template <class N>
 Part<N> Tier<N>::layer_input() const {
   Part<N> x = carried_;

@@ -107,24 +107,27 @@ void strided_copy_to_columns(benchmark::State& state) {
 }
 BENCHMARK(strided_copy_to_columns)->RangeMultiplier(2)->Range(1, i64{64} << 10)->Arg(12);
 
+/// A chunk of a matrix of bf16, as `validate` reads it.
+constexpr i64 kChunkBytes = i64{4} << 20;
 constexpr i64 kColumns = 4096;
-constexpr i64 kTokens = 8;
+/// Rows of x that `validate` multiplies a matrix with.
+constexpr i64 kFieldTokens = 3;
+constexpr i64 kFloatTokens = 8;
 
-/// Eight rows of x against a matrix of bf16, as `validate` multiplies: bytes are those of weights.
+/// Rows of x against a matrix of bf16: bytes are those of weights.
 template <class N, class Multiply>
-void product(benchmark::State& state, const Multiply& multiply) {
-  const auto bytes = buffer(kBufferBytes);
-  const i64 rows = kBufferBytes / (2 * kColumns);
+void product(benchmark::State& state, i64 tokens, const Multiply& multiply) {
+  const auto bytes = buffer(kChunkBytes);
+  const i64 rows = kChunkBytes / (2 * kColumns);
   const StoredMatrix w{Dtype::kBF16, bytes.data(), rows, kColumns};
   const i64 longest = std::max(rows, kColumns);
-  const std::vector<N> x(static_cast<size_t>(kTokens * longest), N{3});
-  std::vector<N> y(static_cast<size_t>(kTokens * longest));
+  const std::vector<N> x(static_cast<size_t>(tokens * longest), N{3});
+  std::vector<N> y(static_cast<size_t>(tokens * longest));
   for (auto _ : state) {
-    multiply(w, RowView<const N>{x.data(), kTokens, longest},
-             RowView<N>{y.data(), kTokens, longest});
+    multiply(w, RowView<const N>{x.data(), tokens, longest}, RowView<N>{y.data(), tokens, longest});
     benchmark::ClobberMemory();
   }
-  state.SetBytesProcessed(state.iterations() * kBufferBytes);
+  state.SetBytesProcessed(state.iterations() * kChunkBytes);
 }
 
 void register_products() {
@@ -132,21 +135,22 @@ void register_products() {
     const std::string name = way.name;
     benchmark::RegisterBenchmark(
         ("rows of residues/" + name).c_str(), [way](benchmark::State& state) {
-          product<Field>(state,
+          product<Field>(state, kFieldTokens,
                          [&](const StoredMatrix& w, RowView<const Field> x, RowView<Field> y) {
                            way.rows_of_residues(w, NumberMap::kBits, x, y);
                          });
         });
     benchmark::RegisterBenchmark(
         ("columns of residues/" + name).c_str(), [way](benchmark::State& state) {
-          product<Field>(state,
+          product<Field>(state, kFieldTokens,
                          [&](const StoredMatrix& w, RowView<const Field> x, RowView<Field> y) {
                            way.columns_of_residues(w, NumberMap::kBits, x, y);
                          });
         });
-    benchmark::RegisterBenchmark(
-        ("rows of doubles/" + name).c_str(),
-        [way](benchmark::State& state) { product<double>(state, way.rows_of_doubles); });
+    benchmark::RegisterBenchmark(("rows of doubles/" + name).c_str(),
+                                 [way](benchmark::State& state) {
+                                   product<double>(state, kFloatTokens, way.rows_of_doubles);
+                                 });
   }
 }
 

@@ -12,21 +12,23 @@
 /// What every machine has to give for products: the CPU's bits.
 namespace shardtool::kernels {
 
-/// A matrix of any finite numbers, and the sizes of x.
+/// A matrix of any finite numbers, or the first columns of one, and the sizes of x.
 struct MatrixCase {
   Dtype dtype = *rc::gen::elementOf(computable_dtypes());
   i64 rows = *rc::gen::inRange<i64>(0, 9);
   i64 columns = *rc::gen::weightedOneOf<i64>(
       {{4, rc::gen::inRange<i64>(0, 90)}, {1, rc::gen::inRange<i64>(1000, 2100)}});
+  i64 stride = columns + *rc::gen::inRange<i64>(0, 3);
   i64 tokens = *rc::gen::inRange<i64>(1, 7);
   std::uint64_t seed = *rc::gen::arbitrary<std::uint64_t>();
 
+  StoredMatrix of(const std::byte* bytes) const { return {dtype, bytes, rows, columns, stride}; }
   /// Floats would overflow to infinities and NaN if all patterns were among them.
   std::vector<std::byte> bytes(bool is_tame) const {
     const auto width = static_cast<size_t>(bits(dtype) / 8);
-    auto all = random_bytes(static_cast<size_t>(rows * columns) * width, seed);
+    auto all = random_bytes(static_cast<size_t>(rows * stride) * width, seed);
     if (!is_tame) return all;
-    for (i64 i = 0; i < rows * columns; ++i) {
+    for (i64 i = 0; i < rows * stride; ++i) {
       double value = 0;
       std::byte* at = all.data() + static_cast<size_t>(i) * width;
       to_doubles(dtype, at, 1, &value);
@@ -48,9 +50,9 @@ void residue_rows_law() {
   const auto n = static_cast<size_t>(c.tokens * stride);
   Field* y = machine.template poisoned<Field>(n);
   std::vector<Field> expected = machine.get(y, n);
-  multiply_rows({c.dtype, w.data(), c.rows, c.columns}, map, {x.data(), c.tokens, c.columns},
+  multiply_rows(c.of(w.data()), map, {x.data(), c.tokens, c.columns},
                 {expected.data(), c.tokens, stride});
-  machine.multiply_rows({c.dtype, machine.put(w), c.rows, c.columns}, map,
+  machine.multiply_rows(c.of(machine.put(w)), map,
                         RowView<const Field>{machine.put(x), c.tokens, c.columns},
                         RowView<Field>{y, c.tokens, stride});
   RC_ASSERT(machine.get(y, n) == expected);
@@ -65,9 +67,9 @@ void residue_columns_law() {
   const auto x = random_numbers<Field>(static_cast<size_t>(c.tokens * c.rows), c.seed);
   auto expected = random_numbers<Field>(static_cast<size_t>(c.tokens * c.columns), ~c.seed);
   Field* y = machine.put(expected);
-  add_columns({c.dtype, w.data(), c.rows, c.columns}, map, {x.data(), c.tokens, c.rows},
+  add_columns(c.of(w.data()), map, {x.data(), c.tokens, c.rows},
               {expected.data(), c.tokens, c.columns});
-  machine.add_columns({c.dtype, machine.put(w), c.rows, c.columns}, map,
+  machine.add_columns(c.of(machine.put(w)), map,
                       RowView<const Field>{machine.put(x), c.tokens, c.rows},
                       RowView<Field>{y, c.tokens, c.columns});
   RC_ASSERT(machine.get(y, expected.size()) == expected);
@@ -80,12 +82,10 @@ void real_rows_law() {
   const auto w = c.bytes(true);
   const auto x = random_numbers<T>(static_cast<size_t>(c.tokens * c.columns), c.seed);
   std::vector<T> expected(static_cast<size_t>(c.tokens * c.rows));
-  multiply_rows({c.dtype, w.data(), c.rows, c.columns},
-                RowView<const T>{x.data(), c.tokens, c.columns},
+  multiply_rows(c.of(w.data()), RowView<const T>{x.data(), c.tokens, c.columns},
                 RowView<T>{expected.data(), c.tokens, c.rows});
   T* y = machine.template poisoned<T>(expected.size());
-  machine.multiply_rows(StoredMatrix{c.dtype, machine.put(w), c.rows, c.columns},
-                        RowView<const T>{machine.put(x), c.tokens, c.columns},
+  machine.multiply_rows(c.of(machine.put(w)), RowView<const T>{machine.put(x), c.tokens, c.columns},
                         RowView<T>{y, c.tokens, c.rows});
   RC_ASSERT(same_numbers(machine.get(y, expected.size()), expected));
 }
@@ -98,10 +98,9 @@ void real_columns_law() {
   const auto x = random_numbers<T>(static_cast<size_t>(c.tokens * c.rows), c.seed);
   auto expected = random_numbers<T>(static_cast<size_t>(c.tokens * c.columns), ~c.seed);
   T* y = machine.put(expected);
-  add_columns({c.dtype, w.data(), c.rows, c.columns}, RowView<const T>{x.data(), c.tokens, c.rows},
+  add_columns(c.of(w.data()), RowView<const T>{x.data(), c.tokens, c.rows},
               RowView<T>{expected.data(), c.tokens, c.columns});
-  machine.add_columns(StoredMatrix{c.dtype, machine.put(w), c.rows, c.columns},
-                      RowView<const T>{machine.put(x), c.tokens, c.rows},
+  machine.add_columns(c.of(machine.put(w)), RowView<const T>{machine.put(x), c.tokens, c.rows},
                       RowView<T>{y, c.tokens, c.columns});
   RC_ASSERT(same_numbers(machine.get(y, expected.size()), expected));
 }

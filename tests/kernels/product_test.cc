@@ -15,25 +15,31 @@ namespace {
 constexpr Dtype kDtypes[] = {Dtype::kBF16,   Dtype::kF16, Dtype::kF32, Dtype::kF64,
                              Dtype::kF8E4M3, Dtype::kI8,  Dtype::kU8,  Dtype::kI32};
 
-/// A matrix of any bits, and rows of x; floats are small finite numbers where they must be.
+/// A matrix of any bits, or some columns of one, and rows of x.
 struct Case {
   Dtype dtype = *rc::gen::elementOf(std::vector<Dtype>(std::begin(kDtypes), std::end(kDtypes)));
   i64 rows = *rc::gen::inRange<i64>(0, 9);
   i64 columns = *rc::gen::weightedOneOf<i64>(
       {{4, rc::gen::inRange<i64>(0, 40)}, {1, rc::gen::inRange<i64>(1000, 2100)}});
+  i64 before = *rc::gen::inRange<i64>(0, 5);  ///< columns of the stored rows that are not ours
+  i64 stride = before + columns + *rc::gen::inRange<i64>(0, 5);
   i64 tokens = *rc::gen::inRange<i64>(1, 10);
   std::uint64_t seed = *rc::gen::arbitrary<std::uint64_t>();
   std::vector<std::byte> bytes;
 
   Case() {
     const i64 width = bits(dtype) / 8;
-    bytes.resize(static_cast<size_t>(rows * columns * width));
+    bytes.resize(static_cast<size_t>(rows * stride * width));
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(hashed(seed, i));
   }
-  StoredMatrix matrix() const { return {dtype, bytes.data(), rows, columns}; }
+  StoredMatrix matrix() const {
+    return {dtype, bytes.data() + before * bits(dtype) / 8, rows, columns, stride};
+  }
   std::vector<Field> residues(NumberMap map) const {
     std::vector<Field> all(static_cast<size_t>(rows * columns));
-    to_residues(dtype, map, bytes.data(), rows * columns, all.data());
+    for (i64 r = 0; r < rows; ++r) {
+      to_residues(dtype, map, matrix().at(r, 0), columns, all.data() + r * columns);
+    }
     return all;
   }
   std::vector<Field> random(i64 count) const {
@@ -94,13 +100,15 @@ TEST_CASE("floats: every CPU gives the same bits, and a row alone those of the r
   CHECK(rc::check("reals", [] {
     Case c;
     c.dtype = Dtype::kBF16;
-    c.bytes.resize(static_cast<size_t>(c.rows * c.columns * 2));
-    std::vector<double> exact(static_cast<size_t>(c.rows * c.columns));
-    for (size_t i = 0; i < exact.size(); ++i) {
+    c.bytes.resize(static_cast<size_t>(c.rows * c.stride * 2));
+    for (i64 i = 0; i < c.rows * c.stride; ++i) {
       const auto bits = static_cast<std::uint16_t>(0x3c00 + (hashed(c.seed, i) & 0x83ff));
       std::memcpy(&c.bytes[i * 2], &bits, 2);
     }
-    to_doubles(c.dtype, c.bytes.data(), c.rows * c.columns, exact.data());
+    std::vector<double> exact(static_cast<size_t>(c.rows * c.columns));
+    for (i64 r = 0; r < c.rows; ++r) {
+      to_doubles(c.dtype, c.matrix().at(r, 0), c.columns, exact.data() + r * c.columns);
+    }
     std::vector<double> x(static_cast<size_t>(c.tokens * c.columns));
     for (size_t i = 0; i < x.size(); ++i) {
       x[i] = static_cast<double>(hashed(c.seed + 1, i) % 2001) / 1000 - 1;
@@ -126,7 +134,7 @@ TEST_CASE("floats: every CPU gives the same bits, and a row alone those of the r
         }
         RC_ASSERT(std::abs(first[t * c.rows + r] - sum) <= 1e-13 * size + 1e-300);
         double alone = 0;
-        multiply_rows({c.dtype, c.bytes.data() + r * c.columns * 2, 1, c.columns},
+        multiply_rows({c.dtype, c.matrix().at(r, 0), 1, c.columns},
                       {x.data() + t * c.columns, 1, c.columns}, RowView<double>{&alone, 1, 1});
         RC_ASSERT(alone == first[t * c.rows + r]);
       }

@@ -30,6 +30,15 @@ ShardRows evens_first(const ShardRows& rows) {
   return rows.rows_in(order);
 }
 
+/// The second half of every head first.
+ShardRows halves_exchanged(const ShardRows& rows) {
+  std::vector<i64> order;
+  for (i64 head = 0; head < rows.rows; head += kHead) {
+    for (i64 i = 0; i < kHead; ++i) order.push_back(head + (i + kHead / 2) % kHead);
+  }
+  return rows.rows_in(order);
+}
+
 void swap_heads(const ShardSet& shards) {
   for (const std::string part : {".weight", ".bias"}) {
     shards.change(kQ + part, 1,
@@ -202,6 +211,18 @@ std::vector<Mutation> attention_mutations() {
        kFunction,
        {"k_proj.weight: rank 3 rows of every kv head are in halves instead of interleaved"},
        [](const ShardSet& shards) { shards.change(kK + ".weight", 3, evens_first); }},
+      // Rotates against the direction of the others: a query that meets no key but its own
+      // position's gives the same score. A window of one token would hide it.
+      {"A1",
+       "halves of every head's q and k exchanged alike, in a model with a window",
+       "mistral",
+       "tp=2",
+       kFunction,
+       {"q_proj.weight"},
+       [](const ShardSet& shards) {
+         for (const std::string& name : {kQ, kK})
+           shards.change_all(name + ".weight", halves_exchanged);
+       }},
       {"32",
        "attention of two layers exchanged",
        "prototype",
