@@ -12,32 +12,12 @@ cd "$work"
 # shellcheck source=tests/hostile/sparse_source.sh
 source "$here/sparse_source.sh"
 sparse_source
+# shellcheck source=tests/hostile/launch.sh
+source "$here/launch.sh"
 
-fail() {
-  echo "$*"
-  cat out.* err.* 2>/dev/null
-  exit 1
-}
-
-# launch SIZE FLAGS...: the split to `out` in SIZE processes; their answers in out.N and err.N, their exit statuses in
-# $statuses. A command in ${before[N]} runs process N.
-declare -A before=()
+# launch SIZE FLAGS...: the split to `out` in SIZE processes.
 launch() {
-  local size=$1 rank pids=()
-  shift
-  rm -f out.* err.*
-  for ((rank = 0; rank < size; ++rank)); do
-    # shellcheck disable=SC2086
-    OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=$size PMIX_NAMESPACE=$$ ${before[$rank]:-} \
-      "$shardtool" split source -m mapping.json -o out --threads 1 "$@" >out.$rank 2>err.$rank &
-    pids+=($!)
-  done
-  statuses=
-  for pid in "${pids[@]}"; do
-    local status=0
-    wait "$pid" || status=$?
-    statuses+=" $status"
-  done
+  play "$1" "$shardtool" split source -m mapping.json -o out --threads 1 "${@:2}"
 }
 
 "$shardtool" split source -m mapping.json -o undisturbed -q >/dev/null

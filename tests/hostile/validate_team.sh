@@ -5,34 +5,17 @@
 #   validate_team.sh SHARDTOOL SAMPLES MPI_PLUGIN
 set -euo pipefail
 shardtool=$1 model=$2/tiny-llama plugin=$3
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-fail() {
-  echo "$*"
-  cat out.* err.* 2>/dev/null
-  exit 1
-}
+# shellcheck source=tests/hostile/launch.sh
+source "$here/launch.sh"
 
-# launch SIZE FLAGS...: answers in out.N and err.N, exit statuses in $statuses. A command in ${before[N]} runs process N.
-declare -A before=()
+# launch SIZE FLAGS...: validates in SIZE processes.
 launch() {
-  local size=$1 rank pids=()
-  shift
-  rm -f out.* err.*
-  for ((rank = 0; rank < size; ++rank)); do
-    # shellcheck disable=SC2086
-    OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=$size PMIX_NAMESPACE=$$ ${before[$rank]:-} \
-      "$shardtool" validate parts -r "$model" "$@" >out.$rank 2>err.$rank &
-    pids+=($!)
-  done
-  statuses=
-  for pid in "${pids[@]}"; do
-    local status=0
-    wait "$pid" || status=$?
-    statuses+=" $status"
-  done
+  play "$1" "$shardtool" validate parts -r "$model" "${@:2}"
 }
 
 "$shardtool" -q split "$model" -o parts --tp 4 >/dev/null
