@@ -291,6 +291,7 @@ Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig&
 }
 
 double value_of(const Number& number, const mapping::ModelConfig& config) {
+  if (number.when && config.text(number.when->config) != number.when->is) return number.value;
   for (const std::string& path : number.config) {
     const nlohmann::json* value = config.find(path);
     if (value == nullptr || value->is_null()) continue;

@@ -411,8 +411,14 @@ Number decode_number(const JsonValue& value, const std::map<std::string, Number>
     if (v.is_text()) return;
     for (const JsonValue& path : v.elements(1)) number.config.push_back(path.nonempty_text());
   };
+  const auto condition = [&number](const JsonValue& v) {
+    Condition& when = number.when.emplace();
+    v.object({{"config", [&](const JsonValue& path) { when.config = path.nonempty_text(); }, true},
+              {"is", [&](const JsonValue& word) { when.is = word.nonempty_text(); }, true}});
+  };
   value.object({{"config", paths, true},
-                {"default", [&](const JsonValue& v) { number.value = v.number(); }, true}});
+                {"default", [&](const JsonValue& v) { number.value = v.number(); }, true},
+                {"when", condition}});
   return number;
 }
 

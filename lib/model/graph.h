@@ -18,11 +18,17 @@ namespace shardtool::model {
 
 using mapping::Dim;
 
+/// That config.json has this word at a path.
+struct Condition {
+  std::string config;
+  std::string is;
+};
 /// A number of config.json with what counts where the config does not say, or a literal.
 struct Number {
   std::vector<std::string>
       config;        ///< paths, of which the first that is there counts; none: a literal
   double value = 0;  ///< the literal or the default
+  std::optional<Condition> when = {};  ///< the default counts, too, where this does not hold
 };
 /// The same for a word, such as the name of an activation.
 struct Word {

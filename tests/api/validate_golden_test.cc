@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,27 @@ TEST_CASE("every family: our f32 is what the library computes, and shards comput
     CHECK(tier(report, "f64").worst < 1e-12);
     CHECK(tier(report, "field").mismatches == 0);
   }
+}
+
+TEST_CASE("greedy routing takes no notice of groups that a config has, as in the library") {
+  const std::string model =
+      SHARDTOOL_SOURCE_DIR "/tests/golden/deepseek_v2_lite-transformers-5.23.0";
+  const test::TempFolder scratch;
+  const std::string grouped = scratch / "grouped";
+  fs::copy(model, grouped);
+  auto config = nlohmann::json::parse(std::ifstream(model + "/config.json"));
+  REQUIRE(config["topk_method"] == "greedy");
+  config["n_group"] = 4;
+  config["topk_group"] = 1;
+  std::ofstream(grouped + "/config.json") << config;
+  REQUIRE(split_over(grouped, "tp=2", scratch / "tp2"));
+  api::ValidateOptions options;
+  options.sources = {scratch / "tp2"};
+  options.reference = grouped;
+  options.golden = model + ".expected.safetensors";
+  const auto report = api::validate(options);
+  CHECK(report.verdict == "pass");
+  CHECK(tier(report, "golden").worst < 1e-4);
 }
 
 TEST_CASE("every family on other meshes: replicas, stages, experts, replicated and uneven heads") {

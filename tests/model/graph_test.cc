@@ -108,4 +108,7 @@ TEST_CASE("numbers come from the config, else from the graph") {
   CHECK(model::value_of({{"b", "a"}, 1}, config) == 2.5);
   CHECK(model::value_of({{}, 3}, config) == 3);
   CHECK_ERROR(kConfig, model::value_of({{"c"}, 1}, config));
+  CHECK(model::value_of({{"a"}, 1, model::Condition{"c", "x"}}, config) == 2.5);
+  CHECK(model::value_of({{"a"}, 1, model::Condition{"c", "y"}}, config) == 1);
+  CHECK(model::value_of({{"a"}, 1, model::Condition{"d", "x"}}, config) == 1);
 }
