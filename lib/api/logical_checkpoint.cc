@@ -118,7 +118,9 @@ std::shared_ptr<const index::HolderSet> HolderSetPool::of(
 }
 
 std::shared_ptr<const index::HolderSet> HolderSetPool::whole(const Shape& shape) {
-  return of(shape, {index::whole_region(shape)});
+  auto& set = wholes_[shape];
+  if (!set) set = of(shape, {index::whole_region(shape)});
+  return set;
 }
 
 std::vector<TensorSpec> LogicalCheckpoint::specs() const {

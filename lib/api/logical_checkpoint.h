@@ -57,6 +57,7 @@ class HolderSetPool {
 
  private:
   std::map<std::vector<i64>, std::shared_ptr<const index::HolderSet>> sets_;
+  std::map<Shape, std::shared_ptr<const index::HolderSet>> wholes_;  ///< of `sets_`
 };
 
 }  // namespace shardtool::api
