@@ -330,6 +330,16 @@ Chunk ChunkPlan::chunk(const Position& position) const {
   return std::move(builder.chunk);
 }
 
+i64 ChunkPlan::bytes() const {
+  i64 elements = 1;
+  for (int a = 0; a < join_.rank(); ++a) {
+    i64 extent = 0;
+    for (const AxisCell& cell : join_.cells(a)) extent += cell.size;
+    elements *= extent;
+  }
+  return elements * element_bits_ / 8;
+}
+
 bool ChunkPlan::is_sequential(int destination_holder) const {
   const auto pick = to_->pick(destination_holder);
   for (int a = 0; a <= axis_; ++a) {

@@ -97,6 +97,8 @@ class ChunkPlan {
   /// The contents of a position.
   Chunk chunk(const Position& position) const;
 
+  /// Of the whole tensor, that all chunks together cover: what somebody wants.
+  i64 bytes() const;
   /// Whether the chunks fill the holder's bytes from front to back (gaps are padding).
   bool is_sequential(int destination_holder) const;
 

@@ -13,11 +13,14 @@ namespace shardtool::exec {
 class ProgressMeter {
  public:
   /// `report` may be empty; it outlives this.
+  explicit ProgressMeter(const std::function<void(const Progress&)>& report) : report_(report) {}
   ProgressMeter(const std::function<void(const Progress&)>& report, i64 bytes_total)
       : report_(report) {
     progress_.bytes_total = bytes_total;
   }
 
+  /// Raises the bytes in total. Not while others add.
+  void expect(i64 bytes) { progress_.bytes_total += bytes; }
   void add(i64 bytes, const std::string& item) {
     const std::lock_guard lock(mutex_);
     progress_.bytes_done += bytes;

@@ -87,14 +87,6 @@ struct Part {
 
 using Work = std::variant<WholeTensors, Part>;
 
-i64 total_bytes(const MoveList& moves) {
-  i64 total = 0;
-  for (size_t i = 0; i < moves.size(); ++i) {
-    total += byte_size(moves[i].dtype, moves[i].shape).value_or(0);
-  }
-  return total;
-}
-
 class Run {
  public:
   Run(const MoveList& moves, std::span<const SourceFile> sources, const StreamOptions& options,
@@ -103,7 +95,7 @@ class Run {
         sources_(sources),
         options_(options),
         sink_(sink),
-        progress_(options.on_progress, total_bytes(moves)) {
+        progress_(options.on_progress) {
     if (options.max_memory < kMinMemory) {
       throw Error(ErrorCode::kMemoryBudget,
                   fmt::format("a memory budget of {} is below the minimum of {}",
@@ -115,6 +107,7 @@ class Run {
     // Room for the staging buffer's page edges.
     limits_ = {arena_bytes_ - 4 * kPageBytes, std::min(kMaxInputBytes, arena_bytes_ / 3)};
     plans_ = ChunkPlans(limits_);
+    for (size_t i = 0; i < moves.size(); ++i) progress_.expect(plans_.of(moves[i]).plan.bytes());
   }
 
   void go() {

@@ -201,6 +201,22 @@ TEST_CASE("a thousand small tensors cost a handful of reads and writes") {
   CHECK(Calls::writes < 20);
 }
 
+TEST_CASE("progress counts the bytes that are wanted, and ends with all of them") {
+  Kind kind = rows_kind(64, 16);
+  kind.to_holders = [&] {
+    auto second = std::make_shared<index::HolderSet>(kind.from.shape());
+    second->add(kind.to.holders().region(1));
+    return second;
+  }();
+  Model model(std::vector<const Kind*>(10, &kind), 1, 0);
+  Progress last;
+  StreamOptions options;
+  options.on_progress = [&](const Progress& progress) { last = progress; };
+  model.copy_these({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, options);
+  CHECK(last.bytes_total == 10 * 64 * 16 / 2);
+  CHECK(last.bytes_done == last.bytes_total);
+}
+
 TEST_CASE("a source that ends early names the first tensor that was read with it") {
   const Kind kind = rows_kind(64, 16);
   Model model(std::vector<const Kind*>(10, &kind), 1, 0);
