@@ -88,6 +88,28 @@ std::string coverage_text(const api::ValidateReport& report) {
   return text + (report.untested.size() > kMostListed ? ", ..." : "");
 }
 
+/// What of the bytes is the reference's: a report, since the function decides.
+std::string bytes_text(const api::ValidateReport& report) {
+  const engine::ComparedBytes& bytes = *report.bytes;
+  std::string text;
+  if (bytes.differing == 0) {
+    const bool is_all = bytes.parts == report.parts;
+    text = fmt::format("those of the reference in {}{}", is_all ? "all " : "",
+                       plural(bytes.parts, "part"));
+  } else {
+    text = fmt::format("other than the reference's in {} of {}", format_count(bytes.differing),
+                       plural(bytes.parts, "part"));
+  }
+  for (size_t i = 0; i < bytes.different.size() && i < kMostListed; ++i) {
+    text += fmt::format("{}{} on rank {}", i == 0 ? ": " : ", ",
+                        quote_for_message(bytes.different[i].tensor), bytes.different[i].rank);
+  }
+  if (bytes.different.size() > kMostListed) text += ", ...";
+  const i64 rest = report.parts - bytes.parts;
+  if (rest > 0) text += fmt::format("; {} not compared", plural(rest, "part"));
+  return text;
+}
+
 void print_body(Session& session, const api::ValidateReport& report) {
   Output& out = session.out();
   const Style& style = session.out_style();
@@ -104,6 +126,7 @@ void print_body(Session& session, const api::ValidateReport& report) {
   }
   if (is_run) {
     out.write(labelled(style, "coverage", coverage_text(report)));
+    if (report.bytes) out.write(labelled(style, "bytes", bytes_text(report)));
     out.write(labelled(style, "digest", report.digest));
   }
   if (report.reordered > 0 && report.passes()) {
@@ -199,6 +222,16 @@ void write_collectives(JsonWriter& json, const api::ValidateReport& report) {
   json.end_array();
 }
 
+void write_bytes(JsonWriter& json, const api::ValidateReport& report) {
+  json.key("bytes").begin_object().field("parts", report.parts);
+  json.field("compared", report.bytes->parts).field("differing", report.bytes->differing);
+  json.key("different").begin_array();
+  for (const engine::ComparedBytes::Part& part : report.bytes->different) {
+    json.begin_object().field("tensor", part.tensor).field("rank", part.rank).end_object();
+  }
+  json.end_array().end_object();
+}
+
 void write_problems(JsonWriter& json, const api::ValidateReport& report) {
   json.key("findings").begin_array();
   for (const check::Finding& finding : report.findings) {
@@ -207,7 +240,9 @@ void write_problems(JsonWriter& json, const api::ValidateReport& report) {
     json.field("tensor", finding.tensor);
     json.field("found", finding.found).field("expected", finding.expected).end_object();
   }
-  json.end_array().key("faults").begin_array();
+  json.end_array();
+  if (report.bytes) write_bytes(json, report);
+  json.key("faults").begin_array();
   for (const engine::Fault& fault : report.faults) write_fault(json, fault);
   json.end_array().key("numbers").begin_array();
   for (const engine::OddWeight& odd : report.odd_weights) {

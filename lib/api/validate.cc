@@ -197,6 +197,7 @@ engine::ValidationOptions Validating::engine_options() const {
   const bool by_value = options_.compares_values || shards_bound_->files().has_divided_bias() ||
                         (reference_ && has_other_dtypes(*reference_, shards()));
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
+  options.compares_bytes = reference_.has_value();
   options.with_f64 = !options_.quick;
   options.with_native = options_.native;
   options.length = options_.tokens;
@@ -234,6 +235,10 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
   report_.collectives = verdict.collectives;
   report_.undecidable_tokens = verdict.undecidable_tokens;
   report_.odd_weights = verdict.odd_weights;
+  for (const auto& layout : shards_bound_->files().layouts) {
+    report_.parts += std::ssize(layout->ranks());
+  }
+  if (reference_) report_.bytes = verdict.bytes;
   report_.digest = fmt::format("{:016x}", verdict.digest);
   report_.bytes_read = verdict.bytes_read;
   add_coverage(verdict);

@@ -60,6 +60,9 @@ struct ValidateReport {
   i64 reordered = 0;  ///< values inside layers that differ while every result is the same
   std::vector<engine::CollectiveRow> collectives;
   std::vector<engine::OddWeight> odd_weights;
+  /// Against the reference; nothing where there is none, or where the model was not run.
+  std::optional<engine::ComparedBytes> bytes;
+  i64 parts = 0;               ///< what devices have of tensors, compared or not
   i64 undecidable_tokens = 0;  ///< choices of experts that rounding could have made otherwise
   std::vector<std::string> untested;  ///< tensors that nothing depends on
   double coverage = 0;                ///< percent of the shards' tensors

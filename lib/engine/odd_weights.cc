@@ -39,14 +39,14 @@ std::set<size_t> small_tensors(const Side& side, const model::BoundOp& op,
 
 }  // namespace
 
-void add_odd_weights(const Side& side, bool is_shard, const Product& product,
+void add_odd_weights(const Side& side, bool is_shard, size_t tensor, i64 rank,
                      std::span<const std::byte> bytes, std::vector<OddWeight>& odd) {
-  add(side.tensors[product.tensor].name, is_shard, product.rank,
-      kernels::float_census(product.dtype, bytes), odd);
+  const TensorSpec& spec = side.tensors[tensor];
+  add(spec.name, is_shard, rank, kernels::float_census(spec.dtype, bytes), odd);
 }
 
-void add_odd_small_weights(const Side& side, bool is_shard, const model::BoundOp& op,
-                           std::span<const i64> ranks, std::vector<OddWeight>& odd) {
+void visit_small_weights(const Side& side, const model::BoundOp& op, std::span<const i64> ranks,
+                         const WeightVisitor& visit) {
   if (op.weights.empty()) return;
   for (const size_t tensor : small_tensors(side, op, ranks)) {
     for (const i64 rank : ranks) {
@@ -59,7 +59,7 @@ void add_odd_small_weights(const Side& side, bool is_shard, const model::BoundOp
       if (bytes.value_or(0) == 0) continue;
       std::vector<std::byte> stored(static_cast<size_t>(*bytes));
       side.weights->read({tensor, rank, -1, 0, shape.empty() ? 1 : shape[0]}, stored);
-      add(spec.name, is_shard, rank, kernels::float_census(spec.dtype, stored), odd);
+      visit(tensor, rank, stored);
     }
   }
 }

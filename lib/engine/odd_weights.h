@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -8,13 +9,16 @@
 
 namespace shardtool::engine {
 
-/// Notes the numbers of one chunk of a product's matrix that are none.
-void add_odd_weights(const Side& side, bool is_shard, const Product& product,
+/// Notes the numbers that are none among some that a device has of a tensor.
+void add_odd_weights(const Side& side, bool is_shard, size_t tensor, i64 rank,
                      std::span<const std::byte> bytes, std::vector<OddWeight>& odd);
 
-/// Notes those of the weights of one op that no product streams: norms, biases, sinks, scales, on
-/// the devices of `ranks`, which run the layer.
-void add_odd_small_weights(const Side& side, bool is_shard, const model::BoundOp& op,
-                           std::span<const i64> ranks, std::vector<OddWeight>& odd);
+/// Is told what a device has of a tensor.
+using WeightVisitor = std::function<void(size_t tensor, i64 rank, std::span<const std::byte>)>;
+
+/// Reads the weights of one op that no product streams: norms, biases, sinks, scales, on the
+/// devices of `ranks`, which run the layer.
+void visit_small_weights(const Side& side, const model::BoundOp& op, std::span<const i64> ranks,
+                         const WeightVisitor& visit);
 
 }  // namespace shardtool::engine

@@ -14,6 +14,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/block_scales.h"
+#include "shardtool/engine/byte_equality.h"
 #include "shardtool/engine/chunk_stream.h"
 #include "shardtool/engine/crew.h"
 #include "shardtool/engine/numbers.h"
@@ -202,6 +203,7 @@ class Validation {
       native_ = std::make_unique<Tier<float>>("native", whole, shards, comm, std::move(inputs),
                                               std::numeric_limits<double>::infinity());
     }
+    if (options.compares_bytes) equality_.emplace(whole, shards);
     stream_ = std::make_unique<ChunkStream>([this] { return reading_.next(); }, options.max_memory,
                                             kReaders);
   }
@@ -217,6 +219,7 @@ class Validation {
   }
   void run_step(size_t layer, size_t step);
   void run_products(bool of_shards, size_t layer, size_t step);
+  void look_at_small_weights(bool of_shards, const model::BoundOp& op, std::span<const i64> ranks);
   void multiply(const Product& product, bool of_shards);
   void judge_rounding();
   void predict(Verdict& verdict) const;
@@ -233,6 +236,7 @@ class Validation {
   std::unique_ptr<Tier<double>> real_;
   std::unique_ptr<Tier<float>> native_;
   std::vector<OddWeight> odd_;
+  std::optional<ByteEquality> equality_;
   std::set<std::tuple<bool, size_t, i64, i64>> counted_;  ///< matrices whose numbers were looked at
   std::unique_ptr<ChunkStream> stream_;  ///< last: its threads use what stands above
 };
@@ -251,8 +255,11 @@ void Validation::multiply(const Product& product, bool of_shards) {
     const auto bytes = stream_->take();
     const i64 parts = crew_.size();
     const i64 tiers = 1 + (real_ ? 1 : 0) + (native_ ? 1 : 0);
-    crew_.run(tiers * parts, [&](i64 part) {
-      if (part < parts) {
+    const bool is_compared = is_new && equality_;
+    crew_.run(tiers * parts + (is_compared ? 1 : 0), [&](i64 part) {
+      if (part == tiers * parts) {
+        equality_->add(of_shards, product, begin, end, bytes);
+      } else if (part < parts) {
         field_.run(of_shards).multiply(product, begin, end, bytes.data(), part, parts);
       } else if (part < 2 * parts) {
         real_->run(of_shards).multiply(product, begin, end, bytes.data(), part - parts, parts);
@@ -262,7 +269,8 @@ void Validation::multiply(const Product& product, bool of_shards) {
       }
     });
     if (is_new) {
-      add_odd_weights(of_shards ? shards_ : whole_, of_shards, product, bytes, odd_);
+      add_odd_weights(of_shards ? shards_ : whole_, of_shards, product.tensor, product.rank, bytes,
+                      odd_);
     }
     begin = end;
   }
@@ -282,11 +290,21 @@ void Validation::run_step(size_t layer, size_t step) {
   each_tier([&](auto& tier) { tier.end_step(step); });
   constexpr std::array<i64, 1> kAlone{0};
   if (fabric_.is_first_process()) {
-    add_odd_small_weights(whole_, false, *layers_[layer].whole_flow.steps[step].op, kAlone, odd_);
+    look_at_small_weights(false, *layers_[layer].whole_flow.steps[step].op, kAlone);
   }
   std::vector<i64> ranks;
   std::ranges::set_intersection(fabric_.own(), layers_[layer].devices, std::back_inserter(ranks));
-  add_odd_small_weights(shards_, true, *layers_[layer].shards_flow.steps[step].op, ranks, odd_);
+  look_at_small_weights(true, *layers_[layer].shards_flow.steps[step].op, ranks);
+}
+
+void Validation::look_at_small_weights(bool of_shards, const model::BoundOp& op,
+                                       std::span<const i64> ranks) {
+  const Side& side = of_shards ? shards_ : whole_;
+  visit_small_weights(side, op, ranks,
+                      [&](size_t tensor, i64 rank, std::span<const std::byte> bytes) {
+                        add_odd_weights(side, of_shards, tensor, rank, bytes, odd_);
+                        if (equality_) equality_->add_all(of_shards, tensor, rank, bytes);
+                      });
 }
 
 /// rho = |shards - exact| / |whole - exact|, both in bf16: about 1 where the shards round as the
@@ -367,6 +385,7 @@ Verdict Validation::run() {
   each_tier([&](auto& tier) { verdict.tiers.push_back(tier.verdict()); });
   verdict.digest = field_.digest();
   verdict.odd_weights = odd_;
+  if (equality_) verdict.bytes = equality_->result(fabric_);
   verdict.bytes_read = stream_->bytes_taken();
   if (real_) verdict.undecidable_tokens = real_->whole().undecidable();
   predict(verdict);

@@ -17,10 +17,11 @@ struct ValidationOptions {
   /// Also in bf16, as engines compute: a report of how much more the shards round than the whole
   /// model does. Needs with_f64.
   bool with_native = false;
-  i64 length = 8;             ///< tokens of the f64 run
-  double tolerance = 1e-10;   ///< of the f64 run, times the root mean square
-  i64 max_memory = 64 << 20;  ///< bytes of weights that are read ahead
-  int threads = 0;            ///< 0: one per processor
+  bool compares_bytes = false;  ///< also whether stored bytes are the whole model's: a report
+  i64 length = 8;               ///< tokens of the f64 run
+  double tolerance = 1e-10;     ///< of the f64 run, times the root mean square
+  i64 max_memory = 64 << 20;    ///< bytes of weights that are read ahead
+  int threads = 0;              ///< 0: one per processor
   std::function<void(size_t layer, size_t layers)> on_layer;
   const std::atomic<bool>* cancel = nullptr;
 };

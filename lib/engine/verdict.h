@@ -61,10 +61,22 @@ struct CollectiveRow {
   }
 };
 
+/// Whether stored bytes are those of the whole model at the same places, padding aside.
+struct ComparedBytes {
+  struct Part {
+    std::string tensor;
+    i64 rank = 0;
+  };
+  i64 parts = 0;  ///< what a device has of a tensor that both sides have alike
+  i64 differing = 0;
+  std::vector<Part> different;  ///< by tensor and rank
+};
+
 struct Verdict {
   std::vector<TierVerdict> tiers;
   std::vector<CollectiveRow> collectives;
   std::vector<OddWeight> odd_weights;
+  ComparedBytes bytes;
   std::uint64_t digest = 0;    ///< of what the shards computed in the field
   std::vector<size_t> tested;  ///< tensors of the shards that some result depends on
   /// Of f64: choices of experts that rounding could have made otherwise; they are replayed.

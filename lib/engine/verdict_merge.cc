@@ -14,6 +14,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Fault, tier, layer, op, value, tensors, rank,
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TierVerdict, name, verdict, checked, mismatches, worst, faults,
                                    reordered)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OddWeight, tensor, is_shard, rank, nan, infinite)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes::Part, tensor, rank)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes, parts, differing, different)
 
 namespace {
 
@@ -22,6 +24,7 @@ using nlohmann::json;
 std::string to_text(const Verdict& verdict) {
   return json{{"tiers", verdict.tiers},
               {"odd", verdict.odd_weights},
+              {"compared", verdict.bytes},
               {"digest", verdict.digest},
               {"bytes", verdict.bytes_read}}
       .dump(-1, ' ', true, json::error_handler_t::replace);
@@ -59,7 +62,14 @@ void add(TierVerdict& sum, const TierVerdict& other) {
   sum.faults.insert(sum.faults.end(), other.faults.begin(), other.faults.end());
 }
 
+void add(ComparedBytes& sum, const ComparedBytes& other) {
+  sum.parts += other.parts;
+  sum.differing += other.differing;
+  sum.different.insert(sum.different.end(), other.different.begin(), other.different.end());
+}
+
 void add(Verdict& sum, const json& other) {
+  add(sum.bytes, other.at("compared").get<ComparedBytes>());
   const auto tiers = other.at("tiers").get<std::vector<TierVerdict>>();
   for (size_t i = 0; i < tiers.size(); ++i) add(sum.tiers.at(i), tiers[i]);
   for (const auto& odd : other.at("odd")) sum.odd_weights.push_back(odd.get<OddWeight>());

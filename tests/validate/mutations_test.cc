@@ -169,6 +169,14 @@ TEST_CASE("check finds every change of bytes that validate lets pass, by its has
     options.sources = {shards.folder()};
     options.data.emplace();
     CHECK(api::check(options).errors > 0);
+    // Padding is not the reference's: it alone may change unseen.
+    api::ValidateOptions function;
+    function.sources = {shards.folder()};
+    function.reference = model_folder(mutation.model);
+    const auto report = api::validate(function);
+    CHECK(report.passes());
+    REQUIRE(report.bytes.has_value());
+    CHECK((report.bytes->differing > 0) == (mutation.number != "47"));
     ++changes;
   }
   CHECK(changes == 3);  // 41, 42 and 47
