@@ -3,7 +3,6 @@
 #include <set>
 
 #include "shardtool/engine/block_scales.h"
-#include "shardtool/kernels/float_census/float_census.h"
 
 namespace shardtool::engine {
 namespace {
@@ -40,9 +39,8 @@ std::set<size_t> small_tensors(const Side& side, const model::BoundOp& op,
 }  // namespace
 
 void add_odd_weights(const Side& side, bool is_shard, const Product& product,
-                     std::span<const std::byte> bytes, std::vector<OddWeight>& odd) {
-  add(side.tensors[product.tensor].name, is_shard, product.rank,
-      kernels::float_census(product.dtype, bytes), odd);
+                     const kernels::FloatCensus& census, std::vector<OddWeight>& odd) {
+  add(side.tensors[product.tensor].name, is_shard, product.rank, census, odd);
 }
 
 void add_odd_small_weights(const Side& side, bool is_shard, const model::BoundOp& op,

@@ -5,12 +5,13 @@
 
 #include "shardtool/engine/product_list.h"
 #include "shardtool/engine/verdict.h"
+#include "shardtool/kernels/float_census/float_census.h"
 
 namespace shardtool::engine {
 
 /// Notes the numbers of one chunk of a product's matrix that are none.
 void add_odd_weights(const Side& side, bool is_shard, const Product& product,
-                     std::span<const std::byte> bytes, std::vector<OddWeight>& odd);
+                     const kernels::FloatCensus& census, std::vector<OddWeight>& odd);
 
 /// Notes those of the weights of one op that no product streams: norms, biases, sinks, scales, on
 /// the devices of `ranks`, which run the layer.

@@ -96,7 +96,8 @@ void Run<N>::begin_step(const model::Step& step) {
   }
 }
 
-/// Residues look no token up: every row of the table counts, times numbers of its own.
+/// Residues look no token up where no other product reads the table: every row counts, times
+/// numbers of its own.
 template <class N>
 void Run<N>::embed_probe(const Product& product) {
   if constexpr (is_field<N>) {
@@ -118,8 +119,10 @@ template <class N>
 void Run<N>::begin(const Product& product) {
   scales_ = BlockScales<N>::of(side_, inputs_.map, product);
   y_ = empty_part<N>(product.outputs(), inputs_.rows());
-  if (std::holds_alternative<model::Embed>(step_->op->op->kind)) {
-    x_ = empty_part<N>(product.rows, is_field<N> ? inputs_.rows() : 0);
+  if (is_look_up(product)) {
+    x_ = Part<N>();
+  } else if (std::holds_alternative<model::Embed>(step_->op->op->kind)) {
+    x_ = empty_part<N>(product.rows, inputs_.rows());
     embed_probe(product);
   } else if (product.expert >= 0) {
     x_ = expert_input(product);
@@ -127,6 +130,12 @@ void Run<N>::begin(const Product& product) {
     x_ = aligned(input(0, product.rank), product.inputs(), inputs_.rows(),
                  step_->op->op->in.front());
   }
+}
+
+template <class N>
+bool Run<N>::is_look_up(const Product& product) const {
+  const bool is_table = std::holds_alternative<model::Embed>(step_->op->op->kind);
+  return is_table && (!is_field<N> || product.is_looked_up);
 }
 
 /// The rows of the table that tokens, positions or segments name.
@@ -148,7 +157,7 @@ void Run<N>::look_up(const Product& product, i64 begin, i64 end, const std::byte
 template <class N>
 void Run<N>::multiply(const Product& product, i64 begin, i64 end, const std::byte* bytes, i64 part,
                       i64 parts) {
-  if (!is_field<N> && std::holds_alternative<model::Embed>(step_->op->op->kind)) {
+  if (is_look_up(product)) {
     if (part == 0) look_up(product, begin, end, bytes);
     return;
   }
