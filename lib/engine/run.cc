@@ -174,21 +174,36 @@ void Run<N>::multiply(const Product& product, i64 begin, i64 end, const std::byt
   }
   const i64 from = begin + (end - begin) * part / parts;
   const i64 to = begin + (end - begin) * (part + 1) / parts;
+  const std::byte* stored = bytes + (from - begin) * product.row_bytes();
+  if (scales_) return multiply_scaled(product, from, to, stored);
+  multiply_rows<N>({product.dtype, stored, to - from, columns}, inputs_.map,
+                   {x_.data.data(), rows, columns}, {y_.data.data() + from, rows, y_.width()});
+}
+
+/// Rows [from, to) of a matrix of q * s. One scale of a row is a factor of what the row gives;
+/// those of blocks are factors of x, for as many rows as have them.
+template <class N>
+void Run<N>::multiply_scaled(const Product& product, i64 from, i64 to, const std::byte* bytes) {
+  const i64 tokens = inputs_.rows();
+  const i64 columns = product.columns.local_size();
   Part<N> scaled;
   for (i64 r = from; r < to;) {
-    const i64 count = scales_ ? scales_->run_of_rows(r, to) : to - r;
-    if (scales_) {
+    const i64 count = scales_->is_per_row() ? to - r : scales_->run_of_rows(r, to);
+    if (!scales_->is_per_row()) {
       scaled = x_;
       const std::vector<N>& factors = scales_->of_row(r);
-      for (i64 t = 0; t < rows; ++t) {
+      for (i64 t = 0; t < tokens; ++t) {
         for (i64 k = 0; k < columns; ++k) scaled.row(t)[k] *= factors[static_cast<size_t>(k)];
       }
     }
-    const Part<N>& x = scales_ ? scaled : x_;
-    multiply_rows<N>({product.dtype, bytes + (r - begin) * product.row_bytes(), count, columns},
-                     inputs_.map, {x.data.data(), rows, columns},
-                     {y_.data.data() + r, rows, y_.width()});
+    const Part<N>& x = scales_->is_per_row() ? x_ : scaled;
+    multiply_rows<N>({product.dtype, bytes + (r - from) * product.row_bytes(), count, columns},
+                     inputs_.map, {x.data.data(), tokens, columns},
+                     {y_.data.data() + r, tokens, y_.width()});
     r += count;
+  }
+  for (i64 r = from; r < to && scales_->is_per_row(); ++r) {
+    for (i64 t = 0; t < tokens; ++t) y_.row(t)[r] *= scales_->of_whole_row(r);
   }
 }
 
