@@ -313,14 +313,19 @@ void Run<N>::route(const model::Router& op, i64 rank) {
     correction = load_vector(at(rank), weights[1].front(), scores.features);
   }
   if constexpr (is_field<N>) {
-    // Every expert of every token, by two functions of its score.
+    // Every expert of every token, by two functions of its score and one of all: a device that is
+    // wrong about experts that others have gives its own another weight.
     for (i64 t = 0; t < inputs_.rows(); ++t) {
+      N sum;
       for (i64 e = 0; e < scores.width(); ++e) {
         N& score = scores.row(t)[e];
         const N corrected = correction.empty() ? score : score + correction[static_cast<size_t>(e)];
         score = kernels::surrogate(kernels::Surrogate::kGate, score) +
                 kernels::surrogate(kernels::Surrogate::kCorrectedGate, corrected);
+        sum += score;
       }
+      const N factor = kernels::surrogate(kernels::Surrogate::kNormaliser, sum);
+      for (i64 e = 0; e < scores.width(); ++e) scores.row(t)[e] *= factor;
     }
   } else {
     const kernels::RouterSpec spec = spec_of(op, side_);
