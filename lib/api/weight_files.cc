@@ -69,13 +69,24 @@ WeightFiles::WeightFiles(const LogicalCheckpoint& checkpoint) : checkpoint_(chec
   for (const std::string& path : checkpoint.file_paths) files_.emplace_back(path);
 }
 
-void WeightFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
+WeightFiles::Place WeightFiles::place_of(const engine::StoredRows& rows) const {
   const LogicalTensor& tensor = checkpoint_.tensors.at(rows.tensor);
   const size_t holder = holder_of(tensor, rows.rank);
   const exec::Slot& slot = tensor.side.slots.at(holder);
   const Shape shape = tensor.side.holders->local_shape(static_cast<int>(holder));
   const i64 offset = first_element(rows, shape) * bits(tensor.spec.dtype) / 8;
-  read_from(files_.at(static_cast<size_t>(slot.file)), bytes, slot.offset + offset);
+  return {&files_.at(static_cast<size_t>(slot.file)), slot.offset + offset};
+}
+
+void WeightFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
+  const Place place = place_of(rows);
+  read_from(*place.file, bytes, place.offset);
+}
+
+const std::byte* WeightFiles::read_pages(const engine::StoredRows& rows, i64 bytes,
+                                         std::byte* buffer) const {
+  const Place place = place_of(rows);
+  return place.file->read(buffer, bytes, place.offset);
 }
 
 MergedFiles::MergedFiles(const LogicalCheckpoint& shards) : shards_(shards) {

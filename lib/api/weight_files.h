@@ -15,8 +15,17 @@ class WeightFiles final : public engine::WeightSource {
  public:
   explicit WeightFiles(const LogicalCheckpoint& checkpoint);
   void read(const engine::StoredRows& rows, std::span<std::byte> bytes) const override;
+  const std::byte* read_pages(const engine::StoredRows& rows, i64 bytes,
+                              std::byte* buffer) const override;
 
  private:
+  /// Where rows are.
+  struct Place {
+    const exec::SourceFile* file = nullptr;
+    i64 offset = 0;
+  };
+  Place place_of(const engine::StoredRows& rows) const;
+
   const LogicalCheckpoint& checkpoint_;
   std::vector<exec::SourceFile> files_;
 };

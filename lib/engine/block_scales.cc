@@ -55,6 +55,12 @@ Error unknown_shape(const TensorSpec& scales, const TensorSpec& matrix) {
       .note("matrix", to_string(matrix.shape));
 }
 
+Error not_rows_by_columns(const Side& side, size_t scales) {
+  return std::move(Error(ErrorCode::kUnsupported,
+                         "scales are known of matrices that are stored as [out, in] alone")
+                       .tensor(side.tensors[scales].name));
+}
+
 }  // namespace
 
 std::optional<size_t> scale_tensor_of(const Side& side, size_t tensor) {
@@ -69,9 +75,10 @@ std::optional<size_t> scale_tensor_of(const Side& side, size_t tensor) {
 template <class N>
 std::optional<BlockScales<N>> BlockScales<N>::of(const Side& side, kernels::NumberMap map,
                                                  const Product& product) {
-  if (bits(product.dtype) != 8 || product.outer >= 0) return std::nullopt;
-  const auto tensor = scale_tensor_of(side, product.tensor);
+  const auto tensor =
+      bits(product.dtype) == 8 ? scale_tensor_of(side, product.tensor) : std::nullopt;
   if (!tensor) return std::nullopt;
+  if (product.outer >= 0 || product.is_in_out) throw not_rows_by_columns(side, *tensor);
   const TensorSpec& spec = side.tensors[*tensor];
   const TensorSpec& matrix = side.tensors[product.tensor];
   auto stored = load_small<N>(side, map, *tensor, product.rank);
@@ -83,9 +90,15 @@ std::optional<BlockScales<N>> BlockScales<N>::of(const Side& side, kernels::Numb
   scales.block_of_row_ = scale_of_each(product.rows, stored.region[0], rows, spec.name);
   const auto column = scale_of_each(product.columns, stored.region[1], columns, spec.name);
   const i64 stride = stored.region[1].local_size();
+  scales.is_per_row_ = stored.region[1].global_size() == 1;
   for (i64 r = 0; r < stored.region[0].local_size(); ++r) {
     std::vector<N>& row = scales.by_block_.emplace_back();
-    for (const i64 c : column) row.push_back(stored.data[static_cast<size_t>(r * stride + c)]);
+    const size_t first = static_cast<size_t>(r * stride);
+    if (scales.is_per_row_) {
+      row.push_back(stored.data[first]);
+      continue;
+    }
+    for (const i64 c : column) row.push_back(stored.data[first + static_cast<size_t>(c)]);
   }
   return scales;
 }

@@ -1,8 +1,24 @@
 #include "shardtool/engine/chunk_stream.h"
 
 #include "shardtool/base/error.h"
+#include "shardtool/exec/data_file.h"
 
 namespace shardtool::engine {
+namespace {
+
+/// Room for the pages around a request.
+constexpr i64 kEdges = 2 * exec::kPageBytes;
+
+}  // namespace
+
+std::byte* ChunkStream::Room::at_least(i64 wanted) {
+  if (wanted > bytes) {
+    pages.reset();
+    pages.emplace(wanted);
+    bytes = wanted;
+  }
+  return pages->data();
+}
 
 ChunkStream::ChunkStream(std::function<std::optional<ReadRequest>()> next, i64 budget_bytes,
                          int threads)
@@ -37,12 +53,13 @@ void ChunkStream::work(const std::stop_token& stop) {
       mine.request = *request;
       held_ += mine.request.bytes;
       if (!spare_.empty()) {
-        mine.bytes = std::move(spare_.back());
+        mine.room = std::move(spare_.back());
         spare_.pop_back();
       }
       lock.unlock();
-      mine.bytes.resize(static_cast<size_t>(mine.request.bytes));
-      mine.request.source->read(mine.request.rows, mine.bytes);
+      const i64 bytes = mine.request.bytes;
+      mine.bytes = mine.request.source->read_pages(mine.request.rows, bytes,
+                                                   mine.room.at_least(bytes + kEdges));
     } catch (...) {
       mine.failure = std::current_exception();
     }
@@ -57,7 +74,7 @@ std::span<const std::byte> ChunkStream::take() {
   std::unique_lock lock(mutex_);
   if (current_) {
     held_ -= current_->request.bytes;
-    spare_.push_back(std::move(current_->bytes));
+    spare_.push_back(std::move(current_->room));
     current_.reset();
     changed_.notify_all();
   }
@@ -69,7 +86,7 @@ std::span<const std::byte> ChunkStream::take() {
   slots_.pop_front();
   if (current_->failure) std::rethrow_exception(current_->failure);
   taken_ += current_->request.bytes;
-  return current_->bytes;
+  return {current_->bytes, static_cast<size_t>(current_->request.bytes)};
 }
 
 }  // namespace shardtool::engine

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "shardtool/engine/weight_source.h"
+#include "shardtool/exec/page_buffer.h"
 
 namespace shardtool::engine {
 
@@ -39,9 +40,17 @@ class ChunkStream {
   i64 bytes_taken() const { return taken_; }
 
  private:
+  /// Memory for a request, kept for others.
+  struct Room {
+    std::optional<exec::PageBuffer> pages;
+    i64 bytes = 0;
+
+    std::byte* at_least(i64 wanted);
+  };
   struct Slot {
     ReadRequest request;
-    std::vector<std::byte> bytes;
+    Room room;
+    const std::byte* bytes = nullptr;
     bool is_full = false;
     std::exception_ptr failure;
   };
@@ -53,7 +62,7 @@ class ChunkStream {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<std::unique_ptr<Slot>> slots_;  ///< in order; the first is the next to be taken
-  std::vector<std::vector<std::byte>> spare_;
+  std::vector<Room> spare_;
   std::unique_ptr<Slot> current_;
   i64 held_ = 0;
   i64 taken_ = 0;

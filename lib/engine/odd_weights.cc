@@ -3,7 +3,6 @@
 #include <set>
 
 #include "shardtool/engine/block_scales.h"
-#include "shardtool/kernels/float_census/float_census.h"
 
 namespace shardtool::engine {
 namespace {
@@ -40,9 +39,8 @@ std::set<size_t> small_tensors(const Side& side, const model::BoundOp& op,
 }  // namespace
 
 void add_odd_weights(const Side& side, bool is_shard, size_t tensor, i64 rank,
-                     std::span<const std::byte> bytes, std::vector<OddWeight>& odd) {
-  const TensorSpec& spec = side.tensors[tensor];
-  add(spec.name, is_shard, rank, kernels::float_census(spec.dtype, bytes), odd);
+                     const kernels::FloatCensus& census, std::vector<OddWeight>& odd) {
+  add(side.tensors[tensor].name, is_shard, rank, census, odd);
 }
 
 void visit_small_weights(const Side& side, const model::BoundOp& op, std::span<const i64> ranks,

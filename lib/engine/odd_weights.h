@@ -6,12 +6,13 @@
 
 #include "shardtool/engine/product_list.h"
 #include "shardtool/engine/verdict.h"
+#include "shardtool/kernels/float_census/float_census.h"
 
 namespace shardtool::engine {
 
 /// Notes the numbers that are none among some that a device has of a tensor.
 void add_odd_weights(const Side& side, bool is_shard, size_t tensor, i64 rank,
-                     std::span<const std::byte> bytes, std::vector<OddWeight>& odd);
+                     const kernels::FloatCensus& census, std::vector<OddWeight>& odd);
 
 /// Is told what a device has of a tensor.
 using WeightVisitor = std::function<void(size_t tensor, i64 rank, std::span<const std::byte>)>;

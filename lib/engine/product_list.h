@@ -17,7 +17,8 @@ struct Product {
   index::AxisMap rows, columns;  ///< of the stored matrix
   bool is_in_out = false;        ///< rows are inputs
   Role role = Role::kOnly;
-  i64 expert = -1;  ///< global number
+  i64 expert = -1;            ///< global number
+  bool is_looked_up = false;  ///< a table of which some rows are wanted, in every number system
 
   const index::AxisMap& inputs() const { return is_in_out ? rows : columns; }
   const index::AxisMap& outputs() const { return is_in_out ? columns : rows; }

@@ -81,7 +81,8 @@ void Run<N>::begin_step(const model::Step& step) {
   }
 }
 
-/// Residues look no token up: every row of the table counts, times numbers of its own.
+/// Residues look no token up where no other product reads the table: every row counts, times
+/// numbers of its own.
 template <class N>
 void Run<N>::embed_probe(const Product& product) {
   if constexpr (is_field<N>) {
@@ -103,8 +104,10 @@ template <class N>
 void Run<N>::begin(const Product& product) {
   scales_ = BlockScales<N>::of(side_, inputs_.map, product);
   y_ = empty_part<N>(product.outputs(), inputs_.rows());
-  if (std::holds_alternative<model::Embed>(step_->op->op->kind)) {
-    x_ = empty_part<N>(product.rows, is_field<N> ? inputs_.rows() : 0);
+  if (is_look_up(product)) {
+    x_ = Part<N>();
+  } else if (std::holds_alternative<model::Embed>(step_->op->op->kind)) {
+    x_ = empty_part<N>(product.rows, inputs_.rows());
     embed_probe(product);
   } else if (product.expert >= 0) {
     x_ = expert_input(product);
@@ -112,6 +115,12 @@ void Run<N>::begin(const Product& product) {
     x_ = aligned(input(0, product.rank), product.inputs(), inputs_.rows(),
                  step_->op->op->in.front());
   }
+}
+
+template <class N>
+bool Run<N>::is_look_up(const Product& product) const {
+  const bool is_table = std::holds_alternative<model::Embed>(step_->op->op->kind);
+  return is_table && (!is_field<N> || product.is_looked_up);
 }
 
 /// The rows of the table that tokens, positions or segments name.
@@ -133,7 +142,7 @@ void Run<N>::look_up(const Product& product, i64 begin, i64 end, const std::byte
 template <class N>
 void Run<N>::multiply(const Product& product, i64 begin, i64 end, const std::byte* bytes, i64 part,
                       i64 parts) {
-  if (!is_field<N> && std::holds_alternative<model::Embed>(step_->op->op->kind)) {
+  if (is_look_up(product)) {
     if (part == 0) look_up(product, begin, end, bytes);
     return;
   }
@@ -150,21 +159,36 @@ void Run<N>::multiply(const Product& product, i64 begin, i64 end, const std::byt
   }
   const i64 from = begin + (end - begin) * part / parts;
   const i64 to = begin + (end - begin) * (part + 1) / parts;
+  const std::byte* stored = bytes + (from - begin) * product.row_bytes();
+  if (scales_) return multiply_scaled(product, from, to, stored);
+  multiply_rows<N>({product.dtype, stored, to - from, columns}, inputs_.map,
+                   {x_.data.data(), rows, columns}, {y_.data.data() + from, rows, y_.width()});
+}
+
+/// Rows [from, to) of a matrix of q * s. One scale of a row is a factor of what the row gives;
+/// those of blocks are factors of x, for as many rows as have them.
+template <class N>
+void Run<N>::multiply_scaled(const Product& product, i64 from, i64 to, const std::byte* bytes) {
+  const i64 tokens = inputs_.rows();
+  const i64 columns = product.columns.local_size();
   Part<N> scaled;
   for (i64 r = from; r < to;) {
-    const i64 count = scales_ ? scales_->run_of_rows(r, to) : to - r;
-    if (scales_) {
+    const i64 count = scales_->is_per_row() ? to - r : scales_->run_of_rows(r, to);
+    if (!scales_->is_per_row()) {
       scaled = x_;
       const std::vector<N>& factors = scales_->of_row(r);
-      for (i64 t = 0; t < rows; ++t) {
+      for (i64 t = 0; t < tokens; ++t) {
         for (i64 k = 0; k < columns; ++k) scaled.row(t)[k] *= factors[static_cast<size_t>(k)];
       }
     }
-    const Part<N>& x = scales_ ? scaled : x_;
-    multiply_rows<N>({product.dtype, bytes + (r - begin) * product.row_bytes(), count, columns},
-                     inputs_.map, {x.data.data(), rows, columns},
-                     {y_.data.data() + r, rows, y_.width()});
+    const Part<N>& x = scales_->is_per_row() ? x_ : scaled;
+    multiply_rows<N>({product.dtype, bytes + (r - from) * product.row_bytes(), count, columns},
+                     inputs_.map, {x.data.data(), tokens, columns},
+                     {y_.data.data() + r, tokens, y_.width()});
     r += count;
+  }
+  for (i64 r = from; r < to && scales_->is_per_row(); ++r) {
+    for (i64 t = 0; t < tokens; ++t) y_.row(t)[r] *= scales_->of_whole_row(r);
   }
 }
 
@@ -274,14 +298,19 @@ void Run<N>::route(const model::Router& op, i64 rank) {
     correction = load_vector(at(rank), weights[1].front(), scores.features);
   }
   if constexpr (is_field<N>) {
-    // Every expert of every token, by two functions of its score.
+    // Every expert of every token, by two functions of its score and one of all: a device that is
+    // wrong about experts that others have gives its own another weight.
     for (i64 t = 0; t < inputs_.rows(); ++t) {
+      N sum;
       for (i64 e = 0; e < scores.width(); ++e) {
         N& score = scores.row(t)[e];
         const N corrected = correction.empty() ? score : score + correction[static_cast<size_t>(e)];
         score = kernels::surrogate(kernels::Surrogate::kGate, score) +
                 kernels::surrogate(kernels::Surrogate::kCorrectedGate, corrected);
+        sum += score;
       }
+      const N factor = kernels::surrogate(kernels::Surrogate::kNormaliser, sum);
+      for (i64 e = 0; e < scores.width(); ++e) scores.row(t)[e] *= factor;
     }
   } else {
     const kernels::RouterSpec spec = spec_of(op, side_);

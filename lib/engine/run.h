@@ -66,8 +66,10 @@ class Run {
   N share_of(i64 rank, const std::vector<i64>& holders) const;
   std::vector<i64> holders_of(const model::BoundWeight& weight) const;
   void make(const std::string& name, i64 rank, Part<N> part);
+  bool is_look_up(const Product& product) const;
   void embed_probe(const Product& product);
   void look_up(const Product& product, i64 begin, i64 end, const std::byte* bytes);
+  void multiply_scaled(const Product& product, i64 from, i64 to, const std::byte* bytes);
   Part<N> expert_input(const Product& product);
   void end_expert(const Product& product);
   std::vector<N> expert_bias(size_t weight, const Product& product, const index::AxisMap& features);

@@ -43,8 +43,8 @@ struct Side {
 struct Inputs {
   i64 sequences = 1;
   i64 length = 1;
-  std::vector<i64> tokens;                             ///< ids, one per row; of floats
-  std::uint64_t seed = 0;                              ///< of residues
+  std::vector<i64> tokens;  ///< ids, one per row, of tables that are looked up
+  std::uint64_t seed = 0;   ///< of residues
   kernels::NumberMap map = kernels::NumberMap::kBits;  ///< of residues
   bool rounds_to_bf16 = false;  ///< every value, as an engine of that type stores it; of float
   i64 most_window = 0;          ///< a longer sliding window counts as this long; 0: as it is

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <thread>
 #include <tuple>
@@ -15,10 +16,10 @@
 #include "shardtool/base/error.h"
 #include "shardtool/engine/block_scales.h"
 #include "shardtool/engine/byte_equality.h"
-#include "shardtool/engine/chunk_stream.h"
 #include "shardtool/engine/crew.h"
 #include "shardtool/engine/numbers.h"
 #include "shardtool/engine/odd_weights.h"
+#include "shardtool/engine/reading_order.h"
 #include "shardtool/engine/tier.h"
 #include "shardtool/engine/verdict_merge.h"
 #include "shardtool/model/handoff.h"
@@ -36,6 +37,8 @@ constexpr i64 kWindowShare = 2;
 constexpr int kReaders = 2;
 constexpr i64 kMostChunkBytes = 4 << 20;
 constexpr i64 kChunksInBudget = 8;
+/// So that a part stays in the second cache while it is looked at more than once.
+constexpr i64 kPartsPerThread = 2;
 
 std::vector<LayerPair> pair_layers(const Side& whole, const Side& shards) {
   const auto& layers = whole.model->layers;
@@ -68,114 +71,33 @@ std::vector<LayerPair> pair_layers(const Side& whole, const Side& shards) {
   return pairs;
 }
 
-/// Everything that is read, in the order in which it is needed.
-class Reading {
- public:
-  Reading(const std::vector<LayerPair>& layers, const Side& whole, const Side& shards,
-          const std::vector<i64>& own, bool reads_whole, i64 chunk_bytes)
-      : layers_(layers),
-        whole_(whole),
-        shards_(shards),
-        own_(own),
-        reads_whole_(reads_whole),
-        chunk_bytes_(chunk_bytes) {}
-
-  /// The products of one step on one side, in order.
-  std::vector<Product> products(bool of_shards, size_t layer, size_t step) const {
-    const LayerPair& pair = layers_[layer];
-    if (!of_shards) {
-      if (!reads_whole_) return {};
-      return products_of(whole_, *pair.whole_flow.steps[step].op, 0);
-    }
-    std::vector<Product> all;
-    for (const i64 rank : own_) {
-      if (!std::binary_search(pair.devices.begin(), pair.devices.end(), rank)) continue;
-      for (Product& product : products_of(shards_, *pair.shards_flow.steps[step].op, rank)) {
-        all.push_back(std::move(product));
-      }
-    }
-    return all;
+/// Any tokens, those of the longest run; all begin with the same ones.
+std::vector<i64> any_tokens(const Side& whole, const ValidationOptions& options) {
+  const auto vocabulary = static_cast<std::uint64_t>(whole.model->sizes.at("vocab"));
+  std::vector<i64> tokens;
+  const i64 count = options.with_f64 ? std::max(options.length, kFieldLength) : kFieldLength;
+  for (i64 t = 0; t < count; ++t) {
+    tokens.push_back(static_cast<i64>(kernels::hashed(options.seed, static_cast<std::uint64_t>(t)) %
+                                      vocabulary));
   }
+  return tokens;
+}
 
-  i64 rows_per_chunk(const Product& product) const {
-    return std::max<i64>(1, chunk_bytes_ / std::max<i64>(1, product.row_bytes()));
-  }
-
-  std::optional<ReadRequest> next() {
-    while (row_ >= rows_) {
-      if (++product_ < products_.size()) {
-        start_product();
-      } else if (!next_products()) {
-        return std::nullopt;
-      }
-    }
-    const Product& product = products_[product_];
-    const i64 end = std::min(rows_, row_ + rows_per_chunk(product));
-    const ReadRequest request{of_shards_ ? shards_.weights : whole_.weights,
-                              {product.tensor, product.rank, product.outer, row_, end},
-                              (end - row_) * product.row_bytes()};
-    row_ = end;
-    return request;
-  }
-
- private:
-  void start_product() {
-    row_ = 0;
-    rows_ = products_[product_].rows.local_size();
-  }
-  /// The next step, of the whole model first. False at the end.
-  bool next_products() {
-    do {
-      if (is_begun_ && of_shards_) ++step_;
-      of_shards_ = is_begun_ && !of_shards_;
-      is_begun_ = true;
-      while (layer_ < layers_.size() && step_ >= layers_[layer_].whole_flow.steps.size()) {
-        ++layer_;
-        step_ = 0;
-      }
-      if (layer_ >= layers_.size()) return false;
-      products_ = products(of_shards_, layer_, step_);
-    } while (products_.empty());
-    product_ = 0;
-    start_product();
-    return true;
-  }
-
-  const std::vector<LayerPair>& layers_;
-  const Side& whole_;
-  const Side& shards_;
-  const std::vector<i64>& own_;
-  bool reads_whole_;
-  i64 chunk_bytes_;
-
-  bool is_begun_ = false;
-  bool of_shards_ = false;
-  size_t layer_ = 0;
-  size_t step_ = 0;
-  std::vector<Product> products_;
-  size_t product_ = 0;
-  i64 row_ = 0;
-  i64 rows_ = 0;
-};
-
-Inputs field_inputs(const ValidationOptions& options) {
+Inputs field_inputs(std::span<const i64> tokens, const ValidationOptions& options) {
   Inputs inputs;
   inputs.length = kFieldLength;
+  inputs.tokens.assign(tokens.begin(), tokens.begin() + kFieldLength);
   inputs.seed = options.seed;
   inputs.map = options.map;
   inputs.most_window = kFieldWindow;
   return inputs;
 }
 
-Inputs real_inputs(const Side& whole, const ValidationOptions& options) {
+Inputs real_inputs(std::span<const i64> tokens, const ValidationOptions& options) {
   Inputs inputs;
   inputs.length = options.length;
+  inputs.tokens.assign(tokens.begin(), tokens.begin() + options.length);
   inputs.most_window = std::max<i64>(1, options.length / kWindowShare);
-  const auto vocabulary = static_cast<std::uint64_t>(whole.model->sizes.at("vocab"));
-  for (i64 t = 0; t < options.length; ++t) {
-    inputs.tokens.push_back(static_cast<i64>(
-        kernels::hashed(options.seed, static_cast<std::uint64_t>(t)) % vocabulary));
-  }
   return inputs;
 }
 
@@ -190,21 +112,22 @@ class Validation {
         layers_(pair_layers(whole, shards)),
         crew_(options.threads > 0 ? options.threads
                                   : static_cast<int>(std::thread::hardware_concurrency())),
-        reading_(layers_, whole, shards, fabric_.own(), fabric_.is_first_process(),
-                 std::min(kMostChunkBytes, options.max_memory / kChunksInBudget)),
-        field_("field", whole, shards, comm, field_inputs(options), 0) {
+        tokens_(any_tokens(whole, options)),
+        order_({layers_, whole, shards, fabric_.own(), fabric_.is_first_process(),
+                std::min(kMostChunkBytes, options.max_memory / kChunksInBudget), tokens_}),
+        field_("field", whole, shards, comm, field_inputs(tokens_, options), 0) {
     if (options.with_f64) {
       real_ = std::make_unique<Tier<double>>("f64", whole, shards, comm,
-                                             real_inputs(whole, options), options.tolerance);
+                                             real_inputs(tokens_, options), options.tolerance);
     }
     if (options.with_f64 && options.with_native) {
-      Inputs inputs = real_inputs(whole, options);
+      Inputs inputs = real_inputs(tokens_, options);
       inputs.rounds_to_bf16 = true;
       native_ = std::make_unique<Tier<float>>("native", whole, shards, comm, std::move(inputs),
                                               std::numeric_limits<double>::infinity());
     }
     if (options.compares_bytes) equality_.emplace(whole, shards);
-    stream_ = std::make_unique<ChunkStream>([this] { return reading_.next(); }, options.max_memory,
+    stream_ = std::make_unique<ChunkStream>([this] { return order_.next(); }, options.max_memory,
                                             kReaders);
   }
 
@@ -221,6 +144,8 @@ class Validation {
   void run_products(bool of_shards, size_t layer, size_t step);
   void look_at_small_weights(bool of_shards, const model::BoundOp& op, std::span<const i64> ranks);
   void multiply(const Product& product, bool of_shards);
+  kernels::FloatCensus multiply_rows(const Product& product, bool of_shards, index::Interval rows,
+                                     std::span<const std::byte> bytes, bool is_compared);
   void judge_rounding();
   void predict(Verdict& verdict) const;
   void note_tested(Verdict& verdict) const;
@@ -231,7 +156,8 @@ class Validation {
   Fabric fabric_;
   std::vector<LayerPair> layers_;
   Crew crew_;
-  Reading reading_;
+  std::vector<i64> tokens_;
+  ReadingOrder order_;
   Tier<Field> field_;
   std::unique_ptr<Tier<double>> real_;
   std::unique_ptr<Tier<float>> native_;
@@ -242,43 +168,63 @@ class Validation {
 };
 
 void Validation::multiply(const Product& product, bool of_shards) {
-  const i64 rows = product.rows.local_size();
-  // A tied table is read twice and counted once.
+  // A table that one op looks up and another multiplies with is counted once.
   const bool is_new =
+      !product.is_looked_up &&
       counted_.insert({of_shards, product.tensor, product.rank, product.outer}).second;
   each_tier([&](auto& tier) { tier.run(of_shards).begin(product); });
-  for (i64 begin = 0; begin < rows;) {
+  i64 row = 0;
+  while (const auto rows = order_.rows_from(product, row)) {
     if (options_.cancel != nullptr && *options_.cancel) {
       throw Error(ErrorCode::kInterrupted, "validating was interrupted");
     }
-    const i64 end = std::min(rows, begin + reading_.rows_per_chunk(product));
-    const auto bytes = stream_->take();
-    const i64 parts = crew_.size();
-    const i64 tiers = 1 + (real_ ? 1 : 0) + (native_ ? 1 : 0);
-    const bool is_compared = is_new && equality_;
-    crew_.run(tiers * parts + (is_compared ? 1 : 0), [&](i64 part) {
-      if (part == tiers * parts) {
-        equality_->add(of_shards, product, begin, end, bytes);
-      } else if (part < parts) {
-        field_.run(of_shards).multiply(product, begin, end, bytes.data(), part, parts);
-      } else if (part < 2 * parts) {
-        real_->run(of_shards).multiply(product, begin, end, bytes.data(), part - parts, parts);
-      } else {
-        native_->run(of_shards).multiply(product, begin, end, bytes.data(), part - 2 * parts,
-                                         parts);
-      }
-    });
+    const kernels::FloatCensus census =
+        multiply_rows(product, of_shards, *rows, stream_->take(), is_new && equality_);
     if (is_new) {
-      add_odd_weights(of_shards ? shards_ : whole_, of_shards, product.tensor, product.rank, bytes,
+      add_odd_weights(of_shards ? shards_ : whole_, of_shards, product.tensor, product.rank, census,
                       odd_);
     }
-    begin = end;
+    row = rows->end;
   }
   each_tier([&](auto& tier) { tier.run(of_shards).end(product); });
 }
 
+/// Every number of a chunk in every number system, by all threads, and where it `is_compared`, the
+/// bytes with the other side's; what is odd among the numbers.
+kernels::FloatCensus Validation::multiply_rows(const Product& product, bool of_shards,
+                                               index::Interval rows,
+                                               std::span<const std::byte> bytes, bool is_compared) {
+  const i64 parts = crew_.size() * kPartsPerThread;
+  const i64 tiers = 1 + (real_ ? 1 : 0) + (native_ ? 1 : 0);
+  std::vector<kernels::FloatCensus> found(static_cast<size_t>(parts));
+  crew_.run(tiers * parts + (is_compared ? 1 : 0), [&](i64 i) {
+    if (i == tiers * parts) {
+      return equality_->add(of_shards, product, rows.begin, rows.end, bytes);
+    }
+    const i64 part = i % parts;
+    const auto multiply_by = [&](auto& tier) {
+      tier.run(of_shards).multiply(product, rows.begin, rows.end, bytes.data(), part, parts);
+    };
+    if (i < parts) {
+      const i64 first = rows.size() * part / parts * product.row_bytes();
+      const i64 last = rows.size() * (part + 1) / parts * product.row_bytes();
+      found[static_cast<size_t>(part)] = kernels::float_census(
+          product.dtype,
+          bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(last - first)));
+      multiply_by(field_);
+    } else if (i < 2 * parts) {
+      multiply_by(*real_);
+    } else {
+      multiply_by(*native_);
+    }
+  });
+  return std::accumulate(
+      found.begin(), found.end(), kernels::FloatCensus{},
+      [](kernels::FloatCensus sum, const kernels::FloatCensus& one) { return sum += one; });
+}
+
 void Validation::run_products(bool of_shards, size_t layer, size_t step) {
-  for (const Product& product : reading_.products(of_shards, layer, step)) {
+  for (const Product& product : order_.products(of_shards, layer, step)) {
     multiply(product, of_shards);
   }
 }
@@ -300,11 +246,12 @@ void Validation::run_step(size_t layer, size_t step) {
 void Validation::look_at_small_weights(bool of_shards, const model::BoundOp& op,
                                        std::span<const i64> ranks) {
   const Side& side = of_shards ? shards_ : whole_;
-  visit_small_weights(side, op, ranks,
-                      [&](size_t tensor, i64 rank, std::span<const std::byte> bytes) {
-                        add_odd_weights(side, of_shards, tensor, rank, bytes, odd_);
-                        if (equality_) equality_->add_all(of_shards, tensor, rank, bytes);
-                      });
+  visit_small_weights(
+      side, op, ranks, [&](size_t tensor, i64 rank, std::span<const std::byte> bytes) {
+        const Dtype dtype = side.tensors[tensor].dtype;
+        add_odd_weights(side, of_shards, tensor, rank, kernels::float_census(dtype, bytes), odd_);
+        if (equality_) equality_->add_all(of_shards, tensor, rank, bytes);
+      });
 }
 
 /// rho = |shards - exact| / |whole - exact|, both in bf16: about 1 where the shards round as the

@@ -25,6 +25,12 @@ class WeightSource {
   /// Fills `bytes` with the rows, row-major; it has exactly their size. May be called from several
   /// threads. Throws what reading throws.
   virtual void read(const StoredRows& rows, std::span<std::byte> bytes) const = 0;
+  /// The same for many bytes, which may begin anywhere in `buffer`: it begins on a page and has
+  /// room for `bytes` and two pages more, so that whole pages can be read into it. Returns where.
+  virtual const std::byte* read_pages(const StoredRows& rows, i64 bytes, std::byte* buffer) const {
+    read(rows, {buffer, static_cast<size_t>(bytes)});
+    return buffer;
+  }
 };
 
 }  // namespace shardtool::engine

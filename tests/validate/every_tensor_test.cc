@@ -15,7 +15,7 @@ const std::vector<std::string> kModels{
     "bert",      "deepseek_v2", "deepseek_v2_lite", "deepseek_v3", "gemma",        "gemma2",
     "gpt2",      "gpt_neox",    "gpt_oss",          "llama",       "llama_llama3", "mistral",
     "mixtral",   "phi3",        "phi3_longrope",    "qwen2",       "qwen2_moe",    "qwen3",
-    "qwen3_moe", "fp8",         "prototype"};
+    "qwen3_moe", "fp8",         "fp8 per row",      "prototype"};
 
 struct Flip {
   std::string tensor;
@@ -38,7 +38,7 @@ Flip random_flip(const ShardSet& shards, const std::string& tensor, std::mt19937
   return flip;
 }
 
-/// "rank 2 element [5, 7] is": the global place, as the diagnosis writes it.
+/// "rank 2 element [5, 7] is": the global place, as the diagnosis writes it; of one column the row.
 std::string words_for(const ShardSet& shards, const Flip& flip) {
   const index::Region region = shards.region(flip.tensor, flip.rank);
   std::vector<i64> local{flip.row, flip.column};
@@ -48,7 +48,8 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
     local = {flip.row / rows, flip.row % rows, flip.column};
   }
   std::string place;
-  for (size_t d = 0; d < region.size(); ++d) {
+  const bool has_one_column = region.size() == 2 && region.back().global_size() == 1;
+  for (size_t d = 0; d < region.size() - (has_one_column ? 1 : 0); ++d) {
     place += fmt::format("{}{}", d == 0 ? "" : ", ", region[d](local[d]).value_or(-1));
   }
   return fmt::format("{}: rank {} element [{}] is ", flip.tensor, flip.rank, place);

@@ -185,7 +185,7 @@ Tensors widened(const Tensors& tensors) {
   return wide;
 }
 
-Tensors quantised(const Tensors& tensors, i64 block) {
+Tensors quantised(const Tensors& tensors, i64 rows, i64 columns, const std::string& suffix) {
   Tensors stored;
   for (const auto& [name, tensor] : tensors) {
     const Shape& shape = tensor.spec.shape;
@@ -196,9 +196,9 @@ Tensors quantised(const Tensors& tensors, i64 block) {
     }
     Tensor& matrix = stored[name];
     matrix.spec = {name, Dtype::kF8E4M3, shape};
-    Tensor& scales = stored[name + "_scale_inv"];
+    Tensor& scales = stored[name + suffix];
     scales.spec = {
-        name + "_scale_inv", Dtype::kF32, {ceil_div(shape[0], block), ceil_div(shape[1], block)}};
+        name + suffix, Dtype::kF32, {ceil_div(shape[0], rows), ceil_div(shape[1], columns)}};
     const i64 count = element_count(scales.spec.shape).value();
     for (i64 i = 0; i < count; ++i) {
       append_number(scales.bytes, 0.5F + static_cast<float>(i) / 64, Dtype::kF32,

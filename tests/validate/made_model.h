@@ -42,7 +42,7 @@ ModelSizes prototype();
 
 /// The same numbers in f32, exactly.
 Tensors widened(const Tensors& tensors);
-/// Matrices in F8_E4M3 with one f32 scale ("_scale_inv") per block of `block` x `block`.
-Tensors quantised(const Tensors& tensors, i64 block);
+/// Matrices in F8_E4M3 with one f32 scale per block of `rows` x `columns`, named with the suffix.
+Tensors quantised(const Tensors& tensors, i64 rows, i64 columns, const std::string& suffix);
 
 }  // namespace shardtool::test

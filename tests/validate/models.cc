@@ -22,20 +22,22 @@ const TempFolder& folder() {
 
 constexpr i64 kBlock = 16;
 
-void write_fp8(const std::string& path) {
+void write_fp8(const std::string& path, bool is_per_row) {
   ModelSizes sizes;
   sizes.layers = 2;
   sizes.has_biases = false;
-  write_checkpoint(path, quantised(made_tensors(sizes), kBlock));
+  constexpr i64 kAllColumns = i64{1} << 20;
+  write_checkpoint(path, is_per_row ? quantised(made_tensors(sizes), 1, kAllColumns, "_scale")
+                                    : quantised(made_tensors(sizes), kBlock, kBlock, "_scale_inv"));
   auto config = nlohmann::json::parse(made_config(sizes));
-  config["quantization_config"] = {{"quant_method", "fp8"},
-                                   {"weight_block_size", {kBlock, kBlock}}};
+  config["quantization_config"] = {{"quant_method", "fp8"}};
+  if (!is_per_row) config["quantization_config"]["weight_block_size"] = {kBlock, kBlock};
   std::ofstream(path + "/config.json") << config.dump();
 }
 
 void write_made(const std::string& name, const std::string& path) {
   ModelSizes sizes = prototype();
-  if (name == "fp8") return write_fp8(path);
+  if (name == "fp8" || name == "fp8 per row") return write_fp8(path, name != "fp8");
   if (name == "other prototype") sizes.seed = 2;
   if (name == "nine heads") {
     sizes.heads = sizes.kv_heads = 9;
