@@ -1,3 +1,4 @@
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,8 +53,7 @@ int report(const Error& error, const Commands& commands, const std::vector<std::
     std::fwrite(text.data(), 1, text.size(), stderr);
   }
   // The contract of terraform plan: 0 and 2 are answers, every error is 1.
-  const bool detailed =
-      std::find(words.begin(), words.end(), "--detailed-exitcode") != words.end();
+  const bool detailed = std::find(words.begin(), words.end(), "--detailed-exitcode") != words.end();
   return detailed ? static_cast<int>(ExitCode::kNegative) : exit_status(error);
 }
 
@@ -84,6 +84,23 @@ int run(const std::vector<std::string>& words) {
   }
 }
 
+/// Says so where nothing may be allocated, and gives the exit status.
+int refused_memory() {
+  constexpr std::string_view kMessage = "error[E0501]: the system refused memory\n";
+  static_cast<void>(!::write(STDERR_FILENO, kMessage.data(), kMessage.size()));
+  return static_cast<int>(ExitCode::kResource);
+}
+
+/// Runs before every other initialiser: some do not look whether they get their memory (the CUDA
+/// runtime), and without that of libstdc++ no exception can be thrown once memory is gone.
+[[gnu::constructor(101)]] void need_memory_to_start() {
+  constexpr size_t kBytes = 1 << 20;
+  void* const room =
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) ::_exit(refused_memory());
+  ::munmap(room, kBytes);
+}
+
 }  // namespace
 }  // namespace shardtool::cli
 
@@ -94,7 +111,6 @@ int main(int argc, char** argv) {
     return shardtool::cli::run({argv + std::min(argc, 1), argv + argc});
   } catch (const std::bad_alloc&) {
     // There is not even room for the list of commands.
-    std::fputs("error[E0501]: the system refused memory\n", stderr);
-    return static_cast<int>(shardtool::cli::ExitCode::kResource);
+    return shardtool::cli::refused_memory();
   }
 }

@@ -12,20 +12,20 @@ namespace {
 
 using test::TempFolder;
 
-constexpr const char* kMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+constexpr const char* kTwoParts = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
   "rules": [{"match": "w", "strategy": "rowwise"}, {"match": "n", "strategy": "replicate"}]})";
 
 /// A checkpoint of a cut and a replicated tensor, and its split to two ranks.
-struct Fixture {
+struct SplitModel {
   TempFolder folder;
-  Fixture() {
+  SplitModel() {
     test::Tensors tensors;
     tensors["w"] = test::numbered_tensor("w", Dtype::kU8, {64, 4});
     tensors["n"] = test::numbered_tensor("n", Dtype::kU8, {32});
     test::write_checkpoint(folder / "whole", tensors);
     SplitOptions options;
     options.source = folder / "whole";
-    options.mapping.path = folder.write("mapping.json", kMapping);
+    options.mapping.path = folder.write("mapping.json", kTwoParts);
     options.write.output = folder / "parts";
     split(options);
   }
@@ -52,14 +52,14 @@ constexpr i64 kInW = 1;
 constexpr i64 kInN = 128 + 1;
 
 TEST_CASE("one flipped bit in a shard is found by merge, which publishes nothing") {
-  const Fixture fixture;
+  const SplitModel fixture;
   fixture.damage(1, kInW);
   CHECK_ERROR(kDataMismatch, merge(fixture.merge_options()));
   CHECK_FALSE(std::filesystem::exists(fixture.folder / "merged"));
 }
 
 TEST_CASE("a replica that differs is found and named with its rank and its first byte") {
-  const Fixture fixture;
+  const SplitModel fixture;
   fixture.damage(1, kInN);
   const auto error = testing::error_of([&] { return merge(fixture.merge_options()); });
   REQUIRE(error.has_value());
@@ -70,7 +70,7 @@ TEST_CASE("a replica that differs is found and named with its rank and its first
 }
 
 TEST_CASE("the first replica may be taken on request, then only its own digest counts") {
-  const Fixture fixture;
+  const SplitModel fixture;
   fixture.damage(1, kInN);
   MergeOptions options = fixture.merge_options();
   options.compare_replicas = false;
@@ -78,7 +78,7 @@ TEST_CASE("the first replica may be taken on request, then only its own digest c
 }
 
 TEST_CASE("diff reads shards where they lie and names the byte that differs") {
-  const Fixture fixture;
+  const SplitModel fixture;
   DiffOptions options;
   options.a = fixture.folder / "whole";
   options.b = fixture.folder / "parts";

@@ -19,22 +19,22 @@ using test::TempFolder;
 using testing::Call;
 using testing::FaultySyscalls;
 
-constexpr const char* kMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+constexpr const char* kThreeRules = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
   "rules": [{"match": "rows", "strategy": "rowwise"}, {"match": "columns", "strategy": "columnwise"},
             {"match": "norm", "strategy": "replicate"}]})";
 
 /// A checkpoint that is large enough for direct I/O, and what its split must be.
-struct Fixture {
+struct FailingSplit {
   TempFolder folder;
   std::map<std::string, std::string> expected;
 
-  Fixture() {
+  FailingSplit() {
     test::Tensors tensors;
     tensors["rows"] = test::numbered_tensor("rows", Dtype::kBF16, {300, 512});
     tensors["columns"] = test::numbered_tensor("columns", Dtype::kBF16, {200, 1024});
     tensors["norm"] = test::numbered_tensor("norm", Dtype::kF32, {77});
     test::write_checkpoint(folder / "whole", tensors);
-    folder.write("mapping.json", kMapping);
+    folder.write("mapping.json", kThreeRules);
     split(options("expected"));
     expected = test::folder_content(folder / "expected");
   }
@@ -56,7 +56,7 @@ struct Fixture {
 
 TEST_CASE(
     "each call that writes or names files fails once: nothing is published, or all of it is") {
-  const Fixture fixture;
+  const FailingSplit fixture;
   i64 injected = 0;
   for (const Call call : {Call::kPreadv, Call::kPwrite, Call::kFallocate, Call::kFsync,
                           Call::kMkdir, Call::kRename}) {
@@ -90,7 +90,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a full disk is exit 5 with its own code, and leaves nothing") {
-  const Fixture fixture;
+  const FailingSplit fixture;
   for (const Call call : {Call::kFallocate, Call::kPwrite}) {
     FaultySyscalls faults;
     faults.fail(call, 2, ENOSPC);
@@ -101,7 +101,7 @@ TEST_CASE("a full disk is exit 5 with its own code, and leaves nothing") {
 }
 
 TEST_CASE("short reads and writes, and a file system without fallocate, give the same bytes") {
-  const Fixture fixture;
+  const FailingSplit fixture;
   FaultySyscalls faults;
   faults.shorten(Call::kPreadv, 1000);
   faults.shorten(Call::kPwrite, 4096 * 3);
@@ -111,7 +111,7 @@ TEST_CASE("short reads and writes, and a file system without fallocate, give the
 }
 
 TEST_CASE("a write that moves part of a page is finished through the page cache") {
-  const Fixture fixture;
+  const FailingSplit fixture;
   FaultySyscalls faults;
   faults.shorten(Call::kPwrite, 4096 * 3 + 100);
   split(fixture.options("out"));
@@ -119,7 +119,7 @@ TEST_CASE("a write that moves part of a page is finished through the page cache"
 }
 
 TEST_CASE("interrupted calls are repeated") {
-  const Fixture fixture;
+  const FailingSplit fixture;
   FaultySyscalls faults;
   faults.fail(Call::kPreadv, 4, EINTR);
   faults.fail(Call::kPwrite, 3, EINTR);
@@ -128,7 +128,7 @@ TEST_CASE("interrupted calls are repeated") {
 }
 
 TEST_CASE("a source that changes while it is read ends the run") {
-  const Fixture fixture;
+  const FailingSplit fixture;
   SplitOptions options = fixture.options("out");
   const std::string source = fixture.folder / "whole/model.safetensors";
   bool touched = false;

@@ -5,7 +5,7 @@
 namespace shardtool::test {
 namespace {
 
-class Tensors {
+class TensorList {
  public:
   void add(const std::string& name, Shape shape, Dtype dtype = Dtype::kBF16) {
     list.push_back({name, dtype, std::move(shape)});
@@ -26,7 +26,7 @@ class Tensors {
   std::vector<TensorSpec> list;
 };
 
-void add_layer(const LlamaLike& m, const std::string& layer, Tensors& tensors) {
+void add_layer(const LlamaLike& m, const std::string& layer, TensorList& tensors) {
   const i64 q = m.heads * m.head_dim;
   const i64 kv = m.kv_heads * m.head_dim;
   tensors.add(layer + "self_attn.q_proj.weight", {q, m.hidden});
@@ -53,7 +53,7 @@ void add_layer(const LlamaLike& m, const std::string& layer, Tensors& tensors) {
 constexpr i64 kHidden = 7168;
 constexpr i64 kVocab = 129280;
 
-void add_deepseek_layer(i64 number, Tensors& tensors) {
+void add_deepseek_layer(i64 number, TensorList& tensors) {
   const auto layer = fmt::format("model.layers.{}.", number);
   tensors.add_fp8(layer + "self_attn.q_a_proj", 1536, kHidden);
   tensors.add(layer + "self_attn.q_a_layernorm.weight", {1536});
@@ -87,7 +87,7 @@ constexpr const char* kDeepseekConfig = R"({
 }  // namespace
 
 PublishedModel llama_like(const LlamaLike& m) {
-  Tensors tensors;
+  TensorList tensors;
   tensors.add("model.embed_tokens.weight", {m.vocab, m.hidden});
   for (i64 layer = 0; layer < m.layers; ++layer)
     add_layer(m, fmt::format("model.layers.{}.", layer), tensors);
@@ -162,7 +162,7 @@ PublishedModel qwen_3_32b() {
 }
 
 PublishedModel deepseek_v3() {
-  Tensors tensors;
+  TensorList tensors;
   tensors.add("model.embed_tokens.weight", {kVocab, kHidden});
   for (i64 layer = 0; layer <= 61; ++layer) add_deepseek_layer(layer, tensors);
   const std::string next = "model.layers.61.";

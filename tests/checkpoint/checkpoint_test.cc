@@ -10,6 +10,7 @@
 #include "shardtool/checkpoint/shard_files.h"
 #include "tests/support/safetensors_text.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
 
 namespace shardtool::checkpoint {
 namespace {
@@ -36,14 +37,8 @@ std::vector<std::string> names(const Checkpoint& checkpoint) {
 const char* const kIndex = R"({"metadata":{"total_size":3},"weight_map":{"a":"m-1.safetensors",
   "b":"m-1.safetensors","c":"m-2.safetensors"}})";
 
-Error error_of(const std::string& location) {
-  try {
-    open_checkpoint(location);
-  } catch (const Error& error) {
-    return error;
-  }
-  FAIL("opened " << location);
-  return Error(ErrorCode::kInternal, "unreachable");
+Error opening_error(const std::string& location) {
+  return testing::error_of([&] { return open_checkpoint(location); }).value();
 }
 
 }  // namespace
@@ -114,27 +109,27 @@ TEST_CASE("parts that are complete by their names open without an index") {
   CHECK(checkpoint.warnings.size() == 1);
   fs::remove(folder / "model-00001-of-00002.safetensors");
   folder.write("model-00003-of-00002.safetensors", bytes_with("b"));
-  CHECK(error_of(folder.path()).code() == ErrorCode::kUnsupported);
+  CHECK(opening_error(folder.path()).code() == ErrorCode::kUnsupported);
 }
 
 TEST_CASE("several files without an index are refused, several indices too") {
   const test::TempFolder folder;
   folder.write("a.safetensors", bytes_with("a"));
   folder.write("b.safetensors", bytes_with("b"));
-  CHECK(error_of(folder.path()).code() == ErrorCode::kUnsupported);
+  CHECK(opening_error(folder.path()).code() == ErrorCode::kUnsupported);
   folder.write("x.safetensors.index.json", R"({"weight_map":{"a":"a.safetensors"}})");
   CHECK(open_checkpoint(folder.path()).files.size() == 1);
   folder.write("y.safetensors.index.json", R"({"weight_map":{"b":"b.safetensors"}})");
-  CHECK(error_of(folder.path()).code() == ErrorCode::kUnsupported);
+  CHECK(opening_error(folder.path()).code() == ErrorCode::kUnsupported);
   CHECK(names(open_checkpoint(folder / "y.safetensors.index.json")) ==
         std::vector<std::string>{"b"});
 }
 
 TEST_CASE("a folder of pickles is refused with a way out, an empty one is missing its weights") {
   const test::TempFolder folder;
-  CHECK(error_of(folder.path()).code() == ErrorCode::kFileMissing);
+  CHECK(opening_error(folder.path()).code() == ErrorCode::kFileMissing);
   folder.write("pytorch_model.bin", "x");
-  const Error error = error_of(folder.path());
+  const Error error = opening_error(folder.path());
   CHECK(error.code() == ErrorCode::kUnsupported);
   CHECK(error.help_lines()[0].find("save_pretrained") != std::string::npos);
 }
@@ -149,9 +144,9 @@ TEST_CASE("another tool's manifest.json is a side file") {
 }
 
 TEST_CASE("what is not there is missing") {
-  CHECK(error_of("/nowhere/model.safetensors").code() == ErrorCode::kFileMissing);
-  CHECK(error_of("/nowhere/model.safetensors.index.json").code() == ErrorCode::kFileMissing);
-  CHECK(error_of("").code() == ErrorCode::kFileMissing);
+  CHECK(opening_error("/nowhere/model.safetensors").code() == ErrorCode::kFileMissing);
+  CHECK(opening_error("/nowhere/model.safetensors.index.json").code() == ErrorCode::kFileMissing);
+  CHECK(opening_error("").code() == ErrorCode::kFileMissing);
 }
 
 }  // namespace shardtool::checkpoint

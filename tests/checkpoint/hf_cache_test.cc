@@ -10,6 +10,7 @@
 #include "shardtool/checkpoint/checkpoint.h"
 #include "tests/support/safetensors_text.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
 
 namespace shardtool::checkpoint {
 namespace {
@@ -47,14 +48,8 @@ void write_cache(const test::TempFolder& hub) {
   fs::create_symlink("../../blobs/config", hub / (snapshot + "config.json"));
 }
 
-Error error_of(const std::string& location) {
-  try {
-    resolve_hf_location(location);
-  } catch (const Error& error) {
-    return error;
-  }
-  FAIL("resolved " << location);
-  return Error(ErrorCode::kInternal, "unreachable");
+Error resolving_error(const std::string& location) {
+  return testing::error_of([&] { return resolve_hf_location(location); }).value();
 }
 
 std::string note(const Error& error, std::string_view label) {
@@ -89,7 +84,8 @@ TEST_CASE("HF_HUB_CACHE goes before HF_HOME, which goes before the home folder")
     const ScopedEnvironment environment("HF_HOME", home.path());
     CHECK_NOTHROW(resolve_hf_location("hf://org/tiny"));
     const ScopedEnvironment elsewhere("HF_HUB_CACHE", home / "nothing");
-    CHECK(note(error_of("hf://org/tiny"), "looked in") == home / "nothing/models--org--tiny");
+    CHECK(note(resolving_error("hf://org/tiny"), "looked in") ==
+          home / "nothing/models--org--tiny");
   }
   fs::create_directories(home / ".cache/huggingface");
   fs::rename(home / "hub", home / ".cache/huggingface/hub");
@@ -115,11 +111,11 @@ TEST_CASE("what is missing is said, with what is there and how to download") {
   const test::TempFolder hub;
   write_cache(hub);
   const ScopedEnvironment environment("HF_HUB_CACHE", hub.path());
-  const Error no_model = error_of("hf://org/other");
+  const Error no_model = resolving_error("hf://org/other");
   CHECK(no_model.code() == ErrorCode::kFileMissing);
   CHECK(note(no_model, "looked in") == hub / "models--org--other");
   CHECK(no_model.help_lines()[0] == "shardtool never downloads: run `hf download org/other` first");
-  const Error no_revision = error_of("hf://org/tiny@v2");
+  const Error no_revision = resolving_error("hf://org/tiny@v2");
   CHECK(note(no_revision, "revisions there") == "main, pr/1");
   CHECK(note(no_revision, "snapshots there") == kCommit);
 }
@@ -144,7 +140,7 @@ TEST_CASE("a location cannot lead out of the cache") {
        {"hf://", "hf://a/b/c", "hf://../x", "hf:///etc", "hf://a/..", "hf://a/b@../../x",
         "hf://a/b@", "hf://a/b@/etc", "hf://a//b"}) {
     CAPTURE(location);
-    CHECK(error_of(location).code() == ErrorCode::kUsage);
+    CHECK(resolving_error(location).code() == ErrorCode::kUsage);
   }
 }
 
@@ -153,7 +149,7 @@ TEST_CASE("a reference that holds a path is refused") {
   write_cache(hub);
   hub.write("models--org--tiny/refs/evil", "../../..");
   const ScopedEnvironment environment("HF_HUB_CACHE", hub.path());
-  CHECK(error_of("hf://org/tiny@evil").code() == ErrorCode::kMalformed);
+  CHECK(resolving_error("hf://org/tiny@evil").code() == ErrorCode::kMalformed);
 }
 
 }  // namespace shardtool::checkpoint

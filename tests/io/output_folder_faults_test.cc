@@ -19,7 +19,7 @@ using testing::FaultySyscalls;
 using Names = std::vector<std::string>;
 
 constexpr int kFiles = 3;
-const std::string kId(32, 'a');
+const std::string kRun(32, 'a');
 
 /// What is under the output's name before the run.
 enum class Before { kNothing, kEmptyFolder, kContent };
@@ -32,7 +32,7 @@ void prepare(const TempFolder& folder, Before before) {
 /// A whole run, and its error.
 std::optional<Error> run(const TempFolder& folder) {
   return testing::error_of([&] {
-    OutputFolder output(OutputClaim(folder / "out", Existing::kReplace), kId, Leftover::kDiscard);
+    OutputFolder output(OutputClaim(folder / "out", Existing::kReplace), kRun, Leftover::kDiscard);
     for (int i = 0; i < kFiles; ++i) {
       File& file = output.create(std::to_string(i));
       allocate(file, 100);
@@ -133,7 +133,7 @@ TEST_CASE("a file system that cannot exchange folders keeps the old one and says
 
 TEST_CASE("after one sync that failed no other is believed") {
   const TempFolder folder;
-  OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
+  OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kRun, Leftover::kDiscard);
   output.create("0");
   output.sync();
   {
@@ -150,7 +150,7 @@ TEST_CASE("old content that cannot be deleted is told, not an error") {
   const TempFolder folder;
   prepare(folder, Before::kContent);
   {
-    OutputFolder output(OutputClaim(folder / "out", Existing::kReplace), kId, Leftover::kDiscard);
+    OutputFolder output(OutputClaim(folder / "out", Existing::kReplace), kRun, Leftover::kDiscard);
     output.create("0");
     FaultySyscalls faults;
     faults.fail_all(Call::kUnlinkat, EACCES);

@@ -11,6 +11,7 @@
 
 #include "shardtool/kernels/crc64/implementation.h"
 #include "tests/kernels/crc64_reference.h"
+#include "tests/kernels/text_bytes.h"
 
 namespace shardtool::kernels {
 namespace {
@@ -20,10 +21,6 @@ using Bytes = std::vector<std::byte>;
 Bytes random_bytes(i64 size) {
   return *rc::gen::container<Bytes>(static_cast<size_t>(size),
                                     rc::gen::cast<std::byte>(rc::gen::arbitrary<std::uint8_t>()));
-}
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
 }
 
 Bytes concatenate(Bytes a, const Bytes& b) {

@@ -8,12 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "tests/kernels/text_bytes.h"
+
 namespace shardtool::kernels {
 namespace {
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
 
 std::string sha1_hex(std::string_view text) {
   Sha hash(ShaKind::kSha1);

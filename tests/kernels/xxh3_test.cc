@@ -8,12 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "tests/kernels/text_bytes.h"
+
 namespace shardtool::kernels {
 namespace {
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
 
 TEST_CASE("the hashes are those that `xxhsum -H2` prints") {
   CHECK(xxh3_hex({}) == "99aa06d3014798d86001c324468d497f");

@@ -26,7 +26,7 @@ using layout::whole;
 using mesh::Mesh;
 
 namespace {
-const Mesh kGrid({{"dp", 2}, {"tp", 2}});
+const Mesh kSquare({{"dp", 2}, {"tp", 2}});
 }
 
 TEST_CASE("whole and a split over nothing are everything on every device") {
@@ -40,20 +40,20 @@ TEST_CASE("a part of a mesh axis replicates: on tp=8, tp:(1)4 gives ranks 0 and 
 }
 
 TEST_CASE("several mesh axes cut in the order given: dp1 tp0 and dp0 tp1 trade places") {
-  CHECK(held(split(8, {{"tp"}, {"dp"}}), kGrid) == Held{"[0, 2)", "[4, 6)", "[2, 4)", "[6, 8)"});
-  CHECK(held(split(8, {{"dp"}, {"tp"}}), kGrid) == Held{"[0, 2)", "[2, 4)", "[4, 6)", "[6, 8)"});
+  CHECK(held(split(8, {{"tp"}, {"dp"}}), kSquare) == Held{"[0, 2)", "[4, 6)", "[2, 4)", "[6, 8)"});
+  CHECK(held(split(8, {{"dp"}, {"tp"}}), kSquare) == Held{"[0, 2)", "[2, 4)", "[4, 6)", "[6, 8)"});
 }
 
 TEST_CASE("10 rows over a 2 x 2 mesh: flat cuts 3, 3, 2, 2, nested cuts 3, 2, 3, 2") {
-  CHECK(extents(split(10, {{"dp"}, {"tp"}}), kGrid) == std::vector<i64>{3, 3, 2, 2});
-  CHECK(held(nest(split(10, {{"dp"}}), {{"tp"}}), kGrid) ==
+  CHECK(extents(split(10, {{"dp"}, {"tp"}}), kSquare) == std::vector<i64>{3, 3, 2, 2});
+  CHECK(held(nest(split(10, {{"dp"}}), {{"tp"}}), kSquare) ==
         Held{"[0, 3)", "[3, 5)", "[5, 8)", "[8, 10)"});
-  CHECK(extents(nest(split(9, {{"dp"}}), {{"tp"}}), kGrid) == std::vector<i64>{3, 2, 2, 2});
+  CHECK(extents(nest(split(9, {{"dp"}}), {{"tp"}}), kSquare) == std::vector<i64>{3, 2, 2, 2});
 }
 
 TEST_CASE("nest cuts the local axis, sections and all") {
   const AxisExpr fused = repeat(2, split(8, {{"tp"}}));
-  CHECK(held(nest(fused, {{"dp"}}), kGrid) == Held{"[0, 4)", "[4, 8)", "[8, 12)", "[12, 16)"});
+  CHECK(held(nest(fused, {{"dp"}}), kSquare) == Held{"[0, 4)", "[4, 8)", "[8, 12)", "[12, 16)"});
   CHECK(held(nest(repeat(2, split(6, {{"tp"}})), {{"dp"}}, kCeil), Mesh({{"dp", 4}, {"tp", 2}})) ==
         Held{"[0, 2)", "[3, 5)", "[2, 3) [6, 7)", "[5, 6) [9, 10)", "[7, 9)", "[10, 12)", "nothing",
              "nothing"});

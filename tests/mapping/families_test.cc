@@ -40,7 +40,7 @@ const std::string kGptq = R"({"quant_method": "gptq", "bits": 4, "group_size": 1
 const std::string kActOrder =
     R"({"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": true})";
 const std::string kAwq = R"({"quant_method": "awq", "bits": 4, "group_size": 128})";
-const std::string kBlock = R"({"quant_method": "fp8", "weight_block_size": [128, 128]})";
+const std::string kFp8Blocks = R"({"quant_method": "fp8", "weight_block_size": [128, 128]})";
 const std::string kPack = R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
   "config_groups": {"group_0": {"weights": {"num_bits": 4, "group_size": 128}}}})";
 const std::string kFloat = R"({"quant_method": "compressed-tensors", "format": "float-quantized",
@@ -229,7 +229,7 @@ TEST_CASE("what config.json says about the storage is one tag") {
   CHECK(tag(kActOrder) == "gptq/desc_act");
   CHECK(tag(kAwq) == "awq/gemm");
   CHECK(tag(R"({"quant_method": "awq", "version": "gemv"})") == "awq/gemv");
-  CHECK(tag(kBlock) == "fp8/block");
+  CHECK(tag(kFp8Blocks) == "fp8/block");
   CHECK(tag(R"({"quant_method": "fp8"})") == "fp8/tensor");
   CHECK(tag(kPack) == "compressed-tensors/pack-quantized");
   CHECK(tag(R"({"quant_method": "modelopt", "quant_algo": "FP8"})") == "modelopt/FP8");
@@ -260,7 +260,7 @@ TEST_CASE("members follow their weight whatever rules match them, one's own fami
 
 TEST_CASE("a scale without its weight, and parts that contradict each other, are named") {
   const std::vector<TensorSpec> orphan = {spec("up.weight_scale_inv", {4, 4}, Dtype::kF32)};
-  CHECK_ERROR(kNoRule, resolved(orphan, kBlock, "tp=2"));
+  CHECK_ERROR(kNoRule, resolved(orphan, kFp8Blocks, "tp=2"));
   const std::vector<TensorSpec> scales = {spec("up.scales", {4, 1024}, Dtype::kF16)};
   CHECK_ERROR(kNoRule, resolved(scales, kGptq, "tp=2"));
   auto tensors = gptq("up", 1024, 512, 4);
@@ -389,8 +389,8 @@ TEST_CASE("whole KV groups stay together where blocks span heads") {
   const auto kv = fp8("k", {128, 128}, {1, 1});
   tensors.insert(tensors.end(), kv.begin(), kv.end());
   const std::string aligned = R"(, "straddle": "uneven-aligned")";
-  CHECK_ERROR(kBlockStraddle, resolved(tensors, kBlock, "tp=2"));  // half a block of k each
-  CHECK_ERROR(kBlockStraddle, resolved(tensors, kBlock, "tp=2", aligned));  // and still
+  CHECK_ERROR(kBlockStraddle, resolved(tensors, kFp8Blocks, "tp=2"));  // half a block of k each
+  CHECK_ERROR(kBlockStraddle, resolved(tensors, kFp8Blocks, "tp=2", aligned));  // and still
 }
 
 TEST_CASE("heads of 64 in blocks of 128 are cut in pairs") {
@@ -406,7 +406,7 @@ TEST_CASE("heads of 64 in blocks of 128 are cut in pairs") {
   const auto o = fp8("o", {128, 768}, {1, 6});
   tensors.insert(tensors.end(), k.begin(), k.end());
   tensors.insert(tensors.end(), o.begin(), o.end());
-  const ModelConfig config = config_of(R"({"quantization_config": )" + kBlock + "}");
+  const ModelConfig config = config_of(R"({"quantization_config": )" + kFp8Blocks + "}");
   const auto result = resolve(with_quantization(mapping, &config), tensors, &config, over("tp=2"));
   CHECK(held_of(result, tensors, "k.weight", 0) == Held{"[0, 256)", "[256, 384)"});
   CHECK(held_of(result, tensors, "q.weight", 0) == Held{"[0, 512)", "[512, 768)"});

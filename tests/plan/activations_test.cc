@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "shardtool/plan/training.h"
+#include "tests/plan/gib.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
@@ -11,8 +12,6 @@ using plan::TrainedLayer;
 using plan::training_activations_per_layer;
 
 namespace {
-
-constexpr double kGib = 1024.0 * 1024 * 1024;
 
 /// The models of Korthikanti et al., table 3, as Calculon's validation has them.
 TrainedLayer of_22b(bool sequence_parallel, Recompute recompute) {

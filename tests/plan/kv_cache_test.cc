@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "shardtool/base/checked.h"
+#include "tests/plan/gib.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
 
@@ -17,7 +18,6 @@ namespace {
 
 using Layers = std::vector<CachedLayers>;
 
-constexpr double kGib = 1024.0 * 1024 * 1024;
 constexpr CacheStore kBf16{16, 1};
 
 /// Grouped-query attention: keys and values of `kv_heads` heads.

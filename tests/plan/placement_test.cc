@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/plan/placements.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
@@ -13,10 +14,6 @@ using plan::ReduceOp;
 
 namespace {
 
-const auto kR = Placement::replicated();
-const auto kS0 = Placement::sharded(0);
-const auto kS1 = Placement::sharded(1);
-const auto kP = Placement::partial();
 const auto kMax = Placement::partial(ReduceOp::kMax);
 const auto kU = Placement::unknown();
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/plan/placements.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
 
@@ -16,11 +17,6 @@ using plan::Program;
 using plan::Reuse;
 
 namespace {
-
-const auto kR = Placement::replicated();
-const auto kS0 = Placement::sharded(0);
-const auto kS1 = Placement::sharded(1);
-const mesh::Mesh kFour({{"tp", 4}});
 
 /// Builds a program of matrices in bf16 over one mesh axis.
 class Builder {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "shardtool/plan/reshard_report.h"
+#include "tests/plan/placements.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
 
@@ -21,13 +22,7 @@ using testing::error_of;
 
 namespace {
 
-const auto kR = Placement::replicated();
-const auto kP = Placement::partial();
-const auto kS0 = Placement::sharded(0);
-const auto kS1 = Placement::sharded(1);
 const Shape kTokens{512, 4096};  // 4,194,304 bytes
-
-const mesh::Mesh kFour({{"tp", 4}});
 
 Operand operand(std::string name, Shape shape, std::vector<Placement> on) {
   return {std::move(name), std::move(shape), 2, std::move(on)};
