@@ -13,14 +13,19 @@ using model::CommRow;
 using model::PhasePrice;
 using model::Roofline;
 
+std::string bound_text(Roofline::Bound bound) {
+  if (bound == Roofline::Bound::kComm) return "communication";
+  return bound == Roofline::Bound::kLaunch ? "launches" : std::string(to_string(bound));
+}
+
 std::string roofline_text(const Roofline& roof) {
-  const char* kind = roof.bound == Roofline::Bound::kComm     ? "communication"
-                     : roof.bound == Roofline::Bound::kMemory ? "memory"
-                                                              : "compute";
-  return fmt::format(
-      "{} at least, bound by {} (compute {}, memory {}, communication {})",
-      plan::format_modelled_us(roof.step_us), kind, plan::format_modelled_us(roof.compute_us),
-      plan::format_modelled_us(roof.memory_us), plan::format_modelled_us(roof.comm_us));
+  auto text =
+      fmt::format("{} at least, bound by {} ({} compute {}, memory {}, communication {}",
+                  plan::format_modelled_us(roof.step_us), bound_text(roof.bound),
+                  to_string(roof.arithmetic), plan::format_modelled_us(roof.compute_us),
+                  plan::format_modelled_us(roof.memory_us), plan::format_modelled_us(roof.comm_us));
+  if (roof.launch_us > 0) text += ", launches " + plan::format_modelled_us(roof.launch_us);
+  return text + ")";
 }
 
 void print_phase(Session& session, const char* label, const std::string& what,
@@ -87,8 +92,10 @@ void write_roofline(JsonWriter& json, const PhasePrice& phase) {
   json.field("compute_us", plan::two_digits(roof.compute_us));
   json.field("memory_us", plan::two_digits(roof.memory_us));
   json.field("comm_us", plan::two_digits(roof.comm_us));
+  json.field("launch_us", plan::two_digits(roof.launch_us));
   json.field("step_us", plan::two_digits(roof.step_us));
   json.field("bound", to_string(roof.bound));
+  json.field("arithmetic", to_string(roof.arithmetic));
 }
 
 double gb_of(i64 bytes) {
@@ -98,6 +105,10 @@ double gb_of(i64 bytes) {
 std::string fabric_text(const plan::HardwareProfile& profile) {
   if (const auto* torus = std::get_if<plan::Torus>(&profile.fabric)) {
     return fmt::format("{}-D torus, {:g} GB/s per link", torus->axes, torus->link_gb_per_s);
+  }
+  if (const auto* messages = std::get_if<plan::Messages>(&profile.fabric)) {
+    return fmt::format("messages of {:g} us and {:g} GB/s, {} together", messages->latency_us,
+                       messages->gb_per_s, messages->domain);
   }
   const auto& links = std::get<plan::Links>(profile.fabric);
   const char* kind = links.kind == plan::Links::Kind::kNvlink ? "NVLink"
@@ -148,6 +159,29 @@ void write_cost(JsonWriter& json, const api::CostReport& cost) {
   json.key("prefill").begin_object();
   write_roofline(json, cost.price->prefill);
   json.end_object().field("error_band", plan::kTimeErrorBand).end_object();
+}
+
+void print_calibrated(Session& session, const plan::HardwareProfile& profile) {
+  const auto line = [&](const char* label, const std::string& text) {
+    session.out().write(labelled(session.out_style(), label, text));
+  };
+  line("measured", fmt::format("{}: {}", profile.measured->host, profile.description));
+  line("memory", fmt::format("{:g} GB/s", profile.memory_gb_per_s));
+  line("products", fmt::format("{:g} TFLOP/s", profile.rates.bf16_tflops));
+  line("fabric", fabric_text(profile));
+  const auto rate = [](const plan::TimeTable& table) {
+    return fmt::format("{}/s", format_bytes(static_cast<i64>(plan::bytes_per_s(table))));
+  };
+  line("files", fmt::format("{} read, {} written", rate(profile.storage->read_us_of_bytes),
+                            rate(profile.storage->write_us_of_bytes)));
+  Table table{{{"ranks", true}, {"operation"}, {"payload", true}, {"time of a call", true}}, {}};
+  for (const plan::Timing& timing : profile.timings) {
+    for (const auto& [bytes, us] : timing.us_of_bytes) {
+      table.rows.push_back({fmt::format("{}", timing.devices), std::string(to_string(timing.op)),
+                            format_bytes(bytes), plan::format_modelled_us(us)});
+    }
+  }
+  print_table(session.out(), table, TableFormat::kText);
 }
 
 void print_text(Session& session, const std::vector<plan::HardwareProfile>& profiles) {

@@ -14,6 +14,9 @@ void print_cost(Session& session, const api::CostReport& cost);
 /// "comm" and, with a profile, "roofline"; or "unpriced" with the reason.
 void write_cost(JsonWriter& json, const api::CostReport& cost);
 
+/// What was measured of this machine.
+void print_calibrated(Session& session, const plan::HardwareProfile& profile);
+
 /// One line per profile.
 void print_text(Session& session, const std::vector<plan::HardwareProfile>& profiles);
 void write_fields(JsonWriter& json, const std::vector<plan::HardwareProfile>& profiles);

@@ -22,6 +22,7 @@ void write_device(JsonWriter& json, const api::MemoryReport& memory,
   json.end_object().field("replicated_bytes", device.replicated);
   json.field("padding_bytes", device.padding).field("kv_bytes_per_token", device.kv_per_token);
   json.field("kv_bytes", device.kv);
+  if (device.cross_kv > 0) json.field("cross_kv_bytes", device.cross_kv);
   if (device.kv_capacity_tokens) json.field("kv_capacity_tokens", *device.kv_capacity_tokens);
   json.field("activation_bytes", device.activations).field("training_bytes", device.training);
   json.field("overhead_bytes", device.overhead).field("total_bytes", device.total);
@@ -107,6 +108,24 @@ void write_ranks(JsonWriter& json, const plan::ReshardPlan& reshard) {
   json.end_array();
 }
 
+void write_loads(JsonWriter& json, const plan::Reads& loads) {
+  json.key("loads").begin_object().field("segments", loads.runs);
+  json.field("requests", loads.requests).field("bytes", loads.bytes).end_object();
+}
+
+void write_time(JsonWriter& json, const plan::ReshardTime& time) {
+  json.key("time").begin_object();
+  const auto add = [&json](const char* name, const std::optional<double>& us) {
+    if (us) json.field(name, plan::two_digits(*us));
+  };
+  add("network_us", time.network_us);
+  add("load_us", time.load_us);
+  add("read_us", time.read_us);
+  add("write_us", time.write_us);
+  add("files_us", time.files_us());
+  json.field("error_band", plan::kReshardErrorBand).end_object();
+}
+
 void write_reshard(JsonWriter& json, const api::PlanReport& report) {
   const plan::ReshardPlan& reshard = *report.reshard;
   json.key("reshard").begin_object().field("from", report.from).field("to", report.to);
@@ -116,14 +135,20 @@ void write_reshard(JsonWriter& json, const api::PlanReport& report) {
   if (reshard.renumbering) {
     json.key("renumbered").begin_object();
     json.field("bytes_moved", reshard.renumbering->bytes_moved);
+    json.field("lower_bound", reshard.renumbering->lower_bound);
     json.list("ranks", reshard.renumbering->device_of_rank).end_object();
   }
   json.field("gather_first_bytes", reshard.gather_first_bytes);
   json.field("inter_node_bytes", reshard.inter_node_bytes);
+  json.field("between_nodes_bytes", reshard.between_nodes_bytes);
+  json.field("between_nodes_saved", reshard.between_nodes_equal - reshard.between_nodes_bytes);
   json.field("transfers_count", reshard.transfers).field("pairs_count", reshard.pairs);
-  json.field("read_segments", reshard.read_segments);
+  json.field("read_segments", reshard.reads.runs);
+  json.field("read_requests", reshard.reads.requests).field("read_bytes", reshard.reads.bytes);
+  if (reshard.from_storage) write_loads(json, reshard.loads);
   json.field("write_segments", reshard.write_segments);
   json.field("peak_bytes", reshard.peak_bytes).field("peak_bound", reshard.peak_bound);
+  if (report.reshard_time) write_time(json, *report.reshard_time);
   write_ranks(json, reshard);
   write_moves(json, report);
   json.end_object();

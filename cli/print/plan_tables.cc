@@ -71,6 +71,7 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
     if (device.padding > 0) add("  of these, padding", device.padding);
   }
   if (device.kv > 0) add("kv cache", device.kv);
+  if (device.cross_kv > 0) add("  of these, the encoder's positions", device.cross_kv);
   if (device.activations > 0) add("activations, about", device.activations);
   if (device.overhead > 0) add("overhead", device.overhead);
   const i64 first = device.training > 0 ? device.training : device.weights;

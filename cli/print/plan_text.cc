@@ -135,6 +135,53 @@ void print_answer(Session& session, const api::PlanReport& report) {
                   plural(static_cast<i64>(report.tensors.size()), "tensor"))));
 }
 
+/// What goes from node to node, and how much of it could not be helped.
+std::string nodes_text(const plan::ReshardPlan& reshard) {
+  if (reshard.between_nodes_equal == 0) return "";
+  std::string text =
+      fmt::format("; {} from node to node", format_bytes(reshard.between_nodes_bytes));
+  if (reshard.inter_node_bytes < reshard.between_nodes_bytes) {
+    text += fmt::format(", {} with copies made inside", format_bytes(reshard.inter_node_bytes));
+  }
+  const i64 saved = reshard.between_nodes_equal - reshard.between_nodes_bytes;
+  if (saved > 0) text += fmt::format("; senders of the own node save {}", format_bytes(saved));
+  return text;
+}
+
+std::string files_text(const plan::ReshardPlan& reshard) {
+  const bool loads = reshard.from_storage;
+  const plan::Reads& reads = loads ? reshard.loads : reshard.reads;
+  const i64 wanted = loads ? reshard.bytes_total : 0;
+  auto text = fmt::format("{} contiguous runs to read{}, {} to write", format_count(reads.runs),
+                          loads ? " when every device loads its own" : "",
+                          format_count(reshard.write_segments));
+  if (reads.requests == reads.runs) return text;
+  text += fmt::format("; over short gaps {} reads of {}", format_count(reads.requests),
+                      format_bytes(reads.bytes));
+  if (wanted > 0) text += fmt::format(", {} of what is wanted", percent_text(reads.bytes, wanted));
+  return text;
+}
+
+void print_time(Session& session, const plan::ReshardTime& time) {
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
+  if (time.network_us) {
+    add(fmt::format("{} between the devices", plan::format_modelled_us(*time.network_us)));
+  }
+  if (time.load_us) add(fmt::format("{} to load", plan::format_modelled_us(*time.load_us)));
+  if (const auto files = time.files_us()) {
+    add(fmt::format("{} through files (read {}, write {} meanwhile)",
+                    plan::format_modelled_us(*files), plan::format_modelled_us(*time.read_us),
+                    plan::format_modelled_us(*time.write_us)));
+  }
+  if (text.empty()) {
+    text = "not known: the profile has no \"storage\"";
+  } else {
+    text += fmt::format("; at full rates, within {:.0f}%", 100 * plan::kReshardErrorBand);
+  }
+  session.out().write(labelled(session.out_style(), "time", text));
+}
+
 void print_loads(Session& session, const plan::ReshardPlan& reshard) {
   const auto& style = session.out_style();
   const auto most = [&](i64 plan::RankLoad::*load) {
@@ -147,21 +194,14 @@ void print_loads(Session& session, const plan::ReshardPlan& reshard) {
   if (!reshard.from_storage)
     text = fmt::format("device {} sends {}, ", sender.rank, format_bytes(sender.send)) + text;
   session.out().write(labelled(style, "busiest", text));
-  session.out().write(labelled(
-      style, "messages",
-      fmt::format(
-          "{} between {} pairs{}", format_count(reshard.transfers), format_count(reshard.pairs),
-          reshard.inter_node_bytes == 0 ? std::string()
-                                        : fmt::format("; {} must enter another node",
-                                                      format_bytes(reshard.inter_node_bytes)))));
+  session.out().write(labelled(style, "messages",
+                               fmt::format("{} between {} pairs{}", format_count(reshard.transfers),
+                                           format_count(reshard.pairs), nodes_text(reshard))));
   session.out().write(
       labelled(style, "memory",
                fmt::format("peak {} on a device, tensor after tensor; no order needs less than {}",
                            format_bytes(reshard.peak_bytes), format_bytes(reshard.peak_bound))));
-  session.out().write(labelled(
-      style, "files",
-      fmt::format("{} contiguous runs to read, {} to write", format_count(reshard.read_segments),
-                  format_count(reshard.write_segments))));
+  session.out().write(labelled(style, "files", files_text(reshard)));
 }
 
 void print_renumbering(Session& session, const plan::ReshardPlan& reshard) {
@@ -177,8 +217,12 @@ void print_renumbering(Session& session, const plan::ReshardPlan& reshard) {
     text += fmt::format("{}{}", rank == 0 ? "" : " ", devices[rank]);
   }
   if (devices.size() > kShownDevices) text += " ...";
-  session.out().write(labelled(session.out_style(), "renumber",
-                               fmt::format("the new ranks in order on the devices {}", text)));
+  std::string line = fmt::format("the new ranks in order on the devices {}", text);
+  if (reshard.renumbering->lower_bound < reshard.renumbering->bytes_moved) {
+    line += fmt::format("; no numbering moves less than {}",
+                        format_bytes(reshard.renumbering->lower_bound));
+  }
+  session.out().write(labelled(session.out_style(), "renumber", line));
 }
 
 /// Whether a value belongs to one of many devices or tensors.
@@ -195,6 +239,7 @@ void print_reshard(Session& session, const api::PlanReport& report) {
   session.out().write(labelled(session.out_style(), "bound", gap_text(reshard)));
   print_renumbering(session, reshard);
   print_loads(session, reshard);
+  if (report.reshard_time) print_time(session, *report.reshard_time);
   if (report.explained) {
     session.out().write(labelled(session.out_style(), "tensor",
                                  quote_for_message(report.tensors[*report.explained])));

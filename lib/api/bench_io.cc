@@ -2,20 +2,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <utility>
 
+#include "shardtool/api/scratch_folder.h"
 #include "shardtool/base/error.h"
+#include "shardtool/base/median.h"
 #include "shardtool/base/tensor_spec.h"
 #include "shardtool/base/text.h"
 #include "shardtool/checkpoint/shard_files.h"
 #include "shardtool/exec/raw_transfer.h"
-#include "shardtool/io/failure.h"
 #include "shardtool/io/file.h"
 #include "shardtool/io/page_cache.h"
 #include "shardtool/io/syscalls.h"
@@ -35,28 +34,6 @@ constexpr const char* kMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size
   "unused_rule": "ignore",
   "rules": [{"match": "rows.*", "strategy": "rowwise"}, {"match": "columns.*", "strategy": "columnwise"}]})";
 
-void make_folder(const std::string& path) {
-  if (io::syscalls().mkdir(path.c_str(), 0700) == 0) return;
-  throw io::write_failure("create the folder", path, errno);
-}
-
-/// A hidden folder that is deleted with everything in it.
-class ScratchFolder {
- public:
-  explicit ScratchFolder(const std::string& parent)
-      : path_(fmt::format("{}/.shardtool-bench-{}", parent, getpid())) {
-    make_folder(path_);
-  }
-  ~ScratchFolder() { io::remove_tree(path_); }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
 /// Tensors of 16 MiB, half to be cut by rows and half by columns, and a smaller one for the rest.
 std::vector<TensorSpec> tensors_of(i64 bytes) {
   std::vector<TensorSpec> tensors;
@@ -69,22 +46,6 @@ std::vector<TensorSpec> tensors_of(i64 bytes) {
     done += size;
   }
   return tensors;
-}
-
-/// Bytes that no file system makes smaller (splitmix64).
-std::string random_bytes(i64 bytes) {
-  std::string text(static_cast<size_t>(bytes), '\0');
-  std::uint64_t state = 0;
-  for (size_t at = 0; at < text.size(); at += 8) {
-    std::uint64_t z = (state += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    z ^= z >> 31;
-    for (size_t i = 0; i < 8 && at + i < text.size(); ++i) {
-      text[at + i] = static_cast<char>(z >> (8 * i));
-    }
-  }
-  return text;
 }
 
 void write_checkpoint(const std::string& path, i64 bytes, const std::string& content) {
@@ -101,12 +62,6 @@ void write_checkpoint(const std::string& path, i64 bytes, const std::string& con
   }
   io::sync(file);
   file.close_checked();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 /// The median over the rounds of (seconds of a measure / seconds of split).
@@ -136,11 +91,11 @@ class Bench {
   }
 
   BenchIoReport run() {
-    check_space();
-    const ScratchFolder scratch(options_.folder);
+    require_space(options_.folder, 2 * bytes_);
+    const ScratchFolder scratch(options_.folder, "bench");
     scratch_ = &scratch;
     content_ = random_bytes(4 << 20);
-    make_folder(scratch / "whole");
+    scratch.make_folder("whole");
     write_checkpoint(source(), bytes_, content_);
     io::write_new_file(scratch / "mapping.json", kMapping);
     BenchIoReport report{fs::canonical(options_.folder).string(), bytes_, options_.rounds,
@@ -160,19 +115,6 @@ class Bench {
     std::function<void()> before;  ///< not measured
     std::function<void()> work;
   };
-
-  void check_space() const {
-    std::error_code error;
-    const auto space = fs::space(options_.folder, error);
-    if (error) throw io::read_failure("look at the folder", options_.folder, error.value());
-    const i64 needed = 2 * bytes_ + (16 << 20);
-    if (static_cast<i64>(space.available) >= needed) return;
-    throw Error(ErrorCode::kNoSpace,
-                fmt::format("measuring {} needs {}, there are {}", format_bytes(bytes_),
-                            format_bytes(needed), format_bytes(static_cast<i64>(space.available))))
-        .at({options_.folder, 0, 0, {}})
-        .help("measure less with --size");
-  }
 
   std::string source() const { return *scratch_ / "whole/model.safetensors"; }
 

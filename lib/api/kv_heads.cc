@@ -99,6 +99,7 @@ DeviceCaches device_caches(const AppliedMapping& applied, const mapping::ModelCo
   DeviceCaches caches;
   const auto n_devices = static_cast<size_t>(applied.resolution.mesh.size());
   caches.layers.resize(n_devices);
+  caches.cross.resize(n_devices);
   if (!kv_dtype.empty()) caches.bits = dtype_bits(kv_dtype);
   if (config == nullptr) {
     caches.model.notes.emplace_back("there is no config.json: no KV cache is counted");
@@ -110,16 +111,21 @@ DeviceCaches device_caches(const AppliedMapping& applied, const mapping::ModelCo
   std::vector<const mapping::ResolvedTensor*> resolved(applied.specs.size(), nullptr);
   for (const auto& tensor : applied.resolution.tensors) resolved[tensor.tensor] = &tensor;
   std::vector<Alike> alike(n_devices);
+  std::vector<Alike> cross(n_devices);
   for (const mapping::LayerCache& layer : cache.layers) {
     const mapping::ResolvedTensor* tensor = resolved[layer.tensor];
     if (tensor == nullptr) continue;
     note_unknown_heads(*tensor, applied.specs[layer.tensor].name, caches.model.notes);
     const layout::Layout& layout = *tensor->layout;
     for (const i64 rank : layout.ranks()) {
-      ++alike[static_cast<size_t>(rank)][{elements_on(layer, layout, rank), layer.window}];
+      auto& of_rank = (layer.cross ? cross : alike)[static_cast<size_t>(rank)];
+      ++of_rank[{elements_on(layer, layout, rank), layer.window}];
     }
   }
-  for (size_t rank = 0; rank < n_devices; ++rank) caches.layers[rank] = as_list(alike[rank]);
+  for (size_t rank = 0; rank < n_devices; ++rank) {
+    caches.layers[rank] = as_list(alike[rank]);
+    caches.cross[rank] = as_list(cross[rank]);
+  }
   return caches;
 }
 

@@ -12,6 +12,7 @@ namespace shardtool::api {
 /// What attention caches on every device of a mapping.
 struct DeviceCaches {
   std::vector<std::vector<plan::CachedLayers>> layers;  ///< per rank; alike layers together
+  std::vector<std::vector<plan::CachedLayers>> cross;   ///< the same of an encoder's positions
   int bits = 16;                                        ///< of one cached element
   mapping::AttentionCache model;  ///< empty without a config.json, but for the notes
 };

@@ -94,12 +94,15 @@ void add_reshard(const LogicalCheckpoint& source, const ReshardEnds& ends,
                  const AppliedEnds& applied, const PlanOptions& options, PlanReport& report) {
   const auto& [from, to] = applied;
   report.reshard = plan_move(source, from ? &*from : nullptr, to, options);
+  if (options.hardware)
+    report.reshard_time = plan::time_of(*report.reshard, *options.hardware, options.node_size);
   for (const auto& target : to.resolution.tensors) {
     report.tensors.push_back(source.tensors[target.tensor].spec.name);
   }
   if (!options.explain.empty()) report.explained = find(report.tensors, options.explain);
   if (options.recipe)
-    report.recipe = to_json(make_recipe(options.sources, source, to, ends.to, *report.reshard));
+    report.recipe = to_json(
+        make_recipe(options.sources, source, to, ends.to, options.node_size, *report.reshard));
   report.from = from ? place_name(*from, *ends.from) : source_name(source);
   report.to = place_name(to, ends.to);
 }

@@ -10,6 +10,7 @@
 #include "shardtool/mesh/mesh.h"
 #include "shardtool/plan/activations.h"
 #include "shardtool/plan/reshard.h"
+#include "shardtool/plan/reshard_time.h"
 #include "shardtool/plan/training.h"
 
 namespace shardtool::api {
@@ -77,7 +78,8 @@ struct PlanDevice {
   i64 replicated = 0;         ///< copies of what a lower rank has, too
   i64 padding = 0;
   i64 kv_per_token = 0;
-  i64 kv = 0;                             ///< of the workload
+  i64 kv = 0;                             ///< of the workload, that of cross-attention with it
+  i64 cross_kv = 0;                       ///< of kv, the encoder's positions
   std::optional<i64> kv_capacity_tokens;  ///< what the budget leaves room for; without one nothing
   i64 activations = 0;
   i64 training = 0;  ///< weights, gradients and optimizer; then `weights` is not in the total
@@ -123,9 +125,10 @@ struct PlanReport {
   std::string source;
   MemoryReport memory;  ///< of the layout; of a reshard's destination
   std::optional<plan::ReshardPlan> reshard;
-  std::vector<std::string> tensors;  ///< names, in the order of the reshard's numbers
-  std::optional<size_t> explained;   ///< the tensor whose transfers were asked for
-  std::string from;                  ///< "tp=4", "files"; empty without a reshard
+  std::optional<plan::ReshardTime> reshard_time;  ///< with hardware
+  std::vector<std::string> tensors;               ///< names, in the order of the reshard's numbers
+  std::optional<size_t> explained;                ///< the tensor whose transfers were asked for
+  std::string from;                               ///< "tp=4", "files"; empty without a reshard
   std::string to;
   std::optional<CostReport> cost;  ///< of a forward pass; not of training
   double price_per_hour = 0;       ///< of all devices

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -68,11 +70,21 @@ void check_version(const json& document, const std::string& path) {
       .help("plan again with this version");
 }
 
+/// A whole number that is no less than `least`; throws json::exception for anything else.
+i64 count_of(const json& object, const char* key, i64 least = 0) {
+  const json& number = object.at(key);
+  const bool fits = number.is_number_integer() &&
+                    (!number.is_number_unsigned() ||
+                     number.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<i64>::max()});
+  if (fits && number.get<i64>() >= least) return number.get<i64>();
+  throw json::other_error::create(501, "not a count", &object);
+}
+
 PlanRecipe recipe_of(const json& apply) {
   PlanRecipe recipe;
   recipe.sources = apply.at("sources").get<std::vector<std::string>>();
   for (const json& file : apply.at("files")) {
-    recipe.files.push_back({file.at("name").get<std::string>(), file.at("bytes").get<i64>(),
+    recipe.files.push_back({file.at("name").get<std::string>(), count_of(file, "bytes"),
                             file.at("header_xxh3").get<std::string>()});
   }
   recipe.mapping = apply.at("mapping").dump();
@@ -81,9 +93,10 @@ PlanRecipe recipe_of(const json& apply) {
   recipe.require_even = apply.at("require_even").get<bool>();
   recipe.allow_empty_shards = apply.at("allow_empty_shards").get<bool>();
   recipe.target_xxh3 = apply.at("target_xxh3").get<std::string>();
-  recipe.bytes_moved = apply.at("bytes_moved").get<i64>();
-  recipe.bytes_kept = apply.at("bytes_kept").get<i64>();
-  recipe.transfers = apply.at("transfers_count").get<i64>();
+  recipe.node_size = count_of(apply, "node_size", 1);
+  recipe.bytes_moved = count_of(apply, "bytes_moved");
+  recipe.bytes_kept = count_of(apply, "bytes_kept");
+  recipe.transfers = count_of(apply, "transfers_count");
   return recipe;
 }
 
@@ -116,7 +129,7 @@ std::string layout_hash(const LogicalCheckpoint& source, const AppliedMapping& a
 }
 
 PlanRecipe make_recipe(const std::vector<std::string>& typed, const LogicalCheckpoint& source,
-                       const AppliedMapping& to, const MappingChoice& choice,
+                       const AppliedMapping& to, const MappingChoice& choice, i64 node_size,
                        const plan::ReshardPlan& plan) {
   PlanRecipe recipe;
   recipe.sources = typed;
@@ -127,6 +140,7 @@ PlanRecipe make_recipe(const std::vector<std::string>& typed, const LogicalCheck
   recipe.require_even = choice.require_even;
   recipe.allow_empty_shards = choice.allow_empty_shards;
   recipe.target_xxh3 = layout_hash(source, to);
+  recipe.node_size = node_size;
   recipe.bytes_moved = plan.bytes_moved;
   recipe.bytes_kept = plan.bytes_kept;
   recipe.transfers = plan.transfers;
@@ -147,6 +161,7 @@ std::string to_json(const PlanRecipe& recipe) {
                    {"require_even", recipe.require_even},
                    {"allow_empty_shards", recipe.allow_empty_shards},
                    {"target_xxh3", recipe.target_xxh3},
+                   {"node_size", recipe.node_size},
                    {"bytes_moved", recipe.bytes_moved},
                    {"bytes_kept", recipe.bytes_kept},
                    {"transfers_count", recipe.transfers}};
@@ -226,7 +241,8 @@ plan::ReshardPlan recount(const PlanRecipe& recipe, const LogicalCheckpoint& sou
   plan::ReshardOptions options;
   if (source.is_sharded()) options.from_devices = source.parts.front().manifest->mesh.size();
   options.to_devices = target.mesh.size();
-  options.renumber_limit = 0;
+  options.node_size = recipe.node_size;
+  options.numbering_limit = 0;
   plan::ReshardPlan plan = plan::plan_reshard(tensors, options);
   if (plan.bytes_moved == recipe.bytes_moved && plan.bytes_kept == recipe.bytes_kept &&
       plan.transfers == recipe.transfers) {
@@ -234,8 +250,10 @@ plan::ReshardPlan recount(const PlanRecipe& recipe, const LogicalCheckpoint& sou
   }
   throw refusal(
       plan_path,
-      fmt::format("the plan moves {} bytes and keeps {}, these parts {} and {}", recipe.bytes_moved,
-                  recipe.bytes_kept, plan.bytes_moved, plan.bytes_kept));
+      fmt::format(
+          "the plan moves {} bytes and keeps {} in {} transfers, these parts {} and {} in {}",
+          recipe.bytes_moved, recipe.bytes_kept, recipe.transfers, plan.bytes_moved,
+          plan.bytes_kept, plan.transfers));
 }
 
 }  // namespace shardtool::api

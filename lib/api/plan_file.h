@@ -22,6 +22,7 @@ struct PlanRecipe {
   bool require_even = false;
   bool allow_empty_shards = false;
   std::string target_xxh3;  ///< of everything that every rank will hold (layout_hash)
+  i64 node_size = 1;        ///< devices of one node: senders of the own node come first
   i64 bytes_moved = 0;
   i64 bytes_kept = 0;
   i64 transfers = 0;
@@ -29,7 +30,7 @@ struct PlanRecipe {
 
 /// The recipe of a reshard from the source's own holders.
 PlanRecipe make_recipe(const std::vector<std::string>& typed, const LogicalCheckpoint& source,
-                       const AppliedMapping& to, const MappingChoice& choice,
+                       const AppliedMapping& to, const MappingChoice& choice, i64 node_size,
                        const plan::ReshardPlan& plan);
 
 /// XXH3-128 of the names, types and regions of all tensors on all ranks.

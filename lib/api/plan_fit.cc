@@ -68,20 +68,24 @@ void add_time(const Question& question, const AppliedMapping& applied, LayoutRow
   if (cost.price) row.decode_us = cost.price->decode.roofline->step_us;
 }
 
+/// Whether a row says how long a step takes, which costs as much as the rest of it.
+enum class Timed { kNo, kYes };
+
 /// The same choice over another mesh, in one row.
-LayoutRow row_with(const Question& question, MappingChoice choice, const mesh::Mesh& mesh) {
+LayoutRow row_with(const Question& question, MappingChoice choice, const mesh::Mesh& mesh,
+                   Timed timed) {
   choice.mesh = mesh;
   std::vector<std::string> notes;
   const AppliedMapping applied = apply_mapping(choice, question.source);
   LayoutRow row =
       row_of(to_string(mesh), device_memory(question.config, applied, question.options, notes));
-  add_time(question, applied, row);
+  if (timed == Timed::kYes) add_time(question, applied, row);
   return row;
 }
 
-LayoutRow row_on(const Question& question, const mesh::Mesh& mesh, i64 devices) {
+LayoutRow row_on(const Question& question, const mesh::Mesh& mesh, i64 devices, Timed timed) {
   try {
-    return row_with(question, question.choice, scaled(mesh, devices));
+    return row_with(question, question.choice, scaled(mesh, devices), timed);
   } catch (const Error& error) {
     if (!is_refusal(error)) throw;
     LayoutRow row;
@@ -98,7 +102,7 @@ std::optional<LayoutRow> smallest_fit(const Question& question, const MemoryRepo
   std::optional<LayoutRow> best;
   if (now.fits == true) {
     for (i64 devices = now.mesh.size() / 2; devices >= 1; devices /= 2) {
-      LayoutRow row = row_on(question, now.mesh, devices);
+      LayoutRow row = row_on(question, now.mesh, devices, Timed::kNo);
       if (!row.refusal.empty()) continue;
       if (row.fits != true) break;
       best = std::move(row);
@@ -106,7 +110,7 @@ std::optional<LayoutRow> smallest_fit(const Question& question, const MemoryRepo
     return best;
   }
   for (i64 devices = now.mesh.size() * 2; devices <= kMostDevices; devices *= 2) {
-    LayoutRow row = row_on(question, now.mesh, devices);
+    LayoutRow row = row_on(question, now.mesh, devices, Timed::kNo);
     if (row.fits == true) return row;
   }
   return best;
@@ -153,7 +157,7 @@ LayoutRow compared(const Question& question, const mesh::Mesh& mesh, const std::
   const bool is_file = name.find('/') != name.npos || name.ends_with(".json");
   choice.path = is_file ? name : "";
   choice.preset = is_file ? "" : name;
-  LayoutRow row = row_with(question, choice, mesh);
+  LayoutRow row = row_with(question, choice, mesh, Timed::kYes);
   row.name = name;
   return row;
 }
@@ -167,7 +171,7 @@ MemoryReport memory_report(const LogicalCheckpoint& source, const AppliedMapping
   const Question question{source, config ? &*config : nullptr, choice, options};
   MemoryReport report = device_memory(question.config, applied, options, notes);
   for (const i64 devices : options.what_if) {
-    report.what_if.push_back(row_on(question, report.mesh, devices));
+    report.what_if.push_back(row_on(question, report.mesh, devices, Timed::kYes));
   }
   for (const std::string& name : options.compare) {
     report.compare.push_back(compared(question, report.mesh, name));

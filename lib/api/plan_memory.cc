@@ -60,13 +60,33 @@ std::vector<i64> parameters_on(const AppliedMapping& applied, size_t n_devices) 
   return parameters;
 }
 
-void set_cache(const DeviceCaches& caches, const Workload& workload, MemoryReport& report) {
+/// The positions of an encoder that cross-attention caches of each sequence: those that config.json
+/// fixes, else the prompt's. Nothing where nobody says.
+i64 source_positions(const DeviceCaches& caches, const Workload& workload,
+                     std::vector<std::string>& notes) {
+  const bool crosses = std::any_of(caches.cross.begin(), caches.cross.end(),
+                                   [](const auto& layers) { return !layers.empty(); });
+  if (!crosses || caches.model.source_positions) return caches.model.source_positions.value_or(0);
+  if (workload.prompt_len == 0 && workload.context > 0) {
+    notes.emplace_back(
+        "what attention to the encoder caches is not counted: --prompt-len says how many positions "
+        "the encoder has");
+  }
+  return workload.prompt_len;
+}
+
+void set_cache(const DeviceCaches& caches, const Workload& workload, MemoryReport& report,
+               std::vector<std::string>& notes) {
   const plan::CacheStore store{caches.bits, workload.block_tokens};
+  const i64 sources = workload.context == 0 ? 0 : source_positions(caches, workload, notes);
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
     device.kv_per_token = plan::kv_bytes_per_token(caches.layers[rank], store);
     device.kv =
         plan::times(plan::kv_bytes(caches.layers[rank], store, workload.context), workload.batch);
+    device.cross_kv =
+        plan::times(plan::kv_bytes(caches.cross[rank], {caches.bits, 1}, sources), workload.batch);
+    plan::add_bytes(device.kv, device.cross_kv);
   }
 }
 
@@ -75,7 +95,7 @@ void set_capacity(const DeviceCaches& caches, i64 block_tokens, MemoryReport& re
   for (size_t rank = 0; rank < report.devices.size() && report.budget > 0; ++rank) {
     PlanDevice& device = report.devices[rank];
     if (device.kv_per_token == 0) continue;
-    const i64 room = report.budget - (device.total - device.kv);
+    const i64 room = report.budget - (device.total - device.kv) - device.cross_kv;
     device.kv_capacity_tokens = plan::kv_capacity_tokens(caches.layers[rank], store, room);
   }
 }
@@ -171,7 +191,7 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapp
     set_training(applied, caches.model, *options.training, report, notes);
   } else {
     notes.insert(notes.end(), caches.model.notes.begin(), caches.model.notes.end());
-    set_cache(caches, options.workload, report);
+    set_cache(caches, options.workload, report, notes);
     set_activations(applied, caches, options.workload, classes, report);
   }
   set_totals(options.device, report);

@@ -116,6 +116,8 @@ plan::ReshardPlan plan_move(const LogicalCheckpoint& source, const AppliedMappin
   ask.from_devices = devices_of(source, from);
   ask.to_devices = to.resolution.mesh.size();
   ask.node_size = options.node_size;
+  if (options.hardware && options.hardware->storage)
+    ask.most_gap = plan::cheapest_gap(*options.hardware->storage);
   return plan::plan_reshard(tensors, ask);
 }
 

@@ -19,7 +19,6 @@ namespace shardtool::exec {
 namespace {
 
 // Direct I/O is fastest in blocks of 2 to 4 MiB, the page cache in blocks that fit into a core's.
-constexpr i64 kDirectBlock = 4 << 20;
 constexpr i64 kBufferedBlock = 256 << 10;
 
 void check_cancelled(const RawOptions& options) {
@@ -54,7 +53,7 @@ void fill(std::span<std::byte> block, std::string_view content) {
 void write_whole(const io::File& file, i64 bytes, const PageBuffer& block,
                  const RawOptions& options) {
   const io::File direct = io::open_write_direct(file.path());
-  each_block(bytes, kDirectBlock, options, [&](i64 at, i64 size) {
+  each_block(bytes, options.direct_block, options, [&](i64 at, i64 size) {
     const i64 pages = direct.is_open() ? size / io::kDirectAlignment * io::kDirectAlignment : 0;
     const i64 done = pages > 0 ? io::write_direct(direct, block.first(pages), at) : 0;
     for (i64 rest = done; rest < size; rest += kBufferedBlock) {
@@ -87,8 +86,8 @@ void write_files(const std::vector<std::string>& paths, i64 bytes, const std::st
   std::atomic<size_t> next = 0;
   run_workers(std::min<i64>(options.threads, std::ssize(files)),
               [&](const std::atomic<bool>& stop) {
-                const PageBuffer block(kDirectBlock);
-                fill(block.first(kDirectBlock), content);
+                const PageBuffer block(options.direct_block);
+                fill(block.first(options.direct_block), content);
                 for (size_t f = next++; f < files.size() && !stop; f = next++) {
                   write_whole(files[f], bytes, block, options);
                 }
@@ -103,8 +102,8 @@ void read_file(const std::string& path, ReadBy way, const RawOptions& options) {
   const i64 bytes = identity(file).size;
   std::atomic<i64> next = 0;
   run_workers(options.threads, [&](const std::atomic<bool>& stop) {
-    const PageBuffer block(kDirectBlock);
-    each_block(bytes, kDirectBlock, next, stop, options, [&](i64 at, i64 size) {
+    const PageBuffer block(options.direct_block);
+    each_block(bytes, options.direct_block, next, stop, options, [&](i64 at, i64 size) {
       const i64 pages = direct.is_open() ? size / io::kDirectAlignment * io::kDirectAlignment : 0;
       const i64 done = pages > 0 ? io::read_direct(direct, block.first(pages), at) : 0;
       io::read_exact(file, block.first(size - done), at + done);

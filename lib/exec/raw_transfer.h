@@ -12,6 +12,7 @@ namespace shardtool::exec {
 /// here knows of tensors. All throw what lib/io throws, and kInterrupted once `cancel` is set.
 struct RawOptions {
   int threads = 4;
+  i64 direct_block = 4 << 20;  ///< bytes of a request past the page cache; whole pages
   const std::atomic<bool>* cancel = nullptr;
 };
 

@@ -142,41 +142,43 @@ class Projections {
  public:
   explicit Projections(const json& facts) {
     for (const std::string& glob : texts(facts.at("not"))) not_.push_back(glob_filter(glob));
-    add(texts(facts.at("latent")), true);
-    add(texts(facts.at("heads")), false);
+    add(texts(facts.at("cross")), {.cross = true});
+    add(texts(facts.at("latent")), {.latent = true});
+    add(texts(facts.at("heads")), {});
   }
 
   struct Found {
     i64 layer = 0;
     bool latent = false;
+    bool cross = false;
   };
   std::optional<Found> find(const std::string& name) {
     const auto [form, is_new] = kinds_.try_emplace(name_form(name), nullptr);
     if (is_new) form->second = kind_of(name);
-    Found found;
-    if (form->second == nullptr || !RE2::FullMatch(name, *form->second->regex, &found.layer))
-      return std::nullopt;
-    found.latent = form->second->latent;
+    if (form->second == nullptr) return std::nullopt;
+    Found found = form->second->found;
+    if (!RE2::FullMatch(name, *form->second->regex, &found.layer)) return std::nullopt;
     return found;
   }
 
  private:
   struct Kind {
     std::unique_ptr<RE2> regex;
-    bool latent = false;
+    Found found;
   };
 
-  void add(const std::vector<std::string>& globs, bool latent) {
+  void add(const std::vector<std::string>& globs, Found found) {
     for (const std::string& glob : globs)
-      all_.push_back({std::make_unique<RE2>(Glob(glob).regex()), latent});
+      all_.push_back({std::make_unique<RE2>(Glob(glob).regex()), found});
   }
   const Kind* kind_of(const std::string& name) const {
-    if (std::any_of(not_.begin(), not_.end(), [&](const auto& matches) { return matches(name); }))
-      return nullptr;
     const auto found = std::find_if(all_.begin(), all_.end(), [&](const Kind& kind) {
       return RE2::FullMatch(name, *kind.regex);
     });
-    return found == all_.end() ? nullptr : &*found;
+    if (found == all_.end()) return nullptr;
+    const bool barred =
+        std::any_of(not_.begin(), not_.end(), [&](const auto& matches) { return matches(name); });
+    return barred && !found->found.cross ? nullptr : &*found;
   }
 
   std::vector<std::function<bool(std::string_view)>> not_;
@@ -192,12 +194,13 @@ std::optional<std::string> dtype_of(const Keys& keys, const json& facts) {
   return std::nullopt;
 }
 
-/// The projections of the model's own layers, one per layer.
-std::map<i64, LayerCache> layers_of(const Keys& keys, const json& facts,
-                                    std::span<const TensorSpec> tensors) {
+/// The projections of the model's own layers, one per layer and one for its cross-attention.
+using Layers = std::map<std::pair<bool, i64>, LayerCache>;  // cross, layer
+
+Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec> tensors) {
   Projections projections(facts);
   const auto n_layers = keys.size("layers");
-  std::map<i64, LayerCache> layers;
+  Layers layers;
   for (size_t t = 0; t < tensors.size(); ++t) {
     const auto found = projections.find(tensors[t].name);
     if (!found || (n_layers && found->layer >= *n_layers)) continue;
@@ -205,7 +208,8 @@ std::map<i64, LayerCache> layers_of(const Keys& keys, const json& facts,
     layer.layer = found->layer;
     layer.tensor = t;
     layer.latent = found->latent;
-    layers.emplace(found->layer, layer);
+    layer.cross = found->cross;
+    layers.emplace(std::pair(found->cross, found->layer), layer);
   }
   return layers;
 }
@@ -232,9 +236,12 @@ AttentionCache attention_cache(const ModelConfig& config, std::span<const Tensor
   cache.heads = keys.size("heads");
   cache.n_layers = keys.size("layers");
   cache.experts_per_token = keys.size("experts_per_token");
+  cache.source_positions = keys.size("source_positions");
   const Windows windows(keys, known, config.model_type());
+  bool crosses = false;
   for (auto& [number, layer] : layers_of(keys, known, tensors)) {
-    layer.window = windows.of(number);
+    crosses = crosses || layer.cross;
+    layer.window = layer.cross ? 0 : windows.of(layer.layer);
     if (measure(layer, keys, known)) {
       cache.layers.push_back(layer);
       continue;
@@ -246,6 +253,15 @@ AttentionCache attention_cache(const ModelConfig& config, std::span<const Tensor
   }
   if (cache.layers.empty() && cache.notes.empty()) {
     cache.notes.push_back("no attention that caches was found: no KV cache is counted");
+  }
+  const auto has_cross = texts(known.at("has_cross"));
+  if (!crosses && !cache.layers.empty() &&
+      std::any_of(has_cross.begin(), has_cross.end(),
+                  [&keys](const std::string& key) { return keys.is_true(key); })) {
+    cache.notes.push_back(
+        fmt::format("{} speaks of attention to an encoder, and no projection of it is known: what "
+                    "it caches is not counted",
+                    config.file()));
   }
   if (windows.undecided() && !cache.layers.empty()) {
     cache.notes.push_back(

@@ -19,16 +19,19 @@ struct LayerCache {
   i64 units = 1;        ///< KV heads; 1 when latent
   i64 unit_elements = 0;  ///< per token: 2 * head_dim, or kv_lora_rank + rope_dim
   i64 window = 0;         ///< tokens that a sliding window keeps; 0: all
+  bool cross = false;     ///< of the encoder's positions, once per sequence; not of every token
 };
 
 /// What attention caches, as config.json says it.
 struct AttentionCache {
-  std::vector<LayerCache> layers;  ///< ascending; those that predict further tokens are not counted
+  /// Ascending, those of cross-attention last; those that predict further tokens are not counted.
+  std::vector<LayerCache> layers;
   std::optional<std::string> dtype;      ///< of the model's activations: "bfloat16"
   std::optional<i64> hidden;             ///< width of the residual stream
   std::optional<i64> heads;              ///< query heads
   std::optional<i64> n_layers;           ///< that config.json says
   std::optional<i64> experts_per_token;  ///< absent: not known to have any
+  std::optional<i64> source_positions;   ///< of the encoder, where they are always as many
   std::vector<std::string> notes;  ///< what could not be decided, and what was assumed instead
 };
 

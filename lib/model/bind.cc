@@ -60,6 +60,44 @@ class Sizes {
   std::map<std::string, i64> values_;
 };
 
+/// A glob without wildcards: the texts that its choices and numbers stand for.
+class Spelling {
+ public:
+  explicit Spelling(const std::string& glob) {
+    const mapping::Glob pattern(glob);
+    tokens_.assign(pattern.tokens().begin(), pattern.tokens().end());
+  }
+
+  size_t count() const {
+    size_t product = 1;
+    for (const GlobToken& token : tokens_) product *= choices(token);
+    return product;
+  }
+  /// The choices of earlier tokens vary slowest.
+  std::string text(size_t choice, i64 layer, i64 expert) const {
+    std::string text;
+    size_t below = count();
+    for (const GlobToken& token : tokens_) {
+      below /= choices(token);
+      if (token.kind == GlobToken::Kind::kChoice) {
+        text += token.choices[choice / below % choices(token)];
+      } else if (token.kind == GlobToken::Kind::kNumber) {
+        text += std::to_string(token.text == "expert" ? expert : layer);
+      } else {
+        text += token.text;
+      }
+    }
+    return text;
+  }
+
+ private:
+  static size_t choices(const GlobToken& token) {
+    return token.kind == GlobToken::Kind::kChoice ? token.choices.size() : 1;
+  }
+
+  std::vector<GlobToken> tokens_;
+};
+
 /// Finds tensors by the names of weight references.
 class Binder {
  public:
@@ -74,12 +112,12 @@ class Binder {
   std::vector<std::string> unread() const;
 
  private:
-  std::optional<size_t> find(const std::string& glob, i64 layer, i64 expert) const;
-  std::optional<size_t> find(const WeightRef& ref, i64 layer, i64 expert) const;
-  bool has_required(const std::vector<Op>& ops, i64 layer) const;
-  bool has_required(const Op& op, i64 layer) const;
-  bool has_form(const Experts::Form& form, i64 layer) const;
-  const std::vector<Op>& chosen(const Alternatives& ways, i64 layer) const;
+  std::optional<size_t> find(const std::string& glob, i64 layer, i64 expert);
+  std::optional<size_t> find(const WeightRef& ref, i64 layer, i64 expert);
+  bool has_required(const std::vector<Op>& ops, i64 layer);
+  bool has_required(const Op& op, i64 layer);
+  bool has_form(const Experts::Form& form, i64 layer);
+  const std::vector<Op>& chosen(const Alternatives& ways, i64 layer);
   BoundOp bound(const Op& op, i64 layer);
   BoundWeight bound(const WeightRef& ref, i64 layer, i64 experts);
   void read(size_t tensor, const WeightRef& ref);
@@ -89,49 +127,32 @@ class Binder {
   std::span<const TensorSpec> tensors_;
   std::unordered_map<std::string_view, size_t> by_name_;
   std::vector<bool> is_read_;
+  std::unordered_map<const std::string*, Spelling> spellings_;  ///< of the graph's globs
 };
 
-/// Every text that a glob without wildcards but choices and numbers stands for.
-std::vector<std::string> spelled_out(const std::string& glob, i64 layer, i64 expert) {
-  std::vector<std::string> texts{""};
-  const mapping::Glob pattern(glob);
-  for (const GlobToken& token : pattern.tokens()) {
-    std::vector<std::string> choices{token.text};
-    if (token.kind == GlobToken::Kind::kChoice) choices = token.choices;
-    if (token.kind == GlobToken::Kind::kNumber) {
-      choices = {std::to_string(token.text == "expert" ? expert : layer)};
-    }
-    std::vector<std::string> longer;
-    for (const std::string& text : texts) {
-      for (const std::string& choice : choices) longer.push_back(text + choice);
-    }
-    texts = std::move(longer);
-  }
-  return texts;
-}
-
-std::optional<size_t> Binder::find(const std::string& glob, i64 layer, i64 expert) const {
-  for (const std::string& name : spelled_out(glob, layer, expert)) {
-    const auto found = by_name_.find(name);
+std::optional<size_t> Binder::find(const std::string& glob, i64 layer, i64 expert) {
+  const auto [spelling, is_new] = spellings_.try_emplace(&glob, glob);
+  for (size_t choice = 0; choice < spelling->second.count(); ++choice) {
+    const auto found = by_name_.find(spelling->second.text(choice, layer, expert));
     if (found != by_name_.end()) return found->second;
   }
   return std::nullopt;
 }
 
-std::optional<size_t> Binder::find(const WeightRef& ref, i64 layer, i64 expert) const {
+std::optional<size_t> Binder::find(const WeightRef& ref, i64 layer, i64 expert) {
   for (const std::string& glob : ref.names) {
     if (const auto found = find(glob, layer, expert)) return found;
   }
   return std::nullopt;
 }
 
-bool Binder::has_form(const Experts::Form& form, i64 layer) const {
+bool Binder::has_form(const Experts::Form& form, i64 layer) {
   return std::all_of(form.weights.begin(), form.weights.end(), [&](const WeightRef& ref) {
     return ref.optional || find(ref, layer, 0).has_value();
   });
 }
 
-bool Binder::has_required(const Op& op, i64 layer) const {
+bool Binder::has_required(const Op& op, i64 layer) {
   if (const auto* experts = std::get_if<Experts>(&op.kind)) {
     return std::any_of(experts->forms.begin(), experts->forms.end(),
                        [&](const Experts::Form& form) { return has_form(form, layer); });
@@ -141,12 +162,12 @@ bool Binder::has_required(const Op& op, i64 layer) const {
   });
 }
 
-bool Binder::has_required(const std::vector<Op>& ops, i64 layer) const {
+bool Binder::has_required(const std::vector<Op>& ops, i64 layer) {
   return std::all_of(ops.begin(), ops.end(), [&](const Op& op) { return has_required(op, layer); });
 }
 
 /// The first way whose tensors are there; the last where none is, so that its error is told.
-const std::vector<Op>& Binder::chosen(const Alternatives& ways, i64 layer) const {
+const std::vector<Op>& Binder::chosen(const Alternatives& ways, i64 layer) {
   for (const std::vector<Op>& way : ways) {
     if (has_required(way, layer)) return way;
   }
@@ -157,7 +178,9 @@ const std::vector<Op>& Binder::chosen(const Alternatives& ways, i64 layer) const
 void Binder::fail_missing(const std::string& name, i64 layer) const {
   std::string likeliest;
   size_t most = 0;
-  for (const std::string& spelling : spelled_out(name, layer, 0)) {
+  const Spelling spellings(name);
+  for (size_t choice = 0; choice < spellings.count(); ++choice) {
+    const std::string spelling = spellings.text(choice, layer, 0);
     for (const TensorSpec& tensor : tensors_) {
       const auto differs =
           std::mismatch(spelling.begin(), spelling.end(), tensor.name.begin(), tensor.name.end());

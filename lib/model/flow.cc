@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "shardtool/base/error.h"
 #include "shardtool/index/section.h"
+#include "shardtool/model/mesh_cuts.h"
 
 namespace shardtool::model {
 namespace {
@@ -28,6 +28,16 @@ bool is(const Placement& placement, Kind kind) {
 bool is_cut(const Value& value) {
   return std::any_of(value.on.begin(), value.on.end(),
                      [](const Placement& on) { return is(on, Kind::kSharded); });
+}
+
+/// The elements of the tensor that a holder has.
+i64 held_elements(const index::HolderSet& holders, int holder) {
+  i64 elements = 1;
+  for (int axis = 0; axis < holders.rank(); ++axis) {
+    const auto map = static_cast<size_t>(holders.pick(holder)[static_cast<size_t>(axis)]);
+    elements *= holders.maps(axis)[map].image_size();
+  }
+  return elements;
 }
 
 /// Walks the ops of one layer and keeps how every value lies.
@@ -57,7 +67,9 @@ class Walk {
   }
 
   /// Which mesh axes cut stored axis d of a tensor.
-  std::vector<bool> cut_by(const Layout& layout, size_t d) const;
+  std::vector<bool> cut_by(const Layout& layout, size_t d) const {
+    return model::cut_by(mesh_, layout, d);
+  }
   std::vector<bool> cut_at_all(const BoundWeight& weight) const;
   const Layout& layout_of(const BoundWeight& weight) const { return layouts_(weight.front()); }
   static std::vector<AxisMap> held(const Layout& layout, size_t d);
@@ -103,36 +115,13 @@ class Walk {
   LayerFlow flow_;
 };
 
-std::vector<bool> Walk::cut_by(const Layout& layout, size_t d) const {
-  std::vector<bool> cut(axes());
-  for (const mesh::AxisRef& ref : layout::axes_used(layout.axes()[d].expr)) {
-    for (size_t a = 0; a < axes(); ++a) {
-      if (mesh_.axes()[a].name == ref.axis && mesh_.axes()[a].size > 1) cut[a] = true;
-    }
-  }
-  return cut;
-}
-
 /// By any stored axis, and by which devices have which of the tensors.
 std::vector<bool> Walk::cut_at_all(const BoundWeight& weight) const {
-  std::vector<bool> cut(axes());
+  std::vector<bool> cut = dealt_by(mesh_, weight, layouts_);
   const Layout& first = layout_of(weight);
   for (size_t d = 0; d < first.axes().size(); ++d) {
     const auto by_axis = cut_by(first, d);
     for (size_t a = 0; a < axes(); ++a) cut[a] = cut[a] || by_axis[a];
-  }
-  std::set<i64> ranks;
-  for (const size_t tensor : weight) {
-    ranks.insert(layouts_(tensor).ranks().begin(), layouts_(tensor).ranks().end());
-  }
-  for (size_t a = 0; a < axes(); ++a) {
-    const std::string& name = mesh_.axes()[a].name;
-    const auto indices = [&](const auto& devices) {
-      std::set<i64> found;
-      for (const i64 rank : devices) found.insert(mesh_.index_on(name, rank));
-      return found.size();
-    };
-    if (indices(ranks) > indices(first.ranks())) cut[a] = true;
   }
   return cut;
 }
@@ -140,25 +129,27 @@ std::vector<bool> Walk::cut_at_all(const BoundWeight& weight) const {
 /// What every device has of a stored axis.
 std::vector<AxisMap> Walk::held(const Layout& layout, size_t d) {
   std::vector<AxisMap> maps;
-  for (const i64 rank : layout.ranks()) maps.push_back((*layout.region(rank))[d]);
+  const index::HolderSet& holders = layout.holders();
+  for (int h = 0; h < holders.size(); ++h) {
+    maps.push_back(holders.maps(static_cast<int>(d))[static_cast<size_t>(holders.pick(h)[d])]);
+  }
   return maps;
 }
 
 /// The most elements of the op's weights that one device has.
 i64 Walk::elements(const BoundOp& bound) const {
-  std::map<i64, i64> of_rank;
-  i64 most = 0;
+  std::vector<i64> of_rank(static_cast<size_t>(mesh_.size()), 0);
   for (const BoundWeight& weight : bound.weights) {
     for (const size_t tensor : weight) {
       const Layout& layout = layouts_(tensor);
-      for (const i64 rank : layout.ranks()) {
-        i64& sum = of_rank[rank];
-        sum += index::image_size(*layout.region(rank));
-        most = std::max(most, sum);
+      const index::HolderSet& holders = layout.holders();
+      for (size_t h = 0; h < layout.ranks().size(); ++h) {
+        of_rank[static_cast<size_t>(layout.ranks()[h])] +=
+            held_elements(holders, static_cast<int>(h));
       }
     }
   }
-  return most;
+  return *std::max_element(of_rank.begin(), of_rank.end());
 }
 
 void Walk::exchange(Move move, Value& value, const std::vector<size_t>& along) {

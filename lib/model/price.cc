@@ -4,17 +4,18 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <set>
 #include <tuple>
 
 #include "shardtool/base/dtype.h"
 #include "shardtool/base/error.h"
 #include "shardtool/model/handoff.h"
+#include "shardtool/model/mesh_cuts.h"
 #include "shardtool/model/window.h"
 
 namespace shardtool::model {
 namespace {
-
-constexpr double kUsPerSecond = 1e6;
 
 /// How many tokens a pass has, and how many positions each attends to.
 struct Phase {
@@ -38,6 +39,40 @@ double bytes_of(i64 elements, Dtype dtype) {
   return static_cast<double>(elements) * bits(dtype) / 8;
 }
 
+/// What a device multiplies weights of this dtype as; 8-bit weights with 8-bit activations.
+plan::Arithmetic arithmetic_of(Dtype dtype) {
+  const DtypeInfo& info = dtype_info(dtype);
+  if (info.bits > 8) return plan::Arithmetic::kBf16;
+  if (info.kind != DtypeKind::kFloat) return plan::Arithmetic::kInt8;
+  return info.bits == 8 ? plan::Arithmetic::kFp8 : plan::Arithmetic::kFp4;
+}
+
+double& flops_of(Amounts& amounts, plan::Arithmetic arithmetic) {
+  return amounts.flops[static_cast<size_t>(arithmetic)];
+}
+
+bool is_launched(const Op::Kind& kind) {
+  if (const auto* norm = std::get_if<Norm>(&kind)) return !norm->per_head;
+  return std::holds_alternative<Attention>(kind) || std::holds_alternative<Experts>(kind) ||
+         std::holds_alternative<Router>(kind) || std::holds_alternative<Embed>(kind);
+}
+
+/// Amounts::launches of one layer.
+i64 launches_of(const LayerFlow& flow) {
+  i64 launches = 0;
+  std::set<std::string> multiplied;  // values that are there as they were
+  for (const Step& step : flow.steps) {
+    const Op& op = *step.op->op;
+    if (std::holds_alternative<Linear>(op.kind)) {
+      launches += multiplied.insert(op.in.front()).second ? 1 : 0;
+    } else {
+      launches += is_launched(op.kind) ? 1 : 0;
+    }
+    for (const std::string& made : op.out) multiplied.erase(made);
+  }
+  return launches;
+}
+
 bool is_causal(const Model& model) {
   for (const Layer& layer : model.layers) {
     for (const BoundOp& bound : layer.ops) {
@@ -52,11 +87,13 @@ bool is_causal(const Model& model) {
 class Sum {
  public:
   Sum(const Model& model, const mapping::ModelConfig& config, std::span<const TensorSpec> tensors,
-      const mesh::Mesh& mesh, const Workload& workload, const plan::HardwareProfile* profile)
+      const mesh::Mesh& mesh, mesh::Over dealt, const Workload& workload,
+      const plan::HardwareProfile* profile)
       : model_(model),
         config_(config),
         tensors_(tensors),
         mesh_(mesh),
+        dealt_(std::move(dealt)),
         workload_(workload),
         profile_(profile),
         causal_(is_causal(model)) {}
@@ -67,9 +104,18 @@ class Sum {
   using Key = std::tuple<std::string, plan::CollectiveOp, i64>;  ///< axis, op, payload
   using Rows = std::map<Key, CommRow>;
 
+  /// Of `n` tokens or sequences, those of the device that has most.
+  i64 share_of(i64 n) const { return ceil_div(n, mesh::extent(mesh_, dealt_)); }
   void add(const Exchange& exchange, i64 tokens, Rows& rows) const;
+  void add_dispatch(const Experts& op, i64 tokens, Rows& rows) const;
+  void add(const mesh::Over& over, const plan::Collective& collective, Rows& rows) const;
+  plan::Group group(const mesh::Over& over) const;
+  i64 activation_bytes(i64 elements, i64 tokens) const;
   void add(const Step& step, const Phase& phase, i64 tokens, i64 layer, Amounts& sum) const;
   void add_experts(const Experts& op, const Step& step, i64 tokens, Amounts& sum) const;
+  void add_attention(const Attention& op, const Step& step, const Phase& phase, i64 layer,
+                     Amounts& sum) const;
+  plan::Arithmetic arithmetic(const Step& step) const;
   double weight_bytes(const Step& step) const;
   Roofline roofline_of(const PhasePrice& price) const;
 
@@ -77,25 +123,53 @@ class Sum {
   const mapping::ModelConfig& config_;
   std::span<const TensorSpec> tensors_;
   const mesh::Mesh& mesh_;
+  mesh::Over dealt_;  ///< the axes whose devices have tokens of their own
   const Workload& workload_;
   const plan::HardwareProfile* profile_;
   bool causal_;
 };
 
-void Sum::add(const Exchange& exchange, i64 tokens, Rows& rows) const {
-  const i64 domain = profile_ == nullptr ? mesh_.size() : profile_->domain();
-  const auto elements = checked_mul(exchange.elements, tokens);
-  const auto bits_all = elements ? checked_mul(*elements, bits(workload_.activations)) : elements;
+plan::Group Sum::group(const mesh::Over& over) const {
+  return plan::group_along(mesh_, over, profile_ == nullptr ? mesh_.size() : profile_->domain());
+}
+
+i64 Sum::activation_bytes(i64 elements, i64 tokens) const {
+  const auto all = checked_mul(elements, tokens);
+  const auto bits_all = all ? checked_mul(*all, bits(workload_.activations)) : all;
   if (!bits_all) throw Error(ErrorCode::kLimit, "the activations of a pass are above 2^63 bits");
-  const auto collective = plan::collective_for(
-      exchange.move, plan::group_along(mesh_, exchange.over, domain), ceil_div(*bits_all, 8));
-  if (!collective) return;
-  CommRow& row = rows[{mesh::to_string(exchange.over), collective->op, collective->payload_bytes}];
+  return ceil_div(*bits_all, 8);
+}
+
+void Sum::add(const Exchange& exchange, i64 tokens, Rows& rows) const {
+  mesh::Over over = exchange.over;
+  std::erase_if(over, [this](const mesh::AxisRef& ref) {
+    return std::find(dealt_.begin(), dealt_.end(), ref) != dealt_.end();
+  });
+  if (over.empty()) return;
+  const auto collective =
+      plan::collective_for(exchange.move, group(over), activation_bytes(exchange.elements, tokens));
+  if (collective) add(over, *collective, rows);
+}
+
+/// Tokens to their experts, and back.
+void Sum::add_dispatch(const Experts& op, i64 tokens, Rows& rows) const {
+  if (dealt_.empty()) return;
+  const plan::Group devices = group(dealt_);
+  const double each =
+      plan::expected_destinations(model_.size(op.experts), model_.size(op.top_k), devices.devices);
+  const double sent = each * static_cast<double>(activation_bytes(model_.size(op.embed), tokens));
+  const plan::Collective collective{plan::CollectiveOp::kAllToAll, devices,
+                                    static_cast<i64>(std::ceil(sent))};
+  for (int way = 0; way < 2; ++way) add(dealt_, collective, rows);
+}
+
+void Sum::add(const mesh::Over& over, const plan::Collective& collective, Rows& rows) const {
+  CommRow& row = rows[{mesh::to_string(over), collective.op, collective.payload_bytes}];
   if (row.count++ > 0) return;
-  row.axis = mesh::to_string(exchange.over);
-  row.collective = *collective;
-  row.wire_bytes_per_rank = wire_bytes(*collective);
-  if (profile_ != nullptr) row.time = plan::time_of(*collective, *profile_);
+  row.axis = mesh::to_string(over);
+  row.collective = collective;
+  row.wire_bytes_per_rank = wire_bytes(collective);
+  if (profile_ != nullptr) row.time = plan::time_of(collective, *profile_);
 }
 
 /// At the dtype of the op's first weight; companions of quantised weights count as nothing.
@@ -105,59 +179,80 @@ double Sum::weight_bytes(const Step& step) const {
   return bytes_of(step.work.weight_elements, tensors_[weights.front().front()].dtype);
 }
 
+plan::Arithmetic Sum::arithmetic(const Step& step) const {
+  const auto& weights = step.op->weights;
+  if (weights.empty() || weights.front().empty()) return plan::Arithmetic::kBf16;
+  return arithmetic_of(tensors_[weights.front().front()].dtype);
+}
+
 /// Every token chooses top_k experts; a device computes the chosen ones that it has, and reads each
 /// that some token chose.
 void Sum::add_experts(const Experts& op, const Step& step, i64 tokens, Amounts& sum) const {
   const double share =
       static_cast<double>(model_.size(op.top_k)) / static_cast<double>(model_.size(op.experts));
   const double n = static_cast<double>(tokens);
-  sum.flops += 2 * n * share * static_cast<double>(step.work.weight_elements);
+  flops_of(sum, arithmetic(step)) += 2 * n * share * static_cast<double>(step.work.weight_elements);
   sum.weight_bytes += weight_bytes(step) * (1 - std::pow(1 - share, n));
 }
 
+void Sum::add_attention(const Attention& op, const Step& step, const Phase& phase, i64 layer,
+                        Amounts& sum) const {
+  const Work& work = step.work;
+  const auto window = window_of(op, config_, layer);
+  const double positions = phase.positions(op.causal, window);
+  flops_of(sum, plan::Arithmetic::kBf16) +=
+      2 * static_cast<double>(phase.tokens) * positions *
+      static_cast<double>(work.input_elements + work.output_elements);
+  const i64 kept = window ? std::min(*window, phase.context) : phase.context;
+  sum.cache_bytes += static_cast<double>(phase.sequences * kept) *
+                     static_cast<double>(work.cache_elements * workload_.kv_cache_bits) / 8;
+}
+
+/// `tokens` are the device's own, but of experts those of all.
 void Sum::add(const Step& step, const Phase& phase, i64 tokens, i64 layer, Amounts& sum) const {
   const Work& work = step.work;
-  const double n = static_cast<double>(tokens);
-  if (const auto* experts = std::get_if<Experts>(&step.op->op->kind)) {
+  const Op::Kind& kind = step.op->op->kind;
+  if (const auto* experts = std::get_if<Experts>(&kind)) {
     add_experts(*experts, step, tokens, sum);
     return;
   }
-  if (const auto* attention = std::get_if<Attention>(&step.op->op->kind)) {
-    const auto window = window_of(*attention, config_, layer);
-    const double positions = phase.positions(attention->causal, window);
-    sum.flops +=
-        2 * n * positions * static_cast<double>(work.input_elements + work.output_elements);
-    const i64 kept = window ? std::min(*window, phase.context) : phase.context;
-    sum.cache_bytes += static_cast<double>(phase.sequences * kept) *
-                       static_cast<double>(work.cache_elements * workload_.kv_cache_bits) / 8;
+  if (const auto* attention = std::get_if<Attention>(&kind)) {
+    add_attention(*attention, step, phase, layer, sum);
     return;
   }
-  const bool looks_up = std::holds_alternative<Embed>(step.op->op->kind);
-  if (looks_up) {
+  const double n = static_cast<double>(tokens);
+  if (std::holds_alternative<Embed>(kind)) {
     const Dtype dtype = tensors_[step.op->weights.front().front()].dtype;
     sum.weight_bytes += n * bytes_of(work.output_elements, dtype);
     return;
   }
-  sum.flops += 2 * n * static_cast<double>(work.weight_elements);
+  flops_of(sum, arithmetic(step)) += 2 * n * static_cast<double>(work.weight_elements);
   sum.weight_bytes += weight_bytes(step);
 }
 
 Roofline Sum::roofline_of(const PhasePrice& price) const {
   double comm_us = 0;
   for (const CommRow& row : price.comm) comm_us += static_cast<double>(row.count) * row.time.us;
-  return roofline(price.amounts, profile_->rates.bf16_tflops * 1e12 * profile_->compute_efficiency,
-                  profile_->memory_gb_per_s * 1e9 * profile_->memory_efficiency, comm_us);
+  return roofline(price.amounts, *profile_, comm_us);
 }
 
-PhasePrice Sum::of(const std::vector<LayerFlow>& flows, const Phase& phase) const {
+PhasePrice Sum::of(const std::vector<LayerFlow>& flows, const Phase& all) const {
   PhasePrice price;
   Rows rows;
+  Phase phase = all;
+  phase.tokens = share_of(all.tokens);
+  phase.sequences = share_of(all.sequences);
   for (size_t i = 0; i < flows.size(); ++i) {
     const Layer& layer = model_.layers[i];
     const bool last_only = causal_ && layer.block == "end";
     const i64 tokens = last_only ? phase.sequences : phase.tokens;
+    price.amounts.launches += launches_of(flows[i]);
     for (const Exchange& exchange : exchanges(flows[i])) add(exchange, tokens, rows);
-    for (const Step& step : flows[i].steps) add(step, phase, tokens, layer.number, price.amounts);
+    for (const Step& step : flows[i].steps) {
+      const auto* experts = std::get_if<Experts>(&step.op->op->kind);
+      if (experts != nullptr) add_dispatch(*experts, tokens, rows);
+      add(step, phase, experts != nullptr ? all.tokens : tokens, layer.number, price.amounts);
+    }
   }
   for (auto& [key, row] : rows) price.comm.push_back(std::move(row));
   if (profile_ != nullptr) price.roofline = roofline_of(price);
@@ -176,22 +271,40 @@ i64 tokens_of(const Workload& workload) {
 }  // namespace
 
 std::string_view to_string(Roofline::Bound bound) {
-  constexpr auto kNames = std::to_array<std::string_view>({"compute", "memory", "comm"});
+  constexpr auto kNames = std::to_array<std::string_view>({"compute", "memory", "comm", "launch"});
   return kNames[static_cast<size_t>(bound)];
 }
 
-Roofline roofline(const Amounts& amounts, double flops_per_s, double bytes_per_s, double comm_us) {
+double Amounts::all_flops() const {
+  return std::accumulate(flops.begin(), flops.end(), 0.0);
+}
+
+Roofline roofline(const Amounts& amounts, const plan::HardwareProfile& profile, double comm_us) {
   Roofline roof;
-  const double weights_us = amounts.weight_bytes / bytes_per_s * kUsPerSecond;
-  const double cache_us = amounts.cache_bytes / bytes_per_s * kUsPerSecond;
-  roof.compute_us = amounts.flops / flops_per_s * kUsPerSecond;
+  const double bytes_per_us = profile.memory_gb_per_s * 1e3 * profile.memory_efficiency;
+  const double weights_us = amounts.weight_bytes / bytes_per_us;
+  const double cache_us = amounts.cache_bytes / bytes_per_us;
+  double most_us = 0;
+  for (const plan::Arithmetic kind : plan::kArithmetics) {
+    const double flops_per_us = profile.rates.tflops(kind) * 1e6 * profile.compute_efficiency;
+    const double us = amounts.flops[static_cast<size_t>(kind)] / flops_per_us;
+    roof.compute_us += us;
+    if (us <= most_us) continue;
+    most_us = us;
+    roof.arithmetic = profile.rates.has(kind) ? kind : plan::Arithmetic::kBf16;
+  }
   roof.memory_us = weights_us + cache_us;
   roof.comm_us = comm_us;
-  roof.step_us = comm_us + cache_us + std::max(roof.compute_us, weights_us);
-  const double longest = std::max({roof.compute_us, roof.memory_us, roof.comm_us});
-  if (longest == roof.compute_us) roof.bound = Roofline::Bound::kCompute;
-  if (longest == roof.comm_us) roof.bound = Roofline::Bound::kComm;
-  if (longest == roof.memory_us) roof.bound = Roofline::Bound::kMemory;
+  roof.launch_us = static_cast<double>(amounts.launches) * profile.launch_us;
+  roof.step_us = comm_us + roof.launch_us + cache_us + std::max(roof.compute_us, weights_us);
+  const std::array<std::pair<double, Roofline::Bound>, 4> parts{
+      {{roof.memory_us, Roofline::Bound::kMemory},
+       {roof.comm_us, Roofline::Bound::kComm},
+       {roof.compute_us, Roofline::Bound::kCompute},
+       {roof.launch_us, Roofline::Bound::kLaunch}}};
+  roof.bound = std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
+                 return a.first < b.first;
+               })->second;
   return roof;
 }
 
@@ -206,7 +319,7 @@ Price price(const Model& model, const mapping::ModelConfig& config,
     if (i + 1 == model.layers.size()) break;
     flows.back().handoff = handoff(model.layers[i], model.layers[i + 1], layouts, mesh, x);
   }
-  const Sum sum(model, config, tensors, mesh, workload, profile);
+  const Sum sum(model, config, tensors, mesh, token_axes(model, layouts, mesh), workload, profile);
   return {sum.of(flows, {tokens, workload.batch, true, workload.prompt_len}),
           sum.of(flows, {workload.batch, workload.batch, false, workload.context})};
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,25 +33,33 @@ struct CommRow {
 };
 
 /// A lower bound of the time: every part at its rate, one after the other where they must be.
-///     step = comm + cache / bandwidth + max(flops / rate, weights / bandwidth)
+///     step = comm + launches + cache / bandwidth + max(flops / rate, weights / bandwidth)
 struct Roofline {
-  enum class Bound { kCompute, kMemory, kComm };
+  enum class Bound { kCompute, kMemory, kComm, kLaunch };
   double compute_us = 0;
   double memory_us = 0;  ///< weights and cache
   double comm_us = 0;
+  double launch_us = 0;  ///< of all ops together
   double step_us = 0;
-  Bound bound = Bound::kMemory;  ///< the largest of the three
+  Bound bound = Bound::kMemory;                           ///< the largest of the four
+  plan::Arithmetic arithmetic = plan::Arithmetic::kBf16;  ///< of most of the compute
 };
 std::string_view to_string(Roofline::Bound bound);
 
 /// What one device does in a pass through all layers, the busiest one of each op.
 struct Amounts {
-  double flops = 0;
+  /// By the kind of numbers: that of the weights, bf16 for what multiplies activations.
+  std::array<double, plan::kArithmetics.size()> flops{};
   double weight_bytes = 0;  ///< read; of experts those that some token chose, on average
   double cache_bytes = 0;   ///< read
+  /// Products (those of one value are one), attentions, experts, norms and look-ups; what is done
+  /// element by element is taken to be part of them.
+  i64 launches = 0;
+
+  double all_flops() const;
 };
-/// At these rates; comm_us is added as it is.
-Roofline roofline(const Amounts& amounts, double flops_per_s, double bytes_per_s, double comm_us);
+/// On the profile, with its efficiencies; comm_us is added as it is.
+Roofline roofline(const Amounts& amounts, const plan::HardwareProfile& profile, double comm_us);
 
 struct PhasePrice {
   std::vector<CommRow> comm;  ///< by axis, op and payload
@@ -65,7 +74,14 @@ struct Price {
 
 /// The price of one forward pass, for all tokens of the prompts and for one more token of each
 /// sequence. The head counts one position per sequence after a causal model. Ranks fill the
-/// profile's domains in order; compute is at its bf16 rate; without a profile nothing has a time.
+/// profile's domains in order; products are at its rate for the weights' numbers; without a profile
+/// nothing has a time.
+///
+/// Along token_axes the sequences are dealt out: each device attends to its own, and sends every
+/// token to the devices of its experts and has the results back, an all_to_all each way, of the
+/// devices that it is expected to need (plan::expected_destinations). Experts compute the tokens
+/// that they are expected to get, top_k / experts of all.
+///
 /// Dropped or unknown tensors have no place in it: `layouts` must know every tensor that the model
 /// reads. Throws what flow throws. O(ops * devices).
 Price price(const Model& model, const mapping::ModelConfig& config,

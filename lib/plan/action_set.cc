@@ -35,6 +35,12 @@ bool any_cut_along(const ActionSet& set, int d, size_t mesh_axis) {
   });
 }
 
+/// The parts of tensor axis d where they are unequal and the generation looks at them; else empty.
+const std::vector<i64>& unequal_parts(const ActionSet& set, const Operand& operand, size_t d) {
+  static const std::vector<i64> kNone;
+  return is_older(set.parity) && d < operand.parts.size() ? operand.parts[d] : kNone;
+}
+
 bool has_enough_parts(const ActionSet& set, const Operand& operand, const Placement& needed,
                       size_t mesh_axis) {
   if (!needed.is(Kind::kSharded) || operand.on[mesh_axis] == needed) return true;
@@ -42,11 +48,21 @@ bool has_enough_parts(const ActionSet& set, const Operand& operand, const Placem
   const i64 extent = operand.shape[static_cast<size_t>(needed.axis)];
   if (extent == 1) return false;
   if (is_older(set.parity) && any_cut_along(set, needed.axis, mesh_axis)) return true;
+  const auto& parts = unequal_parts(set, operand, static_cast<size_t>(needed.axis));
+  if (!parts.empty()) {
+    return *std::min_element(parts.begin(), parts.end()) >= axis_size(set, mesh_axis);
+  }
   return extent >= axis_size(set, mesh_axis) * other_parts(set, operand, needed.axis, mesh_axis);
 }
 
-i64 bytes_of(const Operand& operand) {
-  const auto elements = element_count(operand.shape);
+/// The whole tensor's; of unequal parts kA to kC take the first for the size of all.
+i64 bytes_of(const ActionSet& set, const Operand& operand) {
+  Shape shape = operand.shape;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const auto& parts = unequal_parts(set, operand, d);
+    if (!parts.empty()) shape[d] = parts.front() * std::ssize(parts);
+  }
+  const auto elements = element_count(shape);
   const auto bytes = elements ? checked_mul(*elements, operand.element_bytes) : std::nullopt;
   if (!bytes) throw Error(ErrorCode::kLimit, "the bytes of an operand are above 2^63");
   return *bytes;
@@ -79,7 +95,7 @@ i64 bytes_by_axis(const ActionSet& set, const Operand& operand, std::vector<Plac
   i64 total = 0;
   std::vector<Placement> at = operand.on;
   for (size_t a = 0; a < to.size(); ++a) {
-    i64 owned = bytes_of(operand);
+    i64 owned = bytes_of(set, operand);
     for (size_t other = 0; other < at.size(); ++other) {
       if (other != a && at[other].is(Kind::kSharded))
         owned = ceil_div(owned, axis_size(set, other));
@@ -160,7 +176,7 @@ i64 price_along(const ActionSet& set, const OpRow& row, size_t mesh_axis) {
   for (size_t i = 0; i < row.operands.size(); ++i) {
     const Operand& operand = set.operands[i];
     total += ring_bytes(move_between(operand.on[mesh_axis], row.operands[i]),
-                        axis_size(set, mesh_axis), bytes_of(operand), set.parity);
+                        axis_size(set, mesh_axis), bytes_of(set, operand), set.parity);
   }
   return total;
 }
@@ -186,7 +202,7 @@ i64 operand_bytes(const ActionSet& set, const std::vector<size_t>& rows) {
     for (size_t a = 0; a < rows.size(); ++a) {
       if (set.rows[rows[a]].operands[i].is(Kind::kSharded)) product *= axis_size(set, a);
     }
-    total += ceil_div(bytes_of(set.operands[i]), product);
+    total += ceil_div(bytes_of(set, set.operands[i]), product);
   }
   return total;
 }

@@ -64,6 +64,17 @@ std::vector<i64> coordinate_outside(const mesh::Mesh& mesh, const mesh::Over& ov
   return outside;
 }
 
+/// The chance that none of a token's `top_k` of `experts` is among `here` of them:
+/// C(experts - here, k) / C(experts, k), factor by factor.
+double none_among(i64 here, i64 experts, i64 top_k) {
+  double none = 1;
+  for (i64 i = 0; i < top_k; ++i) {
+    none *= static_cast<double>(std::max<i64>(experts - here - i, 0)) /
+            static_cast<double>(experts - i);
+  }
+  return none;
+}
+
 }  // namespace
 
 std::string_view to_string(CollectiveOp op) {
@@ -120,13 +131,10 @@ i64 total_wire_bytes(const Collective& collective) {
 }
 
 double expected_destinations(i64 experts, i64 top_k, i64 devices) {
-  const i64 elsewhere = experts - experts / devices;
-  double none_here = 1;  // C(elsewhere, k) / C(experts, k), factor by factor
-  for (i64 i = 0; i < top_k; ++i) {
-    none_here *=
-        static_cast<double>(std::max<i64>(elsewhere - i, 0)) / static_cast<double>(experts - i);
-  }
-  return static_cast<double>(devices) * (1 - none_here);
+  const i64 with_more = experts % devices;  // one expert more than the others
+  const i64 each = experts / devices;
+  return static_cast<double>(with_more) * (1 - none_among(each + 1, experts, top_k)) +
+         static_cast<double>(devices - with_more) * (1 - none_among(each, experts, top_k));
 }
 
 }  // namespace shardtool::plan

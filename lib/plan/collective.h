@@ -59,8 +59,8 @@ i64 wire_bytes(const Collective& collective);
 i64 total_wire_bytes(const Collective& collective);
 
 /// The number of different devices that a token's `top_k` experts live on, on average over uniform
-/// choices of experts dealt out evenly: n (1 - C(E - E/n, k) / C(E, k)).
-/// Requires devices to divide experts and 1 <= top_k <= experts.
+/// choices of experts, of which the first devices have one more where they do not divide:
+/// n (1 - C(E - E/n, k) / C(E, k)). Requires 1 <= top_k <= experts.
 double expected_destinations(i64 experts, i64 top_k, i64 devices);
 
 }  // namespace shardtool::plan

@@ -38,6 +38,10 @@ std::optional<double> time_with(const Collective& collective, const Links& links
 /// `torus_axes` is the number of dimensions of the torus that the group lies along.
 double time_on(const Collective& collective, const Torus& torus, i64 torus_axes);
 
+/// Around a ring of processes, every step a message: steps * latency + wire bytes / bandwidth, with
+/// 2 (n - 1) steps for all_reduce, 1 for permute, n - 1 for the others.
+double time_of_messages(const Collective& collective, const Messages& messages);
+
 /// The seconds that the slowest level of a tree of switches takes to gather `bytes`, each level
 /// with `fan_out` children below it that send at `bytes_per_s` each:
 ///     bytes * max over levels (fan_out - 1) / (fan_out * bytes_per_s)

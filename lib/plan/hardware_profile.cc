@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "shardtool/base/json_reader.h"
 #include "shardtool/base/text.h"
@@ -19,6 +21,23 @@ constexpr double kMostGb =
     1e5;  ///< of memory, GB per second, or TFLOP/s times ten: beyond is a typo
 constexpr double kMostRate = 1e6;
 constexpr i64 kMostDevices = 1'000'000;
+
+/// The fields that a kind of fabric has beside its domain, and of links which they are.
+struct FabricKind {
+  std::set<std::string> fields;
+  std::optional<Links::Kind> links = std::nullopt;
+};
+const std::map<std::string, FabricKind>& fabric_kinds() {
+  static const std::set<std::string> kLinkFields{"peak_gb_per_s", "ring_gb_per_s",
+                                                 "low_latency_gb_per_s"};
+  static const std::map<std::string, FabricKind> kKinds{
+      {"nvlink", {kLinkFields, Links::Kind::kNvlink}},
+      {"xgmi", {kLinkFields, Links::Kind::kXgmi}},
+      {"pcie", {kLinkFields, Links::Kind::kPcie}},
+      {"torus", {{"axes", "link_gb_per_s", "hop_us", "wraps_from"}}},
+      {"messages", {{"latency_us", "gb_per_s"}}}};
+  return kKinds;
+}
 
 /// Reads the values of one profile, each inside its range.
 class Decoder {
@@ -68,7 +87,9 @@ class Decoder {
   void read_fabric(HardwareProfile& into);
   void read_timings(std::vector<Timing>& into);
   void read_timing(std::vector<Timing>& into);
-  void read_points(Timing& into);
+  TimeTable read_table();
+  void read_storage(HardwareProfile& into);
+  void read_measured(HardwareProfile& into);
 
   JsonReader in_;
 };
@@ -120,51 +141,52 @@ void Decoder::read_fabric(HardwareProfile& into) {
   std::string kind;
   Links links;
   Torus torus;
-  std::vector<std::string> seen;
+  Messages messages;
+  std::set<std::string> seen;
   const auto noting = [&seen](Field field) {
     return Field{field.name,
                  [&seen, field] {
-                   seen.emplace_back(field.name);
+                   seen.emplace(field.name);
                    field.read();
                  },
                  false};
   };
   object({{"kind", [&] { kind = in_.string(); }},
-          {"domain", [&] { links.domain = torus.domain = count(1); }},
+          {"domain", [&] { links.domain = torus.domain = messages.domain = count(1); }},
           noting(gb_per_s("peak_gb_per_s", links.peak_gb_per_s)),
           noting(gb_per_s("ring_gb_per_s", links.ring_gb_per_s)),
           noting(gb_per_s("low_latency_gb_per_s", links.low_latency_gb_per_s)),
-          gb_per_s("in_switch_gb_per_s", links.in_switch_gb_per_s, false),
+          noting(gb_per_s("in_switch_gb_per_s", links.in_switch_gb_per_s)),
           noting({"axes", [&] { torus.axes = count(1, 8); }}),
           noting(gb_per_s("link_gb_per_s", torus.link_gb_per_s)),
           noting({"hop_us", [&] { torus.hop_us = number(0, 1000); }}),
-          noting({"wraps_from", [&] { torus.wraps_from = count(1); }})});
-  const std::vector<std::string> of_links{"peak_gb_per_s", "ring_gb_per_s", "low_latency_gb_per_s"};
-  const std::vector<std::string> of_torus{"axes", "link_gb_per_s", "hop_us", "wraps_from"};
-  const bool is_torus = kind == "torus";
-  if (!is_torus && kind != "nvlink" && kind != "xgmi" && kind != "pcie") {
+          noting({"wraps_from", [&] { torus.wraps_from = count(1); }}),
+          noting({"latency_us", [&] { messages.latency_us = number(0, kMostRate); }}),
+          noting(gb_per_s("gb_per_s", messages.gb_per_s))});
+  const auto found = fabric_kinds().find(kind);
+  if (found == fabric_kinds().end()) {
     throw in_.error("the kind of the fabric is not known", quote_for_message(kind),
-                    "nvlink, xgmi, pcie or torus");
+                    "nvlink, xgmi, pcie, torus or messages");
   }
-  std::sort(seen.begin(), seen.end());
-  auto expected = is_torus ? of_torus : of_links;
-  std::sort(expected.begin(), expected.end());
-  if (seen != expected || (is_torus && links.in_switch_gb_per_s > 0)) {
+  std::set<std::string> needed = seen;
+  if (found->second.links) needed.erase("in_switch_gb_per_s");
+  if (needed != found->second.fields) {
     throw in_.error(fmt::format("the fields do not describe a fabric of kind '{}'", kind),
                     fmt::format("{}", fmt::join(seen, ", ")),
-                    fmt::format("{}", fmt::join(expected, ", ")));
+                    fmt::format("{}", fmt::join(found->second.fields, ", ")));
   }
-  if (is_torus) {
+  if (found->second.links) {
+    links.kind = *found->second.links;
+    into.fabric = links;
+  } else if (kind == "torus") {
     into.fabric = torus;
-    return;
+  } else {
+    into.fabric = messages;
   }
-  links.kind = kind == "nvlink" ? Links::Kind::kNvlink
-               : kind == "xgmi" ? Links::Kind::kXgmi
-                                : Links::Kind::kPcie;
-  into.fabric = links;
 }
 
-void Decoder::read_points(Timing& into) {
+TimeTable Decoder::read_table() {
+  TimeTable table;
   in_.begin_array();
   while (in_.next_element()) {
     in_.begin_array();
@@ -173,19 +195,31 @@ void Decoder::read_points(Timing& into) {
       pair.push_back(pair.empty() ? static_cast<double>(count(1, i64{1} << 50)) : number(0, 1e12));
     }
     const bool rises =
-        pair.size() == 2 && (into.us_of_bytes.empty() ||
-                             (pair[0] > static_cast<double>(into.us_of_bytes.back().first) &&
-                              pair[1] >= into.us_of_bytes.back().second));
+        pair.size() == 2 && (table.empty() || (pair[0] > static_cast<double>(table.back().first) &&
+                                               pair[1] >= table.back().second));
     if (!rises) {
       throw in_.error("a point of a timing is [bytes, microseconds], larger than the one before",
                       fmt::format("[{}]", fmt::join(pair, ", ")), "rising sizes and times");
     }
-    into.us_of_bytes.emplace_back(static_cast<i64>(pair[0]), pair[1]);
+    table.emplace_back(static_cast<i64>(pair[0]), pair[1]);
   }
-  if (into.us_of_bytes.size() < 2) {
-    throw in_.error("a timing has two points or more",
-                    plural(std::ssize(into.us_of_bytes), "point"), "[[bytes, microseconds], ...]");
-  }
+  if (table.size() >= 2) return table;
+  throw in_.error("a timing has two points or more", plural(std::ssize(table), "point"),
+                  "[[bytes, microseconds], ...]");
+}
+
+void Decoder::read_storage(HardwareProfile& into) {
+  Storage storage;
+  object({{"read_us_of_bytes", [&] { storage.read_us_of_bytes = read_table(); }},
+          {"write_us_of_bytes", [&] { storage.write_us_of_bytes = read_table(); }}});
+  into.storage = std::move(storage);
+}
+
+void Decoder::read_measured(HardwareProfile& into) {
+  Measured measured;
+  object({{"date", [&] { measured.date = in_.string(); }},
+          {"host", [&] { measured.host = in_.string(); }}});
+  into.measured = std::move(measured);
 }
 
 void Decoder::read_timing(std::vector<Timing>& into) {
@@ -199,7 +233,7 @@ void Decoder::read_timing(std::vector<Timing>& into) {
            }},
           {"devices", [&] { timing.devices = count(2); }},
           {"nodes", [&] { timing.nodes = count(1); }, false},
-          {"us_of_bytes", [&] { read_points(timing); }}});
+          {"us_of_bytes", [&] { timing.us_of_bytes = read_table(); }}});
   into.push_back(std::move(timing));
 }
 
@@ -225,13 +259,32 @@ HardwareProfile Decoder::profile() {
              object({{"compute", [&] { profile.compute_efficiency = number(0, 1); }},
                      {"memory", [&] { profile.memory_efficiency = number(0, 1); }}});
            }},
-          {"timings", [&] { read_timings(profile.timings); }, false}});
+          {"launch_us", [&] { profile.launch_us = number(0, kMostRate); }, false},
+          {"timings", [&] { read_timings(profile.timings); }, false},
+          {"storage", [&] { read_storage(profile); }, false},
+          {"measured", [&] { read_measured(profile); }, false}});
   in_.finish();
   if (host > 0) profile.host_gb_per_s = host;
   return profile;
 }
 
 }  // namespace
+
+std::string_view to_string(Arithmetic arithmetic) {
+  constexpr auto kNames = std::to_array<std::string_view>({"bf16", "int8", "fp8", "fp4"});
+  return kNames[static_cast<size_t>(arithmetic)];
+}
+
+double Rates::tflops(Arithmetic arithmetic) const {
+  const std::array rates{std::optional(bf16_tflops), int8_tflops, fp8_tflops, fp4_tflops};
+  return rates[static_cast<size_t>(arithmetic)].value_or(bf16_tflops);
+}
+
+bool Rates::has(Arithmetic arithmetic) const {
+  const std::array given{true, int8_tflops.has_value(), fp8_tflops.has_value(),
+                         fp4_tflops.has_value()};
+  return given[static_cast<size_t>(arithmetic)];
+}
 
 i64 HardwareProfile::domain() const {
   return std::visit([](const auto& kind) { return kind.domain; }, fabric);

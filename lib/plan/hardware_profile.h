@@ -1,14 +1,15 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "shardtool/base/checked.h"
 #include "shardtool/plan/collective.h"
+#include "shardtool/plan/time_table.h"
 
 namespace shardtool::plan {
 
@@ -33,13 +34,38 @@ struct Torus {
   i64 wraps_from = 1;  ///< an axis of so many devices or more is a ring
 };
 
-/// Measured times of one collective; prices between the sizes are interpolated in log-log.
+/// Processes that send each other messages, each of which takes latency + bytes / bandwidth.
+struct Messages {
+  i64 domain = 1;  ///< processes of one machine
+  double latency_us = 0;
+  double gb_per_s = 0;
+};
+
+/// Measured times of one collective.
 struct Timing {
   CollectiveOp op = CollectiveOp::kAllReduce;
   i64 devices = 0;
   i64 nodes = 1;
-  std::vector<std::pair<i64, double>> us_of_bytes;  ///< ascending in both, two or more
+  TimeTable us_of_bytes;
 };
+
+/// The files of a node: what one request takes when as many are under way as keep the storage busy.
+struct Storage {
+  TimeTable read_us_of_bytes;
+  TimeTable write_us_of_bytes;
+};
+
+/// When numbers were measured and on what kind of machine.
+struct Measured {
+  std::string date;  ///< "2026-11-22"
+  std::string host;
+};
+
+/// The kinds of numbers that devices multiply.
+enum class Arithmetic { kBf16, kInt8, kFp8, kFp4 };
+inline constexpr std::array kArithmetics{Arithmetic::kBf16, Arithmetic::kInt8, Arithmetic::kFp8,
+                                         Arithmetic::kFp4};
+std::string_view to_string(Arithmetic arithmetic);
 
 /// Operations per second by the kind of the numbers, dense.
 struct Rates {
@@ -47,6 +73,10 @@ struct Rates {
   std::optional<double> int8_tflops;
   std::optional<double> fp8_tflops;
   std::optional<double> fp4_tflops;
+
+  /// Of what the device multiplies at best; numbers that it does not are widened to bf16.
+  double tflops(Arithmetic arithmetic) const;
+  bool has(Arithmetic arithmetic) const;
 };
 
 /// What a device is, in its data sheet's units: GB is 1e9 bytes, GiB is 2^30.
@@ -62,12 +92,15 @@ struct HardwareProfile {
   i64 runtime_bytes = 0;  ///< of that, what the runtime itself takes; 0 where nobody measured it
   double memory_gb_per_s = 0;
   Rates rates;
-  std::variant<Links, Torus> fabric;
+  std::variant<Links, Torus, Messages> fabric;
   std::optional<double> host_gb_per_s;  ///< per direction
   double network_gb_per_s = 0;          ///< per device and direction
   double compute_efficiency = 1;        ///< of the peak, that kernels reach
   double memory_efficiency = 1;
+  double launch_us = 0;  ///< before an op begins; 0: nothing is known, or ops are compiled together
   std::vector<Timing> timings;
+  std::optional<Storage> storage;
+  std::optional<Measured> measured;
 
   /// Devices that reach each other without the network.
   i64 domain() const;
@@ -76,5 +109,7 @@ struct HardwareProfile {
 /// Decodes one profile. Throws kHardwareProfile with the place of a field that is unknown, missing
 /// or out of range, and for text that is no strict JSON. `file` is for messages.
 HardwareProfile decode_profile(std::string_view text, const std::string& file);
+/// The text of which decode_profile makes the same profile, with a newline at its end.
+std::string to_json(const HardwareProfile& profile);
 
 }  // namespace shardtool::plan

@@ -116,9 +116,7 @@ std::vector<OpRow> norm_rows(const Shape& x, int normalised_axes, int parameters
 }
 
 std::vector<OpRow> softmax_rows(const Shape& x, int axis) {
-  std::vector<OpRow> rows = nonlinear_rows(x);
-  std::erase_if(rows, [axis](const OpRow& row) { return row.result == cut(axis); });
-  return rows;
+  return untouched_rows(x, {axis}, false);
 }
 
 std::vector<OpRow> sum_rows(const Shape& x, int axis) {
@@ -163,6 +161,75 @@ std::vector<OpRow> reshape_rows(const Shape& from, const Shape& to) {
     before *= size;
   }
   rows.push_back({{kP}, kP});
+  return rows;
+}
+
+std::vector<OpRow> whole_rows(int operands) {
+  return whole_row(static_cast<size_t>(operands));
+}
+
+std::vector<OpRow> untouched_rows(const Shape& x, const std::vector<int>& touched, bool is_linear) {
+  std::vector<OpRow> rows = is_linear ? linear_rows(x) : nonlinear_rows(x);
+  std::erase_if(rows, [&touched](const OpRow& row) {
+    return row.result.is(Placement::Kind::kSharded) &&
+           std::find(touched.begin(), touched.end(), row.result.axis) != touched.end();
+  });
+  return rows;
+}
+
+std::vector<OpRow> concat_rows(const Shape& shape, int operands, int axis) {
+  std::vector<OpRow> rows = source_concat_rows(shape, operands);
+  std::erase_if(rows, [axis](const OpRow& row) { return row.result == cut(axis); });
+  return rows;
+}
+
+std::vector<OpRow> source_concat_rows(const Shape& shape, int operands) {
+  const auto n = static_cast<size_t>(operands);
+  std::vector<OpRow> rows = whole_row(n);
+  for (int d = 0; d < rank_of(shape); ++d) {
+    rows.push_back({std::vector<Placement>(n, cut(d)), cut(d)});
+  }
+  rows.push_back({std::vector<Placement>(n, kP), kP});
+  return rows;
+}
+
+std::vector<OpRow> stack_rows(const Shape& shape, int operands, int axis) {
+  std::vector<OpRow> rows = source_concat_rows(shape, operands);
+  for (OpRow& row : rows) {
+    const bool moves = row.result.is(Placement::Kind::kSharded) && row.result.axis >= axis;
+    if (moves) row.result = cut(row.result.axis + 1);
+  }
+  return rows;
+}
+
+std::vector<OpRow> split_rows(const Shape& x, int axis) {
+  return untouched_rows(x, {axis}, true);
+}
+
+std::vector<OpRow> source_split_rows(const Shape& x, int axis, const std::vector<i64>& sizes,
+                                     i64 largest_mesh_axis) {
+  const bool divides = std::all_of(sizes.begin(), sizes.end(), [largest_mesh_axis](i64 size) {
+    return size % largest_mesh_axis == 0;
+  });
+  return divides ? linear_rows(x) : split_rows(x, axis);
+}
+
+std::vector<OpRow> scatter_rows(const Shape& x, int axis) {
+  std::vector<OpRow> rows = source_concat_rows(x, 3);
+  std::erase_if(rows,
+                [axis](const OpRow& row) { return row.result == cut(axis) || row.result == kP; });
+  return rows;
+}
+
+std::vector<OpRow> conv_rows(const Convolution& conv) {
+  std::vector<OpRow> rows{{{kR, kR}, kR}, {{cut(0), kR}, cut(0)}, {{kR, cut(0)}, cut(1)}};
+  if (conv.has_bias) {
+    for (OpRow& row : rows) row.operands.push_back(row.operands[1]);
+    return rows;
+  }
+  if (conv.groups == 1) rows.push_back({{cut(1), cut(1)}, kP});
+  rows.push_back({{kP, kR}, kP});
+  rows.push_back({{kR, kP}, kP});
   return rows;
 }
 

@@ -50,6 +50,39 @@ std::vector<OpRow> permute_rows(const std::vector<int>& order);
 /// An axis of `from` follows where the products of the extents before it and up to it fall on cuts
 /// of `to` that hold it, its outermost part cut. P -> P. Throws kShapeMismatch for unequal sizes.
 std::vector<OpRow> reshape_rows(const Shape& from, const Shape& to);
+/// argsort, nonzero, scatter_nd, products of packed weights: every device does all of it.
+std::vector<OpRow> whole_rows(int operands);
+/// chunk, slice, pad, repeat_interleave, top_k along some axes: every other axis; P -> P where the
+/// op is linear (top_k is not, nor padding with anything but 0).
+std::vector<OpRow> untouched_rows(const Shape& x, const std::vector<int>& touched, bool is_linear);
+
+/// Operands of `shape` one after the other along an axis, of which their extents may differ: every
+/// other axis, and all P. Parts of the whole are no parts of the operands, so that the axis itself
+/// has no row.
+std::vector<OpRow> concat_rows(const Shape& shape, int operands, int axis);
+/// Operands of `shape` along a new axis: every axis of theirs, and all P.
+std::vector<OpRow> stack_rows(const Shape& shape, int operands, int axis);
+/// The results, all placed alike, are runs of one axis: every other axis, and P -> P.
+std::vector<OpRow> split_rows(const Shape& x, int axis);
+/// What the source system has beside these rows: the axis of a concat, and that of a split whose
+/// sizes its largest mesh axis divides. What a device then has is a part of every section, and not
+/// the part of the whole that the placement says.
+std::vector<OpRow> source_concat_rows(const Shape& shape, int operands);
+std::vector<OpRow> source_split_rows(const Shape& x, int axis, const std::vector<i64>& sizes,
+                                     i64 largest_mesh_axis);
+
+/// scatter, scatter_add of updates at indices, both of x's rank, along one axis: every other axis,
+/// of all three.
+std::vector<OpRow> scatter_rows(const Shape& x, int axis);
+
+/// x [N, C, ...] with filters [O, C / groups, ...], and a bias [O]: N; O, whose bias follows; and
+/// without a bias, which would be added on every device, C -> P (of one group) and a Partial side.
+struct Convolution {
+  i64 groups = 1;
+  bool has_bias = false;
+};
+std::vector<OpRow> conv_rows(const Convolution& conv);
+
 /// table [V, ...] looked up at ids: the table's other axes, the ids' axes, (P, R) -> P. No row is
 /// cut by vocabulary: a masked look-up is another op.
 std::vector<OpRow> gather_rows(const Shape& table, const Shape& ids);

@@ -1,6 +1,8 @@
 #include "shardtool/plan/regular_layout.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "shardtool/base/error.h"
 
@@ -17,14 +19,17 @@ int number_of(const mesh::Mesh& mesh, const std::string& name) {
   return static_cast<int>(found - axes.begin());
 }
 
-/// Every mesh axis that the expression is cut over, outer cuts first; nothing with parts of axes.
+/// Every mesh axis that the expression is cut over, outer cuts first; nothing with parts of axes,
+/// and where several sections are cut over the same one.
 std::optional<mesh::Over> whole_axes(const layout::AxisExpr& expr) {
   mesh::Over over;
   for (const mesh::Over& list : layout::overs(expr)) {
     over.insert(over.end(), list.begin(), list.end());
   }
-  const bool whole =
-      std::all_of(over.begin(), over.end(), [](const mesh::AxisRef& ref) { return ref.whole(); });
+  std::set<std::string> names;
+  const bool whole = std::all_of(over.begin(), over.end(), [&names](const mesh::AxisRef& ref) {
+    return ref.whole() && names.insert(ref.axis).second;
+  });
   return whole ? std::optional(over) : std::nullopt;
 }
 

@@ -1,6 +1,8 @@
 #include "shardtool/plan/renumbering.h"
 
+#include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "shardtool/base/error.h"
 
@@ -91,11 +93,75 @@ class Hungarian {
   std::vector<char> done_;
 };
 
-}  // namespace
-
-std::vector<i64> best_assignment(i64 rows, i64 columns, std::span<const i64> weights) {
+void require_columns(i64 rows, i64 columns, std::span<const i64> weights) {
   if (rows > columns || static_cast<i64>(weights.size()) != rows * columns)
     throw Error(ErrorCode::kInternal, "an assignment needs a column for every row");
+}
+
+/// A weight above the least of its row, which any column gives.
+struct Gain {
+  i64 weight = 0;
+  i64 row = 0;
+  i64 column = 0;
+};
+
+std::vector<Gain> gains(i64 rows, i64 columns, std::span<const i64> weights) {
+  std::vector<Gain> found;
+  for (i64 row = 0; row < rows; ++row) {
+    const auto of_row =
+        weights.subspan(static_cast<size_t>(row * columns), static_cast<size_t>(columns));
+    const i64 least = *std::min_element(of_row.begin(), of_row.end());
+    for (i64 column = 0; column < columns; ++column) {
+      const i64 weight = of_row[static_cast<size_t>(column)] - least;
+      if (weight > 0) found.push_back({weight, row, column});
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<i64> greedy_assignment(i64 rows, i64 columns, std::span<const i64> weights) {
+  require_columns(rows, columns, weights);
+  std::vector<Gain> sorted = gains(rows, columns, weights);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Gain& a, const Gain& b) { return a.weight > b.weight; });
+  constexpr i64 kNone = -1;
+  std::vector<i64> column_of(static_cast<size_t>(rows), kNone);
+  std::vector<bool> taken(static_cast<size_t>(columns));
+  for (const Gain& gain : sorted) {
+    i64& column = column_of[static_cast<size_t>(gain.row)];
+    if (column != kNone || taken[static_cast<size_t>(gain.column)]) continue;
+    column = gain.column;
+    taken[static_cast<size_t>(gain.column)] = true;
+  }
+  i64 free = 0;
+  for (i64& column : column_of) {
+    if (column != kNone) continue;
+    while (taken[static_cast<size_t>(free)]) ++free;
+    column = free++;
+  }
+  return column_of;
+}
+
+i64 assignment_bound(i64 rows, i64 columns, std::span<const i64> weights) {
+  require_columns(rows, columns, weights);
+  i64 by_rows = 0;
+  std::vector<i64> largest(static_cast<size_t>(columns), 0);
+  for (i64 row = 0; row < rows; ++row) {
+    i64 most = 0;
+    for (i64 column = 0; column < columns; ++column) {
+      const i64 weight = weights[static_cast<size_t>(row * columns + column)];
+      most = std::max(most, weight);
+      largest[static_cast<size_t>(column)] = std::max(largest[static_cast<size_t>(column)], weight);
+    }
+    by_rows += most;
+  }
+  return std::min(by_rows, std::accumulate(largest.begin(), largest.end(), i64{0}));
+}
+
+std::vector<i64> best_assignment(i64 rows, i64 columns, std::span<const i64> weights) {
+  require_columns(rows, columns, weights);
   Hungarian hungarian(rows, columns, weights);
   for (i64 row = 1; row <= rows; ++row) hungarian.place(static_cast<size_t>(row));
   return hungarian.columns_of_rows(rows);

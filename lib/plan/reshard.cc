@@ -39,11 +39,13 @@ const ReshardTensor& first_of(std::span<const ReshardTensor> tensors, const Resh
   return tensors[group.tensors.front()];
 }
 
-void measure_groups(std::span<const ReshardTensor> tensors, i64 node_size, ReshardPlan& plan) {
+void measure_groups(std::span<const ReshardTensor> tensors, const ReshardOptions& options,
+                    ReshardPlan& plan) {
   for (ReshardGroup& group : plan.groups) {
     const ReshardTensor& tensor = first_of(tensors, group);
     try {
-      group.each = traffic(tensor.from, tensor.to, tensor.bits, node_size);
+      group.each =
+          traffic(tensor.from, tensor.to, tensor.bits, options.node_size, options.most_gap);
     } catch (Error& e) {
       e.tensor(std::string(tensor.name));
       throw;
@@ -51,7 +53,20 @@ void measure_groups(std::span<const ReshardTensor> tensors, i64 node_size, Resha
   }
 }
 
-void add_totals(ReshardPlan& plan) {
+/// What `n` tensors alike put on the devices at both ends of a transfer.
+void add_load(const Transfer& transfer, i64 n, i64 node_size, ReshardPlan& plan) {
+  const i64 bytes = transfer.bytes * n;
+  RankLoad& receiver = plan.per_rank[static_cast<size_t>(transfer.to)];
+  receiver.receive += bytes;
+  if (transfer.from == kStorage) return;
+  RankLoad& sender = plan.per_rank[static_cast<size_t>(transfer.from)];
+  sender.send += bytes;
+  if (transfer.from / node_size == transfer.to / node_size) return;
+  sender.send_far += bytes;
+  receiver.receive_far += bytes;
+}
+
+void add_totals(i64 node_size, ReshardPlan& plan) {
   std::set<std::pair<i64, i64>> pairs;
   for (const ReshardGroup& group : plan.groups) {
     const auto n = static_cast<i64>(group.tensors.size());
@@ -62,16 +77,20 @@ void add_totals(ReshardPlan& plan) {
                                          {&plan.lower_bound, each.lower_bound},
                                          {&plan.gather_first_bytes, each.gather_first},
                                          {&plan.inter_node_bytes, each.inter_node},
-                                         {&plan.read_segments, each.read_segments},
+                                         {&plan.between_nodes_bytes, each.between_nodes},
+                                         {&plan.between_nodes_equal, each.between_nodes_equal},
                                          {&plan.write_segments, each.write_segments}};
     for (const auto& [sum, value] : sums) add_bytes(*sum, times(value, n));
     plan.transfers += static_cast<i64>(each.transfers.size()) * n;
     if (each.moved > 0) plan.changes += n;
     for (const Transfer& transfer : each.transfers) {
       pairs.emplace(transfer.from, transfer.to);
-      if (transfer.from != kStorage)
-        plan.per_rank[static_cast<size_t>(transfer.from)].send += transfer.bytes * n;
-      plan.per_rank[static_cast<size_t>(transfer.to)].receive += transfer.bytes * n;
+      add_load(transfer, n, node_size, plan);
+    }
+    plan.reads += each.reads * n;
+    for (const Load& load : each.loads) {
+      plan.per_rank[static_cast<size_t>(load.to)].load += load.reads * n;
+      plan.loads += load.reads * n;
     }
   }
   plan.pairs = static_cast<i64>(pairs.size());
@@ -118,7 +137,9 @@ void add_schedule(std::span<const ReshardTensor> tensors, ReshardPlan& plan) {
   plan.peak_bound = found.bound;
 }
 
-Renumbering renumber(std::span<const ReshardTensor> tensors, const ReshardPlan& plan, i64 ranks) {
+Renumbering renumber(std::span<const ReshardTensor> tensors, const ReshardPlan& plan,
+                     const ReshardOptions& options) {
+  const i64 ranks = options.to_devices;
   const auto devices = static_cast<i64>(plan.per_rank.size());
   std::vector<i64> overlap(static_cast<size_t>(ranks * devices), 0);
   for (const ReshardGroup& group : plan.groups) {
@@ -127,12 +148,16 @@ Renumbering renumber(std::span<const ReshardTensor> tensors, const ReshardPlan& 
                  devices, overlap);
   }
   Renumbering found;
-  found.device_of_rank = best_assignment(ranks, devices, overlap);
+  const bool best = devices <= options.best_numbering_limit;
+  found.device_of_rank =
+      best ? best_assignment(ranks, devices, overlap) : greedy_assignment(ranks, devices, overlap);
   found.bytes_moved = plan.bytes_total;
   for (i64 rank = 0; rank < ranks; ++rank) {
     const i64 device = found.device_of_rank[static_cast<size_t>(rank)];
     found.bytes_moved -= overlap[static_cast<size_t>(rank * devices + device)];
   }
+  found.lower_bound =
+      best ? found.bytes_moved : plan.bytes_total - assignment_bound(ranks, devices, overlap);
   return found;
 }
 
@@ -149,11 +174,11 @@ ReshardPlan plan_reshard(std::span<const ReshardTensor> tensors, const ReshardOp
   const i64 devices = std::max(options.from_devices, options.to_devices);
   for (i64 rank = 0; rank < devices; ++rank) plan.per_rank.push_back({rank});
   find_groups(tensors, plan);
-  measure_groups(tensors, options.node_size, plan);
-  add_totals(plan);
+  measure_groups(tensors, options, plan);
+  add_totals(options.node_size, plan);
   add_schedule(tensors, plan);
-  if (!plan.from_storage && devices <= options.renumber_limit)
-    plan.renumbering = renumber(tensors, plan, options.to_devices);
+  if (!plan.from_storage && devices <= options.numbering_limit)
+    plan.renumbering = renumber(tensors, plan, options);
   return plan;
 }
 

@@ -21,10 +21,12 @@ struct ReshardTensor {
 struct ReshardOptions {
   i64 from_devices = 0;  ///< 0: the source is storage
   i64 to_devices = 1;
-  i64 node_size = 8;  ///< devices of one node
-  /// Above this many devices the cost of renumbering the destination's ranks is not worth its
-  /// time: it is quadratic in memory and cubic at worst.
-  i64 renumber_limit = 1024;
+  i64 node_size = 8;            ///< devices of one node
+  i64 most_gap = kReadThrough;  ///< bytes that are cheaper to read than to skip
+  /// Above so many devices the best renumbering is not worth its time, cubic at worst, and the
+  /// largest overlaps are taken first; above so many not even the matrix of overlaps is.
+  i64 best_numbering_limit = 1024;
+  i64 numbering_limit = 4096;
 };
 
 /// Tensors with the same holders on both sides: what is said of one holds for each.
@@ -33,18 +35,22 @@ struct ReshardGroup {
   Traffic each;
 };
 
-/// What one device sends and receives, and the most that it holds on the way.
+/// What one device sends, receives and reads, and the most that it holds on the way.
 struct RankLoad {
   i64 rank = 0;
   i64 send = 0;
   i64 receive = 0;
+  i64 send_far = 0;  ///< of send, to other nodes
+  i64 receive_far = 0;
+  Reads load = {};  ///< from storage: what it reads for itself
   i64 peak_bytes = 0;
 };
 
 /// The destination's ranks on other devices, so that as much as possible stays where it is.
 struct Renumbering {
   std::vector<i64> device_of_rank;  ///< per rank of the destination: a device of its own
-  i64 bytes_moved = 0;              ///< then; no numbering needs fewer
+  i64 bytes_moved = 0;              ///< then
+  i64 lower_bound = 0;              ///< no numbering needs fewer; bytes_moved up to the first limit
 };
 
 /// What a reshard moves. Byte counts are sums over destination ranks.
@@ -59,14 +65,17 @@ struct ReshardPlan {
   i64 bytes_moved = 0;
   i64 lower_bound = 0;
   i64 gather_first_bytes = 0;
-  i64 inter_node_bytes = 0;
-  i64 transfers = 0;  ///< one per tensor, sender and receiver
-  i64 pairs = 0;      ///< of devices that talk: messages when all tensors travel together
-  i64 read_segments = 0;
+  i64 inter_node_bytes = 0;     ///< that must enter a node, each once, with copies made inside
+  i64 between_nodes_bytes = 0;  ///< that these transfers carry from node to node
+  i64 between_nodes_equal = 0;  ///< the same without a preference for senders of the own node
+  i64 transfers = 0;            ///< one per tensor, sender and receiver
+  i64 pairs = 0;                ///< of devices that talk: messages when all tensors travel together
+  Reads reads;                  ///< of the source, every part once
+  Reads loads;                  ///< from storage: of every device for itself, together
   i64 write_segments = 0;
   bool from_storage = false;
   std::vector<RankLoad> per_rank;          ///< of every device of either side, ascending
-  std::optional<Renumbering> renumbering;  ///< none from storage, or above the limit
+  std::optional<Renumbering> renumbering;  ///< none from storage, or above the last limit
   std::vector<size_t> order;  ///< of the groups: tensors one after the other, with the least peak
   i64 peak_bytes = 0;         ///< of the busiest device, in that order
   i64 peak_bound = 0;         ///< no order can have less

@@ -34,17 +34,16 @@ class BoxHolders {
   i64 rank(int holder) const {
     return side_->in_storage() ? kStorage : side_->ranks[static_cast<size_t>(holder)];
   }
-  /// The number of contiguous runs of the box in the holder's row-major array.
-  i64 runs(Join::Box box, int holder) const {
-    i64 runs = 1;
-    bool inside_a_run = true;
-    for (size_t axis = box.size(); axis-- > 0;) {
+  /// The box in the holder's row-major array.
+  Reads reads(Join::Box box, int holder, int bits, i64 most_gap) {
+    sizes_.clear();
+    extents_.clear();
+    for (size_t axis = 0; axis < box.size(); ++axis) {
       const auto& maps = side_->set->maps(static_cast<int>(axis));
-      const i64 extent = maps[static_cast<size_t>(side_->set->pick(holder)[axis])].local_size();
-      if (!inside_a_run) runs *= box[axis]->size;
-      inside_a_run = inside_a_run && box[axis]->size == extent;
+      sizes_.push_back(box[axis]->size);
+      extents_.push_back(maps[static_cast<size_t>(side_->set->pick(holder)[axis])].local_size());
     }
-    return runs;
+    return reads_of(sizes_, extents_, bits, most_gap);
   }
 
  private:
@@ -66,6 +65,8 @@ class BoxHolders {
   const AxisIndex::Segment* index::AxisCell::*segment_;
   std::vector<int> pick_;
   std::vector<int> holders_;
+  std::vector<i64> sizes_;
+  std::vector<i64> extents_;
 };
 
 i64 box_bytes(Join::Box box, int bits) {
@@ -103,11 +104,12 @@ void deal_out(const std::vector<i64>& senders, const Demand& demand, i64 unit,
 /// The boxes of one move, one after the other.
 class Measure {
  public:
-  Measure(const Holders& from, const Holders& to, int bits, i64 node_size)
+  Measure(const Holders& from, const Holders& to, int bits, i64 node_size, i64 most_gap)
       : sources_(from, &index::AxisCell::source),
         destinations_(to, &index::AxisCell::destination),
         bits_(bits),
         node_size_(node_size),
+        most_gap_(most_gap),
         in_storage_(from.in_storage()) {}
 
   void add(Join::Box box, Traffic& traffic) {
@@ -120,11 +122,14 @@ class Measure {
     senders_.clear();
     for (const int holder : having) senders_.push_back(sources_.rank(holder));
     std::sort(senders_.begin(), senders_.end());
-    traffic.read_segments += sources_.runs(box, having.front());
+    const Reads reads = sources_.reads(box, having.front(), bits_, most_gap_);
+    traffic.reads += reads;
     for (const int holder : wanting) {
       add_bytes(traffic.total, bytes);
-      traffic.write_segments += destinations_.runs(box, holder);
-      deliver(destinations_.rank(holder), bytes, traffic);
+      traffic.write_segments += destinations_.reads(box, holder, bits_, 0).runs;
+      const i64 rank = destinations_.rank(holder);
+      if (in_storage_) loads_[rank] += reads;
+      deliver(rank, bytes, traffic);
     }
     if (!in_storage_) add_bytes(traffic.inter_node, times(bytes, nodes_without(wanting)));
   }
@@ -134,8 +139,13 @@ class Measure {
     const i64 unit = std::max(1, bits_ / kBitsPerByte);
     for (const auto& [senders, demand] : demands_) deal_out(senders, demand, unit, sent);
     for (const auto& [ends, bytes] : sent) {
-      if (bytes > 0) traffic.transfers.push_back({ends.first, ends.second, bytes});
+      if (bytes == 0) continue;
+      const auto& [sender, receiver] = ends;
+      traffic.transfers.push_back({sender, receiver, bytes});
+      if (!in_storage_ && sender / node_size_ != receiver / node_size_)
+        add_bytes(traffic.between_nodes, bytes);
     }
+    for (const auto& [rank, reads] : loads_) traffic.loads.push_back({rank, reads});
   }
 
  private:
@@ -145,7 +155,22 @@ class Measure {
       return;
     }
     add_bytes(traffic.moved, bytes);
-    demands_[senders_][rank] += bytes;
+    find_near(rank);
+    const auto n = std::ssize(senders_);
+    if (!in_storage_) {
+      const i64 far_share = times(bytes, n - std::ssize(near_));
+      add_bytes(traffic.between_nodes_equal, ceil_div(far_share, n));
+    }
+    demands_[near_.empty() ? senders_ : near_][rank] += bytes;
+  }
+
+  /// The senders in the rank's own node.
+  void find_near(i64 rank) {
+    const i64 begin = rank / node_size_ * node_size_;
+    const auto first = std::lower_bound(senders_.begin(), senders_.end(), begin);
+    const auto last = std::lower_bound(first, senders_.end(), begin + node_size_);
+    near_.assign(first, last);
+    if (in_storage_) near_.clear();
   }
 
   /// Nodes in which somebody wants the box and nobody has it.
@@ -164,10 +189,13 @@ class Measure {
   BoxHolders destinations_;
   int bits_;
   i64 node_size_;
+  i64 most_gap_;
   bool in_storage_;
   std::vector<i64> senders_;
+  std::vector<i64> near_;
   std::vector<i64> nodes_;
   std::map<std::vector<i64>, Demand> demands_;
+  std::map<i64, Reads> loads_;
 };
 
 const AxisMap& axis_map(const Holders& side, int holder, int axis) {
@@ -212,10 +240,10 @@ void add_bounds(const Holders& from, const Holders& to, int bits, Traffic& traff
 
 }  // namespace
 
-Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size) {
+Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size, i64 most_gap) {
   Traffic traffic;
   const Join join(*from.set, *to.set);
-  Measure measure(from, to, bits, node_size);
+  Measure measure(from, to, bits, node_size, most_gap);
   join.for_each_box([&](Join::Box box) { measure.add(box, traffic); });
   measure.finish(traffic);
   add_bounds(from, to, bits, traffic);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "shardtool/plan/holders.h"
+#include "shardtool/plan/read_requests.h"
 
 namespace shardtool::plan {
 
@@ -18,10 +19,19 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
+/// What one device reads for itself when a tensor is in storage.
+struct Load {
+  i64 to = 0;
+  Reads reads;
+
+  bool operator==(const Load&) const = default;
+};
+
 /// What it takes to bring one tensor from its holders to those that want it; bytes. Sums are over
 /// the devices that want it, padding excluded.
 ///
 /// T1 total = kept + moved   T2 moved = sum of the transfers' bytes = lower_bound
+/// T3 inter_node <= between_nodes <= between_nodes_equal <= moved
 struct Traffic {
   i64 total = 0;  ///< wanted
   i64 kept = 0;   ///< of these, what a device has already
@@ -33,18 +43,24 @@ struct Traffic {
   i64 gather_first = 0;
   /// Bytes that must enter a node from outside, each once per node, with copies made inside.
   i64 inter_node = 0;
-  i64 read_segments = 0;   ///< contiguous runs in the arrays of the sources, each box read once
-  i64 write_segments = 0;  ///< contiguous runs in the arrays of the destinations
+  i64 between_nodes = 0;  ///< of moved, what these transfers carry from node to node
+  /// The same if every device that has something sent an equal part of it, near or far.
+  i64 between_nodes_equal = 0;
+  Reads reads;                      ///< in the arrays of the sources, each box once
+  i64 write_segments = 0;           ///< contiguous runs in the arrays of the destinations
   std::vector<Transfer> transfers;  ///< ascending by (from, to); none of 0 bytes
+  std::vector<Load> loads;          ///< from storage alone; ascending by device
 };
 
-/// The direct plan: every device gets exactly what it lacks, from those that have it. What several
-/// have is sent by all of them in equal parts (to within one element), which is the least that the
-/// busiest of them can send. Ranks on both sides are the same devices; nodes are runs of
-/// `node_size` of them.
+/// The direct plan: every device gets exactly what it lacks, from those of its node that have it,
+/// and from other nodes where none has. What several of these have is sent by all of them in equal
+/// parts (to within one element): on one node the least that the busiest of them can send. Ranks on
+/// both sides are the same devices; nodes are runs of `node_size` of them. Reads go over gaps of up
+/// to `most_gap` bytes.
 /// Requires equal shapes and parts of whole bytes. Throws kCoverage when nobody has what somebody
 /// wants, kLimit on overflow. Work is per box of the join and holder of it.
-Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size);
+Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size,
+                i64 most_gap = kReadThrough);
 
 /// Adds to overlap[wanted * n_devices + having] the bytes of one tensor that device `having` has of
 /// what rank `wanted` of the destinations wants.

@@ -105,7 +105,9 @@ TEST_CASE("what is planned is what is executed: bytes that move, and every byte 
     const std::string from = *rc::gen::element<std::string>("tp=1", "tp=2", "tp=4", "dp=2,tp=2");
     const std::string to = *rc::gen::element<std::string>("tp=1", "tp=2", "tp=4", "tp=2,dp=3");
     const std::string parts = model.split("from", from);
-    const PlanReport planned = make_plan(to_mesh(parts, to));
+    PlanOptions asked = to_mesh(parts, to);
+    asked.node_size = *rc::gen::element<i64>(1, 2, 8);  // who sends what depends on it
+    const PlanReport planned = make_plan(asked);
     const std::string plan = saved(folder / "plan.json", sealed(document(planned)));
     const TransformReport done = apply_plan(plan, folder / "out");
     RC_ASSERT(done.moved->bytes_moved == planned.reshard->bytes_moved);
@@ -144,6 +146,22 @@ TEST_CASE("a plan of another version, or a sealed document that is none, is refu
   CHECK_ERROR(kPlanInvalid, parse_plan(sealed(document(report, "9.9.9")), "plan.json"));
   CHECK_ERROR(kPlanInvalid, parse_plan(sealed(R"({"command":"plan")"), "plan.json"));
   CHECK_ERROR(kPlanInvalid, parse_plan(sealed("not JSON"), "plan.json"));
+}
+
+TEST_CASE("a sealed plan with counts that cannot be is refused") {
+  const ModelFiles model(mapping::tiny_llama());
+  const PlanReport report = make_plan(to_mesh(model.split("from", "tp=2"), "tp=4"));
+  for (const char* key : {"bytes_moved", "bytes_kept", "transfers_count", "node_size"}) {
+    for (const json& value : {json(-1), json(1.5), json("1"), json(UINT64_MAX)}) {
+      CAPTURE(key);
+      CAPTURE(value.dump());
+      PlanReport other = report;
+      json apply = json::parse(report.recipe);
+      apply[key] = value;
+      other.recipe = apply.dump();
+      CHECK_ERROR(kPlanInvalid, parse_plan(sealed(document(other)), "plan.json"));
+    }
+  }
 }
 
 TEST_CASE("a plan for parts that are others by now is refused, and nothing is written") {

@@ -84,6 +84,24 @@ TEST_CASE("Llama-3-70B on 2, 4 and 16 devices, on 16 each KV head is on two of t
   CHECK(gib("tp=16") == doctest::Approx(8.372).epsilon(6e-5));
 }
 
+/// Linear layers in FP8 with a BF16 scale per output channel, as compressed-tensors stores them.
+PublishedModel in_fp8(PublishedModel model) {
+  model.config.insert(model.config.rfind('}'), R"(, "quantization_config": {
+    "quant_method": "compressed-tensors", "format": "float-quantized", "ignore": ["lm_head"],
+    "config_groups": {"group_0": {"targets": ["Linear"],
+      "weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}}})");
+  std::vector<TensorSpec> scales;
+  for (TensorSpec& tensor : model.tensors) {
+    const bool quantised =
+        tensor.shape.size() == 2 && tensor.name.find("layers.") != std::string::npos;
+    if (!quantised) continue;
+    tensor.dtype = Dtype::kF8E4M3;
+    scales.push_back({tensor.name + "_scale", Dtype::kBF16, {tensor.shape.front(), 1}});
+  }
+  model.tensors.insert(model.tensors.end(), scales.begin(), scales.end());
+  return model;
+}
+
 // vllm-project/vllm issue 12330 and llm-d-planner's document of measured memory. An engine has some
 // buffers beside the weights, so that it logs a little more, never less.
 TEST_CASE("weights against what vLLM logged: never more, at most 0.1 GiB less (D20)") {
@@ -94,7 +112,9 @@ TEST_CASE("weights against what vLLM logged: never more, at most 0.1 GiB less (D
   };
   for (const Row& row :
        {Row{test::llama_3_8b(), "tp=1", 14.9595}, Row{test::qwen_3_32b(), "tp=1", 61.03},
-        Row{test::qwen_3_32b(), "tp=2", 30.59}}) {
+        Row{test::qwen_3_32b(), "tp=2", 30.59}, Row{test::llama_3_8b(), "tp=1", 14.99},
+        Row{in_fp8(test::llama_3_70b()), "tp=1", 67.72},
+        Row{in_fp8(test::llama_3_70b()), "tp=2", 33.88}}) {
     const double predicted = weights_gib(memory(row.model, row.mesh));
     CAPTURE(row.logged);
     CHECK(predicted <= row.logged);
@@ -179,6 +199,37 @@ TEST_CASE("windows of layers, as each family says them") {
   CHECK(windows("gpt_oss", window + R"(, "layer_types": ["sliding_attention", "full_attention",
     "sliding_attention", "full_attention", "full_attention", "full_attention"])") ==
         Windows{4, 0, 4, 0, 0, 0});
+}
+
+TEST_CASE("attention to an encoder keeps its positions, once per sequence") {
+  // Whisper: 2 decoder layers, 4 heads of 3, 1,500 positions of the encoder; T5: those of the
+  // prompt
+  PublishedModel whisper;
+  whisper.config =
+      R"({"architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper",
+    "d_model": 12, "decoder_layers": 2, "num_hidden_layers": 1, "encoder_layers": 1,
+    "decoder_attention_heads": 4, "encoder_attention_heads": 4, "max_source_positions": 1500,
+    "is_encoder_decoder": true})";
+  for (const char* layer : {"0", "1"}) {
+    for (const char* attention : {"self_attn", "encoder_attn"}) {
+      whisper.tensors.push_back(
+          {std::string("model.decoder.layers.") + layer + "." + attention + ".k_proj.weight",
+           Dtype::kF16,
+           {12, 12}});
+    }
+  }
+  PlanOptions options;
+  options.workload.context = 10;
+  options.workload.block_tokens = 1;
+  options.workload.batch = 3;
+  const MemoryReport report = memory(whisper, "tp=2", options);
+  for (const PlanDevice& device : report.devices) {
+    CHECK(device.kv_per_token == 2 * 2 * 2 * 3 * 2);
+    CHECK(device.cross_kv == 3 * 1500 * device.kv_per_token);
+    CHECK(device.kv == 3 * (10 + 1500) * device.kv_per_token);
+  }
+  options.workload.context = 0;
+  CHECK(memory(whisper, "tp=2", options).devices[0].kv == 0);
 }
 
 TEST_CASE("a window whose layers are not known is counted at full length, and told") {

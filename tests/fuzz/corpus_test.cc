@@ -15,9 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::map<std::string, void (*)(std::string_view)> kTargets = {
-    {"header", header}, {"container", container}, {"index", index},
-    {"config", config}, {"mapping", mapping},     {"manifest", manifest},
-    {"glob", glob},     {"size", size},           {"json", json},
+    {"header", header},   {"container", container}, {"index", index}, {"config", config},
+    {"mapping", mapping}, {"manifest", manifest},   {"glob", glob},   {"size", size},
+    {"json", json},       {"plan", plan},
 };
 
 std::string content(const fs::path& path) {

@@ -16,5 +16,6 @@ void manifest(std::string_view input);
 void glob(std::string_view input);
 void size(std::string_view input);
 void json(std::string_view input);
+void plan(std::string_view input);
 
 }  // namespace shardtool::fuzz

@@ -40,25 +40,40 @@ std::string comm(const std::vector<model::CommRow>& rows) {
   return text;
 }
 
-/// What one decoded token costs in collectives, with a fixture's own preset.
-std::string comm_of(const std::string& family, const std::string& mesh) {
+/// A fixture's price with its own preset.
+Price price_of(const std::string& family, const std::string& mesh, const Workload& workload) {
   const Fixture& f = fixture(family);
   std::string why_not;
   const auto bound = model::bind_model(model::find_graph(f.config, why_not), f.config, f.tensors);
   mapping::ResolveOptions options;
   options.mesh = mesh::parse_mesh(mesh);
   const auto resolution = resolve(mapping::load_preset(f.preset), f.tensors, &f.config, options);
-  const auto price =
-      model::price(bound, f.config, f.tensors, model::layouts_of(resolution, f.tensors.size()),
-                   resolution.mesh, {}, nullptr);
-  return comm(price.decode.comm);
+  return model::price(bound, f.config, f.tensors, model::layouts_of(resolution, f.tensors.size()),
+                      resolution.mesh, workload, nullptr);
+}
+
+/// What one decoded token costs in collectives.
+std::string comm_of(const std::string& family, const std::string& mesh) {
+  return comm(price_of(family, mesh, {}).decode.comm);
+}
+
+/// bf16 products at these rates, with nothing lost and no launches.
+model::Roofline roofline_of(double flops, double params_bytes, double cache_bytes,
+                            double flops_per_s, double bytes_per_s) {
+  plan::HardwareProfile profile;
+  profile.rates.bf16_tflops = flops_per_s / 1e12;
+  profile.memory_gb_per_s = bytes_per_s / 1e9;
+  model::Amounts amounts;
+  amounts.flops.front() = flops;
+  amounts.weight_bytes = params_bytes;
+  amounts.cache_bytes = cache_bytes;
+  return model::roofline(amounts, profile, 0);
 }
 
 /// Milliseconds of the roofline of one step.
 double step_ms(double params_bytes, double cache_bytes, double flops, double flops_per_s,
                double bytes_per_s) {
-  return model::roofline({flops, params_bytes, cache_bytes}, flops_per_s, bytes_per_s, 0).step_us /
-         1e3;
+  return roofline_of(flops, params_bytes, cache_bytes, flops_per_s, bytes_per_s).step_us / 1e3;
 }
 
 }  // namespace
@@ -96,7 +111,7 @@ TEST_CASE("tensor parallel Llama-3-70B: two all_reduces per layer, 28,672 bytes 
         Approx(37.58e9).epsilon(1e-3));
   // weights without the embedding of which one row is read: 17,640,734,720 - 262,668,288 bytes
   CHECK(price.decode.amounts.weight_bytes == 17'640'734'720 - 262'668'288 + 8192 * 2);
-  CHECK(price.decode.amounts.flops / 2 ==
+  CHECK(price.decode.amounts.all_flops() / 2 ==
         Approx(17'640'734'720 / 2 - 262'668'288 / 2 + 80 * 2 * 8 * 128 * 8192.0).epsilon(1e-4));
   // 8 KV heads of 128 over eight devices: 2 * 128 * 2 bytes * 80 layers per position
   CHECK(price.decode.amounts.cache_bytes == 8192.0 * 80 * 2 * 128 * 2);
@@ -167,12 +182,56 @@ TEST_CASE("what a position keeps on a device: distinct KV heads, latents whole o
   CHECK(cache_of(phi, "tp=8") == 2 * 2 * 4 * 2);
 }
 
-TEST_CASE("experts over their own mesh axis are summed over it, with tp in one all_reduce") {
-  // attention of two layers and the embedding over tp; the experts of two layers over both
+TEST_CASE(
+    "along an axis of experts alone devices have tokens of their own, sent to their experts") {
+  // 6 experts of which a token has 2: with 3 on each of 2 devices it needs
+  // 2 (1 - C(3, 2) / C(6, 2)) = 1.6 of them. 96 bytes of a token, there and back in two layers.
+  CHECK(comm_of("mixtral", "ep=2") == "ep all_to_all 4 x 154");
+  CHECK(comm_of("mixtral_stacked", "ep=2") == "ep all_to_all 4 x 154");
+  // With tp the sums of the experts' halves are tp's alone, beside attention and embedding.
   CHECK(comm_of("mixtral", "ep=2,tp=2") ==
-        "ep*tp all_reduce 2 x 96; tp all_gather 1 x 202; tp all_reduce 3 x 96");
-  CHECK(comm_of("mixtral", "ep=2") == "ep all_reduce 2 x 96");
-  CHECK(comm_of("mixtral_stacked", "ep=2") == "ep all_reduce 2 x 96");
+        "ep all_to_all 4 x 154; tp all_gather 1 x 202; tp all_reduce 5 x 96");
+}
+
+TEST_CASE("over an axis of experts alone a device attends to its sequences and has its experts") {
+  const auto decode = [](const char* mesh, i64 batch) {
+    return price_of("mixtral", mesh, {.batch = batch, .context = 64}).decode.amounts;
+  };
+  // All of 6 sequences is three times what each of three devices does: 2 sequences, and of the
+  // 6 * 2 pairs of a token and an expert a third.
+  CHECK(decode("ep=3", 6).cache_bytes == decode("ep=1", 2).cache_bytes);
+  CHECK(3 * decode("ep=3", 6).all_flops() == Approx(decode("ep=1", 6).all_flops()));
+  // A single sequence is on one device.
+  CHECK(decode("ep=3", 1).cache_bytes == decode("ep=1", 1).cache_bytes);
+}
+
+TEST_CASE("products run at the rate of the weights' numbers, where the device has it") {
+  const auto step = [](Dtype dtype, const char* profile) {
+    return *price_of(model::llama_3_8b(dtype), "tp=1", {.prompt_len = 2048, .context = 2048},
+                     profile)
+                .prefill.roofline;
+  };
+  const auto bf16 = step(Dtype::kBF16, "h100-sxm");
+  const auto fp8 = step(Dtype::kF8E4M3, "h100-sxm");
+  CHECK(bf16.arithmetic == plan::Arithmetic::kBf16);
+  CHECK(fp8.arithmetic == plan::Arithmetic::kFp8);
+  // All but attention, 3% of the whole, at 1979 instead of 989 TFLOP/s.
+  CHECK(fp8.compute_us > bf16.compute_us * 989 / 1979);
+  CHECK(fp8.compute_us < bf16.compute_us * 0.54);
+  const auto wide = step(Dtype::kF8E4M3, "a100-80-sxm");  // no 8-bit floats: widened
+  CHECK(wide.arithmetic == plan::Arithmetic::kBf16);
+  CHECK(wide.compute_us == step(Dtype::kBF16, "a100-80-sxm").compute_us);
+  CHECK(step(Dtype::kI8, "a100-80-sxm").arithmetic == plan::Arithmetic::kInt8);
+}
+
+TEST_CASE("what cannot be part of another op is launched, and a step is no shorter") {
+  const auto price = price_of(model::llama_3_8b(), "tp=8", {.context = 1}, "h100-sxm");
+  // 32 layers: 2 norms, qkv, attention, o, gate and up, down; embedding, norm and head
+  CHECK(price.decode.amounts.launches == 32 * 7 + 3);
+  CHECK(price.decode.roofline->launch_us == (32 * 7 + 3) * 4.0);
+  CHECK(price.decode.roofline->step_us ==
+        Approx(price.decode.roofline->launch_us + price.decode.roofline->comm_us +
+               price.decode.roofline->memory_us));
 }
 
 TEST_CASE("a step is no shorter than its bytes at the memory's bandwidth") {
@@ -202,7 +261,7 @@ TEST_CASE("a product of matrices is bound by memory, then by compute") {
   // gpus.md quiz 1: fp16 [64 | 512, 4096] x [4096, 8192] on B200 at 8 TB/s and 2.25 PFLOP/s
   const auto product = [](double rows) {
     const double bytes = 2 * (rows * 4096 + 4096.0 * 8192 + rows * 8192);
-    return model::roofline({2 * rows * 4096 * 8192, bytes, 0}, 2.25e15, 8e12, 0);
+    return roofline_of(2 * rows * 4096 * 8192, bytes, 0, 2.25e15, 8e12);
   };
   CHECK(product(64).step_us == Approx(8.6).epsilon(0.01));
   CHECK(product(64).bound == model::Roofline::Bound::kMemory);

@@ -80,8 +80,8 @@ Published published(const std::string& text, Dtype dtype) {
   return {std::move(config), std::move(tensors), std::move(bound)};
 }
 
-Published llama_3_8b() {
-  return published(llama(4096, 32, 14336, 32));
+Published llama_3_8b(Dtype dtype) {
+  return published(llama(4096, 32, 14336, 32), dtype);
 }
 Published llama_3_70b(Dtype dtype) {
   return published(llama(8192, 64, 28672, 80), dtype);

@@ -26,7 +26,7 @@ struct Published {
 /// unless the config ties it.
 Published published(const std::string& config, Dtype dtype = Dtype::kBF16);
 
-Published llama_3_8b();
+Published llama_3_8b(Dtype dtype = Dtype::kBF16);
 Published llama_3_70b(Dtype dtype = Dtype::kBF16);
 Published llama_3_405b();
 

@@ -59,7 +59,7 @@ TEST_CASE("latencies of NCCL's model: eight devices of one node") {
   CHECK(latency(kAllReduce, Algorithm::kTree, Protocol::kSimple) == Approx(64.4));
 }
 
-TEST_CASE("bandwidths at 512 MiB are within a quarter of the measured ones") {
+TEST_CASE("bandwidths at 512 MiB are within a quarter of the measured ones (D31)") {
   // NCCL on eight devices, fp16: the tables of ai-dynamo/aiconfigurator
   struct Row {
     const char* profile;
@@ -72,10 +72,6 @@ TEST_CASE("bandwidths at 512 MiB are within a quarter of the measured ones") {
     CHECK(bus_gb_per_s(kAllReduce, row.profile) == Approx(row.all_reduce).epsilon(0.25));
     CHECK(bus_gb_per_s(kAllGather, row.profile) == Approx(row.all_gather).epsilon(0.25));
     CHECK(bus_gb_per_s(kReduceScatter, row.profile) == Approx(row.reduce_scatter).epsilon(0.25));
-  }
-  for (const Row& row : {Row{"h100-sxm", 0, 0, 0, 315}, Row{"h200-sxm", 0, 0, 0, 311},
-                         Row{"a100-80-sxm", 0, 0, 0, 203}, Row{"b200-sxm", 0, 0, 0, 563}}) {
-    CAPTURE(row.profile);
     CHECK(bus_gb_per_s(kAllToAll, row.profile) == Approx(row.all_to_all).epsilon(0.25));
   }
 }
@@ -163,4 +159,16 @@ TEST_CASE("modelled times are printed with two digits") {
   CHECK(plan::two_digits(0.5712) == 0.57);
   CHECK(plan::two_digits(7.04) == 7);
   CHECK(plan::two_digits(123456) == 120000);
+}
+
+TEST_CASE("processes that send messages pay a latency per step and the wire bytes") {
+  // 2 (n - 1) steps around the ring, D1's factors of the bytes; 1 GB/s is 1,000 bytes per us
+  const plan::Messages messages{4, 10, 1};
+  const auto us = [&](CollectiveOp op) {
+    return plan::time_of_messages({op, {4, 1}, 4000}, messages);
+  };
+  CHECK(us(kAllReduce) == Approx(6 * 10 + 6));
+  CHECK(us(kAllGather) == Approx(3 * 10 + 3));
+  CHECK(us(kPermute) == Approx(10 + 4));
+  CHECK(plan::time_of_messages({kAllReduce, {1, 1}, 4000}, messages) == 0);
 }

@@ -111,6 +111,62 @@ TEST_CASE("a timing has two rising points or more") {
         "no such collective");
 }
 
+TEST_CASE("a profile's text gives the same profile, and the same text") {
+  const std::string measured = R"({
+    "version": 1, "name": "mine", "description": "two \"ranks\"", "source": ["measured"],
+    "memory": {"gb": 16.5, "gb_per_s": 12.25},
+    "dense_tflops": {"bf16": 0.05},
+    "fabric": {"kind": "messages", "domain": 2, "latency_us": 3.5, "gb_per_s": 1.25},
+    "network_gb_per_s": 1.25, "efficiency": {"compute": 1, "memory": 1}, "launch_us": 0.5,
+    "timings": [{"op": "all_reduce", "devices": 2, "us_of_bytes": [[1024, 7.5], [65536, 90]]}],
+    "storage": {"read_us_of_bytes": [[4096, 30], [1048576, 700]],
+                "write_us_of_bytes": [[4096, 60], [1048576, 900]]},
+    "measured": {"date": "2026-11-22", "host": "a machine"}})";
+  const auto mine = decode_profile(measured, "mine.json");
+  CHECK(mine.storage->read_us_of_bytes.back().second == 700);
+  CHECK(mine.measured->host == "a machine");
+  std::vector<plan::HardwareProfile> all{mine};
+  for (const std::string& name : plan::profile_names()) all.push_back(find_profile(name));
+  for (const plan::HardwareProfile& profile : all) {
+    CAPTURE(profile.name);
+    const std::string text = plan::to_json(profile);
+    const auto again = decode_profile(text, "again.json");
+    CHECK(plan::to_json(again) == text);
+    CHECK(again.memory_bytes == profile.memory_bytes);
+    CHECK(again.usable_bytes == profile.usable_bytes);
+    CHECK(again.runtime_bytes == profile.runtime_bytes);
+    CHECK(again.fabric.index() == profile.fabric.index());
+    CHECK(again.domain() == profile.domain());
+    CHECK(again.timings.size() == profile.timings.size());
+    CHECK(again.launch_us == profile.launch_us);
+  }
+}
+
+TEST_CASE("a fabric of messages has a latency and a bandwidth, and nothing else") {
+  const auto with = [](const std::string& fields) {
+    std::string text(plan::profile_text("h100-sxm"));
+    const size_t begin = text.find("{\"kind\"");
+    const size_t end = text.find('}', begin);
+    return text.replace(begin, end - begin, R"({"kind": "messages", "domain": 4, )" + fields);
+  };
+  const auto profile = decode_profile(with(R"("latency_us": 10, "gb_per_s": 2)"), "");
+  CHECK(std::get<plan::Messages>(profile.fabric).latency_us == 10);
+  CHECK(message_of(with(R"("latency_us": 10)")) ==
+        "the fields do not describe a fabric of kind 'messages'");
+  CHECK(message_of(with(R"("latency_us": 10, "gb_per_s": 2, "in_switch_gb_per_s": 3)")) ==
+        "the fields do not describe a fabric of kind 'messages'");
+}
+
+TEST_CASE("the storage of a profile has a table of reads and one of writes") {
+  const auto with = [](const std::string& storage) {
+    return altered("\"version\": 1", "\"version\": 1, \"storage\": " + storage);
+  };
+  CHECK(message_of(with(R"({"read_us_of_bytes": [[4096, 30], [8192, 40]]})")) ==
+        "'write_us_of_bytes' is missing");
+  CHECK(message_of(with(R"({"read_us_of_bytes": [[4096, 30], [8192, 20]]})")) ==
+        "a point of a timing is [bytes, microseconds], larger than the one before");
+}
+
 TEST_CASE("a profile that is not built in is an error with near misses") {
   const auto error = error_of([] { return find_profile("h100-pci"); });
   REQUIRE(error);

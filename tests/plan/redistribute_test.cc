@@ -2,15 +2,15 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <set>
-
-#include "shardtool/index/join.h"
 #include "shardtool/plan/regular_layout.h"
+#include "tests/plan/placed.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
+using plan::cut;
+using plan::elements_lacking;
+using plan::even_shape;
 using plan::layout_of;
 using plan::Move;
 using plan::Placement;
@@ -38,35 +38,14 @@ Placements any_placements(const mesh::Mesh& mesh, int rank, bool with_partial) {
   return placements;
 }
 
-/// A shape that every placement on the mesh cuts evenly.
-Shape even_shape(const mesh::Mesh& mesh, int rank) {
-  return Shape(static_cast<size_t>(rank), mesh.size());
-}
-
 mesh::Mesh any_mesh() {
   std::vector<mesh::MeshAxis> axes;
-  const i64 count = *gen::between(1, 3);
+  const i64 count = *gen::between(1, 4);
+  const i64 most = count == 4 ? 2 : 3;
   for (i64 a = 0; a < count; ++a) {
-    axes.push_back({std::string(1, static_cast<char>('x' + a)), *gen::between(1, 3)});
+    axes.push_back({std::string(1, static_cast<char>('w' + a)), *gen::between(1, most)});
   }
   return mesh::Mesh(std::move(axes));
-}
-
-/// What devices lack of their new parts, from the join of the two layouts.
-i64 elements_lacking(const layout::Layout& from, const layout::Layout& to) {
-  const index::Join join(from.holders(), to.holders());
-  i64 lacking = 0;
-  join.for_each_box([&](index::Join::Box box) {
-    i64 volume = 1;
-    for (const index::AxisCell* cell : box) volume *= cell->size;
-    const auto have = join.source_of(box).holders;
-    for (const auto& wanted : join.destinations_of(box)) {
-      for (const int device : wanted.holders) {
-        lacking += std::find(have.begin(), have.end(), device) == have.end() ? volume : 0;
-      }
-    }
-  });
-  return lacking;
 }
 
 std::string steps_of(const mesh::Mesh& mesh, const Shape& shape, const Placements& from,
@@ -76,18 +55,6 @@ std::string steps_of(const mesh::Mesh& mesh, const Shape& shape, const Placement
   std::string text;
   for (const auto& step : way->steps) text += (text.empty() ? "" : "; ") + to_string(step, mesh);
   return text;
-}
-
-/// Placements from the mesh axes of each tensor axis, major to minor.
-Placements cut(const mesh::Mesh& mesh, std::vector<std::vector<int>> order) {
-  Placements placements = plan::replicated(mesh, static_cast<int>(order.size()));
-  for (size_t d = 0; d < order.size(); ++d) {
-    for (const int a : order[d]) {
-      placements.on[static_cast<size_t>(a)] = Placement::sharded(static_cast<int>(d));
-    }
-  }
-  placements.order = std::move(order);
-  return placements;
 }
 
 }  // namespace
@@ -151,21 +118,6 @@ TEST_CASE("one collective on one mesh axis moves the bytes of the table") {
     RC_ASSERT(collective.has_value());
     RC_ASSERT(way->elements == mesh.size() * wire_bytes(*collective));
   }));
-}
-
-TEST_CASE("the sequences of Shardy") {
-  // openxla/shardy, test of reshard_to_collectives
-  const mesh::Mesh square({{"x", 2}, {"y", 2}});
-  CHECK(steps_of(square, {4, 4}, cut(square, {{0}, {1}}), cut(square, {{1}, {0}})) ==
-        "permute x, y");
-  const mesh::Mesh cube({{"x", 2}, {"y", 2}, {"z", 2}});
-  CHECK(steps_of(cube, {8, 8}, cut(cube, {{0, 1, 2}, {}}), cut(cube, {{0}, {}})) ==
-        "all_gather y, z of axis 0");
-  CHECK(steps_of(square, {4, 4}, cut(square, {{0}, {}}), cut(square, {{}, {1}})) ==
-        "slice y to axis 1; all_gather x of axis 0");
-  const mesh::Mesh three({{"x", 2}, {"y", 2}, {"z", 2}});
-  CHECK(steps_of(three, {8, 4}, cut(three, {{0, 1}, {}}), cut(three, {{0}, {1, 2}})) ==
-        "slice z to axis 0; all_to_all y, z of axis 0 to axis 1");
 }
 
 TEST_CASE("Partial axes of one op are reduced together") {
@@ -245,4 +197,5 @@ TEST_CASE("fused, uneven and partly replicated layouts stay point to point") {
   CHECK_FALSE(lowered(layout::split(10, tp)));
   CHECK_FALSE(lowered(layout::repeat(2, layout::split(8, tp))));
   CHECK_FALSE(lowered(layout::split(2, {{"tp", 1, 2}})));
+  CHECK_FALSE(lowered(layout::repeat(2, layout::split(0, tp))));  // of nothing, all parts are equal
 }

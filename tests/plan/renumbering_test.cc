@@ -54,3 +54,30 @@ TEST_CASE("more rows than columns cannot be assigned") {
 }
 
 }  // namespace
+
+TEST_CASE("the largest first is an assignment, no better than the best, which keeps to the bound") {
+  CHECK(rc::check("greedy <= best <= bound", [] {
+    const i64 rows = *gen::between(1, 6);
+    const i64 columns = *gen::between(rows, 7);
+    std::vector<i64> weights(static_cast<size_t>(rows * columns));
+    for (i64& weight : weights) weight = *gen::between(0, 9);
+    const auto sum = [&](const std::vector<i64>& columns_of) {
+      i64 total = 0;
+      for (size_t row = 0; row < columns_of.size(); ++row) {
+        total += weights[row * static_cast<size_t>(columns) + static_cast<size_t>(columns_of[row])];
+      }
+      return total;
+    };
+    const auto greedy = plan::greedy_assignment(rows, columns, weights);
+    RC_ASSERT(std::set<i64>(greedy.begin(), greedy.end()).size() == greedy.size());
+    const i64 best = sum(plan::best_assignment(rows, columns, weights));
+    RC_ASSERT(sum(greedy) <= best);
+    RC_ASSERT(best <= plan::assignment_bound(rows, columns, weights));
+  }));
+}
+
+TEST_CASE("a permutation is undone by the largest first, too, and is its bound") {
+  const std::vector<i64> weights{1, 9, 1, 1, 1, 9, 9, 1, 1};
+  CHECK(plan::greedy_assignment(3, 3, weights) == std::vector<i64>{1, 2, 0});
+  CHECK(plan::assignment_bound(3, 3, weights) == 27);
+}

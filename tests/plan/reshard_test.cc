@@ -160,6 +160,25 @@ TEST_CASE("tensor parallel over other numbers of devices: what moves, and renumb
   }
 }
 
+TEST_CASE("above a limit the largest overlaps are kept first, and a bound says what is lost") {
+  // Four quarters to two halves, renumbered: each half stays with one of its quarters.
+  const layout::Layout quarters = cut({8}, 4);
+  const layout::Layout halves = cut({8}, 2);
+  const std::vector<ReshardTensor> tensors{{"t", 16, holders_of(quarters), holders_of(halves)}};
+  plan::ReshardOptions options{.from_devices = 4, .to_devices = 2};
+  const auto best = plan_reshard(tensors, options).renumbering;
+  options.best_numbering_limit = 1;
+  const auto greedy = plan_reshard(tensors, options).renumbering;
+  REQUIRE(best);
+  REQUIRE(greedy);
+  CHECK(best->bytes_moved == 8);
+  CHECK(best->lower_bound == 8);
+  CHECK(greedy->bytes_moved == 8);
+  CHECK(greedy->lower_bound == 8);
+  options.numbering_limit = 3;
+  CHECK_FALSE(plan_reshard(tensors, options).renumbering);
+}
+
 TEST_CASE("renumbered by one, nothing has to move") {
   const layout::Layout from = cut({8}, 4);
   const std::vector<i64> turned{1, 2, 3, 0};

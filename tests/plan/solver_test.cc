@@ -25,7 +25,7 @@ namespace {
 const Shape kTokens{512, 4096};  // 4,194,304 bytes
 
 Operand operand(std::string name, Shape shape, std::vector<Placement> on) {
-  return {std::move(name), std::move(shape), 2, std::move(on)};
+  return {std::move(name), std::move(shape), 2, std::move(on), {}};
 }
 
 ActionSet set_of(std::string op, std::vector<OpRow> rows, std::vector<Operand> operands,
@@ -101,6 +101,34 @@ TEST_CASE("the older size check is skipped for every operand once one is cut so"
   CHECK(is_there(Parity::kC));
   CHECK_FALSE(is_there(Parity::kD));
   CHECK_FALSE(is_there(Parity::kExact));
+}
+
+TEST_CASE("the older generations look at unequal parts, at the smallest and at the first") {
+  // 10 rows over tp=4 lie in parts of 3, 3, 2 and 2; dp=2 may cut them again, dp=3 may not
+  const auto feasible = [](i64 dp, std::vector<i64> parts, Parity parity) {
+    Operand x = operand("x", {10, 8}, {kR, kS0});
+    x.parts = {std::move(parts), {}};
+    const ActionSet set = set_of("relu", plan::nonlinear_rows(x.shape), {x}, parity,
+                                 mesh::Mesh({{"dp", dp}, {"tp", 4}}));
+    return is_feasible(set, {{kS0}, kS0}, 0);
+  };
+  for (const Parity older : {Parity::kA, Parity::kB, Parity::kC}) {
+    CHECK(feasible(2, {3, 3, 2, 2}, older));
+    CHECK_FALSE(feasible(3, {3, 3, 2, 2}, older));
+    CHECK_FALSE(feasible(2, {3, 3, 3, 1}, older));
+    CHECK_FALSE(feasible(2, {4, 4, 2, 0}, older));
+  }
+  // 10 rows are 8 parts and more for the others, whatever they are
+  CHECK(feasible(2, {3, 3, 3, 1}, Parity::kD));
+  CHECK(feasible(2, {3, 3, 3, 1}, Parity::kExact));
+  // 12 rows of 16 bytes are counted: 3 of 4 parts are 144 bytes, where 10 rows have 120
+  Operand x = operand("x", {10, 8}, {kS0});
+  x.parts = {{3, 3, 2, 2}, {}};
+  const auto price = [&](Parity parity) {
+    return price_along(set_of("relu", plan::nonlinear_rows(x.shape), {x}, parity), {{kR}, kR}, 0);
+  };
+  CHECK(price(Parity::kC) == 144);
+  CHECK(price(Parity::kD) == 120);
 }
 
 TEST_CASE("an average of unequal parts is no average of all") {

@@ -109,9 +109,12 @@ TEST_CASE("sums of a move are those of its elements, one by one, and its bound i
     RC_ASSERT(got.moved == want.moved);
     RC_ASSERT(got.gather_first == want.gather_first);
     RC_ASSERT(got.inter_node == want.inter_node);
-    RC_ASSERT(got.total == got.kept + got.moved);   // T1
-    RC_ASSERT(got.moved == got.lower_bound);        // T2
-    RC_ASSERT(got.moved == sum_of(got.transfers));  // T2
+    RC_ASSERT(got.total == got.kept + got.moved);             // T1
+    RC_ASSERT(got.moved == got.lower_bound);                  // T2
+    RC_ASSERT(got.moved == sum_of(got.transfers));            // T2
+    RC_ASSERT(got.inter_node <= got.between_nodes);           // T3
+    RC_ASSERT(got.between_nodes <= got.between_nodes_equal);  // T3
+    RC_ASSERT(got.between_nodes_equal <= got.moved);          // T3
   }));
 }
 
@@ -256,7 +259,7 @@ TEST_CASE("runs are counted where they are contiguous in each side's own array")
   const auto file = index::HolderSet::whole(shape);
   const layout::Layout to = cut(shape, 2, 1);
   const Traffic got = traffic({&file, {}}, holders_of(to), kBits, 8);
-  CHECK(got.read_segments == 8);
+  CHECK(got.reads.runs == 8);
   CHECK(got.write_segments == 2);
   CHECK(got.transfers == std::vector<Transfer>{{plan::kStorage, 0, 24}, {plan::kStorage, 1, 24}});
   CHECK(got.inter_node == 0);
@@ -267,6 +270,20 @@ TEST_CASE("bytes enter a node once, however many of its devices want them") {
   const Traffic got = measure(whole_on(shape, 1), whole_on(shape, 8), 4);
   CHECK(got.moved == 7 * 32);
   CHECK(got.inter_node == 32);
+}
+
+TEST_CASE("what a device of the own node has is not fetched from another") {
+  // Nodes 0-1, 2-3 and 4-5; devices 0 and 2 have 4 elements of 2 bytes, the other four want them:
+  // 1 and 3 from their neighbours, 4 and 5 from both. Equal parts would cross for half of 1 and 3.
+  const layout::Layout whole = whole_on({4}, 6);
+  const std::vector<i64> having{0, 2};
+  const layout::Layout two = whole_on({4}, 2);
+  const Traffic got = traffic({&two.holders(), having}, holders_of(whole), kBits, 2);
+  CHECK(got.moved == 4 * 8);
+  CHECK(got.between_nodes == 2 * 8);
+  CHECK(got.between_nodes_equal == 2 * 8 + 2 * 4);
+  CHECK(got.inter_node == 8);
+  CHECK(got.transfers == std::vector<Transfer>{{0, 1, 8}, {0, 4, 8}, {2, 3, 8}, {2, 5, 8}});
 }
 
 TEST_CASE("what nobody has cannot be sent") {

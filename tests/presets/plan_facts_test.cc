@@ -72,5 +72,37 @@ TEST_CASE("keys that a projection makes are as many as config.json says heads ha
   }
 }
 
+TEST_CASE(
+    "every layer of a decoder that attends to an encoder caches the encoder's positions, too") {
+  int families = 0;
+  for (const Fixture& fixture : fixtures()) {
+    CAPTURE(fixture.family);
+    const AttentionCache cache = cache_of(fixture);
+    const auto cross = std::count_if(cache.layers.begin(), cache.layers.end(),
+                                     [](const LayerCache& layer) { return layer.cross; });
+    const bool attends =
+        begins_with_any(fixture.family, {"t5", "whisper"}) && fixture.family != "t5_encoder";
+    CHECK(cross == (attends ? std::ssize(cache.layers) / 2 : 0));
+    CHECK(cache.source_positions.has_value() == (fixture.family == "whisper"));
+    families += attends ? 1 : 0;
+  }
+  CHECK(families == 3);
+}
+
+TEST_CASE("a decoder whose attention to an encoder has no known name has a reason instead") {
+  const auto& all = fixtures();
+  const auto llama = std::find_if(all.begin(), all.end(),
+                                  [](const Fixture& fixture) { return fixture.family == "llama"; });
+  REQUIRE(llama != all.end());
+  const auto config = parse_config(
+      R"({"model_type": "novel", "num_hidden_layers": 2, "num_attention_heads": 8, "head_dim": 6,
+          "is_encoder_decoder": true})",
+      "config.json");
+  const AttentionCache cache = attention_cache(config, llama->tensors);
+  CHECK_FALSE(cache.layers.empty());
+  REQUIRE(cache.notes.size() == 1);
+  CHECK(cache.notes.front().find("attention to an encoder") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace shardtool::mapping

@@ -1,0 +1,25 @@
+#include "cli/commands/engine_args.h"
+
+namespace shardtool::cli {
+
+std::vector<Argument> engine_arguments(EngineArgs& args) {
+  return {{.name = "--engine",
+           .value = "NAME",
+           .help = "who plays the devices; as mpirun, srun or torchrun say when absent",
+           .target = &args.engine,
+           .choices = {"embedded", "tcp", "mpi", "nccl"},
+           .advanced = true},
+          {.name = "--meeting",
+           .value = "FOLDER",
+           .help = "where processes of a launch meet, seen by all; the current folder when absent",
+           .target = &args.meeting,
+           .advanced = true},
+          {.name = "--mpi-plugin",
+           .value = "FILE",
+           .help = "what speaks MPI, instead of the one beside the program",
+           .target = &args.mpi_plugin,
+           .environment = "SHARDTOOL_MPI_PLUGIN",
+           .advanced = true}};
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "shardtool/index/join.h"
+#include "shardtool/layout/layout.h"
+#include "shardtool/plan/placement.h"
+
+/// Tensors that are placed on a mesh, and what they lack of another placement.
+namespace shardtool::plan {
+
+/// A shape that every placement on the mesh cuts evenly.
+inline Shape even_shape(const mesh::Mesh& mesh, int rank) {
+  return Shape(static_cast<size_t>(rank), mesh.size());
+}
+
+/// What devices lack of their new parts, from the join of the two layouts.
+inline i64 elements_lacking(const layout::Layout& from, const layout::Layout& to) {
+  const index::Join join(from.holders(), to.holders());
+  i64 lacking = 0;
+  join.for_each_box([&](index::Join::Box box) {
+    i64 volume = 1;
+    for (const index::AxisCell* cell : box) volume *= cell->size;
+    const auto have = join.source_of(box).holders;
+    for (const auto& wanted : join.destinations_of(box)) {
+      for (const int device : wanted.holders) {
+        lacking += std::find(have.begin(), have.end(), device) == have.end() ? volume : 0;
+      }
+    }
+  });
+  return lacking;
+}
+
+/// Placements from the mesh axes of each tensor axis, major to minor.
+inline Placements cut(const mesh::Mesh& mesh, std::vector<std::vector<int>> order) {
+  Placements placements = replicated(mesh, static_cast<int>(order.size()));
+  for (size_t d = 0; d < order.size(); ++d) {
+    for (const int a : order[d]) {
+      placements.on[static_cast<size_t>(a)] = Placement::sharded(static_cast<int>(d));
+    }
+  }
+  placements.order = std::move(order);
+  return placements;
+}
+
+}  // namespace shardtool::plan
