@@ -13,30 +13,29 @@
 namespace shardtool::bench {
 namespace {
 
-constexpr i64 kHidden = 4096;
 constexpr i64 kKvRows = 1024;
-constexpr i64 kMlp = 14336;
 constexpr i64 kVocab = 128256;
 constexpr i64 kUnlimited = i64{1} << 62;
 
 std::vector<TensorSpec> llama_tensors(LlamaSize size) {
-  std::vector<TensorSpec> tensors{{"model.embed_tokens.weight", Dtype::kBF16, {kVocab, kHidden}},
-                                  {"model.norm.weight", Dtype::kBF16, {kHidden}}};
-  if (size.with_head) tensors.push_back({"lm_head.weight", Dtype::kBF16, {kVocab, kHidden}});
+  const auto [hidden, heads, mlp] = size.widths;
+  std::vector<TensorSpec> tensors{{"model.embed_tokens.weight", Dtype::kBF16, {kVocab, hidden}},
+                                  {"model.norm.weight", Dtype::kBF16, {hidden}}};
+  if (size.with_head) tensors.push_back({"lm_head.weight", Dtype::kBF16, {kVocab, hidden}});
   for (int layer = 0; layer < size.layers; ++layer) {
     const auto add = [&](const char* name, Shape shape) {
       tensors.push_back(
           {fmt::format("model.layers.{}.{}.weight", layer, name), Dtype::kBF16, std::move(shape)});
     };
-    add("input_layernorm", {kHidden});
-    add("post_attention_layernorm", {kHidden});
-    add("self_attn.q_proj", {kHidden, kHidden});
-    add("self_attn.k_proj", {kKvRows, kHidden});
-    add("self_attn.v_proj", {kKvRows, kHidden});
-    add("self_attn.o_proj", {kHidden, kHidden});
-    add("mlp.gate_proj", {kMlp, kHidden});
-    add("mlp.up_proj", {kMlp, kHidden});
-    add("mlp.down_proj", {kHidden, kMlp});
+    add("input_layernorm", {hidden});
+    add("post_attention_layernorm", {hidden});
+    add("self_attn.q_proj", {hidden, hidden});
+    add("self_attn.k_proj", {kKvRows, hidden});
+    add("self_attn.v_proj", {kKvRows, hidden});
+    add("self_attn.o_proj", {hidden, hidden});
+    add("mlp.gate_proj", {mlp, hidden});
+    add("mlp.up_proj", {mlp, hidden});
+    add("mlp.down_proj", {hidden, mlp});
   }
   return tensors;
 }
@@ -83,10 +82,11 @@ i64 write_llama_checkpoint(const std::string& folder, LlamaSize size, bool spars
   const i64 bytes = write_file(folder, llama_tensors(size), sparse);
   io::write_new_file(folder + "/config.json",
                      fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
- "hidden_size": {}, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": {},
+ "hidden_size": {}, "num_attention_heads": {}, "num_key_value_heads": 8, "intermediate_size": {},
  "num_hidden_layers": {}, "vocab_size": {}, "tie_word_embeddings": {}}}
 )",
-                                 kHidden, kMlp, size.layers, kVocab, !size.with_head));
+                                 size.widths.hidden, size.widths.heads, size.widths.mlp,
+                                 size.layers, kVocab, !size.with_head));
   return bytes;
 }
 

@@ -8,11 +8,20 @@
 
 namespace shardtool::bench {
 
-/// Shapes of Llama-3.1-8B: hidden 4096, 32 heads, 8 KV heads of 128, MLP 14336, vocabulary 128256.
-/// With 7 layers (and no output head) the file has 4.1 GB.
+/// The widths of a Llama 3.1 in BF16: 8 KV heads of 128, vocabulary 128256.
+struct LlamaWidths {
+  i64 hidden = 0;
+  i64 heads = 0;
+  i64 mlp = 0;
+};
+inline constexpr LlamaWidths kLlama8B{4096, 32, 14336};
+inline constexpr LlamaWidths kLlama70B{8192, 64, 28672};
+
+/// With 7 layers of kLlama8B (and no output head) the file has 4.1 GB.
 struct LlamaSize {
   int layers = 7;
   bool with_head = false;
+  LlamaWidths widths = kLlama8B;
 };
 
 /// Writes model.safetensors and config.json into a new folder, with pseudo-random bytes, or with a

@@ -54,8 +54,8 @@ void measure(std::vector<Method>& methods, const std::string& folder, bool cold,
 }
 
 void print_table(const std::string& title, const std::vector<Method>& methods, double gigabytes) {
-  fmt::print("{}\n{:<34} {:>8} {:>7} {:>8} {:>9}  {}\n", title, "method", "seconds", "GB/s",
-             "CPU s/GB", "peak MiB", "speed against cat (median of rounds, min..max)");
+  fmt::print("{}\n{:<34} {:>8} {:>7} {:>8} {:>9}  speed against {} (median of rounds, min..max)\n",
+             title, "method", "seconds", "GB/s", "CPU s/GB", "peak MiB", methods.front().name);
   for (const Method& method : methods) {
     fmt::print("{:<34} {:>8.2f} {:>7.2f} {:>8.2f} {:>9.1f}  {:.2f}x ({:.2f}..{:.2f})\n",
                method.name, median(method.walls), gigabytes / median(method.walls),

@@ -153,6 +153,19 @@ std::vector<Mutation> feed_forward_mutations() {
            return rows.rows_in({1, 0, 2, 3});
          });
        }},
+      // Rank 0 has experts 0 and 1: what it computes depends on the others' scores all the same.
+      {"A2",
+       "router row lost, of an expert that other devices have",
+       "prototype",
+       "ep=2,tp=2",
+       kFunction,
+       {"mlp.gate.weight: rank 0 rows [3, 4) is zero"},
+       [](const ShardSet& shards) {
+         shards.change("model.layers.1.mlp.gate.weight", 0, [](ShardRows rows) {
+           std::fill_n(rows.at(3, 0), rows.columns * rows.element(), std::uint8_t{0});
+           return rows;
+         });
+       }},
       {"30",
        "expert w1 and w3 exchanged",
        "prototype",
