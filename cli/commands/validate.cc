@@ -129,10 +129,17 @@ std::vector<Argument> device_arguments(ValidateArgs& args) {
            .advanced = true}};
 }
 
-std::uint64_t seed_of(const ValidateArgs& args) {
+/// Who plays the devices, and the seed: the same of shards and of a demo.
+template <class Options>
+void set_devices(const ValidateArgs& args, Options& options) {
   constexpr i64 kMostSeed = std::numeric_limits<i64>::max();
-  return args.seed ? static_cast<std::uint64_t>(parse_count("--seed", *args.seed, 0, kMostSeed))
-                   : 1;
+  if (args.engine) options.engine = *args.engine;
+  if (args.meeting) options.meeting_folder = *args.meeting;
+  if (args.mpi_plugin) options.mpi_plugin = *args.mpi_plugin;
+  if (args.seed) {
+    options.seed = static_cast<std::uint64_t>(parse_count("--seed", *args.seed, 0, kMostSeed));
+  }
+  options.launch = this_launch();
 }
 
 }  // namespace
@@ -146,11 +153,7 @@ api::DemoRunOptions to_demo_options(const ValidateArgs& args) {
   if (args.ranks) {
     options.ranks = static_cast<int>(parse_count("--ranks", *args.ranks, 1, kMostRanks));
   }
-  if (args.engine) options.engine = *args.engine;
-  if (args.meeting) options.meeting_folder = *args.meeting;
-  if (args.mpi_plugin) options.mpi_plugin = *args.mpi_plugin;
-  options.launch = this_launch();
-  options.seed = seed_of(args);
+  set_devices(args, options);
   return options;
 }
 
@@ -168,15 +171,11 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   if (args.mapping) options.mapping.path = *args.mapping;
   if (args.config) options.mapping.config = *args.config;
   options.golden = args.golden;
-  if (args.engine) options.engine = *args.engine;
-  if (args.meeting) options.meeting_folder = *args.meeting;
-  if (args.mpi_plugin) options.mpi_plugin = *args.mpi_plugin;
-  options.launch = this_launch();
+  set_devices(args, options);
   refuse_both("--quick", args.quick, "--native", args.native);
   options.quick = args.quick;
   options.native = args.native;
   options.compares_values = args.values;
-  options.seed = seed_of(args);
   options.tokens =
       args.tokens ? parse_count("--tokens", *args.tokens, 1, kMostTokens) : kDefaultTokens;
   if (args.require_coverage) {
