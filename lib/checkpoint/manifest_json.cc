@@ -79,10 +79,10 @@ void append_shard(std::string& out, const ShardRecord& shard) {
                  fmt::join(local_shape(shard.region), ","));
   append_list(out, shard.region, ",", [&out](const AxisMap& map) { append_slices(out, map); });
   out += "],\"xxh3\":" + json_quote(shard.xxh3);
-  if (!shard.shift.empty())
-    fmt::format_to(std::back_inserter(out), ",\"shift\":[{}]", fmt::join(shard.shift, ","));
-  if (shard.halvings != 0)
-    fmt::format_to(std::back_inserter(out), ",\"halvings\":{}", shard.halvings);
+  if (!shard.shift.addends.empty())
+    fmt::format_to(std::back_inserter(out), ",\"shift\":[{}]", fmt::join(shard.shift.addends, ","));
+  if (shard.shift.halvings != 0)
+    fmt::format_to(std::back_inserter(out), ",\"halvings\":{}", shard.shift.halvings);
   out += '}';
 }
 
