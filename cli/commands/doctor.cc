@@ -9,7 +9,7 @@ namespace shardtool::cli {
 namespace {
 
 ExitCode run_doctor(const DoctorArgs& args, Session& session) {
-  const auto checks = api::doctor(args.folder);
+  const auto checks = api::doctor(args.folder, args.mpi_plugin);
   const bool well = std::all_of(checks.begin(), checks.end(),
                                 [](const api::DoctorCheck& check) { return check.ok; });
   answer(session, "doctor", well ? Status::kOk : Status::kFindings, checks);
@@ -23,12 +23,18 @@ Command doctor_command(DoctorArgs& args) {
           .summary = "look at this machine: what helps, what is missing",
           .description =
               "Checks the processor, threads, memory, direct I/O and free space in a "
-              "folder, the Hugging Face cache, and GPUs. Exits 1 when something needs "
-              "attention.",
+              "folder, the Hugging Face cache, GPUs, and the engines that validate can run on: "
+              "TCP, MPI, NCCL and their versions. Exits 1 when something needs attention.",
           .examples = {"shardtool doctor", "shardtool doctor /data/out --json"},
           .arguments = {{.name = "FOLDER",
                          .help = "where outputs would go, default here",
-                         .target = &args.folder}},
+                         .target = &args.folder},
+                        {.name = "--mpi-plugin",
+                         .value = "FILE",
+                         .help = "what speaks MPI, instead of the one beside the program",
+                         .target = &args.mpi_plugin,
+                         .environment = "SHARDTOOL_MPI_PLUGIN",
+                         .advanced = true}},
           .run = [&args](Session& session) { return run_doctor(args, session); }};
 }
 

@@ -9,6 +9,7 @@ namespace shardtool::cli {
 /// `shardtool doctor`, as typed.
 struct DoctorArgs {
   std::string folder = ".";
+  std::string mpi_plugin = {};
 };
 
 /// `args` must outlive the command.

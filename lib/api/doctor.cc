@@ -1,6 +1,7 @@
 #include "shardtool/api/doctor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
@@ -12,6 +13,8 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
+#include "shardtool/comm/dynamic_library.h"
+#include "shardtool/comm/engine.h"
 #include "shardtool/io/file.h"
 #include "shardtool/kernels/device/device.h"
 
@@ -94,6 +97,41 @@ DoctorCheck gpu_check() {
           state.compiled_for.empty() ? "" : kernels};
 }
 
+/// Why something is not here: what the loader says of each file, or what else is wrong.
+std::string missing(const Error& error) {
+  std::vector<std::string_view> reasons;
+  for (const auto& [label, text] : error.notes()) reasons.push_back(text);
+  return fmt::format(
+      "none: {}", reasons.empty() ? error.message() : fmt::format("{}", fmt::join(reasons, "; ")));
+}
+
+DoctorCheck driver_check() {
+  DoctorCheck check{"CUDA driver", "", true, ""};
+  try {
+    const comm::DynamicLibrary driver("the CUDA driver", {"libcuda.so.1"});
+    int version = 0;
+    driver.function<int (*)(int*)>("cuDriverGetVersion")(&version);
+    check.value = fmt::format("for CUDA {}.{}", version / 1000, version / 10 % 100);
+  } catch (const Error& error) {
+    check.value = missing(error);
+  }
+  return check;
+}
+
+DoctorCheck engine_check(comm::Engine engine, const std::string& mpi_plugin) {
+  DoctorCheck check{fmt::format("engine {}", comm::name_of(engine)), "", true, ""};
+  comm::EngineOptions options;
+  options.engine = engine;
+  options.mpi_plugin = mpi_plugin;
+  try {
+    check.value = comm::found(options);
+  } catch (const Error& error) {
+    check.value = missing(error);
+    check.advice = fmt::format("{}", fmt::join(error.help_lines(), "; "));
+  }
+  return check;
+}
+
 DoctorCheck hub_cache_check() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
@@ -109,10 +147,21 @@ DoctorCheck hub_cache_check() {
 
 }  // namespace
 
-std::vector<DoctorCheck> doctor(const std::string& folder) {
-  return {system_check(),          vector_units_check(), threads_check(),
-          memory_check(),          descriptors_check(),  space_check(folder),
-          direct_io_check(folder), hub_cache_check(),    gpu_check()};
+std::vector<DoctorCheck> doctor(const std::string& folder, const std::string& mpi_plugin) {
+  return {system_check(),
+          vector_units_check(),
+          threads_check(),
+          memory_check(),
+          descriptors_check(),
+          space_check(folder),
+          direct_io_check(folder),
+          hub_cache_check(),
+          gpu_check(),
+          driver_check(),
+          engine_check(comm::Engine::kEmbedded, mpi_plugin),
+          engine_check(comm::Engine::kTcp, mpi_plugin),
+          engine_check(comm::Engine::kMpi, mpi_plugin),
+          engine_check(comm::Engine::kNccl, mpi_plugin)};
 }
 
 }  // namespace shardtool::api

@@ -64,7 +64,7 @@ struct Gathered {
   std::vector<index::Region> regions;
   std::vector<exec::Slot> slots;
   std::vector<i64> ranks;
-  std::vector<exec::ValueShift> shifts;
+  std::vector<index::ValueShift> shifts;
   bool is_shifted = false;
 };
 
@@ -88,8 +88,8 @@ void add_shards(LogicalCheckpoint& into, const std::vector<int>& first_file, Hol
         gathered.regions.push_back(shard.region);
         gathered.slots.push_back({first_file[p] + shard.file, shard.offset});
         gathered.ranks.push_back(shard.rank);
-        gathered.shifts.push_back({shard.shift, std::nullopt, shard.halvings});
-        gathered.is_shifted = gathered.is_shifted || !shard.shift.empty() || shard.halvings != 0;
+        gathered.shifts.push_back(shard.shift);
+        gathered.is_shifted = gathered.is_shifted || !shard.shift.is_plain();
       }
     }
     into.tensors.push_back(logical_tensor(first.tensors[t], std::move(gathered), pool));

@@ -23,7 +23,7 @@ struct LogicalTensor {
   std::vector<i64> ranks;  ///< of the holders; empty for a whole checkpoint
   std::string digest;      ///< from the manifest, or empty
   const checkpoint::TensorRecord* record = nullptr;  ///< from the manifest, or null
-  std::vector<exec::ValueShift> shifts;              ///< per holder; empty: plain values
+  std::vector<index::ValueShift> shifts;              ///< per holder; empty: plain values
 };
 
 /// One or more opened folders as one set of logical tensors. Whole checkpoints and shards look the

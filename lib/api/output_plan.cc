@@ -84,8 +84,7 @@ std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
     records.push_back({tensor.ranks[h], slots[h].file, slots[h].offset, bytes, std::move(region),
                        copied.xxh3.empty() ? "" : copied.xxh3[h].hex()});
     if (tensor.shifts.empty()) continue;
-    records.back().shift = tensor.shifts[h].addends;
-    records.back().halvings = tensor.shifts[h].halvings;
+    records.back().shift = {tensor.shifts[h].addends, {}, tensor.shifts[h].halvings};
   }
   return records;
 }

@@ -56,8 +56,8 @@ void add_slots(Fingerprint& print, const std::vector<exec::Slot>& slots) {
   }
 }
 
-void add_shifts(Fingerprint& print, const std::vector<exec::ValueShift>& shifts) {
-  for (const exec::ValueShift& shift : shifts) {
+void add_shifts(Fingerprint& print, const std::vector<index::ValueShift>& shifts) {
+  for (const index::ValueShift& shift : shifts) {
     for (const i64 addend : shift.addends) print.add(addend);
     print.add(shift.halvings);
   }

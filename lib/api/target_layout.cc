@@ -89,14 +89,13 @@ bool is_refined(const mapping::ResolvedTensor& tensor) {
 }
 
 /// The shifts of the chosen ranks.
-std::vector<exec::ValueShift> chosen_shifts(const mapping::ResolvedTensor& resolved,
-                                            const std::vector<i64>& ranks) {
-  std::vector<exec::ValueShift> shifts;
+std::vector<index::ValueShift> chosen_shifts(const mapping::ResolvedTensor& resolved,
+                                             const std::vector<i64>& ranks) {
+  std::vector<index::ValueShift> shifts;
   const auto& all = resolved.layout->ranks();
   for (size_t h = 0; h < all.size() && !resolved.shifts.empty(); ++h) {
     if (!std::binary_search(ranks.begin(), ranks.end(), all[h])) continue;
-    const mapping::ValueShift& shift = resolved.shifts[h];
-    shifts.push_back({shift.addends, shift.stored_below, shift.halvings});
+    shifts.push_back(resolved.shifts[h]);
   }
   return shifts;
 }

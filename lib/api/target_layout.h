@@ -29,7 +29,7 @@ struct TargetTensor {
   std::vector<std::string> transforms;
   std::string bias;
   std::shared_ptr<const std::vector<Fill>> fills = {};  ///< null: none
-  std::vector<exec::ValueShift> shifts = {};            ///< per holder; empty: plain values
+  std::vector<index::ValueShift> shifts = {};            ///< per holder; empty: plain values
 };
 
 /// The layout that a run writes. A merged checkpoint is the layout of a mesh of one device.

@@ -19,7 +19,7 @@ struct DataTensor {
   std::vector<i64> ranks;         ///< of the holders; empty for a whole checkpoint
   std::vector<std::string> xxh3;  ///< of the holders' bytes, from the manifest; may be empty
   std::string digest;             ///< of the whole tensor, from the manifest; empty when unknown
-  std::vector<exec::ValueShift> shifts = {};  ///< of the holders; empty: plain values
+  std::vector<index::ValueShift> shifts = {};  ///< of the holders; empty: plain values
 };
 
 /// A file that data is read from.

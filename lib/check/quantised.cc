@@ -82,9 +82,9 @@ void check_companion(const Model& model, const ByName& tensors, const TensorSpec
   }
 }
 
+/// Weights of 8 bits; E8M0 is a scale.
 bool is_float8(Dtype dtype) {
-  return dtype == Dtype::kF8E4M3 || dtype == Dtype::kF8E5M2 || dtype == Dtype::kF8E4M3Fnuz ||
-         dtype == Dtype::kF8E5M2Fnuz;
+  return bits(dtype) == 8 && dtype_info(dtype).kind == DtypeKind::kFloat && dtype != Dtype::kF8E8M0;
 }
 
 void check_needs(const Model& model, const ByName& tensors, const TensorSpec& tensor,

@@ -9,6 +9,7 @@
 #include "shardtool/base/dtype.h"
 #include "shardtool/base/shape.h"
 #include "shardtool/index/region.h"
+#include "shardtool/index/value_shift.h"
 #include "shardtool/mesh/mesh.h"
 
 namespace shardtool::checkpoint {
@@ -32,9 +33,8 @@ struct ShardRecord {
   i64 bytes = 0;
   index::Region region;  ///< JSON: `shape` and `slices`
   std::string xxh3;      ///< XXH3-128 of the shard's bytes, lower-case hex
-  /// stored = logical + shift: one for all elements, or one per element; empty: none
-  std::vector<i64> shift = {};
-  i64 halvings = 0;  ///< stored = logical / 2^halvings
+  /// JSON: `shift`, its addends, and `halvings`; the range of stored values is not recorded.
+  index::ValueShift shift = {};
 };
 
 /// How one axis was cut, in words.

@@ -84,10 +84,10 @@ void append_shard(std::string& out, const ShardRecord& shard) {
   append_list(out, shard.region, ",", [&out](const AxisMap& map) { append_slices(out, map); });
   out += "],\"xxh3\":";
   append_json_quoted(out, shard.xxh3);
-  if (!shard.shift.empty())
-    fmt::format_to(std::back_inserter(out), ",\"shift\":[{}]", fmt::join(shard.shift, ","));
-  if (shard.halvings != 0)
-    fmt::format_to(std::back_inserter(out), ",\"halvings\":{}", shard.halvings);
+  if (!shard.shift.addends.empty())
+    fmt::format_to(std::back_inserter(out), ",\"shift\":[{}]", fmt::join(shard.shift.addends, ","));
+  if (shard.shift.halvings != 0)
+    fmt::format_to(std::back_inserter(out), ",\"halvings\":{}", shard.shift.halvings);
   out += '}';
 }
 

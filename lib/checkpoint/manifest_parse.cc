@@ -226,7 +226,7 @@ class ManifestParser {
                 {"slices", read_slices},
                 {"xxh3", [&] { shard.xxh3 = read_xxh3(); }},
                 {"shift", [&] { read_shift(shard); }, false},
-                {"halvings", [&] { shard.halvings = read_size(); }, false}});
+                {"halvings", [&] { shard.shift.halvings = read_size(); }, false}});
     if (shape != local_shape(shard.region) || global_shape(shard.region) != tensor.shape) {
       throw in_.error("'slices' do not fit the shape of the shard",
                       fmt::format("slices of {} in {}", to_string(local_shape(shard.region)),
@@ -236,8 +236,8 @@ class ManifestParser {
   }
 
   void read_shift(ShardRecord& shard) {
-    each_element([&] { shard.shift.push_back(in_.integer()); });
-    const size_t n = shard.shift.size();
+    each_element([&] { shard.shift.addends.push_back(in_.integer()); });
+    const size_t n = shard.shift.addends.size();
     if (n == 1 ||
         (shard.region.size() == 1 && static_cast<i64>(n) == shard.region.front().local_size()))
       return;

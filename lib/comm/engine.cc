@@ -1,6 +1,7 @@
 #include "shardtool/comm/engine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "shardtool/comm/agreement.h"
 #include "shardtool/comm/embedded.h"
 #include "shardtool/comm/mpi_communicator.h"
+#include "shardtool/comm/socket.h"
 
 namespace shardtool::comm {
 namespace {
@@ -31,6 +33,12 @@ std::unique_ptr<Communicator> connect_tcp(const EngineOptions& options) {
   const auto file = std::filesystem::path(options.meeting_folder) /
                     fmt::format(".shardtool-{}.meeting", short_name(launch.job));
   return meet(file, launch.rank, launch.size, options.meeting_time);
+}
+
+std::string found_tcp() {
+  std::vector<std::string> hosts;
+  for (const Address& address : listen().addresses) hosts.push_back(address.host);
+  return fmt::format("reachable as {}", fmt::join(hosts, ", "));
 }
 
 std::unique_ptr<Communicator> connect_mpi(const EngineOptions& options) {
@@ -55,6 +63,20 @@ Engine engine_named(std::string_view name) {
 
 std::string_view name_of(Engine engine) {
   return kNames[static_cast<size_t>(engine)];
+}
+
+std::string found(const EngineOptions& options) {
+  switch (options.engine) {
+    case Engine::kEmbedded:
+      return "threads of this process";
+    case Engine::kTcp:
+      return found_tcp();
+    case Engine::kMpi:
+      return found_mpi(mpi_plugin_places(options.mpi_plugin));
+    case Engine::kNccl:
+      return found_nccl(options.nccl);
+  }
+  throw Error(ErrorCode::kInternal, "an engine without a name");
 }
 
 std::unique_ptr<Communicator> connect(const EngineOptions& options) {

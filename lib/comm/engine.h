@@ -39,6 +39,11 @@ struct EngineOptions {
   NcclLibraries nccl;
 };
 
+/// What the engine would run on here, in words: libraries and their versions, which are opened and
+/// not started. Throws kEngineMissing or, for tcp, kPeerLost with what is missing. Of the options
+/// only the files of libraries count.
+std::string found(const EngineOptions& options);
+
 /// The processes of the launch, or this one alone where there is none. Every process of the launch
 /// calls this. Throws kEngineMissing when the engine cannot be used here, kPeerLost when not all
 /// come in time; kUsage when the launcher and the engine disagree about the processes, or for

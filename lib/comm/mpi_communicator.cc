@@ -17,6 +17,8 @@ namespace {
 
 using Functions = shardtool_mpi_functions;
 
+constexpr const char* kPlugin = "the MPI plugin";
+
 /// How often to look before resting: processes may share a core.
 constexpr int kEagerLooks = 200;
 constexpr std::chrono::microseconds kRest{50};
@@ -101,6 +103,16 @@ class MpiCommunicator final : public MessageCommunicator {
   bool is_own_abort_ = false;
 };
 
+/// The plugin's functions. Throws kEngineMissing for those of another version.
+const Functions& functions_of(const DynamicLibrary& library) {
+  const auto functions =
+      library.function<shardtool_mpi_plugin_function>(SHARDTOOL_MPI_PLUGIN_SYMBOL);
+  const Functions& mpi = *functions();
+  if (mpi.version == SHARDTOOL_MPI_PLUGIN_VERSION) return mpi;
+  throw engine_missing(fmt::format("the MPI plugin {} has version {}, expected {}", library.name(),
+                                   mpi.version, SHARDTOOL_MPI_PLUGIN_VERSION));
+}
+
 }  // namespace
 
 std::vector<std::string> mpi_plugin_places(const std::string& given) {
@@ -114,15 +126,18 @@ std::vector<std::string> mpi_plugin_places(const std::string& given) {
           (library / SHARDTOOL_MPI_PLUGIN_NAME).lexically_normal()};
 }
 
+std::string found_mpi(const std::vector<std::string>& plugins) {
+  const DynamicLibrary library(kPlugin, plugins);
+  std::array<char, 1024> text{};
+  functions_of(library).name(text.data(), text.size());
+  // Behind the version stand the options that it was built with.
+  const std::string_view words(text.data());
+  return fmt::format("{} through {}", words.substr(0, words.find_first_of(",\n")), library.name());
+}
+
 std::unique_ptr<Communicator> open_mpi(const std::vector<std::string>& plugins) {
-  const DynamicLibrary library("the MPI plugin", plugins);
-  const auto functions =
-      library.function<shardtool_mpi_plugin_function>(SHARDTOOL_MPI_PLUGIN_SYMBOL);
-  const Functions& mpi = *functions();
-  if (mpi.version != SHARDTOOL_MPI_PLUGIN_VERSION) {
-    throw engine_missing(fmt::format("the MPI plugin {} has version {}, expected {}",
-                                     library.name(), mpi.version, SHARDTOOL_MPI_PLUGIN_VERSION));
-  }
+  const DynamicLibrary library(kPlugin, plugins);
+  const Functions& mpi = functions_of(library);
   int rank = 0;
   int size = 0;
   std::array<char, 1024> text{};

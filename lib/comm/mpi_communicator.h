@@ -12,6 +12,10 @@ namespace shardtool::comm {
 /// in the library folder that belongs to it.
 std::vector<std::string> mpi_plugin_places(const std::string& given);
 
+/// The MPI that the plugin would begin, with its version, and the plugin's file. Throws
+/// kEngineMissing when the plugin cannot be opened or is of another version.
+std::string found_mpi(const std::vector<std::string>& plugins);
+
 /// The processes that mpirun started, over MPI; one process when it was started without. Messages
 /// go through host memory. Initialises MPI, which a process can do once, and finalizes it at the
 /// end, where it waits for the others; a run that was aborted ends in MPI_Abort when the process

@@ -26,11 +26,11 @@ int explain(int code, const char* call, char* text, size_t room) {
   return code;
 }
 
-void name_library(char* text, size_t room) {
-  char name[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+void name(char* text, size_t room) {
+  char words[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
-  MPI_Get_library_version(name, &length);
-  std::snprintf(text, room, "%s", name);
+  MPI_Get_library_version(words, &length);
+  std::snprintf(text, room, "%s", words);
 }
 
 int begin(int* rank, int* size, char* text, size_t room) {
@@ -53,7 +53,6 @@ int begin(int* rank, int* size, char* text, size_t room) {
   MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
   MPI_Comm_rank(communicator, rank);
   MPI_Comm_size(communicator, size);
-  name_library(text, room);
   return MPI_SUCCESS;
 }
 
@@ -102,7 +101,7 @@ void end_all(int status) {
 }
 
 constexpr shardtool_mpi_functions kFunctions{
-    SHARDTOOL_MPI_PLUGIN_VERSION, begin, send, probe, receive, test, finalize, end_all};
+    SHARDTOOL_MPI_PLUGIN_VERSION, name, begin, send, probe, receive, test, finalize, end_all};
 
 }  // namespace
 

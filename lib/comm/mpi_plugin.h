@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /** Changes when the functions do; the program refuses a plugin of another version. */
-#define SHARDTOOL_MPI_PLUGIN_VERSION 1
+#define SHARDTOOL_MPI_PLUGIN_VERSION 2
 #define SHARDTOOL_MPI_PLUGIN_SYMBOL "shardtool_mpi_plugin"
 
 /** A message on its way. */
@@ -19,7 +19,9 @@ struct shardtool_mpi_request;
 
 struct shardtool_mpi_functions {
   int version;
-  /** Initialises MPI. 0, or another number with a sentence in `text`; at 0 the library's name. */
+  /** The library's name and version; before begin, too. */
+  void (*name)(char* text, size_t room);
+  /** Initialises MPI. 0, or another number with a sentence in `text`. */
   int (*begin)(int* rank, int* size, char* text, size_t room);
   /** Begins to send; the bytes must stay until it is done. Null when MPI refuses. */
   struct shardtool_mpi_request* (*send)(int to, const void* bytes, int count);

@@ -42,6 +42,7 @@ struct Libraries {
   // cudaMalloc has an overload of C++, which no library holds.
   using Malloc = cudaError_t (*)(void**, size_t);
   Malloc cudaMalloc = cuda.function<Malloc>("cudaMalloc");
+  SHARDTOOL_FUNCTION(cuda, cudaRuntimeGetVersion);
   SHARDTOOL_FUNCTION(cuda, cudaGetDeviceCount);
   SHARDTOOL_FUNCTION(cuda, cudaSetDevice);
   SHARDTOOL_FUNCTION(cuda, cudaGetErrorString);
@@ -50,6 +51,7 @@ struct Libraries {
   SHARDTOOL_FUNCTION(cuda, cudaStreamCreateWithFlags);
   SHARDTOOL_FUNCTION(cuda, cudaStreamDestroy);
   SHARDTOOL_FUNCTION(cuda, cudaStreamQuery);
+  SHARDTOOL_FUNCTION(nccl, ncclGetVersion);
   SHARDTOOL_FUNCTION(nccl, ncclGetUniqueId);
   SHARDTOOL_FUNCTION(nccl, ncclCommInitRankConfig);
   SHARDTOOL_FUNCTION(nccl, ncclCommGetAsyncError);
@@ -346,6 +348,18 @@ void require_device(const Libraries& api, int device) {
 }
 
 }  // namespace
+
+std::string found_nccl(const NcclLibraries& files) {
+  const Libraries libraries(files);
+  // 10,000 a major version of NCCL; 1,000 one of CUDA, 10 a minor one.
+  int nccl = 0;
+  int cuda = 0;
+  if (libraries.ncclGetVersion(&nccl) != ncclSuccess) throw engine_missing("ncclGetVersion fails");
+  libraries.check(libraries.cudaRuntimeGetVersion(&cuda), "cudaRuntimeGetVersion");
+  return fmt::format("NCCL {}.{}.{} and CUDA runtime {}.{}, {} and {}", nccl / 10'000,
+                     nccl / 100 % 100, nccl % 100, cuda / 1'000, cuda / 10 % 100,
+                     libraries.nccl.name(), libraries.cuda.name());
+}
 
 std::unique_ptr<Communicator> open_nccl(std::unique_ptr<Communicator> control,
                                         const NcclLibraries& files) {

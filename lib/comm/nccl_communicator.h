@@ -13,6 +13,10 @@ struct NcclLibraries {
   std::string cuda_runtime;
 };
 
+/// The libraries with their versions. Throws kEngineMissing when one of them is not here or lacks a
+/// function, and in a build without NCCL. Asks for no GPU.
+std::string found_nccl(const NcclLibraries& libraries);
+
 /// The processes of `control`, which exchange large messages over NCCL, each with a GPU of its own:
 /// the n-th process of a machine has its n-th GPU. all_gather, broadcast and all_to_all go through
 /// device memory; messages between two, sizes, and the end of a run go over `control`.

@@ -7,16 +7,13 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/exec/data_file.h"
-#include "shardtool/exec/page_buffer.h"
+#include "shardtool/exec/file_blocks.h"
 #include "shardtool/exec/progress_meter.h"
 #include "shardtool/exec/workers.h"
 #include "shardtool/kernels/sha/sha.h"
 
 namespace shardtool::exec {
 namespace {
-
-constexpr i64 kBlockBytes = 1 << 20;
-constexpr i64 kBufferBytes = kBlockBytes + 2 * kPageBytes;
 
 kernels::Sha begin_hash(const FileToHash& file) {
   if (file.hash == FileHash::kSha256) return kernels::Sha(kernels::ShaKind::kSha256);
@@ -48,7 +45,7 @@ class Run {
 
   std::vector<std::string> go() {
     const i64 wanted = options_.threads > 0 ? options_.threads : kDefaultThreads;
-    const i64 buffers = std::max<i64>(options_.max_memory / kBufferBytes, 1);
+    const i64 buffers = std::max<i64>(options_.max_memory / kBlockBufferBytes, 1);
     run_workers(std::min({wanted, std::ssize(files_), buffers}),
                 [this](const std::atomic<bool>& stop) { work(stop); });
     progress_.finish();
@@ -57,28 +54,29 @@ class Run {
 
  private:
   void work(const std::atomic<bool>& stop) {
-    const PageBuffer buffer(kBufferBytes);
+    const PageBuffer buffer(kBlockBufferBytes);
     for (size_t i = next_++; i < files_.size(); i = next_++) {
       const size_t file = largest_first_[i];
-      hashes_[file] = hash(files_[file], buffer.data(), stop);
+      hashes_[file] = hash(files_[file], buffer, stop);
     }
   }
 
-  std::string hash(const FileToHash& file, std::byte* buffer, const std::atomic<bool>& stop) {
+  std::string hash(const FileToHash& file, const PageBuffer& buffer,
+                   const std::atomic<bool>& stop) {
     const SourceFile source(file.path);
     if (source.size() != file.bytes) {
       throw Error(ErrorCode::kInputChanged, "the file has another size than before")
           .at({file.path, 0, 0, {}});
     }
     kernels::Sha hash = begin_hash(file);
-    for (i64 at = 0; at < file.bytes; at += kBlockBytes) {
+    const std::string name = std::filesystem::path(file.path).filename().string();
+    read_blocks(source, 0, file.bytes, buffer, [&](std::span<const std::byte> block) {
       if (stop || (options_.cancel != nullptr && options_.cancel->load())) {
         throw Error(ErrorCode::kInterrupted, "interrupted");
       }
-      const i64 bytes = std::min(kBlockBytes, file.bytes - at);
-      hash.update({source.read(buffer, bytes, at), static_cast<size_t>(bytes)});
-      progress_.add(bytes, std::filesystem::path(file.path).filename().string());
-    }
+      hash.update(block);
+      progress_.add(std::ssize(block), name);
+    });
     source.check_unchanged();
     return hash.finish();
   }

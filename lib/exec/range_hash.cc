@@ -1,25 +1,14 @@
 #include "shardtool/exec/range_hash.h"
 
-#include <algorithm>
-
-#include "shardtool/exec/page_buffer.h"
+#include "shardtool/exec/file_blocks.h"
 
 namespace shardtool::exec {
-namespace {
-
-constexpr i64 kBlockBytes = 1 << 20;
-
-}  // namespace
 
 kernels::Hash128 hash_range(const SourceFile& file, i64 offset, i64 bytes) {
-  const PageBuffer buffer(kBlockBytes + 2 * kPageBytes);
+  const PageBuffer buffer(kBlockBufferBytes);
   kernels::Xxh3 hash;
-  while (bytes > 0) {
-    const i64 part = std::min(bytes, kBlockBytes);
-    hash.update({file.read(buffer.data(), part, offset), static_cast<size_t>(part)});
-    offset += part;
-    bytes -= part;
-  }
+  read_blocks(file, offset, bytes, buffer,
+              [&](std::span<const std::byte> block) { hash.update(block); });
   return hash.value();
 }
 

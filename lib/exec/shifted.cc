@@ -69,7 +69,7 @@ std::optional<i64> halved(i64 bits, i64 halvings, const Format& format) {
   return bits - (halvings << format.mantissa_bits);
 }
 
-i64 addend_of(std::span<const ValueShift> shifts, int holder, i64 local) {
+i64 addend_of(std::span<const index::ValueShift> shifts, int holder, i64 local) {
   if (shifts.empty()) return 0;
   const auto& addends = shifts[static_cast<size_t>(holder)].addends;
   if (addends.empty()) return 0;
@@ -99,7 +99,7 @@ Bytes encoded(const std::vector<i64>& values, const Format& format) {
   return bytes;
 }
 
-i64 halvings_of(std::span<const ValueShift> shifts, int holder) {
+i64 halvings_of(std::span<const index::ValueShift> shifts, int holder) {
   return shifts.empty() ? 0 : shifts[static_cast<size_t>(holder)].halvings;
 }
 
@@ -147,7 +147,7 @@ Bytes stored_bytes(const ShiftedMove& move, int holder, const std::vector<i64>& 
 }  // namespace
 
 std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
-                              const Side& side, std::span<const ValueShift> shifts,
+                              const Side& side, std::span<const index::ValueShift> shifts,
                               std::span<const SourceFile> sources) {
   const Format format = format_of(name, dtype, shape);
   std::vector<i64> values(static_cast<size_t>(shape[0]));

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,26 +8,16 @@
 #include "shardtool/exec/copy.h"
 #include "shardtool/exec/data_file.h"
 #include "shardtool/exec/move.h"
+#include "shardtool/index/value_shift.h"
 
 namespace shardtool::exec {
-
-/// Integers that a holder stores as its own: an index of a quantisation group counts from the
-/// device's first group, the shape of a packed weight is that of the device's part.
-///
-///     stored[l] = logical[place(l)] + addend(l)
-struct ValueShift {
-  std::vector<i64> addends;  ///< one for all elements, or one per local element; empty: none
-  std::optional<i64> stored_below =
-      {};  ///< what every stored value must be less than, and 0 or more
-  i64 halvings = 0;
-};
 
 /// A small vector (rank 1; I32, I64, F16, BF16 or F32; at most kMaxShiftedBytes) whose holders have
 /// shifted values.
 struct ShiftedMove {
   TensorMove move;
-  std::vector<ValueShift> from;  ///< per source holder; empty: none
-  std::vector<ValueShift> to;    ///< per destination holder; empty: none
+  std::vector<index::ValueShift> from;  ///< per source holder; empty: none
+  std::vector<index::ValueShift> to;    ///< per destination holder; empty: none
 };
 
 inline constexpr i64 kMaxShiftedBytes = 16 << 20;
@@ -37,7 +26,7 @@ inline constexpr i64 kMaxShiftedBytes = 16 << 20;
 /// kDataMismatch when two holders differ, kCoverage when some value is nowhere, kUnsupported for
 /// another rank or dtype, kLimit above the size.
 std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
-                              const Side& side, std::span<const ValueShift> shifts,
+                              const Side& side, std::span<const index::ValueShift> shifts,
                               std::span<const SourceFile> sources);
 
 /// The digest of logical values, that of the whole tensor's bytes.

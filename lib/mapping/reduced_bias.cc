@@ -44,10 +44,10 @@ BiasDecision decide_reduced_bias(ReducedBias policy, std::shared_ptr<const Layou
         .help("divide over 2, 4, 8, ... devices, or say \"reduced_bias\": \"first\"");
   }
   const i64 halvings = std::countr_zero(static_cast<std::uint64_t>(devices));
-  ValueShift shift;
+  index::ValueShift shift;
   shift.halvings = halvings;
-  std::vector<ValueShift> shifts(layout->ranks().size(), shift);
-  return {std::move(layout), halvings > 0 ? std::move(shifts) : std::vector<ValueShift>{},
+  std::vector<index::ValueShift> shifts(layout->ranks().size(), shift);
+  return {std::move(layout), halvings > 0 ? std::move(shifts) : std::vector<index::ValueShift>{},
           "divided"};
 }
 

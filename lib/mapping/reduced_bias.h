@@ -13,8 +13,8 @@ namespace shardtool::mapping {
 /// What becomes of a bias that is added once to a sum over devices.
 struct BiasDecision {
   std::shared_ptr<const layout::Layout> layout;
-  std::vector<ValueShift> shifts;  ///< per device of the layout; empty: plain values
-  std::string convention;          ///< "after_reduction", "first_device" or "divided"
+  std::vector<index::ValueShift> shifts;  ///< per device of the layout; empty: plain values
+  std::string convention;                 ///< "after_reduction", "first_device" or "divided"
 };
 
 /// The policy over the mesh axis tp, or over the only axis. Throws kStrategy when there is no such

@@ -43,7 +43,7 @@ struct Decision {
 struct Followed {
   std::shared_ptr<const Layout> layout;
   std::vector<std::string> transforms;
-  std::vector<ValueShift> shifts;
+  std::vector<index::ValueShift> shifts;
 };
 
 /// A warning for each document of one's own whose "when" names other models than this one.

@@ -40,7 +40,8 @@ struct ResolvedTensor {
   std::string strategy;                 ///< the strategy's name, "dims", or the companion's kind
   std::string bias;                     ///< a bias of a sum: how it is added once; else empty
   std::vector<std::string> transforms;  ///< "pad axis 0 'vocab' from 50257 to 50304 with zeros"
-  std::vector<ValueShift> shifts = {};  ///< per device of layout->ranks(); empty: plain values
+  std::vector<index::ValueShift> shifts =
+      {};  ///< per device of layout->ranks(); empty: plain values
 };
 
 /// One sentence for people: the rule, its place, and the cut of every axis that is cut.

@@ -8,7 +8,7 @@ namespace shardtool::mapping {
 namespace {
 
 /// The device's first group becomes 0. `map` is its part of the grouped axis.
-ValueShift groups_from_zero(const index::AxisMap& map, i64 group) {
+index::ValueShift groups_from_zero(const index::AxisMap& map, i64 group) {
   if (map.pieces().size() > 1) {
     throw Error(ErrorCode::kStrategy, "a device has several runs of the axis that is in groups")
         .note("holds", to_string(map))
@@ -20,8 +20,8 @@ ValueShift groups_from_zero(const index::AxisMap& map, i64 group) {
   return {{-first}, ceil_div(run.global_end(), group) - first};
 }
 
-ValueShift shape_of_part(const layout::Layout& leader, i64 rank) {
-  ValueShift shift;
+index::ValueShift shape_of_part(const layout::Layout& leader, i64 rank) {
+  index::ValueShift shift;
   const auto region = leader.region(rank);
   for (size_t a = 0; region && a < region->size(); ++a) {
     shift.addends.push_back((*region)[a].local_size() - leader.shape()[a]);
@@ -31,9 +31,10 @@ ValueShift shape_of_part(const layout::Layout& leader, i64 rank) {
 
 }  // namespace
 
-std::vector<ValueShift> value_shifts(const CompanionSpec& spec, const layout::Layout& leader,
-                                     const layout::Layout& member, const CompanionSizes& sizes) {
-  std::vector<ValueShift> shifts;
+std::vector<index::ValueShift> value_shifts(const CompanionSpec& spec, const layout::Layout& leader,
+                                            const layout::Layout& member,
+                                            const CompanionSizes& sizes) {
+  std::vector<index::ValueShift> shifts;
   if (spec.values == MemberValues::kPlain) return shifts;
   for (const i64 rank : member.ranks()) {
     if (spec.values == MemberValues::kLocalShape) {

@@ -140,6 +140,7 @@ TEST_CASE("a plugin that is missing or is none is named, with what the loader sa
     EngineOptions options;
     options.engine = Engine::kMpi;
     options.mpi_plugin = folder / file;
+    CHECK_ERROR(kEngineMissing, found(options));
     const auto error = testing::error_of([&] { return connect(options); });
     REQUIRE(error);
     CHECK(error->exit_status() == 6);
@@ -153,6 +154,22 @@ TEST_CASE("a plugin that is missing or is none is named, with what the loader sa
   const auto error = testing::error_of([&] { return connect(libc); });
   REQUIRE(error);
   CHECK(error->message() == "libc.so.6 has no shardtool_mpi_plugin");
+}
+
+TEST_CASE("what an engine would run on is found without starting it") {
+  EngineOptions options;
+  CHECK(found(options) == "threads of this process");
+  options.engine = Engine::kTcp;
+  CHECK(found(options).starts_with("reachable as "));
+  options.engine = Engine::kMpi;
+  options.mpi_plugin = SHARDTOOL_TEST_MPI_PLUGIN;
+  if (options.mpi_plugin.empty()) {
+    std::cout << "SKIPPED: no MPI when this was built\n";
+    return;
+  }
+  CAPTURE(found(options));
+  CHECK(found(options).find("MPI") != std::string::npos);
+  CHECK(found(options).ends_with(" through " + options.mpi_plugin));
 }
 
 TEST_CASE("another number of processes than ranks is refused, threads are as many as asked for") {

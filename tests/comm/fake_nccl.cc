@@ -72,6 +72,10 @@ int fake_nccl_aborts() {
   return aborts;
 }
 
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13'020;
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = devices;
   return devices > 0 ? cudaSuccess : cudaErrorNoDevice;
@@ -111,6 +115,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return waiting.empty() ? cudaSuccess : cudaErrorNotReady;
 }
 
+ncclResult_t ncclGetVersion(int* version) {
+  *version = 22'803;
+  return ncclSuccess;
+}
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   const std::lock_guard lock(mutex);
   ++ids;

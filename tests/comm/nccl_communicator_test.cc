@@ -118,11 +118,20 @@ TEST_CASE("no device, and fewer than processes of a machine, are told to all") {
   }
 }
 
+TEST_CASE("the libraries that NCCL runs on are found with their versions") {
+  if (!has_nccl()) return;
+  EngineOptions options;
+  options.engine = Engine::kNccl;
+  options.nccl = {kFake, kFake};
+  CHECK(found(options) == "NCCL 2.28.3 and CUDA runtime 13.2, " + kFake + " and " + kFake);
+}
+
 TEST_CASE("libraries that are missing are named, and a build without NCCL says so") {
   for (const bool has_runtime : {false, true}) {
     EngineOptions options;
     options.engine = Engine::kNccl;
     options.nccl = {"/nowhere/libnccl.so.2", has_runtime ? kFake : "/nowhere/libcudart.so"};
+    CHECK_ERROR(kEngineMissing, found(options));
     const auto error = testing::error_of([&] { return connect(options); });
     REQUIRE(error);
     CHECK(error->exit_status() == 6);

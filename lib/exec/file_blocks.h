@@ -1,0 +1,28 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "shardtool/exec/data_file.h"
+#include "shardtool/exec/page_buffer.h"
+
+namespace shardtool::exec {
+
+inline constexpr i64 kBlockBytes = 1 << 20;
+/// Room for one block wherever it begins in its page.
+inline constexpr i64 kBlockBufferBytes = kBlockBytes + 2 * kPageBytes;
+
+/// Reads the file's bytes [offset, offset + bytes) in order and hands them to `visit`, a block at a
+/// time. Throws what reading and `visit` throw.
+template <class Visit>
+void read_blocks(const SourceFile& file, i64 offset, i64 bytes, const PageBuffer& buffer,
+                 Visit visit) {
+  for (const i64 end = offset + bytes; offset < end; offset += kBlockBytes) {
+    const i64 part = std::min(kBlockBytes, end - offset);
+    visit(std::span<const std::byte>(file.read(buffer.data(), part, offset),
+                                     static_cast<size_t>(part)));
+  }
+}
+
+}  // namespace shardtool::exec

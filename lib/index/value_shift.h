@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "shardtool/base/checked.h"
+
+namespace shardtool::index {
+
+/// How the values that a holder stores differ from those of the tensor: integers by an addend (an
+/// index of a quantisation group counts from the holder's first group, the shape of a packed weight
+/// is that of the holder's part), floating-point numbers by a power of two.
+///
+///     stored[l] = logical[place(l)] + addend(l)        stored[l] = logical[place(l)] / 2^halvings
+struct ValueShift {
+  std::vector<i64> addends = {};         ///< one for all elements, or one per local element
+  std::optional<i64> stored_below = {};  ///< stored values are 0 or more and less than this
+  i64 halvings = 0;
+
+  bool is_plain() const { return addends.empty() && halvings == 0; }
+  bool operator==(const ValueShift&) const = default;
+};
+
+}  // namespace shardtool::index
