@@ -159,6 +159,7 @@ TEST_CASE("the function scanner counts from the declaration to the closing brace
   CHECK(lengths("const char* f(char c = '{') {\n  // }\n  /* } */\n  return \"}\\\"}\";\n}\n") ==
         Lengths{5});
   CHECK(lengths("auto f() {\n  return R\"x(\n}}\n)x\";\n}\n") == Lengths{5});
+  CHECK(lengths("MACRO(A, b)\nnamespace {\nint f() {\n}\n}\n") == Lengths{2});
   CHECK(lengths("constexpr auto kTable = to_array<int>({\n 1'000,\n});\nstruct P {\n};\n").empty());
 }
 

@@ -83,6 +83,8 @@ Block classify(std::string_view head, const std::vector<Open>& open) {
   const bool in_scope =
       std::all_of(open.begin(), open.end(), [](const Open& o) { return o.block == Block::kScope; });
   if (!in_scope) return Block::kOther;
+  // A macro before a namespace has no end of its own.
+  if (has_word(head.substr(head.rfind(')') + 1), "namespace")) return Block::kScope;
   if (has_parameter_list(head)) return Block::kFunction;
   for (const std::string_view word : {"namespace", "class", "struct", "union"}) {
     if (has_word(head, word)) return Block::kScope;
