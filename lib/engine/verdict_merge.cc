@@ -17,9 +17,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OddWeight, tensor, is_shard, rank, nan, infin
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes::Part, tensor, rank)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes, parts, differing, different)
 
-namespace {
-
 using nlohmann::json;
+
+namespace {
 
 std::string to_text(const Verdict& verdict) {
   return json{{"tiers", verdict.tiers},
