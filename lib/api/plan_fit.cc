@@ -96,12 +96,22 @@ LayoutRow row_on(const Question& question, const mesh::Mesh& mesh, i64 devices, 
   }
 }
 
+/// What the fullest of so many devices has at least: its share of what all of them hold once.
+i64 least_on(const MemoryReport& now, i64 devices) {
+  i64 once = 0;
+  for (const PlanDevice& device : now.devices) {
+    if (device.training == 0) once += device.weights - device.replicated - device.padding;
+  }
+  return ceil_div(once, devices);
+}
+
 /// The smallest number of devices, by doubling, on which it fits; nothing up to the limit.
 std::optional<LayoutRow> smallest_fit(const Question& question, const MemoryReport& now) {
   constexpr i64 kMostDevices = 1024;
   std::optional<LayoutRow> best;
   if (now.fits == true) {
     for (i64 devices = now.mesh.size() / 2; devices >= 1; devices /= 2) {
+      if (least_on(now, devices) > now.budget) break;
       LayoutRow row = row_on(question, now.mesh, devices, Timed::kNo);
       if (!row.refusal.empty()) continue;
       if (row.fits != true) break;
@@ -110,6 +120,7 @@ std::optional<LayoutRow> smallest_fit(const Question& question, const MemoryRepo
     return best;
   }
   for (i64 devices = now.mesh.size() * 2; devices <= kMostDevices; devices *= 2) {
+    if (least_on(now, devices) > now.budget) continue;
     LayoutRow row = row_on(question, now.mesh, devices, Timed::kNo);
     if (row.fits == true) return row;
   }

@@ -24,7 +24,8 @@ struct ReshardTime {
   std::optional<double> files_us() const;
 };
 
-/// Modelled times of reshards are within this fraction of the measured ones.
+/// The stated error of these times: an assumption. Three splits of 128 MiB on a busy machine took
+/// 1.1, 1.3 and 2.3 times the modelled time of their files; nothing was measured between devices.
 inline constexpr double kReshardErrorBand = 0.5;
 
 /// Bytes of a request's fixed time: gaps below it are cheaper to read than to skip.
