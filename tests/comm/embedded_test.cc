@@ -75,7 +75,6 @@ TEST_CASE("a rank that ends early is missed by name") {
 }
 
 TEST_CASE("a rank that hangs is given up after the deadline, by name") {
-  std::atomic<bool> others_ended = false;
   std::atomic<int> told = 0;
   const auto start = std::chrono::steady_clock::now();
   const auto error = run_fails(3, [&](Communicator& comm) {
