@@ -168,51 +168,70 @@ def mixtures():
     )
 
 
+LATENT = dict(
+    vocab_size=VOCAB,
+    hidden_size=HIDDEN,
+    intermediate_size=FFN,
+    moe_intermediate_size=EXPERT_FFN,
+    num_hidden_layers=2,
+    num_attention_heads=HEADS,
+    num_key_value_heads=HEADS,
+    n_shared_experts=2,
+    n_routed_experts=EXPERTS,
+    kv_lora_rank=10,
+    q_lora_rank=14,
+    qk_rope_head_dim=2,
+    qk_nope_head_dim=4,
+    v_head_dim=3,
+    first_k_dense_replace=1,
+    num_experts_per_tok=2,
+)
+INDEXER = dict(index_n_heads=3, index_head_dim=4, index_topk=2)
+# A layer of DeepSeek V3 that predicts a further token, behind two layers.
+FURTHER = "model.layers.2."
+FURTHER_TENSORS = next_token_layer(
+    "model.layers.1.",
+    FURTHER,
+    (FURTHER + "embed_tokens.weight", VOCAB, HIDDEN),
+    (FURTHER + "shared_head.head.weight", VOCAB, HIDDEN),
+    (FURTHER + "shared_head.norm.weight", HIDDEN),
+    (FURTHER + "enorm.weight", HIDDEN),
+    (FURTHER + "hnorm.weight", HIDDEN),
+    (FURTHER + "eh_proj.weight", HIDDEN, 2 * HIDDEN),
+)
+FURTHER_CUTS = [
+    (r".*mlp\.gate\.e_score_correction_bias", whole),
+    (r".*layers\.2\.(embed_tokens|shared_head\.head)\.weight", features, whole),
+    (r".*layers\.2\.(enorm|hnorm|shared_head\.norm)\.weight", whole),
+    (r".*layers\.2\.eh_proj\.weight", whole, whole),
+]
+# DeepseekV3Attention.forward: q and kv_b as view(heads, dims), the low-rank parts for all heads.
+# DeepseekV32Indexer.forward: scores are a weighted sum over all of its heads.
+LATENT_CUTS = (
+    VOCABULARY
+    + MLP
+    + NORMS
+    + ROUTED
+    + FURTHER_CUTS
+    + [
+        (r".*self_attn\.(q_a_proj|kv_a_proj_with_mqa)\.weight", whole, whole),
+        (r".*self_attn\.(q_a|kv_a)_layernorm\.weight", whole),
+        (r".*layers\.\d+\.self_attn\.(q_proj|q_b_proj|kv_b_proj)\.weight", H, whole),
+        (r".*layers\.\d+\.self_attn\.o_proj\.weight", whole, H),
+        (r".*self_attn\.indexer\.(wq_b|wk|weights_proj)\.weight", whole, whole),
+        (r".*self_attn\.indexer\.k_norm\.(weight|bias)", whole),
+    ]
+)
+LATENT_MESHES = dict(meshes=EXPERT_MESHES, refused=dict(PER_HEAD, **FEW_EXPERTS))
+
+
 def latent_attention():
-    """DeepseekV3Attention.forward: q and kv_b as view(heads, dims), the low-rank parts for all heads."""
-    small = dict(
-        vocab_size=VOCAB,
-        hidden_size=HIDDEN,
-        intermediate_size=FFN,
-        moe_intermediate_size=EXPERT_FFN,
-        num_hidden_layers=2,
-        num_attention_heads=HEADS,
-        num_key_value_heads=HEADS,
-        n_shared_experts=2,
-        n_routed_experts=EXPERTS,
-        kv_lora_rank=10,
-        q_lora_rank=14,
-        qk_rope_head_dim=2,
-        qk_nope_head_dim=4,
-        v_head_dim=3,
-        first_k_dense_replace=1,
-        num_experts_per_tok=2,
-    )
-    cuts = (
-        VOCABULARY
-        + MLP
-        + NORMS
-        + ROUTED
-        + [
-            (r".*self_attn\.(q_a_proj|kv_a_proj_with_mqa)\.weight", whole, whole),
-            (r".*self_attn\.(q_a|kv_a)_layernorm\.weight", whole),
-            (r".*layers\.\d+\.self_attn\.(q_proj|q_b_proj|kv_b_proj)\.weight", H, whole),
-            (r".*layers\.\d+\.self_attn\.o_proj\.weight", whole, H),
-            (r".*mlp\.gate\.e_score_correction_bias", whole),
-            (r".*layers\.2\.(embed_tokens|shared_head\.head)\.weight", features, whole),
-            (r".*layers\.2\.(enorm|hnorm|shared_head\.norm)\.weight", whole),
-            (r".*layers\.2\.eh_proj\.weight", whole, whole),
-            (r".*self_attn\.indexer\.(wq_b|wk|weights_proj)\.weight", whole, whole),
-            (r".*self_attn\.indexer\.k_norm\.(weight|bias)", whole),
-        ]
-    )
-    refused = dict(PER_HEAD, **FEW_EXPERTS)
     groups = dict(n_group=2, topk_group=1)
     forms = (
-        ("deepseek_v2", "V2", dict(small), False),
-        ("deepseek_v2_lite", "V2", dict(small, q_lora_rank=None), False),
-        ("deepseek_v3", "V3", dict(small, **groups), False),
-        ("deepseek_v3_stacked", "V3", dict(small, **groups), True),
+        ("deepseek_v2", "V2", dict(LATENT), False),
+        ("deepseek_v2_lite", "V2", dict(LATENT, q_lora_rank=None), False),
+        ("deepseek_v3", "V3", dict(LATENT, **groups), False),
+        ("deepseek_v3_stacked", "V3", dict(LATENT, **groups), True),
     )
     for name, version, sizes, stacked in forms:
         yield Family(
@@ -221,44 +240,29 @@ def latent_attention():
             f"Deepseek{version}ForCausalLM",
             f"Deepseek{version}Config",
             sizes,
-            cuts,
-            meshes=EXPERT_MESHES,
-            refused=refused,
+            LATENT_CUTS,
             stacked=stacked,
+            **LATENT_MESHES,
         )
-    layer = "model.layers.2."
     yield Family(
         "deepseek_v3_published",
         "deepseek_v3",
         "DeepseekV3ForCausalLM",
         "DeepseekV3Config",
-        dict(small, **groups),
-        cuts,
-        meshes=EXPERT_MESHES,
-        refused=refused,
+        dict(LATENT, **groups),
+        LATENT_CUTS,
         layers={"": 3},
-        published=next_token_layer(
-            "model.layers.1.",
-            layer,
-            (layer + "embed_tokens.weight", VOCAB, HIDDEN),
-            (layer + "shared_head.head.weight", VOCAB, HIDDEN),
-            (layer + "shared_head.norm.weight", HIDDEN),
-            (layer + "enorm.weight", HIDDEN),
-            (layer + "hnorm.weight", HIDDEN),
-            (layer + "eh_proj.weight", HIDDEN, 2 * HIDDEN),
-        ),
+        published=FURTHER_TENSORS,
+        **LATENT_MESHES,
     )
-    # DeepseekV32Indexer.forward: scores are a weighted sum over all of its heads
-    yield Family(
-        "deepseek_v32",
-        "deepseek_v32",
-        "DeepseekV32ForCausalLM",
-        "DeepseekV32Config",
-        dict(small, **groups, index_n_heads=3, index_head_dim=4, index_topk=2),
-        cuts,
-        meshes=EXPERT_MESHES,
-        refused=refused,
-    )
+    for name, preset, model, sizes in (
+        ("deepseek_v32", "deepseek_v32", "DeepseekV32", dict(LATENT, **groups, **INDEXER)),
+        ("glm_moe_dsa", "deepseek_v32", "GlmMoeDsa", dict(LATENT, **groups, **INDEXER)),
+        ("glm4_moe_lite", "deepseek_v3", "Glm4MoeLite", dict(LATENT, **groups, pad_token_id=0)),
+    ):
+        yield Family(
+            name, preset, f"{model}ForCausalLM", f"{model}Config", sizes, LATENT_CUTS, **LATENT_MESHES
+        )
 
 
 GROUPS, STATE, SSM_DIM, INNER = 4, 5, 6, 48

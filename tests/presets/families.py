@@ -56,6 +56,7 @@ class Family:
     published: object = (
         None  # tensors -> further rows, of names that published checkpoints have and the library ignores
     )
+    transposed: str = ""  # regex of stacks of kernels that are published [.., in, out], and held and saved [.., out, in]
 
 
 HEADS, KV, HEAD_DIM, HIDDEN, FFN, VOCAB = 8, 4, 4, 48, 76, 101

@@ -25,6 +25,7 @@ import default_families
 import expert_families
 import families
 import library_order
+import recent_families
 from slicing import intervals, ranks_of, whole
 
 FOLDER = pathlib.Path(__file__).parent / "fixtures"
@@ -51,6 +52,9 @@ def all_families():
         expert_families.linear_attention,
         expert_families.multimodal,
         default_families.defaults,
+        recent_families.dense,
+        recent_families.mixtures,
+        recent_families.multimodal,
     ):
         yield from table()
 
@@ -71,9 +75,14 @@ def saved(family, model):
         with safe_open(pathlib.Path(folder) / "model.safetensors", "pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}
             tensors = [[name, part.get_dtype(), list(part.get_shape())] for name, part in sorted(slices.items())]
+    tensors = [turned(family, *tensor) for tensor in tensors]
     if family.published:
         tensors = sorted(tensors + family.published(tensors))
     return without(config, family.leave_out), tensors
+
+
+def turned(family, name, dtype, shape):
+    return [name, dtype, shape[:-2] + shape[:-3:-1] if re.fullmatch(family.transposed, name) else shape]
 
 
 def without(config, paths):
@@ -163,6 +172,8 @@ def form(family):
         text += (
             "; with tensors of published checkpoints that the library ignores, in the shapes of the layers that it has"
         )
+    if family.transposed:
+        text += "; the experts' kernels transposed, as in published checkpoints"
     return text
 
 

@@ -1,0 +1,178 @@
+"""The families of 2025 and 2026, most of them variations of older ones. See families.py."""
+
+from default_families import MESHES, TOWER as WIDE_TOWER, with_heads
+from expert_families import (
+    EXPERT_FFN,
+    EXPERTS,
+    FURTHER_CUTS,
+    FURTHER_TENSORS,
+    MOE,
+    REFUSED,
+    ROUTED,
+    TOWER,
+    VISION_REDUCED,
+    vision_tower,
+)
+from families import ATTENTION, DENSE, DIVIDED, EXPERT_MESHES, FEW_EXPERTS, LLAMA, MLP, NORMS, QK_NORM, VOCABULARY, Family
+from slicing import experts, features, two_halves, whole
+
+PADDED = dict(pad_token_id=0)  # the class's own padding token is outside of 101 rows
+LAYERNORMS = [(r".*self_attn\.(query|key)_layernorm\.weight", whole)]
+MLP_BIASES = [(r".*mlp\.(gate|up)_proj\.bias", features), (r".*mlp\.down_proj\.bias", whole)]
+
+
+def dense():
+    """Llama's tensors, with norms and biases of their own."""
+    # Glm4MLP is Phi3MLP: gate_up_proj(x).chunk(2)
+    glm = VOCABULARY + ATTENTION + NORMS
+    glm += [(r".*mlp\.gate_up_proj\.weight", two_halves, whole), (r".*mlp\.down_proj\.weight", whole, features)]
+    biased = dict(attention_bias=True)
+    reduced = (r".*(o_proj|down_proj)\.bias",)
+    for name, preset, model, sizes, cuts, added in (
+        ("glm", "glm4", "Glm", biased, glm, ()),
+        ("glm4", "glm4", "Glm4", biased, glm, ()),
+        ("granite", "granite", "Granite", biased | dict(mlp_bias=True), LLAMA + MLP_BIASES, reduced),
+        ("smollm3", "smollm3", "SmolLM3", {}, LLAMA, ()),
+        ("seed_oss", "seed_oss", "SeedOss", biased | dict(attention_out_bias=True), LLAMA, reduced),
+        ("ernie4_5", "ernie4_5", "Ernie4_5", dict(use_bias=True), LLAMA + MLP_BIASES, reduced),
+        ("exaone4", "exaone4", "Exaone4", {}, LLAMA + QK_NORM, ()),
+        ("hunyuan_v1_dense", "hunyuan_v1_dense", "HunYuanDenseV1", {}, LLAMA + LAYERNORMS, ()),
+    ):
+        # A few of the classes have no head_dim, and what they are given they keep.
+        base = DIVIDED if name in ("granite", "smollm3") else DENSE
+        sizes = base | PADDED | sizes
+        yield Family(name, preset, f"{model}ForCausalLM", f"{model}Config", sizes, cuts, reduced=added)
+
+
+# GraniteMoeExperts is MixtralExperts: linear(x, gate_up_proj[expert]).chunk(2); GraniteMoeSharedMLP: chunk(2)
+GRANITE = [
+    (r".*block_sparse_moe\.router\.(layer\.)?weight", whole, whole),
+    (r".*block_sparse_moe\.(input_linear\.weight|experts\.gate_up_proj)", experts, two_halves, whole),
+    (r".*block_sparse_moe\.(output_linear\.weight|experts\.down_proj)", experts, whole, features),
+    (r".*shared_mlp\.input_linear\.weight", two_halves, whole),
+    (r".*shared_mlp\.output_linear\.weight", whole, features),
+]
+MINIMAX = [
+    (r".*block_sparse_moe\.gate\.weight", whole, whole),
+    (r".*(block_sparse_moe|mlp)\.e_score_correction_bias", whole),
+    (r".*block_sparse_moe\.experts\.\d+\.w[13]\.weight", features, whole),
+    (r".*block_sparse_moe\.experts\.\d+\.w2\.weight", whole, features),
+]
+GLM = LLAMA + QK_NORM + ROUTED + FURTHER_CUTS
+# HunYuanMoEV1Moe.forward: shared_mlp beside the experts; Ernie4_5_MoeStatics: one group of experts
+HUNYUAN = [
+    (r".*mlp\.gate\.wg\.weight", whole, whole),
+    (r".*mlp\.shared_mlp\.(gate|up)_proj\.weight", features, whole),
+    (r".*mlp\.shared_mlp\.down_proj\.weight", whole, features),
+]
+STATICS = [(r".*moe_statics\.e_score_correction_bias", whole, whole)]
+
+
+def mixtures():
+    local = dict(num_local_experts=EXPERTS, num_experts_per_tok=2, intermediate_size=EXPERT_FFN)
+    glm = dict(
+        moe_intermediate_size=EXPERT_FFN,
+        n_routed_experts=EXPERTS,
+        num_experts_per_tok=2,
+        n_shared_experts=1,
+        attention_bias=True,
+        use_qk_norm=True,
+    )
+    ernie = dict(
+        moe_intermediate_size=EXPERT_FFN, moe_num_experts=EXPERTS, moe_k=2, moe_layer_start_index=1, use_bias=False
+    )
+    further = dict(leave_out=("num_nextn_predict_layers",))
+    hunyuan = dict(num_experts=EXPERTS, moe_topk=2)
+    for name, preset, model, sizes, cuts, more in (
+        ("glm4_moe", "glm4_moe", "Glm4Moe", DENSE | glm, GLM, further),
+        ("glm4_moe_stacked", "glm4_moe", "Glm4Moe", DENSE | glm, GLM, dict(further, stacked=True)),
+        (
+            "glm4_moe_published",
+            "glm4_moe",
+            "Glm4Moe",
+            DENSE | glm,
+            GLM,
+            dict(layers={"": 3}, published=FURTHER_TENSORS),
+        ),
+        ("minimax_m2", "minimax_m2", "MiniMaxM2", DENSE | local, LLAMA + QK_NORM + MINIMAX, {}),
+        (
+            "minimax_m2_stacked",
+            "minimax_m2",
+            "MiniMaxM2",
+            DENSE | local,
+            LLAMA + QK_NORM + MINIMAX + ROUTED,
+            dict(stacked=True),
+        ),
+        ("granitemoe", "granitemoe", "GraniteMoe", DIVIDED | local, LLAMA + GRANITE, {}),
+        ("granitemoe_stacked", "granitemoe", "GraniteMoe", DIVIDED | local, LLAMA + GRANITE, dict(stacked=True)),
+        (
+            "granitemoeshared",
+            "granitemoe",
+            "GraniteMoeShared",
+            DIVIDED | local | dict(shared_intermediate_size=28),
+            LLAMA + GRANITE,
+            {},
+        ),
+        ("olmoe", "olmoe", "Olmoe", DIVIDED | MOE | dict(intermediate_size=EXPERT_FFN), LLAMA + QK_NORM + ROUTED, {}),
+        ("ernie4_5_moe", "ernie4_5_moe", "Ernie4_5_Moe", DIVIDED | ernie, LLAMA + ROUTED + STATICS, {}),
+        ("hunyuan_v1_moe", "hunyuan_v1_moe", "HunYuanMoEV1", DENSE | hunyuan, LLAMA + LAYERNORMS + ROUTED + HUNYUAN, {}),
+    ):
+        yield Family(
+            name,
+            preset,
+            f"{model}ForCausalLM",
+            f"{model}Config",
+            sizes | PADDED,
+            cuts,
+            meshes=EXPERT_MESHES,
+            refused=REFUSED,
+            **more,
+        )
+
+
+# Qwen3VLMoeTextExperts is handed them transposed, and its chunk(2) is of the outputs.
+TRANSPOSED = [
+    (r".*mlp\.experts\.gate_up_proj", experts, whole, two_halves),
+    (r".*mlp\.experts\.down_proj", experts, features, whole),
+]
+
+
+def multimodal():
+    cuts = LLAMA + QK_NORM + ROUTED + TRANSPOSED
+    vision = dict(num_position_embeddings=16, deepstack_visual_indexes=[0, 1])
+    yield Family(
+        "qwen3_vl_moe",
+        "qwen3_vl_moe",
+        "Qwen3VLMoeForConditionalGeneration",
+        "Qwen3VLMoeConfig",
+        dict(text_config=DENSE | MOE | dict(mlp_only_layers=[0]), vision_config=dict(TOWER, **vision)),
+        cuts + vision_tower(6),
+        meshes=tuple(mesh for mesh in EXPERT_MESHES if "tp=8" not in mesh),
+        refused=dict(FEW_EXPERTS, **{"tp=6": "E0214", "tp=8": "E0210"}),
+        reduced=VISION_REDUCED,
+        transposed=r".*mlp\.experts\.(gate_up|down)_proj",
+    )
+    wide = dict(hidden_size=2048, num_attention_heads=16, num_key_value_heads=16)
+    experts_of_text = dict(moe_intermediate_size=8, num_experts=60, num_experts_per_tok=2, mlp_only_layers=[0])
+    yield Family(
+        "qwen3_vl_moe_defaults",
+        "qwen3_vl_moe",
+        "Qwen3VLMoeForConditionalGeneration",
+        "Qwen3VLMoeConfig",
+        dict(
+            text_config=DENSE | wide | experts_of_text,
+            vision_config=WIDE_TOWER | vision | dict(num_heads=16, out_hidden_size=2048),
+        ),
+        with_heads(cuts, 16, 16) + vision_tower(16, 32),
+        meshes=(*MESHES, "ep=4,tp=2"),
+        refused={"tp=32": "E0214", "ep=64": "E0210"},
+        reduced=VISION_REDUCED,
+        transposed=r".*mlp\.experts\.(gate_up|down)_proj",
+        leave_out=(
+            "text_config.num_attention_heads",
+            "text_config.num_key_value_heads",
+            "text_config.num_local_experts",
+            "text_config.hidden_size",
+            "vision_config.num_heads",
+        ),
+    )
