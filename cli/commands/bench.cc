@@ -12,7 +12,7 @@ constexpr i64 kMaxRounds = 1000;
 ExitCode run_bench(const BenchArgs& args, Session& session) {
   api::BenchIoOptions options = to_options(args);
   const auto report = [&] {
-    const Watch watch(session, options);
+    const Watch watch(session, options, "measuring");
     return api::bench_io(options);
   }();
   answer(session, "bench", Status::kOk, report);

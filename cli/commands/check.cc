@@ -119,7 +119,7 @@ ExitCode run_check(const CheckArgs& args, Session& session) {
   }
   auto options = to_options(args);
   const auto report = [&] {
-    const Watch watch(session, options);
+    const Watch watch(session, options, "reading");
     return api::check(options);
   }();
   if (args.write_baseline) write_baseline(*args.write_baseline, report);

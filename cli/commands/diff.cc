@@ -9,7 +9,7 @@ namespace {
 ExitCode run_diff(const DiffArgs& args, Session& session) {
   auto options = to_options(args);
   const auto report = [&] {
-    const Watch watch(session, options);
+    const Watch watch(session, options, "reading");
     return api::diff(options);
   }();
   answer(session, "diff", report.equal ? Status::kOk : Status::kFindings, report);

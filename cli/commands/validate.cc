@@ -37,7 +37,7 @@ ExitCode run_validate(const ValidateArgs& args, Session& session) {
   if (args.demo) return run_demo(args, session);
   auto options = to_options(args);
   const auto report = [&] {
-    const Watch watch(session, options);
+    const Watch watch(session, options, "reading");
     return api::validate(options);
   }();
   if (session.json()) {

@@ -11,8 +11,10 @@ namespace shardtool::cli {
 /// Works on any options that have `on_progress` and `cancel`; they must not outlive it.
 class Watch {
  public:
+  /// `verb` is what the progress says that the run does.
   template <class Options>
-  Watch(const Session& session, Options& options) : printer_(stderr_progress(session.progress())) {
+  Watch(const Session& session, Options& options, std::string_view verb = "writing")
+      : printer_(stderr_progress(session.progress(), verb)) {
     options.on_progress = [this](const api::Progress& progress) { printer_.update(progress); };
     options.cancel = catch_interrupts();
   }

@@ -92,13 +92,13 @@ size_t terminal_width(int fd) {
 }
 
 std::string progress_bar(const ProgressState& state, size_t width) {
-  constexpr std::string_view kFrame = "writing  [] ";
+  constexpr std::string_view kFrame = "  [] ";
   constexpr size_t kLeastItem = 12;
   const size_t limit = width > 0 ? width - 1 : 0;  // a full line would wrap
   const auto text = facts(state);
-  const size_t used = kFrame.size() + text.size() + kItemSpace;
+  const size_t used = state.verb.size() + kFrame.size() + text.size() + kItemSpace;
   const size_t count = used < limit ? std::min(kMaxCells, limit - used) : 0;
-  auto line = fmt::format("writing  [{}] {}", cells(fraction(state.progress), count), text);
+  auto line = fmt::format("{}  [{}] {}", state.verb, cells(fraction(state.progress), count), text);
   const auto item = quote_for_message(state.progress.item);
   if (line.size() + 2 + item.size() <= limit) {
     line += "  " + item;
@@ -109,7 +109,8 @@ std::string progress_bar(const ProgressState& state, size_t width) {
 }
 
 std::string progress_line(const ProgressState& state) {
-  return fmt::format("writing  {}  {}", facts(state), quote_for_message(state.progress.item));
+  return fmt::format("{}  {}  {}", state.verb, facts(state),
+                     quote_for_message(state.progress.item));
 }
 
 std::string progress_json(const ProgressState& state, std::string_view message_type) {
@@ -125,14 +126,17 @@ std::string progress_json(const ProgressState& state, std::string_view message_t
   return line;
 }
 
-ProgressPrinter::ProgressPrinter(ProgressMode mode, size_t width, Clock clock, Sink sink)
+ProgressPrinter::ProgressPrinter(ProgressMode mode, size_t width, Clock clock, Sink sink,
+                                 std::string_view verb)
     : mode_(mode),
       width_(width),
       clock_(std::move(clock)),
       sink_(std::move(sink)),
       started_(clock_()),
       shown_(started_),
-      measured_(started_) {}
+      measured_(started_) {
+  state_.verb = verb;
+}
 
 void ProgressPrinter::update(const api::Progress& progress) {
   if (mode_ == ProgressMode::kNone) return;
@@ -174,9 +178,9 @@ void ProgressPrinter::finish() {
   mode_ = ProgressMode::kNone;
 }
 
-ProgressPrinter stderr_progress(ProgressMode mode) {
+ProgressPrinter stderr_progress(ProgressMode mode, std::string_view verb) {
   return {mode, terminal_width(STDERR_FILENO), steady_seconds,
-          [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }};
+          [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }, verb};
 }
 
 }  // namespace shardtool::cli

@@ -22,6 +22,7 @@ size_t terminal_width(int fd);
 struct ProgressState {
   api::Progress progress;
   double bytes_per_second = 0;  ///< recent rate; 0 when not known yet
+  std::string_view verb = "writing";
 };
 
 /// "writing  [####>.....] 59.3%  8.87 GiB/14.96 GiB  1.94 GiB/s  ETA 0:03  name", at most `width`
@@ -39,7 +40,8 @@ class ProgressPrinter {
   using Clock = std::function<double()>;  ///< seconds, steady
   using Sink = std::function<void(std::string_view)>;
 
-  ProgressPrinter(ProgressMode mode, size_t width, Clock clock, Sink sink);
+  ProgressPrinter(ProgressMode mode, size_t width, Clock clock, Sink sink,
+                  std::string_view verb = "writing");
 
   void update(const api::Progress& progress);
   /// Clears the bar; with kJson, the summary line. Without any update, nothing.
@@ -61,6 +63,6 @@ class ProgressPrinter {
 };
 
 /// A printer on this process's standard error.
-ProgressPrinter stderr_progress(ProgressMode mode);
+ProgressPrinter stderr_progress(ProgressMode mode, std::string_view verb);
 
 }  // namespace shardtool::cli

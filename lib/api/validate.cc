@@ -56,6 +56,7 @@ class Validating {
   void open();
   void open_foreign(ForeignFiles files);
   const LogicalCheckpoint& shards() const { return foreign_ ? foreign_->shards : shards_; }
+  i64 stored_bytes() const;
   std::vector<std::string> dropped() const;
   void check_headers();
   void bind_sides();
@@ -205,12 +206,24 @@ engine::ValidationOptions Validating::engine_options() const {
   options.threads = options_.threads;
   options.cancel = options_.cancel;
   if (options_.on_progress) {
-    options.on_layer = [this](size_t layer, size_t layers) {
-      options_.on_progress({static_cast<i64>(layer), static_cast<i64>(layers),
-                            fmt::format("layer {} of {}", layer, layers)});
+    options.on_progress = [this, all = stored_bytes()](size_t layer, size_t layers, i64 bytes) {
+      options_.on_progress({bytes, all, fmt::format("step {} of {}", layer + 1, layers)});
     };
   }
   return options;
+}
+
+/// Of the whole model and of all its parts: about what is read.
+i64 Validating::stored_bytes() const {
+  i64 bytes = 0;
+  for (const LogicalTensor& tensor : shards().tensors) {
+    const index::HolderSet& holders = *tensor.side.holders;
+    bytes += byte_size(tensor.spec.dtype, tensor.spec.shape).value_or(0);
+    for (int h = 0; h < holders.size(); ++h) {
+      bytes += byte_size(tensor.spec.dtype, holders.local_shape(h)).value_or(0);
+    }
+  }
+  return bytes;
 }
 
 void Validating::add_coverage(const engine::Verdict& verdict) {

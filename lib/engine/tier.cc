@@ -122,19 +122,16 @@ void Tier<N>::begin_layer(const LayerPair& layer, size_t index) {
   shards_run_.begin_layer(*layer.shards, std::move(entry), layer.devices);
 }
 
-/// A stage begins with what the one before sends it: what that one made, of residues with fresh
-/// numbers for the first sequence. Where either is wrong it begins with what is right, so that
-/// every fault is told once and further ones are the stage's own.
+/// A stage begins with what the one before sends it: what that one made, of residues fresh numbers.
+/// Where either is wrong it begins with what is right, so that every fault is told once and further
+/// ones are the stage's own.
 template <class N>
 void Tier<N>::hand_over(const LayerPair& before, const Part<N>& x, Placed<N>& entry) {
   Placed<N> sent =
       layer_entry(x, layer_->entry, shards_.mesh, before.devices, fabric_.own(), inputs_.rows());
   for (auto& [rank, part] : sent) {
-    if (!hands_on_made_) break;
-    const Part<N> made =
-        aligned(shards_run_.value("x").at(rank), part.features, inputs_.rows(), "x");
-    const i64 first = is_field<N> ? inputs_.length : 0;
-    std::copy(made.row(first), made.row(inputs_.rows()), part.row(first));
+    if (is_field<N> || !hands_on_made_) break;
+    part = aligned(shards_run_.value("x").at(rank), part.features, inputs_.rows(), "x");
   }
   Placed<N> received =
       fabric_.hand_over(*before.shards_flow.handoff, before.devices, layer_->devices, sent);

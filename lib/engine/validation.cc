@@ -155,6 +155,7 @@ class Validation {
   const ValidationOptions& options_;
   Fabric fabric_;
   std::vector<LayerPair> layers_;
+  size_t layer_ = 0;  ///< that is being run
   Crew crew_;
   std::vector<i64> tokens_;
   ReadingOrder order_;
@@ -185,6 +186,9 @@ void Validation::multiply(const Product& product, bool of_shards) {
                       odd_);
     }
     row = rows->end;
+    if (options_.on_progress) {
+      options_.on_progress(layer_, layers_.size(), stream_->bytes_taken());
+    }
   }
   each_tier([&](auto& tier) { tier.run(of_shards).end(product); });
 }
@@ -320,7 +324,7 @@ void Validation::note_tested(Verdict& verdict) const {
 
 Verdict Validation::run() {
   for (size_t layer = 0; layer < layers_.size(); ++layer) {
-    if (options_.on_layer) options_.on_layer(layer, layers_.size());
+    layer_ = layer;
     each_tier([&](auto& tier) { tier.begin_layer(layers_[layer], layer); });
     for (size_t step = 0; step < layers_[layer].whole_flow.steps.size(); ++step) {
       run_step(layer, step);

@@ -22,16 +22,17 @@ struct ValidationOptions {
   double tolerance = 1e-10;     ///< of the f64 run, times the root mean square
   i64 max_memory = 64 << 20;    ///< bytes of weights that are read ahead
   int threads = 0;              ///< 0: one per processor
-  std::function<void(size_t layer, size_t layers)> on_layer;
+  /// Hears, between chunks, of the layer and of the bytes that were read.
+  std::function<void(size_t layer, size_t layers, i64 bytes_read)> on_progress;
   const std::atomic<bool>* cancel = nullptr;
 };
 
 /// Runs the whole model and its shards layer by layer on the same inputs and compares every value
 /// through its placement.
 ///
-/// In the field every layer gets fresh random inputs (every row of every table, every expert), and
-/// beside them what the whole model made of the layer before. In f64 it gets the latter, and the
-/// shards' routers choose as the whole model's did. So a difference is one of its own layer.
+/// In the field every layer gets fresh random inputs (every row of every table, every expert). In
+/// f64 it gets what the whole model made of the layer before, and the shards' routers choose as the
+/// whole model's did. So a difference is one of its own layer.
 ///
 /// The sides are two bindings of one graph. Every process of `comm` (null: one) plays some devices
 /// of the shards, the first also the whole model; all get the same verdict. Throws kUnsupported

@@ -44,6 +44,10 @@ TEST_CASE("a bar says part, bytes, rate, time left and item") {
         "layers.18.mlp.up_proj");
   CHECK(progress_bar(state, 75) ==
         "writing  [#>] 50.0%  887 MiB/1.73 GiB  887 MiB/s  ETA 0:01  ...mlp.up_proj");
+  ProgressState reading = state;
+  reading.verb = "reading";
+  CHECK(progress_line(reading) ==
+        "reading  50.0%  887 MiB/1.73 GiB  887 MiB/s  ETA 0:01  layers.18.mlp.up_proj");
 }
 
 TEST_CASE("a short run shows nothing, a longer one at most ten frames a second") {
