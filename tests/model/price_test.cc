@@ -149,10 +149,14 @@ TEST_CASE("collectives of each family's block") {
   const std::string dense = "tp all_gather 1 x 202; tp all_reduce 5 x 96";
   for (const char* family :
        {"llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "gpt2", "mixtral", "qwen2_moe",
-        "qwen3_moe", "gpt_oss", "deepseek_v2", "deepseek_v3"}) {
+        "qwen3_moe", "gpt_oss", "deepseek_v2", "deepseek_v3", "glm", "glm4", "glm4_moe", "seed_oss",
+        "ernie4_5", "exaone4"}) {
     CAPTURE(family);
     CHECK(comm_of(family, "tp=2") == dense);
   }
+  // a norm over all heads needs whole rows of q (48 features) and k (24), and v goes with them
+  CHECK(comm_of("olmoe", "tp=2") ==
+        "tp all_gather 4 x 48; tp all_gather 2 x 96; tp all_gather 1 x 202; tp all_reduce 5 x 96");
   // an encoder's words are summed with segments and places once they are whole; biases add nothing
   CHECK(comm_of("bert", "tp=2") == dense);
   // attention and MLP side by side are reduced together: one per layer

@@ -191,6 +191,21 @@ TEST_CASE("a stack of experts in the other orientation is refused") {
   CHECK(e->tensor_name() == "model.layers.1.mlp.experts.gate_up_proj");
 }
 
+TEST_CASE("transposed stacks of experts are cut along the features that they are published in") {
+  const std::string experts = "model.language_model.layers.1.mlp.experts.";
+  CHECK(rows("qwen3_vl_moe", "tp=2", experts + "gate_up_proj", 2) ==
+        Held{"[0, 10) [20, 30)", "[10, 20) [30, 40)"});
+  CHECK(rows("qwen3_vl_moe", "tp=2", experts + "down_proj", 1) == Held{"[0, 10)", "[10, 20)"});
+  // As transformers 5 saves the same model, whose config does not say so.
+  Fixture saved = fixture("qwen3_vl_moe");
+  for (TensorSpec& tensor : saved.tensors) {
+    if (tensor.name == experts + "gate_up_proj") tensor.shape = {6, 40, 48};
+    if (tensor.name == experts + "down_proj") tensor.shape = {6, 48, 20};
+  }
+  CHECK_ERROR(kShapeMismatch,
+              resolve(load_preset("qwen3_vl_moe"), saved.tensors, &saved.config, over("tp=2")));
+}
+
 TEST_CASE("the rows of an expert are all there on every number of devices") {
   const std::string w1 = "model.layers.0.block_sparse_moe.experts.0.w1.weight";
   CHECK(rows("mixtral", "tp=4", w1) == Held{"[0, 19)", "[19, 38)", "[38, 57)", "[57, 76)"});

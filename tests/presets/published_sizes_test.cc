@@ -103,6 +103,31 @@ TEST_CASE("DeepSeek-V3: scales follow their weights, and blocks of 128 are not c
   CHECK(refusal(model, "tp=32") == "E0211");  // 18432 / 32 is 576, and 2048 / 32 is half a block
 }
 
+TEST_CASE(
+    "MiniMax-M2: 1536 features of an expert are 12 blocks of 128, cut over 4 devices and not 8") {
+  Model model{config_of(R"({"architectures": ["MiniMaxM2ForCausalLM"], "num_attention_heads": 48,
+    "num_key_value_heads": 8, "head_dim": 128, "hidden_size": 3072, "num_local_experts": 256,
+    "num_hidden_layers": 1,
+    "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}})"),
+              {}};
+  const std::string layer = "model.layers.0.";
+  add_fp8(model.tensors, layer + "self_attn.q_proj", 48 * 128, 3072);
+  add_fp8(model.tensors, layer + "self_attn.k_proj", 8 * 128, 3072);
+  model.tensors.push_back(spec(layer + "self_attn.q_norm.weight", {6144}));
+  for (int expert = 0; expert < 256; ++expert) {
+    const std::string name = fmt::format("{}block_sparse_moe.experts.{}.", layer, expert);
+    add_fp8(model.tensors, name + "w1", 1536, 3072);
+    add_fp8(model.tensors, name + "w2", 3072, 1536);
+  }
+  const std::string w2 = layer + "block_sparse_moe.experts.255.w2.";
+  CHECK(held_by(model, "tp=4", w2 + "weight", 1, 1) == "[384, 768)");
+  CHECK(held_by(model, "tp=4", w2 + "weight_scale_inv", 1, 1) == "[3, 6)");
+  CHECK(held_by(model, "ep=8", w2 + "weight", 7) == "[0, 3072)");
+  CHECK(held_by(model, "tp=4", layer + "self_attn.q_norm.weight", 3) == "[0, 6144)");
+  CHECK(refusal(model, "tp=8") == "E0211");  // 192 features a device are one block and a half
+  CHECK(refusal(model, "ep=4,tp=4") == "");
+}
+
 TEST_CASE("Phi-4: 40 query heads in 10 groups, whole groups on any number of devices up to 10") {
   const Model model{config_of(R"({"architectures": ["Phi3ForCausalLM"], "hidden_size": 5120,
     "num_attention_heads": 40, "num_key_value_heads": 10, "num_hidden_layers": 1})"),

@@ -13,7 +13,7 @@ from expert_families import (
     VISION_REDUCED,
     vision_tower,
 )
-from families import ATTENTION, DENSE, DIVIDED, EXPERT_MESHES, FEW_EXPERTS, LLAMA, MLP, NORMS, QK_NORM, VOCABULARY, Family
+from families import ATTENTION, DENSE, DIVIDED, EXPERT_MESHES, FEW_EXPERTS, LLAMA, NORMS, QK_NORM, VOCABULARY, Family
 from slicing import experts, features, two_halves, whole
 
 PADDED = dict(pad_token_id=0)  # the class's own padding token is outside of 101 rows
@@ -28,6 +28,7 @@ def dense():
     glm += [(r".*mlp\.gate_up_proj\.weight", two_halves, whole), (r".*mlp\.down_proj\.weight", whole, features)]
     biased = dict(attention_bias=True)
     reduced = (r".*(o_proj|down_proj)\.bias",)
+    no_window = dict(sliding_window=None, sliding_window_pattern=None, layer_types=["full_attention"] * 2)
     for name, preset, model, sizes, cuts, added in (
         ("glm", "glm4", "Glm", biased, glm, ()),
         ("glm4", "glm4", "Glm4", biased, glm, ()),
@@ -35,7 +36,7 @@ def dense():
         ("smollm3", "smollm3", "SmolLM3", {}, LLAMA, ()),
         ("seed_oss", "seed_oss", "SeedOss", biased | dict(attention_out_bias=True), LLAMA, reduced),
         ("ernie4_5", "ernie4_5", "Ernie4_5", dict(use_bias=True), LLAMA + MLP_BIASES, reduced),
-        ("exaone4", "exaone4", "Exaone4", {}, LLAMA + QK_NORM, ()),
+        ("exaone4", "exaone4", "Exaone4", no_window, LLAMA + QK_NORM, ()),
         ("hunyuan_v1_dense", "hunyuan_v1_dense", "HunYuanDenseV1", {}, LLAMA + LAYERNORMS, ()),
     ):
         # A few of the classes have no head_dim, and what they are given they keep.
@@ -70,6 +71,7 @@ STATICS = [(r".*moe_statics\.e_score_correction_bias", whole, whole)]
 
 def mixtures():
     local = dict(num_local_experts=EXPERTS, num_experts_per_tok=2, intermediate_size=EXPERT_FFN)
+    minimax = DENSE | local | dict(head_dim=128, rotary_dim=64)
     glm = dict(
         moe_intermediate_size=EXPERT_FFN,
         n_routed_experts=EXPERTS,
@@ -94,12 +96,12 @@ def mixtures():
             GLM,
             dict(layers={"": 3}, published=FURTHER_TENSORS),
         ),
-        ("minimax_m2", "minimax_m2", "MiniMaxM2", DENSE | local, LLAMA + QK_NORM + MINIMAX, {}),
+        ("minimax_m2", "minimax_m2", "MiniMaxM2", minimax, LLAMA + QK_NORM + MINIMAX, {}),
         (
             "minimax_m2_stacked",
             "minimax_m2",
             "MiniMaxM2",
-            DENSE | local,
+            minimax,
             LLAMA + QK_NORM + MINIMAX + ROUTED,
             dict(stacked=True),
         ),

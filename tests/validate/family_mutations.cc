@@ -235,7 +235,7 @@ std::vector<Untested> untested_mutations() {
       {"53", "MXFP4 blocks cut inside a 32-block",
        "`split` refuses the cut and no graph computes with packed 4-bit numbers"},
       {"56", "QK norm over the full width normalised per shard",
-       "no family with a graph has such a norm"},
+       "a mistake of an engine's program: the shards that it loads are right"},
       {"58", "ALiBi slopes computed from the local head", "no family with a graph has slopes"},
       {"75", "dW of a row-parallel layer reduced twice",
        "shards hold no gradients; the demonstration of the backward pass has this fault"},
