@@ -25,7 +25,7 @@ std::string two(const std::string& a_offsets, const std::string& b_offsets) {
          ",\"b\":" + entry("\"U8\"", "[4]", b_offsets) + "}";
 }
 
-struct Row {
+struct TensorRow {
   std::string id;
   std::string json;
   size_t data;
@@ -35,7 +35,7 @@ struct Row {
 }  // namespace
 
 TEST_CASE("an entry that means nothing sensible is refused with the tensor's name") {
-  const std::vector<Row> rows = {
+  const std::vector<TensorRow> rows = {
       {"C01 unknown", one("\"F31\"", "[1]", "[0,4]"), 4, "did you mean 'F32'"},
       {"C01 lower case", one("\"bf16\"", "[1]", "[0,2]"), 2, "the dtype is unknown"},
       {"C01 a number", one("32", "[1]", "[0,4]"), 4, "expected: a string"},
@@ -63,7 +63,7 @@ TEST_CASE("an entry that means nothing sensible is refused with the tensor's nam
       {"C21", one("\"F4\"", "[3]", "[0,2]"), 2, "whole number of bytes"},
       {"no object", R"({"the.tensor":[]})", 0, "expected: an object"},
   };
-  for (const Row& row : rows) {
+  for (const TensorRow& row : rows) {
     CAPTURE(row.id);
     const Error error = refusal_of_header(row.json, row.data);
     CHECK(error.exit_status() == 4);
@@ -76,7 +76,7 @@ TEST_CASE("an entry that means nothing sensible is refused with the tensor's nam
 TEST_CASE("tensors that do not tile the data are refused with both of them") {
   const std::string zero = R"(,"z":{"dtype":"U8","shape":[0],"data_offsets":)";
   const std::string four = "{\"a\":" + entry("\"U8\"", "[4]", "[0,4]");
-  const std::vector<Row> rows = {
+  const std::vector<TensorRow> rows = {
       {"C09 beyond the end", two("[0,4]", "[4,8]"), 7, "ends before its data"},
       {"C10 overlap", two("[0,4]", "[2,6]"), 8, "overlaps 'a' [0, 4)"},
       {"C10 alias", two("[0,4]", "[0,4]"), 4, "overlaps 'a' [0, 4)"},
@@ -85,7 +85,7 @@ TEST_CASE("tensors that do not tile the data are refused with both of them") {
       {"C15 inside", four + zero + "[2,2]}}", 4, "'a' [0, 4)"},
       {"C15 after", four + zero + "[9,9]}}", 4, "hole between"},
   };
-  for (const Row& row : rows) {
+  for (const TensorRow& row : rows) {
     CAPTURE(row.id);
     const Error error = refusal_of_header(row.json, row.data);
     CHECK(error.exit_status() == 4);

@@ -19,14 +19,14 @@ using test::TempFolder;
 using test::Tensors;
 
 /// Cuts what begins with "cut", replicates the rest.
-constexpr const char* kMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+constexpr const char* kValuesMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
   "unknown": "replicate", "unused_rule": "ignore",
   "rules": [{"match": "cut**", "strategy": "rowwise"}]})";
 
 api::SplitOptions split_options(const TempFolder& folder, i64 ranks) {
   api::SplitOptions options;
   options.source = folder / "whole";
-  options.mapping.path = folder.write("mapping.json", kMapping);
+  options.mapping.path = folder.write("mapping.json", kValuesMapping);
   options.mapping.mesh = mesh::Mesh({{"tp", ranks}});
   options.mapping.allow_empty_shards = true;
   options.write.output = folder / ("tp" + std::to_string(ranks));

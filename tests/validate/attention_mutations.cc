@@ -14,11 +14,6 @@ const std::string kV = "model.layers.0.self_attn.v_proj";
 const std::string kO = "model.layers.0.self_attn.o_proj";
 constexpr i64 kHead = 16;
 
-ShardRows zeros(ShardRows rows) {
-  std::fill(rows.bytes.begin(), rows.bytes.end(), std::uint8_t{0});
-  return rows;
-}
-
 /// Even rows of every head first, as models with interleaved rotation are converted.
 ShardRows evens_first(const ShardRows& rows) {
   std::vector<i64> order;

@@ -8,13 +8,7 @@
 namespace shardtool::test {
 namespace {
 
-const std::string kUp = "model.layers.2.mlp.up_proj.weight";
 const std::string kKvB = "model.layers.0.self_attn.kv_b_proj.weight";
-
-ShardRows zeros(ShardRows rows) {
-  std::fill(rows.bytes.begin(), rows.bytes.end(), std::uint8_t{0});
-  return rows;
-}
 
 /// Twice every f32, by its exponent; zeros stay.
 ShardRows doubled(ShardRows rows) {

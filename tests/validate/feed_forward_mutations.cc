@@ -11,11 +11,6 @@ const std::string kExperts = "model.layers.1.mlp.experts.";
 const std::string kEmbedding = "model.embed_tokens.weight";
 const std::string kHead = "lm_head.weight";
 
-ShardRows zeros(ShardRows rows) {
-  std::fill(rows.bytes.begin(), rows.bytes.end(), std::uint8_t{0});
-  return rows;
-}
-
 /// Every rank's part begins so many lines later; what the last one lacks it takes from its own end.
 void shift_columns(const ShardSet& shards, const std::string& name, i64 rank) {
   ShardRows next = shards.read(name, rank + 1).transposed();

@@ -8,8 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kUp = "model.layers.2.mlp.up_proj.weight";
-const std::string kNorm = "model.layers.1.input_layernorm.weight";
+const std::string kSecondNorm = "model.layers.1.input_layernorm.weight";
 
 /// The model that the shards are held against, where it is not the one that was split.
 std::function<void(api::ValidateOptions&)> against(const std::string& model) {
@@ -37,7 +36,7 @@ std::vector<Mutation> header_mutations() {
        {"extra"},
        [](const ShardSet& shards) {
          shards.edit_header(1, [](json& header) {
-           const auto end = header.at(kNorm).at("data_offsets").at(1);
+           const auto end = header.at(kSecondNorm).at("data_offsets").at(1);
            header["extra"] = {{"dtype", "BF16"}, {"shape", {0}}, {"data_offsets", {end, end}}};
          });
        }},

@@ -33,6 +33,9 @@ struct Mutation {
   std::function<void(api::ValidateOptions&)> options = {};
 };
 
+/// A weight that many rows change.
+const std::string kUp = "model.layers.2.mlp.up_proj.weight";
+
 /// The folder of a model: one that is made, or a golden fixture's by its family.
 std::string model_folder(const std::string& name);
 /// A fresh copy of its split over the mesh.

@@ -58,6 +58,11 @@ void ShardRows::set_bits(i64 row, i64 column, std::uint64_t value) {
   std::memcpy(at(row, column), &value, static_cast<size_t>(element()));
 }
 
+ShardRows zeros(ShardRows rows) {
+  std::fill(rows.bytes.begin(), rows.bytes.end(), std::uint8_t{0});
+  return rows;
+}
+
 std::vector<i64> exchanged(i64 n, i64 a, i64 b, i64 size) {
   std::vector<i64> order = range(0, n);
   std::swap_ranges(order.begin() + a, order.begin() + a + size, order.begin() + b);

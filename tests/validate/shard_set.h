@@ -32,6 +32,8 @@ struct ShardRows {
   void set_bits(i64 row, i64 column, std::uint64_t value);
 };
 
+/// As many zeros.
+ShardRows zeros(ShardRows rows);
 /// 0, 1, ..., n - 1, with two stretches of `size` exchanged.
 std::vector<i64> exchanged(i64 n, i64 a, i64 b, i64 size);
 /// begin, ..., end - 1.

@@ -7,7 +7,6 @@
 namespace shardtool::test {
 namespace {
 
-const std::string kUp = "model.layers.2.mlp.up_proj.weight";
 const std::string kO = "model.layers.0.self_attn.o_proj";
 
 ShardRows bytes_reversed(ShardRows rows) {
