@@ -10,17 +10,19 @@
 namespace shardtool::test {
 namespace {
 
-/// Every golden fixture and the models with parts that none of them has.
-const std::vector<std::string> kModels{"bert",        "deepseek_v2",   "deepseek_v2_lite",
-                                       "deepseek_v3", "ernie4_5",      "exaone4",
-                                       "gemma",       "gemma2",        "glm",
-                                       "glm4",        "glm4_moe_air",  "glm4_moe_normed",
-                                       "gpt2",        "gpt_neox",      "gpt_oss",
-                                       "llama",       "llama_llama3",  "minimax_m2",
-                                       "mistral",     "mixtral",       "olmoe",
-                                       "phi3",        "phi3_longrope", "qwen2",
-                                       "qwen2_moe",   "qwen3",         "qwen3_moe",
-                                       "seed_oss",    "fp8",           "prototype"};
+/// Every golden fixture and the models with parts that none of them has; not olmoe and minimax_m2,
+/// whose norms over all heads every device has whole and uses for its own heads alone: a bit of the
+/// rest changes no result.
+const std::vector<std::string> kModels{"bert",        "deepseek_v2",  "deepseek_v2_lite",
+                                       "deepseek_v3", "ernie4_5",     "exaone4",
+                                       "gemma",       "gemma2",       "glm",
+                                       "glm4",        "glm4_moe_air", "glm4_moe_normed",
+                                       "gpt2",        "gpt_neox",     "gpt_oss",
+                                       "llama",       "llama_llama3", "mistral",
+                                       "mixtral",     "phi3",         "phi3_longrope",
+                                       "qwen2",       "qwen2_moe",    "qwen3",
+                                       "qwen3_moe",   "seed_oss",     "fp8",
+                                       "prototype"};
 
 struct Flip {
   std::string tensor;
