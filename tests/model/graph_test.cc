@@ -63,6 +63,14 @@ TEST_CASE("a family without a graph is named, not guessed") {
   CHECK_ERROR(kUnknownName, model::load_graph("lama"));
 }
 
+TEST_CASE("Kimi K2 is DeepSeek V3 under a name of its own") {
+  std::string why_not;
+  const auto graph = model::find_graph(
+      mapping::parse_config(R"({"model_type": "kimi_k2"})", "config.json"), why_not);
+  REQUIRE(graph != nullptr);
+  CHECK(graph->family == "deepseek_v3");
+}
+
 TEST_CASE("a config that asks for another computation than the graph's is refused") {
   for (const char* config : {R"({"model_type": "gpt_oss", "swiglu_limit": 6.5})",
                              R"({"model_type": "gpt_oss", "swiglu_alpha": 1})",

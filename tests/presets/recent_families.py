@@ -117,7 +117,14 @@ def mixtures():
         ),
         ("olmoe", "olmoe", "Olmoe", DIVIDED | MOE | dict(intermediate_size=EXPERT_FFN), LLAMA + QK_NORM + ROUTED, {}),
         ("ernie4_5_moe", "ernie4_5_moe", "Ernie4_5_Moe", DIVIDED | ernie, LLAMA + ROUTED + STATICS, {}),
-        ("hunyuan_v1_moe", "hunyuan_v1_moe", "HunYuanMoEV1", DENSE | hunyuan, LLAMA + LAYERNORMS + ROUTED + HUNYUAN, {}),
+        (
+            "hunyuan_v1_moe",
+            "hunyuan_v1_moe",
+            "HunYuanMoEV1",
+            DENSE | hunyuan,
+            LLAMA + LAYERNORMS + ROUTED + HUNYUAN,
+            {},
+        ),
     ):
         yield Family(
             name,

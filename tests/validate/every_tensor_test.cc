@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
 
 #include "tests/validate/mutations.h"
@@ -61,6 +62,22 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
   return fmt::format("{}: rank {} element [{}] is ", flip.tensor, flip.rank, place);
 }
 
+/// A norm over all heads, which every device has whole and uses for its own heads alone: a bit of
+/// the rest changes no result.
+bool is_partly_used(const std::string& model, const std::string& tensor) {
+  return (model == "olmoe" || model == "minimax_m2") &&
+         (tensor.ends_with(".q_norm.weight") || tensor.ends_with(".k_norm.weight"));
+}
+
+/// Whatever the function says, the report names the bytes that are not the reference's.
+bool tells_of_bytes(const api::ValidateReport& report, const Flip& flip) {
+  if (!report.bytes) return false;
+  const auto& parts = report.bytes->different;
+  return std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
+    return part.tensor == flip.tensor && part.rank == flip.rank;
+  });
+}
+
 void check_every_tensor(const std::string& model, const std::string& mesh, std::mt19937& random) {
   CAPTURE(model);
   CAPTURE(mesh);
@@ -78,7 +95,8 @@ void check_every_tensor(const std::string& model, const std::string& mesh, std::
     const Flip flip = random_flip(shards, tensor, random);
     const api::ValidateReport report = api::validate(options);
     CAPTURE(words_for(shards, flip));
-    CHECK(report.verdict == "fail");
+    CHECK(tells_of_bytes(report, flip));
+    if (!is_partly_used(model, tensor)) CHECK(report.verdict == "fail");
     if (!report.faults.empty()) {
       const engine::Fault& fault = report.faults.front();
       CAPTURE(fault.diagnosis);
