@@ -1,5 +1,6 @@
 // One changed bit of any tensor on any rank fails the field run, and the diagnosis names the
-// element: no family has a weight that the run does not depend on.
+// element: no family has a weight that the run does not depend on, but for one kind, of which the
+// report tells that the bytes differ.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
