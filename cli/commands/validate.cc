@@ -100,8 +100,8 @@ std::vector<Argument> proof_arguments(ValidateArgs& args) {
        .advanced = true}};
 }
 
-/// Who plays the devices, and of what.
-std::vector<Argument> device_arguments(ValidateArgs& args) {
+/// What is played instead of shards.
+std::vector<Argument> demo_arguments(ValidateArgs& args) {
   return {{.name = "--demo",
            .value = "NAME",
            .help = "instead of shards: a small model in every sharding, forward and backward",
@@ -110,32 +110,14 @@ std::vector<Argument> device_arguments(ValidateArgs& args) {
           {.name = "--ranks",
            .value = "N",
            .help = "devices of the demo; 4 when absent",
-           .target = &args.ranks},
-          {.name = "--engine",
-           .value = "NAME",
-           .help = "who plays the devices; as mpirun, srun or torchrun say when absent",
-           .target = &args.engine,
-           .choices = {"embedded", "tcp", "mpi", "nccl"}},
-          {.name = "--meeting",
-           .value = "FOLDER",
-           .help = "where processes of a launch meet, seen by all; the current folder when absent",
-           .target = &args.meeting,
-           .advanced = true},
-          {.name = "--mpi-plugin",
-           .value = "FILE",
-           .help = "what speaks MPI, instead of the one beside the program",
-           .target = &args.mpi_plugin,
-           .environment = "SHARDTOOL_MPI_PLUGIN",
-           .advanced = true}};
+           .target = &args.ranks}};
 }
 
 /// Who plays the devices, and the seed: the same of shards and of a demo.
 template <class Options>
 void set_devices(const ValidateArgs& args, Options& options) {
   constexpr i64 kMostSeed = std::numeric_limits<i64>::max();
-  if (args.engine) options.engine = *args.engine;
-  if (args.meeting) options.meeting_folder = *args.meeting;
-  if (args.mpi_plugin) options.mpi_plugin = *args.mpi_plugin;
+  set_engine(args.engine, options);
   if (args.seed) {
     options.seed = static_cast<std::uint64_t>(parse_count("--seed", *args.seed, 0, kMostSeed));
   }
@@ -206,7 +188,10 @@ Command validate_command(ValidateArgs& args) {
       .arguments = source_arguments(args),
       .run = [&args](Session& session) { return run_validate(args, session); }};
   append(command.arguments, proof_arguments(args));
-  append(command.arguments, device_arguments(args));
+  append(command.arguments, demo_arguments(args));
+  std::vector<Argument> engine = engine_arguments(args.engine);
+  engine.front().advanced = false;
+  append(command.arguments, engine);
   append(command.arguments, resource_arguments(args.resources));
   return command;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/commands/engine_args.h"
 #include "cli/commands/write_args.h"
 #include "shardtool/api/demo.h"
 #include "shardtool/api/validate.h"
@@ -20,9 +21,7 @@ struct ValidateArgs {
   std::string golden = {};
   std::optional<std::string> demo = {};
   std::optional<std::string> ranks = {};
-  std::optional<std::string> engine = {};
-  std::optional<std::string> meeting = {};
-  std::optional<std::string> mpi_plugin = {};
+  EngineArgs engine = {};
   bool quick = false;
   bool native = false;
   bool values = false;
