@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/identifier.h"
@@ -71,7 +72,8 @@ std::vector<const SizeAtom*> atoms(const SizeExpression& size) {
 const SizeAtom* absent_value(const SizeExpression& size, const ModelConfig* config) {
   for (const SizeAtom* atom : atoms(size)) {
     if (atom->kind != SizeAtom::Kind::kConfig) continue;
-    if (config == nullptr || !config->size(atom->name)) return atom;
+    const nlohmann::json* value = config == nullptr ? nullptr : config->find(atom->name);
+    if (value == nullptr || value->is_null()) return atom;
   }
   return nullptr;
 }
@@ -103,6 +105,13 @@ i64 value_of(const SizeAtom& atom, const SizeScope& scope) {
       return scope.axis_size(atom.name);
   }
   throw Error(ErrorCode::kInternal, "unknown kind of size");
+}
+
+/// A config value that is one of several terms may be 0: a model without further layers.
+bool is_zero_term(const SizeExpression& size, const SizeProduct& product, const SizeScope& scope) {
+  if (size.sum.size() == 1 || !product.rest.empty()) return false;
+  if (product.first.kind != SizeAtom::Kind::kConfig) return false;
+  return *scope.config->find(product.first.name) == 0;
 }
 
 i64 checked(const SizeExpression& size, std::optional<i64> value) {
@@ -144,11 +153,13 @@ i64 evaluate(const SizeExpression& size, const SizeScope& scope) {
   }
   i64 total = 0;
   for (const SizeProduct& product : size.sum) {
+    if (is_zero_term(size, product, scope)) continue;
     i64 value = value_of(product.first, scope);
     for (const SizeStep& step : product.rest) value = apply(size, value, step, scope);
     total = checked(size, checked_add(total, value));
   }
-  return total;
+  if (total > 0) return total;
+  throw Error(ErrorCode::kSizeExpression, fmt::format("the size '{}' is 0", size.text));
 }
 
 std::string config_values(const SizeExpression& size, const ModelConfig* config) {
@@ -156,9 +167,9 @@ std::string config_values(const SizeExpression& size, const ModelConfig* config)
   std::string text;
   for (const SizeAtom* atom : atoms(size)) {
     if (atom->kind != SizeAtom::Kind::kConfig) continue;
-    if (const auto value = config->size(atom->name)) {
-      text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", atom->name, *value);
-    }
+    const nlohmann::json* value = config->find(atom->name);
+    if (value == nullptr || !value->is_number_integer()) continue;
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", atom->name, value->get<i64>());
   }
   if (!text.empty()) return text + " (from " + config->file() + ")";
   return size.fallback == nullptr ? "" : config_values(*size.fallback, config);

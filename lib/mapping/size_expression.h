@@ -54,7 +54,8 @@ SizeExpression integer_size(i64 value);
 /// Throws kMappingSchema.
 SizeExpression parse_size(std::string_view text);
 
-/// The value, which is at least 1. The fallback counts where a config value is absent (or null).
+/// The value, which is at least 1; a config value that is one of several terms may be 0. The fallback
+/// counts where a config value is absent (or null).
 /// Throws kSizeExpression for an absent value, one that is no positive integer, an inexact division
 /// and an overflow; kConfig when there is no config at all; and what axis_size throws.
 i64 evaluate(const SizeExpression& size, const SizeScope& scope);

@@ -51,6 +51,18 @@ TEST_CASE("an absent value and one that is no positive integer are told apart") 
   }
 }
 
+TEST_CASE("a term of a sum may be 0, a factor and the whole may not") {
+  CHECK(value_of("config.heads + config.zero") == value_of("config.heads"));
+  CHECK(value_of("config.zero + 3") == 3);
+  for (const std::string size : {"config.zero + config.zero", "config.heads + config.zero * 2",
+                                 "config.heads + config.negative"}) {
+    CAPTURE(size);
+    const auto wrong = error_of([&] { return value_of(size); });
+    REQUIRE(wrong);
+    CHECK(wrong->code() == ErrorCode::kSizeExpression);
+  }
+}
+
 TEST_CASE("a default counts where the value is absent or null, and nowhere else") {
   const auto with_default = [](const std::string& path) {
     SizeExpression size = parse_size("config." + path);
