@@ -62,12 +62,6 @@ std::string what_changed(const RunIdentity& then, const RunIdentity& now) {
   return "the source and the layout";
 }
 
-i64 shard_bytes(const Run& run, size_t tensor, size_t holder) {
-  const TargetTensor& target = run.target.tensors[tensor];
-  const Shape shape = target.holders->local_shape(static_cast<int>(holder));
-  return byte_size(run.moves[tensor].dtype, shape).value_or(0);
-}
-
 }  // namespace
 
 bool is_complete(const std::string& output, const LogicalCheckpoint& source,
@@ -123,7 +117,10 @@ TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::Finished
   for (const auto& [t, copied] : taken.tensors) {
     for (size_t h = 0; h < copied.xxh3.size(); ++h) {
       const exec::Slot& slot = run.plan.slots[t][h];
-      ranges.push_back({slot.file, slot.offset, shard_bytes(run, t, h), copied.xxh3[h]});
+      ranges.push_back({slot.file, slot.offset,
+                        exec::holder_bytes(*run.target.tensors[t].holders, static_cast<int>(h),
+                                           run.moves[t].dtype),
+                        copied.xxh3[h]});
       tensor_of.push_back(t);
     }
   }

@@ -220,7 +220,7 @@ i64 Validating::stored_bytes() const {
     const index::HolderSet& holders = *tensor.side.holders;
     bytes += byte_size(tensor.spec.dtype, tensor.spec.shape).value_or(0);
     for (int h = 0; h < holders.size(); ++h) {
-      bytes += byte_size(tensor.spec.dtype, holders.local_shape(h)).value_or(0);
+      bytes += exec::holder_bytes(holders, h, tensor.spec.dtype);
     }
   }
   return bytes;

@@ -85,7 +85,7 @@ void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
     const Dtype dtype = source.tensors[tensor.source].spec.dtype;
     for (int h = 0; h < tensor.holders->size(); ++h) {
       const exec::Slot& slot = plan.slots[t][static_cast<size_t>(h)];
-      const i64 bytes = byte_size(dtype, tensor.holders->local_shape(h)).value_or(0);
+      const i64 bytes = exec::holder_bytes(*tensor.holders, h, dtype);
       copied[t].xxh3[static_cast<size_t>(h)] =
           exec::hash_range(targets[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
     }

@@ -361,7 +361,7 @@ void compare_overlaps(std::span<const DataTensor> tensors, std::span<const DataF
 }  // namespace
 
 i64 holder_bytes(const DataTensor& tensor, int holder) {
-  return byte_size(tensor.spec.dtype, tensor.side.holders->local_shape(holder)).value_or(0);
+  return exec::holder_bytes(*tensor.side.holders, holder, tensor.spec.dtype);
 }
 
 i64 stored_bytes(const DataTensor& tensor) {

@@ -80,22 +80,19 @@ i64 ChunkReader::arena_bytes(const Chunk& chunk) {
 /// for that they are packed, which costs buffered writes and nothing else.
 void ChunkReader::place_outputs() {
   outputs_.clear();
-  i64 packed = 0;
-  i64 input_bytes = 0;
+  i64 needed = kStagingPages * kPageBytes;
   for (size_t c = 0; c < filled_.size(); ++c) {
     const Chunk& chunk = *filled_[c].chunk;
-    for (const ChunkInput& input : chunk.inputs) input_bytes += input.bytes;
+    needed += arena_bytes(chunk);
     for (size_t o = 0; o < chunk.outputs.size(); ++o) {
       const ChunkOutput& output = chunk.outputs[o];
       const ChunkTarget& target = output.targets.front();
       const Slot& slot = filled_[c].move->to.slots[static_cast<size_t>(target.holder)];
       outputs_.push_back({slot.file, slot.offset + target.offset, output.bytes, c, o});
-      packed += output.bytes;
     }
     filled_[c].outputs.resize(chunk.outputs.size());
   }
-  const i64 aligned = packed + 2 * kPageBytes * std::ssize(outputs_);
-  const bool has_room = aligned + input_bytes + kStagingPages * kPageBytes <= arena_bytes_;
+  const bool has_room = needed <= arena_bytes_;
   std::sort(outputs_.begin(), outputs_.end(), in_file_order<Located>);
   used_ = 0;
   for (size_t i = 0; i < outputs_.size(); ++i) {

@@ -52,7 +52,7 @@ struct Destination {
     const index::HolderSet& holders = *move.to.holders;
     for (int h = 0; h < holders.size(); ++h) {
       all.push_back({holders.holders_with(holders.pick(h)).front(), plan.is_sequential(h),
-                     *byte_size(move.dtype, holders.local_shape(h))});
+                     holder_bytes(holders, h, move.dtype)});
     }
     return all;
   }

@@ -19,6 +19,11 @@ struct Slot {
   i64 offset = 0;  ///< absolute, bytes
 };
 
+/// The bytes of a holder's part; 0 where they are no whole number.
+inline i64 holder_bytes(const index::HolderSet& holders, int holder, Dtype dtype) {
+  return byte_size(dtype, holders.local_shape(holder)).value_or(0);
+}
+
 /// One side of a move: the holders of a tensor and where each lies. Holder sets are shared: tensors
 /// with equal layouts have one.
 struct Side {

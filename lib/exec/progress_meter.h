@@ -13,8 +13,7 @@ namespace shardtool::exec {
 class ProgressMeter {
  public:
   /// `report` may be empty; it outlives this.
-  explicit ProgressMeter(const std::function<void(const Progress&)>& report) : report_(report) {}
-  ProgressMeter(const std::function<void(const Progress&)>& report, i64 bytes_total)
+  explicit ProgressMeter(const std::function<void(const Progress&)>& report, i64 bytes_total = 0)
       : report_(report) {
     progress_.bytes_total = bytes_total;
   }
