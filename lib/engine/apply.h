@@ -35,7 +35,8 @@ SmallWeight<N> load_small(const Side& side, kernels::NumberMap map, size_t tenso
 template <class N>
 std::vector<N> load_vector(const OpAt<N>& at, size_t tensor, const index::AxisMap& features);
 
-/// One part per output. Throws kUnsupported where a device lacks what it computes with, and for
+/// One part per output. Attention, which takes long, ends between two tokens with kInterrupted when
+/// the inputs' flag is up. Throws kUnsupported where a device lacks what it computes with, and for
 /// what the graph asks for and the engine does not know; kConfig.
 template <class N>
 std::vector<Part<N>> apply(const model::Split& op, const OpAt<N>& at);

@@ -7,6 +7,7 @@
 #include "shardtool/engine/apply.h"
 #include "shardtool/engine/numbers.h"
 #include "shardtool/engine/rope_frequencies.h"
+#include "shardtool/engine/stop.h"
 #include "shardtool/kernels/ops/attend.h"
 #include "shardtool/kernels/ops/rotate.h"
 #include "shardtool/model/window.h"
@@ -134,6 +135,7 @@ class AttentionAt {
       const kernels::HeadRows<N> values{at_.in[2]->row(first) + value * value_dim_,
                                         at_.in[2]->width(), value_dim_};
       for (i64 t = 0; t < at_.inputs.length; ++t) {
+        throw_if_stopped(at_.inputs.cancel);
         const i64 end = op_.causal ? t + 1 : at_.inputs.length;
         const i64 begin = window_ ? std::max<i64>(0, t + 1 - *window_) : 0;
         attend(spec, at_.in[0]->row(first + t) + h * key_dim_, keys, values, begin, end,

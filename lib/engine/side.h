@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <span>
 #include <string>
@@ -50,6 +51,7 @@ struct Inputs {
   kernels::NumberMap map = kernels::NumberMap::kBits;  ///< of residues
   bool rounds_to_bf16 = false;  ///< every value, as an engine of that type stores it; of float
   i64 most_window = 0;          ///< a longer sliding window counts as this long; 0: as it is
+  const std::atomic<bool>* cancel = nullptr;  ///< ends what takes long; see throw_if_stopped
 
   i64 rows() const { return sequences * length; }
 };

@@ -21,6 +21,7 @@
 #include "shardtool/engine/numbers.h"
 #include "shardtool/engine/odd_weights.h"
 #include "shardtool/engine/reading_order.h"
+#include "shardtool/engine/stop.h"
 #include "shardtool/engine/tier.h"
 #include "shardtool/engine/verdict_merge.h"
 
@@ -66,6 +67,7 @@ Inputs field_inputs(std::span<const i64> tokens, const ValidationOptions& option
 
 Inputs real_inputs(std::span<const i64> tokens, const ValidationOptions& options) {
   Inputs inputs;
+  inputs.cancel = options.cancel;
   inputs.length = options.length;
   inputs.tokens.assign(tokens.begin(), tokens.begin() + options.length);
   inputs.most_window = std::max<i64>(1, options.length / kWindowShare);
@@ -168,9 +170,7 @@ void Validation::multiply(const Product& product, bool of_shards) {
   each_tier([&](auto& tier) { tier.begin(of_shards, product); });
   i64 row = 0;
   while (const auto rows = order_.rows_from(product, row)) {
-    if (options_.cancel != nullptr && *options_.cancel) {
-      throw Error(ErrorCode::kInterrupted, "validating was interrupted");
-    }
+    throw_if_stopped(options_.cancel);
     const kernels::FloatCensus census =
         multiply_rows(product, of_shards, *rows, stream_->take(), is_new && equality_);
     if (is_new) {
