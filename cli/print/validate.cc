@@ -15,8 +15,6 @@ namespace {
 constexpr size_t kMostListed = 5;
 constexpr size_t kMostFindings = 12;
 constexpr i64 kMostFaults = 8;
-/// Residues have eight bytes.
-constexpr i64 kResidueBytes = 8;
 
 bool is_ordered(const api::ValidateTier& tier) {
   return tier.tier == "V3";
@@ -41,6 +39,7 @@ Table tiers_table(const api::ValidateReport& report) {
   return table;
 }
 
+/// Those of the first tier, and what other tiers did that is not as predicted.
 Table collectives_table(const api::ValidateReport& report) {
   Table table{{{"collective"},
                {"over"},
@@ -50,10 +49,14 @@ Table collectives_table(const api::ValidateReport& report) {
                {"predicted", true}},
               {}};
   for (const engine::CollectiveRow& row : report.collectives) {
-    table.rows.push_back({std::string(plan::to_string(row.move)), row.axis,
-                          format_count(row.counted), format_count(row.predicted_count),
-                          format_count(row.counted_elements * kResidueBytes),
-                          format_count(row.predicted_elements * kResidueBytes)});
+    const bool is_first_tier = row.tier == report.collectives.front().tier;
+    if (!is_first_tier && row.agrees()) continue;
+    std::string name(plan::to_string(row.move));
+    if (!is_first_tier) name += fmt::format(" ({})", row.tier);
+    table.rows.push_back({std::move(name), row.axis, format_count(row.counted),
+                          format_count(row.predicted_count),
+                          format_count(row.counted_elements * row.element_bytes),
+                          format_count(row.predicted_elements * row.element_bytes)});
   }
   return table;
 }
@@ -245,10 +248,11 @@ void write_tiers(JsonWriter& json, const api::ValidateReport& report) {
 void write_collectives(JsonWriter& json, const api::ValidateReport& report) {
   json.key("collectives").begin_array();
   for (const engine::CollectiveRow& row : report.collectives) {
-    json.begin_object().field("op", plan::to_string(row.move)).field("axis", row.axis);
+    json.begin_object().field("tier", row.tier).field("op", plan::to_string(row.move));
+    json.field("axis", row.axis);
     json.field("predicted_count", row.predicted_count).field("counted", row.counted);
-    json.field("predicted_bytes", row.predicted_elements * kResidueBytes);
-    json.field("counted_bytes", row.counted_elements * kResidueBytes).end_object();
+    json.field("predicted_bytes", row.predicted_elements * row.element_bytes);
+    json.field("counted_bytes", row.counted_elements * row.element_bytes).end_object();
   }
   json.end_array();
 }

@@ -49,6 +49,8 @@ class Tier {
     hands_on_made_ = false;
   }
   const Counts& counts() const { return fabric_.counts(); }
+  static constexpr i64 kNumberBytes = sizeof(N);  ///< of every number that is moved
+  i64 rows() const { return inputs_.rows(); }
   std::uint64_t digest() const { return digest_; }
   const Run<N>& reference() const { return reference_.run(); }
 

@@ -127,7 +127,8 @@ class Validation {
   kernels::FloatCensus multiply_rows(const Product& product, bool of_shards, index::Interval rows,
                                      std::span<const std::byte> bytes, bool is_compared);
   void judge_rounding();
-  void predict(Verdict& verdict) const;
+  Counts predicted_counts() const;
+  void predict(Verdict& verdict);
   void note_tested(Verdict& verdict) const;
 
   const Side& whole_;
@@ -274,25 +275,33 @@ void Validation::judge_rounding() {
   native_->carry(std::move(x));
 }
 
-/// What the flow of the layers says, beside what was carried out.
-void Validation::predict(Verdict& verdict) const {
+/// What the flow of the layers says, for one token.
+Counts Validation::predicted_counts() const {
   Counts predicted;
-  const i64 tokens = kFieldLength;
   for (const LayerPair& layer : layers_) {
     for (const model::Exchange& exchange : model::exchanges(layer.shards.flow)) {
       Counted& row = predicted[{mesh::to_string(exchange.over), exchange.move}];
       ++row.count;
       const bool is_permute = exchange.move == plan::Move::kPermute;
       const i64 senders = is_permute ? mesh::extent(shards_.mesh, exchange.over) : 1;
-      row.elements += exchange.elements / senders * tokens;
+      row.elements += exchange.elements / senders;
     }
   }
-  for (const auto& [key, row] : predicted) {
-    const auto found = field_.counts().find(key);
-    const Counted counted = found == field_.counts().end() ? Counted{} : found->second;
-    verdict.collectives.push_back(
-        {key.first, key.second, row.count, counted.count, row.elements, counted.elements});
-  }
+  return predicted;
+}
+
+/// Beside what every tier carried out.
+void Validation::predict(Verdict& verdict) {
+  const Counts predicted = predicted_counts();
+  each_tier([&](auto& tier) {
+    for (const auto& [key, row] : predicted) {
+      const auto found = tier.counts().find(key);
+      const Counted counted = found == tier.counts().end() ? Counted{} : found->second;
+      verdict.collectives.push_back({tier.verdict().name, key.first, key.second, row.count,
+                                     counted.count, row.elements * tier.rows(), counted.elements,
+                                     tier.kNumberBytes});
+    }
+  });
 }
 
 void Validation::note_tested(Verdict& verdict) const {

@@ -51,10 +51,12 @@ struct OddWeight {
 };
 
 struct CollectiveRow {
+  std::string tier;  ///< "field", ...
   std::string axis;
   plan::Move move = plan::Move::kAllReduce;
   i64 predicted_count = 0, counted = 0;
   i64 predicted_elements = 0, counted_elements = 0;
+  i64 element_bytes = 0;
 
   bool agrees() const {
     return predicted_count == counted && predicted_elements == counted_elements;
@@ -74,7 +76,7 @@ struct ComparedBytes {
 
 struct Verdict {
   std::vector<TierVerdict> tiers;
-  std::vector<CollectiveRow> collectives;
+  std::vector<CollectiveRow> collectives;  ///< of every tier
   std::vector<OddWeight> odd_weights;
   ComparedBytes bytes;
   std::uint64_t digest = 0;    ///< of what the shards computed in the field

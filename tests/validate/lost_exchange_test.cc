@@ -107,6 +107,25 @@ TEST_CASE("a stage that does not receive what was sent fails once, and the bytes
   }
 }
 
+TEST_CASE("every tier carries out what the plan says, for its own tokens") {
+  const TempFolder folder;
+  const Compared model(model_folder("llama"), split_copy("llama", "tp=2", folder));
+  const auto rows = verdict_of(model, {}, true).collectives;
+  constexpr i64 kFieldTokens = 3;
+  constexpr i64 kTokens = 8;
+  REQUIRE(rows.size() % 2 == 0);
+  for (size_t i = 0; i < rows.size() / 2; ++i) {
+    const engine::CollectiveRow& of_field = rows[i];
+    const engine::CollectiveRow& of_f64 = rows[i + rows.size() / 2];
+    CHECK(of_field.tier == "field");
+    CHECK(of_f64.tier == "f64");
+    CHECK(of_field.agrees());
+    CHECK(of_f64.agrees());
+    CHECK(of_f64.counted == of_field.counted);
+    CHECK(of_f64.counted_elements * kFieldTokens == of_field.counted_elements * kTokens);
+  }
+}
+
 TEST_CASE("the hand-offs of a pipeline are as many and as large as the plan says") {
   const TempFolder folder;
   const Compared model(model_folder("prototype"), split_copy("prototype", "pp=3,tp=2", folder));
