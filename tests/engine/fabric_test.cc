@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 
 #include "shardtool/comm/embedded.h"
@@ -45,13 +46,25 @@ model::Exchange over_tp(plan::Move move, i64 width) {
   return {move, {{"tp"}}, width};
 }
 
-/// The value of every device after the move, over this number of processes.
-Placed<Field> moved(const mesh::Mesh& mesh, const model::Exchange& exchange, int processes,
-                    Counted& counted) {
+/// What every device has after `play`, over this number of processes; each plays its own devices.
+Placed<Field> played(const mesh::Mesh& mesh, int processes, Counted& counted,
+                     const std::function<Placed<Field>(Fabric&)>& play) {
   Placed<Field> all;
   std::mutex mutex;
   comm::run_embedded(processes, [&](comm::Communicator& comm) {
     Fabric fabric(mesh, &comm);
+    const Placed<Field> mine = play(fabric);
+    const std::lock_guard lock(mutex);
+    all.insert(mine.begin(), mine.end());
+    counted = fabric.counts().begin()->second;
+  });
+  return all;
+}
+
+/// The value of every device after the move, over this number of processes.
+Placed<Field> moved(const mesh::Mesh& mesh, const model::Exchange& exchange, int processes,
+                    Counted& counted) {
+  return played(mesh, processes, counted, [&](Fabric& fabric) {
     Placed<Field> mine;
     for (const i64 rank : fabric.own()) {
       const bool sums = exchange.move == plan::Move::kAllReduce;
@@ -59,11 +72,8 @@ Placed<Field> moved(const mesh::Mesh& mesh, const model::Exchange& exchange, int
           sums ? summand(rank, exchange.elements) : cut_part(mesh, rank, exchange.elements);
     }
     fabric.exchange(exchange, kTokens, mine);
-    const std::lock_guard lock(mutex);
-    all.insert(mine.begin(), mine.end());
-    counted = fabric.counts().begin()->second;
+    return mine;
   });
-  return all;
 }
 
 TEST_CASE("any number of processes moves the same numbers, and counts the same") {
@@ -106,21 +116,14 @@ Placed<Field> handed_over(const mesh::Mesh& mesh, i64 width, int processes, Coun
     if (stage == 0) senders.push_back(rank);
     if (stage == 1) receivers.push_back(rank);
   }
-  Placed<Field> all;
-  std::mutex mutex;
-  comm::run_embedded(processes, [&](comm::Communicator& comm) {
-    Fabric fabric(mesh, &comm);
+  return played(mesh, processes, counted, [&](Fabric& fabric) {
     Placed<Field> mine;
     for (const i64 rank : fabric.own()) {
       if (std::ranges::binary_search(senders, rank)) mine[rank] = summand(rank, width);
     }
     const model::Exchange handoff{plan::Move::kPermute, {{"pp"}}, width * mesh.axis("pp").size};
-    const auto received = fabric.hand_over(handoff, senders, receivers, mine);
-    const std::lock_guard lock(mutex);
-    all.insert(received.begin(), received.end());
-    counted = fabric.counts().begin()->second;
+    return fabric.hand_over(handoff, senders, receivers, mine);
   });
-  return all;
 }
 
 TEST_CASE("a stage receives from the device that differs from it only in the stage") {
