@@ -6,23 +6,19 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/compare.h"
+#include "shardtool/engine/row_chunks.h"
 #include "shardtool/engine/run.h"
 
 namespace shardtool::engine {
 namespace {
 
-constexpr i64 kChunkBytes = 4 << 20;
-
 void multiply(const Product& product, const Side& side, Run<float>& run) {
   run.begin(product);
-  const i64 rows = product.rows.local_size();
-  const i64 at_once = std::max<i64>(1, kChunkBytes / std::max<i64>(1, product.row_bytes()));
   std::vector<std::byte> bytes;
-  for (i64 begin = 0; begin < rows; begin += at_once) {
-    const i64 end = std::min(rows, begin + at_once);
-    bytes.resize(static_cast<size_t>((end - begin) * product.row_bytes()));
-    side.weights->read({product.tensor, product.rank, product.outer, begin, end}, bytes);
-    run.multiply(product, share_of_work(product, {begin, end}, bytes.data(), 0, 1));
+  for (const auto rows : row_chunks(product.rows.local_size(), product.row_bytes())) {
+    bytes.resize(static_cast<size_t>(rows.size() * product.row_bytes()));
+    side.weights->read({product.tensor, product.rank, product.outer, rows.begin, rows.end}, bytes);
+    run.multiply(product, share_of_work(product, rows, bytes.data(), 0, 1));
   }
   run.end(product);
 }

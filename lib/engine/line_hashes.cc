@@ -5,6 +5,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "shardtool/engine/row_chunks.h"
 #include "shardtool/kernels/field/field.h"
 
 namespace shardtool::engine {
@@ -16,11 +17,10 @@ constexpr size_t kMostCandidates = 64;
 using ReadRows = std::function<ByteRows(i64 begin, i64 end)>;
 
 /// Adds the elements of rows to the hashes of what they lie in.
-void hash_rows(const ReadRows& read, i64 rows, i64 columns, i64 element, i64 at_once, bool by_row,
-               LineHashes& hashes) {
+void hash_rows(const ReadRows& read, i64 rows, i64 columns, i64 element, i64 read_columns,
+               bool by_row, LineHashes& hashes) {
   hashes.assign(static_cast<size_t>(by_row ? rows : columns), 0);
-  for (i64 begin = 0; begin < rows; begin += at_once) {
-    const i64 end = std::min(rows, begin + at_once);
+  for (const auto [begin, end] : row_chunks(rows, read_columns * element)) {
     const ByteRows bytes = read(begin, end);
     const std::byte* at = bytes.data();
     for (i64 r = begin; r < end; ++r) {
@@ -38,18 +38,16 @@ LineHashes stored_hashes(const Side& shards, const StoredPart& part, i64 outer, 
   LineHashes hashes;
   const i64 columns = part.columns.local_size();
   hash_rows([&](i64 begin, i64 end) { return stored_rows(shards, part, outer, begin, end); },
-            part.rows.local_size(), columns, part.element_bytes(), part.rows_at_once(columns),
-            by_row, hashes);
+            part.rows.local_size(), columns, part.element_bytes(), columns, by_row, hashes);
   return hashes;
 }
 
 LineHashes whole_hashes(const Side& whole, const WholeMatrix& matrix, bool by_row) {
   LineHashes hashes;
-  StoredPart sizes;
-  sizes.dtype = whole.tensors[matrix.tensor].dtype;
+  const i64 element = bits(whole.tensors[matrix.tensor].dtype) / 8;
   hash_rows([&](i64 begin, i64 end) { return whole_rows(whole, matrix, begin, end); },
-            matrix.rows.local_size(), matrix.columns.local_size(), sizes.element_bytes(),
-            sizes.rows_at_once(matrix.columns.global_size()), by_row, hashes);
+            matrix.rows.local_size(), matrix.columns.local_size(), element,
+            matrix.columns.global_size(), by_row, hashes);
   return hashes;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "shardtool/engine/row_chunks.h"
+
 namespace shardtool::engine {
 namespace {
 
@@ -81,10 +83,7 @@ bool holds(const Side& whole, const Side& shards, const StoredPart& part, i64 ou
   auto matrix = expected_matrix(part, outer);
   if (!matrix) return true;  // padding
   matrix->tensor = tensor;
-  const i64 rows = part.rows.local_size();
-  const i64 at_once = part.rows_at_once(part.columns.global_size());
-  for (i64 begin = 0; begin < rows; begin += at_once) {
-    const i64 end = std::min(rows, begin + at_once);
+  for (const auto [begin, end] : row_chunks(part.rows.local_size(), part.whole_row_bytes())) {
     if (stored_rows(shards, part, outer, begin, end) != whole_rows(whole, *matrix, begin, end)) {
       return false;
     }

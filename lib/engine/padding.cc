@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "shardtool/base/text.h"
+#include "shardtool/engine/row_chunks.h"
 #include "shardtool/engine/stored_part.h"
 
 namespace shardtool::engine {
@@ -21,11 +22,8 @@ bool is_zero(const std::byte* begin, i64 bytes) {
 /// Whether the padding of one stored matrix is zero.
 bool is_zero_outside(const Side& shards, const StoredPart& part, i64 outer) {
   const bool pads_matrix = !part.outer(outer);
-  const i64 rows = part.rows.local_size();
-  const i64 at_once = part.rows_at_once(part.columns.local_size());
   const i64 element = part.element_bytes();
-  for (i64 begin = 0; begin < rows; begin += at_once) {
-    const i64 end = std::min(rows, begin + at_once);
+  for (const auto [begin, end] : row_chunks(part.rows.local_size(), part.row_bytes())) {
     const ByteRows bytes = stored_rows(shards, part, outer, begin, end);
     for (i64 r = begin; r < end; ++r) {
       const std::byte* row = bytes.data() + (r - begin) * part.row_bytes();

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "shardtool/engine/row_chunks.h"
 #include "shardtool/kernels/decode/decode.h"
 
 namespace shardtool::engine {
@@ -126,10 +127,7 @@ std::optional<PartDifference> matrix_difference(const Side& whole, const Side& s
   const auto matrix = expected_matrix(part, outer);
   if (!matrix) return std::nullopt;
   Comparison comparison(part, outer);
-  const i64 rows = part.rows.local_size();
-  const i64 at_once = part.rows_at_once(part.columns.global_size());
-  for (i64 begin = 0; begin < rows; begin += at_once) {
-    const i64 end = std::min(rows, begin + at_once);
+  for (const auto [begin, end] : row_chunks(part.rows.local_size(), part.whole_row_bytes())) {
     const ByteRows found = stored_rows(shards, part, outer, begin, end);
     const ByteRows expected = whole_rows(whole, *matrix, begin, end);
     for (i64 r = begin; r < end; ++r) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shardtool/engine/row_chunks.h"
+
 namespace shardtool::engine {
 namespace {
 
@@ -84,8 +86,7 @@ std::optional<index::Interval> ReadingOrder::rows_from(const Product& product, i
   if (product.is_looked_up) return looked_up_from(product, row);
   const i64 rows = product.rows.local_size();
   if (row >= rows) return std::nullopt;
-  const i64 most = std::max<i64>(1, scope_.chunk_bytes / std::max<i64>(1, product.row_bytes()));
-  return index::Interval{row, std::min(rows, row + most)};
+  return row_chunk(row, rows, product.row_bytes(), scope_.chunk_bytes);
 }
 
 std::optional<ReadRequest> ReadingOrder::next() {

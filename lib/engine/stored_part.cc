@@ -6,17 +6,11 @@
 namespace shardtool::engine {
 namespace {
 
-constexpr i64 kBytesAtOnce = 1 << 20;
-
 index::AxisMap axis_of(const index::Region& region, size_t axis) {
   return axis < region.size() ? region[axis] : index::AxisMap::identity(1);
 }
 
 }  // namespace
-
-i64 StoredPart::rows_at_once(i64 width) const {
-  return std::max<i64>(1, kBytesAtOnce / std::max<i64>(1, width * element_bytes()));
-}
 
 std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, size_t tensor,
                                       i64 rank) {

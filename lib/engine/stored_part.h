@@ -20,8 +20,8 @@ struct StoredPart {
 
   i64 element_bytes() const { return bits(dtype) / 8; }
   i64 row_bytes() const { return columns.local_size() * element_bytes(); }
-  /// Rows of `width` elements that are read at once: about 1 MiB.
-  i64 rows_at_once(i64 width) const;
+  /// Of a row of the whole matrix.
+  i64 whole_row_bytes() const { return columns.global_size() * element_bytes(); }
 };
 
 /// Nothing where the device has none of it, where the whole model lacks the tensor or has it in
