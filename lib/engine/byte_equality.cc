@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
-#include "shardtool/base/error.h"
+#include "shardtool/engine/peer_text.h"
 #include "shardtool/kernels/digest/placed_crc64.h"
 
 namespace shardtool::engine {
@@ -98,29 +97,14 @@ void ByteEquality::add_all(bool of_shards, size_t tensor, i64 rank,
 
 /// From the first process, which alone has read the whole model.
 void ByteEquality::share_whole_digests(Fabric& fabric) {
-  std::string bytes;
-  const auto append = [&bytes](std::uint64_t n) {
-    bytes.append(reinterpret_cast<const char*>(&n), sizeof n);
-  };
-  for (const auto& [tensor, places] : places_) {
-    append(tensor);
-    for (const std::uint64_t digest : places.whole_digests) append(digest);
-  }
-  bytes = fabric.broadcast(std::move(bytes));
-  if (fabric.is_first_process()) return;
-  const char* at = bytes.data();
-  const auto take = [&] {
-    std::uint64_t n = 0;
-    if (at + sizeof n > bytes.data() + bytes.size()) {
-      throw Error(ErrorCode::kPeerLost, "another process sent something that is no digest");
-    }
-    std::memcpy(&n, at, sizeof n);
-    at += sizeof n;
-    return n;
-  };
-  while (at < bytes.data() + bytes.size()) {
-    const size_t tensor = take();
-    for (std::uint64_t& digest : places_of(tensor).whole_digests) digest = take();
+  std::map<size_t, std::vector<std::uint64_t>> digests;
+  for (const auto& [tensor, places] : places_) digests[tensor] = places.whole_digests;
+  take_from_peer(fabric.broadcast(to_peer(digests)), "digest",
+                 [&](const nlohmann::json& text) { text.get_to(digests); });
+  for (auto& [tensor, shared] : digests) {
+    Places& places = places_of(tensor);
+    shared.resize(places.parts.size());
+    places.whole_digests = std::move(shared);
   }
 }
 

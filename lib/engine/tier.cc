@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <limits>
 
 #include "shardtool/engine/layer_entry.h"
 #include "shardtool/engine/numbers.h"
+#include "shardtool/engine/peer_text.h"
 
 namespace shardtool::engine {
 namespace {
@@ -20,34 +20,6 @@ std::uint64_t digest_of(const Placed<Field>& parts, size_t layer) {
     sum += digest;
   }
   return sum;
-}
-
-std::string to_bytes(const std::map<std::string, Choice>& choices) {
-  std::string bytes;
-  for (const auto& [name, choice] : choices) {
-    bytes += name + '\0';
-    const i64 size = std::ssize(choice);
-    bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
-    bytes.append(reinterpret_cast<const char*>(choice.data()), choice.size() * sizeof(i64));
-  }
-  return bytes;
-}
-
-std::map<std::string, Choice> choices_of(std::string_view bytes) {
-  std::map<std::string, Choice> choices;
-  while (!bytes.empty()) {
-    const size_t end = bytes.find('\0');
-    const std::string name(bytes.substr(0, end));
-    bytes.remove_prefix(end + 1);
-    i64 size = 0;
-    std::memcpy(&size, bytes.data(), sizeof size);
-    bytes.remove_prefix(sizeof size);
-    Choice& choice = choices[name];
-    choice.resize(static_cast<size_t>(size));
-    std::memcpy(choice.data(), bytes.data(), choice.size() * sizeof(i64));
-    bytes.remove_prefix(choice.size() * sizeof(i64));
-  }
-  return choices;
 }
 
 }  // namespace
@@ -190,7 +162,8 @@ void Tier<N>::end_step(size_t step) {
   const model::Step& shards = layer_->shards.flow.steps[step];
   if (fabric_.is_first_process()) reference_.end_step(step);
   if (!is_field<N> && std::holds_alternative<model::Router>(shards.op->op->kind)) {
-    choices_ = choices_of(fabric_.broadcast(to_bytes(reference_.run().choices())));
+    take_from_peer(fabric_.broadcast(to_peer(reference_.run().choices())), "choice of experts",
+                   [&](const nlohmann::json& text) { text.get_to(choices_); });
     shards_run_.replay(&choices_);
   }
   shards_run_.end_step(shards);

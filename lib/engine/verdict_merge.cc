@@ -1,10 +1,9 @@
 #include "shardtool/engine/verdict_merge.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "shardtool/base/error.h"
+#include "shardtool/engine/peer_text.h"
 
 namespace shardtool::engine {
 
@@ -22,12 +21,11 @@ using nlohmann::json;
 namespace {
 
 std::string to_text(const Verdict& verdict) {
-  return json{{"tiers", verdict.tiers},
-              {"odd", verdict.odd_weights},
-              {"compared", verdict.bytes},
-              {"digest", verdict.digest},
-              {"bytes", verdict.bytes_read}}
-      .dump(-1, ' ', true, json::error_handler_t::replace);
+  return to_peer(json{{"tiers", verdict.tiers},
+                      {"odd", verdict.odd_weights},
+                      {"compared", verdict.bytes},
+                      {"digest", verdict.digest},
+                      {"bytes", verdict.bytes_read}});
 }
 
 std::string worse(const std::string& a, const std::string& b) {
@@ -84,11 +82,8 @@ Verdict merged(const Verdict& mine, comm::Communicator& comm) {
   const auto texts = comm.all_gather(to_text(mine));
   for (int rank = 0; rank < comm.size(); ++rank) {
     if (rank == comm.rank()) continue;
-    try {
-      add(sum, json::parse(texts[static_cast<size_t>(rank)]));
-    } catch (const json::exception&) {
-      throw Error(ErrorCode::kPeerLost, "another process sent something that is no verdict");
-    }
+    take_from_peer(texts[static_cast<size_t>(rank)], "verdict",
+                   [&](const json& other) { add(sum, other); });
   }
   for (TierVerdict& tier : sum.tiers) keep_earliest(tier.faults);
   return sum;
