@@ -172,6 +172,7 @@ class SharedRun {
       copy_shares(report);
       complete(report);
     } catch (Error& error) {
+      if (journal_) commit_what_is_finished();
       if (team_.leads()) keep_for_resume(error, run_, identity_, *folder_, options_.worth_keeping);
       throw;
     }
@@ -202,6 +203,8 @@ class SharedRun {
         finished_ = take_up(run_, is_mine_, std::move(finished), targets_, stream_);
         copied_ =
             copy_tensors(run_, is_mine_, finished_.tensors, sources_, targets_, stream_, *journal_);
+        // Others may take hours, or fail.
+        if (team_.size() > 1) journal_->commit();
       } catch (const Error&) {
         commit_what_is_finished();
         throw;

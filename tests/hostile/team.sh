@@ -62,8 +62,10 @@ if command -v strace >/dev/null && strace -f -o /dev/null true 2>/dev/null; then
   [[ $(<statuses) == ' 6 '* ]] || fail "a process that is killed:$(<statuses)"
   grep -q 'process 1 of 2 ended without a word' err.0 || fail "the first does not say who is missing"
   [[ ! -e out ]] || fail "published after a kill"
+  grep -q 'kept: 120 MiB' err.0 || fail "the first did not keep its share"
   before=()
-  "$shardtool" split source -m mapping.json -o out --resume -q >/dev/null
+  "$shardtool" split source -m mapping.json -o out --resume >out.0
+  grep -q '^resumed' out.0 || fail "begun anew after a kill"
   diff -r undisturbed out
   rm -rf out
 else
