@@ -174,6 +174,7 @@ class SharedRun {
     } catch (Error& error) {
       if (journal_) commit_what_is_finished();
       if (team_.leads()) keep_for_resume(error, run_, identity_, *folder_, options_.worth_keeping);
+      if (error.is_leaderless()) error.resumable();  // who is gone has not removed anything
       throw;
     }
   }

@@ -32,8 +32,8 @@ void set_option(int fd, int level, int option, int value) {
 }
 
 /// Small messages go at once; a machine that vanished is noticed within a minute, also when it owes
-/// an answer to what was sent: then it is not asked whether it lives (tcp(7), TCP_USER_TIMEOUT), and
-/// the system would send again for a quarter of an hour.
+/// an answer to what was sent: then it is not asked whether it lives (tcp(7), TCP_USER_TIMEOUT),
+/// and the system would send again for a quarter of an hour.
 void tune(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
