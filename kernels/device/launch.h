@@ -20,7 +20,7 @@ void run_on_host(const Work& work) {
 namespace gpu {
 
 /// Launches all items on the current device and returns. All pointers of the work are the device's.
-/// Defined for the works that the .cu files name. Throws kPeerLost where the launch fails.
+/// Defined for the works that the .cu files name. Throws kEngineMissing where the launch fails.
 template <class Work>
 void run(const Work& work, Stream stream);
 
