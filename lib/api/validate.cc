@@ -182,7 +182,7 @@ std::unique_ptr<comm::Communicator> Validating::connect() {
   comm::EngineOptions options;
   options.engine = comm::engine_named(report_.engine);
   options.launch = options_.launch;
-  options.meeting_folder = options_.meeting_folder;
+  options.meeting = options_.meeting;
   options.mpi_plugin = options_.mpi_plugin;
   if (options.engine != comm::Engine::kEmbedded) return comm::connect(options);
   if (!options_.launch) return std::make_unique<comm::SoloCommunicator>();

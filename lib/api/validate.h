@@ -8,6 +8,7 @@
 
 #include "shardtool/api/transform.h"
 #include "shardtool/check/finding.h"
+#include "shardtool/comm/meeting_place.h"
 #include "shardtool/engine/verdict.h"
 
 namespace shardtool::api {
@@ -29,7 +30,7 @@ struct ValidateOptions {
   std::string engine;
   std::string mpi_plugin;              ///< empty: where it is installed
   std::optional<comm::Launch> launch;  ///< the processes that a launcher started
-  std::string meeting_folder = ".";    ///< where those of tcp meet
+  comm::MeetingPlace meeting;          ///< where those of tcp meet
   i64 max_memory = 64 << 20;
   int threads = 0;
   std::function<void(const Progress&)> on_progress;
