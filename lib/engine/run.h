@@ -14,6 +14,7 @@
 #include "shardtool/engine/part.h"
 #include "shardtool/engine/product_list.h"
 #include "shardtool/engine/side.h"
+#include "shardtool/kernels/device/workbench.h"
 
 namespace shardtool::engine {
 
@@ -31,12 +32,14 @@ inline constexpr double kUndecidableGap = 2e-10;
 ///         begin, multiply..., end      of every product of the op, in the order of products_of
 ///       end_step                       the op itself, and the moves of what it made
 ///
-/// Instantiated for Field, double and float.
+/// With an accelerator it computes there: multiply_there takes the place of multiply, and what
+/// comes back has the same bits in the field. Instantiated for Field, double and float.
 template <class N>
 class Run {
  public:
-  Run(const Side& side, Fabric& fabric, const Inputs& inputs)
-      : side_(side), fabric_(fabric), inputs_(inputs) {}
+  /// `accelerator` may be null: the CPU.
+  Run(const Side& side, Fabric& fabric, const Inputs& inputs, kernels::Accelerator* accelerator)
+      : side_(side), fabric_(fabric), inputs_(inputs), bench_(accelerator) {}
 
   /// `x` is what this process' devices begin the layer with; none for a layer that makes its own.
   void begin_layer(const model::Layer& layer, Placed<N> x, std::span<const i64> devices);
@@ -46,6 +49,10 @@ class Run {
   /// run at once.
   void multiply(const Product& product, i64 begin, i64 end, const std::byte* bytes, i64 part,
                 i64 parts);
+  /// All of these rows, of which the accelerator has the bytes as well, at `there`. Returns before
+  /// it is done.
+  void multiply_there(const Product& product, i64 begin, i64 end, const std::byte* bytes,
+                      const std::byte* there);
   void end(const Product& product);
   void end_step(const model::Step& step);
 
@@ -61,7 +68,7 @@ class Run {
   i64 undecidable() const { return undecidable_; }
 
  private:
-  OpAt<N> at(i64 rank) const;
+  OpAt<N> at(i64 rank);
   const Part<N>& input(size_t i, i64 rank) const;
   N share_of(i64 rank, const std::vector<i64>& holders) const;
   std::vector<i64> holders_of(const model::BoundWeight& weight) const;
@@ -70,6 +77,9 @@ class Run {
   void embed_probe(const Product& product);
   void look_up(const Product& product, i64 begin, i64 end, const std::byte* bytes);
   void multiply_scaled(const Product& product, i64 from, i64 to, const std::byte* bytes);
+  void begin_there(const Product& product);
+  void multiply_scaled_there(const Product& product, i64 begin, i64 end, const std::byte* there);
+  void end_there(const Product& product);
   Part<N> expert_input(const Product& product);
   void end_expert(const Product& product);
   std::vector<N> expert_bias(size_t weight, const Product& product, const index::AxisMap& features);
@@ -90,6 +100,10 @@ class Run {
   Part<N> x_;  ///< the product's input, one column per row or column of its matrix
   Part<N> y_;  ///< what it gives
   std::optional<BlockScales<N>> scales_;
+  kernels::Workbench bench_;
+  const N* x_there_ = nullptr;  ///< both on the accelerator
+  N* y_there_ = nullptr;
+  N* scaled_there_ = nullptr;                ///< room for x times the scales of blocks
   std::map<Product::Role, Part<N>> expert_;  ///< gate and up of the expert under way
 
   std::map<std::string, Choice> choices_;

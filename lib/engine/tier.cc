@@ -72,14 +72,14 @@ const std::string& LayerPair::result() const {
 
 template <class N>
 Tier<N>::Tier(std::string name, const Side& whole, const Side& shards, comm::Communicator* comm,
-              Inputs inputs, double tolerance)
+              Inputs inputs, double tolerance, kernels::Accelerator* accelerator)
     : inputs_(std::move(inputs)),
       whole_(whole),
       shards_(shards),
       whole_fabric_(whole.mesh, nullptr),
       fabric_(shards.mesh, comm),
-      whole_run_(whole, whole_fabric_, inputs_),
-      shards_run_(shards, fabric_, inputs_),
+      whole_run_(whole, whole_fabric_, inputs_, accelerator),
+      shards_run_(shards, fabric_, inputs_, accelerator),
       tolerance_(tolerance) {
   verdict_.name = std::move(name);
   verdict_.verdict = "pass";

@@ -28,8 +28,9 @@ struct LayerPair {
 template <class N>
 class Tier {
  public:
+  /// `accelerator` may be null: the CPU.
   Tier(std::string name, const Side& whole, const Side& shards, comm::Communicator* comm,
-       Inputs inputs, double tolerance);
+       Inputs inputs, double tolerance, kernels::Accelerator* accelerator);
 
   void begin_layer(const LayerPair& layer, size_t index);
   void begin_step(size_t step);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "shardtool/engine/reading_order.h"
 #include "shardtool/engine/tier.h"
 #include "shardtool/engine/verdict_merge.h"
+#include "shardtool/kernels/device/upload_ring.h"
 #include "shardtool/model/handoff.h"
 
 namespace shardtool::engine {
@@ -37,6 +39,8 @@ constexpr i64 kWindowShare = 2;
 constexpr int kReaders = 2;
 constexpr i64 kMostChunkBytes = 4 << 20;
 constexpr i64 kChunksInBudget = 8;
+/// On their way to an accelerator: one is filled, one copied, one computed with.
+constexpr i64 kChunksUnderWay = 3;
 /// So that a part stays in the second cache while it is looked at more than once.
 constexpr i64 kPartsPerThread = 2;
 
@@ -101,6 +105,16 @@ Inputs real_inputs(std::span<const i64> tokens, const ValidationOptions& options
   return inputs;
 }
 
+i64 chunk_bytes(const ValidationOptions& options) {
+  return std::min(kMostChunkBytes, options.max_memory / kChunksInBudget);
+}
+
+/// What of the budget is left for chunks that wait to be computed with.
+i64 read_ahead(const ValidationOptions& options) {
+  if (options.accelerator == nullptr) return options.max_memory;
+  return options.max_memory - kChunksUnderWay * chunk_bytes(options);
+}
+
 class Validation {
  public:
   Validation(const Side& whole, const Side& shards, comm::Communicator* comm,
@@ -114,20 +128,24 @@ class Validation {
                                   : static_cast<int>(std::thread::hardware_concurrency())),
         tokens_(any_tokens(whole, options)),
         order_({layers_, whole, shards, fabric_.own(), fabric_.is_first_process(),
-                std::min(kMostChunkBytes, options.max_memory / kChunksInBudget), tokens_}),
-        field_("field", whole, shards, comm, field_inputs(tokens_, options), 0) {
+                chunk_bytes(options), tokens_}),
+        field_("field", whole, shards, comm, field_inputs(tokens_, options), 0,
+               options.accelerator) {
     if (options.with_f64) {
-      real_ = std::make_unique<Tier<double>>("f64", whole, shards, comm,
-                                             real_inputs(tokens_, options), options.tolerance);
+      real_ =
+          std::make_unique<Tier<double>>("f64", whole, shards, comm, real_inputs(tokens_, options),
+                                         options.tolerance, options.accelerator);
     }
     if (options.with_f64 && options.with_native) {
       Inputs inputs = real_inputs(tokens_, options);
       inputs.rounds_to_bf16 = true;
       native_ = std::make_unique<Tier<float>>("native", whole, shards, comm, std::move(inputs),
-                                              std::numeric_limits<double>::infinity());
+                                              std::numeric_limits<double>::infinity(),
+                                              options.accelerator);
     }
+    if (options.accelerator != nullptr) ring_.emplace(*options.accelerator, kChunksUnderWay);
     if (options.compares_bytes) equality_.emplace(whole, shards);
-    stream_ = std::make_unique<ChunkStream>([this] { return order_.next(); }, options.max_memory,
+    stream_ = std::make_unique<ChunkStream>([this] { return order_.next(); }, read_ahead(options),
                                             kReaders);
   }
 
@@ -146,6 +164,8 @@ class Validation {
   void multiply(const Product& product, bool of_shards);
   kernels::FloatCensus multiply_rows(const Product& product, bool of_shards, index::Interval rows,
                                      std::span<const std::byte> bytes, bool is_compared);
+  void multiply_there(const Product& product, bool of_shards, index::Interval rows,
+                      std::span<const std::byte> bytes);
   void judge_rounding();
   void predict(Verdict& verdict) const;
   void note_tested(Verdict& verdict) const;
@@ -163,6 +183,7 @@ class Validation {
   std::unique_ptr<Tier<double>> real_;
   std::unique_ptr<Tier<float>> native_;
   std::vector<OddWeight> odd_;
+  std::optional<kernels::UploadRing> ring_;  ///< to the accelerator, if there is one
   std::optional<ByteEquality> equality_;
   std::set<std::tuple<bool, size_t, i64, i64>> counted_;  ///< matrices whose numbers were looked at
   std::unique_ptr<ChunkStream> stream_;  ///< last: its threads use what stands above
@@ -199,7 +220,8 @@ kernels::FloatCensus Validation::multiply_rows(const Product& product, bool of_s
                                                index::Interval rows,
                                                std::span<const std::byte> bytes, bool is_compared) {
   const i64 parts = crew_.size() * kPartsPerThread;
-  const i64 tiers = 1 + (real_ ? 1 : 0) + (native_ ? 1 : 0);
+  const i64 tiers = ring_ ? 1 : 1 + (real_ ? 1 : 0) + (native_ ? 1 : 0);
+  std::byte* const room = ring_ ? ring_->begin(bytes.size()) : nullptr;
   std::vector<kernels::FloatCensus> found(static_cast<size_t>(parts));
   crew_.run(tiers * parts + (is_compared ? 1 : 0), [&](i64 i) {
     if (i == tiers * parts) {
@@ -212,19 +234,31 @@ kernels::FloatCensus Validation::multiply_rows(const Product& product, bool of_s
     if (i < parts) {
       const i64 first = rows.size() * part / parts * product.row_bytes();
       const i64 last = rows.size() * (part + 1) / parts * product.row_bytes();
-      found[static_cast<size_t>(part)] = kernels::float_census(
-          product.dtype,
-          bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(last - first)));
-      multiply_by(field_);
+      const auto share =
+          bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(last - first));
+      found[static_cast<size_t>(part)] = kernels::float_census(product.dtype, share);
+      if (!ring_) return multiply_by(field_);
+      if (!share.empty()) std::memcpy(room + first, share.data(), share.size());
     } else if (i < 2 * parts) {
       multiply_by(*real_);
     } else {
       multiply_by(*native_);
     }
   });
+  if (ring_) multiply_there(product, of_shards, rows, bytes);
   return std::accumulate(
       found.begin(), found.end(), kernels::FloatCensus{},
       [](kernels::FloatCensus sum, const kernels::FloatCensus& one) { return sum += one; });
+}
+
+/// The chunk goes to the accelerator, which multiplies with it while the next one is taken.
+void Validation::multiply_there(const Product& product, bool of_shards, index::Interval rows,
+                                std::span<const std::byte> bytes) {
+  const std::byte* const there = ring_->send();
+  each_tier([&](auto& tier) {
+    tier.run(of_shards).multiply_there(product, rows.begin, rows.end, bytes.data(), there);
+  });
+  ring_->end();
 }
 
 void Validation::run_products(bool of_shards, size_t layer, size_t step) {
