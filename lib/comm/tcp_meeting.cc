@@ -168,6 +168,7 @@ Socket find_first(const MeetingPoint& point, int rank, int size, Clock::time_poi
     std::this_thread::sleep_for(kPause);
   }
   throw peer_lost(fmt::format("process 0 of {} could not be reached", size))
+      .leaderless()
       .note("looked for", name_of(point));
 }
 

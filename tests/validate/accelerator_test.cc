@@ -84,6 +84,7 @@ TEST_CASE("an accelerator gives the CPU's digest and verdict on every family") {
     const TempFolder folder;
     api::ValidateOptions options = against_model(model, split_copy(model, mesh, folder));
     options.native = true;
+    options.ordered = true;
     check_same(options, pace);
     pace = pace == Pace::kLate ? Pace::kEager : Pace::kLate;
   }
