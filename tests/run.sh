@@ -8,6 +8,7 @@ usage() {
   cat <<'TEXT'
 usage: bash tests/run.sh [--asan | --tidy] [--filter REGEX] [--bench] [--no-install]
        bash tests/run.sh --fuzz [SECONDS]
+       bash tests/run.sh --gpu
        bash tests/run.sh --fresh
 
   --asan           build and test with the address and undefined-behaviour sanitizers
@@ -15,6 +16,7 @@ usage: bash tests/run.sh [--asan | --tidy] [--filter REGEX] [--bench] [--no-inst
   --filter REGEX   only the tests whose name matches
   --bench          print the benchmark tables, too
   --fuzz [SECONDS] build the libFuzzer targets with clang-19 and run each, 60 seconds unless said
+  --gpu            only what runs on a GPU, and its table of times; fails where there is no GPU
   --no-install     install nothing
   --fresh          run this and samples/quickstart.sh in a bare root of this machine's release
 
@@ -34,6 +36,7 @@ filter=()
 bench=no
 fuzz_seconds=
 install=yes
+gpu=no
 while (($#)); do
   case $1 in
     --asan) preset=asan ;;
@@ -43,6 +46,7 @@ while (($#)); do
     --bench) bench=yes ;;
     --fuzz) fuzz_seconds=60 preset=fuzz packages=("${build_packages[@]}" "${fuzz_packages[@]}")
       if [[ ${2-} =~ ^[0-9]+$ ]]; then fuzz_seconds=$2; shift; fi ;;
+    --gpu) gpu=yes filter=(--tests-regex GPU) ;;
     --no-install) install=no ;;
     --fresh) exec bash "$root/tests/fresh.sh" ;;
     -h | --help) usage; exit 0 ;;
@@ -90,12 +94,18 @@ grouping=()
 if [[ ! -f $build/CMakeCache.txt && $preset != tidy ]]; then
   grouping=(-DSHARDTOOL_GROUPED_TESTS=ON)
 fi
+[[ $gpu == no ]] || grouping+=(-DSHARDTOOL_BENCHMARKS=ON)
 step "configure $preset" configure "$preset" -DBUILD_TESTING=ON "${grouping[@]}"
 step "build $preset" cmake --build --preset "$preset" --parallel "$(nproc)"
 failed=no
 step "test $preset" run_tests
 if [[ $bench == yes ]]; then
   step "benchmarks" bash tests/bench/run.sh "$build"
+fi
+# Whoever asks for a GPU is not served by tests that skip: the table needs one.
+if [[ $gpu == yes ]]; then
+  [[ -x $build/tests/bench/gpu_bench ]] || { echo "error: no nvcc, so no kernels" >&2; exit 1; }
+  "$build/tests/bench/gpu_bench" || failed=yes
 fi
 [[ -f $junit ]] || { echo "error: ctest ran no test" >&2; exit 1; }
 report

@@ -10,8 +10,9 @@ std::vector<Argument> engine_arguments(EngineArgs& args) {
            .choices = {"embedded", "tcp", "mpi", "nccl"},
            .advanced = true},
           {.name = "--meeting",
-           .value = "FOLDER",
-           .help = "where processes of a launch meet, seen by all; the current folder when absent",
+           .value = "PLACE",
+           .help = "where processes of a launch meet: a folder that all see, tcp://HOST:PORT, or "
+                   "env:// (MASTER_ADDR and MASTER_PORT); the current folder when absent",
            .target = &args.meeting,
            .advanced = true},
           {.name = "--mpi-plugin",

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "shardtool/comm/meeting_place.h"
 
 namespace shardtool::cli {
 
@@ -24,7 +25,7 @@ std::vector<Argument> engine_arguments(EngineArgs& args);
 template <class Options>
 void set_engine(const EngineArgs& args, Options& options) {
   if (args.engine) options.engine = *args.engine;
-  if (args.meeting) options.meeting_folder = *args.meeting;
+  if (args.meeting) options.meeting = comm::parse_meeting(*args.meeting);
   if (args.mpi_plugin) options.mpi_plugin = *args.mpi_plugin;
 }
 

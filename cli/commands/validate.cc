@@ -134,6 +134,10 @@ api::DemoRunOptions to_demo_options(const ValidateArgs& args) {
     throw Error(ErrorCode::kUsage, "a demo has shards and a model of its own")
         .help("leave the paths out, or leave --demo out");
   }
+  if (args.engine.engine == "gpu-virtual") {
+    throw Error(ErrorCode::kUsage, "a demo has no shards for a GPU to compute with")
+        .help("leave --engine out, or give shards");
+  }
   api::DemoRunOptions options;
   if (args.ranks) {
     options.ranks = static_cast<int>(parse_count("--ranks", *args.ranks, 1, kMostRanks));
@@ -188,6 +192,7 @@ Command validate_command(ValidateArgs& args) {
                    "shardtool validate out/tp4 --reference models/llama-8b --quick",
                    "shardtool validate out/tp4 --require-coverage 100 --json",
                    "mpirun -n 4 shardtool validate out/tp4 --reference models/llama-8b",
+                   "shardtool validate out/tp4 --reference models/llama-8b --engine gpu-virtual",
                    "shardtool validate --demo mlp"},
       .arguments = source_arguments(args),
       .run = [&args](Session& session) { return run_validate(args, session); }};
@@ -195,6 +200,7 @@ Command validate_command(ValidateArgs& args) {
   append(command.arguments, demo_arguments(args));
   std::vector<Argument> engine = engine_arguments(args.engine);
   engine.front().advanced = false;
+  engine.front().choices.emplace_back("gpu-virtual");
   append(command.arguments, engine);
   append(command.arguments, resource_arguments(args.resources));
   return command;

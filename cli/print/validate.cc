@@ -1,6 +1,7 @@
 #include "cli/print/validate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 
@@ -132,6 +133,13 @@ std::string bytes_text(const api::ValidateReport& report) {
   return text;
 }
 
+/// Who played the devices, and the GPUs that computed.
+std::string engine_text(const api::ValidateReport& report) {
+  const std::set<std::string> names(report.accelerators.begin(), report.accelerators.end());
+  return names.empty() ? report.engine
+                       : fmt::format("{} on {}", report.engine, fmt::join(names, ", "));
+}
+
 void print_body(Session& session, const api::ValidateReport& report) {
   Output& out = session.out();
   const Style& style = session.out_style();
@@ -140,7 +148,7 @@ void print_body(Session& session, const api::ValidateReport& report) {
     out.write(
         labelled(style, "model",
                  fmt::format("{}, {} on {} ({}), {}", report.family, plural(report.layers, "layer"),
-                             report.mesh, plural(report.ranks, "device"), report.engine)));
+                             report.mesh, plural(report.ranks, "device"), engine_text(report))));
   }
   print_table(out, tiers_table(report), TableFormat::kText);
   if (!report.collectives.empty()) {
@@ -291,6 +299,7 @@ void write_problems(JsonWriter& json, const api::ValidateReport& report) {
 
 void write_fields(JsonWriter& json, const api::ValidateReport& report) {
   json.field("verdict", report.verdict).field("engine", report.engine);
+  json.field("backend", report.backend).list("accelerators", report.accelerators);
   json.field("family", report.family).field("mesh", report.mesh).field("ranks", report.ranks);
   json.field("layers", report.layers).field("reference", report.has_reference);
   write_tiers(json, report);

@@ -1,7 +1,9 @@
 #pragma once
 
-#include <cstddef>
+#include <memory>
 #include <string>
+
+#include "shardtool/base/error.h"
 
 struct CUstream_st;
 
@@ -18,39 +20,21 @@ struct DeviceState {
 /// Asks the driver, which takes a while where there is one: not for the start of the program.
 DeviceState device_state();
 
-/// What follows is only where kernels are in this build.
+class Accelerator;
+
+/// The GPU of this number, from 0. Throws kEngineMissing where there is none or it cannot be
+/// used, with the reason.
+std::unique_ptr<Accelerator> open_accelerator(int index);
+
+/// That a GPU is asked for, and why there is none.
+Error no_gpu(const std::string& reason);
+/// That a call to a GPU failed, and what the GPU says.
+Error device_failed(const std::string& call, const std::string& reason);
+
 namespace gpu {
 
 /// Kernels on one stream run in order (cudaStream_t); null is the device's own.
 using Stream = CUstream_st*;
-
-/// Waits until all that was launched on the stream has ended. Throws kPeerLost where one failed.
-void wait_for(Stream stream);
-
-/// Bytes on the current device, freed at the end; aligned for any number. What they hold at first
-/// is not known. Throws kPeerLost where the device has no room, or where there is none.
-class DeviceMemory {
- public:
-  explicit DeviceMemory(size_t bytes);
-  ~DeviceMemory();
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
-
-  size_t size() const { return size_; }
-  std::byte* bytes() const { return bytes_; }
-  template <class T>
-  T* as() const {
-    return reinterpret_cast<T*>(bytes_);
-  }
-
-  /// size() bytes from or to the host. Waits for all that the device does.
-  void upload(const void* from);
-  void download(void* to) const;
-
- private:
-  std::byte* bytes_ = nullptr;
-  size_t size_ = 0;
-};
 
 }  // namespace gpu
 }  // namespace shardtool::kernels

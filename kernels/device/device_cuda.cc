@@ -25,33 +25,7 @@ namespace gpu {
 
 void require(cudaError_t result, const char* call) {
   if (result == cudaSuccess) return;
-  throw Error(ErrorCode::kPeerLost, std::string("the GPU failed: ") + cudaGetErrorString(result))
-      .note("call", call)
-      .help("see what it says to 'shardtool doctor'; without GPU, run on the CPU");
-}
-
-void wait_for(Stream stream) {
-  require(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-}
-
-DeviceMemory::DeviceMemory(size_t bytes) : size_(bytes) {
-  void* data = nullptr;
-  if (bytes > 0) require(cudaMalloc(&data, bytes), "cudaMalloc");
-  bytes_ = static_cast<std::byte*>(data);
-}
-
-DeviceMemory::~DeviceMemory() {
-  cudaFree(bytes_);
-}
-
-void DeviceMemory::upload(const void* from) {
-  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  require(cudaMemcpy(bytes_, from, size_, cudaMemcpyHostToDevice), "cudaMemcpy");
-}
-
-void DeviceMemory::download(void* to) const {
-  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  require(cudaMemcpy(to, bytes_, size_, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  throw device_failed(call, cudaGetErrorString(result));
 }
 
 }  // namespace gpu

@@ -19,6 +19,10 @@ template void run(const ActivateAll<Field>&, Stream);
 template void run(const ActivateAll<double>&, Stream);
 template void run(const ActivateAll<float>&, Stream);
 
+template void run(const ScaleRows<Field>&, Stream);
+template void run(const ScaleRows<double>&, Stream);
+template void run(const ScaleRows<float>&, Stream);
+
 // The field has no router: all experts run, and surrogates are their gates.
 template void run(const RouteRows<double>&, Stream);
 template void run(const RouteRows<float>&, Stream);

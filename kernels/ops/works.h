@@ -66,8 +66,9 @@ struct AttendHeads {
   const i64* value_of = nullptr;
   i64 length = 1;
   bool causal = true;
-  i64 window = 0;       ///< 0: all
-  T* scores = nullptr;  ///< room for count() * length numbers
+  i64 window = 0;         ///< 0: all
+  T* scores = nullptr;    ///< room for `length` numbers of every item
+  i64 scores_stride = 0;  ///< from an item's room to the next one's; 0: items run one by one
   RowView<T> y;
 
   SHARDTOOL_BOTH i64 count() const { return queries.count * heads; }
@@ -81,7 +82,7 @@ struct AttendHeads {
     attend(spec, queries.row(row) + h * key_size,
            HeadRows<T>{keys.row(first) + key_of[h] * key_size, keys.stride, key_size},
            HeadRows<T>{values.row(first) + value_of[h] * value_size, values.stride, value_size},
-           begin, causal ? t + 1 : length, scores + i * length, y.row(row) + h * value_size);
+           begin, causal ? t + 1 : length, scores + i * scores_stride, y.row(row) + h * value_size);
   }
 };
 
@@ -98,6 +99,20 @@ struct ActivateAll {
   SHARDTOOL_BOTH void operator()(i64 i) const {
     const T value = activated(kind, x[i]);
     y[i] = up == nullptr ? value : value * up[i];
+  }
+};
+
+/// y[t][k] = x[t][k] factor[k].
+template <class T>
+struct ScaleRows {
+  RowView<const T> x;
+  i64 n = 0;  ///< numbers of a row
+  const T* factor = nullptr;
+  RowView<T> y;
+
+  SHARDTOOL_BOTH i64 count() const { return x.count * n; }
+  SHARDTOOL_BOTH void operator()(i64 i) const {
+    y.row(i / n)[i % n] = x.row(i / n)[i % n] * factor[i % n];
   }
 };
 

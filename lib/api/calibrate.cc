@@ -161,7 +161,7 @@ plan::HardwareProfile calibrate(const CalibrateOptions& options) {
   comm::EngineOptions engine;
   engine.engine = comm::engine_named(name);
   engine.launch = options.launch;
-  engine.meeting_folder = options.meeting_folder;
+  engine.meeting = options.meeting;
   engine.mpi_plugin = options.mpi_plugin;
   const bool embedded = engine.engine == comm::Engine::kEmbedded;
   const int ranks = embedded ? options.ranks : options.launch ? options.launch->size : 1;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "shardtool/comm/launch.h"
+#include "shardtool/comm/meeting_place.h"
 #include "shardtool/plan/hardware_profile.h"
 
 namespace shardtool::api {
@@ -18,7 +19,7 @@ struct CalibrateOptions {
   std::string engine;        ///< "embedded", "tcp", "mpi", "nccl"; empty: as the launch says
   std::string mpi_plugin;    ///< empty: where it is installed
   std::optional<comm::Launch> launch;
-  std::string meeting_folder = ".";
+  comm::MeetingPlace meeting;
   const std::atomic<bool>* cancel = nullptr;
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "shardtool/comm/launch.h"
+#include "shardtool/comm/meeting_place.h"
 #include "shardtool/engine/mlp/demo.h"
 
 namespace shardtool::api {
@@ -13,7 +14,7 @@ struct DemoRunOptions {
   std::string engine;      ///< "embedded", "tcp", "mpi", "nccl"; empty: as the launch says
   std::string mpi_plugin;  ///< empty: where it is installed
   std::optional<comm::Launch> launch;
-  std::string meeting_folder = ".";
+  comm::MeetingPlace meeting;
   std::uint64_t seed = 1;
 };
 

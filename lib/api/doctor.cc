@@ -16,6 +16,7 @@
 #include "shardtool/comm/dynamic_library.h"
 #include "shardtool/comm/engine.h"
 #include "shardtool/io/file.h"
+#include "shardtool/kernels/device/accelerator.h"
 #include "shardtool/kernels/device/device.h"
 
 namespace shardtool::api {
@@ -91,8 +92,7 @@ DoctorCheck direct_io_check(const std::string& folder) {
 
 DoctorCheck gpu_check() {
   const kernels::DeviceState state = kernels::device_state();
-  const auto kernels =
-      fmt::format("kernels are built for {}; no verb runs them yet", state.compiled_for);
+  const auto kernels = fmt::format("kernels are built for {}", state.compiled_for);
   return {"GPU", state.count > 0 ? std::to_string(state.count) : "none: " + state.reason, true,
           state.compiled_for.empty() ? "" : kernels};
 }
@@ -132,6 +132,18 @@ DoctorCheck engine_check(comm::Engine engine, const std::string& mpi_plugin) {
   return check;
 }
 
+/// The embedded engine, computed by a GPU.
+DoctorCheck gpu_virtual_check() {
+  DoctorCheck check{"engine gpu-virtual", "", true, ""};
+  try {
+    check.value = kernels::open_accelerator(0)->name();
+  } catch (const Error& error) {
+    check.value = missing(error);
+    check.advice = fmt::format("{}", fmt::join(error.help_lines(), "; "));
+  }
+  return check;
+}
+
 DoctorCheck hub_cache_check() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
@@ -161,7 +173,8 @@ std::vector<DoctorCheck> doctor(const std::string& folder, const std::string& mp
           engine_check(comm::Engine::kEmbedded, mpi_plugin),
           engine_check(comm::Engine::kTcp, mpi_plugin),
           engine_check(comm::Engine::kMpi, mpi_plugin),
-          engine_check(comm::Engine::kNccl, mpi_plugin)};
+          engine_check(comm::Engine::kNccl, mpi_plugin),
+          gpu_virtual_check()};
 }
 
 }  // namespace shardtool::api

@@ -13,10 +13,10 @@
 #include "shardtool/api/check.h"
 #include "shardtool/api/golden_file.h"
 #include "shardtool/api/reference_headers.h"
+#include "shardtool/api/validate_engine.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
 #include "shardtool/comm/agreement.h"
-#include "shardtool/comm/engine.h"
 #include "shardtool/engine/diagnosis.h"
 #include "shardtool/engine/padding.h"
 #include "shardtool/engine/validation.h"
@@ -63,7 +63,6 @@ class Validating {
   std::vector<std::string> dropped() const;
   void check_headers();
   void bind_sides();
-  std::unique_ptr<comm::Communicator> connect();
   engine::ValidationOptions engine_options() const;
   void add_verdict(const engine::Verdict& verdict);
   void add_coverage(const engine::Verdict& verdict);
@@ -86,8 +85,7 @@ class Validating {
 /// Shards that cannot be opened are findings where `check` can say what is wrong with them.
 void Validating::open() {
   report_.has_reference = !options_.reference.empty();
-  const std::string launched = options_.launch ? "tcp" : "embedded";
-  report_.engine = options_.engine.empty() ? launched : options_.engine;
+  report_.engine = engine_name(options_);
   std::optional<ForeignFiles> foreign;
   try {
     foreign = find_foreign_files(options_.sources);
@@ -178,21 +176,6 @@ void Validating::bind_sides() {
   report_.mesh = to_string(shards_bound_->side().mesh);
   report_.ranks = shards_bound_->side().mesh.size();
   report_.layers = std::ssize(shards_bound_->side().model->layers) - 2;
-}
-
-/// The processes that share the devices, or this one alone.
-std::unique_ptr<comm::Communicator> Validating::connect() {
-  comm::EngineOptions options;
-  options.engine = comm::engine_named(report_.engine);
-  options.launch = options_.launch;
-  options.meeting_folder = options_.meeting_folder;
-  options.mpi_plugin = options_.mpi_plugin;
-  if (options.engine != comm::Engine::kEmbedded) return comm::connect(options);
-  if (!options_.launch) return std::make_unique<comm::SoloCommunicator>();
-  throw Error(ErrorCode::kUsage, fmt::format("{} started {} processes, and the embedded engine is "
-                                             "one",
-                                             options_.launch->launcher, options_.launch->size))
-      .help("use --engine tcp or --engine mpi, or start one process");
 }
 
 engine::ValidationOptions Validating::engine_options() const {
@@ -358,12 +341,16 @@ void Validating::decide() {
 
 void Validating::run_model() {
   bind_sides();
-  const auto comm = connect();
-  comm::run_or_abort(*comm, [&] {
+  const ValidateEngine engine = open_engine(options_);
+  report_.backend = engine.backend;
+  report_.accelerators = engine.accelerators;
+  engine::ValidationOptions options = engine_options();
+  options.accelerator = engine.accelerator;
+  comm::run_or_abort(*engine.comm, [&] {
     const engine::Verdict verdict =
-        engine::validate(whole_bound_->side(), shards_bound_->side(), comm.get(), engine_options());
+        engine::validate(whole_bound_->side(), shards_bound_->side(), engine.comm.get(), options);
     add_verdict(verdict);
-    if (comm->rank() == 0) diagnose(verdict);
+    if (engine.comm->rank() == 0) diagnose(verdict);
   });
   compare_with_golden();
 }

@@ -8,7 +8,12 @@
 
 #include "shardtool/api/transform.h"
 #include "shardtool/check/finding.h"
+#include "shardtool/comm/meeting_place.h"
 #include "shardtool/engine/verdict.h"
+
+namespace shardtool::kernels {
+class Accelerator;
+}
 
 namespace shardtool::api {
 
@@ -26,15 +31,18 @@ struct ValidateOptions {
   double require_coverage = 0;   ///< percent of the tensors that some result must depend on
   bool compares_values = false;  ///< residues of values, not of bits: for another dtype
   /// Who plays the devices: "embedded" (this process all of them), "tcp", "mpi" or "nccl" (the
-  /// processes of a launch, each some); empty: as the launch says.
+  /// processes of a launch, each some), "gpu-virtual" (this process, on a GPU); empty: as the
+  /// launch says. nccl and gpu-virtual compute the products on GPUs.
   std::string engine;
   std::string mpi_plugin;              ///< empty: where it is installed
   std::optional<comm::Launch> launch;  ///< the processes that a launcher started
-  std::string meeting_folder = ".";    ///< where those of tcp meet
+  comm::MeetingPlace meeting;          ///< where those of tcp meet
   i64 max_memory = 64 << 20;
   int threads = 0;
   std::function<void(const Progress&)> on_progress;
   const std::atomic<bool>* cancel = nullptr;
+  /// Computes the products, whatever the engine, and instead of the GPU that it would open.
+  kernels::Accelerator* accelerator = nullptr;
 };
 
 /// One line of the verdict.
@@ -53,8 +61,10 @@ struct ValidateTier {
 };
 
 struct ValidateReport {
-  std::string verdict;  ///< "pass", "fail" or "undecided"
-  std::string engine;   ///< who played the devices
+  std::string verdict;                    ///< "pass", "fail" or "undecided"
+  std::string engine;                     ///< who played the devices
+  std::string backend = "none";           ///< what multiplied with the weights: "cpu" or "cuda"
+  std::vector<std::string> accelerators;  ///< the GPU of every process; empty: CPUs
   std::string family;
   std::string mesh;
   i64 ranks = 0;
@@ -82,7 +92,8 @@ struct ValidateReport {
 
 /// Runs the model on the shards and as a whole, and compares. Throws what opening throws, kConfig
 /// without a config.json, kUnsupported for a family without a graph or shards that no rule of
-/// tensor parallelism can compute with, kPeerLost when a process is lost, kInterrupted. Every
+/// tensor parallelism can compute with, kPeerLost when a process is lost,
+/// kEngineMissing when a GPU is missing or fails, kInterrupted. Every
 /// process of a launch calls it and gets the same report.
 ValidateReport validate(const ValidateOptions& options);
 

@@ -122,9 +122,10 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
     {kPeerLost, "E0502", 6, "another process of the run is gone",
      "Processes that mpirun, srun or torchrun starts share the work. One of them ended, did not "
      "begin, or cannot be reached over the network."},
-    {kEngineMissing, "E0503", 6, "an engine is not here",
+    {kEngineMissing, "E0503", 6, "an engine is missing or failed",
      "What is to carry the processes' messages, or to compute, needs a library or a device that this "
-     "machine or this build lacks. The embedded engine needs neither."},
+     "machine or this build lacks, or a GPU failed: nothing is decided then. The embedded engine "
+     "needs neither."},
     {kInterrupted, "E0601", 130, "interrupted",
      "A signal ended the run. Nothing was published under the final name."},
     {kInternal, "E0901", 70, "internal error",

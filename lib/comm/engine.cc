@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <cstdint>
-#include <filesystem>
 
 #include "shardtool/base/error.h"
 #include "shardtool/comm/agreement.h"
@@ -18,21 +16,11 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kNames{"embedded", "tcp", "mpi", "nccl"};
 
-/// A name of few letters for a launch: FNV-1a, whose answer is the same in every process.
-std::string short_name(std::string_view job) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char letter : job) {
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
-  }
-  return fmt::format("{:016x}", hash);
-}
-
 std::unique_ptr<Communicator> connect_tcp(const EngineOptions& options) {
   if (!options.launch) return std::make_unique<SoloCommunicator>();
   const Launch& launch = *options.launch;
-  const auto file = std::filesystem::path(options.meeting_folder) /
-                    fmt::format(".shardtool-{}.meeting", short_name(launch.job));
-  return meet(file, launch.rank, launch.size, options.meeting_time);
+  return meet(meeting_point(options.meeting, launch), launch.rank, launch.size,
+              options.meeting_time);
 }
 
 std::string found_tcp() {

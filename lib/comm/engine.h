@@ -9,6 +9,7 @@
 
 #include "shardtool/comm/communicator.h"
 #include "shardtool/comm/launch.h"
+#include "shardtool/comm/meeting_place.h"
 #include "shardtool/comm/nccl_communicator.h"
 #include "shardtool/comm/tcp_communicator.h"
 
@@ -30,9 +31,8 @@ struct EngineOptions {
   Engine engine = Engine::kEmbedded;
   /// What detect_launch() found.
   std::optional<Launch> launch;
-  /// A folder that all processes see and nobody else may write, where those of tcp and nccl meet,
-  /// and for how long they wait there for each other.
-  std::string meeting_folder;
+  /// Where those of tcp and nccl meet, and for how long they wait there for each other.
+  MeetingPlace meeting;
   std::chrono::milliseconds meeting_time = kMeetingTime;
   /// The file of the plugin for mpi; empty: where it is installed.
   std::string mpi_plugin;

@@ -62,6 +62,9 @@ std::optional<Launch> detect_launch(const Environment& environment) {
                                                  launcher.rank, *rank, launcher.size, *size));
     }
     for (const char* part : launcher.job) launch.job += environment(part).value_or("") + "/";
+    const auto host = environment("MASTER_ADDR");
+    const auto port = environment("MASTER_PORT");
+    if (host && port) launch.master = fmt::format("{}:{}", *host, *port);
     return launch;
   }
   return std::nullopt;

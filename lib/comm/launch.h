@@ -11,7 +11,8 @@ struct Launch {
   std::string launcher;  ///< "mpirun", "srun", "torchrun"
   int rank = 0;
   int size = 1;
-  std::string job;  ///< names this launch among those that may run at the same time
+  std::string job;          ///< names this launch among those that may run at the same time
+  std::string master = {};  ///< MASTER_ADDR:MASTER_PORT, or empty
 };
 
 /// Looks up a variable of the environment; nothing when it is not set.

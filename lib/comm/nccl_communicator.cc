@@ -3,13 +3,11 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <nccl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "shardtool/comm/agreement.h"
 #include "shardtool/comm/dynamic_library.h"
 #include "shardtool/comm/group_communicator.h"
+#include "shardtool/comm/machine.h"
 
 namespace shardtool::comm {
 namespace {
@@ -320,23 +319,6 @@ class NcclCommunicator final : public GroupCommunicator {
   ncclComm_t comm_ = nullptr;
   bool failed_ = false;
 };
-
-/// Names this machine as long as it runs.
-std::string machine_name() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  std::getline(file, boot);
-  return host.data() + (" " + boot);
-}
-
-/// How many processes of lower ranks are on this machine.
-int rank_on_machine(Communicator& comm) {
-  const auto machines = comm.all_gather(machine_name());
-  const auto mine = machines.begin() + comm.rank();
-  return static_cast<int>(std::count(machines.begin(), mine, *mine));
-}
 
 void require_device(const Libraries& api, int device) {
   int devices = 0;

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -49,18 +50,22 @@ bool wait_for(int fd, short events, std::chrono::milliseconds time) {
 }
 
 /// For both protocols, or for the older one where there is no other.
-Socket bound_socket() {
+Socket bound_socket(int port) {
   Socket both(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (both.is_open()) {
     set_option(both.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
     sockaddr_in6 any{};
     any.sin6_family = AF_INET6;
     any.sin6_addr = in6addr_any;
+    any.sin6_port = htons(static_cast<std::uint16_t>(port));
+    set_option(both.fd(), SOL_SOCKET, SO_REUSEADDR, port > 0 ? 1 : 0);
     if (::bind(both.fd(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0) return both;
   }
   Socket older(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in any{};
   any.sin_family = AF_INET;
+  any.sin_port = htons(static_cast<std::uint16_t>(port));
+  set_option(older.fd(), SOL_SOCKET, SO_REUSEADDR, port > 0 ? 1 : 0);
   const bool bound =
       older.is_open() && ::bind(older.fd(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0;
   return bound ? std::move(older) : Socket();
@@ -99,6 +104,17 @@ std::vector<std::string> own_hosts() {
     return !host.starts_with("127.") && host != "::1" && !host.starts_with("fe80");
   });
   return hosts;
+}
+
+Error cannot_listen(int port, int why) {
+  if (port == 0) {
+    return {ErrorCode::kPeerLost,
+            fmt::format("cannot listen for the other processes: {}", std::strerror(why))};
+  }
+  return Error(ErrorCode::kPeerLost,
+               fmt::format("cannot listen for the other processes at port {}: {}", port,
+                           std::strerror(why)))
+      .help("torchrun keeps MASTER_PORT for itself: name a free port, or a folder, with --meeting");
 }
 
 }  // namespace
@@ -150,11 +166,10 @@ std::optional<char> Socket::peek() const {
   return none_yet ? std::optional<char>('\0') : std::nullopt;
 }
 
-Listener listen() {
-  Listener listener{bound_socket(), {}};
+Listener listen(int wanted_port) {
+  Listener listener{bound_socket(wanted_port), {}};
   if (!listener.socket.is_open() || ::listen(listener.socket.fd(), kBacklog) != 0) {
-    throw Error(ErrorCode::kPeerLost,
-                fmt::format("cannot listen for the other processes: {}", std::strerror(errno)));
+    throw cannot_listen(wanted_port, errno);
   }
   const int port = port_of(listener.socket);
   for (const std::string& host : own_hosts()) listener.addresses.push_back({host, port});
@@ -166,6 +181,19 @@ Socket accept(const Listener& listener, std::chrono::milliseconds time) {
   Socket socket(::accept4(listener.socket.fd(), nullptr, nullptr, SOCK_CLOEXEC));
   if (socket.is_open()) tune(socket.fd());
   return socket;
+}
+
+std::vector<Address> resolved(const Address& address) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  if (::getaddrinfo(address.host.c_str(), nullptr, &wanted, &list) != 0) return {};
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, ::freeaddrinfo);
+  std::vector<Address> addresses;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    addresses.push_back({numeric(entry->ai_addr), address.port});
+  }
+  return addresses;
 }
 
 Socket connect(const Address& address, std::chrono::milliseconds time) {

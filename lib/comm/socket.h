@@ -42,16 +42,19 @@ class Socket {
   int fd_ = -1;
 };
 
-/// A socket that listens on every interface at a port that the system chooses, and where it can be
-/// reached. Throws kPeerLost when the system refuses.
+/// A socket that listens on every interface, at this port or for 0 at one that the system chooses,
+/// and where it can be reached. Throws kPeerLost when the system refuses.
 struct Listener {
   Socket socket;
   std::vector<Address> addresses;
 };
-Listener listen();
+Listener listen(int port = 0);
 
 /// The next process that connects, or a closed socket when none does in time.
 Socket accept(const Listener& listener, std::chrono::milliseconds time);
+/// The numeric addresses of a host that is named; those of a numeric one are itself. None for a
+/// name that nobody knows (yet).
+std::vector<Address> resolved(const Address& address);
 /// A connection, or a closed socket when there is none in time.
 Socket connect(const Address& address, std::chrono::milliseconds time);
 

@@ -91,11 +91,11 @@ class TcpCommunicator final : public MessageCommunicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> meet(const std::string& meeting_file, int rank, int size,
+std::unique_ptr<Communicator> meet(const MeetingPoint& point, int rank, int size,
                                    milliseconds patience, Reach reach) {
   if (size == 1) return std::make_unique<SoloCommunicator>();
   return std::make_unique<TcpCommunicator>(
-      rank, size, connect_processes(meeting_file, rank, size, patience, reach), reach);
+      rank, size, connect_processes(point, rank, size, patience, reach), reach);
 }
 
 }  // namespace shardtool::comm

@@ -18,7 +18,7 @@ inline constexpr std::chrono::seconds kMeetingTime{120};
 /// needs two others to meet throws kInternal.
 ///
 /// Throws kPeerLost when not all have come in time, and what writing the file throws.
-std::unique_ptr<Communicator> meet(const std::string& meeting_file, int rank, int size,
+std::unique_ptr<Communicator> meet(const MeetingPoint& point, int rank, int size,
                                    std::chrono::milliseconds patience = kMeetingTime,
                                    Reach reach = Reach::kEverybody);
 

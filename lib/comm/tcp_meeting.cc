@@ -95,9 +95,9 @@ std::optional<int> greeted_rank(const Socket& socket, const std::string& word, i
   return rank;
 }
 
-std::string meeting_text(const Listener& listener, const std::string& word) {
+std::string meeting_text(const std::vector<Address>& addresses, const std::string& word) {
   std::string text = word + "\n";
-  for (const Address& address : listener.addresses) {
+  for (const Address& address : addresses) {
     text += fmt::format("{} {}\n", address.host, address.port);
   }
   return text;
@@ -124,10 +124,11 @@ void accept_higher(const Listener& listener, const std::string& word, int own,
   }
 }
 
-void accept_all(const std::string& path, std::vector<Socket>& peers, Clock::time_point end) {
+void accept_all(const MeetingPoint& point, std::vector<Socket>& peers, Clock::time_point end) {
+  if (point.address) return accept_higher(listen(point.address->port), point.word, 0, peers, end);
   const Listener listener = listen();
   const std::string word = secret_word();
-  const MeetingFile file(path, meeting_text(listener, word));
+  const MeetingFile file(point.file, meeting_text(listener.addresses, word));
   accept_higher(listener, word, 0, peers, end);
 }
 
@@ -145,24 +146,30 @@ Socket answer(const std::string& text, int rank, int size) {
   return {};
 }
 
-/// The file's text, or nothing while it is not there.
-std::string text_at(const std::string& path) {
+/// The file's text, or nothing while it is not there; what it would say of an address.
+std::string text_at(const MeetingPoint& point) {
+  if (point.address) return meeting_text(resolved(*point.address), point.word);
   try {
-    return io::read_text(path, kMaxMeetingBytes);
+    return io::read_text(point.file, kMaxMeetingBytes);
   } catch (const Error&) {
     return {};
   }
 }
 
-Socket find_first(const std::string& path, int rank, int size, Clock::time_point end) {
+std::string name_of(const MeetingPoint& point) {
+  if (!point.address) return point.file;
+  return fmt::format("{}:{}", point.address->host, point.address->port);
+}
+
+Socket find_first(const MeetingPoint& point, int rank, int size, Clock::time_point end) {
   while (left_until(end).count() > 0) {
-    Socket socket = answer(text_at(path), rank, size);
+    Socket socket = answer(text_at(point), rank, size);
     if (socket.is_open()) return socket;
     std::this_thread::sleep_for(kPause);
   }
   throw peer_lost(fmt::format("process 0 of {} could not be reached", size))
       .leaderless()
-      .note("looked for", path);
+      .note("looked for", name_of(point));
 }
 
 /// A text with its length in front.
@@ -206,7 +213,7 @@ void connect_others(int rank, std::vector<Socket>& peers, Clock::time_point end)
   const int size = static_cast<int>(peers.size());
   const Listener listener = listen();
   const std::string word = secret_word();
-  const auto texts = share_texts(meeting_text(listener, word), rank, peers, end);
+  const auto texts = share_texts(meeting_text(listener.addresses, word), rank, peers, end);
   for (int lower = 1; lower < rank; ++lower) {
     Socket& place = peers[static_cast<size_t>(lower)];
     place = answer(texts[static_cast<size_t>(lower)], rank, size);
@@ -219,14 +226,14 @@ void connect_others(int rank, std::vector<Socket>& peers, Clock::time_point end)
 
 }  // namespace
 
-std::vector<Socket> connect_processes(const std::string& meeting_file, int rank, int size,
+std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
                                       milliseconds patience, Reach reach) {
   const Clock::time_point end = Clock::now() + patience;
   std::vector<Socket> peers(static_cast<size_t>(size));
   if (rank == 0) {
-    accept_all(meeting_file, peers, end);
+    accept_all(point, peers, end);
   } else {
-    peers[0] = find_first(meeting_file, rank, size, end);
+    peers[0] = find_first(point, rank, size, end);
   }
   if (reach == Reach::kEverybody) connect_others(rank, peers, end);
   return peers;

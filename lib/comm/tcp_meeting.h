@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shardtool/comm/socket.h"
@@ -12,20 +14,35 @@ namespace shardtool::comm {
 /// thousand sockets at one of them, or to everybody.
 enum class Reach { kFirst, kEverybody };
 
+/// Where processes meet: over a file in a folder that all of them see, or at an address that all of
+/// them know.
+struct MeetingPoint {
+  MeetingPoint(std::string path) : file(std::move(path)) {}  // NOLINT: a path is where they meet
+  /// Rank 0 listens at the port. `launch` tells those of one launch from others who come there; it
+  /// has the same length in all, and is no secret as the file's word is.
+  MeetingPoint(Address where, std::string launch)
+      : address(std::move(where)), word(std::move(launch)) {}
+
+  std::string file;
+  std::optional<Address> address;  ///< instead of the file
+  std::string word;
+};
+
 /// The connections of a process to the others, by rank; its own place is closed, and so are those
 /// that the reach leaves out.
 ///
-/// The processes meet over a file in a folder that all of them see: rank 0 writes there where it
-/// listens and a secret word that the others must know.
+/// Over a file: rank 0 writes there where it listens and a secret word that the others must know.
 ///
 ///     rank 0:  listen, write `meeting_file`, accept size - 1 processes, delete the file
 ///     others:  read the file until it is there, connect, say the word and the rank
+///
+/// At an address the others know both beforehand.
 ///
 /// For everybody's reach the others listen too; rank 0 tells each where, and each process connects
 /// to those of lower ranks.
 ///
 /// Throws kPeerLost when not all have come in time, and what writing the file throws.
-std::vector<Socket> connect_processes(const std::string& meeting_file, int rank, int size,
+std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
                                       std::chrono::milliseconds patience, Reach reach);
 
 }  // namespace shardtool::comm

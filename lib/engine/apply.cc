@@ -7,7 +7,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/numbers.h"
-#include "shardtool/kernels/ops/norm.h"
+#include "shardtool/kernels/ops/works.h"
 
 namespace shardtool::engine {
 namespace {
@@ -143,19 +143,32 @@ Part<N> apply(const model::Norm& op, const OpAt<N>& at) {
   }
   Part<N> y = empty_part<N>(x.features, at.inputs.rows());
   const i64 n = features.local_size();
-  for (i64 t = 0; t < at.inputs.rows(); ++t) {
-    for (i64 begin = 0; begin + n <= x.width() && n > 0; begin += n) {
-      norm_row(spec, x.row(t) + begin, weight.data(), bias.empty() ? nullptr : bias.data(), n,
-               y.row(t) + begin);
-    }
+  const i64 rows = at.inputs.rows();
+  const N* const from = at.bench.in(x.data);
+  const N* const factors = at.bench.in(weight);
+  const N* const summands = bias.empty() ? nullptr : at.bench.in(bias);
+  N* const to = at.bench.in_out(y.data);
+  for (i64 begin = 0; begin + n <= x.width() && n > 0; begin += n) {
+    at.bench.run(kernels::NormRows<N>{spec,
+                                      {from + begin, rows, x.width()},
+                                      n,
+                                      factors,
+                                      summands,
+                                      {to + begin, rows, y.width()}});
   }
+  at.bench.finish();
   return y;
 }
 
 template <class N>
 Part<N> apply(const model::Activation& op, const OpAt<N>& at) {
   const auto kind = activation_of(op.kind, *at.side.config);
-  return each(at, [kind](N x) { return activated(kind, x); });
+  const Part<N>& x = *at.in[0];
+  Part<N> y = empty_part<N>(x.features, at.inputs.rows());
+  at.bench.run(kernels::ActivateAll<N>{kind, at.bench.in(x.data), nullptr, std::ssize(x.data),
+                                       at.bench.out(y.data)});
+  at.bench.finish();
+  return y;
 }
 
 template <class N>

@@ -5,6 +5,7 @@
 
 #include "shardtool/engine/part.h"
 #include "shardtool/engine/side.h"
+#include "shardtool/kernels/device/workbench.h"
 #include "shardtool/kernels/ops/activation.h"
 
 /// What one device computes in ops that stream no weights: parts in, parts out. Written once for
@@ -19,6 +20,7 @@ struct OpAt {
   const model::BoundOp& op;
   i64 layer = -1;
   i64 rank = 0;
+  kernels::Workbench& bench;  ///< where norms, rotations, attention and activations run
   std::vector<const Part<N>*> in;
 };
 

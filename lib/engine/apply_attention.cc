@@ -8,14 +8,14 @@
 #include "shardtool/engine/numbers.h"
 #include "shardtool/engine/rope_frequencies.h"
 #include "shardtool/engine/stop.h"
-#include "shardtool/kernels/ops/attend.h"
-#include "shardtool/kernels/ops/rotate.h"
+#include "shardtool/kernels/ops/works.h"
 #include "shardtool/model/window.h"
 
 namespace shardtool::engine {
 namespace {
 
 using index::AxisMap;
+using kernels::RowView;
 
 /// Cosines and sines of every position, row p of the pairs at p * pairs.
 template <class N>
@@ -85,8 +85,6 @@ class AttentionAt {
         heads_(units_of(at.in[0]->features, key_dim_, at.op.op->in[0])),
         keys_(index::inverse(units_of(at.in[1]->features, key_dim_, at.op.op->in[1]))),
         values_(index::inverse(units_of(at.in[2]->features, value_dim_, at.op.op->in[2]))) {
-    spec_.scale = number_of<N>(scale());
-    spec_.softcap = number_of<N>(model::value_of(op.softcap, *at.side.config));
     if (!at.op.weights.empty() && !at.op.weights[0].empty()) {
       sinks_ = load_vector(at, at.op.weights[0].front(), heads_);
     }
@@ -97,10 +95,21 @@ class AttentionAt {
 
   Part<N> run() {
     Part<N> y = empty_part<N>(index::scale(heads_, value_dim_), at_.inputs.rows());
-    for (i64 h = 0; h < heads_.local_size(); ++h) {
-      const auto global = heads_(h);
-      if (global) run_head(h, *global, y);
+    kernels::Workbench& bench = at_.bench;
+    kernels::AttendHeads<N> all = work();
+    all.y = {bench.in_out(y.data), at_.inputs.rows(), y.width()};
+    const i64 at_once = heads_at_once();
+    const i64 scores = bench.is_parallel() ? at_.inputs.rows() * at_once * all.length : all.length;
+    all.scores = bench.template room<N>(static_cast<size_t>(scores));
+    all.scores_stride = bench.is_parallel() ? all.length : 0;
+    // Heads that are padding have no piece, and stay 0.
+    for (const index::Piece& piece : heads_.pieces()) {
+      for (i64 h = piece.local; h < piece.local_end(); h += at_once) {
+        bench.run(heads(all, h, std::min(at_once, piece.local_end() - h)));
+      }
     }
+    bench.finish();
+    throw_if_stopped(at_.inputs.cancel);
     return y;
   }
 
@@ -121,35 +130,68 @@ class AttentionAt {
                             kv_head, at_.op.op->in[operand]));
   }
 
-  void run_head(i64 h, i64 global, Part<N>& y) {
-    const i64 kv_head = global / (size(op_.heads) / size(op_.kv_heads));
-    const i64 key = local(keys_, kv_head, 1);
-    const i64 value = local(values_, kv_head, 2);
-    kernels::ScoreSpec<N> spec = spec_;
-    if (!sinks_.empty()) spec.sink = &sinks_[static_cast<size_t>(h)];
-    std::vector<N> scores(static_cast<size_t>(at_.inputs.length));
-    for (i64 s = 0; s < at_.inputs.sequences; ++s) {
-      const i64 first = s * at_.inputs.length;
-      const kernels::HeadRows<N> keys{at_.in[1]->row(first) + key * key_dim_, at_.in[1]->width(),
-                                      key_dim_};
-      const kernels::HeadRows<N> values{at_.in[2]->row(first) + value * value_dim_,
-                                        at_.in[2]->width(), value_dim_};
-      for (i64 t = 0; t < at_.inputs.length; ++t) {
-        throw_if_stopped(at_.inputs.cancel);
-        const i64 end = op_.causal ? t + 1 : at_.inputs.length;
-        const i64 begin = window_ ? std::max<i64>(0, t + 1 - *window_) : 0;
-        attend(spec, at_.in[0]->row(first + t) + h * key_dim_, keys, values, begin, end,
-               scores.data(), y.row(first + t) + h * value_dim_);
+  /// Of which the scores have room.
+  i64 heads_at_once() const {
+    constexpr i64 kMostScores = i64{1} << 21;
+    return std::max<i64>(1, kMostScores / std::max<i64>(1, at_.inputs.rows() * at_.inputs.length));
+  }
+
+  /// For every query head that is none of padding, where its keys and values are.
+  std::vector<i64> kv_heads(const AxisMap& heads, size_t operand) const {
+    const i64 shared = size(op_.heads) / size(op_.kv_heads);
+    std::vector<i64> found(static_cast<size_t>(heads_.local_size()));
+    for (const index::Piece& piece : heads_.pieces()) {
+      for (i64 i = 0; i < piece.size; ++i) {
+        found[static_cast<size_t>(piece.local + i)] =
+            local(heads, (piece.global + i) / shared, operand);
       }
     }
+    return found;
+  }
+
+  RowView<const N> operand(size_t i) {
+    return {at_.bench.in(at_.in[i]->data), at_.inputs.rows(), at_.in[i]->width()};
+  }
+
+  /// All heads, without room for scores and results.
+  kernels::AttendHeads<N> work() {
+    key_of_ = kv_heads(keys_, 1);
+    value_of_ = kv_heads(values_, 2);
+    kernels::AttendHeads<N> work;
+    work.scale = number_of<N>(scale());
+    work.softcap = number_of<N>(model::value_of(op_.softcap, *at_.side.config));
+    work.sinks = sinks_.empty() ? nullptr : at_.bench.in(sinks_);
+    work.queries = operand(0);
+    work.keys = operand(1);
+    work.values = operand(2);
+    work.heads = heads_.local_size();
+    work.key_size = key_dim_;
+    work.value_size = value_dim_;
+    work.key_of = at_.bench.in(key_of_);
+    work.value_of = at_.bench.in(value_of_);
+    work.length = at_.inputs.length;
+    work.causal = op_.causal;
+    work.window = window_.value_or(0);
+    return work;
+  }
+
+  /// Of these heads alone.
+  kernels::AttendHeads<N> heads(kernels::AttendHeads<N> work, i64 first, i64 count) const {
+    work.heads = count;
+    work.queries.data += first * key_dim_;
+    work.y.data += first * value_dim_;
+    work.key_of += first;
+    work.value_of += first;
+    if (work.sinks != nullptr) work.sinks += first;
+    return work;
   }
 
   const OpAt<N>& at_;
   const model::Attention& op_;
   i64 key_dim_, value_dim_;
   AxisMap heads_, keys_, values_;
-  kernels::ScoreSpec<N> spec_;
   std::vector<N> sinks_;
+  std::vector<i64> key_of_, value_of_;
   std::optional<i64> window_;
 };
 
@@ -161,13 +203,17 @@ Part<N> apply(const model::Rope& op, const OpAt<N>& at) {
   const Angles<N> angles = angles_of(op, head, at);
   const Part<N>& x = *at.in[0];
   Part<N> y = empty_part<N>(x.features, at.inputs.rows());
-  for (i64 t = 0; t < at.inputs.rows(); ++t) {
-    const i64 angle = t % at.inputs.length * angles.pairs;
-    for (i64 begin = 0; begin + head <= x.width(); begin += head) {
-      rotate(pairs_of(op.style), x.row(t) + begin, head, angles.cos.data() + angle,
-             angles.sin.data() + angle, angles.pairs, y.row(t) + begin);
-    }
-  }
+  const i64 rows = at.inputs.rows();
+  at.bench.run(kernels::RotateHeads<N>{pairs_of(op.style),
+                                       {at.bench.in(x.data), rows, x.width()},
+                                       x.width() / head,
+                                       head,
+                                       at.inputs.length,
+                                       at.bench.in(angles.cos),
+                                       at.bench.in(angles.sin),
+                                       angles.pairs,
+                                       {at.bench.in_out(y.data), rows, y.width()}});
+  at.bench.finish();
   return y;
 }
 

@@ -44,7 +44,7 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
   inputs.length = golden.length;
   inputs.tokens = golden.tokens;
   Fabric fabric(whole.mesh, nullptr);
-  Run<float> run(whole, fabric, inputs);
+  Run<float> run(whole, fabric, inputs, nullptr);
   std::vector<GoldenDifference> differences;
   model::Value entry;
   Part<float> x;

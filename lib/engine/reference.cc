@@ -57,8 +57,11 @@ MatrixBlock packed(const MatrixBlock& block, const Product& part, const index::P
 }  // namespace
 
 template <class N>
-Reference<N>::Reference(const Side& side, const Inputs& inputs)
-    : side_(side), inputs_(inputs), fabric_(side.mesh, nullptr), run_(side, fabric_, inputs) {}
+Reference<N>::Reference(const Side& side, const Inputs& inputs, kernels::Accelerator* accelerator)
+    : side_(side),
+      inputs_(inputs),
+      fabric_(side.mesh, nullptr),
+      run_(side, fabric_, inputs, accelerator) {}
 
 template <class N>
 void Reference<N>::begin_layer(const SideLayer& layer, const Part<N>& x) {
@@ -93,6 +96,15 @@ void Reference<N>::begin(const Product& whole) {
 template <class N>
 void Reference<N>::multiply(const Product& whole, const MatrixBlock& block) {
   for (const Product& part : parts_.at({whole.role, whole.expert})) multiply_part(part, block);
+}
+
+/// The whole model's one device has the whole matrix.
+template <class N>
+void Reference<N>::multiply_there(const Product& whole, const MatrixBlock& block,
+                                  const std::byte* there) {
+  for (const Product& part : parts_.at({whole.role, whole.expert})) {
+    run_.multiply_there(part, block, there);
+  }
 }
 
 template <class N>

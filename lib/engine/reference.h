@@ -19,8 +19,9 @@ namespace shardtool::engine {
 template <class N>
 class Reference {
  public:
-  /// `side` is the whole model's or a CutSide's. All of it outlives this.
-  Reference(const Side& side, const Inputs& inputs);
+  /// `side` is the whole model's or a CutSide's, and then `accelerator` is null. All of it outlives
+  /// this.
+  Reference(const Side& side, const Inputs& inputs, kernels::Accelerator* accelerator);
 
   /// The layer as `side` runs it; `x` is whole, or has no features for a layer that makes its own.
   void begin_layer(const SideLayer& layer, const Part<N>& x);
@@ -28,6 +29,7 @@ class Reference {
   /// A product of the whole model, and blocks of its matrix: see Run.
   void begin(const Product& whole);
   void multiply(const Product& whole, const MatrixBlock& block);
+  void multiply_there(const Product& whole, const MatrixBlock& block, const std::byte* there);
   void end(const Product& whole);
   void end_step(size_t step);
 

@@ -39,8 +39,8 @@ kernels::RouterSpec spec_of(const model::Router& op, const Side& side) {
 }  // namespace
 
 template <class N>
-OpAt<N> Run<N>::at(i64 rank) const {
-  OpAt<N> at{side_, inputs_, *step_->op, layer_, rank, {}};
+OpAt<N> Run<N>::at(i64 rank) {
+  OpAt<N> at{side_, inputs_, *step_->op, layer_, rank, bench_, {}};
   for (size_t i = 0; i < step_->op->op->in.size(); ++i) at.in.push_back(&input(i, rank));
   return at;
 }
@@ -115,6 +115,7 @@ void Run<N>::begin(const Product& product) {
     open.x = aligned(input(0, product.rank), product.inputs(), inputs_.rows(),
                      step_->op->op->in.front());
   }
+  begin_there(product);
 }
 
 template <class N>
@@ -192,6 +193,7 @@ void Run<N>::multiply_scaled(const Product& product, const MatrixBlock& block) {
 
 template <class N>
 void Run<N>::end(const Product& product) {
+  end_there(product);
   Part<N> y = std::move(open_.extract(product.rank).mapped().y);
   if (product.expert >= 0) return end_expert(product, std::move(y));
   make(step_->op->op->out[0], product.rank, std::move(y));
@@ -373,13 +375,15 @@ void Run<N>::end_step(const model::Step& step) {
 }
 
 #define SHARDTOOL_INSTANTIATE(N)                                                           \
-  template OpAt<N> Run<N>::at(i64) const;                                                  \
+  template OpAt<N> Run<N>::at(i64);                                                        \
   template const Part<N>& Run<N>::input(size_t, i64) const;                                \
   template N Run<N>::share_of(i64, const std::vector<i64>&) const;                         \
   template std::vector<i64> Run<N>::holders_of(const model::BoundWeight&) const;           \
   template void Run<N>::begin_layer(const model::Layer&, Placed<N>, std::span<const i64>); \
   template void Run<N>::begin_step(const model::Step&);                                    \
   template void Run<N>::begin(const Product&);                                             \
+  template bool Run<N>::is_look_up(const Product&) const;                                  \
+  template void Run<N>::look_up(const Product&, const MatrixBlock&);                       \
   template void Run<N>::multiply(const Product&, const MatrixBlock&);                      \
   template void Run<N>::end(const Product&);                                               \
   template void Run<N>::round(const std::string&);                                         \

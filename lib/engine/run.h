@@ -14,6 +14,7 @@
 #include "shardtool/engine/part.h"
 #include "shardtool/engine/product_list.h"
 #include "shardtool/engine/side.h"
+#include "shardtool/kernels/device/workbench.h"
 
 namespace shardtool::engine {
 
@@ -32,12 +33,14 @@ inline constexpr double kUndecidableGap = 2e-10;
 ///                                      products_of; different devices' may be under way at once
 ///       end_step                       the op itself, and the moves of what it made
 ///
-/// Instantiated for Field, double and float.
+/// With an accelerator it computes there: multiply_there takes the place of multiply, and what
+/// comes back has the same bits in the field. Instantiated for Field, double and float.
 template <class N>
 class Run {
  public:
-  Run(const Side& side, Fabric& fabric, const Inputs& inputs)
-      : side_(side), fabric_(fabric), inputs_(inputs) {}
+  /// `accelerator` may be null: the CPU.
+  Run(const Side& side, Fabric& fabric, const Inputs& inputs, kernels::Accelerator* accelerator)
+      : side_(side), fabric_(fabric), inputs_(inputs), bench_(accelerator, inputs.cancel) {}
 
   /// `x` is what this process' devices begin the layer with; none for a layer that makes its own.
   void begin_layer(const model::Layer& layer, Placed<N> x, std::span<const i64> devices);
@@ -46,6 +49,9 @@ class Run {
   /// A block of the product's matrix: of all columns unless it is_in_out, where the rows come in
   /// their order. Blocks that give different outputs may run at once.
   void multiply(const Product& product, const MatrixBlock& block);
+  /// The same of all columns, of which the accelerator has the first element at `there`. Returns
+  /// before it is done. Of one product at a time.
+  void multiply_there(const Product& product, const MatrixBlock& block, const std::byte* there);
   void end(const Product& product);
   void end_step(const model::Step& step);
 
@@ -61,7 +67,7 @@ class Run {
   i64 undecidable() const { return undecidable_; }
 
  private:
-  OpAt<N> at(i64 rank) const;
+  OpAt<N> at(i64 rank);
   const Part<N>& input(size_t i, i64 rank) const;
   std::vector<i64> sum_group(i64 rank, const std::vector<i64>& holders) const;
   N share_of(i64 rank, const std::vector<i64>& holders) const;
@@ -72,6 +78,10 @@ class Run {
   void embed_probe(const Product& product, Part<N>& x) const;
   void look_up(const Product& product, const MatrixBlock& block);
   void multiply_scaled(const Product& product, const MatrixBlock& block);
+  void begin_there(const Product& product);
+  void multiply_scaled_there(const Product& product, const MatrixBlock& block,
+                             const std::byte* there);
+  void end_there(const Product& product);
   Part<N> expert_input(const Product& product);
   void end_expert(const Product& product, Part<N> y);
   std::vector<N> expert_bias(size_t weight, const Product& product, const index::AxisMap& features);
@@ -94,10 +104,14 @@ class Run {
     Part<N> x;  ///< its input, one column per row or column of its matrix
     Part<N> y;  ///< what it gives
     std::optional<BlockScales<N>> scales;
+    const N* x_there = nullptr;  ///< on the accelerator
+    N* y_there = nullptr;
+    N* scaled_there = nullptr;  ///< room for x times the scales of blocks
   };
   std::map<i64, Open> open_;  ///< by device
   /// Gate and up of the experts under way, by device.
   std::map<i64, std::map<Product::Role, Part<N>>> expert_;
+  kernels::Workbench bench_;
 
   std::map<std::string, Choice> choices_;
   const std::map<std::string, Choice>* replayed_ = nullptr;

@@ -34,13 +34,15 @@ std::string_view name_of(const model::Op& op) {
 
 template <class N>
 Tier<N>::Tier(std::string name, Standard standard, const Side& reference, const Side& shards,
-              comm::Communicator* comm, Inputs inputs, double tolerance)
+              comm::Communicator* comm, Inputs inputs, double tolerance,
+              kernels::Accelerator* accelerator)
     : inputs_(std::move(inputs)),
       standard_(standard),
       shards_(shards),
       fabric_(shards.mesh, comm),
-      reference_(reference, inputs_),
-      shards_run_(shards, fabric_, inputs_),
+      accelerator_(accelerator),
+      reference_(reference, inputs_, accelerator),
+      shards_run_(shards, fabric_, inputs_, accelerator),
       tolerance_(tolerance) {
   verdict_.name = std::move(name);
   verdict_.verdict = "pass";
@@ -150,6 +152,13 @@ void Tier<N>::begin(bool of_shards, const Product& product) {
 template <class N>
 void Tier<N>::multiply(bool of_shards, const Product& product, const MatrixBlock& block) {
   of_shards ? shards_run_.multiply(product, block) : reference_.multiply(product, block);
+}
+
+template <class N>
+void Tier<N>::multiply_there(bool of_shards, const Product& product, const MatrixBlock& block,
+                             const std::byte* there) {
+  of_shards ? shards_run_.multiply_there(product, block, there)
+            : reference_.multiply_there(product, block, there);
 }
 
 template <class N>

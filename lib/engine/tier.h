@@ -26,14 +26,20 @@ enum class Standard {
 template <class N>
 class Tier {
  public:
+  /// `accelerator` may be null: the CPU; by kBits it is.
   Tier(std::string name, Standard standard, const Side& reference, const Side& shards,
-       comm::Communicator* comm, Inputs inputs, double tolerance);
+       comm::Communicator* comm, Inputs inputs, double tolerance,
+       kernels::Accelerator* accelerator);
 
   void begin_layer(const LayerPair& layer, size_t index);
   void begin_step(size_t step);
   /// A product of the shards, or of the whole model, and blocks of its matrix: see Run.
   void begin(bool of_shards, const Product& product);
   void multiply(bool of_shards, const Product& product, const MatrixBlock& block);
+  /// Whether multiply_there takes the place of multiply.
+  bool computes_there() const { return accelerator_ != nullptr; }
+  void multiply_there(bool of_shards, const Product& product, const MatrixBlock& block,
+                      const std::byte* there);
   void end(bool of_shards, const Product& product);
   /// Completes the step on both sides and compares what it made.
   void end_step(size_t step);
@@ -75,6 +81,7 @@ class Tier {
   Standard standard_;
   const Side& shards_;
   Fabric fabric_;
+  kernels::Accelerator* accelerator_;
   Reference<N> reference_;  ///< of the first process
   Run<N> shards_run_;
   double tolerance_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "shardtool/engine/stop.h"
 #include "shardtool/engine/tier.h"
 #include "shardtool/engine/verdict_merge.h"
+#include "shardtool/kernels/device/upload_ring.h"
 
 namespace shardtool::engine {
 namespace {
@@ -38,6 +40,8 @@ constexpr i64 kWindowShare = 2;
 constexpr int kReaders = 2;
 constexpr i64 kMostChunkBytes = 4 << 20;
 constexpr i64 kChunksInBudget = 8;
+/// On their way to an accelerator: one is filled, one copied, one computed with.
+constexpr i64 kChunksUnderWay = 3;
 /// So that a part stays in the second cache while it is looked at more than once.
 constexpr i64 kPartsPerThread = 2;
 
@@ -74,6 +78,16 @@ Inputs real_inputs(std::span<const i64> tokens, const ValidationOptions& options
   return inputs;
 }
 
+i64 chunk_bytes(const ValidationOptions& options) {
+  return std::min(kMostChunkBytes, options.max_memory / kChunksInBudget);
+}
+
+/// What of the budget is left for chunks that wait to be computed with.
+i64 read_ahead(const ValidationOptions& options) {
+  if (options.accelerator == nullptr) return options.max_memory;
+  return options.max_memory - kChunksUnderWay * chunk_bytes(options);
+}
+
 Inputs rounded(Inputs inputs) {
   inputs.rounds_to_bf16 = true;
   return inputs;
@@ -92,20 +106,23 @@ class Validation {
                                   : static_cast<int>(std::thread::hardware_concurrency())),
         tokens_(any_tokens(whole, options)),
         order_({layers_, whole, shards, fabric_.own(), fabric_.is_first_process(),
-                std::min(kMostChunkBytes, options.max_memory / kChunksInBudget), tokens_}),
-        field_("field", Standard::kWhole, whole, shards, comm, field_inputs(tokens_, options), 0) {
+                chunk_bytes(options), tokens_}),
+        field_("field", Standard::kWhole, whole, shards, comm, field_inputs(tokens_, options), 0,
+               options.accelerator) {
     if (options.with_f64) {
       real_ = std::make_unique<Tier<double>>("f64", Standard::kWhole, whole, shards, comm,
-                                             real_inputs(tokens_, options), options.tolerance);
+                                             real_inputs(tokens_, options), options.tolerance,
+                                             options.accelerator);
     }
     if (options.with_ordered) add_ordered(comm);
     if (options.with_f64 && options.with_native) {
-      native_ = std::make_unique<Tier<float>>("native", Standard::kWhole, whole, shards, comm,
-                                              rounded(real_inputs(tokens_, options)),
-                                              std::numeric_limits<double>::infinity());
+      native_ = std::make_unique<Tier<float>>(
+          "native", Standard::kWhole, whole, shards, comm, rounded(real_inputs(tokens_, options)),
+          std::numeric_limits<double>::infinity(), options.accelerator);
     }
+    if (options.accelerator != nullptr) ring_.emplace(*options.accelerator, kChunksUnderWay);
     if (options.compares_bytes) equality_.emplace(whole, shards);
-    stream_ = std::make_unique<ChunkStream>([this] { return order_.next(); }, options.max_memory,
+    stream_ = std::make_unique<ChunkStream>([this] { return order_.next(); }, read_ahead(options),
                                             kReaders);
   }
 
@@ -126,6 +143,8 @@ class Validation {
   void multiply(const Product& product, bool of_shards);
   kernels::FloatCensus multiply_rows(const Product& product, bool of_shards, index::Interval rows,
                                      std::span<const std::byte> bytes, bool is_compared);
+  void multiply_there(const Product& product, bool of_shards, index::Interval rows,
+                      std::span<const std::byte> bytes);
   void judge_rounding();
   Counts predicted_counts() const;
   void predict(Verdict& verdict);
@@ -146,6 +165,7 @@ class Validation {
   std::vector<std::unique_ptr<Tier<float>>> ordered_;
   std::unique_ptr<Tier<float>> native_;
   std::vector<OddWeight> odd_;
+  std::optional<kernels::UploadRing> ring_;  ///< to the accelerator, if there is one
   std::optional<ByteEquality> equality_;
   std::set<std::tuple<bool, size_t, i64, i64>> counted_;  ///< matrices whose numbers were looked at
   std::unique_ptr<ChunkStream> stream_;  ///< last: its threads use what stands above
@@ -158,8 +178,8 @@ void Validation::add_ordered(comm::Communicator* comm) {
   const std::pair<const char*, Inputs> runs[] = {{"ordered f32", inputs},
                                                  {"ordered bf16", rounded(inputs)}};
   for (const auto& [name, with] : runs) {
-    ordered_.push_back(
-        std::make_unique<Tier<float>>(name, Standard::kBits, cut_->side(), shards_, comm, with, 0));
+    ordered_.push_back(std::make_unique<Tier<float>>(name, Standard::kBits, cut_->side(), shards_,
+                                                     comm, with, 0, nullptr));
   }
 }
 
@@ -192,6 +212,7 @@ kernels::FloatCensus Validation::multiply_rows(const Product& product, bool of_s
                                                index::Interval rows,
                                                std::span<const std::byte> bytes, bool is_compared) {
   const i64 parts = crew_.size() * kPartsPerThread;
+  std::byte* const room = ring_ ? ring_->begin(bytes.size()) : nullptr;
   i64 tiers = 0;
   each_tier([&](const auto&) { ++tiers; });
   std::vector<kernels::FloatCensus> found(static_cast<size_t>(parts));
@@ -203,19 +224,32 @@ kernels::FloatCensus Validation::multiply_rows(const Product& product, bool of_s
     if (i < parts) {
       const i64 first = rows.size() * part / parts * product.row_bytes();
       const i64 last = rows.size() * (part + 1) / parts * product.row_bytes();
-      found[static_cast<size_t>(part)] = kernels::float_census(
-          product.dtype,
-          bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(last - first)));
+      const auto share =
+          bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(last - first));
+      found[static_cast<size_t>(part)] = kernels::float_census(product.dtype, share);
+      if (ring_ && !share.empty()) std::memcpy(room + first, share.data(), share.size());
     }
     const MatrixBlock block = share_of_work(product, rows, bytes.data(), part, parts);
     i64 skipped = i / parts;
     each_tier([&](auto& tier) {
-      if (skipped-- == 0) tier.multiply(of_shards, product, block);
+      if (skipped-- == 0 && !tier.computes_there()) tier.multiply(of_shards, product, block);
     });
   });
+  if (ring_) multiply_there(product, of_shards, rows, bytes);
   return std::accumulate(
       found.begin(), found.end(), kernels::FloatCensus{},
       [](kernels::FloatCensus sum, const kernels::FloatCensus& one) { return sum += one; });
+}
+
+/// The chunk goes to the accelerator, which multiplies with it while the next one is taken.
+void Validation::multiply_there(const Product& product, bool of_shards, index::Interval rows,
+                                std::span<const std::byte> bytes) {
+  const std::byte* const there = ring_->send();
+  const MatrixBlock all = share_of_work(product, rows, bytes.data(), 0, 1);
+  each_tier([&](auto& tier) {
+    if (tier.computes_there()) tier.multiply_there(of_shards, product, all, there);
+  });
+  ring_->end();
 }
 
 void Validation::run_products(bool of_shards, size_t layer, size_t step) {

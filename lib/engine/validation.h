@@ -7,6 +7,7 @@
 #include "shardtool/comm/communicator.h"
 #include "shardtool/engine/side.h"
 #include "shardtool/engine/verdict.h"
+#include "shardtool/kernels/device/accelerator.h"
 
 namespace shardtool::engine {
 
@@ -24,6 +25,8 @@ struct ValidationOptions {
   double tolerance = 1e-10;     ///< of the f64 run, times the root mean square
   i64 max_memory = 64 << 20;    ///< bytes of weights that are read ahead
   int threads = 0;              ///< 0: one per processor
+  /// Computes the products; null: the CPU. All else is the CPU's, and so are the field's bits.
+  kernels::Accelerator* accelerator = nullptr;
   /// Hears, between chunks, of the layer and of the bytes that were read.
   std::function<void(size_t layer, size_t layers, i64 bytes_read)> on_progress;
   const std::atomic<bool>* cancel = nullptr;

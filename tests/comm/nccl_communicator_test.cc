@@ -151,7 +151,7 @@ TEST_CASE("those for whom the first process never comes give up in time") {
     EngineOptions options;
     options.engine = engine;
     options.launch = Launch{"torchrun", 1, 2, "job"};
-    options.meeting_folder = folder.path();
+    options.meeting.folder = folder.path();
     options.meeting_time = milliseconds(100);
     const auto error = testing::error_of([&] { return connect(options); });
     REQUIRE(error);

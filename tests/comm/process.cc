@@ -56,7 +56,7 @@ int run(const std::string& engine, const std::string& folder, const std::string&
   EngineOptions options;
   options.engine = engine_named(engine);
   options.launch = detect_launch(variable);
-  options.meeting_folder = folder;
+  options.meeting.folder = folder;
   options.mpi_plugin = variable("SHARDTOOL_MPI_PLUGIN").value_or("");
   const int rank = options.launch ? options.launch->rank : 0;
   const int size = options.launch ? options.launch->size : 1;

@@ -45,6 +45,7 @@ void check_ops() {
   CHECK(rc::check("rotations", rotate_law<Machine, T>));
   CHECK(rc::check("attention", attend_law<Machine, T>));
   CHECK(rc::check("activations", activate_law<Machine, T>));
+  CHECK(rc::check("scales of columns", scale_law<Machine, T>));
   if constexpr (!std::is_same_v<T, Field>) CHECK(rc::check("routers", route_law<Machine, T>));
   CHECK(rc::check("sums of ranks", fold_law<Machine, T>));
   CHECK(rc::check("comparisons", compare_law<Machine, T>));

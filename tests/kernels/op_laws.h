@@ -2,6 +2,8 @@
 
 #include <rapidcheck.h>
 
+#include <cstring>
+
 #include "shardtool/kernels/ops/works.h"
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"
@@ -123,6 +125,7 @@ void attend_law() {
   work.causal = causal;
   work.window = window;
   work.scores = machine.template poisoned<T>(static_cast<size_t>(rows * heads * length));
+  work.scores_stride = length;
   work.y = {machine.template poisoned<T>(expected.size()), rows, heads * value};
   machine.run(work);
   RC_ASSERT(near_numbers(machine.get(work.y.data, expected.size()), expected, Machine::kRoundings));
@@ -146,6 +149,30 @@ void activate_law() {
   machine.run(ActivateAll<T>{kind, machine.put(x), is_gated ? machine.put(up) : nullptr,
                              static_cast<i64>(n), y});
   RC_ASSERT(near_numbers(machine.get(y, n), expected, Machine::kRoundings));
+}
+
+template <class Machine, class T>
+void scale_law() {
+  Machine machine;
+  const i64 rows = *rc::gen::inRange<i64>(1, 9);
+  const i64 n = *rc::gen::inRange<i64>(1, 90);
+  const i64 stride = n + *rc::gen::inRange<i64>(0, 3);
+  const auto x = random_numbers<T>(static_cast<size_t>(rows * n), 1);
+  const auto factor = random_numbers<T>(static_cast<size_t>(n), 2);
+  T* y = machine.template poisoned<T>(static_cast<size_t>(rows * stride));
+  std::vector<T> expected = machine.get(y, static_cast<size_t>(rows * stride));
+  for (i64 t = 0; t < rows; ++t) {
+    for (i64 k = 0; k < n; ++k) {
+      expected[static_cast<size_t>(t * stride + k)] =
+          x[static_cast<size_t>(t * n + k)] * factor[static_cast<size_t>(k)];
+    }
+  }
+  machine.run(ScaleRows<T>{{machine.put(x), rows, n}, n, machine.put(factor), {y, rows, stride}});
+  // Beside the numbers stands what is no number; bytes are equal all the same.
+  const auto made = machine.get(y, expected.size());
+  RC_ASSERT(std::memcmp(static_cast<const void*>(made.data()),
+                        static_cast<const void*>(expected.data()),
+                        expected.size() * sizeof(T)) == 0);
 }
 
 template <class Machine, class T>

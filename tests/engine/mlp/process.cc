@@ -39,7 +39,7 @@ int run(const std::string& engine, const std::string& folder, const std::string&
   comm::EngineOptions options;
   options.engine = comm::engine_named(engine);
   options.launch = comm::detect_launch(variable);
-  options.meeting_folder = folder;
+  options.meeting.folder = folder;
   options.mpi_plugin = variable("SHARDTOOL_MPI_PLUGIN").value_or("");
   const int rank = options.launch ? options.launch->rank : 0;
   const int size = options.launch ? options.launch->size : 1;

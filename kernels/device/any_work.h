@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+#include "shardtool/index/strided_copy.h"
+#include "shardtool/kernels/compare/compare.h"
+#include "shardtool/kernels/decode/decode_works.h"
+#include "shardtool/kernels/fill/fill.h"
+#include "shardtool/kernels/fold/fold.h"
+#include "shardtool/kernels/ops/works.h"
+#include "shardtool/kernels/product/product.h"
+
+/// All that an accelerator runs, as values. Their pointers are to its memory.
+namespace shardtool::kernels {
+
+/// multiply_rows (product.h). `map` is of residues.
+template <class T>
+struct RowProducts {
+  StoredMatrix w;
+  NumberMap map = NumberMap::kBits;
+  RowView<const T> x;
+  RowView<T> y;
+};
+
+/// add_columns (product.h).
+template <class T>
+struct ColumnProducts {
+  StoredMatrix w;
+  NumberMap map = NumberMap::kBits;
+  RowView<const T> x;
+  RowView<T> y;
+};
+
+/// Joins what the rows find to *found.
+template <class T>
+struct Comparison {
+  CompareRows<T> rows;
+  Disagreement* found = nullptr;
+};
+
+/// strided_copy (strided_copy.h) of at most kMostCopyLoops loops.
+struct BoxCopy {
+  index::StridedCopy copy;
+  const std::byte* src = nullptr;
+  std::byte* dst = nullptr;
+};
+
+using AnyWork =
+    std::variant<RowProducts<Field>, RowProducts<double>, RowProducts<float>, ColumnProducts<Field>,
+                 ColumnProducts<double>, ColumnProducts<float>, ScaleRows<Field>, ScaleRows<double>,
+                 ScaleRows<float>, Comparison<Field>, Comparison<double>, Comparison<float>,
+                 BoxCopy, DecodeResidues, DecodeNumbers<double>, DecodeNumbers<float>,
+                 Fill<std::uint8_t>, Fill<std::uint16_t>, Fill<std::uint32_t>, Fill<std::uint64_t>,
+                 FoldParts<Field>, FoldParts<double>, FoldParts<float>, NormRows<Field>,
+                 NormRows<double>, NormRows<float>, RotateHeads<Field>, RotateHeads<double>,
+                 RotateHeads<float>, AttendHeads<Field>, AttendHeads<double>, AttendHeads<float>,
+                 ActivateAll<Field>, ActivateAll<double>, ActivateAll<float>, RouteRows<double>,
+                 RouteRows<float>>;
+
+}  // namespace shardtool::kernels

@@ -1,0 +1,159 @@
+#include <cuda_runtime_api.h>
+
+#include <deque>
+#include <vector>
+
+#include "shardtool/base/error.h"
+#include "shardtool/kernels/compare/compare_cuda.h"
+#include "shardtool/kernels/device/accelerator.h"
+#include "shardtool/kernels/device/device.h"
+#include "shardtool/kernels/device/launch.h"
+#include "shardtool/kernels/device/require.h"
+#include "shardtool/kernels/product/product_cuda.h"
+#include "shardtool/kernels/strided_copy/strided_copy_cuda.h"
+
+namespace shardtool::kernels {
+namespace gpu {
+namespace {
+
+/// What is no plain work has a launcher of its own.
+template <class Work>
+void launch(const Work& work, Stream stream) {
+  run(work, stream);
+}
+void launch(const RowProducts<Field>& work, Stream stream) {
+  multiply_rows(work.w, work.map, work.x, work.y, stream);
+}
+template <class T>
+void launch(const RowProducts<T>& work, Stream stream) {
+  multiply_rows(work.w, work.x, work.y, stream);
+}
+void launch(const ColumnProducts<Field>& work, Stream stream) {
+  add_columns(work.w, work.map, work.x, work.y, stream);
+}
+template <class T>
+void launch(const ColumnProducts<T>& work, Stream stream) {
+  add_columns(work.w, work.x, work.y, stream);
+}
+template <class T>
+void launch(const Comparison<T>& work, Stream stream) {
+  compare(work.rows, work.found, stream);
+}
+void launch(const BoxCopy& work, Stream stream) {
+  strided_copy(work.copy, work.src, work.dst, stream);
+}
+
+class CudaAccelerator final : public Accelerator {
+ public:
+  explicit CudaAccelerator(int index) : index_(index) {
+    use();
+    require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+            "cudaStreamCreateWithFlags");
+    cudaDeviceProp properties{};
+    require(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+    name_ = "GPU " + std::to_string(index) + ": " + properties.name;
+  }
+  ~CudaAccelerator() override {
+    cudaSetDevice(index_);
+    cudaStreamSynchronize(stream_);
+    for (const cudaEvent_t event : pending_) cudaEventDestroy(event);
+    for (const cudaEvent_t event : spare_) cudaEventDestroy(event);
+    cudaStreamDestroy(stream_);
+  }
+  CudaAccelerator(const CudaAccelerator&) = delete;
+  CudaAccelerator& operator=(const CudaAccelerator&) = delete;
+
+  std::string backend() const override { return "cuda"; }
+  std::string name() const override { return name_; }
+
+  std::byte* allocate(size_t bytes) override {
+    use();
+    void* memory = nullptr;
+    if (bytes > 0) require(cudaMalloc(&memory, bytes), "cudaMalloc");
+    return static_cast<std::byte*>(memory);
+  }
+  std::byte* allocate_host(size_t bytes) override {
+    use();
+    void* memory = nullptr;
+    if (bytes > 0) require(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+    return static_cast<std::byte*>(memory);
+  }
+  void release(std::byte* memory) noexcept override {
+    cudaSetDevice(index_);
+    cudaStreamSynchronize(stream_);
+    cudaFree(memory);
+  }
+  void release_host(std::byte* memory) noexcept override {
+    cudaSetDevice(index_);
+    cudaStreamSynchronize(stream_);
+    cudaFreeHost(memory);
+  }
+
+  void upload(const std::byte* from, size_t bytes, std::byte* to) override {
+    copy(from, bytes, to, cudaMemcpyHostToDevice);
+  }
+  void download(const std::byte* from, size_t bytes, std::byte* to) override {
+    copy(from, bytes, to, cudaMemcpyDeviceToHost);
+  }
+  void run(const AnyWork& work) override {
+    use();
+    std::visit([this](const auto& one) { launch(one, stream_); }, work);
+  }
+
+  Ticket ticket() override {
+    use();
+    pending_.push_back(event());
+    require(cudaEventRecord(pending_.back(), stream_), "cudaEventRecord");
+    return ended_ + pending_.size();
+  }
+  void wait(Ticket ticket) override {
+    use();
+    while (ended_ < ticket) {
+      require(cudaEventSynchronize(pending_.front()), "cudaEventSynchronize");
+      spare_.push_back(pending_.front());
+      pending_.pop_front();
+      ++ended_;
+    }
+  }
+
+ private:
+  /// The current device is the thread's, and others may have another.
+  void use() const { require(cudaSetDevice(index_), "cudaSetDevice"); }
+
+  void copy(const std::byte* from, size_t bytes, std::byte* to, cudaMemcpyKind kind) {
+    use();
+    require(cudaMemcpyAsync(to, from, bytes, kind, stream_), "cudaMemcpyAsync");
+  }
+
+  cudaEvent_t event() {
+    cudaEvent_t event = nullptr;
+    if (spare_.empty()) {
+      require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
+              "cudaEventCreateWithFlags");
+      return event;
+    }
+    event = spare_.back();
+    spare_.pop_back();
+    return event;
+  }
+
+  const int index_;
+  std::string name_;
+  Stream stream_ = nullptr;
+  std::deque<cudaEvent_t> pending_;  ///< of the tickets after `ended_`
+  std::vector<cudaEvent_t> spare_;
+  Ticket ended_ = 0;
+};
+
+}  // namespace
+}  // namespace gpu
+
+std::unique_ptr<Accelerator> open_accelerator(int index) {
+  const DeviceState state = device_state();
+  if (state.count == 0) throw no_gpu(state.reason);
+  if (index < state.count) return std::make_unique<gpu::CudaAccelerator>(index);
+  throw no_gpu("there are " + std::to_string(state.count) + ", and GPU " + std::to_string(index) +
+               " is asked for");
+}
+
+}  // namespace shardtool::kernels

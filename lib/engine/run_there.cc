@@ -1,0 +1,85 @@
+#include "shardtool/engine/numbers.h"
+#include "shardtool/engine/run.h"
+
+// The products of a run by an accelerator: x goes there, the rows of the matrix come by, y returns.
+namespace shardtool::engine {
+
+template <class N>
+void Run<N>::begin_there(const Product& product) {
+  if (bench_.accelerator() == nullptr || is_look_up(product)) return;
+  Open& open = open_.at(product.rank);
+  open.x_there = bench_.in(open.x.data);
+  open.y_there = bench_.in_out(open.y.data);
+  if (!open.scales || open.scales->is_per_row()) return;
+  open.scaled_there = bench_.template room<N>(open.x.data.size());
+}
+
+template <class N>
+void Run<N>::multiply_there(const Product& product, const MatrixBlock& block,
+                            const std::byte* there) {
+  if (is_look_up(product)) return look_up(product, block);
+  const Open& open = open_.at(product.rank);
+  if (open.scaled_there != nullptr) return multiply_scaled_there(product, block, there);
+  const i64 tokens = inputs_.rows();
+  const kernels::StoredMatrix w{product.dtype, there, block.rows.size(), block.columns.size(),
+                                block.stride};
+  if (product.is_in_out) {
+    bench_.accelerator()->run(
+        kernels::ColumnProducts<N>{w,
+                                   inputs_.map,
+                                   {open.x_there + block.rows.begin, tokens, open.x.width()},
+                                   {open.y_there, tokens, open.y.width()}});
+  } else {
+    bench_.accelerator()->run(
+        kernels::RowProducts<N>{w,
+                                inputs_.map,
+                                {open.x_there, tokens, open.x.width()},
+                                {open.y_there + block.rows.begin, tokens, open.y.width()}});
+  }
+}
+
+/// Row after row of blocks, each with its own x.
+template <class N>
+void Run<N>::multiply_scaled_there(const Product& product, const MatrixBlock& block,
+                                   const std::byte* there) {
+  const Open& open = open_.at(product.rank);
+  const i64 tokens = inputs_.rows();
+  const i64 columns = block.columns.size();
+  for (i64 r = block.rows.begin; r < block.rows.end;) {
+    const i64 count = open.scales->run_of_rows(r, block.rows.end);
+    bench_.run(kernels::ScaleRows<N>{{open.x_there, tokens, columns},
+                                     columns,
+                                     bench_.in(open.scales->of_row(r)),
+                                     {open.scaled_there, tokens, columns}});
+    bench_.accelerator()->run(kernels::RowProducts<N>{
+        {product.dtype, there + (r - block.rows.begin) * product.row_bytes(), count, columns},
+        inputs_.map,
+        {open.scaled_there, tokens, columns},
+        {open.y_there + r, tokens, open.y.width()}});
+    r += count;
+  }
+}
+
+template <class N>
+void Run<N>::end_there(const Product& product) {
+  if (bench_.accelerator() == nullptr || is_look_up(product)) return;
+  bench_.finish();
+  Open& open = open_.at(product.rank);
+  if (!open.scales || !open.scales->is_per_row()) return;
+  for (i64 t = 0; t < inputs_.rows(); ++t) {
+    for (i64 r = 0; r < open.y.width(); ++r) open.y.row(t)[r] *= open.scales->of_whole_row(r);
+  }
+}
+
+#define SHARDTOOL_INSTANTIATE(N)                                                              \
+  template void Run<N>::begin_there(const Product&);                                          \
+  template void Run<N>::multiply_there(const Product&, const MatrixBlock&, const std::byte*); \
+  template void Run<N>::multiply_scaled_there(const Product&, const MatrixBlock&,             \
+                                              const std::byte*);                              \
+  template void Run<N>::end_there(const Product&);
+SHARDTOOL_INSTANTIATE(Field)
+SHARDTOOL_INSTANTIATE(double)
+SHARDTOOL_INSTANTIATE(float)
+#undef SHARDTOOL_INSTANTIATE
+
+}  // namespace shardtool::engine

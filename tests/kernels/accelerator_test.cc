@@ -1,0 +1,200 @@
+#include "shardtool/kernels/device/accelerator.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
+#include "shardtool/kernels/device/upload_ring.h"
+#include "shardtool/kernels/device/workbench.h"
+#include "tests/kernels/accelerator_machine.h"
+#include "tests/kernels/accelerator_table.h"
+#include "tests/kernels/machine_test.h"
+#include "tests/support/emulated_accelerator.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::kernels {
+namespace {
+
+using test::EmulatedAccelerator;
+using test::PlannedFailure;
+using Pace = EmulatedAccelerator::Pace;
+
+template <Pace kPace>
+struct Emulated {
+  static constexpr double kRoundings = 0;
+  static Accelerator& accelerator() {
+    static EmulatedAccelerator one(kPace);
+    return one;
+  }
+};
+using LateMachine = AcceleratorMachine<Emulated<Pace::kLate>>;
+using EagerMachine = AcceleratorMachine<Emulated<Pace::kEager>>;
+
+std::vector<std::uint64_t> counted_from(std::uint64_t first, size_t n) {
+  std::vector<std::uint64_t> numbers(n);
+  for (size_t i = 0; i < n; ++i) numbers[i] = first + i;
+  return numbers;
+}
+
+TEST_CASE("works that an accelerator queues move, multiply and compute as the CPU does") {
+  check_bytes<LateMachine>();
+  check_products<LateMachine>();
+  check_ops<EagerMachine, Field>();
+  check_ops<LateMachine, double>();
+  check_ops<LateMachine, float>();
+}
+
+TEST_CASE("what stands in for an accelerator refuses memory that is not its own") {
+  EmulatedAccelerator accelerator(Pace::kEager);
+  std::array<std::byte, 16> host{};
+  std::byte* const here = accelerator.allocate_host(16);
+  std::byte* const there = accelerator.allocate(16);
+  CHECK_ERROR(kInternal, (accelerator.upload(host.data(), 16, there), 0));
+  CHECK_ERROR(kInternal, (accelerator.upload(here, 17, there), 0));
+  CHECK_ERROR(kInternal, (accelerator.upload(here, 16, here), 0));
+  CHECK_ERROR(kInternal, (accelerator.download(there, 16, host.data()), 0));
+  std::uint64_t number = 1;
+  CHECK_ERROR(kInternal, (accelerator.run(Fill<std::uint64_t>{&number, 1, 2}), 0));
+  accelerator.release(there);
+  CHECK_ERROR(
+      kInternal,
+      (accelerator.run(Fill<std::uint8_t>{reinterpret_cast<std::uint8_t*>(there), 1, 2}), 0));
+  accelerator.release_host(here);
+  CHECK(number == 1);
+  CHECK(accelerator.allocations() == 0);
+}
+
+/// The signal that ends a process which does this.
+template <class Action>
+int signal_of(const Action& action) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGSEGV, SIG_DFL);
+    action();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+TEST_CASE("the memory of what stands in for an accelerator is closed to the host") {
+  EmulatedAccelerator accelerator(Pace::kEager);
+  std::byte* const there = accelerator.allocate(16);
+  CHECK(signal_of([&] { there[3] = std::byte{1}; }) == SIGSEGV);
+  CHECK(signal_of([] {}) == 0);
+  accelerator.release(there);
+}
+
+TEST_CASE(
+    "a result that nobody waited for is not there, and a source that changes too early shows") {
+  EmulatedAccelerator accelerator(Pace::kLate);
+  const PairedMemory memory(accelerator, 8);
+  std::memset(memory.here(), 1, 8);
+  accelerator.upload(memory.here(), 8, memory.there());
+  std::memset(memory.here(), 2, 8);  // against A1
+  accelerator.download(memory.there(), 8, memory.here());
+  const auto ticket = accelerator.ticket();
+  std::memset(memory.here(), 3, 8);
+  accelerator.wait(ticket);
+  CHECK(memory.here()[0] == std::byte{3});
+}
+
+TEST_CASE("fresh memory is poisoned on both sides") {
+  EmulatedAccelerator accelerator(Pace::kLate);
+  const PairedMemory memory(accelerator, 8);
+  CHECK(memory.here()[7] == kPoison);
+  accelerator.download(memory.there(), 8, memory.here());
+  std::memset(memory.here(), 0, 8);
+  accelerator.wait(accelerator.ticket());
+  CHECK(memory.here()[7] == kPoison);
+}
+
+TEST_CASE("a failure of any call is told to who waits, and releases what was allocated") {
+  using Call = PlannedFailure::Call;
+  for (const Call call : {Call::kAllocate, Call::kAllocateHost, Call::kCopy, Call::kWork}) {
+    for (const Pace pace : {Pace::kEager, Pace::kLate}) {
+      EmulatedAccelerator accelerator(pace, {call, call == Call::kCopy ? 1 : 0});
+      std::vector<std::uint64_t> numbers(5);
+      const auto error = testing::error_of([&] {
+        Workbench bench(&accelerator);
+        bench.run(Fill<std::uint64_t>{bench.out(numbers), 5, 7});
+        bench.run(Fill<std::uint64_t>{bench.in_out(numbers), 5, 8});
+        return bench.finish(), 0;
+      });
+      REQUIRE(error);
+      CHECK(error->code() == ErrorCode::kEngineMissing);
+      CHECK(error->exit_status() == 6);
+      CHECK(error->notes().at(0).first == "call");
+      CHECK(accelerator.allocations() == 0);
+    }
+  }
+}
+
+/// Every chunk is checked and overwritten on its way; what arrives is added up.
+void check_ring(Accelerator& accelerator, size_t slots) {
+  constexpr size_t kChunks = 11;
+  UploadRing ring(accelerator, slots);
+  Workbench bench(&accelerator);
+  std::vector<std::uint64_t> sums(kChunks * 4);
+  std::uint64_t* const there = bench.out(sums);
+  for (size_t i = 0; i < kChunks; ++i) {
+    const size_t n = i % 4 + 1;
+    const auto numbers = counted_from(100 * i, n);
+    std::memcpy(ring.begin(n * 8), numbers.data(), n * 8);
+    const std::byte* const chunk = ring.send();
+    accelerator.run(BoxCopy{
+        {0, 0, static_cast<i64>(n * 8), {}}, chunk, reinterpret_cast<std::byte*>(there + 4 * i)});
+    ring.end();
+  }
+  bench.finish();
+  for (size_t i = 0; i < kChunks; ++i) {
+    for (size_t k = 0; k <= i % 4; ++k) CHECK(sums[4 * i + k] == 100 * i + k);
+  }
+}
+
+TEST_CASE("a ring hands chunk after chunk over, however few its slots and whatever the pace") {
+  for (const Pace pace : {Pace::kEager, Pace::kLate}) {
+    EmulatedAccelerator accelerator(pace);
+    for (const size_t slots : {1, 2, 3, 20}) check_ring(accelerator, slots);
+    CHECK(accelerator.allocations() == 0);
+  }
+}
+
+TEST_CASE("a workbench computes the same on the host and on an accelerator, again and again") {
+  EmulatedAccelerator accelerator(Pace::kLate);
+  for (Accelerator* const where :
+       {static_cast<Accelerator*>(nullptr), static_cast<Accelerator*>(&accelerator)}) {
+    Workbench bench(where);
+    for (const size_t n : {3, 200'000, 0, 7}) {
+      std::vector<double> x(n, 1.5), factor(n, 2), y(n), z(n, 1);
+      double* const between = bench.room<double>(n);
+      const auto columns = static_cast<i64>(n);
+      bench.run(ScaleRows<double>{
+          {bench.in(x), 1, columns}, columns, bench.in(factor), {between, 1, columns}});
+      bench.run(ScaleRows<double>{
+          {between, 1, columns}, columns, bench.in(factor), {bench.out(y), 1, columns}});
+      double* const both = bench.in_out(z);
+      bench.run(ScaleRows<double>{{both, 1, columns}, columns, both, {both, 1, columns}});
+      bench.finish();
+      CHECK(y == std::vector<double>(n, 6));
+      CHECK(z == std::vector<double>(n, 1));
+    }
+  }
+  CHECK(accelerator.works() == 12);
+}
+
+TEST_CASE("the table of what works cost runs every kind of them, within its memory") {
+  EmulatedAccelerator accelerator(Pace::kEager);
+  const std::string table = accelerator_table(accelerator, 1, 1);
+  CAPTURE(table);
+  CHECK(std::ranges::count(table, '\n') == 34);
+  CHECK(table.find("| rms norm, residues | ") != std::string::npos);
+  CHECK(table.find("nan") == std::string::npos);
+  CHECK(accelerator.allocations() == 0);
+}
+
+}  // namespace
+}  // namespace shardtool::kernels

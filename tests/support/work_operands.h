@@ -1,0 +1,79 @@
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "shardtool/kernels/device/any_work.h"
+
+/// Which memory works name, for what stands in for an accelerator.
+namespace shardtool::test {
+
+using Operands = std::vector<const void*>;
+
+template <template <class> class Products, class T>
+Operands operands_of_products(const Products<T>& work) {
+  return {work.w.bytes, work.x.data, work.y.data};
+}
+template <class T>
+Operands operands(const kernels::RowProducts<T>& work) {
+  return operands_of_products(work);
+}
+template <class T>
+Operands operands(const kernels::ColumnProducts<T>& work) {
+  return operands_of_products(work);
+}
+template <class T>
+Operands operands(const kernels::ScaleRows<T>& work) {
+  return {work.x.data, work.factor, work.y.data};
+}
+template <class T>
+Operands operands(const kernels::Comparison<T>& work) {
+  return {work.rows.a.data, work.rows.b.data, work.found};
+}
+inline Operands operands(const kernels::BoxCopy& work) {
+  return {work.src, work.dst};
+}
+inline Operands operands(const kernels::DecodeResidues& work) {
+  return {work.elements, work.residues};
+}
+template <class T>
+Operands operands(const kernels::DecodeNumbers<T>& work) {
+  return {work.elements, work.values};
+}
+template <class T>
+Operands operands(const kernels::Fill<T>& work) {
+  return {work.data};
+}
+template <class T>
+Operands operands(const kernels::FoldParts<T>& work) {
+  Operands all(work.part.begin(), work.part.begin() + work.parts);
+  all.push_back(work.y);
+  return all;
+}
+template <class T>
+Operands operands(const kernels::NormRows<T>& work) {
+  return {work.x.data, work.weight, work.bias, work.y.data};
+}
+template <class T>
+Operands operands(const kernels::RotateHeads<T>& work) {
+  return {work.x.data, work.cos, work.sin, work.y.data};
+}
+template <class T>
+Operands operands(const kernels::AttendHeads<T>& work) {
+  return {work.sinks,  work.queries.data, work.keys.data, work.values.data,
+          work.key_of, work.value_of,     work.scores,    work.y.data};
+}
+template <class T>
+Operands operands(const kernels::ActivateAll<T>& work) {
+  return {work.x, work.up, work.y};
+}
+template <class T>
+Operands operands(const kernels::RouteRows<T>& work) {
+  return {work.scores.data, work.correction, work.gates.data, work.chosen, work.gaps};
+}
+
+inline Operands operands(const kernels::AnyWork& work) {
+  return std::visit([](const auto& one) { return operands(one); }, work);
+}
+
+}  // namespace shardtool::test

@@ -1,0 +1,206 @@
+// What an accelerator computes is what the CPU computes: the same digest, the same verdict, the
+// same words. A thread with memory of its own stands in for a GPU.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+#include "shardtool/kernels/device/device.h"
+#include "tests/support/emulated_accelerator.h"
+#include "tests/support/throws.h"
+#include "tests/validate/mutations.h"
+
+namespace shardtool::test {
+namespace {
+
+using Pace = EmulatedAccelerator::Pace;
+
+/// All that the report says but times and who computed.
+std::string said(const api::ValidateReport& report) {
+  std::string text = fmt::format("{} {} {} {}\n", report.verdict, report.digest, report.bytes_read,
+                                 report.coverage);
+  for (const api::ValidateTier& tier : report.tiers) {
+    text += fmt::format("{} {} {} {}", tier.name, tier.verdict, tier.checked, tier.mismatches);
+    if (tier.verdict == "pass") text += fmt::format(" {}", tier.worst);
+    text += "\n";
+  }
+  for (const engine::Fault& fault : report.faults) {
+    text += fmt::format("{} {} {} {} {} {}: {}\n", fault.tier, fault.layer, fault.value, fault.rank,
+                        fault.token, fault.feature, fault.diagnosis);
+  }
+  for (const std::string& note : report.notes) text += note + "\n";
+  return text;
+}
+
+api::ValidateOptions against_model(const std::string& model, const std::string& shards) {
+  api::ValidateOptions options;
+  options.sources = {shards};
+  options.reference = model_folder(model);
+  options.threads = 1;
+  return options;
+}
+
+/// Both reports, of the CPU and of the accelerator.
+void check_same(api::ValidateOptions options, Pace pace) {
+  options.accelerator = nullptr;
+  const api::ValidateReport on_cpu = api::validate(options);
+  CHECK(on_cpu.accelerators.empty());
+  EmulatedAccelerator accelerator(pace);
+  options.accelerator = &accelerator;
+  const api::ValidateReport there = api::validate(options);
+  CHECK(said(there) == said(on_cpu));
+  CHECK(accelerator.allocations() == 0);
+  if (there.digest.empty()) return;  // the headers were the verdict
+  CHECK(there.backend == "emulated");
+  CHECK(there.accelerators == std::vector<std::string>{"a thread"});
+  CHECK(accelerator.works() > 0);
+  CHECK(accelerator.copied_bytes() > there.bytes_read);
+}
+
+struct Sample {
+  const char* model;
+  const char* mesh;
+};
+
+TEST_CASE("an accelerator gives the CPU's digest and verdict on every family") {
+  const auto samples = std::to_array<Sample>({{"prototype", "tp=4"},
+                                              {"97 words", "tp=4"},
+                                              {"gemma", "tp=2"},
+                                              {"gpt2", "tp=2"},
+                                              {"bert", "tp=2"},
+                                              {"gpt_neox", "tp=2"},
+                                              {"mixtral", "ep=2,tp=2"},
+                                              {"gpt_oss", "ep=2,tp=2"},
+                                              {"deepseek_v3", "ep=2,tp=2"},
+                                              {"qwen2_moe", "pp=2,tp=2"},
+                                              {"phi3", "dp=2,tp=2"},
+                                              {"llama", "pp=2,tp=2"}});
+  Pace pace = Pace::kLate;
+  for (const auto& [model, mesh] : samples) {
+    CAPTURE(model);
+    const TempFolder folder;
+    api::ValidateOptions options = against_model(model, split_copy(model, mesh, folder));
+    options.native = true;
+    options.ordered = true;
+    check_same(options, pace);
+    pace = pace == Pace::kLate ? Pace::kEager : Pace::kLate;
+  }
+}
+
+TEST_CASE("an accelerator multiplies with scaled weights as the CPU does") {
+  for (const char* model : {"fp8", "fp8 per row"}) {
+    CAPTURE(model);
+    const TempFolder folder;
+    check_same(against_model(model, split_copy(model, "tp=2", folder)), Pace::kLate);
+  }
+}
+
+TEST_CASE("chunks of a few rows, and of less than one, pass through an accelerator") {
+  const TempFolder folder;
+  api::ValidateOptions options =
+      against_model("prototype", split_copy("prototype", "tp=4", folder));
+  for (const i64 bytes : {1, 4'000, 100'000}) {
+    options.max_memory = bytes;
+    for (const Pace pace : {Pace::kLate, Pace::kEager}) check_same(options, pace);
+  }
+}
+
+TEST_CASE("faults are found by an accelerator as by the CPU, in the same words") {
+  for (const auto& rows : {attention_mutations(), feed_forward_mutations(), value_mutations(),
+                           family_mutations(), benign_mutations()}) {
+    for (size_t i = 0; i < rows.size(); i += 3) {
+      CAPTURE(rows[i].number);
+      const TempFolder folder;
+      const ShardSet shards(split_copy(rows[i].model, rows[i].mesh, folder));
+      rows[i].apply(shards);
+      api::ValidateOptions options = against_model(rows[i].model, shards.folder());
+      if (rows[i].options) rows[i].options(options);
+      check_same(options, Pace::kEager);
+    }
+  }
+}
+
+TEST_CASE("processes with an accelerator each give the digest of one process without") {
+  const TempFolder folder;
+  api::ValidateOptions options =
+      against_model("prototype", split_copy("prototype", "tp=4", folder));
+  const api::ValidateReport on_cpu = api::validate(options);
+  std::array<api::ValidateReport, 2> reports;
+  {
+    std::vector<std::jthread> processes;
+    for (int rank = 0; rank < 2; ++rank) {
+      processes.emplace_back([&, own = options, rank]() mutable {
+        EmulatedAccelerator accelerator(rank == 0 ? Pace::kLate : Pace::kEager);
+        own.launch = comm::Launch{"mpirun", rank, 2, "job"};
+        own.meeting.folder = folder.path();
+        own.accelerator = &accelerator;
+        reports[static_cast<size_t>(rank)] = api::validate(own);
+      });
+    }
+  }
+  for (const api::ValidateReport& report : reports) {
+    CHECK(report.verdict == "pass");
+    CHECK(report.digest == on_cpu.digest);
+    CHECK(report.accelerators == std::vector<std::string>(2, "a thread"));
+  }
+}
+
+TEST_CASE("a failure of an accelerator ends a validation with its name, whatever call it is") {
+  using Call = PlannedFailure::Call;
+  const TempFolder folder;
+  api::ValidateOptions options =
+      against_model("prototype", split_copy("prototype", "tp=2", folder));
+  for (const Call call : {Call::kAllocate, Call::kAllocateHost, Call::kCopy, Call::kWork}) {
+    for (const int after : {0, 4}) {
+      EmulatedAccelerator accelerator(Pace::kEager, {call, after});
+      options.accelerator = &accelerator;
+      const auto error = testing::error_of([&] { return api::validate(options); });
+      REQUIRE(error);
+      CHECK(error->code() == ErrorCode::kEngineMissing);
+      CHECK(error->message() == "the GPU failed: as the test planned");
+      CHECK(error->exit_status() == 6);
+      CHECK(accelerator.allocations() == 0);
+    }
+  }
+}
+
+TEST_CASE("gpu-virtual without a GPU is an error that says why, and never the CPU's answer") {
+  const TempFolder folder;
+  api::ValidateOptions options =
+      against_model("prototype", split_copy("prototype", "tp=2", folder));
+  options.engine = "gpu-virtual";
+  const kernels::DeviceState state = kernels::device_state();
+  if (state.count > 0) return;
+  const auto error = testing::error_of([&] { return api::validate(options); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kEngineMissing);
+  CHECK(error->exit_status() == 6);
+  CHECK(error->notes().at(0).second == state.reason);
+  options.launch = comm::Launch{"mpirun", 0, 2, "job"};
+  CHECK_ERROR(kUsage, api::validate(options));
+}
+
+TEST_CASE("gpu-virtual on a GPU gives the CPU's digest and verdict") {
+  const kernels::DeviceState state = kernels::device_state();
+  if (state.count == 0) {
+    std::printf("SKIPPED: no GPU: %s\n", state.reason.c_str());
+    return;
+  }
+  for (const char* model : {"prototype", "gpt_oss", "deepseek_v3", "fp8"}) {
+    CAPTURE(model);
+    const TempFolder folder;
+    api::ValidateOptions options = against_model(model, split_copy(model, "tp=2", folder));
+    const api::ValidateReport on_cpu = api::validate(options);
+    options.engine = "gpu-virtual";
+    const api::ValidateReport there = api::validate(options);
+    CHECK(there.digest == on_cpu.digest);
+    CHECK(there.verdict == on_cpu.verdict);
+    CHECK(there.backend == "cuda");
+  }
+}
+
+}  // namespace
+}  // namespace shardtool::test
