@@ -49,14 +49,15 @@ Angles<N> real_angles(const RopeFrequencies& frequencies, i64 length) {
 
 template <class N>
 Angles<N> angles_of(const model::Rope& op, i64 head, const OpAt<N>& at) {
-  const double fraction = model::value_of(op.fraction, *at.side.config);
+  const double fraction = model::value_of(op.fraction, at.side.model->config);
   const i64 turned = static_cast<i64>(static_cast<double>(head) * fraction) / 2 * 2;
   if constexpr (is_field<N>) {
     return random_angles(turned / 2, at.inputs.length);
   } else {
-    const double theta = model::value_of(op.theta, *at.side.config);
-    return real_angles<N>(rope_frequencies(*at.side.config, turned, theta, at.inputs.length),
-                          at.inputs.length);
+    const double theta = model::value_of(op.theta, at.side.model->config);
+    return real_angles<N>(
+        rope_frequencies(at.side.model->config, op.scaling, turned, theta, at.inputs.length),
+        at.inputs.length);
   }
 }
 
@@ -85,11 +86,11 @@ class AttentionAt {
         keys_(index::inverse(units_of(at.in[1]->features, key_dim_, at.op.op->in[1]))),
         values_(index::inverse(units_of(at.in[2]->features, value_dim_, at.op.op->in[2]))) {
     spec_.scale = number_of<N>(scale());
-    spec_.softcap = number_of<N>(model::value_of(op.softcap, *at.side.config));
+    spec_.softcap = number_of<N>(model::value_of(op.softcap, at.side.model->config));
     if (!at.op.weights.empty() && !at.op.weights[0].empty()) {
       sinks_ = load_vector(at, at.op.weights[0].front(), heads_);
     }
-    window_ = model::window_of(op, *at.side.config, at.layer);
+    window_ = model::window_of(op, at.side.model->config, at.layer);
     const i64 most = at.inputs.most_window;
     if (window_ && most > 0) window_ = std::min(*window_, most);
   }
@@ -107,9 +108,22 @@ class AttentionAt {
   i64 size(const model::Dim& dim) const { return at_.side.model->size(dim); }
 
   double scale() const {
-    double scale = 1 / std::sqrt(static_cast<double>(size(op_.scale_of)));
-    if (op_.yarn_scale) scale *= yarn_score_factor(*at_.side.config);
+    double scale = model::value_of(op_.scale, at_.side.model->config);
+    if (op_.scale_of) scale /= std::sqrt(static_cast<double>(size(*op_.scale_of)));
+    if (op_.yarn_scale) scale *= yarn_score_factor(at_.side.model->config);
     return scale;
+  }
+
+  i64 first_seen(i64 position) const {
+    if (!window_) return 0;
+    const bool is_chunked = op_.window->kind == model::Window::Kind::kChunked;
+    return is_chunked ? position / *window_ * *window_ : std::max<i64>(0, position + 1 - *window_);
+  }
+
+  double slope(i64 head) const {
+    if (op_.alibi == model::Alibi::kNone) return 0;
+    const double slope = kernels::alibi_slope(head, size(op_.heads));
+    return op_.alibi == model::Alibi::kBeforeScale ? slope * scale() : slope;
   }
 
   i64 local(const AxisMap& heads, i64 kv_head, size_t operand) const {
@@ -125,6 +139,7 @@ class AttentionAt {
     const i64 key = local(keys_, kv_head, 1);
     const i64 value = local(values_, kv_head, 2);
     kernels::ScoreSpec<N> spec = spec_;
+    spec.slope = number_of<N>(slope(global));
     if (!sinks_.empty()) spec.sink = &sinks_[static_cast<size_t>(h)];
     std::vector<N> scores(static_cast<size_t>(at_.inputs.length));
     for (i64 s = 0; s < at_.inputs.sequences; ++s) {
@@ -135,8 +150,7 @@ class AttentionAt {
                                         at_.in[2]->width(), value_dim_};
       for (i64 t = 0; t < at_.inputs.length; ++t) {
         const i64 end = op_.causal ? t + 1 : at_.inputs.length;
-        const i64 begin = window_ ? std::max<i64>(0, t + 1 - *window_) : 0;
-        attend(spec, at_.in[0]->row(first + t) + h * key_dim_, keys, values, begin, end,
+        attend(spec, at_.in[0]->row(first + t) + h * key_dim_, keys, values, first_seen(t), end,
                scores.data(), y.row(first + t) + h * value_dim_);
       }
     }

@@ -49,9 +49,10 @@ std::vector<LayerPair> pair_layers(const Side& whole, const Side& shards) {
     pair.whole = &layers[i];
     pair.shards = &shards.model->layers.at(i);
     pair.entry = shards_x;
-    pair.whole_flow = model::flow(*whole.model, *pair.whole, whole.layouts, whole.mesh, whole_x);
+    pair.whole_flow =
+        model::flow(*whole.model, *pair.whole, whole.layouts, whole.mesh, {}, whole_x);
     pair.shards_flow =
-        model::flow(*shards.model, *pair.shards, shards.layouts, shards.mesh, shards_x);
+        model::flow(*shards.model, *pair.shards, shards.layouts, shards.mesh, {}, shards_x);
     pair.devices = model::devices_of(*pair.shards, shards.layouts);
     if (i > 0) {
       pairs[i - 1].shards_flow.handoff = model::handoff(*pairs[i - 1].shards, *pair.shards,

@@ -83,6 +83,8 @@ void attend_law() {
   const auto v = random_numbers<T>(static_cast<size_t>(rows * kv_heads * value), 3);
   const auto sinks = random_numbers<T>(static_cast<size_t>(heads), 4);
   const auto factors = random_numbers<T>(2, 5);
+  const auto slopes = random_numbers<T>(static_cast<size_t>(heads), 6);
+  const bool has_slopes = *rc::gen::arbitrary<bool>();
   const T softcap = *rc::gen::arbitrary<bool>() ? factors[1] : T{};
   std::vector<i64> key_of, value_of;
   for (i64 h = 0; h < heads; ++h) key_of.push_back(h % kv_heads);
@@ -94,23 +96,24 @@ void attend_law() {
       const i64 end = causal ? t + 1 : length;
       const i64 begin = window > 0 ? std::max<i64>(0, t + 1 - window) : 0;
       std::vector<T> keys, values, scores(static_cast<size_t>(length));
-      for (i64 p = row - t + begin; p < row - t + end; ++p) {
+      for (i64 p = row - t; p < row - t + end; ++p) {
         const T* k_at = k.data() + (p * kv_heads + key_of[static_cast<size_t>(h)]) * key;
         const T* v_at = v.data() + (p * kv_heads + value_of[static_cast<size_t>(h)]) * value;
         keys.insert(keys.end(), k_at, k_at + key);
         values.insert(values.end(), v_at, v_at + value);
       }
-      attend(
-          ScoreSpec<T>{factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr},
-          q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
-          HeadRows<T>{values.data(), value, value}, 0, end - begin, scores.data(),
-          expected.data() + (row * heads + h) * value);
+      attend(ScoreSpec<T>{factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr,
+                          has_slopes ? slopes[static_cast<size_t>(h)] : T{}},
+             q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
+             HeadRows<T>{values.data(), value, value}, begin, end, scores.data(),
+             expected.data() + (row * heads + h) * value);
     }
   }
   AttendHeads<T> work;
   work.scale = factors[0];
   work.softcap = softcap;
   work.sinks = has_sinks ? machine.put(sinks) : nullptr;
+  work.slopes = has_slopes ? machine.put(slopes) : nullptr;
   work.queries = {machine.put(q), rows, heads * key};
   work.keys = {machine.put(k), rows, kv_heads * key};
   work.values = {machine.put(v), rows, kv_heads * value};
