@@ -64,7 +64,7 @@ TEST_CASE("a window on layers that nothing names, and another attention, are err
   CHECK_ERROR(kUnsupported, windows("gemma2", short_list, 2));
 }
 
-TEST_CASE("a set of layers is a list's, else all but every n-th; a list of nothing is none") {
+TEST_CASE("a set of layers is that of a list, else all but every n-th, and an empty list is none") {
   model::LayerSet set{"kinds", {"1"}, {"0"}, {}};
   const auto in = [&set](const std::string& config_text, i64 layers = 5) {
     const auto config = mapping::parse_config(config_text, "config.json");
