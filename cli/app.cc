@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "cli/suggest.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
+#include "shardtool/io/peak_memory.h"
 
 namespace shardtool::cli {
 namespace {
@@ -70,17 +70,25 @@ std::vector<std::string> parser_words(const std::vector<Word>& words) {
   return texts;
 }
 
-/// Returns the command that was typed, or null.
+/// The command that was typed, or null.
+const Command* typed_command(const std::vector<Word>& words, const CommandTree& tree) {
+  const auto word = std::find_if(words.begin(), words.end(),
+                                 [](const Word& w) { return w.role == Role::kCommand; });
+  return word == words.end() ? nullptr : tree.find(word->text);
+}
+
+/// Fills the arguments' targets and returns the command that was typed, or null. The parser hears
+/// of that command alone: to describe all of them takes longer than most of what they do at first.
 const Command* parse(const Commands& commands, const std::vector<std::string>& words) {
   const auto read = read_words(words, commands.tree());
+  const Command* command = typed_command(read, commands.tree());
   CLI::App app;
   app.set_help_flag();
-  app.require_subcommand(0, 1);
   for (const auto& argument : commands.tree().global) declare(app, argument);
-  for (const auto& command : commands.tree().commands) {
-    auto* sub = app.add_subcommand(command.name)->fallthrough();
+  if (command != nullptr) {
+    auto* sub = app.add_subcommand(command->name)->fallthrough();
     sub->set_help_flag();
-    for (const auto& argument : command.arguments) declare(*sub, argument);
+    for (const auto& argument : command->arguments) declare(*sub, argument);
   }
   try {
     auto texts = parser_words(read);
@@ -89,8 +97,7 @@ const Command* parse(const Commands& commands, const std::vector<std::string>& w
     throw Error(ErrorCode::kUsage, quote_for_message(error.what()))
         .help("`shardtool help` lists commands, `shardtool help COMMAND` what one takes");
   }
-  const auto parsed = app.get_subcommands();
-  return parsed.empty() ? nullptr : commands.tree().find(parsed.front()->get_name());
+  return command;
 }
 
 bool absent(const Argument& argument) {
@@ -114,11 +121,8 @@ void require_arguments(const Command& command) {
 
 void report_run(const Session& session, double seconds) {
   if (!session.verbose() || session.json()) return;
-  constexpr i64 kKibi = 1024;  // ru_maxrss is in KiB
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
   const auto line = fmt::format("took {:.3f} s, peak memory {}\n", seconds,
-                                format_bytes(usage.ru_maxrss * kKibi));
+                                format_bytes(io::peak_memory_bytes()));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

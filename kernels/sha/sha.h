@@ -13,7 +13,7 @@ enum class ShaKind { kSha1, kSha256 };
 /// instructions.
 class Sha {
  public:
-  /// Throws kLimit when the library has no memory or does not offer the hash.
+  /// Throws kLimit when the library does not offer the hash.
   explicit Sha(ShaKind kind);
   ~Sha();
   Sha(Sha&&) noexcept;

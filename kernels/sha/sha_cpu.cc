@@ -1,7 +1,12 @@
 #include <fmt/format.h>
-#include <openssl/evp.h>
+
+// The functions of one hash each: those for any hash bring in all of libcrypto, whose tables take
+// longer to load than all else that the program needs to start.
+#define OPENSSL_API_COMPAT 0x10100000L
+#include <openssl/sha.h>
 
 #include <array>
+#include <variant>
 
 #include "shardtool/base/error.h"
 #include "shardtool/kernels/sha/sha.h"
@@ -13,35 +18,53 @@ void require(int succeeded) {
   if (succeeded != 1) throw Error(ErrorCode::kLimit, "libcrypto cannot compute the hash");
 }
 
+struct Sha1 {
+  static constexpr size_t kBytes = SHA_DIGEST_LENGTH;
+  SHA_CTX context{};
+  Sha1() { require(SHA1_Init(&context)); }
+  void update(std::span<const std::byte> bytes) {
+    require(SHA1_Update(&context, bytes.data(), bytes.size()));
+  }
+  void finish(unsigned char* digest) { require(SHA1_Final(digest, &context)); }
+};
+
+struct Sha256 {
+  static constexpr size_t kBytes = SHA256_DIGEST_LENGTH;
+  SHA256_CTX context{};
+  Sha256() { require(SHA256_Init(&context)); }
+  void update(std::span<const std::byte> bytes) {
+    require(SHA256_Update(&context, bytes.data(), bytes.size()));
+  }
+  void finish(unsigned char* digest) { require(SHA256_Final(digest, &context)); }
+};
+
 }  // namespace
 
 struct Sha::State {
-  struct Free {
-    void operator()(EVP_MD_CTX* evp) const { EVP_MD_CTX_free(evp); }
-  };
-  std::unique_ptr<EVP_MD_CTX, Free> context{EVP_MD_CTX_new()};
+  std::variant<Sha1, Sha256> hash;
 };
 
 Sha::Sha(ShaKind kind) : state_(std::make_unique<State>()) {
-  if (state_->context == nullptr) throw Error(ErrorCode::kLimit, "no memory for a hash");
-  const EVP_MD* hash = kind == ShaKind::kSha1 ? EVP_sha1() : EVP_sha256();
-  require(EVP_DigestInit_ex(state_->context.get(), hash, nullptr));
+  if (kind == ShaKind::kSha256) state_->hash.emplace<Sha256>();
 }
 Sha::~Sha() = default;
 Sha::Sha(Sha&&) noexcept = default;
 Sha& Sha::operator=(Sha&&) noexcept = default;
 
 void Sha::update(std::span<const std::byte> bytes) {
-  require(EVP_DigestUpdate(state_->context.get(), bytes.data(), bytes.size()));
+  std::visit([bytes](auto& hash) { hash.update(bytes); }, state_->hash);
 }
 
 std::string Sha::finish() {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
-  unsigned size = 0;
-  require(EVP_DigestFinal_ex(state_->context.get(), digest.data(), &size));
-  std::string hex;
-  for (unsigned i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
-  return hex;
+  return std::visit(
+      [](auto& hash) {
+        std::array<unsigned char, std::decay_t<decltype(hash)>::kBytes> digest{};
+        hash.finish(digest.data());
+        std::string hex;
+        for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
+        return hex;
+      },
+      state_->hash);
 }
 
 std::string sha256_hex(std::span<const std::byte> bytes) {
