@@ -14,14 +14,33 @@ struct ScoreSpec {
   T scale{};
   T softcap{};              ///< 0: none: cap * tanh(score / cap)
   const T* sink = nullptr;  ///< one more score that no value belongs to; null: none
+  T slope{};                ///< of a linear bias: the score for position p, scaled, + slope * p
 };
 
-/// Softmax over n scores, in place.
+/// The slope of one of `heads` heads: 2^(-8 (h + 1) / n) for the first n, the largest power of two
+/// that is no more than `heads`, and for the others every second one of what 2n heads would have.
+inline double alibi_slope(i64 head, i64 heads) {
+  i64 n = 1;
+  while (2 * n <= heads) n *= 2;
+  const double step =
+      head < n ? static_cast<double>(head + 1) : (2 * static_cast<double>(head - n) + 1) / 2;
+  return std::exp2(-8 * step / static_cast<double>(n));
+}
+
+/// slope * p.
+template <class T>
+SHARDTOOL_BOTH inline T bias_at(T slope, i64 position) {
+  return slope * static_cast<T>(position);
+}
+SHARDTOOL_BOTH inline Field bias_at(Field slope, i64 position) {
+  return slope * Field::from_signed(position);
+}
+
+/// Softmax over n scores that are scaled, in place.
 template <class T>
 SHARDTOOL_BOTH inline void weigh(const ScoreSpec<T>& spec, T* scores, i64 n) {
   T most = spec.sink == nullptr ? scores[0] : *spec.sink;
   for (i64 i = 0; i < n; ++i) {
-    scores[i] *= spec.scale;
     if (spec.softcap != T(0)) scores[i] = spec.softcap * std::tanh(scores[i] / spec.softcap);
     if (i == 0 && spec.sink == nullptr) most = scores[0];
     if (scores[i] > most) most = scores[i];
@@ -38,7 +57,6 @@ SHARDTOOL_BOTH inline void weigh(const ScoreSpec<T>& spec, T* scores, i64 n) {
 SHARDTOOL_BOTH inline void weigh(const ScoreSpec<Field>& spec, Field* scores, i64 n) {
   Field sum = spec.sink == nullptr ? Field{} : surrogate(Surrogate::kSink, *spec.sink);
   for (i64 i = 0; i < n; ++i) {
-    scores[i] *= spec.scale;
     if (spec.softcap.v != 0) scores[i] = surrogate(Surrogate::kSoftcap, scores[i] + spec.softcap);
     scores[i] = surrogate(Surrogate::kScore, scores[i]);
     sum += scores[i];
@@ -63,6 +81,8 @@ SHARDTOOL_BOTH inline void attend(const ScoreSpec<T>& spec, const T* query, Head
   for (i64 p = begin; p < end; ++p) {
     T score{};
     for (i64 i = 0; i < keys.size; ++i) score += query[i] * keys.data[p * keys.stride + i];
+    score *= spec.scale;
+    if (spec.slope != T{}) score += bias_at(spec.slope, p);
     scores[p - begin] = score;
   }
   weigh(spec, scores, end - begin);

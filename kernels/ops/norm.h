@@ -17,7 +17,7 @@ struct NormSpec {
   bool one_plus_weight = false;
 };
 
-/// One row. `bias` may be null.
+/// One row. `weight` may be null, for factors of 1, and `bias` for 0.
 template <class T>
 SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const T* x, const T* weight,
                                     const T* bias, i64 n, T* y) {
@@ -30,7 +30,8 @@ SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const T* x, const T* w
   for (i64 i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
   const T factor = T(1) / std::sqrt(squares / static_cast<T>(n) + static_cast<T>(spec.eps));
   for (i64 i = 0; i < n; ++i) {
-    const T scale = spec.one_plus_weight ? T(1) + weight[i] : weight[i];
+    const T stored = weight == nullptr ? T(1) : weight[i];
+    const T scale = spec.one_plus_weight ? T(1) + stored : stored;
     y[i] = (x[i] - mean) * factor * scale + (bias == nullptr ? T(0) : bias[i]);
   }
 }
@@ -47,7 +48,8 @@ SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const Field* x, const 
   for (i64 i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
   const Field factor = surrogate(Surrogate::kNorm, squares);
   for (i64 i = 0; i < n; ++i) {
-    const Field scale = spec.one_plus_weight ? Field{1} + weight[i] : weight[i];
+    const Field stored = weight == nullptr ? Field{1} : weight[i];
+    const Field scale = spec.one_plus_weight ? Field{1} + stored : stored;
     y[i] = (x[i] - mean) * factor * scale + (bias == nullptr ? Field{} : bias[i]);
   }
 }

@@ -14,11 +14,15 @@ namespace shardtool::kernels {
 ///                      ranked by               a group's rank     weights of the chosen
 ///     kSoftmaxTopK     score                   -                  softmax over all experts
 ///     kTopKSoftmax     score                   -                  softmax over the chosen
+///     kTopKSigmoid     score                   -                  sigmoid
 ///     kGroupMax        score                   its best           softmax over all experts
 ///     kSigmoidGroups   sigmoid + correction    its two best       sigmoid, without the correction
+///     kCorrectedSoftmax
+///                      softmax + correction    -                  softmax, without the correction
 ///
-/// Then `renormalise` divides by their sum, and all are times `scale`. With groups only experts of
-/// the `top_groups` best ones are chosen. Of equals the one with the lower number comes first.
+/// Then `renormalise` divides by their sum, or by `least_sum` where that is more, and all are times
+/// `scale`. With groups only experts of the `top_groups` best ones are chosen. Of equals the one
+/// with the lower number comes first.
 ///
 /// These are the functions of transformers 5.23. Older versions of DeepSeek V3's router ranked the
 /// experts of other groups as 0, which let them in before chosen groups' negative ranks; the
@@ -27,7 +31,14 @@ namespace shardtool::kernels {
 /// R1 1 <= top_k <= experts; groups divides experts; 0 <= top_groups <= groups
 /// R2 with groups, top_groups groups have top_k experts or more
 struct RouterSpec {
-  enum class Kind { kSoftmaxTopK, kTopKSoftmax, kGroupMax, kSigmoidGroups };
+  enum class Kind {
+    kSoftmaxTopK,
+    kTopKSoftmax,
+    kTopKSigmoid,
+    kGroupMax,
+    kSigmoidGroups,
+    kCorrectedSoftmax
+  };
   Kind kind = Kind::kSoftmaxTopK;
   i64 experts = 1;
   i64 top_k = 1;
@@ -35,7 +46,11 @@ struct RouterSpec {
   double scale = 1;
   i64 groups = 0;      ///< 0: no groups
   i64 top_groups = 0;  ///< 0: all of them
+  double least_sum = 0;
 
+  SHARDTOOL_BOTH bool is_sigmoid() const {
+    return kind == Kind::kSigmoidGroups || kind == Kind::kTopKSigmoid;
+  }
   SHARDTOOL_BOTH bool cuts_groups() const { return top_groups > 0 && top_groups < groups; }
 };
 
@@ -83,13 +98,37 @@ SHARDTOOL_BOTH inline T group_rank(const RouterSpec& spec, const T* ranks, i64 g
   return first.rank + next_after(first, size, rank_of).rank;
 }
 
-/// What `score` is ranked by.
+/// The largest of the scores and the sum of e^(score - largest), over all experts or the chosen.
 template <class T>
-SHARDTOOL_BOTH inline T rank_of_score(const RouterSpec& spec, const T* scores, const T* correction,
-                                      i64 expert) {
-  if (spec.kind != RouterSpec::Kind::kSigmoidGroups) return scores[expert];
-  const T rank = sigmoid(scores[expert]);
-  return correction == nullptr ? rank : rank + correction[expert];
+struct SoftmaxBase {
+  T largest;
+  T sum;
+
+  template <class ScoreOf>
+  SHARDTOOL_BOTH static SoftmaxBase over(i64 count, const ScoreOf& score_of) {
+    SoftmaxBase base{score_of(0), T(0)};
+    for (i64 i = 1; i < count; ++i) {
+      if (score_of(i) > base.largest) base.largest = score_of(i);
+    }
+    for (i64 i = 0; i < count; ++i) base.sum += std::exp(score_of(i) - base.largest);
+    return base;
+  }
+  SHARDTOOL_BOTH T of(T score) const { return std::exp(score - largest) / sum; }
+};
+
+/// Fills ranks[experts]: what the scores are ranked by, groups aside.
+template <class T>
+SHARDTOOL_BOTH inline void rank_scores(const RouterSpec& spec, const T* scores, const T* correction,
+                                       T* ranks) {
+  using Kind = RouterSpec::Kind;
+  const bool is_softmax = spec.kind == Kind::kCorrectedSoftmax;
+  const bool is_corrected = is_softmax || spec.kind == Kind::kSigmoidGroups;
+  const auto base =
+      SoftmaxBase<T>::over(is_softmax ? spec.experts : 1, [scores](i64 e) { return scores[e]; });
+  for (i64 e = 0; e < spec.experts; ++e) {
+    ranks[e] = !is_corrected ? scores[e] : is_softmax ? base.of(scores[e]) : sigmoid(scores[e]);
+    if (is_corrected && correction != nullptr) ranks[e] += correction[e];
+  }
 }
 
 /// Fills ranks[experts], minus infinity outside of the chosen groups. Returns how far the last
@@ -97,7 +136,7 @@ SHARDTOOL_BOTH inline T rank_of_score(const RouterSpec& spec, const T* scores, c
 template <class T>
 SHARDTOOL_BOTH inline T rank_experts(const RouterSpec& spec, const T* scores, const T* correction,
                                      T* ranks) {
-  for (i64 e = 0; e < spec.experts; ++e) ranks[e] = rank_of_score(spec, scores, correction, e);
+  rank_scores(spec, scores, correction, ranks);
   if (!spec.cuts_groups()) return kInfinity<T>;
   const auto rank_of = [&](i64 group) { return group_rank(spec, ranks, group); };
   Ranked<T> last = before_all<T>();
@@ -129,24 +168,6 @@ SHARDTOOL_BOTH inline T choose_experts(const RouterSpec& spec, const T* scores, 
   return gap < group_gap ? gap : group_gap;
 }
 
-/// The largest of the scores and the sum of e^(score - largest), over all experts or the chosen.
-template <class T>
-struct SoftmaxBase {
-  T largest;
-  T sum;
-
-  template <class ScoreOf>
-  SHARDTOOL_BOTH static SoftmaxBase over(i64 count, const ScoreOf& score_of) {
-    SoftmaxBase base{score_of(0), T(0)};
-    for (i64 i = 1; i < count; ++i) {
-      if (score_of(i) > base.largest) base.largest = score_of(i);
-    }
-    for (i64 i = 0; i < count; ++i) base.sum += std::exp(score_of(i) - base.largest);
-    return base;
-  }
-  SHARDTOOL_BOTH T of(T score) const { return std::exp(score - largest) / sum; }
-};
-
 /// The weights of a choice that is given, such as the one that a reference made: writes
 /// gates[experts], zero where not chosen.
 template <class T>
@@ -161,12 +182,13 @@ SHARDTOOL_BOTH inline void gates_of_choice(const RouterSpec& spec, const T* scor
   T sum = T(0);
   for (i64 i = 0; i < spec.top_k; ++i) {
     const T score = scores[chosen[i]];
-    const T gate = spec.kind == Kind::kSigmoidGroups ? sigmoid(score) : base.of(score);
+    const T gate = spec.is_sigmoid() ? sigmoid(score) : base.of(score);
     gates[chosen[i]] = gate;
     sum += gate;
   }
   // Sigmoids may all be 0, which the reference guards against; softmaxes are not.
-  if (spec.kind == Kind::kSigmoidGroups) sum += T(1e-20);
+  if (spec.is_sigmoid()) sum += T(1e-20);
+  if (sum < T(spec.least_sum)) sum = T(spec.least_sum);
   const T factor = T(spec.scale);
   for (i64 i = 0; i < spec.top_k; ++i) {
     T& gate = gates[chosen[i]];

@@ -19,6 +19,7 @@ enum class Surrogate : std::uint64_t {
   kGate,
   kCorrectedGate,
   kPairedGate,
+  kClamp,
   kActivation,  ///< the last: the kinds of activations count from here
 };
 

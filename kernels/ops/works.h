@@ -11,7 +11,7 @@
 /// op, so sums have the order that they have on the CPU. T is Field, double or float.
 namespace shardtool::kernels {
 
-/// An item is a row. `bias` may be null.
+/// An item is a row. `weight` and `bias` may be null.
 template <class T>
 struct NormRows {
   NormSpec spec;
@@ -56,8 +56,9 @@ struct RotateHeads {
 template <class T>
 struct AttendHeads {
   T scale{};
-  T softcap{};               ///< 0: none
-  const T* sinks = nullptr;  ///< one per query head; null: none
+  T softcap{};                ///< 0: none
+  const T* sinks = nullptr;   ///< one per query head; null: none
+  const T* slopes = nullptr;  ///< the same, of linear biases
   RowView<const T> queries, keys, values;
   i64 heads = 0;     ///< of queries
   i64 key_size = 0;  ///< numbers of a query and of a key
@@ -67,6 +68,7 @@ struct AttendHeads {
   i64 length = 1;
   bool causal = true;
   i64 window = 0;         ///< 0: all
+  bool chunked = false;   ///< windows lie side by side, instead of ending at each position
   T* scores = nullptr;    ///< room for `length` numbers of every item
   i64 scores_stride = 0;  ///< from an item's room to the next one's; 0: items run one by one
   RowView<T> y;
@@ -77,13 +79,17 @@ struct AttendHeads {
     const i64 h = i % heads;
     const i64 t = row % length;
     const i64 first = row - t;
-    const ScoreSpec<T> spec{scale, softcap, sinks == nullptr ? nullptr : sinks + h};
-    const i64 begin = window > 0 && t + 1 > window ? t + 1 - window : 0;
+    const ScoreSpec<T> spec{scale, softcap, sinks == nullptr ? nullptr : sinks + h,
+                            slopes == nullptr ? T{} : slopes[h]};
+    const i64 begin = window == 0 ? 0 : chunked ? t / window * window : first_of_window(t);
     attend(spec, queries.row(row) + h * key_size,
            HeadRows<T>{keys.row(first) + key_of[h] * key_size, keys.stride, key_size},
            HeadRows<T>{values.row(first) + value_of[h] * value_size, values.stride, value_size},
            begin, causal ? t + 1 : length, scores + i * scores_stride, y.row(row) + h * value_size);
   }
+
+ private:
+  SHARDTOOL_BOTH i64 first_of_window(i64 t) const { return t + 1 > window ? t + 1 - window : 0; }
 };
 
 /// y[i] = f(x[i]), or f(x[i]) up[i] where `up` is not null. y may be x.

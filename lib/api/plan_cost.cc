@@ -66,7 +66,7 @@ void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelCo
   const model::LayoutOf layouts = [&placed](size_t tensor) -> const layout::Layout& {
     return *placed.layouts[tensor];
   };
-  report.price = model::price(bound, config, placed.specs, layouts, applied.resolution.mesh,
+  report.price = model::price(bound, placed.specs, layouts, applied.resolution.mesh,
                               report.workload, profile);
   report.unread = bound.unread;
 }

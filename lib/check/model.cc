@@ -20,8 +20,9 @@ using shardtool::to_string;
 /// Models whose projections are [heads * head_dim, hidden], whose embedding is [vocab, hidden] and
 /// whose MLP is [intermediate_size, hidden].
 constexpr auto kPlainModels = std::to_array<std::string_view>(
-    {"llama", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gemma", "gemma2",
-     "olmo", "olmo2", "starcoder2", "cohere", "stablelm", "granite"});
+    {"llama",   "mistral", "mixtral",  "qwen2",    "qwen2_moe",  "qwen3",           "qwen3_moe",
+     "gemma",   "gemma2",  "olmo",     "olmo2",    "starcoder2", "cohere",          "stablelm",
+     "granite", "smollm3", "seed_oss", "ernie4_5", "exaone4",    "hunyuan_v1_dense"});
 
 /// Where the numbered layers of a language model stand.
 constexpr auto kLayerPrefixes = std::to_array<std::string_view>(
@@ -92,8 +93,8 @@ struct Heads {
 
 /// Models for which head_dim, where config.json leaves it out, is another number than
 /// hidden_size / heads.
-constexpr auto kOwnHeadDim =
-    std::to_array<std::string_view>({"gemma", "gemma2", "qwen3", "qwen3_moe"});
+constexpr auto kOwnHeadDim = std::to_array<std::string_view>(
+    {"gemma", "gemma2", "qwen3", "qwen3_moe", "seed_oss", "ernie4_5"});
 
 std::optional<Heads> heads_of(const mapping::ModelConfig& config) {
   const auto query = config_integer(config, {"num_attention_heads"});

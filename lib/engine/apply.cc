@@ -56,6 +56,21 @@ Part<N> each(const OpAt<N>& at, const Function& function) {
   return y;
 }
 
+/// A norm's weight or bias: one number per feature that the device has, or per feature of a head
+/// where all share them; empty where there is none.
+template <class N>
+std::vector<N> norm_weight(const model::Norm& op, const OpAt<N>& at, size_t which) {
+  if (at.op.weights.size() <= which || at.op.weights[which].empty()) return {};
+  const size_t tensor = at.op.weights[which].front();
+  const AxisMap& features = at.in[0]->features;
+  if (!op.per_head) return load_vector(at, tensor, features);
+  const i64 size = at.side.model->size(op.size);
+  if (!op.heads) return load_vector(at, tensor, AxisMap::identity(size));
+  auto stored = load_small<N>(at.side, at.inputs.map, tensor, at.rank);
+  const Part<N> rows{index::scale(stored.region.at(0), size), std::move(stored.data)};
+  return aligned(rows, features, 1, at.side.tensors[tensor].name).data;
+}
+
 }  // namespace
 
 kernels::ActivationKind activation_of(const model::Word& word, const mapping::ModelConfig& config) {
@@ -82,7 +97,7 @@ SmallWeight<N> load_small(const Side& side, kernels::NumberMap map, size_t tenso
 template <class N>
 std::vector<N> load_vector(const OpAt<N>& at, size_t tensor, const AxisMap& features) {
   auto weight = load_small<N>(at.side, at.inputs.map, tensor, at.rank);
-  const Part<N> stored{weight.region.at(0), std::move(weight.data)};
+  const Part<N> stored{weight.region.back(), std::move(weight.data)};
   return aligned(stored, features, 1, at.side.tensors[tensor].name).data;
 }
 
@@ -131,29 +146,29 @@ Part<N> apply(const model::Join& op, const OpAt<N>& at) {
 
 template <class N>
 Part<N> apply(const model::Norm& op, const OpAt<N>& at) {
+  const model::Model& model = *at.side.model;
   const kernels::NormSpec spec{op.kind == model::Norm::Kind::kLayer,
-                               model::value_of(op.eps, *at.side.config), op.one_plus_weight};
+                               model::value_of(op.eps, model.config), op.one_plus_weight};
   const Part<N>& x = *at.in[0];
-  const i64 size = at.side.model->size(op.size);
-  const AxisMap features = op.per_head ? AxisMap::identity(size) : x.features;
-  const auto weight = load_vector(at, at.op.weights[0].front(), features);
-  std::vector<N> bias;
-  if (at.op.weights.size() > 1 && !at.op.weights[1].empty()) {
-    bias = load_vector(at, at.op.weights[1].front(), features);
-  }
+  const i64 size = model.size(op.size);
+  const auto weight = norm_weight(op, at, 0);
+  const auto bias = norm_weight(op, at, 1);
+  const auto at_head = [](const N* there, const std::vector<N>& all, i64 begin) {
+    return there == nullptr ? nullptr : there + begin % std::ssize(all);
+  };
   Part<N> y = empty_part<N>(x.features, at.inputs.rows());
-  const i64 n = features.local_size();
+  const i64 n = op.per_head ? size : x.features.local_size();
   const i64 rows = at.inputs.rows();
   const N* const from = at.bench.in(x.data);
-  const N* const factors = at.bench.in(weight);
+  const N* const factors = weight.empty() ? nullptr : at.bench.in(weight);
   const N* const summands = bias.empty() ? nullptr : at.bench.in(bias);
   N* const to = at.bench.in_out(y.data);
   for (i64 begin = 0; begin + n <= x.width() && n > 0; begin += n) {
     at.bench.run(kernels::NormRows<N>{spec,
                                       {from + begin, rows, x.width()},
                                       n,
-                                      factors,
-                                      summands,
+                                      at_head(factors, weight, begin),
+                                      at_head(summands, bias, begin),
                                       {to + begin, rows, y.width()}});
   }
   at.bench.finish();
@@ -162,7 +177,7 @@ Part<N> apply(const model::Norm& op, const OpAt<N>& at) {
 
 template <class N>
 Part<N> apply(const model::Activation& op, const OpAt<N>& at) {
-  const auto kind = activation_of(op.kind, *at.side.config);
+  const auto kind = activation_of(op.kind, at.side.model->config);
   const Part<N>& x = *at.in[0];
   Part<N> y = empty_part<N>(x.features, at.inputs.rows());
   at.bench.run(kernels::ActivateAll<N>{kind, at.bench.in(x.data), nullptr, std::ssize(x.data),
@@ -183,14 +198,35 @@ Part<N> apply(const model::Add&, const OpAt<N>& at) {
 
 template <class N>
 Part<N> apply(const model::Scale& op, const OpAt<N>& at) {
-  const double by = model::value_of(op.by, *at.side.config);
-  const N factor = number_of<N>(op.by_sqrt ? std::sqrt(by) : by);
+  const double number = model::value_of(op.by, at.side.model->config);
+  const double by = op.by_sqrt ? std::sqrt(number) : number;
+  const N factor = number_of<N>(op.divides ? 1 / by : by);
   return each(at, [factor](N x) { return x * factor; });
 }
 
 template <class N>
+Part<N> apply(const model::Temper& op, const OpAt<N>& at) {
+  const double strength = model::value_of(op.strength, at.side.model->config);
+  const double span = model::value_of(op.span, at.side.model->config);
+  Part<N> y = *at.in[0];
+  for (i64 t = 0; t < at.inputs.rows(); ++t) {
+    const double spans = std::floor(static_cast<double>(t % at.inputs.length + 1) / span);
+    const N factor = number_of<N>(1 + strength * std::log1p(spans));
+    for (i64 f = 0; f < y.width(); ++f) y.row(t)[f] *= factor;
+  }
+  return y;
+}
+
+template <class N>
+Part<N> apply(const model::Clamp& op, const OpAt<N>& at) {
+  const double limit = model::value_of(op.limit, at.side.model->config);
+  if (limit == 0) return *at.in[0];
+  return each(at, [limit](N x) { return limited(limit, x); });
+}
+
+template <class N>
 Part<N> apply(const model::Softcap& op, const OpAt<N>& at) {
-  const double cap = model::value_of(op.cap, *at.side.config);
+  const double cap = model::value_of(op.cap, at.side.model->config);
   if (cap == 0) return *at.in[0];
   return each(at, [cap](N x) { return capped(cap, x); });
 }
@@ -205,6 +241,8 @@ Part<N> apply(const model::Softcap& op, const OpAt<N>& at) {
   template Part<N> apply(const model::Multiply&, const OpAt<N>&);                   \
   template Part<N> apply(const model::Add&, const OpAt<N>&);                        \
   template Part<N> apply(const model::Scale&, const OpAt<N>&);                      \
+  template Part<N> apply(const model::Temper&, const OpAt<N>&);                     \
+  template Part<N> apply(const model::Clamp&, const OpAt<N>&);                      \
   template Part<N> apply(const model::Softcap&, const OpAt<N>&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

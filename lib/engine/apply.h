@@ -33,7 +33,8 @@ struct SmallWeight {
 template <class N>
 SmallWeight<N> load_small(const Side& side, kernels::NumberMap map, size_t tensor, i64 rank);
 
-/// The elements of a vector that belong to `features`, one per feature, zeros for padding.
+/// The elements of a vector (its last axis; those before it have one index) that belong to
+/// `features`, one per feature, zeros for padding.
 template <class N>
 std::vector<N> load_vector(const OpAt<N>& at, size_t tensor, const index::AxisMap& features);
 
@@ -58,6 +59,10 @@ template <class N>
 Part<N> apply(const model::Add& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Scale& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Temper& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Clamp& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Softcap& op, const OpAt<N>& at);
 

@@ -50,14 +50,15 @@ Angles<N> real_angles(const RopeFrequencies& frequencies, i64 length) {
 
 template <class N>
 Angles<N> angles_of(const model::Rope& op, i64 head, const OpAt<N>& at) {
-  const double fraction = model::value_of(op.fraction, *at.side.config);
+  const double fraction = model::value_of(op.fraction, at.side.model->config);
   const i64 turned = static_cast<i64>(static_cast<double>(head) * fraction) / 2 * 2;
   if constexpr (is_field<N>) {
     return random_angles(turned / 2, at.inputs.length);
   } else {
-    const double theta = model::value_of(op.theta, *at.side.config);
-    return real_angles<N>(rope_frequencies(*at.side.config, turned, theta, at.inputs.length),
-                          at.inputs.length);
+    const double theta = model::value_of(op.theta, at.side.model->config);
+    return real_angles<N>(
+        rope_frequencies(at.side.model->config, op.scaling, turned, theta, at.inputs.length),
+        at.inputs.length);
   }
 }
 
@@ -88,7 +89,7 @@ class AttentionAt {
     if (!at.op.weights.empty() && !at.op.weights[0].empty()) {
       sinks_ = load_vector(at, at.op.weights[0].front(), heads_);
     }
-    window_ = model::window_of(op, *at.side.config, at.layer);
+    window_ = model::window_of(op, at.side.model->config, at.layer);
     const i64 most = at.inputs.most_window;
     if (window_ && most > 0) window_ = std::min(*window_, most);
   }
@@ -117,9 +118,15 @@ class AttentionAt {
   i64 size(const model::Dim& dim) const { return at_.side.model->size(dim); }
 
   double scale() const {
-    double scale = 1 / std::sqrt(static_cast<double>(size(op_.scale_of)));
-    if (op_.yarn_scale) scale *= yarn_score_factor(*at_.side.config);
+    double scale = model::value_of(op_.scale, at_.side.model->config);
+    if (op_.scale_of) scale /= std::sqrt(static_cast<double>(size(*op_.scale_of)));
+    if (op_.yarn_scale) scale *= yarn_score_factor(at_.side.model->config);
     return scale;
+  }
+
+  double slope(i64 head) const {
+    const double slope = kernels::alibi_slope(head, size(op_.heads));
+    return op_.alibi == model::Alibi::kBeforeScale ? slope * scale() : slope;
   }
 
   i64 local(const AxisMap& heads, i64 kv_head, size_t operand) const {
@@ -149,6 +156,18 @@ class AttentionAt {
     return found;
   }
 
+  /// Of every query head, 0 of padding; none without linear biases.
+  std::vector<N> slopes() const {
+    if (op_.alibi == model::Alibi::kNone) return {};
+    std::vector<N> found(static_cast<size_t>(heads_.local_size()));
+    for (const index::Piece& piece : heads_.pieces()) {
+      for (i64 i = 0; i < piece.size; ++i) {
+        found[static_cast<size_t>(piece.local + i)] = number_of<N>(slope(piece.global + i));
+      }
+    }
+    return found;
+  }
+
   RowView<const N> operand(size_t i) {
     return {at_.bench.in(at_.in[i]->data), at_.inputs.rows(), at_.in[i]->width()};
   }
@@ -159,8 +178,10 @@ class AttentionAt {
     value_of_ = kv_heads(values_, 2);
     kernels::AttendHeads<N> work;
     work.scale = number_of<N>(scale());
-    work.softcap = number_of<N>(model::value_of(op_.softcap, *at_.side.config));
+    work.softcap = number_of<N>(model::value_of(op_.softcap, at_.side.model->config));
+    slopes_ = slopes();
     work.sinks = sinks_.empty() ? nullptr : at_.bench.in(sinks_);
+    work.slopes = slopes_.empty() ? nullptr : at_.bench.in(slopes_);
     work.queries = operand(0);
     work.keys = operand(1);
     work.values = operand(2);
@@ -172,6 +193,7 @@ class AttentionAt {
     work.length = at_.inputs.length;
     work.causal = op_.causal;
     work.window = window_.value_or(0);
+    work.chunked = window_ && op_.window->kind == model::Window::Kind::kChunked;
     return work;
   }
 
@@ -183,6 +205,7 @@ class AttentionAt {
     work.key_of += first;
     work.value_of += first;
     if (work.sinks != nullptr) work.sinks += first;
+    if (work.slopes != nullptr) work.slopes += first;
     return work;
   }
 
@@ -190,7 +213,7 @@ class AttentionAt {
   const model::Attention& op_;
   i64 key_dim_, value_dim_;
   AxisMap heads_, keys_, values_;
-  std::vector<N> sinks_;
+  std::vector<N> sinks_, slopes_;
   std::vector<i64> key_of_, value_of_;
   std::optional<i64> window_;
 };

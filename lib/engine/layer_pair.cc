@@ -15,7 +15,7 @@ SideLayer side_layer(const Side& side, const model::Layer& layer, model::Value& 
   SideLayer one;
   one.layer = &layer;
   one.entry = x;
-  one.flow = model::flow(*side.model, layer, side.layouts, side.mesh, x);
+  one.flow = model::flow(*side.model, layer, side.layouts, side.mesh, {}, x);
   one.devices = model::devices_of(layer, side.layouts);
   return one;
 }

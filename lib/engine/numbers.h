@@ -79,4 +79,14 @@ N capped(double cap, N x) {
   }
 }
 
+/// x within [-limit, limit].
+template <class N>
+N limited(double limit, N x) {
+  if constexpr (is_field<N>) {
+    return kernels::surrogate(kernels::Surrogate::kClamp, x + kernels::residue_of(limit));
+  } else {
+    return kernels::clamp(x, static_cast<N>(-limit), static_cast<N>(limit));
+  }
+}
+
 }  // namespace shardtool::engine

@@ -11,6 +11,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
+#include "shardtool/model/graph.h"
 
 namespace shardtool::engine {
 namespace {
@@ -21,8 +22,8 @@ using nlohmann::json;
 /// What config.json says about the rotation.
 class Scaling {
  public:
-  explicit Scaling(const ModelConfig& config) : config_(config) {
-    for (const char* key : {"rope_parameters", "rope_scaling"}) {
+  Scaling(const ModelConfig& config, std::span<const std::string> paths) : config_(config) {
+    for (const std::string& key : paths) {
       const json* value = config.find(key);
       if (value == nullptr || value->is_null() || value->empty()) continue;
       if (!value->is_object()) fail(key, "an object", *value);
@@ -105,6 +106,7 @@ class Scaling {
   std::string resolved(std::string type) const {
     const bool has_lists = member("short_factor") != nullptr && member("long_factor") != nullptr;
     if (type == "su" || (type == "yarn" && has_lists)) return "longrope";
+    if (type == "mrope") return "default";
     return type;
   }
   void refuse_layer_types() const {
@@ -144,12 +146,15 @@ std::vector<double> linear(std::vector<double> inverse, double factor) {
   return inverse;
 }
 
-/// Theta grows so that the slowest pair turns as far over `length` as over the trained one.
+/// Theta grows so that the slowest pair turns as far over `length` as over the trained one; with
+/// `alpha`, as far over alpha times the trained one.
 double stretched_theta(const Scaling& scaling, i64 dims, double theta, i64 length) {
+  const double exponent = static_cast<double>(dims) / static_cast<double>(dims - 2);
+  const double alpha = scaling.find("alpha").value_or(0);
+  if (alpha != 0) return theta * std::pow(alpha, exponent);
   const double factor = scaling.number("factor");
   const double longest = scaling.longest();
   const double reach = std::max(static_cast<double>(length), longest);
-  const double exponent = static_cast<double>(dims) / static_cast<double>(dims - 2);
   return theta * std::pow(factor * reach / longest - (factor - 1), exponent);
 }
 
@@ -238,9 +243,9 @@ RopeFrequencies longrope(const Scaling& scaling, i64 dims, double theta, i64 len
 
 }  // namespace
 
-RopeFrequencies rope_frequencies(const ModelConfig& config, i64 rotary_dims, double theta,
-                                 i64 length) {
-  const Scaling scaling(config);
+RopeFrequencies rope_frequencies(const ModelConfig& config, std::span<const std::string> paths,
+                                 i64 rotary_dims, double theta, i64 length) {
+  const Scaling scaling(config, paths);
   const std::string type = scaling.type();
   if (type == "yarn") return yarn(scaling, rotary_dims, theta);
   if (type == "longrope") return longrope(scaling, rotary_dims, theta, length);
@@ -255,7 +260,7 @@ RopeFrequencies rope_frequencies(const ModelConfig& config, i64 rotary_dims, dou
 }
 
 double yarn_score_factor(const ModelConfig& config) {
-  const Scaling scaling(config);
+  const Scaling scaling(config, model::Rope().scaling);
   const double all_dims = scaling.find("mscale_all_dim").value_or(0);
   if (scaling.type() == "default" || all_dims == 0) return 1;
   const double mscale = yarn_mscale(scaling.number("factor"), all_dims);

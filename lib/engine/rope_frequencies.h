@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
 #include "shardtool/base/checked.h"
@@ -17,22 +19,25 @@ struct RopeFrequencies {
 };
 
 /// The frequencies of rotating `rotary_dims` features by angles of `theta` over inputs of `length`
-/// positions: as config.json asks under rope_parameters, or under rope_scaling where there are
-/// none. With b(i) = theta^(-2i / rotary_dims):
+/// positions: as config.json asks at the first of `paths` that it has something at. With b(i) =
+/// theta^(-2i / rotary_dims):
 ///
 ///     default     b
 ///     linear      b / factor
-///     dynamic     b of a theta that grows with the length beyond max_position_embeddings
+///     dynamic     b of a theta that grows with the length beyond max_position_embeddings, or with
+///                 `alpha` where there is one
 ///     llama3      b where waves are short, b / factor where they are long, a blend between
 ///     yarn        b for pairs that turn often over the trained length, b / factor for the others,
 ///     a
 ///                 ramp between; the attention factor follows from `factor` and mscale
 ///     longrope    b / short_factor up to the trained length, b / long_factor beyond it
 ///
-/// The old name "su" means longrope, and so does "yarn" where there are lists of factors (Phi 3).
-/// Throws kUnsupported for another type and for parameters per type of layer; kConfig for a value
-/// that is absent or of another kind. Requires 2 <= rotary_dims, theta > 1, 1 <= length.
-RopeFrequencies rope_frequencies(const mapping::ModelConfig& config, i64 rotary_dims, double theta,
+/// "mrope" rotates by three positions, which of text are one: default. The old name "su" means
+/// longrope, and so does "yarn" where there are lists of factors (Phi 3). Throws kUnsupported for
+/// another type and for parameters per type of layer; kConfig for a value that is absent or of
+/// another kind. Requires 2 <= rotary_dims, theta > 1, 1 <= length.
+RopeFrequencies rope_frequencies(const mapping::ModelConfig& config,
+                                 std::span<const std::string> paths, i64 rotary_dims, double theta,
                                  i64 length);
 
 /// What attention scores are multiplied by where model::Attention::yarn_scale holds: the square of

@@ -21,18 +21,23 @@ using Kind = plan::Placement::Kind;
 kernels::RouterSpec spec_of(const model::Router& op, const Side& side) {
   using From = model::Router::Kind;
   using To = kernels::RouterSpec::Kind;
-  const auto number = [&](const model::Number& n) { return model::value_of(n, *side.config); };
+  const auto number = [&](const model::Number& n) {
+    return model::value_of(n, side.model->config);
+  };
   kernels::RouterSpec spec;
-  spec.kind = op.kind == From::kSoftmaxTopK   ? To::kSoftmaxTopK
-              : op.kind == From::kTopKSoftmax ? To::kTopKSoftmax
-              : op.kind == From::kGroupMax    ? To::kGroupMax
-                                              : To::kSigmoidGroups;
+  spec.kind = op.kind == From::kSoftmaxTopK        ? To::kSoftmaxTopK
+              : op.kind == From::kTopKSoftmax      ? To::kTopKSoftmax
+              : op.kind == From::kTopKSigmoid      ? To::kTopKSigmoid
+              : op.kind == From::kGroupMax         ? To::kGroupMax
+              : op.kind == From::kCorrectedSoftmax ? To::kCorrectedSoftmax
+                                                   : To::kSigmoidGroups;
   spec.experts = side.model->size(op.experts);
   spec.top_k = side.model->size(op.top_k);
-  spec.renormalise = model::is_true(op.renormalise, *side.config);
+  spec.renormalise = model::is_true(op.renormalise, side.model->config);
   spec.scale = number(op.scale);
   spec.groups = static_cast<i64>(number(op.groups));
   spec.top_groups = static_cast<i64>(number(op.top_groups));
+  spec.least_sum = number(op.least_sum);
   return spec;
 }
 
@@ -127,14 +132,16 @@ bool Run<N>::is_look_up(const Product& product) const {
 /// The rows of the table that tokens, positions or segments name.
 template <class N>
 void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
-  const auto by = std::get<model::Embed>(step_->op->op->kind).by;
+  const auto& op = std::get<model::Embed>(step_->op->op->kind);
+  const auto by = op.by;
+  const auto offset = static_cast<i64>(model::value_of(op.offset, side_.model->config));
   const AxisMap where = index::inverse(product.rows);
   const i64 row_bytes = block.stride * bits(product.dtype) / 8;
   Part<N>& y = open_.at(product.rank).y;
   for (i64 t = 0; t < inputs_.rows(); ++t) {
     i64 row = 0;
     if (by == model::Embed::By::kToken) row = inputs_.tokens.at(static_cast<size_t>(t));
-    if (by == model::Embed::By::kPosition) row = t % inputs_.length;
+    if (by == model::Embed::By::kPosition) row = offset + t % inputs_.length;
     const auto local = row < where.local_size() ? where(row) : std::nullopt;
     if (!local || *local < block.rows.begin || *local >= block.rows.end) continue;
     to_numbers(product.dtype, inputs_.map, block.bytes + (*local - block.rows.begin) * row_bytes,
@@ -292,8 +299,7 @@ void Run<N>::run_op(i64 rank) {
         if constexpr (std::is_same_v<Op, model::Linear>) {
           if (has_bias) add_bias(weights[1], rank, values_.at(op.out[0]).at(rank));
         } else if constexpr (std::is_same_v<Op, model::Router>) {
-          const bool is_linear_bias = kind.kind == model::Router::Kind::kTopKSoftmax;
-          if (has_bias && is_linear_bias) {
+          if (has_bias && !kind.is_corrected()) {
             add_bias(weights[1], rank, values_.at(op.out[0]).at(rank));
           }
         } else if constexpr (std::is_same_v<Op, model::Split>) {
@@ -312,7 +318,7 @@ void Run<N>::route(const model::Router& op, i64 rank) {
   Part<N>& scores = values_.at(step_->op->op->out[0]).at(rank);
   const auto& weights = step_->op->weights;
   std::vector<N> correction;
-  if (op.kind == model::Router::Kind::kSigmoidGroups && weights.size() > 1 && !weights[1].empty()) {
+  if (op.is_corrected() && weights.size() > 1 && !weights[1].empty()) {
     correction = load_vector(at(rank), weights[1].front(), scores.features);
   }
   if constexpr (is_field<N>) {

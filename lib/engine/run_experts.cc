@@ -33,6 +33,16 @@ Part<N> section(const Part<N>& fused, const Section& part, i64 rows) {
   return y;
 }
 
+/// Every row times its token's weight for the expert.
+template <class N>
+Part<N> times_gates(Part<N> x, const Part<N>& gates, i64 expert) {
+  const i64 rows = std::ssize(gates.data) / gates.width();
+  for (i64 t = 0; t < rows; ++t) {
+    for (i64 f = 0; f < x.width(); ++f) x.row(t)[f] *= gates.row(t)[expert];
+  }
+  return x;
+}
+
 }  // namespace
 
 /// The bias of one expert, aligned to what is added to; empty without one.
@@ -61,10 +71,11 @@ template <class N>
 Part<N> Run<N>::expert_input(const Product& product) {
   const i64 rows = inputs_.rows();
   const std::string& name = side_.tensors[product.tensor].name;
-  if (product.role != Role::kDown) {
-    return aligned(input(0, product.rank), product.inputs(), rows, name);
-  }
   const auto& op = std::get<model::Experts>(step_->op->op->kind);
+  if (product.role != Role::kDown) {
+    auto x = aligned(input(0, product.rank), product.inputs(), rows, name);
+    return op.scales_input ? times_gates(std::move(x), input(1, product.rank), product.expert) : x;
+  }
   std::map<Role, Part<N>> made = std::move(expert_.extract(product.rank).mapped());
   Part<N> gate = std::move(made.at(Role::kGate));
   Part<N> up;
@@ -76,8 +87,8 @@ Part<N> Run<N>::expert_input(const Product& product) {
     gate = section(gate, halves[0], rows);
   }
   const bool is_pair = op.activation.config.empty() && op.activation.value == "gpt_oss_glu";
-  const auto kind =
-      is_pair ? kernels::ActivationKind::kLinear : activation_of(op.activation, *side_.config);
+  const auto kind = is_pair ? kernels::ActivationKind::kLinear
+                            : activation_of(op.activation, side_.model->config);
   for (size_t i = 0; i < gate.data.size(); ++i) {
     N& g = gate.data[i];
     const N u = up.data[i];
@@ -112,10 +123,11 @@ void Run<N>::end_expert(const Product& product, Part<N> y) {
     const N share = share_of(product.rank, holders);
     for (N& b : bias) b *= share;
   }
+  const bool scales_input = std::get<model::Experts>(step_->op->op->kind).scales_input;
   const Part<N>& gates = input(1, product.rank);
   Part<N>& sum = values_.at(step_->op->op->out[0]).at(product.rank);
   for (i64 t = 0; t < rows; ++t) {
-    const N gate = gates.row(t)[product.expert];
+    const N gate = scales_input ? number_of<N>(1) : gates.row(t)[product.expert];
     for (const index::Piece& piece : y.features.pieces()) {
       for (i64 i = 0; i < piece.size; ++i) {
         const N& plain = y.row(t)[piece.local + i];

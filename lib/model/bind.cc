@@ -10,6 +10,8 @@
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/glob.h"
+#include "shardtool/model/layer_set.h"
+#include "shardtool/model/requirement.h"
 
 namespace shardtool::model {
 namespace {
@@ -114,10 +116,14 @@ class Binder {
  private:
   std::optional<size_t> find(const std::string& glob, i64 layer, i64 expert);
   std::optional<size_t> find(const WeightRef& ref, i64 layer, i64 expert);
-  bool has_required(const std::vector<Op>& ops, i64 layer);
+  bool has_required(const Way& way, i64 layer);
+  bool is_allowed(const Way& way, i64 layer) const;
   bool has_required(const Op& op, i64 layer);
   bool has_form(const Experts::Form& form, i64 layer);
-  const std::vector<Op>& chosen(const Alternatives& ways, i64 layer);
+  bool has_shapes_of(const Experts::Form& form, i64 layer);
+  const Experts::Form& form_of(const Experts& experts, i64 layer);
+  Shape shape_of(const WeightRef& ref) const;
+  const Way& chosen(const Alternatives& ways, i64 layer);
   BoundOp bound(const Op& op, i64 layer);
   BoundWeight bound(const WeightRef& ref, i64 layer, i64 experts);
   void read(size_t tensor, const WeightRef& ref);
@@ -152,6 +158,31 @@ bool Binder::has_form(const Experts::Form& form, i64 layer) {
   });
 }
 
+bool Binder::has_shapes_of(const Experts::Form& form, i64 layer) {
+  return std::all_of(form.weights.begin(), form.weights.end(), [&](const WeightRef& ref) {
+    const auto tensor = find(ref, layer, 0);
+    return !tensor || tensors_[*tensor].shape == shape_of(ref);
+  });
+}
+
+/// Forms may differ in their shapes alone. Where none fits one whose tensors are there, or the
+/// last, so that its error is told.
+const Experts::Form& Binder::form_of(const Experts& experts, i64 layer) {
+  const Experts::Form* named = &experts.forms.back();
+  for (const Experts::Form& form : experts.forms) {
+    if (!has_form(form, layer)) continue;
+    if (has_shapes_of(form, layer)) return form;
+    named = &form;
+  }
+  return *named;
+}
+
+Shape Binder::shape_of(const WeightRef& ref) const {
+  Shape shape;
+  for (const Dim& dim : ref.shape) shape.push_back(model_.size(dim));
+  return shape;
+}
+
 bool Binder::has_required(const Op& op, i64 layer) {
   if (const auto* experts = std::get_if<Experts>(&op.kind)) {
     return std::any_of(experts->forms.begin(), experts->forms.end(),
@@ -162,16 +193,26 @@ bool Binder::has_required(const Op& op, i64 layer) {
   });
 }
 
-bool Binder::has_required(const std::vector<Op>& ops, i64 layer) {
-  return std::all_of(ops.begin(), ops.end(), [&](const Op& op) { return has_required(op, layer); });
+bool Binder::has_required(const Way& way, i64 layer) {
+  return std::all_of(way.ops.begin(), way.ops.end(),
+                     [&](const Op& op) { return has_required(op, layer); });
 }
 
-/// The first way whose tensors are there; the last where none is, so that its error is told.
-const std::vector<Op>& Binder::chosen(const Alternatives& ways, i64 layer) {
-  for (const std::vector<Op>& way : ways) {
+bool Binder::is_allowed(const Way& way, i64 layer) const {
+  if (first_unmet(way.requires_config, model_.config) != nullptr) return false;
+  return !way.layers || contains(*way.layers, model_.config, layer);
+}
+
+/// The first way that is allowed and whose tensors are there; where there is none the last allowed
+/// one, so that its error is told.
+const Way& Binder::chosen(const Alternatives& ways, i64 layer) {
+  const Way* last = &ways.back();
+  for (const Way& way : ways) {
+    if (!is_allowed(way, layer)) continue;
     if (has_required(way, layer)) return way;
+    last = &way;
   }
-  return ways.back();
+  return *last;
 }
 
 /// Names the spelling that begins most like a tensor that is there.
@@ -200,8 +241,7 @@ void Binder::fail_missing(const std::string& name, i64 layer) const {
 }
 
 void Binder::read(size_t tensor, const WeightRef& ref) {
-  Shape expected;
-  for (const Dim& dim : ref.shape) expected.push_back(model_.size(dim));
+  const Shape expected = shape_of(ref);
   if (tensors_[tensor].shape != expected) {
     throw Error(
         ErrorCode::kShapeMismatch,
@@ -232,9 +272,7 @@ BoundOp Binder::bound(const Op& op, i64 layer) {
     for (const WeightRef& ref : op.weights) found.weights.push_back(bound(ref, layer, 1));
     return found;
   }
-  const auto form = std::find_if(experts->forms.begin(), experts->forms.end(),
-                                 [&](const Experts::Form& one) { return has_form(one, layer); });
-  found.form = form == experts->forms.end() ? &experts->forms.back() : &*form;
+  found.form = &form_of(*experts, layer);
   const i64 count = found.form->per_expert ? model_.size(experts->experts) : 1;
   for (const WeightRef& ref : found.form->weights) {
     found.weights.push_back(bound(ref, layer, count));
@@ -246,7 +284,7 @@ Layer Binder::layer(const std::string& block, const std::vector<Alternatives>& s
                     i64 number) {
   Layer found{block, number, {}};
   for (const Alternatives& ways : stretches) {
-    for (const Op& op : chosen(ways, number)) found.ops.push_back(bound(op, number));
+    for (const Op& op : chosen(ways, number).ops) found.ops.push_back(bound(op, number));
   }
   return found;
 }
@@ -302,8 +340,9 @@ i64 Model::size(const Dim& dim) const {
 
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
                  std::span<const TensorSpec> tensors) {
-  Model model{std::move(graph), {}, {}, {}};
-  model.sizes = sizes_of(*model.graph, config);
+  mapping::ModelConfig part = part_of(config, graph->config_part);
+  Model model{std::move(graph), std::move(part), {}, {}, {}};
+  model.sizes = sizes_of(*model.graph, model.config);
   Binder binder(model, tensors);
   model.layers.push_back(binder.layer("start", model.graph->start, -1));
   const i64 layers = model.size(mapping::parse_dim("layers"));

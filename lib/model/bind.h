@@ -39,6 +39,7 @@ std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConf
 /// B2 every bound tensor has the shape that its op says
 struct Model {
   std::shared_ptr<const Graph> graph;  // shared: ops and forms point into it
+  mapping::ModelConfig config;         ///< the part of config.json that the graph reads
   std::map<std::string, i64> sizes;
   std::vector<Layer> layers;
   std::vector<std::string> unread;  ///< tensors that no op reads and the graph does not ignore

@@ -8,6 +8,7 @@
 #include "shardtool/mapping/decode.h"
 #include "shardtool/mapping/json_value.h"
 #include "shardtool/model/decode_op.h"
+#include "shardtool/model/decode_values.h"
 #include "shardtool/model/graph.h"
 
 namespace shardtool::model {
@@ -58,12 +59,13 @@ class Decoder {
   }
 
   std::vector<Op> part(const JsonValue& name);
+  Way way(const JsonValue& value);
   Alternatives alternatives(const JsonValue& value);
   std::vector<Alternatives> stretches(const JsonValue& value);
 
   Graph graph_;
   OpContext context_;
-  Merged parts_, sizes_, numbers_, prefixes_, requires_;
+  Merged parts_, sizes_, numbers_, layer_sets_, prefixes_, requires_;
   std::optional<JsonValue> start_, blocks_, end_, ignored_;
 };
 
@@ -88,6 +90,8 @@ void Decoder::read(const JsonValue& root) {
       merging("prefix", prefixes_),
       merging("sizes", sizes_),
       merging("numbers", numbers_),
+      merging("layer_sets", layer_sets_),
+      {"config_part", [&](const JsonValue& v) { graph_.config_part = v.nonempty_text(); }},
       merging("parts", parts_),
       keeping("start", start_),
       keeping("blocks", blocks_),
@@ -107,10 +111,33 @@ std::vector<Op> Decoder::part(const JsonValue& name) {
   return ops;
 }
 
+/// A part, or {"layers", "requires", "parts"}.
+Way Decoder::way(const JsonValue& value) {
+  Way way;
+  if (!value.has("parts")) {
+    way.ops = part(value);
+    return way;
+  }
+  value.object(
+      {{"layers",
+        [&](const JsonValue& v) {
+          way.layers = decode_layer_set(v, context_.layer_sets, context_.numbers);
+        }},
+       {"requires", [&](const JsonValue& v) { way.requires_config = decode_requirements(v); }},
+       {"parts",
+        [&](const JsonValue& v) {
+          for (const JsonValue& one : v.elements(1)) {
+            for (Op& op : part(one)) way.ops.push_back(std::move(op));
+          }
+        },
+        true}});
+  return way;
+}
+
 Alternatives Decoder::alternatives(const JsonValue& value) {
-  if (!value.is_array()) return {part(value)};
+  if (!value.is_array()) return {way(value)};
   Alternatives ways;
-  for (const JsonValue& way : value.elements(2)) ways.push_back(part(way));
+  for (const JsonValue& one : value.elements(2)) ways.push_back(way(one));
   return ways;
 }
 
@@ -125,9 +152,9 @@ std::vector<Alternatives> Decoder::stretches(const JsonValue& value) {
 void check_values(const std::vector<Alternatives>& stretches, std::set<std::string> known) {
   for (const Alternatives& ways : stretches) {
     std::set<std::string> after = known;
-    for (const std::vector<Op>& ops : ways) {
+    for (const Way& way : ways) {
       std::set<std::string> here = known;
-      for (const Op& op : ops) {
+      for (const Op& op : way.ops) {
         for (const std::string& name : op.in) {
           if (here.contains(name)) continue;
           throw Error(ErrorCode::kMappingSchema,
@@ -151,11 +178,11 @@ Graph Decoder::graph() && {
   for (const auto& [name, value] : sizes_) graph_.sizes.emplace(name, mapping::decode_size(value));
   for (const auto& [name, value] : prefixes_) context_.prefixes[name] = value.nonempty_text();
   for (const auto& [name, value] : numbers_) context_.numbers[name] = decode_number(value, {});
+  for (const auto& [name, value] : layer_sets_) {
+    context_.layer_sets[name] = decode_layer_set(value, {}, context_.numbers);
+  }
   for (const auto& [path, value] : requires_) {
-    auto& allowed = graph_.requires_config.emplace_back(path, std::vector<std::string>{}).second;
-    for (const JsonValue& one : value.elements(1)) {
-      allowed.push_back(one.is_number() ? allowed_number(one.number()) : one.scalar());
-    }
+    graph_.requires_config.emplace_back(path, decode_allowed(value));
   }
   graph_.start = stretches(*start_);
   for (const JsonValue& value : blocks_->elements(1)) {

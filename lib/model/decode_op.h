@@ -12,10 +12,8 @@ namespace shardtool::model {
 struct OpContext {
   std::map<std::string, std::string> prefixes;  ///< of "layer/..." and "root/..."
   std::map<std::string, Number> numbers;
+  std::map<std::string, LayerSet> layer_sets;
 };
-
-/// A number, {"config": path, "default": number}, or the name of one. Throws kMappingSchema.
-Number decode_number(const mapping::JsonValue& value, const std::map<std::string, Number>& named);
 
 /// One op. Throws kMappingSchema with its place.
 Op decode_op(const mapping::JsonValue& value, const OpContext& context);

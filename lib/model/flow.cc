@@ -43,8 +43,9 @@ i64 held_elements(const index::HolderSet& holders, int holder) {
 /// Walks the ops of one layer and keeps how every value lies.
 class Walk {
  public:
-  Walk(const Model& model, const LayoutOf& layouts, const mesh::Mesh& mesh)
-      : model_(model), layouts_(layouts), mesh_(mesh) {}
+  Walk(const Model& model, const LayoutOf& layouts, const mesh::Mesh& mesh,
+       const mesh::Over& own_tokens)
+      : model_(model), layouts_(layouts), mesh_(mesh), own_tokens_(own_tokens) {}
 
   void put(const std::string& name, Value value) {
     value.name = name;
@@ -71,6 +72,10 @@ class Walk {
     return model::cut_by(mesh_, layout, d);
   }
   std::vector<bool> cut_at_all(const BoundWeight& weight) const;
+  bool has_own_tokens(size_t axis) const {
+    const mesh::AxisRef ref{mesh_.axes()[axis].name};
+    return std::find(own_tokens_.begin(), own_tokens_.end(), ref) != own_tokens_.end();
+  }
   const Layout& layout_of(const BoundWeight& weight) const { return layouts_(weight.front()); }
   static std::vector<AxisMap> held(const Layout& layout, size_t d);
   std::vector<AxisMap> rescaled(const BoundOp& bound, const std::vector<AxisMap>& maps, i64 from,
@@ -96,7 +101,9 @@ class Walk {
   Value apply(const Multiply&, const BoundOp& bound);
   Value apply(const Add&, const BoundOp& bound);
   Value apply(const Scale&, const BoundOp& bound) { return in(bound, 0); }
+  Value apply(const Temper&, const BoundOp& bound) { return in(bound, 0); }
   Value apply(const Softcap&, const BoundOp& bound) { return nonlinear(bound); }
+  Value apply(const Clamp&, const BoundOp& bound) { return nonlinear(bound); }
   Value apply(const Router& op, const BoundOp& bound);
   Value apply(const Experts& op, const BoundOp& bound);
   void split(const Split& op, const BoundOp& bound);
@@ -110,6 +117,7 @@ class Walk {
   const Model& model_;
   const LayoutOf& layouts_;
   const mesh::Mesh& mesh_;
+  const mesh::Over& own_tokens_;
   std::map<std::string, Value> values_;
   Step step_;  ///< that is being walked
   LayerFlow flow_;
@@ -376,8 +384,12 @@ Value Walk::apply(const Experts& op, const BoundOp& bound) {
     if (weight.empty()) continue;
     const auto cut = cut_at_all(weight);
     for (size_t a = 0; a < axes(); ++a) {
-      if (cut[a]) y.on[a] = Placement::partial();
+      if (cut[a] && !has_own_tokens(a)) y.on[a] = Placement::partial();
     }
+  }
+  if (!own_tokens_.empty()) {
+    step_.before.push_back({in(bound, 0).name, {Move::kAllToAll, own_tokens_, in(bound, 0).width}});
+    step_.after.push_back({Move::kAllToAll, own_tokens_, y.width});
   }
   return y;
 }
@@ -421,19 +433,26 @@ void Walk::run(const BoundOp& bound) {
 
 }  // namespace
 
+std::vector<Exchange> exchanges(const Step& step) {
+  std::vector<Exchange> all;
+  for (const Step::Input& input : step.before) all.push_back(input.exchange);
+  all.insert(all.end(), step.after.begin(), step.after.end());
+  return all;
+}
+
 std::vector<Exchange> exchanges(const LayerFlow& flow) {
   std::vector<Exchange> all;
   for (const Step& step : flow.steps) {
-    for (const Step::Input& input : step.before) all.push_back(input.exchange);
-    all.insert(all.end(), step.after.begin(), step.after.end());
+    const auto some = exchanges(step);
+    all.insert(all.end(), some.begin(), some.end());
   }
   if (flow.handoff) all.push_back(*flow.handoff);
   return all;
 }
 
 LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
-               const mesh::Mesh& mesh, Value& x) {
-  Walk walk(model, layouts, mesh);
+               const mesh::Mesh& mesh, const mesh::Over& own_tokens, Value& x) {
+  Walk walk(model, layouts, mesh, own_tokens);
   walk.put("x", x);
   for (const BoundOp& op : layer.ops) walk.step(op);
   x = layer.block == "end" ? walk.take(layer.ops.back().op->out.front()) : walk.take("x");

@@ -42,6 +42,13 @@ struct Work {
 ///     act, rope   as it is, not on P       add   P + P -> P, else P is reduced first
 ///     experts     cut in any way -> P      logits   gathered
 ///
+/// Which tokens a device has is said apart, by the mesh axes along which every device has tokens of
+/// its own. Along such an axis nothing but experts is cut: tokens go to the devices of their
+/// experts and their results come back (an all_to_all each way), where devices that all have the
+/// same tokens add up what their experts made of them (an all_reduce). Engines deal the tokens out
+/// where they can (token_axes), and that is priced; a proof gives every device every token, so that
+/// every replica of a weight meets them all.
+///
 /// A Partial value is reduced, and a cut one gathered, once, where an op first needs it so.
 ///
 /// One op, and the moves for it: first of values that it reads, then, when it has run, of what it
@@ -62,7 +69,8 @@ struct LayerFlow {
   std::vector<Step> steps;
   std::optional<Exchange> handoff;  ///< to the devices of the layer after it
 };
-/// All moves of a layer in their order.
+/// All moves of a step, or of a layer, in their order.
+std::vector<Exchange> exchanges(const Step& step);
 std::vector<Exchange> exchanges(const LayerFlow& flow);
 
 /// How a value of one layer lies.
@@ -75,9 +83,10 @@ struct Value {
   std::vector<index::AxisMap> features;
 };
 
-/// Walks one layer: `x` is what the layer before made, and becomes what this one makes. Throws
-/// kUnsupported for placements that no rule takes, with both of them.
+/// Walks one layer: `x` is what the layer before made, and becomes what this one makes.
+/// `own_tokens` are the axes along which devices have tokens of their own, some of token_axes.
+/// Throws kUnsupported for placements that no rule takes, with both of them.
 LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
-               const mesh::Mesh& mesh, Value& x);
+               const mesh::Mesh& mesh, const mesh::Over& own_tokens, Value& x);
 
 }  // namespace shardtool::model

@@ -18,6 +18,10 @@ namespace shardtool::model {
 
 using mapping::Dim;
 
+/// What config.json must say: the values that are allowed at a path, as JSON text, and numbers as
+/// allowed_number writes them.
+using Requirements = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
 /// That config.json has this word at a path.
 struct Condition {
   std::string config;
@@ -36,6 +40,15 @@ struct Word {
   std::string value;
 };
 
+/// Some of a model's layers: those where the list in config.json has one of `in`; the others have
+/// one of `out` there, as JSON text. Of a config without that list all but every n-th: layers l
+/// with (l + 1) mod n != 0.
+struct LayerSet {
+  std::string list;
+  std::vector<std::string> in, out;
+  std::optional<Number> all_but_every;  ///< nothing: a config without the list is an error
+};
+
 /// A stored tensor that an op reads. The first of the names that the checkpoint has counts; a name
 /// may leave choices in braces, and has <layer> and <expert> where those numbers stand.
 struct WeightRef {
@@ -49,6 +62,7 @@ struct Embed {
   enum class By { kToken, kPosition, kSegment };
   By by = By::kToken;
   Dim rows, size;
+  Number offset;  ///< the row of position 0
 };
 /// y = x W^T + b, W [rows, columns] as nn.Linear stores it, or [columns, rows] (kInOut).
 struct Linear {
@@ -69,41 +83,49 @@ struct Join {
   std::vector<Dim> sections;
   Dim heads;
 };
-/// Over `size` features of a row, or of every head.
+/// Over `size` features of a row, or of every head. Without a weight the factors are 1.
 struct Norm {
   enum class Kind { kRms, kLayer };
   Kind kind = Kind::kRms;
   Dim size;
   Number eps;
   bool per_head = false;
+  std::optional<Dim> heads;        ///< of per_head: every head has a weight of its own
   bool one_plus_weight = false;    ///< times (1 + w)
   bool cast_after_weight = false;  ///< multiplied in f32, rounded last
 };
 /// Rotates the first `fraction` of every `head` features, by angles of `theta`; config.json may ask
-/// for other ones under rope_parameters or rope_scaling. kDeinterleavedHalf takes even and odd ones
-/// apart first and leaves them so.
+/// for other ones at the first of the paths `scaling` that it has. kDeinterleavedHalf takes even
+/// and odd ones apart first and leaves them so.
 struct Rope {
   enum class Style { kHalf, kInterleaved, kDeinterleavedHalf };
   Style style = Style::kHalf;
   Dim head;
   Number fraction{{}, 1};
   Number theta;
+  std::vector<std::string> scaling{"rope_parameters", "rope_scaling"};
 };
-/// Which layers attend to the last `size` positions only: all, those that the config's layer_types
-/// list, or, where it has no such list, the even ones.
+/// Which layers attend to the last `size` positions only, or to the positions since the last
+/// multiple of `size`.
 struct Window {
-  enum class Layers { kAll, kEven, kListed };
-  Layers layers = Layers::kAll;
-  std::string config;  ///< the path of the size; absent, null or 0: no window
-  std::string when;    ///< the path of what must be true; empty: nothing
+  enum class Kind { kSliding, kChunked };
+  Kind kind = Kind::kSliding;
+  std::optional<LayerSet> layers;  ///< nothing: all
+  std::string config;              ///< the path of the size; absent, null or 0: no window
+  std::string when;                ///< the path of what must be true; empty: nothing
 };
+/// Linear biases: a head's score for position p is more by p times the head's slope, which follows
+/// from the number of heads.
+enum class Alibi { kNone, kBeforeScale, kAfterScale };
 struct Attention {
   Dim heads, kv_heads, key_dim, value_dim;
-  Dim scale_of;             ///< scores are divided by its square root
+  Number scale{{}, 1};          ///< of scores
+  std::optional<Dim> scale_of;  ///< they are divided by its square root, too
   bool yarn_scale = false;  ///< scores also times the square of yarn's factor, where it is for all
   bool causal = true;
   std::optional<Window> window;
-  Number softcap;            ///< 0: none
+  Number softcap;  ///< 0: none
+  Alibi alibi = Alibi::kNone;
   std::optional<Dim> cache;  ///< elements that a position keeps; nothing: its keys and values
 };
 struct Activation {
@@ -114,20 +136,43 @@ struct Add {};
 struct Scale {
   Number by;
   bool by_sqrt = false;  ///< by the square root of the number, rounded to the weights' dtype
+  bool divides = false;
+};
+/// Times 1 + strength * ln(1 + floor((p + 1) / span)) at position p.
+struct Temper {
+  Number strength, span;
 };
 struct Softcap {
   Number cap;
 };
+/// Within [-limit, limit]; 0: as it is.
+struct Clamp {
+  Number limit;
+};
 /// Scores for every expert, of which top_k are chosen.
 struct Router {
-  enum class Kind { kSoftmaxTopK, kTopKSoftmax, kGroupMax, kSigmoidGroups };
+  enum class Kind {
+    kSoftmaxTopK,
+    kTopKSoftmax,
+    kTopKSigmoid,
+    kGroupMax,
+    kSigmoidGroups,
+    kCorrectedSoftmax
+  };
   Kind kind = Kind::kSoftmaxTopK;
   Dim experts, top_k, columns;
   Word renormalise;           ///< "true" or "false"
   Number scale{{}, 1};        ///< of the weights
-  Number groups, top_groups;  ///< of the two last kinds; 0: one group
+  Number groups, top_groups;  ///< of kGroupMax and kSigmoidGroups; 0: one group
+  Number least_sum;           ///< that renormalising divides by
+
+  /// Whether the bias counts in choosing only; else it is that of the scores.
+  bool is_corrected() const {
+    return kind == Kind::kSigmoidGroups || kind == Kind::kCorrectedSoftmax;
+  }
 };
-/// The chosen experts' outputs, summed with the router's weights. A form says in which tensors the
+/// The chosen experts' outputs, summed with the router's weights, or with 1 where those are factors
+/// of what the experts read (scales_input). A form says in which tensors the
 /// experts are: the first whose tensors the checkpoint has counts.
 struct Experts {
   enum class Order { kSeparate, kStacked, kInterleaved };
@@ -139,13 +184,14 @@ struct Experts {
   };
   Dim experts, top_k, embed, mlp;
   Word activation;
+  bool scales_input = false;
   std::vector<Form> forms;
 };
 
 /// One step of a forward pass: values in, values out, by name.
 struct Op {
   using Kind = std::variant<Embed, Linear, Split, Join, Norm, Rope, Attention, Activation, Multiply,
-                            Add, Scale, Softcap, Router, Experts>;
+                            Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;
@@ -156,8 +202,15 @@ struct Op {
   Place place;
 };
 
-/// One way to write a stretch of a layer; the first whose required tensors are there counts.
-using Alternatives = std::vector<std::vector<Op>>;
+/// One way to write a stretch of a layer.
+struct Way {
+  std::optional<LayerSet> layers;  ///< where it is one; nothing: everywhere
+  Requirements requires_config;
+  std::vector<Op> ops;
+};
+/// The first of which that its layer and config.json allow and whose required tensors are there
+/// counts.
+using Alternatives = std::vector<Way>;
 
 struct Block {
   std::string name;
@@ -171,9 +224,9 @@ struct Graph {
   std::string description;
   std::string source;  ///< the code that it was read from
   std::vector<std::string> model_types;
-  /// What config.json must say: the values that are allowed at a path, as JSON text, and numbers as
-  /// allowed_number writes them.
-  std::vector<std::pair<std::string, std::vector<std::string>>> requires_config;
+  Requirements requires_config;
+  /// Where in config.json all that the graph reads is, where it has such a part: "text_config".
+  std::string config_part;
   std::map<std::string, mapping::SizeExpression> sizes;
   std::vector<Alternatives> start;
   std::vector<Block> blocks;  ///< of a layer: the first whose tensors are there counts

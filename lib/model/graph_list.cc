@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "shardtool/base/json_reader.h"
 #include "shardtool/base/text.h"
 #include "shardtool/model/embedded_graphs.h"
+#include "shardtool/model/requirement.h"
 
 namespace shardtool::model {
 namespace {
@@ -42,17 +42,14 @@ const GraphText& text_of(std::string_view family) {
   throw error;
 }
 
-/// The first path at which the config says something else than the graph computes, and what.
+/// What the config says that the graph does not compute.
 std::optional<std::string> unmet(const Graph& graph, const mapping::ModelConfig& config) {
-  for (const auto& [path, allowed] : graph.requires_config) {
-    const nlohmann::json* value = config.find(path);
-    std::string found = value == nullptr ? "null" : value->dump();
-    if (value != nullptr && value->is_number()) found = allowed_number(value->get<double>());
-    if (std::find(allowed.begin(), allowed.end(), found) != allowed.end()) continue;
-    return fmt::format("{} says {} = {}, and the graph of {} computes {}", config.file(), path,
-                       quote_for_message(found, 60), graph.family, fmt::join(allowed, " or "));
-  }
-  return std::nullopt;
+  const auto* requirement = first_unmet(graph.requires_config, config);
+  if (requirement == nullptr) return std::nullopt;
+  const auto& [path, allowed] = *requirement;
+  return fmt::format("{} says {} = {}, and the graph of {} computes {}", config.file(), path,
+                     quote_for_message(said_at(path, config), 60), graph.family,
+                     fmt::join(allowed, " or "));
 }
 
 }  // namespace
@@ -78,7 +75,7 @@ std::shared_ptr<const Graph> find_graph(const mapping::ModelConfig& config, std:
     const std::vector<std::string> types = head_of(text).model_types;
     if (std::find(types.begin(), types.end(), type) == types.end()) continue;
     auto graph = std::make_shared<const Graph>(load_graph(text.name));
-    const auto reason = unmet(*graph, config);
+    const auto reason = unmet(*graph, part_of(config, graph->config_part));
     if (!reason) return graph;
     why_not = *reason;
     return nullptr;

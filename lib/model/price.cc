@@ -25,13 +25,25 @@ struct Phase {
   i64 context = 0;
 
   /// Positions that a token attends to on average, of at most `window`.
-  double positions(bool causal, std::optional<i64> window) const {
+  double positions(const Attention& attention, std::optional<i64> window) const {
     const i64 reach = window ? std::min(*window, context) : context;
-    if (!is_prefill || !causal) return static_cast<double>(reach);
+    if (window && attention.window->kind == Window::Kind::kChunked) return in_chunks(reach);
+    if (!is_prefill || !attention.causal) return static_cast<double>(reach);
     // Token t of the prompt sees min(t, reach) positions.
     const double rising = static_cast<double>(reach) * static_cast<double>(reach + 1) / 2;
     const double flat = static_cast<double>(context - reach) * static_cast<double>(reach);
     return (rising + flat) / static_cast<double>(context);
+  }
+
+ private:
+  /// Token t sees t mod size + 1 positions.
+  double in_chunks(i64 size) const {
+    const auto first = [](i64 n) {
+      return static_cast<double>(n) * static_cast<double>(n + 1) / 2;
+    };
+    if (!is_prefill) return static_cast<double>((context - 1) % size + 1);
+    const double sum = static_cast<double>(context / size) * first(size) + first(context % size);
+    return sum / static_cast<double>(context);
   }
 };
 
@@ -86,11 +98,9 @@ bool is_causal(const Model& model) {
 /// Sums up what a phase moves and does, layer by layer.
 class Sum {
  public:
-  Sum(const Model& model, const mapping::ModelConfig& config, std::span<const TensorSpec> tensors,
-      const mesh::Mesh& mesh, mesh::Over dealt, const Workload& workload,
-      const plan::HardwareProfile* profile)
+  Sum(const Model& model, std::span<const TensorSpec> tensors, const mesh::Mesh& mesh,
+      mesh::Over dealt, const Workload& workload, const plan::HardwareProfile* profile)
       : model_(model),
-        config_(config),
         tensors_(tensors),
         mesh_(mesh),
         dealt_(std::move(dealt)),
@@ -106,8 +116,9 @@ class Sum {
 
   /// Of `n` tokens or sequences, those of the device that has most.
   i64 share_of(i64 n) const { return ceil_div(n, mesh::extent(mesh_, dealt_)); }
+  void add(const Step& step, i64 tokens, Rows& rows) const;
   void add(const Exchange& exchange, i64 tokens, Rows& rows) const;
-  void add_dispatch(const Experts& op, i64 tokens, Rows& rows) const;
+  plan::Collective dispatch(const Experts& op, const Exchange& exchange, i64 tokens) const;
   void add(const mesh::Over& over, const plan::Collective& collective, Rows& rows) const;
   plan::Group group(const mesh::Over& over) const;
   i64 activation_bytes(i64 elements, i64 tokens) const;
@@ -120,7 +131,6 @@ class Sum {
   Roofline roofline_of(const PhasePrice& price) const;
 
   const Model& model_;
-  const mapping::ModelConfig& config_;
   std::span<const TensorSpec> tensors_;
   const mesh::Mesh& mesh_;
   mesh::Over dealt_;  ///< the axes whose devices have tokens of their own
@@ -140,27 +150,30 @@ i64 Sum::activation_bytes(i64 elements, i64 tokens) const {
   return ceil_div(*bits_all, 8);
 }
 
-void Sum::add(const Exchange& exchange, i64 tokens, Rows& rows) const {
-  mesh::Over over = exchange.over;
-  std::erase_if(over, [this](const mesh::AxisRef& ref) {
-    return std::find(dealt_.begin(), dealt_.end(), ref) != dealt_.end();
-  });
-  if (over.empty()) return;
-  const auto collective =
-      plan::collective_for(exchange.move, group(over), activation_bytes(exchange.elements, tokens));
-  if (collective) add(over, *collective, rows);
+void Sum::add(const Step& step, i64 tokens, Rows& rows) const {
+  const auto* experts = std::get_if<Experts>(&step.op->op->kind);
+  for (const Exchange& exchange : exchanges(step)) {
+    if (experts != nullptr && exchange.move == plan::Move::kAllToAll) {
+      add(exchange.over, dispatch(*experts, exchange, tokens), rows);
+    } else {
+      add(exchange, tokens, rows);
+    }
+  }
 }
 
-/// Tokens to their experts, and back.
-void Sum::add_dispatch(const Experts& op, i64 tokens, Rows& rows) const {
-  if (dealt_.empty()) return;
-  const plan::Group devices = group(dealt_);
+void Sum::add(const Exchange& exchange, i64 tokens, Rows& rows) const {
+  const auto collective = plan::collective_for(exchange.move, group(exchange.over),
+                                               activation_bytes(exchange.elements, tokens));
+  if (collective) add(exchange.over, *collective, rows);
+}
+
+/// Tokens to the devices that their experts are expected to be on, or back.
+plan::Collective Sum::dispatch(const Experts& op, const Exchange& exchange, i64 tokens) const {
+  const plan::Group devices = group(exchange.over);
   const double each =
       plan::expected_destinations(model_.size(op.experts), model_.size(op.top_k), devices.devices);
-  const double sent = each * static_cast<double>(activation_bytes(model_.size(op.embed), tokens));
-  const plan::Collective collective{plan::CollectiveOp::kAllToAll, devices,
-                                    static_cast<i64>(std::ceil(sent))};
-  for (int way = 0; way < 2; ++way) add(dealt_, collective, rows);
+  const double sent = each * static_cast<double>(activation_bytes(exchange.elements, tokens));
+  return {plan::CollectiveOp::kAllToAll, devices, static_cast<i64>(std::ceil(sent))};
 }
 
 void Sum::add(const mesh::Over& over, const plan::Collective& collective, Rows& rows) const {
@@ -198,8 +211,8 @@ void Sum::add_experts(const Experts& op, const Step& step, i64 tokens, Amounts& 
 void Sum::add_attention(const Attention& op, const Step& step, const Phase& phase, i64 layer,
                         Amounts& sum) const {
   const Work& work = step.work;
-  const auto window = window_of(op, config_, layer);
-  const double positions = phase.positions(op.causal, window);
+  const auto window = window_of(op, model_.config, layer);
+  const double positions = phase.positions(op, window);
   flops_of(sum, plan::Arithmetic::kBf16) +=
       2 * static_cast<double>(phase.tokens) * positions *
       static_cast<double>(work.input_elements + work.output_elements);
@@ -247,11 +260,11 @@ PhasePrice Sum::of(const std::vector<LayerFlow>& flows, const Phase& all) const 
     const bool last_only = causal_ && layer.block == "end";
     const i64 tokens = last_only ? phase.sequences : phase.tokens;
     price.amounts.launches += launches_of(flows[i]);
-    for (const Exchange& exchange : exchanges(flows[i])) add(exchange, tokens, rows);
+    if (flows[i].handoff) add(*flows[i].handoff, tokens, rows);
     for (const Step& step : flows[i].steps) {
-      const auto* experts = std::get_if<Experts>(&step.op->op->kind);
-      if (experts != nullptr) add_dispatch(*experts, tokens, rows);
-      add(step, phase, experts != nullptr ? all.tokens : tokens, layer.number, price.amounts);
+      const bool is_dealt = std::holds_alternative<Experts>(step.op->op->kind);
+      add(step, tokens, rows);
+      add(step, phase, is_dealt ? all.tokens : tokens, layer.number, price.amounts);
     }
   }
   for (auto& [key, row] : rows) price.comm.push_back(std::move(row));
@@ -308,18 +321,19 @@ Roofline roofline(const Amounts& amounts, const plan::HardwareProfile& profile, 
   return roof;
 }
 
-Price price(const Model& model, const mapping::ModelConfig& config,
-            std::span<const TensorSpec> tensors, const LayoutOf& layouts, const mesh::Mesh& mesh,
-            const Workload& workload, const plan::HardwareProfile* profile) {
+Price price(const Model& model, std::span<const TensorSpec> tensors, const LayoutOf& layouts,
+            const mesh::Mesh& mesh, const Workload& workload,
+            const plan::HardwareProfile* profile) {
   const i64 tokens = tokens_of(workload);
+  const mesh::Over own_tokens = token_axes(model, layouts, mesh);
   std::vector<LayerFlow> flows;
   Value x;
   for (size_t i = 0; i < model.layers.size(); ++i) {
-    flows.push_back(flow(model, model.layers[i], layouts, mesh, x));
+    flows.push_back(flow(model, model.layers[i], layouts, mesh, own_tokens, x));
     if (i + 1 == model.layers.size()) break;
     flows.back().handoff = handoff(model.layers[i], model.layers[i + 1], layouts, mesh, x);
   }
-  const Sum sum(model, config, tensors, mesh, token_axes(model, layouts, mesh), workload, profile);
+  const Sum sum(model, tensors, mesh, own_tokens, workload, profile);
   return {sum.of(flows, {tokens, workload.batch, true, workload.prompt_len}),
           sum.of(flows, {workload.batch, workload.batch, false, workload.context})};
 }

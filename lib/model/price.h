@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "shardtool/base/tensor_spec.h"
-#include "shardtool/mapping/config.h"
 #include "shardtool/model/flow.h"
 #include "shardtool/plan/collective_time.h"
 #include "shardtool/plan/hardware_profile.h"
@@ -84,8 +83,7 @@ struct Price {
 ///
 /// Dropped or unknown tensors have no place in it: `layouts` must know every tensor that the model
 /// reads. Throws what flow throws. O(ops * devices).
-Price price(const Model& model, const mapping::ModelConfig& config,
-            std::span<const TensorSpec> tensors, const LayoutOf& layouts, const mesh::Mesh& mesh,
-            const Workload& workload, const plan::HardwareProfile* profile);
+Price price(const Model& model, std::span<const TensorSpec> tensors, const LayoutOf& layouts,
+            const mesh::Mesh& mesh, const Workload& workload, const plan::HardwareProfile* profile);
 
 }  // namespace shardtool::model

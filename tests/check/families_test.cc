@@ -2,6 +2,9 @@
 // their sizes: a check that cries wolf is switched off.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "shardtool/check/model.h"
 #include "tests/presets/fixture.h"
 
@@ -21,6 +24,27 @@ TEST_CASE("models of every family contradict neither their config.json nor thems
       FAIL_CHECK(check::rule_info(finding.rule).id << " " << finding.tensor << ": "
                                                    << finding.message << "; " << finding.found
                                                    << " | " << finding.expected);
+    }
+  }
+}
+
+TEST_CASE("a config of another model is found in families that are Llama but for a few ops") {
+  for (const char* family : {"smollm3", "seed_oss", "ernie4_5", "exaone4", "hunyuan_v1_dense"}) {
+    CAPTURE(family);
+    const mapping::Fixture& fixture = mapping::fixture(family);
+    for (const auto& [key, rule] :
+         {std::pair("vocab_size", check::Rule::kVocabSize),
+          std::pair("hidden_size", check::Rule::kHiddenSize),
+          std::pair("num_key_value_heads", check::Rule::kHeads),
+          std::pair("intermediate_size", check::Rule::kIntermediateSize)}) {
+      CAPTURE(key);
+      auto config = nlohmann::json::parse(fixture.config_text);
+      config[key] = config.at(key).get<i64>() * 2;
+      const auto changed = mapping::parse_config(config.dump(), "config.json");
+      check::Findings findings{check::Profile("")};
+      check::check_model({fixture.tensors, changed, "config.json"}, findings);
+      CHECK(std::any_of(findings.all().begin(), findings.all().end(),
+                        [&](const check::Finding& finding) { return finding.rule == rule; }));
     }
   }
 }

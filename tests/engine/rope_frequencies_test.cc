@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "shardtool/base/error.h"
+#include "shardtool/model/graph.h"
 #include "tests/golden/tables.h"
 #include "tests/support/throws.h"
 
@@ -23,18 +24,20 @@ mapping::ModelConfig asking(const std::string& text) {
 
 std::optional<Error> refusal(const std::string& parameters) {
   const auto config = asking(parameters);
-  return error_of([&] { static_cast<void>(rope_frequencies(config, 8, 1e4, 24)); });
+  return error_of(
+      [&] { static_cast<void>(rope_frequencies(config, model::Rope().scaling, 8, 1e4, 24)); });
 }
 
 }  // namespace
 
 TEST_CASE("frequencies of every kind are what the library computes in f32") {
   const auto& tables = golden::function_tables().rotations;
-  CHECK(tables.size() == 24);
+  CHECK(tables.size() == 25);
   for (const auto& table : tables) {
     CAPTURE(table.name);
     const auto config = config_of(table.config);
-    const auto found = rope_frequencies(config, table.dims, table.theta, table.length);
+    const auto found =
+        rope_frequencies(config, model::Rope().scaling, table.dims, table.theta, table.length);
     CHECK(golden::relative_distance(found.inverse, table.inverse) < 1e-6);
     CHECK(found.attention_factor == doctest::Approx(table.attention_factor).epsilon(1e-12));
     CHECK(engine::yarn_score_factor(config) == doctest::Approx(table.score_factor).epsilon(1e-12));
@@ -45,7 +48,7 @@ TEST_CASE("a config without a rotation, or with an empty one, means plain powers
   for (const char* text : {"{}", R"({"rope_scaling": null})", R"({"rope_parameters": {}})",
                            R"({"rope_parameters": {"rope_type": "default"}})"}) {
     CAPTURE(text);
-    const auto found = rope_frequencies(config_of(text), 4, 100, 24);
+    const auto found = rope_frequencies(config_of(text), model::Rope().scaling, 4, 100, 24);
     CHECK(found.inverse == std::vector<double>{1, 0.1});
     CHECK(found.attention_factor == 1);
     CHECK(engine::yarn_score_factor(config_of(text)) == 1);
@@ -55,7 +58,8 @@ TEST_CASE("a config without a rotation, or with an empty one, means plain powers
 TEST_CASE("rope_parameters count before rope_scaling") {
   const auto both = config_of(R"({"rope_parameters": {"rope_type": "linear", "factor": 2},
                                   "rope_scaling": {"type": "linear", "factor": 4}})");
-  CHECK(rope_frequencies(both, 4, 100, 24).inverse == std::vector<double>{0.5, 0.05});
+  CHECK(rope_frequencies(both, model::Rope().scaling, 4, 100, 24).inverse ==
+        std::vector<double>{0.5, 0.05});
 }
 
 TEST_CASE("a type that is not known is named, not ignored") {

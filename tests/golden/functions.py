@@ -14,8 +14,11 @@ from transformers.activations import ACT2FN
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.deepseek_v2.modeling_deepseek_v2 import DeepseekV2TopkRouter
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3TopkRouter, yarn_apply_mscale
+from transformers.models.ernie4_5_moe.modeling_ernie4_5_moe import Ernie4_5_MoeTopKRouter
 from transformers.models.gpt_oss.modeling_gpt_oss import GptOssExperts, GptOssTopKRouter
+from transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense import HunYuanDenseV1RotaryEmbedding
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+from transformers.models.llama4.modeling_llama4 import Llama4Router
 from transformers.models.mixtral.modeling_mixtral import MixtralTopKRouter
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeTopKRouter
@@ -79,6 +82,15 @@ ROUTERS = [
         router=DeepseekV3TopkRouter,
         config="DeepseekV3Config",
     ),
+    dict(kind="topk_sigmoid", top_k=3, router=Llama4Router, config="Llama4TextConfig"),
+    dict(
+        kind="corrected_softmax",
+        top_k=4,
+        renormalise=True,
+        least_sum=0.4,
+        router=Ernie4_5_MoeTopKRouter,
+        config="Ernie4_5_MoeConfig",
+    ),
 ]
 N_EXPERTS = 12
 
@@ -98,18 +110,26 @@ def routed(case, random):
         says |= dict(num_attention_heads=4, topk_method="group_limited_greedy" if groups else "greedy")
     else:
         says |= dict(num_attention_heads=4, num_key_value_heads=4, intermediate_size=8)
+    if "least_sum" in case:
+        says |= dict(moe_num_experts=N_EXPERTS, moe_k=case["top_k"], moe_norm_min=case["least_sum"])
     router = case["router"](getattr(transformers, case["config"])(**says))
     correction = torch.from_numpy(0.3 * random.standard_normal(N_EXPERTS)).float()
     with torch.no_grad():
         router.weight.copy_(torch.eye(N_EXPERTS))  # then the scores are the input
-        if hasattr(router, "e_score_correction_bias"):
-            router.e_score_correction_bias.copy_(correction)
-        if hasattr(router, "bias"):
+        corrected = getattr(router, "moe_statics", router)
+        if hasattr(corrected, "e_score_correction_bias"):
+            corrected.e_score_correction_bias.copy_(correction)
+        if getattr(router, "bias", None) is not None:
             router.bias.zero_()
         scores = torch.from_numpy(1.5 * random.standard_normal((16, N_EXPERTS))).float()
-        logits, weights, chosen = router(scores)
+        made = router(scores)
+        if len(made) == 3:
+            logits, weights, chosen = made
+            gates = torch.zeros_like(scores).scatter(1, chosen, weights)
+        else:
+            gates, logits = made
+            chosen = gates.nonzero()[:, 1].reshape(len(gates), -1)
         assert torch.equal(logits, scores)
-        gates = torch.zeros_like(scores).scatter(1, chosen, weights)
     return {
         "kind": case["kind"],
         "experts": N_EXPERTS,
@@ -118,7 +138,8 @@ def routed(case, random):
         "scale": case.get("scale", 1.0),
         "groups": groups,
         "top_groups": top_groups,
-        "correction": numbers(correction) if case["kind"] == "sigmoid_groups" else [],
+        "least_sum": case.get("least_sum", 0.0),
+        "correction": numbers(correction) if case["kind"] in ("sigmoid_groups", "corrected_softmax") else [],
         "scores": numbers(scores),
         "chosen": chosen.sort(dim=1).values.reshape(-1).tolist(),
         "gates": numbers(gates),
@@ -205,11 +226,17 @@ def rotation_cases():
     yield "longrope, partial", phi, dict(
         partial, **old, rope_scaling=dict(type="longrope", short_factor=PHI_SHORT[:4], long_factor=PHI_LONG[:4])
     ), 4097
+    yield "dynamic with an alpha", "HunYuanDenseV1Config", dict(
+        head, **old, rope_scaling=dict(type="dynamic", alpha=1000.0, factor=1.0)
+    ), 24
+
+
+ROTARY = {"Phi3Config": Phi3RotaryEmbedding, "HunYuanDenseV1Config": HunYuanDenseV1RotaryEmbedding}
 
 
 def rotation(name, config_class, says, length):
     config = getattr(transformers, config_class)(**json.loads(json.dumps(says)))
-    rotary = (Phi3RotaryEmbedding if config_class == "Phi3Config" else LlamaRotaryEmbedding)(config)
+    rotary = ROTARY.get(config_class, LlamaRotaryEmbedding)(config)
     rotary(torch.zeros(1, 1, 2), torch.arange(length)[None])  # chooses by the length of the input
     factor = rotary.attention_scaling
     return {

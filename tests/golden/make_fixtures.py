@@ -25,12 +25,17 @@ import zlib
 import numpy as np
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 import functions
 
 HERE = pathlib.Path(__file__).parent
 LIMIT_BYTES = 300_000
+MASKED = ("bert", "roberta")
+# Whose stacks of experts are published [.., in, out], and held and saved [.., out, in].
+TRANSPOSED = ("qwen3_vl_moe",)
+# The eager attention of this version adds linear biases that the mask has already.
+ADDS_TWICE = ("falcon",)
 TOKENS = (2, 24)
 # How far apart the last chosen and the first unchosen expert are: less, and rounding could choose.
 LEAST_GAP = 1e-4
@@ -117,6 +122,51 @@ GLM_MOE = dict(
     first_k_dense_replace=1,
     routed_scaling_factor=1.7,
 )
+
+GRANITE_MOE = dict(
+    SIZES,
+    attention_bias=True,
+    intermediate_size=12,
+    num_local_experts=8,
+    num_experts_per_tok=2,
+    embedding_multiplier=1.4,
+    residual_multiplier=0.6,
+    attention_multiplier=0.2,
+    logits_scaling=1.6,
+)
+ALPHA = dict(rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0)
+VISION = dict(
+    depth=1,
+    hidden_size=16,
+    intermediate_size=16,
+    num_heads=4,
+    patch_size=2,
+    spatial_merge_size=1,
+    temporal_patch_size=1,
+    out_hidden_size=48,
+    num_position_embeddings=16,
+    deepstack_visual_indexes=[0],
+)
+SIGLIP = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, image_size=8, patch_size=2)
+GEMMA3 = dict(
+    WIDE_HEADS,
+    query_pre_attn_scalar=24,
+    sliding_window=8,
+    attn_logit_softcapping=None,
+    final_logit_softcapping=None,
+    layer_types=["sliding_attention", "full_attention"],
+    rope_parameters=dict(
+        full_attention=dict(rope_type="linear", rope_theta=100000.0, factor=4.0),
+        sliding_attention=dict(rope_type="default", rope_theta=1000.0),
+    ),
+)
+COHERE = dict(
+    {key: value for key, value in SIZES.items() if key != "rms_norm_eps"}, layer_norm_eps=1e-3, attention_bias=True
+)
+
+FALCON = dict(vocab_size=96, hidden_size=48, num_hidden_layers=2, num_attention_heads=4, layer_norm_epsilon=1e-3)
+SECTIONS = dict(rope_type="default", rope_theta=10000.0, mrope_section=[2, 2, 2])
+VISION_2 = dict(depth=1, embed_dim=16, num_heads=4, mlp_ratio=1, patch_size=2, spatial_merge_size=1, temporal_patch_size=1)
 
 # name -> (config class, what it says)
 FAMILIES = {
@@ -207,6 +257,137 @@ FAMILIES = {
         "OlmoeConfig",
         dict(SIZES, intermediate_size=12, num_experts=8, num_experts_per_tok=3, norm_topk_prob=True),
     ),
+    "granite": (
+        "GraniteConfig",
+        dict(
+            WIDE_HEADS,
+            attention_bias=True,
+            mlp_bias=True,
+            embedding_multiplier=1.4,
+            residual_multiplier=0.6,
+            attention_multiplier=0.2,
+            logits_scaling=1.6,
+        ),
+    ),
+    "granitemoe": ("GraniteMoeConfig", GRANITE_MOE),
+    "granitemoe_shared": ("GraniteMoeSharedConfig", dict(GRANITE_MOE, shared_intermediate_size=20)),
+    "smollm3": ("SmolLM3Config", dict(WIDE_HEADS, no_rope_layers=[0, 1], use_sliding_window=True, sliding_window=8)),
+    "exaone4_local": (
+        "Exaone4Config",
+        dict(WIDE_HEADS, sliding_window=8, layer_types=["full_attention", "sliding_attention"]),
+    ),
+    "hunyuan_v1_dense": ("HunYuanDenseV1Config", dict(WIDE_HEADS, rope_parameters=ALPHA)),
+    "hunyuan_v1_moe": (
+        "HunYuanMoEV1Config",
+        dict(WIDE_HEADS, intermediate_size=12, num_experts=8, moe_topk=3, rope_parameters=ALPHA),
+    ),
+    "ernie4_5_moe": (
+        "Ernie4_5_MoeConfig",
+        dict(
+            SIZES,
+            moe_num_experts=8,
+            moe_k=3,
+            moe_intermediate_size=12,
+            moe_num_shared_experts=2,
+            moe_layer_start_index=1,
+            moe_norm_min=0.9,
+        ),
+    ),
+    "qwen3_vl": ("Qwen3VLConfig", dict(text_config=dict(WIDE_HEADS, attention_bias=True), vision_config=VISION)),
+    "qwen3_vl_moe": ("Qwen3VLMoeConfig", dict(text_config=dict(WIDE_HEADS, **EXPERTS), vision_config=VISION)),
+    "gemma3_text": ("Gemma3TextConfig", GEMMA3),
+    "gemma3": (
+        "Gemma3Config",
+        dict(text_config=GEMMA3, vision_config=dict(SIGLIP, num_attention_heads=4), mm_tokens_per_image=4),
+    ),
+    "glm4_moe_lite": (
+        "Glm4MoeLiteConfig",
+        dict(
+            {key: value for key, value in LATENT.items() if key != "first_k_dense_replace"},
+            q_lora_rank=24,
+            n_group=4,
+            topk_group=2,
+            attention_bias=True,
+        ),
+    ),
+    "cohere": ("CohereConfig", dict(COHERE, use_qk_norm=True, logit_scale=0.3)),
+    "cohere2": (
+        "Cohere2Config",
+        dict(COHERE, sliding_window=8, logit_scale=0.3, layer_types=["sliding_attention", "full_attention"]),
+    ),
+    "olmo": ("OlmoConfig", dict({k: v for k, v in SIZES.items() if k != "rms_norm_eps"}, clip_qkv=0.9)),
+    "olmo2": ("Olmo2Config", dict(SIZES, attention_bias=True)),
+    "olmo3": (
+        "Olmo3Config",
+        dict(
+            SIZES,
+            sliding_window=8,
+            layer_types=["sliding_attention", "full_attention"],
+            rope_parameters=dict(
+                full_attention=dict(YARN, attention_factor=1.1),
+                sliding_attention=dict(rope_type="default", rope_theta=10000.0),
+            ),
+        ),
+    ),
+    "starcoder2": (
+        "Starcoder2Config",
+        dict({k: v for k, v in SIZES.items() if k != "rms_norm_eps"}, norm_epsilon=1e-3, use_bias=True, sliding_window=8),
+    ),
+    "phi": ("PhiConfig", dict(LAYER_NORM, num_key_value_heads=2, rope_parameters=HALF_ROTATED)),
+    "phi_normed": ("PhiConfig", dict(LAYER_NORM, num_key_value_heads=4, qk_layernorm=True, rope_parameters=HALF_ROTATED)),
+    "gpt_neox_behind": (
+        "GPTNeoXConfig",
+        dict(LAYER_NORM, use_parallel_residual=False, rope_parameters=HALF_ROTATED),
+    ),
+    "falcon": ("FalconConfig", dict(FALCON, new_decoder_architecture=True, num_kv_heads=2)),
+    "falcon_one_norm": (
+        "FalconConfig",
+        dict(FALCON, new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1),
+    ),
+    "falcon_multi_query": ("FalconConfig", dict(FALCON, multi_query=True, bias=True)),
+    "falcon_multi_head": (
+        "FalconConfig",
+        dict(FALCON, multi_query=False, parallel_attn=False, alibi=True, bias=True),
+    ),
+    "bloom": ("BloomConfig", dict(vocab_size=96, hidden_size=48, n_layer=2, n_head=6, layer_norm_epsilon=1e-3)),
+    "mpt": (
+        "MptConfig",
+        dict(
+            vocab_size=96,
+            d_model=48,
+            n_layers=2,
+            n_heads=6,
+            expansion_ratio=2,
+            layer_norm_epsilon=1e-3,
+            attn_config=dict(clip_qkv=0.9),
+        ),
+    ),
+    "gpt_bigcode": ("GPTBigCodeConfig", dict(GPT2, multi_query=True)),
+    "gpt_bigcode_multi_head": ("GPTBigCodeConfig", dict(GPT2, multi_query=False)),
+    "roberta": ("RobertaConfig", dict(LAYER_NORM, pad_token_id=1, max_position_embeddings=40, type_vocab_size=1)),
+    "llama4_text": (
+        "Llama4TextConfig",
+        dict(
+            WIDE_HEADS,
+            intermediate_size=8,
+            intermediate_size_mlp=40,
+            num_local_experts=8,
+            num_experts_per_tok=2,
+            interleave_moe_layer_step=2,
+            no_rope_layers=[1, 0],
+            attention_chunk_size=10,
+            floor_scale=4,
+            attn_scale=0.5,
+        ),
+    ),
+    "qwen2_vl": (
+        "Qwen2VLConfig",
+        dict(text_config=dict(SIZES, rope_parameters=SECTIONS), vision_config=dict(VISION_2, hidden_size=48)),
+    ),
+    "qwen2_5_vl": (
+        "Qwen2_5_VLConfig",
+        dict(text_config=dict(SIZES, rope_parameters=SECTIONS), vision_config=dict(VISION, out_hidden_size=48)),
+    ),
     # The graph knows the published head sizes alone.
     "minimax_m2": (
         "MiniMaxM2Config",
@@ -263,13 +444,19 @@ def drawn(fixture, name, shape):
     return gain * values / np.sqrt(min(shape[-2:]))
 
 
+def class_of(fixture, config):
+    if fixture in MASKED:
+        return transformers.AutoModelForMaskedLM
+    has_images = getattr(config, "vision_config", None) is not None
+    return transformers.AutoModelForImageTextToText if has_images else transformers.AutoModelForCausalLM
+
+
 def built(fixture):
     """A model with random weights."""
     config_class, says = FAMILIES[fixture]
     config = getattr(transformers, config_class)(**json.loads(json.dumps(says)))
     config.dtype = torch.float32
-    make = transformers.AutoModelForMaskedLM if fixture == "bert" else transformers.AutoModelForCausalLM
-    model = make.from_config(config)
+    model = class_of(fixture, config).from_config(config)
     tied = {name for name in getattr(model, "_tied_weights_keys", None) or {}} if config.tie_word_embeddings else set()
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
@@ -284,7 +471,7 @@ def loaded(model, folder):
         folder,
         config=config,
         dtype=torch.float32,
-        attn_implementation="eager",
+        attn_implementation="sdpa" if config.model_type in ADDS_TWICE and config.alibi else "eager",
         experts_implementation="eager",
         output_loading_info=True,
     )
@@ -296,14 +483,22 @@ def loaded(model, folder):
 def layers_of(model):
     """The blocks: the first list of modules that is as long as the config says."""
     for module in model.modules():
-        if isinstance(module, torch.nn.ModuleList) and len(module) == model.config.num_hidden_layers:
+        if isinstance(module, torch.nn.ModuleList) and len(module) == model.config.get_text_config().num_hidden_layers:
             return module
     raise SystemExit(f"{type(model).__name__} has no list of layers")
 
 
 def correction_of(router, args):
     """What only chooses: its own, or what it is handed behind its input."""
-    return getattr(router, "e_score_correction_bias", args[1] if len(args) > 1 else None)
+    own = getattr(getattr(router, "moe_statics", router), "e_score_correction_bias", None)
+    return own if own is not None else args[1] if len(args) > 1 else None
+
+
+def chosen_of(out):
+    """The chosen experts: said, or those whose weight is not 0."""
+    if len(out) == 3:
+        return out[2]
+    return out[0].nonzero()[:, 1].reshape(len(out[0]), -1)
 
 
 def nearest(scores):
@@ -321,7 +516,7 @@ class Watch:
         for number, layer in enumerate(layers):
             layer.register_forward_pre_hook(self.entering(number), with_kwargs=True)
             for module in layer.modules():
-                if type(module).__name__.endswith(("TopKRouter", "TopkRouter")):
+                if type(module).__name__.endswith(("Router", "V1Gate")):
                     module.register_forward_hook(self.routing(number))
         layers[-1].register_forward_hook(self.leaving(len(layers)))
 
@@ -339,10 +534,12 @@ class Watch:
 
     def routing(self, number):
         def hook(router, args, out):
-            logits, _, chosen = out
+            logits, chosen = out[0 if len(out) == 3 else 1], chosen_of(out)
             self.chosen[number] = chosen.sort(dim=-1).values.reshape(*TOKENS, -1)
             correction = correction_of(router, args)
-            scores = logits if correction is None else logits.sigmoid() + correction
+            is_softmax = hasattr(router, "moe_statics")
+            ranked = logits.softmax(dim=-1) if is_softmax else logits.sigmoid()
+            scores = logits if correction is None else ranked + correction
             self.gap = min(self.gap, nearest(scores))
             if correction is not None and getattr(router, "num_group", 1) > 1:
                 pairs = scores.reshape(len(scores), router.num_group, -1).topk(2, dim=2).values.sum(dim=2)
@@ -353,10 +550,10 @@ class Watch:
 
 def expected(fixture, model):
     random = np.random.default_rng(zlib.crc32(f"{fixture}/input_ids".encode()))
-    input_ids = torch.from_numpy(random.integers(0, model.config.vocab_size, TOKENS))
+    input_ids = torch.from_numpy(random.integers(2 if fixture == "roberta" else 0, model.config.get_text_config().vocab_size, TOKENS))
     watch = Watch(model)
     with torch.no_grad():
-        logits = model(input_ids=input_ids, use_cache=False).logits if fixture != "bert" else model(input_ids).logits
+        logits = model(input_ids=input_ids, use_cache=False).logits if fixture not in MASKED else model(input_ids).logits
     if watch.gap < LEAST_GAP:
         raise SystemExit(f"{fixture}: two experts are within {watch.gap:.1e} of each other, and rounding could choose")
     tensors = {"input_ids": input_ids, "logits": logits}
@@ -368,6 +565,15 @@ def expected(fixture, model):
     return {name: tensor.contiguous() for name, tensor in tensors.items()}, watch.gap
 
 
+def transpose_experts(path):
+    """Their kernels as [.., in, out]."""
+    tensors = {
+        name: tensor.transpose(-1, -2).contiguous() if ".experts." in name else tensor
+        for name, tensor in load_file(path).items()
+    }
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
 def write(fixture):
     folder = HERE / f"{fixture}-transformers-{transformers.__version__}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -375,6 +581,8 @@ def write(fixture):
     model.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     tensors, gap = expected(fixture, loaded(model, folder))
+    if fixture in TRANSPOSED:
+        transpose_experts(folder / "model.safetensors")
     # One entry: safetensors writes several in any order.
     versions = {"versions": f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}"}
     beside = folder.with_name(f"{folder.name}.expected.safetensors")

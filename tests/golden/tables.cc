@@ -74,6 +74,7 @@ class TableReader {
                 {"scale", into(table.scale)},
                 {"groups", into(table.groups)},
                 {"top_groups", into(table.top_groups)},
+                {"least_sum", into(table.least_sum)},
                 {"correction", into(table.correction)},
                 {"scores", into(table.scores)},
                 {"chosen", into(table.chosen)},

@@ -80,11 +80,14 @@ void attend_law() {
   const i64 length = *rc::gen::inRange<i64>(1, 7), rows = length * *rc::gen::inRange<i64>(0, 4);
   const bool causal = *rc::gen::arbitrary<bool>(), has_sinks = *rc::gen::arbitrary<bool>();
   const i64 window = *rc::gen::inRange<i64>(0, 5);
+  const bool chunked = *rc::gen::arbitrary<bool>();
   const auto q = random_numbers<T>(static_cast<size_t>(rows * heads * key), 1);
   const auto k = random_numbers<T>(static_cast<size_t>(rows * kv_heads * key), 2);
   const auto v = random_numbers<T>(static_cast<size_t>(rows * kv_heads * value), 3);
   const auto sinks = random_numbers<T>(static_cast<size_t>(heads), 4);
   const auto factors = random_numbers<T>(2, 5);
+  const auto slopes = random_numbers<T>(static_cast<size_t>(heads), 6);
+  const bool has_slopes = *rc::gen::arbitrary<bool>();
   const T softcap = *rc::gen::arbitrary<bool>() ? factors[1] : T{};
   std::vector<i64> key_of, value_of;
   for (i64 h = 0; h < heads; ++h) key_of.push_back(h % kv_heads);
@@ -94,25 +97,27 @@ void attend_law() {
     for (i64 h = 0; h < heads; ++h) {
       const i64 t = row % length;
       const i64 end = causal ? t + 1 : length;
-      const i64 begin = window > 0 ? std::max<i64>(0, t + 1 - window) : 0;
+      const i64 of_window = chunked ? t - t % std::max<i64>(1, window) : t + 1 - window;
+      const i64 begin = window > 0 ? std::max<i64>(0, of_window) : 0;
       std::vector<T> keys, values, scores(static_cast<size_t>(length));
-      for (i64 p = row - t + begin; p < row - t + end; ++p) {
+      for (i64 p = row - t; p < row - t + end; ++p) {
         const T* k_at = k.data() + (p * kv_heads + key_of[static_cast<size_t>(h)]) * key;
         const T* v_at = v.data() + (p * kv_heads + value_of[static_cast<size_t>(h)]) * value;
         keys.insert(keys.end(), k_at, k_at + key);
         values.insert(values.end(), v_at, v_at + value);
       }
-      attend(
-          ScoreSpec<T>{factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr},
-          q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
-          HeadRows<T>{values.data(), value, value}, 0, end - begin, scores.data(),
-          expected.data() + (row * heads + h) * value);
+      attend(ScoreSpec<T>{factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr,
+                          has_slopes ? slopes[static_cast<size_t>(h)] : T{}},
+             q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
+             HeadRows<T>{values.data(), value, value}, begin, end, scores.data(),
+             expected.data() + (row * heads + h) * value);
     }
   }
   AttendHeads<T> work;
   work.scale = factors[0];
   work.softcap = softcap;
   work.sinks = has_sinks ? machine.put(sinks) : nullptr;
+  work.slopes = has_slopes ? machine.put(slopes) : nullptr;
   work.queries = {machine.put(q), rows, heads * key};
   work.keys = {machine.put(k), rows, kv_heads * key};
   work.values = {machine.put(v), rows, kv_heads * value};
@@ -124,6 +129,7 @@ void attend_law() {
   work.length = length;
   work.causal = causal;
   work.window = window;
+  work.chunked = chunked;
   work.scores = machine.template poisoned<T>(static_cast<size_t>(rows * heads * length));
   work.scores_stride = length;
   work.y = {machine.template poisoned<T>(expected.size()), rows, heads * value};

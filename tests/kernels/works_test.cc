@@ -24,5 +24,14 @@ TEST_CASE("a copy of too many loops is no work") {
   CHECK(unit_copy<1>(copy, nullptr, nullptr));
 }
 
+TEST_CASE("slopes of linear biases halve evenly, and heads beyond a power of two stand between") {
+  // What the paper and BLOOM's library give for 4 and for 6 heads.
+  const std::vector<double> four = {0.25, 0.0625, 0.015625, 0.00390625};
+  const std::vector<double> six = {0.25, 0.0625, 0.015625, 0.00390625, 0.5, 0.125};
+  for (i64 h = 0; h < 4; ++h) CHECK(alibi_slope(h, 4) == four[static_cast<size_t>(h)]);
+  for (i64 h = 0; h < 6; ++h) CHECK(alibi_slope(h, 6) == six[static_cast<size_t>(h)]);
+  CHECK(alibi_slope(0, 1) == std::exp2(-8));
+}
+
 }  // namespace
 }  // namespace shardtool::kernels

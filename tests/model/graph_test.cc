@@ -40,7 +40,7 @@ std::string why_no_graph(const std::string& config) {
 
 TEST_CASE("every built-in graph decodes and says what it was read from") {
   const auto names = model::families();
-  CHECK(names.size() == 24);
+  CHECK(names.size() == 49);
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     CAPTURE(name);
@@ -56,10 +56,10 @@ TEST_CASE("a family without a graph is named, not guessed") {
   CHECK(why_no_graph(R"({"model_type": "mamba2"})") ==
         "no graph is built in for the model type 'mamba2'");
   CHECK(why_no_graph("{}") == "config.json names no model_type");
-  CHECK(
-      why_no_graph(R"({"model_type": "gpt_neox", "use_parallel_residual": false})") ==
-      "config.json says use_parallel_residual = false, and the graph of gpt_neox computes null or "
-      "true");
+  CHECK(why_no_graph(R"({"model_type": "gemma", "use_bidirectional_attention": true})") ==
+        "config.json says use_bidirectional_attention = true, and the graph of gemma computes null "
+        "or "
+        "false");
   CHECK_ERROR(kUnknownName, model::load_graph("lama"));
 }
 
@@ -78,7 +78,8 @@ TEST_CASE("a config that asks for another computation than the graph's is refuse
                              R"({"model_type": "gemma2", "use_bidirectional_attention": true})",
                              R"({"model_type": "deepseek_v2", "norm_topk_prob": true})",
                              R"({"model_type": "deepseek_v3", "rope_interleave": false})",
-                             R"({"model_type": "exaone4", "sliding_window": 4096})",
+                             R"({"model_type": "mpt", "attn_config": {"alibi": false}})",
+                             R"({"model_type": "roberta", "pad_token_id": 0})",
                              R"({"model_type": "olmoe", "clip_qkv": 8.0})",
                              R"({"model_type": "minimax_m2", "head_dim": 128})"}) {
     CAPTURE(config);
@@ -90,6 +91,39 @@ TEST_CASE("a config that asks for another computation than the graph's is refuse
     std::string why_not;
     CHECK(model::find_graph(mapping::parse_config(config + limit + "}", "config.json"), why_not));
   }
+}
+
+TEST_CASE("a config's part for the language model says what its graph requires") {
+  std::string why_not;
+  const auto found = [&](const std::string& text) {
+    return model::find_graph(mapping::parse_config(text, "config.json"), why_not) != nullptr;
+  };
+  CHECK(found(R"({"model_type": "gemma3", "text_config": {"hidden_size": 8}})"));
+  CHECK(found(R"({"model_type": "gemma3", "text_config": "none"})"));
+  CHECK_FALSE(
+      found(R"({"model_type": "gemma3", "text_config": {"use_bidirectional_attention": true}})"));
+  CHECK_FALSE(found(R"({"model_type": "gemma3_text", "use_bidirectional_attention": true})"));
+}
+
+TEST_CASE("ways of a stretch name layers and parts that are there") {
+  const auto with_way = [](const std::string& way) {
+    return graph_with("[" + way + R"(, {"op": "act", "in": "x", "out": "x", "kind": "silu"}])");
+  };
+  const std::string act = R"("parts": [{"op": "act", "in": "x", "out": "x", "kind": "relu"}])";
+  const auto graph = model::decode_graph({{"mine", with_way(R"({"requires": {"a": [null, 1]},
+    "layers": {"list": "l", "in": [1], "out": [0]}, )" + act +
+                                                            "}")}});
+  const model::Way& way = graph.blocks[0].stretches[0][0];
+  CHECK(way.ops.size() == 1);
+  REQUIRE(way.layers);
+  CHECK(way.layers->in == std::vector<std::string>{"1"});
+  CHECK(way.requires_config == model::Requirements{{"a", {"null", "1"}}});
+  CHECK(refusal(with_way(R"({"layers": "local", )" + act + "}"))
+            .ends_with("the name of one of the \"layer_sets\""));
+  CHECK(refusal(with_way(R"({"layers": {"list": "l"}, )" + act + "}")).find("'in'") !=
+        std::string::npos);
+  CHECK(refusal(with_way(R"({"parts": ["nothing"]})"))
+            .ends_with("an op or the name of one of the \"parts\""));
 }
 
 TEST_CASE("an op with an unknown kind, key, value or dimension is refused with its place") {

@@ -6,6 +6,7 @@
 #include "shardtool/mapping/presets.h"
 #include "shardtool/mapping/quantization.h"
 #include "shardtool/model/graph_list.h"
+#include "shardtool/model/mesh_cuts.h"
 #include "shardtool/plan/profile_list.h"
 #include "tests/model/published.h"
 #include "tests/presets/fixture.h"
@@ -25,7 +26,7 @@ Price price_of(const model::Published& m, const std::string& mesh, const Workloa
   const auto resolution = m.on(mesh);
   std::optional<plan::HardwareProfile> hardware;
   if (profile != nullptr) hardware = plan::find_profile(profile);
-  return model::price(m.bound, m.config, m.tensors, model::layouts_of(resolution, m.tensors.size()),
+  return model::price(m.bound, m.tensors, model::layouts_of(resolution, m.tensors.size()),
                       resolution.mesh, workload, hardware ? &*hardware : nullptr);
 }
 
@@ -48,7 +49,7 @@ Price price_of(const std::string& family, const std::string& mesh, const Workloa
   mapping::ResolveOptions options;
   options.mesh = mesh::parse_mesh(mesh);
   const auto resolution = resolve(mapping::load_preset(f.preset), f.tensors, &f.config, options);
-  return model::price(bound, f.config, f.tensors, model::layouts_of(resolution, f.tensors.size()),
+  return model::price(bound, f.tensors, model::layouts_of(resolution, f.tensors.size()),
                       resolution.mesh, workload, nullptr);
 }
 
@@ -195,6 +196,44 @@ TEST_CASE(
   // With tp the sums of the experts' halves are tp's alone, beside attention and embedding.
   CHECK(comm_of("mixtral", "ep=2,tp=2") ==
         "ep all_to_all 4 x 154; tp all_gather 1 x 202; tp all_reduce 5 x 96");
+}
+
+TEST_CASE(
+    "devices with the same tokens add up their experts, those with their own exchange tokens") {
+  const Fixture& f = fixture("mixtral");
+  std::string why_not;
+  const auto bound = model::bind_model(model::find_graph(f.config, why_not), f.config, f.tensors);
+  mapping::ResolveOptions options;
+  options.mesh = mesh::parse_mesh("ep=2,tp=2");
+  const auto resolution = resolve(mapping::load_preset(f.preset), f.tensors, &f.config, options);
+  const auto layouts = model::layouts_of(resolution, f.tensors.size());
+  const auto moves = [&](const mesh::Over& own_tokens) {
+    model::Value x;
+    flow(bound, bound.layers[0], layouts, resolution.mesh, own_tokens, x);
+    const auto made = flow(bound, bound.layers[1], layouts, resolution.mesh, own_tokens, x);
+    std::string text;
+    for (const model::Exchange& exchange : exchanges(made))
+      text += fmt::format("{} {}; ", mesh::to_string(exchange.over), to_string(exchange.move));
+    return text + (x.on[0].is(plan::Placement::Kind::kPartial) ? "partial" : "whole");
+  };
+  const mesh::Over dealt = model::token_axes(bound, layouts, resolution.mesh);
+  CHECK(mesh::to_string(dealt) == "ep");
+  CHECK(moves({}) == "tp all_reduce; tp all_reduce; ep*tp all_reduce; whole");
+  CHECK(moves(dealt) ==
+        "tp all_reduce; tp all_reduce; ep all_to_all; ep all_to_all; tp all_reduce; whole");
+}
+
+TEST_CASE("a window bounds what a decoded token reads of the cache") {
+  const auto cache = [](const char* chunk, i64 context) {
+    const auto m = model::published(fmt::format(R"({{"model_type": "mistral",
+      "architectures": ["MistralForCausalLM"], "hidden_size": 64, "num_attention_heads": 8,
+      "num_key_value_heads": 2, "intermediate_size": 96, "num_hidden_layers": 2,
+      "vocab_size": 128, "sliding_window": {}}})",
+                                                chunk));
+    return price_of(m, "tp=1", {.context = context}).decode.amounts.cache_bytes;
+  };
+  CHECK(cache("16", 64) == cache("null", 16));
+  CHECK(cache("128", 64) == cache("null", 64));
 }
 
 TEST_CASE("over an axis of experts alone a device attends to its sequences and has its experts") {

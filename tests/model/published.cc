@@ -30,7 +30,7 @@ std::string spelled(const std::string& glob, i64 layer) {
 void add(const Model& sized, const std::vector<Alternatives>& stretches, i64 layer, bool is_tied,
          std::vector<TensorSpec>& tensors, Dtype dtype) {
   for (const Alternatives& ways : stretches) {
-    for (const Op& op : ways.front()) {
+    for (const Op& op : ways.front().ops) {
       for (const WeightRef& ref : op.weights) {
         if (ref.optional || (op.is_head && is_tied)) continue;
         Shape shape;
@@ -68,7 +68,7 @@ Published published(const std::string& text, Dtype dtype) {
   std::string why_not;
   auto graph = find_graph(config, why_not);
   if (graph == nullptr) throw std::logic_error(why_not);
-  const Model sized{graph, sizes_of(*graph, config), {}, {}};
+  const Model sized{graph, config, sizes_of(*graph, config), {}, {}};
   const bool is_tied = text.find("\"tie_word_embeddings\": true") != std::string::npos;
   std::vector<TensorSpec> tensors;
   add(sized, graph->start, -1, is_tied, tensors, dtype);

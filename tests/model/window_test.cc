@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "shardtool/model/graph_list.h"
+#include "shardtool/model/layer_set.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
@@ -12,7 +13,7 @@ namespace {
 
 const model::Attention& attention_of(const model::Graph& graph) {
   for (const auto& ways : graph.blocks[0].stretches) {
-    for (const model::Op& op : ways[0]) {
+    for (const model::Op& op : ways[0].ops) {
       if (const auto* attention = std::get_if<model::Attention>(&op.kind)) return *attention;
     }
   }
@@ -61,4 +62,34 @@ TEST_CASE("a window on layers that nothing names, and another attention, are err
   const std::string short_list = R"({"sliding_window": 8, "layer_types": ["full_attention"]})";
   CHECK(windows("gemma2", short_list, 1) == Windows{0});
   CHECK_ERROR(kUnsupported, windows("gemma2", short_list, 2));
+}
+
+TEST_CASE("a set of layers is that of a list, else all but every n-th, and an empty list is none") {
+  model::LayerSet set{"kinds", {"1"}, {"0"}, {}};
+  const auto in = [&set](const std::string& config_text, i64 layers = 5) {
+    const auto config = mapping::parse_config(config_text, "config.json");
+    std::string found;
+    for (i64 layer = 0; layer < layers; ++layer)
+      found += model::contains(set, config, layer) ? 'x' : '-';
+    return found;
+  };
+  CHECK(in(R"({"kinds": [0, 1, 1, 0, 1]})") == "-xx-x");
+  CHECK_ERROR(kConfig, in("{}"));
+  CHECK_ERROR(kConfig, in(R"({"kinds": []})"));
+  CHECK_ERROR(kUnsupported, in(R"({"kinds": [2]})", 1));
+  CHECK_ERROR(kUnsupported, in(R"({"kinds": [1]})", 2));
+  set.all_but_every = model::Number{{"every"}, 4};
+  CHECK(in("{}") == "xxx-x");
+  CHECK(in(R"({"kinds": [], "every": 2})") == "x-x-x");
+  CHECK(in(R"({"kinds": [0, 0, 0, 0, 0], "every": 2})") == "-----");
+  CHECK_ERROR(kConfig, in(R"({"every": 0})"));
+}
+
+TEST_CASE("a chunk is a window") {
+  const std::string config = R"({"attention_chunk_size": 8, "no_rope_layers": [1, 0, 1]})";
+  const model::Graph graph = model::load_graph("llama4");
+  const auto& ways = graph.blocks[0].stretches[1];
+  const auto& attention = std::get<model::Attention>(ways[0].ops.back().kind);
+  CHECK(model::window_of(attention, mapping::parse_config(config, "config.json"), 0) == 8);
+  CHECK(attention.window->kind == model::Window::Kind::kChunked);
 }

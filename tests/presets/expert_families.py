@@ -268,13 +268,16 @@ def latent_attention():
 GROUPS, STATE, SSM_DIM, INNER = 4, 5, 6, 48
 
 
-def state_spaces():
+MIXER = r"(backbone|model|mtp)\.layers\.\d+\.(mixer|mamba)\."
+
+
+def mamba_cuts():
     """Mamba2Mixer.forward: split([intermediate, conv_dim, heads]), then split([intermediate, groups * state, the same]);
     a head reads the B and C of group head // (heads / groups)."""
     x, groups = q_rows(HEADS, GROUPS), kv_rows(HEADS, GROUPS)
     xbc = ((INNER, x), (GROUPS * STATE, groups), (GROUPS * STATE, groups))
-    mixer = r"(backbone|model|mtp)\.layers\.\d+\.mixer\."
-    mamba = VOCABULARY + [
+    mixer = MIXER
+    return [
         (mixer + r"in_proj\.weight", side_by_side((INNER, x), *xbc, (HEADS, x)), whole),
         (mixer + r"in_proj\.bias", side_by_side((INNER, x), *xbc, (HEADS, x))),
         (mixer + r"conv1d\.weight", side_by_side(*xbc), whole, whole),
@@ -283,9 +286,19 @@ def state_spaces():
         (mixer + r"norm\.weight", x),
         (mixer + r"out_proj\.weight", whole, x),
         (mixer + r"out_proj\.bias", whole),
-        (r"(backbone|model)\.layers\.\d+\.norm\.weight", whole),
-        (r"(backbone|model)\.norm_f\.weight", whole),
     ]
+
+
+def state_spaces():
+    mixer = MIXER
+    mamba = (
+        VOCABULARY
+        + mamba_cuts()
+        + [
+            (r"(backbone|model)\.layers\.\d+\.norm\.weight", whole),
+            (r"(backbone|model)\.norm_f\.weight", whole),
+        ]
+    )
     yield Family(
         "mamba2",
         "mamba2",

@@ -54,6 +54,7 @@ def all_families():
         default_families.defaults,
         recent_families.dense,
         recent_families.mixtures,
+        recent_families.hybrids,
         recent_families.multimodal,
     ):
         yield from table()

@@ -6,14 +6,34 @@ from expert_families import (
     EXPERTS,
     FURTHER_CUTS,
     FURTHER_TENSORS,
+    GROUPS,
     MOE,
     REFUSED,
     ROUTED,
+    SSM_DIM,
+    STATE,
     TOWER,
     VISION_REDUCED,
+    mamba_cuts,
+    next_token_layer,
     vision_tower,
 )
-from families import ATTENTION, DENSE, DIVIDED, EXPERT_MESHES, FEW_EXPERTS, LLAMA, NORMS, QK_NORM, VOCABULARY, Family
+from families import (
+    ATTENTION,
+    DENSE,
+    DIVIDED,
+    EXPERT_MESHES,
+    FEW_EXPERTS,
+    GROUPED,
+    HEADS,
+    HIDDEN,
+    LEGAL,
+    LLAMA,
+    NORMS,
+    QK_NORM,
+    VOCABULARY,
+    Family,
+)
 from slicing import experts, features, two_halves, whole
 
 PADDED = dict(pad_token_id=0)  # the class's own padding token is outside of 101 rows
@@ -67,6 +87,20 @@ HUNYUAN = [
     (r".*mlp\.shared_mlp\.down_proj\.weight", whole, features),
 ]
 STATICS = [(r".*moe_statics\.e_score_correction_bias", whole, whole)]
+# What predicts further tokens, which the library leaves out: a dense layer behind two norms and a projection.
+FURTHER_BLOCK = "model.mtp_block.0."
+FURTHER_OF_ERNIE = [
+    (f"model.{name}.0.weight", *shape)
+    for name, *shape in (
+        ("mtp_emb_norm", HIDDEN),
+        ("mtp_hidden_norm", HIDDEN),
+        ("mtp_linear_proj", HIDDEN, 2 * HIDDEN),
+    )
+]
+FURTHER_BLOCK_CUTS = [(pattern.replace(r"layers\.\d+", r"mtp_block\.\d+"), *axes) for pattern, *axes in LLAMA] + [
+    (r".*mtp_(emb|hidden)_norm\..*", whole),
+    (r".*mtp_linear_proj\..*", whole, whole),
+]
 
 
 def mixtures():
@@ -118,6 +152,14 @@ def mixtures():
         ("olmoe", "olmoe", "Olmoe", DIVIDED | MOE | dict(intermediate_size=EXPERT_FFN), LLAMA + QK_NORM + ROUTED, {}),
         ("ernie4_5_moe", "ernie4_5_moe", "Ernie4_5_Moe", DIVIDED | ernie, LLAMA + ROUTED + STATICS, {}),
         (
+            "ernie4_5_moe_published",
+            "ernie4_5_moe",
+            "Ernie4_5_Moe",
+            DIVIDED | ernie,
+            LLAMA + ROUTED + STATICS + FURTHER_BLOCK_CUTS,
+            dict(published=next_token_layer("model.layers.0.", FURTHER_BLOCK, *FURTHER_OF_ERNIE)),
+        ),
+        (
             "hunyuan_v1_moe",
             "hunyuan_v1_moe",
             "HunYuanMoEV1",
@@ -136,6 +178,35 @@ def mixtures():
             meshes=EXPERT_MESHES,
             refused=REFUSED,
             **more,
+        )
+
+
+def hybrids():
+    """GraniteMoeHybridMambaLayer takes its input apart as Mamba2Mixer does; every layer has a shared MLP."""
+    sizes = DIVIDED | dict(
+        num_local_experts=EXPERTS,
+        num_experts_per_tok=2,
+        intermediate_size=EXPERT_FFN,
+        shared_intermediate_size=28,
+        layer_types=["mamba", "attention"],
+        mamba_n_heads=HEADS,
+        mamba_n_groups=GROUPS,
+        mamba_d_state=STATE,
+        mamba_d_head=SSM_DIM,
+        mamba_expand=1,
+        mamba_proj_bias=True,
+    )
+    for name, more in (("granitemoehybrid", {}), ("granitemoehybrid_dense", dict(num_local_experts=0))):
+        yield Family(
+            name,
+            "granitemoehybrid",
+            "GraniteMoeHybridForCausalLM",
+            "GraniteMoeHybridConfig",
+            sizes | PADDED | more,
+            LLAMA + GRANITE + mamba_cuts(),
+            meshes=EXPERT_MESHES if not more else LEGAL,
+            refused=REFUSED if not more else GROUPED,
+            reduced=(r".*mamba\.out_proj\.bias",),
         )
 
 

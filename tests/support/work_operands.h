@@ -60,8 +60,8 @@ Operands operands(const kernels::RotateHeads<T>& work) {
 }
 template <class T>
 Operands operands(const kernels::AttendHeads<T>& work) {
-  return {work.sinks,  work.queries.data, work.keys.data, work.values.data,
-          work.key_of, work.value_of,     work.scores,    work.y.data};
+  return {work.sinks,  work.slopes,   work.queries.data, work.keys.data, work.values.data,
+          work.key_of, work.value_of, work.scores,       work.y.data};
 }
 template <class T>
 Operands operands(const kernels::ActivateAll<T>& work) {

@@ -1,0 +1,82 @@
+#include "shardtool/model/op_decoder.h"
+
+namespace shardtool::model {
+
+void OpDecoder::norm() {
+  auto& n = be<Norm>();
+  const auto size = [&n] { return n.heads ? std::vector{*n.heads, n.size} : std::vector{n.size}; };
+  finish(
+      {{"kind",
+        [&n](const JsonValue& v) {
+          n.kind = v.one_of<Norm::Kind>({{"rms", Norm::Kind::kRms}, {"layer", Norm::Kind::kLayer}});
+        },
+        true},
+       weight("weight", size, false),
+       weight("bias", size, false),
+       dim("size", n.size),
+       number("eps", n.eps, true),
+       flag("per_head", n.per_head),
+       optional_dim("heads", n.heads),
+       flag("one_plus_weight", n.one_plus_weight),
+       flag("cast_after_weight", n.cast_after_weight)});
+  if (n.heads && !n.per_head) value_.refuse("a norm \"per_head\" where it has \"heads\"");
+}
+
+void OpDecoder::rope() {
+  auto& r = be<Rope>();
+  finish({{"style",
+           [&r](const JsonValue& v) {
+             r.style =
+                 v.one_of<Rope::Style>({{"half", Rope::Style::kHalf},
+                                        {"interleaved", Rope::Style::kInterleaved},
+                                        {"deinterleaved_half", Rope::Style::kDeinterleavedHalf}});
+           },
+           true},
+          dim("head", r.head),
+          number("fraction", r.fraction),
+          number("theta", r.theta, true),
+          {"scaling", [&r](const JsonValue& v) { r.scaling = decode_paths(v); }}});
+}
+
+Window OpDecoder::window(const JsonValue& value) const {
+  Window window;
+  value.object({{"config", [&](const JsonValue& v) { window.config = v.nonempty_text(); }, true},
+                {"when", [&](const JsonValue& v) { window.when = v.nonempty_text(); }},
+                {"kind",
+                 [&](const JsonValue& v) {
+                   window.kind = v.one_of<Window::Kind>(
+                       {{"sliding", Window::Kind::kSliding}, {"chunked", Window::Kind::kChunked}});
+                 }},
+                {"layers", [&](const JsonValue& v) {
+                   window.layers = decode_layer_set(v, context_.layer_sets, context_.numbers);
+                 }}});
+  return window;
+}
+
+void OpDecoder::attention() {
+  auto& a = be<Attention>();
+  finish({dim("heads", a.heads),
+          dim("kv_heads", a.kv_heads),
+          dim("key_dim", a.key_dim),
+          dim("value_dim", a.value_dim),
+          number("scale", a.scale),
+          optional_dim("scale_of", a.scale_of),
+          {"mask",
+           [&a](const JsonValue& v) {
+             a.causal = v.one_of<bool>({{"causal", true}, {"bidirectional", false}});
+           },
+           true},
+          {"window", [&](const JsonValue& v) { a.window = window(v); }},
+          number("softcap", a.softcap),
+          {"alibi",
+           [&a](const JsonValue& v) {
+             a.alibi = v.one_of<Alibi>(
+                 {{"before_scale", Alibi::kBeforeScale}, {"after_scale", Alibi::kAfterScale}});
+           }},
+          weight(
+              "sinks", [&a] { return std::vector{a.heads}; }, false),
+          flag("yarn_scale", a.yarn_scale),
+          optional_dim("cache", a.cache)});
+}
+
+}  // namespace shardtool::model
