@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "cli/suggest.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
+#include "shardtool/io/peak_memory.h"
 
 namespace shardtool::cli {
 namespace {
@@ -121,11 +121,8 @@ void require_arguments(const Command& command) {
 
 void report_run(const Session& session, double seconds) {
   if (!session.verbose() || session.json()) return;
-  constexpr i64 kKibi = 1024;  // ru_maxrss is in KiB
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
   const auto line = fmt::format("took {:.3f} s, peak memory {}\n", seconds,
-                                format_bytes(usage.ru_maxrss * kKibi));
+                                format_bytes(io::peak_memory_bytes()));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -13,4 +13,7 @@ std::optional<comm::Launch> this_launch();
 /// on. What fails in one of them the leading one says.
 void silence_followers();
 
+/// Lets this process write to standard error again: the one that leads is gone.
+void speak_for_lost_leader();
+
 }  // namespace shardtool::cli

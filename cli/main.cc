@@ -70,6 +70,7 @@ int run(const std::vector<std::string>& words) {
   try {
     return static_cast<int>(run_app(commands, words));
   } catch (Error& error) {
+    if (error.is_leaderless()) speak_for_lost_leader();
     if (error.is_resumable()) error.help("go on with: " + resume_command(words));
     return report(error, commands, words);
   } catch (const std::bad_alloc&) {

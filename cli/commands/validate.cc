@@ -74,6 +74,9 @@ std::vector<Argument> source_arguments(ValidateArgs& args) {
 std::vector<Argument> proof_arguments(ValidateArgs& args) {
   return {
       {.name = "--quick", .help = "headers and exact arithmetic, no f64", .target = &args.quick},
+      {.name = "--ordered",
+       .help = "also in f32 and bf16, the whole model summed as the shards: equal bits are a proof",
+       .target = &args.ordered},
       {.name = "--native",
        .help = "also in bf16, as engines compute: how much more the shards round",
        .target = &args.native},
@@ -95,7 +98,7 @@ std::vector<Argument> proof_arguments(ValidateArgs& args) {
        .advanced = true},
       {.name = "--tokens",
        .value = "N",
-       .help = "of the f64 run; 8 when absent",
+       .help = "of the runs in floats; 8 when absent",
        .target = &args.tokens,
        .advanced = true}};
 }
@@ -156,6 +159,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   set_devices(args, options);
   refuse_both("--quick", args.quick, "--native", args.native);
   options.quick = args.quick;
+  options.ordered = args.ordered;
   options.native = args.native;
   options.compares_values = args.values;
   options.tokens =

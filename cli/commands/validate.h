@@ -23,6 +23,7 @@ struct ValidateArgs {
   std::optional<std::string> ranks = {};
   EngineArgs engine = {};
   bool quick = false;
+  bool ordered = false;
   bool native = false;
   bool values = false;
   std::optional<std::string> seed = {};

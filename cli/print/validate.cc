@@ -18,11 +18,16 @@ constexpr i64 kMostFaults = 8;
 /// Residues have eight bytes.
 constexpr i64 kResidueBytes = 8;
 
+bool is_ordered(const api::ValidateTier& tier) {
+  return tier.tier == "V3";
+}
+
 std::string worst_text(const api::ValidateTier& tier) {
   if (tier.verdict == "not run") return "";
-  const bool has_worst = tier.name == "f64" || tier.name == "golden";
+  const bool has_worst = tier.name == "f64" || tier.name == "golden" || tier.verdict == "differs";
   if (has_worst) return fmt::format("{:.1e} of the RMS", tier.worst);
   if (tier.name == "native") return fmt::format("{:.2f} of the whole's error", tier.worst);
+  if (is_ordered(tier)) return tier.verdict == "pass" ? "same bits" : "";
   return tier.name == "field" && tier.verdict == "pass" ? "exact" : "";
 }
 
@@ -59,6 +64,20 @@ std::string place_of(const engine::Fault& fault) {
     text += fmt::format(", rank {}, token {}, feature {}", fault.rank, fault.token, fault.feature);
   }
   return text;
+}
+
+/// What an order-matched run proves, or where bits first differ.
+std::string ordered_text(const api::ValidateTier& tier) {
+  const std::string of = fmt::format("{} {}: ", tier.tier, tier.name);
+  if (tier.is_proof()) return of + "every bit equal (proof)";
+  if (tier.verdict == "pass") {
+    return of + fmt::format("every bit of the results equal, {} inside layers in another order",
+                            plural(tier.reordered, "value"));
+  }
+  if (!tier.first) return of + tier.verdict;
+  return of + fmt::format("{} of {} values differ, first at {}; informational",
+                          format_count(tier.mismatches), format_count(tier.checked),
+                          place_of(*tier.first));
 }
 
 void print_fault(Output& out, const engine::Fault& fault) {
@@ -128,6 +147,9 @@ void print_body(Session& session, const api::ValidateReport& report) {
     out.write(labelled(style, "coverage", coverage_text(report)));
     if (report.bytes) out.write(labelled(style, "bytes", bytes_text(report)));
     out.write(labelled(style, "digest", report.digest));
+  }
+  for (const api::ValidateTier& tier : report.tiers) {
+    if (is_run && is_ordered(tier)) out.write(labelled(style, "ordered", ordered_text(tier)));
   }
   if (report.reordered > 0 && report.passes()) {
     out.write(labelled(style, "order",
@@ -201,12 +223,21 @@ void write_fault(JsonWriter& json, const engine::Fault& fault) {
   json.end_object();
 }
 
+void write_order(JsonWriter& json, const api::ValidateTier& tier) {
+  json.field("proof", tier.is_proof()).field("reordered", tier.reordered);
+  if (!tier.first) return;
+  json.key("first");
+  write_fault(json, *tier.first);
+}
+
 void write_tiers(JsonWriter& json, const api::ValidateReport& report) {
   json.key("tiers").begin_array();
   for (const api::ValidateTier& tier : report.tiers) {
     json.begin_object().field("tier", tier.tier).field("name", tier.name);
     json.field("verdict", tier.verdict).field("checked", tier.checked);
-    json.field("mismatches", tier.mismatches).field("worst", tier.worst).end_object();
+    json.field("mismatches", tier.mismatches).field("worst", tier.worst);
+    if (is_ordered(tier)) write_order(json, tier);
+    json.end_object();
   }
   json.end_array();
 }

@@ -16,8 +16,8 @@ using Layouts = std::vector<std::shared_ptr<const layout::Layout>>;
 
 /// How a bias of a sum is stored, by the mapping's word for it.
 engine::SumBias sum_bias(const std::string& word) {
-  const bool is_own = !word.empty() && word != "after_reduction";
-  return is_own ? engine::SumBias::kOwnShare : engine::SumBias::kAfterReduction;
+  if (word.empty() || word == "after_reduction") return engine::SumBias::kAfterReduction;
+  return word == "divided" ? engine::SumBias::kDivided : engine::SumBias::kOwnShare;
 }
 
 /// By spec; tensors that the mapping drops are on every device.

@@ -3,24 +3,21 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <set>
 #include <utility>
 
-#include "shardtool/api/foreign_source.h"
 #include "shardtool/api/logical_checkpoint.h"
 #include "shardtool/api/mapping_choice.h"
 #include "shardtool/api/replicas.h"
+#include "shardtool/api/survey.h"
 #include "shardtool/base/error.h"
 #include "shardtool/check/baseline.h"
 #include "shardtool/check/container.h"
 #include "shardtool/check/coverage.h"
 #include "shardtool/check/data.h"
 #include "shardtool/check/file_hash.h"
-#include "shardtool/check/folder.h"
 #include "shardtool/check/mapping.h"
 #include "shardtool/check/model.h"
 #include "shardtool/checkpoint/folder_listing.h"
-#include "shardtool/checkpoint/hf_cache.h"
 #include "shardtool/io/file.h"
 
 namespace shardtool::api {
@@ -30,54 +27,9 @@ using check::Finding;
 using check::Findings;
 using check::Rule;
 using checkpoint::Checkpoint;
-using checkpoint::FileState;
 
 constexpr int kMappingExit = 3;
 constexpr i64 kMaxBaselineBytes = 100'000'000;
-
-/// A checkpoint as far as it could be opened, parts of one split, or shards without a manifest.
-struct Surveyed {
-  LogicalCheckpoint logical;
-  std::optional<check::ForeignShards> foreign;
-  std::vector<std::string> paths;        ///< of all files, to open
-  std::vector<std::string> shown_files;  ///< the same, for findings
-  std::vector<i64> sizes;                ///< the same, in bytes; 0 of what cannot be read
-  std::optional<Finding> unclear;        ///< how the files belong together
-};
-
-/// Opens one location; everything that is wrong with it becomes a finding.
-Checkpoint survey(const std::string& location, Findings& findings,
-                  std::optional<Finding>& unclear) {
-  Checkpoint where;
-  where.path =
-      checkpoint::is_hf_location(location) ? checkpoint::resolve_hf_location(location) : location;
-  while (where.path.size() > 1 && where.path.back() == '/') where.path.pop_back();
-  const std::string folder = where.folder();
-  check::ContainerProblems problems(folder, findings);
-  Checkpoint opened = checkpoint::survey_checkpoint(
-      where.path, [&](checkpoint::Problem problem) { problems.note(problem); });
-  problems.finish(opened);
-  if (problems.unclear()) unclear = problems.unclear();
-  check::check_container(opened, findings);
-  check::check_hub(opened, findings);
-  check::check_safety(opened, findings);
-  check::check_one_numbering(opened, findings);
-  return opened;
-}
-
-/// A name that stands twice was reported; the rest goes on with its first tensor.
-void drop_second_names(Checkpoint& opened) {
-  std::set<std::string_view> seen;
-  std::vector<checkpoint::StoredTensor> kept;
-  kept.reserve(opened.tensors.size());
-  for (checkpoint::StoredTensor& tensor : opened.tensors) {
-    if (!seen.contains(tensor.name)) {
-      kept.push_back(std::move(tensor));
-      seen.insert(kept.back().name);
-    }
-  }
-  opened.tensors = std::move(kept);
-}
 
 /// Whether this is one file of several: a part of a model is not held against its config.json.
 bool is_part_of_more(const Checkpoint& opened) {
@@ -86,45 +38,13 @@ bool is_part_of_more(const Checkpoint& opened) {
   return checkpoint::list_folder(opened.folder()).weights.size() > 1;
 }
 
-/// Whether two folders are parts of one split, each for some of the ranks, or folders of ranks side
-/// by side.
-bool are_parts_of_one(const Checkpoint& a, const Checkpoint& b) {
-  if (!a.manifest && !b.manifest && rank_of_folder(a) && rank_of_folder(b)) {
-    namespace fs = std::filesystem;
-    return fs::path(a.path).parent_path() == fs::path(b.path).parent_path();
-  }
-  const auto is_partial = [](const Checkpoint& c) {
-    return c.manifest && std::ssize(c.manifest->ranks) < c.manifest->mesh.size();
-  };
-  return is_partial(a) && is_partial(b) && a.manifest->mesh == b.manifest->mesh &&
-         a.manifest->tensors.size() == b.manifest->tensors.size();
-}
-
-Surveyed joined(std::vector<Checkpoint> parts) {
-  Surveyed surveyed;
-  for (const Checkpoint& part : parts) {
-    for (const auto& file : part.files) {
-      surveyed.paths.push_back(file.path);
-      surveyed.shown_files.push_back(check::path_in(part.folder(), file.name));
-      surveyed.sizes.push_back(file.state == FileState::kRead ? file.identity.size : 0);
-    }
-  }
-  if (!parts.front().manifest) {
-    surveyed.foreign = as_foreign_shards(parts);
-    if (surveyed.foreign) parts.resize(1);  // the others have the same names
-    drop_second_names(parts.front());
-  }
-  surveyed.logical = join_parts(std::move(parts));
-  return surveyed;
-}
-
 class Check {
  public:
   explicit Check(const CheckOptions& options) : options_(options), findings_(profile_of(options)) {}
 
   CheckReport run() {
     const auto started = std::chrono::steady_clock::now();
-    for (const Surveyed& surveyed : open_all()) check_one(surveyed);
+    for (const Surveyed& surveyed : survey(options_.sources, findings_)) check_one(surveyed);
     findings_.sort();
     finish();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
@@ -137,43 +57,6 @@ class Check {
     check::Profile profile(options.profile);
     for (const std::string& id : options.ignore) profile.ignore(id);
     return profile;
-  }
-
-  /// Every location, parts of one split together.
-  std::vector<Surveyed> open_all() {
-    std::vector<std::vector<Checkpoint>> groups;
-    std::vector<std::optional<Finding>> unclear;
-    for (const std::string& location : with_rank_folders(options_.sources)) {
-      std::optional<Finding> doubt;
-      Checkpoint opened = survey(location, findings_, doubt);
-      const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& parts) {
-        return are_parts_of_one(parts.front(), opened);
-      });
-      if (group != groups.end()) {
-        group->push_back(std::move(opened));
-      } else {
-        groups.emplace_back().push_back(std::move(opened));
-        unclear.push_back(std::move(doubt));
-      }
-    }
-    std::vector<Surveyed> all;
-    for (size_t i = 0; i < groups.size(); ++i) {
-      all.push_back(join_group(std::move(groups[i])));
-      all.back().unclear = std::move(unclear[i]);
-    }
-    return all;
-  }
-
-  /// Parts that cannot be joined after all are of different splits.
-  Surveyed join_group(std::vector<Checkpoint> parts) {
-    if (parts.size() == 1) return joined(std::move(parts));
-    try {
-      return joined(parts);
-    } catch (const Error& error) {
-      findings_.add(check::finding_of(Rule::kMixedCheckpoints, error));
-      parts.resize(1);
-      return joined(std::move(parts));
-    }
   }
 
   void check_one(const Surveyed& surveyed) {

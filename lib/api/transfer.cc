@@ -1,7 +1,6 @@
 #include "shardtool/api/transfer.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include "shardtool/api/write_files.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
+#include "shardtool/io/peak_memory.h"
 
 namespace shardtool::api {
 namespace {
@@ -72,12 +72,6 @@ std::vector<exec::SourceFile> open_sources(const LogicalCheckpoint& source, exec
   std::vector<exec::SourceFile> files;
   for (const std::string& path : source.file_paths) files.emplace_back(path, mode);
   return files;
-}
-
-i64 peak_rss_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<i64>(usage.ru_maxrss) * 1024;
 }
 
 void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
@@ -181,7 +175,9 @@ class SharedRun {
       copy_shares(report);
       complete(report);
     } catch (Error& error) {
+      if (journal_) commit_what_is_finished();
       if (team_.leads()) keep_for_resume(error, run_, identity_, *folder_, options_.worth_keeping);
+      if (error.is_leaderless()) error.resumable();  // who is gone has not removed anything
       throw;
     }
   }
@@ -211,6 +207,8 @@ class SharedRun {
         finished_ = take_up(run_, is_mine_, std::move(finished), targets_, stream_);
         copied_ =
             copy_tensors(run_, is_mine_, finished_.tensors, sources_, targets_, stream_, *journal_);
+        // Others may take hours, or fail.
+        if (team_.size() > 1) journal_->commit();
       } catch (const Error&) {
         commit_what_is_finished();
         throw;
@@ -319,7 +317,7 @@ TransformReport transfer(const std::function<Task()>& open_task, const WriteOpti
   for (const auto& file : plan.files) written.bytes += file.size;
   written.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   written.bytes_per_second = static_cast<double>(written.bytes) / std::max(written.seconds, 1e-9);
-  written.peak_rss_bytes = peak_rss_bytes();
+  written.peak_rss_bytes = io::peak_memory_bytes();
   return report;
 }
 

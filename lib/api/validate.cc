@@ -32,6 +32,9 @@ constexpr double kGoldenTolerance = 1e-4;
 constexpr std::array kJudgedByReference{check::Rule::kMissingRank, check::Rule::kShardMissing,
                                         check::Rule::kRankShape, check::Rule::kRankDtype};
 
+/// Its differences are told beside the verdict, and are no faults.
+constexpr std::string_view kOrderedTier = "V3";
+
 Error no_graph(const std::string& why) {
   return std::move(
       Error(ErrorCode::kUnsupported, fmt::format("the model cannot be run: {}", why))
@@ -156,8 +159,8 @@ void Validating::check_headers() {
   if (reference_) {
     compare_headers(*reference_, shards(), dropped(), options_.compares_values, report_.findings);
   }
-  ValidateTier tier{
-      "V0", foreign_ ? "headers" : "manifest", report_.findings.empty() ? "pass" : "fail", 0, 0, 0};
+  ValidateTier tier{"V0", foreign_ ? "headers" : "manifest",
+                    report_.findings.empty() ? "pass" : "fail"};
   tier.checked = checked.tensors;
   tier.mismatches = std::ssize(report_.findings);
   report_.tiers.push_back(std::move(tier));
@@ -200,6 +203,7 @@ engine::ValidationOptions Validating::engine_options() const {
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
   options.compares_bytes = reference_.has_value();
   options.with_f64 = !options_.quick;
+  options.with_ordered = options_.ordered;
   options.with_native = options_.native;
   options.length = options_.tokens;
   options.max_memory = options_.max_memory;
@@ -238,12 +242,19 @@ void Validating::add_coverage(const engine::Verdict& verdict) {
 
 void Validating::add_verdict(const engine::Verdict& verdict) {
   const std::map<std::string, std::string> numbers{
-      {"field", "V1"}, {"f64", "V2"}, {"native", "V4"}};
+      {"field", "V1"},        {"f64", "V2"},    {"ordered f32", "V3"},
+      {"ordered bf16", "V3"}, {"native", "V4"},
+  };
   for (const engine::TierVerdict& tier : verdict.tiers) {
-    report_.tiers.push_back({numbers.at(tier.name), tier.name, tier.verdict, tier.checked,
-                             tier.mismatches, tier.worst});
-    report_.faults.insert(report_.faults.end(), tier.faults.begin(), tier.faults.end());
+    ValidateTier row{numbers.at(tier.name), tier.name,  tier.verdict,  tier.checked,
+                     tier.mismatches,       tier.worst, tier.reordered};
+    if (row.tier != kOrderedTier) {
+      report_.faults.insert(report_.faults.end(), tier.faults.begin(), tier.faults.end());
+    } else if (!tier.faults.empty()) {
+      row.first = tier.faults.front();
+    }
     if (tier.name == "field") report_.reordered = tier.reordered;
+    report_.tiers.push_back(std::move(row));
   }
   report_.collectives = verdict.collectives;
   report_.undecidable_tokens = verdict.undecidable_tokens;
@@ -284,7 +295,7 @@ void Validating::diagnose(const engine::Verdict& verdict) {
 
 void Validating::compare_with_golden() {
   if (options_.golden.empty()) return;
-  ValidateTier tier{"V5", "golden", "pass", 0, 0, 0};
+  ValidateTier tier{"V5", "golden", "pass"};
   const engine::Golden golden = load_golden(options_.golden);
   for (const auto& found : engine::compare_with_golden(whole_bound_->side(), golden)) {
     tier.checked += found.checked;
@@ -305,8 +316,11 @@ void Validating::compare_with_golden() {
 /// The headers are wrong, so that nothing could be computed: they are the verdict.
 void Validating::note_not_run(const Error& reason) {
   report_.tiers.resize(1);
-  report_.tiers.push_back({"V1", "field", "not run", 0, 0, 0});
-  if (!options_.quick) report_.tiers.push_back({"V2", "f64", "not run", 0, 0, 0});
+  report_.tiers.push_back({"V1", "field", "not run"});
+  if (!options_.quick) report_.tiers.push_back({"V2", "f64", "not run"});
+  for (const char* name : {"ordered f32", "ordered bf16"}) {
+    if (options_.ordered) report_.tiers.push_back({std::string(kOrderedTier), name, "not run"});
+  }
   std::string why = reason.message();
   if (!reason.tensor_name().empty()) why = reason.tensor_name() + ": " + why;
   report_.notes.push_back("the model could not be run: " + why);
@@ -331,9 +345,11 @@ void Validating::decide() {
   const bool fails = std::any_of(report_.tiers.begin(), report_.tiers.end(),
                                  [](const auto& tier) { return tier.verdict == "fail"; });
   // Of numbers that are none nothing is proved, whatever their bits do.
-  const bool is_open = !report_.odd_weights.empty() ||
-                       std::any_of(report_.tiers.begin(), report_.tiers.end(),
-                                   [](const auto& tier) { return tier.verdict == "undecided"; });
+  const bool is_open =
+      !report_.odd_weights.empty() ||
+      std::any_of(report_.tiers.begin(), report_.tiers.end(), [](const auto& tier) {
+        return tier.verdict == "undecided" && tier.tier != kOrderedTier;
+      });
   const bool moves_otherwise = std::any_of(report_.collectives.begin(), report_.collectives.end(),
                                            [](const auto& row) { return !row.agrees(); });
   const bool covers = report_.coverage >= options_.require_coverage;

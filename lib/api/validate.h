@@ -18,10 +18,11 @@ struct ValidateOptions {
   std::string reference;  ///< the whole model, or empty: the shards, merged
   MappingChoice mapping;  ///< nothing chosen: the manifest's
   bool quick = false;     ///< headers and the field alone
+  bool ordered = false;   ///< also in f32 and bf16, the whole model summed as the shards: a report
   bool native = false;    ///< also in bf16, as engines compute: a report
   std::string golden;     ///< a file of what another implementation computed, or empty
   std::uint64_t seed = 1;
-  i64 tokens = 8;                ///< of the f64 run
+  i64 tokens = 8;                ///< of the runs in floats
   double require_coverage = 0;   ///< percent of the tensors that some result must depend on
   bool compares_values = false;  ///< residues of values, not of bits: for another dtype
   /// Who plays the devices: "embedded" (this process all of them), "tcp", "mpi" or "nccl" (the
@@ -38,12 +39,17 @@ struct ValidateOptions {
 
 /// One line of the verdict.
 struct ValidateTier {
-  std::string tier;     ///< "V0", "V1", "V2"
-  std::string name;     ///< "manifest" or "headers", "field", "f64"
-  std::string verdict;  ///< "pass", "fail", "undecided", "not run"
+  std::string tier;     ///< "V0" to "V5"
+  std::string name;     ///< "manifest" or "headers", "field", "f64", "ordered f32", ...
+  std::string verdict;  ///< "pass", "fail", "undecided", "not run"; of V3 "differs" and not "fail"
   i64 checked = 0;
   i64 mismatches = 0;
   double worst = 0;
+  i64 reordered = 0;                        ///< values inside layers whose result is the same
+  std::optional<engine::Fault> first = {};  ///< of V3: where bits of a result first differ
+
+  /// Of V3: that every bit of every value is equal.
+  bool is_proof() const { return verdict == "pass" && reordered == 0; }
 };
 
 struct ValidateReport {

@@ -177,4 +177,9 @@ Error& Error::resumable() & {
   return *this;
 }
 
+Error& Error::leaderless() & {
+  is_leaderless_ = true;
+  return *this;
+}
+
 }  // namespace shardtool

@@ -116,6 +116,9 @@ class Error : public std::exception {
 
   /// Says that the work so far is kept: the same command with --resume goes on.
   Error& resumable() &;
+  /// Says that the process which speaks for all of a launch is gone: who meets this says it itself.
+  Error& leaderless() &;
+  Error&& leaderless() && { return std::move(leaderless()); }
 
   ErrorCode code() const { return code_; }
   int exit_status() const { return error_info(code_).exit_status; }
@@ -126,6 +129,7 @@ class Error : public std::exception {
   const std::vector<std::pair<std::string, std::string>>& notes() const { return notes_; }
   const std::vector<std::string>& help_lines() const { return help_; }
   bool is_resumable() const { return is_resumable_; }
+  bool is_leaderless() const { return is_leaderless_; }
   const char* what() const noexcept override { return message_.c_str(); }
 
  private:
@@ -136,6 +140,7 @@ class Error : public std::exception {
   std::vector<std::pair<std::string, std::string>> notes_;
   std::vector<std::string> help_;
   bool is_resumable_ = false;
+  bool is_leaderless_ = false;
 };
 
 }  // namespace shardtool

@@ -13,6 +13,11 @@ namespace {
 /// To pass on last words to those who may not listen.
 constexpr std::chrono::milliseconds kLastWords{500};
 
+Error loss_of(int peer, const std::string& reason) {
+  Error error(ErrorCode::kPeerLost, reason);
+  return peer == 0 ? std::move(error.leaderless()) : error;
+}
+
 /// Set as long as this lives.
 class Flag {
  public:
@@ -113,7 +118,7 @@ void MessageCommunicator::wait_for(int peer, const Done& done) {
     lock.unlock();
     if (end && Clock::now() >= *end) {
       do_abort(silence_of(peer));
-      throw Error(ErrorCode::kPeerLost, silence_of(peer));
+      throw loss_of(peer, silence_of(peer));
     }
     pause(looks);
     lock.lock();
@@ -190,7 +195,7 @@ bool MessageCommunicator::any_queue() const {
 void MessageCommunicator::lost(int peer) {
   const std::string reason = fmt::format("process {} of {} ended without a word", peer, size());
   spread_abort(reason);
-  throw Error(ErrorCode::kPeerLost, reason);
+  throw loss_of(peer, reason);
 }
 
 }  // namespace shardtool::comm

@@ -161,6 +161,7 @@ Socket find_first(const std::string& path, int rank, int size, Clock::time_point
     std::this_thread::sleep_for(kPause);
   }
   throw peer_lost(fmt::format("process 0 of {} could not be reached", size))
+      .leaderless()
       .note("looked for", path);
 }
 

@@ -22,4 +22,10 @@ struct Difference {
 template <class N>
 Difference compare(const Part<N>& whole, const Placed<N>& parts, i64 tokens, double tolerance);
 
+/// Compares every part with the expected one of its device, bit by bit, padding aside: a NaN equals
+/// one of the same bits. `worst` is over the root mean square of all expected parts. Throws
+/// kUnsupported where nothing like it is expected of the device.
+template <class N>
+Difference compare_bits(const Placed<N>& expected, const Placed<N>& parts, i64 tokens);
+
 }  // namespace shardtool::engine

@@ -101,16 +101,9 @@ i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Place
     const std::vector<i64> members = group(ranks, rank, along);
     auto [whole, is_new] = wholes.try_emplace(members);
     if (is_new) {
-      whole->second = empty_part<N>(index::AxisMap::identity(part.features.global_size()), tokens);
-      // Of a feature that several have, the first one's counts.
-      for (auto member = members.rbegin(); member != members.rend(); ++member) {
-        const Part<N>& from = all.at(*member);
-        for (i64 t = 0; t < tokens; ++t) {
-          for (const index::Piece& piece : from.features.pieces()) {
-            std::copy_n(from.row(t) + piece.local, piece.size, whole->second.row(t) + piece.global);
-          }
-        }
-      }
+      Placed<N> parts;
+      for (const i64 member : members) parts[member] = all.at(member);
+      whole->second = joined(parts, tokens);
     }
     part = whole->second;
   }
@@ -200,13 +193,12 @@ std::string Fabric::broadcast(std::string bytes) {
 }
 
 template <class N>
-void Fabric::broadcast(Part<N>& part) {
+void Fabric::broadcast(Placed<N>& parts) {
   if (comm_ == nullptr || comm_->size() == 1) return;
   const std::string bytes =
-      comm_->broadcast(0, is_first_process() ? to_bytes(Placed<N>{{0, part}}) : std::string());
-  Placed<N> received;
-  add_from_bytes(bytes, received);
-  part = std::move(received.at(0));
+      comm_->broadcast(0, is_first_process() ? to_bytes(parts) : std::string());
+  parts.clear();
+  add_from_bytes(bytes, parts);
 }
 
 #define SHARDTOOL_INSTANTIATE(N)                                                     \
@@ -214,7 +206,7 @@ void Fabric::broadcast(Part<N>& part) {
   template Placed<N> Fabric::hand_over(const model::Exchange&, std::span<const i64>, \
                                        std::span<const i64>, const Placed<N>&);      \
   template void Fabric::reduce(const std::vector<plan::Placement>&, Placed<N>&);     \
-  template void Fabric::broadcast(Part<N>&);
+  template void Fabric::broadcast(Placed<N>&);
 SHARDTOOL_INSTANTIATE(kernels::Field)
 SHARDTOOL_INSTANTIATE(double)
 SHARDTOOL_INSTANTIATE(float)

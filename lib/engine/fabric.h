@@ -51,9 +51,9 @@ class Fabric {
   /// The sum over the devices along the axes on which the value is Partial, uncounted.
   template <class N>
   void reduce(const std::vector<plan::Placement>& on, Placed<N>& value);
-  /// The first process' part, in every process.
+  /// The first process' parts, in every process.
   template <class N>
-  void broadcast(Part<N>& part);
+  void broadcast(Placed<N>& parts);
   std::string broadcast(std::string bytes);
 
  private:

@@ -22,7 +22,7 @@ void multiply(const Product& product, const Side& side, Run<float>& run) {
     const i64 end = std::min(rows, begin + at_once);
     bytes.resize(static_cast<size_t>((end - begin) * product.row_bytes()));
     side.weights->read({product.tensor, product.rank, product.outer, begin, end}, bytes);
-    run.multiply(product, begin, end, bytes.data(), 0, 1);
+    run.multiply(product, share_of_work(product, {begin, end}, bytes.data(), 0, 1));
   }
   run.end(product);
 }

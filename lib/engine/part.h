@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -50,6 +51,28 @@ Part<N> aligned(const Part<N>& part, const index::AxisMap& wanted, i64 tokens,
     }
   }
   return result;
+}
+
+/// Copies what a device has of a value into the whole one.
+template <class N>
+void copy_features(const Part<N>& from, i64 tokens, Part<N>& whole) {
+  for (i64 t = 0; t < tokens; ++t) {
+    for (const index::Piece& piece : from.features.pieces()) {
+      std::copy_n(from.row(t) + piece.local, piece.size, whole.row(t) + piece.global);
+    }
+  }
+}
+
+/// The whole value that devices have parts of; of a feature that several have, the first one's.
+template <class N>
+Part<N> joined(const Placed<N>& parts, i64 tokens) {
+  if (parts.empty()) return {};
+  const i64 features = parts.begin()->second.features.global_size();
+  Part<N> whole = empty_part<N>(index::AxisMap::identity(features), tokens);
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    copy_features(part->second, tokens, whole);
+  }
+  return whole;
 }
 
 }  // namespace shardtool::engine

@@ -87,7 +87,24 @@ std::vector<Product> experts(const Side& side, const model::Experts& op,
   return products;
 }
 
+index::Interval share(index::Interval all, i64 part, i64 parts) {
+  return {all.begin + all.size() * part / parts, all.begin + all.size() * (part + 1) / parts};
+}
+
 }  // namespace
+
+MatrixBlock share_of_work(const Product& product, index::Interval rows, const std::byte* bytes,
+                          i64 part, i64 parts) {
+  MatrixBlock block{rows, {0, product.columns.local_size()}, bytes, product.columns.local_size()};
+  if (product.is_in_out) {
+    block.columns = share(block.columns, part, parts);
+    block.bytes += block.columns.begin * bits(product.dtype) / 8;
+  } else {
+    block.rows = share(rows, part, parts);
+    block.bytes += (block.rows.begin - rows.begin) * product.row_bytes();
+  }
+  return block;
+}
 
 std::vector<Product> products_of(const Side& side, const model::BoundOp& bound, i64 rank) {
   const auto& kind = bound.op->kind;

@@ -25,6 +25,18 @@ struct Product {
   i64 row_bytes() const { return columns.local_size() * bits(dtype) / 8; }
 };
 
+/// A rectangle of a product's matrix, in local rows and columns, and its elements.
+struct MatrixBlock {
+  index::Interval rows, columns;
+  const std::byte* bytes = nullptr;  ///< of the first element
+  i64 stride = 0;                    ///< elements from a row to the next
+};
+
+/// What part `part` of `parts` of the work has of consecutive rows: so many of what the product
+/// gives, and all that it sums over.
+MatrixBlock share_of_work(const Product& product, index::Interval rows, const std::byte* bytes,
+                          i64 part, i64 parts);
+
 /// The products of one op on one device, in the order in which they are computed; none for an op
 /// without matrices. Throws kUnsupported for a dtype that is no number of whole bytes, for a tensor
 /// of other axes, and where a device has one matrix of an expert and not another.

@@ -23,7 +23,7 @@ bool is_table_of_words(const model::BoundOp& bound) {
 
 ReadingOrder::ReadingOrder(const Scope& scope) : scope_(scope) {
   for (size_t layer = 0; layer < scope_.layers.size(); ++layer) {
-    const auto& steps = scope_.layers[layer].whole_flow.steps;
+    const auto& steps = scope_.layers[layer].whole.flow.steps;
     for (size_t step = 0; step < steps.size(); ++step) {
       const bool is_table = is_table_of_words(*steps[step].op);
       if (is_table && is_multiplied_elsewhere(layer, step)) looked_up_.emplace(layer, step);
@@ -33,15 +33,15 @@ ReadingOrder::ReadingOrder(const Scope& scope) : scope_(scope) {
 
 bool ReadingOrder::is_multiplied_elsewhere(size_t layer, size_t step) const {
   const LayerPair& here = scope_.layers[layer];
-  const auto of_whole = matrix_of(*here.whole_flow.steps[step].op);
-  const auto of_shards = matrix_of(*here.shards_flow.steps[step].op);
+  const auto of_whole = matrix_of(*here.whole.flow.steps[step].op);
+  const auto of_shards = matrix_of(*here.shards.flow.steps[step].op);
   for (const LayerPair& there : scope_.layers) {
-    if (!std::ranges::includes(there.devices, here.devices)) continue;
-    for (size_t s = 0; s < there.whole_flow.steps.size(); ++s) {
-      const model::BoundOp& op = *there.whole_flow.steps[s].op;
+    if (!std::ranges::includes(there.shards.devices, here.shards.devices)) continue;
+    for (size_t s = 0; s < there.whole.flow.steps.size(); ++s) {
+      const model::BoundOp& op = *there.whole.flow.steps[s].op;
       const bool is_product = std::holds_alternative<model::Linear>(op.op->kind);
       if (is_product && matrix_of(op) == of_whole &&
-          matrix_of(*there.shards_flow.steps[s].op) == of_shards) {
+          matrix_of(*there.shards.flow.steps[s].op) == of_shards) {
         return true;
       }
     }
@@ -52,10 +52,10 @@ bool ReadingOrder::is_multiplied_elsewhere(size_t layer, size_t step) const {
 std::vector<Product> ReadingOrder::products(bool of_shards, size_t layer, size_t step) const {
   const LayerPair& pair = scope_.layers[layer];
   const Side& side = of_shards ? scope_.shards : scope_.whole;
-  const auto& flow = of_shards ? pair.shards_flow : pair.whole_flow;
+  const auto& flow = of_shards ? pair.shards.flow : pair.whole.flow;
   std::vector<i64> ranks;
   if (of_shards) {
-    std::ranges::set_intersection(scope_.own, pair.devices, std::back_inserter(ranks));
+    std::ranges::set_intersection(scope_.own, pair.shards.devices, std::back_inserter(ranks));
   } else if (scope_.reads_whole) {
     ranks.push_back(0);
   }
@@ -111,7 +111,7 @@ bool ReadingOrder::next_products() {
   if (is_begun_ && of_shards_) ++step_;
   of_shards_ = is_begun_ && !of_shards_;
   is_begun_ = true;
-  while (layer_ < scope_.layers.size() && step_ >= scope_.layers[layer_].whole_flow.steps.size()) {
+  while (layer_ < scope_.layers.size() && step_ >= scope_.layers[layer_].whole.flow.steps.size()) {
     ++layer_;
     step_ = 0;
   }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "shardtool/engine/chunk_stream.h"
+#include "shardtool/engine/layer_pair.h"
 #include "shardtool/engine/product_list.h"
-#include "shardtool/engine/tier.h"
 
 namespace shardtool::engine {
 

@@ -84,7 +84,7 @@ void Run<N>::begin_step(const model::Step& step) {
 /// Residues look no token up where no other product reads the table: every row counts, times
 /// numbers of its own.
 template <class N>
-void Run<N>::embed_probe(const Product& product) {
+void Run<N>::embed_probe(const Product& product, Part<N>& x) const {
   if constexpr (is_field<N>) {
     const auto& op = std::get<model::Embed>(step_->op->op->kind);
     const std::uint64_t table = kernels::hashed(inputs_.seed, static_cast<std::uint64_t>(op.by));
@@ -92,7 +92,7 @@ void Run<N>::embed_probe(const Product& product) {
       const std::uint64_t seed = kernels::hashed(table, static_cast<std::uint64_t>(t));
       for (const index::Piece& piece : product.rows.pieces()) {
         for (i64 i = 0; i < piece.size; ++i) {
-          x_.row(t)[piece.local + i] =
+          x.row(t)[piece.local + i] =
               kernels::field_random(seed, static_cast<std::uint64_t>(piece.global + i));
         }
       }
@@ -102,18 +102,18 @@ void Run<N>::embed_probe(const Product& product) {
 
 template <class N>
 void Run<N>::begin(const Product& product) {
-  scales_ = BlockScales<N>::of(side_, inputs_.map, product);
-  y_ = empty_part<N>(product.outputs(), inputs_.rows());
-  if (is_look_up(product)) {
-    x_ = Part<N>();
-  } else if (std::holds_alternative<model::Embed>(step_->op->op->kind)) {
-    x_ = empty_part<N>(product.rows, inputs_.rows());
-    embed_probe(product);
+  Open& open = open_[product.rank];
+  open.scales = BlockScales<N>::of(side_, inputs_.map, product);
+  open.y = empty_part<N>(product.outputs(), inputs_.rows());
+  if (is_look_up(product)) return;
+  if (std::holds_alternative<model::Embed>(step_->op->op->kind)) {
+    open.x = empty_part<N>(product.rows, inputs_.rows());
+    embed_probe(product, open.x);
   } else if (product.expert >= 0) {
-    x_ = expert_input(product);
+    open.x = expert_input(product);
   } else {
-    x_ = aligned(input(0, product.rank), product.inputs(), inputs_.rows(),
-                 step_->op->op->in.front());
+    open.x = aligned(input(0, product.rank), product.inputs(), inputs_.rows(),
+                     step_->op->op->in.front());
   }
 }
 
@@ -125,80 +125,76 @@ bool Run<N>::is_look_up(const Product& product) const {
 
 /// The rows of the table that tokens, positions or segments name.
 template <class N>
-void Run<N>::look_up(const Product& product, i64 begin, i64 end, const std::byte* bytes) {
+void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
   const auto by = std::get<model::Embed>(step_->op->op->kind).by;
   const AxisMap where = index::inverse(product.rows);
+  const i64 row_bytes = block.stride * bits(product.dtype) / 8;
+  Part<N>& y = open_.at(product.rank).y;
   for (i64 t = 0; t < inputs_.rows(); ++t) {
     i64 row = 0;
     if (by == model::Embed::By::kToken) row = inputs_.tokens.at(static_cast<size_t>(t));
     if (by == model::Embed::By::kPosition) row = t % inputs_.length;
     const auto local = row < where.local_size() ? where(row) : std::nullopt;
-    if (!local || *local < begin || *local >= end) continue;
-    to_numbers(product.dtype, inputs_.map, bytes + (*local - begin) * product.row_bytes(),
-               product.columns.local_size(), y_.row(t));
+    if (!local || *local < block.rows.begin || *local >= block.rows.end) continue;
+    to_numbers(product.dtype, inputs_.map, block.bytes + (*local - block.rows.begin) * row_bytes,
+               block.columns.size(), y.row(t) + block.columns.begin);
   }
 }
 
 template <class N>
-void Run<N>::multiply(const Product& product, i64 begin, i64 end, const std::byte* bytes, i64 part,
-                      i64 parts) {
-  if (is_look_up(product)) {
-    if (part == 0) look_up(product, begin, end, bytes);
-    return;
-  }
-  const i64 rows = inputs_.rows();
-  const i64 columns = product.columns.local_size();
-  if (product.is_in_out) {
-    const i64 first = columns * part / parts;
-    const i64 count = columns * (part + 1) / parts - first;
-    const i64 element_bytes = bits(product.dtype) / 8;
-    add_columns<N>({product.dtype, bytes + first * element_bytes, end - begin, count, columns},
-                   inputs_.map, {x_.data.data() + begin, rows, x_.width()},
-                   {y_.data.data() + first, rows, y_.width()});
-    return;
-  }
-  const i64 from = begin + (end - begin) * part / parts;
-  const i64 to = begin + (end - begin) * (part + 1) / parts;
-  const std::byte* stored = bytes + (from - begin) * product.row_bytes();
-  if (scales_) return multiply_scaled(product, from, to, stored);
-  multiply_rows<N>({product.dtype, stored, to - from, columns}, inputs_.map,
-                   {x_.data.data(), rows, columns}, {y_.data.data() + from, rows, y_.width()});
-}
-
-/// Rows [from, to) of a matrix of q * s. One scale of a row is a factor of what the row gives;
-/// those of blocks are factors of x, for as many rows as have them.
-template <class N>
-void Run<N>::multiply_scaled(const Product& product, i64 from, i64 to, const std::byte* bytes) {
+void Run<N>::multiply(const Product& product, const MatrixBlock& block) {
+  if (is_look_up(product)) return look_up(product, block);
+  Open& open = open_.at(product.rank);
+  if (open.scales) return multiply_scaled(product, block);
   const i64 tokens = inputs_.rows();
-  const i64 columns = product.columns.local_size();
+  const kernels::StoredMatrix w{product.dtype, block.bytes, block.rows.size(), block.columns.size(),
+                                block.stride};
+  if (product.is_in_out) {
+    add_columns<N>(w, inputs_.map, {open.x.data.data() + block.rows.begin, tokens, open.x.width()},
+                   {open.y.data.data() + block.columns.begin, tokens, open.y.width()});
+  } else {
+    multiply_rows<N>(w, inputs_.map, {open.x.data.data(), tokens, open.x.width()},
+                     {open.y.data.data() + block.rows.begin, tokens, open.y.width()});
+  }
+}
+
+/// A block of a matrix of q * s. One scale of a row is a factor of what the row gives; those of
+/// blocks are factors of x, for as many rows as have them.
+template <class N>
+void Run<N>::multiply_scaled(const Product& product, const MatrixBlock& block) {
+  Open& open = open_.at(product.rank);
+  const BlockScales<N>& scales = *open.scales;
+  const i64 tokens = inputs_.rows();
+  const i64 columns = block.columns.size();
+  const i64 row_bytes = block.stride * bits(product.dtype) / 8;
   Part<N> scaled;
-  for (i64 r = from; r < to;) {
-    const i64 count = scales_->is_per_row() ? to - r : scales_->run_of_rows(r, to);
-    if (!scales_->is_per_row()) {
-      scaled = x_;
-      const std::vector<N>& factors = scales_->of_row(r);
+  for (i64 r = block.rows.begin; r < block.rows.end;) {
+    const i64 count =
+        scales.is_per_row() ? block.rows.end - r : scales.run_of_rows(r, block.rows.end);
+    if (!scales.is_per_row()) {
+      scaled = open.x;
+      const std::vector<N>& factors = scales.of_row(r);
       for (i64 t = 0; t < tokens; ++t) {
         for (i64 k = 0; k < columns; ++k) scaled.row(t)[k] *= factors[static_cast<size_t>(k)];
       }
     }
-    const Part<N>& x = scales_->is_per_row() ? x_ : scaled;
-    multiply_rows<N>({product.dtype, bytes + (r - from) * product.row_bytes(), count, columns},
+    const Part<N>& x = scales.is_per_row() ? open.x : scaled;
+    multiply_rows<N>({product.dtype, block.bytes + (r - block.rows.begin) * row_bytes, count,
+                      columns, block.stride},
                      inputs_.map, {x.data.data(), tokens, columns},
-                     {y_.data.data() + r, tokens, y_.width()});
+                     {open.y.data.data() + r, tokens, open.y.width()});
     r += count;
   }
-  for (i64 r = from; r < to && scales_->is_per_row(); ++r) {
-    for (i64 t = 0; t < tokens; ++t) y_.row(t)[r] *= scales_->of_whole_row(r);
+  for (i64 r = block.rows.begin; r < block.rows.end && scales.is_per_row(); ++r) {
+    for (i64 t = 0; t < tokens; ++t) open.y.row(t)[r] *= scales.of_whole_row(r);
   }
 }
 
 template <class N>
 void Run<N>::end(const Product& product) {
-  if (product.expert >= 0) {
-    end_expert(product);
-    return;
-  }
-  make(step_->op->op->out[0], product.rank, std::move(y_));
+  Part<N> y = std::move(open_.extract(product.rank).mapped().y);
+  if (product.expert >= 0) return end_expert(product, std::move(y));
+  make(step_->op->op->out[0], product.rank, std::move(y));
 }
 
 /// The ranks of the layer, of all processes, that have any tensor of a weight.
@@ -214,11 +210,9 @@ std::vector<i64> Run<N>::holders_of(const model::BoundWeight& weight) const {
   return holders;
 }
 
-/// What part of a replicated summand a device adds, so that all devices of a sum add it once. Of
-/// residues random parts, of which the first device's is what the others leave: only replicas that
-/// are all the same add up to it. Of floats the first device adds all.
+/// Those of `holders` whose parts are added up with the device's own, itself among them.
 template <class N>
-N Run<N>::share_of(i64 rank, const std::vector<i64>& holders) const {
+std::vector<i64> Run<N>::sum_group(i64 rank, const std::vector<i64>& holders) const {
   const mesh::Mesh& mesh = side_.mesh;
   const auto& on = step_->made.at(0);
   const mesh::Coordinate here = mesh.coordinate(rank);
@@ -231,6 +225,15 @@ N Run<N>::share_of(i64 rank, const std::vector<i64>& holders) const {
     }
     if (same_group) group.push_back(other);
   }
+  return group;
+}
+
+/// What part of a replicated summand a device adds, so that all devices of a sum add it once. Of
+/// residues random parts, of which the first device's is what the others leave: only replicas that
+/// are all the same add up to it. Of floats the first device adds all.
+template <class N>
+N Run<N>::share_of(i64 rank, const std::vector<i64>& holders) const {
+  const std::vector<i64> group = sum_group(rank, holders);
   const bool is_first = !group.empty() && group.front() == rank;
   if constexpr (is_field<N>) {
     const std::uint64_t seed = kernels::hashed(inputs_.seed, 2000);
@@ -246,6 +249,21 @@ N Run<N>::share_of(i64 rank, const std::vector<i64>& holders) const {
   }
 }
 
+/// What part of a stored bias a device adds to its part of a sum.
+template <class N>
+N Run<N>::share_of_bias(const model::BoundWeight& weight, i64 rank) const {
+  switch (side_.sum_bias(weight.front())) {
+    case SumBias::kAfterReduction:
+      return share_of(rank, holders_of(weight));
+    case SumBias::kToDivide:
+      return number_of<N>(1.0 / static_cast<double>(sum_group(rank, holders_of(weight)).size()));
+    case SumBias::kOwnShare:
+    case SumBias::kDivided:
+      break;
+  }
+  return number_of<N>(1);
+}
+
 template <class N>
 void Run<N>::add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part) {
   const size_t tensor = weight.front();
@@ -253,11 +271,9 @@ void Run<N>::add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part)
   const auto& on = step_->made.at(0);
   const bool is_sum =
       std::any_of(on.begin(), on.end(), [](const auto& one) { return one.is(Kind::kPartial); });
+  const N share = is_sum ? share_of_bias(weight, rank) : number_of<N>(1);
   std::vector<N> bias = load_vector(at(rank), tensor, part.features);
-  if (is_sum && side_.sum_bias(tensor) == SumBias::kAfterReduction) {
-    const N share = share_of(rank, holders_of(weight));
-    for (N& b : bias) b *= share;
-  }
+  for (N& b : bias) b *= share;
   for (i64 t = 0; t < inputs_.rows(); ++t) {
     for (i64 f = 0; f < part.width(); ++f) part.row(t)[f] += bias[static_cast<size_t>(f)];
   }
@@ -364,7 +380,7 @@ void Run<N>::end_step(const model::Step& step) {
   template void Run<N>::begin_layer(const model::Layer&, Placed<N>, std::span<const i64>); \
   template void Run<N>::begin_step(const model::Step&);                                    \
   template void Run<N>::begin(const Product&);                                             \
-  template void Run<N>::multiply(const Product&, i64, i64, const std::byte*, i64, i64);    \
+  template void Run<N>::multiply(const Product&, const MatrixBlock&);                      \
   template void Run<N>::end(const Product&);                                               \
   template void Run<N>::round(const std::string&);                                         \
   template void Run<N>::end_step(const model::Step&);

@@ -28,7 +28,8 @@ inline constexpr double kUndecidableGap = 2e-10;
 ///
 ///     begin_layer
 ///       begin_step                     the moves of values that the op reads
-///         begin, multiply..., end      of every product of the op, in the order of products_of
+///         begin, multiply..., end      of every product of the op, of each device in the order of
+///                                      products_of; different devices' may be under way at once
 ///       end_step                       the op itself, and the moves of what it made
 ///
 /// Instantiated for Field, double and float.
@@ -42,10 +43,9 @@ class Run {
   void begin_layer(const model::Layer& layer, Placed<N> x, std::span<const i64> devices);
   void begin_step(const model::Step& step);
   void begin(const Product& product);
-  /// Rows [begin, end) of the product's matrix, part `part` of `parts` of the work; the parts may
-  /// run at once.
-  void multiply(const Product& product, i64 begin, i64 end, const std::byte* bytes, i64 part,
-                i64 parts);
+  /// A block of the product's matrix: of all columns unless it is_in_out, where the rows come in
+  /// their order. Blocks that give different outputs may run at once.
+  void multiply(const Product& product, const MatrixBlock& block);
   void end(const Product& product);
   void end_step(const model::Step& step);
 
@@ -63,15 +63,17 @@ class Run {
  private:
   OpAt<N> at(i64 rank) const;
   const Part<N>& input(size_t i, i64 rank) const;
+  std::vector<i64> sum_group(i64 rank, const std::vector<i64>& holders) const;
   N share_of(i64 rank, const std::vector<i64>& holders) const;
+  N share_of_bias(const model::BoundWeight& weight, i64 rank) const;
   std::vector<i64> holders_of(const model::BoundWeight& weight) const;
   void make(const std::string& name, i64 rank, Part<N> part);
   bool is_look_up(const Product& product) const;
-  void embed_probe(const Product& product);
-  void look_up(const Product& product, i64 begin, i64 end, const std::byte* bytes);
-  void multiply_scaled(const Product& product, i64 from, i64 to, const std::byte* bytes);
+  void embed_probe(const Product& product, Part<N>& x) const;
+  void look_up(const Product& product, const MatrixBlock& block);
+  void multiply_scaled(const Product& product, const MatrixBlock& block);
   Part<N> expert_input(const Product& product);
-  void end_expert(const Product& product);
+  void end_expert(const Product& product, Part<N> y);
   std::vector<N> expert_bias(size_t weight, const Product& product, const index::AxisMap& features);
   void add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part);
   void run_op(i64 rank);
@@ -87,10 +89,15 @@ class Run {
   i64 layer_ = -1;
   const model::Step* step_ = nullptr;
 
-  Part<N> x_;  ///< the product's input, one column per row or column of its matrix
-  Part<N> y_;  ///< what it gives
-  std::optional<BlockScales<N>> scales_;
-  std::map<Product::Role, Part<N>> expert_;  ///< gate and up of the expert under way
+  /// A product under way.
+  struct Open {
+    Part<N> x;  ///< its input, one column per row or column of its matrix
+    Part<N> y;  ///< what it gives
+    std::optional<BlockScales<N>> scales;
+  };
+  std::map<i64, Open> open_;  ///< by device
+  /// Gate and up of the experts under way, by device.
+  std::map<i64, std::map<Product::Role, Part<N>>> expert_;
 
   std::map<std::string, Choice> choices_;
   const std::map<std::string, Choice>* replayed_ = nullptr;

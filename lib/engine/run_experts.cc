@@ -65,10 +65,11 @@ Part<N> Run<N>::expert_input(const Product& product) {
     return aligned(input(0, product.rank), product.inputs(), rows, name);
   }
   const auto& op = std::get<model::Experts>(step_->op->op->kind);
-  Part<N> gate = std::move(expert_.at(Role::kGate));
+  std::map<Role, Part<N>> made = std::move(expert_.extract(product.rank).mapped());
+  Part<N> gate = std::move(made.at(Role::kGate));
   Part<N> up;
   if (step_->op->form->order == model::Experts::Order::kSeparate) {
-    up = aligned(expert_.at(Role::kUp), gate.features, rows, name);
+    up = aligned(made.at(Role::kUp), gate.features, rows, name);
   } else {
     const auto halves = gate_and_up(*step_->op->form, gate.features, name);
     up = aligned(section(gate, halves[1], rows), halves[0].features, rows, name);
@@ -82,20 +83,19 @@ Part<N> Run<N>::expert_input(const Product& product) {
     const N u = up.data[i];
     g = is_pair ? activated_pair(g, u) : activated(kind, g) * u;
   }
-  expert_.clear();
   return aligned(gate, product.inputs(), rows, name);
 }
 
 template <class N>
-void Run<N>::end_expert(const Product& product) {
+void Run<N>::end_expert(const Product& product, Part<N> y) {
   const i64 rows = inputs_.rows();
   if (product.role != Role::kDown) {
     const bool is_fused = step_->op->form->order != model::Experts::Order::kSeparate;
-    const auto bias = is_fused ? expert_bias(kFusedUpBias, product, y_.features) : std::vector<N>();
+    const auto bias = is_fused ? expert_bias(kFusedUpBias, product, y.features) : std::vector<N>();
     for (i64 t = 0; t < rows && !bias.empty(); ++t) {
-      for (i64 f = 0; f < y_.width(); ++f) y_.row(t)[f] += bias[static_cast<size_t>(f)];
+      for (i64 f = 0; f < y.width(); ++f) y.row(t)[f] += bias[static_cast<size_t>(f)];
     }
-    expert_[product.role] = std::move(y_);
+    expert_[product.rank][product.role] = std::move(y);
     return;
   }
   // Devices that share an expert add its bias once.
@@ -108,7 +108,7 @@ void Run<N>::end_expert(const Product& product) {
       const bool has = region && index::inverse(region->front())(product.expert).has_value();
       if (has) holders.push_back(rank);
     }
-    bias = expert_bias(kFusedDownBias, product, y_.features);
+    bias = expert_bias(kFusedDownBias, product, y.features);
     const N share = share_of(product.rank, holders);
     for (N& b : bias) b *= share;
   }
@@ -116,19 +116,19 @@ void Run<N>::end_expert(const Product& product) {
   Part<N>& sum = values_.at(step_->op->op->out[0]).at(product.rank);
   for (i64 t = 0; t < rows; ++t) {
     const N gate = gates.row(t)[product.expert];
-    for (const index::Piece& piece : y_.features.pieces()) {
+    for (const index::Piece& piece : y.features.pieces()) {
       for (i64 i = 0; i < piece.size; ++i) {
-        const N& y = y_.row(t)[piece.local + i];
-        const N biased = bias.empty() ? y : y + bias[static_cast<size_t>(piece.local + i)];
+        const N& plain = y.row(t)[piece.local + i];
+        const N biased = bias.empty() ? plain : plain + bias[static_cast<size_t>(piece.local + i)];
         sum.row(t)[piece.global + i] += gate * biased;
       }
     }
   }
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                         \
-  template Part<N> Run<N>::expert_input(const Product&); \
-  template void Run<N>::end_expert(const Product&);      \
+#define SHARDTOOL_INSTANTIATE(N)                             \
+  template Part<N> Run<N>::expert_input(const Product&);     \
+  template void Run<N>::end_expert(const Product&, Part<N>); \
   template std::vector<N> Run<N>::expert_bias(size_t, const Product&, const index::AxisMap&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

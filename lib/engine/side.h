@@ -20,7 +20,9 @@ namespace shardtool::engine {
 /// How a bias that is added to a sum over devices is stored, so that the sum has it once.
 enum class SumBias {
   kAfterReduction,  ///< every device has all of it; it counts once
-  kOwnShare,        ///< every device adds what it has: all or nothing, or a share
+  kOwnShare,        ///< every device adds what it has: all or nothing
+  kDivided,         ///< every device has an equal share and adds it
+  kToDivide,        ///< every device has all of it and adds an equal share
 };
 
 /// One of the two models that are compared: the whole one, on a mesh of one device, or the shards.

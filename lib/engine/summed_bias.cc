@@ -53,7 +53,7 @@ Numbers sum_of_shares(const Side& shards, const std::vector<std::string>& along,
 bool is_share_of_sum(const Side& shards, const model::BoundOp& op, size_t tensor) {
   const bool is_bias = op.weights.size() > 1 && !op.weights[1].empty() &&
                        op.weights[1].front() == tensor && !op.weights[0].empty();
-  return is_bias && shards.sum_bias(tensor) == SumBias::kOwnShare;
+  return is_bias && shards.sum_bias(tensor) != SumBias::kAfterReduction;
 }
 
 std::string describe_summed_bias(const Side& whole, const Side& shards, const model::BoundOp& op,

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstring>
 #include <limits>
 
@@ -61,31 +60,31 @@ std::string_view name_of(const model::Op& op) {
   return kNames[op.kind.index()];
 }
 
-std::string LayerPair::name() const {
-  return whole->number < 0 ? whole->block : fmt::format("{} {}", whole->block, whole->number);
-}
-
-const std::string& LayerPair::result() const {
-  static const std::string kX = "x";
-  return whole->block == "end" ? whole->ops.back().op->out.front() : kX;
-}
-
 template <class N>
-Tier<N>::Tier(std::string name, const Side& whole, const Side& shards, comm::Communicator* comm,
-              Inputs inputs, double tolerance)
+Tier<N>::Tier(std::string name, Standard standard, const Side& reference, const Side& shards,
+              comm::Communicator* comm, Inputs inputs, double tolerance)
     : inputs_(std::move(inputs)),
-      whole_(whole),
+      standard_(standard),
       shards_(shards),
-      whole_fabric_(whole.mesh, nullptr),
       fabric_(shards.mesh, comm),
-      whole_run_(whole, whole_fabric_, inputs_),
+      reference_(reference, inputs_),
       shards_run_(shards, fabric_, inputs_),
       tolerance_(tolerance) {
   verdict_.name = std::move(name);
   verdict_.verdict = "pass";
 }
 
-/// What the whole model made of the layer before; of residues random numbers.
+template <class N>
+const SideLayer& Tier<N>::reference_layer() const {
+  return standard_ == Standard::kWhole ? layer_->whole : layer_->shards;
+}
+
+template <class N>
+std::string_view Tier<N>::word_of_fault() const {
+  return standard_ == Standard::kWhole ? "fail" : "differs";
+}
+
+/// What the reference made of the layer before; of residues random numbers.
 template <class N>
 Part<N> Tier<N>::layer_input() const {
   Part<N> x = carried_;
@@ -107,36 +106,36 @@ void Tier<N>::begin_layer(const LayerPair& layer, size_t index) {
   layer_ = &layer;
   layer_index_ = index;
   events_.clear();
-  const bool has_input = layer.whole->block != "start";
+  const SideLayer& shards = layer.shards;
+  const bool has_input = shards.layer->block != "start";
   const Part<N> x = has_input ? layer_input() : Part<N>();
-  Placed<N> input, entry;
+  Placed<N> entry;
   if (has_input) {
-    input[0] = x;
-    entry = layer_entry(x, layer.entry, shards_.mesh, layer.devices, fabric_.own(), inputs_.rows());
+    entry =
+        layer_entry(x, shards.entry, shards_.mesh, shards.devices, fabric_.own(), inputs_.rows());
   }
-  if (before != nullptr && before->shards_flow.handoff) hand_over(*before, x, entry);
-  constexpr std::array<i64, 1> kAlone{0};
-  if (fabric_.is_first_process()) {
-    whole_run_.begin_layer(*layer.whole, std::move(input), kAlone);
-  }
-  shards_run_.begin_layer(*layer.shards, std::move(entry), layer.devices);
+  if (before != nullptr && before->shards.flow.handoff) hand_over(*before, x, entry);
+  if (fabric_.is_first_process()) reference_.begin_layer(reference_layer(), x);
+  shards_run_.begin_layer(*shards.layer, std::move(entry), shards.devices);
 }
 
 /// A stage begins with what the one before sends it: what that one made, of residues fresh numbers.
 /// Where either is wrong it begins with what is right, so that every fault is told once and further
-/// ones are the stage's own.
+/// ones are the stage's own. By kBits it is what is right in any case: a sum that is not added up
+/// yet begins on both sides with its first device.
 template <class N>
 void Tier<N>::hand_over(const LayerPair& before, const Part<N>& x, Placed<N>& entry) {
+  const SideLayer& from = before.shards;
+  const SideLayer& to = layer_->shards;
   Placed<N> sent =
-      layer_entry(x, layer_->entry, shards_.mesh, before.devices, fabric_.own(), inputs_.rows());
+      layer_entry(x, to.entry, shards_.mesh, from.devices, fabric_.own(), inputs_.rows());
   for (auto& [rank, part] : sent) {
     if (is_field<N> || !hands_on_made_) break;
     part = aligned(shards_run_.value("x").at(rank), part.features, inputs_.rows(), "x");
   }
-  Placed<N> received =
-      fabric_.hand_over(*before.shards_flow.handoff, before.devices, layer_->devices, sent);
+  Placed<N> received = fabric_.hand_over(*from.flow.handoff, from.devices, to.devices, sent);
   Placed<N> values = received;
-  fabric_.reduce(layer_->entry.on, values);
+  fabric_.reduce(to.entry.on, values);
   const Difference found = compare(x, values, inputs_.rows(), tolerance_);
   verdict_.checked += found.checked;
   if (found.mismatches == 0) {
@@ -160,46 +159,67 @@ void Tier<N>::add_handoff_fault(const LayerPair& before, const Difference& found
   fault.layer_index = layer_index_;
   fault.diagnosis =
       fmt::format("rank {} did not receive what the stage of {} sent", found.rank, before.name());
-  verdict_.verdict = "fail";
+  verdict_.verdict = word_of_fault();
   verdict_.mismatches += found.mismatches;
   verdict_.faults.push_back(std::move(fault));
 }
 
 template <class N>
 void Tier<N>::begin_step(size_t step) {
-  if (fabric_.is_first_process()) whole_run_.begin_step(layer_->whole_flow.steps[step]);
-  shards_run_.begin_step(layer_->shards_flow.steps[step]);
+  if (fabric_.is_first_process()) reference_.begin_step(step);
+  shards_run_.begin_step(layer_->shards.flow.steps[step]);
+}
+
+template <class N>
+void Tier<N>::begin(bool of_shards, const Product& product) {
+  of_shards ? shards_run_.begin(product) : reference_.begin(product);
+}
+
+template <class N>
+void Tier<N>::multiply(bool of_shards, const Product& product, const MatrixBlock& block) {
+  of_shards ? shards_run_.multiply(product, block) : reference_.multiply(product, block);
+}
+
+template <class N>
+void Tier<N>::end(bool of_shards, const Product& product) {
+  of_shards ? shards_run_.end(product) : reference_.end(product);
 }
 
 template <class N>
 void Tier<N>::end_step(size_t step) {
-  const model::Step& whole = layer_->whole_flow.steps[step];
-  const model::Step& shards = layer_->shards_flow.steps[step];
-  if (fabric_.is_first_process()) whole_run_.end_step(whole);
-  if (!is_field<N> && std::holds_alternative<model::Router>(whole.op->op->kind)) {
-    choices_ = choices_of(fabric_.broadcast(to_bytes(whole_run_.choices())));
+  const model::Step& shards = layer_->shards.flow.steps[step];
+  if (fabric_.is_first_process()) reference_.end_step(step);
+  if (!is_field<N> && std::holds_alternative<model::Router>(shards.op->op->kind)) {
+    choices_ = choices_of(fabric_.broadcast(to_bytes(reference_.run().choices())));
     shards_run_.replay(&choices_);
   }
   shards_run_.end_step(shards);
-  for (size_t i = 0; i < whole.op->op->out.size(); ++i) compare_output(whole, shards, step, i);
+  for (size_t i = 0; i < shards.op->op->out.size(); ++i) compare_output(step, i);
+}
+
+/// Leaves the devices' parts as they were compared.
+template <class N>
+Difference Tier<N>::compare_with(const Placed<N>& expected, size_t step, size_t output,
+                                 Placed<N>& parts) {
+  if (standard_ == Standard::kBits) return compare_bits(expected, parts, inputs_.rows());
+  fabric_.reduce(layer_->shards.flow.steps[step].made[output], parts);
+  return compare(expected.at(0), parts, inputs_.rows(), tolerance_);
 }
 
 template <class N>
-void Tier<N>::compare_output(const model::Step& whole_step, const model::Step& shards_step,
-                             size_t step, size_t output) {
-  const std::string& name = whole_step.op->op->out[output];
-  Part<N> whole;
-  if (fabric_.is_first_process()) whole = whole_run_.value(name).at(0);
-  fabric_.broadcast(whole);
+void Tier<N>::compare_output(size_t step, size_t output) {
+  const model::Step& made_by = reference_layer().flow.steps[step];
+  const std::string& name = made_by.op->op->out[output];
+  Placed<N> expected;
+  if (fabric_.is_first_process()) expected = reference_.run().value(name);
+  fabric_.broadcast(expected);
   Placed<N> parts;
   if (shards_run_.has(name)) parts = shards_run_.value(name);
-  fabric_.reduce(shards_step.made[output], parts);
-  const Difference difference = compare(whole, parts, inputs_.rows(), tolerance_);
-  events_.push_back({step, output, difference});
+  events_.push_back({step, output, compare_with(expected, step, output, parts)});
   if (name != layer_->result()) return;
   if constexpr (is_field<N>) digest_ += digest_of(parts, layer_index_);
-  if (layer_->whole->block != "end") carried_ = whole;
-  whole_result_ = std::move(whole);
+  whole_result_ = reference_.whole_of(std::move(expected), made_by.made[output]);
+  if (layer_->whole.layer->block != "end") carried_ = whole_result_;
   shards_result_ = std::move(parts);
 }
 
@@ -210,7 +230,7 @@ void Tier<N>::end_layer() {
   const Event* first = nullptr;
   i64 differing = 0;
   for (const Event& event : events_) {
-    const auto& op = *layer_->whole_flow.steps[event.step].op->op;
+    const auto& op = *layer_->whole.flow.steps[event.step].op->op;
     if (op.out[event.output] == layer_->result()) result = &event;
     differing += event.difference.mismatches > 0 ? 1 : 0;
     if (first == nullptr && event.difference.mismatches > 0) first = &event;
@@ -221,7 +241,7 @@ void Tier<N>::end_layer() {
   if (is_judged) verdict_.worst = std::max(verdict_.worst, result->difference.worst);
   if (result->difference.has_nan && verdict_.verdict == "pass") verdict_.verdict = "undecided";
   const i64 mismatches = result->difference.mismatches;
-  hands_on_made_ = mismatches == 0;
+  hands_on_made_ = mismatches == 0 && standard_ == Standard::kWhole;
   if (mismatches == 0) {
     verdict_.reordered += differing;
     if (differing > 0) verdict_.reordered_layers.push_back(layer_index_);
@@ -229,13 +249,13 @@ void Tier<N>::end_layer() {
   }
   verdict_.mismatches += mismatches;
   if (result->difference.has_nan) return;  // NaN differs from itself
-  verdict_.verdict = "fail";
+  verdict_.verdict = word_of_fault();
   add_fault(*first, mismatches);
 }
 
 template <class N>
 void Tier<N>::add_fault(const Event& first, i64 mismatches) {
-  const model::Step& step = layer_->shards_flow.steps[first.step];
+  const model::Step& step = layer_->shards.flow.steps[first.step];
   Fault fault;
   fault.tier = verdict_.name;
   fault.layer = layer_->name();

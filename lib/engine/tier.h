@@ -5,41 +5,42 @@
 #include <vector>
 
 #include "shardtool/engine/compare.h"
+#include "shardtool/engine/layer_pair.h"
+#include "shardtool/engine/reference.h"
 #include "shardtool/engine/run.h"
 #include "shardtool/engine/verdict.h"
-#include "shardtool/model/flow.h"
 
 namespace shardtool::engine {
 
-/// One layer of both sides: the steps are in the same order, the values have the same names.
-struct LayerPair {
-  const model::Layer* whole = nullptr;
-  const model::Layer* shards = nullptr;
-  model::LayerFlow whole_flow, shards_flow;  ///< the shards' with the hand-off to the next stage
-  model::Value entry;                        ///< how the layer's input lies on the shards' devices
-  std::span<const i64> devices;
-
-  std::string name() const;
-  /// The value that the layer is there to make.
-  const std::string& result() const;
+/// What decides whether shards are right.
+enum class Standard {
+  kWhole,  ///< what the whole model makes on one device, within a tolerance
+  kBits,   ///< every bit that the whole model's cut makes on the same devices
 };
 
-/// Both sides in one number system.
+/// Both sides in one number system. The reference is the whole model, or by kBits its CutSide: then
+/// every device is held against its own counterpart, and what differs is told and no failure, since
+/// shards in another order compute the same function with other roundings. Floats have the same
+/// bits in any number of threads and processes and on every CPU's kernels, as far as the C
+/// library's exp, sin and cos give the same bits in all processes: those of one machine do.
 template <class N>
 class Tier {
  public:
-  Tier(std::string name, const Side& whole, const Side& shards, comm::Communicator* comm,
-       Inputs inputs, double tolerance);
+  Tier(std::string name, Standard standard, const Side& reference, const Side& shards,
+       comm::Communicator* comm, Inputs inputs, double tolerance);
 
   void begin_layer(const LayerPair& layer, size_t index);
   void begin_step(size_t step);
-  Run<N>& run(bool of_shards) { return of_shards ? shards_run_ : whole_run_; }
+  /// A product of the shards, or of the whole model, and blocks of its matrix: see Run.
+  void begin(bool of_shards, const Product& product);
+  void multiply(bool of_shards, const Product& product, const MatrixBlock& block);
+  void end(bool of_shards, const Product& product);
   /// Completes the step on both sides and compares what it made.
   void end_step(size_t step);
   void end_layer();
 
   TierVerdict& verdict() { return verdict_; }
-  /// What the layer made: the whole model, and the shards by device.
+  /// What the layer made: the reference, and the shards by device.
   const Part<N>& whole_result() const { return whole_result_; }
   const Placed<N>& shards_result() const { return shards_result_; }
   /// The next layer's input, instead of what was made in this number system.
@@ -49,7 +50,7 @@ class Tier {
   }
   const Counts& counts() const { return fabric_.counts(); }
   std::uint64_t digest() const { return digest_; }
-  const Run<N>& whole() const { return whole_run_; }
+  const Run<N>& reference() const { return reference_.run(); }
 
  private:
   /// What one output of one step was like.
@@ -59,23 +60,26 @@ class Tier {
     Difference difference;
   };
 
+  const SideLayer& reference_layer() const;
+  std::string_view word_of_fault() const;
   Part<N> layer_input() const;
   void hand_over(const LayerPair& before, const Part<N>& x, Placed<N>& entry);
-  void compare_output(const model::Step& whole_step, const model::Step& shards_step, size_t step,
-                      size_t output);
+  void compare_output(size_t step, size_t output);
+  Difference compare_with(const Placed<N>& expected, size_t step, size_t output, Placed<N>& parts);
   void add_fault(const Event& first, i64 mismatches);
   void add_handoff_fault(const LayerPair& before, const Difference& found);
 
   Inputs inputs_;
-  const Side& whole_;
+  Standard standard_;
   const Side& shards_;
-  Fabric whole_fabric_, fabric_;
-  Run<N> whole_run_, shards_run_;
+  Fabric fabric_;
+  Reference<N> reference_;  ///< of the first process
+  Run<N> shards_run_;
   double tolerance_;
   const LayerPair* layer_ = nullptr;
   size_t layer_index_ = 0;
   std::vector<Event> events_;
-  Part<N> carried_;             ///< what the whole model made of the layer before
+  Part<N> carried_;             ///< what the reference made of the layer before
   bool hands_on_made_ = false;  ///< what the shards of this process made of it is right
   Part<N> whole_result_;
   Placed<N> shards_result_;

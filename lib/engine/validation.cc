@@ -17,12 +17,12 @@
 #include "shardtool/engine/block_scales.h"
 #include "shardtool/engine/byte_equality.h"
 #include "shardtool/engine/crew.h"
+#include "shardtool/engine/cut_side.h"
 #include "shardtool/engine/numbers.h"
 #include "shardtool/engine/odd_weights.h"
 #include "shardtool/engine/reading_order.h"
 #include "shardtool/engine/tier.h"
 #include "shardtool/engine/verdict_merge.h"
-#include "shardtool/model/handoff.h"
 
 namespace shardtool::engine {
 namespace {
@@ -40,42 +40,13 @@ constexpr i64 kChunksInBudget = 8;
 /// So that a part stays in the second cache while it is looked at more than once.
 constexpr i64 kPartsPerThread = 2;
 
-std::vector<LayerPair> pair_layers(const Side& whole, const Side& shards) {
-  const auto& layers = whole.model->layers;
-  std::vector<LayerPair> pairs(layers.size());
-  model::Value whole_x, shards_x;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    LayerPair& pair = pairs[i];
-    pair.whole = &layers[i];
-    pair.shards = &shards.model->layers.at(i);
-    pair.entry = shards_x;
-    pair.whole_flow = model::flow(*whole.model, *pair.whole, whole.layouts, whole.mesh, whole_x);
-    pair.shards_flow =
-        model::flow(*shards.model, *pair.shards, shards.layouts, shards.mesh, shards_x);
-    pair.devices = model::devices_of(*pair.shards, shards.layouts);
-    if (i > 0) {
-      pairs[i - 1].shards_flow.handoff = model::handoff(*pairs[i - 1].shards, *pair.shards,
-                                                        shards.layouts, shards.mesh, pair.entry);
-    }
-    const auto& a = pair.whole_flow.steps;
-    const auto& b = pair.shards_flow.steps;
-    const auto same_op = [](const model::Step& x, const model::Step& y) {
-      return x.op->op == y.op->op && x.op->form == y.op->form;
-    };
-    if (!std::equal(a.begin(), a.end(), b.begin(), b.end(), same_op)) {
-      throw Error(
-          ErrorCode::kUnsupported,
-          fmt::format("the shards have other tensors in {} than the whole model", pair.name()));
-    }
-  }
-  return pairs;
-}
-
 /// Any tokens, those of the longest run; all begin with the same ones.
 std::vector<i64> any_tokens(const Side& whole, const ValidationOptions& options) {
   const auto vocabulary = static_cast<std::uint64_t>(whole.model->sizes.at("vocab"));
   std::vector<i64> tokens;
-  const i64 count = options.with_f64 ? std::max(options.length, kFieldLength) : kFieldLength;
+  const i64 count = options.with_f64 || options.with_ordered
+                        ? std::max(options.length, kFieldLength)
+                        : kFieldLength;
   for (i64 t = 0; t < count; ++t) {
     tokens.push_back(static_cast<i64>(kernels::hashed(options.seed, static_cast<std::uint64_t>(t)) %
                                       vocabulary));
@@ -101,6 +72,11 @@ Inputs real_inputs(std::span<const i64> tokens, const ValidationOptions& options
   return inputs;
 }
 
+Inputs rounded(Inputs inputs) {
+  inputs.rounds_to_bf16 = true;
+  return inputs;
+}
+
 class Validation {
  public:
   Validation(const Side& whole, const Side& shards, comm::Communicator* comm,
@@ -115,15 +91,15 @@ class Validation {
         tokens_(any_tokens(whole, options)),
         order_({layers_, whole, shards, fabric_.own(), fabric_.is_first_process(),
                 std::min(kMostChunkBytes, options.max_memory / kChunksInBudget), tokens_}),
-        field_("field", whole, shards, comm, field_inputs(tokens_, options), 0) {
+        field_("field", Standard::kWhole, whole, shards, comm, field_inputs(tokens_, options), 0) {
     if (options.with_f64) {
-      real_ = std::make_unique<Tier<double>>("f64", whole, shards, comm,
+      real_ = std::make_unique<Tier<double>>("f64", Standard::kWhole, whole, shards, comm,
                                              real_inputs(tokens_, options), options.tolerance);
     }
+    if (options.with_ordered) add_ordered(comm);
     if (options.with_f64 && options.with_native) {
-      Inputs inputs = real_inputs(tokens_, options);
-      inputs.rounds_to_bf16 = true;
-      native_ = std::make_unique<Tier<float>>("native", whole, shards, comm, std::move(inputs),
+      native_ = std::make_unique<Tier<float>>("native", Standard::kWhole, whole, shards, comm,
+                                              rounded(real_inputs(tokens_, options)),
                                               std::numeric_limits<double>::infinity());
     }
     if (options.compares_bytes) equality_.emplace(whole, shards);
@@ -138,8 +114,10 @@ class Validation {
   void each_tier(const Action& action) {
     action(field_);
     if (real_) action(*real_);
+    for (const auto& tier : ordered_) action(*tier);
     if (native_) action(*native_);
   }
+  void add_ordered(comm::Communicator* comm);
   void run_step(size_t layer, size_t step);
   void run_products(bool of_shards, size_t layer, size_t step);
   void look_at_small_weights(bool of_shards, const model::BoundOp& op, std::span<const i64> ranks);
@@ -161,6 +139,8 @@ class Validation {
   ReadingOrder order_;
   Tier<Field> field_;
   std::unique_ptr<Tier<double>> real_;
+  std::optional<CutSide> cut_;
+  std::vector<std::unique_ptr<Tier<float>>> ordered_;
   std::unique_ptr<Tier<float>> native_;
   std::vector<OddWeight> odd_;
   std::optional<ByteEquality> equality_;
@@ -168,12 +148,24 @@ class Validation {
   std::unique_ptr<ChunkStream> stream_;  ///< last: its threads use what stands above
 };
 
+/// In f32 and in bf16, against the whole model's cut.
+void Validation::add_ordered(comm::Communicator* comm) {
+  cut_.emplace(whole_, shards_, layers_);
+  const Inputs inputs = real_inputs(tokens_, options_);
+  const std::pair<const char*, Inputs> runs[] = {{"ordered f32", inputs},
+                                                 {"ordered bf16", rounded(inputs)}};
+  for (const auto& [name, with] : runs) {
+    ordered_.push_back(
+        std::make_unique<Tier<float>>(name, Standard::kBits, cut_->side(), shards_, comm, with, 0));
+  }
+}
+
 void Validation::multiply(const Product& product, bool of_shards) {
   // A table that one op looks up and another multiplies with is counted once.
   const bool is_new =
       !product.is_looked_up &&
       counted_.insert({of_shards, product.tensor, product.rank, product.outer}).second;
-  each_tier([&](auto& tier) { tier.run(of_shards).begin(product); });
+  each_tier([&](auto& tier) { tier.begin(of_shards, product); });
   i64 row = 0;
   while (const auto rows = order_.rows_from(product, row)) {
     if (options_.cancel != nullptr && *options_.cancel) {
@@ -190,7 +182,7 @@ void Validation::multiply(const Product& product, bool of_shards) {
       options_.on_progress(layer_, layers_.size(), stream_->bytes_taken());
     }
   }
-  each_tier([&](auto& tier) { tier.run(of_shards).end(product); });
+  each_tier([&](auto& tier) { tier.end(of_shards, product); });
 }
 
 /// Every number of a chunk in every number system, by all threads, and where it `is_compared`, the
@@ -199,28 +191,26 @@ kernels::FloatCensus Validation::multiply_rows(const Product& product, bool of_s
                                                index::Interval rows,
                                                std::span<const std::byte> bytes, bool is_compared) {
   const i64 parts = crew_.size() * kPartsPerThread;
-  const i64 tiers = 1 + (real_ ? 1 : 0) + (native_ ? 1 : 0);
+  i64 tiers = 0;
+  each_tier([&](const auto&) { ++tiers; });
   std::vector<kernels::FloatCensus> found(static_cast<size_t>(parts));
   crew_.run(tiers * parts + (is_compared ? 1 : 0), [&](i64 i) {
     if (i == tiers * parts) {
       return equality_->add(of_shards, product, rows.begin, rows.end, bytes);
     }
     const i64 part = i % parts;
-    const auto multiply_by = [&](auto& tier) {
-      tier.run(of_shards).multiply(product, rows.begin, rows.end, bytes.data(), part, parts);
-    };
     if (i < parts) {
       const i64 first = rows.size() * part / parts * product.row_bytes();
       const i64 last = rows.size() * (part + 1) / parts * product.row_bytes();
       found[static_cast<size_t>(part)] = kernels::float_census(
           product.dtype,
           bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(last - first)));
-      multiply_by(field_);
-    } else if (i < 2 * parts) {
-      multiply_by(*real_);
-    } else {
-      multiply_by(*native_);
     }
+    const MatrixBlock block = share_of_work(product, rows, bytes.data(), part, parts);
+    i64 skipped = i / parts;
+    each_tier([&](auto& tier) {
+      if (skipped-- == 0) tier.multiply(of_shards, product, block);
+    });
   });
   return std::accumulate(
       found.begin(), found.end(), kernels::FloatCensus{},
@@ -240,11 +230,12 @@ void Validation::run_step(size_t layer, size_t step) {
   each_tier([&](auto& tier) { tier.end_step(step); });
   constexpr std::array<i64, 1> kAlone{0};
   if (fabric_.is_first_process()) {
-    look_at_small_weights(false, *layers_[layer].whole_flow.steps[step].op, kAlone);
+    look_at_small_weights(false, *layers_[layer].whole.flow.steps[step].op, kAlone);
   }
   std::vector<i64> ranks;
-  std::ranges::set_intersection(fabric_.own(), layers_[layer].devices, std::back_inserter(ranks));
-  look_at_small_weights(true, *layers_[layer].shards_flow.steps[step].op, ranks);
+  std::ranges::set_intersection(fabric_.own(), layers_[layer].shards.devices,
+                                std::back_inserter(ranks));
+  look_at_small_weights(true, *layers_[layer].shards.flow.steps[step].op, ranks);
 }
 
 void Validation::look_at_small_weights(bool of_shards, const model::BoundOp& op,
@@ -288,7 +279,7 @@ void Validation::predict(Verdict& verdict) const {
   Counts predicted;
   const i64 tokens = kFieldLength;
   for (const LayerPair& layer : layers_) {
-    for (const model::Exchange& exchange : model::exchanges(layer.shards_flow)) {
+    for (const model::Exchange& exchange : model::exchanges(layer.shards.flow)) {
       Counted& row = predicted[{mesh::to_string(exchange.over), exchange.move}];
       ++row.count;
       const bool is_permute = exchange.move == plan::Move::kPermute;
@@ -307,7 +298,7 @@ void Validation::predict(Verdict& verdict) const {
 void Validation::note_tested(Verdict& verdict) const {
   std::set<size_t> tested;
   for (const LayerPair& layer : layers_) {
-    for (const model::BoundOp& op : layer.shards->ops) {
+    for (const model::BoundOp& op : layer.shards.layer->ops) {
       for (const model::BoundWeight& weight : op.weights) {
         for (const size_t tensor : weight) {
           tested.insert(tensor);
@@ -326,7 +317,7 @@ Verdict Validation::run() {
   for (size_t layer = 0; layer < layers_.size(); ++layer) {
     layer_ = layer;
     each_tier([&](auto& tier) { tier.begin_layer(layers_[layer], layer); });
-    for (size_t step = 0; step < layers_[layer].whole_flow.steps.size(); ++step) {
+    for (size_t step = 0; step < layers_[layer].whole.flow.steps.size(); ++step) {
       run_step(layer, step);
     }
     each_tier([](auto& tier) { tier.end_layer(); });
@@ -338,7 +329,7 @@ Verdict Validation::run() {
   verdict.odd_weights = odd_;
   if (equality_) verdict.bytes = equality_->result(fabric_);
   verdict.bytes_read = stream_->bytes_taken();
-  if (real_) verdict.undecidable_tokens = real_->whole().undecidable();
+  if (real_) verdict.undecidable_tokens = real_->reference().undecidable();
   predict(verdict);
   note_tested(verdict);
   const bool is_alone = fabric_.comm() == nullptr || fabric_.comm()->size() == 1;

@@ -17,8 +17,10 @@ struct ValidationOptions {
   /// Also in bf16, as engines compute: a report of how much more the shards round than the whole
   /// model does. Needs with_f64.
   bool with_native = false;
+  /// Also in f32 and bf16 with the whole model summed as the shards sum: a report of bits.
+  bool with_ordered = false;
   bool compares_bytes = false;  ///< also whether stored bytes are the whole model's: a report
-  i64 length = 8;               ///< tokens of the f64 run
+  i64 length = 8;               ///< tokens of the runs in floats
   double tolerance = 1e-10;     ///< of the f64 run, times the root mean square
   i64 max_memory = 64 << 20;    ///< bytes of weights that are read ahead
   int threads = 0;              ///< 0: one per processor
@@ -32,7 +34,9 @@ struct ValidationOptions {
 ///
 /// In the field every layer gets fresh random inputs (every row of every table, every expert). In
 /// f64 it gets what the whole model made of the layer before, and the shards' routers choose as the
-/// whole model's did. So a difference is one of its own layer.
+/// whole model's did. So a difference is one of its own layer. Order-matched runs do as f64 does,
+/// with the whole model's cut in its place: equal bits prove that the shards compute the same,
+/// others are told, and do not fail.
 ///
 /// The sides are two bindings of one graph. Every process of `comm` (null: one) plays some devices
 /// of the shards, the first also the whole model; all get the same verdict. Throws kUnsupported

@@ -31,7 +31,7 @@ std::string to_text(const Verdict& verdict) {
 }
 
 std::string worse(const std::string& a, const std::string& b) {
-  for (const char* verdict : {"fail", "undecided"}) {
+  for (const char* verdict : {"fail", "differs", "undecided"}) {
     if (a == verdict || b == verdict) return verdict;
   }
   return a;

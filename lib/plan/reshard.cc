@@ -74,6 +74,7 @@ void add_totals(i64 node_size, ReshardPlan& plan) {
     const std::pair<i64*, i64> sums[] = {{&plan.bytes_total, each.total},
                                          {&plan.bytes_kept, each.kept},
                                          {&plan.bytes_moved, each.moved},
+                                         {&plan.wanted_once, each.wanted_once},
                                          {&plan.lower_bound, each.lower_bound},
                                          {&plan.gather_first_bytes, each.gather_first},
                                          {&plan.inter_node_bytes, each.inter_node},

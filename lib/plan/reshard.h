@@ -63,6 +63,7 @@ struct ReshardPlan {
   i64 bytes_total = 0;
   i64 bytes_kept = 0;
   i64 bytes_moved = 0;
+  i64 wanted_once = 0;  ///< bytes that some rank wants, each once
   i64 lower_bound = 0;
   i64 gather_first_bytes = 0;
   i64 inter_node_bytes = 0;     ///< that must enter a node, each once, with copies made inside

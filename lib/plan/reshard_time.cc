@@ -48,9 +48,14 @@ double us_per_request(const TimeTable& table) {
   return std::max(0.0, us - static_cast<double>(bytes) / bytes_per_s(table) * kUsPerSecond);
 }
 
+/// At the rate of the largest requests.
+double us_of_all(i64 bytes, const TimeTable& table) {
+  return static_cast<double>(bytes) / bytes_per_s(table) * kUsPerSecond;
+}
+
 double us_of(const Reads& reads, const TimeTable& table) {
   return static_cast<double>(reads.requests) * us_per_request(table) +
-         static_cast<double>(reads.bytes) / bytes_per_s(table) * kUsPerSecond;
+         us_of_all(reads.bytes, table);
 }
 
 double load_us(const ReshardPlan& plan, const TimeTable& table, i64 node_size) {
@@ -79,9 +84,9 @@ ReshardTime time_of(const ReshardPlan& plan, const HardwareProfile& profile, i64
   if (!profile.storage) return time;
   const Storage& storage = *profile.storage;
   if (plan.from_storage) time.load_us = load_us(plan, storage.read_us_of_bytes, node_size);
-  time.read_us = us_of(plan.reads, storage.read_us_of_bytes);
-  time.write_us =
-      static_cast<double>(plan.bytes_total) / bytes_per_s(storage.write_us_of_bytes) * kUsPerSecond;
+  // Whole rows are read in large blocks and dealt out in memory, whatever runs a device needs.
+  time.read_us = us_of_all(plan.wanted_once, storage.read_us_of_bytes);
+  time.write_us = us_of_all(plan.bytes_total, storage.write_us_of_bytes);
   return time;
 }
 

@@ -119,6 +119,7 @@ class Measure {
     if (having.empty()) throw Error(ErrorCode::kCoverage, "no source has all that is wanted");
     const i64 bytes = box_bytes(box, bits_);
     if (bytes == 0) return;
+    add_bytes(traffic.wanted_once, bytes);
     senders_.clear();
     for (const int holder : having) senders_.push_back(sources_.rank(holder));
     std::sort(senders_.begin(), senders_.end());

@@ -36,6 +36,8 @@ struct Traffic {
   i64 total = 0;  ///< wanted
   i64 kept = 0;   ///< of these, what a device has already
   i64 moved = 0;  ///< of these, what it has not
+  /// That somebody wants, each once: what a copy through the files of one machine reads.
+  i64 wanted_once = 0;
   /// Sum over devices of |wanted| - |wanted and had|, each a product over the axes: what no
   /// plan can do without.
   i64 lower_bound = 0;

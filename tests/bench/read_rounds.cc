@@ -1,47 +1,18 @@
 #include "tests/bench/read_rounds.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <functional>
 
 #include "tests/bench/command_sample.h"
+#include "tests/bench/page_cache.h"
 
 namespace shardtool::bench {
-namespace {
-
-namespace fs = std::filesystem;
-
-void for_each_weights_file(const std::string& folder, const std::function<void(int)>& visit) {
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.path().extension() != ".safetensors") continue;
-    const int fd = open(entry.path().c_str(), O_RDONLY);
-    visit(fd);
-    close(fd);
-  }
-}
-
-void make_cold(int fd) {
-  fdatasync(fd);
-  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-}
-
-void make_warm(int fd) {
-  static std::vector<char> block(4 << 20);
-  while (read(fd, block.data(), block.size()) > 0) {
-  }
-}
-
-}  // namespace
-
 void measure(std::vector<Method>& methods, const std::string& folder, bool cold, int rounds) {
   for (int round = -1; round < rounds; ++round) {
     double first = 0;
     for (Method& method : methods) {
-      for_each_weights_file(folder, cold ? make_cold : make_warm);
+      cold ? make_cold(folder) : make_warm(folder);
       const Sample sample = run(method.command, method.expected_status);
       if (&method == &methods.front()) first = sample.wall;
       if (round < 0) continue;

@@ -28,6 +28,7 @@ run kernels_bench
 run join_bench
 run header_bench "$build/cli/shardtool" "$scratch/headers"
 run plan_bench "$build/cli/shardtool" "$scratch/plan"
+run reshard_time_bench "$build/cli/shardtool" "$scratch/times"
 run split_bench "$build/cli/shardtool" "$scratch/split"
 run check_bench "$build/cli/shardtool" "$scratch/check"
 run validate_bench "$build/cli/shardtool" "$scratch/validate"

@@ -4,9 +4,7 @@
 // seconds, GB/s, CPU seconds per GB, peak memory, and the median of the ratios of the same round.
 // Then the same bytes as few tensors and as many.
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -19,11 +17,14 @@
 
 #include "tests/bench/command_sample.h"
 #include "tests/bench/llama_checkpoint.h"
+#include "tests/bench/page_cache.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using shardtool::i64;
+using shardtool::bench::make_cold;
+using shardtool::bench::make_warm;
 using shardtool::bench::median;
 using shardtool::bench::run;
 using shardtool::bench::Sample;
@@ -34,32 +35,6 @@ struct Method {
   std::function<void()> prepare;
   std::vector<Sample> samples;
 };
-
-void for_each_weights_file(const std::string& folder, const std::function<void(int)>& visit) {
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() != ".safetensors") continue;
-    const int fd = open(entry.path().c_str(), O_RDONLY);
-    visit(fd);
-    close(fd);
-  }
-}
-
-/// Drops a folder's files from the page cache.
-void make_cold(const std::string& folder) {
-  for_each_weights_file(folder, [](int fd) {
-    fdatasync(fd);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-  });
-}
-
-/// Reads a folder's files into the page cache.
-void make_warm(const std::string& folder) {
-  for_each_weights_file(folder, [](int fd) {
-    static std::vector<char> block(4 << 20);
-    while (read(fd, block.data(), block.size()) > 0) {
-    }
-  });
-}
 
 template <class Get>
 double median_of(const std::vector<Sample>& samples, Get get) {

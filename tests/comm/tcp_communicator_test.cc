@@ -1,6 +1,9 @@
 #include "shardtool/comm/tcp_communicator.h"
 
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,8 +21,8 @@
 namespace shardtool::comm {
 namespace {
 
-using test::TempFolder;
 using std::chrono::milliseconds;
+using test::TempFolder;
 using Texts = std::vector<std::string>;
 
 TEST_CASE("processes over TCP keep the laws of a communicator") {
@@ -49,8 +52,9 @@ TEST_CASE("everybody gets what everybody gave, in the order of ranks, of any len
   const std::string large(5 << 20, 'x');
   std::atomic<int> right = 0;
   run_processes(4, [&](Communicator& comm) {
-    const std::string mine =
-        comm.rank() == 1 ? "" : comm.rank() == 2 ? large : std::to_string(comm.rank());
+    const std::string mine = comm.rank() == 1   ? ""
+                             : comm.rank() == 2 ? large
+                                                : std::to_string(comm.rank());
     const Texts expected{"0", "", large, "3"};
     right += comm.all_gather(mine) == expected;
     right += comm.gather(mine) == (comm.rank() == 0 ? expected : Texts{});
@@ -114,6 +118,24 @@ std::vector<std::optional<Error>> ends(const std::function<void(Communicator&)>&
   return all;
 }
 
+TEST_CASE("a machine that vanishes is noticed within a minute, whether it owes an answer or not") {
+  const Listener listener = listen();
+  const Socket one = connect({"127.0.0.1", listener.addresses.front().port}, milliseconds(5000));
+  const Socket other = accept(listener, milliseconds(5000));
+  for (const Socket* socket : {&one, &other}) {
+    REQUIRE(socket->is_open());
+    const auto option = [&](int name) {
+      int value = 0;
+      socklen_t size = sizeof value;
+      REQUIRE(getsockopt(socket->fd(), IPPROTO_TCP, name, &value, &size) == 0);
+      return value;
+    };
+    CHECK(option(TCP_KEEPIDLE) + option(TCP_KEEPCNT) * option(TCP_KEEPINTVL) <= 60);
+    CHECK(option(TCP_USER_TIMEOUT) > 0);
+    CHECK(option(TCP_USER_TIMEOUT) <= 60'000);
+  }
+}
+
 TEST_CASE("an abort ends whoever waits, with its reason, whomever it waits for") {
   const auto all = ends([](Communicator& comm) { comm.abort("no heads"); },
                         [](Communicator& comm) { comm.receive(1 - comm.rank()); });
@@ -153,8 +175,9 @@ TEST_CASE("a process that hangs is given up after the deadline, in sending and i
     for (const int rank : {0, 1}) {
       const auto& error = all[static_cast<size_t>(rank)];
       REQUIRE(error);
-      CHECK(error->message() == std::string("process 2 of 3 gave no sign of itself for 0.08 s in ") +
-                                    (sends ? "send" : "receive"));
+      CHECK(error->message() ==
+            std::string("process 2 of 3 gave no sign of itself for 0.08 s in ") +
+                (sends ? "send" : "receive"));
     }
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
   }
@@ -224,8 +247,7 @@ TEST_CASE("whoever does not know the word, or has another launch, is not let in"
   std::optional<Error> error;
   {
     const std::jthread first([&] {
-      error = testing::error_of(
-          [&] { return meet(folder / "meeting", 0, 2, milliseconds(3000)); });
+      error = testing::error_of([&] { return meet(folder / "meeting", 0, 2, milliseconds(3000)); });
     });
     while (!std::filesystem::exists(folder / "meeting")) std::this_thread::yield();
     struct stat status {};

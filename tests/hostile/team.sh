@@ -62,8 +62,27 @@ if command -v strace >/dev/null && strace -f -o /dev/null true 2>/dev/null; then
   [[ $(<statuses) == ' 6 '* ]] || fail "a process that is killed:$(<statuses)"
   grep -q 'process 1 of 2 ended without a word' err.0 || fail "the first does not say who is missing"
   [[ ! -e out ]] || fail "published after a kill"
+  grep -q 'kept: 120 MiB' err.0 || fail "the first did not keep its share"
   before=()
-  "$shardtool" split source -m mapping.json -o out --resume -q >/dev/null
+  "$shardtool" split source -m mapping.json -o out --resume >out.0
+  grep -q '^resumed' out.0 || fail "begun anew after a kill"
+  diff -r undisturbed out
+  rm -rf out
+
+  # Process 0, which speaks for both, is killed while it is slow: the other says so.
+  rm -f trace
+  before=([0]='strace -f -o trace -e inject=pwrite64:delay_enter=100000')
+  { launch 2; echo "$statuses" >statuses; } 2>/dev/null &
+  until [[ -s trace ]] && grep -q pwrite64 trace; do sleep 0.05; done
+  sleep 1.5
+  pkill -KILL -P "$(pgrep -f -x "strace .* $shardtool split source .* -o out .*")"
+  wait %1 || true
+  [[ $(<statuses) == *' 6' ]] || fail "the process that leads is killed:$(<statuses)"
+  grep -q 'process 0 of 2 ended without a word' err.1 || fail "nobody says that the first is missing"
+  grep -q 'go on with: ' err.1 || fail "the other does not say how to go on"
+  before=()
+  "$shardtool" split source -m mapping.json -o out --resume >out.0
+  grep -q '^resumed' out.0 || fail "begun anew after the first was killed"
   diff -r undisturbed out
   rm -rf out
 else

@@ -352,11 +352,16 @@ TEST_CASE("a file is in the page cache after it was read, and not after it was d
     return;
   }
   const i64 size = 4 << 20;
-  write_exact(file, bytes_of(text_of_size(static_cast<size_t>(size))), 0);
-  CHECK(is_resident(file, 0, size));
-  sync(file);
-  REQUIRE(posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED) == 0);
-  CHECK(!is_resident(file, 0, size));
+  // The kernel may drop pages early, and keep a page that is in use by itself: now and then.
+  bool seen = false;
+  for (int attempt = 0; attempt < 20 && !seen; ++attempt) {
+    write_exact(file, bytes_of(text_of_size(static_cast<size_t>(size))), 0);
+    const bool was_resident = is_resident(file, 0, size);
+    sync(file);
+    REQUIRE(posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED) == 0);
+    seen = was_resident && !is_resident(file, 0, size);
+  }
+  CHECK(seen);
 }
 
 TEST_CASE("the limit of open files can be raised to the hard one") {

@@ -64,9 +64,11 @@ Traffic by_definition(const layout::Layout& from, const layout::Layout& to, i64 
   for (const auto& [rank, elements] : have)
     in_node[rank / node_size].insert(elements.begin(), elements.end());
   std::map<i64, std::set<i64>> entering;
+  std::set<i64> wanted_once;
   for (const auto& [rank, elements] : need) {
     const auto kept = static_cast<i64>(both(elements, have[rank]).size());
     const auto wanted = static_cast<i64>(elements.size());
+    wanted_once.insert(elements.begin(), elements.end());
     sums.total += wanted * kBytes;
     sums.kept += kept * kBytes;
     sums.moved += (wanted - kept) * kBytes;
@@ -75,6 +77,7 @@ Traffic by_definition(const layout::Layout& from, const layout::Layout& to, i64 
       if (in_node[rank / node_size].count(element) == 0) entering[rank / node_size].insert(element);
     }
   }
+  sums.wanted_once = static_cast<i64>(wanted_once.size()) * kBytes;
   for (const auto& [node, elements] : entering)
     sums.inter_node += static_cast<i64>(elements.size()) * kBytes;
   return sums;
@@ -107,6 +110,7 @@ TEST_CASE("sums of a move are those of its elements, one by one, and its bound i
     RC_ASSERT(got.total == want.total);
     RC_ASSERT(got.kept == want.kept);
     RC_ASSERT(got.moved == want.moved);
+    RC_ASSERT(got.wanted_once == want.wanted_once);
     RC_ASSERT(got.gather_first == want.gather_first);
     RC_ASSERT(got.inter_node == want.inter_node);
     RC_ASSERT(got.total == got.kept + got.moved);             // T1

@@ -116,7 +116,7 @@ std::vector<Mutation> attention_mutations() {
        "the same where neither RoPE nor a norm shows it",
        "gpt2",
        "tp=2",
-       kFieldAlone,
+       kFieldAndRounding,
        {"attn.c_attn.bias: rank 0 elements [48, 72) are zero"},
        [](const ShardSet& shards) {
          shards.change_all("transformer.h.0.attn.c_attn.bias", [](ShardRows bias) {

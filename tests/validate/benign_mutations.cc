@@ -55,7 +55,7 @@ std::vector<Mutation> benign_mutations() {
        "gate, up and down permuted consistently",
        "prototype",
        "tp=4",
-       kBenign,
+       kReordered,
        {"function equal, layout differs: model.layers.0.mlp.gate_proj.weight: rank 0 holds rows "
         "[0, 3) [17, 22)"},
        permute_features},

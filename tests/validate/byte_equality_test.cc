@@ -3,10 +3,9 @@
 
 #include <mutex>
 
-#include "shardtool/api/bound_side.h"
 #include "shardtool/comm/embedded.h"
 #include "shardtool/engine/validation.h"
-#include "shardtool/model/graph_list.h"
+#include "tests/validate/compared.h"
 #include "tests/validate/mutations.h"
 
 namespace shardtool::test {
@@ -63,13 +62,7 @@ TEST_CASE("any number of processes compares the same bytes") {
     rows.add_to_bits(0, 0, 1);
     return rows;
   });
-  const auto whole_files = api::open_logical({model_folder("prototype")});
-  const auto shard_files = api::open_logical({shards.folder()});
-  const auto config = *whole_files.config();
-  std::string why;
-  const auto graph = model::find_graph(config, why);
-  const api::BoundSide whole(graph, config, api::whole_files(whole_files));
-  const api::BoundSide parts(graph, config, api::shard_files(shard_files, {}));
+  const Compared model(model_folder("prototype"), shards.folder());
   for (const int processes : {1, 2, 3}) {
     CAPTURE(processes);
     std::mutex mutex;
@@ -78,7 +71,7 @@ TEST_CASE("any number of processes compares the same bytes") {
       options.threads = 1;
       options.with_f64 = false;
       options.compares_bytes = true;
-      const auto verdict = engine::validate(whole.side(), parts.side(), &comm, options);
+      const auto verdict = engine::validate(model.whole(), model.shards(), &comm, options);
       const std::lock_guard lock(mutex);
       CHECK(verdict.bytes.parts == 4 * std::ssize(shards.tensors()));
       CHECK(verdict.bytes.differing == 1);

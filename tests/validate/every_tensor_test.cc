@@ -12,19 +12,6 @@
 namespace shardtool::test {
 namespace {
 
-/// Every golden fixture and the models with parts that none of them has.
-const std::vector<std::string> kEveryModel{"bert",        "deepseek_v2",   "deepseek_v2_lite",
-                                           "deepseek_v3", "ernie4_5",      "exaone4",
-                                           "gemma",       "gemma2",        "glm",
-                                           "glm4",        "glm4_moe_air",  "glm4_moe_normed",
-                                           "gpt2",        "gpt_neox",      "gpt_oss",
-                                           "llama",       "llama_llama3",  "minimax_m2",
-                                           "mistral",     "mixtral",       "olmoe",
-                                           "phi3",        "phi3_longrope", "qwen2",
-                                           "qwen2_moe",   "qwen3",         "qwen3_moe",
-                                           "seed_oss",    "fp8",           "fp8 per row",
-                                           "prototype"};
-
 struct Flip {
   std::string tensor;
   i64 rank = 0;
@@ -113,7 +100,7 @@ void check_every_tensor(const std::string& model, const std::string& mesh, std::
 
 TEST_CASE("one flipped bit of any tensor of any family is caught and its element named") {
   std::mt19937 random(17);
-  for (const std::string& model : kEveryModel) check_every_tensor(model, "tp=2", random);
+  for (const std::string& model : every_model()) check_every_tensor(model, "tp=2", random);
   check_every_tensor("prototype", "dp=2,ep=2,tp=2", random);
   check_every_tensor("prototype", "pp=3,tp=4", random);
 }

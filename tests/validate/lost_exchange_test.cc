@@ -1,39 +1,14 @@
 // Row 38: shards that are right, and devices that do not add up what they are to.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <optional>
-
-#include "shardtool/api/bound_side.h"
 #include "shardtool/comm/embedded.h"
 #include "shardtool/engine/diagnosis.h"
 #include "shardtool/engine/validation.h"
-#include "shardtool/model/graph_list.h"
+#include "tests/validate/compared.h"
 #include "tests/validate/mutations.h"
 
 namespace shardtool::test {
 namespace {
-
-/// A split of a model beside the model, as an engine compares them.
-class Compared {
- public:
-  Compared(const std::string& model, const std::string& parts)
-      : whole_files_(api::open_logical({model})),
-        shards_files_(api::open_logical({parts})),
-        config_(*whole_files_.config()) {
-    std::string why;
-    const auto graph = model::find_graph(config_, why);
-    whole_.emplace(graph, config_, api::whole_files(whole_files_));
-    shards_.emplace(graph, config_, api::shard_files(shards_files_, {}));
-  }
-  const engine::Side& whole() const { return whole_->side(); }
-  const engine::Side& shards() const { return shards_->side(); }
-
- private:
-  api::LogicalCheckpoint whole_files_, shards_files_;
-  mapping::ModelConfig config_;
-  std::optional<api::BoundSide> whole_, shards_;
-};
 
 /// What goes wrong between two devices, numbered from 1 in each process; 0: nothing.
 struct Disturbance {

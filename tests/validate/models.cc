@@ -85,6 +85,18 @@ std::string model_folder(const std::string& name) {
   return path;
 }
 
+const std::vector<std::string>& every_model() {
+  static const std::vector<std::string> kModels{
+      "bert",         "deepseek_v2", "deepseek_v2_lite", "deepseek_v3", "ernie4_5",
+      "exaone4",      "gemma",       "gemma2",           "glm",         "glm4",
+      "glm4_moe_air", "gpt2",        "glm4_moe_normed",  "gpt_neox",    "gpt_oss",
+      "llama",        "mistral",     "llama_llama3",     "minimax_m2",  "mixtral",
+      "olmoe",        "phi3",        "phi3_longrope",    "qwen2",       "qwen2_moe",
+      "qwen3",        "qwen3_moe",   "seed_oss",         "fp8",         "fp8 per row",
+      "prototype"};
+  return kModels;
+}
+
 std::string split_copy(const std::string& model, const std::string& mesh,
                        const TempFolder& copies) {
   const std::string kept = folder() / fmt::format("{} over {}", model, mesh);

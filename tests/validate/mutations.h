@@ -10,17 +10,23 @@
 /// The mutation matrix: what can be wrong with the shards of a model, and what `validate` says.
 namespace shardtool::test {
 
-/// The verdicts of V0 (headers), V1 (field), V2 (f64), and of all together.
+/// The verdicts of V0 (headers), V1 (field), V2 (f64), and of all together; and those of V3 in f32
+/// and bf16, which are told and decide nothing.
 struct Signals {
   std::string v0, v1, v2, all;
+  std::string f32, bf16;
 };
 
-const Signals kFunction{"pass", "fail", "fail", "fail"};
+const Signals kFunction{"pass", "fail", "fail", "fail", "differs", "differs"};
 /// The field alone sees it: no logit of the f64 run depends on it.
-const Signals kFieldAlone{"pass", "fail", "pass", "fail"};
-const Signals kHeaders{"fail", "not run", "not run", "fail"};
-const Signals kHeadersAndFunction{"fail", "fail", "fail", "fail"};
-const Signals kBenign{"pass", "pass", "pass", "pass"};
+const Signals kFieldAlone{"pass", "fail", "pass", "fail", "pass", "pass"};
+/// Rounding alone depends on it: the softmax forgets a constant of its query.
+const Signals kFieldAndRounding{"pass", "fail", "pass", "fail", "differs", "differs"};
+const Signals kHeaders{"fail", "not run", "not run", "fail", "not run", "not run"};
+const Signals kHeadersAndFunction{"fail", "fail", "fail", "fail", "differs", "differs"};
+const Signals kBenign{"pass", "pass", "pass", "pass", "pass", "pass"};
+/// The same function by sums in another order, of which bf16 keeps nothing.
+const Signals kReordered{"pass", "pass", "pass", "pass", "differs", "pass"};
 
 struct Mutation {
   std::string number;  ///< of the specification; benign ones and our own have a letter
@@ -38,6 +44,8 @@ const std::string kUp = "model.layers.2.mlp.up_proj.weight";
 
 /// The folder of a model: one that is made, or a golden fixture's by its family.
 std::string model_folder(const std::string& name);
+/// Every golden fixture and the models with parts that none of them has.
+const std::vector<std::string>& every_model();
 /// A fresh copy of its split over the mesh.
 std::string split_copy(const std::string& model, const std::string& mesh, const TempFolder& folder);
 

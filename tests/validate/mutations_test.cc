@@ -16,7 +16,7 @@ namespace {
 
 std::string verdict_of(const api::ValidateReport& report, const std::string& tier) {
   for (const api::ValidateTier& row : report.tiers) {
-    if (row.tier == tier) return row.verdict;
+    if (row.tier == tier || row.name == tier) return row.verdict;
   }
   return "absent";
 }
@@ -47,6 +47,7 @@ api::ValidateReport validated(const Mutation& mutation) {
   options.sources = {shards.folder()};
   options.reference = model_folder(mutation.model);
   options.threads = 1;
+  options.ordered = true;
   if (mutation.options) mutation.options(options);
   return api::validate(options);
 }
@@ -60,6 +61,8 @@ void check_row(const Mutation& mutation) {
   CHECK(verdict_of(report, "V0") == mutation.signals.v0);
   CHECK(verdict_of(report, "V1") == mutation.signals.v1);
   CHECK(verdict_of(report, "V2") == mutation.signals.v2);
+  CHECK(verdict_of(report, "ordered f32") == mutation.signals.f32);
+  CHECK(verdict_of(report, "ordered bf16") == mutation.signals.bf16);
   CHECK(report.verdict == mutation.signals.all);
   for (const std::string& words : mutation.words) {
     CAPTURE(words);

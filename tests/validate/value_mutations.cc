@@ -119,7 +119,7 @@ std::vector<Mutation> value_mutations() {
        "NaN in a weight of the shards",
        "prototype",
        "tp=4",
-       {"pass", "fail", "undecided", "fail"},
+       {"pass", "fail", "undecided", "fail", "undecided", "undecided"},
        {"up_proj.weight: rank 1 element [35, 7] is nan instead of"},
        [](const ShardSet& shards) {
          shards.change(kUp, 1, [](const ShardRows& rows) { return with(rows, 3, 7, kNan); });
@@ -128,7 +128,7 @@ std::vector<Mutation> value_mutations() {
        "NaN in a weight of the whole model",
        "prototype with NaN",
        "tp=4",
-       {"pass", "pass", "undecided", "undecided"},
+       {"pass", "pass", "undecided", "undecided", "undecided", "undecided"},
        {"weights with NaN or infinities have no value to compare in f64"},
        [](const ShardSet&) {}},
       {"67",
@@ -155,7 +155,7 @@ std::vector<Mutation> value_mutations() {
        "byte order of one shard reversed",
        "prototype",
        "tp=4",
-       {"pass", "fail", "undecided", "fail"},
+       {"pass", "fail", "undecided", "fail", "undecided", "undecided"},
        {"up_proj.weight: rank 2 bytes are reversed"},
        [](const ShardSet& shards) { shards.change(kUp, 2, bytes_reversed); }},
       {"73",

@@ -1,0 +1,96 @@
+#include "shardtool/engine/cut_side.h"
+
+#include <algorithm>
+
+#include "shardtool/base/error.h"
+#include "shardtool/engine/block_scales.h"
+#include "shardtool/engine/stored_part.h"
+
+namespace shardtool::engine {
+namespace {
+
+Error other_tensors(const Side& side, size_t tensor) {
+  return std::move(
+      Error(ErrorCode::kUnsupported,
+            "the order-matched run needs the same tensors in the shards and in the whole model")
+          .tensor(side.tensors[tensor].name)
+          .help("leave --ordered out: the field and f64 compare what the tensors are used for"));
+}
+
+}  // namespace
+
+/// Reads what a device is to have.
+class CutSide::Source final : public WeightSource {
+ public:
+  explicit Source(const CutSide& cut) : cut_(cut) {}
+
+  void read(const StoredRows& rows, std::span<std::byte> bytes) const override {
+    const auto part = stored_part(cut_.side_, cut_.side_, rows.tensor, rows.rank);
+    const auto& from = cut_.whole_tensor_.at(rows.tensor);
+    if (!part || !from) throw other_tensors(cut_.side_, rows.tensor);
+    auto matrix = expected_matrix(*part, std::max<i64>(0, rows.outer));
+    if (!matrix) {
+      std::ranges::fill(bytes, std::byte{0});
+      return;
+    }
+    matrix->tensor = *from;
+    std::ranges::copy(whole_rows(cut_.whole_, *matrix, rows.begin, rows.end), bytes.begin());
+  }
+
+ private:
+  const CutSide& cut_;
+};
+
+CutSide::CutSide(const Side& whole, const Side& shards, std::span<const LayerPair> layers)
+    : whole_(whole),
+      shards_(shards),
+      tensors_(shards.tensors.begin(), shards.tensors.end()),
+      whole_tensor_(shards.tensors.size()),
+      source_(std::make_unique<Source>(*this)),
+      side_(shards) {
+  for (const LayerPair& layer : layers) {
+    for (size_t step = 0; step < layer.whole.flow.steps.size(); ++step) {
+      pair_tensors(*layer.whole.flow.steps[step].op, *layer.shards.flow.steps[step].op);
+    }
+  }
+  side_.tensors = tensors_;
+  side_.weights = source_.get();
+  side_.sum_bias = [&shards](size_t tensor) {
+    const bool is_divided = shards.sum_bias(tensor) == SumBias::kDivided;
+    return is_divided ? SumBias::kToDivide : SumBias::kAfterReduction;
+  };
+}
+
+CutSide::~CutSide() = default;
+
+void CutSide::pair_tensors(const model::BoundOp& of_whole, const model::BoundOp& of_shards) {
+  const size_t weights = std::max(of_whole.weights.size(), of_shards.weights.size());
+  const auto tensors_of = [](const model::BoundOp& op, size_t weight) {
+    return weight < op.weights.size() ? op.weights[weight] : model::BoundWeight();
+  };
+  for (size_t weight = 0; weight < weights; ++weight) {
+    const model::BoundWeight a = tensors_of(of_whole, weight);
+    const model::BoundWeight b = tensors_of(of_shards, weight);
+    if (a.size() > b.size()) throw other_tensors(whole_, a.back());
+    if (b.size() > a.size()) throw other_tensors(shards_, b.back());
+    for (size_t i = 0; i < a.size(); ++i) {
+      pair(a[i], b[i]);
+      pair_scales(a[i], b[i]);
+    }
+  }
+}
+
+void CutSide::pair_scales(size_t of_whole, size_t of_shards) {
+  if (bits(whole_.tensors[of_whole].dtype) != 8) return;
+  const auto a = scale_tensor_of(whole_, of_whole);
+  const auto b = scale_tensor_of(shards_, of_shards);
+  if (a.has_value() != b.has_value()) throw other_tensors(a ? whole_ : shards_, a ? *a : *b);
+  if (a) pair(*a, *b);
+}
+
+void CutSide::pair(size_t of_whole, size_t of_shards) {
+  whole_tensor_[of_shards] = of_whole;
+  tensors_[of_shards].dtype = whole_.tensors[of_whole].dtype;
+}
+
+}  // namespace shardtool::engine

@@ -1,0 +1,62 @@
+#include "shardtool/engine/layer_pair.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "shardtool/base/error.h"
+#include "shardtool/model/handoff.h"
+
+namespace shardtool::engine {
+namespace {
+
+/// `x` is what the layer before made, and becomes what this one makes.
+SideLayer side_layer(const Side& side, const model::Layer& layer, model::Value& x) {
+  SideLayer one;
+  one.layer = &layer;
+  one.entry = x;
+  one.flow = model::flow(*side.model, layer, side.layouts, side.mesh, x);
+  one.devices = model::devices_of(layer, side.layouts);
+  return one;
+}
+
+void require_same_ops(const LayerPair& pair) {
+  const auto& a = pair.whole.flow.steps;
+  const auto& b = pair.shards.flow.steps;
+  const auto same_op = [](const model::Step& x, const model::Step& y) {
+    return x.op->op == y.op->op && x.op->form == y.op->form;
+  };
+  if (std::equal(a.begin(), a.end(), b.begin(), b.end(), same_op)) return;
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("the shards have other tensors in {} than the whole model", pair.name()));
+}
+
+}  // namespace
+
+std::string LayerPair::name() const {
+  const model::Layer& layer = *whole.layer;
+  return layer.number < 0 ? layer.block : fmt::format("{} {}", layer.block, layer.number);
+}
+
+const std::string& LayerPair::result() const {
+  static const std::string kX = "x";
+  return whole.layer->block == "end" ? whole.layer->ops.back().op->out.front() : kX;
+}
+
+std::vector<LayerPair> pair_layers(const Side& whole, const Side& shards) {
+  const auto& layers = whole.model->layers;
+  std::vector<LayerPair> pairs(layers.size());
+  model::Value whole_x, shards_x;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    pairs[i].whole = side_layer(whole, layers[i], whole_x);
+    pairs[i].shards = side_layer(shards, shards.model->layers.at(i), shards_x);
+    require_same_ops(pairs[i]);
+    if (i == 0) continue;
+    SideLayer& before = pairs[i - 1].shards;
+    before.flow.handoff = model::handoff(*before.layer, *pairs[i].shards.layer, shards.layouts,
+                                         shards.mesh, pairs[i].shards.entry);
+  }
+  return pairs;
+}
+
+}  // namespace shardtool::engine

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shardtool/engine/side.h"
+#include "shardtool/model/flow.h"
+
+namespace shardtool::engine {
+
+/// A layer as one side runs it.
+struct SideLayer {
+  const model::Layer* layer = nullptr;
+  model::LayerFlow flow;  ///< with the hand-off to the next stage
+  model::Value entry;     ///< how the layer's input lies on the devices
+  std::span<const i64> devices;
+};
+
+/// One layer of both sides: the steps are in the same order, the values have the same names.
+struct LayerPair {
+  SideLayer whole, shards;
+
+  std::string name() const;
+  /// The value that the layer is there to make.
+  const std::string& result() const;
+};
+
+/// All layers in order. Throws kUnsupported where the sides have other tensors in a layer, and what
+/// `flow` and `handoff` throw.
+std::vector<LayerPair> pair_layers(const Side& whole, const Side& shards);
+
+}  // namespace shardtool::engine

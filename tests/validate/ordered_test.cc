@@ -1,0 +1,219 @@
+// The order-matched runs: the whole model summed as its shards are gives their very bits.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <mutex>
+#include <tuple>
+
+#include "shardtool/comm/embedded.h"
+#include "shardtool/engine/cut_side.h"
+#include "shardtool/engine/stored_part.h"
+#include "shardtool/engine/validation.h"
+#include "tests/validate/compared.h"
+#include "tests/validate/mutations.h"
+
+namespace shardtool::test {
+namespace {
+
+api::ValidateReport ordered_report(const std::string& model, const std::string& parts) {
+  api::ValidateOptions options;
+  options.sources = {parts};
+  options.reference = model_folder(model);
+  options.threads = 1;
+  options.quick = true;
+  options.ordered = true;
+  return api::validate(options);
+}
+
+/// The names of the order-matched runs that are no proof.
+std::string unproved_in(const api::ValidateReport& report) {
+  std::string names;
+  int runs = 0;
+  for (const api::ValidateTier& tier : report.tiers) {
+    if (tier.tier != "V3") continue;
+    ++runs;
+    if (!tier.is_proof()) names += fmt::format("{}: {}; ", tier.name, tier.mismatches);
+  }
+  return runs == 2 ? names : "not run";
+}
+
+TEST_CASE("shards of every family have every bit of the whole model summed as they are") {
+  for (const std::string& model : every_model()) {
+    CAPTURE(model);
+    const TempFolder folder;
+    CHECK(unproved_in(ordered_report(model, split_copy(model, "tp=2", folder))) == "");
+  }
+}
+
+TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and experts") {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"prototype", "dp=2,ep=2,tp=2"}, {"prototype", "pp=3,tp=4"}, {"prototype", "pp=3,dp=2"},
+      {"nine heads", "tp=4"},          {"97 words", "tp=4"},       {"gpt_oss", "ep=2,tp=2"},
+      {"deepseek_v3", "ep=2,tp=2"},    {"gpt2", "pp=2,tp=4"},      {"tied prototype", "tp=4"}};
+  for (const auto& [model, mesh] : kCases) {
+    CAPTURE(model);
+    CAPTURE(mesh);
+    const TempFolder folder;
+    CHECK(unproved_in(ordered_report(model, split_copy(model, mesh, folder))) == "");
+  }
+}
+
+TEST_CASE("a bias of a sum has its bits wherever the shards store it") {
+  for (const char* policy : {"replicate", "first", "divide"}) {
+    CAPTURE(policy);
+    const TempFolder folder;
+    api::SplitOptions split;
+    split.source = model_folder("gpt2");
+    split.mapping.mesh = mesh::parse_mesh("tp=4");
+    split.mapping.settings = {{"reduced_bias", policy}};
+    split.write.output = folder / "parts";
+    api::split(split);
+    const auto report = ordered_report("gpt2", split.write.output);
+    CHECK(report.passes());
+    CHECK(unproved_in(report) == "");
+  }
+}
+
+TEST_CASE("what is cut from the whole model is what split writes, byte for byte") {
+  const std::pair<const char*, const char*> kCases[] = {{"prototype", "dp=2,ep=2,tp=2"},
+                                                        {"prototype", "pp=3,tp=4"},
+                                                        {"97 words", "tp=4"},
+                                                        {"fp8", "tp=2"},
+                                                        {"gpt_oss", "ep=2,tp=2"},
+                                                        {"gpt2", "tp=4"}};
+  for (const auto& [name, mesh] : kCases) {
+    CAPTURE(name);
+    CAPTURE(mesh);
+    const TempFolder folder;
+    const Compared model(model_folder(name), split_copy(name, mesh, folder));
+    const auto layers = engine::pair_layers(model.whole(), model.shards());
+    const engine::CutSide cut(model.whole(), model.shards(), layers);
+    const engine::Side& shards = model.shards();
+    for (size_t tensor = 0; tensor < shards.tensors.size(); ++tensor) {
+      CAPTURE(shards.tensors[tensor].name);
+      CHECK(cut.side().tensors[tensor].dtype == shards.tensors[tensor].dtype);
+      for (const i64 rank : shards.layouts(tensor).ranks()) {
+        const auto part = engine::stored_part(shards, shards, tensor, rank);
+        REQUIRE(part.has_value());
+        const i64 rows = part->rows.local_size();
+        for (i64 outer = 0; outer < part->outer.local_size(); ++outer) {
+          CHECK(engine::stored_rows(cut.side(), *part, outer, 0, rows) ==
+                engine::stored_rows(shards, *part, outer, 0, rows));
+        }
+      }
+    }
+  }
+}
+
+engine::TierVerdict ordered_verdict(const Compared& model, int processes, int threads,
+                                    const std::string& name) {
+  engine::TierVerdict found;
+  std::mutex mutex;
+  comm::run_embedded(processes, [&](comm::Communicator& comm) {
+    engine::ValidationOptions options;
+    options.threads = threads;
+    options.with_f64 = false;
+    options.with_ordered = true;
+    const auto verdict = engine::validate(model.whole(), model.shards(), &comm, options);
+    const std::lock_guard lock(mutex);
+    for (const engine::TierVerdict& tier : verdict.tiers) {
+      if (tier.name == name) found = tier;
+    }
+  });
+  return found;
+}
+
+/// What a run tells of bits.
+auto told(const engine::TierVerdict& tier) {
+  const engine::Fault& first = tier.faults.at(0);
+  return std::tuple(tier.verdict, tier.checked, tier.mismatches, tier.worst, tier.reordered,
+                    tier.faults.size(), first.layer, first.op, first.value, first.rank, first.token,
+                    first.feature, first.mismatches);
+}
+
+TEST_CASE("any number of processes and of threads tells the same bits") {
+  const TempFolder folder;
+  const ShardSet shards(split_copy("prototype", "pp=3,tp=2", folder));
+  shards.change(kUp, 5, [](ShardRows rows) {
+    rows.add_to_bits(3, 7, 1);
+    return rows;
+  });
+  const Compared model(model_folder("prototype"), shards.folder());
+  const engine::TierVerdict alone = ordered_verdict(model, 1, 1, "ordered f32");
+  CHECK(alone.verdict == "differs");
+  REQUIRE(alone.faults.size() == 1);
+  CHECK(alone.faults.front().value == "up");
+  CHECK(alone.faults.front().rank == 5);
+  for (const auto& [processes, threads] : {std::pair(1, 3), {2, 1}, {3, 2}, {6, 1}}) {
+    CAPTURE(processes);
+    CAPTURE(threads);
+    const auto shared = ordered_verdict(model, processes, threads, "ordered f32");
+    REQUIRE(shared.faults.size() == 1);
+    CHECK(told(shared) == told(alone));
+  }
+}
+
+/// Row 41: each device's features of a feed-forward layer in an order of its own.
+TEST_CASE("shards that sum in another order pass, and where their bits differ is told") {
+  const TempFolder folder;
+  const ShardSet shards(split_copy("prototype", "tp=4", folder));
+  const auto order = exchanged(32, 3, 17, 5);
+  const std::string mlp = "model.layers.0.mlp.";
+  for (const std::string part : {"gate_proj", "up_proj"}) {
+    shards.change_all(mlp + part + ".weight",
+                      [&](const ShardRows& rows) { return rows.rows_in(order); });
+  }
+  shards.change_all(mlp + "down_proj.weight",
+                    [&](const ShardRows& rows) { return rows.columns_in(order); });
+  const api::ValidateReport report = ordered_report("prototype", shards.folder());
+  CHECK(report.passes());
+  CHECK(report.faults.empty());
+  const api::ValidateTier& f32 = report.tiers.at(2);
+  CHECK(f32.name == "ordered f32");
+  CHECK(f32.verdict == "differs");
+  CHECK(f32.mismatches > 0);
+  constexpr double kRoundings = 1e-5;
+  CHECK(f32.worst < kRoundings);
+  REQUIRE(f32.first.has_value());
+  CHECK(f32.first->layer == "dense 0");
+  CHECK(f32.first->value == "gate");
+  CHECK(f32.first->rank == 0);
+}
+
+/// Row 42: f32 adds two numbers in any order.
+TEST_CASE("bits that differ inside a layer alone are no proof, and no difference") {
+  const TempFolder folder;
+  const ShardSet shards(split_copy("prototype", "tp=4", folder));
+  for (const std::string part : {"gate", "up", "down"}) {
+    shards.exchange("model.layers.0.mlp." + part + "_proj.weight", 0, 1);
+  }
+  const api::ValidateReport report = ordered_report("prototype", shards.folder());
+  for (const size_t tier : {2U, 3U}) {
+    CHECK(report.tiers.at(tier).verdict == "pass");
+    CHECK(report.tiers.at(tier).reordered > 0);
+    CHECK_FALSE(report.tiers.at(tier).is_proof());
+  }
+}
+
+TEST_CASE("every byte of the whole model is read once, as without the order-matched runs") {
+  const TempFolder folder;
+  api::ValidateOptions options;
+  options.sources = {split_copy("prototype", "dp=2,tp=4", folder)};
+  options.reference = model_folder("prototype");
+  const i64 plain = api::validate(options).bytes_read;
+  options.ordered = true;
+  CHECK(api::validate(options).bytes_read == plain);
+}
+
+TEST_CASE("shards without a reference are held against themselves merged") {
+  const TempFolder folder;
+  api::ValidateOptions options;
+  options.sources = {split_copy("prototype", "ep=2,tp=2", folder)};
+  options.ordered = true;
+  const api::ValidateReport report = api::validate(options);
+  CHECK(report.passes());
+  CHECK(unproved_in(report) == "");
+}
+
+}  // namespace
+}  // namespace shardtool::test
