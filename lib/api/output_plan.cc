@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <unordered_map>
 
 namespace shardtool::api {
@@ -223,14 +224,19 @@ void add_alterations(const TargetTensor& tensor, const std::string& name, Transf
   }
 }
 
-/// The bytes of a shard, and how many of them hold no element.
-struct ShardBytes {
+/// The bytes of a tensor's shards, and how many of them hold no element.
+struct WrittenBytes {
   i64 all = 0;
   i64 padding = 0;
 };
-ShardBytes shard_bytes(const index::Region& region, Dtype dtype) {
-  const i64 all = byte_size(dtype, local_shape(region)).value_or(0);
-  return {all, all - image_size(region) * bits(dtype) / 8};
+WrittenBytes written_bytes(const index::HolderSet& holders, Dtype dtype) {
+  WrittenBytes written;
+  for (int h = 0; h < holders.size(); ++h) {
+    const i64 bytes = exec::holder_bytes(holders, h, dtype);
+    written.all += bytes;
+    written.padding += bytes - image_size(holders.region(h)) * bits(dtype) / 8;
+  }
+  return written;
 }
 
 }  // namespace
@@ -244,17 +250,14 @@ TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& tar
   plan.ranks = target.is_whole ? 0 : static_cast<i64>(target.ranks.size());
   plan.files = static_cast<i64>(output.files.size());
   plan.uneven = target.uneven;
+  std::map<std::pair<const index::HolderSet*, Dtype>, WrittenBytes> of_layout;
   for (const TargetTensor& tensor : target.tensors) {
     const TensorSpec& spec = source.tensors[tensor.source].spec;
     ++(tensor.is_sharded ? plan.split : plan.replicated);
     plan.bytes_in += tensor_bytes(spec);
-    i64 written = 0;
-    i64 padding = 0;
-    for (int h = 0; h < tensor.holders->size(); ++h) {
-      const ShardBytes shard = shard_bytes(tensor.holders->region(h), spec.dtype);
-      written += shard.all;
-      padding += shard.padding;
-    }
+    const auto [found, is_new] = of_layout.try_emplace({tensor.holders.get(), spec.dtype});
+    if (is_new) found->second = written_bytes(*tensor.holders, spec.dtype);
+    const auto& [written, padding] = found->second;
     add_alterations(tensor, spec.name, plan);
     plan.bytes_out += written;
     plan.replicated_bytes += std::max<i64>(0, written - padding - tensor_bytes(spec));
