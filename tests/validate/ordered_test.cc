@@ -46,7 +46,7 @@ TEST_CASE("shards of every family have every bit of the whole model summed as th
 }
 
 TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and experts") {
-  const std::pair<const char*, const char*> kCases[] = {
+  const std::pair<std::string, std::string> kCases[] = {
       {"prototype", "dp=2,ep=2,tp=2"}, {"prototype", "pp=3,tp=4"}, {"prototype", "pp=3,dp=2"},
       {"nine heads", "tp=4"},          {"97 words", "tp=4"},       {"gpt_oss", "ep=2,tp=2"},
       {"deepseek_v3", "ep=2,tp=2"},    {"gpt2", "pp=2,tp=4"},      {"tied prototype", "tp=4"}};
@@ -59,7 +59,7 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
 }
 
 TEST_CASE("a bias of a sum has its bits wherever the shards store it") {
-  for (const char* policy : {"replicate", "first", "divide"}) {
+  for (const std::string policy : {"replicate", "first", "divide"}) {
     CAPTURE(policy);
     const TempFolder folder;
     api::SplitOptions split;
@@ -75,7 +75,7 @@ TEST_CASE("a bias of a sum has its bits wherever the shards store it") {
 }
 
 TEST_CASE("what is cut from the whole model is what split writes, byte for byte") {
-  const std::pair<const char*, const char*> kCases[] = {{"prototype", "dp=2,ep=2,tp=2"},
+  const std::pair<std::string, std::string> kCases[] = {{"prototype", "dp=2,ep=2,tp=2"},
                                                         {"prototype", "pp=3,tp=4"},
                                                         {"97 words", "tp=4"},
                                                         {"fp8", "tp=2"},
