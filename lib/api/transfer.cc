@@ -81,9 +81,12 @@ i64 peak_rss_bytes() {
 }
 
 void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
-  std::sort(target.tensors.begin(), target.tensors.end(), [&](const auto& a, const auto& b) {
+  const auto before = [&](const auto& a, const auto& b) {
     return source.tensors[a.source].spec.name < source.tensors[b.source].spec.name;
-  });
+  };
+  if (!std::is_sorted(target.tensors.begin(), target.tensors.end(), before)) {
+    std::sort(target.tensors.begin(), target.tensors.end(), before);
+  }
   std::erase_if(target.tensors, [](const TargetTensor& tensor) { return tensor.ranks.empty(); });
 }
 

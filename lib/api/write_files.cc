@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "shardtool/api/replicas.h"
 #include "shardtool/base/error.h"
@@ -118,13 +119,16 @@ void write_manifest(const Run& run, const checkpoint::Manifest& head,
 }  // namespace
 
 std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
-  std::vector<size_t> order(moves.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto at = [&](size_t i) {
+  std::vector<std::tuple<int, i64, size_t>> places;
+  places.reserve(moves.size());
+  for (size_t i = 0; i < moves.size(); ++i) {
     const exec::Slot& slot = moves[i].from.slots.front();
-    return std::pair(slot.file, slot.offset);
-  };
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return at(a) < at(b); });
+    places.emplace_back(slot.file, slot.offset, i);
+  }
+  std::sort(places.begin(), places.end());
+  std::vector<size_t> order;
+  order.reserve(moves.size());
+  for (const auto& place : places) order.push_back(std::get<size_t>(place));
   return order;
 }
 

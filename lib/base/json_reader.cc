@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,13 @@ namespace {
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
+
+/// By byte, whether a string has it as it is, and no bytes around it matter.
+constexpr auto kStandsForItself = [] {
+  std::array<bool, 256> table{};
+  for (size_t byte = 0x20; byte < 0x80; ++byte) table[byte] = byte != '"' && byte != '\\';
+  return table;
+}();
 
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -377,11 +385,7 @@ void JsonReader::scan_string(std::string* into) {
   ++at_;
   while (true) {
     const size_t plain = at_;
-    while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\\' &&
-           static_cast<unsigned char>(text_[at_]) >= 0x20 &&
-           static_cast<unsigned char>(text_[at_]) < 0x80) {
-      ++at_;
-    }
+    while (at_ < text_.size() && kStandsForItself[static_cast<unsigned char>(text_[at_])]) ++at_;
     if (into != nullptr) into->append(text_, plain, at_ - plain);
     if (at_ >= text_.size()) fail(at_, "the closing quote of a string");
     const char c = text_[at_];
@@ -459,33 +463,6 @@ std::string pointer_token(std::string_view key) {
       out += c;
     }
   }
-  return out;
-}
-
-void append_json_quoted(std::string& out, std::string_view text) {
-  const auto is_plain = [](char c) {
-    return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
-  };
-  out += '"';
-  while (!text.empty()) {
-    const auto special = std::find_if_not(text.begin(), text.end(), is_plain);
-    const auto plain = static_cast<size_t>(special - text.begin());
-    out += text.substr(0, plain);
-    if (special == text.end()) break;
-    if (*special == '"' || *special == '\\') {
-      out += '\\';
-      out += *special;
-    } else {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(*special));
-    }
-    text.remove_prefix(plain + 1);
-  }
-  out += '"';
-}
-
-std::string json_quote(std::string_view text) {
-  std::string out;
-  append_json_quoted(out, text);
   return out;
 }
 

@@ -17,18 +17,19 @@ namespace {
 constexpr std::string_view kTitle = "shardtool-journal 1 ";
 constexpr size_t kHashDigits = 32;
 
-std::string checked_line(const std::string& content) {
-  return fmt::format("{} {}\n", content, kernels::xxh3_hex(std::as_bytes(std::span(content))));
+std::string checked_line(std::string content) {
+  const std::string check = kernels::xxh3_hex(std::as_bytes(std::span(content)));
+  return std::move(content) + ' ' + check + '\n';
 }
 
 std::string line_of(size_t tensor, const CopiedTensor& copied) {
-  std::string hashes;
-  for (const kernels::Hash128& hash : copied.xxh3) {
-    if (!hashes.empty()) hashes += ',';
-    hashes += hash.hex();
+  std::string line =
+      fmt::format("{} {:016x} {} ", tensor, copied.digest, copied.is_whole ? "whole" : "part");
+  for (size_t i = 0; i < copied.xxh3.size(); ++i) {
+    if (i > 0) line += ',';
+    line += copied.xxh3[i].hex();
   }
-  return checked_line(fmt::format("{} {:016x} {} {}", tensor, copied.digest,
-                                  copied.is_whole ? "whole" : "part", hashes));
+  return checked_line(std::move(line));
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -144,10 +145,11 @@ FinishedTensors Journal::take_up() {
 }
 
 void Journal::finished(size_t tensor, const CopiedTensor& copied, i64 bytes) {
+  const std::string line = line_of(tensor, copied);
   bool due = false;
   {
     const std::lock_guard lock(noted_mutex_);
-    noted_ += line_of(tensor, copied);
+    noted_ += line;
     noted_bytes_ += bytes;
     due = noted_bytes_ >= limits_.bytes || Clock::now() - last_commit_ >= limits_.time;
     if (due) last_commit_ = Clock::now();

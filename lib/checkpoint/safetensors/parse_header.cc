@@ -112,6 +112,8 @@ class HeaderParser {
   }
 
   void read_shape(Entry& entry) {
+    constexpr size_t kUsualRank = 3;  // all the same to the allocator
+    entry.shape.reserve(kUsualRank);
     in_.begin_array();
     while (in_.next_element()) entry.shape.push_back(read_size(entry));
   }

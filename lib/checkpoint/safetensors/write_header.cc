@@ -1,11 +1,10 @@
-#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <array>
 
 #include "shardtool/base/error.h"
-#include "shardtool/base/json_reader.h"
+#include "shardtool/base/json_text.h"
 #include "shardtool/base/text.h"
 #include "shardtool/checkpoint/safetensors/safetensors.h"
 
@@ -32,9 +31,13 @@ HeaderText::HeaderText(const Metadata& metadata) : text_(kLengthBytes, '\0') {
 void HeaderText::add(std::string_view name, Dtype dtype, const Shape& shape, i64 begin, i64 end) {
   if (text_.back() != '{') text_ += ',';
   append_json_quoted(text_, name);
-  fmt::format_to(std::back_inserter(text_),
-                 FMT_COMPILE(":{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}"),
-                 to_string(dtype), fmt::join(shape, ","), begin, end);
+  text_ += ":{\"dtype\":\"";
+  text_ += to_string(dtype);
+  text_ += "\",\"shape\":";
+  append_json_integers(text_, shape);
+  text_ += ",\"data_offsets\":";
+  append_json_integers(text_, std::array{begin, end});
+  text_ += '}';
   ++tensors_;
 }
 

@@ -1,0 +1,40 @@
+#include "shardtool/base/json_text.h"
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shardtool/base/json_reader.h"
+
+namespace shardtool {
+
+TEST_CASE("strings round trip through json_quote") {
+  CHECK(rc::check("round trip", [](const std::vector<std::uint32_t>& raw) {
+    std::string text;
+    for (const std::uint32_t code : raw) text += static_cast<char>(code % 0x80);
+    text += "é😀";
+    const std::string quoted = json_quote(text);
+    JsonReader in(quoted, {}, 0);
+    RC_ASSERT(in.string() == text);
+  }));
+}
+
+TEST_CASE("integers are written as JSON reads them") {
+  CHECK(rc::check("round trip", [](const std::vector<i64>& numbers) {
+    std::string text;
+    append_json_integers(text, numbers);
+    JsonReader in(text, {}, 1);
+    std::vector<i64> again;
+    for (in.begin_array(); in.next_element();) again.push_back(in.integer());
+    in.finish();
+    RC_ASSERT(again == numbers);
+  }));
+  std::string text = "x";
+  append_json_integers(text, std::vector<i64>{INT64_MIN, 0, INT64_MAX});
+  CHECK(text == "x[-9223372036854775808,0,9223372036854775807]");
+}
+
+}  // namespace shardtool
