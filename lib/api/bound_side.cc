@@ -88,7 +88,7 @@ SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choi
   files.layouts = layouts_of(applied.resolution, files.specs);
   require_stored_so(shards, files.layouts);
   for (const LogicalTensor& tensor : shards.tensors) {
-    files.biases.push_back(tensor.record == nullptr ? "" : tensor.record->bias);
+    files.biases.push_back(tensor.record == nullptr ? "" : tensor.record->cut->bias);
   }
   files.weights = std::make_unique<WeightFiles>(shards);
   return files;
@@ -104,7 +104,7 @@ SideFiles shard_files(const ForeignCheckpoint& foreign) {
   files.mesh = foreign.resolution.mesh;
   files.layouts = layouts_of(foreign.resolution, files.specs);
   for (const mapping::ResolvedTensor& tensor : foreign.resolution.tensors) {
-    files.biases.push_back(tensor.bias);
+    files.biases.push_back(tensor.by->bias);
   }
   files.weights = std::make_unique<WeightFiles>(foreign.shards);
   return files;

@@ -192,7 +192,7 @@ class Check {
 
   static check::DataTensor part_of(const check::DataTensor& whole, const std::vector<int>& chosen) {
     auto holders = std::make_shared<index::HolderSet>(whole.spec.shape);
-    check::DataTensor part{whole.spec, {nullptr, {}}, {}, {}, ""};
+    check::DataTensor part{whole.spec, {nullptr, {}}, {}, {}, {}};
     for (const int h : chosen) {
       const auto number = static_cast<size_t>(h);
       holders->add(whole.side.holders->region(h));
@@ -205,12 +205,14 @@ class Check {
     return part;
   }
 
-  static std::vector<std::string> hashes(const LogicalCheckpoint& logical,
-                                         const LogicalTensor& tensor) {
-    std::vector<std::string> hashes;
+  static std::vector<kernels::Hash128> hashes(const LogicalCheckpoint& logical,
+                                              const LogicalTensor& tensor) {
+    std::vector<kernels::Hash128> hashes;
     const size_t number = static_cast<size_t>(&tensor - logical.tensors.data());
     for (const Checkpoint& part : logical.parts) {
-      for (const auto& shard : part.manifest->tensors[number].shards) hashes.push_back(shard.xxh3);
+      for (const auto& shard : part.manifest->tensors[number].shards) {
+        hashes.push_back(shard.xxh3.value());
+      }
     }
     return hashes;
   }

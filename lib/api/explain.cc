@@ -61,8 +61,8 @@ ExplainReport explain(const ExplainOptions& options) {
     return report;
   }
   describe_resolved(report.tensor, *resolved);
-  report.rule = resolved->rule;
-  report.rule_place = describe(resolved->rule_place);
+  report.rule = resolved->by->rule;
+  report.rule_place = describe(resolved->by->rule_place);
   report.why = why(*resolved);
   report.alterations = resolved->transforms;
   const auto& axes = resolved->layout->axes();

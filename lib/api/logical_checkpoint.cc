@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "shardtool/base/error.h"
+#include "shardtool/index/holder_set_pool.h"
 
 namespace shardtool::api {
 namespace {
@@ -16,21 +17,8 @@ using checkpoint::Manifest;
 using checkpoint::ShardRecord;
 using checkpoint::TensorRecord;
 
-std::vector<i64> key_of(const Shape& shape, const std::vector<index::Region>& regions) {
-  std::vector<i64> key(shape.begin(), shape.end());
-  key.insert(key.begin(), static_cast<i64>(shape.size()));
-  for (const index::Region& region : regions) {
-    for (const index::AxisMap& map : region) {
-      key.push_back(map.local_size());
-      key.push_back(static_cast<i64>(map.pieces().size()));
-      for (const index::Piece& p : map.pieces()) key.insert(key.end(), {p.local, p.global, p.size});
-    }
-  }
-  return key;
-}
-
 void add_whole(LogicalCheckpoint& into, std::vector<checkpoint::StoredTensor> stored,
-               HolderSetPool& pool) {
+               index::HolderSetPool& pool) {
   into.tensors.reserve(stored.size());
   for (checkpoint::StoredTensor& tensor : stored) {
     LogicalTensor logical;
@@ -59,40 +47,44 @@ void check_same_split(const Checkpoint& first, const Checkpoint& part) {
   if (!equal) throw inconsistent(part, "its tensors are not those of " + first.path);
 }
 
-/// The shards of one tensor over all parts.
-struct Gathered {
-  std::vector<index::Region> regions;
-  std::vector<exec::Slot> slots;
-  std::vector<i64> ranks;
-  std::vector<index::ValueShift> shifts;
-  bool is_shifted = false;
-};
-
-LogicalTensor logical_tensor(const TensorRecord& record, Gathered gathered, HolderSetPool& pool) {
-  LogicalTensor logical;
-  logical.spec = {record.name, record.dtype, record.shape};
-  logical.side = {pool.of(record.shape, gathered.regions), std::move(gathered.slots)};
-  logical.ranks = std::move(gathered.ranks);
-  if (gathered.is_shifted) logical.shifts = std::move(gathered.shifts);
-  logical.digest = record.digest;
-  logical.record = &record;
-  return logical;
+/// The shards of a tensor in one part more.
+void add_part(LogicalTensor& into, const TensorRecord& record, int first_file) {
+  if (!record.shifts.empty()) into.shifts.resize(into.ranks.size());
+  for (const ShardRecord& shard : record.shards) {
+    into.side.slots.push_back({first_file + shard.file, shard.offset});
+    into.ranks.push_back(shard.rank);
+  }
+  into.shifts.insert(into.shifts.end(), record.shifts.begin(), record.shifts.end());
+  if (!into.shifts.empty()) into.shifts.resize(into.ranks.size());
 }
 
-void add_shards(LogicalCheckpoint& into, const std::vector<int>& first_file, HolderSetPool& pool) {
+/// Who has what of a tensor, over all parts.
+std::shared_ptr<const index::HolderSet> joined_holders(const std::vector<Checkpoint>& parts,
+                                                       size_t tensor, index::HolderSetPool& pool) {
+  const TensorRecord& first = parts.front().manifest->tensors[tensor];
+  if (parts.size() == 1) return first.holders;
+  std::vector<index::Region> regions;
+  for (const Checkpoint& part : parts) {
+    const index::HolderSet& holders = *part.manifest->tensors[tensor].holders;
+    for (int h = 0; h < holders.size(); ++h) regions.push_back(holders.region(h));
+  }
+  return pool.of(first.shape, regions);
+}
+
+void add_shards(LogicalCheckpoint& into, const std::vector<int>& first_file,
+                index::HolderSetPool& pool) {
   const Manifest& first = *into.parts.front().manifest;
+  into.tensors.reserve(first.tensors.size());
   for (size_t t = 0; t < first.tensors.size(); ++t) {
-    Gathered gathered;
+    const TensorRecord& record = first.tensors[t];
+    LogicalTensor& logical = into.tensors.emplace_back();
+    logical.spec = {record.name, record.dtype, record.shape};
+    logical.side.holders = joined_holders(into.parts, t, pool);
+    logical.digest = record.digest;
+    logical.record = &record;
     for (size_t p = 0; p < into.parts.size(); ++p) {
-      for (const ShardRecord& shard : into.parts[p].manifest->tensors[t].shards) {
-        gathered.regions.push_back(shard.region);
-        gathered.slots.push_back({first_file[p] + shard.file, shard.offset});
-        gathered.ranks.push_back(shard.rank);
-        gathered.shifts.push_back(shard.shift);
-        gathered.is_shifted = gathered.is_shifted || !shard.shift.is_plain();
-      }
+      add_part(logical, into.parts[p].manifest->tensors[t], first_file[p]);
     }
-    into.tensors.push_back(logical_tensor(first.tensors[t], std::move(gathered), pool));
   }
 }
 
@@ -109,19 +101,6 @@ void check_ranks_once(const LogicalCheckpoint& all) {
 }
 
 }  // namespace
-
-std::shared_ptr<const index::HolderSet> HolderSetPool::of(
-    const Shape& shape, const std::vector<index::Region>& regions) {
-  auto& set = sets_[key_of(shape, regions)];
-  if (!set) set = std::make_shared<index::HolderSet>(index::HolderSet::of(shape, regions));
-  return set;
-}
-
-std::shared_ptr<const index::HolderSet> HolderSetPool::whole(const Shape& shape) {
-  auto& set = wholes_[shape];
-  if (!set) set = of(shape, {index::whole_region(shape)});
-  return set;
-}
 
 std::vector<TensorSpec> LogicalCheckpoint::specs() const {
   std::vector<TensorSpec> specs;
@@ -161,7 +140,7 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
     for (const checkpoint::SourceFile& file : part.files) all.file_paths.push_back(file.path);
     if (&part != &all.parts.front()) check_same_split(all.parts.front(), part);
   }
-  HolderSetPool pool;
+  index::HolderSetPool pool;
   if (all.is_sharded()) {
     check_ranks_once(all);
     add_shards(all, first_file, pool);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,10 +19,10 @@ namespace shardtool::api {
 struct LogicalTensor {
   TensorSpec spec;
   exec::Side side;
-  std::vector<i64> ranks;  ///< of the holders; empty for a whole checkpoint
-  std::string digest;      ///< from the manifest, or empty
+  std::vector<i64> ranks;               ///< of the holders; empty for a whole checkpoint
+  std::optional<std::uint64_t> digest;  ///< from the manifest
   const checkpoint::TensorRecord* record = nullptr;  ///< from the manifest, or null
-  std::vector<index::ValueShift> shifts;              ///< per holder; empty: plain values
+  std::vector<index::ValueShift> shifts;             ///< per holder; empty: plain values
 };
 
 /// One or more opened folders as one set of logical tensors. Whole checkpoints and shards look the
@@ -47,17 +46,5 @@ LogicalCheckpoint open_logical(const std::vector<std::string>& locations);
 /// The same for folders that are open already. Requires K2 of a whole checkpoint; its files may be
 /// unread. Throws kManifestInvalid.
 LogicalCheckpoint join_parts(std::vector<checkpoint::Checkpoint> parts);
-
-/// Shares the holder sets of tensors with equal regions.
-class HolderSetPool {
- public:
-  std::shared_ptr<const index::HolderSet> of(const Shape& shape,
-                                             const std::vector<index::Region>& regions);
-  std::shared_ptr<const index::HolderSet> whole(const Shape& shape);
-
- private:
-  std::map<std::vector<i64>, std::shared_ptr<const index::HolderSet>> sets_;
-  std::map<Shape, std::shared_ptr<const index::HolderSet>> wholes_;  ///< of `sets_`
-};
 
 }  // namespace shardtool::api

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <unordered_map>
 
@@ -56,11 +55,6 @@ checkpoint::TensorTable table_of(const LogicalCheckpoint& source, const TargetLa
           }};
 }
 
-std::optional<std::uint64_t> parse_digest(const std::string& hex) {
-  if (hex.empty()) return std::nullopt;
-  return std::strtoull(hex.c_str(), nullptr, 16);
-}
-
 i64 tensor_bytes(const TensorSpec& spec) {
   return byte_size(spec.dtype, spec.shape).value_or(0);
 }
@@ -79,13 +73,11 @@ std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
                                                    const std::vector<exec::Slot>& slots,
                                                    Dtype dtype, const exec::CopiedTensor& copied) {
   std::vector<checkpoint::ShardRecord> records;
+  records.reserve(tensor.ranks.size());
   for (size_t h = 0; h < tensor.ranks.size(); ++h) {
-    index::Region region = tensor.holders->region(static_cast<int>(h));
-    const i64 bytes = byte_size(dtype, local_shape(region)).value_or(0);
-    records.push_back({tensor.ranks[h], slots[h].file, slots[h].offset, bytes, std::move(region),
-                       copied.xxh3.empty() ? "" : copied.xxh3[h].hex()});
-    if (tensor.shifts.empty()) continue;
-    records.back().shift = {tensor.shifts[h].addends, {}, tensor.shifts[h].halvings};
+    const i64 bytes = exec::holder_bytes(*tensor.holders, static_cast<int>(h), dtype);
+    records.push_back({tensor.ranks[h], slots[h].file, slots[h].offset, bytes});
+    if (!copied.xxh3.empty()) records.back().xxh3 = copied.xxh3[h];
   }
   return records;
 }
@@ -185,7 +177,7 @@ std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
                      from.spec.shape,
                      from.side,
                      {target.tensors[t].holders, output.slots[t]},
-                     parse_digest(from.digest)});
+                     from.digest});
   }
   return moves;
 }
@@ -213,7 +205,7 @@ std::vector<exec::TensorMove> plan_fills(const LogicalCheckpoint& source,
 namespace {
 
 void add_alterations(const TargetTensor& tensor, const std::string& name, TransformPlan& plan) {
-  for (const std::string& what : tensor.transforms) {
+  for (const std::string& what : tensor.cut->transforms) {
     const auto found = std::find_if(plan.alterations.begin(), plan.alterations.end(),
                                     [&](const Alteration& known) { return known.what == what; });
     if (found == plan.alterations.end()) {
@@ -295,15 +287,16 @@ checkpoint::TensorRecord tensor_record(const LogicalCheckpoint& source, const Ta
                                        const exec::CopiedTensor& copied) {
   const TargetTensor& wanted = target.tensors[tensor];
   const TensorSpec& spec = source.tensors[wanted.source].spec;
-  return {spec.name,
-          spec.dtype,
-          spec.shape,
-          wanted.rule,
-          wanted.axes,
-          copied.is_whole ? fmt::format("{:016x}", copied.digest) : "",
-          wanted.transforms,
-          wanted.bias,
-          shard_records(wanted, plan.slots[tensor], spec.dtype, copied)};
+  checkpoint::TensorRecord record;
+  record.name = spec.name;
+  record.dtype = spec.dtype;
+  record.shape = spec.shape;
+  record.cut = wanted.cut;
+  if (copied.is_whole) record.digest = copied.digest;
+  record.shards = shard_records(wanted, plan.slots[tensor], spec.dtype, copied);
+  record.holders = wanted.holders;
+  record.shifts = wanted.shifts;
+  return record;
 }
 
 }  // namespace shardtool::api

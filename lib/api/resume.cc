@@ -30,8 +30,8 @@ kernels::Hash128 hash_without_data(checkpoint::Manifest manifest) {
   for (checkpoint::FileRecord& file : manifest.files) file.sha256.clear();
   return text_hash(manifest, manifest.tensors.size(), [&](size_t t) {
     checkpoint::TensorRecord record = std::move(manifest.tensors[t]);
-    record.digest.clear();
-    for (checkpoint::ShardRecord& shard : record.shards) shard.xxh3.clear();
+    record.digest.reset();
+    for (checkpoint::ShardRecord& shard : record.shards) shard.xxh3.reset();
     return record;
   });
 }

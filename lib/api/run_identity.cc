@@ -80,7 +80,7 @@ std::string source_hash(const LogicalCheckpoint& source) {
     print.add(tensor.spec.name);
     print.add(holders.of(tensor.side.holders));
     add_slots(print, tensor.side.slots);
-    print.add(tensor.digest);
+    print.add(static_cast<i64>(tensor.digest.value_or(0)));
     add_shifts(print, tensor.shifts);
   }
   return print.hex();
@@ -104,8 +104,8 @@ std::string target_hash(const LogicalCheckpoint& source, const TargetLayout& tar
     print.add(holders.of(tensor.holders));
     add_slots(print, plan.slots[t]);
     add_shifts(print, tensor.shifts);
-    for (const std::string& transform : tensor.transforms) print.add(transform);
-    print.add(tensor.bias);
+    for (const std::string& transform : tensor.cut->transforms) print.add(transform);
+    print.add(tensor.cut->bias);
   }
   return print.hex();
 }

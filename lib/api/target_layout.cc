@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <unordered_map>
 
 #include "shardtool/base/error.h"
+#include "shardtool/index/holder_set_pool.h"
 
 namespace shardtool::api {
 namespace {
@@ -88,14 +90,20 @@ bool is_refined(const mapping::ResolvedTensor& tensor) {
   return std::any_of(refinement.begin(), refinement.end(), [](i64 parts) { return parts > 1; });
 }
 
+std::shared_ptr<const checkpoint::CutRecord> merged_cut(const Shape& shape) {
+  checkpoint::CutRecord cut{"merged"};
+  for (const i64 extent : shape) cut.axes.push_back({"", to_string(layout::whole(extent))});
+  return std::make_shared<const checkpoint::CutRecord>(std::move(cut));
+}
+
 /// The shifts of the chosen ranks.
 std::vector<index::ValueShift> chosen_shifts(const mapping::ResolvedTensor& resolved,
                                              const std::vector<i64>& ranks) {
   std::vector<index::ValueShift> shifts;
   const auto& all = resolved.layout->ranks();
-  for (size_t h = 0; h < all.size() && !resolved.shifts.empty(); ++h) {
+  for (size_t h = 0; h < all.size() && !resolved.by->shifts.empty(); ++h) {
     if (!std::binary_search(ranks.begin(), ranks.end(), all[h])) continue;
-    shifts.push_back(resolved.shifts[h]);
+    shifts.push_back(resolved.by->shifts[h]);
   }
   return shifts;
 }
@@ -118,6 +126,16 @@ std::vector<checkpoint::AxisRecord> axis_records(const layout::Layout& layout) {
   return records;
 }
 
+namespace {
+
+std::shared_ptr<const checkpoint::CutRecord> cut_record(const mapping::ResolvedTensor& resolved) {
+  const mapping::TensorDecision& by = *resolved.by;
+  return std::make_shared<const checkpoint::CutRecord>(
+      checkpoint::CutRecord{by.rule, axis_records(*resolved.layout), by.transforms, by.bias});
+}
+
+}  // namespace
+
 TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMapping& applied,
                             const std::vector<i64>& ranks) {
   const mapping::Resolution& resolution = applied.resolution;
@@ -138,12 +156,14 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
         "some scales have smaller blocks now than config.json says; it is copied as it is");
   }
   ChosenHolders chosen(target.ranks);
+  std::unordered_map<const layout::Layout*, std::shared_ptr<const checkpoint::CutRecord>> cuts;
   for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
     const ChosenHolders::Set& set = chosen.of(resolved.layout);
+    auto& cut = cuts[resolved.layout.get()];
+    if (!cut) cut = cut_record(resolved);
     target.tensors.push_back({resolved.tensor, set.holders, set.ranks,
-                              resolved.layout->is_sharded(), resolved.rule,
-                              axis_records(*resolved.layout), resolved.transforms, resolved.bias,
-                              set.fills, chosen_shifts(resolved, set.ranks)});
+                              resolved.layout->is_sharded(), cut, set.fills,
+                              chosen_shifts(resolved, set.ranks)});
   }
   return target;
 }
@@ -152,14 +172,13 @@ TargetLayout whole_target(const LogicalCheckpoint& source) {
   TargetLayout target;
   target.is_whole = true;
   target.ranks = {0};
-  HolderSetPool pool;
+  index::HolderSetPool pool;
+  std::map<Shape, std::shared_ptr<const checkpoint::CutRecord>> cuts;
   for (size_t t = 0; t < source.tensors.size(); ++t) {
-    const TensorSpec& spec = source.tensors[t].spec;
-    TargetTensor tensor{t, pool.whole(spec.shape), {0}, false, "merged", {}, {}, ""};
-    for (const i64 extent : spec.shape) {
-      tensor.axes.push_back({"", layout::to_string(layout::whole(extent))});
-    }
-    target.tensors.push_back(std::move(tensor));
+    const Shape& shape = source.tensors[t].spec.shape;
+    auto& cut = cuts[shape];
+    if (!cut) cut = merged_cut(shape);
+    target.tensors.push_back({t, pool.whole(shape), {0}, false, cut});
   }
   const auto& manifest = source.parts.front().manifest;
   if (manifest) {

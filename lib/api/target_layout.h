@@ -24,12 +24,9 @@ struct TargetTensor {
   std::shared_ptr<const index::HolderSet> holders;
   std::vector<i64> ranks;  ///< of the holders
   bool is_sharded = false;
-  std::string rule;
-  std::vector<checkpoint::AxisRecord> axes;
-  std::vector<std::string> transforms;
-  std::string bias;
+  std::shared_ptr<const checkpoint::CutRecord> cut;     ///< shared like the holders
   std::shared_ptr<const std::vector<Fill>> fills = {};  ///< null: none
-  std::vector<index::ValueShift> shifts = {};            ///< per holder; empty: plain values
+  std::vector<index::ValueShift> shifts = {};           ///< per holder; empty: plain values
 };
 
 /// The layout that a run writes. A merged checkpoint is the layout of a mesh of one device.

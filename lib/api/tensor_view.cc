@@ -28,8 +28,8 @@ InspectTensor describe_stored(const LogicalTensor& tensor, const LogicalCheckpoi
 }
 
 void describe_resolved(InspectTensor& tensor, const mapping::ResolvedTensor& resolved) {
-  tensor.rule = resolved.rule;
-  tensor.strategy = resolved.strategy;
+  tensor.rule = resolved.by->rule;
+  tensor.strategy = resolved.by->strategy;
   for (const checkpoint::AxisRecord& axis : axis_records(*resolved.layout)) {
     tensor.axes.push_back({axis.logical, axis.expression});
   }
@@ -40,8 +40,8 @@ void describe_resolved(InspectTensor& tensor, const mapping::ResolvedTensor& res
 }
 
 void describe_recorded(InspectTensor& tensor, const LogicalTensor& logical) {
-  tensor.rule = logical.record->rule;
-  for (const checkpoint::AxisRecord& axis : logical.record->axes) {
+  tensor.rule = logical.record->cut->rule;
+  for (const checkpoint::AxisRecord& axis : logical.record->cut->axes) {
     tensor.axes.push_back({axis.logical, axis.expression});
   }
   for (size_t h = 0; h < logical.ranks.size(); ++h) {

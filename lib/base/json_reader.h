@@ -126,9 +126,4 @@ class JsonReader {
 /// A key as a token of a JSON pointer: ~ and / escaped (RFC 6901).
 std::string pointer_token(std::string_view key);
 
-/// The text as a JSON string with its quotes. Valid UTF-8 stays as it is.
-std::string json_quote(std::string_view text);
-/// The same behind what `out` has.
-void append_json_quoted(std::string& out, std::string_view text);
-
 }  // namespace shardtool

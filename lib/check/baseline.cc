@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "shardtool/base/json_reader.h"
+#include "shardtool/base/json_text.h"
 
 namespace shardtool::check {
 

@@ -70,8 +70,8 @@ bool is_overlap_meant(const checkpoint::TensorRecord& record) {
     return axis.expression.find("Owners(") != std::string::npos;
   };
   const auto shares = [](const std::string& transform) { return transform.starts_with("share "); };
-  return std::any_of(record.axes.begin(), record.axes.end(), lists_owners) ||
-         std::any_of(record.transforms.begin(), record.transforms.end(), shares);
+  return std::any_of(record.cut->axes.begin(), record.cut->axes.end(), lists_owners) ||
+         std::any_of(record.cut->transforms.begin(), record.cut->transforms.end(), shares);
 }
 
 std::string first_gap(const HolderSet& holders) {

@@ -33,7 +33,7 @@ struct Stored {
 struct Seen {
   kernels::FloatCensus census;
   std::uint64_t digest = 0;  ///< its part of the tensor's
-  std::string xxh3;
+  kernels::Hash128 xxh3;
 };
 
 /// The set of one holder of a set, the same for all tensors that share the set.
@@ -93,7 +93,7 @@ class Reader {
     running_.resize(moves_.size());
     exec::StreamOptions with_digests = options;
     const bool any_digest = std::any_of(tensors_.begin(), tensors_.end(),
-                                        [](const auto& t) { return !t.digest.empty(); });
+                                        [](const auto& t) { return t.digest.has_value(); });
     with_digests.digests = any_digest ? exec::Digests::kOfEverything : exec::Digests::kNone;
     exec::stream(moves_, sources, with_digests,
                  {[this](size_t i, const exec::ChunkPlan& plan) { begin(i, plan); },
@@ -153,13 +153,12 @@ class Reader {
     const DataTensor& tensor = tensors_[s.tensor];
     if (!wants_hash(tensor)) return;
     if (const auto running = std::move(running_[i])) {
-      seen_[i].xxh3 = running->hex();
+      seen_[i].xxh3 = running->value();
       return;
     }
     const exec::Slot& slot = tensor.side.slots[static_cast<size_t>(s.holder)];
     seen_[i].xxh3 = exec::hash_range(files_[static_cast<size_t>(slot.file)].path, slot.offset,
-                                     holder_bytes(tensor, s.holder))
-                        .hex();
+                                     holder_bytes(tensor, s.holder));
   }
 
   std::span<const DataTensor> tensors_;
@@ -243,13 +242,13 @@ class Judge {
 
   void check_hash(int holder) {
     if (tensor_.xxh3.empty()) return;
-    const std::string& expected = tensor_.xxh3[static_cast<size_t>(holder)];
+    const kernels::Hash128& expected = tensor_.xxh3[static_cast<size_t>(holder)];
     if (expected == seen(holder).xxh3) return;
     all_hashes_fit_ = false;
     Finding wrong =
         finding(Rule::kShardHash, holder, "the bytes are not those that the manifest records");
-    wrong.found = "XXH3-128 " + seen(holder).xxh3;
-    wrong.expected = "XXH3-128 " + expected;
+    wrong.found = "XXH3-128 " + seen(holder).xxh3.hex();
+    wrong.expected = "XXH3-128 " + expected.hex();
     wrong.fix = "split the checkpoint again, or copy the file again";
     findings_.add(std::move(wrong));
   }
@@ -265,8 +264,8 @@ class Judge {
       Finding differs =
           finding(Rule::kReplicasDiffer, h,
                   fmt::format("rank {} has other bytes than rank {}", rank(h), rank(first)));
-      differs.found = "XXH3-128 " + seen(h).xxh3;
-      differs.expected = "XXH3-128 " + seen(first).xxh3;
+      differs.found = "XXH3-128 " + seen(h).xxh3.hex();
+      differs.expected = "XXH3-128 " + seen(first).xxh3.hex();
       differs.fix = "one of the copies is damaged: split the checkpoint again";
       findings_.add(std::move(differs));
     }
@@ -295,7 +294,7 @@ class Judge {
 
   void check_digest() {
     const HolderSet& holders = *tensor_.side.holders;
-    if (tensor_.digest.empty() || !first_gap(holders).empty() || has_partial_overlap(holders)) {
+    if (!tensor_.digest || !first_gap(holders).empty() || has_partial_overlap(holders)) {
       return;
     }
     std::uint64_t digest = 0;
@@ -306,12 +305,11 @@ class Judge {
   }
 
   void hold_digest(std::uint64_t digest) {
-    const std::string found = fmt::format("{:016x}", digest);
-    if (tensor_.digest.empty() || found == tensor_.digest) return;
+    if (!tensor_.digest || digest == *tensor_.digest) return;
     Finding wrong = finding(Rule::kDigest, 0, "the shards together are not the tensor");
     wrong.rank = -1;
-    wrong.found = "CRC-64 " + found;
-    wrong.expected = "CRC-64 " + tensor_.digest;
+    wrong.found = fmt::format("CRC-64 {:016x}", digest);
+    wrong.expected = fmt::format("CRC-64 {:016x}", *tensor_.digest);
     wrong.fix = "split the checkpoint again";
     findings_.add(std::move(wrong));
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "shardtool/exec/move.h"
 #include "shardtool/exec/shifted.h"
 #include "shardtool/exec/stream.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::check {
 
@@ -16,9 +19,9 @@ namespace shardtool::check {
 struct DataTensor {
   TensorSpec spec;
   exec::Side side;
-  std::vector<i64> ranks;         ///< of the holders; empty for a whole checkpoint
-  std::vector<std::string> xxh3;  ///< of the holders' bytes, from the manifest; may be empty
-  std::string digest;             ///< of the whole tensor, from the manifest; empty when unknown
+  std::vector<i64> ranks;               ///< of the holders; empty for a whole checkpoint
+  std::vector<kernels::Hash128> xxh3;   ///< of the holders' bytes, from the manifest; may be empty
+  std::optional<std::uint64_t> digest;  ///< of the whole tensor, from the manifest
   std::vector<index::ValueShift> shifts = {};  ///< of the holders; empty: plain values
 };
 

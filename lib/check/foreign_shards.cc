@@ -254,12 +254,12 @@ void add_data(const Parts& parts, std::vector<DataTensor>& data) {
             {part->slot}},
            {part->rank},
            {},
-           ""});
+           {}});
     }
     return;
   }
   auto holders = std::make_shared<index::HolderSet>(parts.whole->shape);
-  DataTensor tensor{*parts.whole, {nullptr, {}}, {}, {}, ""};
+  DataTensor tensor{*parts.whole, {nullptr, {}}, {}, {}, {}};
   for (const RankTensor* part : parts.by_rank) {
     holders->add(*parts.layout->region(part->rank));
     tensor.side.slots.push_back(part->slot);

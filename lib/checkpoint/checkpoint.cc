@@ -59,12 +59,12 @@ void open_loose_files(Checkpoint& checkpoint, const FolderListing& listing,
   read_headers(checkpoint, listing.weights, report);
 }
 
-void open_output(Checkpoint& checkpoint, const std::string& text, const FolderListing& listing,
+void open_output(Checkpoint& checkpoint, std::string text, const FolderListing& listing,
                  const ProblemSink& report) {
   const std::string path = checkpoint.path + "/" + std::string(kManifestName);
   checkpoint.format = "shardtool output";
   try {
-    checkpoint.manifest = parse_manifest(text, path);
+    checkpoint.manifest = parse_manifest(std::exchange(text, {}), path);
   } catch (const Error& error) {
     report({ProblemKind::kManifestInvalid, error, std::string(kManifestName)});
     return open_loose_files(checkpoint, listing, report);
@@ -174,9 +174,9 @@ void open_folder(Checkpoint& checkpoint, const ProblemSink& report) {
   const FolderListing listing = list_folder(checkpoint.path);
   add_side_files(checkpoint, listing);
   if (has(listing.others, kManifestName)) {
-    const std::string text =
+    std::string text =
         io::read_text(checkpoint.path + "/" + std::string(kManifestName), kMaxManifestBytes);
-    if (mentions_shardtool(text)) return open_output(checkpoint, text, listing, report);
+    if (mentions_shardtool(text)) return open_output(checkpoint, std::move(text), listing, report);
     checkpoint.side_files.emplace_back(kManifestName);
   }
   if (has(listing.indices, kIndexName))

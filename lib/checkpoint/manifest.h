@@ -1,6 +1,10 @@
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,8 +12,9 @@
 
 #include "shardtool/base/dtype.h"
 #include "shardtool/base/shape.h"
-#include "shardtool/index/region.h"
+#include "shardtool/index/holder_set.h"
 #include "shardtool/index/value_shift.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
 #include "shardtool/mesh/mesh.h"
 
 namespace shardtool::checkpoint {
@@ -25,36 +30,48 @@ struct FileRecord {
   std::string sha256 = {};  ///< of the whole file, lower-case hex; empty when it was not asked for
 };
 
-/// One rank's part of one tensor.
+/// Where one rank's part of one tensor lies.
 struct ShardRecord {
   i64 rank = 0;
   int file = 0;  ///< index into Manifest::files
   i64 offset = 0;
   i64 bytes = 0;
-  index::Region region;  ///< JSON: `shape` and `slices`
-  std::string xxh3;      ///< XXH3-128 of the shard's bytes, lower-case hex
-  /// JSON: `shift`, its addends, and `halvings`; the range of stored values is not recorded.
-  index::ValueShift shift = {};
+  std::optional<kernels::Hash128> xxh3 =
+      {};  ///< of the shard's bytes; nothing before they are known
 };
 
 /// How one axis was cut, in words.
 struct AxisRecord {
   std::string logical;
   std::string expression;
+
+  auto operator<=>(const AxisRecord&) const = default;
+};
+
+/// How a tensor was cut, in words: the same for many.
+struct CutRecord {
+  std::string rule;
+  std::vector<AxisRecord> axes = {};
+  std::vector<std::string> transforms = {};
+  std::string bias = {};  ///< of a row-parallel layer: "after_reduction", "first_device" or
+                          ///< "divided"; else empty
+
+  auto operator<=>(const CutRecord&) const = default;
 };
 
 struct TensorRecord {
   std::string name;
   Dtype dtype = Dtype::kF32;
   Shape shape;
-  std::string rule;
-  std::vector<AxisRecord> axes;
-  std::string digest;  ///< linear CRC-64 of the whole tensor, 16 hex digits; empty when only some
-                       ///< ranks were written
-  std::vector<std::string> transforms;
-  std::string bias;  ///< of a row-parallel layer: "after_reduction", "first_device" or "divided";
-                     ///< else empty
-  std::vector<ShardRecord> shards;
+  std::shared_ptr<const CutRecord> cut;  ///< shared by the tensors with the same one
+  /// Linear CRC-64 of the whole tensor; nothing when only some ranks were written.
+  std::optional<std::uint64_t> digest = {};
+  std::vector<ShardRecord> shards = {};
+  /// What each shard has; shared like `cut`. JSON: `shape` and `slices` of a shard.
+  std::shared_ptr<const index::HolderSet> holders;
+  /// Per shard; empty: all have plain values. JSON: `shift`, its addends, and `halvings`; the range
+  /// of stored values is not recorded.
+  std::vector<index::ValueShift> shifts = {};
 };
 
 struct RankRecord {

@@ -60,7 +60,7 @@ class Comparison {
     }
     size_t recorded = 0;
     for (const TensorRecord& tensor : manifest_.tensors) {
-      for (const ShardRecord& shard : tensor.shards) recorded += check_shard(tensor, shard);
+      for (size_t s = 0; s < tensor.shards.size(); ++s) recorded += check_shard(tensor, s);
     }
     if (recorded != checkpoint_.tensors.size()) report_unrecorded();
   }
@@ -81,7 +81,8 @@ class Comparison {
   }
 
   /// The number of tensors that the record stands for: 0 where its file has none.
-  size_t check_shard(const TensorRecord& tensor, const ShardRecord& shard) const {
+  size_t check_shard(const TensorRecord& tensor, size_t s) const {
+    const ShardRecord& shard = tensor.shards[s];
     const SourceFile& source = checkpoint_.files[static_cast<size_t>(shard.file)];
     if (source.state != FileState::kRead) return 0;
     const std::string& file = source.name;
@@ -95,7 +96,7 @@ class Comparison {
                file});
       return 0;
     }
-    const Shape shape = local_shape(shard.region);
+    const Shape shape = tensor.holders->local_shape(static_cast<int>(s));
     if (std::tie(found->dtype, found->shape, found->offset, found->bytes) ==
         std::tie(tensor.dtype, shape, shard.offset, shard.bytes)) {
       return 1;

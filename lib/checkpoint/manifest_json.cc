@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <unordered_map>
 
-#include "shardtool/base/json_reader.h"
+#include "shardtool/base/json_text.h"
 #include "shardtool/checkpoint/manifest.h"
 
 namespace shardtool::checkpoint {
@@ -76,39 +78,99 @@ void append_slices(std::string& out, const AxisMap& map) {
   out += ']';
 }
 
-void append_shard(std::string& out, const ShardRecord& shard) {
-  fmt::format_to(
-      std::back_inserter(out),
-      FMT_COMPILE(R"({{"rank":{},"file":{},"offset":{},"bytes":{},"shape":[{}],"slices":[)"),
-      shard.rank, shard.file, shard.offset, shard.bytes, fmt::join(local_shape(shard.region), ","));
-  append_list(out, shard.region, ",", [&out](const AxisMap& map) { append_slices(out, map); });
-  out += "],\"xxh3\":";
-  append_json_quoted(out, shard.xxh3);
-  if (!shard.shift.addends.empty())
-    fmt::format_to(std::back_inserter(out), ",\"shift\":[{}]", fmt::join(shard.shift.addends, ","));
-  if (shard.shift.halvings != 0)
-    fmt::format_to(std::back_inserter(out), ",\"halvings\":{}", shard.shift.halvings);
-  out += '}';
+/// "shape" and "slices" of a shard.
+std::string region_json(const index::Region& region) {
+  std::string out = "\"shape\":";
+  append_json_integers(out, local_shape(region));
+  out += ",\"slices\":[";
+  append_list(out, region, ",", [&out](const AxisMap& map) { append_slices(out, map); });
+  return out + "]";
 }
 
-void append_tensor(std::string& out, const TensorRecord& tensor) {
-  fmt::format_to(std::back_inserter(out), R"({}:{{"dtype":"{}","shape":[{}],"rule":{},"axes":[)",
-                 json_quote(tensor.name), to_string(tensor.dtype), fmt::join(tensor.shape, ","),
-                 json_quote(tensor.rule));
-  append_list(out, tensor.axes, ",", [&out](const AxisRecord& axis) {
-    out += fmt::format(R"({{"logical":{},"expression":{}}})", json_quote(axis.logical),
-                       json_quote(axis.expression));
-  });
-  out += ']';
-  if (!tensor.digest.empty()) out += ",\"digest\":" + json_quote(tensor.digest);
-  out += ",\"transforms\":";
-  append_strings(out, tensor.transforms);
-  if (!tensor.bias.empty()) out += ",\"bias\":" + json_quote(tensor.bias);
-  out += ",\"shards\":[";
-  append_list(out, tensor.shards, ",",
-              [&out](const ShardRecord& shard) { append_shard(out, shard); });
-  out += "]}";
+void append_field(std::string& out, std::string_view name, i64 number) {
+  out += name;
+  append_json_integer(out, number);
 }
+
+/// ,"rule" and ,"axes" of a tensor, and what follows behind its digest.
+struct CutText {
+  std::string front;
+  std::string back;
+
+  explicit CutText(const CutRecord& cut) {
+    front = fmt::format(R"(,"rule":{},"axes":[)", json_quote(cut.rule));
+    append_list(front, cut.axes, ",", [this](const AxisRecord& axis) {
+      front += fmt::format(R"({{"logical":{},"expression":{}}})", json_quote(axis.logical),
+                           json_quote(axis.expression));
+    });
+    front += ']';
+    back = ",\"transforms\":";
+    append_strings(back, cut.transforms);
+    if (!cut.bias.empty()) back += ",\"bias\":" + json_quote(cut.bias);
+  }
+};
+
+/// Writes tensor after tensor; what many share is made into text once.
+class TensorTexts {
+ public:
+  void append(std::string& out, const TensorRecord& tensor) {
+    append_json_quoted(out, tensor.name);
+    const CutText& cut = of(tensor.cut);
+    out += ":{\"dtype\":\"";
+    out += to_string(tensor.dtype);
+    out += "\",\"shape\":";
+    append_json_integers(out, tensor.shape);
+    out += cut.front;
+    if (tensor.digest) out += fmt::format(R"(,"digest":"{:016x}")", *tensor.digest);
+    out += cut.back;
+    out += ",\"shards\":[";
+    const std::vector<std::string>& regions = of(tensor.holders);
+    for (size_t s = 0; s < tensor.shards.size(); ++s) {
+      if (s > 0) out += ',';
+      append_shard(out, tensor.shards[s], regions[s]);
+      if (!tensor.shifts.empty()) append_shift(out, tensor.shifts[s]);
+      out += '}';
+    }
+    out += "]}";
+  }
+
+ private:
+  static void append_shard(std::string& out, const ShardRecord& shard, const std::string& region) {
+    append_field(out, "{\"rank\":", shard.rank);
+    append_field(out, ",\"file\":", shard.file);
+    append_field(out, ",\"offset\":", shard.offset);
+    append_field(out, ",\"bytes\":", shard.bytes);
+    out += ',';
+    out += region;
+    out += ",\"xxh3\":\"";
+    if (shard.xxh3) out += shard.xxh3->hex();
+    out += '"';
+  }
+
+  static void append_shift(std::string& out, const index::ValueShift& shift) {
+    if (!shift.addends.empty()) {
+      out += ",\"shift\":";
+      append_json_integers(out, shift.addends);
+    }
+    if (shift.halvings != 0) append_field(out, ",\"halvings\":", shift.halvings);
+  }
+
+  const CutText& of(const std::shared_ptr<const CutRecord>& cut) {
+    return cuts_.try_emplace(cut, *cut).first->second;
+  }
+
+  /// Per holder.
+  const std::vector<std::string>& of(const std::shared_ptr<const index::HolderSet>& holders) {
+    const auto [found, is_new] = regions_.try_emplace(holders);
+    for (int h = 0; is_new && h < holders->size(); ++h) {
+      found->second.push_back(region_json(holders->region(h)));
+    }
+    return found->second;
+  }
+
+  std::unordered_map<std::shared_ptr<const CutRecord>, CutText> cuts_;
+  std::unordered_map<std::shared_ptr<const index::HolderSet>, std::vector<std::string>> regions_;
+};
 
 std::vector<const TensorRecord*> sorted_by_name(const std::vector<TensorRecord>& tensors) {
   std::vector<const TensorRecord*> sorted;
@@ -157,10 +219,11 @@ void write_json(const Manifest& manifest, size_t count,
                 const std::function<TensorRecord(size_t)>& record,
                 const std::function<void(std::string_view)>& write) {
   write(head_json(manifest));
+  TensorTexts texts;
   std::string text;
   for (size_t t = 0; t < count; ++t) {
     if (t > 0) text += ",\n";
-    append_tensor(text, record(t));
+    texts.append(text, record(t));
     if (text.size() < kPieceBytes) continue;
     write(text);
     text.clear();

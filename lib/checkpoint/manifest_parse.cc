@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -11,6 +13,7 @@
 #include "shardtool/checkpoint/manifest.h"
 #include "shardtool/checkpoint/manifest_rules.h"
 #include "shardtool/checkpoint/names.h"
+#include "shardtool/index/holder_set_pool.h"
 
 namespace shardtool::checkpoint {
 namespace {
@@ -99,10 +102,18 @@ class ManifestParser {
     std::string text = in_.string();
     const bool is_hex = text.find_first_not_of("0123456789abcdef") == std::string::npos;
     if (is_hex && text.size() == digits) return text;
-    throw in_.error("a digest is damaged", quote_for_message(text),
-                    fmt::format("{} lower-case hexadecimal digits", digits));
+    throw damaged(text, digits);
   }
-  std::string read_xxh3() { return read_hex(32); }
+  std::uint64_t read_digest() { return std::stoull(read_hex(16), nullptr, 16); }
+  kernels::Hash128 read_xxh3() {
+    const std::string text = in_.string();
+    if (const auto hash = kernels::parse_hash128(text)) return *hash;
+    throw damaged(text, 32);
+  }
+  Error damaged(const std::string& text, size_t digits) const {
+    return in_.error("a digest is damaged", quote_for_message(text),
+                     fmt::format("{} lower-case hexadecimal digits", digits));
+  }
 
   std::string read_plain_name() {
     std::string name = in_.string();
@@ -117,7 +128,7 @@ class ManifestParser {
       FileRecord& file = files.emplace_back();
       in_.object({{"name", [&] { file.name = read_plain_name(); }},
                   {"bytes", [&] { file.bytes = read_size(); }},
-                  {"header_xxh3", [&] { file.header_xxh3 = read_xxh3(); }},
+                  {"header_xxh3", [&] { file.header_xxh3 = read_hex(32); }},
                   {"sha256", [&] { file.sha256 = read_hex(64); }, false}});
     });
     return files;
@@ -173,6 +184,8 @@ class ManifestParser {
   }
 
   void read_tensor(TensorRecord& tensor) {
+    CutRecord cut;
+    regions_.clear();
     bool has_shape = false;
     const auto read_shards = [&] {
       if (!has_shape)
@@ -185,12 +198,21 @@ class ManifestParser {
     };
     in_.object({{"dtype", [&] { tensor.dtype = read_dtype(); }},
                 {"shape", read_whole_shape},
-                {"rule", [&] { tensor.rule = in_.string(); }},
-                {"axes", [&] { read_axes(tensor); }},
-                {"digest", [&] { tensor.digest = read_hex(16); }, false},
-                {"transforms", [&] { tensor.transforms = read_strings(); }},
-                {"bias", [&] { tensor.bias = in_.string(); }, false},
+                {"rule", [&] { cut.rule = in_.string(); }},
+                {"axes", [&] { read_axes(cut); }},
+                {"digest", [&] { tensor.digest = read_digest(); }, false},
+                {"transforms", [&] { cut.transforms = read_strings(); }},
+                {"bias", [&] { cut.bias = in_.string(); }, false},
                 {"shards", read_shards}});
+    tensor.shards.shrink_to_fit();
+    tensor.cut = shared(std::move(cut));
+    tensor.holders = holder_sets_.of(tensor.shape, regions_);
+  }
+
+  std::shared_ptr<const CutRecord> shared(CutRecord cut) {
+    auto& known = cuts_[cut];
+    if (!known) known = std::make_shared<const CutRecord>(std::move(cut));
+    return known;
   }
 
   Dtype read_dtype() {
@@ -199,9 +221,9 @@ class ManifestParser {
     throw in_.error("the dtype is unknown", quote_for_message(name), "a dtype of safetensors");
   }
 
-  void read_axes(TensorRecord& tensor) {
+  void read_axes(CutRecord& cut) {
     each_element([&] {
-      AxisRecord& axis = tensor.axes.emplace_back();
+      AxisRecord& axis = cut.axes.emplace_back();
       in_.object({{"logical", [&] { axis.logical = in_.string(); }},
                   {"expression", [&] { axis.expression = in_.string(); }}});
     });
@@ -209,13 +231,13 @@ class ManifestParser {
 
   void read_shard(TensorRecord& tensor) {
     ShardRecord& shard = tensor.shards.emplace_back();
+    index::Region& region = regions_.emplace_back();
+    index::ValueShift shift;
     Shape shape;
     const auto read_slices = [&] {
-      size_t axis = 0;
       each_element([&] {
-        const i64 global_size = axis < tensor.shape.size() ? tensor.shape[axis] : 0;
-        shard.region.push_back(read_axis_map(global_size));
-        ++axis;
+        const size_t axis = region.size();
+        region.push_back(read_axis_map(axis < tensor.shape.size() ? tensor.shape[axis] : 0));
       });
     };
     in_.object({{"rank", [&] { shard.rank = in_.integer(); }},
@@ -225,21 +247,23 @@ class ManifestParser {
                 {"shape", [&] { shape = read_shape(); }},
                 {"slices", read_slices},
                 {"xxh3", [&] { shard.xxh3 = read_xxh3(); }},
-                {"shift", [&] { read_shift(shard); }, false},
-                {"halvings", [&] { shard.shift.halvings = read_size(); }, false}});
-    if (shape != local_shape(shard.region) || global_shape(shard.region) != tensor.shape) {
+                {"shift", [&] { read_shift(shift, region); }, false},
+                {"halvings", [&] { shift.halvings = read_size(); }, false}});
+    if (shape != local_shape(region) || global_shape(region) != tensor.shape) {
       throw in_.error("'slices' do not fit the shape of the shard",
-                      fmt::format("slices of {} in {}", to_string(local_shape(shard.region)),
+                      fmt::format("slices of {} in {}", to_string(local_shape(region)),
                                   to_string(tensor.shape)),
                       to_string(shape));
     }
+    if (shift.is_plain() && tensor.shifts.empty()) return;
+    tensor.shifts.resize(tensor.shards.size());
+    tensor.shifts.back() = std::move(shift);
   }
 
-  void read_shift(ShardRecord& shard) {
-    each_element([&] { shard.shift.addends.push_back(in_.integer()); });
-    const size_t n = shard.shift.addends.size();
-    if (n == 1 ||
-        (shard.region.size() == 1 && static_cast<i64>(n) == shard.region.front().local_size()))
+  void read_shift(index::ValueShift& shift, const index::Region& region) {
+    each_element([&] { shift.addends.push_back(in_.integer()); });
+    const size_t n = shift.addends.size();
+    if (n == 1 || (region.size() == 1 && static_cast<i64>(n) == region.front().local_size()))
       return;
     throw in_.error("'shift' does not fit the shard", fmt::format("{} values", n),
                     "one value, or one per element, after 'slices'");
@@ -275,6 +299,9 @@ class ManifestParser {
 
   JsonReader in_;
   Manifest manifest_;
+  std::vector<index::Region> regions_;  ///< of the shards of the tensor that is being read
+  index::HolderSetPool holder_sets_;
+  std::map<CutRecord, std::shared_ptr<const CutRecord>> cuts_;
 };
 
 }  // namespace

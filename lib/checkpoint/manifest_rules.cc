@@ -86,9 +86,9 @@ class Rules {
 
   void check_tensor(const TensorRecord& tensor) const {
     std::vector<i64> ranks;
-    for (const ShardRecord& shard : tensor.shards) {
-      check_shard(tensor, shard);
-      ranks.push_back(shard.rank);
+    for (size_t s = 0; s < tensor.shards.size(); ++s) {
+      check_shard(tensor, s);
+      ranks.push_back(tensor.shards[s].rank);
     }
     std::sort(ranks.begin(), ranks.end());
     const auto twice = std::adjacent_find(ranks.begin(), ranks.end());
@@ -97,7 +97,8 @@ class Rules {
         .tensor(quote_for_message(tensor.name));
   }
 
-  void check_shard(const TensorRecord& tensor, const ShardRecord& shard) const {
+  void check_shard(const TensorRecord& tensor, size_t s) const {
+    const ShardRecord& shard = tensor.shards[s];
     const auto fail = [&](const std::string& found, const std::string& expected) {
       throw invalid(fmt::format("the shard of rank {} is not valid", shard.rank))
           .tensor(quote_for_message(tensor.name))
@@ -113,7 +114,7 @@ class Rules {
       fail(fmt::format("file '{}'", name_of(shard.file)),
            fmt::format("a file of rank {}", shard.rank));
     }
-    const Shape shape = local_shape(shard.region);
+    const Shape shape = tensor.holders->local_shape(static_cast<int>(s));
     if (byte_size(tensor.dtype, shape) != shard.bytes) {
       fail(fmt::format("{} bytes", shard.bytes),
            fmt::format("the bytes of {} {}", to_string(tensor.dtype), to_string(shape)));

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "shardtool/base/error.h"
-#include "shardtool/base/json_reader.h"
+#include "shardtool/base/json_text.h"
 #include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::checkpoint {

@@ -207,15 +207,14 @@ class Assigner {
         report_(report),
         assigned_(tensors.size()) {
     for (const Document& document : mapping.documents()) {
-      for (const Glob& glob : document.drop) drop_.add(glob.regex());
+      for (const Glob& glob : document.drop) drop_.add(glob);
     }
     drop_.compile();
   }
 
   std::vector<Assignment> run() && {
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      drop_.match(tensors_[i].name, matched_);
-      if (!matched_.empty()) assigned_[i].kind = Kind::kDropped;
+      if (!drop_.match(tensors_[i].name).empty()) assigned_[i].kind = Kind::kDropped;
     }
     for (size_t i = 0; i < tensors_.size(); ++i) {
       if (assigned_[i].kind != Kind::kDropped && !follow(i)) apply_rule(i);
@@ -263,7 +262,6 @@ class Assigner {
   const ErrorSink& report_;
   PatternSet drop_;
   std::vector<Assignment> assigned_;
-  std::vector<int> matched_;
 };
 
 }  // namespace

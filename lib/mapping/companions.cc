@@ -121,6 +121,16 @@ layout::BundleMember member_of(const CompanionSpec& spec, const Shape& leader, c
   throw Error(ErrorCode::kInternal, "unknown kind of companion");
 }
 
+/// What the groups of a pattern take of a name that it matches.
+std::vector<std::string_view> groups_in(std::string_view name, const RE2& pattern) {
+  std::vector<re2::StringPiece> groups(static_cast<size_t>(pattern.NumberOfCapturingGroups()) + 1);
+  pattern.Match(re2::StringPiece(name.data(), name.size()), 0, name.size(), RE2::ANCHOR_BOTH,
+                groups.data(), static_cast<int>(groups.size()));
+  std::vector<std::string_view> texts;
+  for (size_t g = 1; g < groups.size(); ++g) texts.emplace_back(groups[g].data(), groups[g].size());
+  return texts;
+}
+
 }  // namespace
 
 Companions::Companions(const Mapping& mapping) {
@@ -131,7 +141,7 @@ Companions::Companions(const Mapping& mapping) {
     }
   }
   for (const PlacedCompanion& placed : all_) {
-    set_.add(placed.spec->is.regex());
+    set_.add(placed.spec->is);
     groups_.push_back(std::make_unique<RE2>(placed.spec->is.regex_of_groups(), RE2::Quiet));
   }
   set_.compile();
@@ -139,23 +149,44 @@ Companions::Companions(const Mapping& mapping) {
 
 Companions::~Companions() = default;
 
+std::optional<NameTemplate> Companions::leader_template(size_t companion,
+                                                        const NumberedName& name) const {
+  const CompanionSpec& spec = *all_[companion].spec;
+  if (!spec.is.takes_any_number()) return std::nullopt;
+  const std::string& form = name.form();
+  const std::vector<std::string_view> taken = groups_in(form, *groups_[companion]);
+  NameTemplate leader;
+  size_t next = 0;
+  for (const GlobToken& token : spec.of.tokens()) {
+    if (token.kind == GlobToken::Kind::kLiteral) {
+      leader.append(token.text);
+      continue;
+    }
+    const std::string_view text = taken[next++];
+    const size_t begin = text.empty() ? 0 : static_cast<size_t>(text.data() - form.data());
+    if (!leader.append_piece(name, begin, text.size())) return std::nullopt;
+  }
+  return leader;
+}
+
+std::string Companions::leader(size_t companion, const std::string& name) {
+  const NumberedName numbered(name);
+  const auto [known, is_new] = leaders_[companion].try_emplace(numbered.form());
+  if (is_new) known->second = leader_template(companion, numbered);
+  if (known->second) return known->second->fill(numbered);
+  std::vector<std::string> texts;
+  for (const std::string_view text : groups_in(name, *groups_[companion])) texts.emplace_back(text);
+  return all_[companion].spec->of.fill(texts);
+}
+
 std::vector<CompanionMatch> Companions::find(const TensorSpec& tensor) {
-  const re2::StringPiece name(tensor.name);
   std::vector<CompanionMatch> found;
-  set_.match(tensor.name, matched_);
-  for (const int matched : matched_) {
+  for (const int matched : set_.match(tensor.name)) {
     const size_t at = static_cast<size_t>(matched);
     const auto& dtypes = all_[at].spec->dtypes;
     if (!dtypes.empty() && std::find(dtypes.begin(), dtypes.end(), tensor.dtype) == dtypes.end())
       continue;
-    std::vector<re2::StringPiece> groups(
-        static_cast<size_t>(groups_[at]->NumberOfCapturingGroups()) + 1);
-    groups_[at]->Match(name, 0, name.size(), RE2::ANCHOR_BOTH, groups.data(),
-                       static_cast<int>(groups.size()));
-    std::vector<std::string> texts;
-    for (size_t g = 1; g < groups.size(); ++g)
-      texts.emplace_back(groups[g].data(), groups[g].size());
-    found.push_back({at, all_[at].spec->of.fill(texts)});
+    found.push_back({at, leader(at, tensor.name)});
   }
   return found;
 }

@@ -57,9 +57,14 @@ class Companions {
 
  private:
   std::vector<PlacedCompanion> all_;
+  /// The name of the leader that a companion's name calls for, as a template where names of the
+  /// same form are taken apart alike.
+  std::optional<NameTemplate> leader_template(size_t companion, const NumberedName& name) const;
+  std::string leader(size_t companion, const std::string& name);
+
   std::vector<std::unique_ptr<re2::RE2>> groups_;  ///< "is" with every wildcard a group
   PatternSet set_;
-  std::vector<int> matched_;  ///< reused by find
+  std::map<size_t, ByForm<std::optional<NameTemplate>>> leaders_;  ///< by companion
 };
 
 /// How many of the leader's indices one stored index of a member's axis stands for. A config value

@@ -144,14 +144,14 @@ struct Compiled {
   std::vector<std::string> captures;
 };
 
-Compiled compile(const JsonValue& value, const std::string& text, const std::string& regex) {
-  const RE2 compiled(regex, RE2::Quiet);
+Compiled compile(const JsonValue& value, Pattern pattern) {
+  const RE2 compiled(pattern.regex, RE2::Quiet);
   if (!compiled.ok()) {
     throw value.error(ErrorCode::kMappingSchema,
                       fmt::format("{} is no regular expression (RE2 syntax): {}", value.name(),
                                   quote_for_message(compiled.error())));
   }
-  Compiled result{{text, regex}, {}};
+  Compiled result{std::move(pattern), {}};
   for (const auto& [name, group] : compiled.NamedCapturingGroups()) result.captures.push_back(name);
   return result;
 }
@@ -160,7 +160,8 @@ std::vector<Compiled> decode_match(const JsonValue& value) {
   std::vector<Compiled> patterns;
   for (const JsonValue& name : decode_names(value)) {
     const Glob glob = decode_glob(name);
-    patterns.push_back(compile(name, glob.text(), glob.regex()));
+    const NumberUse numbers = glob.takes_any_number() ? NumberUse::kAnyAlike : NumberUse::kRead;
+    patterns.push_back(compile(name, {glob.text(), glob.regex(), numbers}));
   }
   return patterns;
 }
@@ -263,7 +264,10 @@ Rule decode_rule(const JsonValue& value, const std::string& position) {
   value.object({
       {"id", [&](const JsonValue& v) { rule.label = v.identifier(); }},
       {"match", [&](const JsonValue& v) { patterns = decode_match(v); }},
-      {"regex", [&](const JsonValue& v) { patterns = {compile(v, v.nonempty_text(), v.text())}; }},
+      {"regex",
+       [&](const JsonValue& v) {
+         patterns = {compile(v, {v.nonempty_text(), v.text()})};
+       }},
       {"dims", [&](const JsonValue& v) { rule.cut = decode_dims(v); }},
       {"strategy", [&](const JsonValue& v) { rule.cut = decode_strategy(v); }},
       {"index", [&](const JsonValue& v) { rule.index = decode_index(v); }},

@@ -81,10 +81,14 @@ struct StrategySpec {
   i64 pad_to = 1;
 };
 
+/// Whether a pattern matches names alike that differ in numbers only (Glob::takes_any_number).
+enum class NumberUse { kAnyAlike, kRead };
+
 /// A pattern of a rule: a glob in its RE2 form, or a regex as written.
 struct Pattern {
   std::string text;   ///< as written
   std::string regex;  ///< RE2, of the whole name
+  NumberUse numbers = NumberUse::kRead;
 };
 
 struct Rule {

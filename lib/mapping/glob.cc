@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -94,6 +95,22 @@ std::string language(const GlobToken& token) {
   return alternatives + ")";
 }
 
+/// Whether a literal may match inside a dotted part of digits only: one of its digits has no
+/// neighbour that such a part lacks.
+bool may_be_in_number(std::string_view literal) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (size_t begin = 0; begin < literal.size(); ++begin) {
+    if (!is_digit(literal[begin])) continue;
+    size_t end = begin;
+    while (end < literal.size() && is_digit(literal[end])) ++end;
+    const bool after_letter = begin > 0 && literal[begin - 1] != '.';
+    const bool before_letter = end < literal.size() && literal[end] != '.';
+    if (!after_letter && !before_letter) return true;
+    begin = end;
+  }
+  return false;
+}
+
 }  // namespace
 
 Glob::Glob(std::string_view text) : text_(text) {
@@ -132,6 +149,19 @@ std::string Glob::regex_of_groups() const {
     text += literal ? language(token) : "(" + language(token) + ")";
   }
   return text;
+}
+
+bool Glob::takes_any_number() const {
+  bool follows_number = false;  // without a literal between: two may share the digits of a part
+  for (const GlobToken& token : tokens_) {
+    if (token.kind == Kind::kNumber && std::exchange(follows_number, true)) return false;
+    if (token.kind != Kind::kLiteral) continue;
+    if (may_be_in_number(token.text)) return false;
+    follows_number = false;
+  }
+  return std::none_of(tokens_.begin(), tokens_.end(), [](const GlobToken& token) {
+    return std::any_of(token.choices.begin(), token.choices.end(), may_be_in_number);
+  });
 }
 
 std::string Glob::fill(std::span<const std::string> wildcard_texts) const {

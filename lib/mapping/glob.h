@@ -40,6 +40,9 @@ class Glob {
   std::string regex() const;
   /// The same with every wildcard a group, in order.
   std::string regex_of_groups() const;
+  /// Whether names that differ in numbers only (NumberedName) match alike, and their wildcards take
+  /// corresponding texts unless one ends inside a number.
+  bool takes_any_number() const;
   /// The name that this glob matches where its wildcards take these texts, in order.
   std::string fill(std::span<const std::string> wildcard_texts) const;
 

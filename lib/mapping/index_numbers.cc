@@ -37,11 +37,13 @@ void IndexNumbers::add(const PlacedRule& rule, const std::string& axis, std::str
   i64& largest = largest_.try_emplace(axis, 0).first->second;
   largest = std::max(largest, number.value);
   const std::string_view before = name.substr(0, number.begin);
-  if (name_form(before) == before) {
+  if (!has_number(before)) {
     outer_[axis].insert(number.value);
     return;
   }
-  std::string rest(before);
+  std::string rest;
+  rest.reserve(name.size());
+  rest += before;
   rest += '<';
   rest += name.substr(number.begin + number.size);
   Family& family = nested_[{axis, std::move(rest)}];

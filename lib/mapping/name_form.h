@@ -1,12 +1,58 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 namespace shardtool::mapping {
 
 /// The name with every dotted part that is a number replaced by *: what tensors of one kind share,
 /// and a glob that matches them.
 std::string name_form(std::string_view name);
+/// Whether a dotted part is a number.
+bool has_number(std::string_view name);
+
+/// A name apart from its numbers, the dotted parts of 1 to 18 digits.
+class NumberedName {
+ public:
+  explicit NumberedName(std::string_view name);
+
+  /// The name with every number replaced by one of several digits: the same for all names that
+  /// differ in their numbers only, and one of these names.
+  const std::string& form() const { return form_; }
+  /// Its numbers in order, views into the name.
+  const std::vector<std::string_view>& numbers() const { return numbers_; }
+  /// Which number of the form stands at [begin, begin + size) of it, if one does.
+  std::optional<size_t> number_at(size_t begin, size_t size) const;
+
+ private:
+  friend class NameTemplate;
+  std::string form_;
+  std::vector<std::string_view> numbers_;
+  std::vector<size_t> begins_;  ///< of the numbers in form_
+};
+
+/// A text made of pieces of a name, to be made again of any name of the same form.
+class NameTemplate {
+ public:
+  void append(std::string_view literal);
+  /// Appends form[begin, begin + size) of a name. False when that cuts a number apart, so that
+  /// other names of the form may be taken apart elsewhere.
+  bool append_piece(const NumberedName& name, size_t begin, size_t size);
+  std::string fill(const NumberedName& name) const;
+
+ private:
+  struct Piece {
+    std::string literal;
+    std::optional<size_t> number;  ///< behind the literal
+  };
+  std::vector<Piece> pieces_;
+};
+
+/// What is found once for all names of a form.
+template <class Found>
+using ByForm = std::unordered_map<std::string, Found>;
 
 }  // namespace shardtool::mapping

@@ -35,15 +35,14 @@ using Numbers = std::vector<std::pair<std::string, i64>>;
 struct Decision {
   std::shared_ptr<const Layout> layout;
   std::string strategy;
-  std::vector<std::string> transforms;
-  std::vector<size_t> cuts;  ///< entries of the ledger
+  std::vector<size_t> cuts;                  ///< entries of the ledger
+  std::shared_ptr<const TensorDecision> by;  ///< null until the bias is decided, too
 };
 
 /// The same for a companion of one leader's layout.
 struct Followed {
   std::shared_ptr<const Layout> layout;
-  std::vector<std::string> transforms;
-  std::vector<index::ValueShift> shifts;
+  std::shared_ptr<const TensorDecision> by;
 };
 
 /// A warning for each document of one's own whose "when" names other models than this one.
@@ -253,15 +252,14 @@ class Resolver {
                         : cut_by_strategy(std::get<StrategySpec>(placed.rule->cut), *placed.rule,
                                           placed.document->is_preset, spec.shape, axes_);
     auto index = index_axes(tensor, cut.units);
-    Decision decision{nullptr, cut.strategy, {}, {}};
+    Decision decision{nullptr, cut.strategy, {}, nullptr};
     for (const UnitCut& units : cut.units) decision.cuts.push_back(ledger_.enter(units));
     decision.layout =
         checked(Layout(mesh_, spec.shape, std::move(cut.axes), std::move(index)), spec.dtype);
-    decision.transforms = transforms_of(*decision.layout);
     return decision;
   }
 
-  const Decision& decision_of(size_t tensor) {
+  Decision& decision_of(size_t tensor) {
     const TensorSpec& spec = tensors_[tensor];
     const auto key =
         std::tuple(assigned_[tensor].match.rule, spec.dtype, spec.shape, numbers_of_[tensor]);
@@ -276,38 +274,43 @@ class Resolver {
   }
 
   ResolvedTensor by_rule(size_t tensor) {
-    const Decision& decision = decision_of(tensor);
+    Decision& decision = decision_of(tensor);
     for (const size_t cut : decision.cuts) ledger_.count(cut, tensors_[tensor].name);
-    const PlacedRule& placed = rule_of(tensor);
-    BiasDecision bias{decision.layout, {}, bias_of(*placed.rule, tensors_[tensor])};
-    if (decision.layout && !bias.convention.empty())
-      bias = reduced_bias(decision.layout, *placed.rule);
-    return {
-        tensor,          placed.label,        placed.rule->place, bias.layout, decision.strategy,
-        bias.convention, decision.transforms, bias.shifts};
+    if (decision.layout && !decision.by) decide_bias(decision, tensor);
+    return {tensor, decision.layout, decision.by};
   }
 
-  const BiasDecision& reduced_bias(const std::shared_ptr<const Layout>& layout, const Rule& rule) {
-    const auto [found, is_new] = biases_.try_emplace(layout.get());
+  void decide_bias(Decision& decision, size_t tensor) const {
+    const PlacedRule& placed = rule_of(tensor);
+    std::vector<std::string> transforms = transforms_of(*decision.layout);
+    BiasDecision bias{decision.layout, {}, bias_of(*placed.rule, tensors_[tensor])};
     try {
-      if (is_new) found->second = decide_reduced_bias(reduced_bias_, layout);
+      if (!bias.convention.empty()) bias = decide_reduced_bias(reduced_bias_, decision.layout);
     } catch (Error& e) {
-      throw e.at(rule.place);
+      throw e.at(placed.rule->place);
     }
-    return found->second;
+    decision.layout = bias.layout;
+    decision.by = std::make_shared<const TensorDecision>(
+        TensorDecision{placed.label, placed.rule->place, decision.strategy, bias.convention,
+                       std::move(transforms), std::move(bias.shifts)});
   }
 
   ResolvedTensor replicated(size_t tensor) {
     auto& layout = replicated_[tensors_[tensor].shape];
     if (!layout)
       layout = std::make_shared<const Layout>(Layout::replicated(mesh_, tensors_[tensor].shape));
-    return {tensor, "unknown", {mapping_.own().name, 0, 0, {}}, layout, "replicate", {}, {}};
+    if (!unknown_) {
+      unknown_ = std::make_shared<const TensorDecision>(
+          TensorDecision{"unknown", {mapping_.own().name, 0, 0, {}}, "replicate"});
+    }
+    return {tensor, layout, unknown_};
   }
 
   /// The decision for a companion that follows this leader.
   Followed follow(size_t tensor, const ResolvedTensor& leader) const {
     const size_t companion = assigned_[tensor].companion;
-    const CompanionSpec& companion_spec = *companions_.all()[companion].spec;
+    const PlacedCompanion& placed = companions_.all()[companion];
+    const CompanionSpec& companion_spec = *placed.spec;
     const TensorSpec& spec = tensors_[tensor];
     const layout::BundleMember member =
         companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
@@ -317,8 +320,13 @@ class Resolver {
     if (companion_spec.values == MemberValues::kGroupIndices && straddle_ == Straddle::kRefine)
       throw Error(ErrorCode::kStrategy, "groups that tensors point into cannot be refined")
           .help("use \"uneven-aligned\" or \"replicate-scale\"");
-    followed.transforms = transforms_of(*followed.layout);
-    followed.shifts = value_shifts(companion_spec, *leader.layout, *followed.layout, sizes_);
+    followed.by = std::make_shared<const TensorDecision>(
+        TensorDecision{placed.label,
+                       companion_spec.place,
+                       std::string(to_string(companion_spec.kind)),
+                       {},
+                       transforms_of(*followed.layout),
+                       value_shifts(companion_spec, *leader.layout, *followed.layout, sizes_)});
     return followed;
   }
 
@@ -341,14 +349,7 @@ class Resolver {
           .note("tensor", describe(spec))
           .note("follows", describe(tensors_[leader.tensor]));
     }
-    return {tensor,
-            placed.label,
-            placed.spec->place,
-            followed.layout,
-            std::string(to_string(placed.spec->kind)),
-            {},
-            followed.transforms,
-            followed.shifts};
+    return {tensor, followed.layout, followed.by};
   }
 
   const Mapping& mapping_;
@@ -369,8 +370,8 @@ class Resolver {
   IndexNumbers numbers_;
   std::vector<Numbers> numbers_of_;  ///< by tensor
   std::map<std::tuple<size_t, Dtype, Shape, Numbers>, Decision> decisions_;
-  std::map<const Layout*, BiasDecision> biases_;
   std::map<Shape, std::shared_ptr<const Layout>> replicated_;
+  std::shared_ptr<const TensorDecision> unknown_;
   std::map<std::tuple<size_t, const Layout*, Shape, Dtype>, Followed> followed_;
   Resolution result_;
 };
@@ -384,10 +385,10 @@ Resolution resolve(const Mapping& mapping, std::span<const TensorSpec> tensors,
 }
 
 std::string why(const ResolvedTensor& tensor) {
-  const Place& place = tensor.rule_place;
+  const Place& place = tensor.by->rule_place;
   const std::string where =
       place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file;
-  std::string text = fmt::format("rule '{}' ({}) ", tensor.rule, where);
+  std::string text = fmt::format("rule '{}' ({}) ", tensor.by->rule, where);
   std::vector<std::string> cuts;
   for (size_t a = 0; a < tensor.layout->axes().size(); ++a) {
     const layout::LayoutAxis& axis = tensor.layout->axes()[a];

@@ -31,17 +31,22 @@ struct ResolveOptions {
   std::function<void(Error)> report;
 };
 
-/// What was decided for one tensor.
+/// What decided a tensor, and what it says beside the layout.
+struct TensorDecision {
+  std::string rule;  ///< "q", "preset:llama#q", "rules/3", "companions/0", or "unknown"
+  Place rule_place;
+  std::string strategy;   ///< the strategy's name, "dims", or the companion's kind
+  std::string bias = {};  ///< a bias of a sum: how it is added once; else empty
+  std::vector<std::string> transforms =
+      {};  ///< "pad axis 0 'vocab' from 50257 to 50304 with zeros"
+  std::vector<index::ValueShift> shifts = {};  ///< per device of the layout; empty: plain values
+};
+
+/// What was decided for one tensor. Tensors with the same cut share both.
 struct ResolvedTensor {
   size_t tensor = 0;  ///< index into the specs
-  std::string rule;   ///< "q", "preset:llama#q", "rules/3", "companions/0", or "unknown"
-  Place rule_place;
-  std::shared_ptr<const layout::Layout> layout;  ///< shared by the tensors with the same cut
-  std::string strategy;                 ///< the strategy's name, "dims", or the companion's kind
-  std::string bias;                     ///< a bias of a sum: how it is added once; else empty
-  std::vector<std::string> transforms;  ///< "pad axis 0 'vocab' from 50257 to 50304 with zeros"
-  std::vector<index::ValueShift> shifts =
-      {};  ///< per device of layout->ranks(); empty: plain values
+  std::shared_ptr<const layout::Layout> layout;
+  std::shared_ptr<const TensorDecision> by;
 };
 
 /// One sentence for people: the rule, its place, and the cut of every axis that is cut.

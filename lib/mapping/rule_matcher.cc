@@ -46,6 +46,18 @@ Error ambiguous(std::string_view name, const PlacedRule& a, const PlacedRule& b)
 struct PatternSet::Impl {
   RE2::Set set{matcher_options(), RE2::ANCHOR_BOTH};
   int size = 0;
+  NumberUse numbers = NumberUse::kAnyAlike;  ///< of all patterns together
+  ByForm<std::vector<int>> by_form;
+  std::vector<int> last;  ///< where they are not kept
+
+  std::vector<int> match(std::string_view name) const {
+    std::vector<int> found;
+    RE2::Set::ErrorInfo info{};
+    set.Match(re2::StringPiece(name.data(), name.size()), &found, &info);
+    if (info.kind == RE2::Set::kOutOfMemory) throw too_many(size);
+    std::sort(found.begin(), found.end());
+    return found;
+  }
 };
 
 PatternSet::PatternSet() : impl_(std::make_unique<Impl>()) {}
@@ -53,7 +65,12 @@ PatternSet::~PatternSet() = default;
 PatternSet::PatternSet(PatternSet&&) noexcept = default;
 PatternSet& PatternSet::operator=(PatternSet&&) noexcept = default;
 
-void PatternSet::add(const std::string& regex) {
+void PatternSet::add(const Glob& glob) {
+  add(glob.regex(), glob.takes_any_number() ? NumberUse::kAnyAlike : NumberUse::kRead);
+}
+
+void PatternSet::add(const std::string& regex, NumberUse numbers) {
+  if (numbers == NumberUse::kRead) impl_->numbers = numbers;
   if (++impl_->size > kMaxPatterns) throw too_many(impl_->size);
   std::string why;
   if (impl_->set.Add(regex, &why) < 0)
@@ -64,12 +81,12 @@ void PatternSet::compile() {
   if (!impl_->set.Compile()) throw too_many(impl_->size);
 }
 
-void PatternSet::match(std::string_view name, std::vector<int>& found) const {
-  found.clear();
-  RE2::Set::ErrorInfo info{};
-  impl_->set.Match(re2::StringPiece(name.data(), name.size()), &found, &info);
-  if (info.kind == RE2::Set::kOutOfMemory) throw too_many(impl_->size);
-  std::sort(found.begin(), found.end());
+const std::vector<int>& PatternSet::match(std::string_view name) {
+  if (impl_->numbers == NumberUse::kRead) return impl_->last = impl_->match(name);
+  const NumberedName numbered(name);
+  const auto known = impl_->by_form.find(numbered.form());
+  if (known != impl_->by_form.end()) return known->second;
+  return impl_->by_form.emplace(numbered.form(), impl_->match(name)).first->second;
 }
 
 RuleMatcher::RuleMatcher(const Mapping& mapping) {
@@ -89,7 +106,7 @@ RuleMatcher::~RuleMatcher() = default;
 void RuleMatcher::add(const Document& document, const std::vector<Rule>& rules, size_t layer) {
   for (const Rule& rule : rules) {
     for (const Pattern& pattern : rule.patterns) {
-      set_.add(pattern.regex);
+      set_.add(pattern.regex, pattern.numbers);
       patterns_.push_back(&pattern);
       rule_of_pattern_.push_back(rules_.size());
     }
@@ -98,9 +115,8 @@ void RuleMatcher::add(const Document& document, const std::vector<Rule>& rules, 
 }
 
 std::optional<RuleMatch> RuleMatcher::find(std::string_view name) {
-  set_.match(name, matched_);
   std::optional<RuleMatch> winner;
-  for (const int matched : matched_) {
+  for (const int matched : set_.match(name)) {
     const size_t pattern = static_cast<size_t>(matched);
     const size_t rule = rule_of_pattern_[pattern];
     used_[rule] = true;
@@ -118,7 +134,34 @@ const re2::RE2& RuleMatcher::compiled(size_t pattern) {
   return *compiled_[pattern];
 }
 
+RuleMatcher::CapturedNumbers RuleMatcher::captured_numbers(RuleMatch match,
+                                                           const NumberedName& name) {
+  if (patterns_[match.pattern]->numbers == NumberUse::kRead) return std::nullopt;
+  std::vector<CapturedNumber> numbers;
+  for (const auto& [capture, at] : captures_in(match, name.form())) {
+    const auto number = name.number_at(at.begin, at.size);
+    if (!number) return std::nullopt;
+    numbers.push_back({capture, *number});
+  }
+  return numbers;
+}
+
 std::map<std::string, Capture> RuleMatcher::captures(RuleMatch match, std::string_view name) {
+  const NumberedName numbered(name);
+  const auto [known, is_new] = captured_[match.pattern].try_emplace(numbered.form());
+  if (is_new) known->second = captured_numbers(match, numbered);
+  if (!known->second) return captures_in(match, name);
+  std::map<std::string, Capture> found;
+  for (const auto& [capture, number] : *known->second) {
+    const std::string_view digits = numbered.numbers()[number];
+    i64 value = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    found[capture] = {value, static_cast<size_t>(digits.data() - name.data()), digits.size()};
+  }
+  return found;
+}
+
+std::map<std::string, Capture> RuleMatcher::captures_in(RuleMatch match, std::string_view name) {
   std::map<std::string, Capture> found;
   const PlacedRule& placed = rules_[match.rule];
   const RE2& pattern = compiled(match.pattern);

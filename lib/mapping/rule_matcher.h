@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "shardtool/mapping/glob.h"
 #include "shardtool/mapping/mapping.h"
+#include "shardtool/mapping/name_form.h"
 
 namespace re2 {
 class RE2;
@@ -25,12 +27,13 @@ class PatternSet {
   PatternSet& operator=(PatternSet&&) noexcept;
 
   /// Adds a pattern in RE2 syntax; the n-th one has index n. Throws kLimit above 20,000 patterns.
-  void add(const std::string& regex);
+  void add(const std::string& regex, NumberUse numbers);
+  void add(const Glob& glob);
   /// To be called once, after the last add. Throws kLimit when they need too much memory.
   void compile();
-  /// The indices of the patterns that match, ascending. Throws kLimit when that takes too much
-  /// memory.
-  void match(std::string_view name, std::vector<int>& found) const;
+  /// The indices of the patterns that match, ascending; looked for once per form of names, where no
+  /// pattern reads their numbers. Throws kLimit when that takes too much memory.
+  const std::vector<int>& match(std::string_view name);
 
  private:
   struct Impl;
@@ -71,21 +74,31 @@ class RuleMatcher {
   std::optional<RuleMatch> find(std::string_view name);
   /// Whether a name given to `find` matched the rule, in whatever layer.
   bool is_used(size_t rule) const { return used_[rule]; }
-  /// The integers that the rule's "index" names, by capture name. Throws kShapeMismatch for a regex
-  /// that captures something else.
+  /// The integers that the rule's "index" names, by capture name; looked for like matches. Throws
+  /// kShapeMismatch for a regex that captures something else.
   std::map<std::string, Capture> captures(RuleMatch match, std::string_view name);
 
  private:
   void add(const Document& document, const std::vector<Rule>& rules, size_t layer);
+  /// A capture of a rule, and which number of a name it is.
+  struct CapturedNumber {
+    std::string capture;
+    size_t number = 0;
+  };
+  /// Nothing for names that have to be looked at one by one.
+  using CapturedNumbers = std::optional<std::vector<CapturedNumber>>;
+
   const re2::RE2& compiled(size_t pattern);
+  CapturedNumbers captured_numbers(RuleMatch match, const NumberedName& name);
+  std::map<std::string, Capture> captures_in(RuleMatch match, std::string_view name);
 
   std::vector<PlacedRule> rules_;
   std::vector<size_t> rule_of_pattern_;
   std::vector<const Pattern*> patterns_;
-  std::vector<std::unique_ptr<re2::RE2>> compiled_;  ///< by pattern, those that capture
+  std::vector<std::unique_ptr<re2::RE2>> compiled_;     ///< by pattern, those that capture
+  std::map<size_t, ByForm<CapturedNumbers>> captured_;  ///< by pattern
   std::vector<bool> used_;
   PatternSet set_;
-  std::vector<int> matched_;  ///< reused by find
 };
 
 }  // namespace shardtool::mapping

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "shardtool/base/json_reader.h"
+#include "shardtool/base/json_text.h"
 #include "shardtool/plan/hardware_profile.h"
 
 namespace shardtool::plan {

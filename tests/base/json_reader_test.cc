@@ -141,17 +141,6 @@ TEST_CASE("a valid document with one byte changed gets the reference's verdict")
   }));
 }
 
-TEST_CASE("strings round trip through json_quote") {
-  CHECK(rc::check("round trip", [](const std::vector<std::uint32_t>& raw) {
-    std::string text;
-    for (const std::uint32_t code : raw) text += static_cast<char>(code % 0x80);
-    text += "é😀";
-    const std::string quoted = json_quote(text);
-    JsonReader in(quoted, {}, 0);
-    RC_ASSERT(in.string() == text);
-  }));
-}
-
 TEST_CASE("escapes and surrogate pairs are decoded") {
   JsonReader in(R"("\"\\\/\b\f\n\r\tA\u0041\u00e9\u20ac\ud83d\ude00")", {}, 0);
   CHECK(in.string() == "\"\\/\b\f\n\r\tAAé€😀");

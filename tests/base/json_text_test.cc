@@ -11,6 +11,17 @@
 
 namespace shardtool {
 
+TEST_CASE("strings round trip through json_quote") {
+  CHECK(rc::check("round trip", [](const std::vector<std::uint32_t>& raw) {
+    std::string text;
+    for (const std::uint32_t code : raw) text += static_cast<char>(code % 0x80);
+    text += "é😀";
+    const std::string quoted = json_quote(text);
+    JsonReader in(quoted, {}, 0);
+    RC_ASSERT(in.string() == text);
+  }));
+}
+
 TEST_CASE("integers are written as JSON reads them") {
   CHECK(rc::check("round trip", [](const std::vector<i64>& numbers) {
     std::string text;

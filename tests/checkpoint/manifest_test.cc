@@ -53,18 +53,26 @@ Manifest random_manifest() {
   m.ranks = {{0, {{"tp", 0}}, {0}}, {1, {{"tp", 1}}, {1}}};
   const int tensors = *rc::gen::inRange(0, 5);
   for (int t = 0; t < tensors; ++t) {
-    TensorRecord tensor{
-        "t" + std::to_string(t) + "\"é", Dtype::kBF16, {8, 6}, "rule", {}, "", {}, "", {}};
-    tensor.axes = {{"heads", "Split(8, tp)"}};
-    if (*rc::gen::arbitrary<bool>()) tensor.digest = "0123456789abcdef";
-    if (*rc::gen::arbitrary<bool>()) tensor.bias = "after_reduction";
-    if (*rc::gen::arbitrary<bool>()) tensor.transforms = {"x", "y"};
+    CutRecord cut{"rule", {{"heads", "Split(8, tp)"}}};
+    if (*rc::gen::arbitrary<bool>()) cut.bias = "after_reduction";
+    if (*rc::gen::arbitrary<bool>()) cut.transforms = {"x", "y"};
+    TensorRecord tensor;
+    tensor.name = "t" + std::to_string(t) + "\"é";
+    tensor.dtype = Dtype::kBF16;
+    tensor.shape = {8, 6};
+    tensor.cut = std::make_shared<const CutRecord>(cut);
+    auto holders = std::make_shared<index::HolderSet>(tensor.shape);
+    if (*rc::gen::arbitrary<bool>()) tensor.digest = 0x0123456789abcdef;
     const int ranks = *rc::gen::inRange(0, 3);
     for (int rank = 0; rank < ranks; ++rank) {
       const index::Region region = {random_axis(8), random_axis(6)};
       const i64 bytes = byte_size(tensor.dtype, local_shape(region)).value();
-      tensor.shards.push_back({rank, rank, (i64{1} << 53) + 1, bytes, region, kHash});
+      holders->add(region);
+      tensor.shards.push_back(
+          {rank, rank, (i64{1} << 53) + 1, bytes, kernels::parse_hash128(kHash)});
     }
+    if (*rc::gen::arbitrary<bool>() && ranks == 2) tensor.shifts = {{}, {{-3}, {}, 1}};
+    tensor.holders = std::move(holders);
     m.tensors.push_back(tensor);
   }
   m.tied = {{"a", "b"}};
@@ -100,8 +108,13 @@ TEST_CASE("what to_json writes, parse_manifest reads, and it is written the same
     RC_ASSERT(again.tensors.size() == manifest.tensors.size());
     for (size_t t = 0; t < manifest.tensors.size(); ++t) {
       RC_ASSERT(again.tensors[t].shards.size() == manifest.tensors[t].shards.size());
+      RC_ASSERT(*again.tensors[t].cut == *manifest.tensors[t].cut);
+      RC_ASSERT(again.tensors[t].shifts == manifest.tensors[t].shifts);
       for (size_t s = 0; s < manifest.tensors[t].shards.size(); ++s) {
-        RC_ASSERT(again.tensors[t].shards[s].region == manifest.tensors[t].shards[s].region);
+        const int holder = static_cast<int>(s);
+        RC_ASSERT(again.tensors[t].holders->region(holder) ==
+                  manifest.tensors[t].holders->region(holder));
+        RC_ASSERT(again.tensors[t].shards[s].xxh3 == manifest.tensors[t].shards[s].xxh3);
         RC_ASSERT(again.tensors[t].shards[s].offset == manifest.tensors[t].shards[s].offset);
       }
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "shardtool/base/json_reader.h"
+#include "shardtool/base/json_text.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 

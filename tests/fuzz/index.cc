@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include "shardtool/base/json_reader.h"
+#include "shardtool/base/json_text.h"
 #include "shardtool/checkpoint/hf_index.h"
 #include "shardtool/checkpoint/names.h"
 #include "tests/fuzz/property.h"

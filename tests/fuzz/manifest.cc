@@ -17,11 +17,14 @@ void manifest(std::string_view input) {
     holds(checkpoint::is_plain_file_name(file.name), "a name that is not plain was accepted");
   }
   for (const auto& tensor : read->tensors) {
+    holds(tensor.holders->size() == static_cast<int>(tensor.shards.size()), "a shard of nobody");
+    holds(tensor.holders->shape() == tensor.shape, "shards of another tensor");
+    holds(tensor.shifts.empty() || tensor.shifts.size() == tensor.shards.size(),
+          "shifts of other shards");
     for (const auto& shard : tensor.shards) {
       const auto& file = read->files.at(static_cast<size_t>(shard.file));
       holds(shard.offset >= 0 && shard.bytes >= 0 && shard.offset <= file.bytes - shard.bytes,
             "a shard lies outside its file");
-      holds(shard.region.size() == tensor.shape.size(), "a shard of another rank");
     }
   }
   const std::string written = to_json(*read);

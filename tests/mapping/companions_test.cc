@@ -30,8 +30,8 @@ Resolution both(const Mapping& mapping, const std::string& module, const Shape& 
 TEST_CASE("the scales of blocks follow the cut of the weight, block by block") {
   const auto rows = both(with(kBlock), "a.r", {14336, 4096}, {112, 32}, "tp=4");
   CHECK(held(*rows.tensors[0].layout, 0) == Held{"[0, 28)", "[28, 56)", "[56, 84)", "[84, 112)"});
-  CHECK(rows.tensors[0].rule == "companions/0");
-  CHECK(rows.tensors[0].strategy == "block_scale");
+  CHECK(rows.tensors[0].by->rule == "companions/0");
+  CHECK(rows.tensors[0].by->strategy == "block_scale");
   const auto columns = both(with(kBlock), "a.c", {14336, 4096}, {112, 32}, "tp=4");
   CHECK(held(*columns.tensors[0].layout, 1)[3] == "[24, 32)");
   CHECK(held(*columns.tensors[0].layout, 0)[3] == "[0, 112)");
@@ -83,7 +83,7 @@ TEST_CASE("a companion whose leader is not there, or dropped, needs a rule of it
 TEST_CASE("a companion is not cut by a rule that would match it, too") {
   const Mapping mapping =
       with(kBlock, R"(, "overrides": [{"match": "**.scale", "strategy": "replicate"}])");
-  CHECK(both(mapping, "a.r", {256, 128}, {2, 1}, "tp=2").tensors[0].rule == "companions/0");
+  CHECK(both(mapping, "a.r", {256, 128}, {2, 1}, "tp=2").tensors[0].by->rule == "companions/0");
 }
 
 TEST_CASE("a companion of a companion is refused") {

@@ -251,8 +251,8 @@ TEST_CASE("members follow their weight whatever rules match them, one's own fami
   const auto tensors = gptq("up", 1024, 512, 4);
   const std::string everything = R"(, "overrides": [{"match": "**.g_idx", "strategy": "rowwise"}])";
   const auto result = resolved(tensors, kGptq, "tp=2", everything);
-  CHECK(at(result, tensors, "up.g_idx").rule == "preset:gptq#companions/3");
-  CHECK(at(result, tensors, "up.qweight").rule == "preset:gptq#companions/0");
+  CHECK(at(result, tensors, "up.g_idx").by->rule == "preset:gptq#companions/3");
+  CHECK(at(result, tensors, "up.qweight").by->rule == "preset:gptq#companions/0");
   const std::vector<TensorSpec> only = {spec("up.g_idx", {512}, Dtype::kI32)};
   const auto own = resolved(only, kGptq, "tp=2", everything + R"(, "quantization": ["gptq"])");
   CHECK(held_of(own, only, "up.g_idx", 0)[1] == "[256, 512)");
@@ -353,7 +353,7 @@ TEST_CASE("pad rounds the axis up to whole blocks on every device, with zeros at
   const auto result = cut_in_blocks(2880, 32, 4, "pad");
   CHECK(local_sizes(result, 0) == std::vector<i64>(4, 736));
   CHECK(local_sizes(result, 1) == std::vector<i64>(4, 23));
-  CHECK(result.tensors[0].transforms ==
+  CHECK(result.tensors[0].by->transforms ==
         std::vector<std::string>{"pad axis 0 'mlp' from 2880 to 2944 with zeros"});
   CHECK(held(*result.tensors[0].layout, 0)[3] == "[2208, 2880) pad 64");
   CHECK(held(*result.tensors[1].layout, 0)[3] == "[69, 90) pad 2");
@@ -364,8 +364,8 @@ TEST_CASE("replicate-scale gives every device the scale of each block that it ha
   const auto result = cut_in_blocks(768, 128, 4, "replicate-scale");
   CHECK(local_sizes(result, 0) == std::vector<i64>(4, 192));
   CHECK(held(*result.tensors[1].layout, 0) == Held{"[0, 2)", "[1, 3)", "[3, 5)", "[4, 6)"});
-  CHECK(result.tensors[1].transforms.size() == 1);
-  CHECK(cut_in_blocks(768, 128, 2, "replicate-scale").tensors[1].transforms.empty());
+  CHECK(result.tensors[1].by->transforms.size() == 1);
+  CHECK(cut_in_blocks(768, 128, 2, "replicate-scale").tensors[1].by->transforms.empty());
 }
 
 TEST_CASE("refine makes blocks of the greatest common divisor, each with a copy of its scale") {

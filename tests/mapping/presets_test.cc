@@ -203,9 +203,9 @@ TEST_CASE("biases that are added after a reduction are whole and say so") {
   model.tensors.push_back(spec("model.layers.0.self_attn.o_proj.bias", {64}));
   model.tensors.push_back(spec("model.layers.0.mlp.up_proj.bias", {96}));
   const Solved solved = solve("llama", model, "tp=2");
-  CHECK(at(solved.resolution, solved.tensors, "model.layers.0.self_attn.o_proj.bias").bias ==
+  CHECK(at(solved.resolution, solved.tensors, "model.layers.0.self_attn.o_proj.bias").by->bias ==
         "after_reduction");
-  CHECK(at(solved.resolution, solved.tensors, "model.layers.0.mlp.up_proj.bias").bias == "");
+  CHECK(at(solved.resolution, solved.tensors, "model.layers.0.mlp.up_proj.bias").by->bias == "");
   CHECK(solved.rows("model.layers.0.self_attn.o_proj.bias")[1] == "[0, 64)");
   CHECK(solved.rows("model.layers.0.mlp.up_proj.bias")[1] == "[48, 96)");
 }
@@ -231,7 +231,7 @@ TEST_CASE("gpt2 cuts kernels that are stored in x out, heads first, with or with
     CHECK(solved.rows(block + "mlp.c_fc.weight", 1)[1] == "[48, 96)");
     CHECK(solved.rows(block + "mlp.c_proj.weight")[1] == "[48, 96)");
     CHECK(solved.rows(block + "attn.bias", 2)[1] == "[0, 16)");
-    CHECK(at(solved.resolution, solved.tensors, block + "mlp.c_proj.bias").bias ==
+    CHECK(at(solved.resolution, solved.tensors, block + "mlp.c_proj.bias").by->bias ==
           "after_reduction");
   }
 }

@@ -31,7 +31,7 @@ TEST_CASE("the first layer with a match wins: overrides, own rules, inherited on
     const Mapping mapping(
         {{"m.json", R"({"version": 1, "unused_rule": "ignore", )" + own + "}"}, {"b.json", base}});
     const std::vector<TensorSpec> tensors = {spec("a", {4})};
-    return resolve(mapping, tensors, nullptr, over("tp=2")).tensors[0].rule;
+    return resolve(mapping, tensors, nullptr, over("tp=2")).tensors[0].by->rule;
   };
   const std::string rules = R"("rules": [{"id": "own", "match": "a", "strategy": "rowwise"}])";
   const std::string overrides =
@@ -50,10 +50,10 @@ TEST_CASE("rules are called by their label in the user's own file, and by docume
       {{"unknown", "replicate"}});
   const std::vector<TensorSpec> tensors = {spec("a", {4}), spec("b", {4}), spec("c", {4})};
   const Resolution result = resolve(mapping, tensors, nullptr, over("tp=2"));
-  CHECK(result.tensors[0].rule == "rules/0");
-  CHECK(result.tensors[1].rule == "sub/b.json#b");
-  CHECK(result.tensors[2].rule == "unknown");
-  CHECK(result.tensors[2].rule_place.file == "m.json");
+  CHECK(result.tensors[0].by->rule == "rules/0");
+  CHECK(result.tensors[1].by->rule == "sub/b.json#b");
+  CHECK(result.tensors[2].by->rule == "unknown");
+  CHECK(result.tensors[2].by->rule_place.file == "m.json");
 }
 
 TEST_CASE("where errors are told, a bias whose cut does not fit is left out, with any policy") {
@@ -231,11 +231,11 @@ TEST_CASE("a row-parallel bias is whole, and recorded as added after the reducti
         .tensors[0];
   };
   const ResolvedTensor row = bias(R"("strategy": "row_parallel")");
-  CHECK(row.bias == "after_reduction");
+  CHECK(row.by->bias == "after_reduction");
   CHECK_FALSE(row.layout->is_sharded());
-  CHECK(bias(R"("strategy": "row_parallel", "bias": "plain")").bias == "");
-  CHECK(bias(R"("strategy": "column_parallel")").bias == "");
-  CHECK(bias(R"("dims": [null], "bias": "after_reduction")").bias == "after_reduction");
+  CHECK(bias(R"("strategy": "row_parallel", "bias": "plain")").by->bias == "");
+  CHECK(bias(R"("strategy": "column_parallel")").by->bias == "");
+  CHECK(bias(R"("dims": [null], "bias": "after_reduction")").by->bias == "after_reduction");
 }
 
 TEST_CASE("uneven cuts are reported once per axis and size, with an example and a count") {
@@ -255,7 +255,7 @@ TEST_CASE("padding is written down as a transform") {
   const std::vector<TensorSpec> tensors = {spec("w", {50257})};
   const Mapping mapping = with(R"("vocab": {"mesh": "tp", "uneven": "pad", "pad_to": 64})",
                                R"({"match": "w", "dims": ["vocab"]})");
-  CHECK(resolve(mapping, tensors, nullptr, over("tp=4")).tensors[0].transforms ==
+  CHECK(resolve(mapping, tensors, nullptr, over("tp=4")).tensors[0].by->transforms ==
         std::vector<std::string>{"pad axis 0 'vocab' from 50257 to 50304 with zeros"});
 }
 
@@ -268,7 +268,7 @@ TEST_CASE("drop and tied are listed, unknown tensors can be replicated") {
   const Resolution result = resolve(mapping, tensors, nullptr, over("tp=2"));
   CHECK(result.dropped == std::vector<size_t>{1});
   CHECK(result.tied == std::vector<std::vector<std::string>>{{"a", "b"}});
-  CHECK(result.tensors[2].rule == "unknown");
+  CHECK(result.tensors[2].by->rule == "unknown");
   CHECK_FALSE(result.tensors[2].layout->is_sharded());
   CHECK(result.warnings == std::vector<std::string>{"no rule matches l.*.odd (1); replicated"});
 }

@@ -56,7 +56,7 @@ TEST_CASE("gpt2-stacked-qkv-tp4: each of Q, K and V is cut by heads") {
   CHECK(sample.held_of("h.1.attn.c_proj.weight") ==
         Held{"[0, 8)", "[8, 16)", "[16, 20)", "[20, 24)"});
   CHECK(sample.held_of("wte.weight") == Held{"[0, 65)", "[65, 129)", "[129, 193)", "[193, 257)"});
-  CHECK(at(sample.resolution, sample.tensors, "h.0.mlp.c_proj.bias").bias == "after_reduction");
+  CHECK(at(sample.resolution, sample.tensors, "h.0.mlp.c_proj.bias").by->bias == "after_reduction");
   CHECK(sample.resolution.dropped.size() == 2);
 }
 
@@ -68,9 +68,9 @@ TEST_CASE(
   CHECK(at(sample.resolution, sample.tensors, "model.layers.0.block_sparse_moe.experts.3.w1.weight")
             .layout->ranks() == std::vector<i64>{4, 5, 6, 7});
   CHECK(at(sample.resolution, sample.tensors, "model.layers.0.block_sparse_moe.experts.3.w1.weight")
-            .rule == "w13");
+            .by->rule == "w13");
   CHECK(at(sample.resolution, sample.tensors, "model.layers.0.block_sparse_moe.experts.3.w2.weight")
-            .rule == "preset:mixtral#expert_down");
+            .by->rule == "preset:mixtral#expert_down");
   CHECK(sample.held_of("model.layers.0.block_sparse_moe.experts.3.w2.weight", 1) ==
         Held{"not here", "not here", "not here", "not here", "[0, 24)", "[24, 48)", "[48, 72)",
              "[72, 96)"});

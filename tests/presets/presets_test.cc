@@ -89,7 +89,7 @@ TEST_CASE("biases that are added after a reduction say so, and no others do") {
     CAPTURE(family.family);
     std::set<std::string> ours;
     for (const ResolvedTensor& tensor : resolved(family, family.preset, "dp=2").tensors) {
-      if (tensor.bias == "after_reduction") ours.insert(family.tensors[tensor.tensor].name);
+      if (tensor.by->bias == "after_reduction") ours.insert(family.tensors[tensor.tensor].name);
     }
     CHECK(ours == family.after_reduction);
   }

@@ -100,7 +100,8 @@ std::vector<i64> ShardSet::ranks_of(const std::string& name) const {
 }
 
 index::Region ShardSet::region(const std::string& name, i64 rank) const {
-  return record(name, rank).region;
+  const auto& whole = tensor(name);
+  return whole.holders->region(static_cast<int>(&record(name, rank) - whole.shards.data()));
 }
 
 std::vector<std::string> ShardSet::tensors() const {
@@ -113,7 +114,7 @@ ShardRows ShardSet::read(const std::string& name, i64 rank) const {
   const auto& shard = record(name, rank);
   ShardRows rows;
   rows.dtype = tensor(name).dtype;
-  const Shape shape = index::local_shape(shard.region);
+  const Shape shape = index::local_shape(region(name, rank));
   rows.rows = 1;
   for (size_t d = 0; d < shape.size(); ++d) {
     (d == 0 || d + 1 < shape.size() ? rows.rows : rows.columns) *= shape[d];

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "shardtool/base/error.h"
-#include "shardtool/base/json_reader.h"
 #include "shardtool/base/json_text.h"
 #include "shardtool/base/text.h"
 #include "shardtool/checkpoint/safetensors/safetensors.h"
