@@ -64,7 +64,7 @@ ExplainReport explain(const ExplainOptions& options) {
   report.rule = resolved->by->rule;
   report.rule_place = describe(resolved->by->rule_place);
   report.why = why(*resolved);
-  report.alterations = resolved->transforms;
+  report.alterations = resolved->by->transforms;
   const auto& axes = resolved->layout->axes();
   for (size_t a = 0; a < axes.size(); ++a) {
     report.axes.push_back(explain_axis(axes[a], report.tensor.shape[a], report.mesh));
