@@ -116,7 +116,7 @@ std::vector<check::DataTensor> tensors_of(size_t count, i64 bytes) {
                         {{0, static_cast<i64>(i) * bytes}}},
                        {},
                        {},
-                       ""});
+                       {}});
   }
   return tensors;
 }
