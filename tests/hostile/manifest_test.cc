@@ -24,7 +24,6 @@ using test::says;
 using test::TempFolder;
 
 constexpr const char* kManifest = "manifest.json";
-const std::string kHash(32, '0');
 
 std::string rank_file(i64 rank) {
   return "model-rank-" + std::to_string(rank) + "-part-0.safetensors";
@@ -37,8 +36,7 @@ class Output {
     manifest.tool_version = "0.1.0";
     manifest.mesh = mesh::Mesh({{"tp", 2}});
     manifest.layout = "plain";
-    manifest.tensors = {{"b", Dtype::kU8, {3}, "r", {}, "", {}, "", {}},
-                        {"w", Dtype::kF16, {6, 2}, "r", {}, "", {}, "", {}}};
+    manifest.tensors = {record("b", Dtype::kU8, {3}, 0), record("w", Dtype::kF16, {6, 2}, 1)};
     for (int rank = 0; rank < 2; ++rank) write_rank(rank);
     write_manifest(to_json(manifest));
   }
@@ -59,10 +57,25 @@ class Output {
   Manifest manifest;
 
  private:
+  /// What a rank has of b and of w.
+  static std::vector<index::Region> regions_of(int rank) {
+    return {{AxisMap::identity(3)},
+            {AxisMap::slice(6, {3 * rank, 3 * rank + 3}), AxisMap::identity(2)}};
+  }
+
+  static checkpoint::TensorRecord record(std::string name, Dtype dtype, Shape shape, size_t t) {
+    checkpoint::TensorRecord record;
+    record.name = std::move(name);
+    record.dtype = dtype;
+    record.shape = std::move(shape);
+    record.cut = std::make_shared<const checkpoint::CutRecord>(checkpoint::CutRecord{"r"});
+    record.holders = std::make_shared<const index::HolderSet>(
+        index::HolderSet::of(record.shape, std::vector{regions_of(0)[t], regions_of(1)[t]}));
+    return record;
+  }
+
   void write_rank(int rank) {
-    const std::vector<index::Region> regions = {
-        {AxisMap::identity(3)},
-        {AxisMap::slice(6, {3 * rank, 3 * rank + 3}), AxisMap::identity(2)}};
+    const std::vector<index::Region> regions = regions_of(rank);
     std::vector<TensorSpec> shards;
     for (size_t t = 0; t < regions.size(); ++t) {
       shards.push_back(
@@ -78,7 +91,7 @@ class Output {
     for (size_t t = 0; t < regions.size(); ++t) {
       const i64 bytes = byte_size(shards[t].dtype, shards[t].shape).value();
       manifest.tensors[t].shards.push_back(
-          {rank, rank, plan.places[t].offset, bytes, regions[t], kHash});
+          {rank, rank, plan.places[t].offset, bytes, kernels::Hash128{}});
     }
   }
 };

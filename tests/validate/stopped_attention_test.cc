@@ -38,7 +38,8 @@ TEST_CASE("attention ends where its run is to stop, and makes its value where it
   const engine::Part<double> q = heads(kind.heads, kind.key_dim);
   const engine::Part<double> k = heads(kind.kv_heads, kind.key_dim);
   const engine::Part<double> v = heads(kind.kv_heads, kind.value_dim);
-  const engine::OpAt<double> at{side, inputs, op, 0, 0, {&q, &k, &v}};
+  kernels::Workbench bench(nullptr, &cancel);
+  const engine::OpAt<double> at{side, inputs, op, 0, 0, bench, {&q, &k, &v}};
   CHECK(engine::apply(kind, at).width() == q.width());
   cancel = true;
   CHECK_ERROR(kInterrupted, engine::apply(kind, at));
