@@ -15,9 +15,11 @@
 namespace shardtool::mapping {
 namespace {
 
-/// Matrices that belong to no class: state spaces, projections between modalities, poolers.
+/// Matrices that belong to no class: state spaces, projections between modalities and of further
+/// tokens, poolers.
 constexpr const char* kOther =
-    "**{mixer,pooler,seq_relationship,conv1,conv2,eh_proj,multi_modal_projector,head,linear_fc1,"
+    "**{mixer,mamba,mtp_linear_proj,pooler,seq_relationship,conv1,conv2,eh_proj,multi_modal_"
+    "projector,head,linear_fc1,"
     "linear_fc2,fc,A_log,class_embedding,positional_embedding_vlm}**";
 
 TEST_CASE("matrices of every family have a class, but for those that are known to have none") {
