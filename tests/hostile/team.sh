@@ -20,6 +20,28 @@ launch() {
   play "$1" "$shardtool" split source -m mapping.json -o out --threads 1 "${@:2}"
 }
 
+# launch_and_kill RANK: in two processes, of which this one is slow, and is killed when the other has long finished its
+# share. The one that is left must not publish.
+launch_and_kill() {
+  rm -f trace
+  before=([$1]='strace -f -o trace -e inject=pwrite64:delay_enter=100000')
+  { launch 2; echo "$statuses" >statuses; } 2>/dev/null &
+  until [[ -s trace ]] && grep -q pwrite64 trace; do sleep 0.05; done
+  sleep 1.5
+  pkill -KILL -P "$(pgrep -f -x "strace .* $shardtool split source .* -o out .*")"
+  wait %1 || true
+  before=()
+  [[ ! -e out ]] || fail "published after process $1 was killed"
+}
+
+# resume_alone: one process goes on with what is kept.
+resume_alone() {
+  "$shardtool" split source -m mapping.json -o out --resume >out.0
+  grep -q '^resumed' out.0 || fail "begun anew"
+  diff -r undisturbed out
+  rm -rf out
+}
+
 "$shardtool" split source -m mapping.json -o undisturbed -q >/dev/null
 
 launch 3
@@ -52,39 +74,18 @@ if command -v strace >/dev/null && strace -f -o /dev/null true 2>/dev/null; then
   diff -r undisturbed out
   rm -rf out
 
-  # Process 1 is slow, and is killed when process 0 has long finished its share.
-  before=([1]='strace -f -o trace -e inject=pwrite64:delay_enter=100000')
-  { launch 2; echo "$statuses" >statuses; } 2>/dev/null &
-  until [[ -s trace ]] && grep -q pwrite64 trace; do sleep 0.05; done
-  sleep 1.5
-  pkill -KILL -P "$(pgrep -f -x "strace .* $shardtool split source .* -o out .*")"
-  wait %1 || true
+  launch_and_kill 1
   [[ $(<statuses) == ' 6 '* ]] || fail "a process that is killed:$(<statuses)"
   grep -q 'process 1 of 2 ended without a word' err.0 || fail "the first does not say who is missing"
-  [[ ! -e out ]] || fail "published after a kill"
   grep -q 'kept: 120 MiB' err.0 || fail "the first did not keep its share"
-  before=()
-  "$shardtool" split source -m mapping.json -o out --resume >out.0
-  grep -q '^resumed' out.0 || fail "begun anew after a kill"
-  diff -r undisturbed out
-  rm -rf out
+  resume_alone
 
-  # Process 0, which speaks for both, is killed while it is slow: the other says so.
-  rm -f trace
-  before=([0]='strace -f -o trace -e inject=pwrite64:delay_enter=100000')
-  { launch 2; echo "$statuses" >statuses; } 2>/dev/null &
-  until [[ -s trace ]] && grep -q pwrite64 trace; do sleep 0.05; done
-  sleep 1.5
-  pkill -KILL -P "$(pgrep -f -x "strace .* $shardtool split source .* -o out .*")"
-  wait %1 || true
+  # Process 0 speaks for both.
+  launch_and_kill 0
   [[ $(<statuses) == *' 6' ]] || fail "the process that leads is killed:$(<statuses)"
   grep -q 'process 0 of 2 ended without a word' err.1 || fail "nobody says that the first is missing"
   grep -q 'go on with: ' err.1 || fail "the other does not say how to go on"
-  before=()
-  "$shardtool" split source -m mapping.json -o out --resume >out.0
-  grep -q '^resumed' out.0 || fail "begun anew after the first was killed"
-  diff -r undisturbed out
-  rm -rf out
+  resume_alone
 else
   echo "no strace here: no process was made to fail"
 fi
