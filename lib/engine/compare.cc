@@ -8,6 +8,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/numbers.h"
+#include "shardtool/kernels/compare/compare.h"
 
 namespace shardtool::engine {
 namespace {
@@ -31,16 +32,6 @@ class MeanSquare {
   double sum_ = 0;
   size_t count_ = 0;
 };
-
-/// How far a is from b, in units of `scale`; residues are 0 or 1 apart.
-template <class N>
-double distance(N a, N b, double scale) {
-  if constexpr (is_field<N>) {
-    return a == b ? 0 : 1;
-  } else {
-    return std::abs(static_cast<double>(a) - static_cast<double>(b)) / scale;
-  }
-}
 
 template <class N>
 bool has_same_bits(const N& a, const N& b) {
@@ -81,7 +72,7 @@ Difference compare(const Part<N>& whole, const Placed<N>& parts, i64 tokens, dou
   const double scale = square.root();
   for (const auto& [rank, part] : parts) {
     const auto look = [&, &part = part](i64 t, i64 local, i64 global) {
-      const double apart = distance(part.row(t)[local], whole.row(t)[global], scale);
+      const double apart = kernels::distance(part.row(t)[local], whole.row(t)[global], scale);
       return Look{apart, !(apart <= tolerance)};
     };
     look_at(rank, part, tokens, look, found);
@@ -105,7 +96,7 @@ Difference compare_bits(const Placed<N>& expected, const Placed<N>& parts, i64 t
     const auto look = [&, &part = part](i64 t, i64 local, i64) {
       const N& a = part.row(t)[local];
       const N& b = same.row(t)[local];
-      return Look{distance(a, b, scale), !has_same_bits(a, b)};
+      return Look{kernels::distance(a, b, scale), !has_same_bits(a, b)};
     };
     look_at(rank, part, tokens, look, found);
   }
