@@ -19,18 +19,11 @@ using index::AxisMap;
 using Kind = plan::Placement::Kind;
 
 kernels::RouterSpec spec_of(const model::Router& op, const Side& side) {
-  using From = model::Router::Kind;
-  using To = kernels::RouterSpec::Kind;
   const auto number = [&](const model::Number& n) {
     return model::value_of(n, side.model->config);
   };
   kernels::RouterSpec spec;
-  spec.kind = op.kind == From::kSoftmaxTopK        ? To::kSoftmaxTopK
-              : op.kind == From::kTopKSoftmax      ? To::kTopKSoftmax
-              : op.kind == From::kTopKSigmoid      ? To::kTopKSigmoid
-              : op.kind == From::kGroupMax         ? To::kGroupMax
-              : op.kind == From::kCorrectedSoftmax ? To::kCorrectedSoftmax
-                                                   : To::kSigmoidGroups;
+  spec.kind = op.kind;
   spec.experts = side.model->size(op.experts);
   spec.top_k = side.model->size(op.top_k);
   spec.renormalise = model::is_true(op.renormalise, side.model->config);

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "shardtool/kernels/ops/router.h"
 #include "shardtool/layout/strategy.h"
 #include "shardtool/mapping/dims.h"
 #include "shardtool/mapping/size_expression.h"
@@ -151,14 +152,7 @@ struct Clamp {
 };
 /// Scores for every expert, of which top_k are chosen.
 struct Router {
-  enum class Kind {
-    kSoftmaxTopK,
-    kTopKSoftmax,
-    kTopKSigmoid,
-    kGroupMax,
-    kSigmoidGroups,
-    kCorrectedSoftmax
-  };
+  using Kind = kernels::RouterSpec::Kind;
   Kind kind = Kind::kSoftmaxTopK;
   Dim experts, top_k, columns;
   Word renormalise;           ///< "true" or "false"
