@@ -24,7 +24,13 @@ std::string outcome(const DemoRow& row) {
 
 /// One line per system, its outcome in each arithmetic beside each other.
 Table systems_table(const engine::mlp::DemoReport& demo) {
-  Table table{{{"system"}, {"field"}, {"f64"}, {"f32"}, {"collectives"}, {"in flight"}}, {}};
+  Table table{{{"system"},
+               {"field"},
+               {"f64"},
+               {"f32"},
+               {"collectives, and numbers in them"},
+               {"in flight"}},
+              {}};
   constexpr size_t kFirstOutcome = 1;
   for (const DemoRow& row : demo.rows) {
     if (!row.planted.empty()) continue;
@@ -54,12 +60,26 @@ Table faults_table(const engine::mlp::DemoReport& demo) {
   return table;
 }
 
+void write_traffic(JsonWriter& json, const DemoRow& row) {
+  json.key("traffic").begin_array();
+  for (const engine::mlp::DemoTraffic& one : row.traffic) {
+    json.begin_object().field("pass", one.is_forward ? "forward" : "backward");
+    json.field("op", one.operation);
+    json.field("predicted_count", one.predicted.count).field("counted", one.counted.count);
+    json.field("predicted_bytes", one.predicted.elements * one.number_bytes);
+    json.field("counted_bytes", one.counted.elements * one.number_bytes).end_object();
+  }
+  json.end_array();
+}
+
 void write_row(JsonWriter& json, const DemoRow& row) {
   json.begin_object().field("system", row.system).field("number", row.number);
   json.field("planted", row.planted).field("forward_equal", row.forward_equal);
   json.field("backward_equal", row.backward_equal).field("worst", row.worst);
   json.field("adjoint", row.adjoint).field("collectives", row.collectives);
-  json.field("expected_collectives", row.expected_collectives).field("in_flight", row.in_flight);
+  json.field("expected_collectives", row.expected_collectives);
+  write_traffic(json, row);
+  json.field("in_flight", row.in_flight);
   json.field("fault", row.fault).field("judged", row.is_judged);
   json.field("as_expected", row.is_as_expected).end_object();
 }

@@ -7,19 +7,13 @@
 #include <vector>
 
 #include "shardtool/comm/communicator.h"
+#include "shardtool/engine/counted.h"
 #include "shardtool/engine/part.h"
 #include "shardtool/mesh/mesh.h"
 #include "shardtool/model/flow.h"
 
 namespace shardtool::engine {
 
-/// How often a collective was carried out, and for how many numbers.
-struct Counted {
-  i64 count = 0;
-  /// Over all calls: what a group jointly owns, of the largest group; of a permute what one device
-  /// sends.
-  i64 elements = 0;
-};
 /// By mesh axes ("tp") and move.
 using Counts = std::map<std::pair<std::string, plan::Move>, Counted>;
 

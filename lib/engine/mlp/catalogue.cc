@@ -9,15 +9,11 @@
 namespace shardtool::engine::mlp {
 namespace {
 
-constexpr Counts gathers(i64 n) {
-  return {.all_gather = n};
-}
-constexpr Counts reduces(i64 n) {
-  return {.all_reduce = n};
-}
-constexpr Counts sends(i64 n) {
-  return {.send = n};
-}
+/// How arrays lie along the one mesh axis; axis 0 is that of the rows.
+const auto kWhole = plan::Placement::replicated();
+const auto kByRows = plan::Placement::sharded(0);
+const auto kByColumns = plan::Placement::sharded(1);
+const auto kSummands = plan::Placement::partial();
 
 template <Number T>
 class Catalogue {
@@ -53,26 +49,47 @@ class Catalogue {
     return random_layers<T>({sizes_.in, sizes_.hidden, sizes_.out}, sizes_.batch, sizes_.seed);
   }
 
+  /// Of so many features of the whole batch.
+  Counts activations(const plan::Placement& from, const plan::Placement& to, i64 features) const {
+    return moved(from, to, sizes_.batch * features);
+  }
+
+  /// Of every weight, or of every bias.
+  Counts weights(const plan::Placement& from, const plan::Placement& to) const {
+    return moved(from, to, sizes_.in * sizes_.hidden) + moved(from, to, sizes_.hidden * sizes_.out);
+  }
+  Counts biases(const plan::Placement& from, const plan::Placement& to) const {
+    if (!has_biases_) return {};
+    return moved(from, to, sizes_.hidden) + moved(from, to, sizes_.out);
+  }
+
   void add_tensor_parallel() {
-    add("column->row", two_layers(), column_row<T>, {reduces(1), reduces(1)});
+    const auto& [in, hidden, out, batch, seed] = sizes_;
+    add("column->row", two_layers(), column_row<T>,
+        {activations(kSummands, kWhole, out), activations(kSummands, kWhole, in)});
     add("row->column", two_layers(), row_column<T>,
-        {{.all_gather = 1, .all_reduce = 1}, reduces(1)});
+        {activations(kSummands, kWhole, hidden) + activations(kByColumns, kWhole, out),
+         activations(kSummands, kWhole, hidden)});
+    const Counts bias = has_biases_ ? moved(kSummands, kWhole, out) : Counts();
     add("sequence parallel", two_layers(), sequence_parallel<T>,
-        {{.all_gather = 1, .reduce_scatter = 1},
-         {.all_gather = 1, .all_reduce = has_biases_ ? 1 : 0, .reduce_scatter = 1}});
+        {activations(kByRows, kWhole, in) + activations(kSummands, kByRows, out),
+         activations(kByRows, kWhole, out) + activations(kSummands, kByRows, in) + bias});
   }
 
   void add_batch_parallel() {
-    const i64 n = has_biases_ ? 4 : 2;
+    const Counts reduced = weights(kSummands, kWhole) + biases(kSummands, kWhole);
+    // Whether rows or columns are cut makes no difference.
+    const Counts gathered = weights(kByRows, kWhole);
+    const Counts scattered = weights(kSummands, kByRows) + biases(kSummands, kByRows);
     for (const auto reduction : {GradientReduction::kSum, GradientReduction::kAverage}) {
       const bool is_sum = reduction == GradientReduction::kSum;
       const std::string suffix = is_sum ? ", sum" : ", average";
       add("data parallel" + suffix, two_layers(),
-          [=](Device<T>& device) { return data_parallel(device, reduction); }, {{}, reduces(n)})
+          [=](Device<T>& device) { return data_parallel(device, reduction); }, {{}, reduced})
           .divisor = is_sum ? 1 : devices_;
       add("FSDP" + suffix, two_layers(),
           [=](Device<T>& device) { return fully_sharded(device, reduction); },
-          {gathers(n), {.all_gather = 2, .reduce_scatter = n}})
+          {gathered + biases(kByRows, kWhole), gathered + scattered})
           .divisor = is_sum ? 1 : devices_;
     }
   }
@@ -83,7 +100,9 @@ class Catalogue {
     std::vector<i64> widths(n_layers + 1, sizes_.hidden);
     widths.front() = sizes_.in;
     widths.back() = sizes_.out;
-    const Counts boundary = sends(microbatches * (devices_ - 1));
+    const i64 boundaries = devices_ - 1;
+    const Counts boundary{
+        .send = {microbatches * boundaries, sizes_.batch * sizes_.hidden * boundaries}};
     SystemCase<T>& one =
         add(fmt::format("pipeline, {}, {} layers", to_string(schedule), n_layers),
             random_layers<T>(widths, sizes_.batch, sizes_.seed),
@@ -107,9 +126,12 @@ class Catalogue {
     const TwoLayers layers{sizes_.in, sizes_.hidden, sizes_.out};
     Workload<T> workload = random_experts<T>(layers, devices_ + 1, sizes_.batch, sizes_.seed);
     const Assignment assignment = workload.assignment;
+    // Rows go to the devices of their experts and come back: x and y, dy and dx.
+    const Counts there_and_back =
+        activations(kByRows, kByColumns, sizes_.in) + activations(kByColumns, kByRows, sizes_.out);
     add(fmt::format("expert parallel, {} experts", devices_ + 1), std::move(workload),
         [=](Device<T>& device) { return expert_parallel(device, assignment); },
-        {{.all_to_all = 2}, {.all_to_all = 2}});
+        {there_and_back, there_and_back});
   }
 
   DemoSizes sizes_;

@@ -32,8 +32,9 @@ struct SystemCase {
 
 /// Every system for this many devices, with biases: the unsharded one, column->row, row->column,
 /// data parallel and FSDP (summed and averaged), sequence parallel, the pipeline in both schedules
-/// with max(2, devices) layers, experts (one more than devices). The expected counts are the table
-/// of the specification (validation.md, section 9), where each bias is one array more to reduce.
+/// with max(2, devices) layers, experts (one more than devices). The expected counts are what
+/// lib/plan says of the placements of all that has to move (validation.md, section 9), where each
+/// bias is one array more to reduce.
 template <Number T>
 std::vector<SystemCase<T>> all_systems(const DemoSizes& sizes, int devices);
 

@@ -2,33 +2,56 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <string_view>
-#include <utility>
+#include "shardtool/base/error.h"
 
 namespace shardtool::engine::mlp {
+namespace {
 
-Counts operator-(const Counts& after, const Counts& before) {
-  return {after.all_gather - before.all_gather, after.all_reduce - before.all_reduce,
-          after.reduce_scatter - before.reduce_scatter, after.all_to_all - before.all_to_all,
-          after.send - before.send};
+Counted Counts::*kind_of(plan::Move move) {
+  switch (move) {
+    case plan::Move::kAllGather:
+      return &Counts::all_gather;
+    case plan::Move::kAllReduce:
+      return &Counts::all_reduce;
+    case plan::Move::kReduceScatter:
+      return &Counts::reduce_scatter;
+    case plan::Move::kAllToAll:
+      return &Counts::all_to_all;
+    case plan::Move::kPermute:
+      return &Counts::send;
+    case plan::Move::kNothing:
+    case plan::Move::kSlice:
+    case plan::Move::kKeepOne:
+    case plan::Move::kImpossible:
+      break;
+  }
+  throw Error(ErrorCode::kInternal, "a move that no operation carries out");
 }
 
+}  // namespace
+
 Counts& operator+=(Counts& sum, const Counts& counts) {
-  return sum = sum - (Counts{} - counts);
+  for (const CountedKind& kind : kCountedKinds) sum.*kind.counted += counts.*kind.counted;
+  return sum;
+}
+
+Counts operator+(Counts a, const Counts& b) {
+  return a += b;
+}
+
+Counts moved(const plan::Placement& from, const plan::Placement& to, i64 elements) {
+  Counts counts;
+  counts.*kind_of(plan::move_between(from, to)) = {1, elements};
+  return counts;
 }
 
 std::string to_string(const Counts& counts) {
-  const std::array<std::pair<i64, std::string_view>, 5> kinds{{
-      {counts.all_gather, "all_gather"},
-      {counts.all_reduce, "all_reduce"},
-      {counts.reduce_scatter, "reduce_scatter"},
-      {counts.all_to_all, "all_to_all"},
-      {counts.send, "send"},
-  }};
   std::string text;
-  for (const auto& [calls, name] : kinds) {
-    if (calls != 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", calls, name);
+  for (const auto& [name, kind] : kCountedKinds) {
+    const Counted& counted = counts.*kind;
+    if (counted == Counted{}) continue;
+    text += fmt::format("{}{} {} of {}", text.empty() ? "" : ", ", counted.count, name,
+                        counted.elements);
   }
   return text.empty() ? "none" : text;
 }

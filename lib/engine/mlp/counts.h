@@ -1,29 +1,49 @@
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 
 #include "shardtool/base/checked.h"
+#include "shardtool/engine/counted.h"
+#include "shardtool/plan/placement.h"
 
 namespace shardtool::engine::mlp {
 
-/// Calls of one device per kind of operation; of sends, those of all devices together where the
-/// counts of a run are meant.
+/// Per kind of operation, its calls and the numbers in them. Of one device: what it gives. Of a
+/// run: the calls of each device with the numbers that the devices jointly own; sends of all
+/// devices together.
 struct Counts {
-  i64 all_gather = 0;
-  i64 all_reduce = 0;
-  i64 reduce_scatter = 0;
-  i64 all_to_all = 0;
-  i64 send = 0;
+  Counted all_gather{};
+  Counted all_reduce{};
+  Counted reduce_scatter{};
+  Counted all_to_all{};
+  Counted send{};
 
   bool operator==(const Counts&) const = default;
 };
 
-/// What was counted between `before` and `after`.
-Counts operator-(const Counts& after, const Counts& before);
+/// The kinds in the order in which they are told.
+struct CountedKind {
+  std::string_view name;
+  Counted Counts::*counted;
+};
+inline constexpr std::array<CountedKind, 5> kCountedKinds{{
+    {"all_gather", &Counts::all_gather},
+    {"all_reduce", &Counts::all_reduce},
+    {"reduce_scatter", &Counts::reduce_scatter},
+    {"all_to_all", &Counts::all_to_all},
+    {"send", &Counts::send},
+}};
 
 Counts& operator+=(Counts& sum, const Counts& counts);
+Counts operator+(Counts a, const Counts& b);
 
-/// "1 all_reduce, 2 all_gather", or "none".
+/// What a run communicates to bring an array of so many numbers from one placement to another: one
+/// call of what lib/plan says. Requires a move that an operation carries out; permutes are sends.
+Counts moved(const plan::Placement& from, const plan::Placement& to, i64 elements);
+
+/// "1 all_reduce of 12, 2 all_gather of 30", or "none".
 std::string to_string(const Counts& counts);
 
 }  // namespace shardtool::engine::mlp

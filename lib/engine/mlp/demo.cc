@@ -19,6 +19,14 @@ std::string both_ways(const Counts& forward, const Counts& backward) {
 }
 
 template <Number T>
+void add_traffic(bool is_forward, const Counts& predicted, const Counts& counted, DemoRow& row) {
+  for (const auto& [name, kind] : kCountedKinds) {
+    if (predicted.*kind == Counted{} && counted.*kind == Counted{}) continue;
+    row.traffic.push_back({is_forward, name, predicted.*kind, counted.*kind, i64{sizeof(T)}});
+  }
+}
+
+template <Number T>
 DemoRow row_of(const SystemCase<T>& one, CaseReport found) {
   const Proof& proof = found.proof;
   DemoRow row;
@@ -30,6 +38,8 @@ DemoRow row_of(const SystemCase<T>& one, CaseReport found) {
   row.adjoint = proof.adjoint;
   row.collectives = both_ways(proof.forward, proof.backward);
   row.expected_collectives = both_ways(one.expected.forward, one.expected.backward);
+  add_traffic<T>(true, one.expected.forward, proof.forward, row);
+  add_traffic<T>(false, one.expected.backward, proof.backward, row);
   const bool is_pipeline = std::any_of(proof.most_in_flight.begin(), proof.most_in_flight.end(),
                                        [](i64 n) { return n != 0; });
   if (is_pipeline) row.in_flight = fmt::format("{}", fmt::join(proof.most_in_flight, " "));

@@ -9,6 +9,14 @@ namespace shardtool::engine::mlp {
 
 using DemoOptions = DemoSizes;
 
+/// What one pass communicates by one kind of operation: numbers and calls as of Counts.
+struct DemoTraffic {
+  bool is_forward = true;
+  std::string_view operation;
+  Counted predicted, counted;
+  i64 number_bytes = 0;  ///< of every number
+};
+
 /// One system in one arithmetic, as it should be or with a fault planted in it.
 struct DemoRow {
   std::string system;
@@ -18,8 +26,9 @@ struct DemoRow {
   bool backward_equal = false;  ///< every gradient
   double worst = 0;             ///< as of ArrayVerdict, over all arrays
   double adjoint = 0;           ///< |<Jv, g> - <v, J^T g>|, relative
-  std::string collectives;      ///< counted: "forward 1 all_reduce; backward 1 all_reduce"
+  std::string collectives;  ///< counted: "forward 1 all_reduce of 12; backward 1 all_reduce of 9"
   std::string expected_collectives;
+  std::vector<DemoTraffic> traffic;  ///< of the kinds that are expected or were counted
   std::string in_flight;  ///< of a pipeline, the most microbatches per stage: "2 1"; else empty
   std::string fault;      ///< what is wrong, in words; empty when nothing is
   /// A system as it should be: all of it holds. A planted fault: it was seen.

@@ -132,12 +132,20 @@ std::vector<std::string> Device<T>::census(const std::string& text) {
 }
 
 template <Number T>
-Counts Device<T>::counts() const {
+Counts Device<T>::counts_since(const comm::Counters& before) const {
+  const auto counted = [&](comm::Operation operation, i64 matrices_per_call) {
+    const comm::Count& then = before[operation];
+    const comm::Count& now = comm_.counters()[operation];
+    const i64 calls = now.calls - then.calls;
+    const i64 extents = calls * matrices_per_call * i64{sizeof(Extents)};
+    return Counted{calls, (now.bytes - then.bytes - extents) / i64{sizeof(T)}};
+  };
   using comm::Operation;
-  const comm::Counters& counters = comm_.counters();
-  return {counters[Operation::kAllGather].calls, counters[Operation::kAllReduce].calls,
-          counters[Operation::kReduceScatter].calls, counters[Operation::kAllToAll].calls,
-          counters[Operation::kSend].calls};
+  return {.all_gather = counted(Operation::kAllGather, 1),
+          .all_reduce = counted(Operation::kAllReduce, 0),
+          .reduce_scatter = counted(Operation::kReduceScatter, 0),
+          .all_to_all = counted(Operation::kAllToAll, num_devices()),
+          .send = counted(Operation::kSend, 1)};
 }
 
 template std::string encoded(const Matrix<Field>&);

@@ -59,8 +59,11 @@ class Device {
   std::vector<Matrix<T>> census(const Matrix<T>& held);
   std::vector<std::string> census(const std::string& text);
 
-  /// What the communicator has counted so far.
-  Counts counts() const;
+  /// What the communicator has counted so far: a moment to count from.
+  const comm::Counters& counters() const { return comm_.counters(); }
+  /// What this device gave since then. The extents that go with every matrix are no numbers of it.
+  /// Requires that since then matrices alone went through the device.
+  Counts counts_since(const comm::Counters& before) const;
 
  private:
   comm::Communicator& comm_;

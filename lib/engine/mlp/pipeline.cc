@@ -125,18 +125,18 @@ typename Pipeline<T>::Result Pipeline<T>::step(const Matrix<T>& x, const Matrix<
   std::map<i64, Tape<T>> in_flight;
   for (const PipelineStep& step :
        pipeline_steps(schedule, this->num_devices(), this->device_id(), microbatches_)) {
-    const Counts before = this->device_.counts();
+    const comm::Counters before = this->device_.counters();
     if (step.is_forward) {
       Pass<T> pass = run_microbatch(x, step.microbatch);
       outputs.push_back(std::move(pass.y));
       in_flight[step.microbatch] = std::move(pass.tape);
       result.most_in_flight = std::max(result.most_in_flight, static_cast<i64>(in_flight.size()));
-      result.forward_counts += this->device_.counts() - before;
+      result.forward_counts += this->device_.counts_since(before);
       continue;
     }
     const Tape<T> tape = std::move(in_flight.extract(step.microbatch).mapped());
     collected.add(pull_back_microbatch(tape, g, step.microbatch));
-    result.backward_counts += this->device_.counts() - before;
+    result.backward_counts += this->device_.counts_since(before);
   }
   result.y = joined<T>(outputs, Axis::kRows);
   result.gradients = std::move(collected).gradients();

@@ -2,19 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace shardtool::engine::mlp {
 namespace {
-
-/// Sends happen at both ends of a boundary only, so that they are added up; all else is done by
-/// all.
-template <Number T>
-Counts counts_of_all(Device<T>& device, Counts own) {
-  i64 sends = 0;
-  for (const std::string& text : device.census(std::to_string(own.send))) sends += std::stoll(text);
-  own.send = sends;
-  return own;
-}
 
 template <Number T>
 std::vector<i64> number_of_each(Device<T>& device, i64 own) {
@@ -23,6 +14,24 @@ std::vector<i64> number_of_each(Device<T>& device, i64 own) {
     numbers.push_back(std::stoll(text));
   }
   return numbers;
+}
+
+template <Number T>
+i64 sum_over_devices(Device<T>& device, i64 own) {
+  const std::vector<i64> numbers = number_of_each(device, own);
+  return std::accumulate(numbers.begin(), numbers.end(), i64{0});
+}
+
+/// Every device has a part of what is gathered, of what changes places and of what is sent, and all
+/// of what is summed. Calls are all devices', but for sends, which the ends of a boundary do.
+template <Number T>
+Counts counts_of_all(Device<T>& device, const Counts& own) {
+  Counts all = own;
+  for (const auto kind : {&Counts::all_gather, &Counts::all_to_all, &Counts::send}) {
+    (all.*kind).elements = sum_over_devices(device, (own.*kind).elements);
+  }
+  all.send.count = sum_over_devices(device, own.send.count);
+  return all;
 }
 
 template <Number T>
@@ -93,12 +102,12 @@ Outcome<T> run_both_ways(Device<T>& device, System<T>& system, const Workload<T>
   Outcome<T> outcome;
   const int here = device.device_id();
   const i64 batch = workload.x.rows();
-  const Counts start = device.counts();
+  const comm::Counters start = device.counters();
   outcome.y = system.forward(cut(workload.x, system.input(batch), here));
-  const Counts middle = device.counts();
+  outcome.forward = device.counts_since(start);
+  const comm::Counters middle = device.counters();
   outcome.gradients = system.backward(cut(workload.g, system.output(batch), here));
-  outcome.forward = middle - start;
-  outcome.backward = device.counts() - middle;
+  outcome.backward = device.counts_since(middle);
   return outcome;
 }
 

@@ -40,7 +40,7 @@ Outcome<T> run_both_ways(Device<T>& device, System<T>& system, const Workload<T>
 
 /// What a system has to communicate, and how many microbatches a pipeline may keep.
 struct Expectation {
-  Counts forward;  ///< sends of all devices, else calls of each
+  Counts forward;  ///< of the run
   Counts backward;
   std::vector<i64> most_in_flight{};  ///< per device; 0 where there is no pipeline
 };
@@ -48,7 +48,7 @@ struct Expectation {
 /// A sharded run held against the unsharded one.
 struct Proof {
   std::vector<ArrayVerdict> arrays;  ///< y, then gradients by name
-  Counts forward;                    ///< sends of all devices, else calls of device 0
+  Counts forward;                    ///< of the run
   Counts backward;
   double adjoint = 0;               ///< adjoint_gap of the gradients, put together
   std::vector<i64> most_in_flight;  ///< per device

@@ -118,22 +118,24 @@ TEST_CASE("streams between two devices keep their order and have an end") {
   CHECK(received == std::vector<i64>{21, 21, 21});
 }
 
-TEST_CASE("a device counts the calls of each kind, not what they are made of") {
+TEST_CASE("a device counts calls and numbers of each kind, not what they are made of") {
   const auto counted = on_devices<Field>(2, [](FieldDevice& device) {
-    const Counts before = device.counts();
+    device.census("a few letters");
+    const comm::Counters before = device.counters();
     device.all_reduce(numbers(2, 2, 0));
     device.all_reduce(numbers(2, 2, 0));
     device.all_gather(numbers(1, 2, 0), Axis::kRows);
-    device.reduce_scatter(numbers(2, 2, 0), Axis::kRows, parts_of("rows", 2, 2));
-    device.all_to_all(numbers(2, 2, 0), Axis::kRows, parts_of("rows", 2, 2));
+    device.reduce_scatter(numbers(2, 3, 0), Axis::kRows, parts_of("rows", 2, 2));
+    device.all_to_all(numbers(2, 4, 0), Axis::kRows, parts_of("rows", 2, 2));
     device.send(1 - device.device_id(), numbers(1, 1, 0));
     device.receive(1 - device.device_id());
-    return device.counts() - before;
+    return device.counts_since(before);
   });
-  const Counts expected{1, 2, 1, 1, 1};
+  const Counts expected{{1, 2}, {2, 8}, {1, 6}, {1, 8}, {1, 1}};
   CHECK(counted == std::vector{expected, expected});
   CHECK(to_string(expected) ==
-        "1 all_gather, 2 all_reduce, 1 reduce_scatter, 1 all_to_all, 1 send");
+        "1 all_gather of 2, 2 all_reduce of 8, 1 reduce_scatter of 6, 1 all_to_all of 8, 1 send of "
+        "1");
   CHECK(to_string(Counts{}) == "none");
 }
 

@@ -57,7 +57,8 @@ const std::vector<Expected> kOnFourDevices{
      "device 0 holds row 3 of layer_1/weights where row 0 of layer_1/weights belongs"},
     {"the all_reduce of y left out",
      {"y"},
-     "forward communicates none, expected 1 all_reduce; y: devices 0 and 1 should hold the same"},
+     "forward communicates none, expected 1 all_reduce of 35; y: devices 0 and 1 should hold the "
+     "same"},
     {"the all_reduce of dx left out",
      {"dx"},
      "dx: the devices' values add up to it: a sum is missing"},
@@ -126,6 +127,33 @@ TEST_CASE("on one device, where values cannot tell, the counts do") {
   }
 }
 
+/// Sums right, with a row of zeros that nobody needs.
+class WastefulDevice final : public Device<Field> {
+ public:
+  using Device::Device;
+  Matrix<Field> all_reduce(const Matrix<Field>& summand) override {
+    const Matrix<Field> zeros(1, summand.columns());
+    const auto longer = joined<Field>(std::vector{summand, zeros}, Axis::kRows);
+    return slice(Device::all_reduce(longer), Axis::kRows, {0, summand.rows()});
+  }
+};
+
+TEST_CASE("a collective that carries more than it has to is told, though every value is right") {
+  for (const int devices : {1, 3}) {
+    const SystemCase<Field> one = all_systems<Field>(kSizes, devices).at(1);
+    REQUIRE(one.name == "column->row");
+    comm::run_embedded(devices, [&](comm::Communicator& comm) {
+      WastefulDevice device(comm);
+      const CaseReport report = report_on<Field>(device, one, one.workload.parameters);
+      CHECK(wrong_arrays(report.proof).empty());
+      CHECK_FALSE(holds<Field>(report.proof, one.expected));
+      CHECK(report.diagnosis ==
+            "forward communicates 1 all_reduce of 40, expected 1 all_reduce of 35; "
+            "backward communicates 1 all_reduce of 48, expected 1 all_reduce of 42");
+    });
+  }
+}
+
 TEST_CASE("faults that cannot show are not planted") {
   const auto names = [](i64 hidden, int devices) {
     Names all;
@@ -169,8 +197,10 @@ TEST_CASE("counts, activations in flight and an adjoint that are wrong are said 
   };
   CHECK(words(right).empty());
   Proof wrong = right;
-  wrong.backward.all_gather = 2;
-  CHECK(words(wrong) == "backward communicates 2 all_gather, expected none");
+  wrong.backward.all_gather = {2, 7};
+  CHECK(words(wrong) == "backward communicates 2 all_gather of 7, expected none");
+  wrong.backward.all_gather = {0, 7};
+  CHECK(words(wrong) == "backward communicates 0 all_gather of 7, expected none");
   wrong = right;
   wrong.most_in_flight = {3};
   CHECK(words(wrong) == "the stages keep 3 microbatches, expected 0");

@@ -212,7 +212,8 @@ TEST_CASE("rows go to any experts: none to some, all to one, an odd number to ea
     one.name = "experts";
     one.workload = workload;
     one.make = [&](Device<Field>& device) { return expert_parallel(device, assignment); };
-    one.expected = {{.all_to_all = 2}, {.all_to_all = 2}};
+    const i64 numbers = static_cast<i64>(assignment.size()) * (sizes.in + sizes.out);
+    one.expected = {{.all_to_all = {2, numbers}}, {.all_to_all = {2, numbers}}};
     for (const int devices : {1, 2, 3, 5}) {
       one.expected.most_in_flight.assign(static_cast<size_t>(devices), 0);
       const std::vector<std::string> nothing(static_cast<size_t>(devices));
