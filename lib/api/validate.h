@@ -9,6 +9,7 @@
 #include "shardtool/api/transform.h"
 #include "shardtool/check/finding.h"
 #include "shardtool/comm/meeting_place.h"
+#include "shardtool/comm/nccl_communicator.h"
 #include "shardtool/engine/verdict.h"
 
 namespace shardtool::kernels {
@@ -35,6 +36,7 @@ struct ValidateOptions {
   /// launch says. nccl and gpu-virtual compute the products on GPUs.
   std::string engine;
   std::string mpi_plugin;              ///< empty: where it is installed
+  comm::NcclLibraries nccl;            ///< what nccl opens
   std::optional<comm::Launch> launch;  ///< the processes that a launcher started
   comm::MeetingPlace meeting;          ///< where those of tcp meet
   i64 max_memory = 64 << 20;

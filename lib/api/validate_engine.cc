@@ -21,6 +21,7 @@ std::unique_ptr<comm::Communicator> connect(const ValidateOptions& options,
   engine.launch = options.launch;
   engine.meeting = options.meeting;
   engine.mpi_plugin = options.mpi_plugin;
+  engine.nccl = options.nccl;
   if (engine.engine != comm::Engine::kEmbedded) return comm::connect(engine);
   if (!options.launch) return std::make_unique<comm::SoloCommunicator>();
   throw Error(ErrorCode::kUsage, fmt::format("{} started {} processes, and the {} engine is one",

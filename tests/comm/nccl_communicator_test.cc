@@ -1,6 +1,5 @@
 #include "shardtool/comm/nccl_communicator.h"
 
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include "shardtool/comm/embedded.h"
 #include "shardtool/comm/engine.h"
 #include "tests/comm/laws.h"
+#include "tests/support/fake_nccl.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 
@@ -18,28 +18,16 @@ namespace shardtool::comm {
 namespace {
 
 using std::chrono::milliseconds;
+using test::has_fake_nccl;
+using test::kFakeNccl;
+using test::turn;
 
-/// Empty where NCCL's headers were not found.
-const std::string kFake = SHARDTOOL_FAKE_NCCL;
 const std::string kNotBuilt = "this program was built without NCCL";
-
-bool has_nccl() {
-  if (kFake.empty()) std::cout << "SKIPPED: no nccl.h when this was built\n";
-  return !kFake.empty();
-}
-
-/// Calls a knob of tests/comm/fake_nccl.cc.
-template <class Result, class... Args>
-Result turn(const char* knob, Args... args) {
-  void* const library = ::dlopen(kFake.c_str(), RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(library != nullptr);
-  return reinterpret_cast<Result (*)(Args...)>(::dlsym(library, knob))(args...);
-}
 
 /// Threads that exchange over the stand-in, and meet over the embedded engine.
 void run_fake(int size, const std::function<void(Communicator&)>& body) {
   run_embedded(size, [&](Communicator& comm) {
-    const auto nccl = open_nccl(comm.split(0, 0), {kFake, kFake});
+    const auto nccl = open_nccl(comm.split(0, 0), {kFakeNccl, kFakeNccl});
     body(*nccl);
   });
 }
@@ -49,7 +37,7 @@ std::optional<Error> fake_fails(int size, const std::function<void(Communicator&
 }
 
 TEST_CASE("what goes through NCCL's calls keeps the laws of a communicator, with a stand-in") {
-  if (!has_nccl()) return;
+  if (!has_fake_nccl()) return;
   for (int size = 1; size <= 5; ++size) {
     CAPTURE(size);
     CHECK_NOTHROW(check_laws(run_fake, size, static_cast<std::uint64_t>(200 + size)));
@@ -58,7 +46,7 @@ TEST_CASE("what goes through NCCL's calls keeps the laws of a communicator, with
 }
 
 TEST_CASE("an operation of NCCL that never ends is cut off after the deadline") {
-  if (!has_nccl()) return;
+  if (!has_fake_nccl()) return;
   const int aborts_before = turn<int>("fake_nccl_aborts");
   const auto start = std::chrono::steady_clock::now();
   turn<void>("fake_nccl_stalls", true);
@@ -75,7 +63,7 @@ TEST_CASE("an operation of NCCL that never ends is cut off after the deadline") 
 }
 
 TEST_CASE("an error that NCCL finds in the background ends all") {
-  if (!has_nccl()) return;
+  if (!has_fake_nccl()) return;
   const auto error = fake_fails(3, [](Communicator& comm) {
     comm.barrier();
     turn<void>("fake_nccl_fails", true);
@@ -88,7 +76,7 @@ TEST_CASE("an error that NCCL finds in the background ends all") {
 }
 
 TEST_CASE("a rank that ends or aborts is named by those who wait for it over NCCL") {
-  if (!has_nccl()) return;
+  if (!has_fake_nccl()) return;
   const auto ended = fake_fails(3, [](Communicator& comm) {
     if (comm.rank() != 1) comm.all_gather("x");
   });
@@ -103,7 +91,7 @@ TEST_CASE("a rank that ends or aborts is named by those who wait for it over NCC
 }
 
 TEST_CASE("no device, and fewer than processes of a machine, are told to all") {
-  if (!has_nccl()) return;
+  if (!has_fake_nccl()) return;
   for (const int devices : {0, 2}) {
     turn<void>("fake_nccl_devices", devices);
     const auto error = fake_fails(3, [](Communicator&) {});
@@ -119,23 +107,23 @@ TEST_CASE("no device, and fewer than processes of a machine, are told to all") {
 }
 
 TEST_CASE("the libraries that NCCL runs on are found with their versions") {
-  if (!has_nccl()) return;
+  if (!has_fake_nccl()) return;
   EngineOptions options;
   options.engine = Engine::kNccl;
-  options.nccl = {kFake, kFake};
-  CHECK(found(options) == "NCCL 2.28.3 and CUDA runtime 13.2, " + kFake + " and " + kFake);
+  options.nccl = {kFakeNccl, kFakeNccl};
+  CHECK(found(options) == "NCCL 2.28.3 and CUDA runtime 13.2, " + kFakeNccl + " and " + kFakeNccl);
 }
 
 TEST_CASE("libraries that are missing are named, and a build without NCCL says so") {
   for (const bool has_runtime : {false, true}) {
     EngineOptions options;
     options.engine = Engine::kNccl;
-    options.nccl = {"/nowhere/libnccl.so.2", has_runtime ? kFake : "/nowhere/libcudart.so"};
+    options.nccl = {"/nowhere/libnccl.so.2", has_runtime ? kFakeNccl : "/nowhere/libcudart.so"};
     CHECK_ERROR(kEngineMissing, found(options));
     const auto error = testing::error_of([&] { return connect(options); });
     REQUIRE(error);
     CHECK(error->exit_status() == 6);
-    if (kFake.empty()) {
+    if (kFakeNccl.empty()) {
       CHECK(error->message() == kNotBuilt);
       continue;
     }

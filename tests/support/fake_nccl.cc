@@ -41,8 +41,10 @@ std::atomic<int> devices = 8;
 std::atomic<bool> stalls = false;
 std::atomic<bool> fails = false;
 std::atomic<int> aborts = 0;
+std::atomic<std::uint64_t> bytes_put = 0;
 
 void put(const ncclComm* comm, int to, const void* bytes, size_t count) {
+  bytes_put += count;
   messages[{comm->id, comm->rank, to}].emplace_back(static_cast<const char*>(bytes), count);
 }
 
@@ -70,6 +72,10 @@ void fake_nccl_fails(bool yes) {
 }
 int fake_nccl_aborts() {
   return aborts;
+}
+/// That ranks have given to others so far.
+std::uint64_t fake_nccl_bytes() {
+  return bytes_put;
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {

@@ -1,0 +1,219 @@
+// `validate --engine nccl` from the launch to the verdict, on machines without a GPU: a library
+// stands in for NCCL, a thread with memory of its own for every process' GPU. The processes are
+// threads of this one.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "shardtool/comm/agreement.h"
+#include "shardtool/comm/engine.h"
+#include "shardtool/engine/validation.h"
+#include "shardtool/kernels/device/device.h"
+#include "tests/support/emulated_accelerator.h"
+#include "tests/support/fake_nccl.h"
+#include "tests/support/throws.h"
+#include "tests/validate/compared.h"
+#include "tests/validate/mutations.h"
+
+namespace shardtool::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// What torchrun tells its process of this rank.
+std::optional<comm::Launch> launch_of(int rank, int processes) {
+  return comm::detect_launch([&](const std::string& name) -> std::optional<std::string> {
+    if (name == "RANK") return std::to_string(rank);
+    if (name == "WORLD_SIZE") return std::to_string(processes);
+    if (name == "TORCHELASTIC_RUN_ID") return "job";
+    return std::nullopt;
+  });
+}
+
+/// `part` as every process; what each of them threw.
+template <class Part>
+std::vector<std::optional<Error>> errors_of_processes(int processes, const Part& part) {
+  std::vector<std::optional<Error>> errors(static_cast<size_t>(processes));
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < processes; ++rank) {
+    threads.emplace_back([&, rank] {
+      errors[static_cast<size_t>(rank)] = testing::error_of([&] { return part(rank), 0; });
+    });
+  }
+  threads.clear();
+  return errors;
+}
+
+api::ValidateOptions on_nccl(const api::ValidateOptions& of_all, int rank, int processes,
+                             const TempFolder& folder) {
+  api::ValidateOptions options = of_all;
+  options.engine = "nccl";
+  options.nccl = {kFakeNccl, kFakeNccl};
+  options.launch = launch_of(rank, processes);
+  options.meeting.folder = folder.path();
+  return options;
+}
+
+api::ValidateOptions compared_with_model(const std::string& model, const std::string& shards) {
+  api::ValidateOptions options;
+  options.sources = {shards};
+  options.reference = model_folder(model);
+  options.threads = 1;
+  return options;
+}
+
+struct Played {
+  const char* model;
+  const char* mesh;
+  int processes;  ///< that share the devices
+};
+
+TEST_CASE("processes over NCCL's calls, one device or several each, have one process' digest") {
+  if (!has_fake_nccl()) return;
+  const auto samples = std::to_array<Played>({{"prototype", "tp=4", 4},
+                                              {"prototype", "tp=4", 2},
+                                              {"prototype", "tp=4", 3},
+                                              {"mixtral", "ep=2,tp=2", 2},
+                                              {"llama", "pp=2,tp=2", 2},
+                                              {"phi3", "dp=2,tp=2", 3}});
+  for (const auto& [model, mesh, processes] : samples) {
+    CAPTURE(model);
+    CAPTURE(processes);
+    const TempFolder folder;
+    const auto options = compared_with_model(model, split_copy(model, mesh, folder));
+    const api::ValidateReport on_cpu = api::validate(options);
+    const auto before = turn<std::uint64_t>("fake_nccl_bytes");
+    std::vector<api::ValidateReport> reports(static_cast<size_t>(processes));
+    const auto errors = errors_of_processes(processes, [&](int rank) {
+      EmulatedAccelerator accelerator(EmulatedAccelerator::Pace::kEager);
+      api::ValidateOptions own = on_nccl(options, rank, processes, folder);
+      own.accelerator = &accelerator;
+      reports[static_cast<size_t>(rank)] = api::validate(own);
+      CHECK(accelerator.works() > 0);
+    });
+    for (const auto& error : errors) CHECK_MESSAGE(!error, error->message());
+    CHECK(turn<std::uint64_t>("fake_nccl_bytes") > before);
+    for (const api::ValidateReport& report : reports) {
+      CHECK(report.verdict == "pass");
+      CHECK(report.engine == "nccl");
+      CHECK(report.digest == on_cpu.digest);
+      CHECK(report.accelerators.size() == static_cast<size_t>(processes));
+      CHECK_FALSE(report.collectives.empty());
+      REQUIRE(report.collectives.size() == on_cpu.collectives.size());
+      for (size_t i = 0; i < report.collectives.size(); ++i) {
+        CHECK(report.collectives[i].agrees());
+        CHECK(report.collectives[i].counted == on_cpu.collectives[i].counted);
+        CHECK(report.collectives[i].counted_elements == on_cpu.collectives[i].counted_elements);
+      }
+    }
+  }
+}
+
+TEST_CASE("a fault is told by all processes over NCCL's calls, in one process' words") {
+  if (!has_fake_nccl()) return;
+  const auto rows = attention_mutations();
+  const Mutation& row = rows.front();
+  const TempFolder folder;
+  const ShardSet shards(split_copy(row.model, row.mesh, folder));
+  row.apply(shards);
+  const auto options = compared_with_model(row.model, shards.folder());
+  const api::ValidateReport on_cpu = api::validate(options);
+  REQUIRE_FALSE(on_cpu.faults.empty());
+  std::array<api::ValidateReport, 2> reports;
+  const auto errors = errors_of_processes(2, [&](int rank) {
+    EmulatedAccelerator accelerator(EmulatedAccelerator::Pace::kLate);
+    api::ValidateOptions own = on_nccl(options, rank, 2, folder);
+    own.accelerator = &accelerator;
+    reports[static_cast<size_t>(rank)] = api::validate(own);
+  });
+  for (const auto& error : errors) CHECK_FALSE(error);
+  for (const api::ValidateReport& report : reports) {
+    CHECK(report.verdict == "fail");
+    CHECK(report.digest == on_cpu.digest);
+    REQUIRE(report.faults.size() == on_cpu.faults.size());
+    CHECK(report.faults[0].rank == on_cpu.faults[0].rank);
+  }
+  // The first process reads the bytes behind it.
+  CHECK(reports[0].faults[0].diagnosis == on_cpu.faults[0].diagnosis);
+}
+
+TEST_CASE("an accelerator that fails in one process ends all, by its name and at once") {
+  if (!has_fake_nccl()) return;
+  const TempFolder folder;
+  const auto options = compared_with_model("prototype", split_copy("prototype", "tp=4", folder));
+  const auto start = steady_clock::now();
+  const auto errors = errors_of_processes(3, [&](int rank) {
+    EmulatedAccelerator accelerator(
+        EmulatedAccelerator::Pace::kEager,
+        {rank == 1 ? PlannedFailure::Call::kWork : PlannedFailure::Call::kNone, 5});
+    api::ValidateOptions own = on_nccl(options, rank, 3, folder);
+    own.accelerator = &accelerator;
+    api::validate(own);
+  });
+  for (size_t rank = 0; rank < errors.size(); ++rank) {
+    REQUIRE(errors[rank]);
+    CAPTURE(errors[rank]->message());
+    CHECK(errors[rank]->exit_status() == 6);
+    const bool is_own = rank == 1;
+    CHECK(errors[rank]->code() == (is_own ? ErrorCode::kEngineMissing : ErrorCode::kPeerLost));
+    CHECK(errors[rank]->message().find("the GPU failed: as the test planned") != std::string::npos);
+    CHECK((errors[rank]->message().find("process 1 of 3") != std::string::npos) != is_own);
+  }
+  CHECK(steady_clock::now() - start < std::chrono::seconds(20));
+}
+
+TEST_CASE("NCCL that stops in the midst of a validation is cut off after the deadline") {
+  if (!has_fake_nccl()) return;
+  const TempFolder folder;
+  const Compared model(model_folder("prototype"), split_copy("prototype", "tp=4", folder));
+  const int aborts_before = turn<int>("fake_nccl_aborts");
+  const auto start = steady_clock::now();
+  const auto errors = errors_of_processes(2, [&](int rank) {
+    comm::EngineOptions engine;
+    engine.engine = comm::Engine::kNccl;
+    engine.nccl = {kFakeNccl, kFakeNccl};
+    engine.launch = launch_of(rank, 2);
+    engine.meeting.folder = folder.path();
+    const auto comm = comm::connect(engine);
+    comm->set_deadline(milliseconds(500), milliseconds(500));
+    EmulatedAccelerator accelerator(EmulatedAccelerator::Pace::kEager);
+    engine::ValidationOptions options;
+    options.threads = 1;
+    options.accelerator = &accelerator;
+    options.on_progress = [&](size_t layer, size_t, i64) {
+      if (layer == 2) turn<void>("fake_nccl_stalls", true);
+    };
+    comm::run_or_abort(
+        *comm, [&] { engine::validate(model.whole(), model.shards(), comm.get(), options); });
+  });
+  turn<void>("fake_nccl_stalls", false);
+  for (const auto& error : errors) {
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kPeerLost);
+    CHECK(error->exit_status() == 6);
+    CHECK(error->message().find("NCCL did not end") != std::string::npos);
+  }
+  CHECK(turn<int>("fake_nccl_aborts") == aborts_before + 2);
+  CHECK(steady_clock::now() - start < std::chrono::seconds(20));
+}
+
+TEST_CASE("nccl with the library and without a GPU is an error in every process") {
+  if (!has_fake_nccl() || kernels::device_state().count > 0) return;
+  const TempFolder folder;
+  const auto options = compared_with_model("prototype", split_copy("prototype", "tp=2", folder));
+  const auto errors =
+      errors_of_processes(2, [&](int rank) { api::validate(on_nccl(options, rank, 2, folder)); });
+  for (const auto& error : errors) {
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kEngineMissing);
+    CHECK(error->message().find("there is no GPU to compute on") != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace shardtool::test
