@@ -13,7 +13,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
-#include "shardtool/comm/dynamic_library.h"
+#include "shardtool/io/dynamic_library.h"
 #include "shardtool/comm/engine.h"
 #include "shardtool/io/file.h"
 #include "shardtool/kernels/device/accelerator.h"
@@ -108,7 +108,7 @@ std::string missing(const Error& error) {
 DoctorCheck driver_check() {
   DoctorCheck check{"CUDA driver", "", true, ""};
   try {
-    const comm::DynamicLibrary driver("the CUDA driver", {"libcuda.so.1"});
+    const io::DynamicLibrary driver("the CUDA driver", {"libcuda.so.1"});
     int version = 0;
     driver.function<int (*)(int*)>("cuDriverGetVersion")(&version);
     check.value = fmt::format("for CUDA {}.{}", version / 1000, version / 10 % 100);

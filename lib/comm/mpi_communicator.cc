@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "shardtool/base/error.h"
-#include "shardtool/comm/dynamic_library.h"
+#include "shardtool/io/dynamic_library.h"
 #include "shardtool/comm/mpi_link.h"
 
 namespace shardtool::comm {
@@ -104,12 +104,12 @@ class MpiCommunicator final : public MessageCommunicator {
 };
 
 /// The plugin's functions. Throws kEngineMissing for those of another version.
-const Functions& functions_of(const DynamicLibrary& library) {
+const Functions& functions_of(const io::DynamicLibrary& library) {
   const auto functions =
       library.function<shardtool_mpi_plugin_function>(SHARDTOOL_MPI_PLUGIN_SYMBOL);
   const Functions& mpi = *functions();
   if (mpi.version == SHARDTOOL_MPI_PLUGIN_VERSION) return mpi;
-  throw engine_missing(fmt::format("the MPI plugin {} has version {}, expected {}", library.name(),
+  throw io::engine_missing(fmt::format("the MPI plugin {} has version {}, expected {}", library.name(),
                                    mpi.version, SHARDTOOL_MPI_PLUGIN_VERSION));
 }
 
@@ -127,7 +127,7 @@ std::vector<std::string> mpi_plugin_places(const std::string& given) {
 }
 
 std::string found_mpi(const std::vector<std::string>& plugins) {
-  const DynamicLibrary library(kPlugin, plugins);
+  const io::DynamicLibrary library(kPlugin, plugins);
   std::array<char, 1024> text{};
   functions_of(library).name(text.data(), text.size());
   // Behind the version stand the options that it was built with.
@@ -136,13 +136,13 @@ std::string found_mpi(const std::vector<std::string>& plugins) {
 }
 
 std::unique_ptr<Communicator> open_mpi(const std::vector<std::string>& plugins) {
-  const DynamicLibrary library(kPlugin, plugins);
+  const io::DynamicLibrary library(kPlugin, plugins);
   const Functions& mpi = functions_of(library);
   int rank = 0;
   int size = 0;
   std::array<char, 1024> text{};
   if (mpi.begin(&rank, &size, text.data(), text.size()) != 0) {
-    throw engine_missing(fmt::format("MPI does not begin: {}", text.data()));
+    throw io::engine_missing(fmt::format("MPI does not begin: {}", text.data()));
   }
   ::on_exit(abort_at_exit, nullptr);
   return std::make_unique<MpiCommunicator>(mpi, rank, size);

@@ -1,4 +1,4 @@
-#include "shardtool/comm/dynamic_library.h"
+#include "shardtool/io/dynamic_library.h"
 #include "shardtool/comm/nccl_communicator.h"
 
 namespace shardtool::comm {
@@ -6,7 +6,7 @@ namespace shardtool::comm {
 namespace {
 
 Error not_built() {
-  return engine_missing("this program was built without NCCL")
+  return io::engine_missing("this program was built without NCCL")
       .help("build it where nccl.h and cuda_runtime_api.h are, with SHARDTOOL_NCCL");
 }
 

@@ -15,7 +15,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/comm/agreement.h"
-#include "shardtool/comm/dynamic_library.h"
+#include "shardtool/io/dynamic_library.h"
 #include "shardtool/comm/group_communicator.h"
 #include "shardtool/comm/machine.h"
 
@@ -33,8 +33,8 @@ struct Libraries {
                  : std::vector<std::string>{files.cuda_runtime}),
         nccl("NCCL", {files.nccl.empty() ? "libnccl.so.2" : files.nccl}) {}
 
-  DynamicLibrary cuda;
-  DynamicLibrary nccl;
+  io::DynamicLibrary cuda;
+  io::DynamicLibrary nccl;
 
 #define SHARDTOOL_FUNCTION(library, name) \
   decltype(&::name) name = library.function<decltype(&::name)>(#name)
@@ -67,7 +67,7 @@ struct Libraries {
 
   void check(cudaError_t result, const char* call) const {
     if (result == cudaSuccess) return;
-    throw engine_missing(fmt::format("{}: {}", call, cudaGetErrorString(result)));
+    throw io::engine_missing(fmt::format("{}: {}", call, cudaGetErrorString(result)));
   }
 };
 
@@ -324,7 +324,7 @@ void require_device(const Libraries& api, int device) {
   int devices = 0;
   api.check(api.cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
   if (device < devices) return;
-  throw engine_missing(
+  throw io::engine_missing(
       fmt::format("there are {} GPUs for {} or more processes of one machine", devices, device + 1))
       .help("start as many processes as there are GPUs: NCCL takes one for each");
 }
@@ -336,7 +336,7 @@ std::string found_nccl(const NcclLibraries& files) {
   // 10,000 a major version of NCCL; 1,000 one of CUDA, 10 a minor one.
   int nccl = 0;
   int cuda = 0;
-  if (libraries.ncclGetVersion(&nccl) != ncclSuccess) throw engine_missing("ncclGetVersion fails");
+  if (libraries.ncclGetVersion(&nccl) != ncclSuccess) throw io::engine_missing("ncclGetVersion fails");
   libraries.check(libraries.cudaRuntimeGetVersion(&cuda), "cudaRuntimeGetVersion");
   return fmt::format("NCCL {}.{}.{} and CUDA runtime {}.{}, {} and {}", nccl / 10'000,
                      nccl / 100 % 100, nccl % 100, cuda / 1'000, cuda / 10 % 100,

@@ -5,7 +5,7 @@
 
 #include "shardtool/base/error.h"
 
-namespace shardtool::comm {
+namespace shardtool::io {
 
 /// Why an engine cannot be used here: not built, a library or a device that is missing. Exit 6.
 Error engine_missing(std::string message);
@@ -34,4 +34,4 @@ class DynamicLibrary {
   std::string name_;
 };
 
-}  // namespace shardtool::comm
+}  // namespace shardtool::io

@@ -1,11 +1,11 @@
-#include "shardtool/comm/dynamic_library.h"
+#include "shardtool/io/dynamic_library.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <utility>
 
-namespace shardtool::comm {
+namespace shardtool::io {
 
 Error engine_missing(std::string message) {
   return {ErrorCode::kEngineMissing, std::move(message)};
@@ -30,4 +30,4 @@ void* DynamicLibrary::address_of(const char* symbol) const {
   throw engine_missing(fmt::format("{} has no {}", name_, symbol));
 }
 
-}  // namespace shardtool::comm
+}  // namespace shardtool::io
