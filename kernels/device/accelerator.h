@@ -8,6 +8,14 @@
 
 namespace shardtool::kernels {
 
+/// Whose products NativeProducts are: a library with its version, or why there is none.
+struct ProductLibrary {
+  std::string name;     ///< "cuBLASLt 13.1.0 (libcublasLt.so.13)"; empty: none
+  std::string missing;  ///< why; empty where there is one
+
+  bool is_here() const { return !name.empty(); }
+};
+
 /// Something beside the CPU that computes: a GPU, or what tests put in its place. It has memory of
 /// its own and one queue. Calls that queue an operation return before it is done; operations run in
 /// the order of the calls. (A device of a mesh is something else: several can be computed by one
@@ -18,9 +26,9 @@ namespace shardtool::kernels {
 /// A2 the host side of a copy is memory of allocate_host(), the accelerator's side and all pointers
 ///    of a work are within allocate()
 /// A3 a call throws kEngineMissing where it or an operation before it failed; after that nothing
-/// that
-///    was computed counts
+///    that was computed counts
 /// A4 calls come from one thread at a time
+/// A5 NativeProducts are run only after product_library() found one
 class Accelerator {
  public:
   /// Stands for all operations before it.
@@ -31,6 +39,8 @@ class Accelerator {
   /// "cuda", and the name of the thing itself, "GPU 0: NVIDIA H100".
   virtual std::string backend() const = 0;
   virtual std::string name() const = 0;
+  /// Opened by the first call. Throws kEngineMissing where it is here and does not begin.
+  virtual ProductLibrary product_library() = 0;
 
   /// Memory of the accelerator, aligned for any unit of a copy; what it holds is not known. Null
   /// for no bytes. Throws kEngineMissing where there is no room.

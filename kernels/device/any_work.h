@@ -9,6 +9,7 @@
 #include "shardtool/kernels/decode/decode_works.h"
 #include "shardtool/kernels/fill/fill.h"
 #include "shardtool/kernels/fold/fold.h"
+#include "shardtool/kernels/native/native_products.h"
 #include "shardtool/kernels/ops/works.h"
 #include "shardtool/kernels/product/product.h"
 
@@ -51,12 +52,12 @@ using AnyWork =
     std::variant<RowProducts<Field>, RowProducts<double>, RowProducts<float>, ColumnProducts<Field>,
                  ColumnProducts<double>, ColumnProducts<float>, ScaleRows<Field>, ScaleRows<double>,
                  ScaleRows<float>, Comparison<Field>, Comparison<double>, Comparison<float>,
-                 BoxCopy, DecodeResidues, DecodeNumbers<double>, DecodeNumbers<float>,
-                 Fill<std::uint8_t>, Fill<std::uint16_t>, Fill<std::uint32_t>, Fill<std::uint64_t>,
-                 FoldParts<Field>, FoldParts<double>, FoldParts<float>, NormRows<Field>,
-                 NormRows<double>, NormRows<float>, RotateHeads<Field>, RotateHeads<double>,
-                 RotateHeads<float>, AttendHeads<Field>, AttendHeads<double>, AttendHeads<float>,
-                 ActivateAll<Field>, ActivateAll<double>, ActivateAll<float>, RouteRows<double>,
-                 RouteRows<float>>;
+                 NativeProducts, BoxCopy, DecodeResidues, DecodeNumbers<double>,
+                 DecodeNumbers<float>, Fill<std::uint8_t>, Fill<std::uint16_t>, Fill<std::uint32_t>,
+                 Fill<std::uint64_t>, FoldParts<Field>, FoldParts<double>, FoldParts<float>,
+                 NormRows<Field>, NormRows<double>, NormRows<float>, RotateHeads<Field>,
+                 RotateHeads<double>, RotateHeads<float>, AttendHeads<Field>, AttendHeads<double>,
+                 AttendHeads<float>, ActivateAll<Field>, ActivateAll<double>, ActivateAll<float>,
+                 RouteRows<double>, RouteRows<float>>;
 
 }  // namespace shardtool::kernels

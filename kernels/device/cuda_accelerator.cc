@@ -9,6 +9,7 @@
 #include "shardtool/kernels/device/device.h"
 #include "shardtool/kernels/device/launch.h"
 #include "shardtool/kernels/device/require.h"
+#include "shardtool/kernels/native/cublaslt.h"
 #include "shardtool/kernels/product/product_cuda.h"
 #include "shardtool/kernels/strided_copy/strided_copy_cuda.h"
 
@@ -55,6 +56,7 @@ class CudaAccelerator final : public Accelerator {
   }
   ~CudaAccelerator() override {
     cudaSetDevice(index_);
+    library_.reset();
     cudaStreamSynchronize(stream_);
     for (const cudaEvent_t event : pending_) cudaEventDestroy(event);
     for (const cudaEvent_t event : spare_) cudaEventDestroy(event);
@@ -65,6 +67,10 @@ class CudaAccelerator final : public Accelerator {
 
   std::string backend() const override { return "cuda"; }
   std::string name() const override { return name_; }
+  ProductLibrary product_library() override {
+    use();
+    return open_cublaslt(*this, "", library_);
+  }
 
   std::byte* allocate(size_t bytes) override {
     use();
@@ -97,7 +103,7 @@ class CudaAccelerator final : public Accelerator {
   }
   void run(const AnyWork& work) override {
     use();
-    std::visit([this](const auto& one) { launch(one, stream_); }, work);
+    std::visit([this](const auto& one) { queue(one); }, work);
   }
 
   Ticket ticket() override {
@@ -120,6 +126,12 @@ class CudaAccelerator final : public Accelerator {
   /// The current device is the thread's, and others may have another.
   void use() const { require(cudaSetDevice(index_), "cudaSetDevice"); }
 
+  template <class Work>
+  void queue(const Work& work) {
+    launch(work, stream_);
+  }
+  void queue(const NativeProducts& work) { library_->multiply(gemm_of(work), stream_); }
+
   void copy(const std::byte* from, size_t bytes, std::byte* to, cudaMemcpyKind kind) {
     use();
     require(cudaMemcpyAsync(to, from, bytes, kind, stream_), "cudaMemcpyAsync");
@@ -140,6 +152,7 @@ class CudaAccelerator final : public Accelerator {
   const int index_;
   std::string name_;
   Stream stream_ = nullptr;
+  std::unique_ptr<CublasLt> library_;
   std::deque<cudaEvent_t> pending_;  ///< of the tickets after `ended_`
   std::vector<cudaEvent_t> spare_;
   Ticket ended_ = 0;

@@ -4,6 +4,7 @@
 #include "shardtool/kernels/device/device.h"
 #include "tests/kernels/accelerator_machine.h"
 #include "tests/kernels/machine_test.h"
+#include "tests/kernels/native_laws.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::kernels {
@@ -33,6 +34,16 @@ TEST_CASE("a GPU moves and decodes bytes as the CPU does") {
 
 TEST_CASE("a GPU's products have the CPU's bits") {
   if (has_device()) check_products<GpuMachine>();
+}
+
+TEST_CASE("products of a GPU's library are the CPU's where sums are exact in any order") {
+  if (!has_device()) return;
+  const ProductLibrary library = FirstGpu::accelerator().product_library();
+  if (!library.is_here()) {
+    std::printf("SKIPPED: %s\n", library.missing.c_str());
+    return;
+  }
+  CHECK(rc::check("native", [] { native_law(FirstGpu::accelerator()); }));
 }
 
 TEST_CASE("a GPU's ops over residues have the CPU's bits") {

@@ -55,8 +55,8 @@ void perform_on_host(kernels::HostMachine& machine, const kernels::BoxCopy& work
 
 }  // namespace
 
-EmulatedAccelerator::EmulatedAccelerator(Pace pace, PlannedFailure failure)
-    : pace_(pace), failure_(failure) {
+EmulatedAccelerator::EmulatedAccelerator(Pace pace, PlannedFailure failure, std::string cublaslt)
+    : pace_(pace), failure_(failure), cublaslt_(std::move(cublaslt)) {
   void* const arena =
       ::mmap(nullptr, kArenaBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (arena == MAP_FAILED) throw std::bad_alloc();
@@ -65,10 +65,16 @@ EmulatedAccelerator::EmulatedAccelerator(Pace pace, PlannedFailure failure)
 }
 
 EmulatedAccelerator::~EmulatedAccelerator() {
+  library_.reset();
   thread_.request_stop();
   thread_.join();
   for (const auto& [memory, size] : host_memory_) std::free(memory);
   ::munmap(arena_, kArenaBytes);
+}
+
+kernels::ProductLibrary EmulatedAccelerator::product_library() {
+  if (cublaslt_.empty()) return {"", "a thread has no library"};
+  return kernels::open_cublaslt(*this, cublaslt_, library_);
 }
 
 void EmulatedAccelerator::fail_if_planned(PlannedFailure::Call call, const char* name) {
@@ -164,16 +170,32 @@ void EmulatedAccelerator::download(const std::byte* from, size_t bytes, std::byt
          }});
 }
 
-void EmulatedAccelerator::run(const kernels::AnyWork& work) {
+std::vector<EmulatedAccelerator::Range> EmulatedAccelerator::touched_by(
+    const kernels::AnyWork& work) const {
   std::vector<Range> touches;
   for (const void* const operand : operands(work)) {
     if (operand != nullptr) touches.push_back(range_of(operand));
   }
+  if (std::holds_alternative<kernels::NativeProducts>(work)) {
+    touches.push_back(range_of(library_->workspace()));
+  }
+  return touches;
+}
+
+template <class Work>
+void EmulatedAccelerator::perform_work(const Work& work) {
+  kernels::HostMachine machine;
+  perform_on_host(machine, work);
+}
+void EmulatedAccelerator::perform_work(const kernels::NativeProducts& work) {
+  library_->multiply(kernels::gemm_of(work), nullptr);
+}
+
+void EmulatedAccelerator::run(const kernels::AnyWork& work) {
   ++works_;
-  queue({std::move(touches), [this, work] {
+  queue({touched_by(work), [this, work] {
            fail_if_planned(PlannedFailure::Call::kWork, "run");
-           kernels::HostMachine machine;
-           std::visit([&machine](const auto& one) { perform_on_host(machine, one); }, work);
+           std::visit([this](const auto& one) { perform_work(one); }, work);
          }});
 }
 

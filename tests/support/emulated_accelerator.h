@@ -8,10 +8,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "shardtool/kernels/device/accelerator.h"
+#include "shardtool/kernels/native/cublaslt.h"
 #include "tests/support/work_operands.h"
 
 namespace shardtool::test {
@@ -36,13 +38,15 @@ class EmulatedAccelerator final : public kernels::Accelerator {
  public:
   enum class Pace { kEager, kLate };
 
-  explicit EmulatedAccelerator(Pace pace, PlannedFailure failure = {});
+  /// `cublaslt`: the file of a library that works on the memory of hosts; empty: there is none.
+  explicit EmulatedAccelerator(Pace pace, PlannedFailure failure = {}, std::string cublaslt = {});
   ~EmulatedAccelerator() override;
   EmulatedAccelerator(const EmulatedAccelerator&) = delete;
   EmulatedAccelerator& operator=(const EmulatedAccelerator&) = delete;
 
   std::string backend() const override { return "emulated"; }
   std::string name() const override { return "a thread"; }
+  kernels::ProductLibrary product_library() override;
   std::byte* allocate(size_t bytes) override;
   std::byte* allocate_host(size_t bytes) override;
   void release(std::byte* memory) noexcept override;
@@ -74,6 +78,11 @@ class EmulatedAccelerator final : public kernels::Accelerator {
   static const Memory::value_type& holder_of(const Memory& memory, const void* address);
   static void require_within(const Memory& memory, const void* address, size_t bytes);
   Range range_of(const void* address) const;
+  /// Memory of the accelerator that the work names, and what is beside it.
+  std::vector<Range> touched_by(const kernels::AnyWork& work) const;
+  template <class Work>
+  void perform_work(const Work& work);
+  void perform_work(const kernels::NativeProducts& work);
   void queue(Operation operation);
   void drain() noexcept;
   void serve(const std::stop_token& stop);
@@ -83,6 +92,8 @@ class EmulatedAccelerator final : public kernels::Accelerator {
 
   const Pace pace_;
   PlannedFailure failure_;
+  const std::string cublaslt_;
+  std::unique_ptr<kernels::CublasLt> library_;
   std::byte* arena_ = nullptr;
   size_t used_ = 0;
   Memory memory_, host_memory_;

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <dlfcn.h>
-#include <doctest/doctest.h>
-
 #include <iostream>
 #include <string>
+
+#include "tests/support/stand_in.h"
 
 namespace shardtool::test {
 
@@ -21,9 +20,7 @@ inline bool has_fake_nccl() {
 /// Calls a knob of fake_nccl.cc.
 template <class Result, class... Args>
 Result turn(const char* knob, Args... args) {
-  void* const library = ::dlopen(kFakeNccl.c_str(), RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(library != nullptr);
-  return reinterpret_cast<Result (*)(Args...)>(::dlsym(library, knob))(args...);
+  return turn<Result>(kFakeNccl, knob, args...);
 }
 
 }  // namespace shardtool::test

@@ -30,6 +30,9 @@ template <class T>
 Operands operands(const kernels::Comparison<T>& work) {
   return {work.rows.a.data, work.rows.b.data, work.found};
 }
+inline Operands operands(const kernels::NativeProducts& work) {
+  return {work.w.bytes, work.x.bytes, work.y.data};
+}
 inline Operands operands(const kernels::BoxCopy& work) {
   return {work.src, work.dst};
 }

@@ -1,0 +1,21 @@
+#include "shardtool/io/dynamic_library.h"
+#include "shardtool/kernels/native/cublaslt.h"
+
+namespace shardtool::kernels {
+
+struct CublasLt::State {};
+
+std::string found_cublaslt(const std::string&) {
+  throw io::engine_missing("this program was built without cuBLASLt")
+      .help("build it where cublasLt.h is, with SHARDTOOL_CUDA");
+}
+
+CublasLt::CublasLt(Accelerator& accelerator, const std::string& file) : accelerator_(accelerator) {
+  found_cublaslt(file);
+}
+
+CublasLt::~CublasLt() = default;
+
+void CublasLt::multiply(const Gemm&, gpu::Stream) {}
+
+}  // namespace shardtool::kernels

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "shardtool/kernels/encode/encode.h"
+#include "shardtool/kernels/product/product.h"
+
+namespace shardtool::kernels {
+
+/// A product as engines have a library compute it: both factors in the weights' own type, sums in
+/// f32, in whatever order the library likes.
+///
+///     is_in_out   y[t][c] += sum over r of x[t][r] w[r][c]    as add_columns
+///     else        y[t][r]  = sum over k of w[r][k] x[t][k]    as multiply_rows
+///
+/// N1 x has w's dtype, for which is_float_storage holds, and as many rows as y
+struct NativeProducts {
+  StoredMatrix w;
+  StoredMatrix x;
+  RowView<float> y;
+  bool is_in_out = false;
+};
+
+/// The same as libraries of matrices take it, every matrix column after column:
+///
+///     d(i, j) = sum over k of op(a)(i, k) b(k, j)     (+ d(i, j) where it adds)
+///     a is m x k, or k x m and transposed; b is k x n, d is m x n; element (i, j) of a matrix with
+///     leading dimension l is i + j l
+struct Gemm {
+  Dtype dtype = Dtype::kBF16;  ///< of a and b
+  bool is_transposed = false;  ///< a
+  bool adds = false;
+  i64 m = 0, n = 0, k = 0;
+  const std::byte* a = nullptr;
+  const std::byte* b = nullptr;
+  float* d = nullptr;
+  i64 lda = 0, ldb = 0, ldd = 0;
+
+  bool is_empty() const { return m == 0 || n == 0 || k == 0; }
+};
+
+Gemm gemm_of(const NativeProducts& products);
+
+}  // namespace shardtool::kernels
