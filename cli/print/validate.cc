@@ -25,7 +25,9 @@ std::string worst_text(const api::ValidateTier& tier) {
   if (tier.verdict == "not run") return "";
   const bool has_worst = tier.name == "f64" || tier.name == "golden" || tier.verdict == "differs";
   if (has_worst) return fmt::format("{:.1e} of the RMS", tier.worst);
-  if (tier.name == "native") return fmt::format("{:.2f} of the whole's error", tier.worst);
+  if (tier.name == "native") {
+    return fmt::format("{:.2f} of the whole's error, {:.1e}", tier.worst, tier.rounding);
+  }
   if (is_ordered(tier)) return tier.verdict == "pass" ? "same bits" : "";
   return tier.name == "field" && tier.verdict == "pass" ? "exact" : "";
 }
@@ -140,6 +142,14 @@ std::string engine_text(const api::ValidateReport& report) {
                        : fmt::format("{} on {}", report.engine, fmt::join(names, ", "));
 }
 
+/// Who multiplied in V4.
+std::string native_text(const api::ValidateReport& report) {
+  const std::set<std::string> names(report.libraries.begin(), report.libraries.end());
+  return fmt::format("{} by a library ({}), {} by shardtool's kernels",
+                     plural(report.native.library, "product"), fmt::join(names, ", "),
+                     format_count(report.native.kernels));
+}
+
 void print_body(Session& session, const api::ValidateReport& report) {
   Output& out = session.out();
   const Style& style = session.out_style();
@@ -159,6 +169,7 @@ void print_body(Session& session, const api::ValidateReport& report) {
     if (report.bytes) out.write(labelled(style, "bytes", bytes_text(report)));
     out.write(labelled(style, "digest", report.digest));
   }
+  if (!report.libraries.empty()) out.write(labelled(style, "native", native_text(report)));
   for (const api::ValidateTier& tier : report.tiers) {
     if (is_run && is_ordered(tier)) out.write(labelled(style, "ordered", ordered_text(tier)));
   }
@@ -248,6 +259,7 @@ void write_tiers(JsonWriter& json, const api::ValidateReport& report) {
     json.field("verdict", tier.verdict).field("checked", tier.checked);
     json.field("mismatches", tier.mismatches).field("worst", tier.worst);
     if (is_ordered(tier)) write_order(json, tier);
+    if (tier.name == "native") json.field("rounding", tier.rounding);
     json.end_object();
   }
   json.end_array();
@@ -273,6 +285,12 @@ void write_bytes(JsonWriter& json, const api::ValidateReport& report) {
     json.begin_object().field("tensor", part.tensor).field("rank", part.rank).end_object();
   }
   json.end_array().end_object();
+}
+
+void write_native(JsonWriter& json, const api::ValidateReport& report) {
+  json.key("native_products").begin_object().list("libraries", report.libraries);
+  json.field("by_library", report.native.library).field("by_kernels", report.native.kernels);
+  json.end_object();
 }
 
 void write_problems(JsonWriter& json, const api::ValidateReport& report) {
@@ -305,6 +323,7 @@ void write_fields(JsonWriter& json, const api::ValidateReport& report) {
   write_tiers(json, report);
   write_problems(json, report);
   write_collectives(json, report);
+  if (!report.libraries.empty()) write_native(json, report);
   json.key("coverage").begin_object().field("fraction", report.coverage / 100);
   json.list("untested", report.untested).end_object();
   json.field("undecidable_tokens", report.undecidable_tokens);

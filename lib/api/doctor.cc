@@ -13,11 +13,12 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
-#include "shardtool/io/dynamic_library.h"
 #include "shardtool/comm/engine.h"
+#include "shardtool/io/dynamic_library.h"
 #include "shardtool/io/file.h"
 #include "shardtool/kernels/device/accelerator.h"
 #include "shardtool/kernels/device/device.h"
+#include "shardtool/kernels/native/cublaslt.h"
 
 namespace shardtool::api {
 namespace {
@@ -118,6 +119,17 @@ DoctorCheck driver_check() {
   return check;
 }
 
+/// For what `validate --native` multiplies on GPUs.
+DoctorCheck product_library_check() {
+  DoctorCheck check{"product library", "", true, ""};
+  try {
+    check.value = kernels::found_cublaslt("");
+  } catch (const Error& error) {
+    check.value = missing(error);
+  }
+  return check;
+}
+
 DoctorCheck engine_check(comm::Engine engine, const std::string& mpi_plugin) {
   DoctorCheck check{fmt::format("engine {}", comm::name_of(engine)), "", true, ""};
   comm::EngineOptions options;
@@ -170,6 +182,7 @@ std::vector<DoctorCheck> doctor(const std::string& folder, const std::string& mp
           hub_cache_check(),
           gpu_check(),
           driver_check(),
+          product_library_check(),
           engine_check(comm::Engine::kEmbedded, mpi_plugin),
           engine_check(comm::Engine::kTcp, mpi_plugin),
           engine_check(comm::Engine::kMpi, mpi_plugin),

@@ -230,7 +230,7 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
   };
   for (const engine::TierVerdict& tier : verdict.tiers) {
     ValidateTier row{numbers.at(tier.name), tier.name,  tier.verdict,  tier.checked,
-                     tier.mismatches,       tier.worst, tier.reordered};
+                     tier.mismatches,       tier.worst, tier.rounding, tier.reordered};
     if (row.tier != kOrderedTier) {
       report_.faults.insert(report_.faults.end(), tier.faults.begin(), tier.faults.end());
     } else if (!tier.faults.empty()) {
@@ -240,6 +240,7 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
     report_.tiers.push_back(std::move(row));
   }
   report_.collectives = verdict.collectives;
+  report_.native = verdict.native;
   report_.undecidable_tokens = verdict.undecidable_tokens;
   report_.odd_weights = verdict.odd_weights;
   for (const auto& layout : shards_bound_->files().layouts) {
@@ -344,8 +345,10 @@ void Validating::run_model() {
   const ValidateEngine engine = open_engine(options_);
   report_.backend = engine.backend;
   report_.accelerators = engine.accelerators;
+  report_.libraries = engine.libraries;
   engine::ValidationOptions options = engine_options();
   options.accelerator = engine.accelerator;
+  options.uses_library = engine.has_library;
   comm::run_or_abort(*engine.comm, [&] {
     const engine::Verdict verdict =
         engine::validate(whole_bound_->side(), shards_bound_->side(), engine.comm.get(), options);

@@ -55,6 +55,7 @@ struct ValidateTier {
   i64 checked = 0;
   i64 mismatches = 0;
   double worst = 0;
+  double rounding = 0;                      ///< of V4: the whole model's error, relative
   i64 reordered = 0;                        ///< values inside layers whose result is the same
   std::optional<engine::Fault> first = {};  ///< of V3: where bits of a result first differ
 
@@ -67,6 +68,9 @@ struct ValidateReport {
   std::string engine;                     ///< who played the devices
   std::string backend = "none";           ///< what multiplied with the weights: "cpu" or "cuda"
   std::vector<std::string> accelerators;  ///< the GPU of every process; empty: CPUs
+  /// Of V4 on accelerators, every process' library of products, or why it has none.
+  std::vector<std::string> libraries;
+  engine::ComputedBy native;  ///< the products of V4 on accelerators
   std::string family;
   std::string mesh;
   i64 ranks = 0;

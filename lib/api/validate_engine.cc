@@ -35,6 +35,15 @@ std::unique_ptr<kernels::Accelerator> open_gpu(int rank_on_machine) {
   return kernels::open_accelerator(count > 0 ? rank_on_machine % count : 0);
 }
 
+/// For the products of the native run.
+void open_library(ValidateEngine& engine) {
+  kernels::ProductLibrary library;
+  comm::all_do(*engine.comm, [&] { library = engine.accelerator->product_library(); });
+  engine.has_library = library.is_here();
+  engine.libraries =
+      engine.comm->all_gather(library.is_here() ? library.name : "none: " + library.missing);
+}
+
 }  // namespace
 
 std::string engine_name(const ValidateOptions& options) {
@@ -56,6 +65,7 @@ ValidateEngine open_engine(const ValidateOptions& options) {
   }
   engine.backend = engine.accelerator->backend();
   engine.accelerators = engine.comm->all_gather(engine.accelerator->name());
+  if (options.native) open_library(engine);
   return engine;
 }
 

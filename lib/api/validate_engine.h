@@ -17,6 +17,9 @@ struct ValidateEngine {
   kernels::Accelerator* accelerator = nullptr;  ///< null: the CPU
   std::string backend = "cpu";
   std::vector<std::string> accelerators;  ///< names, of every process; empty: CPUs
+  bool has_library = false;               ///< this process' accelerator, for the native run
+  /// Of every process, the library's name or why there is none; empty where it is not asked for.
+  std::vector<std::string> libraries;
 };
 
 /// The engine's name: what was asked for, or else as the launch says.

@@ -10,6 +10,7 @@
 
 #include "shardtool/engine/apply.h"
 #include "shardtool/engine/block_scales.h"
+#include "shardtool/engine/computed_by.h"
 #include "shardtool/engine/fabric.h"
 #include "shardtool/engine/part.h"
 #include "shardtool/engine/product_list.h"
@@ -65,6 +66,8 @@ class Run {
   /// Choices so far that rounding could have made otherwise: the last chosen expert's score is
   /// nearer to another's than kUndecidableGap.
   i64 undecidable() const { return undecidable_; }
+  /// Of the accelerator's products so far.
+  const ComputedBy& computed_by() const { return computed_by_; }
 
  private:
   OpAt<N> at(i64 rank);
@@ -79,6 +82,9 @@ class Run {
   void look_up(const Product& product, const MatrixBlock& block);
   void multiply_scaled(const Product& product, const MatrixBlock& block);
   void begin_there(const Product& product);
+  bool is_for_library(const Product& product) const;
+  void multiply_by_library(const Product& product, const MatrixBlock& block,
+                           const std::byte* there);
   void multiply_scaled_there(const Product& product, const MatrixBlock& block,
                              const std::byte* there);
   void end_there(const Product& product);
@@ -104,7 +110,9 @@ class Run {
     Part<N> x;  ///< its input, one column per row or column of its matrix
     Part<N> y;  ///< what it gives
     std::optional<BlockScales<N>> scales;
-    const N* x_there = nullptr;  ///< on the accelerator
+    const N* x_there = nullptr;               ///< on the accelerator
+    std::vector<std::byte> stored;            ///< x in the weights' type, for a library
+    const std::byte* stored_there = nullptr;  ///< instead of x_there
     N* y_there = nullptr;
     N* scaled_there = nullptr;  ///< room for x times the scales of blocks
   };
@@ -112,6 +120,7 @@ class Run {
   /// Gate and up of the experts under way, by device.
   std::map<i64, std::map<Product::Role, Part<N>>> expert_;
   kernels::Workbench bench_;
+  ComputedBy computed_by_;
 
   std::map<std::string, Choice> choices_;
   const std::map<std::string, Choice>* replayed_ = nullptr;

@@ -4,12 +4,30 @@
 // The products of a run by an accelerator: x goes there, the rows of the matrix come by, y returns.
 namespace shardtool::engine {
 
+/// Scales of blocks, and what is stored in 8 bits, are for kernels of ours.
+template <class N>
+bool Run<N>::is_for_library(const Product& product) const {
+  return inputs_.uses_library && kernels::is_float_storage(product.dtype) &&
+         !open_.at(product.rank).scales;
+}
+
 template <class N>
 void Run<N>::begin_there(const Product& product) {
   if (bench_.accelerator() == nullptr || is_look_up(product)) return;
   Open& open = open_.at(product.rank);
-  open.x_there = bench_.in(open.x.data);
   open.y_there = bench_.in_out(open.y.data);
+  if constexpr (std::is_same_v<N, float>) {
+    if (is_for_library(product)) {
+      ++computed_by_.library;
+      open.stored.resize(open.x.data.size() * static_cast<size_t>(bits(product.dtype) / 8));
+      kernels::from_floats(product.dtype, open.x.data.data(), std::ssize(open.x.data),
+                           open.stored.data());
+      open.stored_there = bench_.in(open.stored);
+      return;
+    }
+  }
+  ++computed_by_.kernels;
+  open.x_there = bench_.in(open.x.data);
   if (!open.scales || open.scales->is_per_row()) return;
   open.scaled_there = bench_.template room<N>(open.x.data.size());
 }
@@ -19,6 +37,7 @@ void Run<N>::multiply_there(const Product& product, const MatrixBlock& block,
                             const std::byte* there) {
   if (is_look_up(product)) return look_up(product, block);
   const Open& open = open_.at(product.rank);
+  if (open.stored_there != nullptr) return multiply_by_library(product, block, there);
   if (open.scaled_there != nullptr) return multiply_scaled_there(product, block, there);
   const i64 tokens = inputs_.rows();
   const kernels::StoredMatrix w{product.dtype, there, block.rows.size(), block.columns.size(),
@@ -35,6 +54,25 @@ void Run<N>::multiply_there(const Product& product, const MatrixBlock& block,
                                 inputs_.map,
                                 {open.x_there, tokens, open.x.width()},
                                 {open.y_there + block.rows.begin, tokens, open.y.width()}});
+  }
+}
+
+template <class N>
+void Run<N>::multiply_by_library(const Product& product, const MatrixBlock& block,
+                                 const std::byte* there) {
+  if constexpr (std::is_same_v<N, float>) {
+    const Open& open = open_.at(product.rank);
+    const i64 tokens = inputs_.rows();
+    const i64 width = open.x.width();
+    const kernels::StoredMatrix w{product.dtype, there, block.rows.size(), block.columns.size(),
+                                  block.stride};
+    const i64 first_input = product.is_in_out ? block.rows.begin : 0;
+    const i64 first_output = product.is_in_out ? 0 : block.rows.begin;
+    const kernels::StoredMatrix x{product.dtype,
+                                  open.stored_there + first_input * bits(product.dtype) / 8, tokens,
+                                  product.is_in_out ? w.rows : w.columns, width};
+    bench_.accelerator()->run(kernels::NativeProducts{
+        w, x, {open.y_there + first_output, tokens, open.y.width()}, product.is_in_out});
   }
 }
 
@@ -71,11 +109,13 @@ void Run<N>::end_there(const Product& product) {
   }
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                                              \
-  template void Run<N>::begin_there(const Product&);                                          \
-  template void Run<N>::multiply_there(const Product&, const MatrixBlock&, const std::byte*); \
-  template void Run<N>::multiply_scaled_there(const Product&, const MatrixBlock&,             \
-                                              const std::byte*);                              \
+#define SHARDTOOL_INSTANTIATE(N)                                                                   \
+  template bool Run<N>::is_for_library(const Product&) const;                                      \
+  template void Run<N>::begin_there(const Product&);                                               \
+  template void Run<N>::multiply_by_library(const Product&, const MatrixBlock&, const std::byte*); \
+  template void Run<N>::multiply_there(const Product&, const MatrixBlock&, const std::byte*);      \
+  template void Run<N>::multiply_scaled_there(const Product&, const MatrixBlock&,                  \
+                                              const std::byte*);                                   \
   template void Run<N>::end_there(const Product&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

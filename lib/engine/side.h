@@ -50,7 +50,10 @@ struct Inputs {
   std::uint64_t seed = 0;   ///< of residues
   kernels::NumberMap map = kernels::NumberMap::kBits;  ///< of residues
   bool rounds_to_bf16 = false;  ///< every value, as an engine of that type stores it; of float
-  i64 most_window = 0;          ///< a longer sliding window counts as this long; 0: as it is
+  /// Products in the weights' type, where the accelerator's library has it; of float. Requires that
+  /// the accelerator has a library.
+  bool uses_library = false;
+  i64 most_window = 0;  ///< a longer sliding window counts as this long; 0: as it is
   const std::atomic<bool>* cancel = nullptr;  ///< ends what takes long; see throw_if_stopped
 
   i64 rows() const { return sequences * length; }

@@ -59,6 +59,11 @@ class Tier {
   i64 rows() const { return inputs_.rows(); }
   std::uint64_t digest() const { return digest_; }
   const Run<N>& reference() const { return reference_.run(); }
+  /// The accelerator's products, of both sides.
+  ComputedBy computed_by() const {
+    ComputedBy both = reference_.run().computed_by();
+    return both += shards_run_.computed_by();
+  }
 
  private:
   /// What one output of one step was like.

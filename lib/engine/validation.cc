@@ -93,6 +93,13 @@ Inputs rounded(Inputs inputs) {
   return inputs;
 }
 
+/// As engines compute.
+Inputs native_inputs(std::span<const i64> tokens, const ValidationOptions& options) {
+  Inputs inputs = rounded(real_inputs(tokens, options));
+  inputs.uses_library = options.uses_library;
+  return inputs;
+}
+
 class Validation {
  public:
   Validation(const Side& whole, const Side& shards, comm::Communicator* comm,
@@ -117,7 +124,7 @@ class Validation {
     if (options.with_ordered) add_ordered(comm);
     if (options.with_f64 && options.with_native) {
       native_ = std::make_unique<Tier<float>>(
-          "native", Standard::kWhole, whole, shards, comm, rounded(real_inputs(tokens_, options)),
+          "native", Standard::kWhole, whole, shards, comm, native_inputs(tokens_, options),
           std::numeric_limits<double>::infinity(), options.accelerator);
     }
     if (options.accelerator != nullptr) ring_.emplace(*options.accelerator, kChunksUnderWay);
@@ -289,6 +296,7 @@ void Validation::look_at_small_weights(bool of_shards, const model::BoundOp& op,
 void Validation::judge_rounding() {
   const Part<double>& exact = real_->whole_result();
   const Part<float>& whole = native_->whole_result();
+  double of_exact = 0;
   double of_whole = 0;
   double of_shards = 0;
   for (const auto& [rank, part] : native_->shards_result()) {
@@ -296,14 +304,16 @@ void Validation::judge_rounding() {
       for (const index::Piece& piece : part.features.pieces()) {
         for (i64 i = 0; i < piece.size; ++i) {
           const double r = exact.row(t)[piece.global + i];
+          of_exact += r * r;
           of_whole += std::pow(whole.row(t)[piece.global + i] - r, 2);
           of_shards += std::pow(part.row(t)[piece.local + i] - r, 2);
         }
       }
     }
   }
-  double& worst = native_->verdict().worst;
-  if (of_whole > 0) worst = std::max(worst, std::sqrt(of_shards / of_whole));
+  TierVerdict& verdict = native_->verdict();
+  if (of_whole > 0) verdict.worst = std::max(verdict.worst, std::sqrt(of_shards / of_whole));
+  if (of_exact > 0) verdict.rounding = std::max(verdict.rounding, std::sqrt(of_whole / of_exact));
   Part<float> x = whole;
   for (size_t i = 0; i < x.data.size(); ++i) x.data[i] = static_cast<float>(exact.data[i]);
   native_->carry(std::move(x));
@@ -372,6 +382,7 @@ Verdict Validation::run() {
   verdict.odd_weights = odd_;
   if (equality_) verdict.bytes = equality_->result(fabric_);
   verdict.bytes_read = stream_->bytes_taken();
+  if (native_) verdict.native = native_->computed_by();
   if (real_) verdict.undecidable_tokens = real_->reference().undecidable();
   predict(verdict);
   note_tested(verdict);

@@ -27,6 +27,9 @@ struct ValidationOptions {
   int threads = 0;              ///< 0: one per processor
   /// Computes the products; null: the CPU. All else is the CPU's, and so are the field's bits.
   kernels::Accelerator* accelerator = nullptr;
+  /// Those of the native run by the accelerator's library, in the weights' type, where it has the
+  /// type. Requires that product_library() found one.
+  bool uses_library = false;
   /// Hears, between chunks, of the layer and of the bytes that were read.
   std::function<void(size_t layer, size_t layers, i64 bytes_read)> on_progress;
   const std::atomic<bool>* cancel = nullptr;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "shardtool/base/checked.h"
+#include "shardtool/engine/computed_by.h"
 #include "shardtool/engine/fabric.h"
 
 namespace shardtool::engine {
@@ -33,7 +34,9 @@ struct TierVerdict {
   std::string verdict;  ///< "pass", "fail", "undecided"
   i64 checked = 0;      ///< numbers that were compared
   i64 mismatches = 0;
-  double worst = 0;           ///< largest difference over the RMS of the value; of floats
+  double worst = 0;  ///< largest difference over the RMS of the value; of floats
+  /// Of a native run, the largest |whole - exact| / |exact| of a layer's result.
+  double rounding = 0;
   std::vector<Fault> faults;  ///< at most one per layer
   /// Values inside layers that differ although the layer's result does not: the shards compute the
   /// same function in another order.
@@ -83,6 +86,7 @@ struct Verdict {
   std::vector<size_t> tested;  ///< tensors of the shards that some result depends on
   /// Of f64: choices of experts that rounding could have made otherwise; they are replayed.
   i64 undecidable_tokens = 0;
+  ComputedBy native;  ///< who computed the products of the native run, on accelerators
   i64 bytes_read = 0;
 };
 

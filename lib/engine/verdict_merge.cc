@@ -10,8 +10,9 @@ namespace shardtool::engine {
 // Found by nlohmann::json beside the types.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Fault, tier, layer, op, value, tensors, rank, token, feature,
                                    mismatches, diagnosis, layer_index, step)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TierVerdict, name, verdict, checked, mismatches, worst, faults,
-                                   reordered)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TierVerdict, name, verdict, checked, mismatches, worst, rounding,
+                                   faults, reordered)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComputedBy, library, kernels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OddWeight, tensor, is_shard, rank, nan, infinite)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes::Part, tensor, rank)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes, parts, differing, different)
@@ -24,6 +25,7 @@ std::string to_text(const Verdict& verdict) {
   return to_peer(json{{"tiers", verdict.tiers},
                       {"odd", verdict.odd_weights},
                       {"compared", verdict.bytes},
+                      {"native", verdict.native},
                       {"digest", verdict.digest},
                       {"bytes", verdict.bytes_read}});
 }
@@ -56,6 +58,7 @@ void add(TierVerdict& sum, const TierVerdict& other) {
   sum.checked += other.checked;
   sum.mismatches += other.mismatches;
   sum.worst = std::max(sum.worst, other.worst);
+  sum.rounding = std::max(sum.rounding, other.rounding);
   sum.reordered = std::max(sum.reordered, other.reordered);
   sum.faults.insert(sum.faults.end(), other.faults.begin(), other.faults.end());
 }
@@ -72,6 +75,7 @@ void add(Verdict& sum, const json& other) {
   for (size_t i = 0; i < tiers.size(); ++i) add(sum.tiers.at(i), tiers[i]);
   for (const auto& odd : other.at("odd")) sum.odd_weights.push_back(odd.get<OddWeight>());
   sum.digest += other.at("digest").get<std::uint64_t>();
+  sum.native += other.at("native").get<ComputedBy>();
   sum.bytes_read += other.at("bytes").get<i64>();
 }
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <thread>
@@ -10,6 +11,7 @@
 
 #include "shardtool/kernels/device/device.h"
 #include "tests/support/emulated_accelerator.h"
+#include "tests/support/fake_cublaslt.h"
 #include "tests/support/throws.h"
 #include "tests/validate/mutations.h"
 
@@ -87,6 +89,99 @@ TEST_CASE("an accelerator gives the CPU's digest and verdict on every family") {
     options.ordered = true;
     check_same(options, pace);
     pace = pace == Pace::kLate ? Pace::kEager : Pace::kLate;
+  }
+}
+
+const api::ValidateTier& native_tier(const api::ValidateReport& report) {
+  const auto row = std::ranges::find(report.tiers, "native", &api::ValidateTier::name);
+  REQUIRE(row != report.tiers.end());
+  return *row;
+}
+
+/// The report of a native run with this library, which rounds about as the CPU's does.
+api::ValidateReport native_report(api::ValidateOptions options, const std::string& library,
+                                  Pace pace, api::ValidateTier& tier_on_cpu) {
+  options.native = true;
+  const api::ValidateReport on_cpu = api::validate(options);
+  CHECK(on_cpu.libraries.empty());
+  tier_on_cpu = native_tier(on_cpu);
+  EmulatedAccelerator accelerator(pace, {}, library);
+  options.accelerator = &accelerator;
+  api::ValidateReport there = api::validate(options);
+  CHECK(there.verdict == on_cpu.verdict);
+  CHECK(there.digest == on_cpu.digest);
+  CHECK(native_tier(there).worst > 0.5 * tier_on_cpu.worst);
+  CHECK(native_tier(there).worst < 2 * tier_on_cpu.worst);
+  CHECK(native_tier(there).rounding > 0);
+  CHECK(native_tier(there).rounding < 2 * tier_on_cpu.rounding);
+  return there;
+}
+
+TEST_CASE("products of the native run are the library's, and no others") {
+  if (!has_fake_cublaslt()) return;
+  const auto samples = std::to_array<Sample>({{"prototype", "tp=4"},
+                                              {"gpt2", "tp=2"},
+                                              {"gpt_oss", "ep=2,tp=2"},
+                                              {"deepseek_v3", "ep=2,tp=2"},
+                                              {"llama", "pp=2,tp=2"}});
+  Pace pace = Pace::kLate;
+  for (const auto& [model, mesh] : samples) {
+    CAPTURE(model);
+    const TempFolder folder;
+    api::ValidateOptions options = against_model(model, split_copy(model, mesh, folder));
+    options.max_memory = 100'000;  // chunks of some rows
+    const int before = turn<int>(kFakeCublasLt, "fake_cublaslt_multiplied");
+    api::ValidateTier on_cpu;
+    const auto report = native_report(options, kFakeCublasLt, pace, on_cpu);
+    const int multiplied = turn<int>(kFakeCublasLt, "fake_cublaslt_multiplied") - before;
+    CHECK(report.libraries == std::vector<std::string>{"cuBLASLt 13.1.2 (" + kFakeCublasLt + ")"});
+    CHECK(report.native.library > 0);
+    CHECK(report.native.kernels == 0);
+    CHECK(multiplied >= report.native.library);
+    options.quick = true;
+    EmulatedAccelerator accelerator(pace, {}, kFakeCublasLt);
+    options.accelerator = &accelerator;
+    CHECK(api::validate(options).verdict == "pass");
+    CHECK(turn<int>(kFakeCublasLt, "fake_cublaslt_multiplied") - before == multiplied);
+    pace = pace == Pace::kLate ? Pace::kEager : Pace::kLate;
+  }
+}
+
+TEST_CASE("what the library does not have, and all without it, our kernels multiply, and say so") {
+  const TempFolder folder;
+  api::ValidateTier on_cpu;
+  if (has_fake_cublaslt()) {
+    const auto scaled = native_report(against_model("fp8", split_copy("fp8", "tp=2", folder)),
+                                      kFakeCublasLt, Pace::kEager, on_cpu);
+    CHECK(scaled.native.library > 0);
+    CHECK(scaled.native.kernels > 0);
+  }
+  const TempFolder plain_folder;
+  const auto plain = against_model("prototype", split_copy("prototype", "tp=2", plain_folder));
+  const auto without = native_report(plain, "/nowhere/libcublasLt.so", Pace::kEager, on_cpu);
+  REQUIRE(without.libraries.size() == 1);
+  CHECK(without.libraries[0].starts_with("none: "));
+  CHECK(without.native.library == 0);
+  CHECK(without.native.kernels > 0);
+  CHECK(native_tier(without).worst == on_cpu.worst);
+  CHECK(native_tier(without).rounding == on_cpu.rounding);
+}
+
+TEST_CASE("a library that fails ends a native run with what it says") {
+  if (!has_fake_cublaslt()) return;
+  const TempFolder folder;
+  api::ValidateOptions options =
+      against_model("prototype", split_copy("prototype", "tp=2", folder));
+  options.native = true;
+  for (const char* call : {"cublasLtCreate", "cublasLtMatmul"}) {
+    EmulatedAccelerator accelerator(Pace::kLate, {}, kFakeCublasLt);
+    options.accelerator = &accelerator;
+    turn<void>(kFakeCublasLt, "fake_cublaslt_fails", call);
+    const auto error = testing::error_of([&] { return api::validate(options); });
+    turn<void>(kFakeCublasLt, "fake_cublaslt_fails", "");
+    REQUIRE(error);
+    CHECK(error->exit_status() == 6);
+    CHECK(error->message() == "the GPU failed: cuBLASLt says a planned failure");
   }
 }
 
@@ -193,12 +288,15 @@ TEST_CASE("gpu-virtual on a GPU gives the CPU's digest and verdict") {
     CAPTURE(model);
     const TempFolder folder;
     api::ValidateOptions options = against_model(model, split_copy(model, "tp=2", folder));
+    options.native = true;
     const api::ValidateReport on_cpu = api::validate(options);
     options.engine = "gpu-virtual";
     const api::ValidateReport there = api::validate(options);
     CHECK(there.digest == on_cpu.digest);
     CHECK(there.verdict == on_cpu.verdict);
     CHECK(there.backend == "cuda");
+    CHECK(there.native.library + there.native.kernels > 0);
+    if (there.libraries.at(0).starts_with("none: ")) CHECK(there.native.library == 0);
   }
 }
 

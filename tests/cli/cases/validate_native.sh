@@ -1,0 +1,9 @@
+# As engines compute: a report of rounding beside the verdict. On CPUs no library multiplies.
+model=$samples/tiny-llama
+shardtool -q split "$model" -o parts --tp 2
+shardtool validate parts -r "$model" --native | grep -E "V4|native"
+shardtool validate parts -r "$model" --native --json > report.json
+grep -o '"name": "native", "verdict": "[a-z]*"' report.json
+grep -c '"rounding": ' report.json
+grep -c '"native_products"' report.json
+shardtool validate parts --quick --native; echo "-> $?"
