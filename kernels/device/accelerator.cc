@@ -13,7 +13,7 @@ Error no_gpu(const std::string& reason) {
 }
 
 Error device_failed(const std::string& call, const std::string& reason) {
-  return Error(ErrorCode::kEngineMissing, "the GPU failed: " + reason)
+  return Error(ErrorCode::kDeviceFailed, "the GPU failed: " + reason)
       .note("call", call)
       .help("see what `shardtool doctor` says; the embedded engine computes on the CPU");
 }

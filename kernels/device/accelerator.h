@@ -25,7 +25,7 @@ struct ProductLibrary {
 ///    the host memory that the operation reads or writes
 /// A2 the host side of a copy is memory of allocate_host(), the accelerator's side and all pointers
 ///    of a work are within allocate()
-/// A3 a call throws kEngineMissing where it or an operation before it failed; after that nothing
+/// A3 a call throws kDeviceFailed where it or an operation before it failed; after that nothing
 ///    that was computed counts
 /// A4 calls come from one thread at a time
 /// A5 NativeProducts are run only after product_library() found one
@@ -39,11 +39,11 @@ class Accelerator {
   /// "cuda", and the name of the thing itself, "GPU 0: NVIDIA H100".
   virtual std::string backend() const = 0;
   virtual std::string name() const = 0;
-  /// Opened by the first call. Throws kEngineMissing where it is here and does not begin.
+  /// Opened by the first call. Throws kDeviceFailed where it is here and does not begin.
   virtual ProductLibrary product_library() = 0;
 
   /// Memory of the accelerator, aligned for any unit of a copy; what it holds is not known. Null
-  /// for no bytes. Throws kEngineMissing where there is no room.
+  /// for no bytes. Throws kDeviceFailed where there is no room.
   virtual std::byte* allocate(size_t bytes) = 0;
   /// Memory of the host that the accelerator copies from and to.
   virtual std::byte* allocate_host(size_t bytes) = 0;

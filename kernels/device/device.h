@@ -22,8 +22,8 @@ DeviceState device_state();
 
 class Accelerator;
 
-/// The GPU of this number, from 0. Throws kEngineMissing where there is none or it cannot be
-/// used, with the reason.
+/// The GPU of this number, from 0. Throws kEngineMissing where there is none, kDeviceFailed where
+/// it cannot be used, with the reason.
 std::unique_ptr<Accelerator> open_accelerator(int index);
 
 /// That a GPU is asked for, and why there is none.

@@ -27,7 +27,7 @@ void run_on_host(const Work& work, const std::atomic<bool>* cancel = nullptr) {
 namespace gpu {
 
 /// Launches all items on the current device and returns. All pointers of the work are the device's.
-/// Defined for the works that the .cu files name. Throws kEngineMissing where the launch fails.
+/// Defined for the works that the .cu files name. Throws kDeviceFailed where the launch fails.
 template <class Work>
 void run(const Work& work, Stream stream);
 

@@ -4,7 +4,7 @@
 
 namespace shardtool::kernels::gpu {
 
-/// Throws kEngineMissing, with the call and what CUDA says, unless it succeeded. For code that is
+/// Throws kDeviceFailed, with the call and what CUDA says, unless it succeeded. For code that is
 /// compiled with CUDA alone.
 void require(cudaError_t result, const char* call);
 

@@ -22,14 +22,14 @@ class CublasLt {
   static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
   /// On the current device. `file` as of found_cublaslt; throws what that throws, and
-  /// kEngineMissing where the library does not begin. The accelerator outlives this.
+  /// kDeviceFailed where the library does not begin. The accelerator outlives this.
   CublasLt(Accelerator& accelerator, const std::string& file);
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
-  /// Queues the product; nothing for an empty one. Throws kEngineMissing, with the sizes where the
-  /// library knows no way to compute it.
+  /// Queues the product; nothing for an empty one. Throws kDeviceFailed where a call of the library
+  /// fails, and kEngineMissing with the sizes where it knows no way to compute them.
   void multiply(const Gemm& gemm, gpu::Stream stream);
 
   /// What multiply() uses beside its operands.
@@ -44,7 +44,7 @@ class CublasLt {
 };
 
 /// Opens it for an accelerator, into `library` unless it is there already; says which it is, or why
-/// there is none. Throws kEngineMissing where it is here and does not begin.
+/// there is none. Throws kDeviceFailed where it is here and does not begin.
 ProductLibrary open_cublaslt(Accelerator& accelerator, const std::string& file,
                              std::unique_ptr<CublasLt>& library);
 

@@ -99,7 +99,7 @@ struct ValidateReport {
 /// Runs the model on the shards and as a whole, and compares. Throws what opening throws, kConfig
 /// without a config.json, kUnsupported for a family without a graph or shards that no rule of
 /// tensor parallelism can compute with, kPeerLost when a process is lost,
-/// kEngineMissing when a GPU is missing or fails, kInterrupted. Every
+/// kEngineMissing when a GPU is missing, kDeviceFailed when one fails, kInterrupted. Every
 /// process of a launch calls it and gets the same report.
 ValidateReport validate(const ValidateOptions& options);
 

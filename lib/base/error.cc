@@ -72,7 +72,8 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
     {kConfig, "E0220", 3, "config.json cannot be used",
      "The model's config.json is absent, malformed, or names an architecture no preset knows."},
     {kHardwareProfile, "E0221", 3, "the hardware profile cannot be used",
-     "A profile names every quantity with its unit, such as \"gb_per_s\". A field is unknown, missing "
+     "A profile names every quantity with its unit, such as \"gb_per_s\". A field is unknown, "
+     "missing "
      "or out of any sensible range. `shardtool plan profile show NAME` prints one that works."},
     {kPlacement, "E0222", 3, "no allowed move brings the operands to placements that fit",
      "An operation takes its operands in certain placements only. Place them so that one of its "
@@ -105,7 +106,8 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
      "--resume goes on only where the source, the mapping and the options are those of the "
      "interrupted run. Without --resume the run starts anew and deletes what is there."},
     {kPlanInvalid, "E0313", 4, "the plan cannot be applied",
-     "A plan file is applied exactly as it was made or not at all: it is no plan, was edited, comes "
+     "A plan file is applied exactly as it was made or not at all: it is no plan, was edited, "
+     "comes "
      "from another version, or no longer describes what would be done. Make it again with "
      "`shardtool plan SRC --to ... -o FILE`."},
     {kOutputExists, "E0401", 5, "the output exists", "Nothing is overwritten without --force."},
@@ -122,10 +124,15 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
     {kPeerLost, "E0502", 6, "another process of the run is gone",
      "Processes that mpirun, srun or torchrun starts share the work. One of them ended, did not "
      "begin, or cannot be reached over the network."},
-    {kEngineMissing, "E0503", 6, "an engine is missing or failed",
-     "What is to carry the processes' messages, or to compute, needs a library or a device that this "
-     "machine or this build lacks, or a GPU failed: nothing is decided then. The embedded engine "
-     "needs neither."},
+    {kEngineMissing, "E0503", 6, "an engine is missing",
+     "What is to carry the processes' messages, or to compute, needs a library or a device that "
+     "this "
+     "machine or this build lacks. The embedded engine needs neither."},
+    {kDeviceFailed, "E0504", 6, "a GPU failed",
+     "A call to a GPU that is here failed, or to a library that computes there: nothing is decided "
+     "then. Another run may succeed, on another machine if need be; the embedded engine computes "
+     "on "
+     "the CPU."},
     {kInterrupted, "E0601", 130, "interrupted",
      "A signal ended the run. Nothing was published under the final name."},
     {kInternal, "E0901", 70, "internal error",

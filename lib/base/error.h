@@ -64,6 +64,7 @@ enum class ErrorCode {
   kLimit,
   kPeerLost,
   kEngineMissing,
+  kDeviceFailed,
   // exit 130
   kInterrupted,
   // exit 70

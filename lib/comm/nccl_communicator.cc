@@ -15,9 +15,9 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/comm/agreement.h"
-#include "shardtool/io/dynamic_library.h"
 #include "shardtool/comm/group_communicator.h"
 #include "shardtool/comm/machine.h"
+#include "shardtool/io/dynamic_library.h"
 
 namespace shardtool::comm {
 namespace {
@@ -67,7 +67,7 @@ struct Libraries {
 
   void check(cudaError_t result, const char* call) const {
     if (result == cudaSuccess) return;
-    throw io::engine_missing(fmt::format("{}: {}", call, cudaGetErrorString(result)));
+    throw Error(ErrorCode::kDeviceFailed, fmt::format("{}: {}", call, cudaGetErrorString(result)));
   }
 };
 
@@ -322,7 +322,10 @@ class NcclCommunicator final : public GroupCommunicator {
 
 void require_device(const Libraries& api, int device) {
   int devices = 0;
-  api.check(api.cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  const cudaError_t state = api.cudaGetDeviceCount(&devices);
+  if (state != cudaSuccess) {
+    throw io::engine_missing(fmt::format("cudaGetDeviceCount: {}", api.cudaGetErrorString(state)));
+  }
   if (device < devices) return;
   throw io::engine_missing(
       fmt::format("there are {} GPUs for {} or more processes of one machine", devices, device + 1))
@@ -336,7 +339,8 @@ std::string found_nccl(const NcclLibraries& files) {
   // 10,000 a major version of NCCL; 1,000 one of CUDA, 10 a minor one.
   int nccl = 0;
   int cuda = 0;
-  if (libraries.ncclGetVersion(&nccl) != ncclSuccess) throw io::engine_missing("ncclGetVersion fails");
+  if (libraries.ncclGetVersion(&nccl) != ncclSuccess)
+    throw io::engine_missing("ncclGetVersion fails");
   libraries.check(libraries.cudaRuntimeGetVersion(&cuda), "cudaRuntimeGetVersion");
   return fmt::format("NCCL {}.{}.{} and CUDA runtime {}.{}, {} and {}", nccl / 10'000,
                      nccl / 100 % 100, nccl % 100, cuda / 1'000, cuda / 10 % 100,

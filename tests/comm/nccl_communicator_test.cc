@@ -75,6 +75,20 @@ TEST_CASE("an error that NCCL finds in the background ends all") {
   CHECK(error->message().find("failed: NCCL: unhandled system error") != std::string::npos);
 }
 
+TEST_CASE("a GPU that fails under NCCL is told as one, and ends all") {
+  if (!has_fake_nccl()) return;
+  const auto error = fake_fails(3, [](Communicator& comm) {
+    comm.barrier();
+    turn<void>("fake_nccl_copies_fail", true);
+    comm.all_gather("x");
+  });
+  turn<void>("fake_nccl_copies_fail", false);
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kDeviceFailed);
+  CHECK(error->exit_status() == 6);
+  CHECK(error->message() == "cudaMemcpyAsync: an error");
+}
+
 TEST_CASE("a rank that ends or aborts is named by those who wait for it over NCCL") {
   if (!has_fake_nccl()) return;
   const auto ended = fake_fails(3, [](Communicator& comm) {

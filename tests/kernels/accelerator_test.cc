@@ -125,7 +125,7 @@ TEST_CASE("a failure of any call is told to who waits, and releases what was all
         return bench.finish(), 0;
       });
       REQUIRE(error);
-      CHECK(error->code() == ErrorCode::kEngineMissing);
+      CHECK(error->code() == ErrorCode::kDeviceFailed);
       CHECK(error->exit_status() == 6);
       CHECK(error->notes().at(0).first == "call");
       CHECK(accelerator.allocations() == 0);

@@ -128,7 +128,7 @@ TEST_CASE("whatever call of the library fails is named, and nothing is left behi
     const auto error = failure_of_one_product();
     turn_cublaslt<void>("fake_cublaslt_fails", "");
     REQUIRE(error);
-    CHECK(error->code() == ErrorCode::kEngineMissing);
+    CHECK(error->code() == ErrorCode::kDeviceFailed);
     CHECK(error->message() == "the GPU failed: cuBLASLt says a planned failure");
     CHECK(error->notes().at(0).second == call);
     CHECK(turn_cublaslt<int>("fake_cublaslt_alive") == 0);
@@ -184,7 +184,7 @@ TEST_CASE("the library itself begins where there is a GPU, or says that it does 
   EmulatedAccelerator accelerator(Pace::kEager, {}, found.substr(begin, found.find(')') - begin));
   const auto error = testing::error_of([&] { return accelerator.product_library().name; });
   if (!error) return;
-  CHECK(error->code() == ErrorCode::kEngineMissing);
+  CHECK(error->code() == ErrorCode::kDeviceFailed);
   CHECK(error->message() == "the GPU failed: cuBLASLt says the library was not initialized");
   CHECK(error->notes().at(0).second == "cublasLtCreate");
 }

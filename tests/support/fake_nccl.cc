@@ -40,6 +40,7 @@ std::uint64_t ids = 0;
 std::atomic<int> devices = 8;
 std::atomic<bool> stalls = false;
 std::atomic<bool> fails = false;
+std::atomic<bool> copies_fail = false;
 std::atomic<int> aborts = 0;
 std::atomic<std::uint64_t> bytes_put = 0;
 
@@ -69,6 +70,9 @@ void fake_nccl_stalls(bool yes) {
 }
 void fake_nccl_fails(bool yes) {
   fails = yes;
+}
+void fake_nccl_copies_fail(bool yes) {
+  copies_fail = yes;
 }
 int fake_nccl_aborts() {
   return aborts;
@@ -102,6 +106,7 @@ cudaError_t cudaFree(void* data) {
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t) {
+  if (copies_fail) return cudaErrorECCUncorrectable;
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }

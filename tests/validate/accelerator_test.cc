@@ -254,7 +254,7 @@ TEST_CASE("a failure of an accelerator ends a validation with its name, whatever
       options.accelerator = &accelerator;
       const auto error = testing::error_of([&] { return api::validate(options); });
       REQUIRE(error);
-      CHECK(error->code() == ErrorCode::kEngineMissing);
+      CHECK(error->code() == ErrorCode::kDeviceFailed);
       CHECK(error->message() == "the GPU failed: as the test planned");
       CHECK(error->exit_status() == 6);
       CHECK(accelerator.allocations() == 0);

@@ -160,7 +160,7 @@ TEST_CASE("an accelerator that fails in one process ends all, by its name and at
     CAPTURE(errors[rank]->message());
     CHECK(errors[rank]->exit_status() == 6);
     const bool is_own = rank == 1;
-    CHECK(errors[rank]->code() == (is_own ? ErrorCode::kEngineMissing : ErrorCode::kPeerLost));
+    CHECK(errors[rank]->code() == (is_own ? ErrorCode::kDeviceFailed : ErrorCode::kPeerLost));
     CHECK(errors[rank]->message().find("the GPU failed: as the test planned") != std::string::npos);
     CHECK((errors[rank]->message().find("process 1 of 3") != std::string::npos) != is_own);
   }
