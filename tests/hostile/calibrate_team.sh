@@ -34,7 +34,7 @@ play 2 "${once[@]}" --json
 [[ $statuses == ' 0 0' && ! -s out.1 ]] || fail "a document:$statuses"
 
 before[1]="timeout -s KILL 0.3"
-play 2 "${calibrate[@]}" --rounds 1000
+play 2 "${calibrate[@]}"
 [[ $statuses == ' 6 137' || $statuses == ' 6 124' ]] || fail "a killed process:$statuses"
 grep -q 'E0502' err.0 || fail "no word of the lost process"
 before=()
