@@ -13,7 +13,8 @@ void OpDecoder::router() {
                                          {"group_max", Router::Kind::kGroupMax},
                                          {"topk_sigmoid", Router::Kind::kTopKSigmoid},
                                          {"sigmoid_groups", Router::Kind::kSigmoidGroups},
-                                         {"corrected_softmax", Router::Kind::kCorrectedSoftmax}});
+                                         {"corrected_softmax", Router::Kind::kCorrectedSoftmax},
+                                         {"sparse_mixer", Router::Kind::kSparseMixer}});
            },
            true},
           weight("weight",
@@ -30,7 +31,8 @@ void OpDecoder::router() {
           number("scale", r.scale),
           number("groups", r.groups),
           number("top_groups", r.top_groups),
-          number("least_sum", r.least_sum)});
+          number("least_sum", r.least_sum),
+          number("jitter", r.jitter)});
 }
 
 Experts::Form OpDecoder::form(const JsonValue& value) const {

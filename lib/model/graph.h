@@ -159,6 +159,7 @@ struct Router {
   Number scale{{}, 1};        ///< of the weights
   Number groups, top_groups;  ///< of kGroupMax and kSigmoidGroups; 0: one group
   Number least_sum;           ///< that renormalising divides by
+  Number jitter;              ///< of kSparseMixer
 
   /// Whether the bias counts in choosing only; else it is that of the scores.
   bool is_corrected() const {

@@ -167,7 +167,6 @@ COHERE = dict(
 FALCON = dict(vocab_size=96, hidden_size=48, num_hidden_layers=2, num_attention_heads=4, layer_norm_epsilon=1e-3)
 SECTIONS = dict(rope_type="default", rope_theta=10000.0, mrope_section=[2, 2, 2])
 VISION_2 = dict(depth=1, embed_dim=16, num_heads=4, mlp_ratio=1, patch_size=2, spatial_merge_size=1, temporal_patch_size=1)
-
 # name -> (config class, what it says)
 FAMILIES = {
     "llama": ("LlamaConfig", dict(WIDE_HEADS, attention_bias=True, mlp_bias=True)),
@@ -401,6 +400,23 @@ FAMILIES = {
             intermediate_size=12,
             num_local_experts=8,
             num_experts_per_tok=3,
+        ),
+    ),
+    "phimoe": (
+        "PhimoeConfig",
+        dict(
+            SIZES,
+            attention_bias=True,
+            lm_head_bias=True,
+            intermediate_size=12,
+            num_local_experts=8,
+            num_experts_per_tok=2,
+            router_jitter_noise=0.3,
+            sliding_window=8,
+            original_max_position_embeddings=32,
+            rope_parameters=dict(
+                LONGROPE, short_mscale=1.2, long_mscale=1.3, original_max_position_embeddings=32
+            ),
         ),
     ),
     "gpt_oss": (

@@ -90,6 +90,20 @@ def mixtures():
             refused=REFUSED,
             stacked=stacked,
         )
+    # PhimoeExperts is MixtralExperts; PhimoeAttention is LlamaAttention
+    for name, stacked in (("phimoe", False), ("phimoe_stacked", True)):
+        yield Family(
+            name,
+            "phimoe",
+            "PhimoeForCausalLM",
+            "PhimoeConfig",
+            dict(DIVIDED, num_local_experts=EXPERTS, attention_bias=True, lm_head_bias=True, pad_token_id=0),
+            mixtral + [(r"lm_head\.bias", features), (r".*layers\.\d+\.mlp\.router\.weight", whole, whole)],
+            meshes=EXPERT_MESHES,
+            refused=REFUSED,
+            stacked=stacked,
+            reduced=(r".*o_proj\.bias",),
+        )
     qwen2 = dict(DIVIDED, **MOE, shared_expert_intermediate_size=28)
     for name, stacked in (("qwen2_moe", False), ("qwen2_moe_stacked", True)):
         yield Family(
