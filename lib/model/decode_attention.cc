@@ -20,6 +20,12 @@ void OpDecoder::norm() {
        flag("one_plus_weight", n.one_plus_weight),
        flag("cast_after_weight", n.cast_after_weight)});
   if (n.heads && !n.per_head) value_.refuse("a norm \"per_head\" where it has \"heads\"");
+  for (WeightRef& ref : op_.weights) {
+    if (ref.names.front().find("<head>") == std::string::npos) continue;
+    if (!n.heads) value_.refuse("a norm with \"heads\" where a name has <head>");
+    ref.shape = {n.size};
+    ref.heads = n.heads;
+  }
 }
 
 void OpDecoder::rope() {

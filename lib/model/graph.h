@@ -51,11 +51,12 @@ struct LayerSet {
 };
 
 /// A stored tensor that an op reads. The first of the names that the checkpoint has counts; a name
-/// may leave choices in braces, and has <layer> and <expert> where those numbers stand.
+/// may leave choices in braces, and has <layer>, and <expert> or <head>, where those numbers stand.
 struct WeightRef {
   std::vector<std::string> names;
   bool optional = false;
-  std::vector<Dim> shape;  ///< of the stored tensor
+  std::vector<Dim> shape;    ///< of the stored tensor
+  std::optional<Dim> heads;  ///< one tensor for each <head> below it; nothing: one tensor
 };
 
 /// Looks rows of a table up: by token, by position or by segment of the input.
@@ -91,7 +92,8 @@ struct Norm {
   Dim size;
   Number eps;
   bool per_head = false;
-  std::optional<Dim> heads;        ///< of per_head: every head has a weight of its own
+  std::optional<Dim> heads;        ///< of per_head: every head has a weight of its own, in a row
+                                   ///< of one tensor or in a tensor whose name has <head>
   bool one_plus_weight = false;    ///< times (1 + w)
   bool cast_after_weight = false;  ///< multiplied in f32, rounded last
 };

@@ -167,6 +167,18 @@ COHERE = dict(
 FALCON = dict(vocab_size=96, hidden_size=48, num_hidden_layers=2, num_attention_heads=4, layer_norm_epsilon=1e-3)
 SECTIONS = dict(rope_type="default", rope_theta=10000.0, mrope_section=[2, 2, 2])
 VISION_2 = dict(depth=1, embed_dim=16, num_heads=4, mlp_ratio=1, patch_size=2, spatial_merge_size=1, temporal_patch_size=1)
+OPT = dict(
+    vocab_size=96,
+    hidden_size=48,
+    ffn_dim=80,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    max_position_embeddings=30,
+    pad_token_id=None,
+    bos_token_id=None,
+    eos_token_id=None,
+)
+
 # name -> (config class, what it says)
 FAMILIES = {
     "llama": ("LlamaConfig", dict(WIDE_HEADS, attention_bias=True, mlp_bias=True)),
@@ -417,6 +429,31 @@ FAMILIES = {
             rope_parameters=dict(
                 LONGROPE, short_mscale=1.2, long_mscale=1.3, original_max_position_embeddings=32
             ),
+        ),
+    ),
+    "stablelm": ("StableLmConfig", dict(LAYER_NORM, num_key_value_heads=2, rope_parameters=HALF_ROTATED)),
+    "stablelm_beside": (
+        "StableLmConfig",
+        dict(
+            LAYER_NORM,
+            num_key_value_heads=2,
+            rope_parameters=dict(HALF_ROTATED, partial_rotary_factor=0.34),
+            use_qkv_bias=True,
+            qk_layernorm=True,
+            use_parallel_residual=True,
+            tie_word_embeddings=True,
+        ),
+    ),
+    "opt": ("OPTConfig", OPT),
+    "opt_behind": ("OPTConfig", dict(OPT, do_layer_norm_before=False, word_embed_proj_dim=20)),
+    "opt_plain": (
+        "OPTConfig",
+        dict(
+            OPT,
+            enable_bias=False,
+            layer_norm_elementwise_affine=False,
+            activation_function="gelu",
+            tie_word_embeddings=False,
         ),
     ),
     "gpt_oss": (

@@ -149,9 +149,10 @@ TEST_CASE("collectives of each family's block") {
   // Two layers of hidden size 48 in bf16: 96 bytes per all_reduce; 101 words: 202 bytes of logits.
   const std::string dense = "tp all_gather 1 x 202; tp all_reduce 5 x 96";
   for (const char* family :
-       {"llama",   "mistral", "qwen2",     "qwen3",     "phi3",     "gemma2",      "gpt2",
-        "mixtral", "phimoe",  "qwen2_moe", "qwen3_moe", "gpt_oss",  "deepseek_v2", "deepseek_v3",
-        "glm",     "glm4",    "glm4_moe",  "seed_oss",  "ernie4_5", "exaone4"}) {
+       {"llama",     "mistral",   "qwen2",    "qwen3",       "phi3",        "gemma2",
+        "gpt2",      "mixtral",   "phimoe",   "stablelm",    "opt",
+        "qwen2_moe", "qwen3_moe", "gpt_oss",  "deepseek_v2", "deepseek_v3", "glm",
+        "glm4",      "glm4_moe",  "seed_oss", "ernie4_5",    "exaone4"}) {
     CAPTURE(family);
     CHECK(comm_of(family, "tp=2") == dense);
   }

@@ -26,7 +26,7 @@ import expert_families
 import families
 import library_order
 import recent_families
-from slicing import intervals, ranks_of, whole
+from slicing import intervals, key_heads, query_heads, ranks_of, whole
 
 FOLDER = pathlib.Path(__file__).parent / "fixtures"
 # What a config says about nothing but generation, training and its own class.
@@ -110,6 +110,7 @@ class Cuts:
     # A vision tower and layers for further tokens that are named apart are on every stage of the pipeline.
     LAYER = re.compile(r"(?!.*vis(ual|ion)|mtp\.).*?\b(layers|h|blocks|block|layer)\.(?P<layer>\d+)\..*")
     EXPERT = re.compile(r".*\bexperts\.(?P<expert>\d+)\..*")
+    HEAD = re.compile(r".*\b(?P<of>[qk])_layernorm\.norms\.(?P<head>\d+)\..*")
 
     def __init__(self, family):
         self.family = family
@@ -129,6 +130,9 @@ class Cuts:
         layer, expert = self.LAYER.fullmatch(name), self.EXPERT.fullmatch(name)
         if layer and int(layer["layer"]) not in rank.part(self.layers(name), "pp"):
             return False
+        if head := self.HEAD.fullmatch(name):
+            heads = query_heads if head["of"] == "q" else key_heads
+            return int(head["head"]) in heads(rank, families.HEADS, families.KV)
         return not expert or int(expert["expert"]) in rank.part(self.family.experts, "ep")
 
     def kept(self, rank, name, shape):
