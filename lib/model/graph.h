@@ -20,7 +20,7 @@ namespace shardtool::model {
 using mapping::Dim;
 
 /// What config.json must say: the values that are allowed at a path, as JSON text, and numbers as
-/// allowed_number writes them.
+/// allowed_number writes them. Where it says nothing, "null" or absent (without quotes) is allowed.
 using Requirements = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 /// That config.json has this word at a path.
@@ -175,9 +175,11 @@ struct Experts {
   enum class Order { kSeparate, kStacked, kInterleaved };
   struct Form {
     Order order = Order::kSeparate;  ///< of gate and up
-    layout::Kernel kernel = layout::Kernel::kOutIn;
     bool per_expert = true;          ///< one tensor per expert, <expert> in its name
+    bool in_rows = false;            ///< of stacks: one expert below the other in the rows, where
+                                     ///< others have an axis before them
     std::vector<WeightRef> weights;  ///< gate, up, down; or gate_up, down; then biases
+    std::vector<layout::Kernel> kernels;  ///< of each of the weights
   };
   Dim experts, top_k, embed, mlp;
   Word activation;

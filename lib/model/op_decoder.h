@@ -76,7 +76,7 @@ class OpDecoder {
   void clamp();
   void router();
   void experts();
-  Experts::Form form(const JsonValue& value) const;
+  Experts::Form form(const JsonValue& value);
   Window window(const JsonValue& value) const;
 
   template <class T>

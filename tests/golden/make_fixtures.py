@@ -456,6 +456,19 @@ FAMILIES = {
             tie_word_embeddings=False,
         ),
     ),
+    "dbrx": (
+        "DbrxConfig",
+        dict(
+            vocab_size=96,
+            d_model=48,
+            n_heads=4,
+            n_layers=2,
+            max_seq_len=64,
+            rope_parameters=dict(rope_type="default", rope_theta=500.0),
+            attn_config=dict(kv_n_heads=2, clip_qkv=0.9, rope_theta=500.0),
+            ffn_config=dict(ffn_hidden_size=12, moe_num_experts=8, moe_top_k=3),
+        ),
+    ),
     "gpt_oss": (
         "GptOssConfig",
         dict(
@@ -482,7 +495,7 @@ def drawn(fixture, name, shape):
     """The values of one tensor: of the size that keeps a layer's result near its input."""
     random = np.random.default_rng(zlib.crc32(f"{fixture}/{name}".encode()))
     values = random.standard_normal(shape)
-    if "norm" in name.lower() or ".ln_" in name:
+    if "norm" in name.replace("norm_attn_norm.attn.", "").lower() or ".ln_" in name:
         centre = 0.0 if name.endswith("bias") or fixture.startswith("gemma") else 1.0
         return centre + 0.3 * values
     if "sinks" in name:
@@ -547,11 +560,13 @@ def correction_of(router, args):
     return own if own is not None else args[1] if len(args) > 1 else None
 
 
-def chosen_of(out):
-    """The chosen experts: said, or those whose weight is not 0."""
+def logits_and_chosen(out, config):
+    """The scores, and the chosen experts: said, those whose weight is not 0, or of scores alone the first few."""
+    if isinstance(out, torch.Tensor):
+        return out, out.topk(config.ffn_config.moe_top_k, dim=-1).indices
     if len(out) == 3:
-        return out[2]
-    return out[0].nonzero()[:, 1].reshape(len(out[0]), -1)
+        return out[0], out[2]
+    return out[1], out[0].nonzero()[:, 1].reshape(len(out[0]), -1)
 
 
 def nearest(scores):
@@ -564,7 +579,7 @@ class Watch:
     """What passes between the layers and out of the routers of a model."""
 
     def __init__(self, model):
-        self.hidden, self.chosen, self.gap = {}, {}, float("inf")
+        self.hidden, self.chosen, self.gap, self.config = {}, {}, float("inf"), model.config
         layers = layers_of(model)
         for number, layer in enumerate(layers):
             layer.register_forward_pre_hook(self.entering(number), with_kwargs=True)
@@ -587,7 +602,7 @@ class Watch:
 
     def routing(self, number):
         def hook(router, args, out):
-            logits, chosen = out[0 if len(out) == 3 else 1], chosen_of(out)
+            logits, chosen = logits_and_chosen(out, self.config)
             self.chosen[number] = chosen.sort(dim=-1).values.reshape(*TOKENS, -1)
             correction = correction_of(router, args)
             is_softmax = hasattr(router, "moe_statics")

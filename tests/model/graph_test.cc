@@ -40,7 +40,7 @@ std::string why_no_graph(const std::string& config) {
 
 TEST_CASE("every built-in graph decodes and says what it was read from") {
   const auto names = model::families();
-  CHECK(names.size() == 52);
+  CHECK(names.size() == 53);
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     CAPTURE(name);
@@ -82,10 +82,14 @@ TEST_CASE("a config that asks for another computation than the graph's is refuse
                              R"({"model_type": "roberta", "pad_token_id": 0})",
                              R"({"model_type": "olmoe", "clip_qkv": 8.0})",
                              R"({"model_type": "phimoe", "num_experts_per_tok": 4})",
+                             R"({"model_type": "dbrx", "ffn_config":
+                                 {"moe_normalize_expert_weights": null}})",
                              R"({"model_type": "minimax_m2", "head_dim": 128})"}) {
     CAPTURE(config);
     CHECK(why_no_graph(config).find(", and the graph of ") != std::string::npos);
   }
+  std::string none;
+  CHECK(model::find_graph(mapping::parse_config(R"({"model_type": "dbrx"})", "config.json"), none));
   for (const char* limit : {"7", "7.0", "null"}) {
     CAPTURE(limit);
     const std::string config = R"({"model_type": "gpt_oss", "swiglu_limit": )";

@@ -150,7 +150,7 @@ TEST_CASE("collectives of each family's block") {
   const std::string dense = "tp all_gather 1 x 202; tp all_reduce 5 x 96";
   for (const char* family :
        {"llama",     "mistral",   "qwen2",    "qwen3",       "phi3",        "gemma2",
-        "gpt2",      "mixtral",   "phimoe",   "stablelm",    "opt",
+        "gpt2",      "mixtral",   "phimoe",   "stablelm",    "opt",         "dbrx",
         "qwen2_moe", "qwen3_moe", "gpt_oss",  "deepseek_v2", "deepseek_v3", "glm",
         "glm4",      "glm4_moe",  "seed_oss", "ernie4_5",    "exaone4"}) {
     CAPTURE(family);
@@ -194,6 +194,10 @@ TEST_CASE(
   // 2 (1 - C(3, 2) / C(6, 2)) = 1.6 of them. 96 bytes of a token, there and back in two layers.
   CHECK(comm_of("mixtral", "ep=2") == "ep all_to_all 4 x 154");
   CHECK(comm_of("mixtral_stacked", "ep=2") == "ep all_to_all 4 x 154");
+  // The same where experts are one below the other, and ep and tp cut one axis.
+  CHECK(comm_of("dbrx", "ep=2") == "ep all_to_all 4 x 154");
+  CHECK(comm_of("dbrx", "ep=2,tp=2") ==
+        "ep all_to_all 4 x 154; tp all_gather 1 x 202; tp all_reduce 5 x 96");
   // With tp the sums of the experts' halves are tp's alone, beside attention and embedding.
   CHECK(comm_of("mixtral", "ep=2,tp=2") ==
         "ep all_to_all 4 x 154; tp all_gather 1 x 202; tp all_reduce 5 x 96");
