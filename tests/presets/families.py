@@ -56,6 +56,7 @@ class Family:
     published: object = (
         None  # tensors -> further rows, of names that published checkpoints have and the library ignores
     )
+    renamed: tuple = ()  # (regex, replacement) of names that the library loads as published and does not write so
     transposed: str = ""  # regex of stacks of kernels that are published [.., in, out], and held and saved [.., out, in]
 
 
