@@ -56,7 +56,7 @@ using AnyWork =
                  FoldParts<Field>, FoldParts<double>, FoldParts<float>, NormRows<Field>,
                  NormRows<double>, NormRows<float>, RotateHeads<Field>, RotateHeads<double>,
                  RotateHeads<float>, AttendHeads<Field>, AttendHeads<double>, AttendHeads<float>,
-                 ActivateAll<Field>, ActivateAll<double>, ActivateAll<float>, RouteRows<double>,
-                 RouteRows<float>>;
+                 IndexRows<Field>, IndexRows<double>, IndexRows<float>, ActivateAll<Field>,
+                 ActivateAll<double>, ActivateAll<float>, RouteRows<double>, RouteRows<float>>;
 
 }  // namespace shardtool::kernels

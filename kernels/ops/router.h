@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 
 #include "shardtool/base/checked.h"
 #include "shardtool/kernels/both.h"
 #include "shardtool/kernels/ops/activation.h"
+#include "shardtool/kernels/ops/infinity.h"
 
 namespace shardtool::kernels {
 
@@ -59,10 +59,6 @@ struct RouterSpec {
   }
   SHARDTOOL_BOTH bool cuts_groups() const { return top_groups > 0 && top_groups < groups; }
 };
-
-/// A constant, since functions of numeric_limits are not for a GPU.
-template <class T>
-inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
 
 /// A number among ranks: of an expert, or of a group.
 template <class T>

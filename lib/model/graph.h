@@ -20,7 +20,7 @@ namespace shardtool::model {
 using mapping::Dim;
 
 /// What config.json must say: the values that are allowed at a path, as JSON text, and numbers as
-/// allowed_number writes them. Where it says nothing, "null" or absent (without quotes) is allowed.
+/// allowed_number writes them. Where it says nothing, null or the word "absent" is allowed.
 using Requirements = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 /// That config.json has this word at a path.
@@ -105,6 +105,7 @@ struct Rope {
   Style style = Style::kHalf;
   Dim head;
   Number fraction{{}, 1};
+  std::optional<Dim> first;  ///< instead of a fraction: so many features
   Number theta;
   std::vector<std::string> scaling{"rope_parameters", "rope_scaling"};
 };
@@ -120,6 +121,13 @@ struct Window {
 /// Linear biases: a head's score for position p is more by p times the head's slope, which follows
 /// from the number of heads.
 enum class Alibi { kNone, kBeforeScale, kAfterScale };
+/// Which positions an attention sees: the `top_k` with the best scores, which are sums over `heads`
+/// of a weight times relu(query * key).
+struct PositionIndex {
+  Dim heads, dim, top_k;
+};
+/// Inputs are queries, keys and values; with an index its queries [heads * dim], keys [dim] and
+/// weights [heads], too.
 struct Attention {
   Dim heads, kv_heads, key_dim, value_dim;
   Number scale{{}, 1};          ///< of scores
@@ -130,6 +138,7 @@ struct Attention {
   Number softcap;  ///< 0: none
   Alibi alibi = Alibi::kNone;
   std::optional<Dim> cache;  ///< elements that a position keeps; nothing: its keys and values
+  std::optional<PositionIndex> index;
 };
 struct Activation {
   Word kind;

@@ -34,6 +34,8 @@ LIMIT_BYTES = 300_000
 MASKED = ("bert", "roberta")
 # Whose stacks of experts are published [.., in, out], and held and saved [.., out, in].
 TRANSPOSED = ("qwen3_vl_moe",)
+# Whose published names the library reads and does not write.
+HELD = ("kimi_k25",)
 # The eager attention of this version adds linear biases that the mask has already.
 ADDS_TWICE = ("falcon",)
 TOKENS = (2, 24)
@@ -108,6 +110,7 @@ LATENT = dict(
     first_k_dense_replace=1,
     routed_scaling_factor=1.7,
 )
+INDEX = dict(index_n_heads=10, index_head_dim=12)
 EXPERTS = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=12)
 SLIDING = dict(use_sliding_window=True, sliding_window=8)
 
@@ -469,6 +472,51 @@ FAMILIES = {
             ffn_config=dict(ffn_hidden_size=12, moe_num_experts=8, moe_top_k=3),
         ),
     ),
+    "kimi_k25": (
+        "Kimi_K25Config",
+        dict(
+            text_config=dict(
+                LATENT,
+                intermediate_size=40,
+                moe_intermediate_size=8,
+                q_lora_rank=16,
+                n_group=2,
+                topk_group=1,
+                rope_parameters=YARN,
+                num_nextn_predict_layers=0,
+            ),
+            vision_config=dict(
+                hidden_size=16,
+                num_hidden_layers=1,
+                num_attention_heads=4,
+                intermediate_size=16,
+                patch_size=2,
+                pos_emb_height=2,
+                pos_emb_width=2,
+                pos_emb_time=2,
+            ),
+            projection_hidden_size=16,
+            tie_word_embeddings=False,
+        ),
+    ),
+    "deepseek_v32": (
+        "DeepseekV32Config",
+        dict(
+            LATENT,
+            moe_intermediate_size=8,
+            q_lora_rank=16,
+            n_group=2,
+            topk_group=1,
+            rope_parameters=YARN,
+            attention_bias=True,
+            index_topk=7,
+            **INDEX,
+        ),
+    ),
+    "glm_moe_dsa": (
+        "GlmMoeDsaConfig",
+        dict(LATENT, moe_intermediate_size=8, q_lora_rank=16, n_group=2, topk_group=1, index_topk=5, **INDEX),
+    ),
     "gpt_oss": (
         "GptOssConfig",
         dict(
@@ -646,7 +694,7 @@ def write(fixture):
     folder = HERE / f"{fixture}-transformers-{transformers.__version__}"
     shutil.rmtree(folder, ignore_errors=True)
     model = built(fixture)
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, save_original_format=fixture not in HELD)
     (folder / "generation_config.json").unlink(missing_ok=True)
     tensors, gap = expected(fixture, loaded(model, folder))
     if fixture in TRANSPOSED:

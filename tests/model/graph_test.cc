@@ -40,7 +40,7 @@ std::string why_no_graph(const std::string& config) {
 
 TEST_CASE("every built-in graph decodes and says what it was read from") {
   const auto names = model::families();
-  CHECK(names.size() == 53);
+  CHECK(names.size() == 56);
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     CAPTURE(name);
@@ -148,6 +148,10 @@ TEST_CASE("an op with an unknown kind, key, value or dimension is refused with i
   CHECK(refusal(graph_with(R"({"op": "split", "in": "x", "out": ["a", "b"], "sections": ["n", "n"],
     "order": "per_head"})"))
             .find("\"heads\"") != std::string::npos);
+  CHECK(refusal(graph_with(R"({"op": "attention", "in": ["x", "x", "x"], "out": "x", "heads": "n",
+    "kv_heads": "n", "key_dim": "n", "value_dim": "n", "mask": "causal",
+    "index": {"heads": "n", "dim": "n", "top_k": "n"}})"))
+            .ends_with("three of its index"));
   CHECK(refusal(graph_with(R"({"op": "norm", "in": "x", "out": "x", "kind": "rms", "size": "n",
     "weight": "norms.<head>.weight", "eps": 1e-5, "per_head": true})"))
             .ends_with("where a name has <head>"));

@@ -65,6 +65,13 @@ TEST_CASE("every decoder caches, without a doubt, encoders and state spaces do n
   }
 }
 
+TEST_CASE("an index of positions keeps its key beside the latent") {
+  for (const LayerCache& layer : cache_of(fixture("deepseek_v3")).layers)
+    CHECK(layer.unit_elements == 10 + 2);
+  for (const LayerCache& layer : cache_of(fixture("deepseek_v32")).layers)
+    CHECK(layer.unit_elements == 10 + 2 + 4);
+}
+
 TEST_CASE("keys that a projection makes are as many as config.json says heads have") {
   for (const Fixture& fixture : fixtures()) {
     CAPTURE(fixture.family);

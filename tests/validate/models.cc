@@ -93,7 +93,8 @@ const std::vector<std::string>& every_model() {
       "llama",        "mistral",     "llama_llama3",     "minimax_m2",  "mixtral",
       "olmoe",        "phi3",        "phi3_longrope",    "qwen2",       "qwen2_moe",
       "qwen3",        "qwen3_moe",   "stablelm_beside",  "seed_oss",    "dbrx",
-      "phimoe",       "opt_behind",  "fp8 per row",      "fp8",         "prototype"};
+      "phimoe",       "opt_behind",  "fp8 per row",      "fp8",         "deepseek_v32",
+      "prototype"};
   return kModels;
 }
 
