@@ -60,35 +60,37 @@ Window OpDecoder::window(const JsonValue& value) const {
   return window;
 }
 
+PositionIndex OpDecoder::index(const JsonValue& value) {
+  PositionIndex index;
+  value.object({dim("heads", index.heads), dim("dim", index.dim), dim("top_k", index.top_k)});
+  return index;
+}
+
 void OpDecoder::attention() {
   auto& a = be<Attention>();
-  finish(
-      {dim("heads", a.heads),
-       dim("kv_heads", a.kv_heads),
-       dim("key_dim", a.key_dim),
-       dim("value_dim", a.value_dim),
-       number("scale", a.scale),
-       optional_dim("scale_of", a.scale_of),
-       {"mask",
-        [&a](const JsonValue& v) {
-          a.causal = v.one_of<bool>({{"causal", true}, {"bidirectional", false}});
-        },
-        true},
-       {"window", [&](const JsonValue& v) { a.window = window(v); }},
-       number("softcap", a.softcap),
-       {"alibi",
-        [&a](const JsonValue& v) {
-          a.alibi = v.one_of<Alibi>(
-              {{"before_scale", Alibi::kBeforeScale}, {"after_scale", Alibi::kAfterScale}});
-        }},
-       weight(
-           "sinks", [&a] { return std::vector{a.heads}; }, false),
-       flag("yarn_scale", a.yarn_scale),
-       optional_dim("cache", a.cache),
-       {"index", [&](const JsonValue& v) {
-          PositionIndex& index = a.index.emplace();
-          v.object({dim("heads", index.heads), dim("dim", index.dim), dim("top_k", index.top_k)});
-        }}});
+  finish({dim("heads", a.heads),
+          dim("kv_heads", a.kv_heads),
+          dim("key_dim", a.key_dim),
+          dim("value_dim", a.value_dim),
+          number("scale", a.scale),
+          optional_dim("scale_of", a.scale_of),
+          {"mask",
+           [&a](const JsonValue& v) {
+             a.causal = v.one_of<bool>({{"causal", true}, {"bidirectional", false}});
+           },
+           true},
+          {"window", [&](const JsonValue& v) { a.window = window(v); }},
+          number("softcap", a.softcap),
+          {"alibi",
+           [&a](const JsonValue& v) {
+             a.alibi = v.one_of<Alibi>(
+                 {{"before_scale", Alibi::kBeforeScale}, {"after_scale", Alibi::kAfterScale}});
+           }},
+          weight(
+              "sinks", [&a] { return std::vector{a.heads}; }, false),
+          flag("yarn_scale", a.yarn_scale),
+          optional_dim("cache", a.cache),
+          {"index", [&](const JsonValue& v) { a.index = index(v); }}});
   constexpr size_t kOperands = 3;
   const size_t wanted = a.index ? 2 * kOperands : kOperands;
   if (op_.in.size() != wanted)

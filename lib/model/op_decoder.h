@@ -78,6 +78,7 @@ class OpDecoder {
   void experts();
   Experts::Form form(const JsonValue& value);
   Window window(const JsonValue& value) const;
+  PositionIndex index(const JsonValue& value);
 
   template <class T>
   T& be() {
