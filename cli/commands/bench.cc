@@ -37,7 +37,8 @@ Command bench_command(BenchArgs& args) {
       .description =
           "Makes a checkpoint in a hidden folder inside FOLDER, and measures in interleaved rounds "
           "what the machine does at best with as many bytes (copy, direct write, direct read, "
-          "buffered read, digests) and what split does with them. Prints medians, and the "
+          "buffered read, digests) and what split does with them. Prints medians of "
+          "the rates and of the CPU seconds per GB, and the "
           "fraction of every rate that split reached in the same round. Deletes everything "
           "again, also after Ctrl-C. Needs room for two copies.",
       .examples = {"shardtool bench io", "shardtool bench io /data --size 4GiB --rounds 9",

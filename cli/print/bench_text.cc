@@ -27,9 +27,15 @@ void print_text(Session& session, const api::BenchIoReport& report) {
         fmt::format("{} in {}, {}, medians{}", format_bytes(report.bytes),
                     quote_for_message(report.folder), plural(report.rounds, "round"),
                     report.direct_io ? "" : "; no direct I/O here: all through the page cache")));
-    Table table{{{"measure"}, {"rate", true}, {"warm split", true}, {"cold split", true}}, {}};
+    Table table{{{"measure"},
+                 {"rate", true},
+                 {"CPU s/GB", true},
+                 {"warm split", true},
+                 {"cold split", true}},
+                {}};
     for (const auto& row : report.measures) {
       table.rows.push_back({row.what, format_bytes(static_cast<i64>(row.bytes_per_second)) + "/s",
+                            fmt::format("{:.2f}", row.cpu_seconds_per_gigabyte),
                             percent(row.warm_split), percent(row.cold_split)});
     }
     print_table(session.out(), table, TableFormat::kText);

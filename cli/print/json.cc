@@ -195,7 +195,9 @@ void write_fields(JsonWriter& json, const api::BenchIoReport& report) {
   json.key("measures").begin_array();
   for (const auto& measure : report.measures) {
     json.begin_object().field("name", measure.name).list("seconds", measure.seconds);
+    json.list("cpu_seconds", measure.cpu_seconds);
     json.field("bytes_per_second", measure.bytes_per_second);
+    json.field("cpu_seconds_per_gigabyte", measure.cpu_seconds_per_gigabyte);
     json.field("warm_split", measure.warm_split).field("cold_split", measure.cold_split);
     json.end_object();
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <utility>
 
@@ -103,7 +104,7 @@ class Bench {
     for (i64 round = 0; round < options_.rounds; ++round) {
       for (size_t m = 0; m < report.measures.size(); ++m) {
         tell(report, round * std::ssize(report.measures) + static_cast<i64>(m), m);
-        report.measures[m].seconds.push_back(seconds_of(steps_[m]));
+        time(steps_[m], report.measures[m]);
       }
     }
     summarize(report);
@@ -142,7 +143,7 @@ class Bench {
   std::vector<IoMeasure> measures() {
     std::vector<IoMeasure> found;
     const auto add = [&](const char* name, const char* what, Step step) {
-      found.push_back({name, what, {}, 0, 0, 0});
+      found.push_back({name, what, {}, {}, 0, 0, 0, 0});
       steps_.push_back(std::move(step));
     };
     const auto warm = [this] { make_warm(); };
@@ -163,13 +164,16 @@ class Bench {
     return found;
   }
 
-  double seconds_of(const Step& step) const {
+  void time(const Step& step, IoMeasure& measure) const {
     step.before();
     const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t cpu_begin = std::clock();
     step.work();
+    const std::clock_t cpu_end = std::clock();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     clear();
-    return std::max(took.count(), 1e-9);
+    measure.seconds.push_back(std::max(took.count(), 1e-9));
+    measure.cpu_seconds.push_back(static_cast<double>(cpu_end - cpu_begin) / CLOCKS_PER_SEC);
   }
 
   /// Deletes what a step wrote.
@@ -191,6 +195,8 @@ class Bench {
     const IoMeasure cold = report.measures.back();
     for (IoMeasure& measure : report.measures) {
       measure.bytes_per_second = static_cast<double>(bytes_) / median(measure.seconds);
+      measure.cpu_seconds_per_gigabyte =
+          1e9 * median(measure.cpu_seconds) / static_cast<double>(bytes_);
       measure.warm_split = reached(measure, warm);
       measure.cold_split = reached(measure, cold);
     }

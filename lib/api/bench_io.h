@@ -26,10 +26,12 @@ inline constexpr i64 kBenchUnit = 1 << 20;
 
 /// One thing that was measured, and how far split came to it.
 struct IoMeasure {
-  std::string name;             ///< "copy", "direct_write", ..., "split_warm", "split_cold"
-  std::string what;             ///< the same in words
-  std::vector<double> seconds;  ///< of every round
-  double bytes_per_second = 0;  ///< at the median of the seconds
+  std::string name;                     ///< "copy", "direct_write", ..., "split_warm", "split_cold"
+  std::string what;                     ///< the same in words
+  std::vector<double> seconds;          ///< of every round
+  std::vector<double> cpu_seconds;      ///< of all threads, of the kernel too; of every round
+  double bytes_per_second = 0;          ///< at the median of the seconds
+  double cpu_seconds_per_gigabyte = 0;  ///< median, per 10^9 bytes
   /// The median over the rounds of (its seconds / the seconds of split): above 1, split was faster.
   double warm_split = 0;
   double cold_split = 0;

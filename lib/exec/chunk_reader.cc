@@ -214,10 +214,23 @@ void ChunkReader::take(const Located& input, const std::byte* bytes) {
   }
 }
 
+/// Whether the range at this offset is the only output, whose pages in memory are then nobody
+/// else's: whole pages can be read around it.
+bool ChunkReader::is_output_in_place(i64 offset) const {
+  if (outputs_.size() != 1 || stretches_.size() != 1) return false;
+  const Stretch& all = stretches_.front();
+  return all.bytes == outputs_.front().bytes &&
+         (all.dst - arena_.get()) % kPageBytes == offset % kPageBytes;
+}
+
 void ChunkReader::read(Range range, const SourceFile& source) {
   const i64 offset = range.front().offset;
-  if (source.wants_direct(offset, range.back().end() - offset) || !collect_stretches(range)) {
-    return read_staged(range, source);
+  const i64 bytes = range.back().end() - offset;
+  if (!collect_stretches(range)) return read_staged(range, source);
+  if (source.wants_direct(offset, bytes)) {
+    if (!is_output_in_place(offset)) return read_staged(range, source);
+    source.read_pages(stretches_.front().dst - offset % kPageBytes, bytes, offset);
+    return digest_stretches(range);
   }
   parts_.clear();
   for (const Stretch& stretch : stretches_) {

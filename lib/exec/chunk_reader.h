@@ -53,7 +53,9 @@ inline bool is_one_run(const index::StridedCopy& copy, i64 bytes) {
 /// that follow each other in a file lie side by side in memory, so that they can be one write.
 ///
 /// Where the pieces are long and the source is in the page cache, the kernel scatters them straight
-/// into the outputs (one copy). Otherwise a source range is read into a staging buffer and copied.
+/// into the outputs (one copy). A range that is one output, and lies in memory as it lies on its
+/// pages in the file, is read from the device straight into it (no copy). Otherwise a source range
+/// is read into a staging buffer and copied.
 class ChunkReader {
  public:
   explicit ChunkReader(i64 arena_bytes, Digests digests = Digests::kOfEverything);
@@ -93,6 +95,7 @@ class ChunkReader {
   void locate_inputs();
   void read(Range range, const SourceFile& source);
   bool collect_stretches(Range range);
+  bool is_output_in_place(i64 offset) const;
   void digest_stretches(Range range);
   std::uint64_t digest_of(const Located& input, std::span<const Stretch> stretches,
                           i64 range_begin);

@@ -54,8 +54,12 @@ std::byte* SourceFile::read(std::byte* buffer, i64 bytes, i64 offset) const {
     io::read_exact(file_, {buffer, static_cast<size_t>(bytes)}, offset);
     return buffer;
   }
-  // Whole pages around the range; what direct I/O does not reach (the end of the file, or all of it
-  // where the file system refuses) is read through the cache.
+  return read_pages(buffer, bytes, offset);
+}
+
+std::byte* SourceFile::read_pages(std::byte* buffer, i64 bytes, i64 offset) const {
+  // What direct I/O does not reach (the end of the file, or all of it where the file system
+  // refuses) is read through the cache.
   const i64 begin = offset / kPageBytes * kPageBytes;
   const i64 end =
       std::min(round_up(offset + bytes, kPageBytes), identity_.size / kPageBytes * kPageBytes);

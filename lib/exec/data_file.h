@@ -30,6 +30,9 @@ class SourceFile {
   /// Reads into one buffer by the better way and returns where the first byte is: `buffer` is
   /// page-aligned and has room for `bytes` and two pages more.
   std::byte* read(std::byte* buffer, i64 bytes, i64 offset) const;
+  /// The same past the page cache: whole pages around the bytes, so that the first of them is
+  /// `offset % kPageBytes` into the buffer.
+  std::byte* read_pages(std::byte* buffer, i64 bytes, i64 offset) const;
   const io::File& file() const { return file_; }
   /// Throws kInputChanged when the file is no longer what it was when it was opened.
   void check_unchanged() const;

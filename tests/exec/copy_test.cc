@@ -50,6 +50,15 @@ TEST_CASE("a copy between any two layouts writes what an element-by-element slic
   }));
 }
 
+/// The ways of reading that the file system has; the page cache first.
+std::vector<IoMode> reading_modes() {
+  const test::TempFolder folder;
+  write_bytes(folder / "file", Bytes(kPageBytes));
+  if (io::open_read_direct(folder / "file").is_open()) return {IoMode::kBuffered, IoMode::kDirect};
+  MESSAGE("no direct I/O here: only reads through the page cache are tested");
+  return {IoMode::kBuffered};
+}
+
 TEST_CASE("tensors larger than every buffer are streamed, rows and columns, whatever the budget") {
   const Shape shape{600, 2048};  // 2.4 MB of BF16 in chunks of a third of a MiB
   const mesh::Mesh mesh = mesh::parse_mesh("tp=4");
@@ -64,12 +73,14 @@ TEST_CASE("tensors larger than every buffer are streamed, rows and columns, what
   const layout::Layout one = layout::Layout::replicated(mesh::Mesh(), shape);
   StreamOptions options;
   options.max_memory = kMinMemory;
-  for (const auto& from : {one, rows, columns, narrow}) {
-    for (const auto& to : {one, rows, columns, narrow}) {
-      const Case test{"tensor", Dtype::kBF16, from, to};
-      CAPTURE(layout::to_string(from.axes()[0].expr));
-      CAPTURE(layout::to_string(to.axes()[0].expr));
-      CHECK(is_right(test, run_copy(test, 8, options), 8));
+  for (const IoMode reading : reading_modes()) {
+    for (const auto& from : {one, rows, columns, narrow}) {
+      for (const auto& to : {one, rows, columns, narrow}) {
+        const Case test{"tensor", Dtype::kBF16, from, to};
+        CAPTURE(layout::to_string(from.axes()[0].expr));
+        CAPTURE(layout::to_string(to.axes()[0].expr));
+        CHECK(is_right(test, run_copy(test, 8, options, reading), 8));
+      }
     }
   }
 }

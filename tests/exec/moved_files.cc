@@ -36,7 +36,7 @@ Bytes read_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-Outcome run_copy(const Case& test, i64 gap, StreamOptions options) {
+Outcome run_copy(const Case& test, i64 gap, StreamOptions options, IoMode reading) {
   const test::TempFolder folder;
   const i64 elements = element_count(test.from.shape()).value();
   const Bytes whole = reference::numbered(elements, bits(test.dtype));
@@ -56,7 +56,7 @@ Outcome run_copy(const Case& test, i64 gap, StreamOptions options) {
   io::File target = io::create_new(folder / "target");
   io::allocate(target, static_cast<i64>(outcome.wanted.bytes.size()));
   std::vector<SourceFile> sources;
-  sources.emplace_back(folder / "source");
+  sources.emplace_back(folder / "source", reading);
   std::vector<TargetFile> targets;
   targets.emplace_back(target);
   outcome.copied = copy(moves, sources, targets, options).front();

@@ -40,6 +40,7 @@ struct Outcome {
   Bytes written;  ///< the destination file
   Packed wanted;  ///< what it must be
 };
-Outcome run_copy(const Case& test, i64 gap, StreamOptions options);
+Outcome run_copy(const Case& test, i64 gap, StreamOptions options,
+                 IoMode reading = IoMode::kAuto);
 
 }  // namespace shardtool::exec
