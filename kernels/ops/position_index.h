@@ -22,13 +22,16 @@ SHARDTOOL_BOTH inline T index_score(const T* query, const T* weights, const T* k
 }
 
 /// n scores become 1 where they are among the `top_k` best, of equals the earlier ones, and 0
-/// elsewhere. O(n * top_k).
+/// elsewhere. O(n * top_k), and O(n) where all are.
 template <class T>
 SHARDTOOL_BOTH inline void gate_positions(T* scores, i64 n, i64 top_k) {
   const auto rank_of = [scores](i64 i) { return scores[i]; };
+  const i64 chosen = top_k < n ? top_k : 0;
   Ranked<T> last = before_all<T>();
-  for (i64 i = 0; i < top_k && i < n; ++i) last = next_after(last, n, rank_of);
-  for (i64 i = 0; i < n; ++i) scores[i] = last.before({scores[i], i}) ? T(0) : T(1);
+  for (i64 i = 0; i < chosen; ++i) last = next_after(last, n, rank_of);
+  for (i64 i = 0; i < n; ++i) {
+    scores[i] = chosen > 0 && last.before({scores[i], i}) ? T(0) : T(1);
+  }
 }
 
 /// Of residues every position counts, by a function of its score, as every expert does.
