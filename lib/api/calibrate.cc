@@ -169,9 +169,12 @@ plan::HardwareProfile calibrate(const CalibrateOptions& options) {
   plan::HardwareProfile profile;
   comm::run_ranks(engine, ranks, [&](comm::Communicator& comm) {
     plan::HardwareProfile mine = Calibration(options, comm).run();
-    if (!embedded || comm.rank() == 0) profile = std::move(mine);
+    describe(name, ranks, mine);
+    // Rank 0 alone has measured the files.
+    const std::string text = comm.all_gather(comm.rank() == 0 ? plan::to_json(mine) : "").front();
+    if (!embedded || comm.rank() == 0)
+      profile = plan::decode_profile(text, "the profile of rank 0");
   });
-  describe(name, ranks, profile);
   return profile;
 }
 

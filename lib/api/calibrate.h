@@ -29,8 +29,8 @@ inline constexpr i64 kLeastCalibrated = 4 << 20;
 /// Measures the machine as the ranks of an engine find it when all of them work at once, a rank
 /// being a device of the profile: copies in memory, products of bf16 weights, the files of `folder`
 /// (by rank 0), and every collective in groups of 2, 4, ... and all ranks, by size. Every process
-/// of a launch calls it; rank 0 gets the profile, which decode_profile takes. What it writes is
-/// deleted. Throws kUsage for fewer than two ranks and sizes that cannot be, kNoSpace,
+/// of a launch calls it, and all get the same profile, which decode_profile takes. What it writes
+/// is deleted. Throws kUsage for fewer than two ranks and sizes that cannot be, kNoSpace,
 /// kInterrupted, and what run_ranks and lib/io throw.
 plan::HardwareProfile calibrate(const CalibrateOptions& options);
 
