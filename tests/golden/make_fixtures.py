@@ -402,16 +402,12 @@ FAMILIES = {
         "Qwen2_5_VLConfig",
         dict(text_config=dict(SIZES, rope_parameters=SECTIONS), vision_config=dict(VISION, out_hidden_size=48)),
     ),
-    # The graph knows the published head sizes alone.
     "minimax_m2": (
         "MiniMaxM2Config",
         dict(
             SIZES,
-            hidden_size=24,
-            num_attention_heads=2,
-            num_key_value_heads=1,
-            head_dim=128,
-            rotary_dim=64,
+            head_dim=16,
+            rotary_dim=4,
             intermediate_size=12,
             num_local_experts=8,
             num_experts_per_tok=3,

@@ -83,8 +83,7 @@ TEST_CASE("a config that asks for another computation than the graph's is refuse
                              R"({"model_type": "olmoe", "clip_qkv": 8.0})",
                              R"({"model_type": "phimoe", "num_experts_per_tok": 4})",
                              R"({"model_type": "dbrx", "ffn_config":
-                                 {"moe_normalize_expert_weights": null}})",
-                             R"({"model_type": "minimax_m2", "head_dim": 128})"}) {
+                                 {"moe_normalize_expert_weights": null}})"}) {
     CAPTURE(config);
     CHECK(why_no_graph(config).find(", and the graph of ") != std::string::npos);
   }
