@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "shardtool/api/plan_reshard.h"
+#include "shardtool/api/mapping_choice.h"
 #include "shardtool/api/weight_files.h"
 #include "shardtool/base/error.h"
 
@@ -83,7 +83,7 @@ SideFiles whole_files(const LogicalCheckpoint& checkpoint) {
 SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choice) {
   SideFiles files;
   files.specs = shards.specs();
-  const AppliedMapping applied = apply_mapping(base_choice(shards, choice), shards);
+  const AppliedMapping applied = apply_mapping(over_own_mesh(shards, choice), shards);
   files.mesh = applied.resolution.mesh;
   files.layouts = layouts_of(applied.resolution, files.specs);
   require_stored_so(shards, files.layouts);

@@ -48,7 +48,7 @@ std::string describe(const Place& place) {
 ExplainReport explain(const ExplainOptions& options) {
   const LogicalCheckpoint source = open_logical({options.source});
   const size_t wanted = find_tensor(source, options.tensor);
-  const AppliedMapping applied = apply_mapping(options.mapping, source);
+  const AppliedMapping applied = apply_mapping(over_own_mesh(source, options.mapping), source);
   ExplainReport report;
   report.tensor = describe_stored(source.tensors[wanted], source);
   report.mesh = applied.resolution.mesh;

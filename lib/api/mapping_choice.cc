@@ -122,6 +122,15 @@ mapping::ResolveOptions resolve_options(const MappingChoice& choice) {
   return options;
 }
 
+MappingChoice over_own_mesh(const LogicalCheckpoint& source, const MappingChoice& typed) {
+  MappingChoice choice = typed;
+  const bool is_own = typed.path.empty() && typed.preset.empty();
+  if (source.is_sharded() && is_own && !choice.mesh) {
+    choice.mesh = source.parts.front().manifest->mesh;
+  }
+  return choice;
+}
+
 AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
                              const std::function<void(Error)>& report) {
   const auto config = model_config(choice, source);

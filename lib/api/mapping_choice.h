@@ -29,6 +29,9 @@ std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,
 /// kUnsupported for an unknown family.
 mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckpoint& source);
 
+/// What was typed; where that names neither a mapping nor a mesh, over the mesh that shards have.
+MappingChoice over_own_mesh(const LogicalCheckpoint& source, const MappingChoice& typed);
+
 /// The part of a choice that resolve takes.
 mapping::ResolveOptions resolve_options(const MappingChoice& choice);
 

@@ -70,11 +70,7 @@ i64 devices_of(const LogicalCheckpoint& source, const AppliedMapping* from) {
 }  // namespace
 
 MappingChoice base_choice(const LogicalCheckpoint& source, const MappingChoice& typed) {
-  MappingChoice choice = typed;
-  const bool is_own = typed.path.empty() && typed.preset.empty();
-  if (source.is_sharded() && is_own && !choice.mesh) {
-    choice.mesh = source.parts.front().manifest->mesh;
-  }
+  MappingChoice choice = over_own_mesh(source, typed);
   // A preset has no mesh: without a word about devices there is one.
   if (!source.is_sharded() && choice.path.empty() && !choice.mesh)
     choice.mesh = mesh::Mesh({{"tp", 1}});
