@@ -22,10 +22,14 @@ std::optional<comm::Launch> this_launch() {
   });
 }
 
+bool follows() {
+  const auto launch = this_launch();
+  return launch && launch->rank != 0;
+}
+
 void silence_followers() {
   try {
-    const auto launch = this_launch();
-    if (!launch || launch->rank == 0) return;
+    if (!follows()) return;
   } catch (const Error&) {
     return;  // the command that needs the launch says what is wrong
   }

@@ -9,6 +9,9 @@ namespace shardtool::cli {
 /// Whether a launcher (mpirun, srun, torchrun) started this process with others. Throws kUsage.
 std::optional<comm::Launch> this_launch();
 
+/// Whether this process is one of a launch that another one leads. Throws kUsage.
+bool follows();
+
 /// Processes of a launch answer with one voice: those that do not lead it write to nowhere from now
 /// on. What fails in one of them the leading one says.
 void silence_followers();

@@ -1,28 +1,14 @@
 #include "cli/commands/init.h"
 
-#include <fmt/format.h>
-
-#include <filesystem>
-
+#include "cli/answer_file.h"
 #include "cli/session.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/io/file.h"
 
 namespace shardtool::cli {
 namespace {
 
-void write_mapping(const std::string& path, const std::string& text) {
-  if (std::filesystem::symlink_status(path).type() != std::filesystem::file_type::not_found) {
-    throw Error(ErrorCode::kOutputExists, fmt::format("'{}' exists", quote_for_message(path)))
-        .help("choose another name, or remove the file");
-  }
-  io::write_new_file(path, text);
-}
-
 ExitCode run_init(const InitArgs& args, Session& session) {
   const auto text = api::init_mapping(to_options(args));
-  if (args.output) write_mapping(*args.output, text);
+  if (args.output) write_answer(*args.output, text);
   if (session.json()) {
     session.document("init", Status::kOk, [&](JsonWriter& json) {
       json.key("mapping").raw(text);

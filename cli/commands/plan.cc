@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "cli/answer_file.h"
 #include "cli/commands/plan_profile.h"
 #include "cli/print/plan.h"
 #include "cli/print/text.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
-#include "shardtool/io/file.h"
 
 namespace shardtool::cli {
 namespace {
@@ -21,13 +21,12 @@ ExitCode exit_code(const PlanArgs& args, const api::PlanReport& report) {
 
 /// The document and the recipe, under a seal.
 void save_plan(const std::string& path, const api::PlanReport& report) {
-  require_free(path);
   std::string text;
   const char* status = report.memory.fits == false ? "findings" : "ok";
   auto json = open_document([&text](std::string_view part) { text += part; }, "plan", status);
   write_fields(json, report);
   json.key("apply").raw(report.recipe);
-  io::write_new_file(path, api::sealed(std::move(text)));
+  write_answer(path, api::sealed(std::move(text)));
 }
 
 std::string saved_text(const Style& style, const std::string& path) {

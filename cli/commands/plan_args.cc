@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 
 #include "cli/size_argument.h"
 #include "shardtool/base/error.h"
@@ -327,14 +326,6 @@ api::PlanOptions to_options(const PlanArgs& args) {
   options.explain = args.explain.value_or("");
   options.recipe = args.output.has_value();
   return options;
-}
-
-void require_free(const std::string& output) {
-  if (std::filesystem::symlink_status(output).type() == std::filesystem::file_type::not_found) {
-    return;
-  }
-  throw Error(ErrorCode::kOutputExists, fmt::format("'{}' exists", quote_for_message(output)))
-      .help("choose another name, or remove the file");
 }
 
 std::vector<Argument> plan_arguments(PlanArgs& args) {

@@ -71,8 +71,6 @@ struct PlanArgs {
 
 /// Throws kUsage, and for a profile what api::load_profile throws.
 api::PlanOptions to_options(const PlanArgs& args);
-/// Throws kOutputExists when the name of --output is taken.
-void require_free(const std::string& output);
 /// Every flag of `plan`. `args` must outlive them.
 std::vector<Argument> plan_arguments(PlanArgs& args);
 }  // namespace shardtool::cli

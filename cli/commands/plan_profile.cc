@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "cli/answer_file.h"
 #include "cli/launch.h"
 #include "cli/print/plan_cost.h"
 #include "cli/print/text.h"
@@ -11,7 +12,6 @@
 #include "cli/size_argument.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
-#include "shardtool/io/file.h"
 
 namespace shardtool::cli {
 namespace {
@@ -40,11 +40,10 @@ void answer_list(Session& session) {
 }
 
 /// With -o the profile goes there, and the answer is what it says.
-void answer_calibrated(const PlanArgs& args, Session& session, const api::CalibrateOptions& options,
+void answer_calibrated(const PlanArgs& args, Session& session,
                        const plan::HardwareProfile& profile) {
   const std::string text = plan::to_json(profile);
-  const bool leads = !options.launch || options.launch->rank == 0;
-  if (args.output && leads) io::write_new_file(*args.output, text);
+  if (args.output) write_answer(*args.output, text);
   if (!args.output || session.json()) {
     answer_text(session, profile.name, text);
     return;
@@ -95,7 +94,7 @@ ExitCode run_plan_profile(const PlanArgs& args, Session& session) {
   } else if (what == "calibrate" && n <= 3) {
     const api::CalibrateOptions options = to_calibrate_options(args);
     if (args.output) require_free(*args.output);
-    answer_calibrated(args, session, options, api::calibrate(options));
+    answer_calibrated(args, session, api::calibrate(options));
   } else {
     throw Error(ErrorCode::kUsage,
                 "'plan profile' takes list, show and a name, or calibrate and a folder")

@@ -57,7 +57,8 @@ using AnyWork =
                  Fill<std::uint64_t>, FoldParts<Field>, FoldParts<double>, FoldParts<float>,
                  NormRows<Field>, NormRows<double>, NormRows<float>, RotateHeads<Field>,
                  RotateHeads<double>, RotateHeads<float>, AttendHeads<Field>, AttendHeads<double>,
-                 AttendHeads<float>, ActivateAll<Field>, ActivateAll<double>, ActivateAll<float>,
-                 RouteRows<double>, RouteRows<float>>;
+                 AttendHeads<float>, IndexRows<Field>, IndexRows<double>, IndexRows<float>,
+                 ActivateAll<Field>, ActivateAll<double>, ActivateAll<float>, RouteRows<double>,
+                 RouteRows<float>>;
 
 }  // namespace shardtool::kernels

@@ -4,6 +4,7 @@
 
 #include "shardtool/base/checked.h"
 #include "shardtool/kernels/both.h"
+#include "shardtool/kernels/ops/infinity.h"
 #include "shardtool/kernels/ops/surrogate.h"
 
 namespace shardtool::kernels {
@@ -12,9 +13,10 @@ namespace shardtool::kernels {
 template <class T>
 struct ScoreSpec {
   T scale{};
-  T softcap{};              ///< 0: none: cap * tanh(score / cap)
-  const T* sink = nullptr;  ///< one more score that no value belongs to; null: none
-  T slope{};                ///< of a linear bias: the score for position p, scaled, + slope * p
+  T softcap{};               ///< 0: none: cap * tanh(score / cap)
+  const T* sink = nullptr;   ///< one more score that no value belongs to; null: none
+  T slope{};                 ///< of a linear bias: the score for position p, scaled, + slope * p
+  const T* gates = nullptr;  ///< of every score how much it counts; of floats 1 or 0; null: 1
 };
 
 /// The slope of one of `heads` heads: 2^(-8 (h + 1) / n) for the first n, the largest power of two
@@ -36,29 +38,30 @@ SHARDTOOL_BOTH inline Field bias_at(Field slope, i64 position) {
   return slope * Field::from_signed(position);
 }
 
-/// Softmax over n scores that are scaled, in place.
+/// Softmax over those of n scores that count, which are scaled, in place; 0 for the others.
 template <class T>
 SHARDTOOL_BOTH inline void weigh(const ScoreSpec<T>& spec, T* scores, i64 n) {
-  T most = spec.sink == nullptr ? scores[0] : *spec.sink;
+  const auto counts = [&spec](i64 i) { return spec.gates == nullptr || spec.gates[i] != T(0); };
+  T most = spec.sink == nullptr ? -kInfinity<T> : *spec.sink;
   for (i64 i = 0; i < n; ++i) {
     if (spec.softcap != T(0)) scores[i] = spec.softcap * std::tanh(scores[i] / spec.softcap);
-    if (i == 0 && spec.sink == nullptr) most = scores[0];
-    if (scores[i] > most) most = scores[i];
+    if (counts(i) && scores[i] > most) most = scores[i];
   }
   T sum = spec.sink == nullptr ? T(0) : std::exp(*spec.sink - most);
   for (i64 i = 0; i < n; ++i) {
-    scores[i] = std::exp(scores[i] - most);
+    scores[i] = counts(i) ? std::exp(scores[i] - most) : T(0);
     sum += scores[i];
   }
   for (i64 i = 0; i < n; ++i) scores[i] /= sum;
 }
 
-/// e = phi(score), weight = e * phi(sum of all e).
+/// e = phi(score) * gate, weight = e * phi(sum of all e).
 SHARDTOOL_BOTH inline void weigh(const ScoreSpec<Field>& spec, Field* scores, i64 n) {
   Field sum = spec.sink == nullptr ? Field{} : surrogate(Surrogate::kSink, *spec.sink);
   for (i64 i = 0; i < n; ++i) {
     if (spec.softcap.v != 0) scores[i] = surrogate(Surrogate::kSoftcap, scores[i] + spec.softcap);
     scores[i] = surrogate(Surrogate::kScore, scores[i]);
+    if (spec.gates != nullptr) scores[i] *= spec.gates[i];
     sum += scores[i];
   }
   const Field factor = surrogate(Surrogate::kNormaliser, sum);

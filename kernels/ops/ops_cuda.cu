@@ -15,6 +15,10 @@ template void run(const AttendHeads<Field>&, Stream);
 template void run(const AttendHeads<double>&, Stream);
 template void run(const AttendHeads<float>&, Stream);
 
+template void run(const IndexRows<Field>&, Stream);
+template void run(const IndexRows<double>&, Stream);
+template void run(const IndexRows<float>&, Stream);
+
 template void run(const ActivateAll<Field>&, Stream);
 template void run(const ActivateAll<double>&, Stream);
 template void run(const ActivateAll<float>&, Stream);

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 
 #include "shardtool/base/checked.h"
 #include "shardtool/kernels/both.h"
 #include "shardtool/kernels/ops/activation.h"
+#include "shardtool/kernels/ops/infinity.h"
 
 namespace shardtool::kernels {
 
@@ -19,6 +19,10 @@ namespace shardtool::kernels {
 ///     kSigmoidGroups   sigmoid + correction    its two best       sigmoid, without the correction
 ///     kCorrectedSoftmax
 ///                      softmax + correction    -                  softmax, without the correction
+///     kSparseMixer     score                   -                  softmax over those near it that
+///                                                                 are not chosen before it
+///
+/// Near a score m are the scores s with m - s <= 2 jitter max(|s|, m).
 ///
 /// Then `renormalise` divides by their sum, or by `least_sum` where that is more, and all are times
 /// `scale`. With groups only experts of the `top_groups` best ones are chosen. Of equals the one
@@ -37,7 +41,8 @@ struct RouterSpec {
     kTopKSigmoid,
     kGroupMax,
     kSigmoidGroups,
-    kCorrectedSoftmax
+    kCorrectedSoftmax,
+    kSparseMixer
   };
   Kind kind = Kind::kSoftmaxTopK;
   i64 experts = 1;
@@ -47,16 +52,13 @@ struct RouterSpec {
   i64 groups = 0;      ///< 0: no groups
   i64 top_groups = 0;  ///< 0: all of them
   double least_sum = 0;
+  double jitter = 0;  ///< of kSparseMixer
 
   SHARDTOOL_BOTH bool is_sigmoid() const {
     return kind == Kind::kSigmoidGroups || kind == Kind::kTopKSigmoid;
   }
   SHARDTOOL_BOTH bool cuts_groups() const { return top_groups > 0 && top_groups < groups; }
 };
-
-/// A constant, since functions of numeric_limits are not for a GPU.
-template <class T>
-inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
 
 /// A number among ranks: of an expert, or of a group.
 template <class T>
@@ -116,6 +118,28 @@ struct SoftmaxBase {
   SHARDTOOL_BOTH T of(T score) const { return std::exp(score - largest) / sum; }
 };
 
+/// Of the scores that are not chosen before place `place` of a choice, the sum of e^(score - the
+/// one chosen there) over those near it; where `edge` is given, it becomes the least distance of
+/// any from being near or not.
+template <class T>
+SHARDTOOL_BOTH inline T sum_of_near(const RouterSpec& spec, const T* scores, const i64* chosen,
+                                    i64 place, T* edge = nullptr) {
+  const T largest = scores[chosen[place]];
+  T sum = T(0);
+  for (i64 e = 0; e < spec.experts; ++e) {
+    bool is_before = false;
+    for (i64 i = 0; i < place; ++i) is_before = is_before || chosen[i] == e;
+    if (is_before) continue;
+    const T size = std::abs(scores[e]) > largest ? std::abs(scores[e]) : largest;
+    const T beyond = (largest - scores[e]) / size - T(2 * spec.jitter);
+    const bool is_edge = edge != nullptr && e != chosen[place];
+    if (is_edge && std::abs(beyond) < *edge) *edge = std::abs(beyond);
+    // Where all are 0 it is no number, and near.
+    if (!(beyond > T(0))) sum += std::exp(scores[e] - largest);
+  }
+  return sum;
+}
+
 /// Fills ranks[experts]: what the scores are ranked by, groups aside.
 template <class T>
 SHARDTOOL_BOTH inline void rank_scores(const RouterSpec& spec, const T* scores, const T* correction,
@@ -150,9 +174,24 @@ SHARDTOOL_BOTH inline T rank_experts(const RouterSpec& spec, const T* scores, co
   return gap;
 }
 
+/// How clear a choice of kSparseMixer is: the order of the chosen ones counts, too, and which are
+/// near each.
+template <class T>
+SHARDTOOL_BOTH inline T mixer_gap(const RouterSpec& spec, const T* scores, const i64* chosen) {
+  T gap = kInfinity<T>;
+  for (i64 i = 0; i < spec.top_k; ++i) {
+    sum_of_near(spec, scores, chosen, i, &gap);
+    if (i == 0) continue;
+    const T before = scores[chosen[i - 1]] - scores[chosen[i]];
+    if (before < gap) gap = before;
+  }
+  return gap;
+}
+
 /// Writes chosen[top_k], best first. `work` has room for `experts` values. Returns how clear the
 /// choice is: the distance of ranks between the last chosen expert or group and the first that is
-/// not; infinity where all are chosen. Scores must not be NaN. O(experts * top_k).
+/// not, or what mixer_gap says; infinity where all are chosen. Scores must not be NaN.
+/// O(experts * top_k).
 template <class T>
 SHARDTOOL_BOTH inline T choose_experts(const RouterSpec& spec, const T* scores, const T* correction,
                                        T* work, i64* chosen) {
@@ -165,7 +204,9 @@ SHARDTOOL_BOTH inline T choose_experts(const RouterSpec& spec, const T* scores, 
   }
   const Ranked<T> next = next_after(last, spec.experts, rank_of);
   const T gap = next.number < 0 ? kInfinity<T> : last.rank - next.rank;
-  return gap < group_gap ? gap : group_gap;
+  const T other_gap =
+      spec.kind == RouterSpec::Kind::kSparseMixer ? mixer_gap(spec, scores, chosen) : group_gap;
+  return gap < other_gap ? gap : other_gap;
 }
 
 /// The weights of a choice that is given, such as the one that a reference made: writes
@@ -175,6 +216,7 @@ SHARDTOOL_BOTH inline void gates_of_choice(const RouterSpec& spec, const T* scor
                                            const i64* chosen, T* gates) {
   using Kind = RouterSpec::Kind;
   const bool is_over_chosen = spec.kind == Kind::kTopKSoftmax;
+  const bool is_mixer = spec.kind == Kind::kSparseMixer;
   const auto base = SoftmaxBase<T>::over(is_over_chosen ? spec.top_k : spec.experts, [&](i64 i) {
     return scores[is_over_chosen ? chosen[i] : i];
   });
@@ -182,7 +224,9 @@ SHARDTOOL_BOTH inline void gates_of_choice(const RouterSpec& spec, const T* scor
   T sum = T(0);
   for (i64 i = 0; i < spec.top_k; ++i) {
     const T score = scores[chosen[i]];
-    const T gate = spec.is_sigmoid() ? sigmoid(score) : base.of(score);
+    const T gate = is_mixer            ? T(1) / sum_of_near(spec, scores, chosen, i)
+                   : spec.is_sigmoid() ? sigmoid(score)
+                                       : base.of(score);
     gates[chosen[i]] = gate;
     sum += gate;
   }

@@ -3,6 +3,7 @@
 #include "shardtool/kernels/ops/activated.h"
 #include "shardtool/kernels/ops/attend.h"
 #include "shardtool/kernels/ops/norm.h"
+#include "shardtool/kernels/ops/position_index.h"
 #include "shardtool/kernels/ops/rotate.h"
 #include "shardtool/kernels/ops/router.h"
 #include "shardtool/kernels/product/product.h"
@@ -67,8 +68,10 @@ struct AttendHeads {
   const i64* value_of = nullptr;
   i64 length = 1;
   bool causal = true;
-  i64 window = 0;         ///< 0: all
-  bool chunked = false;   ///< windows lie side by side, instead of ending at each position
+  i64 window = 0;        ///< 0: all
+  bool chunked = false;  ///< windows lie side by side, instead of ending at each position
+  /// Of every row, how much each of the `length` positions counts; null: 1.
+  const T* gates = nullptr;
   T* scores = nullptr;    ///< room for `length` numbers of every item
   i64 scores_stride = 0;  ///< from an item's room to the next one's; 0: items run one by one
   RowView<T> y;
@@ -79,9 +82,10 @@ struct AttendHeads {
     const i64 h = i % heads;
     const i64 t = row % length;
     const i64 first = row - t;
-    const ScoreSpec<T> spec{scale, softcap, sinks == nullptr ? nullptr : sinks + h,
-                            slopes == nullptr ? T{} : slopes[h]};
     const i64 begin = window == 0 ? 0 : chunked ? t / window * window : first_of_window(t);
+    const ScoreSpec<T> spec{scale, softcap, sinks == nullptr ? nullptr : sinks + h,
+                            slopes == nullptr ? T{} : slopes[h],
+                            gates == nullptr ? nullptr : gates + row * length + begin};
     attend(spec, queries.row(row) + h * key_size,
            HeadRows<T>{keys.row(first) + key_of[h] * key_size, keys.stride, key_size},
            HeadRows<T>{values.row(first) + value_of[h] * value_size, values.stride, value_size},
@@ -90,6 +94,31 @@ struct AttendHeads {
 
  private:
   SHARDTOOL_BOTH i64 first_of_window(i64 t) const { return t + 1 > window ? t + 1 - window : 0; }
+};
+
+/// An item is a row, whose `length` gates say how much each position counts that its query sees:
+/// those of its sequence, up to its own if `causal`. The other gates are left as they are.
+template <class T>
+struct IndexRows {
+  RowView<const T> queries, keys, weights;
+  i64 heads = 0;
+  i64 dim = 0;  ///< numbers of a head of a query, and of a key
+  i64 top_k = 0;
+  i64 length = 1;
+  bool causal = true;
+  T* gates = nullptr;
+
+  SHARDTOOL_BOTH i64 count() const { return queries.count; }
+  SHARDTOOL_BOTH void operator()(i64 row) const {
+    const i64 t = row % length;
+    const i64 seen = causal ? t + 1 : length;
+    T* const of_row = gates + row * length;
+    for (i64 p = 0; p < seen; ++p) {
+      of_row[p] =
+          index_score(queries.row(row), weights.row(row), keys.row(row - t + p), heads, dim);
+    }
+    gate_positions(of_row, seen, top_k);
+  }
 };
 
 /// y[i] = f(x[i]), or f(x[i]) up[i] where `up` is not null. y may be x.

@@ -258,6 +258,15 @@ void drop_extra_layers(const Model& model, NumberedLayers& found) {
   if (count) found.layers.erase(found.layers.lower_bound(*count), found.layers.end());
 }
 
+/// Whether the last layers attend to keys and values of a layer before them, and this tensor of
+/// theirs would make their own.
+bool is_anothers(const Model& model, i64 layer, std::string_view name) {
+  const auto count = config_integer(model.config, {"num_hidden_layers"});
+  const auto shared = config_integer(model.config, {"num_kv_shared_layers"});
+  const bool makes_keys = name.starts_with("self_attn.k_") || name.starts_with("self_attn.v_");
+  return makes_keys && count && shared && layer >= *count - *shared;
+}
+
 void check_layers_alike(const Model& model, const NumberedLayers& found, Findings& findings) {
   if (found.layers.size() < 2) return;
   const auto& usual = *usual_tensors(found.layers);
@@ -266,7 +275,7 @@ void check_layers_alike(const Model& model, const NumberedLayers& found, Finding
     if (tensors.size() >= usual.size()) continue;
     if (!std::includes(usual.begin(), usual.end(), tensors.begin(), tensors.end())) continue;
     for (const std::string_view name : usual) {
-      if (tensors.contains(name)) continue;
+      if (tensors.contains(name) || is_anothers(model, layer, name)) continue;
       findings.add({.rule = Rule::kLayerTensor,
                     .message = fmt::format("layer {} lacks a tensor that other layers have", layer),
                     .file = model.config_file,

@@ -56,6 +56,21 @@ Part<N> each(const OpAt<N>& at, const Function& function) {
   return y;
 }
 
+/// Numbers of which every head has a tensor, of the heads that the device has.
+template <class N>
+std::vector<N> vectors_of_heads(const OpAt<N>& at, const model::BoundWeight& tensors, i64 size) {
+  const AxisMap heads = units_of(at.in[0]->features, size, at.op.op->in[0]);
+  std::vector<N> all(static_cast<size_t>(heads.local_size() * size));
+  for (const index::Piece& piece : heads.pieces()) {
+    for (i64 i = 0; i < piece.size; ++i) {
+      const size_t tensor = tensors[static_cast<size_t>(piece.global + i)];
+      const std::vector<N> head = load_vector(at, tensor, AxisMap::identity(size));
+      std::copy(head.begin(), head.end(), all.begin() + (piece.local + i) * size);
+    }
+  }
+  return all;
+}
+
 /// A norm's weight or bias: one number per feature that the device has, or per feature of a head
 /// where all share them; empty where there is none.
 template <class N>
@@ -66,6 +81,7 @@ std::vector<N> norm_weight(const model::Norm& op, const OpAt<N>& at, size_t whic
   if (!op.per_head) return load_vector(at, tensor, features);
   const i64 size = at.side.model->size(op.size);
   if (!op.heads) return load_vector(at, tensor, AxisMap::identity(size));
+  if (at.op.op->weights[which].heads) return vectors_of_heads(at, at.op.weights[which], size);
   auto stored = load_small<N>(at.side, at.inputs.map, tensor, at.rank);
   const Part<N> rows{index::scale(stored.region.at(0), size), std::move(stored.data)};
   return aligned(rows, features, 1, at.side.tensors[tensor].name).data;

@@ -48,10 +48,17 @@ Angles<N> real_angles(const RopeFrequencies& frequencies, i64 length) {
   return angles;
 }
 
+/// How many of the first features of a head turn.
+i64 turned_of(const model::Rope& op, i64 head, const model::Model& model) {
+  const double fraction = model::value_of(op.fraction, model.config);
+  const i64 turned =
+      op.first ? model.size(*op.first) : static_cast<i64>(static_cast<double>(head) * fraction);
+  return turned / 2 * 2;
+}
+
 template <class N>
 Angles<N> angles_of(const model::Rope& op, i64 head, const OpAt<N>& at) {
-  const double fraction = model::value_of(op.fraction, at.side.model->config);
-  const i64 turned = static_cast<i64>(static_cast<double>(head) * fraction) / 2 * 2;
+  const i64 turned = turned_of(op, head, *at.side.model);
   if constexpr (is_field<N>) {
     return random_angles(turned / 2, at.inputs.length);
   } else {
@@ -172,6 +179,22 @@ class AttentionAt {
     return {at_.bench.in(at_.in[i]->data), at_.inputs.rows(), at_.in[i]->width()};
   }
 
+  /// How much every position counts for every query.
+  const N* gates(const model::PositionIndex& index) {
+    kernels::IndexRows<N> rows;
+    rows.queries = operand(3);
+    rows.keys = operand(4);
+    rows.weights = operand(5);
+    rows.heads = size(index.heads);
+    rows.dim = size(index.dim);
+    rows.top_k = size(index.top_k);
+    rows.length = at_.inputs.length;
+    rows.causal = op_.causal;
+    rows.gates = at_.bench.template room<N>(static_cast<size_t>(at_.inputs.rows() * rows.length));
+    at_.bench.run(rows);
+    return rows.gates;
+  }
+
   /// All heads, without room for scores and results.
   kernels::AttendHeads<N> work() {
     key_of_ = kv_heads(keys_, 1);
@@ -182,6 +205,7 @@ class AttentionAt {
     slopes_ = slopes();
     work.sinks = sinks_.empty() ? nullptr : at_.bench.in(sinks_);
     work.slopes = slopes_.empty() ? nullptr : at_.bench.in(slopes_);
+    if (op_.index) work.gates = gates(*op_.index);
     work.queries = operand(0);
     work.keys = operand(1);
     work.values = operand(2);

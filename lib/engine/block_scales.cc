@@ -78,7 +78,9 @@ std::optional<BlockScales<N>> BlockScales<N>::of(const Side& side, kernels::Numb
   const auto tensor =
       bits(product.dtype) == 8 ? scale_tensor_of(side, product.tensor) : std::nullopt;
   if (!tensor) return std::nullopt;
-  if (product.outer >= 0 || product.is_in_out) throw not_rows_by_columns(side, *tensor);
+  const bool is_in_stack = product.rows.global_size() != side.tensors[product.tensor].shape[0];
+  if (product.outer >= 0 || is_in_stack || product.is_in_out)
+    throw not_rows_by_columns(side, *tensor);
   const TensorSpec& spec = side.tensors[*tensor];
   const TensorSpec& matrix = side.tensors[product.tensor];
   auto stored = load_small<N>(side, map, *tensor, product.rank);

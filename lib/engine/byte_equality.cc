@@ -84,8 +84,8 @@ void ByteEquality::add_rows(bool of_shards, size_t tensor, i64 rank, i64 outer, 
 
 void ByteEquality::add(bool of_shards, const Product& product, i64 begin, i64 end,
                        std::span<const std::byte> bytes) {
-  add_rows(of_shards, product.tensor, product.rank, std::max<i64>(0, product.outer), begin, end,
-           bytes);
+  add_rows(of_shards, product.tensor, product.rank, std::max<i64>(0, product.outer),
+           product.above + begin, product.above + end, bytes);
 }
 
 void ByteEquality::add_all(bool of_shards, size_t tensor, i64 rank,

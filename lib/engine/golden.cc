@@ -17,7 +17,7 @@ void multiply(const Product& product, const Side& side, Run<float>& run) {
   std::vector<std::byte> bytes;
   for (const auto rows : row_chunks(product.rows.local_size(), product.row_bytes())) {
     bytes.resize(static_cast<size_t>(rows.size() * product.row_bytes()));
-    side.weights->read({product.tensor, product.rank, product.outer, rows.begin, rows.end}, bytes);
+    side.weights->read(product.stored(rows), bytes);
     run.multiply(product, share_of_work(product, rows, bytes.data(), 0, 1));
   }
   run.end(product);

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "shardtool/base/error.h"
+#include "shardtool/index/section.h"
 
 namespace shardtool::engine {
 namespace {
@@ -43,21 +45,44 @@ std::vector<Role> roles_of(const model::Experts::Form& form) {
   return {Role::kGate, Role::kDown};
 }
 
-/// Where a device has an expert: which tensor, and the local index in it; nothing when it lacks it.
-struct Found {
-  size_t tensor = 0;
-  index::Region region;
-  i64 outer = -1;
-};
-std::optional<Found> find_expert(const Side& side, const model::BoundWeight& weight,
-                                 bool per_expert, i64 expert, i64 rank) {
-  const size_t tensor = per_expert ? weight[static_cast<size_t>(expert)] : weight.front();
-  auto region = side.layouts(tensor).region(rank);
+/// Its rows of a stack in which experts are one below the other; nothing where it has none.
+std::optional<Product> rows_of_expert(Product all, i64 expert, i64 experts,
+                                      const TensorSpec& spec) {
+  const i64 size = all.rows.global_size() / experts;
+  const index::AxisMap where = index::inverse(all.rows);
+  std::optional<i64> first, last;
+  for (const index::Piece& piece : all.rows.pieces()) {
+    const i64 begin = std::max(piece.global, expert * size);
+    const i64 end = std::min(piece.global_end(), (expert + 1) * size);
+    if (begin >= end) continue;
+    if (!first) first = where(begin);
+    last = where(end - 1);
+  }
+  if (!first) return std::nullopt;
+  all.rows = index::section_of(all.rows, expert * size, size);
+  all.above = *first;
+  if (*last - *first + 1 == all.rows.local_size()) return all;
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("device {} has rows of other experts between those of expert {}",
+                          all.rank, expert))
+      .tensor(spec.name);
+}
+
+/// One matrix of an expert; nothing when the device lacks it.
+std::optional<Product> find_expert(const Side& side, const model::Experts::Form& form,
+                                   const model::BoundWeight& weight, i64 expert, i64 experts,
+                                   i64 rank) {
+  const size_t tensor = form.per_expert ? weight[static_cast<size_t>(expert)] : weight.front();
+  const auto region = side.layouts(tensor).region(rank);
   if (!region) return std::nullopt;
-  if (per_expert) return Found{tensor, *std::move(region), -1};
+  if (form.per_expert) return matrix(side, tensor, *region, rank, -1);
+  if (form.in_rows) {
+    return rows_of_expert(matrix(side, tensor, *region, rank, -1), expert, experts,
+                          side.tensors[tensor]);
+  }
   for (const index::Piece& piece : region->front().pieces()) {
     if (expert < piece.global || expert >= piece.global_end()) continue;
-    return Found{tensor, *std::move(region), piece.local + expert - piece.global};
+    return matrix(side, tensor, *region, rank, piece.local + expert - piece.global);
   }
   return std::nullopt;
 }
@@ -66,15 +91,16 @@ std::vector<Product> experts(const Side& side, const model::Experts& op,
                              const model::BoundOp& bound, i64 rank) {
   const model::Experts::Form& form = *bound.form;
   const std::vector<Role> roles = roles_of(form);
+  const i64 all = side.model->size(op.experts);
   std::vector<Product> products;
-  for (i64 expert = 0; expert < side.model->size(op.experts); ++expert) {
+  for (i64 expert = 0; expert < all; ++expert) {
     size_t had = 0;
     for (size_t i = 0; i < roles.size(); ++i) {
-      const auto found = find_expert(side, bound.weights[i], form.per_expert, expert, rank);
+      auto found = find_expert(side, form, bound.weights[i], expert, all, rank);
       if (!found) continue;
       ++had;
-      products.push_back(matrix(side, found->tensor, found->region, rank, found->outer));
-      products.back().is_in_out = form.kernel == layout::Kernel::kInOut;
+      products.push_back(*std::move(found));
+      products.back().is_in_out = form.kernels[i] == layout::Kernel::kInOut;
       products.back().role = roles[i];
       products.back().expert = expert;
     }

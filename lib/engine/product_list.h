@@ -13,8 +13,9 @@ struct Product {
   size_t tensor = 0;
   i64 rank = 0;
   i64 outer = -1;  ///< local index on the axis before the matrix; -1: none
+  i64 above = 0;   ///< local rows of the tensor before those of the matrix
   Dtype dtype = Dtype::kBF16;
-  index::AxisMap rows, columns;  ///< of the stored matrix
+  index::AxisMap rows, columns;  ///< of the matrix
   bool is_in_out = false;        ///< rows are inputs
   Role role = Role::kOnly;
   i64 expert = -1;            ///< global number
@@ -22,6 +23,10 @@ struct Product {
 
   const index::AxisMap& inputs() const { return is_in_out ? rows : columns; }
   const index::AxisMap& outputs() const { return is_in_out ? columns : rows; }
+  /// Where its rows [begin, end) are.
+  StoredRows stored(index::Interval at) const {
+    return {tensor, rank, outer, above + at.begin, above + at.end};
+  }
   i64 row_bytes() const { return columns.local_size() * bits(dtype) / 8; }
 };
 

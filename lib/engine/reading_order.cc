@@ -96,8 +96,7 @@ std::optional<ReadRequest> ReadingOrder::next() {
       if (const auto rows = rows_from(product, row_)) {
         row_ = rows->end;
         return ReadRequest{(of_shards_ ? scope_.shards : scope_.whole).weights,
-                           {product.tensor, product.rank, product.outer, rows->begin, rows->end},
-                           rows->size() * product.row_bytes()};
+                           product.stored(*rows), rows->size() * product.row_bytes()};
       }
       ++product_;
       row_ = 0;

@@ -227,15 +227,16 @@ RopeFrequencies yarn(const Scaling& scaling, i64 dims, double theta) {
   return found;
 }
 
-double longrope_attention_factor(const Scaling& scaling) {
+double longrope_attention_factor(const Scaling& scaling, bool is_long) {
+  if (const auto given = scaling.find(is_long ? "long_mscale" : "short_mscale")) return *given;
   if (const auto given = scaling.find("attention_factor")) return *given;
   const double factor = scaling.stretch();
   return factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(scaling.trained()));
 }
 
 RopeFrequencies longrope(const Scaling& scaling, i64 dims, double theta, i64 length) {
-  RopeFrequencies found{plain(dims, theta), longrope_attention_factor(scaling)};
   const bool is_long = static_cast<double>(length) > scaling.trained();
+  RopeFrequencies found{plain(dims, theta), longrope_attention_factor(scaling, is_long)};
   const auto factors = scaling.list(is_long ? "long_factor" : "short_factor", found.inverse.size());
   for (size_t i = 0; i < found.inverse.size(); ++i) found.inverse[i] /= factors[i];
   return found;

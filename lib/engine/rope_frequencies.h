@@ -30,7 +30,8 @@ struct RopeFrequencies {
 ///     yarn        b for pairs that turn often over the trained length, b / factor for the others,
 ///     a
 ///                 ramp between; the attention factor follows from `factor` and mscale
-///     longrope    b / short_factor up to the trained length, b / long_factor beyond it
+///     longrope    b / short_factor up to the trained length, b / long_factor beyond it; times
+///                 short_mscale or long_mscale where they are given
 ///
 /// "mrope" rotates by three positions, which of text are one: default. The old name "su" means
 /// longrope, and so does "yarn" where there are lists of factors (Phi 3). Throws kUnsupported for

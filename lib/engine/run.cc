@@ -31,6 +31,7 @@ kernels::RouterSpec spec_of(const model::Router& op, const Side& side) {
   spec.groups = static_cast<i64>(number(op.groups));
   spec.top_groups = static_cast<i64>(number(op.top_groups));
   spec.least_sum = number(op.least_sum);
+  spec.jitter = number(op.jitter);
   return spec;
 }
 

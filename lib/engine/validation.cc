@@ -174,7 +174,8 @@ class Validation {
   std::vector<OddWeight> odd_;
   std::optional<kernels::UploadRing> ring_;  ///< to the accelerator, if there is one
   std::optional<ByteEquality> equality_;
-  std::set<std::tuple<bool, size_t, i64, i64>> counted_;  ///< matrices whose numbers were looked at
+  /// Matrices whose numbers were looked at.
+  std::set<std::tuple<bool, size_t, i64, i64, i64>> counted_;
   std::unique_ptr<ChunkStream> stream_;  ///< last: its threads use what stands above
 };
 
@@ -194,7 +195,8 @@ void Validation::multiply(const Product& product, bool of_shards) {
   // A table that one op looks up and another multiplies with is counted once.
   const bool is_new =
       !product.is_looked_up &&
-      counted_.insert({of_shards, product.tensor, product.rank, product.outer}).second;
+      counted_.insert({of_shards, product.tensor, product.rank, product.outer, product.above})
+          .second;
   each_tier([&](auto& tier) { tier.begin(of_shards, product); });
   i64 row = 0;
   while (const auto rows = order_.rows_from(product, row)) {

@@ -220,7 +220,9 @@ bool measure(LayerCache& layer, const Keys& keys, const json& facts) {
   const auto b = layer.latent ? keys.size("rope_dim") : head_dim(keys);
   if (!a || !b) return false;
   layer.units = layer.latent ? 1 : *a;
-  layer.unit_elements = layer.latent ? *a + *b : 2 * *b;
+  // Beside a latent the key of an index that chooses positions, where there is one.
+  const i64 index = keys.size("index_dim").value_or(0);
+  layer.unit_elements = layer.latent ? *a + *b + index : 2 * *b;
   return true;
 }
 

@@ -75,8 +75,8 @@ class Spelling {
     for (const GlobToken& token : tokens_) product *= choices(token);
     return product;
   }
-  /// The choices of earlier tokens vary slowest.
-  std::string text(size_t choice, i64 layer, i64 expert) const {
+  /// The choices of earlier tokens vary slowest; `number` is the expert's or the head's.
+  std::string text(size_t choice, i64 layer, i64 number) const {
     std::string text;
     size_t below = count();
     for (const GlobToken& token : tokens_) {
@@ -84,7 +84,7 @@ class Spelling {
       if (token.kind == GlobToken::Kind::kChoice) {
         text += token.choices[choice / below % choices(token)];
       } else if (token.kind == GlobToken::Kind::kNumber) {
-        text += std::to_string(token.text == "expert" ? expert : layer);
+        text += std::to_string(token.text == "layer" ? layer : number);
       } else {
         text += token.text;
       }
@@ -114,8 +114,8 @@ class Binder {
   std::vector<std::string> unread() const;
 
  private:
-  std::optional<size_t> find(const std::string& glob, i64 layer, i64 expert);
-  std::optional<size_t> find(const WeightRef& ref, i64 layer, i64 expert);
+  std::optional<size_t> find(const std::string& glob, i64 layer, i64 number);
+  std::optional<size_t> find(const WeightRef& ref, i64 layer, i64 number);
   bool has_required(const Way& way, i64 layer);
   bool is_allowed(const Way& way, i64 layer) const;
   bool has_required(const Op& op, i64 layer);
@@ -125,7 +125,7 @@ class Binder {
   Shape shape_of(const WeightRef& ref) const;
   const Way& chosen(const Alternatives& ways, i64 layer);
   BoundOp bound(const Op& op, i64 layer);
-  BoundWeight bound(const WeightRef& ref, i64 layer, i64 experts);
+  BoundWeight bound(const WeightRef& ref, i64 layer, i64 count);
   void read(size_t tensor, const WeightRef& ref);
   [[noreturn]] void fail_missing(const std::string& name, i64 layer) const;
 
@@ -136,18 +136,18 @@ class Binder {
   std::unordered_map<const std::string*, Spelling> spellings_;  ///< of the graph's globs
 };
 
-std::optional<size_t> Binder::find(const std::string& glob, i64 layer, i64 expert) {
+std::optional<size_t> Binder::find(const std::string& glob, i64 layer, i64 number) {
   const auto [spelling, is_new] = spellings_.try_emplace(&glob, glob);
   for (size_t choice = 0; choice < spelling->second.count(); ++choice) {
-    const auto found = by_name_.find(spelling->second.text(choice, layer, expert));
+    const auto found = by_name_.find(spelling->second.text(choice, layer, number));
     if (found != by_name_.end()) return found->second;
   }
   return std::nullopt;
 }
 
-std::optional<size_t> Binder::find(const WeightRef& ref, i64 layer, i64 expert) {
+std::optional<size_t> Binder::find(const WeightRef& ref, i64 layer, i64 number) {
   for (const std::string& glob : ref.names) {
-    if (const auto found = find(glob, layer, expert)) return found;
+    if (const auto found = find(glob, layer, number)) return found;
   }
   return std::nullopt;
 }
@@ -253,10 +253,10 @@ void Binder::read(size_t tensor, const WeightRef& ref) {
   is_read_[tensor] = true;
 }
 
-BoundWeight Binder::bound(const WeightRef& ref, i64 layer, i64 experts) {
+BoundWeight Binder::bound(const WeightRef& ref, i64 layer, i64 count) {
   BoundWeight weight;
-  for (i64 expert = 0; expert < experts; ++expert) {
-    const auto tensor = find(ref, layer, expert);
+  for (i64 number = 0; number < count; ++number) {
+    const auto tensor = find(ref, layer, number);
     if (!tensor && ref.optional) return {};
     if (!tensor) fail_missing(ref.names.front(), layer);
     read(*tensor, ref);
@@ -269,7 +269,9 @@ BoundOp Binder::bound(const Op& op, i64 layer) {
   BoundOp found{&op, {}};
   const auto* experts = std::get_if<Experts>(&op.kind);
   if (experts == nullptr) {
-    for (const WeightRef& ref : op.weights) found.weights.push_back(bound(ref, layer, 1));
+    for (const WeightRef& ref : op.weights) {
+      found.weights.push_back(bound(ref, layer, ref.heads ? model_.size(*ref.heads) : 1));
+    }
     return found;
   }
   found.form = &form_of(*experts, layer);

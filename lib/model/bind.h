@@ -12,8 +12,8 @@
 
 namespace shardtool::model {
 
-/// The stored tensors of one WeightRef: one, one per expert in their order, or none where an
-/// optional one is absent. Indices into the specs.
+/// The stored tensors of one WeightRef: one, one per expert or head in their order, or none where
+/// an optional one is absent. Indices into the specs.
 using BoundWeight = std::vector<size_t>;
 
 struct BoundOp {

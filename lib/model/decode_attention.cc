@@ -20,6 +20,12 @@ void OpDecoder::norm() {
        flag("one_plus_weight", n.one_plus_weight),
        flag("cast_after_weight", n.cast_after_weight)});
   if (n.heads && !n.per_head) value_.refuse("a norm \"per_head\" where it has \"heads\"");
+  for (WeightRef& ref : op_.weights) {
+    if (ref.names.front().find("<head>") == std::string::npos) continue;
+    if (!n.heads) value_.refuse("a norm with \"heads\" where a name has <head>");
+    ref.shape = {n.size};
+    ref.heads = n.heads;
+  }
 }
 
 void OpDecoder::rope() {
@@ -34,6 +40,7 @@ void OpDecoder::rope() {
            true},
           dim("head", r.head),
           number("fraction", r.fraction),
+          optional_dim("first", r.first),
           number("theta", r.theta, true),
           {"scaling", [&r](const JsonValue& v) { r.scaling = decode_paths(v); }}});
 }
@@ -51,6 +58,12 @@ Window OpDecoder::window(const JsonValue& value) const {
                    window.layers = decode_layer_set(v, context_.layer_sets, context_.numbers);
                  }}});
   return window;
+}
+
+PositionIndex OpDecoder::index(const JsonValue& value) {
+  PositionIndex index;
+  value.object({dim("heads", index.heads), dim("dim", index.dim), dim("top_k", index.top_k)});
+  return index;
 }
 
 void OpDecoder::attention() {
@@ -76,7 +89,12 @@ void OpDecoder::attention() {
           weight(
               "sinks", [&a] { return std::vector{a.heads}; }, false),
           flag("yarn_scale", a.yarn_scale),
-          optional_dim("cache", a.cache)});
+          optional_dim("cache", a.cache),
+          {"index", [&](const JsonValue& v) { a.index = index(v); }}});
+  constexpr size_t kOperands = 3;
+  const size_t wanted = a.index ? 2 * kOperands : kOperands;
+  if (op_.in.size() != wanted)
+    value_.refuse("an attention with three inputs, and three of its index");
 }
 
 }  // namespace shardtool::model

@@ -13,7 +13,8 @@ void OpDecoder::router() {
                                          {"group_max", Router::Kind::kGroupMax},
                                          {"topk_sigmoid", Router::Kind::kTopKSigmoid},
                                          {"sigmoid_groups", Router::Kind::kSigmoidGroups},
-                                         {"corrected_softmax", Router::Kind::kCorrectedSoftmax}});
+                                         {"corrected_softmax", Router::Kind::kCorrectedSoftmax},
+                                         {"sparse_mixer", Router::Kind::kSparseMixer}});
            },
            true},
           weight("weight",
@@ -30,11 +31,14 @@ void OpDecoder::router() {
           number("scale", r.scale),
           number("groups", r.groups),
           number("top_groups", r.top_groups),
-          number("least_sum", r.least_sum)});
+          number("least_sum", r.least_sum),
+          number("jitter", r.jitter)});
 }
 
-Experts::Form OpDecoder::form(const JsonValue& value) const {
+Experts::Form OpDecoder::form(const JsonValue& value) {
   Experts::Form form;
+  layout::Kernel of_all = layout::Kernel::kOutIn;
+  std::vector<std::optional<layout::Kernel>> own;
   value.object(
       {{"order",
         [&](const JsonValue& v) {
@@ -44,23 +48,25 @@ Experts::Form OpDecoder::form(const JsonValue& value) const {
         },
         true},
        {"per_expert", [&](const JsonValue& v) { form.per_expert = v.boolean(); }, true},
-       {"kernel",
-        [&](const JsonValue& v) {
-          form.kernel = v.one_of<layout::Kernel>(
-              {{"out_in", layout::Kernel::kOutIn}, {"in_out", layout::Kernel::kInOut}});
-        }},
+       flag("in_rows", form.in_rows),
+       kernel(of_all),
        {"weights",
         [&](const JsonValue& v) {
           for (const JsonValue& one : v.elements(2)) {
             WeightRef ref;
             std::vector<Dim> shape;
+            layout::Kernel stored = layout::Kernel::kOutIn;
             one.object({{"name", [&](const JsonValue& n) { ref = names(n); }, true},
-                        {"shape", [&](const JsonValue& s) { shape = decode_dims(s); }, true}});
+                        {"shape", [&](const JsonValue& s) { shape = decode_dims(s); }, true},
+                        kernel(stored)});
             ref.shape = std::move(shape);
+            own.push_back(one.has("kernel") ? std::optional(stored) : std::nullopt);
             form.weights.push_back(std::move(ref));
           }
         },
         true}});
+  if (form.per_expert && form.in_rows) value.refuse("a stack where experts are in rows");
+  for (const auto& stored : own) form.kernels.push_back(stored.value_or(of_all));
   return form;
 }
 

@@ -296,6 +296,7 @@ Value Walk::apply(const Attention& op, const BoundOp& bound) {
   std::vector<bool> whole_queries(axes());
   for (size_t a = 0; a < axes(); ++a) whole_queries[a] = !is(q.on[a], Kind::kSharded);
   for (size_t i = 1; i < 3; ++i) gather(in(bound, i), whole_queries);
+  for (size_t i = 3; i < bound.op->in.size(); ++i) make_whole(in(bound, i));
   const i64 key_dim = model_.size(op.key_dim);
   const i64 value_dim = model_.size(op.value_dim);
   Value y = q;

@@ -20,7 +20,7 @@ namespace shardtool::model {
 using mapping::Dim;
 
 /// What config.json must say: the values that are allowed at a path, as JSON text, and numbers as
-/// allowed_number writes them.
+/// allowed_number writes them. Where it says nothing, null or the word "absent" is allowed.
 using Requirements = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 /// That config.json has this word at a path.
@@ -51,11 +51,12 @@ struct LayerSet {
 };
 
 /// A stored tensor that an op reads. The first of the names that the checkpoint has counts; a name
-/// may leave choices in braces, and has <layer> and <expert> where those numbers stand.
+/// may leave choices in braces, and has <layer>, and <expert> or <head>, where those numbers stand.
 struct WeightRef {
   std::vector<std::string> names;
   bool optional = false;
-  std::vector<Dim> shape;  ///< of the stored tensor
+  std::vector<Dim> shape;    ///< of the stored tensor
+  std::optional<Dim> heads;  ///< one tensor for each <head> below it; nothing: one tensor
 };
 
 /// Looks rows of a table up: by token, by position or by segment of the input.
@@ -91,7 +92,8 @@ struct Norm {
   Dim size;
   Number eps;
   bool per_head = false;
-  std::optional<Dim> heads;        ///< of per_head: every head has a weight of its own
+  std::optional<Dim> heads;        ///< of per_head: every head has a weight of its own, in a row
+                                   ///< of one tensor or in a tensor whose name has <head>
   bool one_plus_weight = false;    ///< times (1 + w)
   bool cast_after_weight = false;  ///< multiplied in f32, rounded last
 };
@@ -103,6 +105,7 @@ struct Rope {
   Style style = Style::kHalf;
   Dim head;
   Number fraction{{}, 1};
+  std::optional<Dim> first;  ///< instead of a fraction: so many features
   Number theta;
   std::vector<std::string> scaling{"rope_parameters", "rope_scaling"};
 };
@@ -118,6 +121,13 @@ struct Window {
 /// Linear biases: a head's score for position p is more by p times the head's slope, which follows
 /// from the number of heads.
 enum class Alibi { kNone, kBeforeScale, kAfterScale };
+/// Which positions an attention sees: the `top_k` with the best scores, which are sums over `heads`
+/// of a weight times relu(query * key).
+struct PositionIndex {
+  Dim heads, dim, top_k;
+};
+/// Inputs are queries, keys and values; with an index its queries [heads * dim], keys [dim] and
+/// weights [heads], too.
 struct Attention {
   Dim heads, kv_heads, key_dim, value_dim;
   Number scale{{}, 1};          ///< of scores
@@ -128,6 +138,7 @@ struct Attention {
   Number softcap;  ///< 0: none
   Alibi alibi = Alibi::kNone;
   std::optional<Dim> cache;  ///< elements that a position keeps; nothing: its keys and values
+  std::optional<PositionIndex> index;
 };
 struct Activation {
   Word kind;
@@ -159,6 +170,7 @@ struct Router {
   Number scale{{}, 1};        ///< of the weights
   Number groups, top_groups;  ///< of kGroupMax and kSigmoidGroups; 0: one group
   Number least_sum;           ///< that renormalising divides by
+  Number jitter;              ///< of kSparseMixer
 
   /// Whether the bias counts in choosing only; else it is that of the scores.
   bool is_corrected() const {
@@ -172,9 +184,11 @@ struct Experts {
   enum class Order { kSeparate, kStacked, kInterleaved };
   struct Form {
     Order order = Order::kSeparate;  ///< of gate and up
-    layout::Kernel kernel = layout::Kernel::kOutIn;
     bool per_expert = true;          ///< one tensor per expert, <expert> in its name
+    bool in_rows = false;            ///< of stacks: one expert below the other in the rows, where
+                                     ///< others have an axis before them
     std::vector<WeightRef> weights;  ///< gate, up, down; or gate_up, down; then biases
+    std::vector<layout::Kernel> kernels;  ///< of each of the weights
   };
   Dim experts, top_k, embed, mlp;
   Word activation;

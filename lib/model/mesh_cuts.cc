@@ -52,6 +52,29 @@ std::vector<bool> absent_along(const mesh::Mesh& mesh, const Layout& layout) {
   return absent;
 }
 
+std::vector<bool> cut_by(const mesh::Mesh& mesh, const layout::AxisExpr& expr) {
+  std::vector<bool> cut(mesh.axes().size());
+  for (const mesh::AxisRef& ref : layout::axes_used(expr)) {
+    for (size_t a = 0; a < cut.size(); ++a) {
+      if (mesh.axes()[a].name == ref.axis && mesh.axes()[a].size > 1) cut[a] = true;
+    }
+  }
+  return cut;
+}
+
+/// The axes that deal out the experts of rows that are theirs one below the other.
+std::vector<bool> dealt_in_rows(const mesh::Mesh& mesh, const layout::AxisExpr& rows) {
+  const auto* product = std::get_if<layout::Product>(&rows.node());
+  return cut_by(mesh, product != nullptr ? *product->outer : rows);
+}
+
+/// The axes that cut the rows of each of them.
+std::vector<bool> cut_inside_rows(const mesh::Mesh& mesh, const layout::AxisExpr& rows) {
+  if (std::holds_alternative<layout::Scale>(rows.node())) return cut_by(mesh, layout::whole(1));
+  const auto* product = std::get_if<layout::Product>(&rows.node());
+  return cut_by(mesh, product != nullptr ? *product->inner : rows);
+}
+
 /// What the mesh axes do to the experts' numbers, and what else they do.
 class Roles {
  public:
@@ -63,7 +86,7 @@ class Roles {
     for (const BoundWeight& weight : bound.weights) {
       if (weight.empty()) continue;
       const bool stacked = experts && !bound.form->per_expert;
-      if (stacked) add(deal_, cut_by(mesh_, layouts_(weight.front()), 0));
+      if (stacked) add_stack(layouts_(weight.front()).axes()[0].expr, bound.form->in_rows);
       if (experts && !stacked) add(deal_, dealt_by(mesh_, weight, layouts_));
       for (const size_t tensor : weight) {
         const Layout& layout = layouts_(tensor);
@@ -83,6 +106,11 @@ class Roles {
   }
 
  private:
+  void add_stack(const layout::AxisExpr& first, bool in_rows) {
+    add(deal_, in_rows ? dealt_in_rows(mesh_, first) : cut_by(mesh_, first));
+    if (in_rows) add(other_, cut_inside_rows(mesh_, first));
+  }
+
   const LayoutOf& layouts_;
   const mesh::Mesh& mesh_;
   std::vector<bool> deal_;
@@ -93,13 +121,7 @@ class Roles {
 }  // namespace
 
 std::vector<bool> cut_by(const mesh::Mesh& mesh, const Layout& layout, size_t d) {
-  std::vector<bool> cut(mesh.axes().size());
-  for (const mesh::AxisRef& ref : layout::axes_used(layout.axes()[d].expr)) {
-    for (size_t a = 0; a < cut.size(); ++a) {
-      if (mesh.axes()[a].name == ref.axis && mesh.axes()[a].size > 1) cut[a] = true;
-    }
-  }
-  return cut;
+  return cut_by(mesh, layout.axes()[d].expr);
 }
 
 std::vector<bool> dealt_by(const mesh::Mesh& mesh, const BoundWeight& tensors,

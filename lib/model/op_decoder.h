@@ -76,8 +76,9 @@ class OpDecoder {
   void clamp();
   void router();
   void experts();
-  Experts::Form form(const JsonValue& value) const;
+  Experts::Form form(const JsonValue& value);
   Window window(const JsonValue& value) const;
+  PositionIndex index(const JsonValue& value);
 
   template <class T>
   T& be() {

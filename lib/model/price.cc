@@ -27,7 +27,8 @@ struct Phase {
   /// Positions that a token attends to on average, of at most `window`.
   double positions(const Attention& attention, std::optional<i64> window) const {
     const i64 reach = window ? std::min(*window, context) : context;
-    if (window && attention.window->kind == Window::Kind::kChunked) return in_chunks(reach);
+    const bool is_chunked = attention.window && attention.window->kind == Window::Kind::kChunked;
+    if (window && is_chunked) return in_chunks(reach);
     if (!is_prefill || !attention.causal) return static_cast<double>(reach);
     // Token t of the prompt sees min(t, reach) positions.
     const double rising = static_cast<double>(reach) * static_cast<double>(reach + 1) / 2;
@@ -124,6 +125,8 @@ class Sum {
   i64 activation_bytes(i64 elements, i64 tokens) const;
   void add(const Step& step, const Phase& phase, i64 tokens, i64 layer, Amounts& sum) const;
   void add_experts(const Experts& op, const Step& step, i64 tokens, Amounts& sum) const;
+  i64 add_index(const PositionIndex& index, double positions, const Phase& phase,
+                Amounts& sum) const;
   void add_attention(const Attention& op, const Step& step, const Phase& phase, i64 layer,
                      Amounts& sum) const;
   plan::Arithmetic arithmetic(const Step& step) const;
@@ -208,10 +211,22 @@ void Sum::add_experts(const Experts& op, const Step& step, i64 tokens, Amounts& 
   sum.weight_bytes += weight_bytes(step) * (1 - std::pow(1 - share, n));
 }
 
+/// Scores of all positions by keys that are kept of each. Returns how many of them are attended to.
+i64 Sum::add_index(const PositionIndex& index, double positions, const Phase& phase,
+                   Amounts& sum) const {
+  const i64 dim = model_.size(index.dim);
+  flops_of(sum, plan::Arithmetic::kBf16) += 2 * static_cast<double>(phase.tokens) * positions *
+                                            static_cast<double>(model_.size(index.heads) * dim);
+  sum.cache_bytes += static_cast<double>(phase.sequences * phase.context) *
+                     static_cast<double>(dim * workload_.kv_cache_bits) / 8;
+  return model_.size(index.top_k);
+}
+
 void Sum::add_attention(const Attention& op, const Step& step, const Phase& phase, i64 layer,
                         Amounts& sum) const {
   const Work& work = step.work;
-  const auto window = window_of(op, model_.config, layer);
+  auto window = window_of(op, model_.config, layer);
+  if (op.index) window = add_index(*op.index, phase.positions(op, window), phase, sum);
   const double positions = phase.positions(op, window);
   flops_of(sum, plan::Arithmetic::kBf16) +=
       2 * static_cast<double>(phase.tokens) * positions *

@@ -18,13 +18,22 @@ std::string said_at(std::string_view path, const mapping::ModelConfig& config) {
   return value->is_number() ? allowed_number(value->get<double>()) : value->dump();
 }
 
+namespace {
+
+bool allows(const std::vector<std::string>& allowed, std::string_view path,
+            const mapping::ModelConfig& config) {
+  const auto has = [&](std::string_view said) {
+    return std::find(allowed.begin(), allowed.end(), said) != allowed.end();
+  };
+  return has(said_at(path, config)) || (config.find(path) == nullptr && has("\"absent\""));
+}
+
+}  // namespace
+
 const Requirements::value_type* first_unmet(const Requirements& requirements,
                                             const mapping::ModelConfig& config) {
   for (const auto& requirement : requirements) {
-    const auto& [path, allowed] = requirement;
-    if (std::find(allowed.begin(), allowed.end(), said_at(path, config)) == allowed.end()) {
-      return &requirement;
-    }
+    if (!allows(requirement.second, requirement.first, config)) return &requirement;
   }
   return nullptr;
 }

@@ -28,6 +28,18 @@ TEST_CASE("models of every family contradict neither their config.json nor thems
   }
 }
 
+TEST_CASE("layers that attend to another one's keys lack those and nothing else") {
+  const mapping::Fixture& fixture = mapping::fixture("gemma3n_text");
+  const std::string lost = "model.layers.3.self_attn.q_proj.weight";
+  std::vector<TensorSpec> tensors = fixture.tensors;
+  CHECK(std::erase_if(tensors, [&](const TensorSpec& tensor) { return tensor.name == lost; }) == 1);
+  check::Findings findings{check::Profile("")};
+  check::check_model({tensors, fixture.config, "config.json"}, findings);
+  REQUIRE(findings.all().size() == 1);
+  CHECK(findings.all()[0].rule == check::Rule::kLayerTensor);
+  CHECK(findings.all()[0].tensor == lost);
+}
+
 TEST_CASE("a config of another model is found in families that are Llama but for a few ops") {
   for (const char* family : {"smollm3", "seed_oss", "ernie4_5", "exaone4", "hunyuan_v1_dense"}) {
     CAPTURE(family);

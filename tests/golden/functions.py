@@ -21,6 +21,7 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.models.llama4.modeling_llama4 import Llama4Router
 from transformers.models.mixtral.modeling_mixtral import MixtralTopKRouter
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
+from transformers.models.phimoe.modeling_phimoe import PhimoeRotaryEmbedding, PhimoeTopKRouter
 from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeTopKRouter
 
 # Those of ACT2FN without parameters that are learned.
@@ -91,6 +92,8 @@ ROUTERS = [
         router=Ernie4_5_MoeTopKRouter,
         config="Ernie4_5_MoeConfig",
     ),
+    dict(kind="sparse_mixer", top_k=2, jitter=0.01, router=PhimoeTopKRouter, config="PhimoeConfig"),
+    dict(kind="sparse_mixer", top_k=2, jitter=0.4, router=PhimoeTopKRouter, config="PhimoeConfig"),
 ]
 N_EXPERTS = 12
 
@@ -112,7 +115,9 @@ def routed(case, random):
         says |= dict(num_attention_heads=4, num_key_value_heads=4, intermediate_size=8)
     if "least_sum" in case:
         says |= dict(moe_num_experts=N_EXPERTS, moe_k=case["top_k"], moe_norm_min=case["least_sum"])
-    router = case["router"](getattr(transformers, case["config"])(**says))
+    if "jitter" in case:
+        says |= dict(router_jitter_noise=case["jitter"])
+    router = case["router"](getattr(transformers, case["config"])(**says)).eval()
     correction = torch.from_numpy(0.3 * random.standard_normal(N_EXPERTS)).float()
     with torch.no_grad():
         router.weight.copy_(torch.eye(N_EXPERTS))  # then the scores are the input
@@ -139,6 +144,7 @@ def routed(case, random):
         "groups": groups,
         "top_groups": top_groups,
         "least_sum": case.get("least_sum", 0.0),
+        "jitter": case.get("jitter", 0.0),
         "correction": numbers(correction) if case["kind"] in ("sigmoid_groups", "corrected_softmax") else [],
         "scores": numbers(scores),
         "chosen": chosen.sort(dim=1).values.reshape(-1).tolist(),
@@ -226,19 +232,27 @@ def rotation_cases():
     yield "longrope, partial", phi, dict(
         partial, **old, rope_scaling=dict(type="longrope", short_factor=PHI_SHORT[:4], long_factor=PHI_LONG[:4])
     ), 4097
+    yield "longrope with scales of its own", "PhimoeConfig", dict(
+        phi_sizes, **new("longrope", **PHI, short_mscale=1.2, long_mscale=1.3, original_max_position_embeddings=32)
+    ), 24
     yield "dynamic with an alpha", "HunYuanDenseV1Config", dict(
         head, **old, rope_scaling=dict(type="dynamic", alpha=1000.0, factor=1.0)
     ), 24
 
 
-ROTARY = {"Phi3Config": Phi3RotaryEmbedding, "HunYuanDenseV1Config": HunYuanDenseV1RotaryEmbedding}
+ROTARY = {
+    "Phi3Config": Phi3RotaryEmbedding,
+    "PhimoeConfig": PhimoeRotaryEmbedding,
+    "HunYuanDenseV1Config": HunYuanDenseV1RotaryEmbedding,
+}
 
 
 def rotation(name, config_class, says, length):
     config = getattr(transformers, config_class)(**json.loads(json.dumps(says)))
     rotary = ROTARY.get(config_class, LlamaRotaryEmbedding)(config)
-    rotary(torch.zeros(1, 1, 2), torch.arange(length)[None])  # chooses by the length of the input
-    factor = rotary.attention_scaling
+    cos, _ = rotary(torch.zeros(1, 1, 2), torch.arange(length)[None])  # chooses by the length of the input
+    # This one does not keep what it multiplies with; the first position is not turned.
+    factor = numbers(cos[0, 0, :1])[0] if config_class == "PhimoeConfig" else rotary.attention_scaling
     return {
         "name": name,
         "config": dict(says, model_type=config.model_type),

@@ -34,6 +34,8 @@ LIMIT_BYTES = 300_000
 MASKED = ("bert", "roberta")
 # Whose stacks of experts are published [.., in, out], and held and saved [.., out, in].
 TRANSPOSED = ("qwen3_vl_moe",)
+# Whose published names the library reads and does not write.
+HELD = ("kimi_k25",)
 # The eager attention of this version adds linear biases that the mask has already.
 ADDS_TWICE = ("falcon",)
 TOKENS = (2, 24)
@@ -108,6 +110,7 @@ LATENT = dict(
     first_k_dense_replace=1,
     routed_scaling_factor=1.7,
 )
+INDEX = dict(index_n_heads=10, index_head_dim=12)
 EXPERTS = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=12)
 SLIDING = dict(use_sliding_window=True, sliding_window=8)
 
@@ -167,6 +170,17 @@ COHERE = dict(
 FALCON = dict(vocab_size=96, hidden_size=48, num_hidden_layers=2, num_attention_heads=4, layer_norm_epsilon=1e-3)
 SECTIONS = dict(rope_type="default", rope_theta=10000.0, mrope_section=[2, 2, 2])
 VISION_2 = dict(depth=1, embed_dim=16, num_heads=4, mlp_ratio=1, patch_size=2, spatial_merge_size=1, temporal_patch_size=1)
+OPT = dict(
+    vocab_size=96,
+    hidden_size=48,
+    ffn_dim=80,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    max_position_embeddings=30,
+    pad_token_id=None,
+    bos_token_id=None,
+    eos_token_id=None,
+)
 
 # name -> (config class, what it says)
 FAMILIES = {
@@ -388,20 +402,116 @@ FAMILIES = {
         "Qwen2_5_VLConfig",
         dict(text_config=dict(SIZES, rope_parameters=SECTIONS), vision_config=dict(VISION, out_hidden_size=48)),
     ),
-    # The graph knows the published head sizes alone.
     "minimax_m2": (
         "MiniMaxM2Config",
         dict(
             SIZES,
-            hidden_size=24,
-            num_attention_heads=2,
-            num_key_value_heads=1,
-            head_dim=128,
-            rotary_dim=64,
+            head_dim=16,
+            rotary_dim=4,
             intermediate_size=12,
             num_local_experts=8,
             num_experts_per_tok=3,
         ),
+    ),
+    "phimoe": (
+        "PhimoeConfig",
+        dict(
+            SIZES,
+            attention_bias=True,
+            lm_head_bias=True,
+            intermediate_size=12,
+            num_local_experts=8,
+            num_experts_per_tok=2,
+            router_jitter_noise=0.3,
+            sliding_window=8,
+            original_max_position_embeddings=32,
+            rope_parameters=dict(
+                LONGROPE, short_mscale=1.2, long_mscale=1.3, original_max_position_embeddings=32
+            ),
+        ),
+    ),
+    "stablelm": ("StableLmConfig", dict(LAYER_NORM, num_key_value_heads=2, rope_parameters=HALF_ROTATED)),
+    "stablelm_beside": (
+        "StableLmConfig",
+        dict(
+            LAYER_NORM,
+            num_key_value_heads=2,
+            rope_parameters=dict(HALF_ROTATED, partial_rotary_factor=0.34),
+            use_qkv_bias=True,
+            qk_layernorm=True,
+            use_parallel_residual=True,
+            tie_word_embeddings=True,
+        ),
+    ),
+    "opt": ("OPTConfig", OPT),
+    "opt_behind": ("OPTConfig", dict(OPT, do_layer_norm_before=False, word_embed_proj_dim=20)),
+    "opt_plain": (
+        "OPTConfig",
+        dict(
+            OPT,
+            enable_bias=False,
+            layer_norm_elementwise_affine=False,
+            activation_function="gelu",
+            tie_word_embeddings=False,
+        ),
+    ),
+    "dbrx": (
+        "DbrxConfig",
+        dict(
+            vocab_size=96,
+            d_model=48,
+            n_heads=4,
+            n_layers=2,
+            max_seq_len=64,
+            rope_parameters=dict(rope_type="default", rope_theta=500.0),
+            attn_config=dict(kv_n_heads=2, clip_qkv=0.9, rope_theta=500.0),
+            ffn_config=dict(ffn_hidden_size=12, moe_num_experts=8, moe_top_k=3),
+        ),
+    ),
+    "kimi_k25": (
+        "Kimi_K25Config",
+        dict(
+            text_config=dict(
+                LATENT,
+                intermediate_size=40,
+                moe_intermediate_size=8,
+                q_lora_rank=16,
+                n_group=2,
+                topk_group=1,
+                rope_parameters=YARN,
+                num_nextn_predict_layers=0,
+            ),
+            vision_config=dict(
+                hidden_size=16,
+                num_hidden_layers=1,
+                num_attention_heads=4,
+                intermediate_size=16,
+                patch_size=2,
+                pos_emb_height=2,
+                pos_emb_width=2,
+                pos_emb_time=2,
+            ),
+            projection_hidden_size=16,
+            tie_word_embeddings=False,
+        ),
+    ),
+    "deepseek_v32": (
+        "DeepseekV32Config",
+        dict(
+            LATENT,
+            moe_intermediate_size=8,
+            q_lora_rank=16,
+            n_group=2,
+            topk_group=1,
+            rope_parameters=YARN,
+            attention_bias=True,
+            index_topk=7,
+            **INDEX,
+        ),
+    ),
+    "glm_moe_dsa": (
+        "GlmMoeDsaConfig",
+        dict(LATENT, moe_intermediate_size=8, q_lora_rank=16, n_group=2, topk_group=1, index_topk=5, **INDEX),
     ),
     "gpt_oss": (
         "GptOssConfig",
@@ -429,7 +539,7 @@ def drawn(fixture, name, shape):
     """The values of one tensor: of the size that keeps a layer's result near its input."""
     random = np.random.default_rng(zlib.crc32(f"{fixture}/{name}".encode()))
     values = random.standard_normal(shape)
-    if "norm" in name.lower() or ".ln_" in name:
+    if "norm" in name.replace("norm_attn_norm.attn.", "").lower() or ".ln_" in name:
         centre = 0.0 if name.endswith("bias") or fixture.startswith("gemma") else 1.0
         return centre + 0.3 * values
     if "sinks" in name:
@@ -494,11 +604,13 @@ def correction_of(router, args):
     return own if own is not None else args[1] if len(args) > 1 else None
 
 
-def chosen_of(out):
-    """The chosen experts: said, or those whose weight is not 0."""
+def logits_and_chosen(out, config):
+    """The scores, and the chosen experts: said, those whose weight is not 0, or of scores alone the first few."""
+    if isinstance(out, torch.Tensor):
+        return out, out.topk(config.ffn_config.moe_top_k, dim=-1).indices
     if len(out) == 3:
-        return out[2]
-    return out[0].nonzero()[:, 1].reshape(len(out[0]), -1)
+        return out[0], out[2]
+    return out[1], out[0].nonzero()[:, 1].reshape(len(out[0]), -1)
 
 
 def nearest(scores):
@@ -511,7 +623,7 @@ class Watch:
     """What passes between the layers and out of the routers of a model."""
 
     def __init__(self, model):
-        self.hidden, self.chosen, self.gap = {}, {}, float("inf")
+        self.hidden, self.chosen, self.gap, self.config = {}, {}, float("inf"), model.config
         layers = layers_of(model)
         for number, layer in enumerate(layers):
             layer.register_forward_pre_hook(self.entering(number), with_kwargs=True)
@@ -534,7 +646,7 @@ class Watch:
 
     def routing(self, number):
         def hook(router, args, out):
-            logits, chosen = out[0 if len(out) == 3 else 1], chosen_of(out)
+            logits, chosen = logits_and_chosen(out, self.config)
             self.chosen[number] = chosen.sort(dim=-1).values.reshape(*TOKENS, -1)
             correction = correction_of(router, args)
             is_softmax = hasattr(router, "moe_statics")
@@ -578,7 +690,7 @@ def write(fixture):
     folder = HERE / f"{fixture}-transformers-{transformers.__version__}"
     shutil.rmtree(folder, ignore_errors=True)
     model = built(fixture)
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, save_original_format=fixture not in HELD)
     (folder / "generation_config.json").unlink(missing_ok=True)
     tensors, gap = expected(fixture, loaded(model, folder))
     if fixture in TRANSPOSED:

@@ -75,6 +75,7 @@ class TableReader {
                 {"groups", into(table.groups)},
                 {"top_groups", into(table.top_groups)},
                 {"least_sum", into(table.least_sum)},
+                {"jitter", into(table.jitter)},
                 {"correction", into(table.correction)},
                 {"scores", into(table.scores)},
                 {"chosen", into(table.chosen)},

@@ -25,6 +25,7 @@ struct RouterTable {
   double scale = 1;
   i64 groups = 0, top_groups = 0;
   double least_sum = 0;
+  double jitter = 0;
   std::vector<double> correction;  ///< [experts] or empty
   std::vector<double> scores;      ///< [rows, experts]
   std::vector<i64> chosen;         ///< [rows, top_k], ascending

@@ -61,6 +61,12 @@ grep -q '^shared   by 2 processes, each moves 120 MiB to 120 MiB of the source' 
 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1000 "$shardtool" split source -m mapping.json -o out --dry-run >out.0
 grep -q '^shared   by 1,000 processes' out.0 || fail "a plan for a thousand processes"
 
+# Verbs that processes do not share answer once, in a file, too.
+play 3 "$shardtool" plan undisturbed --to-mesh tp=2 -o plan.json
+[[ $statuses == ' 0 0 0' && -s plan.json && ! -s out.1 && ! -s err.1 ]] || fail "a plan that is saved:$statuses"
+play 2 "$shardtool" plan undisturbed --to-mesh tp=2 -o plan.json
+[[ $statuses == *' 5'* ]] && grep -q 'E0401' err.0 || fail "a plan over another:$statuses"
+
 if command -v strace >/dev/null && strace -f -o /dev/null true 2>/dev/null; then
   # Process 1 has the last three tensors; its disk fails in the middle of the last.
   before=([1]='strace -f -o trace -e inject=pwrite64:error=EIO:when=50')

@@ -44,6 +44,7 @@ void check_ops() {
   CHECK(rc::check("norms", norm_law<Machine, T>));
   CHECK(rc::check("rotations", rotate_law<Machine, T>));
   CHECK(rc::check("attention", attend_law<Machine, T>));
+  CHECK(rc::check("index of positions", index_law<Machine, T>));
   CHECK(rc::check("activations", activate_law<Machine, T>));
   CHECK(rc::check("scales of columns", scale_law<Machine, T>));
   if constexpr (!std::is_same_v<T, Field>) CHECK(rc::check("routers", route_law<Machine, T>));

@@ -89,6 +89,10 @@ void attend_law() {
   const auto slopes = random_numbers<T>(static_cast<size_t>(heads), 6);
   const bool has_slopes = *rc::gen::arbitrary<bool>();
   const T softcap = *rc::gen::arbitrary<bool>() ? factors[1] : T{};
+  const bool has_gates = window == 0 && *rc::gen::arbitrary<bool>();
+  std::vector<T> gates = random_numbers<T>(static_cast<size_t>(rows * length), 7);
+  for (i64 row = 0; row < rows; ++row)
+    gate_positions(gates.data() + row * length, row % length + 1, 2);
   std::vector<i64> key_of, value_of;
   for (i64 h = 0; h < heads; ++h) key_of.push_back(h % kv_heads);
   for (i64 h = 0; h < heads; ++h) value_of.push_back((h + 1) % kv_heads);
@@ -107,7 +111,8 @@ void attend_law() {
         values.insert(values.end(), v_at, v_at + value);
       }
       attend(ScoreSpec<T>{factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr,
-                          has_slopes ? slopes[static_cast<size_t>(h)] : T{}},
+                          has_slopes ? slopes[static_cast<size_t>(h)] : T{},
+                          has_gates ? gates.data() + row * length : nullptr},
              q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
              HeadRows<T>{values.data(), value, value}, begin, end, scores.data(),
              expected.data() + (row * heads + h) * value);
@@ -118,6 +123,7 @@ void attend_law() {
   work.softcap = softcap;
   work.sinks = has_sinks ? machine.put(sinks) : nullptr;
   work.slopes = has_slopes ? machine.put(slopes) : nullptr;
+  work.gates = has_gates ? machine.put(gates) : nullptr;
   work.queries = {machine.put(q), rows, heads * key};
   work.keys = {machine.put(k), rows, kv_heads * key};
   work.values = {machine.put(v), rows, kv_heads * value};
@@ -135,6 +141,44 @@ void attend_law() {
   work.y = {machine.template poisoned<T>(expected.size()), rows, heads * value};
   machine.run(work);
   RC_ASSERT(near_numbers(machine.get(work.y.data, expected.size()), expected, Machine::kRoundings));
+}
+
+/// Of floats the best positions before and at the query's own; of residues all of them.
+template <class Machine, class T>
+void index_law() {
+  Machine machine;
+  const i64 heads = *rc::gen::inRange<i64>(1, 4), dim = *rc::gen::inRange<i64>(1, 6);
+  const i64 length = *rc::gen::inRange<i64>(1, 7), rows = length * *rc::gen::inRange<i64>(0, 4);
+  const i64 top_k = *rc::gen::inRange<i64>(1, 8);
+  const bool causal = *rc::gen::arbitrary<bool>();
+  const auto q = random_numbers<T>(static_cast<size_t>(rows * heads * dim), 1);
+  const auto k = random_numbers<T>(static_cast<size_t>(rows * dim), 2);
+  const auto w = random_numbers<T>(static_cast<size_t>(rows * heads), 3);
+  std::vector<T> expected(static_cast<size_t>(rows * length));
+  for (i64 row = 0; row < rows; ++row) {
+    const i64 t = row % length, seen = causal ? t + 1 : length;
+    T* const scores = expected.data() + row * length;
+    for (i64 p = 0; p < seen; ++p) {
+      scores[p] = index_score(q.data() + row * heads * dim, w.data() + row * heads,
+                              k.data() + (row - t + p) * dim, heads, dim);
+    }
+    gate_positions(scores, seen, top_k);
+    if constexpr (!std::is_same_v<T, Field>) {
+      RC_ASSERT(std::count(scores, scores + seen, T(1)) == std::min(top_k, seen));
+    }
+  }
+  std::vector<T> nothing(expected.size());
+  T* const gates = machine.put(nothing);
+  machine.run(IndexRows<T>{{machine.put(q), rows, heads * dim},
+                           {machine.put(k), rows, dim},
+                           {machine.put(w), rows, heads},
+                           heads,
+                           dim,
+                           top_k,
+                           length,
+                           causal,
+                           gates});
+  RC_ASSERT(same_numbers(machine.get(gates, expected.size()), expected));
 }
 
 template <class Machine, class T>

@@ -35,9 +35,10 @@ RouterSpec spec_of(const golden::RouterTable& table) {
   const std::map<std::string, Kind> kinds{
       {"softmax_topk", Kind::kSoftmaxTopK},     {"topk_softmax", Kind::kTopKSoftmax},
       {"topk_sigmoid", Kind::kTopKSigmoid},     {"group_max", Kind::kGroupMax},
-      {"sigmoid_groups", Kind::kSigmoidGroups}, {"corrected_softmax", Kind::kCorrectedSoftmax}};
-  return {kinds.at(table.kind), table.experts, table.top_k,      table.renormalise,
-          table.scale,          table.groups,  table.top_groups, table.least_sum};
+      {"sigmoid_groups", Kind::kSigmoidGroups}, {"corrected_softmax", Kind::kCorrectedSoftmax},
+      {"sparse_mixer", Kind::kSparseMixer}};
+  return {kinds.at(table.kind), table.experts,    table.top_k,     table.renormalise, table.scale,
+          table.groups,         table.top_groups, table.least_sum, table.jitter};
 }
 
 template <class T>
@@ -67,7 +68,7 @@ void check_table(const golden::RouterTable& table) {
 rc::Gen<RouterSpec> any_spec() {
   return rc::gen::exec([] {
     RouterSpec spec;
-    spec.kind = static_cast<Kind>(*rc::gen::inRange(0, 6));
+    spec.kind = static_cast<Kind>(*rc::gen::inRange(0, 7));
     const bool may_group = spec.kind == Kind::kGroupMax || spec.kind == Kind::kSigmoidGroups;
     spec.groups = may_group ? *rc::gen::inRange<i64>(0, 5) : 0;
     spec.top_groups = *rc::gen::inRange<i64>(0, spec.groups + 1);
@@ -77,6 +78,7 @@ rc::Gen<RouterSpec> any_spec() {
     spec.top_k = *rc::gen::inRange<i64>(1, allowed + 1);
     spec.renormalise = *rc::gen::arbitrary<bool>();
     spec.scale = *rc::gen::element(1.0, 2.5);
+    spec.jitter = *rc::gen::element(0.0, 0.1, 0.3);
     return spec;
   });
 }
@@ -90,7 +92,7 @@ std::vector<double> any_scores(i64 count) {
 }  // namespace
 
 TEST_CASE("every router of the library is what it computes, in f32 and in f64") {
-  CHECK(golden::function_tables().routers.size() == 10);
+  CHECK(golden::function_tables().routers.size() == 12);
   for (const auto& table : golden::function_tables().routers) {
     CAPTURE(table.kind);
     CAPTURE(table.groups);
@@ -116,6 +118,18 @@ TEST_CASE("the gap is that of the choice that is nearest to another one") {
   CHECK(routed<double>(grouped, {5, 0, 4.5, 1}).gap == doctest::Approx(0.5));
   const RouterSpec all{Kind::kSoftmaxTopK, 2, 2};
   CHECK(std::isinf(routed<double>(all, {1, 2}).gap));
+}
+
+TEST_CASE("a mixer's weights are softmaxes over what is near and not chosen before") {
+  const RouterSpec mixer{Kind::kSparseMixer, 4, 2, false, 1, 0, 0, 0, 0.1};
+  // Near 5 are 5 and 4.5, of which 4.5 differs by a tenth; near 4.5 is 4.5 alone.
+  const auto two = routed<double>(mixer, {5, 4.5, 3, -9});
+  CHECK(two.gates[0] == doctest::Approx(1 / (1 + std::exp(-0.5))));
+  CHECK(two.gates[1] == 1);
+  CHECK(two.gap == doctest::Approx(0.1));  // 4.5 would be near 5 no longer with 2 jitter of 0.1
+  const auto ordered = routed<double>(mixer, {5, 4.999, 3, -9});
+  CHECK(ordered.gap == doctest::Approx(0.001));  // the order counts
+  CHECK(routed<double>(mixer, {0, 0, 0, 0}).gates == std::vector<double>{0.25, 1.0 / 3, 0, 0});
 }
 
 TEST_CASE("a negative rank of a chosen group comes before every other group's") {
@@ -163,8 +177,9 @@ TEST_CASE(
       RC_ASSERT((out.gates[e] > 0) == is_chosen);
       sum += out.gates[e];
     }
+    const bool is_softmax = !spec.is_sigmoid() && spec.kind != Kind::kSparseMixer;
     const bool is_whole = spec.renormalise || spec.kind == Kind::kTopKSoftmax ||
-                          (!spec.is_sigmoid() && spec.top_k == spec.experts);
+                          (is_softmax && spec.top_k == spec.experts);
     if (is_whole) RC_ASSERT(std::abs(sum - spec.scale) < 1e-12);
   });
 }

@@ -40,7 +40,7 @@ std::string why_no_graph(const std::string& config) {
 
 TEST_CASE("every built-in graph decodes and says what it was read from") {
   const auto names = model::families();
-  CHECK(names.size() == 49);
+  CHECK(names.size() == 56);
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     CAPTURE(name);
@@ -81,10 +81,14 @@ TEST_CASE("a config that asks for another computation than the graph's is refuse
                              R"({"model_type": "mpt", "attn_config": {"alibi": false}})",
                              R"({"model_type": "roberta", "pad_token_id": 0})",
                              R"({"model_type": "olmoe", "clip_qkv": 8.0})",
-                             R"({"model_type": "minimax_m2", "head_dim": 128})"}) {
+                             R"({"model_type": "phimoe", "num_experts_per_tok": 4})",
+                             R"({"model_type": "dbrx", "ffn_config":
+                                 {"moe_normalize_expert_weights": null}})"}) {
     CAPTURE(config);
     CHECK(why_no_graph(config).find(", and the graph of ") != std::string::npos);
   }
+  std::string none;
+  CHECK(model::find_graph(mapping::parse_config(R"({"model_type": "dbrx"})", "config.json"), none));
   for (const char* limit : {"7", "7.0", "null"}) {
     CAPTURE(limit);
     const std::string config = R"({"model_type": "gpt_oss", "swiglu_limit": )";
@@ -143,6 +147,13 @@ TEST_CASE("an op with an unknown kind, key, value or dimension is refused with i
   CHECK(refusal(graph_with(R"({"op": "split", "in": "x", "out": ["a", "b"], "sections": ["n", "n"],
     "order": "per_head"})"))
             .find("\"heads\"") != std::string::npos);
+  CHECK(refusal(graph_with(R"({"op": "attention", "in": ["x", "x", "x"], "out": "x", "heads": "n",
+    "kv_heads": "n", "key_dim": "n", "value_dim": "n", "mask": "causal",
+    "index": {"heads": "n", "dim": "n", "top_k": "n"}})"))
+            .ends_with("three of its index"));
+  CHECK(refusal(graph_with(R"({"op": "norm", "in": "x", "out": "x", "kind": "rms", "size": "n",
+    "weight": "norms.<head>.weight", "eps": 1e-5, "per_head": true})"))
+            .ends_with("where a name has <head>"));
   refusal("{");
 }
 

@@ -149,9 +149,11 @@ TEST_CASE("collectives of each family's block") {
   // Two layers of hidden size 48 in bf16: 96 bytes per all_reduce; 101 words: 202 bytes of logits.
   const std::string dense = "tp all_gather 1 x 202; tp all_reduce 5 x 96";
   for (const char* family :
-       {"llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "gpt2", "mixtral", "qwen2_moe",
-        "qwen3_moe", "gpt_oss", "deepseek_v2", "deepseek_v3", "glm", "glm4", "glm4_moe", "seed_oss",
-        "ernie4_5", "exaone4"}) {
+       {"llama",       "mistral",   "qwen2",   "qwen3",       "phi3",        "gemma2",
+        "gpt2",        "mixtral",   "phimoe",  "stablelm",    "opt",         "dbrx",
+        "qwen2_moe",   "qwen3_moe", "gpt_oss", "deepseek_v2", "deepseek_v3", "deepseek_v32",
+        "glm_moe_dsa", "kimi_k25",  "glm",     "glm4",        "glm4_moe",    "seed_oss",
+        "ernie4_5",    "exaone4"}) {
     CAPTURE(family);
     CHECK(comm_of(family, "tp=2") == dense);
   }
@@ -193,6 +195,10 @@ TEST_CASE(
   // 2 (1 - C(3, 2) / C(6, 2)) = 1.6 of them. 96 bytes of a token, there and back in two layers.
   CHECK(comm_of("mixtral", "ep=2") == "ep all_to_all 4 x 154");
   CHECK(comm_of("mixtral_stacked", "ep=2") == "ep all_to_all 4 x 154");
+  // The same where experts are one below the other, and ep and tp cut one axis.
+  CHECK(comm_of("dbrx", "ep=2") == "ep all_to_all 4 x 154");
+  CHECK(comm_of("dbrx", "ep=2,tp=2") ==
+        "ep all_to_all 4 x 154; tp all_gather 1 x 202; tp all_reduce 5 x 96");
   // With tp the sums of the experts' halves are tp's alone, beside attention and embedding.
   CHECK(comm_of("mixtral", "ep=2,tp=2") ==
         "ep all_to_all 4 x 154; tp all_gather 1 x 202; tp all_reduce 5 x 96");
@@ -234,6 +240,15 @@ TEST_CASE("a window bounds what a decoded token reads of the cache") {
   };
   CHECK(cache("16", 64) == cache("null", 16));
   CHECK(cache("128", 64) == cache("null", 64));
+}
+
+TEST_CASE("an index is read of every position, latents of those alone that it chooses") {
+  const auto cache = [](i64 context) {
+    return price_of("deepseek_v32", "tp=2", {.context = context}).decode.amounts.cache_bytes;
+  };
+  // Two layers in bf16: latents of 10 + 2 numbers, of two positions at most; keys of 4.
+  CHECK(cache(64) == 2 * (2 * 12 + 64 * 4) * 2);
+  CHECK(cache(1) == 2 * (12 + 4) * 2);
 }
 
 TEST_CASE("over an axis of experts alone a device attends to its sequences and has its experts") {

@@ -90,6 +90,20 @@ def mixtures():
             refused=REFUSED,
             stacked=stacked,
         )
+    # PhimoeExperts is MixtralExperts; PhimoeAttention is LlamaAttention
+    for name, stacked in (("phimoe", False), ("phimoe_stacked", True)):
+        yield Family(
+            name,
+            "phimoe",
+            "PhimoeForCausalLM",
+            "PhimoeConfig",
+            dict(DIVIDED, num_local_experts=EXPERTS, attention_bias=True, lm_head_bias=True, pad_token_id=0),
+            mixtral + [(r"lm_head\.bias", features), (r".*layers\.\d+\.mlp\.router\.weight", whole, whole)],
+            meshes=EXPERT_MESHES,
+            refused=REFUSED,
+            stacked=stacked,
+            reduced=(r".*o_proj\.bias",),
+        )
     qwen2 = dict(DIVIDED, **MOE, shared_expert_intermediate_size=28)
     for name, stacked in (("qwen2_moe", False), ("qwen2_moe_stacked", True)):
         yield Family(
@@ -608,6 +622,69 @@ def llama4_vision(heads):
 LLAMA4_REDUCED = (r".*vision_model\.model.*(o_proj|fc2)\.bias",)
 
 
+def kimi():
+    """The tower's attention: view(heads, head_dim) of q, k and v, which are published one below the other."""
+    v, tower = q_rows(6, 6), r"(model\.)?vision_tower\.(encoder\.blocks|layers)\.\d+\."
+    fused = side_by_side((24, v), (24, v), (24, v))
+    cuts = LATENT_CUTS + [
+        (tower + r"wqkv\.weight", fused, whole),
+        (tower + r"wqkv\.bias", fused),
+        (tower + r"attn\.[qkv]_proj\.weight", v, whole),
+        (tower + r"attn\.[qkv]_proj\.bias", v),
+        (tower + r"(wo|attn\.proj)\.weight", whole, v),
+        (tower + r"(wo|attn\.proj)\.bias", whole),
+        (r"vision_tower\.encoder\.blocks\.\d+\.mlp\.fc0\.weight", features, whole),
+        (r"vision_tower\.encoder\.blocks\.\d+\.mlp\.fc0\.bias", features),
+        (r"vision_tower\.encoder\.blocks\.\d+\.mlp\.fc1\.weight", whole, features),
+        (r"vision_tower\.encoder\.blocks\.\d+\.mlp\.fc1\.bias", whole),
+        (r"model\.vision_tower\.layers\.\d+\.mlp\.fc1\.weight", features, whole),
+        (r"model\.vision_tower\.layers\.\d+\.mlp\.fc1\.bias", features),
+        (r"model\.vision_tower\.layers\.\d+\.mlp\.fc2\.weight", whole, features),
+        (r"model\.vision_tower\.layers\.\d+\.mlp\.fc2\.bias", whole),
+        (tower + r"norm\d\.(weight|bias)", whole),
+        (r"(model\.)?vision_tower\.(encoder\.)?final_layernorm\.(weight|bias)", whole),
+        (r"(model\.)?vision_tower\.patch_embed\.proj\.weight", whole, whole, whole, whole),
+        (r"(model\.)?vision_tower\.patch_embed\.proj\.bias", whole),
+        (r"(model\.)?vision_tower\.patch_embed\.pos_emb\.(weight|position_embeddings)", whole, whole, whole),
+        (r"(model\.)?mm_projector\.(proj\.\d|in_proj|out_proj)\.weight", whole, whole),
+        (r"(model\.)?mm_projector\.(proj\.\d|in_proj|out_proj|pre_norm)\.bias", whole),
+        (r"(model\.)?mm_projector\.pre_norm\.weight", whole),
+    ]
+    tower_sizes = dict(
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=6,
+        intermediate_size=36,
+        patch_size=2,
+        pos_emb_height=2,
+        pos_emb_width=2,
+        pos_emb_time=2,
+    )
+    published = (
+        (r"^language_model\.model\.blocks\.", "language_model.model.layers."),
+        (r"^vision_tower\.encoder\.patch_embed\.", "vision_tower.patch_embed."),
+        (r"^model\.mm_projector\.", "mm_projector."),
+    )
+    for form, more in (("", dict(renamed=published)), ("_held", dict(stacked=True))):
+        yield Family(
+            "kimi_k25" + form,
+            "kimi_k25",
+            "Kimi_K25ForConditionalGeneration",
+            "Kimi_K25Config",
+            dict(
+                text_config=dict(LATENT, n_group=2, topk_group=1, num_nextn_predict_layers=0),
+                vision_config=tower_sizes,
+                projection_hidden_size=24,
+                tie_word_embeddings=False,
+            ),
+            cuts,
+            meshes=tuple(mesh for mesh in EXPERT_MESHES if "tp=8" not in mesh),
+            refused=dict(FEW_EXPERTS, **{"tp=8": "E0210", "tp=16": "E0210"}),
+            reduced=(r".*vision_tower.*\.wo\.bias", r".*blocks.*fc1\.bias", r".*tower\.layers.*(fc2|attn\.proj)\.bias"),
+            **more,
+        )
+
+
 def multimodal():
     meshes, refused = ("tp=1", "tp=2", "tp=3", "tp=4", "pp=2,tp=2"), {"tp=6": "E0214", "tp=8": "E0210"}
     for name, model, vision in (
@@ -678,6 +755,7 @@ def multimodal():
             stacked=stacked,
             leave_out=("text_config.num_attention_heads", "text_config.num_key_value_heads", "text_config.head_dim"),
         )
+    yield from kimi()
     text = LLAMA4_TEXT
     llama4 = LLAMA4
     yield Family(

@@ -56,6 +56,7 @@ class Family:
     published: object = (
         None  # tensors -> further rows, of names that published checkpoints have and the library ignores
     )
+    renamed: tuple = ()  # (regex, replacement) of names that the library loads as published and does not write so
     transposed: str = ""  # regex of stacks of kernels that are published [.., in, out], and held and saved [.., out, in]
 
 
@@ -190,6 +191,19 @@ def dense():
         LLAMA + [(r".*self_attn\.q_norm\.weight", Q, whole), (r".*self_attn\.k_norm\.weight", K, whole)],
     )
     yield Family("cohere2", "cohere", "Cohere2ForCausalLM", "Cohere2Config", DIVIDED, LLAMA)
+    # StableLmLayerNormPerHead: a norm, and a tensor, for each head
+    for name, more in (
+        ("stablelm", {}),
+        ("stablelm_normed", dict(use_qkv_bias=True, qk_layernorm=True, use_parallel_residual=True)),
+    ):
+        yield Family(
+            name,
+            "stablelm",
+            "StableLmForCausalLM",
+            "StableLmConfig",
+            dict(DIVIDED, **more),
+            LLAMA + [(r".*self_attn\.[qk]_layernorm\.norms\.\d+\.weight", whole)],
+        )
     yield Family("olmo", "olmo", "OlmoForCausalLM", "OlmoConfig", DIVIDED, LLAMA)
     for name, model in (("olmo2", "Olmo2"), ("olmo3", "Olmo3")):
         yield Family(name, "olmo2", f"{model}ForCausalLM", f"{model}Config", DIVIDED, LLAMA + QK_NORM)
@@ -306,6 +320,31 @@ def generative():
             meshes=meshes,
             refused=refused,
             reduced=(r".*c_proj\.bias",),
+        )
+    # OPTDecoder.forward: words that are narrower than the model go through project_in, and back through project_out
+    opt = VOCABULARY + [
+        (r"model\.decoder\.embed_positions\.weight", whole, whole),
+        (r"model\.decoder\.project_(in|out)\.weight", whole, whole),
+        (r".*decoder\.layers\.\d+\.self_attn\.[qkv]_proj\.weight", H, whole),
+        (r".*decoder\.layers\.\d+\.self_attn\.[qkv]_proj\.bias", H),
+        (r".*decoder\.layers\.\d+\.self_attn\.out_proj\.weight", whole, H),
+        (r".*decoder\.layers\.\d+\.fc1\.weight", features, whole),
+        (r".*decoder\.layers\.\d+\.fc1\.bias", features),
+        (r".*decoder\.layers\.\d+\.fc2\.weight", whole, features),
+        (r".*decoder\..*(out_proj|fc2)\.bias", whole),
+        (r".*decoder\..*layer_norm\.(weight|bias)", whole),
+    ]
+    sizes = ENCODER | dict(ffn_dim=FFN, pad_token_id=0)
+    for name, more in (("opt", {}), ("opt_behind", dict(word_embed_proj_dim=20, do_layer_norm_before=False))):
+        yield Family(
+            name,
+            "opt",
+            "OPTForCausalLM",
+            "OPTConfig",
+            {key: value for key, value in sizes.items() if key != "intermediate_size"} | more,
+            opt,
+            refused=PER_HEAD,
+            reduced=(r".*(out_proj|fc2)\.bias",),
         )
     # BloomAttention._reshape: view(heads, 3, head_dim)
     fused = r".*h\.\d+\.self_attention\.query_key_value\.weight", r".*h\.\d+\.self_attention\.query_key_value\.bias"

@@ -20,13 +20,14 @@ import numpy as np
 import torch
 import transformers
 from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 import default_families
 import expert_families
 import families
 import library_order
 import recent_families
-from slicing import intervals, ranks_of, whole
+from slicing import intervals, key_heads, query_heads, ranks_of, whole
 
 FOLDER = pathlib.Path(__file__).parent / "fixtures"
 # What a config says about nothing but generation, training and its own class.
@@ -73,13 +74,32 @@ def saved(family, model):
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder, save_original_format=not family.stacked)
         config = json.loads((pathlib.Path(folder) / "config.json").read_text())
+        if family.renamed:
+            check_renamed(family, model, folder)
         with safe_open(pathlib.Path(folder) / "model.safetensors", "pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}
             tensors = [[name, part.get_dtype(), list(part.get_shape())] for name, part in sorted(slices.items())]
+    tensors = sorted([renamed(family, name), *rest] for name, *rest in tensors)
     tensors = [turned(family, *tensor) for tensor in tensors]
     if family.published:
         tensors = sorted(tensors + family.published(tensors))
     return without(config, family.leave_out), tensors
+
+
+def renamed(family, name):
+    for pattern, replacement in family.renamed:
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
+def check_renamed(family, model, folder):
+    """That the library finds every tensor under the published name."""
+    path = pathlib.Path(folder) / "model.safetensors"
+    save_file({renamed(family, name): tensor for name, tensor in load_file(path).items()}, path, {"format": "pt"})
+    found, report = type(model).from_pretrained(folder, output_loading_info=True, dtype=torch.bfloat16)
+    wrong = [name for name, tensor in found.state_dict().items() if not torch.equal(tensor, model.state_dict()[name])]
+    if wrong or any(report.values()):
+        raise SystemExit(f"{family.name}: {wrong} {report}")
 
 
 def turned(family, name, dtype, shape):
@@ -110,6 +130,7 @@ class Cuts:
     # A vision tower and layers for further tokens that are named apart are on every stage of the pipeline.
     LAYER = re.compile(r"(?!.*vis(ual|ion)|mtp\.).*?\b(layers|h|blocks|block|layer)\.(?P<layer>\d+)\..*")
     EXPERT = re.compile(r".*\bexperts\.(?P<expert>\d+)\..*")
+    HEAD = re.compile(r".*\b(?P<of>[qk])_layernorm\.norms\.(?P<head>\d+)\..*")
 
     def __init__(self, family):
         self.family = family
@@ -129,6 +150,9 @@ class Cuts:
         layer, expert = self.LAYER.fullmatch(name), self.EXPERT.fullmatch(name)
         if layer and int(layer["layer"]) not in rank.part(self.layers(name), "pp"):
             return False
+        if head := self.HEAD.fullmatch(name):
+            heads = query_heads if head["of"] == "q" else key_heads
+            return int(head["head"]) in heads(rank, families.HEADS, families.KV)
         return not expert or int(expert["expert"]) in rank.part(self.family.experts, "ep")
 
     def kept(self, rank, name, shape):
@@ -173,6 +197,8 @@ def form(family):
         text += (
             "; with tensors of published checkpoints that the library ignores, in the shapes of the layers that it has"
         )
+    if family.renamed:
+        text += "; with the names of published checkpoints, which it loads and does not write"
     if family.transposed:
         text += "; the experts' kernels transposed, as in published checkpoints"
     return text

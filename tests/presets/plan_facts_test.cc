@@ -15,12 +15,13 @@
 namespace shardtool::mapping {
 namespace {
 
-/// Matrices that belong to no class: state spaces, projections between modalities and of further
-/// tokens, poolers.
+/// Matrices that belong to no class: state spaces, side streams, projections between modalities and
+/// of further tokens, poolers.
 constexpr const char* kOther =
-    "**{mixer,mamba,mtp_linear_proj,pooler,seq_relationship,conv1,conv2,eh_proj,multi_modal_"
-    "projector,head,linear_fc1,"
-    "linear_fc2,fc,A_log,class_embedding,positional_embedding_vlm}**";
+    "**{mixer,mamba,mtp_linear_proj,pooler,seq_relationship,conv1,conv2,eh_proj,mm_projector,"
+    "multi_modal_projector,head,linear_fc1,linear_fc2,fc,altup,laurel,per_layer_input_gate,"
+    "per_layer_projection,per_layer_model_projection,A_log,class_embedding,"
+    "positional_embedding_vlm}**";
 
 TEST_CASE("matrices of every family have a class, but for those that are known to have none") {
   TensorClasses classes;
@@ -60,8 +61,15 @@ TEST_CASE("every decoder caches, without a doubt, encoders and state spaces do n
     CHECK(cache.notes.empty() == caches);
     for (const LayerCache& layer : cache.layers)
       CHECK(layer.latent ==
-            begins_with_any(fixture.family, {"deepseek", "glm4_moe_lite", "glm_moe_dsa"}));
+            begins_with_any(fixture.family, {"deepseek", "glm4_moe_lite", "glm_moe_dsa", "kimi"}));
   }
+}
+
+TEST_CASE("an index of positions keeps its key beside the latent") {
+  for (const LayerCache& layer : cache_of(fixture("deepseek_v3")).layers)
+    CHECK(layer.unit_elements == 10 + 2);
+  for (const LayerCache& layer : cache_of(fixture("deepseek_v32")).layers)
+    CHECK(layer.unit_elements == 10 + 2 + 4);
 }
 
 TEST_CASE("keys that a projection makes are as many as config.json says heads have") {

@@ -65,6 +65,38 @@ def dense():
         yield Family(name, preset, f"{model}ForCausalLM", f"{model}Config", sizes, cuts, reduced=added)
 
 
+    # Gemma3nTextModel.get_per_layer_inputs: a table beside embed_tokens, viewed as (layers, hidden_size_per_layer_input)
+    streams = [
+        (r"model\.embed_tokens_per_layer\.weight", features, whole),
+        (r"model\.per_layer_model_projection\.weight", whole, whole),
+        (r"model\.altup_(un)?(embed_)?projections\.\d+\.weight", whole, whole),
+        (r".*layers\.\d+\.altup\.correct_output_scale", whole),
+        (r".*layers\.\d+\.altup\.(correction_coefs|prediction_coefs|modality_router)\.weight", whole, whole),
+        (r".*layers\.\d+\.(altup\.router_norm|laurel\.post_laurel_norm)\.weight", whole),
+        (r".*layers\.\d+\.laurel\.linear_(left|right)\.weight", whole, whole),
+        (r".*layers\.\d+\.per_layer_(input_gate|projection)\.weight", whole, whole),
+        (r".*per_layer_(projection|input)_norm\.weight", whole),
+    ]
+    sizes = dict(
+        num_hidden_layers=4,
+        num_kv_shared_layers=2,
+        vocab_size_per_layer_input=90,
+        hidden_size_per_layer_input=10,
+        altup_num_inputs=3,
+        laurel_rank=7,
+        layer_types=["sliding_attention", "full_attention"] * 2,
+    )
+    yield Family(
+        "gemma3n_text",
+        "gemma3n",
+        "Gemma3nForCausalLM",
+        "Gemma3nTextConfig",
+        DENSE | PADDED | sizes,
+        LLAMA + QK_NORM + streams,
+        layers={"": 4},
+    )
+
+
 # GraniteMoeExperts is MixtralExperts: linear(x, gate_up_proj[expert]).chunk(2); GraniteMoeSharedMLP: chunk(2)
 GRANITE = [
     (r".*block_sparse_moe\.router\.(layer\.)?weight", whole, whole),

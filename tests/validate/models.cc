@@ -92,7 +92,8 @@ const std::vector<std::string>& every_model() {
       "glm4_moe_air", "gpt2",        "glm4_moe_normed",  "gpt_neox",    "gpt_oss",
       "llama",        "mistral",     "llama_llama3",     "minimax_m2",  "mixtral",
       "olmoe",        "phi3",        "phi3_longrope",    "qwen2",       "qwen2_moe",
-      "qwen3",        "qwen3_moe",   "seed_oss",         "fp8",         "fp8 per row",
+      "qwen3",        "qwen3_moe",   "stablelm_beside",  "seed_oss",    "dbrx",
+      "phimoe",       "opt_behind",  "fp8 per row",      "fp8",         "deepseek_v32",
       "prototype"};
   return kModels;
 }
