@@ -8,7 +8,7 @@
 #include "shardtool/kernels/device/accelerator.h"
 #include "shardtool/kernels/device/device.h"
 #include "shardtool/kernels/device/launch.h"
-#include "shardtool/kernels/device/require.h"
+#include "shardtool/kernels/device/require.cuh"
 #include "shardtool/kernels/native/cublaslt.h"
 #include "shardtool/kernels/product/product_cuda.h"
 #include "shardtool/kernels/strided_copy/strided_copy_cuda.h"

@@ -2,7 +2,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/kernels/device/device.h"
-#include "shardtool/kernels/device/require.h"
+#include "shardtool/kernels/device/require.cuh"
 
 namespace shardtool::kernels {
 

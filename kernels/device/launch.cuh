@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "shardtool/kernels/device/launch.h"
-#include "shardtool/kernels/device/require.h"
+#include "shardtool/kernels/device/require.cuh"
 
 /// For .cu files alone.
 namespace shardtool::kernels::gpu {
