@@ -39,13 +39,13 @@ std::uint32_t encoded_16(Dtype dtype, float value) {
 }
 
 TEST_CASE("a float is stored as the nearest element, of two the even one, up to infinity") {
-  struct Format {
+  struct SixteenBits {
     Dtype dtype;
     std::uint32_t infinity;
     float beyond;  ///< what the step after the largest number would be
   };
   for (const auto& [dtype, infinity, beyond] :
-       {Format{Dtype::kF16, 0x7c00, 65536.0F}, Format{Dtype::kBF16, 0x7f80, HUGE_VALF}}) {
+       {SixteenBits{Dtype::kF16, 0x7c00, 65536.0F}, SixteenBits{Dtype::kBF16, 0x7f80, HUGE_VALF}}) {
     CAPTURE(to_string(dtype));
     i64 wrong = 0;
     for (std::uint32_t low = 0; low + 1 < infinity; ++low) {
