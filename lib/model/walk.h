@@ -1,0 +1,104 @@
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "shardtool/model/flow.h"
+#include "shardtool/model/mesh_cuts.h"
+
+namespace shardtool::model {
+
+/// Walks the ops of one layer and keeps how every value lies. All that it is given outlives it.
+class Walk {
+ public:
+  Walk(const Model& model, const LayoutOf& layouts, const mesh::Mesh& mesh,
+       const mesh::Over& own_tokens)
+      : model_(model), layouts_(layouts), mesh_(mesh), own_tokens_(own_tokens) {}
+
+  /// A value that ops may read from now on, under its name.
+  void put(const std::string& name, Value value) {
+    value.name = name;
+    values_[name] = std::move(value);
+  }
+  Value take(const std::string& name) { return std::move(values_.at(name)); }
+  /// The next op: moves what it reads to where its rule needs it, and puts what it makes. Throws
+  /// kUnsupported for placements that no rule takes, with both of them.
+  void step(const BoundOp& bound);
+  LayerFlow finish() && { return std::move(flow_); }
+
+ private:
+  void run(const BoundOp& bound);
+  size_t axes() const { return mesh_.axes().size(); }
+  Value& in(const BoundOp& bound, size_t i) { return values_.at(bound.op->in[i]); }
+  void out(const BoundOp& bound, Value value, size_t i = 0) {
+    step_.made.push_back(value.on);
+    put(bound.op->out[i], std::move(value));
+  }
+  Value whole(i64 width) const {
+    return {{}, width, std::vector<plan::Placement>(axes()), {index::AxisMap::identity(width)}};
+  }
+
+  /// Which mesh axes cut stored axis d of a tensor.
+  std::vector<bool> cut_by(const layout::Layout& layout, size_t d) const {
+    return model::cut_by(mesh_, layout, d);
+  }
+  /// By any stored axis, and by which devices have which of the tensors.
+  std::vector<bool> cut_at_all(const BoundWeight& weight) const;
+  bool has_own_tokens(size_t axis) const {
+    const mesh::AxisRef ref{mesh_.axes()[axis].name};
+    return std::find(own_tokens_.begin(), own_tokens_.end(), ref) != own_tokens_.end();
+  }
+  const layout::Layout& layout_of(const BoundWeight& weight) const {
+    return layouts_(weight.front());
+  }
+  /// What every device has of a stored axis.
+  static std::vector<index::AxisMap> held(const layout::Layout& layout, size_t d);
+  std::vector<index::AxisMap> rescaled(const BoundOp& bound,
+                                       const std::vector<index::AxisMap>& maps, i64 from,
+                                       i64 to) const;
+  i64 elements(const BoundOp& bound) const;
+
+  void exchange(plan::Move move, Value& value, const std::vector<size_t>& along);
+  void reduce(Value& value, const std::vector<bool>& along);
+  void gather(Value& value, const std::vector<bool>& along);
+  void make_whole(Value& value) {
+    reduce(value, std::vector<bool>(axes(), true));
+    gather(value, std::vector<bool>(axes(), true));
+  }
+  void reduce_all(Value& value) { reduce(value, std::vector<bool>(axes(), true)); }
+
+  Value apply(const Embed& op, const BoundOp& bound);
+  Value apply(const Linear& op, const BoundOp& bound);
+  Value apply(const Join& op, const BoundOp& bound);
+  Value apply(const Norm& op, const BoundOp& bound);
+  Value apply(const Rope&, const BoundOp& bound) { return nonlinear(bound); }
+  Value apply(const Attention& op, const BoundOp& bound);
+  Value apply(const Activation&, const BoundOp& bound) { return nonlinear(bound); }
+  Value apply(const Multiply&, const BoundOp& bound);
+  Value apply(const Add&, const BoundOp& bound);
+  Value apply(const Scale&, const BoundOp& bound) { return in(bound, 0); }
+  Value apply(const Temper&, const BoundOp& bound) { return in(bound, 0); }
+  Value apply(const Softcap&, const BoundOp& bound) { return nonlinear(bound); }
+  Value apply(const Clamp&, const BoundOp& bound) { return nonlinear(bound); }
+  Value apply(const Router& op, const BoundOp& bound);
+  Value apply(const Experts& op, const BoundOp& bound);
+  void split(const Split& op, const BoundOp& bound);
+  Value nonlinear(const BoundOp& bound) {
+    reduce_all(in(bound, 0));
+    return in(bound, 0);
+  }
+  Value elementwise(const BoundOp& bound);
+  void check_covers(const Value& operand, const Value& result) const;
+
+  const Model& model_;
+  const LayoutOf& layouts_;
+  const mesh::Mesh& mesh_;
+  const mesh::Over& own_tokens_;
+  std::map<std::string, Value> values_;
+  Step step_;  ///< that is being walked
+  LayerFlow flow_;
+};
+
+}  // namespace shardtool::model

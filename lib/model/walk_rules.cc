@@ -1,0 +1,242 @@
+#include <fmt/format.h>
+
+#include "shardtool/base/error.h"
+#include "shardtool/index/section.h"
+#include "shardtool/model/walk.h"
+
+// The rules of the ops: how an output lies follows from how the inputs and the weights do.
+namespace shardtool::model {
+
+using index::AxisMap;
+using layout::Layout;
+using plan::Move;
+using plan::Placement;
+using Kind = Placement::Kind;
+
+namespace {
+
+const Placement kCut = Placement::sharded(1);
+
+bool is_cut(const Value& value) {
+  return std::any_of(value.on.begin(), value.on.end(),
+                     [](const Placement& on) { return on.is(Kind::kSharded); });
+}
+
+}  // namespace
+
+/// By any stored axis, and by which devices have which of the tensors.
+std::vector<bool> Walk::cut_at_all(const BoundWeight& weight) const {
+  std::vector<bool> cut = dealt_by(mesh_, weight, layouts_);
+  const Layout& first = layout_of(weight);
+  for (size_t d = 0; d < first.axes().size(); ++d) {
+    const auto by_axis = cut_by(first, d);
+    for (size_t a = 0; a < axes(); ++a) cut[a] = cut[a] || by_axis[a];
+  }
+  return cut;
+}
+
+/// What every device has of a stored axis.
+std::vector<AxisMap> Walk::held(const Layout& layout, size_t d) {
+  std::vector<AxisMap> maps;
+  const index::HolderSet& holders = layout.holders();
+  for (int h = 0; h < holders.size(); ++h) {
+    maps.push_back(holders.maps(static_cast<int>(d))[static_cast<size_t>(holders.pick(h)[d])]);
+  }
+  return maps;
+}
+
+Value Walk::apply(const Embed& op, const BoundOp& bound) {
+  const Layout& table = layout_of(bound.weights.front());
+  Value y = whole(model_.size(op.size));
+  y.features = held(table, 1);
+  const auto by_rows = cut_by(table, 0);
+  const auto by_columns = cut_by(table, 1);
+  for (size_t a = 0; a < axes(); ++a) {
+    if (by_rows[a]) y.on[a] = Placement::partial();
+    if (by_columns[a]) y.on[a] = kCut;
+  }
+  return y;
+}
+
+Value Walk::apply(const Linear& op, const BoundOp& bound) {
+  const Layout& weight = layout_of(bound.weights.front());
+  const size_t out_axis = op.kernel == layout::Kernel::kOutIn ? 0 : 1;
+  const auto by_outputs = cut_by(weight, out_axis);
+  const auto by_inputs = cut_by(weight, 1 - out_axis);
+  Value& x = in(bound, 0);
+  reduce_all(x);
+  // A cut input meets the weights' cut of the same features, or is gathered.
+  std::vector<bool> unmatched(axes());
+  for (size_t a = 0; a < axes(); ++a) unmatched[a] = !by_inputs[a];
+  gather(x, unmatched);
+  if (is_cut(x) && x.features != held(weight, 1 - out_axis)) make_whole(x);
+  Value y = whole(model_.size(op.rows));
+  y.features = held(weight, out_axis);
+  for (size_t a = 0; a < axes(); ++a) {
+    if (by_outputs[a]) y.on[a] = kCut;
+    if (by_inputs[a]) y.on[a] = Placement::partial();
+  }
+  if (bound.op->is_head) make_whole(y);
+  return y;
+}
+
+/// Features counted in units of `from` (a head, a head's sections), each unit now of `to`.
+std::vector<AxisMap> Walk::rescaled(const BoundOp& bound, const std::vector<AxisMap>& maps,
+                                    i64 from, i64 to) const {
+  std::vector<AxisMap> result;
+  for (const AxisMap& map : maps) {
+    const auto units = index::coarsen(map, from);
+    if (!units) {
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("a cut of '{}' falls inside a head of {} features",
+                              bound.op->in.front(), from))
+          .note("found", to_string(map));
+    }
+    result.push_back(index::scale(*units, to));
+  }
+  return result;
+}
+
+void Walk::split(const Split& op, const BoundOp& bound) {
+  Value& x = in(bound, 0);
+  i64 per_head = 0;
+  for (const Dim& section : op.sections) per_head += model_.size(section);
+  i64 begin = 0;
+  for (size_t i = 0; i < op.sections.size(); ++i) {
+    const i64 size = model_.size(op.sections[i]);
+    Value section = x;
+    if (op.order == Split::Order::kConcat) {
+      section.width = size;
+      for (AxisMap& map : section.features) map = index::section_of(map, begin, size);
+    } else {
+      section.width = x.width / per_head * size;
+      section.features = rescaled(bound, x.features, per_head, size);
+    }
+    begin += size;
+    out(bound, std::move(section), i);
+  }
+}
+
+Value Walk::apply(const Join& op, const BoundOp& bound) {
+  for (size_t i = 0; i < bound.op->in.size(); ++i) reduce_all(in(bound, i));
+  const i64 heads = model_.size(op.heads);
+  i64 per_head = 0;
+  for (const Dim& section : op.sections) per_head += model_.size(section);
+  Value y = in(bound, 0);
+  y.features = rescaled(bound, y.features, y.width / heads, per_head);
+  y.width = heads * per_head;
+  return y;
+}
+
+Value Walk::apply(const Norm& op, const BoundOp& bound) {
+  if (op.per_head) return nonlinear(bound);
+  make_whole(in(bound, 0));
+  return in(bound, 0);
+}
+
+Value Walk::apply(const Attention& op, const BoundOp& bound) {
+  Value& q = in(bound, 0);
+  for (size_t i = 0; i < 3; ++i) reduce_all(in(bound, i));
+  std::vector<bool> whole_queries(axes());
+  for (size_t a = 0; a < axes(); ++a) whole_queries[a] = !q.on[a].is(Kind::kSharded);
+  for (size_t i = 1; i < 3; ++i) gather(in(bound, i), whole_queries);
+  for (size_t i = 3; i < bound.op->in.size(); ++i) make_whole(in(bound, i));
+  const i64 key_dim = model_.size(op.key_dim);
+  const i64 value_dim = model_.size(op.value_dim);
+  Value y = q;
+  y.width = q.width / key_dim * value_dim;
+  y.features = rescaled(bound, q.features, key_dim, value_dim);
+  return y;
+}
+
+/// The result is cut where any operand is; a whole one is sliced for free, and one of a single
+/// feature goes with all.
+Value Walk::elementwise(const BoundOp& bound) {
+  Value y = in(bound, 0);
+  for (size_t i = 1; i < bound.op->in.size(); ++i) {
+    const Value& other = in(bound, i);
+    if (other.width > y.width || (other.width == y.width && is_cut(other))) {
+      y.features = other.features;
+    }
+    y.width = std::max(y.width, other.width);
+    for (size_t a = 0; a < axes(); ++a) {
+      if (y.on[a].is(Kind::kReplicated)) y.on[a] = other.on[a];
+    }
+  }
+  for (const std::string& name : bound.op->in) check_covers(values_.at(name), y);
+  return y;
+}
+
+/// That every device has the features of an operand which it has of the result.
+void Walk::check_covers(const Value& operand, const Value& result) const {
+  if (operand.features == result.features || operand.width == 1 || !is_cut(operand)) return;
+  for (size_t i = 0; i < result.features.size(); ++i) {
+    const AxisMap& wanted = result.features[i];
+    const AxisMap& had = operand.features[operand.features.size() == 1 ? 0 : i];
+    if (compose(index::inverse(had), wanted).image_size() == wanted.image_size()) continue;
+    throw Error(
+        ErrorCode::kUnsupported,
+        fmt::format("device {} has other features of '{}' than of what it meets", i, operand.name))
+        .note("has", to_string(had))
+        .note("needs", to_string(wanted))
+        .help("the two tensors are cut in different ways; a fused one needs a cut of each part");
+  }
+}
+
+/// One Partial factor stays so (a sum times a number is the sum of the products); two do not.
+Value Walk::apply(const Multiply&, const BoundOp& bound) {
+  Value& a = in(bound, 0);
+  Value& b = in(bound, 1);
+  std::vector<bool> both(axes());
+  for (size_t m = 0; m < axes(); ++m) {
+    const bool a_whole = a.on[m].is(Kind::kReplicated);
+    const bool b_whole = b.on[m].is(Kind::kReplicated);
+    both[m] = !a_whole && !b_whole;
+  }
+  reduce(a, both);
+  reduce(b, both);
+  return elementwise(bound);
+}
+
+Value Walk::apply(const Add&, const BoundOp& bound) {
+  Value& a = in(bound, 0);
+  Value& b = in(bound, 1);
+  std::vector<bool> one_sided(axes());
+  for (size_t m = 0; m < axes(); ++m) {
+    one_sided[m] = a.on[m].is(Kind::kPartial) != b.on[m].is(Kind::kPartial);
+  }
+  reduce(a, one_sided);
+  reduce(b, one_sided);
+  return elementwise(bound);
+}
+
+Value Walk::apply(const Router& op, const BoundOp& bound) {
+  make_whole(in(bound, 0));
+  Value scores = whole(model_.size(op.experts));
+  for (size_t a = 0; a < axes(); ++a) {
+    const Layout& weight = layout_of(bound.weights.front());
+    if (cut_by(weight, 0)[a]) scores.on[a] = kCut;
+    if (cut_by(weight, 1)[a]) scores.on[a] = Placement::partial();
+  }
+  make_whole(scores);
+  return scores;
+}
+
+Value Walk::apply(const Experts& op, const BoundOp& bound) {
+  for (size_t i = 0; i < bound.op->in.size(); ++i) make_whole(in(bound, i));
+  Value y = whole(model_.size(op.embed));
+  for (const BoundWeight& weight : bound.weights) {
+    if (weight.empty()) continue;
+    const auto cut = cut_at_all(weight);
+    for (size_t a = 0; a < axes(); ++a) {
+      if (cut[a] && !has_own_tokens(a)) y.on[a] = Placement::partial();
+    }
+  }
+  if (!own_tokens_.empty()) {
+    step_.before.push_back({in(bound, 0).name, {Move::kAllToAll, own_tokens_, in(bound, 0).width}});
+    step_.after.push_back({Move::kAllToAll, own_tokens_, y.width});
+  }
+  return y;
+}
+
+}  // namespace shardtool::model
