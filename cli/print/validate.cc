@@ -26,7 +26,8 @@ std::string worst_text(const api::ValidateTier& tier) {
   const bool has_worst = tier.name == "f64" || tier.name == "golden" || tier.verdict == "differs";
   if (has_worst) return fmt::format("{:.1e} of the RMS", tier.worst);
   if (tier.name == "native") {
-    return fmt::format("{:.2f} of the whole's error, {:.1e}", tier.worst, tier.rounding);
+    return fmt::format("{:.1e} of the RMS, the whole's {:.1e}", tier.worst * tier.rounding,
+                       tier.rounding);
   }
   if (is_ordered(tier)) return tier.verdict == "pass" ? "same bits" : "";
   return tier.name == "field" && tier.verdict == "pass" ? "exact" : "";

@@ -98,9 +98,9 @@ struct ValidateReport {
 
 /// Runs the model on the shards and as a whole, and compares. Throws what opening throws, kConfig
 /// without a config.json, kUnsupported for a family without a graph or shards that no rule of
-/// tensor parallelism can compute with, kPeerLost when a process is lost,
-/// kEngineMissing when a GPU is missing, kDeviceFailed when one fails, kInterrupted. Every
-/// process of a launch calls it and gets the same report.
+/// tensor parallelism can compute with, kPeerLost when a process is lost, kEngineMissing when a GPU
+/// is missing, kDeviceFailed when one fails, kInterrupted. Every process of a launch calls it and
+/// gets the same report, but for what is behind a fault: rank 0 alone reads the bytes again.
 ValidateReport validate(const ValidateOptions& options);
 
 }  // namespace shardtool::api
