@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,10 +20,12 @@ constexpr int kDepth = 8;
 /// JSON's grammar; everything that JsonReader promises to refuse is refused here in other words.
 class Reference : public nlohmann::json_sax<nlohmann::json> {
  public:
-  static bool accepts(const std::string& text) {
+  /// Nothing where a number is beyond a double: there the reference ends, and the grammar goes on.
+  static std::optional<bool> accepts(const std::string& text) {
     if (text.starts_with("\xef\xbb\xbf") || text.find('\0') != std::string::npos) return false;
     Reference handler;
-    return nlohmann::json::sax_parse(text, &handler);
+    const bool accepted = nlohmann::json::sax_parse(text, &handler);
+    return handler.is_beyond_ ? std::nullopt : std::optional(accepted);
   }
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -36,12 +39,16 @@ class Reference : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(std::size_t) override { return ++depth_ <= kDepth; }
   bool end_object() override { return --depth_ >= 0; }
   bool end_array() override { return --depth_ >= 0; }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    constexpr int kNumberOverflow = 406;
+    is_beyond_ = error.id == kNumberOverflow;
     return false;
   }
 
  private:
   int depth_ = 0;
+  bool is_beyond_ = false;
 };
 
 bool skips(const std::string& text) {
@@ -125,8 +132,10 @@ TEST_CASE("a text is accepted exactly when the reference accepts it") {
         *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(tokens)).as("tokens");
     std::string text;
     for (const auto& pick : picks) text += pick;
-    RC_ASSERT(skips(text) == Reference::accepts(text));
+    const auto reference = Reference::accepts(text);
+    RC_ASSERT(!reference || skips(text) == *reference);
   }));
+  CHECK(skips("1e501"));
 }
 
 TEST_CASE("a valid document with one byte changed gets the reference's verdict") {
