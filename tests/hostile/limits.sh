@@ -6,8 +6,9 @@ set -euo pipefail
 shardtool=$1
 source=$2
 work=$(mktemp -d)
+folders=("$work")
 groups=()
-trap 'rm -rf "$work"; for group in "${groups[@]}"; do rmdir "$group" || true; done' EXIT
+trap 'rm -rf "${folders[@]}"; for group in "${groups[@]}"; do rmdir "$group" || true; done' EXIT
 chmod 755 "$work"
 not_here=()
 
@@ -82,8 +83,8 @@ mkdir "$work/petabyte"
 huge=$work/petabyte/w.safetensors
 if ! sparse "$huge" 1000000000000 1000; then
   rm "$huge"
-  huge=$(mktemp -d -p /dev/shm)/w.safetensors
-  trap 'rm -rf "$work" "$(dirname "$huge")"; for group in "${groups[@]}"; do rmdir "$group" || true; done' EXIT
+  folders+=("$(mktemp -d -p /dev/shm)")
+  huge=${folders[1]}/w.safetensors
   sparse "$huge" 1000000000000 1000 || huge=
 fi
 if [[ $huge ]]; then
