@@ -226,17 +226,20 @@ bool ChunkReader::is_output_in_place(i64 offset) const {
 void ChunkReader::read(Range range, const SourceFile& source) {
   const i64 offset = range.front().offset;
   const i64 bytes = range.back().end() - offset;
-  if (!collect_stretches(range)) return read_staged(range, source);
-  if (source.wants_direct(offset, bytes)) {
-    if (!is_output_in_place(offset)) return read_staged(range, source);
+  const bool is_direct = source.wants_direct(offset, bytes);
+  // Several outputs are staged: their stretches are not asked for.
+  const bool is_staged = (is_direct && outputs_.size() > 1) || !collect_stretches(range) ||
+                         (is_direct && !is_output_in_place(offset));
+  if (is_staged) return read_staged(range, source);
+  if (is_direct) {
     source.read_pages(stretches_.front().dst - offset % kPageBytes, bytes, offset);
-    return digest_stretches(range);
+  } else {
+    parts_.clear();
+    for (const Stretch& stretch : stretches_) {
+      parts_.push_back({stretch.dst, static_cast<size_t>(stretch.bytes)});
+    }
+    source.read_scattered(parts_, offset);
   }
-  parts_.clear();
-  for (const Stretch& stretch : stretches_) {
-    parts_.push_back({stretch.dst, static_cast<size_t>(stretch.bytes)});
-  }
-  source.read_scattered(parts_, offset);
   digest_stretches(range);
 }
 
