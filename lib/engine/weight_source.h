@@ -8,8 +8,8 @@
 namespace shardtool::engine {
 
 /// Consecutive rows of what a device has of a tensor. A matrix has its own rows; of a tensor with
-/// one axis more, `outer` says which matrix, or rows are those of that axis; a vector is a matrix of
-/// one column, a scalar of one number.
+/// one axis more, `outer` says which matrix, or rows are those of that axis; a vector is a matrix
+/// of one column, a scalar of one number.
 struct StoredRows {
   size_t tensor = 0;  ///< index into the side's tensors
   i64 rank = 0;
