@@ -60,6 +60,7 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"qwen3_next", "ep=2,tp=2"},
                                                         {"qwen3_5_text", "tp=4"},
                                                         {"mamba2", "pp=2,tp=4"},
+                                                        {"mamba2", "tp=3"},
                                                         {"mamba2_one_group", "tp=4"},
                                                         {"granitemoehybrid", "ep=2,tp=2"},
                                                         {"nemotron_h_moe", "ep=2,tp=2"}};
