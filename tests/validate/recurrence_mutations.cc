@@ -78,6 +78,11 @@ std::vector<Mutation> recurrence_mutations() {
       row("R9", "parts of the norm exchanged that follows the state", "mamba2_one_group",
           {"norm.weight: rank 0 holds the part of rank 1"},
           [](const ShardSet& shards) { shards.exchange(kMamba + "norm.weight", 0, 1); }),
+      row("R11", "queries and output gates of every head exchanged", "qwen3_next",
+          {"q_proj.weight: rank 0 holds rows [16, 32) [0, 16) [48, 64) [32, 48) instead of [0, "
+           "64)"},
+          reordered("model.layers.1.self_attn.q_proj.weight", 0,
+                    {{16, 32}, {0, 16}, {48, 64}, {32, 48}})),
       row("R10", "a skip of another head", "mamba2", {"D: rank 0 ssm head 0 holds ssm head 3"},
           reordered(kMamba + "D", 0, {{3, 4}, {1, 2}, {2, 3}, {0, 1}})),
   };
