@@ -228,6 +228,11 @@ std::vector<i64> places_of_shared(const OpAt<N>& at, const AxisMap& heads, i64 s
                                   size_t operand, i64 unit) {
   const std::string& name = at.op.op->in[operand];
   const AxisMap where = index::inverse(units_of(at.in[operand]->features, unit, name));
+  // Heads of padding read the first head that is there, whichever that is.
+  if (heads.local_size() > 0 && at.in[operand]->width() == 0) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("device {} has heads but nothing of '{}'", at.rank, name));
+  }
   std::vector<i64> places(static_cast<size_t>(heads.local_size()));
   for (const index::Piece& piece : heads.pieces()) {
     for (i64 i = 0; i < piece.size; ++i) {
