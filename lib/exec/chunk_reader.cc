@@ -76,8 +76,9 @@ i64 ChunkReader::arena_bytes(const Chunk& chunk) {
   return bytes;
 }
 
-/// Outputs from the front of the arena, each congruent to where it will be written; without room
-/// for that they are packed, which costs buffered writes and nothing else.
+/// Outputs from the front of the arena, each congruent to where it will be written, and a sole one
+/// with a page before it, where whole pages of its source may begin; without room for that they are
+/// packed, which costs buffered writes and nothing else.
 void ChunkReader::place_outputs() {
   outputs_.clear();
   i64 needed = kStagingPages * kPageBytes;
@@ -94,7 +95,7 @@ void ChunkReader::place_outputs() {
   }
   const bool has_room = needed <= arena_bytes_;
   std::sort(outputs_.begin(), outputs_.end(), in_file_order<Located>);
-  used_ = 0;
+  used_ = has_room && outputs_.size() == 1 ? kPageBytes : 0;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Located& output = outputs_[i];
     const bool follows = i > 0 && outputs_[i - 1].precedes(output);
@@ -214,13 +215,16 @@ void ChunkReader::take(const Located& input, const std::byte* bytes) {
   }
 }
 
-/// Whether the range at this offset is the only output, whose pages in memory are then nobody
-/// else's: whole pages can be read around it.
-bool ChunkReader::is_output_in_place(i64 offset) const {
+/// Whether the range is the only output and can be read to where that lies: the memory around it is
+/// then nobody else's, so that whole pages can be read.
+bool ChunkReader::is_output_in_place(Range range, const SourceFile& source) const {
   if (outputs_.size() != 1 || stretches_.size() != 1) return false;
   const Stretch& all = stretches_.front();
-  return all.bytes == outputs_.front().bytes &&
-         (all.dst - arena_.get()) % kPageBytes == offset % kPageBytes;
+  const i64 offset = range.front().offset;
+  const i64 begin = all.dst - arena_.get() - offset % kPageBytes;
+  const i64 end = begin + round_up(offset % kPageBytes + all.bytes, kPageBytes);
+  return all.bytes == outputs_.front().bytes && begin >= 0 && end <= arena_bytes_ &&
+         source.is_readable_to(all.dst, offset);
 }
 
 void ChunkReader::read(Range range, const SourceFile& source) {
@@ -229,7 +233,7 @@ void ChunkReader::read(Range range, const SourceFile& source) {
   const bool is_direct = source.wants_direct(offset, bytes);
   // Several outputs are staged: their stretches are not asked for.
   const bool is_staged = (is_direct && outputs_.size() > 1) || !collect_stretches(range) ||
-                         (is_direct && !is_output_in_place(offset));
+                         (is_direct && !is_output_in_place(range, source));
   if (is_staged) return read_staged(range, source);
   if (is_direct) {
     source.read_pages(stretches_.front().dst - offset % kPageBytes, bytes, offset);
