@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <tuple>
 
 #include "shardtool/kernels/crc64/crc64.h"
 #include "shardtool/kernels/digest/placed_crc64.h"
@@ -23,9 +22,16 @@ constexpr i64 kMaxStretches = 16384;
 
 constexpr i64 kHugePageBytes = 2 << 20;
 
+/// By file and offset; what is empty lies before what is not.
 template <class Located>
-bool in_file_order(const Located& a, const Located& b) {
-  return std::tie(a.file, a.offset, a.bytes) < std::tie(b.file, b.offset, b.bytes);
+void sort_by_place(std::vector<Located>& places) {
+  const auto before = [](const Located& a, const Located& b) {
+    const bool is_same = a.file == b.file && a.offset == b.offset;
+    return is_same ? a.bytes < b.bytes : lies_before(a, b);
+  };
+  if (!std::is_sorted(places.begin(), places.end(), before)) {
+    std::sort(places.begin(), places.end(), before);
+  }
 }
 
 /// When this memory is all of an output, its CRC is known.
@@ -94,7 +100,7 @@ void ChunkReader::place_outputs() {
     filled_[c].outputs.resize(chunk.outputs.size());
   }
   const bool has_room = needed <= arena_bytes_;
-  std::sort(outputs_.begin(), outputs_.end(), in_file_order<Located>);
+  sort_by_place(outputs_);
   used_ = has_room && outputs_.size() == 1 ? kPageBytes : 0;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Located& output = outputs_[i];
@@ -120,7 +126,7 @@ void ChunkReader::locate_inputs() {
       inputs_.push_back({slot.file, slot.offset + input.offset, input.bytes, c, i});
     }
   }
-  std::sort(inputs_.begin(), inputs_.end(), in_file_order<Located>);
+  sort_by_place(inputs_);
 }
 
 /// Fills stretches_ when the kernel can scatter this range: every byte of it goes to exactly one

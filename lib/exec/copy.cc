@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <tuple>
 
 #include "shardtool/base/error.h"
 #include "shardtool/exec/range_hash.h"
@@ -188,9 +187,7 @@ class Copier {
     for (const FilledChunk& filled : chunks) {
       for (size_t i = 0; i < filled.outputs.size(); ++i) share_or_collect(filled, i, pieces);
     }
-    std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
-      return std::tie(a.file, a.offset) < std::tie(b.file, b.offset);
-    });
+    std::sort(pieces.begin(), pieces.end(), lies_before);
     for (size_t begin = 0, end = 0; begin < pieces.size(); begin = end) {
       Piece together = pieces[begin];
       for (end = begin + 1; end < pieces.size() && together.precedes(pieces[end]); ++end) {
