@@ -64,6 +64,14 @@ std::string escaped(char32_t point) {
 
 }  // namespace
 
+void append_hex(std::string& out, std::uint64_t number) {
+  std::array<char, 16> digits;
+  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit, number >>= 4) {
+    *digit = "0123456789abcdef"[number & 15];
+  }
+  out.append(digits.data(), digits.size());
+}
+
 std::string format_bytes(i64 bytes) {
   constexpr std::array<std::string_view, 5> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB"};
   if (bytes < 1024) return fmt::format("{} B", bytes);
