@@ -22,6 +22,11 @@ constexpr i64 kMaxStretches = 16384;
 
 constexpr i64 kHugePageBytes = 2 << 20;
 
+/// Of an input that was staged, digested and then copied: fits the cache of a core.
+constexpr i64 kTakenBytes = 256 << 10;
+/// So many elements of any width are whole bytes.
+constexpr i64 kByteElements = 8;
+
 /// By file and offset; what is empty lies before what is not.
 template <class Located>
 void sort_by_place(std::vector<Located>& places) {
@@ -97,7 +102,6 @@ void ChunkReader::place_outputs() {
       const Slot& slot = filled_[c].move->to.slots[static_cast<size_t>(target.holder)];
       outputs_.push_back({slot.file, slot.offset + target.offset, output.bytes, c, o});
     }
-    filled_[c].outputs.resize(chunk.outputs.size());
   }
   const bool has_room = needed <= arena_bytes_;
   sort_by_place(outputs_);
@@ -148,8 +152,10 @@ bool ChunkReader::collect_stretches(Range range) {
       }
     }
   }
-  std::sort(stretches_.begin(), stretches_.end(),
-            [](const Stretch& a, const Stretch& b) { return a.src < b.src; });
+  const auto before = [](const Stretch& a, const Stretch& b) { return a.src < b.src; };
+  if (!std::is_sorted(stretches_.begin(), stretches_.end(), before)) {
+    std::sort(stretches_.begin(), stretches_.end(), before);
+  }
   i64 next = 0;
   for (const Stretch& stretch : stretches_) {
     if (stretch.src != next) return false;
@@ -207,17 +213,30 @@ void ChunkReader::read_staged(Range range, const SourceFile& source) {
   for (const Located& input : range) take(input, read + (input.offset - range.front().offset));
 }
 
+/// A block of rows after the other: what was digested is still in the cache when it is copied.
 void ChunkReader::take(const Located& input, const std::byte* bytes) {
+  const i64 rows = filled_[input.chunk].chunk->rows;
+  const i64 blocks = std::max<i64>(input.bytes / kTakenBytes, 1);
+  const i64 block = round_up(ceil_div(rows, blocks), kByteElements);
+  for (i64 begin = 0; begin < rows; begin += block) {
+    take_rows(input, bytes, begin, std::min(begin + block, rows));
+  }
+}
+
+void ChunkReader::take_rows(const Located& input, const std::byte* bytes, i64 begin, i64 end) {
   FilledChunk& filled = filled_[input.chunk];
   const int number = static_cast<int>(input.number);
+  const auto part = [&](const index::StridedCopy& copy) {
+    return index::rows_of(copy, filled.chunk->rows, begin, end);
+  };
   for (const ChunkPlace& place : filled.chunk->input_places) {
     if (digests_ == Digests::kNone) break;
     if (place.range != number) continue;
-    filled.digest_read ^= kernels::placed_crc64(place.place, bytes, filled.total_bytes);
+    filled.digest_read ^= kernels::placed_crc64(part(place.place), bytes, filled.total_bytes);
   }
   for (const ChunkCopy& copy : filled.chunk->copies) {
     if (copy.input != number) continue;
-    kernels::strided_copy(copy.copy, bytes, filled.outputs[static_cast<size_t>(copy.output)]);
+    kernels::strided_copy(part(copy.copy), bytes, filled.outputs[static_cast<size_t>(copy.output)]);
   }
 }
 
@@ -261,17 +280,21 @@ Error ChunkReader::named_after(Error error, Range range) const {
   return error.tensor(filled_[range.front().chunk].move->name);
 }
 
+/// Takes over the memory of the chunk before it: tensors are many.
+void ChunkReader::begin(const WantedChunk& wanted, FilledChunk& filled) {
+  filled.number = wanted.number;
+  filled.move = wanted.move;
+  filled.chunk = wanted.chunk;
+  filled.outputs.assign(wanted.chunk->outputs.size(), nullptr);
+  filled.crcs.assign(wanted.chunk->outputs.size(), std::nullopt);
+  filled.digest_read = 0;
+  filled.total_bytes = *byte_size(wanted.move->dtype, wanted.move->shape);
+}
+
 std::span<const FilledChunk> ChunkReader::fill(std::span<const WantedChunk> chunks,
                                                std::span<const SourceFile> sources) {
-  filled_.clear();
-  for (const WantedChunk& wanted : chunks) {
-    FilledChunk& filled = filled_.emplace_back();
-    filled.number = wanted.number;
-    filled.move = wanted.move;
-    filled.chunk = wanted.chunk;
-    filled.crcs.resize(wanted.chunk->outputs.size());
-    filled.total_bytes = *byte_size(wanted.move->dtype, wanted.move->shape);
-  }
+  filled_.resize(chunks.size());
+  for (size_t c = 0; c < chunks.size(); ++c) begin(chunks[c], filled_[c]);
   place_outputs();
   locate_inputs();
   for (size_t begin = 0, end = 0; begin < inputs_.size(); begin = end) {

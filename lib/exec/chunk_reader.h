@@ -92,6 +92,7 @@ class ChunkReader {
   /// Inputs that follow each other in one file.
   using Range = std::span<const Located>;
 
+  static void begin(const WantedChunk& wanted, FilledChunk& filled);
   void place_outputs();
   void locate_inputs();
   void read(Range range, const SourceFile& source);
@@ -102,6 +103,7 @@ class ChunkReader {
                           i64 range_begin);
   void read_staged(Range range, const SourceFile& source);
   void take(const Located& input, const std::byte* bytes);
+  void take_rows(const Located& input, const std::byte* bytes, i64 begin, i64 end);
   Error named_after(Error error, Range range) const;
 
   struct FreePages {

@@ -50,6 +50,19 @@ TEST_CASE("direct reads land right and where the device takes them, whatever it 
   }));
 }
 
+TEST_CASE("a staged input of several blocks is taken whole, whatever its rows") {
+  const PlayedDevice device(4096);
+  const Shape shape{1501, 900};  // of 4 bits: rows of 450 bytes
+  const Case narrow{
+      "tensor", Dtype::kF4, layout::Layout::replicated(mesh::Mesh(), shape),
+      layout::Layout(mesh::parse_mesh("tp=3"), shape,
+                     {{layout::whole(1501), 1, {}}, {layout::split(900, {{"tp"}}), 1, {}}})};
+  for (const Case& test : {halves(1500, 0), halves(1501, 1), narrow}) {
+    CHECK(is_right(test, run_copy(test, 8, {}, IoMode::kDirect), 8));
+  }
+  CHECK(device.refused() == 0);
+}
+
 /// Rows of the second half lie in their file, against their pages in the source, as far as the gap.
 TEST_CASE("rows are read in place when the device takes their address, else beside it") {
   const Case test = halves(1200);
