@@ -35,9 +35,7 @@ Error no_preset(const LogicalCheckpoint& source,
 
 mapping::Mapping detected(const LogicalCheckpoint& source,
                           const std::optional<mapping::ModelConfig>& config) {
-  const auto specs = source.specs();
-  static const mapping::ModelConfig kNoConfig = mapping::parse_config("{}", "config.json");
-  const auto name = mapping::detect_preset(config ? *config : kNoConfig, specs);
+  const auto name = fitting_preset(config, source.specs());
   if (!name) throw no_preset(source, config);
   return mapping::load_preset(*name);
 }
@@ -75,6 +73,12 @@ std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,
                                                  const LogicalCheckpoint& source) {
   if (choice.config.empty()) return source.config();
   return mapping::load_config(choice.config);
+}
+
+std::optional<std::string> fitting_preset(const std::optional<mapping::ModelConfig>& config,
+                                          std::span<const TensorSpec> tensors) {
+  static const mapping::ModelConfig kNoConfig = mapping::parse_config("{}", "config.json");
+  return mapping::detect_preset(config ? *config : kNoConfig, tensors);
 }
 
 std::string mapping_to_json(const mapping::Mapping& mapping) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "shardtool/api/logical_checkpoint.h"
@@ -22,6 +23,11 @@ struct AppliedMapping {
 /// none. Throws kConfig.
 std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,
                                                  const LogicalCheckpoint& source);
+
+/// The preset that config.json or, without one, the tensors' names call for; nothing when none
+/// does.
+std::optional<std::string> fitting_preset(const std::optional<mapping::ModelConfig>& config,
+                                          std::span<const TensorSpec> tensors);
 
 /// The mapping that a choice names: the file, the preset, the documents in the source's manifest,
 /// or the preset that config.json or the tensors' names call for; followed by the family of

@@ -34,10 +34,16 @@ std::string mapping_schema();
 
 struct InitOptions {
   std::string source;              ///< a checkpoint
-  std::string preset;              ///< or empty: chosen from config.json
+  std::string preset;              ///< or empty: the one that fits, if one does
   std::optional<mesh::Mesh> mesh;  ///< default tp=2
 };
-/// The text of a mapping file that extends the preset and spells out mesh and axes.
-std::string init_mapping(const InitOptions& options);
+struct InitReport {
+  std::string mapping;                  ///< a mapping file's text
+  std::string preset;                   ///< that it extends; empty: none knows this model
+  std::vector<std::string> replicated;  ///< globs of the tensors that no preset knows
+};
+/// A mapping that extends the preset and spells out mesh and axes; a model that no preset knows
+/// gets a rule for every kind of tensors, which replicates them.
+InitReport init_mapping(const InitOptions& options);
 
 }  // namespace shardtool::api

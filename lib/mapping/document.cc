@@ -75,6 +75,13 @@ MeshAxisSpec decode_mesh_axis(const JsonValue& value) {
   return axis;
 }
 
+std::vector<MeshAxisSpec> decode_mesh(const JsonValue& value) {
+  if (!value.is_array()) value.refuse("a list of axes: [{\"axis\": \"tp\", \"size\": 4}]");
+  std::vector<MeshAxisSpec> mesh;
+  for (const JsonValue& axis : value.elements(1)) mesh.push_back(decode_mesh_axis(axis));
+  return mesh;
+}
+
 /// Checks the keys of a map from logical axes.
 std::string axis_name(const std::string& key, const JsonValue& value) {
   if (is_identifier(key)) return key;
@@ -159,10 +166,7 @@ std::vector<JsonValue::Field> document_fields(Document& d) {
       {"when", [&](const JsonValue& v) { d.when = decode_when(v); }},
       {"quantization", [&](const JsonValue& v) { d.quantization = decode_texts(v, 1); }},
       {"refuse", [&](const JsonValue& v) { d.refuse = v.nonempty_text(); }},
-      {"mesh",
-       [&](const JsonValue& v) {
-         for (const JsonValue& axis : v.elements(1)) d.mesh.push_back(decode_mesh_axis(axis));
-       }},
+      {"mesh", [&](const JsonValue& v) { d.mesh = decode_mesh(v); }},
       {"axes", [&](const JsonValue& v) { d.axes = decode_axes(v); }},
       {"layouts", [&](const JsonValue& v) { d.layouts = decode_layouts(v); }},
       {"rules", [&](const JsonValue& v) { d.rules = decode_rules(v, "rules"); }},

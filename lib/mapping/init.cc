@@ -1,6 +1,7 @@
 #include "shardtool/mapping/init.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -44,16 +45,37 @@ std::map<std::string, json> merged_axes(const Mapping& mapping, const mesh::Mesh
   return axes;
 }
 
-/// The forms of the names that the mapping does not know.
-std::set<std::string> unknown_forms(const Mapping& mapping, std::span<const TensorSpec> tensors) {
+/// Tensors whose names have one form.
+struct Kind {
+  i64 tensors = 0;
+  std::set<std::string> types;  ///< "BF16 [4096, 1024]"
+
+  std::string note() const { return fmt::format("{} of {}", tensors, fmt::join(types, ", ")); }
+};
+using Kinds = std::map<std::string, Kind>;  ///< by form
+
+void count(const TensorSpec& tensor, Kinds& kinds) {
+  Kind& kind = kinds[name_form(tensor.name)];
+  ++kind.tensors;
+  kind.types.insert(
+      fmt::format("{} {}", to_string(tensor.dtype), shardtool::to_string(tensor.shape)));
+}
+
+/// Those that the mapping does not know.
+Kinds unknown_kinds(const Mapping& mapping, std::span<const TensorSpec> tensors) {
   RuleMatcher rules(mapping);
   Companions companions(mapping);
-  std::set<std::string> forms;
+  Kinds kinds;
   for (const TensorSpec& tensor : tensors) {
-    if (!rules.find(tensor.name) && companions.find(tensor).empty())
-      forms.insert(name_form(tensor.name));
+    if (!rules.find(tensor.name) && companions.find(tensor).empty()) count(tensor, kinds);
   }
-  return forms;
+  return kinds;
+}
+
+Kinds all_kinds(std::span<const TensorSpec> tensors) {
+  Kinds kinds;
+  for (const TensorSpec& tensor : tensors) count(tensor, kinds);
+  return kinds;
 }
 
 /// "key": { or [, one entry a line, and the closing bracket.
@@ -66,35 +88,66 @@ std::string block(std::string_view key, char open, const std::vector<std::string
   return text + fmt::format("  {}", close);
 }
 
-}  // namespace
-
-std::string init_mapping(const ModelConfig& config, std::string_view preset, const mesh::Mesh& mesh,
-                         std::span<const TensorSpec> tensors) {
-  const Mapping mapping = load_preset(preset);
-  std::vector<std::string> mesh_axes;
-  for (const mesh::MeshAxis& axis : mesh.axes()) {
-    mesh_axes.push_back(json{{"axis", axis.name}, {"size", axis.size}}.dump());
+/// The lines that say which models the mapping is for, and what it starts from.
+std::vector<std::string> head(const ModelConfig* config, std::string_view preset) {
+  std::vector<std::string> parts = {"  \"version\": 1"};
+  if (const auto names = config ? config->architectures() : std::vector<std::string>();
+      !names.empty()) {
+    parts.push_back(fmt::format("  \"when\": {}",
+                                json{{"architectures", json::array({names.front()})}}.dump()));
   }
+  if (!preset.empty()) parts.push_back(fmt::format("  \"extends\": [\"preset:{}\"]", preset));
+  return parts;
+}
+
+std::string mesh_block(const mesh::Mesh& mesh) {
+  std::vector<std::string> axes;
+  for (const mesh::MeshAxis& axis : mesh.axes()) {
+    axes.push_back(json{{"axis", axis.name}, {"size", axis.size}}.dump());
+  }
+  return block("mesh", '[', axes, ']');
+}
+
+std::string axes_block(const Mapping& mapping, const mesh::Mesh& mesh) {
   std::vector<std::string> axes;
   for (const auto& [name, spec] : merged_axes(mapping, mesh)) {
     axes.push_back(fmt::format("\"{}\": {}", name, spec.dump()));
   }
+  return block("axes", '{', axes, '}');
+}
+
+std::string rules_block(const Kinds& kinds) {
   std::vector<std::string> rules;
-  for (const std::string& form : unknown_forms(mapping, tensors)) {
-    rules.push_back(json{{"match", form}, {"strategy", "replicate"}}.dump());
+  for (const auto& [form, kind] : kinds) {
+    // In the order that one reads: what, how, and what it is about.
+    rules.push_back(fmt::format(R"({{"match":{},"strategy":"replicate","note":{}}})",
+                                json(form).dump(), json(kind.note()).dump()));
   }
-  std::vector<std::string> parts = {"  \"version\": 1"};
-  if (const auto names = config.architectures(); !names.empty()) {
-    parts.push_back(fmt::format("  \"when\": {}",
-                                json{{"architectures", json::array({names.front()})}}.dump()));
+  return block("rules", '[', rules, ']');
+}
+
+}  // namespace
+
+InitialMapping init_mapping(const ModelConfig* config, std::string_view preset,
+                            const mesh::Mesh& mesh, std::span<const TensorSpec> tensors) {
+  std::vector<std::string> parts = head(config, preset);
+  if (!mesh.axes().empty()) parts.push_back(mesh_block(mesh));
+  Kinds kinds;
+  if (preset.empty()) {
+    kinds = all_kinds(tensors);
+  } else {
+    const Mapping mapping = load_preset(preset);
+    parts.push_back(axes_block(mapping, mesh));
+    kinds = unknown_kinds(mapping, tensors);
   }
-  parts.push_back(fmt::format("  \"extends\": [\"preset:{}\"]", preset));
-  if (!mesh_axes.empty()) parts.push_back(block("mesh", '[', mesh_axes, ']'));
-  parts.push_back(block("axes", '{', axes, '}'));
-  if (!rules.empty()) parts.push_back(block("rules", '[', rules, ']'));
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "{\n" : ",\n") + part;
-  return text + "\n}\n";
+  if (!kinds.empty()) parts.push_back(rules_block(kinds));
+  InitialMapping initial;
+  for (const std::string& part : parts) {
+    initial.text += (initial.text.empty() ? "{\n" : ",\n") + part;
+  }
+  initial.text += "\n}\n";
+  for (const auto& [form, kind] : kinds) initial.replicated.push_back(form);
+  return initial;
 }
 
 }  // namespace shardtool::mapping

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "shardtool/base/tensor_spec.h"
 #include "shardtool/mapping/config.h"
@@ -10,10 +11,18 @@
 
 namespace shardtool::mapping {
 
-/// The text of a mapping file that extends the preset, with the mesh and every axis of the preset
-/// spelled out; it resolves to what the preset resolves to. Tensors that the preset does not know
-/// get a rule of their own that replicates them, to be edited. Throws kUnknownName.
-std::string init_mapping(const ModelConfig& config, std::string_view preset, const mesh::Mesh& mesh,
-                         std::span<const TensorSpec> tensors);
+/// A mapping file to start from.
+struct InitialMapping {
+  std::string text;
+  /// What names have in common (`name_form`) where no preset says anything: each has a rule that
+  /// replicates it, to be edited.
+  std::vector<std::string> replicated;
+};
+
+/// Extends the preset, with the mesh and every axis of the preset spelled out, and resolves to what
+/// the preset resolves to. Without a preset ("") every tensor is one that no preset knows. `config`
+/// may be nullptr. Throws kUnknownName.
+InitialMapping init_mapping(const ModelConfig* config, std::string_view preset,
+                            const mesh::Mesh& mesh, std::span<const TensorSpec> tensors);
 
 }  // namespace shardtool::mapping

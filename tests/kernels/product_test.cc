@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -93,7 +96,9 @@ TEST_CASE("columns of residues: what is there is added to") {
 }
 
 bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
+    return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
+  });
 }
 
 TEST_CASE("floats: every CPU gives the same bits, and a row alone those of the row among others") {

@@ -16,7 +16,8 @@ TEST_CASE("the file that init writes resolves to what the preset resolves to") {
       CAPTURE(preset);
       CAPTURE(mesh);
       const ModelConfig config = config_of(model.config);
-      const std::string text = init_mapping(config, preset, mesh::parse_mesh(mesh), model.tensors);
+      const std::string text =
+          init_mapping(&config, preset, mesh::parse_mesh(mesh), model.tensors).text;
       const Resolution own = resolve(extending(preset, text), model.tensors, &config, {});
       const Resolution theirs = resolve(load_preset(preset), model.tensors, &config, over(mesh));
       CHECK(own.mesh == theirs.mesh);
@@ -38,9 +39,11 @@ TEST_CASE(
   TinyModel model = tiny_gpt2();
   model.tensors.push_back(spec("h.0.attn.extra", {4}));
   model.tensors.push_back(spec("h.1.attn.extra", {4}));
-  const std::string text =
-      init_mapping(config_of(model.config), "gpt2", mesh::parse_mesh("tp=2"), model.tensors);
-  CHECK(text == R"({
+  const ModelConfig config = config_of(model.config);
+  const InitialMapping initial =
+      init_mapping(&config, "gpt2", mesh::parse_mesh("tp=2"), model.tensors);
+  CHECK(initial.replicated == std::vector<std::string>{"h.*.attn.extra"});
+  CHECK(initial.text == R"({
   "version": 1,
   "when": {"architectures":["GPT2LMHeadModel"]},
   "extends": ["preset:gpt2"],
@@ -56,14 +59,35 @@ TEST_CASE(
     "vocab": {"mesh":"tp"}
   },
   "rules": [
-    {"match":"h.*.attn.extra","strategy":"replicate"}
+    {"match":"h.*.attn.extra","strategy":"replicate","note":"2 of BF16 [4]"}
   ]
 }
 )");
 }
 
+TEST_CASE("a model that no preset knows gets a rule for every kind of tensors, and resolves") {
+  const std::vector<TensorSpec> tensors = {spec("conv.weight", {8, 4, 3}), spec("conv.bias", {8}),
+                                           spec("cell.0.w", {8, 2}), spec("cell.1.w", {6, 2})};
+  const InitialMapping initial = init_mapping(nullptr, "", mesh::parse_mesh("tp=2"), tensors);
+  CHECK(initial.replicated == std::vector<std::string>{"cell.*.w", "conv.bias", "conv.weight"});
+  CHECK(initial.text == R"({
+  "version": 1,
+  "mesh": [
+    {"axis":"tp","size":2}
+  ],
+  "rules": [
+    {"match":"cell.*.w","strategy":"replicate","note":"2 of BF16 [6, 2], BF16 [8, 2]"},
+    {"match":"conv.bias","strategy":"replicate","note":"1 of BF16 [8]"},
+    {"match":"conv.weight","strategy":"replicate","note":"1 of BF16 [8, 4, 3]"}
+  ]
+}
+)");
+  const Resolution resolution = resolve(mapping_of(initial.text), tensors, nullptr, {});
+  CHECK(resolution.tensors.size() == tensors.size());
+}
+
 TEST_CASE("init of an unknown preset is refused") {
-  CHECK_ERROR(kUnknownName, init_mapping(config_of("{}"), "lama", mesh::parse_mesh("tp=2"), {}));
+  CHECK_ERROR(kUnknownName, init_mapping(nullptr, "lama", mesh::parse_mesh("tp=2"), {}));
 }
 
 }  // namespace
