@@ -58,7 +58,8 @@ using AnyWork =
                  NormRows<Field>, NormRows<double>, NormRows<float>, RotateHeads<Field>,
                  RotateHeads<double>, RotateHeads<float>, AttendHeads<Field>, AttendHeads<double>,
                  AttendHeads<float>, IndexRows<Field>, IndexRows<double>, IndexRows<float>,
-                 ActivateAll<Field>, ActivateAll<double>, ActivateAll<float>, RouteRows<double>,
-                 RouteRows<float>>;
+                 ConvolveRows<Field>, ConvolveRows<double>, ConvolveRows<float>, RecurHeads<Field>,
+                 RecurHeads<double>, RecurHeads<float>, ActivateAll<Field>, ActivateAll<double>,
+                 ActivateAll<float>, RouteRows<double>, RouteRows<float>>;
 
 }  // namespace shardtool::kernels

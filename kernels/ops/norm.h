@@ -11,24 +11,37 @@ namespace shardtool::kernels {
 /// Which norm, over n numbers:
 ///
 ///     rms     x / sqrt(mean(x^2) + eps) * w          layer   (x - mean) / sqrt(var + eps) * w + b
+///     l2      x / sqrt(sum(x^2) + eps) * w
+enum class NormKind { kRms, kLayer, kL2 };
+
 struct NormSpec {
-  bool is_layer = false;  ///< else rms
+  NormKind kind = NormKind::kRms;
   double eps = 0;
   bool one_plus_weight = false;
 };
+
+/// What a row of n numbers is multiplied by, whose squares, less the mean's, add up to `squares`.
+template <class T>
+SHARDTOOL_BOTH inline T norm_factor(const NormSpec& spec, T squares, i64 n) {
+  const T divisor = spec.kind == NormKind::kL2 ? T(1) : static_cast<T>(n);
+  return T(1) / std::sqrt(squares / divisor + static_cast<T>(spec.eps));
+}
+SHARDTOOL_BOTH inline Field norm_factor(const NormSpec& /*spec*/, Field squares, i64 /*n*/) {
+  return surrogate(Surrogate::kNorm, squares);
+}
 
 /// One row. `weight` may be null, for factors of 1, and `bias` for 0.
 template <class T>
 SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const T* x, const T* weight,
                                     const T* bias, i64 n, T* y) {
   T mean = 0;
-  if (spec.is_layer) {
+  if (spec.kind == NormKind::kLayer) {
     for (i64 i = 0; i < n; ++i) mean += x[i];
     mean /= static_cast<T>(n);
   }
   T squares = 0;
   for (i64 i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  const T factor = T(1) / std::sqrt(squares / static_cast<T>(n) + static_cast<T>(spec.eps));
+  const T factor = norm_factor(spec, squares, n);
   for (i64 i = 0; i < n; ++i) {
     const T stored = weight == nullptr ? T(1) : weight[i];
     const T scale = spec.one_plus_weight ? T(1) + stored : stored;
@@ -40,13 +53,13 @@ SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const T* x, const T* w
 SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const Field* x, const Field* weight,
                                     const Field* bias, i64 n, Field* y) {
   Field mean;
-  if (spec.is_layer) {
+  if (spec.kind == NormKind::kLayer) {
     for (i64 i = 0; i < n; ++i) mean += x[i];
     mean *= inverse(Field::from_signed(n));
   }
   Field squares;
   for (i64 i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  const Field factor = surrogate(Surrogate::kNorm, squares);
+  const Field factor = norm_factor(spec, squares, n);
   for (i64 i = 0; i < n; ++i) {
     const Field stored = weight == nullptr ? Field{1} : weight[i];
     const Field scale = spec.one_plus_weight ? Field{1} + stored : stored;

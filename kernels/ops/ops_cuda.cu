@@ -19,6 +19,14 @@ template void run(const IndexRows<Field>&, Stream);
 template void run(const IndexRows<double>&, Stream);
 template void run(const IndexRows<float>&, Stream);
 
+template void run(const ConvolveRows<Field>&, Stream);
+template void run(const ConvolveRows<double>&, Stream);
+template void run(const ConvolveRows<float>&, Stream);
+
+template void run(const RecurHeads<Field>&, Stream);
+template void run(const RecurHeads<double>&, Stream);
+template void run(const RecurHeads<float>&, Stream);
+
 template void run(const ActivateAll<Field>&, Stream);
 template void run(const ActivateAll<double>&, Stream);
 template void run(const ActivateAll<float>&, Stream);

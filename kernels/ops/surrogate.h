@@ -20,7 +20,10 @@ enum class Surrogate : std::uint64_t {
   kCorrectedGate,
   kPairedGate,
   kClamp,
-  kActivation,  ///< the last: the kinds of activations count from here
+  kActivation,  ///< the kinds of activations count from here, up to kStep
+  kStep = 64,
+  kRate,
+  kDecay,
 };
 
 /// x^3 + a x + b, a and b fixed and different for every kind.

@@ -2,8 +2,10 @@
 
 #include "shardtool/kernels/ops/activated.h"
 #include "shardtool/kernels/ops/attend.h"
+#include "shardtool/kernels/ops/convolve.h"
 #include "shardtool/kernels/ops/norm.h"
 #include "shardtool/kernels/ops/position_index.h"
+#include "shardtool/kernels/ops/recur.h"
 #include "shardtool/kernels/ops/rotate.h"
 #include "shardtool/kernels/ops/router.h"
 #include "shardtool/kernels/product/product.h"
@@ -118,6 +120,71 @@ struct IndexRows {
           index_score(queries.row(row), weights.row(row), keys.row(row - t + p), heads, dim);
     }
     gate_positions(of_row, seen, top_k);
+  }
+};
+
+/// An item is a feature of a row. Rows are sequences of `length` after each other; a feature has
+/// `taps` weights, and taps - 1 numbers of what was before every sequence. `bias` and `past` may be
+/// null.
+template <class T>
+struct ConvolveRows {
+  RowView<const T> x;
+  i64 n = 0;  ///< features of a row
+  const T* weight = nullptr;
+  i64 taps = 1;
+  const T* bias = nullptr;
+  const T* past = nullptr;
+  i64 length = 1;
+  RowView<T> y;
+
+  SHARDTOOL_BOTH i64 count() const { return x.count * n; }
+  SHARDTOOL_BOTH void operator()(i64 i) const {
+    const i64 row = i / n;
+    const i64 f = i % n;
+    const i64 t = row % length;
+    const T sum = convolved(x.row(row - t) + f, x.stride, t, weight + f * taps, taps,
+                            past == nullptr ? nullptr : past + f * (taps - 1));
+    y.row(row)[f] = bias == nullptr ? sum : sum + bias[f];
+  }
+};
+
+/// An item is a number of a head's value, over a whole sequence of `length` rows. Head h's queries
+/// and keys are those of query_of[h] and key_of[h]; it has a decay and a gate per row. A state
+/// begins as `first` says, by head, number of the value and number of the key, or as 0 where it is
+/// null. `skips` may be null; else value times its head's is added.
+template <class T>
+struct RecurHeads {
+  RecurrenceRule rule = RecurrenceRule::kAdd;
+  T scale{};  ///< of queries
+  RowView<const T> queries, keys, values, decays, gates;
+  i64 heads = 0;
+  i64 key_size = 0;
+  i64 value_size = 0;
+  const i64* query_of = nullptr;
+  const i64* key_of = nullptr;
+  const T* skips = nullptr;
+  const T* first = nullptr;
+  i64 length = 1;
+  T* states = nullptr;    ///< room for key_size numbers of every item
+  i64 states_stride = 0;  ///< from an item's room to the next one's; 0: items run one by one
+  RowView<T> y;
+
+  SHARDTOOL_BOTH i64 count() const { return values.count / length * heads * value_size; }
+  SHARDTOOL_BOTH void operator()(i64 i) const {
+    const i64 column = i % (heads * value_size);
+    const i64 h = column / value_size;
+    T* const state = states + i * states_stride;
+    for (i64 k = 0; k < key_size; ++k) {
+      state[k] = first == nullptr ? T{} : first[column * key_size + k];
+    }
+    const i64 begin = i / (heads * value_size) * length;
+    for (i64 row = begin; row < begin + length; ++row) {
+      const T value = values.row(row)[column];
+      const T read = recur(rule, queries.row(row) + query_of[h] * key_size,
+                           keys.row(row) + key_of[h] * key_size, value, decays.row(row)[h],
+                           gates.row(row)[h], key_size, state);
+      y.row(row)[column] = scale * read + (skips == nullptr ? T{} : skips[h] * value);
+    }
   }
 };
 

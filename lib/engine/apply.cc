@@ -22,9 +22,7 @@ const AxisMap& common_features(const OpAt<N>& at) {
   for (const Part<N>* part : at.in) {
     const AxisMap& other = part->features;
     const bool is_wider = other.global_size() > best->global_size();
-    const bool is_narrower_cut =
-        other.global_size() == best->global_size() && other.image_size() < best->image_size();
-    if (is_wider || is_narrower_cut) best = &other;
+    if (is_wider || is_narrower(*best, other)) best = &other;
   }
   return *best;
 }
@@ -56,6 +54,19 @@ Part<N> each(const OpAt<N>& at, const Function& function) {
   return y;
 }
 
+/// The inputs one after the other.
+template <class N>
+Part<N> side_by_side(const OpAt<N>& at) {
+  std::vector<AxisMap> sections;
+  for (const Part<N>* part : at.in) sections.push_back(part->features);
+  Part<N> y = empty_part<N>(index::concat(sections), at.inputs.rows());
+  for (i64 t = 0; t < at.inputs.rows(); ++t) {
+    N* to = y.row(t);
+    for (const Part<N>* part : at.in) to = std::copy_n(part->row(t), part->width(), to);
+  }
+  return y;
+}
+
 /// Numbers of which every head has a tensor, of the heads that the device has.
 template <class N>
 std::vector<N> vectors_of_heads(const OpAt<N>& at, const model::BoundWeight& tensors, i64 size) {
@@ -82,12 +93,14 @@ std::vector<N> norm_weight(const model::Norm& op, const OpAt<N>& at, size_t whic
   const i64 size = at.side.model->size(op.size);
   if (!op.heads) return load_vector(at, tensor, AxisMap::identity(size));
   if (at.op.op->weights[which].heads) return vectors_of_heads(at, at.op.weights[which], size);
-  auto stored = load_small<N>(at.side, at.inputs.map, tensor, at.rank);
-  const Part<N> rows{index::scale(stored.region.at(0), size), std::move(stored.data)};
-  return aligned(rows, features, 1, at.side.tensors[tensor].name).data;
+  return load_rows(at, tensor, units_of(features, size, at.op.op->in[0]), size);
 }
 
 }  // namespace
+
+bool is_narrower(const AxisMap& one, const AxisMap& other) {
+  return other.global_size() == one.global_size() && other.image_size() < one.image_size();
+}
 
 kernels::ActivationKind activation_of(const model::Word& word, const mapping::ModelConfig& config) {
   std::string name = word.value;
@@ -118,6 +131,13 @@ std::vector<N> load_vector(const OpAt<N>& at, size_t tensor, const AxisMap& feat
 }
 
 template <class N>
+std::vector<N> load_rows(const OpAt<N>& at, size_t tensor, const AxisMap& features, i64 unit) {
+  auto stored = load_small<N>(at.side, at.inputs.map, tensor, at.rank);
+  const Part<N> rows{index::scale(stored.region.at(0), unit), std::move(stored.data)};
+  return aligned(rows, index::scale(features, unit), 1, at.side.tensors[tensor].name).data;
+}
+
+template <class N>
 std::vector<Part<N>> apply(const model::Split& op, const OpAt<N>& at) {
   std::vector<i64> sizes;
   for (const model::Dim& section : op.sections) sizes.push_back(at.side.model->size(section));
@@ -135,6 +155,7 @@ std::vector<Part<N>> apply(const model::Split& op, const OpAt<N>& at) {
 
 template <class N>
 Part<N> apply(const model::Join& op, const OpAt<N>& at) {
+  if (op.order == model::Join::Order::kConcat) return side_by_side(at);
   std::vector<i64> sizes;
   i64 per_head = 0;
   for (const model::Dim& section : op.sections) {
@@ -163,8 +184,7 @@ Part<N> apply(const model::Join& op, const OpAt<N>& at) {
 template <class N>
 Part<N> apply(const model::Norm& op, const OpAt<N>& at) {
   const model::Model& model = *at.side.model;
-  const kernels::NormSpec spec{op.kind == model::Norm::Kind::kLayer,
-                               model::value_of(op.eps, model.config), op.one_plus_weight};
+  const kernels::NormSpec spec{op.kind, model::value_of(op.eps, model.config), op.one_plus_weight};
   const Part<N>& x = *at.in[0];
   const i64 size = model.size(op.size);
   const auto weight = norm_weight(op, at, 0);
@@ -250,6 +270,7 @@ Part<N> apply(const model::Softcap& op, const OpAt<N>& at) {
 #define SHARDTOOL_INSTANTIATE(N)                                                    \
   template SmallWeight<N> load_small(const Side&, kernels::NumberMap, size_t, i64); \
   template std::vector<N> load_vector(const OpAt<N>&, size_t, const AxisMap&);      \
+  template std::vector<N> load_rows(const OpAt<N>&, size_t, const AxisMap&, i64);   \
   template std::vector<Part<N>> apply(const model::Split&, const OpAt<N>&);         \
   template Part<N> apply(const model::Join&, const OpAt<N>&);                       \
   template Part<N> apply(const model::Norm&, const OpAt<N>&);                       \

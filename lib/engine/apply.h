@@ -22,6 +22,7 @@ struct OpAt {
   i64 rank = 0;
   kernels::Workbench& bench;  ///< where norms, rotations, attention and activations run
   std::vector<const Part<N>*> in;
+  bool is_summed = false;  ///< what the devices compute is added up
 };
 
 /// A weight whose elements are few, as numbers: what the device has of it.
@@ -52,6 +53,18 @@ Part<N> apply(const model::Rope& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Attention& op, const OpAt<N>& at);
 template <class N>
+Part<N> apply(const model::SquareSums& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Normalise& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Convolve& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::StepSize& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Decay& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Recurrence& op, const OpAt<N>& at);
+template <class N>
 Part<N> apply(const model::Activation& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Multiply& op, const OpAt<N>& at);
@@ -66,8 +79,24 @@ Part<N> apply(const model::Clamp& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Softcap& op, const OpAt<N>& at);
 
+/// Rows of `unit` numbers of a tensor whose first axis is the value's features or heads: those of
+/// `features`, zeros for padding.
+template <class N>
+std::vector<N> load_rows(const OpAt<N>& at, size_t tensor, const index::AxisMap& features,
+                         i64 unit);
+
+/// For every head of `heads` that is none of padding, where its shared head is among those that the
+/// device has of an operand: head h has that of h / shared. Throws kUnsupported where it lacks one.
+template <class N>
+std::vector<i64> places_of_shared(const OpAt<N>& at, const index::AxisMap& heads, i64 shared,
+                                  size_t operand, i64 unit);
+
 /// The function that a word of the graph or of config.json names. Throws kUnsupported.
 kernels::ActivationKind activation_of(const model::Word& word, const mapping::ModelConfig& config);
+
+/// Whether the device computes by the second of two maps of a value: it has fewer features of a
+/// value as wide.
+bool is_narrower(const index::AxisMap& one, const index::AxisMap& other);
 
 /// The units (heads, a head's sections) that a device has of a value; every unit is `unit`
 /// features. Throws kUnsupported, naming `what`, when a cut falls inside one.

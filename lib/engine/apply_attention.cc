@@ -91,8 +91,7 @@ class AttentionAt {
         key_dim_(size(op.key_dim)),
         value_dim_(size(op.value_dim)),
         heads_(units_of(at.in[0]->features, key_dim_, at.op.op->in[0])),
-        keys_(index::inverse(units_of(at.in[1]->features, key_dim_, at.op.op->in[1]))),
-        values_(index::inverse(units_of(at.in[2]->features, value_dim_, at.op.op->in[2]))) {
+        shared_(size(op.heads) / size(op.kv_heads)) {
     if (!at.op.weights.empty() && !at.op.weights[0].empty()) {
       sinks_ = load_vector(at, at.op.weights[0].front(), heads_);
     }
@@ -136,31 +135,10 @@ class AttentionAt {
     return op_.alibi == model::Alibi::kBeforeScale ? slope * scale() : slope;
   }
 
-  i64 local(const AxisMap& heads, i64 kv_head, size_t operand) const {
-    const auto found = kv_head < heads.local_size() ? heads(kv_head) : std::nullopt;
-    if (found) return *found;
-    throw Error(ErrorCode::kUnsupported,
-                fmt::format("device {} has query heads but not their head {} of '{}'", at_.rank,
-                            kv_head, at_.op.op->in[operand]));
-  }
-
   /// Of which the scores have room.
   i64 heads_at_once() const {
     constexpr i64 kMostScores = i64{1} << 21;
     return std::max<i64>(1, kMostScores / std::max<i64>(1, at_.inputs.rows() * at_.inputs.length));
-  }
-
-  /// For every query head that is none of padding, where its keys and values are.
-  std::vector<i64> kv_heads(const AxisMap& heads, size_t operand) const {
-    const i64 shared = size(op_.heads) / size(op_.kv_heads);
-    std::vector<i64> found(static_cast<size_t>(heads_.local_size()));
-    for (const index::Piece& piece : heads_.pieces()) {
-      for (i64 i = 0; i < piece.size; ++i) {
-        found[static_cast<size_t>(piece.local + i)] =
-            local(heads, (piece.global + i) / shared, operand);
-      }
-    }
-    return found;
   }
 
   /// Of every query head, 0 of padding; none without linear biases.
@@ -197,8 +175,8 @@ class AttentionAt {
 
   /// All heads, without room for scores and results.
   kernels::AttendHeads<N> work() {
-    key_of_ = kv_heads(keys_, 1);
-    value_of_ = kv_heads(values_, 2);
+    key_of_ = places_of_shared(at_, heads_, shared_, 1, key_dim_);
+    value_of_ = places_of_shared(at_, heads_, shared_, 2, value_dim_);
     kernels::AttendHeads<N> work;
     work.scale = number_of<N>(scale());
     work.softcap = number_of<N>(model::value_of(op_.softcap, at_.side.model->config));
@@ -236,13 +214,35 @@ class AttentionAt {
   const OpAt<N>& at_;
   const model::Attention& op_;
   i64 key_dim_, value_dim_;
-  AxisMap heads_, keys_, values_;
+  AxisMap heads_;
+  i64 shared_;
   std::vector<N> sinks_, slopes_;
   std::vector<i64> key_of_, value_of_;
   std::optional<i64> window_;
 };
 
 }  // namespace
+
+template <class N>
+std::vector<i64> places_of_shared(const OpAt<N>& at, const AxisMap& heads, i64 shared,
+                                  size_t operand, i64 unit) {
+  const std::string& name = at.op.op->in[operand];
+  const AxisMap where = index::inverse(units_of(at.in[operand]->features, unit, name));
+  std::vector<i64> places(static_cast<size_t>(heads.local_size()));
+  for (const index::Piece& piece : heads.pieces()) {
+    for (i64 i = 0; i < piece.size; ++i) {
+      const i64 head = (piece.global + i) / shared;
+      const auto found = head < where.local_size() ? where(head) : std::nullopt;
+      if (!found) {
+        throw Error(ErrorCode::kUnsupported,
+                    fmt::format("device {} has query heads but not their head {} of '{}'", at.rank,
+                                head, name));
+      }
+      places[static_cast<size_t>(piece.local + i)] = *found;
+    }
+  }
+  return places;
+}
 
 template <class N>
 Part<N> apply(const model::Rope& op, const OpAt<N>& at) {
@@ -269,8 +269,9 @@ Part<N> apply(const model::Attention& op, const OpAt<N>& at) {
   return AttentionAt<N>(op, at).run();
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                              \
-  template Part<N> apply(const model::Rope&, const OpAt<N>&); \
+#define SHARDTOOL_INSTANTIATE(N)                                                                \
+  template std::vector<i64> places_of_shared(const OpAt<N>&, const AxisMap&, i64, size_t, i64); \
+  template Part<N> apply(const model::Rope&, const OpAt<N>&);                                   \
   template Part<N> apply(const model::Attention&, const OpAt<N>&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

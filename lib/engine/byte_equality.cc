@@ -92,7 +92,14 @@ void ByteEquality::add_all(bool of_shards, size_t tensor, i64 rank,
                            std::span<const std::byte> bytes) {
   if (!added_.insert({of_shards, tensor, rank}).second) return;
   const index::Region region = (of_shards ? shards_ : whole_).region(tensor, rank);
-  add_rows(of_shards, tensor, rank, 0, 0, region.empty() ? 1 : region.front().local_size(), bytes);
+  constexpr size_t kStack = 3;
+  const i64 first = region.empty() ? 1 : region.front().local_size();
+  if (region.size() < kStack) return add_rows(of_shards, tensor, rank, 0, 0, first, bytes);
+  const size_t size = bytes.size() / static_cast<size_t>(std::max<i64>(1, first));
+  for (i64 outer = 0; outer < first; ++outer) {
+    add_rows(of_shards, tensor, rank, outer, 0, region[1].local_size(),
+             bytes.subspan(static_cast<size_t>(outer) * size, size));
+  }
 }
 
 /// From the first process, which alone has read the whole model.

@@ -71,7 +71,7 @@ Difference compare(const Part<N>& whole, const Placed<N>& parts, i64 tokens, dou
   square.add(whole);
   const double scale = square.root();
   for (const auto& [rank, part] : parts) {
-    const auto look = [&, &part = part](i64 t, i64 local, i64 global) {
+    const auto look = [&](i64 t, i64 local, i64 global) {
       const double apart = kernels::distance(part.row(t)[local], whole.row(t)[global], scale);
       return Look{apart, !(apart <= tolerance)};
     };
@@ -93,7 +93,7 @@ Difference compare_bits(const Placed<N>& expected, const Placed<N>& parts, i64 t
                   fmt::format("device {} makes a value that is not expected of it", rank));
     }
     const Part<N> same = aligned(other->second, part.features, tokens, "the expected value");
-    const auto look = [&, &part = part](i64 t, i64 local, i64) {
+    const auto look = [&](i64 t, i64 local, i64) {
       const N& a = part.row(t)[local];
       const N& b = same.row(t)[local];
       return Look{kernels::distance(a, b, scale), !has_same_bits(a, b)};

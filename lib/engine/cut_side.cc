@@ -28,16 +28,29 @@ class CutSide::Source final : public WeightSource {
     const auto part = stored_part(cut_.side_, cut_.side_, rows.tensor, rows.rank);
     const auto& from = cut_.whole_tensor_.at(rows.tensor);
     if (!part || !from) throw other_tensors(cut_.side_, rows.tensor);
-    auto matrix = expected_matrix(*part, std::max<i64>(0, rows.outer));
+    if (!part->has_outer || rows.outer >= 0) {
+      return read_matrix(*part, *from, rows, bytes);
+    }
+    const i64 inner = part->rows.local_size();
+    const auto size = static_cast<size_t>(inner * part->row_bytes());
+    for (i64 outer = rows.begin; outer < rows.end; ++outer) {
+      const auto at = static_cast<size_t>(outer - rows.begin) * size;
+      read_matrix(*part, *from, {rows.tensor, rows.rank, outer, 0, inner}, bytes.subspan(at, size));
+    }
+  }
+
+ private:
+  void read_matrix(const StoredPart& part, size_t from, const StoredRows& rows,
+                   std::span<std::byte> bytes) const {
+    auto matrix = expected_matrix(part, std::max<i64>(0, rows.outer));
     if (!matrix) {
       std::ranges::fill(bytes, std::byte{0});
       return;
     }
-    matrix->tensor = *from;
+    matrix->tensor = from;
     std::ranges::copy(whole_rows(cut_.whole_, *matrix, rows.begin, rows.end), bytes.begin());
   }
 
- private:
   const CutSide& cut_;
 };
 

@@ -41,6 +41,9 @@ template <class N>
 OpAt<N> Run<N>::at(i64 rank) {
   OpAt<N> at{side_, inputs_, *step_->op, layer_, rank, bench_, {}};
   for (size_t i = 0; i < step_->op->op->in.size(); ++i) at.in.push_back(&input(i, rank));
+  const auto& on = step_->made.at(0);
+  at.is_summed =
+      std::any_of(on.begin(), on.end(), [](const auto& one) { return one.is(Kind::kPartial); });
   return at;
 }
 
@@ -271,11 +274,9 @@ template <class N>
 void Run<N>::add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part) {
   const size_t tensor = weight.front();
   if (!side_.layouts(tensor).region(rank)) return;
-  const auto& on = step_->made.at(0);
-  const bool is_sum =
-      std::any_of(on.begin(), on.end(), [](const auto& one) { return one.is(Kind::kPartial); });
-  const N share = is_sum ? share_of_bias(weight, rank) : number_of<N>(1);
-  std::vector<N> bias = load_vector(at(rank), tensor, part.features);
+  const OpAt<N> here = at(rank);
+  const N share = here.is_summed ? share_of_bias(weight, rank) : number_of<N>(1);
+  std::vector<N> bias = load_vector(here, tensor, part.features);
   for (N& b : bias) b *= share;
   for (i64 t = 0; t < inputs_.rows(); ++t) {
     for (i64 f = 0; f < part.width(); ++f) part.row(t)[f] += bias[static_cast<size_t>(f)];

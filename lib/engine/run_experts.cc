@@ -78,6 +78,11 @@ Part<N> Run<N>::expert_input(const Product& product) {
   }
   std::map<Role, Part<N>> made = std::move(expert_.extract(product.rank).mapped());
   Part<N> gate = std::move(made.at(Role::kGate));
+  if (step_->op->form->order == model::Experts::Order::kUngated) {
+    const auto kind = activation_of(op.activation, side_.model->config);
+    for (N& x : gate.data) x = activated(kind, x);
+    return aligned(gate, product.inputs(), rows, name);
+  }
   Part<N> up;
   if (step_->op->form->order == model::Experts::Order::kSeparate) {
     up = aligned(made.at(Role::kUp), gate.features, rows, name);

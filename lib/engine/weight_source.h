@@ -8,12 +8,12 @@
 namespace shardtool::engine {
 
 /// Consecutive rows of what a device has of a tensor. A matrix has its own rows; of a tensor with
-/// one axis more, `outer` says which matrix; a vector is a matrix of one column, a scalar of one
-/// number.
+/// one axis more, `outer` says which matrix, or rows are those of that axis; a vector is a matrix
+/// of one column, a scalar of one number.
 struct StoredRows {
   size_t tensor = 0;  ///< index into the side's tensors
   i64 rank = 0;
-  i64 outer = -1;  ///< local index; -1: the tensor has no axis before the rows
+  i64 outer = -1;  ///< local index; -1: rows are of the first axis
   i64 begin = 0;
   i64 end = 0;
 };

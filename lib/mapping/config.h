@@ -21,8 +21,8 @@ class ModelConfig {
   const std::string& file() const { return file_; }
   /// The value at `path`, or null when a key on the way is absent.
   const nlohmann::json* find(std::string_view path) const;
-  /// The positive integer at `path`; nothing when it is absent or null. Throws kSizeExpression when
-  /// it is anything else.
+  /// The positive integer at `path`, or how many words are in a list of them; nothing when it is
+  /// absent or null. Throws kSizeExpression when it is anything else.
   std::optional<i64> size(std::string_view path) const;
   /// The string at `path`; nothing when it is absent or no string.
   std::optional<std::string> text(std::string_view path) const;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -40,7 +41,8 @@ class Sizes {
   std::map<std::string, i64> take() && { return std::move(values_); }
 
  private:
-  /// Whether the config has every value: sizes of parts that a model lacks stay unknown.
+  /// Whether the config has every value: sizes of parts that a model lacks, or of which it says 0,
+  /// stay unknown.
   bool is_known(const mapping::SizeExpression& size) const {
     for (const mapping::SizeProduct& product : size.sum) {
       if (!is_known(product.first)) return size.fallback && is_known(*size.fallback);
@@ -51,7 +53,11 @@ class Sizes {
     return true;
   }
   bool is_known(const mapping::SizeAtom& atom) const {
-    if (atom.kind == mapping::SizeAtom::Kind::kConfig) return config_.size(atom.name).has_value();
+    if (atom.kind == mapping::SizeAtom::Kind::kConfig) {
+      const nlohmann::json* value = config_.find(atom.name);
+      const bool is_none = value != nullptr && *value == 0;
+      return !is_none && config_.size(atom.name).has_value();
+    }
     if (atom.kind != mapping::SizeAtom::Kind::kAxis) return true;
     const auto size = graph_.sizes.find(atom.name);
     return size != graph_.sizes.end() && is_known(size->second);
@@ -354,12 +360,23 @@ Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig&
   return model;
 }
 
+namespace {
+
+/// As the transformers library writes what JSON has no number for.
+bool is_infinity(const nlohmann::json& value) {
+  return value.is_object() && value.size() == 1 && value.contains("__float__") &&
+         value["__float__"] == "Infinity";
+}
+
+}  // namespace
+
 double value_of(const Number& number, const mapping::ModelConfig& config) {
   if (number.when && config.text(number.when->config) != number.when->is) return number.value;
   for (const std::string& path : number.config) {
     const nlohmann::json* value = config.find(path);
     if (value == nullptr || value->is_null()) continue;
     if (value->is_number()) return value->get<double>();
+    if (is_infinity(*value)) return std::numeric_limits<double>::infinity();
     throw Error(ErrorCode::kConfig, fmt::format("'{}' in {} is no number", path, config.file()))
         .note("found", quote_for_message(value->dump(), 60));
   }

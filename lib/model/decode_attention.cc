@@ -5,20 +5,21 @@ namespace shardtool::model {
 void OpDecoder::norm() {
   auto& n = be<Norm>();
   const auto size = [&n] { return n.heads ? std::vector{*n.heads, n.size} : std::vector{n.size}; };
-  finish(
-      {{"kind",
-        [&n](const JsonValue& v) {
-          n.kind = v.one_of<Norm::Kind>({{"rms", Norm::Kind::kRms}, {"layer", Norm::Kind::kLayer}});
-        },
-        true},
-       weight("weight", size, false),
-       weight("bias", size, false),
-       dim("size", n.size),
-       number("eps", n.eps, true),
-       flag("per_head", n.per_head),
-       optional_dim("heads", n.heads),
-       flag("one_plus_weight", n.one_plus_weight),
-       flag("cast_after_weight", n.cast_after_weight)});
+  finish({{"kind",
+           [&n](const JsonValue& v) {
+             n.kind = v.one_of<Norm::Kind>({{"rms", Norm::Kind::kRms},
+                                            {"layer", Norm::Kind::kLayer},
+                                            {"l2", Norm::Kind::kL2}});
+           },
+           true},
+          weight("weight", size, false),
+          weight("bias", size, false),
+          dim("size", n.size),
+          number("eps", n.eps, true),
+          flag("per_head", n.per_head),
+          optional_dim("heads", n.heads),
+          flag("one_plus_weight", n.one_plus_weight),
+          flag("cast_after_weight", n.cast_after_weight)});
   if (n.heads && !n.per_head) value_.refuse("a norm \"per_head\" where it has \"heads\"");
   for (WeightRef& ref : op_.weights) {
     if (ref.names.front().find("<head>") == std::string::npos) continue;

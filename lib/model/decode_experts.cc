@@ -44,7 +44,8 @@ Experts::Form OpDecoder::form(const JsonValue& value) {
         [&](const JsonValue& v) {
           form.order = v.one_of<Experts::Order>({{"separate", Experts::Order::kSeparate},
                                                  {"stacked", Experts::Order::kStacked},
-                                                 {"interleaved", Experts::Order::kInterleaved}});
+                                                 {"interleaved", Experts::Order::kInterleaved},
+                                                 {"ungated", Experts::Order::kUngated}});
         },
         true},
        {"per_expert", [&](const JsonValue& v) { form.per_expert = v.boolean(); }, true},

@@ -125,7 +125,14 @@ void OpDecoder::split() {
 void OpDecoder::join() {
   auto& j = be<Join>();
   finish({{"sections", [&j](const JsonValue& v) { j.sections = decode_dims(v); }, true},
-          dim("heads", j.heads)});
+          dim("heads", j.heads, false),
+          {"order", [&j](const JsonValue& v) {
+             j.order = v.one_of<Join::Order>(
+                 {{"per_head", Join::Order::kPerHead}, {"concat", Join::Order::kConcat}});
+           }}});
+  if ((j.order == Join::Order::kPerHead) == j.heads.sections.empty()) {
+    value_.refuse("an op with \"heads\" where the order is per_head, and only there");
+  }
 }
 
 void OpDecoder::activation() {
@@ -154,23 +161,19 @@ void OpDecoder::softcap() {
 }
 
 Op OpDecoder::decode() {
-  constexpr auto kKinds = std::to_array<KindOfOp>({{"embed", &OpDecoder::embed},
-                                                   {"linear", &OpDecoder::linear},
-                                                   {"logits", &OpDecoder::logits},
-                                                   {"split", &OpDecoder::split},
-                                                   {"join", &OpDecoder::join},
-                                                   {"norm", &OpDecoder::norm},
-                                                   {"rope", &OpDecoder::rope},
-                                                   {"attention", &OpDecoder::attention},
-                                                   {"act", &OpDecoder::activation},
-                                                   {"mul", &OpDecoder::multiply},
-                                                   {"add", &OpDecoder::add},
-                                                   {"scale", &OpDecoder::scale},
-                                                   {"temper", &OpDecoder::temper},
-                                                   {"softcap", &OpDecoder::softcap},
-                                                   {"clamp", &OpDecoder::clamp},
-                                                   {"router", &OpDecoder::router},
-                                                   {"experts", &OpDecoder::experts}});
+  constexpr auto kKinds = std::to_array<KindOfOp>(
+      {{"embed", &OpDecoder::embed},       {"linear", &OpDecoder::linear},
+       {"logits", &OpDecoder::logits},     {"split", &OpDecoder::split},
+       {"join", &OpDecoder::join},         {"norm", &OpDecoder::norm},
+       {"squares", &OpDecoder::squares},   {"normalise", &OpDecoder::normalise},
+       {"rope", &OpDecoder::rope},         {"attention", &OpDecoder::attention},
+       {"convolve", &OpDecoder::convolve}, {"step", &OpDecoder::step},
+       {"decay", &OpDecoder::decay},       {"recurrence", &OpDecoder::recurrence},
+       {"act", &OpDecoder::activation},    {"mul", &OpDecoder::multiply},
+       {"add", &OpDecoder::add},           {"scale", &OpDecoder::scale},
+       {"temper", &OpDecoder::temper},     {"softcap", &OpDecoder::softcap},
+       {"clamp", &OpDecoder::clamp},       {"router", &OpDecoder::router},
+       {"experts", &OpDecoder::experts}});
   const std::string name = word_of(value_, "op");
   for (const KindOfOp& kind : kKinds) {
     if (kind.name != name) continue;

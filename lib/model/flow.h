@@ -38,7 +38,10 @@ struct Work {
 ///     linear      W cut by rows:    x R -> y S         W cut by columns: x S or R -> y P
 ///     embedding   by rows: P        by columns: S
 ///     attention   q cut by heads -> context S; keys and values S or whole
+///     recurrence  values cut by heads -> S; queries, keys, decays and gates S or whole
+///     convolve    S or whole as x and its weights are; so step and decay
 ///     norm        its features whole; over single heads: as it is
+///     squares     x S -> P where the features of a sum are on several devices, else S
 ///     act, rope   as it is, not on P       add   P + P -> P, else P is reduced first
 ///     experts     cut in any way -> P      logits   gathered
 ///

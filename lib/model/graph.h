@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "shardtool/kernels/ops/norm.h"
+#include "shardtool/kernels/ops/recur.h"
 #include "shardtool/kernels/ops/router.h"
 #include "shardtool/layout/strategy.h"
 #include "shardtool/mapping/dims.h"
@@ -80,14 +83,16 @@ struct Split {
   Dim heads;  ///< of kPerHead
 };
 /// Puts the inputs' sections of every head together; an input of one section's width is shared by
-/// all heads.
+/// all heads. kConcat: one section after the other.
 struct Join {
+  enum class Order { kPerHead, kConcat };
+  Order order = Order::kPerHead;
   std::vector<Dim> sections;
-  Dim heads;
+  Dim heads;  ///< of kPerHead
 };
 /// Over `size` features of a row, or of every head. Without a weight the factors are 1.
 struct Norm {
-  enum class Kind { kRms, kLayer };
+  using Kind = kernels::NormKind;
   Kind kind = Kind::kRms;
   Dim size;
   Number eps;
@@ -96,6 +101,16 @@ struct Norm {
                                    ///< of one tensor or in a tensor whose name has <head>
   bool one_plus_weight = false;    ///< times (1 + w)
   bool cast_after_weight = false;  ///< multiplied in f32, rounded last
+};
+/// The sum of the squares of every `size` features; what several devices have some of they add up.
+struct SquareSums {
+  Dim size;
+};
+/// A value divided by the root of the mean that such sums give, times a weight of each feature: a
+/// norm over `size` features that no device need have.
+struct Normalise {
+  Dim features, size;
+  Number eps;
 };
 /// Rotates the first `fraction` of every `head` features, by angles of `theta`; config.json may ask
 /// for other ones at the first of the paths `scaling` that it has. kDeinterleavedHalf takes even
@@ -140,6 +155,28 @@ struct Attention {
   std::optional<Dim> cache;  ///< elements that a position keeps; nothing: its keys and values
   std::optional<PositionIndex> index;
 };
+/// Every feature with those of the taps - 1 positions before it, by weights of its own.
+struct Convolve {
+  Dim features, taps;
+};
+/// How far every head's state moves: softplus(x + bias) within limits.
+struct StepSize {
+  Dim heads;
+  Number least;
+  Number most{{}, std::numeric_limits<double>::infinity()};
+};
+/// What that leaves of the state: e^(-e^rate x).
+struct Decay {
+  Dim heads;
+};
+/// A state per head, key_dim x value_dim, that goes from one position to the next. Inputs are
+/// queries and keys, which heads / key_heads heads share, values, and of every head a decay and a
+/// gate. With a skip every head's values times its number are added to what it reads.
+struct Recurrence {
+  kernels::RecurrenceRule rule = kernels::RecurrenceRule::kAdd;
+  Dim heads, key_heads, key_dim, value_dim;
+  std::optional<Dim> scale_of;  ///< queries are divided by its square root
+};
 struct Activation {
   Word kind;
 };
@@ -181,13 +218,13 @@ struct Router {
 /// of what the experts read (scales_input). A form says in which tensors the
 /// experts are: the first whose tensors the checkpoint has counts.
 struct Experts {
-  enum class Order { kSeparate, kStacked, kInterleaved };
+  enum class Order { kSeparate, kStacked, kInterleaved, kUngated };
   struct Form {
-    Order order = Order::kSeparate;  ///< of gate and up
+    Order order = Order::kSeparate;  ///< of gate and up; kUngated: the activation of up alone
     bool per_expert = true;          ///< one tensor per expert, <expert> in its name
     bool in_rows = false;            ///< of stacks: one expert below the other in the rows, where
                                      ///< others have an axis before them
-    std::vector<WeightRef> weights;  ///< gate, up, down; or gate_up, down; then biases
+    std::vector<WeightRef> weights;  ///< gate, up, down; or gate_up, down; or up, down; then biases
     std::vector<layout::Kernel> kernels;  ///< of each of the weights
   };
   Dim experts, top_k, embed, mlp;
@@ -198,13 +235,14 @@ struct Experts {
 
 /// One step of a forward pass: values in, values out, by name.
 struct Op {
-  using Kind = std::variant<Embed, Linear, Split, Join, Norm, Rope, Attention, Activation, Multiply,
+  using Kind = std::variant<Embed, Linear, Split, Join, Norm, SquareSums, Normalise, Rope,
+                            Attention, Convolve, StepSize, Decay, Recurrence, Activation, Multiply,
                             Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;
-  /// Weight, then bias, where there is one; the sinks of Attention. Those of Experts are in its
-  /// forms.
+  /// Weight, then bias, where there is one; the sinks of Attention, the bias of StepSize, the rate
+  /// of Decay, the skip of Recurrence. Those of Experts are in its forms.
   std::vector<WeightRef> weights;
   bool is_head = false;  ///< a Linear whose result leaves the model
   Place place;

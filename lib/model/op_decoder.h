@@ -65,8 +65,14 @@ class OpDecoder {
   void split();
   void join();
   void norm();
+  void squares();
+  void normalise();
   void rope();
   void attention();
+  void convolve();
+  void step();
+  void decay();
+  void recurrence();
   void activation();
   void multiply() { op_.kind = Multiply{}, finish({}); }
   void add() { op_.kind = Add{}, finish({}); }

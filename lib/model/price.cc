@@ -67,7 +67,8 @@ double& flops_of(Amounts& amounts, plan::Arithmetic arithmetic) {
 bool is_launched(const Op::Kind& kind) {
   if (const auto* norm = std::get_if<Norm>(&kind)) return !norm->per_head;
   return std::holds_alternative<Attention>(kind) || std::holds_alternative<Experts>(kind) ||
-         std::holds_alternative<Router>(kind) || std::holds_alternative<Embed>(kind);
+         std::holds_alternative<Router>(kind) || std::holds_alternative<Embed>(kind) ||
+         std::holds_alternative<Convolve>(kind) || std::holds_alternative<Recurrence>(kind);
 }
 
 /// Amounts::launches of one layer.
@@ -129,6 +130,8 @@ class Sum {
                 Amounts& sum) const;
   void add_attention(const Attention& op, const Step& step, const Phase& phase, i64 layer,
                      Amounts& sum) const;
+  void add_recurrence(const Recurrence& op, const Step& step, const Phase& phase,
+                      Amounts& sum) const;
   plan::Arithmetic arithmetic(const Step& step) const;
   double weight_bytes(const Step& step) const;
   Roofline roofline_of(const PhasePrice& price) const;
@@ -236,6 +239,19 @@ void Sum::add_attention(const Attention& op, const Step& step, const Phase& phas
                      static_cast<double>(work.cache_elements * workload_.kv_cache_bits) / 8;
 }
 
+/// A token by token pass over the state: of each element a decay, a product that is added, and one
+/// that is read; with the delta rule one more that is read. Kernels that take tokens in chunks do
+/// more. Every sequence's state is read and written, in f32.
+void Sum::add_recurrence(const Recurrence& op, const Step& step, const Phase& phase,
+                         Amounts& sum) const {
+  constexpr double kStateBytes = 4;
+  const double state =
+      static_cast<double>(step.work.output_elements) * static_cast<double>(model_.size(op.key_dim));
+  const double flops = op.rule == kernels::RecurrenceRule::kDelta ? 7 : 5;
+  flops_of(sum, plan::Arithmetic::kBf16) += flops * static_cast<double>(phase.tokens) * state;
+  sum.cache_bytes += 2 * static_cast<double>(phase.sequences) * kStateBytes * state;
+}
+
 /// `tokens` are the device's own, but of experts those of all.
 void Sum::add(const Step& step, const Phase& phase, i64 tokens, i64 layer, Amounts& sum) const {
   const Work& work = step.work;
@@ -246,6 +262,10 @@ void Sum::add(const Step& step, const Phase& phase, i64 tokens, i64 layer, Amoun
   }
   if (const auto* attention = std::get_if<Attention>(&kind)) {
     add_attention(*attention, step, phase, layer, sum);
+    return;
+  }
+  if (const auto* recurrence = std::get_if<Recurrence>(&kind)) {
+    add_recurrence(*recurrence, step, phase, sum);
     return;
   }
   const double n = static_cast<double>(tokens);

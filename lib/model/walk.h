@@ -73,8 +73,14 @@ class Walk {
   Value apply(const Linear& op, const BoundOp& bound);
   Value apply(const Join& op, const BoundOp& bound);
   Value apply(const Norm& op, const BoundOp& bound);
+  Value apply(const SquareSums& op, const BoundOp& bound);
+  Value apply(const Normalise& op, const BoundOp& bound);
   Value apply(const Rope&, const BoundOp& bound) { return nonlinear(bound); }
   Value apply(const Attention& op, const BoundOp& bound);
+  Value apply(const Convolve&, const BoundOp& bound) { return with_weights(bound); }
+  Value apply(const StepSize&, const BoundOp& bound) { return with_weights(bound); }
+  Value apply(const Decay&, const BoundOp& bound) { return with_weights(bound); }
+  Value apply(const Recurrence& op, const BoundOp& bound);
   Value apply(const Activation&, const BoundOp& bound) { return nonlinear(bound); }
   Value apply(const Multiply&, const BoundOp& bound);
   Value apply(const Add&, const BoundOp& bound);
@@ -89,7 +95,14 @@ class Walk {
     reduce_all(in(bound, 0));
     return in(bound, 0);
   }
+  Value side_by_side(const BoundOp& bound);
   Value elementwise(const BoundOp& bound);
+  Value met(const std::vector<const Value*>& operands) const;
+  Value with_weights(const BoundOp& bound);
+  Value as_value(const BoundOp& bound, size_t weight) const;
+  bool is_dealt_once(const Value& value) const;
+  i64 sharing_keys(const Recurrence& op) const;
+  Value over_values(const BoundOp& bound, size_t operand, i64 unit, i64 values);
   void check_covers(const Value& operand, const Value& result) const;
 
   const Model& model_;

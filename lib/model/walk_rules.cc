@@ -119,6 +119,7 @@ void Walk::split(const Split& op, const BoundOp& bound) {
 
 Value Walk::apply(const Join& op, const BoundOp& bound) {
   for (size_t i = 0; i < bound.op->in.size(); ++i) reduce_all(in(bound, i));
+  if (op.order == Join::Order::kConcat) return side_by_side(bound);
   const i64 heads = model_.size(op.heads);
   i64 per_head = 0;
   for (const Dim& section : op.sections) per_head += model_.size(section);
@@ -149,12 +150,18 @@ Value Walk::apply(const Attention& op, const BoundOp& bound) {
   return y;
 }
 
+Value Walk::elementwise(const BoundOp& bound) {
+  std::vector<const Value*> operands;
+  for (const std::string& name : bound.op->in) operands.push_back(&values_.at(name));
+  return met(operands);
+}
+
 /// The result is cut where any operand is; a whole one is sliced for free, and one of a single
 /// feature goes with all.
-Value Walk::elementwise(const BoundOp& bound) {
-  Value y = in(bound, 0);
-  for (size_t i = 1; i < bound.op->in.size(); ++i) {
-    const Value& other = in(bound, i);
+Value Walk::met(const std::vector<const Value*>& operands) const {
+  Value y = *operands.front();
+  for (size_t i = 1; i < operands.size(); ++i) {
+    const Value& other = *operands[i];
     if (other.width > y.width || (other.width == y.width && is_cut(other))) {
       y.features = other.features;
     }
@@ -163,7 +170,7 @@ Value Walk::elementwise(const BoundOp& bound) {
       if (y.on[a].is(Kind::kReplicated)) y.on[a] = other.on[a];
     }
   }
-  for (const std::string& name : bound.op->in) check_covers(values_.at(name), y);
+  for (const Value* operand : operands) check_covers(*operand, y);
   return y;
 }
 

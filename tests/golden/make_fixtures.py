@@ -38,6 +38,8 @@ TRANSPOSED = ("qwen3_vl_moe",)
 HELD = ("kimi_k25",)
 # The eager attention of this version adds linear biases that the mask has already.
 ADDS_TWICE = ("falcon",)
+# Whose norms multiply by 1 + weight.
+ONE_PLUS = ("gemma", "qwen3_next", "qwen3_5")
 TOKENS = (2, 24)
 # How far apart the last chosen and the first unchosen expert are: less, and rounding could choose.
 LEAST_GAP = 1e-4
@@ -137,6 +139,44 @@ GRANITE_MOE = dict(
     attention_multiplier=0.2,
     logits_scaling=1.6,
 )
+# Limits of a step that some steps are beyond.
+MAMBA2 = dict(
+    {key: value for key, value in SIZES.items() if key in ("vocab_size", "hidden_size", "num_hidden_layers")},
+    num_heads=8,
+    head_dim=12,
+    state_size=10,
+    layer_norm_epsilon=1e-3,
+    time_step_limit=[0.4, 1.1],
+    pad_token_id=None,
+    bos_token_id=None,
+    eos_token_id=None,
+)
+GRANITE_HYBRID = dict(
+    GRANITE_MOE,
+    layer_types=["linear_attention", "full_attention"],
+    num_local_experts=6,
+    shared_intermediate_size=20,
+    mamba_n_heads=8,
+    mamba_d_state=10,
+    time_step_limit=[0.4, 1.1],
+)
+NEMOTRON = dict(
+    vocab_size=96,
+    hidden_size=48,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    head_dim=16,
+    intermediate_size=80,
+    mamba_num_heads=8,
+    mamba_head_dim=10,
+    ssm_state_size=6,
+    n_groups=4,
+    layer_norm_epsilon=1e-3,
+    time_step_min=0.5,
+    pad_token_id=None,
+    bos_token_id=None,
+    eos_token_id=None,
+)
 ALPHA = dict(rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0)
 VISION = dict(
     depth=1,
@@ -150,6 +190,18 @@ VISION = dict(
     num_position_embeddings=16,
     deepstack_visual_indexes=[0],
 )
+FEW_EXPERTS = dict(EXPERTS, num_experts=6, num_experts_per_tok=2)
+# Gated delta rules: two heads of values for each head of keys, and all of other widths.
+DELTA = dict(
+    layer_types=["linear_attention", "full_attention"],
+    linear_num_key_heads=2,
+    linear_num_value_heads=4,
+    linear_key_head_dim=6,
+    linear_value_head_dim=10,
+    linear_conv_kernel_dim=4,
+    rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
+)
+SHALLOW_VISION = {key: value for key, value in VISION.items() if key != "deepstack_visual_indexes"}
 SIGLIP = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, image_size=8, patch_size=2)
 GEMMA3 = dict(
     WIDE_HEADS,
@@ -394,6 +446,45 @@ FAMILIES = {
             attn_scale=0.5,
         ),
     ),
+    "qwen3_next": (
+        "Qwen3NextConfig",
+        dict(WIDE_HEADS, **FEW_EXPERTS, **DELTA, shared_expert_intermediate_size=20, attention_bias=True),
+    ),
+    "qwen3_5": ("Qwen3_5Config", dict(text_config=dict(WIDE_HEADS, **DELTA), vision_config=SHALLOW_VISION)),
+    "qwen3_5_text": ("Qwen3_5TextConfig", dict(WIDE_HEADS, **DELTA, attention_bias=True)),
+    "qwen3_5_moe": (
+        "Qwen3_5MoeConfig",
+        dict(
+            text_config=dict(WIDE_HEADS, **FEW_EXPERTS, **DELTA, shared_expert_intermediate_size=16),
+            vision_config=SHALLOW_VISION,
+        ),
+    ),
+    "mamba2": ("Mamba2Config", dict(MAMBA2, n_groups=4, use_bias=True)),
+    "mamba2_one_group": ("Mamba2Config", dict(MAMBA2, n_groups=1, use_conv_bias=False)),
+    "granitemoehybrid": (
+        "GraniteMoeHybridConfig",
+        dict(GRANITE_HYBRID, mamba_n_groups=1, position_embedding_type="rope", mamba_proj_bias=True),
+    ),
+    "granitemoehybrid_dense": ("GraniteMoeHybridConfig", dict(GRANITE_HYBRID, mamba_n_groups=2, num_local_experts=0)),
+    "nemotron_h": (
+        "NemotronHConfig",
+        dict(NEMOTRON, layers_block_type=["linear_attention", "full_attention", "mlp"], mlp_bias=True, use_bias=True),
+    ),
+    "nemotron_h_moe": (
+        "NemotronHConfig",
+        dict(
+            NEMOTRON,
+            layers_block_type=["linear_attention", "moe", "full_attention", "moe"],
+            n_routed_experts=6,
+            num_experts_per_tok=2,
+            moe_intermediate_size=12,
+            moe_shared_expert_intermediate_size=20,
+            moe_latent_size=20,
+            routed_scaling_factor=1.7,
+            n_group=3,
+            topk_group=2,
+        ),
+    ),
     "qwen2_vl": (
         "Qwen2VLConfig",
         dict(text_config=dict(SIZES, rope_parameters=SECTIONS), vision_config=dict(VISION_2, hidden_size=48)),
@@ -540,7 +631,8 @@ def drawn(fixture, name, shape):
     random = np.random.default_rng(zlib.crc32(f"{fixture}/{name}".encode()))
     values = random.standard_normal(shape)
     if "norm" in name.replace("norm_attn_norm.attn.", "").lower() or ".ln_" in name:
-        centre = 0.0 if name.endswith("bias") or fixture.startswith("gemma") else 1.0
+        is_added_to_1 = fixture.startswith(ONE_PLUS) and "linear_attn" not in name
+        centre = 0.0 if name.endswith("bias") or is_added_to_1 else 1.0
         return centre + 0.3 * values
     if "sinks" in name:
         return 1.5 * values

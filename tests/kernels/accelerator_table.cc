@@ -165,7 +165,7 @@ class Bench {
     const RowView<const T> x{array<T>(0), tokens, kHidden};
     const RowView<T> y{array<T>(1), tokens, kHidden};
     time("rms norm, " + number, 2 * tokens * kHidden * size,
-         NormRows<T>{{false, 1e-5, false}, x, kHidden, array<T>(2), nullptr, y});
+         NormRows<T>{{NormKind::kRms, 1e-5, false}, x, kHidden, array<T>(2), nullptr, y});
     time("rotation, " + number, 2 * tokens * kHidden * size,
          RotateHeads<T>{RotaryPairs::kHalf, x, kHeads, kHead, 1, array<T>(2), array<T>(2),
                         kHead / 2, y});

@@ -5,6 +5,7 @@
 #include "tests/kernels/byte_laws.h"
 #include "tests/kernels/op_laws.h"
 #include "tests/kernels/product_laws.h"
+#include "tests/kernels/recurrence_laws.h"
 
 /// All laws of one machine, as checks of the test that calls.
 namespace shardtool::kernels {
@@ -45,6 +46,8 @@ void check_ops() {
   CHECK(rc::check("rotations", rotate_law<Machine, T>));
   CHECK(rc::check("attention", attend_law<Machine, T>));
   CHECK(rc::check("index of positions", index_law<Machine, T>));
+  CHECK(rc::check("convolutions", convolve_law<Machine, T>));
+  CHECK(rc::check("recurrences", recur_law<Machine, T>));
   CHECK(rc::check("activations", activate_law<Machine, T>));
   CHECK(rc::check("scales of columns", scale_law<Machine, T>));
   if constexpr (!std::is_same_v<T, Field>) CHECK(rc::check("routers", route_law<Machine, T>));

@@ -82,9 +82,10 @@ void print_rows(const char* name) {
   };
   const RowView<const T> in{x.data(), kRows, kWidth};
   const RowView<T> out{y.data(), kRows, kWidth};
-  for (const bool is_layer : {false, true}) {
-    run(is_layer ? "layer norm" : "rms norm",
-        NormRows<T>{{is_layer, 1e-5, !is_layer}, in, kWidth, w.data(), w.data(), out});
+  for (const auto& [op, kind] : {std::pair{"rms norm", NormKind::kRms},
+                                 {"layer norm", NormKind::kLayer},
+                                 {"l2 norm", NormKind::kL2}}) {
+    run(op, NormRows<T>{{kind, 1e-5, kind == NormKind::kRms}, in, kWidth, w.data(), w.data(), out});
   }
   for (const auto style :
        {RotaryPairs::kHalf, RotaryPairs::kInterleaved, RotaryPairs::kDeinterleavedHalf}) {
@@ -106,6 +107,23 @@ void print_rows(const char* name) {
   run("attention", attention);
   attention.softcap = w[1];
   run("attention, capped", attention);
+  const auto taps = random_numbers<T>(4 * kWidth, 5);
+  run("convolution", ConvolveRows<T>{in, kWidth, taps.data(), 4, w.data(), x.data(), kLength, out});
+  RecurHeads<T> recurrence;
+  recurrence.scale = w[0];
+  recurrence.queries = recurrence.keys = recurrence.values = in;
+  recurrence.decays = recurrence.gates = {w.data(), kRows, kHeads};
+  recurrence.heads = kHeads;
+  recurrence.key_size = recurrence.value_size = kHead;
+  recurrence.query_of = recurrence.key_of = kv_of.data();
+  recurrence.skips = w.data();
+  recurrence.length = kLength;
+  std::vector<T> state(kHead);
+  recurrence.states = state.data();
+  recurrence.y = out;
+  run("recurrence", recurrence);
+  recurrence.rule = RecurrenceRule::kDelta;
+  run("recurrence, delta", recurrence);
   for (int kind = 0; kind <= static_cast<int>(ActivationKind::kTanh); ++kind) {
     run("activation", ActivateAll<T>{static_cast<ActivationKind>(kind), x.data(), nullptr,
                                      kRows * kWidth, y.data()});

@@ -14,7 +14,8 @@ namespace shardtool::kernels {
 template <class Machine, class T>
 void norm_law() {
   Machine machine;
-  const NormSpec spec{*rc::gen::arbitrary<bool>(), 1e-5, *rc::gen::arbitrary<bool>()};
+  const NormSpec spec{*rc::gen::element(NormKind::kRms, NormKind::kLayer, NormKind::kL2), 1e-5,
+                      *rc::gen::arbitrary<bool>()};
   const i64 rows = *rc::gen::inRange<i64>(0, 9);
   const i64 n = *rc::gen::inRange<i64>(1, 300);
   const auto x = random_numbers<T>(static_cast<size_t>(rows * n), 1);

@@ -22,6 +22,21 @@ TEST_CASE("a path finds keys and elements, and nothing where one is missing") {
   CHECK(config.size("a.b[0]") == 1);
 }
 
+TEST_CASE("a list of words has the size of its words, and no other list has one") {
+  const ModelConfig config = config_of(R"({"kinds": ["a", "b", "a"], "n": [1, 2], "none": []})");
+  CHECK(config.size("kinds") == 3);
+  CHECK_ERROR(kSizeExpression, static_cast<void>(config.size("n")));
+  CHECK_ERROR(kSizeExpression, static_cast<void>(config.size("none")));
+}
+
+TEST_CASE("an infinity that Python wrote is what the library writes since") {
+  const ModelConfig config = config_of(R"({"limit": [0.0, Infinity], "a": "Infinity\"Infinity"})");
+  CHECK(*config.find("limit[1]") == nlohmann::json{{"__float__", "Infinity"}});
+  CHECK(config.text("a") == "Infinity\"Infinity");
+  CHECK_ERROR(kConfig, config_of(R"({"limit": -Infinity})"));
+  CHECK_ERROR(kConfig, config_of(R"({"limit": NaN})"));
+}
+
 TEST_CASE("the model says what it is") {
   const ModelConfig config = config_of(R"({"architectures": ["A", 3, "B"], "model_type": "a"})");
   CHECK(config.architectures() == std::vector<std::string>{"A", "B"});

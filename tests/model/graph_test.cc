@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "shardtool/model/bind.h"
 #include "shardtool/model/graph_list.h"
@@ -40,7 +41,7 @@ std::string why_no_graph(const std::string& config) {
 
 TEST_CASE("every built-in graph decodes and says what it was read from") {
   const auto names = model::families();
-  CHECK(names.size() == 56);
+  CHECK(names.size() == 62);
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     CAPTURE(name);
@@ -53,8 +54,8 @@ TEST_CASE("every built-in graph decodes and says what it was read from") {
 }
 
 TEST_CASE("a family without a graph is named, not guessed") {
-  CHECK(why_no_graph(R"({"model_type": "mamba2"})") ==
-        "no graph is built in for the model type 'mamba2'");
+  CHECK(why_no_graph(R"({"model_type": "jamba"})") ==
+        "no graph is built in for the model type 'jamba'");
   CHECK(why_no_graph("{}") == "config.json names no model_type");
   CHECK(why_no_graph(R"({"model_type": "gemma", "use_bidirectional_attention": true})") ==
         "config.json says use_bidirectional_attention = true, and the graph of gemma computes null "
@@ -151,6 +152,18 @@ TEST_CASE("an op with an unknown kind, key, value or dimension is refused with i
     "kv_heads": "n", "key_dim": "n", "value_dim": "n", "mask": "causal",
     "index": {"heads": "n", "dim": "n", "top_k": "n"}})"))
             .ends_with("three of its index"));
+  CHECK(refusal(graph_with(R"({"op": "join", "in": ["x", "x"], "out": "x", "order": "concat",
+    "sections": ["n", "n"], "heads": "n"})"))
+            .find("\"heads\"") != std::string::npos);
+  CHECK(refusal(graph_with(R"({"op": "recurrence", "in": ["x", "x", "x"], "out": "x",
+    "rule": "delta", "heads": "n", "key_heads": "n", "key_dim": "n", "value_dim": "n"})"))
+            .ends_with("queries, keys, values, decays and gates"));
+  CHECK(refusal(graph_with(R"({"op": "recurrence", "in": ["x", "x", "x", "x", "x"], "out": "x",
+    "rule": "gated", "heads": "n", "key_heads": "n", "key_dim": "n", "value_dim": "n"})"))
+            .find("rule") != std::string::npos);
+  CHECK(refusal(graph_with(R"({"op": "normalise", "in": "x", "out": "x", "weight": "w",
+    "features": "n", "size": "n", "eps": 1e-5})"))
+            .ends_with("the sums of its squares"));
   CHECK(refusal(graph_with(R"({"op": "norm", "in": "x", "out": "x", "kind": "rms", "size": "n",
     "weight": "norms.<head>.weight", "eps": 1e-5, "per_head": true})"))
             .ends_with("where a name has <head>"));
@@ -158,7 +171,9 @@ TEST_CASE("an op with an unknown kind, key, value or dimension is refused with i
 }
 
 TEST_CASE("numbers come from the config, else from the graph") {
-  const auto config = mapping::parse_config(R"({"a": 2.5, "b": null, "c": "x"})", "config.json");
+  const auto config = mapping::parse_config(
+      R"({"a": 2.5, "b": null, "c": "x", "d": [0, Infinity]})", "config.json");
+  CHECK(model::value_of({{"d[1]"}, 1}, config) == std::numeric_limits<double>::infinity());
   CHECK(model::value_of({{"a"}, 1}, config) == 2.5);
   CHECK(model::value_of({{"b"}, 1}, config) == 1);
   CHECK(model::value_of({{"b", "a"}, 1}, config) == 2.5);

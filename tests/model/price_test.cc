@@ -149,11 +149,12 @@ TEST_CASE("collectives of each family's block") {
   // Two layers of hidden size 48 in bf16: 96 bytes per all_reduce; 101 words: 202 bytes of logits.
   const std::string dense = "tp all_gather 1 x 202; tp all_reduce 5 x 96";
   for (const char* family :
-       {"llama",       "mistral",   "qwen2",   "qwen3",       "phi3",        "gemma2",
-        "gpt2",        "mixtral",   "phimoe",  "stablelm",    "opt",         "dbrx",
-        "qwen2_moe",   "qwen3_moe", "gpt_oss", "deepseek_v2", "deepseek_v3", "deepseek_v32",
-        "glm_moe_dsa", "kimi_k25",  "glm",     "glm4",        "glm4_moe",    "seed_oss",
-        "ernie4_5",    "exaone4"}) {
+       {"llama",       "mistral",   "qwen2",      "qwen3",       "phi3",        "gemma2",
+        "gpt2",        "mixtral",   "phimoe",     "stablelm",    "opt",         "dbrx",
+        "qwen2_moe",   "qwen3_moe", "gpt_oss",    "deepseek_v2", "deepseek_v3", "deepseek_v32",
+        "glm_moe_dsa", "kimi_k25",  "glm",        "glm4",        "glm4_moe",    "seed_oss",
+        "ernie4_5",    "exaone4",   "qwen3_next", "qwen3_5",     "qwen3_5_moe", "granitemoehybrid",
+        "nemotron_h"}) {
     CAPTURE(family);
     CHECK(comm_of(family, "tp=2") == dense);
   }
@@ -249,6 +250,25 @@ TEST_CASE("an index is read of every position, latents of those alone that it ch
   // Two layers in bf16: latents of 10 + 2 numbers, of two positions at most; keys of 4.
   CHECK(cache(64) == 2 * (2 * 12 + 64 * 4) * 2);
   CHECK(cache(1) == 2 * (12 + 4) * 2);
+}
+
+TEST_CASE("a state is as large after any context, on the devices of its heads") {
+  const auto amounts = [](const char* mesh, i64 context) {
+    return price_of("mamba2", mesh, {.batch = 3, .context = context}).decode.amounts;
+  };
+  CHECK(amounts("tp=1", 4096).cache_bytes == amounts("tp=1", 8).cache_bytes);
+  CHECK(amounts("tp=1", 4096).all_flops() == amounts("tp=1", 8).all_flops());
+  // Two layers with 8 heads of 6 numbers by 5, in f32: read and written, for three sequences.
+  CHECK(amounts("tp=1", 8).cache_bytes == 2 * (8 * 6 * 5) * 4 * 2 * 3);
+  CHECK(amounts("tp=2", 8).cache_bytes == 2 * (4 * 6 * 5) * 4 * 2 * 3);
+  // 6,600 weights of a device, and 5 operations for each number of its states.
+  CHECK(amounts("tp=2", 8).all_flops() == 3 * (2 * 6600 + 2 * (4 * 6 * 5) * 5));
+}
+
+TEST_CASE("what follows a state is summed once a layer, and its norm where a group is cut") {
+  CHECK(comm_of("mamba2", "tp=2") == "tp all_gather 1 x 202; tp all_reduce 3 x 48");
+  CHECK(comm_of("mamba2_one_group", "tp=2") ==
+        "tp all_gather 1 x 202; tp all_reduce 2 x 2; tp all_reduce 3 x 48");
 }
 
 TEST_CASE("over an axis of experts alone a device attends to its sequences and has its experts") {

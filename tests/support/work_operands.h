@@ -71,6 +71,16 @@ Operands operands(const kernels::IndexRows<T>& work) {
   return {work.queries.data, work.keys.data, work.weights.data, work.gates};
 }
 template <class T>
+Operands operands(const kernels::ConvolveRows<T>& work) {
+  return {work.x.data, work.weight, work.bias, work.past, work.y.data};
+}
+template <class T>
+Operands operands(const kernels::RecurHeads<T>& work) {
+  return {work.queries.data, work.keys.data, work.values.data, work.decays.data,
+          work.gates.data,   work.query_of,  work.key_of,      work.skips,
+          work.first,        work.states,    work.y.data};
+}
+template <class T>
 Operands operands(const kernels::ActivateAll<T>& work) {
   return {work.x, work.up, work.y};
 }

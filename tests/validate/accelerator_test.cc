@@ -79,6 +79,8 @@ TEST_CASE("an accelerator gives the CPU's digest and verdict on every family") {
                                               {"deepseek_v3", "ep=2,tp=2"},
                                               {"deepseek_v32", "tp=2"},
                                               {"dbrx", "ep=2,tp=2"},
+                                              {"qwen3_next", "ep=2,tp=2"},
+                                              {"mamba2_one_group", "tp=2"},
                                               {"qwen2_moe", "pp=2,tp=2"},
                                               {"phi3", "dp=2,tp=2"},
                                               {"llama", "pp=2,tp=2"}});

@@ -21,17 +21,6 @@ ShardRows doubled(ShardRows rows) {
   return rows;
 }
 
-/// The whole tensor, from parts along its first axis.
-ShardRows below_each_other(const ShardSet& shards, const std::string& name) {
-  ShardRows all = shards.read(name, 0);
-  for (i64 rank = 1; rank < shards.ranks(); ++rank) {
-    const ShardRows more = shards.read(name, rank);
-    all.bytes.insert(all.bytes.end(), more.bytes.begin(), more.bytes.end());
-    all.rows += more.rows;
-  }
-  return all;
-}
-
 /// Every head's rows in another order: from `cut` on first.
 ShardRows heads_rotated(const ShardRows& rows, i64 head, i64 cut) {
   std::vector<i64> order;

@@ -56,6 +56,8 @@ std::vector<Mutation> value_mutations();
 /// Rows 43 to 75.
 std::vector<Mutation> header_mutations();
 std::vector<Mutation> family_mutations();
+/// Of convolutions and recurrences; the numbers are ours.
+std::vector<Mutation> recurrence_mutations();
 /// What must pass.
 std::vector<Mutation> benign_mutations();
 

@@ -94,6 +94,10 @@ TEST_CASE("faults that a family's own parts can have are caught and named") {
   check_rows(family_mutations());
 }
 
+TEST_CASE("faults of convolutions and recurrences are caught and named") {
+  check_rows(recurrence_mutations());
+}
+
 TEST_CASE("what leaves the function as it is passes, and is named where bytes differ") {
   check_rows(benign_mutations());
 }
@@ -112,8 +116,9 @@ TEST_CASE("every row of the matrix stands once, tested or with its reason") {
     CAPTURE(number);
     CHECK(numbers.insert(number).second);
   };
-  for (const auto& rows : {attention_mutations(), feed_forward_mutations(), value_mutations(),
-                           header_mutations(), family_mutations(), benign_mutations()}) {
+  for (const auto& rows :
+       {attention_mutations(), feed_forward_mutations(), value_mutations(), header_mutations(),
+        family_mutations(), recurrence_mutations(), benign_mutations()}) {
     for (const Mutation& row : rows) add(row.number);
   }
   for (const Untested& row : untested_mutations()) add(row.number);

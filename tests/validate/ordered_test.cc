@@ -46,11 +46,24 @@ TEST_CASE("shards of every family have every bit of the whole model summed as th
 }
 
 TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and experts") {
-  const std::pair<std::string, std::string> kCases[] = {
-      {"prototype", "dp=2,ep=2,tp=2"}, {"prototype", "pp=3,tp=4"}, {"prototype", "pp=3,dp=2"},
-      {"nine heads", "tp=4"},          {"97 words", "tp=4"},       {"gpt_oss", "ep=2,tp=2"},
-      {"deepseek_v3", "ep=2,tp=2"},    {"gpt2", "pp=2,tp=4"},      {"tied prototype", "tp=4"},
-      {"dbrx", "ep=2,tp=2"},           {"stablelm_beside", "tp=4"}};
+  const std::pair<std::string, std::string> kCases[] = {{"prototype", "dp=2,ep=2,tp=2"},
+                                                        {"prototype", "pp=3,tp=4"},
+                                                        {"prototype", "pp=3,dp=2"},
+                                                        {"nine heads", "tp=4"},
+                                                        {"97 words", "tp=4"},
+                                                        {"gpt_oss", "ep=2,tp=2"},
+                                                        {"deepseek_v3", "ep=2,tp=2"},
+                                                        {"gpt2", "pp=2,tp=4"},
+                                                        {"tied prototype", "tp=4"},
+                                                        {"dbrx", "ep=2,tp=2"},
+                                                        {"stablelm_beside", "tp=4"},
+                                                        {"qwen3_next", "ep=2,tp=2"},
+                                                        {"qwen3_5_text", "tp=4"},
+                                                        {"mamba2", "pp=2,tp=4"},
+                                                        {"mamba2", "tp=3"},
+                                                        {"mamba2_one_group", "tp=4"},
+                                                        {"granitemoehybrid", "ep=2,tp=2"},
+                                                        {"nemotron_h_moe", "ep=2,tp=2"}};
   for (const auto& [model, mesh] : kCases) {
     CAPTURE(model);
     CAPTURE(mesh);

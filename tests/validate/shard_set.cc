@@ -186,4 +186,14 @@ void ShardSet::edit_header(i64 rank, const std::function<void(nlohmann::json&)>&
   std::ofstream(file(rank), std::ios::binary) << content;
 }
 
+ShardRows below_each_other(const ShardSet& shards, const std::string& name) {
+  ShardRows all = shards.read(name, 0);
+  for (i64 rank = 1; rank < shards.ranks(); ++rank) {
+    const ShardRows more = shards.read(name, rank);
+    all.bytes.insert(all.bytes.end(), more.bytes.begin(), more.bytes.end());
+    all.rows += more.rows;
+  }
+  return all;
+}
+
 }  // namespace shardtool::test

@@ -77,4 +77,7 @@ class ShardSet {
   checkpoint::Manifest manifest_;
 };
 
+/// The parts of a tensor in the order of ranks: all of it where they are cut along its first axis.
+ShardRows below_each_other(const ShardSet& shards, const std::string& name);
+
 }  // namespace shardtool::test

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "shardtool/base/checked.h"
+#include "shardtool/kernels/both.h"
+
+namespace shardtool::kernels {
+
+/// One feature of a causal convolution of every feature along its sequence, at position t:
+///
+///     y = sum over j of weight[j] x[t - (taps - 1) + j]
+///
+/// Position p of the sequence is at x[p * stride]; the taps - 1 positions before the first are
+/// `past`, or 0 where it is null. O(taps).
+template <class T>
+SHARDTOOL_BOTH inline T convolved(const T* x, i64 stride, i64 t, const T* weight, i64 taps,
+                                  const T* past) {
+  T sum{};
+  for (i64 j = 0; j < taps; ++j) {
+    const i64 position = t - (taps - 1) + j;
+    if (position >= 0) {
+      sum += weight[j] * x[position * stride];
+    } else if (past != nullptr) {
+      sum += weight[j] * past[taps - 1 + position];
+    }
+  }
+  return sum;
+}
+
+}  // namespace shardtool::kernels

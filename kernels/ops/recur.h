@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cmath>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/kernels/both.h"
+#include "shardtool/kernels/ops/activation.h"
+#include "shardtool/kernels/ops/surrogate.h"
+
+namespace shardtool::kernels {
+
+/// What a recurrence writes to the state of a head, which is a matrix S of keys and values:
+///
+///     add     S = decay S + key (gate value)^T
+///     delta   S = decay S + key (gate (value - (decay S)^T key))^T      what the key had is
+///     replaced
+enum class RecurrenceRule { kAdd, kDelta };
+
+/// One token and one number of a head's value, with the `n` numbers of the state that belong to it:
+/// the state after the token, of which query * state is returned. Columns do not depend on each
+/// other. O(n).
+template <class T>
+SHARDTOOL_BOTH inline T recur(RecurrenceRule rule, const T* query, const T* key, T value, T decay,
+                              T gate, i64 n, T* state) {
+  T had{};
+  for (i64 i = 0; i < n; ++i) {
+    state[i] *= decay;
+    had += key[i] * state[i];
+  }
+  const T written = gate * (rule == RecurrenceRule::kDelta ? value - had : value);
+  T y{};
+  for (i64 i = 0; i < n; ++i) {
+    state[i] += key[i] * written;
+    y += query[i] * state[i];
+  }
+  return y;
+}
+
+/// How far a token moves a state: softplus(x) within [least, most].
+template <class T>
+SHARDTOOL_BOTH inline T step_of(T x, double least, double most) {
+  return clamp(softplus(x), static_cast<T>(least), static_cast<T>(most));
+}
+/// The limits are the same on both sides of a proof.
+SHARDTOOL_BOTH inline Field step_of(Field x, double /*least*/, double /*most*/) {
+  return surrogate(Surrogate::kStep, x);
+}
+
+/// What a step leaves of a state: e^(-e^rate step).
+template <class T>
+SHARDTOOL_BOTH inline T decay_of(T rate, T step) {
+  return std::exp(-std::exp(rate) * step);
+}
+/// Rates of 0 are common, and must not hide the step.
+SHARDTOOL_BOTH inline Field decay_of(Field rate, Field step) {
+  return surrogate(Surrogate::kDecay, surrogate(Surrogate::kRate, rate) * step);
+}
+
+}  // namespace shardtool::kernels

@@ -1,0 +1,61 @@
+#include "shardtool/model/op_decoder.h"
+
+namespace shardtool::model {
+
+void OpDecoder::squares() {
+  auto& s = be<SquareSums>();
+  finish({dim("size", s.size)});
+}
+
+void OpDecoder::normalise() {
+  auto& n = be<Normalise>();
+  finish({weight("weight", [&n] { return std::vector{n.features}; }), dim("features", n.features),
+          dim("size", n.size), number("eps", n.eps, true)});
+  if (op_.in.size() != 2) value_.refuse("a value and the sums of its squares");
+}
+
+void OpDecoder::convolve() {
+  auto& c = be<Convolve>();
+  const Dim one = mapping::parse_dim("1");
+  finish({weight("weight",
+                 [&c, one] {
+                   return std::vector{c.features, one, c.taps};
+                 }),
+          weight(
+              "bias", [&c] { return std::vector{c.features}; }, false),
+          dim("features", c.features), dim("taps", c.taps)});
+}
+
+void OpDecoder::step() {
+  auto& s = be<StepSize>();
+  finish({weight("bias", [&s] { return std::vector{s.heads}; }), dim("heads", s.heads),
+          number("least", s.least), number("most", s.most)});
+}
+
+void OpDecoder::decay() {
+  auto& d = be<Decay>();
+  finish({weight("rate", [&d] { return std::vector{d.heads}; }), dim("heads", d.heads)});
+}
+
+void OpDecoder::recurrence() {
+  auto& r = be<Recurrence>();
+  using Rule = kernels::RecurrenceRule;
+  finish({{"rule",
+           [&r](const JsonValue& v) {
+             r.rule = v.one_of<Rule>({{"add", Rule::kAdd}, {"delta", Rule::kDelta}});
+           },
+           true},
+          weight(
+              "skip", [&r] { return std::vector{r.heads}; }, false),
+          dim("heads", r.heads),
+          dim("key_heads", r.key_heads),
+          dim("key_dim", r.key_dim),
+          dim("value_dim", r.value_dim),
+          optional_dim("scale_of", r.scale_of)});
+  constexpr size_t kOperands = 5;
+  if (op_.in.size() != kOperands) {
+    value_.refuse("a recurrence with five inputs: queries, keys, values, decays and gates");
+  }
+}
+
+}  // namespace shardtool::model

@@ -1,0 +1,72 @@
+// Where a recurrence and what goes with it may lie, beside what presets say.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "shardtool/mapping/mapping.h"
+#include "shardtool/model/graph_list.h"
+#include "shardtool/model/price.h"
+#include "tests/model/published.h"
+#include "tests/presets/fixture.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+using namespace shardtool;
+using testing::error_of;
+
+namespace {
+
+/// The collectives of a decoded token, where rules come before the preset's.
+std::string comm_with(const std::string& family, const std::string& rules) {
+  const mapping::Fixture& f = mapping::fixture(family);
+  const test::TempFolder folder;
+  const std::string path = folder / "m.json";
+  std::ofstream(path) << fmt::format(R"({{"version": 1, "extends": ["preset:{}"], "rules": [{}]}})",
+                                     f.preset, rules);
+  std::string why_not;
+  const auto bound = model::bind_model(model::find_graph(f.config, why_not), f.config, f.tensors);
+  mapping::ResolveOptions options;
+  options.mesh = mesh::parse_mesh("tp=2");
+  const auto resolution = resolve(mapping::load_mapping(path), f.tensors, &f.config, options);
+  const auto price = model::price(bound, f.tensors, model::layouts_of(resolution, f.tensors.size()),
+                                  resolution.mesh, {}, nullptr);
+  std::string text;
+  for (const model::CommRow& row : price.decode.comm) {
+    text += fmt::format("{} {} x {}; ", to_string(row.collective.op), row.count,
+                        row.collective.payload_bytes);
+  }
+  return text;
+}
+
+std::string rule(const std::string& match, const std::string& strategy) {
+  return fmt::format(R"({{"match": "**.{}", "strategy": "{}"}})", match, strategy);
+}
+
+}  // namespace
+
+TEST_CASE("what a state needs may be whole on every device: each takes what its heads need") {
+  const std::string whole = rule("linear_attn.{A_log,dt_bias,conv1d.weight}", "replicate");
+  CHECK(comm_with("qwen3_5_text", whole) == comm_with("qwen3_5_text", ""));
+  // A whole projection of steps, too.
+  CHECK(comm_with("qwen3_5_text", rule("linear_attn.in_proj_{a,b}.weight", "replicate")) ==
+        comm_with("qwen3_5_text", ""));
+}
+
+TEST_CASE("states whose values are whole gather what is cut") {
+  const std::string values = rule("linear_attn.{in_proj_qkv,conv1d}.weight", "replicate");
+  const std::string gathered = comm_with("qwen3_5_text", values);
+  CHECK(gathered != comm_with("qwen3_5_text", ""));
+  CHECK(gathered.starts_with("all_gather"));
+}
+
+TEST_CASE("a convolution whose weights are cut in another way names both placements") {
+  const auto error =
+      error_of([] { comm_with("qwen3_5_text", rule("linear_attn.conv1d.weight", "rowwise")); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kUnsupported);
+  CHECK(error->message().find("has other features of ") != std::string::npos);
+  std::string notes;
+  for (const auto& note : error->notes()) notes += note.first + " ";
+  CHECK(notes == "has needs ");
+}

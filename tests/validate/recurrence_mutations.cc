@@ -1,0 +1,91 @@
+#include "tests/validate/mutations.h"
+
+/// Faults of fused projections, convolutions, states and the norms behind them.
+namespace shardtool::test {
+namespace {
+
+const std::string kDelta = "model.layers.0.linear_attn.";
+const std::string kMamba = "backbone.layers.0.mixer.";
+
+std::vector<i64> stretches(const std::vector<std::pair<i64, i64>>& all) {
+  std::vector<i64> order;
+  for (const auto& [begin, end] : all) {
+    const auto some = range(begin, end);
+    order.insert(order.end(), some.begin(), some.end());
+  }
+  return order;
+}
+
+/// One rank's rows in another order.
+std::function<void(const ShardSet&)> reordered(const std::string& tensor, i64 rank,
+                                               const std::vector<std::pair<i64, i64>>& order) {
+  return [tensor, rank, order](const ShardSet& shards) {
+    shards.change(tensor, rank,
+                  [&](const ShardRows& rows) { return rows.rows_in(stretches(order)); });
+  };
+}
+
+/// Rows of all parts below each other, for each of two ranks.
+std::function<void(const ShardSet&)> dealt(const std::string& tensor,
+                                           const std::vector<std::pair<i64, i64>>& first,
+                                           const std::vector<std::pair<i64, i64>>& second) {
+  return [tensor, first, second](const ShardSet& shards) {
+    const ShardRows all = below_each_other(shards, tensor);
+    shards.write(tensor, 0, all.rows_in(stretches(first)));
+    shards.write(tensor, 1, all.rows_in(stretches(second)));
+  };
+}
+
+Mutation row(std::string number, std::string what, std::string model,
+             std::vector<std::string> words, std::function<void(const ShardSet&)> apply) {
+  return {std::move(number), std::move(what),  std::move(model), "tp=2",
+          kFunction,         std::move(words), std::move(apply)};
+}
+
+}  // namespace
+
+std::vector<Mutation> recurrence_mutations() {
+  return {
+      row("R1", "queries and keys of a fused group exchanged", "qwen3_next",
+          {"in_proj_qkvz.weight: rank 0 holds rows [6, 12) [0, 6) [12, 52) instead of [0, 52)"},
+          reordered(kDelta + "in_proj_qkvz.weight", 0, {{6, 12}, {0, 6}, {12, 52}})),
+      row("R2", "key heads of two ranks exchanged", "qwen3_next",
+          {"in_proj_qkvz.weight: rank 0 linear k head 0 holds linear k head 1; rank 1 linear k "
+           "head 1 "
+           "holds linear k head 0"},
+          [](const ShardSet& shards) { shards.exchange(kDelta + "in_proj_qkvz.weight", 0, 1); }),
+      row("R3", "channels of the convolution cut as one section", "qwen3_next",
+          {"conv1d.weight: rank 0 "},
+          dealt(kDelta + "conv1d.weight", {{0, 6}, {32, 38}, {6, 12}, {38, 44}, {12, 20}},
+                {{20, 32}, {44, 64}})),
+      row("R4", "taps of the convolution reversed", "qwen3_next", {"conv1d.weight: rank 0 "},
+          [](const ShardSet& shards) {
+            shards.change_all(kDelta + "conv1d.weight", [](const ShardRows& rows) {
+              return rows.columns_in({3, 2, 1, 0});
+            });
+          }),
+      row("R5", "rates of two heads exchanged", "qwen3_next",
+          {"A_log: rank 1 linear v head 2 holds linear v head 3"},
+          reordered(kDelta + "A_log", 1, {{1, 2}, {0, 1}})),
+      row("R6", "gates and steps fused as sections instead of per group", "qwen3_next",
+          {"in_proj_ba.weight: rank 0 row 2 holds row 4, row 3 holds row 5"},
+          dealt(kDelta + "in_proj_ba.weight", {{0, 2}, {4, 6}}, {{2, 4}, {6, 8}})),
+      row("R7", "a step's bias lost", "qwen3_next", {"dt_bias: rank 1 is all zeros"},
+          [](const ShardSet& shards) { shards.change(kDelta + "dt_bias", 1, zeros); }),
+      row("R8", "inputs and outputs of the state exchanged", "mamba2",
+          {"in_proj.weight: rank 1 holds rows "},
+          reordered(kMamba + "in_proj.weight", 1, {{0, 96}, {116, 136}, {96, 116}, {136, 140}})),
+      row("R9", "parts of the norm exchanged that follows the state", "mamba2_one_group",
+          {"norm.weight: rank 0 holds the part of rank 1"},
+          [](const ShardSet& shards) { shards.exchange(kMamba + "norm.weight", 0, 1); }),
+      row("R11", "queries and output gates of every head exchanged", "qwen3_next",
+          {"q_proj.weight: rank 0 holds rows [16, 32) [0, 16) [48, 64) [32, 48) instead of [0, "
+           "64)"},
+          reordered("model.layers.1.self_attn.q_proj.weight", 0,
+                    {{16, 32}, {0, 16}, {48, 64}, {32, 48}})),
+      row("R10", "a skip of another head", "mamba2", {"D: rank 0 ssm head 0 holds ssm head 3"},
+          reordered(kMamba + "D", 0, {{3, 4}, {1, 2}, {2, 3}, {0, 1}})),
+  };
+}
+
+}  // namespace shardtool::test
