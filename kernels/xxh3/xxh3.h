@@ -18,6 +18,7 @@ struct Hash128 {
   bool operator==(const Hash128&) const = default;
   /// 32 lower-case hex digits, high half first (as `xxhsum -H2` prints).
   std::string hex() const;
+  void append_hex(std::string& out) const;
 };
 
 /// The hash that these 32 lower-case hex digits say, or nothing.

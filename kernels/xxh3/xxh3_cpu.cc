@@ -6,6 +6,7 @@
 #endif
 
 #include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
 
 namespace shardtool::kernels {
 namespace {
@@ -26,13 +27,14 @@ std::optional<std::uint64_t> parse_half(std::string_view hex) {
 }  // namespace
 
 std::string Hash128::hex() const {
-  std::string digits(2 * kHalfDigits, '0');
-  for (size_t i = 0; i < kHalfDigits; ++i) {
-    const auto shift = 4 * (kHalfDigits - 1 - i);
-    digits[i] = "0123456789abcdef"[high >> shift & 15];
-    digits[kHalfDigits + i] = "0123456789abcdef"[low >> shift & 15];
-  }
+  std::string digits;
+  append_hex(digits);
   return digits;
+}
+
+void Hash128::append_hex(std::string& out) const {
+  shardtool::append_hex(out, high);
+  shardtool::append_hex(out, low);
 }
 
 std::optional<Hash128> parse_hash128(std::string_view hex) {

@@ -170,6 +170,7 @@ std::string file_header(const LogicalCheckpoint& source, const TargetLayout& tar
 std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
                                          const TargetLayout& target, const OutputPlan& output) {
   std::vector<exec::TensorMove> moves;
+  moves.reserve(target.tensors.size());
   for (size_t t = 0; t < target.tensors.size(); ++t) {
     const LogicalTensor& from = source.tensors[target.tensors[t].source];
     moves.push_back({from.spec.name,

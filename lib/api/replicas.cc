@@ -11,6 +11,7 @@ namespace {
 /// Whether the holders have more elements than the tensor.
 bool has_replicas(const LogicalTensor& tensor) {
   const index::HolderSet& holders = *tensor.side.holders;
+  if (holders.size() == 1) return false;  // a holder has no element twice
   i64 held = 0;
   for (int h = 0; h < holders.size(); ++h) held += image_size(holders.region(h));
   return held > element_count(tensor.spec.shape).value_or(0);

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "shardtool/api/output_plan.h"
 #include "shardtool/api/replicas.h"
@@ -74,14 +76,19 @@ std::vector<exec::SourceFile> open_sources(const LogicalCheckpoint& source, exec
   return files;
 }
 
+/// Without those that no rank has. Sorts names, and moves every tensor once.
 void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
-  const auto before = [&](const auto& a, const auto& b) {
-    return source.tensors[a.source].spec.name < source.tensors[b.source].spec.name;
-  };
-  if (!std::is_sorted(target.tensors.begin(), target.tensors.end(), before)) {
-    std::sort(target.tensors.begin(), target.tensors.end(), before);
+  std::vector<std::pair<std::string_view, size_t>> names;
+  names.reserve(target.tensors.size());
+  for (size_t t = 0; t < target.tensors.size(); ++t) {
+    const TargetTensor& tensor = target.tensors[t];
+    if (!tensor.ranks.empty()) names.emplace_back(source.tensors[tensor.source].spec.name, t);
   }
-  std::erase_if(target.tensors, [](const TargetTensor& tensor) { return tensor.ranks.empty(); });
+  std::sort(names.begin(), names.end());
+  std::vector<TargetTensor> sorted;
+  sorted.reserve(names.size());
+  for (const auto& [name, t] : names) sorted.push_back(std::move(target.tensors[t]));
+  target.tensors = std::move(sorted);
 }
 
 /// What the file system of the output can do for every file of the source.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "shardtool/api/replicas.h"
 #include "shardtool/base/error.h"
@@ -53,6 +52,7 @@ i64 copy_all_side_files(const LogicalCheckpoint& source, const OutputPlan& plan,
 /// Tensors that are declared tied must have come out equal.
 void check_tied(const TargetLayout& target, std::span<const exec::TensorMove> moves,
                 std::span<const exec::CopiedTensor> copied) {
+  if (target.tied.empty()) return;  // most are: no table of all names
   std::map<std::string_view, size_t> number;
   for (size_t i = 0; i < moves.size(); ++i) number[moves[i].name] = i;
   for (const auto& group : target.tied) {
@@ -119,16 +119,24 @@ void write_manifest(const Run& run, const checkpoint::Manifest& head,
 }  // namespace
 
 std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
-  std::vector<std::tuple<int, i64, size_t>> places;
+  struct Place {
+    int file = 0;
+    i64 offset = 0;
+    size_t move = 0;
+  };
+  std::vector<Place> places;
   places.reserve(moves.size());
   for (size_t i = 0; i < moves.size(); ++i) {
     const exec::Slot& slot = moves[i].from.slots.front();
-    places.emplace_back(slot.file, slot.offset, i);
+    places.push_back({slot.file, slot.offset, i});
   }
-  std::sort(places.begin(), places.end());
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    const bool is_same = a.file == b.file && a.offset == b.offset;
+    return is_same ? a.move < b.move : exec::lies_before(a, b);
+  });
   std::vector<size_t> order;
   order.reserve(moves.size());
-  for (const auto& place : places) order.push_back(std::get<size_t>(place));
+  for (const Place& place : places) order.push_back(place.move);
   return order;
 }
 

@@ -4,20 +4,51 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cstdint>
+#include <cstring>
 
 namespace shardtool {
 
-void append_json_quoted(std::string& out, std::string_view text) {
-  const auto is_plain = [](char c) {
-    return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
+namespace {
+
+constexpr std::ptrdiff_t kBlock = 8;
+
+/// This byte in all eight places.
+constexpr std::uint64_t everywhere(unsigned char byte) {
+  return byte * std::uint64_t{0x0101010101010101};
+}
+
+bool is_plain(char c) {
+  return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
+}
+
+/// is_plain of eight characters: a byte below n sets its top bit in (byte - n) & ~byte, and so does
+/// no other while none below it borrows.
+bool is_plain_block(const char* text) {
+  std::uint64_t block = 0;
+  std::memcpy(&block, text, kBlock);
+  const auto below = [](std::uint64_t bytes, unsigned char n) {
+    return (bytes - everywhere(n)) & ~bytes;
   };
+  const std::uint64_t found =
+      below(block, 0x20) | below(block ^ everywhere('"'), 1) | below(block ^ everywhere('\\'), 1);
+  return (found & everywhere(0x80)) == 0;
+}
+
+const char* first_special(const char* at, const char* end) {
+  while (end - at >= kBlock && is_plain_block(at)) at += kBlock;
+  return std::find_if_not(at, end, is_plain);
+}
+
+}  // namespace
+
+void append_json_quoted(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    const auto special = std::find_if_not(text.begin(), text.end(), is_plain);
-    const auto plain = static_cast<size_t>(special - text.begin());
+    const char* const special = first_special(text.data(), text.data() + text.size());
+    const auto plain = static_cast<size_t>(special - text.data());
     out += text.substr(0, plain);
-    if (special == text.end()) break;
+    if (plain == text.size()) break;
     if (*special == '"' || *special == '\\') {
       out += '\\';
       out += *special;
@@ -36,9 +67,8 @@ std::string json_quote(std::string_view text) {
 }
 
 void append_json_integer(std::string& out, i64 number) {
-  std::array<char, 24> digits;
-  const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  out.append(digits.data(), static_cast<size_t>(end - digits.data()));
+  const fmt::format_int digits(number);
+  out.append(digits.data(), digits.size());
 }
 
 void append_json_integers(std::string& out, std::span<const i64> numbers) {

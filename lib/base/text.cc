@@ -4,10 +4,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 namespace shardtool {
 namespace {
+
+/// The two hexadecimal digits of every byte.
+constexpr auto kHexDigits = [] {
+  std::array<std::array<char, 2>, 256> digits{};
+  for (size_t byte = 0; byte < digits.size(); ++byte) {
+    digits[byte] = {"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]};
+  }
+  return digits;
+}();
 
 /// Damerau-Levenshtein distance, optimal string alignment form. O(|a| * |b|).
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -63,6 +73,14 @@ std::string escaped(char32_t point) {
 }
 
 }  // namespace
+
+void append_hex(std::string& out, std::uint64_t number) {
+  std::array<char, 16> digits;
+  for (size_t i = 0; i < 8; ++i) {
+    std::memcpy(&digits[2 * i], kHexDigits[number >> (56 - 8 * i) & 0xFF].data(), 2);
+  }
+  out.append(digits.data(), digits.size());
+}
 
 std::string format_bytes(i64 bytes) {
   constexpr std::array<std::string_view, 5> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB"};

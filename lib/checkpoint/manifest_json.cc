@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "shardtool/base/json_text.h"
+#include "shardtool/base/text.h"
 #include "shardtool/checkpoint/manifest.h"
 
 namespace shardtool::checkpoint {
@@ -121,7 +122,11 @@ class TensorTexts {
     out += "\",\"shape\":";
     append_json_integers(out, tensor.shape);
     out += cut.front;
-    if (tensor.digest) out += fmt::format(R"(,"digest":"{:016x}")", *tensor.digest);
+    if (tensor.digest) {
+      out += ",\"digest\":\"";
+      append_hex(out, *tensor.digest);
+      out += '"';
+    }
     out += cut.back;
     out += ",\"shards\":[";
     const std::vector<std::string>& regions = of(tensor.holders);
@@ -143,7 +148,7 @@ class TensorTexts {
     out += ',';
     out += region;
     out += ",\"xxh3\":\"";
-    if (shard.xxh3) out += shard.xxh3->hex();
+    if (shard.xxh3) shard.xxh3->append_hex(out);
     out += '"';
   }
 

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <tuple>
 
 #include "shardtool/kernels/crc64/crc64.h"
 #include "shardtool/kernels/digest/placed_crc64.h"
@@ -23,9 +22,21 @@ constexpr i64 kMaxStretches = 16384;
 
 constexpr i64 kHugePageBytes = 2 << 20;
 
+/// Of an input that was staged, digested and then copied: fits the cache of a core.
+constexpr i64 kTakenBytes = 256 << 10;
+/// So many elements of any width are whole bytes.
+constexpr i64 kByteElements = 8;
+
+/// By file and offset; what is empty lies before what is not.
 template <class Located>
-bool in_file_order(const Located& a, const Located& b) {
-  return std::tie(a.file, a.offset, a.bytes) < std::tie(b.file, b.offset, b.bytes);
+void sort_by_place(std::vector<Located>& places) {
+  const auto before = [](const Located& a, const Located& b) {
+    const bool is_same = a.file == b.file && a.offset == b.offset;
+    return is_same ? a.bytes < b.bytes : lies_before(a, b);
+  };
+  if (!std::is_sorted(places.begin(), places.end(), before)) {
+    std::sort(places.begin(), places.end(), before);
+  }
 }
 
 /// When this memory is all of an output, its CRC is known.
@@ -76,8 +87,9 @@ i64 ChunkReader::arena_bytes(const Chunk& chunk) {
   return bytes;
 }
 
-/// Outputs from the front of the arena, each congruent to where it will be written; without room
-/// for that they are packed, which costs buffered writes and nothing else.
+/// Outputs from the front of the arena, each congruent to where it will be written, and a sole one
+/// with a page before it, where whole pages of its source may begin; without room for that they are
+/// packed, which costs buffered writes and nothing else.
 void ChunkReader::place_outputs() {
   outputs_.clear();
   i64 needed = kStagingPages * kPageBytes;
@@ -90,11 +102,10 @@ void ChunkReader::place_outputs() {
       const Slot& slot = filled_[c].move->to.slots[static_cast<size_t>(target.holder)];
       outputs_.push_back({slot.file, slot.offset + target.offset, output.bytes, c, o});
     }
-    filled_[c].outputs.resize(chunk.outputs.size());
   }
   const bool has_room = needed <= arena_bytes_;
-  std::sort(outputs_.begin(), outputs_.end(), in_file_order<Located>);
-  used_ = 0;
+  sort_by_place(outputs_);
+  used_ = has_room && outputs_.size() == 1 ? kPageBytes : 0;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Located& output = outputs_[i];
     const bool follows = i > 0 && outputs_[i - 1].precedes(output);
@@ -119,7 +130,7 @@ void ChunkReader::locate_inputs() {
       inputs_.push_back({slot.file, slot.offset + input.offset, input.bytes, c, i});
     }
   }
-  std::sort(inputs_.begin(), inputs_.end(), in_file_order<Located>);
+  sort_by_place(inputs_);
 }
 
 /// Fills stretches_ when the kernel can scatter this range: every byte of it goes to exactly one
@@ -141,8 +152,10 @@ bool ChunkReader::collect_stretches(Range range) {
       }
     }
   }
-  std::sort(stretches_.begin(), stretches_.end(),
-            [](const Stretch& a, const Stretch& b) { return a.src < b.src; });
+  const auto before = [](const Stretch& a, const Stretch& b) { return a.src < b.src; };
+  if (!std::is_sorted(stretches_.begin(), stretches_.end(), before)) {
+    std::sort(stretches_.begin(), stretches_.end(), before);
+  }
   i64 next = 0;
   for (const Stretch& stretch : stretches_) {
     if (stretch.src != next) return false;
@@ -200,27 +213,43 @@ void ChunkReader::read_staged(Range range, const SourceFile& source) {
   for (const Located& input : range) take(input, read + (input.offset - range.front().offset));
 }
 
+/// A block of rows after the other: what was digested is still in the cache when it is copied.
 void ChunkReader::take(const Located& input, const std::byte* bytes) {
-  FilledChunk& filled = filled_[input.chunk];
-  const int number = static_cast<int>(input.number);
-  for (const ChunkPlace& place : filled.chunk->input_places) {
-    if (digests_ == Digests::kNone) break;
-    if (place.range != number) continue;
-    filled.digest_read ^= kernels::placed_crc64(place.place, bytes, filled.total_bytes);
-  }
-  for (const ChunkCopy& copy : filled.chunk->copies) {
-    if (copy.input != number) continue;
-    kernels::strided_copy(copy.copy, bytes, filled.outputs[static_cast<size_t>(copy.output)]);
+  const i64 rows = filled_[input.chunk].chunk->rows;
+  const i64 blocks = std::max<i64>(input.bytes / kTakenBytes, 1);
+  const i64 block = round_up(ceil_div(rows, blocks), kByteElements);
+  for (i64 begin = 0; begin < rows; begin += block) {
+    take_rows(input, bytes, begin, std::min(begin + block, rows));
   }
 }
 
-/// Whether the range at this offset is the only output, whose pages in memory are then nobody
-/// else's: whole pages can be read around it.
-bool ChunkReader::is_output_in_place(i64 offset) const {
+void ChunkReader::take_rows(const Located& input, const std::byte* bytes, i64 begin, i64 end) {
+  FilledChunk& filled = filled_[input.chunk];
+  const int number = static_cast<int>(input.number);
+  const auto part = [&](const index::StridedCopy& copy) {
+    return index::rows_of(copy, filled.chunk->rows, begin, end);
+  };
+  for (const ChunkPlace& place : filled.chunk->input_places) {
+    if (digests_ == Digests::kNone) break;
+    if (place.range != number) continue;
+    filled.digest_read ^= kernels::placed_crc64(part(place.place), bytes, filled.total_bytes);
+  }
+  for (const ChunkCopy& copy : filled.chunk->copies) {
+    if (copy.input != number) continue;
+    kernels::strided_copy(part(copy.copy), bytes, filled.outputs[static_cast<size_t>(copy.output)]);
+  }
+}
+
+/// Whether the range is the only output and can be read to where that lies: the memory around it is
+/// then nobody else's, so that whole pages can be read.
+bool ChunkReader::is_output_in_place(Range range, const SourceFile& source) const {
   if (outputs_.size() != 1 || stretches_.size() != 1) return false;
   const Stretch& all = stretches_.front();
-  return all.bytes == outputs_.front().bytes &&
-         (all.dst - arena_.get()) % kPageBytes == offset % kPageBytes;
+  const i64 offset = range.front().offset;
+  const i64 begin = all.dst - arena_.get() - offset % kPageBytes;
+  const i64 end = begin + round_up(offset % kPageBytes + all.bytes, kPageBytes);
+  return all.bytes == outputs_.front().bytes && begin >= 0 && end <= arena_bytes_ &&
+         source.is_readable_to(all.dst, offset);
 }
 
 void ChunkReader::read(Range range, const SourceFile& source) {
@@ -229,7 +258,7 @@ void ChunkReader::read(Range range, const SourceFile& source) {
   const bool is_direct = source.wants_direct(offset, bytes);
   // Several outputs are staged: their stretches are not asked for.
   const bool is_staged = (is_direct && outputs_.size() > 1) || !collect_stretches(range) ||
-                         (is_direct && !is_output_in_place(offset));
+                         (is_direct && !is_output_in_place(range, source));
   if (is_staged) return read_staged(range, source);
   if (is_direct) {
     source.read_pages(stretches_.front().dst - offset % kPageBytes, bytes, offset);
@@ -251,17 +280,21 @@ Error ChunkReader::named_after(Error error, Range range) const {
   return error.tensor(filled_[range.front().chunk].move->name);
 }
 
+/// Takes over the memory of the chunk before it: tensors are many.
+void ChunkReader::begin(const WantedChunk& wanted, FilledChunk& filled) {
+  filled.number = wanted.number;
+  filled.move = wanted.move;
+  filled.chunk = wanted.chunk;
+  filled.outputs.assign(wanted.chunk->outputs.size(), nullptr);
+  filled.crcs.assign(wanted.chunk->outputs.size(), std::nullopt);
+  filled.digest_read = 0;
+  filled.total_bytes = *byte_size(wanted.move->dtype, wanted.move->shape);
+}
+
 std::span<const FilledChunk> ChunkReader::fill(std::span<const WantedChunk> chunks,
                                                std::span<const SourceFile> sources) {
-  filled_.clear();
-  for (const WantedChunk& wanted : chunks) {
-    FilledChunk& filled = filled_.emplace_back();
-    filled.number = wanted.number;
-    filled.move = wanted.move;
-    filled.chunk = wanted.chunk;
-    filled.crcs.resize(wanted.chunk->outputs.size());
-    filled.total_bytes = *byte_size(wanted.move->dtype, wanted.move->shape);
-  }
+  filled_.resize(chunks.size());
+  for (size_t c = 0; c < chunks.size(); ++c) begin(chunks[c], filled_[c]);
   place_outputs();
   locate_inputs();
   for (size_t begin = 0, end = 0; begin < inputs_.size(); begin = end) {

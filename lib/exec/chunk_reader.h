@@ -53,9 +53,10 @@ inline bool is_one_run(const index::StridedCopy& copy, i64 bytes) {
 /// that follow each other in a file lie side by side in memory, so that they can be one write.
 ///
 /// Where the pieces are long and the source is in the page cache, the kernel scatters them straight
-/// into the outputs (one copy). A range that is one output, and lies in memory as it lies on its
-/// pages in the file, is read from the device straight into it (no copy). Otherwise a source range
-/// is read into a staging buffer and copied.
+/// into the outputs (one copy). A range that is the only output is read from the device straight
+/// into it (no copy) where the device takes its address: any multiple of 4 on many, of a sector or
+/// a page on others (SourceFile::is_readable_to). Otherwise a source range is read into a staging
+/// buffer and copied.
 class ChunkReader {
  public:
   explicit ChunkReader(i64 arena_bytes, Digests digests = Digests::kOfEverything);
@@ -91,16 +92,18 @@ class ChunkReader {
   /// Inputs that follow each other in one file.
   using Range = std::span<const Located>;
 
+  static void begin(const WantedChunk& wanted, FilledChunk& filled);
   void place_outputs();
   void locate_inputs();
   void read(Range range, const SourceFile& source);
   bool collect_stretches(Range range);
-  bool is_output_in_place(i64 offset) const;
+  bool is_output_in_place(Range range, const SourceFile& source) const;
   void digest_stretches(Range range);
   std::uint64_t digest_of(const Located& input, std::span<const Stretch> stretches,
                           i64 range_begin);
   void read_staged(Range range, const SourceFile& source);
   void take(const Located& input, const std::byte* bytes);
+  void take_rows(const Located& input, const std::byte* bytes, i64 begin, i64 end);
   Error named_after(Error error, Range range) const;
 
   struct FreePages {

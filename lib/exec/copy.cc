@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <tuple>
 
 #include "shardtool/base/error.h"
 #include "shardtool/exec/range_hash.h"
@@ -58,11 +57,16 @@ struct Destination {
   }
 };
 
+/// What is known of the hash of one destination's bytes.
+struct KnownHash {
+  std::optional<kernels::Hash128> whole;  ///< they came in one piece
+  std::unique_ptr<ShardHash> running;     ///< they come in several
+};
+
 /// A tensor between begin and end.
 struct Copying {
   const std::vector<Destination>* destinations = nullptr;
-  std::vector<std::optional<kernels::Hash128>> whole;  ///< of destinations that came in one piece
-  std::vector<std::unique_ptr<ShardHash>> hashes;      ///< of those that come in several
+  std::vector<KnownHash> hashes;  ///< of the destinations
   std::mutex mutex;
   std::uint64_t read = 0;
   std::uint64_t written = 0;
@@ -83,7 +87,6 @@ class Copier {
   void begin(size_t number, const ChunkPlan& plan) {
     auto copying = std::make_unique<Copying>();
     copying->destinations = &destinations_of(moves_[number], plan);
-    copying->whole.resize(copying->destinations->size());
     copying->hashes.resize(copying->destinations->size());
     open_[number] = std::move(copying);
   }
@@ -101,6 +104,7 @@ class Copier {
     done.shared_bytes = copying->shared;
     done.is_whole = copying->bytes == *byte_size(move.dtype, move.shape);
     check_digests(move, *copying, done.is_whole);
+    done.xxh3.reserve(copying->destinations->size());
     for (size_t h = 0; h < copying->destinations->size(); ++h) {
       const auto first = static_cast<size_t>((*copying->destinations)[h].first_replica);
       done.xxh3.push_back(first == h ? hash_of(move, *copying, h) : done.xxh3[first]);
@@ -139,20 +143,22 @@ class Copier {
         const Destination& destination = (*copying.destinations)[h];
         if (destination.first_replica != target.holder || !destination.is_sequential) continue;
         const std::span<const std::byte> bytes = filled.bytes_of(i);
+        KnownHash& known = copying.hashes[h];
         if (std::ssize(bytes) == destination.bytes) {
-          copying.whole[h] = kernels::xxh3(bytes);
+          known.whole = kernels::xxh3(bytes);
           continue;
         }
-        if (!copying.hashes[h]) copying.hashes[h] = std::make_unique<ShardHash>();
-        copying.hashes[h]->add(target.offset, bytes);
+        if (!known.running) known.running = std::make_unique<ShardHash>();
+        known.running->add(target.offset, bytes);
       }
     }
   }
 
   kernels::Hash128 hash_of(const TensorMove& move, Copying& copying, size_t holder) const {
     const Destination& destination = (*copying.destinations)[holder];
-    if (copying.hashes[holder]) return copying.hashes[holder]->of_all(destination.bytes);
-    if (copying.whole[holder]) return *copying.whole[holder];
+    const KnownHash& known = copying.hashes[holder];
+    if (known.running) return known.running->of_all(destination.bytes);
+    if (known.whole) return *known.whole;
     if (destination.is_sequential) return ShardHash().of_all(destination.bytes);  // no element
     const Slot& slot = move.to.slots[holder];
     // Written out of order: read back.
@@ -188,9 +194,7 @@ class Copier {
     for (const FilledChunk& filled : chunks) {
       for (size_t i = 0; i < filled.outputs.size(); ++i) share_or_collect(filled, i, pieces);
     }
-    std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
-      return std::tie(a.file, a.offset) < std::tie(b.file, b.offset);
-    });
+    std::sort(pieces.begin(), pieces.end(), lies_before);
     for (size_t begin = 0, end = 0; begin < pieces.size(); begin = end) {
       Piece together = pieces[begin];
       for (end = begin + 1; end < pieces.size() && together.precedes(pieces[end]); ++end) {

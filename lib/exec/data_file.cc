@@ -12,8 +12,8 @@ constexpr i64 kMinDirectBytes = 64 << 10;
 /// Larger buffered writes allocate large folios, which are slow to fault in on some machines.
 constexpr i64 kBufferedWriteBytes = 256 << 10;
 
-i64 page_offset(const std::byte* address) {
-  return static_cast<i64>(reinterpret_cast<std::uintptr_t>(address) % kPageBytes);
+i64 to_number(const std::byte* address) {
+  return static_cast<i64>(reinterpret_cast<std::uintptr_t>(address));
 }
 
 /// The descriptor for direct I/O that the mode allows or demands, or a closed file.
@@ -31,6 +31,7 @@ io::File opened(const std::string& path, IoMode mode, io::File (*open)(const std
 SourceFile::SourceFile(const std::string& path, IoMode mode)
     : file_(io::open_read(path)),
       direct_(opened(path, mode, io::open_read_direct)),
+      memory_alignment_(io::memory_alignment(direct_)),
       identity_(identity(file_)),
       mode_(mode) {
   // The path was opened twice: both must be the same file.
@@ -57,6 +58,10 @@ std::byte* SourceFile::read(std::byte* buffer, i64 bytes, i64 offset) const {
   return read_pages(buffer, bytes, offset);
 }
 
+bool SourceFile::is_readable_to(const std::byte* memory, i64 offset) const {
+  return (to_number(memory) - offset % kPageBytes) % memory_alignment_ == 0;
+}
+
 std::byte* SourceFile::read_pages(std::byte* buffer, i64 bytes, i64 offset) const {
   // What direct I/O does not reach (the end of the file, or all of it where the file system
   // refuses) is read through the cache.
@@ -80,7 +85,7 @@ TargetFile::TargetFile(io::File& file, IoMode mode)
     : file_(&file), direct_(opened(file.path(), mode, io::open_write_direct)) {}
 
 void TargetFile::write(std::span<const std::byte> bytes, i64 offset) const {
-  const bool congruent = page_offset(bytes.data()) == offset % kPageBytes;
+  const bool congruent = (to_number(bytes.data()) - offset) % kPageBytes == 0;
   const i64 end = offset + static_cast<i64>(bytes.size());
   const i64 first_page = round_up(offset, kPageBytes);
   const i64 last_page = end / kPageBytes * kPageBytes;

@@ -10,7 +10,8 @@
 
 namespace shardtool::exec {
 
-/// Direct I/O moves whole pages: offsets, sizes and addresses are multiples of this.
+/// Direct I/O moves whole pages of files: offsets and sizes are multiples of this, and addresses
+/// where nothing better is known.
 inline constexpr i64 kPageBytes = 4096;
 
 /// A weights file that is read. Bytes that the page cache holds are read through it; others are
@@ -30,8 +31,11 @@ class SourceFile {
   /// Reads into one buffer by the better way and returns where the first byte is: `buffer` is
   /// page-aligned and has room for `bytes` and two pages more.
   std::byte* read(std::byte* buffer, i64 bytes, i64 offset) const;
+  /// Whether the device takes the address that the file's page around `offset` begins at when the
+  /// byte at `offset` comes to `memory`. Any address is near enough for some devices.
+  bool is_readable_to(const std::byte* memory, i64 offset) const;
   /// The same past the page cache: whole pages around the bytes, so that the first of them is
-  /// `offset % kPageBytes` into the buffer.
+  /// `offset % kPageBytes` into the buffer, which is_readable_to says is well placed.
   std::byte* read_pages(std::byte* buffer, i64 bytes, i64 offset) const;
   const io::File& file() const { return file_; }
   /// Throws kInputChanged when the file is no longer what it was when it was opened.
@@ -40,6 +44,7 @@ class SourceFile {
  private:
   io::File file_;
   io::File direct_;
+  i64 memory_alignment_;
   io::FileIdentity identity_;
   IoMode mode_;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
 #include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::exec {
@@ -16,18 +17,27 @@ namespace {
 
 constexpr std::string_view kTitle = "shardtool-journal 1 ";
 constexpr size_t kHashDigits = 32;
+constexpr size_t kLineWithoutHashes = 80;  ///< at most
 
-std::string checked_line(std::string content) {
-  const std::string check = kernels::xxh3_hex(std::as_bytes(std::span(content)));
-  return std::move(content) + ' ' + check + '\n';
+/// The content with its check.
+std::string checked_line(std::string line) {
+  const kernels::Hash128 check = kernels::xxh3(std::as_bytes(std::span(line)));
+  line += ' ';
+  check.append_hex(line);
+  line += '\n';
+  return line;
 }
 
 std::string line_of(size_t tensor, const CopiedTensor& copied) {
-  std::string line =
-      fmt::format("{} {:016x} {} ", tensor, copied.digest, copied.is_whole ? "whole" : "part");
+  std::string line;
+  line.reserve(kLineWithoutHashes + (kHashDigits + 1) * copied.xxh3.size());
+  line += fmt::format_int(tensor).c_str();
+  line += ' ';
+  append_hex(line, copied.digest);
+  line += copied.is_whole ? " whole " : " part ";
   for (size_t i = 0; i < copied.xxh3.size(); ++i) {
     if (i > 0) line += ',';
-    line += copied.xxh3[i].hex();
+    copied.xxh3[i].append_hex(line);
   }
   return checked_line(std::move(line));
 }

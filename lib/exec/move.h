@@ -19,6 +19,12 @@ struct Slot {
   i64 offset = 0;  ///< absolute, bytes
 };
 
+/// Whether `a` lies before `b`, by their `file` and `offset`. A function object, which sorting
+/// inlines.
+inline constexpr auto lies_before = [](const auto& a, const auto& b) {
+  return a.file != b.file ? a.file < b.file : a.offset < b.offset;
+};
+
 /// The bytes of a holder's part; 0 where they are no whole number.
 inline i64 holder_bytes(const index::HolderSet& holders, int holder, Dtype dtype) {
   return byte_size(dtype, holders.local_shape(holder)).value_or(0);

@@ -69,6 +69,24 @@ std::optional<StridedCopy> lower(std::span<const i64> sizes, BoxSide src, BoxSid
   return copy;
 }
 
+StridedCopy rows_of(const StridedCopy& copy, i64 rows, i64 begin, i64 end) {
+  StridedCopy part = copy;
+  if (copy.loops.empty()) {  // the rows are one run
+    part.src += copy.run * begin / rows;
+    part.dst += copy.run * begin / rows;
+    part.run = copy.run * (end - begin) / rows;
+    return part;
+  }
+  Loop& outer = part.loops.front();
+  const i64 steps = outer.count / rows;  // of each row: more where an inner axis is merged with it
+  if (rows == 1) return part;
+  part.src += begin * steps * outer.src_stride;
+  part.dst += begin * steps * outer.dst_stride;
+  outer.count = (end - begin) * steps;
+  if (outer.count == 1) part.loops.erase(part.loops.begin());
+  return part;
+}
+
 i64 byte_count(const StridedCopy& copy) {
   i64 bytes = copy.run;
   for (const Loop& loop : copy.loops) bytes *= loop.count;

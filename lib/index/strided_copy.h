@@ -45,6 +45,10 @@ struct BoxSide {
 std::optional<StridedCopy> lower(std::span<const i64> sizes, BoxSide src, BoxSide dst,
                                  int element_bits);
 
+/// Of the copy of a box of `rows` rows (indices of its first axis) that of the rows [begin, end).
+/// Requires 0 <= begin < end <= rows; where rows are no whole bytes, begin and end to be.
+StridedCopy rows_of(const StridedCopy& copy, i64 rows, i64 begin, i64 end);
+
 /// Bytes moved: run times all counts.
 i64 byte_count(const StridedCopy& copy);
 

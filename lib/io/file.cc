@@ -28,14 +28,29 @@ int open_fd(const std::string& path, int flags) {
   return fd;
 }
 
-bool is_aligned_enough(const File& file) {
+/// What addresses, and offsets and sizes, of O_DIRECT transfers must be multiples of.
+struct DirectAlignment {
+  i64 memory = kDirectAlignment;
+  i64 offset = kDirectAlignment;
+};
+
+/// What the system says; pages where it does not say. Zeros where the file has no direct I/O.
+DirectAlignment direct_alignment(const File& file) {
 #if defined(STATX_DIOALIGN)
-  struct statx status {};
-  if (::statx(file.fd(), "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0) {
-    return std::max(status.stx_dio_mem_align, status.stx_dio_offset_align) <= kDirectAlignment;
+  struct statx found {};
+  if (syscalls().statx(file.fd(), "", AT_EMPTY_PATH, STATX_DIOALIGN, &found) == 0 &&
+      (found.stx_mask & STATX_DIOALIGN) != 0) {
+    return {found.stx_dio_mem_align, found.stx_dio_offset_align};
   }
 #endif
-  return file.is_open();
+  return {};
+}
+
+/// Whether whole pages can be moved between pages.
+bool is_aligned_enough(const File& file) {
+  const auto [memory, offset] = direct_alignment(file);
+  const auto divides_page = [](i64 size) { return size > 0 && kDirectAlignment % size == 0; };
+  return divides_page(memory) && divides_page(offset);
 }
 
 File open_or_closed(const std::string& path, int flags) {
@@ -45,7 +60,7 @@ File open_or_closed(const std::string& path, int flags) {
 
 File open_direct(const std::string& path, int flags) {
   File file = open_or_closed(path, flags | O_DIRECT);
-  return is_aligned_enough(file) ? std::move(file) : File();
+  return file.is_open() && is_aligned_enough(file) ? std::move(file) : File();
 }
 
 struct stat status(const File& file) {
@@ -117,6 +132,10 @@ File open_read(const std::string& path) {
 
 File open_read_direct(const std::string& path) {
   return open_direct(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+}
+
+i64 memory_alignment(const File& direct) {
+  return direct_alignment(direct).memory;
 }
 
 File create_new(const std::string& path) {

@@ -48,11 +48,15 @@ struct FileIdentity {
 /// of them). Throws kFileMissing when it is not there, kUnreadable otherwise (a directory, a
 /// device, a pipe, no permission), with a hint for an unexpanded glob.
 File open_read(const std::string& path);
-/// What offsets, sizes and addresses of O_DIRECT transfers must be multiples of. Some devices allow
-/// less, but then the file system serialises the writes of a block.
+/// What offsets and sizes of O_DIRECT transfers must be multiples of, and addresses where the
+/// device does not say that it takes others. Some devices allow less for offsets, too, but then the
+/// file system serialises the writes of a block.
 inline constexpr i64 kDirectAlignment = 4096;
 /// The same path opened for O_DIRECT reads, or a closed File where that cannot be.
 File open_read_direct(const std::string& path);
+/// What addresses of this File's O_DIRECT transfers must be multiples of: the device's own figure
+/// (4 bytes on many), kDirectAlignment where the system does not say.
+i64 memory_alignment(const File& direct);
 /// Creates a file, never through a symbolic link; the mode follows the umask. Throws kOutputExists
 /// when the name is taken, else as `write_exact`.
 File create_new(const std::string& path);

@@ -25,6 +25,7 @@ int real_rename_exchange(const char* a, const char* b) {
 constexpr Syscalls kReal{
     .openat = real_openat,
     .close = ::close,
+    .statx = ::statx,
     .preadv = ::preadv,
     .pwrite = ::pwrite,
     .fallocate = ::fallocate,

@@ -1,17 +1,20 @@
 #pragma once
 
 #include <linux/fs.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
 namespace shardtool::io {
 
-/// Every system call that touches the data or the names of files goes through this table, so that
-/// tests can make the n-th call of a kind fail, fall short or be interrupted. Each entry has the
-/// signature and the errno convention of the call that it is named after.
+/// Every system call that touches the data or the names of files, or says how data may be touched,
+/// goes through this table, so that tests can make the n-th call of a kind fail, fall short or be
+/// interrupted, and play other devices. Each entry has the signature and the errno convention of
+/// the call that it is named after.
 struct Syscalls {
   int (*openat)(int folder, const char* path, int flags, mode_t mode);
   int (*close)(int fd);
+  int (*statx)(int folder, const char* path, int flags, unsigned mask, struct statx* found);
   ssize_t (*preadv)(int fd, const iovec* parts, int count, off_t offset);
   ssize_t (*pwrite)(int fd, const void* from, size_t size, off_t offset);
   int (*fallocate)(int fd, int mode, off_t offset, off_t length);

@@ -36,7 +36,10 @@ bool has_number(std::string_view name) {
   }
 }
 
-NumberedName::NumberedName(std::string_view name) {
+void NumberedName::assign(std::string_view name) {
+  form_.clear();
+  numbers_.clear();
+  begins_.clear();
   form_.reserve(name.size() + kMostDigits);
   while (true) {
     const std::string_view part = name.substr(0, name.find('.'));

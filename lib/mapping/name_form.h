@@ -17,7 +17,10 @@ bool has_number(std::string_view name);
 /// A name apart from its numbers, the dotted parts of 1 to 18 digits.
 class NumberedName {
  public:
-  explicit NumberedName(std::string_view name);
+  NumberedName() = default;
+  explicit NumberedName(std::string_view name) { assign(name); }
+  /// Becomes NumberedName(name), in the memory that it has.
+  void assign(std::string_view name);
 
   /// The name with every number replaced by one of several digits: the same for all names that
   /// differ in their numbers only, and one of these names.

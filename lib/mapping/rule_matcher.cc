@@ -49,6 +49,7 @@ struct PatternSet::Impl {
   NumberUse numbers = NumberUse::kAnyAlike;  ///< of all patterns together
   ByForm<std::vector<int>> by_form;
   std::vector<int> last;  ///< where they are not kept
+  NumberedName numbered;  ///< of the name that is looked for
 
   std::vector<int> match(std::string_view name) const {
     std::vector<int> found;
@@ -83,10 +84,11 @@ void PatternSet::compile() {
 
 const std::vector<int>& PatternSet::match(std::string_view name) {
   if (impl_->numbers == NumberUse::kRead) return impl_->last = impl_->match(name);
-  const NumberedName numbered(name);
-  const auto known = impl_->by_form.find(numbered.form());
+  impl_->numbered.assign(name);
+  const std::string& form = impl_->numbered.form();
+  const auto known = impl_->by_form.find(form);
   if (known != impl_->by_form.end()) return known->second;
-  return impl_->by_form.emplace(numbered.form(), impl_->match(name)).first->second;
+  return impl_->by_form.emplace(form, impl_->match(name)).first->second;
 }
 
 RuleMatcher::RuleMatcher(const Mapping& mapping) {

@@ -22,6 +22,18 @@ TEST_CASE("strings round trip through json_quote") {
   }));
 }
 
+TEST_CASE("what has to be escaped is, wherever it stands in a name") {
+  const std::string name = "model.layers.17.\xc3\xa9.mlp.\x7f.weight";
+  for (const auto& [special, escaped] : std::vector<std::pair<std::string, std::string>>{
+           {"\"", "\\\""}, {"\\", "\\\\"}, {"\x1f", "\\u001f"}, {{'\0'}, "\\u0000"}, {"", ""}}) {
+    for (size_t at = 0; at <= name.size(); ++at) {
+      std::string text = name;
+      std::string wanted = name;
+      CHECK(json_quote(text.insert(at, special)) == '"' + wanted.insert(at, escaped) + '"');
+    }
+  }
+}
+
 TEST_CASE("integers are written as JSON reads them") {
   CHECK(rc::check("round trip", [](const std::vector<i64>& numbers) {
     std::string text;

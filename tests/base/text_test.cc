@@ -6,6 +6,13 @@
 
 using namespace shardtool;
 
+TEST_CASE("a number in hex has sixteen digits, behind what is there") {
+  std::string text = "x";
+  append_hex(text, 0xfedcba9876543210);
+  append_hex(text, 0x0a);
+  CHECK(text == "xfedcba9876543210000000000000000a");
+}
+
 TEST_CASE("bytes print with IEC units, whole when exact, else with two decimals") {
   CHECK(format_bytes(0) == "0 B");
   CHECK(format_bytes(17) == "17 B");

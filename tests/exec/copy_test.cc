@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
-#include "shardtool/kernels/crc64/crc64.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
 #include "tests/exec/moved_files.h"
 #include "tests/support/throws.h"
 
@@ -13,24 +11,6 @@ namespace shardtool::exec {
 namespace {
 
 using layout::whole;
-
-std::uint64_t digest_of(i64 elements, Dtype dtype) {
-  const Bytes bytes = reference::numbered(elements, bits(dtype));
-  return kernels::Crc64::of(std::as_bytes(std::span(bytes)));
-}
-
-/// Every shard's bytes, its hash, the tensor's digest: all as the reference has them.
-bool is_right(const Case& test, const Outcome& outcome, i64 gap) {
-  const i64 elements = element_count(test.from.shape()).value();
-  const Bytes whole_bytes = reference::numbered(elements, bits(test.dtype));
-  const auto shards = shards_of(test.to, test.dtype, whole_bytes);
-  if (outcome.written != pack(shards, 0, gap).bytes) return false;
-  for (size_t h = 0; h < shards.size(); ++h) {
-    const auto bytes = std::as_bytes(std::span(shards[h]));
-    if (outcome.copied.xxh3[h] != kernels::xxh3(bytes)) return false;
-  }
-  return outcome.copied.is_whole && outcome.copied.digest == digest_of(elements, test.dtype);
-}
 
 layout::Layout rows_over(const std::string& mesh, Shape shape, layout::AxisExpr rows) {
   std::vector<layout::LayoutAxis> axes{{std::move(rows), 1, {}}};

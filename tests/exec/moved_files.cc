@@ -4,6 +4,8 @@
 #include <iterator>
 
 #include "shardtool/io/file.h"
+#include "shardtool/kernels/crc64/crc64.h"
+#include "shardtool/kernels/xxh3/xxh3.h"
 
 namespace shardtool::exec {
 
@@ -62,6 +64,23 @@ Outcome run_copy(const Case& test, i64 gap, StreamOptions options, IoMode readin
   outcome.copied = copy(moves, sources, targets, options).front();
   outcome.written = read_bytes(folder / "target");
   return outcome;
+}
+
+std::uint64_t digest_of(i64 elements, Dtype dtype) {
+  const Bytes bytes = reference::numbered(elements, bits(dtype));
+  return kernels::Crc64::of(std::as_bytes(std::span(bytes)));
+}
+
+bool is_right(const Case& test, const Outcome& outcome, i64 gap) {
+  const i64 elements = element_count(test.from.shape()).value();
+  const Bytes whole_bytes = reference::numbered(elements, bits(test.dtype));
+  const auto shards = shards_of(test.to, test.dtype, whole_bytes);
+  if (outcome.written != pack(shards, 0, gap).bytes) return false;
+  for (size_t h = 0; h < shards.size(); ++h) {
+    const auto bytes = std::as_bytes(std::span(shards[h]));
+    if (outcome.copied.xxh3[h] != kernels::xxh3(bytes)) return false;
+  }
+  return outcome.copied.is_whole && outcome.copied.digest == digest_of(elements, test.dtype);
 }
 
 }  // namespace shardtool::exec

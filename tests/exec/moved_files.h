@@ -40,7 +40,11 @@ struct Outcome {
   Bytes written;  ///< the destination file
   Packed wanted;  ///< what it must be
 };
-Outcome run_copy(const Case& test, i64 gap, StreamOptions options,
-                 IoMode reading = IoMode::kAuto);
+Outcome run_copy(const Case& test, i64 gap, StreamOptions options, IoMode reading = IoMode::kAuto);
+
+/// The digest of a tensor of this many elements.
+std::uint64_t digest_of(i64 elements, Dtype dtype);
+/// Every shard's bytes, its hash, the tensor's digest: all as the reference has them.
+bool is_right(const Case& test, const Outcome& outcome, i64 gap);
 
 }  // namespace shardtool::exec

@@ -111,6 +111,24 @@ TEST_CASE("a box is lowered to the copy of its elements, in normal form") {
   }));
 }
 
+TEST_CASE("the rows of a copy are the copy of these rows") {
+  CHECK(rc::check("rows_of(lower(box)) == lower(rows of the box)", [] {
+    BoxCase box = any_box();
+    const int bits = *rc::gen::element(4, 8, 32);
+    const auto whole = box.lowered(bits);
+    const i64 rows = box.sizes.empty() ? 0 : box.sizes.front();
+    RC_PRE(whole.has_value() && byte_count(*whole) > 0 && rows > 0);
+    const i64 begin = *gen::between(0, rows - 1);
+    const i64 end = *gen::between(begin + 1, rows);
+    box.sizes.front() = end - begin;
+    box.src_begin.front() += begin;
+    box.dst_begin.front() += begin;
+    const auto part = box.lowered(bits);
+    RC_PRE(part.has_value());
+    RC_ASSERT(rows_of(*whole, rows, begin, end) == *part);
+  }));
+}
+
 TEST_CASE("a column cut of a large matrix is one descriptor, whatever its rows") {
   // 53248 x 16384, columns [2048, 4096), 2 bytes: 8 of these stand for 425,984 row copies.
   const BoxCase box{{53248, 2048}, {0, 2048}, {53248, 16384}, {0, 0}, {53248, 2048}};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/support/faulty_syscalls.h"
+#include "tests/support/played_device.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 
@@ -332,6 +333,26 @@ TEST_CASE("direct I/O goes on after whole pages, and stops after a part of one o
   CHECK_ERROR(kNoSpace, (write_direct(file, bytes_of(content), 0)));
   faults.fail(Call::kPreadv, 1, EIO);
   CHECK_ERROR(kUnreadable, (read_direct(file, writable(content), 0)));
+}
+
+TEST_CASE("the alignment of addresses is what the system says, a page where it does not say") {
+  const TempFolder folder;
+  const std::string path = folder.write("f", "text");
+  for (const i64 alignment : {4, 512, 4096}) {
+    const testing::PlayedDevice device(alignment);
+    CHECK(memory_alignment(open_read_direct(path)) == alignment);
+  }
+  const testing::PlayedDevice quiet(4, testing::PlayedDevice::Announces::kNothing);
+  CHECK(memory_alignment(open_read_direct(path)) == kDirectAlignment);
+}
+
+TEST_CASE("a file that has no direct I/O, or wants more than a page, is not opened for it") {
+  const TempFolder folder;
+  const std::string path = folder.write("f", "text");
+  for (const i64 alignment : {0, 12, 8192}) {
+    const testing::PlayedDevice device(alignment);
+    CHECK(!open_read_direct(path).is_open());
+  }
 }
 
 TEST_CASE("a direct read ends at the end of the file") {

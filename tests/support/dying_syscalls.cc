@@ -119,6 +119,7 @@ io::Syscalls doomed_table() {
   return {
       .openat = Counted<&Syscalls::openat>::call,
       .close = io::real_syscalls().close,
+      .statx = io::real_syscalls().statx,
       .preadv = Counted<&Syscalls::preadv>::call,
       .pwrite = noted_pwrite,
       .fallocate = Counted<&Syscalls::fallocate>::call,

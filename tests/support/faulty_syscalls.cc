@@ -75,6 +75,7 @@ io::Syscalls spoiled_table() {
   return {
       .openat = Spoiled<Call::kOpenat, &Syscalls::openat>::call,
       .close = close_spoiled,
+      .statx = io::real_syscalls().statx,
       .preadv = preadv_spoiled,
       .pwrite = pwrite_spoiled,
       .fallocate = Spoiled<Call::kFallocate, &Syscalls::fallocate>::call,

@@ -60,8 +60,13 @@ class HeaderText {
   std::string finish(i64 alignment, i64 residue) &&;
 
  private:
+  const std::string& kind_of(Dtype dtype, const Shape& shape);
+
   std::string text_;
   i64 tensors_ = 0;
+  Dtype last_dtype_ = Dtype::kBool;
+  Shape last_shape_;
+  std::string last_kind_;  ///< the text of these two; tensors of a kind often follow each other
 };
 
 /// The same of entries.

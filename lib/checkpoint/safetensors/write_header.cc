@@ -31,14 +31,23 @@ HeaderText::HeaderText(const Metadata& metadata) : text_(kLengthBytes, '\0') {
 void HeaderText::add(std::string_view name, Dtype dtype, const Shape& shape, i64 begin, i64 end) {
   if (text_.back() != '{') text_ += ',';
   append_json_quoted(text_, name);
-  text_ += ":{\"dtype\":\"";
-  text_ += to_string(dtype);
-  text_ += "\",\"shape\":";
-  append_json_integers(text_, shape);
-  text_ += ",\"data_offsets\":";
+  text_ += kind_of(dtype, shape);
   append_json_integers(text_, std::array{begin, end});
   text_ += '}';
   ++tensors_;
+}
+
+/// What stands between a tensor's name and its offsets.
+const std::string& HeaderText::kind_of(Dtype dtype, const Shape& shape) {
+  if (!last_kind_.empty() && dtype == last_dtype_ && shape == last_shape_) return last_kind_;
+  last_dtype_ = dtype;
+  last_shape_ = shape;
+  last_kind_ = ":{\"dtype\":\"";
+  last_kind_ += to_string(dtype);
+  last_kind_ += "\",\"shape\":";
+  append_json_integers(last_kind_, shape);
+  last_kind_ += ",\"data_offsets\":";
+  return last_kind_;
 }
 
 std::string HeaderText::finish(i64 alignment, i64 residue) && {
