@@ -23,6 +23,7 @@ void write_device(JsonWriter& json, const api::MemoryReport& memory,
   json.field("padding_bytes", device.padding).field("kv_bytes_per_token", device.kv_per_token);
   json.field("kv_bytes", device.kv);
   if (device.cross_kv > 0) json.field("cross_kv_bytes", device.cross_kv);
+  if (device.states > 0) json.field("state_bytes", device.states);
   if (device.kv_capacity_tokens) json.field("kv_capacity_tokens", *device.kv_capacity_tokens);
   json.field("activation_bytes", device.activations).field("training_bytes", device.training);
   json.field("overhead_bytes", device.overhead).field("total_bytes", device.total);

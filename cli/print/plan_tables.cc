@@ -22,7 +22,7 @@ std::string share_cell(i64 part, i64 whole) {
 /// But for which of several copies counts as the first.
 bool alike(const api::PlanDevice& a, const api::PlanDevice& b) {
   return a.by_class == b.by_class && a.kv == b.kv && a.kv_per_token == b.kv_per_token &&
-         a.activations == b.activations && a.total == b.total;
+         a.states == b.states && a.activations == b.activations && a.total == b.total;
 }
 
 std::string device_cell(i64 rank) {
@@ -72,6 +72,7 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
   }
   if (device.kv > 0) add("kv cache", device.kv);
   if (device.cross_kv > 0) add("  of these, the encoder's positions", device.cross_kv);
+  if (device.states > 0) add("recurrent states", device.states);
   if (device.activations > 0) add("activations, about", device.activations);
   if (device.overhead > 0) add("overhead", device.overhead);
   const i64 first = device.training > 0 ? device.training : device.weights;
@@ -82,8 +83,13 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
 Table devices_table(const api::MemoryReport& memory, bool exact) {
   Table table{{{exact ? "rank" : "devices"}}, {}};
   for (const std::string& name : memory.classes) table.columns.push_back({name, true});
-  for (const char* title : {"weights", "copies", "kv per token", "kv", "training", "activations",
-                            "overhead", "total"}) {
+  const bool has_states = std::any_of(memory.devices.begin(), memory.devices.end(),
+                                      [](const auto& device) { return device.states > 0; });
+  for (const char* title : {"weights", "copies", "kv per token", "kv"}) {
+    table.columns.push_back({title, true});
+  }
+  if (has_states) table.columns.push_back({"states", true});
+  for (const char* title : {"training", "activations", "overhead", "total"}) {
     table.columns.push_back({title, true});
   }
   table.columns.push_back({"fits"});
@@ -95,8 +101,11 @@ Table devices_table(const api::MemoryReport& memory, bool exact) {
     row.push_back(end - begin == 1 ? fmt::format("{}", begin)
                                    : fmt::format("{}-{}", begin, end - 1));
     for (const i64 bytes : device.by_class) row.push_back(bytes_cell(bytes, exact));
-    for (const i64 bytes : {device.weights, device.replicated, device.kv_per_token, device.kv,
-                            device.training, device.activations, device.overhead, device.total}) {
+    for (const i64 bytes : {device.weights, device.replicated, device.kv_per_token, device.kv}) {
+      row.push_back(bytes_cell(bytes, exact));
+    }
+    if (has_states) row.push_back(bytes_cell(device.states, exact));
+    for (const i64 bytes : {device.training, device.activations, device.overhead, device.total}) {
       row.push_back(bytes_cell(bytes, exact));
     }
     row.push_back(fits_cell(device.fits));

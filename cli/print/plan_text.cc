@@ -25,13 +25,7 @@ std::string on_devices(const api::MemoryReport& memory) {
 
 /// "weights, 16.43 GiB".
 std::string largest_text(const api::MemoryReport& memory) {
-  const api::PlanDevice& device = memory.devices[memory.fullest];
-  const i64 bytes = memory.largest_part == "weights"          ? device.weights
-                    : memory.largest_part == "kv cache"       ? device.kv
-                    : memory.largest_part == "activations"    ? device.activations
-                    : memory.largest_part == "training state" ? device.training
-                                                              : device.overhead;
-  return fmt::format("{}, {}", memory.largest_part, format_bytes(bytes));
+  return fmt::format("{}, {}", memory.largest_part, format_bytes(memory.largest_bytes));
 }
 
 void print_verdict(Session& session, const api::MemoryReport& memory) {

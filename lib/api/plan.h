@@ -80,6 +80,7 @@ struct PlanDevice {
   i64 kv_per_token = 0;
   i64 kv = 0;                             ///< of the workload, that of cross-attention with it
   i64 cross_kv = 0;                       ///< of kv, the encoder's positions
+  i64 states = 0;                         ///< of the workload's recurrences, however long
   std::optional<i64> kv_capacity_tokens;  ///< what the budget leaves room for; without one nothing
   i64 activations = 0;
   i64 training = 0;  ///< weights, gradients and optimizer; then `weights` is not in the total
@@ -114,6 +115,7 @@ struct MemoryReport {
   i64 checkpoint_bytes = 0;  ///< of all tensors, each once
   size_t fullest = 0;        ///< the device with the largest total
   std::string largest_part;  ///< of that device: "weights", "kv cache", ...
+  i64 largest_bytes = 0;     ///< of that part
   i64 budget = 0;            ///< bytes that one device may use; 0: not given
   std::optional<bool> fits;
   std::vector<FitAdvice> advice;

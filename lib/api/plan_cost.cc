@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "shardtool/api/placed_tensors.h"
 #include "shardtool/base/error.h"
 #include "shardtool/io/file.h"
 #include "shardtool/model/graph_list.h"
@@ -12,21 +13,6 @@ namespace shardtool::api {
 namespace {
 
 constexpr i64 kMaxProfileBytes = 1 << 20;
-
-/// The tensors that the mapping places, with their layouts in the same order.
-struct Placed {
-  std::vector<TensorSpec> specs;
-  std::vector<const layout::Layout*> layouts;
-};
-
-Placed placed_tensors(const AppliedMapping& applied) {
-  Placed placed;
-  for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
-    placed.specs.push_back(applied.specs[tensor.tensor]);
-    placed.layouts.push_back(tensor.layout.get());
-  }
-  return placed;
-}
 
 /// The dtype of the model's first norm, which quantised models keep plain.
 Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& specs) {
@@ -39,35 +25,17 @@ Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& s
   return Dtype::kBF16;
 }
 
-std::string sentence_of(const Error& error) {
-  return error.tensor_name().empty() ? error.message()
-                                     : error.message() + ": " + error.tensor_name();
-}
-
-/// Whether an error says that the graph is not this model's, and not that the question is wrong.
-bool is_of_the_model(const Error& error) {
-  switch (error.code()) {
-    case ErrorCode::kUnsupported:
-    case ErrorCode::kShapeMismatch:
-    case ErrorCode::kSizeExpression:
-    case ErrorCode::kConfig:
-      return true;
-    default:
-      return false;
-  }
-}
-
 void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelConfig& config,
                const AppliedMapping& applied, const plan::HardwareProfile* profile,
                CostReport& report) {
-  const Placed placed = placed_tensors(applied);
+  const PlacedTensors placed = placed_tensors(applied);
   const model::Model bound = model::bind_model(std::move(graph), config, placed.specs);
   report.workload.activations = dtype_of_norms(bound, placed.specs);
   const model::LayoutOf layouts = [&placed](size_t tensor) -> const layout::Layout& {
     return *placed.layouts[tensor];
   };
-  report.price = model::price(bound, placed.specs, layouts, applied.resolution.mesh,
-                              report.workload, profile);
+  report.price =
+      model::price(bound, placed.specs, layouts, applied.resolution.mesh, report.workload, profile);
   report.unread = bound.unread;
 }
 
@@ -88,8 +56,9 @@ CostReport forward_cost(const mapping::ModelConfig* config, const AppliedMapping
   try {
     add_price(std::move(graph), *config, applied, profile, report);
   } catch (const Error& error) {
-    if (!is_of_the_model(error)) throw;
-    report.why_not = sentence_of(error);
+    const auto why_not = why_not_this_model(error);
+    if (!why_not) throw;
+    report.why_not = *why_not;
   }
   return report;
 }

@@ -9,12 +9,15 @@
 
 #include "shardtool/api/kv_heads.h"
 #include "shardtool/api/live_widths.h"
+#include "shardtool/api/recurrent_states.h"
 #include "shardtool/base/error.h"
 #include "shardtool/plan/byte_count.h"
 #include "shardtool/plan/weights.h"
 
 namespace shardtool::api {
 namespace {
+
+constexpr int kDefaultBits = 16;  ///< of an activation
 
 /// Tensors of one layout, class and width together: the work is per kind, not per tensor.
 std::vector<plan::WeightGroup> weight_groups(const AppliedMapping& applied,
@@ -90,6 +93,18 @@ void set_cache(const DeviceCaches& caches, const Workload& workload, MemoryRepor
   }
 }
 
+/// Nothing where no workload is given.
+void set_states(const RecurrentStates& states, const Workload& workload, MemoryReport& report,
+                std::vector<std::string>& notes) {
+  if (!states.why_not.empty()) {
+    notes.push_back("the states of recurrences are not counted: " + states.why_not);
+  }
+  if (workload.context == 0) return;
+  for (size_t rank = 0; rank < states.bytes.size(); ++rank) {
+    report.devices[rank].states = plan::times(states.bytes[rank], workload.batch);
+  }
+}
+
 void set_capacity(const DeviceCaches& caches, i64 block_tokens, MemoryReport& report) {
   const plan::CacheStore store{caches.bits, block_tokens};
   for (size_t rank = 0; rank < report.devices.size() && report.budget > 0; ++rank) {
@@ -152,8 +167,8 @@ void set_totals(const DeviceBudget& budget, MemoryReport& report) {
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
     device.overhead = budget.overhead_bytes;
-    for (const i64 part : {weights_in_total(device), device.kv, device.activations, device.training,
-                           device.overhead}) {
+    for (const i64 part : {weights_in_total(device), device.kv, device.states, device.activations,
+                           device.training, device.overhead}) {
       plan::add_bytes(device.total, part);
     }
     if (report.budget > 0) device.fits = device.total <= report.budget;
@@ -161,15 +176,15 @@ void set_totals(const DeviceBudget& budget, MemoryReport& report) {
   }
   const PlanDevice& fullest = report.devices[report.fullest];
   if (report.budget > 0) report.fits = fullest.fits;
-  const std::pair<const char*, i64> parts[] = {{"weights", weights_in_total(fullest)},
-                                               {"kv cache", fullest.kv},
-                                               {"activations", fullest.activations},
-                                               {"training state", fullest.training},
-                                               {"overhead", fullest.overhead}};
-  report.largest_part =
-      std::max_element(std::begin(parts), std::end(parts), [](const auto& a, const auto& b) {
-        return a.second < b.second;
-      })->first;
+  const std::pair<const char*, i64> parts[] = {
+      {"weights", weights_in_total(fullest)}, {"kv cache", fullest.kv},
+      {"recurrent states", fullest.states},   {"activations", fullest.activations},
+      {"training state", fullest.training},   {"overhead", fullest.overhead}};
+  const auto& largest =
+      *std::max_element(std::begin(parts), std::end(parts),
+                        [](const auto& a, const auto& b) { return a.second < b.second; });
+  report.largest_part = largest.first;
+  report.largest_bytes = largest.second;
 }
 
 }  // namespace
@@ -192,6 +207,8 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapp
   } else {
     notes.insert(notes.end(), caches.model.notes.begin(), caches.model.notes.end());
     set_cache(caches, options.workload, report, notes);
+    const int bits = caches.model.dtype ? dtype_bits(*caches.model.dtype) : kDefaultBits;
+    set_states(recurrent_states(config, applied, bits), options.workload, report, notes);
     set_activations(applied, caches, options.workload, classes, report);
   }
   set_totals(options.device, report);

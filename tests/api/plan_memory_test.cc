@@ -21,7 +21,7 @@ using test::PublishedModel;
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
 MemoryReport memory(const PublishedModel& model, const std::string& mesh,
-                    const PlanOptions& options = {}) {
+                    const PlanOptions& options = {}, std::vector<std::string>* told = nullptr) {
   const auto config = mapping::parse_config(model.config, "config.json");
   const auto preset = mapping::load_preset(mapping::detect_preset(config, model.tensors).value());
   AppliedMapping applied{mapping::with_quantization(preset, &config), {}, model.tensors};
@@ -30,7 +30,11 @@ MemoryReport memory(const PublishedModel& model, const std::string& mesh,
   applied.resolution = mapping::resolve(applied.mapping, applied.specs, &config, resolve);
   std::vector<std::string> notes;
   MemoryReport report = device_memory(&config, applied, options, notes);
-  CHECK(notes.empty());
+  if (told != nullptr) {
+    *told = std::move(notes);
+  } else {
+    CHECK(notes.empty());
+  }
   return report;
 }
 
@@ -230,6 +234,48 @@ TEST_CASE("attention to an encoder keeps its positions, once per sequence") {
   }
   options.workload.context = 0;
   CHECK(memory(whisper, "tp=2", options).devices[0].kv == 0);
+}
+
+TEST_CASE("recurrences keep a state per sequence, and convolutions their positions before") {
+  // One layer of 8 heads of 12 x 10 in 4 groups, a convolution of 4 taps.
+  PublishedModel mamba;
+  mamba.config =
+      R"({"architectures": ["Mamba2ForCausalLM"], "model_type": "mamba2", "dtype": "bfloat16",
+    "hidden_size": 48, "expand": 2, "num_heads": 8, "head_dim": 12, "state_size": 10, "n_groups": 4,
+    "conv_kernel": 4, "num_hidden_layers": 1, "vocab_size": 96, "use_bias": false,
+    "tie_word_embeddings": false})";
+  mamba.tensors = {{"backbone.embeddings.weight", Dtype::kBF16, {96, 48}},
+                   {"backbone.layers.0.norm.weight", Dtype::kBF16, {48}},
+                   {"backbone.layers.0.mixer.A_log", Dtype::kBF16, {8}},
+                   {"backbone.layers.0.mixer.D", Dtype::kBF16, {8}},
+                   {"backbone.layers.0.mixer.dt_bias", Dtype::kBF16, {8}},
+                   {"backbone.layers.0.mixer.conv1d.weight", Dtype::kBF16, {176, 1, 4}},
+                   {"backbone.layers.0.mixer.conv1d.bias", Dtype::kBF16, {176}},
+                   {"backbone.layers.0.mixer.in_proj.weight", Dtype::kBF16, {280, 48}},
+                   {"backbone.layers.0.mixer.norm.weight", Dtype::kBF16, {96}},
+                   {"backbone.layers.0.mixer.out_proj.weight", Dtype::kBF16, {48, 96}},
+                   {"backbone.norm_f.weight", Dtype::kBF16, {48}},
+                   {"lm_head.weight", Dtype::kBF16, {96, 48}}};
+  PlanOptions options;
+  options.workload.context = 10;
+  options.workload.batch = 3;
+  std::vector<std::string> notes;
+  const MemoryReport report = memory(mamba, "tp=2", options, &notes);
+  const i64 states = 4 * 12 * 10 * 4;
+  const i64 before = (48 + 2 * 2 * 10) * 3 * 2;
+  for (const PlanDevice& device : report.devices) {
+    CHECK(device.kv == 0);
+    CHECK(device.states == 3 * (states + before));
+    CHECK(device.total == device.weights + device.states + device.activations);
+  }
+  options.workload.context = 1000;
+  CHECK(memory(mamba, "tp=2", options, &notes).devices[1].states == 3 * (states + before));
+  // What the graph cannot be bound to is told.
+  mamba.tensors.resize(10);
+  notes.clear();
+  CHECK(memory(mamba, "tp=2", options, &notes).devices[1].states == 0);
+  REQUIRE(notes.size() == 2);
+  CHECK(notes[1].find("the states of recurrences are not counted: ") == 0);
 }
 
 TEST_CASE("a window whose layers are not known is counted at full length, and told") {

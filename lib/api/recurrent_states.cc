@@ -1,0 +1,97 @@
+#include "shardtool/api/recurrent_states.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "shardtool/api/placed_tensors.h"
+#include "shardtool/model/bind.h"
+#include "shardtool/model/graph_list.h"
+#include "shardtool/plan/byte_count.h"
+
+namespace shardtool::api {
+namespace {
+
+constexpr i64 kStateBits = 32;
+
+bool has_recurrence(const model::Graph& graph) {
+  for (const model::Block& block : graph.blocks) {
+    for (const model::Alternatives& ways : block.stretches) {
+      for (const model::Way& way : ways) {
+        const bool found = std::any_of(way.ops.begin(), way.ops.end(), [](const model::Op& op) {
+          return std::holds_alternative<model::Recurrence>(op.kind);
+        });
+        if (found) return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// Adds up what every device keeps of one sequence.
+class Count {
+ public:
+  Count(const model::Model& bound, const PlacedTensors& placed, i64 n_devices, int bits)
+      : model_(bound), placed_(placed), bits_(bits), bytes_(static_cast<size_t>(n_devices), 0) {}
+
+  std::vector<i64> of_all_layers() && {
+    for (const model::Layer& layer : model_.layers) {
+      for (const model::BoundOp& op : layer.ops) add(op);
+    }
+    return std::move(bytes_);
+  }
+
+ private:
+  void add(const model::BoundOp& op) {
+    if (const auto* convolve = std::get_if<model::Convolve>(&op.op->kind)) {
+      add_per_row(op.weights.front().front(), model_.size(convolve->taps) - 1, bits_);
+    } else if (std::holds_alternative<model::Decay>(op.op->kind)) {
+      heads_of_[op.op->out.front()] = op.weights.front().front();
+    } else if (const auto* recurrence = std::get_if<model::Recurrence>(&op.op->kind)) {
+      constexpr size_t kDecays = 3;
+      const i64 state =
+          plan::times(model_.size(recurrence->key_dim), model_.size(recurrence->value_dim));
+      add_per_row(heads_of_.at(op.op->in[kDecays]), state, kStateBits);
+    }
+  }
+
+  /// For every row of the tensor that a device has.
+  void add_per_row(size_t tensor, i64 elements, i64 bits) {
+    const layout::Layout& layout = *placed_.layouts[tensor];
+    const auto& ranks = layout.ranks();
+    for (size_t h = 0; h < ranks.size(); ++h) {
+      const i64 rows = layout.holders().region(static_cast<int>(h)).front().image_size();
+      plan::add_bytes(bytes_[static_cast<size_t>(ranks[h])],
+                      plan::times(plan::times(rows, elements), bits) / 8);
+    }
+  }
+
+  const model::Model& model_;
+  const PlacedTensors& placed_;
+  i64 bits_;
+  std::vector<i64> bytes_;
+  std::map<std::string, size_t> heads_of_;  ///< a value of decays -> the tensor with a row per head
+};
+
+}  // namespace
+
+RecurrentStates recurrent_states(const mapping::ModelConfig* config, const AppliedMapping& applied,
+                                 int bits) {
+  RecurrentStates states;
+  std::string without_graph;
+  const auto graph = config == nullptr ? nullptr : model::find_graph(*config, without_graph);
+  if (graph == nullptr || !has_recurrence(*graph)) return states;
+  const PlacedTensors placed = placed_tensors(applied);
+  try {
+    const model::Model bound = model::bind_model(graph, *config, placed.specs);
+    states.bytes = Count(bound, placed, applied.resolution.mesh.size(), bits).of_all_layers();
+  } catch (const Error& error) {
+    const auto why_not = why_not_this_model(error);
+    if (!why_not) throw;
+    states.why_not = *why_not;
+  }
+  return states;
+}
+
+}  // namespace shardtool::api

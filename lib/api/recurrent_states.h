@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardtool/api/mapping_choice.h"
+#include "shardtool/mapping/config.h"
+
+namespace shardtool::api {
+
+/// What the layers of linear attention and state spaces keep of a sequence, however long it is.
+struct RecurrentStates {
+  std::vector<i64> bytes;  ///< per device, of one sequence; empty where no layer is one of these
+  std::string why_not;     ///< why states that there are were not counted; else empty
+};
+
+/// As the family's graph says: of each head that a device has key_dim x value_dim numbers in f32,
+/// and of each feature that it convolves the taps - 1 positions before, `bits` an element. A family
+/// without a graph has no layer that is known to be one. `config` may be null.
+RecurrentStates recurrent_states(const mapping::ModelConfig* config, const AppliedMapping& applied,
+                                 int bits);
+
+}  // namespace shardtool::api
