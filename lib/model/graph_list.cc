@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <optional>
 
 #include "shardtool/base/json_reader.h"
@@ -42,6 +44,21 @@ const GraphText& text_of(std::string_view family) {
   throw error;
 }
 
+/// The graph that names this model type, or null. Decoded once: plans of many layouts ask again.
+std::shared_ptr<const Graph> graph_of(const std::string& model_type) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<const Graph>> decoded;
+  const std::lock_guard lock(mutex);
+  if (const auto known = decoded.find(model_type); known != decoded.end()) return known->second;
+  for (const GraphText& text : embedded_graphs()) {
+    const std::vector<std::string> types = head_of(text).model_types;
+    if (std::find(types.begin(), types.end(), model_type) == types.end()) continue;
+    auto graph = std::make_shared<const Graph>(load_graph(text.name));
+    return decoded.emplace(model_type, std::move(graph)).first->second;
+  }
+  return nullptr;
+}
+
 /// What the config says that the graph does not compute.
 std::optional<std::string> unmet(const Graph& graph, const mapping::ModelConfig& config) {
   const auto* requirement = first_unmet(graph.requires_config, config);
@@ -71,18 +88,16 @@ Graph load_graph(std::string_view family) {
 
 std::shared_ptr<const Graph> find_graph(const mapping::ModelConfig& config, std::string& why_not) {
   const std::string type = config.model_type();
-  for (const GraphText& text : embedded_graphs()) {
-    const std::vector<std::string> types = head_of(text).model_types;
-    if (std::find(types.begin(), types.end(), type) == types.end()) continue;
-    auto graph = std::make_shared<const Graph>(load_graph(text.name));
-    const auto reason = unmet(*graph, part_of(config, graph->config_part));
-    if (!reason) return graph;
-    why_not = *reason;
+  const auto graph = graph_of(type);
+  if (graph == nullptr) {
+    why_not = type.empty() ? fmt::format("{} names no model_type", config.file())
+                           : fmt::format("no graph is built in for the model type '{}'",
+                                         quote_for_message(type, 60));
     return nullptr;
   }
-  why_not = type.empty() ? fmt::format("{} names no model_type", config.file())
-                         : fmt::format("no graph is built in for the model type '{}'",
-                                       quote_for_message(type, 60));
+  const auto reason = unmet(*graph, part_of(config, graph->config_part));
+  if (!reason) return graph;
+  why_not = *reason;
   return nullptr;
 }
 
