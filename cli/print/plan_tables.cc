@@ -29,6 +29,31 @@ std::string device_cell(i64 rank) {
   return rank == plan::kStorage ? "files" : fmt::format("{}", rank);
 }
 
+struct PartOfDevice {
+  const char* title;
+  i64 api::PlanDevice::*bytes;
+};
+
+/// Columns of every device; states only where some device has them.
+std::vector<PartOfDevice> parts_of(const api::MemoryReport& memory) {
+  using Device = api::PlanDevice;
+  std::vector<PartOfDevice> parts{{"weights", &Device::weights},
+                                  {"copies", &Device::replicated},
+                                  {"kv per token", &Device::kv_per_token},
+                                  {"kv", &Device::kv},
+                                  {"states", &Device::states},
+                                  {"training", &Device::training},
+                                  {"activations", &Device::activations},
+                                  {"overhead", &Device::overhead},
+                                  {"total", &Device::total}};
+  const bool has_states = std::any_of(memory.devices.begin(), memory.devices.end(),
+                                      [](const Device& device) { return device.states > 0; });
+  if (!has_states) {
+    std::erase_if(parts, [](const PartOfDevice& part) { return part.bytes == &Device::states; });
+  }
+  return parts;
+}
+
 }  // namespace
 
 std::string bytes_cell(i64 bytes, bool exact) {
@@ -83,15 +108,8 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
 Table devices_table(const api::MemoryReport& memory, bool exact) {
   Table table{{{exact ? "rank" : "devices"}}, {}};
   for (const std::string& name : memory.classes) table.columns.push_back({name, true});
-  const bool has_states = std::any_of(memory.devices.begin(), memory.devices.end(),
-                                      [](const auto& device) { return device.states > 0; });
-  for (const char* title : {"weights", "copies", "kv per token", "kv"}) {
-    table.columns.push_back({title, true});
-  }
-  if (has_states) table.columns.push_back({"states", true});
-  for (const char* title : {"training", "activations", "overhead", "total"}) {
-    table.columns.push_back({title, true});
-  }
+  const std::vector<PartOfDevice> parts = parts_of(memory);
+  for (const PartOfDevice& part : parts) table.columns.push_back({part.title, true});
   table.columns.push_back({"fits"});
   for (size_t begin = 0; begin < memory.devices.size();) {
     const api::PlanDevice& device = memory.devices[begin];
@@ -101,12 +119,8 @@ Table devices_table(const api::MemoryReport& memory, bool exact) {
     row.push_back(end - begin == 1 ? fmt::format("{}", begin)
                                    : fmt::format("{}-{}", begin, end - 1));
     for (const i64 bytes : device.by_class) row.push_back(bytes_cell(bytes, exact));
-    for (const i64 bytes : {device.weights, device.replicated, device.kv_per_token, device.kv}) {
-      row.push_back(bytes_cell(bytes, exact));
-    }
-    if (has_states) row.push_back(bytes_cell(device.states, exact));
-    for (const i64 bytes : {device.training, device.activations, device.overhead, device.total}) {
-      row.push_back(bytes_cell(bytes, exact));
+    for (const PartOfDevice& part : parts) {
+      row.push_back(bytes_cell(device.*part.bytes, exact));
     }
     row.push_back(fits_cell(device.fits));
     begin = end;
