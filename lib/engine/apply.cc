@@ -54,6 +54,18 @@ Part<N> each(const OpAt<N>& at, const Function& function) {
   return y;
 }
 
+/// Times the op's weight: its one number, or one for each feature.
+template <class N>
+void multiply_by_stored(const OpAt<N>& at, bool is_single, Part<N>& y) {
+  const size_t tensor = at.op.weights.front().front();
+  const std::vector<N> factors =
+      load_vector(at, tensor, is_single ? AxisMap::identity(1) : y.features);
+  for (i64 t = 0; t < at.inputs.rows(); ++t) {
+    for (i64 f = 0; f < y.width(); ++f)
+      y.row(t)[f] *= factors[static_cast<size_t>(is_single ? 0 : f)];
+  }
+}
+
 /// The inputs one after the other.
 template <class N>
 Part<N> side_by_side(const OpAt<N>& at) {
@@ -238,7 +250,9 @@ Part<N> apply(const model::Scale& op, const OpAt<N>& at) {
   const double number = mapping::value_of(op.by, at.side.model->config);
   const double by = op.by_sqrt ? std::sqrt(number) : number;
   const N factor = number_of<N>(op.divides ? 1 / by : by);
-  return each(at, [factor](N x) { return x * factor; });
+  Part<N> y = each(at, [factor](N x) { return x * factor; });
+  if (op.size) multiply_by_stored(at, at.side.model->size(*op.size) == 1, y);
+  return y;
 }
 
 template <class N>

@@ -167,8 +167,11 @@ struct Activation {
 };
 struct Multiply {};
 struct Add {};
+/// Times a number, and with a weight also times that: one stored number for all features, or one
+/// for each of them.
 struct Scale {
-  Number by;
+  Number by{{}, 1};
+  std::optional<Dim> size;  ///< of the weight
   bool by_sqrt = false;     ///< by the square root of the number, rounded to the weights' dtype
   bool divides = false;
 };
