@@ -54,6 +54,7 @@ def all_families():
         expert_families.multimodal,
         default_families.defaults,
         recent_families.dense,
+        recent_families.two_kinds_of_heads,
         recent_families.mixtures,
         recent_families.hybrids,
         recent_families.multimodal,
