@@ -156,6 +156,7 @@ class Projections {
   explicit Projections(const json& facts) {
     for (const std::string& glob : texts(facts.at("not"))) not_.push_back(glob_filter(glob));
     add(texts(facts.at("cross")), {.cross = true});
+    add(texts(facts.at("shared").at("globs")), {.shared = true});
     add(texts(facts.at("latent")), {.latent = true});
     add(texts(facts.at("heads")), {});
   }
@@ -164,6 +165,7 @@ class Projections {
     i64 layer = 0;
     bool latent = false;
     bool cross = false;
+    bool shared = false;  ///< by several layers, which take turns
   };
   std::optional<Found> find(const std::string& name) {
     const auto [form, is_new] = kinds_.try_emplace(name_form(name), nullptr);
@@ -210,13 +212,34 @@ std::optional<std::string> dtype_of(const Keys& keys, const json& facts) {
 /// The projections of the model's own layers, one per layer and one for its cross-attention.
 using Layers = std::map<std::pair<bool, i64>, LayerCache>;  // cross, layer
 
+/// The layers that use shared projections, in the order of which they take turns.
+void add_shared(const std::map<i64, size_t>& shared, const Keys& keys, const json& facts,
+                Layers& layers) {
+  const json* kinds = keys.value(facts.at("list"));
+  if (shared.empty() || kinds == nullptr || !kinds->is_array()) return;
+  auto next = shared.begin();
+  for (size_t number = 0; number < kinds->size(); ++number) {
+    if (kinds->at(number) != facts.at("word")) continue;
+    LayerCache layer;
+    layer.layer = static_cast<i64>(number);
+    layer.tensor = next->second;
+    layers.emplace(std::pair(false, layer.layer), layer);
+    if (++next == shared.end()) next = shared.begin();
+  }
+}
+
 Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec> tensors) {
   Projections projections(facts);
   const auto n_layers = keys.size("layers");
   Layers layers;
+  std::map<i64, size_t> shared;
   for (size_t t = 0; t < tensors.size(); ++t) {
     const auto found = projections.find(tensors[t].name);
     if (!found || (n_layers && found->layer >= *n_layers)) continue;
+    if (found->shared) {
+      shared.emplace(found->layer, t);
+      continue;
+    }
     LayerCache layer;
     layer.layer = found->layer;
     layer.tensor = t;
@@ -224,6 +247,7 @@ Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec
     layer.cross = found->cross;
     layers.emplace(std::pair(found->cross, found->layer), layer);
   }
+  add_shared(shared, keys, facts.at("shared"), layers);
   return layers;
 }
 

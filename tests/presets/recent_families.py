@@ -34,6 +34,7 @@ from families import (
     QK_NORM,
     VOCABULARY,
     Family,
+    H,
 )
 from slicing import experts, features, kv_rows, q_rows, two_halves, whole
 
@@ -318,6 +319,47 @@ def hybrids():
             LLAMA + feed_forward + [(r"model\.final_layernorm\.weight", whole)] + mamba_cuts(),
             reduced=(r".*mamba\.out_proj\.bias", r".*(o_proj|down_proj)\.bias"),
         )
+
+
+    # Zamba2MLP.forward: chunk(2) of the sum of gate_up_proj and its adapter; Zamba2Attention adds adapters alike
+    shared = r".*shared_transformer\."
+    zamba = [
+        (shared + r"self_attn\.[qkv]_proj\.weight", H, whole),
+        (shared + r"self_attn\.o_proj\.weight", whole, H),
+        (shared + r"feed_forward\.gate_up_proj\.weight", two_halves, whole),
+        (shared + r"feed_forward\.gate_up_proj\.bias", two_halves),
+        (shared + r"feed_forward\.down_proj\.weight", whole, features),
+        (shared + r"feed_forward\.down_proj\.bias", whole),
+        (shared + r".*_adapter_list\.\d+\.0\.weight", whole, whole),
+        (shared + r"self_attn\.linear_[qkv]_adapter_list\.\d+\.1\.weight", H, whole),
+        (shared + r"feed_forward\.gate_up_proj_adapter_list\.\d+\.1\.weight", two_halves, whole),
+        (r".*layernorm\.weight", whole),
+        (r".*layers\.\d+\.linear\.weight", whole, whole),
+    ]
+    sizes = DIVIDED | PADDED | dict(
+        num_hidden_layers=6,
+        num_key_value_heads=HEADS,
+        layers_block_type=["mamba", "hybrid", "mamba", "hybrid", "hybrid", "hybrid"],
+        n_mamba_heads=HEADS,
+        mamba_ngroups=GROUPS,
+        mamba_d_state=STATE,
+        mamba_expand=1,
+        num_mem_blocks=2,
+        use_shared_attention_adapter=True,
+        adapter_rank=6,
+        add_bias_linear=True,
+    )
+    decoder = [(pattern.replace(r"(mixer|mamba)", r"(mamba_decoder\.)?mamba"), *axes) for pattern, *axes in mamba_cuts()]
+    yield Family(
+        "zamba2",
+        "zamba2",
+        "Zamba2ForCausalLM",
+        "Zamba2Config",
+        sizes,
+        VOCABULARY + decoder + zamba,
+        layers={"": 6},
+        reduced=(r".*(mamba\.out_proj|feed_forward\.down_proj)\.bias",),
+    )
 
 
 # Qwen3VLMoeTextExperts is handed them transposed, and its chunk(2) is of the outputs.
