@@ -182,6 +182,7 @@ engine::ValidationOptions Validating::engine_options() const {
   engine::ValidationOptions options;
   options.seed = options_.seed;
   const bool by_value = options_.compares_values || shards_bound_->files().has_divided_bias() ||
+                        whole_bound_->has_packed_weights() || shards_bound_->has_packed_weights() ||
                         (reference_ && has_other_dtypes(*reference_, shards()));
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
   options.compares_bytes = reference_.has_value();
@@ -243,9 +244,7 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
   report_.native = verdict.native;
   report_.undecidable_tokens = verdict.undecidable_tokens;
   report_.odd_weights = verdict.odd_weights;
-  for (const auto& layout : shards_bound_->files().layouts) {
-    report_.parts += std::ssize(layout->ranks());
-  }
+  report_.parts = shards_bound_->parts();
   if (reference_) report_.bytes = verdict.bytes;
   report_.digest = fmt::format("{:016x}", verdict.digest);
   report_.bytes_read = verdict.bytes_read;

@@ -72,6 +72,15 @@ std::optional<size_t> scale_tensor_of(const Side& side, size_t tensor) {
   return std::nullopt;
 }
 
+std::vector<size_t> stored_behind(const Side& side, size_t tensor) {
+  const auto packed = side.unpacked.find(tensor);
+  if (packed != side.unpacked.end()) return packed->second.members;
+  std::vector<size_t> tensors{tensor};
+  if (bits(side.tensors[tensor].dtype) != 8) return tensors;
+  if (const auto scales = scale_tensor_of(side, tensor)) tensors.push_back(*scales);
+  return tensors;
+}
+
 template <class N>
 std::optional<BlockScales<N>> BlockScales<N>::of(const Side& side, kernels::NumberMap map,
                                                  const Product& product) {

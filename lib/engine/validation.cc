@@ -356,11 +356,8 @@ void Validation::note_tested(Verdict& verdict) const {
     for (const model::BoundOp& op : layer.shards.layer->ops) {
       for (const model::BoundWeight& weight : op.weights) {
         for (const size_t tensor : weight) {
-          tested.insert(tensor);
-          const auto scales = bits(shards_.tensors[tensor].dtype) == 8
-                                  ? scale_tensor_of(shards_, tensor)
-                                  : std::nullopt;
-          if (scales) tested.insert(*scales);
+          const auto behind = stored_behind(shards_, tensor);
+          tested.insert(behind.begin(), behind.end());
         }
       }
     }
