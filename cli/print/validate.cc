@@ -181,10 +181,10 @@ void print_body(Session& session, const api::ValidateReport& report) {
                                    plural(report.reordered, "value"))));
   }
   if (report.undecidable_tokens > 0) {
-    out.write(
-        labelled(style, "experts",
-                 fmt::format("{} of tokens were too close to decide; the shards replayed them",
-                             plural(report.undecidable_tokens, "choice"))));
+    out.write(labelled(
+        style, "choices",
+        fmt::format("{} of experts or positions were too close to decide; the shards replayed them",
+                    plural(report.undecidable_tokens, "choice"))));
   }
   for (const std::string& note : report.notes) out.write(labelled(style, "note", note));
 }
