@@ -9,7 +9,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/numbers.h"
-#include "shardtool/kernels/ops/round.h"
+#include "shardtool/kernels/encode/encode.h"
 #include "shardtool/kernels/ops/router.h"
 
 namespace shardtool::engine {
@@ -370,9 +370,13 @@ void Run<N>::route(const model::Router& op, i64 rank) {
 template <class N>
 void Run<N>::round(const std::string& name) {
   if constexpr (std::is_same_v<N, float>) {
-    if (!inputs_.rounds_to_bf16) return;
+    if (inputs_.activations == Dtype::kF32) return;
+    std::vector<std::byte> stored;
     for (auto& [rank, part] : values_[name]) {
-      for (float& x : part.data) x = kernels::rounded_to_bf16(x);
+      const i64 count = std::ssize(part.data);
+      stored.resize(static_cast<size_t>(count * bits(inputs_.activations) / 8));
+      kernels::from_floats(inputs_.activations, part.data.data(), count, stored.data());
+      kernels::to_floats(inputs_.activations, stored.data(), count, part.data.data());
     }
   }
 }

@@ -58,7 +58,8 @@ struct Inputs {
   std::vector<i64> tokens;  ///< ids, one per row, of tables that are looked up
   std::uint64_t seed = 0;   ///< of residues
   kernels::NumberMap map = kernels::NumberMap::kBits;  ///< of residues
-  bool rounds_to_bf16 = false;  ///< every value, as an engine of that type stores it; of float
+  /// Every value is rounded to it, as an engine of that type stores it; F32: as it is; of float.
+  Dtype activations = Dtype::kF32;
   /// Products in the weights' type, where the accelerator's library has it; of float. Requires that
   /// the accelerator has a library.
   bool uses_library = false;
