@@ -89,13 +89,9 @@ if [[ $fuzz_seconds ]]; then
   step "build $preset" cmake --build --preset "$preset" --parallel "$(nproc)"
   exec bash tests/fuzz/run.sh "$build" "$fuzz_seconds"
 fi
-# A build from nothing compiles tests in groups; one that is there stays as it is, and clang-tidy looks at single files.
-grouping=()
-if [[ ! -f $build/CMakeCache.txt && $preset != tidy ]]; then
-  grouping=(-DSHARDTOOL_GROUPED_TESTS=ON)
-fi
-[[ $gpu == no ]] || grouping+=(-DSHARDTOOL_BENCHMARKS=ON)
-step "configure $preset" configure "$preset" -DBUILD_TESTING=ON "${grouping[@]}"
+options=(-DBUILD_TESTING=ON)
+[[ $gpu == no ]] || options+=(-DSHARDTOOL_BENCHMARKS=ON)
+step "configure $preset" configure "$preset" "${options[@]}"
 step "build $preset" cmake --build --preset "$preset" --parallel "$(nproc)"
 failed=no
 step "test $preset" run_tests

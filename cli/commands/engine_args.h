@@ -5,9 +5,13 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "shardtool/base/checked.h"
 #include "shardtool/comm/meeting_place.h"
 
 namespace shardtool::cli {
+
+/// That one process plays.
+inline constexpr i64 kMostRanks = 64;
 
 /// Who plays the devices, as typed.
 struct EngineArgs {

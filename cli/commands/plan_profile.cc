@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cli/answer_file.h"
+#include "cli/commands/engine_args.h"
 #include "cli/launch.h"
 #include "cli/print/plan_cost.h"
 #include "cli/print/text.h"
@@ -16,7 +17,6 @@
 namespace shardtool::cli {
 namespace {
 
-constexpr i64 kMostRanks = 64;
 constexpr i64 kMostRounds = 1000;
 
 /// One profile as it is written in a file.

@@ -15,7 +15,6 @@ namespace {
 
 constexpr i64 kMostTokens = 4096;
 constexpr i64 kDefaultTokens = 8;
-constexpr i64 kMostRanks = 64;
 
 Status status_of(const api::ValidateReport& report) {
   return report.passes() ? Status::kOk : Status::kFindings;

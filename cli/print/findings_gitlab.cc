@@ -11,7 +11,7 @@ namespace {
 using check::Finding;
 using check::Severity;
 
-constexpr size_t kListedPerRule = 100;
+constexpr size_t kListedInGitlab = 100;
 
 std::string_view severity_of(Severity severity) {
   if (severity == Severity::kError) return "critical";
@@ -30,7 +30,7 @@ std::string fingerprint(const Finding& finding, size_t number) {
 void print_findings_gitlab(Output& out, const api::CheckReport& report) {
   JsonWriter json([&out](std::string_view text) { out.write(text); });
   json.begin_array();
-  for (const RuleFindings& rule : by_rule(report, kListedPerRule)) {
+  for (const RuleFindings& rule : by_rule(report, kListedInGitlab)) {
     const i64 more = rule.rule.count - std::ssize(rule.listed);
     for (size_t i = 0; i < rule.listed.size(); ++i) {
       const Finding& finding = *rule.listed[i];

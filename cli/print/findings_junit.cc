@@ -12,7 +12,7 @@ namespace {
 using check::RuleInfo;
 using check::Severity;
 
-constexpr size_t kListedPerRule = 20;
+constexpr size_t kListedInJunit = 20;
 
 struct Suite {
   std::string cases;
@@ -76,7 +76,7 @@ std::string xml_escaped(std::string_view text) {
 }
 
 void print_findings_junit(Output& out, const api::CheckReport& report) {
-  const std::vector<RuleFindings> broken = by_rule(report, kListedPerRule);
+  const std::vector<RuleFindings> broken = by_rule(report, kListedInJunit);
   std::map<std::string_view, Suite> suites;  // by the begin of the ids
   int failures = 0;
   constexpr size_t kFamilyLength = 4;

@@ -13,7 +13,7 @@ using check::RuleInfo;
 using check::Severity;
 
 /// Code scanning takes 25,000 results of a run; with this many of each rule there are fewer.
-constexpr size_t kListedPerRule = 250;
+constexpr size_t kListedInSarif = 250;
 
 std::string_view level_of(Severity severity) {
   if (severity == Severity::kError) return "error";
@@ -92,7 +92,7 @@ void write_invocation(JsonWriter& json, const std::vector<RuleFindings>& rules) 
 }  // namespace
 
 void print_findings_sarif(Output& out, const api::CheckReport& report) {
-  const std::vector<RuleFindings> rules = by_rule(report, kListedPerRule);
+  const std::vector<RuleFindings> rules = by_rule(report, kListedInSarif);
   JsonWriter json([&out](std::string_view text) { out.write(text); });
   json.begin_object();
   json.field("$schema", "https://json.schemastore.org/sarif-2.1.0.json").field("version", "2.1.0");

@@ -5,14 +5,6 @@
 namespace shardtool::cli {
 namespace {
 
-void write_mesh(JsonWriter& json, const mesh::Mesh& mesh) {
-  json.key("mesh").begin_array();
-  for (const auto& axis : mesh.axes()) {
-    json.begin_object().field("axis", axis.name).field("size", axis.size).end_object();
-  }
-  json.end_array();
-}
-
 void write_shards(JsonWriter& json, const std::vector<api::InspectShard>& shards) {
   json.key("shards").begin_array();
   for (const auto& shard : shards) {
@@ -94,6 +86,14 @@ void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
 }
 
 }  // namespace
+
+void write_mesh(JsonWriter& json, const mesh::Mesh& mesh) {
+  json.key("mesh").begin_array();
+  for (const auto& axis : mesh.axes()) {
+    json.begin_object().field("axis", axis.name).field("size", axis.size).end_object();
+  }
+  json.end_array();
+}
 
 void write_fields(JsonWriter& json, const api::TransformReport& report) {
   write_plan(json, report.plan);

@@ -26,4 +26,7 @@ void write_fields(JsonWriter& json, const api::PresetList& list);
 void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks);
 void write_fields(JsonWriter& json, const api::BenchIoReport& report);
 
+/// "mesh", its axes from the slowest to the fastest.
+void write_mesh(JsonWriter& json, const mesh::Mesh& mesh);
+
 }  // namespace shardtool::cli

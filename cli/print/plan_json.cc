@@ -1,16 +1,9 @@
+#include "cli/print/json.h"
 #include "cli/print/plan.h"
 #include "cli/print/plan_cost.h"
 
 namespace shardtool::cli {
 namespace {
-
-void write_mesh(JsonWriter& json, const mesh::Mesh& mesh) {
-  json.key("mesh").begin_array();
-  for (const auto& axis : mesh.axes()) {
-    json.begin_object().field("axis", axis.name).field("size", axis.size).end_object();
-  }
-  json.end_array();
-}
 
 void write_device(JsonWriter& json, const api::MemoryReport& memory,
                   const api::PlanDevice& device) {

@@ -6,7 +6,7 @@
 namespace shardtool::kernels {
 namespace {
 
-std::vector<CensusImplementation> supported() {
+std::vector<CensusImplementation> supported_censuses() {
   std::vector<CensusImplementation> list;
 #if defined(__x86_64__)
   const bool wide = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
@@ -20,7 +20,7 @@ std::vector<CensusImplementation> supported() {
 }  // namespace
 
 std::span<const CensusImplementation> census_implementations() {
-  static const std::vector<CensusImplementation> list = supported();
+  static const std::vector<CensusImplementation> list = supported_censuses();
   return list;
 }
 

@@ -6,7 +6,7 @@
 namespace shardtool::kernels {
 namespace {
 
-std::vector<ProductImplementation> supported() {
+std::vector<ProductImplementation> supported_products() {
   std::vector<ProductImplementation> list;
 #if defined(__x86_64__)
   const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -26,7 +26,7 @@ const ProductImplementation& fastest() {
 }  // namespace
 
 std::span<const ProductImplementation> product_implementations() {
-  static const std::vector<ProductImplementation> list = supported();
+  static const std::vector<ProductImplementation> list = supported_products();
   return list;
 }
 

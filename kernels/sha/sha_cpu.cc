@@ -18,34 +18,34 @@ void require(int succeeded) {
   if (succeeded != 1) throw Error(ErrorCode::kLimit, "libcrypto cannot compute the hash");
 }
 
-struct Sha1 {
-  static constexpr size_t kBytes = SHA_DIGEST_LENGTH;
-  SHA_CTX context{};
-  Sha1() { require(SHA1_Init(&context)); }
-  void update(std::span<const std::byte> bytes) {
-    require(SHA1_Update(&context, bytes.data(), bytes.size()));
-  }
-  void finish(unsigned char* digest) { require(SHA1_Final(digest, &context)); }
-};
-
-struct Sha256 {
-  static constexpr size_t kBytes = SHA256_DIGEST_LENGTH;
-  SHA256_CTX context{};
-  Sha256() { require(SHA256_Init(&context)); }
-  void update(std::span<const std::byte> bytes) {
-    require(SHA256_Update(&context, bytes.data(), bytes.size()));
-  }
-  void finish(unsigned char* digest) { require(SHA256_Final(digest, &context)); }
-};
-
 }  // namespace
 
 struct Sha::State {
+  struct Sha1 {
+    static constexpr size_t kBytes = SHA_DIGEST_LENGTH;
+    SHA_CTX context{};
+    Sha1() { require(SHA1_Init(&context)); }
+    void update(std::span<const std::byte> bytes) {
+      require(SHA1_Update(&context, bytes.data(), bytes.size()));
+    }
+    void finish(unsigned char* digest) { require(SHA1_Final(digest, &context)); }
+  };
+
+  struct Sha256 {
+    static constexpr size_t kBytes = SHA256_DIGEST_LENGTH;
+    SHA256_CTX context{};
+    Sha256() { require(SHA256_Init(&context)); }
+    void update(std::span<const std::byte> bytes) {
+      require(SHA256_Update(&context, bytes.data(), bytes.size()));
+    }
+    void finish(unsigned char* digest) { require(SHA256_Final(digest, &context)); }
+  };
+
   std::variant<Sha1, Sha256> hash;
 };
 
 Sha::Sha(ShaKind kind) : state_(std::make_unique<State>()) {
-  if (kind == ShaKind::kSha256) state_->hash.emplace<Sha256>();
+  if (kind == ShaKind::kSha256) state_->hash.emplace<State::Sha256>();
 }
 Sha::~Sha() = default;
 Sha::Sha(Sha&&) noexcept = default;

@@ -14,14 +14,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 64;
 /// What says nothing about costs.
 constexpr std::array<const char*, 8> kBeside{"format_version", "tool",  "command", "source",
                                              "warnings",       "apply", "seal",    "status"};
 
 json read_document(const std::string& path) {
   json document = parse_strict_json(io::read_text(path, kMaxPlanBytes), path,
-                                    ErrorCode::kPlanInvalid, kMaxDepth)
+                                    ErrorCode::kPlanInvalid, kMaxPlanDepth)
                       .value;
   if (!document.is_object() || document.value("command", "") != "plan") {
     throw Error(ErrorCode::kPlanInvalid, "the file is no document of `shardtool plan`")

@@ -21,7 +21,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kSealKey = ",\"seal\":\"";
-constexpr int kMaxDepth = 64;
 constexpr size_t kHashDigits = 32;
 
 std::string hash_of(std::string_view text) {
@@ -175,7 +174,8 @@ std::string sealed(std::string open_document) {
 
 PlanRecipe parse_plan(const std::string& text, const std::string& path) {
   check_seal(text, path);
-  const JsonDocument document = parse_strict_json(text, path, ErrorCode::kPlanInvalid, kMaxDepth);
+  const JsonDocument document =
+      parse_strict_json(text, path, ErrorCode::kPlanInvalid, kMaxPlanDepth);
   try {
     check_version(document.value, path);
     return recipe_of(document.value.at("apply"));

@@ -43,6 +43,7 @@ std::string to_json(const PlanRecipe& recipe);
 PlanRecipe parse_plan(const std::string& text, const std::string& path);
 /// More than a plan of the largest models takes.
 inline constexpr i64 kMaxPlanBytes = i64{1} << 30;
+inline constexpr int kMaxPlanDepth = 64;
 /// The same from a file; throws what io::read_text throws, too.
 PlanRecipe read_plan(const std::string& path);
 

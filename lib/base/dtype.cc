@@ -7,7 +7,7 @@ namespace shardtool {
 namespace {
 
 using enum Dtype;
-constexpr auto kTable = std::to_array<DtypeInfo>({
+constexpr auto kDtypes = std::to_array<DtypeInfo>({
     {kBool, "BOOL", 8, DtypeKind::kBool},
     {kF4, "F4", 4, DtypeKind::kFloat},
     {kF6E2M3, "F6_E2M3", 6, DtypeKind::kFloat},
@@ -33,8 +33,8 @@ constexpr auto kTable = std::to_array<DtypeInfo>({
 });
 
 constexpr bool rows_follow_the_enum() {
-  for (size_t i = 0; i < kTable.size(); ++i) {
-    if (static_cast<size_t>(kTable[i].dtype) != i) return false;
+  for (size_t i = 0; i < kDtypes.size(); ++i) {
+    if (static_cast<size_t>(kDtypes[i].dtype) != i) return false;
   }
   return true;
 }
@@ -43,17 +43,17 @@ static_assert(rows_follow_the_enum());
 }  // namespace
 
 std::span<const DtypeInfo> dtype_table() {
-  return kTable;
+  return kDtypes;
 }
 
 const DtypeInfo& dtype_info(Dtype dtype) {
-  return kTable[static_cast<size_t>(dtype)];
+  return kDtypes[static_cast<size_t>(dtype)];
 }
 
 std::optional<Dtype> parse_dtype(std::string_view name) {
-  const auto row = std::find_if(kTable.begin(), kTable.end(),
+  const auto row = std::find_if(kDtypes.begin(), kDtypes.end(),
                                 [name](const DtypeInfo& info) { return info.name == name; });
-  if (row == kTable.end()) return std::nullopt;
+  if (row == kDtypes.end()) return std::nullopt;
   return row->dtype;
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using enum ErrorCode;
 
-constexpr auto kTable = std::to_array<ErrorInfo>({
+constexpr auto kErrors = std::to_array<ErrorInfo>({
     {kUsage, "E0101", 2, "the command line is not understood",
      "A flag, a value or an argument is unknown, missing or out of range. `shardtool help "
      "<command>` lists what the command takes."},
@@ -142,11 +142,11 @@ constexpr auto kTable = std::to_array<ErrorInfo>({
 }  // namespace
 
 std::span<const ErrorInfo> error_table() {
-  return kTable;
+  return kErrors;
 }
 
 const ErrorInfo& error_info(ErrorCode code) {
-  return *std::find_if(kTable.begin(), kTable.end(),
+  return *std::find_if(kErrors.begin(), kErrors.end(),
                        [code](const ErrorInfo& row) { return row.code == code; });
 }
 
@@ -156,8 +156,8 @@ const ErrorInfo* find_error(std::string_view id) {
       return std::toupper(static_cast<unsigned char>(a)) == b;
     });
   };
-  const auto row = std::find_if(kTable.begin(), kTable.end(), same);
-  return row == kTable.end() ? nullptr : &*row;
+  const auto row = std::find_if(kErrors.begin(), kErrors.end(), same);
+  return row == kErrors.end() ? nullptr : &*row;
 }
 
 Error& Error::at(Place place) & {

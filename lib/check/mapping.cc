@@ -14,7 +14,7 @@ struct CodeRule {
   Rule rule;
 };
 
-constexpr auto kRules = std::to_array<CodeRule>({
+constexpr auto kCodeRules = std::to_array<CodeRule>({
     {ErrorCode::kMappingSyntax, Rule::kMappingSyntax},
     {ErrorCode::kMappingSchema, Rule::kMappingSchema},
     {ErrorCode::kNotDivisible, Rule::kNotDivisible},
@@ -40,9 +40,9 @@ constexpr auto kRules = std::to_array<CodeRule>({
 }  // namespace
 
 Finding mapping_finding(const Error& error, const std::string& folder, const std::string& file) {
-  const auto* const row = std::find_if(kRules.begin(), kRules.end(),
+  const auto* const row = std::find_if(kCodeRules.begin(), kCodeRules.end(),
                                        [&](const CodeRule& r) { return r.code == error.code(); });
-  if (row == kRules.end()) throw error;
+  if (row == kCodeRules.end()) throw error;
   Finding finding = finding_of(row->rule, error);
   if (finding.file.empty()) {
     finding.file = file;

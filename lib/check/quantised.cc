@@ -22,7 +22,7 @@ struct Family {
   std::array<std::string_view, 3> weights;
 };
 
-constexpr auto kFamilies = std::to_array<Family>({
+constexpr auto kQuantisedFamilies = std::to_array<Family>({
     {".weight_scale_inv", {".weight", "", ""}},
     {".weight_scale_2", {".weight", "", ""}},
     {".weight_scale", {".weight", ".weight_packed", ""}},
@@ -64,7 +64,7 @@ bool has_any(const ByName& tensors, std::string_view name, std::string_view end,
 void check_companion(const Model& model, const ByName& tensors, const TensorSpec& tensor,
                      Findings& findings) {
   const std::string_view name = tensor.name;
-  for (const Family& family : kFamilies) {
+  for (const Family& family : kQuantisedFamilies) {
     if (!name.ends_with(family.companion)) continue;
     // Scales of MXFP4 are bytes; others of this name are something else.
     if (family.companion == "_scales" && tensor.dtype != Dtype::kU8) return;

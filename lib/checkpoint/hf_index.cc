@@ -14,7 +14,7 @@
 namespace shardtool::checkpoint {
 namespace {
 
-constexpr int kMaxDepth = 16;
+constexpr int kMaxIndexDepth = 16;
 
 /// What is wrong with the file name that was read last, or nothing.
 std::optional<Error> objection(JsonReader& in, const std::string& name) {
@@ -96,7 +96,7 @@ IndexDifference compare_index(const HfIndex& index, const std::vector<StoredTens
 
 HfIndex parse_index(std::string_view text, const std::string& path, const ProblemSink& report) {
   HfIndex index;
-  JsonReader in(text, {path, ErrorCode::kIndexInvalid}, kMaxDepth);
+  JsonReader in(text, {path, ErrorCode::kIndexInvalid}, kMaxIndexDepth);
   in.object({{"weight_map", [&] { read_weight_map(in, index, report); }},
              {"metadata", [&] { read_metadata(in, index); }, false}});
   in.finish();

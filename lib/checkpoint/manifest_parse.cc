@@ -21,14 +21,14 @@ namespace {
 using index::AxisMap;
 using index::Piece;
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxManifestDepth = 64;
 
 /// One function per record of the document. What needs more than one record to judge is left to
 /// check_manifest.
 class ManifestParser {
  public:
   ManifestParser(std::string_view text, const std::string& path)
-      : in_(text, {path, ErrorCode::kManifestInvalid}, kMaxDepth) {}
+      : in_(text, {path, ErrorCode::kManifestInvalid}, kMaxManifestDepth) {}
 
   Manifest read() && {
     in_.object({{"format_version", [this] { check_version(in_.string()); }},

@@ -10,9 +10,6 @@
 namespace shardtool::comm {
 namespace {
 
-/// To pass on last words to those who may not listen.
-constexpr std::chrono::milliseconds kLastWords{500};
-
 Error loss_of(int peer, const std::string& reason) {
   Error error(ErrorCode::kPeerLost, reason);
   return peer == 0 ? std::move(error.leaderless()) : error;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -44,6 +45,10 @@ class MessageLink {
  private:
   std::uint64_t queued_ = 0;
 };
+
+/// Before a process that fails ends: for the others to read why, and to say in their own words why
+/// they end.
+inline constexpr std::chrono::milliseconds kLastWords{500};
 
 /// Processes with links between them. One thread waits, and not under the mutex; others look for a
 /// stop or raise one at the same time.

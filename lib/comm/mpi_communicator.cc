@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "shardtool/base/error.h"
-#include "shardtool/io/dynamic_library.h"
 #include "shardtool/comm/mpi_link.h"
+#include "shardtool/io/dynamic_library.h"
 
 namespace shardtool::comm {
 namespace {
@@ -22,8 +22,6 @@ constexpr const char* kPlugin = "the MPI plugin";
 /// How often to look before resting: processes may share a core.
 constexpr int kEagerLooks = 200;
 constexpr std::chrono::microseconds kRest{50};
-/// For others to say in their own words why they end.
-constexpr std::chrono::milliseconds kLastWords{500};
 
 /// Set when a run was aborted: MPI has to end it.
 struct Aborted {
@@ -109,8 +107,8 @@ const Functions& functions_of(const io::DynamicLibrary& library) {
       library.function<shardtool_mpi_plugin_function>(SHARDTOOL_MPI_PLUGIN_SYMBOL);
   const Functions& mpi = *functions();
   if (mpi.version == SHARDTOOL_MPI_PLUGIN_VERSION) return mpi;
-  throw io::engine_missing(fmt::format("the MPI plugin {} has version {}, expected {}", library.name(),
-                                   mpi.version, SHARDTOOL_MPI_PLUGIN_VERSION));
+  throw io::engine_missing(fmt::format("the MPI plugin {} has version {}, expected {}",
+                                       library.name(), mpi.version, SHARDTOOL_MPI_PLUGIN_VERSION));
 }
 
 }  // namespace

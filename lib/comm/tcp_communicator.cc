@@ -15,8 +15,6 @@ using std::chrono::milliseconds;
 
 /// At most so long until what another thread of this process took in is seen.
 constexpr milliseconds kGlance{20};
-/// For those who were told of an abort to read it.
-constexpr milliseconds kLastWords{500};
 
 class TcpCommunicator final : public MessageCommunicator {
  public:

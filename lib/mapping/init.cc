@@ -46,16 +46,16 @@ std::map<std::string, json> merged_axes(const Mapping& mapping, const mesh::Mesh
 }
 
 /// Tensors whose names have one form.
-struct Kind {
+struct TensorKind {
   i64 tensors = 0;
   std::set<std::string> types;  ///< "BF16 [4096, 1024]"
 
   std::string note() const { return fmt::format("{} of {}", tensors, fmt::join(types, ", ")); }
 };
-using Kinds = std::map<std::string, Kind>;  ///< by form
+using Kinds = std::map<std::string, TensorKind>;  ///< by form
 
 void count(const TensorSpec& tensor, Kinds& kinds) {
-  Kind& kind = kinds[name_form(tensor.name)];
+  TensorKind& kind = kinds[name_form(tensor.name)];
   ++kind.tensors;
   kind.types.insert(
       fmt::format("{} {}", to_string(tensor.dtype), shardtool::to_string(tensor.shape)));

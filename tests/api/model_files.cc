@@ -75,8 +75,8 @@ Tensors shards(const std::string& parts, i64 rank) {
 
 bool same_tensors(const Tensors& a, const Tensors& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    return x.first == y.first && x.second.spec.shape == y.second.spec.shape &&
-           x.second.bytes == y.second.bytes;
+    return x.first == y.first && x.second.spec.dtype == y.second.spec.dtype &&
+           x.second.spec.shape == y.second.spec.shape && x.second.bytes == y.second.bytes;
   });
 }
 

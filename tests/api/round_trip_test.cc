@@ -6,6 +6,7 @@
 
 #include "shardtool/api/diff.h"
 #include "shardtool/api/transform.h"
+#include "tests/api/model_files.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
@@ -13,6 +14,7 @@
 namespace shardtool::api {
 namespace {
 
+using test::same_tensors;
 using test::TempFolder;
 using test::Tensors;
 
@@ -94,19 +96,6 @@ bool shards_are_right(const Model& model, const std::string& folder, i64 devices
     for (const auto& [name, tensor] : model.tensors) {
       if (shards.at(name).bytes != slice(tensor, model.cut_axis.at(name), devices, rank))
         return false;
-    }
-  }
-  return true;
-}
-
-bool same_tensors(const Tensors& a, const Tensors& b) {
-  if (a.size() != b.size()) return false;
-  for (const auto& [name, tensor] : a) {
-    const auto other = b.find(name);
-    if (other == b.end() || other->second.bytes != tensor.bytes ||
-        other->second.spec.shape != tensor.spec.shape ||
-        other->second.spec.dtype != tensor.spec.dtype) {
-      return false;
     }
   }
   return true;

@@ -16,7 +16,7 @@ using mapping::SizeExpression;
 
 __extension__ typedef __int128 Wide;
 
-const mapping::ModelConfig& model() {
+const mapping::ModelConfig& model_sizes() {
   static const auto config = mapping::parse_config(
       R"({"a": 4096, "b": {"c": [7, 32]}, "z": 0, "huge": 9223372036854775807})", "config.json");
   return config;
@@ -72,7 +72,9 @@ void size(std::string_view input) {
   const auto read = accepted([&] { return mapping::parse_size(input); });
   if (!read) return;
   holds(read->text == input, "the text is not what was read");
-  const auto value = accepted([&] { return mapping::evaluate(*read, {&model(), axis_size}); });
+  const auto value = accepted([&] {
+    return mapping::evaluate(*read, {&model_sizes(), axis_size});
+  });
   if (!is_plain(*read)) return;
   const auto expected = reference(*read);
   holds(value.has_value() == expected.has_value(), "evaluated where it cannot be, or not");

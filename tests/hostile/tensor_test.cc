@@ -12,17 +12,18 @@ namespace {
 using test::refusal_of_header;
 using test::says;
 
-std::string entry(const std::string& dtype, const std::string& shape, const std::string& offsets) {
+std::string typed_entry(const std::string& dtype, const std::string& shape,
+                        const std::string& offsets) {
   return R"({"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
 }
 
 std::string one(const std::string& dtype, const std::string& shape, const std::string& offsets) {
-  return "{\"the.tensor\":" + entry(dtype, shape, offsets) + "}";
+  return "{\"the.tensor\":" + typed_entry(dtype, shape, offsets) + "}";
 }
 
 std::string two(const std::string& a_offsets, const std::string& b_offsets) {
-  return "{\"a\":" + entry("\"U8\"", "[4]", a_offsets) +
-         ",\"b\":" + entry("\"U8\"", "[4]", b_offsets) + "}";
+  return "{\"a\":" + typed_entry("\"U8\"", "[4]", a_offsets) +
+         ",\"b\":" + typed_entry("\"U8\"", "[4]", b_offsets) + "}";
 }
 
 struct TensorRow {
@@ -75,7 +76,7 @@ TEST_CASE("an entry that means nothing sensible is refused with the tensor's nam
 
 TEST_CASE("tensors that do not tile the data are refused with both of them") {
   const std::string zero = R"(,"z":{"dtype":"U8","shape":[0],"data_offsets":)";
-  const std::string four = "{\"a\":" + entry("\"U8\"", "[4]", "[0,4]");
+  const std::string four = "{\"a\":" + typed_entry("\"U8\"", "[4]", "[0,4]");
   const std::vector<TensorRow> rows = {
       {"C09 beyond the end", two("[0,4]", "[4,8]"), 7, "ends before its data"},
       {"C10 overlap", two("[0,4]", "[2,6]"), 8, "overlaps 'a' [0, 4)"},
@@ -108,9 +109,9 @@ TEST_CASE("C02 every dtype of the format is read") {
 TEST_CASE("C13 C14 C16 C17 C18 odd but legal tensors are read") {
   CHECK(test::open_header(one("\"F32\"", "[]", "[0,4]"), 4).tensors[0].shape.empty());
 
-  const std::string zeros = "{\"a\":" + entry("\"U8\"", "[4]", "[0,4]") +
-                            ",\"z\":" + entry("\"F32\"", "[3,0]", "[4,4]") +
-                            ",\"b\":" + entry("\"U8\"", "[4]", "[4,8]") + "}";
+  const std::string zeros = "{\"a\":" + typed_entry("\"U8\"", "[4]", "[0,4]") +
+                            ",\"z\":" + typed_entry("\"F32\"", "[3,0]", "[4,4]") +
+                            ",\"b\":" + typed_entry("\"U8\"", "[4]", "[4,8]") + "}";
   const auto with_zeros = test::open_header(zeros, 8);
   REQUIRE(with_zeros.tensors.size() == 3);
   CHECK(with_zeros.tensors[1].name == "z");
@@ -123,8 +124,8 @@ TEST_CASE("C13 C14 C16 C17 C18 odd but legal tensors are read") {
   const std::string odd = one("\"F64\"", "[1]", "[0,8]") + std::string(1, ' ');
   CHECK(test::open_header(odd, 8).tensors[0].offset == static_cast<i64>(8 + odd.size()));
 
-  const std::string unaligned = "{\"a\":" + entry("\"U8\"", "[1]", "[0,1]") +
-                                ",\"b\":" + entry("\"F32\"", "[1]", "[1,5]") + "}";
+  const std::string unaligned = "{\"a\":" + typed_entry("\"U8\"", "[1]", "[0,1]") +
+                                ",\"b\":" + typed_entry("\"F32\"", "[1]", "[1,5]") + "}";
   CHECK(test::open_header(unaligned, 5).tensors[1].offset ==
         static_cast<i64>(9 + unaligned.size()));
 }

@@ -11,13 +11,13 @@
 namespace shardtool::testing {
 namespace {
 
-constexpr std::uintptr_t kPage = 4096;
+constexpr std::uintptr_t kPageBytes = 4096;
 constexpr size_t kSector = 512;
 
 /// Global, because the table holds plain functions.
 struct Device {
   io::Syscalls below;
-  std::uintptr_t memory_alignment = kPage;
+  std::uintptr_t memory_alignment = kPageBytes;
   bool announces = true;
   std::mutex mutex;
   std::set<int> direct;  ///< descriptors that were opened for direct I/O
@@ -72,7 +72,7 @@ ssize_t played_preadv(int fd, const iovec* parts, int count, off_t offset) {
   for (int i = 0; i < count; ++i) {
     ++device.reads;
     if (!takes(parts[i].iov_base, parts[i].iov_len, offset)) return -1;
-    if (reinterpret_cast<std::uintptr_t>(parts[i].iov_base) % kPage != 0) {
+    if (reinterpret_cast<std::uintptr_t>(parts[i].iov_base) % kPageBytes != 0) {
       ++device.reads_inside_pages;
     }
   }

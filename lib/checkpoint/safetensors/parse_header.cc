@@ -18,7 +18,6 @@ namespace shardtool::checkpoint::safetensors {
 namespace {
 
 constexpr int kMaxDepth = 16;
-constexpr i64 kLengthBytes = 8;
 constexpr size_t kShortestEntry = 50;  // "":{"dtype":"U8","shape":[],"data_offsets":[0,0]},
 
 /// Reads the header's JSON. Memory follows the entries that are there, never a number in the text.

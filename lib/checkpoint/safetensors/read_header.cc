@@ -11,7 +11,6 @@
 namespace shardtool::checkpoint::safetensors {
 namespace {
 
-constexpr i64 kLengthBytes = 8;
 constexpr i64 kHeadBytes = 64;
 constexpr i64 kMinHeaderBytes = 2;  // {}
 

@@ -15,6 +15,7 @@ namespace shardtool::checkpoint::safetensors {
 
 /// The format: 8 bytes little-endian N, N bytes of JSON, then data that the tensors tile exactly
 /// (huggingface/safetensors README and safetensors/src/tensor.rs).
+inline constexpr i64 kLengthBytes = 8;
 inline constexpr i64 kMaxHeaderBytes = 100'000'000;
 
 struct Entry {

@@ -9,11 +9,7 @@
 #include "shardtool/checkpoint/safetensors/safetensors.h"
 
 namespace shardtool::checkpoint::safetensors {
-namespace {
-
-constexpr i64 kLengthBytes = 8;
-
-}  // namespace
+namespace {}  // namespace
 
 HeaderText::HeaderText(const Metadata& metadata) : text_(kLengthBytes, '\0') {
   text_ += '{';
