@@ -77,7 +77,7 @@ std::vector<Argument> proof_arguments(ValidateArgs& args) {
        .help = "also in f32 and bf16, the whole model summed as the shards: equal bits are a proof",
        .target = &args.ordered},
       {.name = "--native",
-       .help = "also in bf16, as engines compute: how much more the shards round",
+       .help = "also in the weights' type, as engines compute: how much more the shards round",
        .target = &args.native},
       {.name = "--golden",
        .value = "FILE",

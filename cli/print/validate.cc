@@ -37,7 +37,8 @@ Table tiers_table(const api::ValidateReport& report) {
   Table table{
       {{"tier"}, {"compares"}, {"checked", true}, {"different", true}, {"worst"}, {"verdict"}}, {}};
   for (const api::ValidateTier& tier : report.tiers) {
-    table.rows.push_back({tier.tier, tier.name, format_count(tier.checked),
+    const std::string type = tier.name == "native" ? " " + report.native_type : "";
+    table.rows.push_back({tier.tier, tier.name + type, format_count(tier.checked),
                           format_count(tier.mismatches), worst_text(tier), tier.verdict});
   }
   return table;
@@ -181,10 +182,10 @@ void print_body(Session& session, const api::ValidateReport& report) {
                                    plural(report.reordered, "value"))));
   }
   if (report.undecidable_tokens > 0) {
-    out.write(
-        labelled(style, "experts",
-                 fmt::format("{} of tokens were too close to decide; the shards replayed them",
-                             plural(report.undecidable_tokens, "choice"))));
+    out.write(labelled(
+        style, "choices",
+        fmt::format("{} of experts or positions were too close to decide; the shards replayed them",
+                    plural(report.undecidable_tokens, "choice"))));
   }
   for (const std::string& note : report.notes) out.write(labelled(style, "note", note));
 }
@@ -260,7 +261,9 @@ void write_tiers(JsonWriter& json, const api::ValidateReport& report) {
     json.field("verdict", tier.verdict).field("checked", tier.checked);
     json.field("mismatches", tier.mismatches).field("worst", tier.worst);
     if (is_ordered(tier)) write_order(json, tier);
-    if (tier.name == "native") json.field("rounding", tier.rounding);
+    if (tier.name == "native") {
+      json.field("type", report.native_type).field("rounding", tier.rounding);
+    }
     json.end_object();
   }
   json.end_array();

@@ -99,7 +99,8 @@ struct AttendHeads {
 };
 
 /// An item is a row, whose `length` gates say how much each position counts that its query sees:
-/// those of its sequence, up to its own if `causal`. The other gates are left as they are.
+/// those of its sequence, up to its own if `causal`. The other gates are left as they are. Without
+/// a top_k the gates are the positions' scores.
 template <class T>
 struct IndexRows {
   RowView<const T> queries, keys, weights;
@@ -119,7 +120,7 @@ struct IndexRows {
       of_row[p] =
           index_score(queries.row(row), weights.row(row), keys.row(row - t + p), heads, dim);
     }
-    gate_positions(of_row, seen, top_k);
+    if (top_k > 0) gate_positions(of_row, seen, top_k);
   }
 };
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "shardtool/api/mapping_choice.h"
+#include "shardtool/api/unpacked_files.h"
 #include "shardtool/api/weight_files.h"
 #include "shardtool/base/error.h"
 
@@ -112,7 +114,8 @@ SideFiles shard_files(const ForeignCheckpoint& foreign) {
 
 BoundSide::BoundSide(std::shared_ptr<const model::Graph> graph, const mapping::ModelConfig& config,
                      SideFiles files)
-    : files_(std::move(files)), model_(model::bind_model(std::move(graph), config, files_.specs)) {
+    : files_(with_unpacked_weights(std::move(files), config)),
+      model_(model::bind_model(std::move(graph), config, files_.specs)) {
   side_.model = &model_;
   side_.config = &config;
   side_.tensors = files_.specs;
@@ -121,8 +124,21 @@ BoundSide::BoundSide(std::shared_ptr<const model::Graph> graph, const mapping::M
   };
   side_.mesh = files_.mesh;
   side_.weights = files_.weights.get();
+  side_.unpacked = files_.unpacked;
   side_.sum_bias = [this](size_t tensor) { return sum_bias(files_.biases[tensor]); };
   for (size_t t = 0; t < files_.specs.size(); ++t) side_.by_name[files_.specs[t].name] = t;
+}
+
+i64 BoundSide::parts() const {
+  std::set<size_t> members;
+  for (const auto& [weight, made_of] : files_.unpacked) {
+    members.insert(made_of.members.begin(), made_of.members.end());
+  }
+  i64 parts = 0;
+  for (size_t t = 0; t < files_.layouts.size(); ++t) {
+    if (!members.contains(t)) parts += std::ssize(files_.layouts[t]->ranks());
+  }
+  return parts;
 }
 
 }  // namespace shardtool::api

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct SideFiles {
   mesh::Mesh mesh;
   std::vector<std::string> biases;  ///< per spec: how a bias of a sum is added once, or empty
   std::unique_ptr<engine::WeightSource> weights;
+  std::map<size_t, engine::UnpackedWeight> unpacked;  ///< by spec: behind those of the checkpoint
 
   bool has_divided_bias() const;
 };
@@ -43,10 +45,13 @@ class BoundSide {
   BoundSide& operator=(const BoundSide&) = delete;
 
   const engine::Side& side() const { return side_; }
+  /// What devices have of tensors; a packed weight counts as one.
+  i64 parts() const;
+  bool has_packed_weights() const { return !files_.unpacked.empty(); }
   const SideFiles& files() const { return files_; }
 
  private:
-  SideFiles files_;
+  SideFiles files_;  ///< with the packed weights unpacked
   model::Model model_;
   engine::Side side_;
 };

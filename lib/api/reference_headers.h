@@ -10,7 +10,8 @@
 namespace shardtool::api {
 
 /// Names and shapes of the shards' tensors against those of the whole model, and dtypes where bits
-/// are to be compared; `dropped` are meant to be missing.
+/// are to be compared; `dropped` are meant to be missing. Where values are compared, the parts of a
+/// quantised weight need no counterpart if the other side has the weight in plain numbers.
 void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& shards,
                      std::span<const std::string> dropped, bool compares_values,
                      std::vector<check::Finding>& findings);

@@ -20,6 +20,7 @@
 #include "shardtool/engine/diagnosis.h"
 #include "shardtool/engine/padding.h"
 #include "shardtool/engine/validation.h"
+#include "shardtool/kernels/encode/encode.h"
 #include "shardtool/model/graph_list.h"
 
 namespace shardtool::api {
@@ -39,6 +40,18 @@ Error no_graph(const std::string& why) {
   return std::move(
       Error(ErrorCode::kUnsupported, fmt::format("the model cannot be run: {}", why))
           .help("`shardtool check --read-data` proves the bytes of any model's shards"));
+}
+
+/// What engines store values in: the type of most of the weights that are plain numbers.
+Dtype activation_type(const LogicalCheckpoint& checkpoint) {
+  std::map<Dtype, i64> elements;
+  for (const LogicalTensor& tensor : checkpoint.tensors) {
+    if (!kernels::is_float_storage(tensor.spec.dtype)) continue;
+    elements[tensor.spec.dtype] += element_count(tensor.spec.shape).value_or(0);
+  }
+  const auto most =
+      std::ranges::max_element(elements, {}, [](const auto& one) { return one.second; });
+  return most == elements.end() ? Dtype::kF32 : most->first;
 }
 
 /// What one number system found out counts for the same step in another.
@@ -63,7 +76,7 @@ class Validating {
   std::vector<std::string> dropped() const;
   void check_headers();
   void bind_sides();
-  engine::ValidationOptions engine_options() const;
+  engine::ValidationOptions engine_options();
   void add_verdict(const engine::Verdict& verdict);
   void add_coverage(const engine::Verdict& verdict);
   void diagnose(const engine::Verdict& verdict);
@@ -178,16 +191,20 @@ void Validating::bind_sides() {
   report_.layers = std::ssize(shards_bound_->side().model->layers) - 2;
 }
 
-engine::ValidationOptions Validating::engine_options() const {
+engine::ValidationOptions Validating::engine_options() {
   engine::ValidationOptions options;
   options.seed = options_.seed;
   const bool by_value = options_.compares_values || shards_bound_->files().has_divided_bias() ||
+                        whole_bound_->has_packed_weights() || shards_bound_->has_packed_weights() ||
                         (reference_ && has_other_dtypes(*reference_, shards()));
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
   options.compares_bytes = reference_.has_value();
   options.with_f64 = !options_.quick;
   options.with_ordered = options_.ordered;
-  options.with_native = options_.native;
+  if (options_.native) {
+    options.native = activation_type(shards());
+    report_.native_type = to_string(*options.native);
+  }
   options.length = options_.tokens;
   options.max_memory = options_.max_memory;
   options.threads = options_.threads;
@@ -243,9 +260,7 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
   report_.native = verdict.native;
   report_.undecidable_tokens = verdict.undecidable_tokens;
   report_.odd_weights = verdict.odd_weights;
-  for (const auto& layout : shards_bound_->files().layouts) {
-    report_.parts += std::ssize(layout->ranks());
-  }
+  report_.parts = shards_bound_->parts();
   if (reference_) report_.bytes = verdict.bytes;
   report_.digest = fmt::format("{:016x}", verdict.digest);
   report_.bytes_read = verdict.bytes_read;

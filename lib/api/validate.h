@@ -25,7 +25,7 @@ struct ValidateOptions {
   MappingChoice mapping;  ///< nothing chosen: the manifest's
   bool quick = false;     ///< headers and the field alone
   bool ordered = false;   ///< also in f32 and bf16, the whole model summed as the shards: a report
-  bool native = false;    ///< also in bf16, as engines compute: a report
+  bool native = false;    ///< also in the weights' type, as engines compute: a report
   std::string golden;     ///< a file of what another implementation computed, or empty
   std::uint64_t seed = 1;
   i64 tokens = 8;                ///< of the runs in floats
@@ -71,6 +71,7 @@ struct ValidateReport {
   /// Of V4 on accelerators, every process' library of products, or why it has none.
   std::vector<std::string> libraries;
   engine::ComputedBy native;  ///< the products of V4 on accelerators
+  std::string native_type;    ///< of V4: that values are rounded to, "BF16"; empty: not run
   std::string family;
   std::string mesh;
   i64 ranks = 0;

@@ -1,6 +1,7 @@
 #include "shardtool/api/weight_files.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <optional>
 
@@ -63,6 +64,11 @@ index::Region region_of(const engine::StoredRows& rows, const Shape& shape) {
   return region;
 }
 
+bool has_addends(const LogicalTensor& tensor) {
+  return std::ranges::any_of(tensor.shifts,
+                             [](const index::ValueShift& shift) { return !shift.addends.empty(); });
+}
+
 }  // namespace
 
 WeightFiles::WeightFiles(const LogicalCheckpoint& checkpoint) : checkpoint_(checkpoint) {
@@ -81,6 +87,10 @@ WeightFiles::Place WeightFiles::place_of(const engine::StoredRows& rows) const {
 void WeightFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
   const Place place = place_of(rows);
   read_from(*place.file, bytes, place.offset);
+  const LogicalTensor& tensor = checkpoint_.tensors.at(rows.tensor);
+  if (tensor.shifts.empty()) return;
+  exec::restore_values(tensor.spec.name, tensor.spec.dtype,
+                       tensor.shifts.at(holder_of(tensor, rows.rank)), rows.begin, bytes);
 }
 
 const std::byte* WeightFiles::read_pages(const engine::StoredRows& rows, i64 bytes,
@@ -93,8 +103,21 @@ MergedFiles::MergedFiles(const LogicalCheckpoint& shards) : shards_(shards) {
   for (const std::string& path : shards.file_paths) files_.emplace_back(path);
 }
 
+/// Integers that every device stores as its own.
+void MergedFiles::read_values(const LogicalTensor& tensor, const engine::StoredRows& rows,
+                              std::span<std::byte> bytes) const {
+  const auto values = exec::load_shifted(tensor.spec.name, tensor.spec.dtype, tensor.spec.shape,
+                                         tensor.side, tensor.shifts, files_);
+  const i64 width = bits(tensor.spec.dtype) / CHAR_BIT;
+  for (i64 i = rows.begin; i < rows.end; ++i) {
+    std::memcpy(bytes.data() + (i - rows.begin) * width, &values[static_cast<size_t>(i)],
+                static_cast<size_t>(width));
+  }
+}
+
 void MergedFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
   const LogicalTensor& tensor = shards_.tensors.at(rows.tensor);
+  if (has_addends(tensor)) return read_values(tensor, rows, bytes);
   exec::TensorMove move;
   move.name = tensor.spec.name;
   move.dtype = tensor.spec.dtype;

@@ -10,7 +10,8 @@
 namespace shardtool::api {
 
 /// The tensors of a checkpoint as an engine reads them: of a whole one by device 0, of shards by
-/// the devices that hold them. The checkpoint must outlive it. Throws what opening files throws.
+/// the devices that hold them. Integers that a device counts from its own first are those of the
+/// whole tensor. The checkpoint must outlive it. Throws what opening files throws.
 class WeightFiles final : public engine::WeightSource {
  public:
   explicit WeightFiles(const LogicalCheckpoint& checkpoint);
@@ -39,6 +40,9 @@ class MergedFiles final : public engine::WeightSource {
   void read(const engine::StoredRows& rows, std::span<std::byte> bytes) const override;
 
  private:
+  void read_values(const LogicalTensor& tensor, const engine::StoredRows& rows,
+                   std::span<std::byte> bytes) const;
+
   const LogicalCheckpoint& shards_;
   std::vector<exec::SourceFile> files_;
 };

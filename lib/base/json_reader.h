@@ -22,6 +22,12 @@ struct JsonOrigin {
   i64 offset = 0;                         ///< of the text inside the file, bytes
 };
 
+/// Which numbers a text may have.
+enum class JsonNumbers {
+  kFinite,  ///< JSON's
+  kPython,  ///< also the words Infinity, -Infinity and NaN, as Python's json module writes
+};
+
 /// Reads JSON (RFC 8259) value by value, in the order of the text, without building a tree:
 ///
 ///     JsonReader in(text, origin, 16);
@@ -38,7 +44,8 @@ struct JsonOrigin {
 class JsonReader {
  public:
   /// `text` must outlive the reader. Containers nest at most `max_depth` deep.
-  JsonReader(std::string_view text, JsonOrigin origin, int max_depth);
+  JsonReader(std::string_view text, JsonOrigin origin, int max_depth,
+             JsonNumbers numbers = JsonNumbers::kFinite);
 
   /// The kind of the next value; does not consume it.
   JsonKind kind();
@@ -79,6 +86,8 @@ class JsonReader {
 
   /// Whether the next value is written as an integer. Requires kind() == kNumber.
   bool next_is_integer();
+  /// Whether it is a word for a number. Requires kind() == kNumber.
+  bool next_is_word();
   /// The byte offset in the text where the next token begins.
   size_t offset();
   /// Where the value or key began that was read last.
@@ -108,6 +117,7 @@ class JsonReader {
   void open(bool is_object);
   bool next_in_container(char close);
   void literal(std::string_view word);
+  std::string_view word_here() const;
   std::string_view scan_number();
   void scan_string(std::string* into);
   void scan_escape(std::string* into);
@@ -118,6 +128,7 @@ class JsonReader {
   std::string_view text_;
   JsonOrigin origin_;
   size_t max_depth_;
+  JsonNumbers numbers_;
   size_t at_ = 0;        ///< next byte
   size_t value_at_ = 0;  ///< begin of the value or key that was read last
   std::vector<Frame> stack_;

@@ -3,7 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "shardtool/base/json_reader.h"
 #include "shardtool/base/text.h"
 
 namespace shardtool {
@@ -42,6 +41,7 @@ json read_value(JsonReader& in) {
     case JsonKind::kString:
       return in.string();
     case JsonKind::kNumber:
+      if (in.next_is_word()) return {{"__float__", std::string(in.raw())}};
       return in.next_is_integer() ? json(in.integer()) : json(in.number());
     case JsonKind::kBool:
       return in.boolean();
@@ -80,7 +80,7 @@ std::optional<size_t> descend(JsonReader& in, const std::string& token) {
 
 Place JsonDocument::find(const std::string& pointer, bool of_key) const {
   constexpr int kAlreadyChecked = 1 << 20;
-  JsonReader in(text_, {file_}, kAlreadyChecked);
+  JsonReader in(text_, {file_}, kAlreadyChecked, numbers_);
   size_t value_offset = in.offset();
   size_t key_offset = value_offset;
   for (std::string rest = pointer; !rest.empty();) {
@@ -97,11 +97,12 @@ Place JsonDocument::find(const std::string& pointer, bool of_key) const {
 }
 
 JsonDocument parse_strict_json(std::string_view text, const std::string& file,
-                               ErrorCode code_for_errors, int max_depth) {
+                               ErrorCode code_for_errors, int max_depth, JsonNumbers numbers) {
   JsonDocument document;
   document.text_ = text;
   document.file_ = file;
-  JsonReader in(document.text_, {file, code_for_errors}, max_depth);
+  document.numbers_ = numbers;
+  JsonReader in(document.text_, {file, code_for_errors}, max_depth, numbers);
   document.value = read_value(in);
   in.finish();
   return document;

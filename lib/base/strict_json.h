@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "shardtool/base/error.h"
+#include "shardtool/base/json_reader.h"
 
 namespace shardtool {
 
@@ -23,17 +24,21 @@ class JsonDocument {
   Place key_place(const std::string& pointer) const { return find(pointer, true); }
 
  private:
-  friend JsonDocument parse_strict_json(std::string_view, const std::string&, ErrorCode, int);
+  friend JsonDocument parse_strict_json(std::string_view, const std::string&, ErrorCode, int,
+                                        JsonNumbers);
   Place find(const std::string& pointer, bool of_key) const;
 
   std::string text_;
   std::string file_;
+  JsonNumbers numbers_ = JsonNumbers::kFinite;
 };
 
 /// Parses what JsonReader reads (strict, see there), and refuses a key that stands twice in one
 /// object, integers beyond 64 bits and numbers beyond double. Throws Error of this code with place,
-/// found and expected. `file` is for messages.
+/// found and expected. `file` is for messages. A word for a number becomes what newer versions of
+/// the transformers library write instead: {"__float__": "Infinity"}.
 JsonDocument parse_strict_json(std::string_view text, const std::string& file,
-                               ErrorCode code_for_errors, int max_depth);
+                               ErrorCode code_for_errors, int max_depth,
+                               JsonNumbers numbers = JsonNumbers::kFinite);
 
 }  // namespace shardtool

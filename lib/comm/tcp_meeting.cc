@@ -43,15 +43,17 @@ std::string secret_word() {
   return word;
 }
 
-/// A file that only this user may read, complete as soon as it has its name; deleted at the end.
+/// A file that only this user may read, complete as soon as it has its name; deleted at the end,
+/// unless another launch has put its own there meanwhile.
 class MeetingFile {
  public:
   MeetingFile(std::string path, const std::string& text) : path_(std::move(path)) {
-    const std::string whole = path_ + ".new";
+    const std::string whole = path_ + ".new";  // one that a launch left behind goes
     io::syscalls().unlinkat(AT_FDCWD, whole.c_str(), 0);
     {
       const io::File file = io::create_new(whole);
       ::fchmod(file.fd(), S_IRUSR | S_IWUSR);
+      own_ = identity_of(file);
       io::write_exact(file, std::as_bytes(std::span(text)), 0);
     }
     if (io::syscalls().rename(whole.c_str(), path_.c_str()) == 0) return;
@@ -59,12 +61,26 @@ class MeetingFile {
     throw Error(ErrorCode::kWriteFailed, "cannot name the file over which the processes meet")
         .at({path_, 0, 0, {}});
   }
-  ~MeetingFile() { io::syscalls().unlinkat(AT_FDCWD, path_.c_str(), 0); }
+  ~MeetingFile() {
+    if (is_own()) io::syscalls().unlinkat(AT_FDCWD, path_.c_str(), 0);
+  }
   MeetingFile(const MeetingFile&) = delete;
   MeetingFile& operator=(const MeetingFile&) = delete;
 
  private:
+  using Identity = std::pair<dev_t, ino_t>;
+
+  static Identity identity_of(const io::File& file) {
+    struct stat status {};
+    return ::fstat(file.fd(), &status) == 0 ? Identity{status.st_dev, status.st_ino} : Identity{};
+  }
+  bool is_own() const {
+    struct stat status {};
+    return ::stat(path_.c_str(), &status) == 0 && Identity{status.st_dev, status.st_ino} == own_;
+  }
+
   std::string path_;
+  Identity own_;
 };
 
 milliseconds left_until(Clock::time_point end) {

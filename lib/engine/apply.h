@@ -12,6 +12,20 @@
 /// residues and floats; instantiated for Field, double and float.
 namespace shardtool::engine {
 
+/// What routers and indices chose: `top_k` numbers per token, best first; of an index in any order.
+/// -1 stands for what the scores of whoever reads it say.
+using Choice = std::vector<i64>;
+
+/// Twice what f64 may differ by, of scores about 1.
+inline constexpr double kUndecidableGap = 2e-10;
+
+/// How an op chooses, and what it chose.
+struct Choosing {
+  const Choice* replayed = nullptr;  ///< null: by its scores
+  Choice* chosen = nullptr;
+  i64* undecidable = nullptr;  ///< counts choices that rounding could have made otherwise
+};
+
 /// One op on one device.
 template <class N>
 struct OpAt {
@@ -23,6 +37,7 @@ struct OpAt {
   kernels::Workbench& bench;  ///< where norms, rotations, attention and activations run
   std::vector<const Part<N>*> in;
   bool is_summed = false;  ///< what the devices compute is added up
+  Choosing choosing = {};  ///< of an attention with an index, in floats
 };
 
 /// A weight whose elements are few, as numbers: what the device has of it.

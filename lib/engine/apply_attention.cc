@@ -6,6 +6,7 @@
 #include "shardtool/base/error.h"
 #include "shardtool/engine/apply.h"
 #include "shardtool/engine/numbers.h"
+#include "shardtool/engine/position_choice.h"
 #include "shardtool/engine/rope_frequencies.h"
 #include "shardtool/engine/stop.h"
 #include "shardtool/kernels/ops/works.h"
@@ -168,9 +169,21 @@ class AttentionAt {
     rows.top_k = size(index.top_k);
     rows.length = at_.inputs.length;
     rows.causal = op_.causal;
-    rows.gates = at_.bench.template room<N>(static_cast<size_t>(at_.inputs.rows() * rows.length));
-    at_.bench.run(rows);
-    return rows.gates;
+    const auto count = static_cast<size_t>(at_.inputs.rows() * rows.length);
+    if constexpr (is_field<N>) {
+      rows.gates = at_.bench.template room<N>(count);
+      at_.bench.run(rows);
+      return rows.gates;
+    } else {
+      const PositionChoice choice{at_.inputs.rows(), rows.length, rows.top_k, rows.causal};
+      rows.top_k = 0;
+      gates_.resize(count);
+      rows.gates = at_.bench.in_out(gates_);
+      at_.bench.run(rows);
+      at_.bench.finish();
+      choose_positions(choice, at_.choosing, gates_);
+      return at_.bench.in(gates_);
+    }
   }
 
   /// All heads, without room for scores and results.
@@ -216,7 +229,7 @@ class AttentionAt {
   i64 key_dim_, value_dim_;
   AxisMap heads_;
   i64 shared_;
-  std::vector<N> sinks_, slopes_;
+  std::vector<N> sinks_, slopes_, gates_;
   std::vector<i64> key_of_, value_of_;
   std::optional<i64> window_;
 };

@@ -7,6 +7,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/numbers.h"
+#include "shardtool/engine/scale_names.h"
 
 namespace shardtool::engine {
 namespace {
@@ -65,11 +66,20 @@ Error not_rows_by_columns(const Side& side, size_t scales) {
 
 std::optional<size_t> scale_tensor_of(const Side& side, size_t tensor) {
   const std::string& name = side.tensors[tensor].name;
-  for (const char* suffix : {"_scale_inv", "_scale"}) {
-    const auto found = side.by_name.find(name + suffix);
+  for (const std::string_view suffix : kScaleSuffixes) {
+    const auto found = side.by_name.find(name + std::string(suffix));
     if (found != side.by_name.end()) return found->second;
   }
   return std::nullopt;
+}
+
+std::vector<size_t> stored_behind(const Side& side, size_t tensor) {
+  const auto packed = side.unpacked.find(tensor);
+  if (packed != side.unpacked.end()) return packed->second.members;
+  std::vector<size_t> tensors{tensor};
+  if (bits(side.tensors[tensor].dtype) != 8) return tensors;
+  if (const auto scales = scale_tensor_of(side, tensor)) tensors.push_back(*scales);
+  return tensors;
 }
 
 template <class N>

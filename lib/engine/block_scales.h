@@ -40,4 +40,7 @@ class BlockScales {
 /// The tensor that holds a matrix's scales, if the side has one.
 std::optional<size_t> scale_tensor_of(const Side& side, size_t tensor);
 
+/// The stored tensors that make up a weight: itself and its scales, or the parts of a packed one.
+std::vector<size_t> stored_behind(const Side& side, size_t tensor);
+
 }  // namespace shardtool::engine

@@ -85,7 +85,8 @@ std::span<const std::byte> ChunkStream::take() {
   current_ = std::move(slots_.front());
   slots_.pop_front();
   if (current_->failure) std::rethrow_exception(current_->failure);
-  taken_ += current_->request.bytes;
+  const ReadRequest& request = current_->request;
+  taken_ += request.source->stored_bytes(request.rows, request.bytes);
   return {current_->bytes, static_cast<size_t>(current_->request.bytes)};
 }
 

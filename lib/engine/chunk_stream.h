@@ -37,6 +37,7 @@ class ChunkStream {
   /// The bytes of the next request; valid until the next call. Throws what reading them threw, and
   /// kInternal when there is none.
   std::span<const std::byte> take();
+  /// Of files, that were read for what was taken.
   i64 bytes_taken() const { return taken_; }
 
  private:

@@ -9,6 +9,16 @@
 namespace shardtool::engine {
 namespace {
 
+Error two_in_one(const Side& whole, size_t one, size_t other) {
+  return std::move(
+      Error(ErrorCode::kUnsupported,
+            "the order-matched run needs tensors of one dtype in the whole model where "
+            "the shards have one tensor for both")
+          .tensor(whole.tensors[one].name)
+          .note("other", whole.tensors[other].name)
+          .help("leave --ordered out"));
+}
+
 Error other_tensors(const Side& side, size_t tensor) {
   return std::move(
       Error(ErrorCode::kUnsupported,
@@ -67,6 +77,13 @@ CutSide::CutSide(const Side& whole, const Side& shards, std::span<const LayerPai
     }
   }
   side_.tensors = tensors_;
+  for (size_t t = shards.tensors.size(); t < tensors_.size(); ++t) {
+    side_.by_name[tensors_[t].name] = t;
+  }
+  side_.layouts = [this](size_t tensor) -> const layout::Layout& {
+    const size_t own = shards_.tensors.size();
+    return tensor < own ? shards_.layouts(tensor) : *added_[tensor - own];
+  };
   side_.weights = source_.get();
   side_.sum_bias = [&shards](size_t tensor) {
     const bool is_divided = shards.sum_bias(tensor) == SumBias::kDivided;
@@ -97,13 +114,34 @@ void CutSide::pair_scales(size_t of_whole, size_t of_shards) {
   if (bits(whole_.tensors[of_whole].dtype) != 8) return;
   const auto a = scale_tensor_of(whole_, of_whole);
   const auto b = scale_tensor_of(shards_, of_shards);
-  if (a.has_value() != b.has_value()) throw other_tensors(a ? whole_ : shards_, a ? *a : *b);
-  if (a) pair(*a, *b);
+  if (b && !a) throw other_tensors(shards_, *b);
+  if (a && b) pair(*a, *b);
+  if (a && !b) add_scales(of_whole, *a, of_shards);
+}
+
+/// Whole on every device, which takes its own.
+void CutSide::add_scales(size_t of_whole, size_t scales, size_t of_shards) {
+  TensorSpec spec = whole_.tensors[scales];
+  const std::string suffix = spec.name.substr(whole_.tensors[of_whole].name.size());
+  spec.name = shards_.tensors[of_shards].name + suffix;
+  const auto is_same = [&spec](const TensorSpec& other) { return other.name == spec.name; };
+  if (std::ranges::any_of(tensors_, is_same)) return;
+  added_.push_back(
+      std::make_unique<layout::Layout>(layout::Layout::replicated(shards_.mesh, spec.shape)));
+  tensors_.push_back(std::move(spec));
+  whole_tensor_.push_back(scales);
 }
 
 void CutSide::pair(size_t of_whole, size_t of_shards) {
+  const Dtype dtype = whole_.tensors[of_whole].dtype;
+  const auto known = whole_tensor_[of_shards];
+  if (known && *known != of_whole && tensors_[of_shards].dtype != dtype) {
+    throw two_in_one(whole_, *known, of_whole);
+  }
   whole_tensor_[of_shards] = of_whole;
-  tensors_[of_shards].dtype = whole_.tensors[of_whole].dtype;
+  tensors_[of_shards].dtype = dtype;
+  side_.unpacked.erase(of_shards);
+  if (whole_.is_turned(of_whole)) side_.unpacked[of_shards] = {{}, true};
 }
 
 }  // namespace shardtool::engine

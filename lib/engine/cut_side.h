@@ -17,10 +17,12 @@ namespace shardtool::engine {
 /// C1 layouts, mesh and the order of ops are the shards'
 /// C2 padding is zero
 /// C3 a bias of a sum counts once, in the shares in which the shards store it
+/// C4 scales that the whole model alone has are on every device
 class CutSide {
  public:
-  /// All of it outlives this. Throws kUnsupported where an op has more tensors on one side, or
-  /// scales on the whole model's alone.
+  /// All of it outlives this. Throws kUnsupported where an op has more tensors on one side, where
+  /// the shards have scales and the whole model has the same quantised numbers without, and where
+  /// one tensor of the shards stands for two of other dtypes.
   CutSide(const Side& whole, const Side& shards, std::span<const LayerPair> layers);
   ~CutSide();
   CutSide(const CutSide&) = delete;
@@ -33,12 +35,14 @@ class CutSide {
 
   void pair_tensors(const model::BoundOp& of_whole, const model::BoundOp& of_shards);
   void pair_scales(size_t of_whole, size_t of_shards);
+  void add_scales(size_t of_whole, size_t scales, size_t of_shards);
   void pair(size_t of_whole, size_t of_shards);
 
   const Side& whole_;
   const Side& shards_;
   std::vector<TensorSpec> tensors_;
-  std::vector<std::optional<size_t>> whole_tensor_;  ///< by the shards' tensor
+  std::vector<std::optional<size_t>> whole_tensor_;     ///< by the shards' tensor
+  std::vector<std::unique_ptr<layout::Layout>> added_;  ///< of tensors behind the shards'
   std::unique_ptr<Source> source_;
   Side side_;
 };

@@ -28,9 +28,8 @@ std::vector<size_t> tensors_of(const Side& shards, const model::BoundOp& op) {
   std::vector<size_t> tensors;
   for (const model::BoundWeight& weight : op.weights) {
     for (const size_t tensor : weight) {
-      tensors.push_back(tensor);
-      if (bits(shards.tensors[tensor].dtype) != 8) continue;
-      if (const auto scales = scale_tensor_of(shards, tensor)) tensors.push_back(*scales);
+      const auto behind = stored_behind(shards, tensor);
+      tensors.insert(tensors.end(), behind.begin(), behind.end());
     }
   }
   return tensors;

@@ -32,11 +32,23 @@ Product matrix(const Side& side, size_t tensor, const index::Region& region, i64
   return product;
 }
 
+/// As its rows are read, of what the op calls rows.
+Product as_stored(const Side& side, Product product) {
+  if (!side.is_turned(product.tensor)) return product;
+  if (product.above > 0) {
+    throw Error(ErrorCode::kUnsupported, "experts below each other are packed along their inputs")
+        .tensor(side.tensors[product.tensor].name);
+  }
+  std::swap(product.rows, product.columns);
+  product.is_in_out = !product.is_in_out;
+  return product;
+}
+
 Product only(const Side& side, const model::BoundOp& op, i64 rank, bool is_in_out) {
   const size_t tensor = op.weights.front().front();
   Product product = matrix(side, tensor, side.region(tensor, rank), rank, -1);
   product.is_in_out = is_in_out;
-  return product;
+  return as_stored(side, std::move(product));
 }
 
 /// The matrices of one form of experts: gate, up, down; or gate_up, down.
@@ -99,8 +111,8 @@ std::vector<Product> experts(const Side& side, const model::Experts& op,
       auto found = find_expert(side, form, bound.weights[i], expert, all, rank);
       if (!found) continue;
       ++had;
-      products.push_back(*std::move(found));
-      products.back().is_in_out = form.kernels[i] == layout::Kernel::kInOut;
+      found->is_in_out = form.kernels[i] == layout::Kernel::kInOut;
+      products.push_back(as_stored(side, *std::move(found)));
       products.back().role = roles[i];
       products.back().expert = expert;
     }

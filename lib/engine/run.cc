@@ -9,7 +9,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/numbers.h"
-#include "shardtool/kernels/ops/round.h"
+#include "shardtool/kernels/encode/encode.h"
 #include "shardtool/kernels/ops/router.h"
 
 namespace shardtool::engine {
@@ -37,14 +37,29 @@ kernels::RouterSpec spec_of(const model::Router& op, const Side& side) {
 
 }  // namespace
 
+bool chooses(const model::Op& op) {
+  const auto* attention = std::get_if<model::Attention>(&op.kind);
+  return std::holds_alternative<model::Router>(op.kind) ||
+         (attention != nullptr && attention->index.has_value());
+}
+
 template <class N>
 OpAt<N> Run<N>::at(i64 rank) {
   OpAt<N> at{side_, inputs_, *step_->op, layer_, rank, bench_, {}};
+  at.choosing = choosing();
   for (size_t i = 0; i < step_->op->op->in.size(); ++i) at.in.push_back(&input(i, rank));
   const auto& on = step_->made.at(0);
   at.is_summed =
       std::any_of(on.begin(), on.end(), [](const auto& one) { return one.is(Kind::kPartial); });
   return at;
+}
+
+template <class N>
+Choosing Run<N>::choosing() {
+  if (is_field<N> || !chooses(*step_->op->op)) return {};
+  const std::string& name = step_->op->op->out[0];
+  const Choice* replayed = replayed_ == nullptr ? nullptr : &replayed_->at(name);
+  return {replayed, &choices_[name], &undecidable_};
 }
 
 template <class N>
@@ -333,18 +348,18 @@ void Run<N>::route(const model::Router& op, i64 rank) {
     }
   } else {
     const kernels::RouterSpec spec = spec_of(op, side_);
-    const std::string& name = step_->op->op->out[0];
-    Choice& choice = choices_[name];
+    const Choosing here = choosing();
+    Choice& choice = *here.chosen;
     choice.resize(static_cast<size_t>(inputs_.rows() * spec.top_k));
-    if (replayed_ != nullptr) choice = replayed_->at(name);
+    if (here.replayed != nullptr) choice = *here.replayed;
     std::vector<N> gates(static_cast<size_t>(spec.experts));
     for (i64 t = 0; t < inputs_.rows(); ++t) {
       i64* chosen = choice.data() + t * spec.top_k;
-      if (replayed_ == nullptr) {
+      if (here.replayed == nullptr) {
         const N gap =
             choose_experts(spec, scores.row(t), correction.empty() ? nullptr : correction.data(),
                            gates.data(), chosen);
-        undecidable_ += static_cast<double>(gap) < kUndecidableGap ? 1 : 0;
+        *here.undecidable += static_cast<double>(gap) < kUndecidableGap ? 1 : 0;
       }
       gates_of_choice(spec, scores.row(t), chosen, gates.data());
       std::copy(gates.begin(), gates.end(), scores.row(t));
@@ -355,9 +370,13 @@ void Run<N>::route(const model::Router& op, i64 rank) {
 template <class N>
 void Run<N>::round(const std::string& name) {
   if constexpr (std::is_same_v<N, float>) {
-    if (!inputs_.rounds_to_bf16) return;
+    if (inputs_.activations == Dtype::kF32) return;
+    std::vector<std::byte> stored;
     for (auto& [rank, part] : values_[name]) {
-      for (float& x : part.data) x = kernels::rounded_to_bf16(x);
+      const i64 count = std::ssize(part.data);
+      stored.resize(static_cast<size_t>(count * bits(inputs_.activations) / 8));
+      kernels::from_floats(inputs_.activations, part.data.data(), count, stored.data());
+      kernels::to_floats(inputs_.activations, stored.data(), count, part.data.data());
     }
   }
 }
@@ -377,6 +396,7 @@ void Run<N>::end_step(const model::Step& step) {
 
 #define SHARDTOOL_INSTANTIATE(N)                                                           \
   template OpAt<N> Run<N>::at(i64);                                                        \
+  template Choosing Run<N>::choosing();                                                    \
   template const Part<N>& Run<N>::input(size_t, i64) const;                                \
   template N Run<N>::share_of(i64, const std::vector<i64>&) const;                         \
   template std::vector<i64> Run<N>::holders_of(const model::BoundWeight&) const;           \

@@ -19,11 +19,8 @@
 
 namespace shardtool::engine {
 
-/// Which experts every token goes to: `top_k` of them, best first, per token.
-using Choice = std::vector<i64>;
-
-/// Twice what f64 may differ by, of scores about 1.
-inline constexpr double kUndecidableGap = 2e-10;
+/// Whether an op decides by scores what counts: a router, or an attention's index.
+bool chooses(const model::Op& op);
 
 /// One side in one number system, one step of a layer after the other, on all devices of this
 /// process in lockstep:
@@ -59,18 +56,19 @@ class Run {
   bool has(const std::string& name) const { return values_.count(name) > 0; }
   const Placed<N>& value(const std::string& name) const { return values_.at(name); }
 
-  /// What routers chose in this layer, by the name of their output; of floats.
+  /// What routers and indices chose in this layer, by the name of their op's output; of floats.
   const std::map<std::string, Choice>& choices() const { return choices_; }
-  /// From now on routers choose so. Null: by their scores.
+  /// From now on routers and indices choose so. Null: by their scores.
   void replay(const std::map<std::string, Choice>* choices) { replayed_ = choices; }
-  /// Choices so far that rounding could have made otherwise: the last chosen expert's score is
-  /// nearer to another's than kUndecidableGap.
+  /// Choices so far that rounding could have made otherwise: the score of the last chosen expert or
+  /// position is nearer to another's than kUndecidableGap.
   i64 undecidable() const { return undecidable_; }
   /// Of the accelerator's products so far.
   const ComputedBy& computed_by() const { return computed_by_; }
 
  private:
   OpAt<N> at(i64 rank);
+  Choosing choosing();
   const Part<N>& input(size_t i, i64 rank) const;
   std::vector<i64> sum_group(i64 rank, const std::vector<i64>& holders) const;
   N share_of(i64 rank, const std::vector<i64>& holders) const;

@@ -14,4 +14,9 @@ index::Region Side::region(size_t tensor, i64 rank) const {
       .tensor(tensors[tensor].name);
 }
 
+bool Side::is_turned(size_t tensor) const {
+  const auto found = unpacked.find(tensor);
+  return found != unpacked.end() && found->second.is_turned;
+}
+
 }  // namespace shardtool::engine

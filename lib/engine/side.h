@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,12 @@ enum class SumBias {
   kToDivide,        ///< every device has all of it and adds an equal share
 };
 
+/// A weight that no file has as it is: others are its parts.
+struct UnpackedWeight {
+  std::vector<size_t> members;
+  bool is_turned = false;  ///< it is read by the columns of its shape: as [in, out]
+};
+
 /// One of the two models that are compared: the whole one, on a mesh of one device, or the shards.
 struct Side {
   const model::Model* model = nullptr;
@@ -36,7 +43,9 @@ struct Side {
   const WeightSource* weights = nullptr;
   std::function<SumBias(size_t tensor)> sum_bias;
   std::unordered_map<std::string_view, size_t> by_name;  ///< of `tensors`
+  std::map<size_t, UnpackedWeight> unpacked;             ///< by tensor
 
+  bool is_turned(size_t tensor) const;
   /// What a device has of a tensor. Throws kUnsupported when it has none of it.
   index::Region region(size_t tensor, i64 rank) const;
 };
@@ -49,7 +58,8 @@ struct Inputs {
   std::vector<i64> tokens;  ///< ids, one per row, of tables that are looked up
   std::uint64_t seed = 0;   ///< of residues
   kernels::NumberMap map = kernels::NumberMap::kBits;  ///< of residues
-  bool rounds_to_bf16 = false;  ///< every value, as an engine of that type stores it; of float
+  /// Every value is rounded to it, as an engine of that type stores it; F32: as it is; of float.
+  Dtype activations = Dtype::kF32;
   /// Products in the weights' type, where the accelerator's library has it; of float. Requires that
   /// the accelerator has a library.
   bool uses_library = false;

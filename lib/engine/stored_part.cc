@@ -17,10 +17,12 @@ std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, siz
   const TensorSpec& spec = shards.tensors[tensor];
   const auto same = whole.by_name.find(spec.name);
   const auto region = shards.layouts(tensor).region(rank);
-  constexpr size_t kMostAxes = 3;
+  constexpr size_t kMostAxes = 4;
   if (!region || same == whole.by_name.end() || region->size() > kMostAxes) return std::nullopt;
   const TensorSpec& other = whole.tensors[same->second];
   if (other.shape != spec.shape || other.dtype != spec.dtype) return std::nullopt;
+  if (whole.is_turned(same->second) != shards.is_turned(tensor)) return std::nullopt;
+  constexpr size_t kStack = 3;
   constexpr int kByte = 8;
   constexpr int kWord = 64;
   if (bits(spec.dtype) % kByte != 0 || bits(spec.dtype) > kWord) return std::nullopt;
@@ -29,11 +31,13 @@ std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, siz
   part.whole_tensor = same->second;
   part.rank = rank;
   part.dtype = spec.dtype;
-  part.has_outer = region->size() == kMostAxes;
+  part.has_outer = region->size() >= kStack;
   const size_t first = part.has_outer ? 1 : 0;
   part.outer = part.has_outer ? region->front() : index::AxisMap::identity(1);
   part.rows = axis_of(*region, first);
   part.columns = axis_of(*region, first + 1);
+  if (region->size() == kMostAxes) part.columns = index::product(part.columns, region->back());
+  if (shards.is_turned(tensor)) std::swap(part.rows, part.columns);
   return part;
 }
 

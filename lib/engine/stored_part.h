@@ -9,7 +9,8 @@
 namespace shardtool::engine {
 
 /// What one device stores of a tensor, as matrices: a vector is a matrix of one column, a scalar of
-/// one number; `outer` numbers the matrices of a tensor with one axis more.
+/// one number; `outer` numbers the matrices of a tensor with one axis more, and a fourth axis is
+/// part of their columns.
 struct StoredPart {
   size_t tensor = 0;        ///< of the shards
   size_t whole_tensor = 0;  ///< the same in the whole model
@@ -25,7 +26,7 @@ struct StoredPart {
 };
 
 /// Nothing where the device has none of it, where the whole model lacks the tensor or has it in
-/// another form, and for elements of less than a byte or more than two axes and one.
+/// another form, and for elements of less than a byte or more axes.
 std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, size_t tensor,
                                       i64 rank);
 

@@ -172,8 +172,8 @@ template <class N>
 void Tier<N>::end_step(size_t step) {
   const model::Step& shards = layer_->shards.flow.steps[step];
   if (fabric_.is_first_process()) reference_.end_step(step);
-  if (!is_field<N> && std::holds_alternative<model::Router>(shards.op->op->kind)) {
-    take_from_peer(fabric_.broadcast(to_peer(reference_.run().choices())), "choice of experts",
+  if (!is_field<N> && chooses(*shards.op->op)) {
+    take_from_peer(fabric_.broadcast(to_peer(reference_.run().choices())), "choice",
                    [&](const nlohmann::json& text) { text.get_to(choices_); });
     shards_run_.replay(&choices_);
   }

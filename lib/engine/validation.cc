@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <limits>
@@ -22,6 +21,7 @@
 #include "shardtool/engine/numbers.h"
 #include "shardtool/engine/odd_weights.h"
 #include "shardtool/engine/reading_order.h"
+#include "shardtool/engine/rounding.h"
 #include "shardtool/engine/stop.h"
 #include "shardtool/engine/tier.h"
 #include "shardtool/engine/verdict_merge.h"
@@ -88,14 +88,14 @@ i64 read_ahead(const ValidationOptions& options) {
   return options.max_memory - kChunksUnderWay * chunk_bytes(options);
 }
 
-Inputs rounded(Inputs inputs) {
-  inputs.rounds_to_bf16 = true;
+Inputs rounded(Inputs inputs, Dtype activations) {
+  inputs.activations = activations;
   return inputs;
 }
 
 /// As engines compute.
 Inputs native_inputs(std::span<const i64> tokens, const ValidationOptions& options) {
-  Inputs inputs = rounded(real_inputs(tokens, options));
+  Inputs inputs = rounded(real_inputs(tokens, options), *options.native);
   inputs.uses_library = options.uses_library;
   return inputs;
 }
@@ -122,7 +122,7 @@ class Validation {
                                              options.accelerator);
     }
     if (options.with_ordered) add_ordered(comm);
-    if (options.with_f64 && options.with_native) {
+    if (options.with_f64 && options.native) {
       native_ = std::make_unique<Tier<float>>(
           "native", Standard::kWhole, whole, shards, comm, native_inputs(tokens_, options),
           std::numeric_limits<double>::infinity(), options.accelerator);
@@ -152,7 +152,6 @@ class Validation {
                                      std::span<const std::byte> bytes, bool is_compared);
   void multiply_there(const Product& product, bool of_shards, index::Interval rows,
                       std::span<const std::byte> bytes);
-  void judge_rounding();
   Counts predicted_counts() const;
   void predict(Verdict& verdict);
   void note_tested(Verdict& verdict) const;
@@ -184,7 +183,7 @@ void Validation::add_ordered(comm::Communicator* comm) {
   cut_.emplace(whole_, shards_, layers_);
   const Inputs inputs = real_inputs(tokens_, options_);
   const std::pair<const char*, Inputs> runs[] = {{"ordered f32", inputs},
-                                                 {"ordered bf16", rounded(inputs)}};
+                                                 {"ordered bf16", rounded(inputs, Dtype::kBF16)}};
   for (const auto& [name, with] : runs) {
     ordered_.push_back(std::make_unique<Tier<float>>(name, Standard::kBits, cut_->side(), shards_,
                                                      comm, with, 0, nullptr));
@@ -293,34 +292,6 @@ void Validation::look_at_small_weights(bool of_shards, const model::BoundOp& op,
       });
 }
 
-/// rho = |shards - exact| / |whole - exact|, both in bf16: about 1 where the shards round as the
-/// whole model does. Every layer begins at the exact values.
-void Validation::judge_rounding() {
-  const Part<double>& exact = real_->whole_result();
-  const Part<float>& whole = native_->whole_result();
-  double of_exact = 0;
-  double of_whole = 0;
-  double of_shards = 0;
-  for (const auto& [rank, part] : native_->shards_result()) {
-    for (i64 t = 0; t < options_.length; ++t) {
-      for (const index::Piece& piece : part.features.pieces()) {
-        for (i64 i = 0; i < piece.size; ++i) {
-          const double r = exact.row(t)[piece.global + i];
-          of_exact += r * r;
-          of_whole += std::pow(whole.row(t)[piece.global + i] - r, 2);
-          of_shards += std::pow(part.row(t)[piece.local + i] - r, 2);
-        }
-      }
-    }
-  }
-  TierVerdict& verdict = native_->verdict();
-  if (of_whole > 0) verdict.worst = std::max(verdict.worst, std::sqrt(of_shards / of_whole));
-  if (of_exact > 0) verdict.rounding = std::max(verdict.rounding, std::sqrt(of_whole / of_exact));
-  Part<float> x = whole;
-  for (size_t i = 0; i < x.data.size(); ++i) x.data[i] = static_cast<float>(exact.data[i]);
-  native_->carry(std::move(x));
-}
-
 /// What the flow of the layers says, for one token.
 Counts Validation::predicted_counts() const {
   Counts predicted;
@@ -356,11 +327,8 @@ void Validation::note_tested(Verdict& verdict) const {
     for (const model::BoundOp& op : layer.shards.layer->ops) {
       for (const model::BoundWeight& weight : op.weights) {
         for (const size_t tensor : weight) {
-          tested.insert(tensor);
-          const auto scales = bits(shards_.tensors[tensor].dtype) == 8
-                                  ? scale_tensor_of(shards_, tensor)
-                                  : std::nullopt;
-          if (scales) tested.insert(*scales);
+          const auto behind = stored_behind(shards_, tensor);
+          tested.insert(behind.begin(), behind.end());
         }
       }
     }
@@ -376,7 +344,7 @@ Verdict Validation::run() {
       run_step(layer, step);
     }
     each_tier([](auto& tier) { tier.end_layer(); });
-    if (native_) judge_rounding();
+    if (native_) judge_rounding(*real_, *native_);
   }
   Verdict verdict;
   each_tier([&](auto& tier) { verdict.tiers.push_back(tier.verdict()); });

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "shardtool/comm/communicator.h"
@@ -15,9 +16,9 @@ struct ValidationOptions {
   std::uint64_t seed = 1;
   kernels::NumberMap map = kernels::NumberMap::kBits;
   bool with_f64 = true;  ///< besides the field
-  /// Also in bf16, as engines compute: a report of how much more the shards round than the whole
-  /// model does. Needs with_f64.
-  bool with_native = false;
+  /// Also in a type of engines: a report of how much more the shards round than the whole model
+  /// does. Needs with_f64. BF16, F16 or F32.
+  std::optional<Dtype> native;
   /// Also in f32 and bf16 with the whole model summed as the shards sum: a report of bits.
   bool with_ordered = false;
   bool compares_bytes = false;  ///< also whether stored bytes are the whole model's: a report

@@ -84,7 +84,8 @@ struct Verdict {
   ComparedBytes bytes;
   std::uint64_t digest = 0;    ///< of what the shards computed in the field
   std::vector<size_t> tested;  ///< tensors of the shards that some result depends on
-  /// Of f64: choices of experts that rounding could have made otherwise; they are replayed.
+  /// Of f64: choices of experts and positions that rounding could have made otherwise; they are
+  /// replayed.
   i64 undecidable_tokens = 0;
   ComputedBy native;  ///< who computed the products of the native run, on accelerators
   i64 bytes_read = 0;

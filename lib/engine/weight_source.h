@@ -31,6 +31,8 @@ class WeightSource {
     read(rows, {buffer, static_cast<size_t>(bytes)});
     return buffer;
   }
+  /// How many bytes of files the `bytes` of these rows are made of.
+  virtual i64 stored_bytes(const StoredRows& /*rows*/, i64 bytes) const { return bytes; }
 };
 
 }  // namespace shardtool::engine

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -178,9 +179,20 @@ std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape&
   return values;
 }
 
+void restore_values(const std::string& name, Dtype dtype, const index::ValueShift& shift, i64 first,
+                    std::span<std::byte> bytes) {
+  if (shift.addends.empty()) return;
+  const i64 width = bits(dtype) / CHAR_BIT;
+  const i64 count = std::ssize(bytes) / width;
+  const Format format = format_of(name, dtype, {count});
+  for (i64 i = 0; i < count; ++i) {
+    std::byte* const at = bytes.data() + i * width;
+    encode(decode(at, format) - addend_of({&shift, 1}, 0, first + i), at, format);
+  }
+}
+
 std::uint64_t digest_of_values(const std::vector<i64>& values, Dtype dtype) {
-  constexpr i64 kBitsOfByte = 8;
-  return kernels::Crc64::of(encoded(values, Format{bits(dtype) / kBitsOfByte, 0, 0}));
+  return kernels::Crc64::of(encoded(values, Format{bits(dtype) / CHAR_BIT, 0, 0}));
 }
 
 CopiedTensor copy_shifted(const ShiftedMove& move, std::span<const SourceFile> sources,

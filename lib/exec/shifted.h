@@ -29,6 +29,11 @@ std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape&
                               const Side& side, std::span<const index::ValueShift> shifts,
                               std::span<const SourceFile> sources);
 
+/// Makes the logical values of what a holder stores from its local element `first` on; those of
+/// floating-point numbers stay.
+void restore_values(const std::string& name, Dtype dtype, const index::ValueShift& shift, i64 first,
+                    std::span<std::byte> bytes);
+
 /// The digest of logical values, that of the whole tensor's bytes.
 std::uint64_t digest_of_values(const std::vector<i64>& values, Dtype dtype);
 

@@ -23,13 +23,13 @@ std::vector<i64> counts_that_work(HeadCounts counts) {
 }
 
 Error cannot_share(HeadCounts counts, i64 devices, const std::string& why) {
-  return Error(
-             ErrorCode::kGroups,
-             fmt::format("{} query heads and {} KV heads cannot share one cut over {} devices: {}",
-                         counts.heads, counts.kv_heads, devices, why))
+  return Error(ErrorCode::kGroups,
+               fmt::format("{} {} and {} {} cannot share one cut over {} devices: {}", counts.heads,
+                           counts.heads_name, counts.kv_heads, counts.kv_name, devices, why))
       .help(fmt::format("device counts that work: {} (above {} with \"small\": \"replicate\")",
                         fmt::join(counts_that_work(counts), " "), counts.kv_heads))
-      .help("or give every device each KV head that its queries need, with \"small\": \"gather\"");
+      .help(fmt::format("or give every device the {} that its {} need, with \"small\": \"gather\"",
+                        counts.kv_name, counts.heads_name));
 }
 
 /// Queries dealt out evenly, and to every device the KV heads that they attend to.
@@ -55,8 +55,8 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
   const i64 devices = extent(mesh, over);
   if (counts.kv_heads < 1 || counts.heads % counts.kv_heads != 0) {
     throw Error(ErrorCode::kGroups,
-                fmt::format("{} query heads are no whole number of groups under {} KV heads",
-                            counts.heads, counts.kv_heads));
+                fmt::format("{} {} are no whole number of groups under {} {}", counts.heads,
+                            counts.heads_name, counts.kv_heads, counts.kv_name));
   }
   if (devices <= counts.kv_heads) {
     const AxisExpr groups = split(counts.kv_heads, over, rule);
@@ -64,12 +64,13 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
   }
   if (small == SmallPolicy::kGather) return gathered(counts, mesh, over, rule);
   if (small == SmallPolicy::kError) {
-    throw cannot_share(counts, devices, "there are fewer KV heads than devices");
+    throw cannot_share(counts, devices,
+                       fmt::format("there are fewer {} than devices", counts.kv_name));
   }
   if (devices % counts.kv_heads != 0) {
-    throw cannot_share(
-        counts, devices,
-        fmt::format("{} devices are no multiple of {} KV heads", devices, counts.kv_heads));
+    throw cannot_share(counts, devices,
+                       fmt::format("{} devices are no multiple of {} {}", devices, counts.kv_heads,
+                                   counts.kv_name));
   }
   const auto replicas_over = leading(mesh, over, counts.kv_heads);
   if (!replicas_over) {
@@ -79,8 +80,8 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
   }
   if (counts.heads % devices != 0) {
     throw cannot_share(counts, devices,
-                       fmt::format("{} % {} = {} query heads are left over", counts.heads, devices,
-                                   counts.heads % devices));
+                       fmt::format("{} % {} = {} {} are left over", counts.heads, devices,
+                                   counts.heads % devices, counts.heads_name));
   }
   return {split(counts.heads, over, kExact), split(counts.kv_heads, *replicas_over, kExact)};
 }

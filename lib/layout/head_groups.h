@@ -1,14 +1,19 @@
 #pragma once
 
+#include <string_view>
+
 #include "shardtool/layout/axis_expr.h"
 #include "shardtool/mesh/mesh.h"
 
 namespace shardtool::layout {
 
-/// Query heads and the key/value heads that they share (grouped-query attention).
+/// Query heads and the key/value heads that they share (grouped-query attention), or other heads
+/// that are grouped so.
 struct HeadCounts {
   i64 heads = 0;
   i64 kv_heads = 0;
+  std::string_view heads_name = "query heads";  ///< for messages
+  std::string_view kv_name = "KV heads";
 };
 
 /// What happens where there are more devices than KV heads.

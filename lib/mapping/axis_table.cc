@@ -24,6 +24,15 @@ layout::SplitRule rule_of(const AxisSpec& spec) {
   return split_rule(spec.uneven.value_or(Uneven::kBalanced), spec.pad_to.value_or(1));
 }
 
+/// What query heads are grouped under, which messages call by their usual names.
+constexpr std::string_view kKvHeads = "kv_heads";
+
+/// "linear_k_heads" -> "linear k heads".
+std::string words_of(std::string axis) {
+  std::replace(axis.begin(), axis.end(), '_', ' ');
+  return axis;
+}
+
 /// Refuses fields that would say nothing beside each other.
 void check_fields(const std::string& name, const AxisSpec& spec) {
   const auto refuse = [&](bool both, const std::string& what) {
@@ -245,15 +254,21 @@ AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::str
   const Entry& group = axes_.at(kv_heads);
   layout::HeadCounts counts{axis == heads ? n : required_size(heads, axis),
                             axis == heads ? required_size(kv_heads, axis) : n};
+  const std::string heads_name = words_of(heads);
+  const std::string kv_name = words_of(kv_heads);
+  if (kv_heads != kKvHeads) {
+    counts.heads_name = heads_name;
+    counts.kv_name = kv_name;
+  }
   const i64 per_group = counts.kv_heads > 0 ? std::max<i64>(counts.heads / counts.kv_heads, 1) : 1;
   const i64 parts = extent(mesh_, queries.over);
   i64 together = std::lcm(group.aligned, queries.aligned / std::gcd(queries.aligned, per_group));
   const bool divides = counts.heads % together == 0 && counts.kv_heads % together == 0;
   // With fewer runs than devices, runs would be replicated, and with them foreign KV heads.
   if (!divides || counts.kv_heads / together < parts) together = 1;
-  const layout::HeadCut cut =
-      layout::cut_heads({counts.heads / together, counts.kv_heads / together}, mesh_, queries.over,
-                        rule_of(queries.spec), group.spec.small.value_or(SmallPolicy::kError));
+  const layout::HeadCut cut = layout::cut_heads(
+      {counts.heads / together, counts.kv_heads / together, counts.heads_name, counts.kv_name},
+      mesh_, queries.over, rule_of(queries.spec), group.spec.small.value_or(SmallPolicy::kError));
   const AxisExpr& units = axis == heads ? cut.queries : cut.kv;
   return together == 1 ? units : layout::scale(units, together);
 }

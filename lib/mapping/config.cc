@@ -85,22 +85,6 @@ void collect_sizes(const json& value, const std::string& path, std::vector<std::
   }
 }
 
-/// Python writes the word Infinity, which is no JSON, for the limit of a step that has none. It
-/// becomes what newer versions of the library write: {"__float__": "Infinity"}.
-std::string with_named_infinities(std::string_view text) {
-  constexpr std::string_view kWord = "Infinity";
-  std::string named;
-  bool in_text = false;
-  for (size_t i = 0; i < text.size();) {
-    const bool is_word = !in_text && text.substr(i, kWord.size()) == kWord;
-    const size_t taken = is_word ? kWord.size() : in_text && text[i] == '\\' ? 2 : 1;
-    if (text[i] == '"') in_text = !in_text;
-    named += is_word ? R"({"__float__": "Infinity"})" : text.substr(i, taken);
-    i += taken;
-  }
-  return named;
-}
-
 bool is_list_of_words(const json& value) {
   return value.is_array() && !value.empty() &&
          std::all_of(value.begin(), value.end(), [](const json& one) { return one.is_string(); });
@@ -154,7 +138,7 @@ std::vector<std::string> ModelConfig::size_paths() const {
 
 ModelConfig parse_config(std::string_view text, const std::string& file) {
   JsonDocument document =
-      parse_strict_json(with_named_infinities(text), file, ErrorCode::kConfig, kMaxDepth);
+      parse_strict_json(text, file, ErrorCode::kConfig, kMaxDepth, JsonNumbers::kPython);
   if (!document.value.is_object()) {
     throw Error(ErrorCode::kConfig, fmt::format("{} is no JSON object", file))
         .at(document.place(""));

@@ -39,6 +39,7 @@ class ModelConfig {
 };
 
 /// Strict: duplicate keys, comments, a byte order mark and anything but one object throw kConfig.
+/// Python's words for numbers that JSON has none for are taken as parse_strict_json takes them.
 ModelConfig parse_config(std::string_view text, const std::string& file);
 /// The same from a file, named without its folder. Throws what io::read_text throws, too.
 ModelConfig load_config(const std::string& path);

@@ -11,6 +11,7 @@
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/glob.h"
+#include "shardtool/mapping/quantization.h"
 #include "shardtool/model/requirement.h"
 
 namespace shardtool::model {
@@ -108,8 +109,12 @@ class Spelling {
 /// Finds tensors by the names of weight references.
 class Binder {
  public:
-  Binder(Model& model, std::span<const TensorSpec> tensors)
-      : model_(model), tensors_(tensors), is_read_(tensors.size()) {
+  /// `stored_as` is how config.json says that weights are stored.
+  Binder(Model& model, std::span<const TensorSpec> tensors, std::string stored_as)
+      : model_(model),
+        tensors_(tensors),
+        stored_as_(std::move(stored_as)),
+        is_read_(tensors.size()) {
     by_name_.reserve(tensors.size());
     for (size_t t = 0; t < tensors.size(); ++t) by_name_.emplace(tensors[t].name, t);
   }
@@ -136,6 +141,7 @@ class Binder {
 
   Model& model_;
   std::span<const TensorSpec> tensors_;
+  std::string stored_as_;
   std::unordered_map<std::string_view, size_t> by_name_;
   std::vector<bool> is_read_;
   std::unordered_map<const std::string*, Spelling> spellings_;  ///< of the graph's globs
@@ -240,9 +246,8 @@ void Binder::fail_missing(const std::string& name, i64 layer) const {
       ErrorCode::kUnsupported,
       fmt::format("the graph of {} reads a tensor that the checkpoint lacks", model_.graph->family))
       .tensor(likeliest)
-      .help(
-          "packed weights have other names: only plain (float or scaled) weights are priced and "
-          "run");
+      .note("stored as", stored_as_)
+      .help("weights that are packed in a way that is not known have other names");
 }
 
 void Binder::read(size_t tensor, const WeightRef& ref) {
@@ -350,7 +355,7 @@ Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig&
   mapping::ModelConfig part = part_of(config, graph->config_part);
   Model model{std::move(graph), std::move(part), {}, {}, {}};
   model.sizes = sizes_of(*model.graph, model.config);
-  Binder binder(model, tensors);
+  Binder binder(model, tensors, mapping::quantization_tag(config).value_or("plain numbers"));
   model.layers.push_back(binder.layer("start", model.graph->start, -1));
   const i64 layers = model.size(mapping::parse_dim("layers"));
   for (i64 number = 0; number < layers; ++number) model.layers.push_back(binder.layer(number));

@@ -223,4 +223,51 @@ TEST_CASE("object reads each field once, wants the required ones and reports the
   CHECK(error_of("{\"a\":1}x", read).message() == "expected the end of the document but found 'x'");
 }
 
+TEST_CASE("Python's words for numbers are numbers where the caller takes them, and nowhere else") {
+  const std::string text = R"([Infinity, -Infinity, NaN, 1, "NaN"])";
+  JsonReader in(text, {"f.json", ErrorCode::kHeaderJson}, kDepth, JsonNumbers::kPython);
+  in.begin_array();
+  std::vector<double> numbers;
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(in.next_element());
+    CHECK(in.kind() == JsonKind::kNumber);
+    CHECK(in.next_is_word());
+    CHECK_FALSE(in.next_is_integer());
+    numbers.push_back(in.number());
+  }
+  CHECK(numbers[0] > 1e308);
+  CHECK(numbers[1] < -1e308);
+  CHECK(numbers[2] != numbers[2]);
+  REQUIRE(in.next_element());
+  CHECK_FALSE(in.next_is_word());
+  CHECK(in.integer() == 1);
+  REQUIRE(in.next_element());
+  CHECK(in.string() == "NaN");
+  CHECK_FALSE(in.next_element());
+  in.finish();
+  for (const std::string word : {"Infinity", "-Infinity", "NaN", "[-Infinity]"}) {
+    CAPTURE(word);
+    CHECK_FALSE(skips(word));
+  }
+}
+
+TEST_CASE("such a word is no integer, and nothing stands right behind it") {
+  const auto is_taken = [](const std::string& text, bool as_integer) {
+    try {
+      JsonReader in(text, {"f.json", ErrorCode::kHeaderJson}, kDepth, JsonNumbers::kPython);
+      as_integer ? static_cast<void>(in.integer()) : in.skip();
+      in.finish();
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  CHECK(is_taken("Infinity", false));
+  CHECK_FALSE(is_taken("Infinity", true));
+  for (const std::string text : {"Infinity1", "NaNs", "-NaN", "+Infinity", "infinity", "Infinit"}) {
+    CAPTURE(text);
+    CHECK_FALSE(is_taken(text, false));
+  }
+}
+
 }  // namespace shardtool

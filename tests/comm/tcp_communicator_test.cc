@@ -242,6 +242,37 @@ TEST_CASE("the file of a launch that is gone does not mislead") {
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
+TEST_CASE("a launch that gives up leaves the file of the next one, and none of its own") {
+  const TempFolder folder;
+  {
+    const std::jthread given_up([&] {
+      static_cast<void>(
+          testing::error_of([&] { return meet(folder / "meeting", 0, 2, milliseconds(300)); }));
+    });
+    while (!std::filesystem::exists(folder / "meeting")) std::this_thread::yield();
+    folder.write("next", "word\n127.0.0.1 9\n");
+    std::filesystem::rename(folder / "next", folder / "meeting");
+  }
+  CHECK(std::filesystem::exists(folder / "meeting"));
+}
+
+TEST_CASE("what a launch that was killed left half written is replaced") {
+  const TempFolder folder;
+  folder.write("meeting.new", "half");
+  folder.write("meeting", "00112233445566778899aabbccddeeff\n127.0.0.1 9\n");
+  std::atomic<int> met = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (const int rank : {1, 0}) {
+      threads.emplace_back([&, rank] {
+        met += meet(folder / "meeting", rank, 2, std::chrono::seconds(20))->size();
+      });
+    }
+  }
+  CHECK(met == 4);
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
 TEST_CASE("whoever does not know the word, or has another launch, is not let in") {
   const TempFolder folder;
   std::optional<Error> error;

@@ -126,3 +126,13 @@ TEST_CASE("a few units are replicated over the leading part, or cut as they are"
   CHECK(units(0, 2, SmallPolicy::kReplicate) == Held{"nothing", "nothing"});
   CHECK_ERROR(kNotDivisible, units(3, 4, SmallPolicy::kReplicate));
 }
+
+TEST_CASE("other heads that are grouped so are called by their own names") {
+  const HeadCounts counts{16, 4, "value heads", "key heads"};
+  const auto refused =
+      error_of([&] { return cut_heads(counts, tp(6), kTp, kBalanced, SmallPolicy::kReplicate); });
+  REQUIRE(refused);
+  CHECK(refused->message() ==
+        "16 value heads and 4 key heads cannot share one cut over 6 devices: 6 devices are no "
+        "multiple of 4 key heads");
+}

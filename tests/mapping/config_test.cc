@@ -47,8 +47,19 @@ TEST_CASE("an infinity that Python wrote is what the library writes since") {
   const ModelConfig config = config_of(R"({"limit": [0.0, Infinity], "a": "Infinity\"Infinity"})");
   CHECK(*config.find("limit[1]") == nlohmann::json{{"__float__", "Infinity"}});
   CHECK(config.text("a") == "Infinity\"Infinity");
-  CHECK_ERROR(kConfig, config_of(R"({"limit": -Infinity})"));
-  CHECK_ERROR(kConfig, config_of(R"({"limit": NaN})"));
+  const ModelConfig others = config_of(R"({"a": -Infinity, "b": [NaN]})");
+  CHECK(*others.find("a") == nlohmann::json{{"__float__", "-Infinity"}});
+  CHECK(*others.find("b[0]") == nlohmann::json{{"__float__", "NaN"}});
+  CHECK_ERROR(kConfig, config_of(R"({"limit": Infinit})"));
+  CHECK_ERROR(kConfig, config_of(R"({"limit": Infinityx})"));
+  CHECK_ERROR(kConfig, config_of(R"({"limit": -nan})"));
+}
+
+TEST_CASE("an error behind an infinity is told where it is") {
+  const auto error = testing::error_of([] { config_of(R"({"a": Infinity, "b": })"); });
+  REQUIRE(error);
+  REQUIRE(error->place());
+  CHECK(error->place()->column == 22);
 }
 
 TEST_CASE("the model says what it is") {

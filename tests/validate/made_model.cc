@@ -9,6 +9,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "shardtool/kernels/decode/decode.h"
+#include "shardtool/kernels/encode/encode.h"
 #include "shardtool/kernels/field/field.h"
 
 namespace shardtool::test {
@@ -185,6 +187,21 @@ Tensors widened(const Tensors& tensors) {
   return wide;
 }
 
+Tensors halved(const Tensors& tensors) {
+  Tensors half;
+  for (const auto& [name, tensor] : tensors) {
+    const i64 count = element_count(tensor.spec.shape).value();
+    std::vector<float> numbers(static_cast<size_t>(count));
+    std::memcpy(numbers.data(), tensor.bytes.data(), tensor.bytes.size());
+    Tensor& stored = half[name];
+    stored.spec = {name, Dtype::kF16, tensor.spec.shape};
+    stored.bytes.resize(static_cast<size_t>(count * bits(Dtype::kF16) / 8));
+    kernels::from_floats(Dtype::kF16, numbers.data(), count,
+                         reinterpret_cast<std::byte*>(stored.bytes.data()));
+  }
+  return half;
+}
+
 Tensors quantised(const Tensors& tensors, i64 rows, i64 columns, const std::string& suffix) {
   Tensors stored;
   for (const auto& [name, tensor] : tensors) {
@@ -209,6 +226,27 @@ Tensors quantised(const Tensors& tensors, i64 rows, i64 columns, const std::stri
     }
   }
   return stored;
+}
+
+Tensor dequantised(const Tensor& matrix, const Tensor& scales) {
+  const Shape& shape = matrix.spec.shape;
+  const Shape& blocks = scales.spec.shape;
+  const i64 rows = ceil_div(shape[0], blocks[0]);
+  const i64 columns = ceil_div(shape[1], blocks[1]);
+  Tensor plain{{matrix.spec.name, Dtype::kF32, shape}, {}};
+  for (i64 r = 0; r < shape[0]; ++r) {
+    for (i64 c = 0; c < shape[1]; ++c) {
+      float number = 0;
+      float scale = 0;
+      const auto at = static_cast<size_t>(r * shape[1] + c);
+      kernels::to_floats(matrix.spec.dtype,
+                         reinterpret_cast<const std::byte*>(matrix.bytes.data() + at), 1, &number);
+      const auto block = static_cast<size_t>(r / rows * blocks[1] + c / columns);
+      std::memcpy(&scale, scales.bytes.data() + block * sizeof(float), sizeof(float));
+      append_number(plain.bytes, number * scale, Dtype::kF32, Narrowing::kNearest);
+    }
+  }
+  return plain;
 }
 
 }  // namespace shardtool::test

@@ -60,6 +60,7 @@ void write_made(const std::string& name, const std::string& path) {
     for (auto& [tensor, content] : tensors) content.spec.dtype = Dtype::kF16;
   }
   if (name == "wide prototype") tensors = widened(tensors);
+  if (name == "half prototype") tensors = halved(widened(tensors));
   std::string config = made_config(sizes);
   if (name == "tied prototype") {
     // Both names are stored, and equal.

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <functional>
 #include <mutex>
 #include <tuple>
 
@@ -10,6 +12,7 @@
 #include "shardtool/engine/stored_part.h"
 #include "shardtool/engine/validation.h"
 #include "tests/validate/compared.h"
+#include "tests/validate/made_model.h"
 #include "tests/validate/mutations.h"
 
 namespace shardtool::test {
@@ -210,6 +213,89 @@ TEST_CASE("bits that differ inside a layer alone are no proof, and no difference
     CHECK(report.tiers.at(tier).verdict == "pass");
     CHECK(report.tiers.at(tier).reordered > 0);
     CHECK_FALSE(report.tiers.at(tier).is_proof());
+  }
+}
+
+/// A checkpoint with these tensors and the config of another.
+std::string rewritten(const TempFolder& folder, const std::string& model,
+                      const std::function<void(Tensors&)>& edit) {
+  const std::string path = folder / "rewritten";
+  Tensors tensors = read_tensors(model_folder(model), "model");
+  edit(tensors);
+  write_checkpoint(path, tensors);
+  std::filesystem::copy_file(model_folder(model) + "/config.json", path + "/config.json");
+  return path;
+}
+
+api::ValidateReport ordered_against(const std::string& parts, const std::string& reference) {
+  api::ValidateOptions options;
+  options.sources = {parts};
+  options.reference = reference;
+  options.quick = true;
+  options.ordered = true;
+  return api::validate(options);
+}
+
+TEST_CASE("a head that is stored with the embedding on one side alone has every bit") {
+  const TempFolder folder;
+  const std::string once = rewritten(folder, "tied prototype",
+                                     [](Tensors& tensors) { tensors.erase("lm_head.weight"); });
+  CHECK(unproved_in(ordered_against(split_copy("tied prototype", "tp=4", folder), once)) == "");
+  const TempFolder other;
+  api::SplitOptions split;
+  split.source = once;
+  split.mapping.mesh = mesh::parse_mesh("tp=4");
+  split.write.output = other / "parts";
+  api::split(split);
+  CHECK(unproved_in(ordered_against(split.write.output, model_folder("tied prototype"))) == "");
+}
+
+/// 2^n as F8_E4M3 has one and F32 scales may be, so that products are exact in bf16.
+TEST_CASE("scales that one side alone has are told as other bits at most, and are no error") {
+  const TempFolder folder;
+  const std::string parts = split_copy("fp8", "tp=2", folder);
+  const std::string plain = rewritten(folder, "fp8", [](Tensors& tensors) {
+    for (auto& [name, tensor] : tensors) {
+      const auto scales = tensors.find(name + "_scale_inv");
+      if (scales == tensors.end()) continue;
+      tensor = dequantised(tensor, scales->second);
+    }
+    std::erase_if(tensors, [](const auto& entry) { return entry.first.ends_with("_scale_inv"); });
+  });
+  const api::ValidateReport report = ordered_against(parts, plain);
+  CHECK(report.tiers.at(1).verdict == "pass");
+  CHECK(report.tiers.at(2).verdict == "differs");
+  constexpr double kRoundings = 1e-5;
+  CHECK(report.tiers.at(2).worst < kRoundings);
+  const TempFolder other;
+  api::SplitOptions split;
+  split.source = plain;
+  split.mapping.mesh = mesh::parse_mesh("tp=2");
+  split.write.output = other / "parts";
+  api::split(split);
+  const api::ValidateReport turned = ordered_against(split.write.output, model_folder("fp8"));
+  CHECK(turned.tiers.at(1).verdict == "pass");
+  CHECK(turned.tiers.at(2).worst < kRoundings);
+}
+
+TEST_CASE(
+    "packed shards are held bit for bit against the packed model, and against plain numbers") {
+  for (const std::string format : {"gptq", "awq", "pack_quantized", "mxfp4"}) {
+    CAPTURE(format);
+    const std::string model =
+        fmt::format("{}/tests/golden/packed/{}", SHARDTOOL_SOURCE_DIR, format);
+    const TempFolder folder;
+    api::SplitOptions split;
+    split.source = model;
+    split.mapping.mesh = mesh::parse_mesh("tp=2");
+    split.write.output = folder / "parts";
+    api::split(split);
+    CHECK(unproved_in(ordered_against(split.write.output, model)) == "");
+    const auto report = ordered_against(split.write.output, model + "/plain");
+    CHECK(report.tiers.at(1).verdict == "pass");
+    CHECK(report.tiers.at(2).name == "ordered f32");
+    constexpr double kRoundings = 1e-5;
+    CHECK(report.tiers.at(2).worst < kRoundings);
   }
 }
 

@@ -1,0 +1,129 @@
+// What JsonReader reads between quotes.
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "shardtool/base/json_reader.h"
+
+namespace shardtool {
+namespace {
+
+/// By byte, whether a string has it as it is, and no bytes around it matter.
+constexpr auto kStandsForItself = [] {
+  std::array<bool, 256> table{};
+  for (size_t byte = 0x20; byte < 0x80; ++byte) table[byte] = byte != '"' && byte != '\\';
+  return table;
+}();
+
+/// The byte length of the UTF-8 sequence at the front of `text`, or 0 when it is not valid
+/// (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF).
+size_t utf8_length(std::string_view text) {
+  const auto byte = [text](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  const auto continues = [&byte](size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xc2 && lead <= 0xdf) return continues(1) ? 2 : 0;
+  if (lead >= 0xe0 && lead <= 0xef) {
+    const unsigned low = lead == 0xe0 ? 0xa0 : 0x80;
+    const unsigned high = lead == 0xed ? 0x9f : 0xbf;
+    return byte(1) >= low && byte(1) <= high && continues(2) ? 3 : 0;
+  }
+  if (lead >= 0xf0 && lead <= 0xf4) {
+    const unsigned low = lead == 0xf0 ? 0x90 : 0x80;
+    const unsigned high = lead == 0xf4 ? 0x8f : 0xbf;
+    return byte(1) >= low && byte(1) <= high && continues(2) && continues(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+void append_utf8(std::string& out, unsigned code_point) {
+  const auto put = [&out](unsigned byte) { out += static_cast<char>(byte); };
+  if (code_point < 0x80) {
+    put(code_point);
+  } else if (code_point < 0x800) {
+    put(0xc0u | code_point >> 6);
+    put(0x80u | (code_point & 0x3f));
+  } else if (code_point < 0x10000) {
+    put(0xe0u | code_point >> 12);
+    put(0x80u | (code_point >> 6 & 0x3f));
+    put(0x80u | (code_point & 0x3f));
+  } else {
+    put(0xf0u | code_point >> 18);
+    put(0x80u | (code_point >> 12 & 0x3f));
+    put(0x80u | (code_point >> 6 & 0x3f));
+    put(0x80u | (code_point & 0x3f));
+  }
+}
+
+std::optional<char> simple_escape(char letter) {
+  constexpr std::string_view kLetters = "\"\\/bfnrt";
+  constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
+  const size_t at = kLetters.find(letter);
+  if (at == std::string_view::npos) return std::nullopt;
+  return kMeanings[at];
+}
+
+}  // namespace
+
+/// Reads from the opening to the closing quote.
+void JsonReader::scan_string(std::string* into) {
+  if (into != nullptr) into->clear();
+  ++at_;
+  while (true) {
+    const size_t plain = at_;
+    while (at_ < text_.size() && kStandsForItself[static_cast<unsigned char>(text_[at_])]) ++at_;
+    if (into != nullptr) into->append(text_, plain, at_ - plain);
+    if (at_ >= text_.size()) fail(at_, "the closing quote of a string");
+    const char c = text_[at_];
+    if (c == '"') break;
+    if (c == '\\') {
+      scan_escape(into);
+    } else {
+      scan_utf8(into);
+    }
+  }
+  ++at_;
+}
+
+void JsonReader::scan_utf8(std::string* into) {
+  if (static_cast<unsigned char>(text_[at_]) < 0x20) fail(at_, "an escape for a control character");
+  const size_t length = utf8_length(text_.substr(at_, 4));
+  if (length == 0) fail(at_, "valid UTF-8");
+  if (into != nullptr) into->append(text_, at_, length);
+  at_ += length;
+}
+
+void JsonReader::scan_escape(std::string* into) {
+  const size_t begin = at_++;
+  const char letter = at_ < text_.size() ? text_[at_] : '\0';
+  ++at_;
+  if (letter != 'u') {
+    const auto meaning = simple_escape(letter);
+    if (!meaning) fail(begin, "an escape that JSON knows");
+    if (into != nullptr) *into += *meaning;
+    return;
+  }
+  unsigned code_point = scan_hex4();
+  if (code_point >= 0xdc00 && code_point < 0xe000) fail(begin, "a surrogate pair, high half first");
+  if (code_point >= 0xd800 && code_point < 0xdc00) {
+    if (text_.substr(at_, 2) != "\\u") fail(begin, "a surrogate pair");
+    at_ += 2;
+    const unsigned low = scan_hex4();
+    if (low < 0xdc00 || low >= 0xe000) fail(begin, "a surrogate pair");
+    code_point = 0x10000 + ((code_point - 0xd800) << 10) + (low - 0xdc00);
+  }
+  if (into != nullptr) append_utf8(*into, code_point);
+}
+
+unsigned JsonReader::scan_hex4() {
+  const std::string_view digits = text_.substr(at_, 4);
+  unsigned value = 0;
+  const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr;
+  if (digits.size() != 4 || end != digits.data() + 4) fail(at_, "four hexadecimal digits");
+  at_ += 4;
+  return value;
+}
+
+}  // namespace shardtool

@@ -1,0 +1,250 @@
+#include "shardtool/model/packed_format.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "shardtool/base/error.h"
+#include "shardtool/mapping/quantization.h"
+
+namespace shardtool::model {
+namespace {
+
+constexpr std::string_view kBits = "quantization_config.bits";
+constexpr std::string_view kGroupSize = "quantization_config.group_size";
+constexpr std::string_view kPackBits = "quantization_config.config_groups.group_0.weights.num_bits";
+constexpr std::string_view kPackGroupSize =
+    "quantization_config.config_groups.group_0.weights.group_size";
+constexpr std::string_view kVersion = "quantization_config.checkpoint_format";
+constexpr i64 kDefaultBits = 4;
+constexpr i64 kMostBits = 8;
+constexpr i64 kByte = 8;
+constexpr i64 kWord = 32;
+
+constexpr PackedFormat gptq(std::string_view tag) {
+  return {.name = "GPTQ",
+          .tag = tag,
+          .weight = ".weight",
+          .codes = ".qweight",
+          .scales = ".scales",
+          .zeros = ".qzeros",
+          .groups = ".g_idx",
+          .has_input_rows = true,
+          .is_packed_in_rows = true,
+          .bits = kBits,
+          .group_size = kGroupSize};
+}
+
+constexpr PackedFormat mxfp4(std::string_view weight, std::string_view codes,
+                             std::string_view scales) {
+  return {.name = "MXFP4",
+          .tag = "mxfp4",
+          .weight = weight,
+          .codes = codes,
+          .scales = scales,
+          .code = PackedFormat::Code::kE2M1,
+          .group = 32,
+          .scale_dtype = Dtype::kF8E8M0};
+}
+
+constexpr auto kFormats = std::to_array<PackedFormat>({
+    gptq("gptq"),
+    gptq("gptq/desc_act"),
+    {.name = "AWQ",
+     .tag = "awq/gemm",
+     .weight = ".weight",
+     .codes = ".qweight",
+     .scales = ".scales",
+     .zeros = ".qzeros",
+     .has_input_rows = true,
+     .order = {0, 4, 1, 5, 2, 6, 3, 7},
+     .bits = kBits,
+     .group_size = kGroupSize},
+    {.name = "compressed-tensors pack-quantized",
+     .tag = "compressed-tensors/pack-quantized",
+     .weight = ".weight",
+     .codes = ".weight_packed",
+     .scales = ".weight_scale",
+     .zeros = ".weight_zero_point",
+     .groups = ".weight_g_idx",
+     .shape = ".weight_shape",
+     .are_zeros_packed_in_rows = true,
+     .code = PackedFormat::Code::kOffset,
+     .bits = kPackBits,
+     .group_size = kPackGroupSize},
+    {.name = "NVFP4",
+     .tag = "compressed-tensors/nvfp4-pack-quantized",
+     .weight = ".weight",
+     .codes = ".weight_packed",
+     .scales = ".weight_scale",
+     .divisor = ".weight_global_scale",
+     .code = PackedFormat::Code::kE2M1,
+     .group = 16},
+    {.name = "NVFP4",
+     .tag = "modelopt/NVFP4",
+     .weight = ".weight",
+     .codes = ".weight",
+     .scales = ".weight_scale",
+     .factor = ".weight_scale_2",
+     .code = PackedFormat::Code::kE2M1,
+     .group = 16},
+    mxfp4(".experts.gate_up_proj", ".experts.gate_up_proj_blocks", ".experts.gate_up_proj_scales"),
+    mxfp4(".experts.down_proj", ".experts.down_proj_blocks", ".experts.down_proj_scales"),
+});
+
+Error unsupported(const PackedFormat& format, const std::string& what) {
+  return {ErrorCode::kUnsupported,
+          fmt::format("{} weights {} cannot be computed with", format.name, what)};
+}
+
+/// The number at a path, which may be negative; nothing where there is none.
+std::optional<i64> number_at(const mapping::ModelConfig& config, std::string_view path) {
+  const nlohmann::json* value = path.empty() ? nullptr : config.find(path);
+  if (value == nullptr || !value->is_number_integer()) return std::nullopt;
+  return value->get<i64>();
+}
+
+bool is_exact_in_f32(Dtype scales) {
+  return scales == Dtype::kF16 || scales == Dtype::kBF16 || scales == Dtype::kF8E8M0;
+}
+
+/// Finds the parts of packed weights by their names.
+class Finder {
+ public:
+  Finder(const mapping::ModelConfig& config, std::span<const TensorSpec> tensors)
+      : config_(config), tensors_(tensors) {
+    for (size_t t = 0; t < tensors.size(); ++t) by_name_.emplace(tensors[t].name, t);
+  }
+
+  std::vector<PackedWeight> weights_of(const PackedFormat& format) const {
+    std::vector<PackedWeight> weights;
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      const bool is_packed = format.codes != format.weight || tensors_[t].dtype == Dtype::kU8;
+      if (is_packed && tensors_[t].name.ends_with(format.codes)) {
+        weights.push_back(weight(format, t));
+      }
+    }
+    return weights;
+  }
+
+ private:
+  std::optional<size_t> find(const std::string& base, std::string_view suffix) const {
+    if (suffix.empty()) return std::nullopt;
+    const auto found = by_name_.find(base + std::string(suffix));
+    return found == by_name_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  size_t require(const std::string& base, std::string_view suffix, size_t codes) const {
+    if (const auto found = find(base, suffix)) return *found;
+    throw Error(ErrorCode::kShapeMismatch, "a packed weight lacks a part")
+        .tensor(tensors_[codes].name)
+        .note("expected", base + std::string(suffix));
+  }
+
+  PackedWeight weight(const PackedFormat& format, size_t codes) const {
+    const std::string& name = tensors_[codes].name;
+    const std::string base = name.substr(0, name.size() - format.codes.size());
+    PackedWeight found;
+    found.format = &format;
+    found.codes = codes;
+    found.scales = require(base, format.scales, codes);
+    found.zeros = find(base, format.zeros);
+    if (format.code == PackedFormat::Code::kUnsigned) require(base, format.zeros, codes);
+    found.groups = find(base, format.groups);
+    found.shape = find(base, format.shape);
+    if (!format.divisor.empty()) found.divisor = require(base, format.divisor, codes);
+    if (!format.factor.empty()) found.factor = require(base, format.factor, codes);
+    found.bits = number_at(config_, format.bits).value_or(kDefaultBits);
+    const i64 stored_bits = bits(tensors_[codes].dtype);
+    if (stored_bits != kByte && stored_bits != kWord) {
+      throw unsupported(format, fmt::format("in words of {} bits", stored_bits)).tensor(name);
+    }
+    if (found.bits < 1 || found.bits > kMostBits || stored_bits % found.bits != 0) {
+      throw unsupported(format, fmt::format("of {} bits", found.bits)).tensor(name);
+    }
+    found.per_word = stored_bits / found.bits;
+    const bool has_order = format.order != PackedFormat{}.order;
+    if (has_order && found.per_word != std::ssize(format.order)) {
+      throw unsupported(format, fmt::format("of {} bits", found.bits)).tensor(name);
+    }
+    found.group_size = format.group_size.empty()
+                           ? format.group
+                           : number_at(config_, format.group_size).value_or(-1);
+    found.zero_offset = zero_offset(format);
+    found.spec = {base + std::string(format.weight), dtype_of(found), shape_of(found)};
+    return found;
+  }
+
+  /// The first version of GPTQ's format stores zeros less one.
+  i64 zero_offset(const PackedFormat& format) const {
+    if (format.name != "GPTQ") return 0;
+    const std::string version = config_.text(kVersion).value_or("gptq");
+    if (version == "gptq_v2") return 0;
+    if (version == "gptq") return 1;
+    throw unsupported(format, fmt::format("in the format '{}'", version));
+  }
+
+  Dtype dtype_of(const PackedWeight& weight) const {
+    const Dtype scales = weight.format->scale_dtype.value_or(tensors_[weight.scales].dtype);
+    return is_exact_in_f32(scales) ? Dtype::kF32 : Dtype::kF64;
+  }
+
+  /// Of stored [in, out] codes and [out, in] ones [out, in]; of [experts, out, blocks, bytes]
+  /// [experts, in, out].
+  Shape shape_of(const PackedWeight& weight) const {
+    const TensorSpec& codes = tensors_[weight.codes];
+    const Shape& stored = codes.shape;
+    constexpr size_t kStack = 4;
+    const auto times = [&](i64 words) {
+      const auto extent = checked_mul(words, weight.per_word);
+      if (!extent) throw Error(ErrorCode::kLimit, "a packed weight has 2^63 elements or more");
+      return *extent;
+    };
+    if (stored.size() == kStack && !weight.format->has_input_rows) {
+      return {stored[0], times(stored[2] * stored[3]), stored[1]};
+    }
+    if (stored.size() != 2) {
+      throw unsupported(*weight.format, "of other axes")
+          .tensor(codes.name)
+          .note("found", to_string(stored));
+    }
+    if (!weight.format->has_input_rows) return {stored[0], times(stored[1])};
+    return weight.format->is_packed_in_rows ? Shape{stored[1], times(stored[0])}
+                                            : Shape{times(stored[1]), stored[0]};
+  }
+
+  const mapping::ModelConfig& config_;
+  std::span<const TensorSpec> tensors_;
+  std::unordered_map<std::string_view, size_t> by_name_;
+};
+
+}  // namespace
+
+std::vector<size_t> PackedWeight::members() const {
+  std::vector<size_t> all{codes, scales};
+  for (const auto& other : {zeros, groups, shape, divisor, factor}) {
+    if (other) all.push_back(*other);
+  }
+  return all;
+}
+
+std::vector<PackedWeight> packed_weights(const mapping::ModelConfig& config,
+                                         std::span<const TensorSpec> tensors) {
+  const auto tag = mapping::quantization_tag(config);
+  if (!tag) return {};
+  std::vector<PackedWeight> all;
+  for (const PackedFormat& format : kFormats) {
+    if (format.tag != *tag) continue;
+    for (PackedWeight& weight : Finder(config, tensors).weights_of(format)) {
+      all.push_back(std::move(weight));
+    }
+  }
+  return all;
+}
+
+std::span<const PackedFormat> packed_formats() {
+  return kFormats;
+}
+
+}  // namespace shardtool::model

@@ -1,0 +1,271 @@
+// Weights that are stored as words of small numbers: what they are is what the formats' own writers
+// meant, shards of them compute the same, and a fault in any of their parts is named.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "shardtool/api/bound_side.h"
+#include "shardtool/api/transform.h"
+#include "shardtool/engine/stored_part.h"
+#include "shardtool/model/graph_list.h"
+#include "tests/support/throws.h"
+#include "tests/validate/mutations.h"
+
+namespace shardtool::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> kFormats{"gptq",
+                                        "gptq_v2",
+                                        "gptq_8bit",
+                                        "gptq_act_order",
+                                        "awq",
+                                        "pack_quantized",
+                                        "pack_quantized_symmetric",
+                                        "nvfp4",
+                                        "nvfp4_modelopt",
+                                        "mxfp4"};
+
+std::string packed_model(const std::string& format) {
+  return fmt::format("{}/tests/golden/packed/{}", SHARDTOOL_SOURCE_DIR, format);
+}
+
+std::string plain_model(const std::string& format) {
+  return packed_model(format) + "/plain";
+}
+
+/// A model on one device.
+class WholeModel {
+ public:
+  explicit WholeModel(const std::string& folder)
+      : files_(api::open_logical({folder})), config_(*files_.config()) {
+    std::string why;
+    side_ = std::make_unique<api::BoundSide>(model::find_graph(config_, why), config_,
+                                             api::whole_files(files_));
+  }
+  const engine::Side& side() const { return side_->side(); }
+
+ private:
+  api::LogicalCheckpoint files_;
+  mapping::ModelConfig config_;
+  std::unique_ptr<api::BoundSide> side_;
+};
+
+/// The packed model's split over a mesh.
+std::string packed_parts(const std::string& format, const std::string& mesh,
+                         const TempFolder& folder) {
+  api::SplitOptions options;
+  options.source = packed_model(format);
+  options.mapping.mesh = mesh::parse_mesh(mesh);
+  options.write.output = folder / "parts";
+  api::split(options);
+  return options.write.output;
+}
+
+api::ValidateReport report_of(const std::string& parts, const std::string& reference) {
+  api::ValidateOptions options;
+  options.sources = {parts};
+  options.reference = reference;
+  options.threads = 1;
+  return api::validate(options);
+}
+
+engine::ByteRows rows_of(const engine::Side& side, size_t tensor) {
+  const auto part = engine::stored_part(side, side, tensor, 0);
+  REQUIRE(part.has_value());
+  engine::ByteRows all;
+  for (i64 outer = 0; outer < part->outer.local_size(); ++outer) {
+    // Not by whole words, so that a chunk begins inside one.
+    constexpr i64 kRows = 13;
+    for (i64 row = 0; row < part->rows.local_size(); row += kRows) {
+      const i64 end = std::min(row + kRows, part->rows.local_size());
+      const auto rows = engine::stored_rows(side, *part, outer, row, end);
+      all.insert(all.end(), rows.begin(), rows.end());
+    }
+  }
+  return all;
+}
+
+/// Row-major numbers of [.., n, m] as those of [.., m, n].
+engine::ByteRows turned(const engine::ByteRows& bytes, const Shape& shape, i64 element) {
+  const i64 n = shape[shape.size() - 2];
+  const i64 m = shape.back();
+  engine::ByteRows result(bytes.size());
+  const i64 matrices = std::ssize(bytes) / (n * m * element);
+  for (i64 i = 0; i < matrices * n * m; ++i) {
+    const i64 to = i / (n * m) * n * m + i % m * n + i % (n * m) / m;
+    std::memcpy(result.data() + to * element, bytes.data() + i * element,
+                static_cast<size_t>(element));
+  }
+  return result;
+}
+
+TEST_CASE("packed weights are the numbers that the formats' writers packed") {
+  for (const std::string& format : kFormats) {
+    CAPTURE(format);
+    const WholeModel packed(packed_model(format));
+    const WholeModel plain(plain_model(format));
+    const engine::Side& side = packed.side();
+    CHECK_FALSE(side.unpacked.empty());
+    for (const auto& [tensor, made_of] : side.unpacked) {
+      const TensorSpec& spec = side.tensors[tensor];
+      CAPTURE(spec.name);
+      const size_t same = plain.side().by_name.at(spec.name);
+      CHECK(plain.side().tensors[same].shape == spec.shape);
+      CHECK(plain.side().tensors[same].dtype == spec.dtype);
+      auto expected = rows_of(plain.side(), same);
+      if (made_of.is_turned) expected = turned(expected, spec.shape, bits(spec.dtype) / 8);
+      CHECK(rows_of(side, tensor) == expected);
+    }
+  }
+}
+
+TEST_CASE(
+    "shards of packed weights compute what the packed model does, and what the plain one does") {
+  for (const std::string& format : kFormats) {
+    CAPTURE(format);
+    const TempFolder folder;
+    const std::string parts = packed_parts(format, "tp=2", folder);
+    for (const std::string& reference :
+         {packed_model(format), plain_model(format), std::string()}) {
+      CAPTURE(reference);
+      api::ValidateOptions options;
+      options.sources = {parts};
+      options.reference = reference;
+      options.threads = 1;
+      options.compares_values = true;
+      const api::ValidateReport report = api::validate(options);
+      CHECK(report.tiers.at(1).verdict == "pass");
+      CHECK(report.tiers.at(2).verdict == "pass");
+      CHECK(report.faults.empty());
+      // ModelOpt's codes have the weight's name and another shape.
+      CHECK(report.passes() == (format != "nvfp4_modelopt" || !reference.ends_with("/plain")));
+    }
+  }
+}
+
+/// A bit of one number of a rank's part of a tensor.
+struct Flip {
+  std::string format;
+  std::string tensor;
+  i64 row = 0;
+  i64 column = 0;
+  int bit = 0;
+};
+
+TEST_CASE("one flipped bit in any part of a packed weight is seen, and the part is named") {
+  const std::string q = "model.layers.0.self_attn.q_proj";
+  const std::string down = "model.layers.0.mlp.down_proj";
+  const std::string experts = "model.layers.0.mlp.experts.";
+  const Flip kFlips[] = {{"gptq", q + ".qweight", 1, 3, 9},
+                         {"gptq", q + ".qzeros", 1, 0, 5},
+                         {"gptq", q + ".scales", 1, 2, 0},
+                         {"gptq", down + ".g_idx", 3, 0, 0},
+                         {"gptq_act_order", q + ".g_idx", 5, 0, 0},
+                         {"awq", q + ".qweight", 7, 1, 30},
+                         {"awq", down + ".qzeros", 1, 2, 17},
+                         {"awq", q + ".scales", 0, 5, 3},
+                         {"pack_quantized", q + ".weight_packed", 3, 1, 4},
+                         {"pack_quantized", q + ".weight_zero_point", 1, 1, 6},
+                         {"pack_quantized", down + ".weight_scale", 9, 1, 2},
+                         {"nvfp4", down + ".weight_packed", 3, 1, 3},
+                         {"nvfp4", down + ".weight_scale", 3, 1, 1},
+                         {"nvfp4", q + ".weight_global_scale", 0, 0, 1},
+                         {"nvfp4_modelopt", q + ".weight_scale_2", 0, 0, 1},
+                         {"mxfp4", experts + "gate_up_proj_blocks", 40, 3, 2},
+                         {"mxfp4", experts + "down_proj_scales", 17, 0, 0}};
+  for (const Flip& flip : kFlips) {
+    CAPTURE(flip.format);
+    CAPTURE(flip.tensor);
+    const TempFolder folder;
+    const ShardSet shards(packed_parts(flip.format, "tp=2", folder));
+    shards.change(flip.tensor, 1, [&](ShardRows rows) {
+      *(rows.at(flip.row, flip.column) + flip.bit / 8) ^=
+          static_cast<std::uint8_t>(1U << (flip.bit % 8));
+      return rows;
+    });
+    const api::ValidateReport report = report_of(shards.folder(), packed_model(flip.format));
+    CHECK(report.verdict == "fail");
+    CHECK(report.tiers.at(1).verdict == "fail");
+    REQUIRE_FALSE(report.faults.empty());
+    CHECK(report.faults.front().tensor == flip.tensor);
+    CHECK(report.faults.front().rank == 1);
+    CHECK(report.faults.front().diagnosis.find(flip.tensor) != std::string::npos);
+  }
+}
+
+TEST_CASE("scales of other groups are told as what they hold") {
+  const TempFolder folder;
+  const ShardSet shards(packed_parts("awq", "tp=2", folder));
+  const std::string scales = "model.layers.0.mlp.down_proj.scales";
+  shards.exchange(scales, 0, 1);
+  const api::ValidateReport report = report_of(shards.folder(), packed_model("awq"));
+  REQUIRE_FALSE(report.faults.empty());
+  CHECK(report.faults.front().tensor == scales);
+  CAPTURE(report.faults.front().diagnosis);
+  CHECK(report.faults.front().diagnosis.find("rank 0 holds the part of rank 1") !=
+        std::string::npos);
+}
+
+TEST_CASE("an input in a group that its device lacks is an error that names both") {
+  const TempFolder folder;
+  const ShardSet shards(packed_parts("gptq", "tp=2", folder));
+  const std::string groups = "model.layers.0.mlp.down_proj.g_idx";
+  shards.change(groups, 1, [](ShardRows rows) {
+    rows.set_bits(3, 0, 7);
+    return rows;
+  });
+  const auto error = testing::error_of([&] { report_of(shards.folder(), packed_model("gptq")); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kDataMismatch);
+  CHECK(error->tensor_name() == groups);
+  CHECK(error->message() == "input 35 is in group 9 of scales, which device 1 lacks");
+}
+
+TEST_CASE(
+    "a stored shape that is another weight's is an error, and counts as tested where it is right") {
+  const TempFolder folder;
+  const ShardSet shards(packed_parts("pack_quantized", "tp=2", folder));
+  CHECK(report_of(shards.folder(), packed_model("pack_quantized")).untested.empty());
+  const std::string shape = "model.layers.0.mlp.down_proj.weight_shape";
+  shards.change(shape, 1, [](ShardRows rows) {
+    rows.add_to_bits(0, 0, 1);
+    return rows;
+  });
+  const auto error =
+      testing::error_of([&] { report_of(shards.folder(), packed_model("pack_quantized")); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kDataMismatch);
+  CHECK(error->tensor_name() == shape);
+}
+
+TEST_CASE("what cannot be unpacked is an error that names the format") {
+  const TempFolder folder;
+  const auto error_with = [&](const std::string& format, const std::string& key,
+                              nlohmann::json value) {
+    const std::string copy = folder / format;
+    fs::remove_all(copy);
+    fs::copy(packed_model(format), copy, fs::copy_options::recursive);
+    auto config = nlohmann::json::parse(std::ifstream(copy + "/config.json"));
+    config["quantization_config"][key] = std::move(value);
+    std::ofstream(copy + "/config.json") << config.dump();
+    return testing::error_of([&] { WholeModel{copy}; });
+  };
+  auto error = error_with("gptq", "checkpoint_format", "marlin");
+  REQUIRE(error);
+  CHECK(error->message() == "GPTQ weights in the format 'marlin' cannot be computed with");
+  error = error_with("awq", "bits", 8);
+  REQUIRE(error);
+  CHECK(error->message() == "AWQ weights of 8 bits cannot be computed with");
+  error = error_with("gptq", "bits", 3);
+  REQUIRE(error);
+  CHECK(error->message() == "GPTQ weights of 3 bits cannot be computed with");
+}
+
+}  // namespace
+}  // namespace shardtool::test
