@@ -275,9 +275,11 @@ namespace {
 
 /// Mamba-2's fused projections: gate, values, the groups' B and C, and a step per head.
 void add_state_space(const mapping::ModelConfig& config, std::set<i64>& extents) {
-  const auto heads = config_integer(config, {"mamba_num_heads", "mamba_n_heads", "num_heads"});
-  const auto width = config_integer(config, {"mamba_head_dim", "mamba_d_head", "head_dim"});
-  const auto groups = config_integer(config, {"n_groups", "mamba_n_groups"});
+  const auto heads =
+      config_integer(config, {"mamba_num_heads", "mamba_n_heads", "n_mamba_heads", "num_heads"});
+  const auto width =
+      config_integer(config, {"mamba_head_dim", "mamba_d_head", "mamba_headdim", "head_dim"});
+  const auto groups = config_integer(config, {"n_groups", "mamba_n_groups", "mamba_ngroups"});
   const auto state = config_integer(config, {"ssm_state_size", "mamba_d_state", "state_size"});
   if (!heads || !width || !groups || !state) return;
   const i64 inner = *heads * *width;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "shardtool/base/text.h"
+#include "shardtool/mapping/config_number.h"
 
 namespace shardtool::check {
 namespace {
@@ -267,10 +268,29 @@ bool is_anothers(const Model& model, i64 layer, std::string_view name) {
   return makes_keys && count && shared && layer >= *count - *shared;
 }
 
-void check_layers_alike(const Model& model, const NumberedLayers& found, Findings& findings) {
-  if (found.layers.size() < 2) return;
-  const auto& usual = *usual_tensors(found.layers);
-  for (const auto& [layer, tensors] : found.layers) {
+/// What config.json calls the layer, as JSON text; "null" where it does not say.
+std::string kind_of(const Model& model, i64 layer) {
+  for (const char* list : {"layer_types", "text_config.layer_types"}) {
+    std::string kind = mapping::said_at(fmt::format("{}[{}]", list, layer), model.config);
+    if (kind != "null") return kind;
+  }
+  return "null";
+}
+
+/// Apart by what config.json calls them: those of other kinds may have other tensors.
+std::vector<Layers> by_kind(const Model& model, const Layers& layers) {
+  std::map<std::string, Layers> kinds;
+  for (const auto& [layer, tensors] : layers) kinds[kind_of(model, layer)][layer] = tensors;
+  std::vector<Layers> found;
+  for (auto& [kind, of_kind] : kinds) found.push_back(std::move(of_kind));
+  return found;
+}
+
+void check_layers_alike(const Model& model, std::string_view prefix, const Layers& layers,
+                        Findings& findings) {
+  if (layers.size() < 2) return;
+  const auto& usual = *usual_tensors(layers);
+  for (const auto& [layer, tensors] : layers) {
     // A layer of another kind has tensors of its own; one that merely lacks some lost them.
     if (tensors.size() >= usual.size()) continue;
     if (!std::includes(usual.begin(), usual.end(), tensors.begin(), tensors.end())) continue;
@@ -279,7 +299,7 @@ void check_layers_alike(const Model& model, const NumberedLayers& found, Finding
       findings.add({.rule = Rule::kLayerTensor,
                     .message = fmt::format("layer {} lacks a tensor that other layers have", layer),
                     .file = model.config_file,
-                    .tensor = fmt::format("{}{}.{}", found.prefix, layer, name),
+                    .tensor = fmt::format("{}{}.{}", prefix, layer, name),
                     .fix = "fetch the missing files"});
     }
   }
@@ -335,7 +355,8 @@ void check_model(const Model& model, Findings& findings) {
   check_layer_count(model, layers, findings);
   check_experts(model, layers, findings);
   drop_extra_layers(model, layers);
-  check_layers_alike(model, layers, findings);
+  for (const Layers& alike : by_kind(model, layers.layers))
+    check_layers_alike(model, layers.prefix, alike, findings);
 }
 
 }  // namespace shardtool::check

@@ -54,6 +54,18 @@ Part<N> each(const OpAt<N>& at, const Function& function) {
   return y;
 }
 
+/// Times the op's weight: its one number, or one for each feature.
+template <class N>
+void multiply_by_stored(const OpAt<N>& at, bool is_single, Part<N>& y) {
+  const size_t tensor = at.op.weights.front().front();
+  const std::vector<N> factors =
+      load_vector(at, tensor, is_single ? AxisMap::identity(1) : y.features);
+  for (i64 t = 0; t < at.inputs.rows(); ++t) {
+    for (i64 f = 0; f < y.width(); ++f)
+      y.row(t)[f] *= factors[static_cast<size_t>(is_single ? 0 : f)];
+  }
+}
+
 /// The inputs one after the other.
 template <class N>
 Part<N> side_by_side(const OpAt<N>& at) {
@@ -189,7 +201,8 @@ Part<N> apply(const model::Join& op, const OpAt<N>& at) {
 template <class N>
 Part<N> apply(const model::Norm& op, const OpAt<N>& at) {
   const model::Model& model = *at.side.model;
-  const kernels::NormSpec spec{op.kind, model::value_of(op.eps, model.config), op.one_plus_weight};
+  const kernels::NormSpec spec{op.kind, mapping::value_of(op.eps, model.config),
+                               op.one_plus_weight};
   const Part<N>& x = *at.in[0];
   const i64 size = model.size(op.size);
   const auto weight = norm_weight(op, at, 0);
@@ -239,16 +252,18 @@ Part<N> apply(const model::Add&, const OpAt<N>& at) {
 
 template <class N>
 Part<N> apply(const model::Scale& op, const OpAt<N>& at) {
-  const double number = model::value_of(op.by, at.side.model->config);
+  const double number = mapping::value_of(op.by, at.side.model->config);
   const double by = op.by_sqrt ? std::sqrt(number) : number;
   const N factor = number_of<N>(op.divides ? 1 / by : by);
-  return each(at, [factor](N x) { return x * factor; });
+  Part<N> y = each(at, [factor](N x) { return x * factor; });
+  if (op.size) multiply_by_stored(at, at.side.model->size(*op.size) == 1, y);
+  return y;
 }
 
 template <class N>
 Part<N> apply(const model::Temper& op, const OpAt<N>& at) {
-  const double strength = model::value_of(op.strength, at.side.model->config);
-  const double span = model::value_of(op.span, at.side.model->config);
+  const double strength = mapping::value_of(op.strength, at.side.model->config);
+  const double span = mapping::value_of(op.span, at.side.model->config);
   Part<N> y = *at.in[0];
   for (i64 t = 0; t < at.inputs.rows(); ++t) {
     const double spans = std::floor(static_cast<double>(t % at.inputs.length + 1) / span);
@@ -260,14 +275,14 @@ Part<N> apply(const model::Temper& op, const OpAt<N>& at) {
 
 template <class N>
 Part<N> apply(const model::Clamp& op, const OpAt<N>& at) {
-  const double limit = model::value_of(op.limit, at.side.model->config);
+  const double limit = mapping::value_of(op.limit, at.side.model->config);
   if (limit == 0) return *at.in[0];
   return each(at, [limit](N x) { return limited(limit, x); });
 }
 
 template <class N>
 Part<N> apply(const model::Softcap& op, const OpAt<N>& at) {
-  const double cap = model::value_of(op.cap, at.side.model->config);
+  const double cap = mapping::value_of(op.cap, at.side.model->config);
   if (cap == 0) return *at.in[0];
   return each(at, [cap](N x) { return capped(cap, x); });
 }

@@ -51,7 +51,7 @@ Angles<N> real_angles(const RopeFrequencies& frequencies, i64 length) {
 
 /// How many of the first features of a head turn.
 i64 turned_of(const model::Rope& op, i64 head, const model::Model& model) {
-  const double fraction = model::value_of(op.fraction, model.config);
+  const double fraction = mapping::value_of(op.fraction, model.config);
   const i64 turned =
       op.first ? model.size(*op.first) : static_cast<i64>(static_cast<double>(head) * fraction);
   return turned / 2 * 2;
@@ -63,7 +63,7 @@ Angles<N> angles_of(const model::Rope& op, i64 head, const OpAt<N>& at) {
   if constexpr (is_field<N>) {
     return random_angles(turned / 2, at.inputs.length);
   } else {
-    const double theta = model::value_of(op.theta, at.side.model->config);
+    const double theta = mapping::value_of(op.theta, at.side.model->config);
     return real_angles<N>(
         rope_frequencies(at.side.model->config, op.scaling, turned, theta, at.inputs.length),
         at.inputs.length);
@@ -125,7 +125,7 @@ class AttentionAt {
   i64 size(const model::Dim& dim) const { return at_.side.model->size(dim); }
 
   double scale() const {
-    double scale = model::value_of(op_.scale, at_.side.model->config);
+    double scale = mapping::value_of(op_.scale, at_.side.model->config);
     if (op_.scale_of) scale /= std::sqrt(static_cast<double>(size(*op_.scale_of)));
     if (op_.yarn_scale) scale *= yarn_score_factor(at_.side.model->config);
     return scale;
@@ -192,7 +192,7 @@ class AttentionAt {
     value_of_ = places_of_shared(at_, heads_, shared_, 2, value_dim_);
     kernels::AttendHeads<N> work;
     work.scale = number_of<N>(scale());
-    work.softcap = number_of<N>(model::value_of(op_.softcap, at_.side.model->config));
+    work.softcap = number_of<N>(mapping::value_of(op_.softcap, at_.side.model->config));
     slopes_ = slopes();
     work.sinks = sinks_.empty() ? nullptr : at_.bench.in(sinks_);
     work.slopes = slopes_.empty() ? nullptr : at_.bench.in(slopes_);

@@ -177,7 +177,7 @@ template <class N>
 Part<N> apply(const model::Normalise& op, const OpAt<N>& at) {
   const model::Model& model = *at.side.model;
   const i64 size = model.size(op.size);
-  const kernels::NormSpec spec{kernels::NormKind::kRms, model::value_of(op.eps, model.config)};
+  const kernels::NormSpec spec{kernels::NormKind::kRms, mapping::value_of(op.eps, model.config)};
   const AxisMap features = features_with_weights(at);
   const std::vector<N> weight = load_vector(at, at.op.weights[0].front(), features);
   const std::vector<i64> squares =
@@ -217,8 +217,8 @@ Part<N> apply(const model::Convolve& op, const OpAt<N>& at) {
 
 template <class N>
 Part<N> apply(const model::StepSize& op, const OpAt<N>& at) {
-  const double least = model::value_of(op.least, at.side.model->config);
-  const double most = model::value_of(op.most, at.side.model->config);
+  const double least = mapping::value_of(op.least, at.side.model->config);
+  const double most = mapping::value_of(op.most, at.side.model->config);
   return each_with_weight(
       at, [least, most](N x, N bias) { return kernels::step_of(x + bias, least, most); });
 }

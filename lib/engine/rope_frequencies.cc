@@ -94,7 +94,7 @@ class Scaling {
     throw Error(ErrorCode::kUnsupported, "rotations of this type are not computed")
         .note("found", fmt::format("{} of type '{}' in {}", path_, quote_for_message(type, 60),
                                    config_.file()))
-        .note("expected", "default, linear, dynamic, llama3, yarn or longrope");
+        .note("expected", "default, linear, dynamic, llama3, yarn, longrope or proportional");
   }
 
  private:
@@ -227,6 +227,14 @@ RopeFrequencies yarn(const Scaling& scaling, i64 dims, double theta) {
   return found;
 }
 
+/// The first pairs of a head turn as if all did, as many as the config says; the others stand.
+std::vector<double> proportional(const Scaling& scaling, i64 dims, std::vector<double> inverse) {
+  const double share = scaling.find("partial_rotary_factor").value_or(1);
+  const auto turned = static_cast<size_t>(share * static_cast<double>(dims) / 2);
+  for (size_t i = turned; i < inverse.size(); ++i) inverse[i] = 0;
+  return linear(std::move(inverse), scaling.find("factor").value_or(1));
+}
+
 double longrope_attention_factor(const Scaling& scaling, bool is_long) {
   if (const auto given = scaling.find(is_long ? "long_mscale" : "short_mscale")) return *given;
   if (const auto given = scaling.find("attention_factor")) return *given;
@@ -256,6 +264,7 @@ RopeFrequencies rope_frequencies(const ModelConfig& config, std::span<const std:
   const auto inverse = plain(rotary_dims, theta);
   if (type == "default") return {inverse, 1};
   if (type == "linear") return {linear(inverse, scaling.number("factor")), 1};
+  if (type == "proportional") return {proportional(scaling, rotary_dims, inverse), 1};
   if (type == "llama3") return {llama3(scaling, inverse), 1};
   scaling.refuse(type);
 }

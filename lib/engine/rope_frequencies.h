@@ -32,6 +32,8 @@ struct RopeFrequencies {
 ///                 ramp between; the attention factor follows from `factor` and mscale
 ///     longrope    b / short_factor up to the trained length, b / long_factor beyond it; times
 ///                 short_mscale or long_mscale where they are given
+///     proportional  b / factor for the share of the pairs that partial_rotary_factor says, from
+///                 the first on; the others stand still
 ///
 /// "mrope" rotates by three positions, which of text are one: default. The old name "su" means
 /// longrope, and so does "yarn" where there are lists of factors (Phi 3). Throws kUnsupported for

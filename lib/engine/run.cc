@@ -20,7 +20,7 @@ using Kind = plan::Placement::Kind;
 
 kernels::RouterSpec spec_of(const model::Router& op, const Side& side) {
   const auto number = [&](const model::Number& n) {
-    return model::value_of(n, side.model->config);
+    return mapping::value_of(n, side.model->config);
   };
   kernels::RouterSpec spec;
   spec.kind = op.kind;
@@ -146,7 +146,7 @@ template <class N>
 void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
   const auto& op = std::get<model::Embed>(step_->op->op->kind);
   const auto by = op.by;
-  const auto offset = static_cast<i64>(model::value_of(op.offset, side_.model->config));
+  const auto offset = static_cast<i64>(mapping::value_of(op.offset, side_.model->config));
   const AxisMap where = index::inverse(product.rows);
   const i64 row_bytes = block.stride * bits(product.dtype) / 8;
   Part<N>& y = open_.at(product.rank).y;

@@ -153,6 +153,8 @@ Error unused_rule(const PlacedRule& placed, std::span<const TensorSpec> tensors)
   const std::string& pattern = placed.rule->patterns.front().text;
   Error e(ErrorCode::kUnusedRule, fmt::format("rule '{}' matches no tensor", placed.label));
   e.at(placed.rule->place).note("pattern", quote_for_message(pattern));
+  for (const auto& [capture, set] : placed.rule->where)
+    e.note("where", fmt::format("<{}> is a layer of which {}", capture, to_string(set)));
   std::vector<std::string> names;
   for (const TensorSpec& tensor : tensors) names.push_back(name_form(tensor.name));
   std::sort(names.begin(), names.end());

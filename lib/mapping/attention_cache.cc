@@ -28,9 +28,17 @@ class Keys {
   Keys(const json& facts, const ModelConfig& config, const std::map<std::string, i64>& axis_sizes)
       : facts_(facts), config_(config), axis_sizes_(axis_sizes) {}
 
-  /// The first of the mapping's axes that go by `name`.
-  std::optional<i64> axis(const std::string& name) const {
-    for (const std::string& axis : texts(facts_.at("axes").at(name))) {
+  /// The first of the mapping's axes that go by `name`, those of layers without a window first
+  /// where the layer is one.
+  std::optional<i64> axis(const std::string& name, bool has_window) const {
+    if (!has_window) {
+      const auto own = axis_in("axes_without_window", name);
+      if (own) return own;
+    }
+    return axis_in("axes", name);
+  }
+  std::optional<i64> axis_in(const std::string& table, const std::string& name) const {
+    for (const std::string& axis : texts(facts_.at(table).at(name))) {
       const auto found = axis_sizes_.find(axis);
       if (found != axis_sizes_.end()) return found->second;
     }
@@ -73,8 +81,8 @@ class Keys {
   const std::map<std::string, i64>& axis_sizes_;
 };
 
-std::optional<i64> head_dim(const Keys& keys) {
-  if (const auto mapped = keys.axis("head_dim")) return mapped;
+std::optional<i64> head_dim(const Keys& keys, bool has_window) {
+  if (const auto mapped = keys.axis("head_dim", has_window)) return mapped;
   if (const auto given = keys.size("head_dim")) return given;
   const auto hidden = keys.size("hidden");
   const auto heads = keys.size("heads");
@@ -82,8 +90,8 @@ std::optional<i64> head_dim(const Keys& keys) {
   return *hidden / *heads;
 }
 
-std::optional<i64> kv_heads(const Keys& keys, const json& facts) {
-  if (const auto mapped = keys.axis("kv_heads")) return mapped;
+std::optional<i64> kv_heads(const Keys& keys, const json& facts, bool has_window) {
+  if (const auto mapped = keys.axis("kv_heads", has_window)) return mapped;
   const json& single = facts.at("single_kv_head");
   if (keys.is_true(single.at("key")) && !keys.is_true(single.at("unless"))) return 1;
   const auto given = keys.size("kv_heads");
@@ -114,15 +122,20 @@ class Windows {
     if (layers == "all_but_every") return (layer + 1) % number("every_key", 1) == 0 ? 0 : window_;
     return window_;
   }
+  /// Whether the layer is of a kind that has a window, whatever its size.
+  bool is_local(i64 layer) const {
+    if (types_ == nullptr || !types_->is_array()) return of(layer) > 0;
+    if (layer >= static_cast<i64>(types_->size())) return false;
+    const json& type = types_->at(static_cast<size_t>(layer));
+    return type.is_string() && windows_.contains(type.get<std::string>());
+  }
   /// A window is given, but not which layers have it.
   bool undecided() const { return window_ > 0 && rule_.is_null() && types_ == nullptr; }
 
  private:
   i64 by_type(i64 layer) const {
-    if (layer >= static_cast<i64>(types_->size())) return 0;
-    const json& type = types_->at(static_cast<size_t>(layer));
-    if (!type.is_string() || !windows_.contains(type.get<std::string>())) return 0;
-    return keys_.window(windows_.at(type.get<std::string>()));
+    if (!is_local(layer)) return 0;
+    return keys_.window(windows_.at(types_->at(static_cast<size_t>(layer)).get<std::string>()));
   }
   i64 number(const char* key, i64 least) const {
     const json* found = rule_.contains(key) ? keys_.value(rule_.at(key)) : nullptr;
@@ -143,6 +156,7 @@ class Projections {
   explicit Projections(const json& facts) {
     for (const std::string& glob : texts(facts.at("not"))) not_.push_back(glob_filter(glob));
     add(texts(facts.at("cross")), {.cross = true});
+    add(texts(facts.at("shared").at("globs")), {.shared = true});
     add(texts(facts.at("latent")), {.latent = true});
     add(texts(facts.at("heads")), {});
   }
@@ -151,6 +165,7 @@ class Projections {
     i64 layer = 0;
     bool latent = false;
     bool cross = false;
+    bool shared = false;  ///< by several layers, which take turns
   };
   std::optional<Found> find(const std::string& name) {
     const auto [form, is_new] = kinds_.try_emplace(name_form(name), nullptr);
@@ -197,13 +212,34 @@ std::optional<std::string> dtype_of(const Keys& keys, const json& facts) {
 /// The projections of the model's own layers, one per layer and one for its cross-attention.
 using Layers = std::map<std::pair<bool, i64>, LayerCache>;  // cross, layer
 
+/// The layers that use shared projections, in the order of which they take turns.
+void add_shared(const std::map<i64, size_t>& shared, const Keys& keys, const json& facts,
+                Layers& layers) {
+  const json* kinds = keys.value(facts.at("list"));
+  if (shared.empty() || kinds == nullptr || !kinds->is_array()) return;
+  auto next = shared.begin();
+  for (size_t number = 0; number < kinds->size(); ++number) {
+    if (kinds->at(number) != facts.at("word")) continue;
+    LayerCache layer;
+    layer.layer = static_cast<i64>(number);
+    layer.tensor = next->second;
+    layers.emplace(std::pair(false, layer.layer), layer);
+    if (++next == shared.end()) next = shared.begin();
+  }
+}
+
 Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec> tensors) {
   Projections projections(facts);
   const auto n_layers = keys.size("layers");
   Layers layers;
+  std::map<i64, size_t> shared;
   for (size_t t = 0; t < tensors.size(); ++t) {
     const auto found = projections.find(tensors[t].name);
     if (!found || (n_layers && found->layer >= *n_layers)) continue;
+    if (found->shared) {
+      shared.emplace(found->layer, t);
+      continue;
+    }
     LayerCache layer;
     layer.layer = found->layer;
     layer.tensor = t;
@@ -211,13 +247,14 @@ Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec
     layer.cross = found->cross;
     layers.emplace(std::pair(found->cross, found->layer), layer);
   }
+  add_shared(shared, keys, facts.at("shared"), layers);
   return layers;
 }
 
 /// Elements per token; nothing when config.json does not say.
-bool measure(LayerCache& layer, const Keys& keys, const json& facts) {
-  const auto a = layer.latent ? keys.size("latent_rank") : kv_heads(keys, facts);
-  const auto b = layer.latent ? keys.size("rope_dim") : head_dim(keys);
+bool measure(LayerCache& layer, bool has_window, const Keys& keys, const json& facts) {
+  const auto a = layer.latent ? keys.size("latent_rank") : kv_heads(keys, facts, has_window);
+  const auto b = layer.latent ? keys.size("rope_dim") : head_dim(keys, has_window);
   if (!a || !b) return false;
   layer.units = layer.latent ? 1 : *a;
   // Beside a latent the key of an index that chooses positions, where there is one.
@@ -244,7 +281,7 @@ AttentionCache attention_cache(const ModelConfig& config, std::span<const Tensor
   for (auto& [number, layer] : layers_of(keys, known, tensors)) {
     crosses = crosses || layer.cross;
     layer.window = layer.cross ? 0 : windows.of(layer.layer);
-    if (measure(layer, keys, known)) {
+    if (measure(layer, windows.is_local(layer.layer), keys, known)) {
       cache.layers.push_back(layer);
       continue;
     }

@@ -38,6 +38,40 @@ const json* step_into(const json& value, std::string_view& path) {
   return member == value.end() ? nullptr : &*member;
 }
 
+const json* find_in(const json& value, std::string_view path, const std::string& file);
+
+/// What the members of an object or a list have at `path`, those that have it; or null.
+const json* common_to(const json& members, std::string_view path, const std::string& file) {
+  const json* found = nullptr;
+  if (!members.is_structured()) return found;
+  for (const json& member : members) {
+    const json* one = find_in(member, path, file);
+    if (one == nullptr) continue;
+    if (found != nullptr && *found != *one) {
+      throw Error(ErrorCode::kConfig,
+                  fmt::format("members in {} differ in '{}' where one value is read", file, path))
+          .note("found",
+                quote_for_message(fmt::format("{} and {}", found->dump(), one->dump()), 60));
+    }
+    found = one;
+  }
+  return found;
+}
+
+const json* find_in(const json& value, std::string_view path, const std::string& file) {
+  constexpr std::string_view kEvery = "[]";
+  const json* at = &value;
+  while (!path.empty() && at != nullptr) {
+    if (path.starts_with(kEvery)) {
+      path.remove_prefix(kEvery.size());
+      if (path.starts_with('.')) path.remove_prefix(1);
+      return common_to(*at, path, file);
+    }
+    at = step_into(*at, path);
+  }
+  return at;
+}
+
 void collect_sizes(const json& value, const std::string& path, std::vector<std::string>& found) {
   if (value.is_object()) {
     for (const auto& [key, member] : value.items()) {
@@ -62,9 +96,7 @@ ModelConfig::ModelConfig(std::shared_ptr<const json> value, std::string file)
     : value_(std::move(value)), file_(std::move(file)) {}
 
 const json* ModelConfig::find(std::string_view path) const {
-  const json* value = value_.get();
-  while (!path.empty() && value != nullptr) value = step_into(*value, path);
-  return value;
+  return find_in(*value_, path, file_);
 }
 
 std::optional<i64> ModelConfig::size(std::string_view path) const {

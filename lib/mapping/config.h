@@ -11,15 +11,15 @@
 
 namespace shardtool::mapping {
 
-/// A model's config.json. A path is keys joined by dots, with [i] for array elements:
-/// "num_attention_heads", "text_config.hidden_size", "quantization_config.weight_block_size[0]".
+/// A model's config.json. A path is keys joined by dots, with [i] for array elements and [] for all
+/// members, which must agree: "text_config.hidden_size", "weight_block_size[0]", "layer[].heads".
 class ModelConfig {
  public:
   ModelConfig(std::shared_ptr<const nlohmann::json> value, std::string file);
 
   /// Its name for messages, "config.json".
   const std::string& file() const { return file_; }
-  /// The value at `path`, or null when a key on the way is absent.
+  /// The value at `path`, or null when a key on the way is absent; kConfig where members differ.
   const nlohmann::json* find(std::string_view path) const;
   /// The positive integer at `path`, or how many words are in a list of them; nothing when it is
   /// absent or null. Throws kSizeExpression when it is anything else.

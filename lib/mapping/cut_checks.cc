@@ -145,6 +145,13 @@ bool shares(std::span<const AxisMap> maps, i64 extent) {
 
 }  // namespace
 
+std::shared_ptr<const layout::Layout> checked(layout::Layout layout, Dtype dtype,
+                                              bool allow_empty_shards) {
+  if (!allow_empty_shards) refuse_empty_shards(layout);
+  refuse_sub_byte_cuts(layout, dtype);
+  return std::make_shared<const layout::Layout>(std::move(layout));
+}
+
 std::vector<std::string> transforms_of(const layout::Layout& layout) {
   std::vector<std::string> found;
   for (size_t a = 0; a < layout.axes().size(); ++a) {

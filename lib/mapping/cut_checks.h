@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ void refuse_empty_shards(const layout::Layout& layout);
 /// Throws kSubByteCut when a run of elements that some device holds does not begin and end on a
 /// byte.
 void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype);
+
+/// The layout, which passed both. Throws what they throw; empty shards may be allowed.
+std::shared_ptr<const layout::Layout> checked(layout::Layout layout, Dtype dtype,
+                                              bool allow_empty_shards);
 
 /// kNotDivisible for a cut whose parts differ, with the number of parts that would divide.
 Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes);

@@ -25,8 +25,8 @@ std::vector<Dtype> decode_dtypes(const JsonValue& value);
 
 AxisSpec decode_axis(const JsonValue& value);
 StrategySpec decode_strategy(const JsonValue& value);
-/// `position` is "rules/3", the label of a rule without an id.
-Rule decode_rule(const JsonValue& value, const std::string& position);
+/// `position` is "rules/3", the label of a rule without an id; `sets` are what "where" may name.
+Rule decode_rule(const JsonValue& value, const std::string& position, const LayerSets& sets);
 CompanionSpec decode_companion(const JsonValue& value);
 
 }  // namespace shardtool::mapping

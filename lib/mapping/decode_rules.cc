@@ -166,17 +166,21 @@ std::vector<Compiled> decode_match(const JsonValue& value) {
   return patterns;
 }
 
-void check_index(const JsonValue& rule, const Rule& decoded,
-                 const std::vector<Compiled>& patterns) {
-  for (const auto& [capture, axis] : decoded.index) {
+/// Every pattern has the captures that the key of a rule names.
+template <class Meant>
+void check_captures(const JsonValue& rule, std::string_view key,
+                    const std::map<std::string, Meant>& named,
+                    const std::vector<Compiled>& patterns) {
+  for (const auto& [capture, meant] : named) {
     for (const Compiled& compiled : patterns) {
       const auto& names = compiled.captures;
       if (std::find(names.begin(), names.end(), capture) != names.end()) continue;
       Error e = rule.error(
           ErrorCode::kUnknownName,
-          fmt::format("\"index\" names the capture '{}', which the pattern '{}' does not have",
-                      capture, quote_for_message(compiled.pattern.text)));
-      e.help(fmt::format("write <{}> where the number stands in the name", capture));
+          fmt::format("\"{}\" names the capture '{}', which the pattern '{}' does not have", key,
+                      quote_for_message(capture, 60), quote_for_message(compiled.pattern.text)));
+      e.help(fmt::format("write <{}> where the number stands in the name",
+                         quote_for_message(capture, 60)));
       throw e;
     }
   }
@@ -203,6 +207,13 @@ std::map<std::string, i64> decode_at(const JsonValue& value) {
     at[axis] = number.integer();
   }
   return at;
+}
+
+std::map<std::string, LayerSet> decode_where(const JsonValue& value, const LayerSets& sets) {
+  std::map<std::string, LayerSet> where;
+  for (const auto& [capture, set] : value.members())
+    where[capture] = decode_layer_set(set, sets, {});
+  return where;
 }
 
 /// What a bias says in the document, and in the result.
@@ -256,7 +267,7 @@ StrategySpec decode_strategy(const JsonValue& value) {
   return spec;
 }
 
-Rule decode_rule(const JsonValue& value, const std::string& position) {
+Rule decode_rule(const JsonValue& value, const std::string& position, const LayerSets& sets) {
   Rule rule;
   rule.label = position;
   rule.place = value.place();
@@ -272,6 +283,7 @@ Rule decode_rule(const JsonValue& value, const std::string& position) {
       {"strategy", [&](const JsonValue& v) { rule.cut = decode_strategy(v); }},
       {"index", [&](const JsonValue& v) { rule.index = decode_index(v); }},
       {"at", [&](const JsonValue& v) { rule.at = decode_at(v); }},
+      {"where", [&](const JsonValue& v) { rule.where = decode_where(v, sets); }},
       {"count", [&](const JsonValue& v) { rule.count = decode_size(v); }},
       {"dtype", [&](const JsonValue& v) { rule.dtypes = decode_dtypes(v); }},
       {"bias", [&](const JsonValue& v) { rule.bias = decode_bias(v); }},
@@ -279,7 +291,8 @@ Rule decode_rule(const JsonValue& value, const std::string& position) {
   });
   require_one_of(value, "match", "regex");
   require_one_of(value, "dims", "strategy");
-  check_index(value, rule, patterns);
+  check_captures(value, "index", rule.index, patterns);
+  check_captures(value, "where", rule.where, patterns);
   for (const auto& [capture, axis] : rule.index) {
     if (rule.at.contains(axis))
       throw value.error(ErrorCode::kMappingSchema,

@@ -105,11 +105,12 @@ std::map<std::string, std::map<std::string, MeshRef>> decode_layouts(const JsonV
   return layouts;
 }
 
-std::vector<Rule> decode_rules(const JsonValue& value, std::string_view list) {
+std::vector<Rule> decode_rules(const JsonValue& value, std::string_view list,
+                               const LayerSets& sets) {
   std::vector<Rule> rules;
   std::map<std::string, int> line_of_label;
   for (const JsonValue& item : value.elements()) {
-    rules.push_back(decode_rule(item, fmt::format("{}/{}", list, rules.size())));
+    rules.push_back(decode_rule(item, fmt::format("{}/{}", list, rules.size()), sets));
     const Rule& rule = rules.back();
     const auto [first, is_new] = line_of_label.emplace(rule.label, rule.place.line);
     if (is_new) continue;
@@ -156,7 +157,27 @@ ReducedBias decode_reduced_bias(const JsonValue& value) {
                                     {"divide", ReducedBias::kDivide}});
 }
 
-std::vector<JsonValue::Field> document_fields(Document& d) {
+LayerSets decode_layer_sets(const JsonValue& value) {
+  LayerSets sets;
+  for (const auto& [name, set] : value.members()) {
+    if (!is_identifier(name)) set.refuse("the name of a set of layers as its key");
+    sets[name] = decode_layer_set(set, {}, {});
+  }
+  return sets;
+}
+
+/// What can be read only when the rest of a document has been.
+struct ReadLast {
+  LayerSets layer_sets;
+  std::optional<JsonValue> rules, overrides;
+};
+
+void decode_all_rules(const ReadLast& last, Document& d) {
+  if (last.rules) d.rules = decode_rules(*last.rules, "rules", last.layer_sets);
+  if (last.overrides) d.overrides = decode_rules(*last.overrides, "overrides", last.layer_sets);
+}
+
+std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
   return {
       {"$schema", [](const JsonValue& v) { v.text(); }},
       {"version", decode_version, true},
@@ -169,8 +190,9 @@ std::vector<JsonValue::Field> document_fields(Document& d) {
       {"mesh", [&](const JsonValue& v) { d.mesh = decode_mesh(v); }},
       {"axes", [&](const JsonValue& v) { d.axes = decode_axes(v); }},
       {"layouts", [&](const JsonValue& v) { d.layouts = decode_layouts(v); }},
-      {"rules", [&](const JsonValue& v) { d.rules = decode_rules(v, "rules"); }},
-      {"overrides", [&](const JsonValue& v) { d.overrides = decode_rules(v, "overrides"); }},
+      {"layer_sets", [&](const JsonValue& v) { last.layer_sets = decode_layer_sets(v); }},
+      {"rules", [&](const JsonValue& v) { last.rules = v; }},
+      {"overrides", [&](const JsonValue& v) { last.overrides = v; }},
       {"companions",
        [&](const JsonValue& v) {
          for (const JsonValue& companion : v.elements())
@@ -223,7 +245,9 @@ Document decode_document(std::string_view text, const std::string& name) {
   Document document;
   document.name = name;
   document.is_preset = name.starts_with("preset:");
-  JsonValue(json.value, "", places).object(document_fields(document));
+  ReadLast last;
+  JsonValue(json.value, "", places).object(document_fields(document, last));
+  decode_all_rules(last, document);
   return document;
 }
 

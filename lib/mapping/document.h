@@ -13,6 +13,7 @@
 #include "shardtool/layout/strategy.h"
 #include "shardtool/mapping/dims.h"
 #include "shardtool/mapping/glob.h"
+#include "shardtool/mapping/layer_set.h"
 #include "shardtool/mapping/size_expression.h"
 #include "shardtool/mesh/axis_ref.h"
 
@@ -97,6 +98,7 @@ struct Rule {
   std::variant<std::vector<Dim>, StrategySpec> cut;
   std::map<std::string, std::string> index;  ///< captured number -> logical axis
   std::map<std::string, i64> at;             ///< logical axis -> number, negative from its end
+  std::map<std::string, LayerSet> where;     ///< captured number -> the layers that it holds in
   std::optional<SizeExpression> count;
   std::vector<Dtype> dtypes;        ///< empty: any
   std::optional<std::string> bias;  ///< "after_reduction" or "" (plain); nothing: by the strategy

@@ -62,8 +62,9 @@ void count(const TensorSpec& tensor, Kinds& kinds) {
 }
 
 /// Those that the mapping does not know.
-Kinds unknown_kinds(const Mapping& mapping, std::span<const TensorSpec> tensors) {
-  RuleMatcher rules(mapping);
+Kinds unknown_kinds(const Mapping& mapping, std::span<const TensorSpec> tensors,
+                    const ModelConfig* config) {
+  RuleMatcher rules(mapping, config);
   Companions companions(mapping);
   Kinds kinds;
   for (const TensorSpec& tensor : tensors) {
@@ -138,7 +139,7 @@ InitialMapping init_mapping(const ModelConfig* config, std::string_view preset,
   } else {
     const Mapping mapping = load_preset(preset);
     parts.push_back(axes_block(mapping, mesh));
-    kinds = unknown_kinds(mapping, tensors);
+    kinds = unknown_kinds(mapping, tensors, config);
   }
   if (!kinds.empty()) parts.push_back(rules_block(kinds));
   InitialMapping initial;

@@ -14,6 +14,7 @@
 #include "shardtool/mapping/companions.h"
 #include "shardtool/mapping/cut_checks.h"
 #include "shardtool/mapping/cut_ledger.h"
+#include "shardtool/mapping/followers.h"
 #include "shardtool/mapping/index_numbers.h"
 #include "shardtool/mapping/mesh_choice.h"
 #include "shardtool/mapping/packed_weights.h"
@@ -37,12 +38,6 @@ struct Decision {
   std::string strategy;
   std::vector<size_t> cuts;                  ///< entries of the ledger
   std::shared_ptr<const TensorDecision> by;  ///< null until the bias is decided, too
-};
-
-/// The same for a companion of one leader's layout.
-struct Followed {
-  std::shared_ptr<const Layout> layout;
-  std::shared_ptr<const TensorDecision> by;
 };
 
 /// A warning for each document of one's own whose "when" names other models than this one.
@@ -70,6 +65,13 @@ std::string bias_of(const Rule& rule, const TensorSpec& tensor) {
   return row_parallel && tensor.shape.size() == 1 ? "after_reduction" : "";
 }
 
+/// The layers that the rule holds in, in words; empty where it holds in all.
+std::string where_of(const Rule& rule) {
+  std::vector<std::string> sets;
+  for (const auto& [capture, set] : rule.where) sets.push_back(to_string(set));
+  return fmt::format("{}", fmt::join(sets, " and "));
+}
+
 /// Of the nearest document that says it.
 template <class Policy>
 std::optional<Policy> nearest(const Mapping& mapping, std::optional<Policy> Document::*field) {
@@ -77,20 +79,6 @@ std::optional<Policy> nearest(const Mapping& mapping, std::optional<Policy> Docu
     if (document.*field) return document.*field;
   }
   return std::nullopt;
-}
-
-layout::Straddling straddling_of(Straddle straddle) {
-  switch (straddle) {
-    case Straddle::kReplicateScale:
-      return layout::Straddling::kShare;
-    case Straddle::kRefine:
-      return layout::Straddling::kRefine;
-    case Straddle::kError:
-    case Straddle::kUnevenAligned:
-    case Straddle::kPad:
-      return layout::Straddling::kRefuse;
-  }
-  throw Error(ErrorCode::kInternal, "unknown policy for straddled blocks");
 }
 
 /// The tensors and then the packed weights; empty when there are none of these.
@@ -113,14 +101,15 @@ class Resolver {
         mesh_(choose_mesh(mapping, options)),
         axes_(mapping, mesh_, config, options.layout),
         sizes_{[this](const SizeExpression& size) { return axes_.evaluate_size(size); }, config},
-        rules_(mapping),
+        rules_(mapping, config),
         companions_(mapping),
         stored_(tensors.size()),
         with_packed_(
             followed_by(tensors, packed_weights(tensors, companions_, sizes_, options.report))),
         tensors_(with_packed_.empty() ? tensors : with_packed_),
         by_name_(index_by_name(tensors_)),
-        ledger_(axes_, options.require_even) {
+        ledger_(axes_, options.require_even),
+        followers_(companions_, sizes_, straddle_, options.allow_empty_shards) {
     result_.mesh = mesh_;
     result_.warnings = other_model(mapping, config);
     assigned_ = assign(mapping, tensors_, by_name_, config, rules_, companions_, result_.warnings,
@@ -216,7 +205,10 @@ class Resolver {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       if (assigned_[i].kind != Kind::kCompanion) continue;
       const ResolvedTensor& leader = result_.tensors[assigned_[i].leader];
-      if (leader.layout) attempt([&] { result_.tensors[i] = by_companion(i, leader); });
+      if (leader.layout)
+        attempt([&] {
+          result_.tensors[i] = followers_.follow(assigned_[i].companion, i, leader, tensors_);
+        });
     }
   }
 
@@ -237,12 +229,6 @@ class Resolver {
     return found;
   }
 
-  std::shared_ptr<const Layout> checked(Layout layout, Dtype dtype) const {
-    if (!options_.allow_empty_shards) refuse_empty_shards(layout);
-    refuse_sub_byte_cuts(layout, dtype);
-    return std::make_shared<const Layout>(std::move(layout));
-  }
-
   Decision decide(size_t tensor) {
     const PlacedRule& placed = rule_of(tensor);
     const TensorSpec& spec = tensors_[tensor];
@@ -254,8 +240,8 @@ class Resolver {
     auto index = index_axes(tensor, cut.units);
     Decision decision{nullptr, cut.strategy, {}, nullptr};
     for (const UnitCut& units : cut.units) decision.cuts.push_back(ledger_.enter(units));
-    decision.layout =
-        checked(Layout(mesh_, spec.shape, std::move(cut.axes), std::move(index)), spec.dtype);
+    decision.layout = checked(Layout(mesh_, spec.shape, std::move(cut.axes), std::move(index)),
+                              spec.dtype, options_.allow_empty_shards);
     return decision;
   }
 
@@ -292,7 +278,7 @@ class Resolver {
     decision.layout = bias.layout;
     decision.by = std::make_shared<const TensorDecision>(
         TensorDecision{placed.label, placed.rule->place, decision.strategy, bias.convention,
-                       std::move(transforms), std::move(bias.shifts)});
+                       std::move(transforms), std::move(bias.shifts), where_of(*placed.rule)});
   }
 
   ResolvedTensor replicated(size_t tensor) {
@@ -304,52 +290,6 @@ class Resolver {
           TensorDecision{"unknown", {mapping_.own().name, 0, 0, {}}, "replicate"});
     }
     return {tensor, layout, unknown_};
-  }
-
-  /// The decision for a companion that follows this leader.
-  Followed follow(size_t tensor, const ResolvedTensor& leader) const {
-    const size_t companion = assigned_[tensor].companion;
-    const PlacedCompanion& placed = companions_.all()[companion];
-    const CompanionSpec& companion_spec = *placed.spec;
-    const TensorSpec& spec = tensors_[tensor];
-    const layout::BundleMember member =
-        companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
-    Followed followed;
-    followed.layout =
-        checked(member_layout(*leader.layout, member, straddling_of(straddle_)), spec.dtype);
-    if (companion_spec.values == MemberValues::kGroupIndices && straddle_ == Straddle::kRefine)
-      throw Error(ErrorCode::kStrategy, "groups that tensors point into cannot be refined")
-          .help("use \"uneven-aligned\" or \"replicate-scale\"");
-    followed.by = std::make_shared<const TensorDecision>(
-        TensorDecision{placed.label,
-                       companion_spec.place,
-                       std::string(to_string(companion_spec.kind)),
-                       {},
-                       transforms_of(*followed.layout),
-                       value_shifts(companion_spec, *leader.layout, *followed.layout, sizes_)});
-    return followed;
-  }
-
-  ResolvedTensor by_companion(size_t tensor, const ResolvedTensor& leader) {
-    const size_t companion = assigned_[tensor].companion;
-    const PlacedCompanion& placed = companions_.all()[companion];
-    const TensorSpec& spec = tensors_[tensor];
-    Followed& followed = followed_[{companion, leader.layout.get(), spec.shape, spec.dtype}];
-    try {
-      if (!followed.layout) followed = follow(tensor, leader);
-    } catch (Error& e) {
-      if (!e.place()) e.at(placed.spec->place);
-      if (e.code() == ErrorCode::kBlockStraddle) {
-        e.help(
-            "or say what happens there: --straddle uneven-aligned, pad, replicate-scale or refine");
-      }
-      if (e.code() == ErrorCode::kShapeMismatch)
-        e.help("take the tensor, the one that it follows and config.json from one model");
-      throw e.tensor(spec.name)
-          .note("tensor", describe(spec))
-          .note("follows", describe(tensors_[leader.tensor]));
-    }
-    return {tensor, followed.layout, followed.by};
   }
 
   const Mapping& mapping_;
@@ -372,7 +312,7 @@ class Resolver {
   std::map<std::tuple<size_t, Dtype, Shape, Numbers>, Decision> decisions_;
   std::map<Shape, std::shared_ptr<const Layout>> replicated_;
   std::shared_ptr<const TensorDecision> unknown_;
-  std::map<std::tuple<size_t, const Layout*, Shape, Dtype>, Followed> followed_;
+  Followers followers_;
   Resolution result_;
 };
 
@@ -388,7 +328,10 @@ std::string why(const ResolvedTensor& tensor) {
   const Place& place = tensor.by->rule_place;
   const std::string where =
       place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file;
-  std::string text = fmt::format("rule '{}' ({}) ", tensor.by->rule, where);
+  const std::string& layers = tensor.by->where;
+  std::string text =
+      fmt::format("rule '{}' ({}){} ", tensor.by->rule, where,
+                  layers.empty() ? "" : fmt::format(", for layers of which {},", layers));
   std::vector<std::string> cuts;
   for (size_t a = 0; a < tensor.layout->axes().size(); ++a) {
     const layout::LayoutAxis& axis = tensor.layout->axes()[a];

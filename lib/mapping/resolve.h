@@ -40,6 +40,8 @@ struct TensorDecision {
   std::vector<std::string> transforms =
       {};  ///< "pad axis 0 'vocab' from 50257 to 50304 with zeros"
   std::vector<index::ValueShift> shifts = {};  ///< per device of the layout; empty: plain values
+  /// The layers that the rule holds in, "\"layer_types\" says \"full_attention\""; empty: all.
+  std::string where = {};
 };
 
 /// What was decided for one tensor. Tensors with the same cut share both.

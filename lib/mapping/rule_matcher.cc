@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "shardtool/base/text.h"
 
@@ -39,6 +40,22 @@ Error ambiguous(std::string_view name, const PlacedRule& a, const PlacedRule& b)
   e.at(b.rule->place).tensor(name).note(a.label, where(a)).note(b.label, where(b));
   e.help("narrow one of the two patterns, or move the rule that shall win to \"overrides\"");
   return e;
+}
+
+/// The captures whose numbers a rule reads.
+std::set<std::string> captures_of(const Rule& rule) {
+  std::set<std::string> names;
+  for (const auto& [capture, axis] : rule.index) names.insert(capture);
+  for (const auto& [capture, set] : rule.where) names.insert(capture);
+  return names;
+}
+
+Error no_config(const PlacedRule& placed) {
+  return Error(ErrorCode::kConfig,
+               fmt::format("rule '{}' holds in some layers only, and there is no config.json to "
+                           "say in which",
+                           placed.label))
+      .help("put config.json beside the weights");
 }
 
 }  // namespace
@@ -91,7 +108,7 @@ const std::vector<int>& PatternSet::match(std::string_view name) {
   return impl_->by_form.emplace(form, impl_->match(name)).first->second;
 }
 
-RuleMatcher::RuleMatcher(const Mapping& mapping) {
+RuleMatcher::RuleMatcher(const Mapping& mapping, const ModelConfig* config) : config_(config) {
   const auto documents = mapping.documents();
   for (size_t d = 0; d < documents.size(); ++d) add(documents[d], documents[d].overrides, d);
   for (size_t d = 0; d < documents.size(); ++d)
@@ -121,13 +138,36 @@ std::optional<RuleMatch> RuleMatcher::find(std::string_view name) {
   for (const int matched : set_.match(name)) {
     const size_t pattern = static_cast<size_t>(matched);
     const size_t rule = rule_of_pattern_[pattern];
+    const bool is_beaten = winner && rules_[rule].layer != rules_[winner->rule].layer;
+    if (!is_beaten && !holds({rule, pattern}, name)) continue;
     used_[rule] = true;
     if (!winner) winner = {rule, pattern};
-    const bool same_layer = rules_[rule].layer == rules_[winner->rule].layer;
-    if (rule != winner->rule && same_layer)
+    if (rule != winner->rule && !is_beaten)
       throw ambiguous(name, rules_[winner->rule], rules_[rule]);
   }
   return winner;
+}
+
+bool RuleMatcher::holds(RuleMatch match, std::string_view name) {
+  const PlacedRule& placed = rules_[match.rule];
+  if (placed.rule->where.empty()) return true;
+  const auto numbers = captures(match, name);
+  return std::all_of(placed.rule->where.begin(), placed.rule->where.end(), [&](const auto& where) {
+    return holds_in(placed, where.second, numbers.at(where.first).value);
+  });
+}
+
+bool RuleMatcher::holds_in(const PlacedRule& placed, const LayerSet& set, i64 layer) {
+  const auto [known, is_new] = holds_.try_emplace({&set, layer}, false);
+  if (!is_new) return known->second;
+  try {
+    if (config_ == nullptr) throw no_config(placed);
+    return known->second = contains(set, *config_, layer);
+  } catch (Error& e) {
+    holds_.erase(known);
+    e.note("rule", fmt::format("'{}' holds where {}", placed.label, to_string(set)));
+    throw e.at(placed.rule->place);
+  }
 }
 
 const re2::RE2& RuleMatcher::compiled(size_t pattern) {
@@ -170,7 +210,7 @@ std::map<std::string, Capture> RuleMatcher::captures_in(RuleMatch match, std::st
   std::vector<re2::StringPiece> groups(static_cast<size_t>(pattern.NumberOfCapturingGroups()) + 1);
   pattern.Match(re2::StringPiece(name.data(), name.size()), 0, name.size(), RE2::ANCHOR_BOTH,
                 groups.data(), static_cast<int>(groups.size()));
-  for (const auto& [capture, axis] : placed.rule->index) {
+  for (const std::string& capture : captures_of(*placed.rule)) {
     const re2::StringPiece text =
         groups[static_cast<size_t>(pattern.NamedCapturingGroups().at(capture))];
     i64 value = 0;

@@ -65,17 +65,20 @@ struct Capture {
 /// of every document, nearest first.
 class RuleMatcher {
  public:
-  explicit RuleMatcher(const Mapping& mapping);
+  /// `config` is what says in which layers a rule with "where" holds, null: nothing says it. Both
+  /// must outlive it.
+  RuleMatcher(const Mapping& mapping, const ModelConfig* config);
   ~RuleMatcher();
 
   std::span<const PlacedRule> rules() const { return rules_; }
-  /// The rule for a name, of the first layer with a match. Also marks all rules that match as used.
-  /// Throws kAmbiguousRule when two rules of that layer match.
+  /// The rule for a name, of the first layer with a match; a rule matches where its "where" holds,
+  /// too. Also marks all rules that match as used. Throws kAmbiguousRule when two rules of that
+  /// layer match, kConfig and kUnsupported where config.json does not say whether one holds.
   std::optional<RuleMatch> find(std::string_view name);
   /// Whether a name given to `find` matched the rule, in whatever layer.
   bool is_used(size_t rule) const { return used_[rule]; }
-  /// The integers that the rule's "index" names, by capture name; looked for like matches. Throws
-  /// kShapeMismatch for a regex that captures something else.
+  /// The integers that the rule's "index" and "where" name, by capture name; looked for like
+  /// matches. Throws kShapeMismatch for a regex that captures something else.
   std::map<std::string, Capture> captures(RuleMatch match, std::string_view name);
 
  private:
@@ -89,14 +92,18 @@ class RuleMatcher {
   using CapturedNumbers = std::optional<std::vector<CapturedNumber>>;
 
   const re2::RE2& compiled(size_t pattern);
+  bool holds(RuleMatch match, std::string_view name);
+  bool holds_in(const PlacedRule& placed, const LayerSet& set, i64 layer);
   CapturedNumbers captured_numbers(RuleMatch match, const NumberedName& name);
   std::map<std::string, Capture> captures_in(RuleMatch match, std::string_view name);
 
+  const ModelConfig* config_;
   std::vector<PlacedRule> rules_;
   std::vector<size_t> rule_of_pattern_;
   std::vector<const Pattern*> patterns_;
-  std::vector<std::unique_ptr<re2::RE2>> compiled_;     ///< by pattern, those that capture
-  std::map<size_t, ByForm<CapturedNumbers>> captured_;  ///< by pattern
+  std::vector<std::unique_ptr<re2::RE2>> compiled_;        ///< by pattern, those that capture
+  std::map<size_t, ByForm<CapturedNumbers>> captured_;     ///< by pattern
+  std::map<std::pair<const LayerSet*, i64>, bool> holds_;  ///< as the config says
   std::vector<bool> used_;
   PatternSet set_;
 };

@@ -12,7 +12,6 @@
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/glob.h"
 #include "shardtool/mapping/quantization.h"
-#include "shardtool/model/layer_set.h"
 #include "shardtool/model/requirement.h"
 
 namespace shardtool::model {
@@ -363,29 +362,6 @@ Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig&
   model.layers.push_back(binder.layer("end", model.graph->end, -1));
   model.unread = binder.unread();
   return model;
-}
-
-namespace {
-
-/// As the transformers library writes what JSON has no number for.
-bool is_infinity(const nlohmann::json& value) {
-  return value.is_object() && value.size() == 1 && value.contains("__float__") &&
-         value["__float__"] == "Infinity";
-}
-
-}  // namespace
-
-double value_of(const Number& number, const mapping::ModelConfig& config) {
-  if (number.when && config.text(number.when->config) != number.when->is) return number.value;
-  for (const std::string& path : number.config) {
-    const nlohmann::json* value = config.find(path);
-    if (value == nullptr || value->is_null()) continue;
-    if (value->is_number()) return value->get<double>();
-    if (is_infinity(*value)) return std::numeric_limits<double>::infinity();
-    throw Error(ErrorCode::kConfig, fmt::format("'{}' in {} is no number", path, config.file()))
-        .note("found", quote_for_message(value->dump(), 60));
-  }
-  return number.value;
 }
 
 bool is_true(const Word& word, const mapping::ModelConfig& config) {

@@ -52,10 +52,6 @@ struct Model {
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
                  std::span<const TensorSpec> tensors);
 
-/// The number that the config says at the first of its paths that is there, or its default. Throws
-/// kConfig for anything but a number there.
-double value_of(const Number& number, const mapping::ModelConfig& config);
-
 /// Whether the config says true there, or the word does where it says nothing. Throws kConfig for
 /// anything but true or false.
 bool is_true(const Word& word, const mapping::ModelConfig& config);

@@ -203,10 +203,6 @@ Graph Decoder::graph() && {
 
 }  // namespace
 
-std::string allowed_number(double value) {
-  return fmt::format("{}", value);
-}
-
 Graph decode_graph(const std::vector<GraphText>& texts) {
   std::vector<std::unique_ptr<Source>> sources;
   Decoder decoder;

@@ -142,7 +142,14 @@ void OpDecoder::activation() {
 
 void OpDecoder::scale() {
   auto& s = be<Scale>();
-  finish({number("by", s.by, true), flag("by_sqrt", s.by_sqrt), flag("divides", s.divides)});
+  finish({weight(
+              "weight", [&s] { return std::vector{s.size.value_or(Dim{})}; }, false),
+          optional_dim("size", s.size), number("by", s.by), flag("by_sqrt", s.by_sqrt),
+          flag("divides", s.divides)});
+  if (s.size.has_value() != !op_.weights.empty()) {
+    value_.refuse("an op with \"size\" where there is a \"weight\", and only there");
+  }
+  if (!value_.has("by") && op_.weights.empty()) value_.refuse("an op with \"by\" or \"weight\"");
 }
 
 void OpDecoder::temper() {

@@ -14,43 +14,28 @@
 #include "shardtool/kernels/ops/router.h"
 #include "shardtool/layout/strategy.h"
 #include "shardtool/mapping/dims.h"
+#include "shardtool/mapping/layer_set.h"
 #include "shardtool/mapping/size_expression.h"
 
 /// A model as data: what a forward pass computes, written once per family in graphs/*.json. Cost
 /// reports price it; nothing here knows a model's name.
 namespace shardtool::model {
 
+using mapping::Condition;
 using mapping::Dim;
+using mapping::LayerSet;
+using mapping::Number;
 
 /// What config.json must say: the values that are allowed at a path, as JSON text, and numbers as
-/// allowed_number writes them. Where it says nothing, null or the word "absent" is allowed.
+/// mapping::allowed_number writes them. Where it says nothing, null or the word "absent" is
+/// allowed.
 using Requirements = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
-/// That config.json has this word at a path.
-struct Condition {
-  std::string config;
-  std::string is;
-};
-/// A number of config.json with what counts where the config does not say, or a literal.
-struct Number {
-  std::vector<std::string>
-      config;        ///< paths, of which the first that is there counts; none: a literal
-  double value = 0;  ///< the literal or the default
-  std::optional<Condition> when = {};  ///< the default counts, too, where this does not hold
-};
-/// The same for a word, such as the name of an activation.
+/// A word of config.json with what counts where the config does not say, such as the name of an
+/// activation.
 struct Word {
   std::string config;
   std::string value;
-};
-
-/// Some of a model's layers: those where the list in config.json has one of `in`; the others have
-/// one of `out` there, as JSON text. Of a config without that list all but every n-th: layers l
-/// with (l + 1) mod n != 0.
-struct LayerSet {
-  std::string list;
-  std::vector<std::string> in, out;
-  std::optional<Number> all_but_every;  ///< nothing: a config without the list is an error
 };
 
 /// A stored tensor that an op reads. The first of the names that the checkpoint has counts; a name
@@ -182,9 +167,12 @@ struct Activation {
 };
 struct Multiply {};
 struct Add {};
+/// Times a number, and with a weight also times that: one stored number for all features, or one
+/// for each of them.
 struct Scale {
-  Number by;
-  bool by_sqrt = false;  ///< by the square root of the number, rounded to the weights' dtype
+  Number by{{}, 1};
+  std::optional<Dim> size;  ///< of the weight
+  bool by_sqrt = false;     ///< by the square root of the number, rounded to the weights' dtype
   bool divides = false;
 };
 /// Times 1 + strength * ln(1 + floor((p + 1) / span)) at position p.
@@ -279,9 +267,6 @@ struct Graph {
   std::vector<Alternatives> end;
   std::vector<std::string> ignored;  ///< globs of tensors that no op reads
 };
-
-/// The text of a number, the same for 7 and 7.0.
-std::string allowed_number(double value);
 
 /// Decodes one family with the documents that it extends, nearest first. Throws kMappingSchema and
 /// kMappingSyntax with places, and kMappingSchema where G1 or G2 does not hold.

@@ -12,12 +12,6 @@ mapping::ModelConfig part_of(const mapping::ModelConfig& config, std::string_vie
   return {std::make_shared<const nlohmann::json>(*value), config.file()};
 }
 
-std::string said_at(std::string_view path, const mapping::ModelConfig& config) {
-  const nlohmann::json* value = config.find(path);
-  if (value == nullptr) return "null";
-  return value->is_number() ? allowed_number(value->get<double>()) : value->dump();
-}
-
 namespace {
 
 bool allows(const std::vector<std::string>& allowed, std::string_view path,

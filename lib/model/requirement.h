@@ -11,9 +11,6 @@ namespace shardtool::model {
 /// The object at `path` as a config of its own; all of the config where there is no object.
 mapping::ModelConfig part_of(const mapping::ModelConfig& config, std::string_view path);
 
-/// What config.json says at a path, as Requirements write it: "null" where it says nothing.
-std::string said_at(std::string_view path, const mapping::ModelConfig& config);
-
 /// The first requirement that the config does not meet; null where it meets all.
 const Requirements::value_type* first_unmet(const Requirements& requirements,
                                             const mapping::ModelConfig& config);

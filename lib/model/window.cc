@@ -2,8 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "shardtool/model/layer_set.h"
-
 namespace shardtool::model {
 namespace {
 

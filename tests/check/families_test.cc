@@ -40,6 +40,25 @@ TEST_CASE("layers that attend to another one's keys lack those and nothing else"
   CHECK(findings.all()[0].tensor == lost);
 }
 
+TEST_CASE("layers of another kind need not have what no layer of their kind has") {
+  const mapping::Fixture& fixture = mapping::fixture("gemma4_moe");
+  const auto findings_without = [&](const std::string& lost) {
+    std::vector<TensorSpec> tensors = fixture.tensors;
+    std::erase_if(tensors, [&](const TensorSpec& tensor) { return tensor.name == lost; });
+    check::Findings findings{check::Profile("")};
+    check::check_model({tensors, fixture.config, "config.json"}, findings);
+    std::vector<std::string> named;
+    for (const check::Finding& finding : findings.all()) named.push_back(finding.tensor);
+    return named;
+  };
+  using Names = std::vector<std::string>;
+  const std::string values = "model.layers.2.self_attn.v_proj.weight";
+  const std::string keys = "model.layers.3.self_attn.k_proj.weight";
+  CHECK(findings_without("") == Names{});
+  CHECK(findings_without(values) == Names{values});
+  CHECK(findings_without(keys) == Names{keys});
+}
+
 TEST_CASE("a config of another model is found in families that are Llama but for a few ops") {
   for (const char* family : {"smollm3", "seed_oss", "ernie4_5", "exaone4", "hunyuan_v1_dense"}) {
     CAPTURE(family);

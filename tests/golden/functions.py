@@ -238,6 +238,10 @@ def rotation_cases():
     yield "dynamic with an alpha", "HunYuanDenseV1Config", dict(
         head, **old, rope_scaling=dict(type="dynamic", alpha=1000.0, factor=1.0)
     ), 24
+    yield "proportional", llama, dict(head, **new("proportional", partial_rotary_factor=0.25)), 24
+    yield "proportional with a factor", llama, dict(
+        head, **new("proportional", partial_rotary_factor=0.3, factor=8.0)
+    ), 24
 
 
 ROTARY = {

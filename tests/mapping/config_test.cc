@@ -22,6 +22,20 @@ TEST_CASE("a path finds keys and elements, and nothing where one is missing") {
   CHECK(config.size("a.b[0]") == 1);
 }
 
+TEST_CASE("a path through every member finds what those that have it agree about") {
+  const ModelConfig config = config_of(
+      R"({"of": {"1": {"a": 3, "b": 4}, "5": {"a": 3, "b": 5}, "7": {}}, "list": [{"a": 1}, {"a": 1}]})");
+  CHECK(config.size("of[].a") == 3);
+  CHECK(config.size("list[].a") == 1);
+  CHECK(config.find("of[].c") == nullptr);
+  CHECK(config.find("of.1.a[]") == nullptr);
+  CHECK(config.find("none[].a") == nullptr);
+  const auto differ = error_of([&] { static_cast<void>(config.size("of[].b")); });
+  REQUIRE(differ);
+  CHECK(differ->code() == ErrorCode::kConfig);
+  CHECK(differ->notes()[0].second == "4 and 5");
+}
+
 TEST_CASE("a list of words has the size of its words, and no other list has one") {
   const ModelConfig config = config_of(R"({"kinds": ["a", "b", "a"], "n": [1, 2], "none": []})");
   CHECK(config.size("kinds") == 3);

@@ -220,6 +220,52 @@ TEST_CASE("phi3 cuts its fused tensors as llama cuts the parts") {
   CHECK(fused.rows("model.layers.0.mlp.down_proj.weight", 1)[1] == "[24, 48)");
 }
 
+/// ChatGLM 2 and 3 by the names and shapes of their published checkpoints: 8 heads of 4, 2 of keys.
+TinyModel tiny_chatglm() {
+  TinyModel model{R"({"architectures": ["ChatGLMModel"], "model_type": "chatglm", "num_layers": 1,
+    "hidden_size": 24, "num_attention_heads": 8, "kv_channels": 4, "multi_query_attention": true,
+    "multi_query_group_num": 2, "ffn_hidden_size": 40, "padded_vocab_size": 96})",
+                  {}};
+  const std::string layer = "transformer.encoder.layers.0.";
+  for (const auto& [name, shape] : std::vector<std::pair<std::string, Shape>>{
+           {"transformer.embedding.word_embeddings.weight", {96, 24}},
+           {"transformer.rotary_pos_emb.inv_freq", {1}},
+           {layer + "input_layernorm.weight", {24}},
+           {layer + "self_attention.query_key_value.weight", {48, 24}},
+           {layer + "self_attention.query_key_value.bias", {48}},
+           {layer + "self_attention.dense.weight", {24, 32}},
+           {layer + "post_attention_layernorm.weight", {24}},
+           {layer + "mlp.dense_h_to_4h.weight", {80, 24}},
+           {layer + "mlp.dense_4h_to_h.weight", {24, 40}},
+           {"transformer.encoder.final_layernorm.weight", {24}},
+           {"transformer.output_layer.weight", {96, 24}}}) {
+    model.tensors.push_back(spec(name, shape));
+  }
+  return model;
+}
+
+TEST_CASE("chatglm cuts queries by heads, and keys and values by the group that they are of") {
+  const TinyModel model = tiny_chatglm();
+  CHECK(detect_preset(config_of(model.config), model.tensors) == "chatglm");
+  const Solved solved = solve("chatglm", model, "tp=4");
+  const std::string layer = "transformer.encoder.layers.0.";
+  const Held parts = {"[0, 8) [32, 36) [40, 44)", "[8, 16) [32, 36) [40, 44)",
+                      "[16, 24) [36, 40) [44, 48)", "[24, 32) [36, 40) [44, 48)"};
+  CHECK(solved.rows(layer + "self_attention.query_key_value.weight") == parts);
+  CHECK(solved.rows(layer + "self_attention.query_key_value.bias") == parts);
+  CHECK(solved.rows(layer + "self_attention.dense.weight", 1)[1] == "[8, 16)");
+  CHECK(solved.rows(layer + "mlp.dense_h_to_4h.weight")[1] == "[10, 20) [50, 60)");
+  CHECK(solved.rows(layer + "mlp.dense_4h_to_h.weight", 1)[1] == "[10, 20)");
+  CHECK(solved.rows("transformer.output_layer.weight")[1] == "[24, 48)");
+  CHECK(solved.resolution.warnings.empty());
+}
+
+TEST_CASE("the first ChatGLM's other order of Q, K and V is not taken for that of its successors") {
+  std::string config = tiny_chatglm().config;
+  config.replace(config.find("true"), 4, "false");
+  CHECK(detect_preset(config_of(config), tiny_chatglm().tensors) == std::nullopt);
+}
+
 TEST_CASE("gpt2 cuts kernels that are stored in x out, heads first, with or without the prefix") {
   for (const bool prefixed : {false, true}) {
     const std::string block = prefixed ? "transformer.h.0." : "h.0.";

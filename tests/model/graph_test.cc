@@ -41,7 +41,7 @@ std::string why_no_graph(const std::string& config) {
 
 TEST_CASE("every built-in graph decodes and says what it was read from") {
   const auto names = model::families();
-  CHECK(names.size() == 62);
+  CHECK(names.size() == 65);
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     CAPTURE(name);
@@ -173,13 +173,13 @@ TEST_CASE("an op with an unknown kind, key, value or dimension is refused with i
 TEST_CASE("numbers come from the config, else from the graph") {
   const auto config = mapping::parse_config(
       R"({"a": 2.5, "b": null, "c": "x", "d": [0, Infinity]})", "config.json");
-  CHECK(model::value_of({{"d[1]"}, 1}, config) == std::numeric_limits<double>::infinity());
-  CHECK(model::value_of({{"a"}, 1}, config) == 2.5);
-  CHECK(model::value_of({{"b"}, 1}, config) == 1);
-  CHECK(model::value_of({{"b", "a"}, 1}, config) == 2.5);
-  CHECK(model::value_of({{}, 3}, config) == 3);
-  CHECK_ERROR(kConfig, model::value_of({{"c"}, 1}, config));
-  CHECK(model::value_of({{"a"}, 1, model::Condition{"c", "x"}}, config) == 2.5);
-  CHECK(model::value_of({{"a"}, 1, model::Condition{"c", "y"}}, config) == 1);
-  CHECK(model::value_of({{"a"}, 1, model::Condition{"d", "x"}}, config) == 1);
+  CHECK(mapping::value_of({{"d[1]"}, 1}, config) == std::numeric_limits<double>::infinity());
+  CHECK(mapping::value_of({{"a"}, 1}, config) == 2.5);
+  CHECK(mapping::value_of({{"b"}, 1}, config) == 1);
+  CHECK(mapping::value_of({{"b", "a"}, 1}, config) == 2.5);
+  CHECK(mapping::value_of({{}, 3}, config) == 3);
+  CHECK_ERROR(kConfig, mapping::value_of({{"c"}, 1}, config));
+  CHECK(mapping::value_of({{"a"}, 1, model::Condition{"c", "x"}}, config) == 2.5);
+  CHECK(mapping::value_of({{"a"}, 1, model::Condition{"c", "y"}}, config) == 1);
+  CHECK(mapping::value_of({{"a"}, 1, model::Condition{"d", "x"}}, config) == 1);
 }

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "shardtool/model/graph_list.h"
-#include "shardtool/model/layer_set.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
@@ -62,27 +61,6 @@ TEST_CASE("a window on layers that nothing names, and another attention, are err
   const std::string short_list = R"({"sliding_window": 8, "layer_types": ["full_attention"]})";
   CHECK(windows("gemma2", short_list, 1) == Windows{0});
   CHECK_ERROR(kUnsupported, windows("gemma2", short_list, 2));
-}
-
-TEST_CASE("a set of layers is that of a list, else all but every n-th, and an empty list is none") {
-  model::LayerSet set{"kinds", {"1"}, {"0"}, {}};
-  const auto in = [&set](const std::string& config_text, i64 layers = 5) {
-    const auto config = mapping::parse_config(config_text, "config.json");
-    std::string found;
-    for (i64 layer = 0; layer < layers; ++layer)
-      found += model::contains(set, config, layer) ? 'x' : '-';
-    return found;
-  };
-  CHECK(in(R"({"kinds": [0, 1, 1, 0, 1]})") == "-xx-x");
-  CHECK_ERROR(kConfig, in("{}"));
-  CHECK_ERROR(kConfig, in(R"({"kinds": []})"));
-  CHECK_ERROR(kUnsupported, in(R"({"kinds": [2]})", 1));
-  CHECK_ERROR(kUnsupported, in(R"({"kinds": [1]})", 2));
-  set.all_but_every = model::Number{{"every"}, 4};
-  CHECK(in("{}") == "xxx-x");
-  CHECK(in(R"({"kinds": [], "every": 2})") == "x-x-x");
-  CHECK(in(R"({"kinds": [0, 0, 0, 0, 0], "every": 2})") == "-----");
-  CHECK_ERROR(kConfig, in(R"({"every": 0})"));
 }
 
 TEST_CASE("a chunk is a window") {

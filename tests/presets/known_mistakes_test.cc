@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "tests/mapping/fixtures.h"
@@ -227,6 +228,40 @@ TEST_CASE("integer and boolean tensors are placed like any other") {
   tensors.push_back(spec("transformer.h.0.attn.bias", {1, 1, 64, 64}, Dtype::kBool));
   const Resolution with_mask = resolve(load_preset("gpt2"), tensors, &gpt2.config, over("tp=2"));
   CHECK(held(*at(with_mask, tensors, "transformer.h.0.attn.bias").layout, 2)[1] == "[0, 64)");
+}
+
+TEST_CASE("a layer without a window has its own KV heads: cut as those of others it is mixed up") {
+  const std::string keys = "model.layers.1.self_attn.k_proj.weight";
+  CHECK(rows("gemma4_text", "tp=4", keys) == Held{"[0, 6)", "[0, 6)", "[6, 12)", "[6, 12)"});
+  CHECK(rows("gemma4_text", "tp=2", "model.layers.0.self_attn.k_proj.weight") ==
+        Held{"[0, 8)", "[8, 16)"});
+  const Mapping as_others = extending("gemma4", R"({"version": 1, "unused_rule": "ignore",
+    "extends": ["preset:gemma4"],
+    "overrides": [{"match": "model.layers.<layer>.self_attn.k_proj.weight",
+                   "dims": ["kv_heads*3", null], "index": {"layer": "layers"},
+                   "where": {"layer": {"list": "layer_types", "in": ["full_attention"], "out": ["sliding_attention"]}}}]})");
+  CHECK(rows(fixture("gemma4_text"), as_others, "tp=4", keys) ==
+        Held{"[0, 3)", "[3, 6)", "[6, 9)", "[9, 12)"});
+}
+
+TEST_CASE("heads of a kind of layers are read as config.json has them, published or saved anew") {
+  const Fixture& family = fixture("gemma4_text");
+  nlohmann::json published = nlohmann::json::parse(family.config_text);
+  CHECK(published.erase("per_layer_config") == 1);
+  published["global_head_dim"] = 6;
+  published["num_global_key_value_heads"] = 2;
+  for (const bool is_nested : {false, true}) {
+    const ModelConfig config =
+        config_of((is_nested ? nlohmann::json{{"text_config", published}} : published).dump());
+    const Mapping preset = load_preset("gemma4");
+    const Resolution as_saved = resolve(preset, family.tensors, &family.config, over("tp=4"));
+    const Resolution as_published = resolve(preset, family.tensors, &config, over("tp=4"));
+    REQUIRE(as_saved.tensors.size() == as_published.tensors.size());
+    for (size_t i = 0; i < as_saved.tensors.size(); ++i) {
+      CHECK(as_saved.tensors[i].by->rule == as_published.tensors[i].by->rule);
+      CHECK(held(*as_saved.tensors[i].layout, 0) == held(*as_published.tensors[i].layout, 0));
+    }
+  }
 }
 
 }  // namespace

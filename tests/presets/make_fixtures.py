@@ -54,6 +54,7 @@ def all_families():
         expert_families.multimodal,
         default_families.defaults,
         recent_families.dense,
+        recent_families.two_kinds_of_heads,
         recent_families.mixtures,
         recent_families.hybrids,
         recent_families.multimodal,
@@ -127,8 +128,9 @@ def without(config, paths):
 class Cuts:
     """A family's table: the selectors and numbers of a tensor by its name."""
 
-    # A vision tower and layers for further tokens that are named apart are on every stage of the pipeline.
-    LAYER = re.compile(r"(?!.*vis(ual|ion)|mtp\.).*?\b(layers|h|blocks|block|layer)\.(?P<layer>\d+)\..*")
+    # A vision tower, blocks that layers share and layers for further tokens that are named apart are on every stage of
+    # the pipeline.
+    LAYER = re.compile(r"(?!.*vis(ual|ion)|.*shared_transformer|mtp\.).*?\b(layers|h|blocks|block|layer)\.(?P<layer>\d+)\..*")
     EXPERT = re.compile(r".*\bexperts\.(?P<expert>\d+)\..*")
     HEAD = re.compile(r".*\b(?P<of>[qk])_layernorm\.norms\.(?P<head>\d+)\..*")
 

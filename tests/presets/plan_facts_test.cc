@@ -83,6 +83,17 @@ TEST_CASE("keys that a projection makes are as many as config.json says heads ha
   }
 }
 
+TEST_CASE("layers that take turns with shared projections cache each their own keys") {
+  const Fixture& zamba = fixture("zamba2");
+  std::vector<std::pair<i64, std::string>> layers;
+  for (const LayerCache& layer : cache_of(zamba).layers)
+    layers.emplace_back(layer.layer, zamba.tensors[layer.tensor].name.substr(0, 15));
+  CHECK(layers == std::vector<std::pair<i64, std::string>>{{1, "model.layers.1."},
+                                                           {3, "model.layers.3."},
+                                                           {4, "model.layers.1."},
+                                                           {5, "model.layers.3."}});
+}
+
 TEST_CASE(
     "every layer of a decoder that attends to an encoder caches the encoder's positions, too") {
   int families = 0;

@@ -62,7 +62,10 @@ TEST_CASE("the config of every family chooses its preset") {
 }
 
 TEST_CASE("every preset is held against the library") {
+  // Which the library has no class of: held by hand in tests/mapping/presets_test.cc.
+  constexpr std::string_view kWithoutClass = "chatglm";
   for (const Preset& preset : presets()) {
+    if (preset.name == kWithoutClass) continue;
     CAPTURE(preset.name);
     CHECK(std::any_of(fixtures().begin(), fixtures().end(),
                       [&](const Fixture& family) { return family.preset == preset.name; }));

@@ -29,12 +29,14 @@ from families import (
     HIDDEN,
     LEGAL,
     LLAMA,
+    MLP,
     NORMS,
     QK_NORM,
     VOCABULARY,
     Family,
+    H,
 )
-from slicing import experts, features, two_halves, whole
+from slicing import experts, features, kv_rows, q_rows, two_halves, whole
 
 PADDED = dict(pad_token_id=0)  # the class's own padding token is outside of 101 rows
 LAYERNORMS = [(r".*self_attn\.(query|key)_layernorm\.weight", whole)]
@@ -95,6 +97,61 @@ def dense():
         LLAMA + QK_NORM + streams,
         layers={"": 4},
     )
+
+
+# Gemma4TextAttention.__init__: heads of another size, and fewer KV heads, where the layer has no window
+GLOBAL_KV = 2
+GLOBAL_LAYERS = [
+    (r".*layers\.[13]\.self_attn\.q_proj\.weight", q_rows(HEADS, GLOBAL_KV), whole),
+    (r".*layers\.[13]\.self_attn\.[kv]_proj\.weight", kv_rows(HEADS, GLOBAL_KV), whole),
+    (r".*layers\.[13]\.self_attn\.o_proj\.weight", whole, q_rows(HEADS, GLOBAL_KV)),
+    (r".*layers\.\d+\.layer_scalar", whole),
+]
+# Gemma4TextModel.get_per_layer_inputs: as in Gemma 3n, without its side streams
+LAYER_WORDS = [
+    (r"model\.embed_tokens_per_layer\.weight", features, whole),
+    (r"model\.per_layer_model_projection\.weight", whole, whole),
+    (r".*layers\.\d+\.per_layer_(input_gate|projection)\.weight", whole, whole),
+    (r".*per_layer_(projection|input)_norm\.weight", whole),
+]
+# Gemma4TextExperts.forward: linear(x, gate_up_proj[expert]).chunk(2)
+BESIDE_EXPERTS = [
+    (r".*layers\.\d+\.experts\.gate_up_proj", experts, two_halves, whole),
+    (r".*layers\.\d+\.experts\.down_proj", experts, whole, features),
+    (r".*layers\.\d+\.router\.proj\.weight", whole, whole),
+    (r".*layers\.\d+\.router\.(scale|per_expert_scale)", whole),
+    (r".*layers\.\d+\.(pre|post)_feedforward_layernorm_[12]\.weight", whole),
+]
+
+
+def two_kinds_of_heads():
+    sizes = DENSE | PADDED | dict(
+        num_hidden_layers=4,
+        layer_types=["sliding_attention", "full_attention"] * 2,
+        global_head_dim=6,
+        num_global_key_value_heads=GLOBAL_KV,
+        attention_k_eq_v=True,
+    )
+    words = dict(num_kv_shared_layers=2, vocab_size_per_layer_input=90, hidden_size_per_layer_input=10)
+    moe = dict(enable_moe_block=True, num_experts=EXPERTS, top_k_experts=2, moe_intermediate_size=EXPERT_FFN)
+    alone = dict(hidden_size_per_layer_input=0)
+    cuts = LLAMA + QK_NORM + GLOBAL_LAYERS
+    refused = dict(GROUPED, **{"tp=3": "E0214"})
+    for name, more, added, meshes, not_legal in (
+        ("gemma4_text", words, LAYER_WORDS, LEGAL, refused),
+        ("gemma4_moe", alone | moe, BESIDE_EXPERTS, EXPERT_MESHES, refused | FEW_EXPERTS),
+    ):
+        yield Family(
+            name,
+            "gemma4",
+            "Gemma4ForCausalLM",
+            "Gemma4TextConfig",
+            sizes | more,
+            cuts + added,
+            meshes=tuple(mesh for mesh in meshes if mesh != "tp=3"),
+            refused=not_legal,
+            layers={"": 4},
+        )
 
 
 # GraniteMoeExperts is MixtralExperts: linear(x, gate_up_proj[expert]).chunk(2); GraniteMoeSharedMLP: chunk(2)
@@ -213,20 +270,24 @@ def mixtures():
         )
 
 
+MAMBA = dict(
+    mamba_n_heads=HEADS,
+    mamba_n_groups=GROUPS,
+    mamba_d_state=STATE,
+    mamba_d_head=SSM_DIM,
+    mamba_expand=1,
+    mamba_proj_bias=True,
+)
+
+
 def hybrids():
     """GraniteMoeHybridMambaLayer takes its input apart as Mamba2Mixer does; every layer has a shared MLP."""
-    sizes = DIVIDED | dict(
+    sizes = DIVIDED | MAMBA | dict(
         num_local_experts=EXPERTS,
         num_experts_per_tok=2,
         intermediate_size=EXPERT_FFN,
         shared_intermediate_size=28,
         layer_types=["mamba", "attention"],
-        mamba_n_heads=HEADS,
-        mamba_n_groups=GROUPS,
-        mamba_d_state=STATE,
-        mamba_d_head=SSM_DIM,
-        mamba_expand=1,
-        mamba_proj_bias=True,
     )
     for name, more in (("granitemoehybrid", {}), ("granitemoehybrid_dense", dict(num_local_experts=0))):
         yield Family(
@@ -240,6 +301,65 @@ def hybrids():
             refused=REFUSED if not more else GROUPED,
             reduced=(r".*mamba\.out_proj\.bias",),
         )
+
+    # BambaMLP and FalconH1MLP are LlamaMLP under another name.
+    feed_forward = [(pattern.replace(r"mlp\.", r"feed_forward\."), *axes) for pattern, *axes in MLP + MLP_BIASES]
+    biased = dict(attention_bias=True, mlp_bias=True)
+    inner = {key: value for key, value in MAMBA.items() if key != "mamba_expand"}
+    for name, model, mamba in (
+        ("bamba", "Bamba", dict(MAMBA, attn_layer_indices=[1])),
+        ("falcon_h1", "FalconH1", dict(inner, mamba_d_ssm=HEADS * SSM_DIM, mamba_rms_norm=True, projectors_bias=True)),
+    ):
+        yield Family(
+            name,
+            name,
+            f"{model}ForCausalLM",
+            f"{model}Config",
+            DIVIDED | PADDED | biased | mamba,
+            LLAMA + feed_forward + [(r"model\.final_layernorm\.weight", whole)] + mamba_cuts(),
+            reduced=(r".*mamba\.out_proj\.bias", r".*(o_proj|down_proj)\.bias"),
+        )
+
+
+    # Zamba2MLP.forward: chunk(2) of the sum of gate_up_proj and its adapter; Zamba2Attention adds adapters alike
+    shared = r".*shared_transformer\."
+    zamba = [
+        (shared + r"self_attn\.[qkv]_proj\.weight", H, whole),
+        (shared + r"self_attn\.o_proj\.weight", whole, H),
+        (shared + r"feed_forward\.gate_up_proj\.weight", two_halves, whole),
+        (shared + r"feed_forward\.gate_up_proj\.bias", two_halves),
+        (shared + r"feed_forward\.down_proj\.weight", whole, features),
+        (shared + r"feed_forward\.down_proj\.bias", whole),
+        (shared + r".*_adapter_list\.\d+\.0\.weight", whole, whole),
+        (shared + r"self_attn\.linear_[qkv]_adapter_list\.\d+\.1\.weight", H, whole),
+        (shared + r"feed_forward\.gate_up_proj_adapter_list\.\d+\.1\.weight", two_halves, whole),
+        (r".*layernorm\.weight", whole),
+        (r".*layers\.\d+\.linear\.weight", whole, whole),
+    ]
+    sizes = DIVIDED | PADDED | dict(
+        num_hidden_layers=6,
+        num_key_value_heads=HEADS,
+        layers_block_type=["mamba", "hybrid", "mamba", "hybrid", "hybrid", "hybrid"],
+        n_mamba_heads=HEADS,
+        mamba_ngroups=GROUPS,
+        mamba_d_state=STATE,
+        mamba_expand=1,
+        num_mem_blocks=2,
+        use_shared_attention_adapter=True,
+        adapter_rank=6,
+        add_bias_linear=True,
+    )
+    decoder = [(pattern.replace(r"(mixer|mamba)", r"(mamba_decoder\.)?mamba"), *axes) for pattern, *axes in mamba_cuts()]
+    yield Family(
+        "zamba2",
+        "zamba2",
+        "Zamba2ForCausalLM",
+        "Zamba2Config",
+        sizes,
+        VOCABULARY + decoder + zamba,
+        layers={"": 6},
+        reduced=(r".*(mamba\.out_proj|feed_forward\.down_proj)\.bias",),
+    )
 
 
 # Qwen3VLMoeTextExperts is handed them transposed, and its chunk(2) is of the outputs.

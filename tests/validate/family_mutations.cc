@@ -210,6 +210,36 @@ std::vector<Mutation> family_mutations() {
            return rows.rows_in(order);
          });
        }},
+      {"G1",
+       "queries of a layer without a window exchanged",
+       "gemma4_text",
+       "tp=2",
+       kFunction,
+       {"layers.1.self_attn.q_proj.weight: rank 0 holds the part of rank 1"},
+       [](const ShardSet& shards) {
+         shards.exchange("model.layers.1.self_attn.q_proj.weight", 0, 1);
+       }},
+      {"G2",
+       "the factor of another layer",
+       "gemma4_text",
+       "tp=2",
+       kFunction,
+       {"layers.1.layer_scalar: rank 1 element [0] is"},
+       [](const ShardSet& shards) {
+         shards.write("model.layers.1.layer_scalar", 1,
+                      shards.read("model.layers.0.layer_scalar", 1));
+       }},
+      {"G3",
+       "factors of two experts exchanged",
+       "gemma4_moe",
+       "tp=2",
+       kFunction,
+       {"per_expert_scale: rank 1 element 0 holds element 1, element 1 holds element 0"},
+       [](const ShardSet& shards) {
+         shards.change("model.layers.0.router.per_expert_scale", 1, [](const ShardRows& rows) {
+           return rows.rows_in({1, 0, 2, 3});
+         });
+       }},
   };
 }
 

@@ -128,6 +128,10 @@ const std::vector<std::string>& every_model() {
                                                 "mamba2_one_group",
                                                 "granitemoehybrid",
                                                 "nemotron_h_moe",
+                                                "gemma4_text",
+                                                "gemma4_moe",
+                                                "bamba",
+                                                "falcon_h1_normed",
                                                 "prototype"};
   return kModels;
 }

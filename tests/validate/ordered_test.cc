@@ -66,7 +66,11 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"mamba2", "tp=3"},
                                                         {"mamba2_one_group", "tp=4"},
                                                         {"granitemoehybrid", "ep=2,tp=2"},
-                                                        {"nemotron_h_moe", "ep=2,tp=2"}};
+                                                        {"nemotron_h_moe", "ep=2,tp=2"},
+                                                        {"gemma4_text", "tp=4"},
+                                                        {"gemma4_moe", "ep=2,tp=2"},
+                                                        {"bamba", "pp=2,tp=4"},
+                                                        {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {
     CAPTURE(model);
     CAPTURE(mesh);

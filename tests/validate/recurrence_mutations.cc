@@ -85,6 +85,14 @@ std::vector<Mutation> recurrence_mutations() {
                     {{16, 32}, {0, 16}, {48, 64}, {32, 48}})),
       row("R10", "a skip of another head", "mamba2", {"D: rank 0 ssm head 0 holds ssm head 3"},
           reordered(kMamba + "D", 0, {{3, 4}, {1, 2}, {2, 3}, {0, 1}})),
+      row("R12", "gates and inputs of the state exchanged, beside attention", "falcon_h1",
+          {"in_proj.weight: rank 0 z_raw holds x_raw, x_raw holds z_raw"},
+          reordered("model.layers.0.mamba.in_proj.weight", 0, {{32, 64}, {0, 32}, {64, 80}})),
+      row("R13", "heads of attention between states exchanged", "bamba",
+          {"q_proj.weight: rank 0 holds the part of rank 1"},
+          [](const ShardSet& shards) {
+            shards.exchange("model.layers.1.self_attn.q_proj.weight", 0, 1);
+          }),
   };
 }
 

@@ -9,7 +9,6 @@
 #include "shardtool/checkpoint/safetensors/safetensors.h"
 
 namespace shardtool::checkpoint::safetensors {
-namespace {}  // namespace
 
 HeaderText::HeaderText(const Metadata& metadata) : text_(kLengthBytes, '\0') {
   text_ += '{';

@@ -1,0 +1,93 @@
+#include "shardtool/mapping/layer_set.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+
+namespace shardtool::mapping {
+namespace {
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// The path of the list that counts, or null.
+const std::string* list_in(const LayerSet& set, const ModelConfig& config) {
+  const auto found = std::find_if(set.lists.begin(), set.lists.end(), [&](const auto& path) {
+    const std::string list = said_at(path, config);
+    return list != "null" && list != "[]";
+  });
+  return found == set.lists.end() ? nullptr : &*found;
+}
+
+bool is_listed(const LayerSet& set, const std::string& list, const ModelConfig& config, i64 layer) {
+  const std::string path = fmt::format("{}[{}]", list, layer);
+  const std::string word = said_at(path, config);
+  if (has(set.in, word)) return true;
+  if (has(set.out, word)) return false;
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("'{}' in {} is no kind of layer that is known", path, config.file()))
+      .note("found", quote_for_message(word, 60))
+      .note("expected", fmt::format("{} or {}", fmt::join(set.in, ", "), fmt::join(set.out, ", ")));
+}
+
+/// n where the set is all layers but every n-th.
+i64 period_of(const LayerSet& set, const ModelConfig& config) {
+  const double period = set.all_but_every ? value_of(*set.all_but_every, config) : 0;
+  if (period >= 1) return static_cast<i64>(period);
+  throw Error(ErrorCode::kConfig,
+              fmt::format("{} does not say which layers are of another kind", config.file()))
+      .help(fmt::format("add \"{}\": {} or {} for each layer", set.lists.back(),
+                        fmt::join(set.in, ", "), fmt::join(set.out, ", ")));
+}
+
+/// Refuses a word that is on both sides.
+void check_words(const JsonValue& value, const LayerSet& set) {
+  const auto both = std::find_if(set.in.begin(), set.in.end(),
+                                 [&](const std::string& word) { return has(set.out, word); });
+  if (both == set.in.end()) return;
+  throw value.error(ErrorCode::kMappingSchema, fmt::format("{} stands in \"in\" and in \"out\"",
+                                                           quote_for_message(*both, 60)));
+}
+
+}  // namespace
+
+bool contains(const LayerSet& set, const ModelConfig& config, i64 layer) {
+  const std::string* list = list_in(set, config);
+  const bool is_in = list != nullptr ? is_listed(set, *list, config, layer)
+                                     : (layer + 1) % period_of(set, config) != 0;
+  return is_in != set.complement;
+}
+
+std::string to_string(const LayerSet& set) {
+  return fmt::format("\"{}\" says {}", set.lists.back(),
+                     fmt::join(set.complement ? set.out : set.in, " or "));
+}
+
+LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
+                          const std::map<std::string, Number>& numbers) {
+  LayerSet set;
+  if (value.is_text()) {
+    const auto found = named.find(value.text());
+    if (found == named.end()) value.refuse("the name of one of the \"layer_sets\"");
+    return found->second;
+  }
+  if (value.has("not")) {
+    value.object({{"not", [&](const JsonValue& v) { set = decode_layer_set(v, named, numbers); }}});
+    set.complement = !set.complement;
+    return set;
+  }
+  value.object({{"list", [&](const JsonValue& v) { set.lists = decode_paths(v); }, true},
+                {"in", [&](const JsonValue& v) { set.in = decode_allowed(v); }, true},
+                {"out", [&](const JsonValue& v) { set.out = decode_allowed(v); }, true},
+                {"all_but_every",
+                 [&](const JsonValue& v) { set.all_but_every = decode_number(v, numbers); }}});
+  check_words(value, set);
+  return set;
+}
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardtool/mapping/config.h"
+#include "shardtool/mapping/config_number.h"
+#include "shardtool/mapping/json_value.h"
+
+namespace shardtool::mapping {
+
+/// Some of a model's layers: those where the list in config.json has one of `in`; the others have
+/// one of `out` there, as JSON text. Of a config without that list all but every n-th: layers l
+/// with (l + 1) mod n != 0.
+struct LayerSet {
+  std::vector<std::string> lists;  ///< paths, of which the first that is there counts
+  std::vector<std::string> in, out;
+  std::optional<Number> all_but_every;  ///< nothing: a config without the list is an error
+  bool complement = false;              ///< all layers that this says nothing of
+};
+using LayerSets = std::map<std::string, LayerSet>;
+
+/// Whether the layer is one of the set. Throws kUnsupported for a word that the set does not know,
+/// kConfig where the config says neither by a list nor by a number which layers those are.
+bool contains(const LayerSet& set, const ModelConfig& config, i64 layer);
+
+/// The layers in words: "\"layer_types\" says \"sliding_attention\"".
+std::string to_string(const LayerSet& set);
+
+/// The name of a set, {"not": set}, or {"list", "in", "out", "all_but_every"}. Throws
+/// kMappingSchema with the place.
+LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
+                          const std::map<std::string, Number>& numbers);
+
+}  // namespace shardtool::mapping

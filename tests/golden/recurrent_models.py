@@ -1,0 +1,76 @@
+"""The small models with recurrences: linear attention and state spaces."""
+
+from sizes import (
+    DELTA,
+    FALCON_H1,
+    FEW_EXPERTS,
+    GRANITE_HYBRID,
+    MAMBA2,
+    NEMOTRON,
+    SHALLOW_VISION,
+    SIZES,
+    WIDE_HEADS,
+)
+
+# name -> the class of its config, and what that says
+RECURRENT_MODELS = {
+    "qwen3_next": (
+        "Qwen3NextConfig",
+        dict(WIDE_HEADS, **FEW_EXPERTS, **DELTA, shared_expert_intermediate_size=20, attention_bias=True),
+    ),
+    "qwen3_5": ("Qwen3_5Config", dict(text_config=dict(WIDE_HEADS, **DELTA), vision_config=SHALLOW_VISION)),
+    "qwen3_5_text": ("Qwen3_5TextConfig", dict(WIDE_HEADS, **DELTA, attention_bias=True)),
+    "qwen3_5_moe": (
+        "Qwen3_5MoeConfig",
+        dict(
+            text_config=dict(WIDE_HEADS, **FEW_EXPERTS, **DELTA, shared_expert_intermediate_size=16),
+            vision_config=SHALLOW_VISION,
+        ),
+    ),
+    "mamba2": ("Mamba2Config", dict(MAMBA2, n_groups=4, use_bias=True)),
+    "mamba2_one_group": ("Mamba2Config", dict(MAMBA2, n_groups=1, use_conv_bias=False)),
+    "granitemoehybrid": (
+        "GraniteMoeHybridConfig",
+        dict(GRANITE_HYBRID, mamba_n_groups=1, position_embedding_type="rope", mamba_proj_bias=True),
+    ),
+    "granitemoehybrid_dense": ("GraniteMoeHybridConfig", dict(GRANITE_HYBRID, mamba_n_groups=2, num_local_experts=0)),
+    "nemotron_h": (
+        "NemotronHConfig",
+        dict(NEMOTRON, layers_block_type=["linear_attention", "full_attention", "mlp"], mlp_bias=True, use_bias=True),
+    ),
+    "nemotron_h_moe": (
+        "NemotronHConfig",
+        dict(
+            NEMOTRON,
+            layers_block_type=["linear_attention", "moe", "full_attention", "moe"],
+            n_routed_experts=6,
+            num_experts_per_tok=2,
+            moe_intermediate_size=12,
+            moe_shared_expert_intermediate_size=20,
+            moe_latent_size=20,
+            routed_scaling_factor=1.7,
+            n_group=3,
+            topk_group=2,
+        ),
+    ),
+    "bamba": (
+        "BambaConfig",
+        dict(
+            SIZES,
+            attn_layer_indices=[1],
+            attention_bias=True,
+            mlp_bias=True,
+            mamba_n_heads=8,
+            mamba_n_groups=2,
+            mamba_d_state=10,
+            mamba_proj_bias=True,
+            time_step_limit=[0.4, 1.1],
+        ),
+    ),
+    "falcon_h1": ("FalconH1Config", dict(FALCON_H1, mamba_n_groups=2, attention_bias=True, mlp_bias=True)),
+    "falcon_h1_normed": ("FalconH1Config", dict(FALCON_H1, mamba_n_groups=2, mamba_rms_norm=True)),
+    "falcon_h1_gated": (
+        "FalconH1Config",
+        dict(FALCON_H1, mamba_n_groups=1, mamba_rms_norm=True, mamba_norm_before_gate=False, projectors_bias=True),
+    ),
+}

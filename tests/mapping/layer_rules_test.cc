@@ -1,0 +1,192 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <rapidcheck.h>
+
+#include "shardtool/mapping/resolve.h"
+#include "tests/mapping/fixtures.h"
+
+namespace shardtool::mapping {
+namespace {
+
+constexpr const char* kLocal =
+    R"({"list": ["text.layer_types", "layer_types"], "in": ["local"], "out": ["global"], "all_but_every": {"config": "pattern", "default": 3}})";
+
+/// Rows of heads of 2 in the local layers, of 3 in the others.
+std::string layered(const std::string& more = "") {
+  return fmt::format(
+      R"({{"version": 1, "unused_rule": "ignore",
+           "axes": {{"heads": {{"mesh": "tp", "size": 4}}}},
+           "layer_sets": {{"local": {}}},
+           "rules": [
+  {{"id": "q_local", "match": "l.<n>.q", "dims": ["heads*2", null], "where": {{"n": "local"}}}},
+  {{"id": "q_global", "match": "l.<n>.q", "dims": ["heads*3", null], "where": {{"n": {{"not": "local"}}}}}}{}]}})",
+      kLocal, more);
+}
+
+std::vector<TensorSpec> layers(const std::vector<bool>& local) {
+  std::vector<TensorSpec> tensors;
+  for (size_t n = 0; n < local.size(); ++n)
+    tensors.push_back(spec(fmt::format("l.{}.q", n), {local[n] ? 8 : 12, 5}));
+  return tensors;
+}
+
+std::string types(const std::vector<bool>& local) {
+  std::vector<std::string> words;
+  for (const bool is_local : local) words.push_back(is_local ? R"("local")" : R"("global")");
+  return fmt::format("[{}]", fmt::join(words, ", "));
+}
+
+bool says(const Error& e, const std::string& text) {
+  std::string all = e.what();
+  for (const auto& [label, note] : e.notes()) all += "\n" + note;
+  return all.find(text) != std::string::npos;
+}
+
+std::vector<std::string> rules_of(const Resolution& resolution) {
+  std::vector<std::string> rules;
+  for (const ResolvedTensor& tensor : resolution.tensors) rules.push_back(tensor.by->rule);
+  return rules;
+}
+
+std::vector<std::string> rules_with(const std::string& config, const std::vector<bool>& local) {
+  const ModelConfig read = config_of(config);
+  return rules_of(resolve(mapping_of(layered()), layers(local), &read, over("tp=2")));
+}
+
+TEST_CASE("a set of layers is that of a list, else all but every n-th, and an empty list is none") {
+  LayerSet set{{"kinds"}, {"1"}, {"0"}, {}};
+  const auto in = [&set](const std::string& config_text, i64 layers = 5) {
+    const auto config = parse_config(config_text, "config.json");
+    std::string found;
+    for (i64 layer = 0; layer < layers; ++layer) found += contains(set, config, layer) ? 'x' : '-';
+    return found;
+  };
+  CHECK(in(R"({"kinds": [0, 1, 1, 0, 1]})") == "-xx-x");
+  CHECK_ERROR(kConfig, in("{}"));
+  CHECK_ERROR(kConfig, in(R"({"kinds": []})"));
+  CHECK_ERROR(kUnsupported, in(R"({"kinds": [2]})", 1));
+  CHECK_ERROR(kUnsupported, in(R"({"kinds": [1]})", 2));
+  set.all_but_every = Number{{"every"}, 4};
+  CHECK(in("{}") == "xxx-x");
+  CHECK(in(R"({"kinds": [], "every": 2})") == "x-x-x");
+  CHECK(in(R"({"kinds": [0, 0, 0, 0, 0], "every": 2})") == "-----");
+  CHECK_ERROR(kConfig, in(R"({"every": 0})"));
+  set.complement = true;
+  CHECK(in(R"({"kinds": [0, 1, 1, 0, 1]})") == "x--x-");
+  CHECK(in(R"({"every": 4})") == "---x-");
+  CHECK_ERROR(kUnsupported, in(R"({"kinds": [2]})", 1));
+}
+
+TEST_CASE("rules of disjoint layers decide what globs of single layers decide") {
+  CHECK(rc::check("disjoint layers", [](const std::vector<bool>& local) {
+    const auto tensors = layers(local);
+    const ModelConfig config = config_of(R"({"layer_types": )" + types(local) + "}");
+    const Resolution by_set = resolve(mapping_of(layered()), tensors, &config, over("tp=2"));
+    std::vector<std::string> rules;
+    for (size_t n = 0; n < local.size(); ++n) {
+      rules.push_back(
+          fmt::format(R"({{"id": "r{0}", "match": "l.{0}.q", "dims": ["heads*{1}", null]}})", n,
+                      local[n] ? 2 : 3));
+    }
+    const Resolution by_glob = resolve(
+        mapping_of(fmt::format(
+            R"({{"version": 1, "axes": {{"heads": {{"mesh": "tp", "size": 4}}}}, "rules": [{}]}})",
+            fmt::join(rules, ", "))),
+        tensors, nullptr, over("tp=2"));
+    RC_ASSERT(by_set.tensors.size() == by_glob.tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      for (size_t a = 0; a < 2; ++a) {
+        RC_ASSERT(to_string(by_set.tensors[i].layout->axes()[a].expr) ==
+                  to_string(by_glob.tensors[i].layout->axes()[a].expr));
+      }
+      RC_ASSERT(by_set.tensors[i].by->rule == (local[i] ? "q_local" : "q_global"));
+    }
+  }));
+}
+
+TEST_CASE("a list of config.json says where a rule holds, or a period where there is none") {
+  using Rules = std::vector<std::string>;
+  const Rules first = {"q_global", "q_local"};
+  CHECK(rules_with(R"({"layer_types": ["global", "local"]})", {false, true}) == first);
+  CHECK(rules_with(R"({"text": {"layer_types": ["global", "local"]}, "layer_types": ["local"]})",
+                   {false, true}) == first);
+  CHECK(rules_with(R"({"pattern": 2})", {true, false}) == Rules{"q_local", "q_global"});
+  CHECK(rules_with("{}", {true, true, false}) == Rules{"q_local", "q_local", "q_global"});
+  CHECK(rules_with(R"({"layer_types": []})", {true, true, false}) ==
+        Rules{"q_local", "q_local", "q_global"});
+}
+
+TEST_CASE("two rules that hold in one layer are ambiguous there, and only there") {
+  const auto third = [](const std::string& where) {
+    return layered(R"(, {"id": "also", "match": "l.*.q", "dims": [null, null]})" + where);
+  };
+  const ModelConfig config = config_of(R"({"layer_types": ["local", "global"]})");
+  const auto tensors = layers({true, false});
+  const auto both = error_of([&] {
+    const std::string overlapping = layered(fmt::format(
+        R"(, {{"id": "also", "match": "l.<k>.q", "strategy": "replicate", "where": {{"k": {}}}}})",
+        kLocal));
+    resolve(mapping_of(overlapping), tensors, &config, over("tp=2"));
+  });
+  CHECK(both->code() == ErrorCode::kAmbiguousRule);
+  CHECK(says(*both, "'q_local' and 'also' both match 'l.0.q'"));
+  CHECK_ERROR(kAmbiguousRule, resolve(mapping_of(third("")), tensors, &config, over("tp=2")));
+}
+
+TEST_CASE("where a nearer rule does not hold a farther one decides, and where none does nothing") {
+  const std::string near = fmt::format(
+      R"({{"version": 1, "rules": [{{"id": "near", "match": "l.<n>.q", "strategy": "replicate", "where": {{"n": {}}}}}]}})",
+      kLocal);
+  const std::string far =
+      R"({"version": 1, "rules": [{"id": "far", "match": "l.*.q", "strategy": "replicate"}]})";
+  const ModelConfig config = config_of(R"({"layer_types": ["local", "global"]})");
+  const auto tensors = layers({true, false});
+  CHECK(rules_of(resolve(Mapping({{"n.json", near}, {"f.json", far}}), tensors, &config,
+                         over("tp=2"))) == std::vector<std::string>{"near", "f.json#far"});
+  const auto unknown = error_of([&] { resolve(mapping_of(near), tensors, &config, over("tp=2")); });
+  CHECK(unknown->code() == ErrorCode::kNoRule);
+  CHECK(says(*unknown, "'l.1.q'"));
+}
+
+TEST_CASE("a rule whose layers the model does not have matches nothing, and says where it holds") {
+  const std::string text = fmt::format(
+      R"({{"version": 1, "rules": [{{"match": "**", "strategy": "replicate", "id": "all"}}],
+           "overrides": [{{"id": "none", "match": "l.<n>.q", "strategy": "replicate", "where": {{"n": {}}}}}]}})",
+      kLocal);
+  const ModelConfig config = config_of(R"({"layer_types": ["global"]})");
+  const auto unused =
+      error_of([&] { resolve(mapping_of(text), layers({false}), &config, over("tp=2")); });
+  CHECK(unused->code() == ErrorCode::kUnusedRule);
+  CHECK(says(*unused, R"(<n> is a layer of which "layer_types" says "local")"));
+}
+
+TEST_CASE("a word of no kind, a list that ends too early and no config.json are errors") {
+  const auto told = [](const char* config_text) {
+    return error_of([&] {
+      const Mapping mapping = mapping_of(layered());
+      const ModelConfig config = config_of(config_text ? config_text : "{}");
+      resolve(mapping, layers({true, false}), config_text ? &config : nullptr, over("tp=2"));
+    });
+  };
+  const auto word = told(R"({"layer_types": ["local", "linear"]})");
+  CHECK(word->code() == ErrorCode::kUnsupported);
+  CHECK(says(*word, "'layer_types[1]' in config.json is no kind of layer"));
+  CHECK(word->place()->line > 0);
+  CHECK(told(R"({"layer_types": ["local"]})")->code() == ErrorCode::kUnsupported);
+  CHECK(told(R"({"pattern": 0})")->code() == ErrorCode::kConfig);
+  const auto none = told(nullptr);
+  CHECK(none->code() == ErrorCode::kConfig);
+  CHECK(says(*none, "rule 'q_local' holds in some layers only"));
+}
+
+TEST_CASE("a word that no tensor's rule needs is no error") {
+  const ModelConfig config = config_of(R"({"layer_types": ["local", "linear"]})");
+  const Resolution result = resolve(mapping_of(layered()), layers({true}), &config, over("tp=2"));
+  CHECK(rules_of(result) == std::vector<std::string>{"q_local"});
+  CHECK(why(result.tensors[0]).find(R"(, for layers of which "layer_types" says "local", cuts)") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace shardtool::mapping
