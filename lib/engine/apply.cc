@@ -123,6 +123,11 @@ kernels::ActivationKind activation_of(const model::Word& word, const mapping::Mo
 
 template <class N>
 SmallWeight<N> load_small(const Side& side, kernels::NumberMap map, size_t tensor, i64 rank) {
+  if (side.is_turned(tensor)) {
+    throw Error(ErrorCode::kUnsupported,
+                "a packed weight is used for something else than a product")
+        .tensor(side.tensors[tensor].name);
+  }
   SmallWeight<N> weight{side.region(tensor, rank), {}};
   const Dtype dtype = side.tensors[tensor].dtype;
   const Shape shape = index::local_shape(weight.region);

@@ -10,6 +10,7 @@
 
 #include "shardtool/api/bound_side.h"
 #include "shardtool/api/transform.h"
+#include "shardtool/engine/apply.h"
 #include "shardtool/engine/stored_part.h"
 #include "shardtool/model/graph_list.h"
 #include "tests/support/throws.h"
@@ -265,6 +266,13 @@ TEST_CASE("what cannot be unpacked is an error that names the format") {
   error = error_with("gptq", "bits", 3);
   REQUIRE(error);
   CHECK(error->message() == "GPTQ weights of 3 bits cannot be computed with");
+}
+
+TEST_CASE("a packed weight is for products alone") {
+  const WholeModel model(packed_model("awq"));
+  const size_t weight = model.side().by_name.at("model.layers.0.mlp.up_proj.weight");
+  CHECK_ERROR(kUnsupported,
+              engine::load_small<double>(model.side(), kernels::NumberMap::kValue, weight, 0));
 }
 
 }  // namespace
