@@ -29,7 +29,7 @@ const std::vector<TensorSpec>& tensors() {
 const mapping::ModelConfig& model() {
   static const auto config = mapping::parse_config(
       R"({"hidden": 8, "heads": 4, "kv_heads": 2, "head_dim": 4, "layers": 2, "experts": 2,
-          "vocab": 10, "quantization_config": {"block": [4, 4]}})",
+          "vocab": 10, "kinds": ["near", "far"], "quantization_config": {"block": [4, 4]}})",
       "config.json");
   return config;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "shardtool/mapping/attention_cache.h"
 #include "tests/mapping/fixtures.h"
 #include "tests/mapping/models.h"
 
@@ -258,6 +259,16 @@ TEST_CASE("chatglm cuts queries by heads, and keys and values by the group that 
   CHECK(solved.rows(layer + "mlp.dense_4h_to_h.weight", 1)[1] == "[10, 20)");
   CHECK(solved.rows("transformer.output_layer.weight")[1] == "[24, 48)");
   CHECK(solved.resolution.warnings.empty());
+}
+
+TEST_CASE(
+    "chatglm caches the groups of keys and values, though its layers are those of an \"encoder\"") {
+  const TinyModel model = tiny_chatglm();
+  const AttentionCache cache = attention_cache(config_of(model.config), model.tensors);
+  REQUIRE(cache.layers.size() == 1);
+  CHECK(cache.layers[0].units == 2);
+  CHECK(cache.layers[0].unit_elements == 2 * 4);
+  CHECK(cache.notes.empty());
 }
 
 TEST_CASE("the first ChatGLM's other order of Q, K and V is not taken for that of its successors") {
