@@ -82,6 +82,35 @@ index::AxisMap group_axis(const PackedPart& part, i64 rank) {
   return part.weight.format->has_input_rows ? region->front() : region->back();
 }
 
+/// That the device has of scales, zeros and group numbers what belongs to its part of the weight.
+void require_cut_alike(const PackedPart& part, i64 rank, i64 groups) {
+  const model::PackedWeight& weight = part.weight;
+  const bool has_input_rows = weight.format->has_input_rows;
+  const auto require = [&](size_t tensor, auto fits) {
+    const auto region = part.layouts(tensor).region(rank);
+    if (region && fits(*region)) return;
+    throw Error(ErrorCode::kUnsupported,
+                "a part of a packed weight is cut otherwise than its codes")
+        .tensor(part.tensors[tensor].name)
+        .note("device", std::to_string(rank));
+  };
+  require(weight.scales, [&](const index::Region& region) {
+    const size_t axes = region.size();
+    return axes < 2 || region[has_input_rows ? axes - 1 : axes - 2] == part.outputs;
+  });
+  if (weight.groups) {
+    require(*weight.groups, [&](const index::Region& region) { return region[0] == part.inputs; });
+  }
+  if (!weight.zeros) return;
+  require(*weight.zeros, [&](const index::Region& region) {
+    const i64 out = region[has_input_rows ? 1 : 0].local_size();
+    const bool is_packed_by_output = has_input_rows != weight.format->are_zeros_packed_in_rows;
+    const i64 words = ceil_div(part.outputs.local_size(), weight.per_word);
+    return region[has_input_rows ? 0 : 1].local_size() == groups &&
+           out == (is_packed_by_output ? words : part.outputs.local_size());
+  });
+}
+
 /// Inputs of one group. Groups may have been cut into equal parts.
 i64 group_size(const PackedPart& part, i64 inputs, i64 groups) {
   if (groups == 1) return std::max<i64>(inputs, 1);
@@ -212,6 +241,7 @@ void unpack_rows(const PackedPart& part, const StoredRows& rows, T* values) {
   const i64 width = format.has_input_rows ? part.outputs.local_size() : part.inputs.local_size();
   if (rows.end <= rows.begin || width == 0) return;
   require_shape(part, rows.rank);
+  require_cut_alike(part, rows.rank, group_axis(part, rows.rank).local_size());
   const auto groups = format.has_input_rows ? groups_of(part, rows.rank, rows.begin, rows.end)
                                             : groups_of(part, rows.rank, 0, width);
   const std::vector<T> value_of = values_of_codes<T>(part.weight);

@@ -41,7 +41,7 @@ const std::byte* UnpackedWeights::read_pages(const StoredRows& rows, i64 bytes,
 
 /// Its share of all parts.
 i64 UnpackedWeights::stored_bytes(const StoredRows& rows, i64 bytes) const {
-  if (rows.tensor < first_weight()) return bytes;
+  if (rows.tensor < first_weight() || bytes == 0) return bytes;
   const model::PackedWeight& weight = weights_[rows.tensor - first_weight()];
   const auto size_of = [&](size_t tensor) {
     const auto region = layouts_(tensor).region(rows.rank);

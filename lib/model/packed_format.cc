@@ -7,6 +7,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/mapping/quantization.h"
+#include "shardtool/model/packed_extents.h"
 
 namespace shardtool::model {
 namespace {
@@ -173,6 +174,7 @@ class Finder {
                            : number_at(config_, format.group_size).value_or(-1);
     found.zero_offset = zero_offset(format);
     found.spec = {base + std::string(format.weight), dtype_of(found), shape_of(found)};
+    require_extents(found, tensors_);
     return found;
   }
 

@@ -69,7 +69,8 @@ struct PackedWeight {
 /// The packed weights of a checkpoint; none where its config.json names no format of the table.
 /// Their dtype is one that has every (code - zero) * scale exactly: F32 for scales of two bytes and
 /// powers of two, else F64. Throws kUnsupported, naming the format, for bits that do not fill
-/// words and for an unknown version of it, and kShapeMismatch where the scales are not there.
+/// words and for an unknown version of it, and kShapeMismatch where a part is not there or has
+/// other extents than the codes.
 std::vector<PackedWeight> packed_weights(const mapping::ModelConfig& config,
                                          std::span<const TensorSpec> tensors);
 

@@ -268,6 +268,39 @@ TEST_CASE("what cannot be unpacked is an error that names the format") {
   CHECK(error->message() == "GPTQ weights of 3 bits cannot be computed with");
 }
 
+TEST_CASE(
+    "a part whose extents do not fit its codes is an error that names it, never read beyond") {
+  const auto error_with = [](const std::string& format, const std::string& part,
+                             const Shape& shape) {
+    const TempFolder folder;
+    Tensors tensors = read_tensors(packed_model(format), "model");
+    Tensor& changed = tensors.at("model.layers.0.mlp.down_proj." + part);
+    changed.spec.shape = shape;
+    changed.bytes.resize(static_cast<size_t>(*byte_size(changed.spec.dtype, shape)));
+    write_checkpoint(folder / "model", tensors);
+    fs::copy(packed_model(format) + "/config.json", folder / "model");
+    const auto error = testing::error_of([&] { WholeModel{folder / "model"}; });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kShapeMismatch);
+    CHECK(error->tensor_name() == changed.spec.name);
+  };
+  const auto shape_of = [](const std::string& format, const std::string& part) {
+    return read_tensors(packed_model(format), "model")
+        .at("model.layers.0.mlp.down_proj." + part)
+        .spec.shape;
+  };
+  const Shape scales = shape_of("gptq", "scales");
+  error_with("gptq", "scales", {scales[0], scales[1] / 2});
+  error_with("gptq", "scales", {scales[1]});
+  const Shape zeros = shape_of("gptq", "qzeros");
+  error_with("gptq", "qzeros", {zeros[0] + 1, zeros[1]});
+  error_with("awq", "qzeros", {zeros[1], zeros[0] + 7});
+  error_with("gptq", "g_idx", {shape_of("gptq", "g_idx")[0] - 1});
+  error_with("pack_quantized", "weight_scale", {1, shape_of("pack_quantized", "weight_scale")[1]});
+  error_with("pack_quantized", "weight_shape", {1});
+  error_with("nvfp4", "weight_global_scale", {1, 2});
+}
+
 TEST_CASE("a packed weight is for products alone") {
   const WholeModel model(packed_model("awq"));
   const size_t weight = model.side().by_name.at("model.layers.0.mlp.up_proj.weight");

@@ -1,0 +1,68 @@
+#include "shardtool/model/packed_extents.h"
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::model {
+namespace {
+
+void require(bool fits, const TensorSpec& part, const std::string& expected) {
+  if (fits) return;
+  throw Error(ErrorCode::kShapeMismatch,
+              "a part of a packed weight has other extents than its codes")
+      .tensor(part.name)
+      .note("found", to_string(part.shape))
+      .note("expected", expected);
+}
+
+void require_one_number(std::optional<size_t> part, std::span<const TensorSpec> tensors) {
+  if (part) require(element_count(tensors[*part].shape) == 1, tensors[*part], "one number");
+}
+
+/// The groups of a weight's inputs: as many as its scales have, which are of `out` outputs.
+i64 groups_of(const PackedWeight& weight, const TensorSpec& scales, i64 out) {
+  const Shape& found = scales.shape;
+  if (weight.format->has_input_rows) {
+    require(found.size() == 2 && found[1] == out, scales, to_string(Shape{-1, out}));
+    return found[0];
+  }
+  if (found.size() < 2) {
+    require(element_count(found) == 1, scales, "one number, or a row for every output");
+    return 1;
+  }
+  Shape expected = weight.spec.shape;
+  if (expected.size() > 2) std::swap(expected[1], expected[2]);  // [experts, in, out]
+  expected.back() = found.back();
+  require(found == expected, scales, to_string(expected));
+  return found.back();
+}
+
+Shape extents_of_zeros(const PackedWeight& weight, i64 groups, i64 out) {
+  Shape extents = weight.format->has_input_rows ? Shape{groups, out} : Shape{out, groups};
+  i64& packed = extents[weight.format->are_zeros_packed_in_rows ? 0 : 1];
+  packed = ceil_div(packed, weight.per_word);
+  return extents;
+}
+
+}  // namespace
+
+void require_extents(const PackedWeight& weight, std::span<const TensorSpec> tensors) {
+  const Shape& shape = weight.spec.shape;
+  const bool is_stack = shape.size() > 2;
+  const i64 out = is_stack ? shape.back() : shape.front();
+  const i64 in = is_stack ? shape[1] : shape.back();
+  const i64 groups = groups_of(weight, tensors[weight.scales], out);
+  if (weight.zeros) {
+    const Shape expected = extents_of_zeros(weight, groups, out);
+    require(tensors[*weight.zeros].shape == expected, tensors[*weight.zeros], to_string(expected));
+  }
+  const auto require_vector = [&](std::optional<size_t> part, i64 numbers) {
+    if (part)
+      require(tensors[*part].shape == Shape{numbers}, tensors[*part], to_string(Shape{numbers}));
+  };
+  require_vector(weight.groups, in);
+  require_vector(weight.shape, 2);
+  require_one_number(weight.divisor, tensors);
+  require_one_number(weight.factor, tensors);
+}
+
+}  // namespace shardtool::model

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <span>
+
+#include "shardtool/base/tensor_spec.h"
+#include "shardtool/model/packed_format.h"
+
+namespace shardtool::model {
+
+/// That every part of a packed weight has the extents that its codes ask for:
+///
+///     inputs in rows                  inputs in columns
+///     scales [groups, out]            scales [.., out, groups], or one number
+///     zeros  [groups, out / word]     zeros  [out / word, groups]
+///
+/// and `groups` one number per input, `shape` two, `divisor` and `factor` one. Throws
+/// kShapeMismatch with the part.
+void require_extents(const PackedWeight& weight, std::span<const TensorSpec> tensors);
+
+}  // namespace shardtool::model
