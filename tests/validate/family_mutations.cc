@@ -246,10 +246,11 @@ std::vector<Mutation> family_mutations() {
 std::vector<Untested> untested_mutations() {
   return {
       {"53", "MXFP4 blocks cut inside a 32-block",
-       "`split` refuses the cut and no graph computes with packed 4-bit numbers"},
+       "`split` refuses the cut, and shards without a manifest are read as the mapping cuts them"},
       {"56", "QK norm over the full width normalised per shard",
        "a mistake of an engine's program: the shards that it loads are right"},
-      {"58", "ALiBi slopes computed from the local head", "no family with a graph has slopes"},
+      {"58", "ALiBi slopes computed from the local head",
+       "a mistake of an engine's program: slopes are not stored"},
       {"75", "dW of a row-parallel layer reduced twice",
        "shards hold no gradients; the demonstration of the backward pass has this fault"},
   };
