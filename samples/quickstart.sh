@@ -19,6 +19,7 @@ while (($#)); do
   shift
 done
 [[ -n $out ]] || out=$(mktemp -d "${TMPDIR:-/tmp}/shardtool-quickstart.XXXXXX")
+mkdir -p "$out"
 
 build_shardtool() {
   [[ -f build/release/build.ninja ]] || configure release -DBUILD_TESTING=OFF
