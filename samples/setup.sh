@@ -57,14 +57,14 @@ is_installed() {
 }
 
 # configure PRESET OPTION...: with ccache where it is installed. A build from nothing compiles sources together, which takes
-# two thirds of the time; one that is there stays as it is, and clang-tidy looks at single files.
+# two thirds of the time; one that is there stays as it is. clang's presets look at single files.
 configure() {
   local preset=$1 launcher=() together=()
   shift
   if command -v ccache >/dev/null; then
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
-  if [[ ! -f build/$preset/CMakeCache.txt && $preset != tidy ]]; then
+  if [[ ! -f build/$preset/CMakeCache.txt && ! $preset =~ ^(tidy|fuzz)$ ]]; then
     together=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8)
   fi
   cmake --preset "$preset" --log-level=WARNING "${launcher[@]}" "${together[@]}" "$@"
