@@ -53,7 +53,7 @@ class MeetingFile {
     {
       const io::File file = io::create_new(whole);
       ::fchmod(file.fd(), S_IRUSR | S_IWUSR);
-      own_ = identity_of(file);
+      own_ = io::identity(file);
       io::write_exact(file, std::as_bytes(std::span(text)), 0);
     }
     if (io::syscalls().rename(whole.c_str(), path_.c_str()) == 0) return;
@@ -62,25 +62,14 @@ class MeetingFile {
         .at({path_, 0, 0, {}});
   }
   ~MeetingFile() {
-    if (is_own()) io::syscalls().unlinkat(AT_FDCWD, path_.c_str(), 0);
+    if (io::is_at(path_, own_)) io::syscalls().unlinkat(AT_FDCWD, path_.c_str(), 0);
   }
   MeetingFile(const MeetingFile&) = delete;
   MeetingFile& operator=(const MeetingFile&) = delete;
 
  private:
-  using Identity = std::pair<dev_t, ino_t>;
-
-  static Identity identity_of(const io::File& file) {
-    struct stat status {};
-    return ::fstat(file.fd(), &status) == 0 ? Identity{status.st_dev, status.st_ino} : Identity{};
-  }
-  bool is_own() const {
-    struct stat status {};
-    return ::stat(path_.c_str(), &status) == 0 && Identity{status.st_dev, status.st_ino} == own_;
-  }
-
   std::string path_;
-  Identity own_;
+  io::FileIdentity own_;
 };
 
 milliseconds left_until(Clock::time_point end) {

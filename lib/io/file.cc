@@ -164,6 +164,12 @@ FileIdentity identity(const File& file) {
   return {found.st_size, to_ns(found.st_mtim), to_ns(found.st_ctim), found.st_dev, found.st_ino};
 }
 
+bool is_at(const std::string& path, const FileIdentity& file) {
+  struct stat named {};
+  return ::stat(path.c_str(), &named) == 0 && named.st_dev == file.device &&
+         named.st_ino == file.inode;
+}
+
 void read_exact(const File& file, std::span<std::byte> into, i64 offset) {
   std::array<iovec, 1> parts{{{into.data(), into.size()}}};
   read_scattered(file, parts, offset);

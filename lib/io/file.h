@@ -71,6 +71,8 @@ File open_write_direct(const std::string& path);
 bool is_resident(const File& file, i64 offset, i64 length);
 
 FileIdentity identity(const File& file);
+/// Whether the path names that file now, whatever was written to it since.
+bool is_at(const std::string& path, const FileIdentity& file);
 
 /// Reads exactly into.size() bytes at `offset`, retrying short reads and EINTR. Throws kUnreadable
 /// on an I/O error and kInputChanged at an unexpected end of file.

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -23,19 +22,12 @@ File locked(const std::string& path) {
       .help("wait until it has ended, or choose another output");
 }
 
-/// Whether the path still names the file: its last holder deletes it, also when it is already open
-/// here, and a lock on a deleted file excludes no one.
-bool is_current(const File& file) {
-  struct stat named {};
-  const FileIdentity open = identity(file);
-  return ::stat(file.path().c_str(), &named) == 0 && named.st_dev == open.device &&
-         named.st_ino == open.inode;
-}
-
 }  // namespace
 
 FolderLock::FolderLock(const std::string& path) : file_(locked(path)) {
-  while (!is_current(file_)) file_ = locked(path);
+  // Its last holder deletes it, also when it is already open here, and a lock on a deleted file
+  // excludes no one.
+  while (!is_at(path, identity(file_))) file_ = locked(path);
 }
 
 FolderLock::~FolderLock() {
