@@ -39,7 +39,7 @@ class CublasLt {
   struct State;
 
   std::unique_ptr<State> state_;
-  Accelerator& accelerator_;
+  [[maybe_unused]] Accelerator& accelerator_;  // by a build without the library
   std::byte* workspace_ = nullptr;
 };
 

@@ -46,13 +46,13 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
   Fabric fabric(whole.mesh, nullptr);
   Run<float> run(whole, fabric, inputs, nullptr);
   std::vector<GoldenDifference> differences;
-  model::Value entry;
-  Part<float> x;
+  model::Stream stream;
+  PlacedValues<float> passed;
   constexpr std::array<i64, 1> kAlone{0};
   for (size_t i = 0; i < whole.model->layers.size(); ++i) {
     const model::Layer& layer = whole.model->layers[i];
-    const auto flow = model::flow(*whole.model, layer, whole.layouts, whole.mesh, {}, entry);
-    run.begin_layer(layer, i == 0 ? Placed<float>() : Placed<float>{{0, x}}, kAlone);
+    const auto flow = model::flow(*whole.model, layer, whole.layouts, whole.mesh, {}, stream);
+    run.begin_layer(layer, std::move(passed), kAlone);
     for (const model::Step& step : flow.steps) {
       run.begin_step(step);
       for (const Product& product : products_of(whole, *step.op, 0)) {
@@ -60,17 +60,14 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
       }
       run.end_step(step);
     }
-    if (layer.block == "end") {
-      const auto& logits = run.value(layer.ops.back().op->out.front()).at(0);
-      differences.push_back(difference("logits", golden.logits, logits, inputs.rows()));
-      continue;
-    }
-    x = run.value("x").at(0);
+    passed.clear();
+    for (const std::string& name : layer.passes) passed[name] = run.value(name);
+    if (i >= golden.hidden.size()) continue;
     const std::string name = fmt::format("hidden state {}", i);
-    if (i < golden.hidden.size()) {
-      differences.push_back(difference(name, golden.hidden[i], x, inputs.rows()));
-    }
+    differences.push_back(difference(name, golden.hidden[i], run.value("x").at(0), inputs.rows()));
   }
+  const Part<float>& logits = passed.begin()->second.at(0);
+  differences.push_back(difference("logits", golden.logits, logits, inputs.rows()));
   return differences;
 }
 

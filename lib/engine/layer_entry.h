@@ -8,11 +8,12 @@
 
 namespace shardtool::engine {
 
-/// What the devices of `own` among `devices`, which run a layer, begin it with: of `x`, which is
-/// whole, the features that `entry` gives them. Of a sum that is not yet reduced the first device
-/// has everything and the others have zeros.
+/// What the devices of `own` among `devices`, which run a layer, begin it with: of every value,
+/// which is whole, the features that `entry` gives them. Of a sum that is not yet reduced the first
+/// device has everything and the others have zeros.
 template <class N>
-Placed<N> layer_entry(const Part<N>& x, const model::Value& entry, const mesh::Mesh& mesh,
-                      std::span<const i64> devices, std::span<const i64> own, i64 tokens);
+PlacedValues<N> layer_entry(const Wholes<N>& values, const model::Stream& entry,
+                            const mesh::Mesh& mesh, std::span<const i64> devices,
+                            std::span<const i64> own, i64 tokens);
 
 }  // namespace shardtool::engine

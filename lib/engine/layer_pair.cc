@@ -10,12 +10,12 @@
 namespace shardtool::engine {
 namespace {
 
-/// `x` is what the layer before made, and becomes what this one makes.
-SideLayer side_layer(const Side& side, const model::Layer& layer, model::Value& x) {
+/// `stream` is what the layer before passes, and becomes what this one does.
+SideLayer side_layer(const Side& side, const model::Layer& layer, model::Stream& stream) {
   SideLayer one;
   one.layer = &layer;
-  one.entry = x;
-  one.flow = model::flow(*side.model, layer, side.layouts, side.mesh, {}, x);
+  one.entry = stream;
+  one.flow = model::flow(*side.model, layer, side.layouts, side.mesh, {}, stream);
   one.devices = model::devices_of(layer, side.layouts);
   return one;
 }
@@ -38,23 +38,22 @@ std::string LayerPair::name() const {
   return layer.number < 0 ? layer.block : fmt::format("{} {}", layer.block, layer.number);
 }
 
-const std::string& LayerPair::result() const {
-  static const std::string kX = "x";
-  return whole.layer->block == "end" ? whole.layer->ops.back().op->out.front() : kX;
+bool LayerPair::is_result(const std::string& value) const {
+  return std::ranges::count(whole.layer->passes, value) > 0;
 }
 
 std::vector<LayerPair> pair_layers(const Side& whole, const Side& shards) {
   const auto& layers = whole.model->layers;
   std::vector<LayerPair> pairs(layers.size());
-  model::Value whole_x, shards_x;
+  model::Stream of_whole, of_shards;
   for (size_t i = 0; i < layers.size(); ++i) {
-    pairs[i].whole = side_layer(whole, layers[i], whole_x);
-    pairs[i].shards = side_layer(shards, shards.model->layers.at(i), shards_x);
+    pairs[i].whole = side_layer(whole, layers[i], of_whole);
+    pairs[i].shards = side_layer(shards, shards.model->layers.at(i), of_shards);
     require_same_ops(pairs[i]);
     if (i == 0) continue;
     SideLayer& before = pairs[i - 1].shards;
-    before.flow.handoff = model::handoff(*before.layer, *pairs[i].shards.layer, shards.layouts,
-                                         shards.mesh, pairs[i].shards.entry);
+    before.flow.handoffs = model::handoffs(*before.layer, *pairs[i].shards.layer, shards.layouts,
+                                           shards.mesh, pairs[i].shards.entry);
   }
   return pairs;
 }

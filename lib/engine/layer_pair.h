@@ -12,8 +12,8 @@ namespace shardtool::engine {
 /// A layer as one side runs it.
 struct SideLayer {
   const model::Layer* layer = nullptr;
-  model::LayerFlow flow;  ///< with the hand-off to the next stage
-  model::Value entry;     ///< how the layer's input lies on the devices
+  model::LayerFlow flow;  ///< with the hand-offs to the next stage
+  model::Stream entry;    ///< how what the layer begins with lies on the devices
   std::span<const i64> devices;
 };
 
@@ -22,8 +22,8 @@ struct LayerPair {
   SideLayer whole, shards;
 
   std::string name() const;
-  /// The value that the layer is there to make.
-  const std::string& result() const;
+  /// Whether the value is one that the layer is there to make.
+  bool is_result(const std::string& value) const;
 };
 
 /// All layers in order. Throws kUnsupported where the sides have other tensors in a layer, and what

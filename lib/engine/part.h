@@ -33,6 +33,12 @@ Part<N> empty_part(index::AxisMap features, i64 tokens) {
 template <class N>
 using Placed = std::map<i64, Part<N>>;
 
+/// Values by their names: whole ones, and what this process' devices have of them.
+template <class N>
+using Wholes = std::map<std::string, Part<N>>;
+template <class N>
+using PlacedValues = std::map<std::string, Placed<N>>;
+
 /// For every local index of `wanted`, where `had` has its element, or -1 for padding. Throws
 /// kUnsupported, naming `what`, when `had` lacks an element.
 std::vector<i64> positions_of(const index::AxisMap& wanted, const index::AxisMap& had,

@@ -64,13 +64,12 @@ Reference<N>::Reference(const Side& side, const Inputs& inputs, kernels::Acceler
       run_(side, fabric_, inputs, accelerator) {}
 
 template <class N>
-void Reference<N>::begin_layer(const SideLayer& layer, const Part<N>& x) {
+void Reference<N>::begin_layer(const SideLayer& layer, const Wholes<N>& values) {
   layer_ = &layer;
-  Placed<N> entry;
-  if (x.width() > 0) {
-    entry = layer_entry(x, layer.entry, side_.mesh, layer.devices, fabric_.own(), inputs_.rows());
-  }
-  run_.begin_layer(*layer.layer, std::move(entry), layer.devices);
+  run_.begin_layer(
+      *layer.layer,
+      layer_entry(values, layer.entry, side_.mesh, layer.devices, fabric_.own(), inputs_.rows()),
+      layer.devices);
 }
 
 template <class N>

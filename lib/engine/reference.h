@@ -23,8 +23,8 @@ class Reference {
   /// this.
   Reference(const Side& side, const Inputs& inputs, kernels::Accelerator* accelerator);
 
-  /// The layer as `side` runs it; `x` is whole, or has no features for a layer that makes its own.
-  void begin_layer(const SideLayer& layer, const Part<N>& x);
+  /// The layer as `side` runs it, of what it begins with.
+  void begin_layer(const SideLayer& layer, const Wholes<N>& values);
   void begin_step(size_t step);
   /// A product of the whole model, and blocks of its matrix: see Run.
   void begin(const Product& whole);

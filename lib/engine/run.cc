@@ -73,20 +73,20 @@ void Run<N>::make(const std::string& name, i64 rank, Part<N> part) {
 }
 
 template <class N>
-void Run<N>::begin_layer(const model::Layer& layer, Placed<N> x, std::span<const i64> devices) {
-  values_.clear();
+void Run<N>::begin_layer(const model::Layer& layer, PlacedValues<N> entry,
+                         std::span<const i64> devices) {
+  values_ = std::move(entry);
   choices_.clear();
   layer_ = layer.number;
   all_devices_.assign(devices.begin(), devices.end());
   devices_.clear();
   std::ranges::set_intersection(fabric_.own(), devices, std::back_inserter(devices_));
-  if (!x.empty()) values_["x"] = std::move(x);
 }
 
 template <class N>
 void Run<N>::begin_step(const model::Step& step) {
   step_ = &step;
-  for (const model::Step::Input& input : step.before) {
+  for (const model::ValueMove& input : step.before) {
     fabric_.exchange(input.exchange, inputs_.rows(), values_[input.value]);
     round(input.value);
   }
@@ -394,20 +394,20 @@ void Run<N>::end_step(const model::Step& step) {
   }
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                                           \
-  template OpAt<N> Run<N>::at(i64);                                                        \
-  template Choosing Run<N>::choosing();                                                    \
-  template const Part<N>& Run<N>::input(size_t, i64) const;                                \
-  template N Run<N>::share_of(i64, const std::vector<i64>&) const;                         \
-  template std::vector<i64> Run<N>::holders_of(const model::BoundWeight&) const;           \
-  template void Run<N>::begin_layer(const model::Layer&, Placed<N>, std::span<const i64>); \
-  template void Run<N>::begin_step(const model::Step&);                                    \
-  template void Run<N>::begin(const Product&);                                             \
-  template bool Run<N>::is_look_up(const Product&) const;                                  \
-  template void Run<N>::look_up(const Product&, const MatrixBlock&);                       \
-  template void Run<N>::multiply(const Product&, const MatrixBlock&);                      \
-  template void Run<N>::end(const Product&);                                               \
-  template void Run<N>::round(const std::string&);                                         \
+#define SHARDTOOL_INSTANTIATE(N)                                                                 \
+  template OpAt<N> Run<N>::at(i64);                                                              \
+  template Choosing Run<N>::choosing();                                                          \
+  template const Part<N>& Run<N>::input(size_t, i64) const;                                      \
+  template N Run<N>::share_of(i64, const std::vector<i64>&) const;                               \
+  template std::vector<i64> Run<N>::holders_of(const model::BoundWeight&) const;                 \
+  template void Run<N>::begin_layer(const model::Layer&, PlacedValues<N>, std::span<const i64>); \
+  template void Run<N>::begin_step(const model::Step&);                                          \
+  template void Run<N>::begin(const Product&);                                                   \
+  template bool Run<N>::is_look_up(const Product&) const;                                        \
+  template void Run<N>::look_up(const Product&, const MatrixBlock&);                             \
+  template void Run<N>::multiply(const Product&, const MatrixBlock&);                            \
+  template void Run<N>::end(const Product&);                                                     \
+  template void Run<N>::round(const std::string&);                                               \
   template void Run<N>::end_step(const model::Step&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

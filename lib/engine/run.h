@@ -40,8 +40,8 @@ class Run {
   Run(const Side& side, Fabric& fabric, const Inputs& inputs, kernels::Accelerator* accelerator)
       : side_(side), fabric_(fabric), inputs_(inputs), bench_(accelerator, inputs.cancel) {}
 
-  /// `x` is what this process' devices begin the layer with; none for a layer that makes its own.
-  void begin_layer(const model::Layer& layer, Placed<N> x, std::span<const i64> devices);
+  /// `entry` is what this process' devices begin the layer with.
+  void begin_layer(const model::Layer& layer, PlacedValues<N> entry, std::span<const i64> devices);
   void begin_step(const model::Step& step);
   void begin(const Product& product);
   /// A block of the product's matrix: of all columns unless it is_in_out, where the rows come in
@@ -97,7 +97,7 @@ class Run {
   const Side& side_;
   Fabric& fabric_;
   const Inputs& inputs_;
-  std::map<std::string, Placed<N>> values_;
+  PlacedValues<N> values_;
   std::vector<i64> devices_;  ///< of this process, that run the layer
   std::vector<i64> all_devices_;
   i64 layer_ = -1;

@@ -60,12 +60,13 @@ std::string_view Tier<N>::word_of_fault() const {
   return standard_ == Standard::kWhole ? "fail" : "differs";
 }
 
-/// What the reference made of the layer before; of residues random numbers.
+/// What the reference made before; of residues random numbers.
 template <class N>
-Part<N> Tier<N>::layer_input() const {
-  Part<N> x = carried_;
+Part<N> Tier<N>::layer_input(const std::string& name) const {
+  Part<N> x = carried_.at(name);
   if constexpr (is_field<N>) {
-    const std::uint64_t layer = kernels::hashed(inputs_.seed, 1000 + layer_index_);
+    std::uint64_t layer = kernels::hashed(inputs_.seed, 1000 + layer_index_);
+    for (const char c : name) layer = kernels::hashed(layer, static_cast<unsigned char>(c));
     for (i64 t = 0; t < inputs_.length; ++t) {
       const std::uint64_t seed = kernels::hashed(layer, static_cast<std::uint64_t>(t));
       for (i64 f = 0; f < x.width(); ++f) {
@@ -82,16 +83,16 @@ void Tier<N>::begin_layer(const LayerPair& layer, size_t index) {
   layer_ = &layer;
   layer_index_ = index;
   events_.clear();
+  for (auto& [name, made] : whole_results_) carried_[name] = std::move(made);
+  whole_results_.clear();
+  shards_results_.clear();
   const SideLayer& shards = layer.shards;
-  const bool has_input = shards.layer->block != "start";
-  const Part<N> x = has_input ? layer_input() : Part<N>();
-  Placed<N> entry;
-  if (has_input) {
-    entry =
-        layer_entry(x, shards.entry, shards_.mesh, shards.devices, fabric_.own(), inputs_.rows());
-  }
-  if (before != nullptr && before->shards.flow.handoff) hand_over(*before, x, entry);
-  if (fabric_.is_first_process()) reference_.begin_layer(reference_layer(), x);
+  Wholes<N> values;
+  for (const auto& [name, lies] : shards.entry) values[name] = layer_input(name);
+  auto entry = layer_entry(values, shards.entry, shards_.mesh, shards.devices, fabric_.own(),
+                           inputs_.rows());
+  if (before != nullptr) hand_over(*before, values, entry);
+  if (fabric_.is_first_process()) reference_.begin_layer(reference_layer(), values);
   shards_run_.begin_layer(*shards.layer, std::move(entry), shards.devices);
 }
 
@@ -100,34 +101,38 @@ void Tier<N>::begin_layer(const LayerPair& layer, size_t index) {
 /// ones are the stage's own. By kBits it is what is right in any case: a sum that is not added up
 /// yet begins on both sides with its first device.
 template <class N>
-void Tier<N>::hand_over(const LayerPair& before, const Part<N>& x, Placed<N>& entry) {
+void Tier<N>::hand_over(const LayerPair& before, const Wholes<N>& values, PlacedValues<N>& entry) {
   const SideLayer& from = before.shards;
   const SideLayer& to = layer_->shards;
-  Placed<N> sent =
-      layer_entry(x, to.entry, shards_.mesh, from.devices, fabric_.own(), inputs_.rows());
-  for (auto& [rank, part] : sent) {
-    if (is_field<N> || !hands_on_made_) break;
-    part = aligned(shards_run_.value("x").at(rank), part.features, inputs_.rows(), "x");
-  }
-  Placed<N> received = fabric_.hand_over(*from.flow.handoff, from.devices, to.devices, sent);
-  Placed<N> values = received;
-  fabric_.reduce(to.entry.on, values);
-  const Difference found = compare(x, values, inputs_.rows(), tolerance_);
-  verdict_.checked += found.checked;
-  if (found.mismatches == 0) {
-    entry = std::move(received);
-  } else if (!found.has_nan) {
-    add_handoff_fault(before, found);
+  if (from.flow.handoffs.empty()) return;
+  auto sent =
+      layer_entry(values, to.entry, shards_.mesh, from.devices, fabric_.own(), inputs_.rows());
+  for (const auto& [name, exchange] : from.flow.handoffs) {
+    for (auto& [rank, part] : sent.at(name)) {
+      if (is_field<N> || !hands_on_made_) break;
+      part = aligned(shards_run_.value(name).at(rank), part.features, inputs_.rows(), name);
+    }
+    Placed<N> received = fabric_.hand_over(exchange, from.devices, to.devices, sent.at(name));
+    Placed<N> summed = received;
+    fabric_.reduce(to.entry.at(name).on, summed);
+    const Difference found = compare(values.at(name), summed, inputs_.rows(), tolerance_);
+    verdict_.checked += found.checked;
+    if (found.mismatches == 0) {
+      entry.at(name) = std::move(received);
+    } else if (!found.has_nan) {
+      add_handoff_fault(before, name, found);
+    }
   }
 }
 
 template <class N>
-void Tier<N>::add_handoff_fault(const LayerPair& before, const Difference& found) {
+void Tier<N>::add_handoff_fault(const LayerPair& before, const std::string& value,
+                                const Difference& found) {
   Fault fault;
   fault.tier = verdict_.name;
   fault.layer = layer_->name();
   fault.op = "hand-off";
-  fault.value = "x";
+  fault.value = value;
   fault.rank = found.rank;
   fault.token = found.token;
   fault.feature = found.feature;
@@ -200,31 +205,41 @@ void Tier<N>::compare_output(size_t step, size_t output) {
   Placed<N> parts;
   if (shards_run_.has(name)) parts = shards_run_.value(name);
   events_.push_back({step, output, compare_with(expected, step, output, parts)});
-  if (name != layer_->result()) return;
+  if (!layer_->is_result(name)) return;
   if constexpr (is_field<N>) digest_ += digest_of(parts, layer_index_);
-  whole_result_ = reference_.whole_of(std::move(expected), made_by.made[output]);
-  if (layer_->whole.layer->block != "end") carried_ = whole_result_;
-  shards_result_ = std::move(parts);
+  whole_results_[name] = reference_.whole_of(std::move(expected), made_by.made[output]);
+  shards_results_[name] = std::move(parts);
 }
 
-/// The layer's result decides; the values before it say where.
+/// Of all that the layer passes, as it was made last.
+template <class N>
+Difference Tier<N>::result() const {
+  std::map<std::string_view, const Difference*> last;
+  for (const Event& event : events_) {
+    const std::string& name = layer_->whole.flow.steps[event.step].op->op->out[event.output];
+    if (layer_->is_result(name)) last[name] = &event.difference;
+  }
+  Difference all;
+  for (const auto& [name, one] : last) {
+    all.checked += one->checked;
+    all.mismatches += one->mismatches;
+    all.worst = std::max(all.worst, one->worst);
+    all.has_nan = all.has_nan || one->has_nan;
+  }
+  return all;
+}
+
+/// What the layer passes decides; the values before it say where.
 template <class N>
 void Tier<N>::end_layer() {
-  const Event* result = nullptr;
-  const Event* first = nullptr;
-  i64 differing = 0;
-  for (const Event& event : events_) {
-    const auto& op = *layer_->whole.flow.steps[event.step].op->op;
-    if (op.out[event.output] == layer_->result()) result = &event;
-    differing += event.difference.mismatches > 0 ? 1 : 0;
-    if (first == nullptr && event.difference.mismatches > 0) first = &event;
-  }
-  if (result == nullptr) return;
-  verdict_.checked += result->difference.checked;
+  const auto differs = [](const Event& event) { return event.difference.mismatches > 0; };
+  const auto differing = std::ranges::count_if(events_, differs);
+  const Difference found = result();
+  verdict_.checked += found.checked;
   const bool is_judged = tolerance_ < std::numeric_limits<double>::infinity();
-  if (is_judged) verdict_.worst = std::max(verdict_.worst, result->difference.worst);
-  if (result->difference.has_nan && verdict_.verdict == "pass") verdict_.verdict = "undecided";
-  const i64 mismatches = result->difference.mismatches;
+  if (is_judged) verdict_.worst = std::max(verdict_.worst, found.worst);
+  if (found.has_nan && verdict_.verdict == "pass") verdict_.verdict = "undecided";
+  const i64 mismatches = found.mismatches;
   hands_on_made_ = mismatches == 0 && standard_ == Standard::kWhole;
   if (mismatches == 0) {
     verdict_.reordered += differing;
@@ -232,9 +247,9 @@ void Tier<N>::end_layer() {
     return;
   }
   verdict_.mismatches += mismatches;
-  if (result->difference.has_nan) return;  // NaN differs from itself
+  if (found.has_nan) return;  // NaN differs from itself
   verdict_.verdict = word_of_fault();
-  add_fault(*first, mismatches);
+  add_fault(*std::ranges::find_if(events_, differs), mismatches);
 }
 
 template <class N>

@@ -46,12 +46,12 @@ class Tier {
   void end_layer();
 
   TierVerdict& verdict() { return verdict_; }
-  /// What the layer made: the reference, and the shards by device.
-  const Part<N>& whole_result() const { return whole_result_; }
-  const Placed<N>& shards_result() const { return shards_result_; }
-  /// The next layer's input, instead of what was made in this number system.
-  void carry(Part<N> x) {
-    carried_ = std::move(x);
+  /// What the layer made of all that it passes: the reference, and the shards by device.
+  const Wholes<N>& whole_results() const { return whole_results_; }
+  const PlacedValues<N>& shards_results() const { return shards_results_; }
+  /// What later layers read, instead of what was made in this number system.
+  void carry(const std::string& name, Part<N> value) {
+    whole_results_.at(name) = std::move(value);
     hands_on_made_ = false;
   }
   const Counts& counts() const { return fabric_.counts(); }
@@ -75,12 +75,14 @@ class Tier {
 
   const SideLayer& reference_layer() const;
   std::string_view word_of_fault() const;
-  Part<N> layer_input() const;
-  void hand_over(const LayerPair& before, const Part<N>& x, Placed<N>& entry);
+  Part<N> layer_input(const std::string& name) const;
+  void hand_over(const LayerPair& before, const Wholes<N>& values, PlacedValues<N>& entry);
   void compare_output(size_t step, size_t output);
   Difference compare_with(const Placed<N>& expected, size_t step, size_t output, Placed<N>& parts);
   void add_fault(const Event& first, i64 mismatches);
-  void add_handoff_fault(const LayerPair& before, const Difference& found);
+  Difference result() const;
+  void add_handoff_fault(const LayerPair& before, const std::string& value,
+                         const Difference& found);
 
   Inputs inputs_;
   Standard standard_;
@@ -93,10 +95,10 @@ class Tier {
   const LayerPair* layer_ = nullptr;
   size_t layer_index_ = 0;
   std::vector<Event> events_;
-  Part<N> carried_;             ///< what the reference made of the layer before
-  bool hands_on_made_ = false;  ///< what the shards of this process made of it is right
-  Part<N> whole_result_;
-  Placed<N> shards_result_;
+  Wholes<N> carried_;           ///< what the reference made in the layers before
+  bool hands_on_made_ = false;  ///< what the shards of this process made in the last is right
+  Wholes<N> whole_results_;
+  PlacedValues<N> shards_results_;
   std::map<std::string, Choice> choices_;
   TierVerdict verdict_;
   std::uint64_t digest_ = 0;

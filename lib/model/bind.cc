@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <ranges>
+#include <set>
 #include <unordered_map>
 
 #include "shardtool/base/error.h"
@@ -294,7 +296,7 @@ BoundOp Binder::bound(const Op& op, i64 layer) {
 
 Layer Binder::layer(const std::string& block, const std::vector<Alternatives>& stretches,
                     i64 number) {
-  Layer found{block, number, {}};
+  Layer found{block, number, {}, {}};
   for (const Alternatives& ways : stretches) {
     for (const Op& op : chosen(ways, number).ops) found.ops.push_back(bound(op, number));
   }
@@ -325,6 +327,28 @@ std::vector<std::string> Binder::unread() const {
     if (!known) names.push_back(name);
   }
   return names;
+}
+
+/// From the last layer to the first: what is read later and not made before that.
+void find_passes(Model& model) {
+  const Graph& graph = *model.graph;
+  std::set<std::string> passing(graph.passed.begin(), graph.passed.end());
+  passing.insert("x");
+  std::set<std::string> read_later;
+  for (Layer& layer : model.layers | std::views::reverse) {
+    layer.passes.assign(read_later.begin(), read_later.end());
+    for (const BoundOp& bound : layer.ops | std::views::reverse) {
+      for (const std::string& name : bound.op->out) read_later.erase(name);
+      for (const std::string& name : bound.op->in) {
+        if (passing.contains(name)) read_later.insert(name);
+      }
+    }
+  }
+  model.layers.back().passes = {model.layers.back().ops.back().op->out.front()};
+  if (read_later.empty()) return;
+  throw Error(ErrorCode::kMappingSchema,
+              fmt::format("the graph of {} reads '{}' in a layer, and none before it makes that",
+                          graph.family, *read_later.begin()));
 }
 
 }  // namespace
@@ -360,6 +384,7 @@ Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig&
   const i64 layers = model.size(mapping::parse_dim("layers"));
   for (i64 number = 0; number < layers; ++number) model.layers.push_back(binder.layer(number));
   model.layers.push_back(binder.layer("end", model.graph->end, -1));
+  find_passes(model);
   model.unread = binder.unread();
   return model;
 }

@@ -27,6 +27,9 @@ struct Layer {
   std::string block;  ///< "start", "end" or the block's name
   i64 number = -1;    ///< of the layer; -1 outside of them
   std::vector<BoundOp> ops;
+  /// The values that it leaves to later layers, made by it or by one before; of the last one what
+  /// the model gives.
+  std::vector<std::string> passes;
 };
 
 /// The sizes of a graph that the config has all values of, by name. Throws what mapping::evaluate
@@ -37,6 +40,7 @@ std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConf
 ///
 /// B1 layers are in order: start, each layer, end
 /// B2 every bound tensor has the shape that its op says
+/// B3 a layer passes exactly what a later one reads before any between them makes it again
 struct Model {
   std::shared_ptr<const Graph> graph;  // shared: ops and forms point into it
   mapping::ModelConfig config;         ///< the part of config.json that the graph reads
@@ -48,7 +52,8 @@ struct Model {
 };
 
 /// Throws kUnsupported with the first tensor that the graph needs and the checkpoint lacks,
-/// kShapeMismatch for a tensor of another shape, and what mapping::evaluate throws.
+/// kShapeMismatch for a tensor of another shape, kMappingSchema for a value that a layer reads and
+/// none before it made, and what mapping::evaluate throws.
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
                  std::span<const TensorSpec> tensors);
 

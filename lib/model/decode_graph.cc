@@ -66,7 +66,7 @@ class Decoder {
   Graph graph_;
   OpContext context_;
   Merged parts_, sizes_, numbers_, layer_sets_, prefixes_, requires_;
-  std::optional<JsonValue> start_, blocks_, end_, ignored_;
+  std::optional<JsonValue> passed_, start_, blocks_, end_, ignored_;
 };
 
 void Decoder::read(const JsonValue& root) {
@@ -93,6 +93,7 @@ void Decoder::read(const JsonValue& root) {
       merging("layer_sets", layer_sets_),
       {"config_part", [&](const JsonValue& v) { graph_.config_part = v.nonempty_text(); }},
       merging("parts", parts_),
+      keeping("passed", passed_),
       keeping("start", start_),
       keeping("blocks", blocks_),
       keeping("end", end_),
@@ -147,6 +148,13 @@ std::vector<Alternatives> Decoder::stretches(const JsonValue& value) {
   return found;
 }
 
+std::vector<std::string> texts_of(const std::optional<JsonValue>& list) {
+  std::vector<std::string> texts;
+  if (!list) return texts;
+  for (const JsonValue& text : list->elements()) texts.push_back(text.nonempty_text());
+  return texts;
+}
+
 /// Walks the values that a list of stretches makes, and checks that each is there before it is
 /// read.
 void check_values(const std::vector<Alternatives>& stretches, std::set<std::string> known) {
@@ -191,13 +199,13 @@ Graph Decoder::graph() && {
                   {"ops", [&](const JsonValue& v) { block.stretches = stretches(v); }, true}});
   }
   graph_.end = stretches(*end_);
-  if (ignored_) {
-    for (const JsonValue& glob : ignored_->elements())
-      graph_.ignored.push_back(glob.nonempty_text());
-  }
+  graph_.passed = texts_of(passed_);
+  graph_.ignored = texts_of(ignored_);
+  std::set<std::string> entering(graph_.passed.begin(), graph_.passed.end());
+  entering.insert("x");
   check_values(graph_.start, {});
-  for (const Block& block : graph_.blocks) check_values(block.stretches, {"x"});
-  check_values(graph_.end, {"x"});
+  for (const Block& block : graph_.blocks) check_values(block.stretches, entering);
+  check_values(graph_.end, entering);
   return std::move(graph_);
 }
 

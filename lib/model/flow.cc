@@ -6,7 +6,7 @@ namespace shardtool::model {
 
 std::vector<Exchange> exchanges(const Step& step) {
   std::vector<Exchange> all;
-  for (const Step::Input& input : step.before) all.push_back(input.exchange);
+  for (const ValueMove& input : step.before) all.push_back(input.exchange);
   all.insert(all.end(), step.after.begin(), step.after.end());
   return all;
 }
@@ -17,16 +17,17 @@ std::vector<Exchange> exchanges(const LayerFlow& flow) {
     const auto some = exchanges(step);
     all.insert(all.end(), some.begin(), some.end());
   }
-  if (flow.handoff) all.push_back(*flow.handoff);
+  for (const ValueMove& handoff : flow.handoffs) all.push_back(handoff.exchange);
   return all;
 }
 
 LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
-               const mesh::Mesh& mesh, const mesh::Over& own_tokens, Value& x) {
+               const mesh::Mesh& mesh, const mesh::Over& own_tokens, Stream& stream) {
   Walk walk(model, layouts, mesh, own_tokens);
-  walk.put("x", x);
+  for (auto& [name, value] : stream) walk.put(name, std::move(value));
   for (const BoundOp& op : layer.ops) walk.step(op);
-  x = layer.block == "end" ? walk.take(layer.ops.back().op->out.front()) : walk.take("x");
+  stream.clear();
+  for (const std::string& name : layer.passes) stream[name] = walk.take(name);
   return std::move(walk).finish();
 }
 

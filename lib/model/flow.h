@@ -1,7 +1,7 @@
 #pragma once
 
 #include <functional>
-#include <optional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -54,15 +54,15 @@ struct Work {
 ///
 /// A Partial value is reduced, and a cut one gathered, once, where an op first needs it so.
 ///
+struct ValueMove {
+  std::string value;
+  Exchange exchange;
+};
 /// One op, and the moves for it: first of values that it reads, then, when it has run, of what it
 /// made (logits, a router's scores).
 struct Step {
-  struct Input {
-    std::string value;
-    Exchange exchange;
-  };
   const BoundOp* op = nullptr;
-  std::vector<Input> before;
+  std::vector<ValueMove> before;
   std::vector<Exchange> after;
   /// Per output, how it lies per mesh axis when all of that is done.
   std::vector<std::vector<plan::Placement>> made;
@@ -70,7 +70,7 @@ struct Step {
 };
 struct LayerFlow {
   std::vector<Step> steps;
-  std::optional<Exchange> handoff;  ///< to the devices of the layer after it
+  std::vector<ValueMove> handoffs;  ///< to the devices of the layer after it
 };
 /// All moves of a step, or of a layer, in their order.
 std::vector<Exchange> exchanges(const Step& step);
@@ -86,10 +86,13 @@ struct Value {
   std::vector<index::AxisMap> features;
 };
 
-/// Walks one layer: `x` is what the layer before made, and becomes what this one makes.
+/// The values that go from one layer to the next, by their names.
+using Stream = std::map<std::string, Value>;
+
+/// Walks one layer: `stream` is what the layer before passes, and becomes what this one does.
 /// `own_tokens` are the axes along which devices have tokens of their own, some of token_axes.
 /// Throws kUnsupported for placements that no rule takes, with both of them.
 LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
-               const mesh::Mesh& mesh, const mesh::Over& own_tokens, Value& x);
+               const mesh::Mesh& mesh, const mesh::Over& own_tokens, Stream& stream);
 
 }  // namespace shardtool::model

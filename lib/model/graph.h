@@ -251,8 +251,11 @@ struct Block {
   std::vector<Alternatives> stretches;  ///< one after the other
 };
 
-/// G1 the first op of `start` makes "x"; a block reads "x" and makes it again; `end` reads it
-/// G2 every value that an op reads was made before it, in its block or by the one before
+/// Values go from one layer to the next by their names: "x", and those of `passed`, which any layer
+/// may read that comes after one that made them.
+///
+/// G1 `start` makes "x"; a block reads "x" and makes it again; `end` reads it
+/// G2 every value that an op reads was made before it in its block, or is one that passes
 struct Graph {
   std::string family;
   std::string description;
@@ -262,6 +265,7 @@ struct Graph {
   /// Where in config.json all that the graph reads is, where it has such a part: "text_config".
   std::string config_part;
   std::map<std::string, mapping::SizeExpression> sizes;
+  std::vector<std::string> passed;  ///< beside "x"
   std::vector<Alternatives> start;
   std::vector<Block> blocks;  ///< of a layer: the first whose tensors are there counts
   std::vector<Alternatives> end;

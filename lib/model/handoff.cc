@@ -3,6 +3,22 @@
 #include <algorithm>
 
 namespace shardtool::model {
+namespace {
+
+Exchange stage_exchange(const mesh::Mesh& mesh, i64 sender, i64 receiver, const Value& value) {
+  Exchange exchange{plan::Move::kPermute, {}, 0};
+  for (const index::AxisMap& map : value.features) {
+    exchange.elements = std::max(exchange.elements, map.local_size());
+  }
+  for (const mesh::MeshAxis& axis : mesh.axes()) {
+    if (mesh.index_on(axis.name, sender) == mesh.index_on(axis.name, receiver)) continue;
+    exchange.over.push_back({axis.name});
+    exchange.elements *= axis.size;
+  }
+  return exchange;
+}
+
+}  // namespace
 
 std::span<const i64> devices_of(const Layer& layer, const LayoutOf& layouts) {
   for (const BoundOp& bound : layer.ops) {
@@ -13,25 +29,18 @@ std::span<const i64> devices_of(const Layer& layer, const LayoutOf& layouts) {
   return {};
 }
 
-std::optional<Exchange> handoff(const Layer& from, const Layer& to, const LayoutOf& layouts,
-                                const mesh::Mesh& mesh, const Value& x) {
+std::vector<ValueMove> handoffs(const Layer& from, const Layer& to, const LayoutOf& layouts,
+                                const mesh::Mesh& mesh, const Stream& passed) {
   const auto senders = devices_of(from, layouts);
   const auto receivers = devices_of(to, layouts);
   const bool meet = std::find_first_of(senders.begin(), senders.end(), receivers.begin(),
                                        receivers.end()) != senders.end();
-  if (meet || senders.empty() || receivers.empty()) return std::nullopt;
-  Exchange exchange{plan::Move::kPermute, {}, 0};
-  for (const index::AxisMap& map : x.features) {
-    exchange.elements = std::max(exchange.elements, map.local_size());
+  if (meet || senders.empty() || receivers.empty()) return {};
+  std::vector<ValueMove> all;
+  for (const auto& [name, value] : passed) {
+    all.push_back({name, stage_exchange(mesh, senders.front(), receivers.front(), value)});
   }
-  for (const mesh::MeshAxis& axis : mesh.axes()) {
-    if (mesh.index_on(axis.name, senders.front()) == mesh.index_on(axis.name, receivers.front())) {
-      continue;
-    }
-    exchange.over.push_back({axis.name});
-    exchange.elements *= axis.size;
-  }
-  return exchange;
+  return all;
 }
 
 }  // namespace shardtool::model

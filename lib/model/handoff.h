@@ -1,7 +1,7 @@
 #pragma once
 
-#include <optional>
 #include <span>
+#include <vector>
 
 #include "shardtool/model/flow.h"
 
@@ -11,10 +11,10 @@ namespace shardtool::model {
 /// without weights.
 std::span<const i64> devices_of(const Layer& layer, const LayoutOf& layouts);
 
-/// What one stage of a pipeline sends to the next: `x`, which one layer makes, to the devices of
-/// the layer after it; every device sends what it has to the one that differs from it only along
+/// What one stage of a pipeline sends to the next: all that one layer passes, to the devices of the
+/// layer after it; every device sends what it has to the one that differs from it only along
 /// `over`. Nothing where a device has both layers.
-std::optional<Exchange> handoff(const Layer& from, const Layer& to, const LayoutOf& layouts,
-                                const mesh::Mesh& mesh, const Value& x);
+std::vector<ValueMove> handoffs(const Layer& from, const Layer& to, const LayoutOf& layouts,
+                                const mesh::Mesh& mesh, const Stream& passed);
 
 }  // namespace shardtool::model

@@ -295,7 +295,7 @@ PhasePrice Sum::of(const std::vector<LayerFlow>& flows, const Phase& all) const 
     const bool last_only = causal_ && layer.block == "end";
     const i64 tokens = last_only ? phase.sequences : phase.tokens;
     price.amounts.launches += launches_of(flows[i]);
-    if (flows[i].handoff) add(*flows[i].handoff, tokens, rows);
+    for (const ValueMove& handoff : flows[i].handoffs) add(handoff.exchange, tokens, rows);
     for (const Step& step : flows[i].steps) {
       const bool is_dealt = std::holds_alternative<Experts>(step.op->op->kind);
       add(step, tokens, rows);
@@ -362,11 +362,11 @@ Price price(const Model& model, std::span<const TensorSpec> tensors, const Layou
   const i64 tokens = tokens_of(workload);
   const mesh::Over own_tokens = token_axes(model, layouts, mesh);
   std::vector<LayerFlow> flows;
-  Value x;
+  Stream stream;
   for (size_t i = 0; i < model.layers.size(); ++i) {
-    flows.push_back(flow(model, model.layers[i], layouts, mesh, own_tokens, x));
+    flows.push_back(flow(model, model.layers[i], layouts, mesh, own_tokens, stream));
     if (i + 1 == model.layers.size()) break;
-    flows.back().handoff = handoff(model.layers[i], model.layers[i + 1], layouts, mesh, x);
+    flows.back().handoffs = handoffs(model.layers[i], model.layers[i + 1], layouts, mesh, stream);
   }
   const Sum sum(model, tensors, mesh, own_tokens, workload, profile);
   return {sum.of(flows, {tokens, workload.batch, true, workload.prompt_len}),

@@ -215,13 +215,13 @@ TEST_CASE(
   const auto resolution = resolve(mapping::load_preset(f.preset), f.tensors, &f.config, options);
   const auto layouts = model::layouts_of(resolution, f.tensors.size());
   const auto moves = [&](const mesh::Over& own_tokens) {
-    model::Value x;
-    flow(bound, bound.layers[0], layouts, resolution.mesh, own_tokens, x);
-    const auto made = flow(bound, bound.layers[1], layouts, resolution.mesh, own_tokens, x);
+    model::Stream stream;
+    flow(bound, bound.layers[0], layouts, resolution.mesh, own_tokens, stream);
+    const auto made = flow(bound, bound.layers[1], layouts, resolution.mesh, own_tokens, stream);
     std::string text;
     for (const model::Exchange& exchange : exchanges(made))
       text += fmt::format("{} {}; ", mesh::to_string(exchange.over), to_string(exchange.move));
-    return text + (x.on[0].is(plan::Placement::Kind::kPartial) ? "partial" : "whole");
+    return text + (stream.at("x").on[0].is(plan::Placement::Kind::kPartial) ? "partial" : "whole");
   };
   const mesh::Over dealt = model::token_axes(bound, layouts, resolution.mesh);
   CHECK(mesh::to_string(dealt) == "ep");
