@@ -24,6 +24,9 @@ enum class Surrogate : std::uint64_t {
   kStep = 64,
   kRate,
   kDecay,
+  kOwnSize,
+  kOtherSize,
+  kDeviation,
 };
 
 /// x^3 + a x + b, a and b fixed and different for every kind.

@@ -72,6 +72,14 @@ Part<N> apply(const model::SquareSums& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Normalise& op, const OpAt<N>& at);
 template <class N>
+Part<N> apply(const model::Resize& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Cutoff& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Mix& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::OfLayer& op, const OpAt<N>& at);
+template <class N>
 Part<N> apply(const model::Convolve& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::StepSize& op, const OpAt<N>& at);

@@ -153,26 +153,6 @@ class RecurrenceAt {
 
 }  // namespace
 
-/// What the device has of every sum: a part of it where devices add theirs up.
-template <class N>
-Part<N> apply(const model::SquareSums& op, const OpAt<N>& at) {
-  const i64 size = at.side.model->size(op.size);
-  const Part<N>& x = *at.in[0];
-  const AxisMap units = at.is_summed ? AxisMap::identity(x.features.global_size() / size)
-                                     : units_of(x.features, size, at.op.op->in[0]);
-  Part<N> y = empty_part<N>(units, at.inputs.rows());
-  const AxisMap place = index::inverse(units);
-  for (i64 t = 0; t < at.inputs.rows(); ++t) {
-    for (const index::Piece& piece : x.features.pieces()) {
-      for (i64 i = 0; i < piece.size; ++i) {
-        const N number = x.row(t)[piece.local + i];
-        y.row(t)[place((piece.global + i) / size).value()] += number * number;
-      }
-    }
-  }
-  return y;
-}
-
 template <class N>
 Part<N> apply(const model::Normalise& op, const OpAt<N>& at) {
   const model::Model& model = *at.side.model;
@@ -233,12 +213,11 @@ Part<N> apply(const model::Recurrence& op, const OpAt<N>& at) {
   return RecurrenceAt<N>(op, at).run();
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                    \
-  template Part<N> apply(const model::SquareSums&, const OpAt<N>&); \
-  template Part<N> apply(const model::Normalise&, const OpAt<N>&);  \
-  template Part<N> apply(const model::Convolve&, const OpAt<N>&);   \
-  template Part<N> apply(const model::StepSize&, const OpAt<N>&);   \
-  template Part<N> apply(const model::Decay&, const OpAt<N>&);      \
+#define SHARDTOOL_INSTANTIATE(N)                                   \
+  template Part<N> apply(const model::Normalise&, const OpAt<N>&); \
+  template Part<N> apply(const model::Convolve&, const OpAt<N>&);  \
+  template Part<N> apply(const model::StepSize&, const OpAt<N>&);  \
+  template Part<N> apply(const model::Decay&, const OpAt<N>&);     \
   template Part<N> apply(const model::Recurrence&, const OpAt<N>&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -141,7 +141,8 @@ bool Run<N>::is_look_up(const Product& product) const {
   return is_table && (!is_field<N> || product.is_looked_up);
 }
 
-/// The rows of the table that tokens, positions or segments name.
+/// The rows of the table that tokens, positions or segments name; a token that a smaller table of
+/// its own lacks has the first row.
 template <class N>
 void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
   const auto& op = std::get<model::Embed>(step_->op->op->kind);
@@ -153,6 +154,7 @@ void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
   for (i64 t = 0; t < inputs_.rows(); ++t) {
     i64 row = 0;
     if (by == model::Embed::By::kToken) row = inputs_.tokens.at(static_cast<size_t>(t));
+    if (by == model::Embed::By::kToken && row >= where.local_size()) row = 0;
     if (by == model::Embed::By::kPosition) row = offset + t % inputs_.length;
     const auto local = row < where.local_size() ? where(row) : std::nullopt;
     if (!local || *local < block.rows.begin || *local >= block.rows.end) continue;

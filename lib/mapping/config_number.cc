@@ -24,7 +24,7 @@ double value_of(const Number& number, const ModelConfig& config) {
   for (const std::string& path : number.config) {
     const nlohmann::json* value = config.find(path);
     if (value == nullptr || value->is_null()) continue;
-    if (value->is_number()) return value->get<double>();
+    if (value->is_number()) return number.times * value->get<double>();
     if (is_infinity(*value)) return std::numeric_limits<double>::infinity();
     throw Error(ErrorCode::kConfig, fmt::format("'{}' in {} is no number", path, config.file()))
         .note("found", quote_for_message(value->dump(), 60));
@@ -65,7 +65,8 @@ Number decode_number(const JsonValue& value, const std::map<std::string, Number>
   value.object(
       {{"config", [&number](const JsonValue& v) { number.config = decode_paths(v); }, true},
        {"default", [&](const JsonValue& v) { number.value = v.number(); }, true},
-       {"when", condition}});
+       {"when", condition},
+       {"times", [&](const JsonValue& v) { number.times = v.number(); }}});
   return number;
 }
 

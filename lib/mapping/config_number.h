@@ -23,10 +23,11 @@ struct Number {
       config;        ///< paths, of which the first that is there counts; none: a literal
   double value = 0;  ///< the literal or the default
   std::optional<Condition> when = {};  ///< the default counts, too, where this does not hold
+  double times = 1;                    ///< of what the config says
 };
 
-/// The number that the config says at the first of its paths that is there, or its default. Throws
-/// kConfig for anything but a number there.
+/// The number that the config says at the first of its paths that is there, so many times, or its
+/// default. Throws kConfig for anything but a number there.
 double value_of(const Number& number, const ModelConfig& config);
 
 /// The text of a number, the same for 7 and 7.0.
@@ -38,7 +39,7 @@ std::string said_at(std::string_view path, const ModelConfig& config);
 
 /// One string, or a list of them. Throws kMappingSchema with the place, as all of these.
 std::vector<std::string> decode_paths(const JsonValue& value);
-/// A number, {"config": path, "default": number}, or the name of one.
+/// A number, {"config": path, "default": number, "times": number}, or the name of one.
 Number decode_number(const JsonValue& value, const std::map<std::string, Number>& named);
 /// Words that config.json may say, as said_at gives them.
 std::vector<std::string> decode_allowed(const JsonValue& value);

@@ -28,7 +28,7 @@ bool is_listed(const LayerSet& set, const std::string& list, const ModelConfig& 
   const std::string path = fmt::format("{}[{}]", list, layer);
   const std::string word = said_at(path, config);
   if (has(set.in, word)) return true;
-  if (has(set.out, word)) return false;
+  if (set.out.empty() || has(set.out, word)) return false;
   throw Error(ErrorCode::kUnsupported,
               fmt::format("'{}' in {} is no kind of layer that is known", path, config.file()))
       .note("found", quote_for_message(word, 60))
@@ -45,6 +45,10 @@ i64 period_of(const LayerSet& set, const ModelConfig& config) {
                         fmt::join(set.in, ", "), fmt::join(set.out, ", ")));
 }
 
+bool is_among(const LayerSet::Last& last, const ModelConfig& config, i64 layer) {
+  return static_cast<double>(layer) >= value_of(last.of, config) - value_of(last.count, config);
+}
+
 /// Refuses a word that is on both sides.
 void check_words(const JsonValue& value, const LayerSet& set) {
   const auto both = std::find_if(set.in.begin(), set.in.end(),
@@ -57,6 +61,7 @@ void check_words(const JsonValue& value, const LayerSet& set) {
 }  // namespace
 
 bool contains(const LayerSet& set, const ModelConfig& config, i64 layer) {
+  if (set.last) return is_among(*set.last, config, layer) != set.complement;
   const std::string* list = list_in(set, config);
   const bool is_in = list != nullptr ? is_listed(set, *list, config, layer)
                                      : (layer + 1) % period_of(set, config) != 0;
@@ -64,8 +69,10 @@ bool contains(const LayerSet& set, const ModelConfig& config, i64 layer) {
 }
 
 std::string to_string(const LayerSet& set) {
-  return fmt::format("\"{}\" says {}", set.lists.back(),
-                     fmt::join(set.complement ? set.out : set.in, " or "));
+  if (set.last) return set.complement ? "not one of the last" : "one of the last";
+  const bool is_any_other = set.complement && set.out.empty();
+  return fmt::format("\"{}\" says {}{}", set.lists.back(), is_any_other ? "nothing of " : "",
+                     fmt::join(set.complement && !is_any_other ? set.out : set.in, " or "));
 }
 
 LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
@@ -81,9 +88,16 @@ LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
     set.complement = !set.complement;
     return set;
   }
+  if (value.has("last")) {
+    LayerSet::Last& last = set.last.emplace();
+    value.object(
+        {{"last", [&](const JsonValue& v) { last.count = decode_number(v, numbers); }, true},
+         {"of", [&](const JsonValue& v) { last.of = decode_number(v, numbers); }, true}});
+    return set;
+  }
   value.object({{"list", [&](const JsonValue& v) { set.lists = decode_paths(v); }, true},
                 {"in", [&](const JsonValue& v) { set.in = decode_allowed(v); }, true},
-                {"out", [&](const JsonValue& v) { set.out = decode_allowed(v); }, true},
+                {"out", [&](const JsonValue& v) { set.out = decode_allowed(v); }},
                 {"all_but_every",
                  [&](const JsonValue& v) { set.all_but_every = decode_number(v, numbers); }}});
   check_words(value, set);

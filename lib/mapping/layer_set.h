@@ -12,13 +12,17 @@
 namespace shardtool::mapping {
 
 /// Some of a model's layers: those where the list in config.json has one of `in`; the others have
-/// one of `out` there, as JSON text. Of a config without that list all but every n-th: layers l
-/// with (l + 1) mod n != 0.
+/// one of `out` there, as JSON text; without `out` any other word. Of a config without that list
+/// all but every n-th: layers l with (l + 1) mod n != 0. Or the last ones, without any list.
 struct LayerSet {
   std::vector<std::string> lists;  ///< paths, of which the first that is there counts
   std::vector<std::string> in, out;
   std::optional<Number> all_but_every;  ///< nothing: a config without the list is an error
   bool complement = false;              ///< all layers that this says nothing of
+  struct Last {
+    Number count, of;  ///< layers at the end; of how many
+  };
+  std::optional<Last> last;
 };
 using LayerSets = std::map<std::string, LayerSet>;
 
@@ -29,8 +33,8 @@ bool contains(const LayerSet& set, const ModelConfig& config, i64 layer);
 /// The layers in words: "\"layer_types\" says \"sliding_attention\"".
 std::string to_string(const LayerSet& set);
 
-/// The name of a set, {"not": set}, or {"list", "in", "out", "all_but_every"}. Throws
-/// kMappingSchema with the place.
+/// The name of a set, {"not": set}, {"list", "in", "out", "all_but_every"}, or {"last", "of"}.
+/// Throws kMappingSchema with the place.
 LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
                           const std::map<std::string, Number>& numbers);
 

@@ -14,6 +14,7 @@
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/glob.h"
 #include "shardtool/mapping/quantization.h"
+#include "shardtool/model/layer_number.h"
 #include "shardtool/model/requirement.h"
 
 namespace shardtool::model {
@@ -83,8 +84,9 @@ class Spelling {
     for (const GlobToken& token : tokens_) product *= choices(token);
     return product;
   }
-  /// The choices of earlier tokens vary slowest; `number` is the expert's or the head's.
-  std::string text(size_t choice, i64 layer, i64 number) const {
+  /// The choices of earlier tokens vary slowest; `number_of` is asked for what numbers stand for.
+  template <class NumberOf>
+  std::string text(size_t choice, const NumberOf& number_of) const {
     std::string text;
     size_t below = count();
     for (const GlobToken& token : tokens_) {
@@ -92,7 +94,7 @@ class Spelling {
       if (token.kind == GlobToken::Kind::kChoice) {
         text += token.choices[choice / below % choices(token)];
       } else if (token.kind == GlobToken::Kind::kNumber) {
-        text += std::to_string(token.text == "layer" ? layer : number);
+        text += std::to_string(number_of(token.text));
       } else {
         text += token.text;
       }
@@ -126,6 +128,7 @@ class Binder {
   std::vector<std::string> unread() const;
 
  private:
+  i64 number_of(const std::string& name, i64 layer, i64 number) const;
   std::optional<size_t> find(const std::string& glob, i64 layer, i64 number);
   std::optional<size_t> find(const WeightRef& ref, i64 layer, i64 number);
   bool has_required(const Way& way, i64 layer);
@@ -149,10 +152,19 @@ class Binder {
   std::unordered_map<const std::string*, Spelling> spellings_;  ///< of the graph's globs
 };
 
+/// The layer's own, one of the graph's for it, or `number`, which is the expert's or the head's.
+i64 Binder::number_of(const std::string& name, i64 layer, i64 number) const {
+  if (name == "layer") return layer;
+  const auto& named = model_.graph->layer_numbers;
+  const auto found = named.find(name);
+  return found == named.end() ? number : value_at(found->second, model_.config, layer);
+}
+
 std::optional<size_t> Binder::find(const std::string& glob, i64 layer, i64 number) {
   const auto [spelling, is_new] = spellings_.try_emplace(&glob, glob);
+  const auto numbers = [&](const std::string& name) { return number_of(name, layer, number); };
   for (size_t choice = 0; choice < spelling->second.count(); ++choice) {
-    const auto found = by_name_.find(spelling->second.text(choice, layer, number));
+    const auto found = by_name_.find(spelling->second.text(choice, numbers));
     if (found != by_name_.end()) return found->second;
   }
   return std::nullopt;
@@ -233,8 +245,9 @@ void Binder::fail_missing(const std::string& name, i64 layer) const {
   std::string likeliest;
   size_t most = 0;
   const Spelling spellings(name);
+  const auto numbers = [&](const std::string& word) { return number_of(word, layer, 0); };
   for (size_t choice = 0; choice < spellings.count(); ++choice) {
-    const std::string spelling = spellings.text(choice, layer, 0);
+    const std::string spelling = spellings.text(choice, numbers);
     for (const TensorSpec& tensor : tensors_) {
       const auto differs =
           std::mismatch(spelling.begin(), spelling.end(), tensor.name.begin(), tensor.name.end());

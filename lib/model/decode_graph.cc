@@ -65,7 +65,9 @@ class Decoder {
 
   Graph graph_;
   OpContext context_;
-  Merged parts_, sizes_, numbers_, layer_sets_, prefixes_, requires_;
+  LayerNumber layer_number(const JsonValue& value) const;
+
+  Merged parts_, sizes_, numbers_, layer_sets_, layer_numbers_, prefixes_, requires_;
   std::optional<JsonValue> passed_, start_, blocks_, end_, ignored_;
 };
 
@@ -91,6 +93,7 @@ void Decoder::read(const JsonValue& root) {
       merging("sizes", sizes_),
       merging("numbers", numbers_),
       merging("layer_sets", layer_sets_),
+      merging("layer_numbers", layer_numbers_),
       {"config_part", [&](const JsonValue& v) { graph_.config_part = v.nonempty_text(); }},
       merging("parts", parts_),
       keeping("passed", passed_),
@@ -112,7 +115,20 @@ std::vector<Op> Decoder::part(const JsonValue& name) {
   return ops;
 }
 
-/// A part, or {"layers", "requires", "parts"}.
+/// {"among", "cycle"}.
+LayerNumber Decoder::layer_number(const JsonValue& value) const {
+  LayerNumber number;
+  value.object(
+      {{"among",
+        [&](const JsonValue& v) {
+          number.among = decode_layer_set(v, context_.layer_sets, context_.numbers);
+        },
+        true},
+       {"cycle", [&](const JsonValue& v) { number.cycle = decode_number(v, context_.numbers); }}});
+  return number;
+}
+
+/// A part, or {"layers", "requires", "parts"}; without parts there is nothing to do.
 Way Decoder::way(const JsonValue& value) {
   Way way;
   if (!value.has("parts")) {
@@ -127,7 +143,7 @@ Way Decoder::way(const JsonValue& value) {
        {"requires", [&](const JsonValue& v) { way.requires_config = decode_requirements(v); }},
        {"parts",
         [&](const JsonValue& v) {
-          for (const JsonValue& one : v.elements(1)) {
+          for (const JsonValue& one : v.elements()) {
             for (Op& op : part(one)) way.ops.push_back(std::move(op));
           }
         },
@@ -188,6 +204,9 @@ Graph Decoder::graph() && {
   for (const auto& [name, value] : numbers_) context_.numbers[name] = decode_number(value, {});
   for (const auto& [name, value] : layer_sets_) {
     context_.layer_sets[name] = decode_layer_set(value, {}, context_.numbers);
+  }
+  for (const auto& [name, value] : layer_numbers_) {
+    graph_.layer_numbers[name] = layer_number(value);
   }
   for (const auto& [path, value] : requires_) {
     graph_.requires_config.emplace_back(path, decode_allowed(value));

@@ -2,18 +2,6 @@
 
 namespace shardtool::model {
 
-void OpDecoder::squares() {
-  auto& s = be<SquareSums>();
-  finish({dim("size", s.size)});
-}
-
-void OpDecoder::normalise() {
-  auto& n = be<Normalise>();
-  finish({weight("weight", [&n] { return std::vector{n.features}; }), dim("features", n.features),
-          dim("size", n.size), number("eps", n.eps, true)});
-  if (op_.in.size() != 2) value_.refuse("a value and the sums of its squares");
-}
-
 void OpDecoder::convolve() {
   auto& c = be<Convolve>();
   const Dim one = mapping::parse_dim("1");

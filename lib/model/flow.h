@@ -41,7 +41,8 @@ struct Work {
 ///     recurrence  values cut by heads -> S; queries, keys, decays and gates S or whole
 ///     convolve    S or whole as x and its weights are; so step and decay
 ///     norm        its features whole; over single heads: as it is
-///     squares     x S -> P where the features of a sum are on several devices, else S
+///     squares     x S -> P where the features of a sum are on several devices, else S; so sums
+///     resize      x as it is, not on P, its sums whole; so cutoff      mix     whole
 ///     act, rope   as it is, not on P       add   P + P -> P, else P is reduced first
 ///     experts     cut in any way -> P      logits   gathered
 ///

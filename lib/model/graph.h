@@ -39,7 +39,8 @@ struct Word {
 };
 
 /// A stored tensor that an op reads. The first of the names that the checkpoint has counts; a name
-/// may leave choices in braces, and has <layer>, and <expert> or <head>, where those numbers stand.
+/// may leave choices in braces, and has <layer>, <expert> or <head>, and the graph's numbers of
+/// layers, where those numbers stand.
 struct WeightRef {
   std::vector<std::string> names;
   bool optional = false;
@@ -67,6 +68,10 @@ struct Split {
   std::vector<Dim> sections;
   Dim heads;  ///< of kPerHead
 };
+/// The stretch of `size` features that belongs to the layer, of a value that has one for each.
+struct OfLayer {
+  Dim size;
+};
 /// Puts the inputs' sections of every head together; an input of one section's width is shared by
 /// all heads. kConcat: one section after the other.
 struct Join {
@@ -87,15 +92,35 @@ struct Norm {
   bool one_plus_weight = false;    ///< times (1 + w)
   bool cast_after_weight = false;  ///< multiplied in f32, rounded last
 };
-/// The sum of the squares of every `size` features; what several devices have some of they add up.
+/// The sum of the squares of every `size` features, or of themselves; what several devices have
+/// some of they add up.
 struct SquareSums {
   Dim size;
+  bool squared = true;
 };
 /// A value divided by the root of the mean that such sums give, times a weight of each feature: a
 /// norm over `size` features that no device need have.
 struct Normalise {
   Dim features, size;
   Number eps;
+};
+/// A value with the root of the mean square that another one has: inputs are the value and both
+/// sums of squares, its own first, of which `least` is the least mean that counts.
+struct Resize {
+  Dim size;
+  Number least;
+};
+/// What of a value is above the share that a normal distribution of its mean and deviation has
+/// below: max(0, x - mean - deviation * quantile(share)). Inputs are the value, the sum of its
+/// `size` features and that of their squares.
+struct Cutoff {
+  Dim size;
+  std::vector<std::string> shares;  ///< paths of a list with one for each layer
+};
+/// Sums of streams, which are stretches of `size` features of the first input, by factors of each
+/// token: y_j = sum_i c[j * from + i] x_i.
+struct Mix {
+  Dim size, from, to;
 };
 /// Rotates the first `fraction` of every `head` features, by angles of `theta`; config.json may ask
 /// for other ones at the first of the paths `scaling` that it has. kDeinterleavedHalf takes even
@@ -223,9 +248,10 @@ struct Experts {
 
 /// One step of a forward pass: values in, values out, by name.
 struct Op {
-  using Kind = std::variant<Embed, Linear, Split, Join, Norm, SquareSums, Normalise, Rope,
-                            Attention, Convolve, StepSize, Decay, Recurrence, Activation, Multiply,
-                            Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
+  using Kind =
+      std::variant<Embed, Linear, Split, OfLayer, Join, Norm, SquareSums, Normalise, Resize, Cutoff,
+                   Mix, Rope, Attention, Convolve, StepSize, Decay, Recurrence, Activation,
+                   Multiply, Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;
@@ -251,6 +277,14 @@ struct Block {
   std::vector<Alternatives> stretches;  ///< one after the other
 };
 
+/// A number that a layer has beside its own: how many layers of a set are before it, or with a
+/// cycle the layer of that set whose place there is that number mod `cycle`. Layers that share
+/// weights read those of one of them by it.
+struct LayerNumber {
+  LayerSet among;
+  std::optional<Number> cycle;
+};
+
 /// Values go from one layer to the next by their names: "x", and those of `passed`, which any layer
 /// may read that comes after one that made them.
 ///
@@ -265,7 +299,8 @@ struct Graph {
   /// Where in config.json all that the graph reads is, where it has such a part: "text_config".
   std::string config_part;
   std::map<std::string, mapping::SizeExpression> sizes;
-  std::vector<std::string> passed;  ///< beside "x"
+  std::map<std::string, LayerNumber> layer_numbers;  ///< that names of tensors may have
+  std::vector<std::string> passed;                   ///< beside "x"
   std::vector<Alternatives> start;
   std::vector<Block> blocks;  ///< of a layer: the first whose tensors are there counts
   std::vector<Alternatives> end;

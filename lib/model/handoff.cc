@@ -21,12 +21,14 @@ Exchange stage_exchange(const mesh::Mesh& mesh, i64 sender, i64 receiver, const 
 }  // namespace
 
 std::span<const i64> devices_of(const Layer& layer, const LayoutOf& layouts) {
+  std::span<const i64> fewest;
   for (const BoundOp& bound : layer.ops) {
-    for (const BoundWeight& weight : bound.weights) {
-      if (!weight.empty()) return layouts(weight.front()).ranks();
-    }
+    const bool is_whole = bound.form == nullptr && !bound.weights.empty();
+    if (!is_whole || bound.weights.front().size() != 1) continue;
+    const std::span<const i64> ranks = layouts(bound.weights.front().front()).ranks();
+    if (fewest.empty() || ranks.size() < fewest.size()) fewest = ranks;
   }
-  return {};
+  return fewest;
 }
 
 std::vector<ValueMove> handoffs(const Layer& from, const Layer& to, const LayoutOf& layouts,

@@ -7,8 +7,9 @@
 
 namespace shardtool::model {
 
-/// The devices that run a layer: those that have its first weight, ascending; none for a layer
-/// without weights.
+/// The devices that run a layer, ascending: those of the weight that fewest devices have, as others
+/// may be there for other layers, too. What is dealt out (experts, heads with tensors of their own)
+/// and biases do not count. None for a layer without weights.
 std::span<const i64> devices_of(const Layer& layer, const LayoutOf& layouts);
 
 /// What one stage of a pipeline sends to the next: all that one layer passes, to the devices of the

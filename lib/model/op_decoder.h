@@ -65,8 +65,13 @@ class OpDecoder {
   void split();
   void join();
   void norm();
+  void of_layer();
   void squares();
+  void sums();
   void normalise();
+  void resize();
+  void cutoff();
+  void mix();
   void rope();
   void attention();
   void convolve();

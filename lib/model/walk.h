@@ -2,20 +2,28 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "shardtool/model/flow.h"
+#include "shardtool/model/handoff.h"
 #include "shardtool/model/mesh_cuts.h"
 
 namespace shardtool::model {
 
-/// Walks the ops of one layer and keeps how every value lies. All that it is given outlives it.
+/// Walks the ops of a layer and keeps how every value lies on the devices that run it. All that it
+/// is given outlives it.
 class Walk {
  public:
   Walk(const Model& model, const LayoutOf& layouts, const mesh::Mesh& mesh,
-       const mesh::Over& own_tokens)
-      : model_(model), layouts_(layouts), mesh_(mesh), own_tokens_(own_tokens) {}
+       const mesh::Over& own_tokens, const Layer& layer)
+      : model_(model),
+        layouts_(layouts),
+        mesh_(mesh),
+        own_tokens_(own_tokens),
+        layer_(layer.number),
+        devices_(devices_of(layer, layouts)) {}
 
   /// A value that ops may read from now on, under its name.
   void put(const std::string& name, Value value) {
@@ -53,8 +61,8 @@ class Walk {
   const layout::Layout& layout_of(const BoundWeight& weight) const {
     return layouts_(weight.front());
   }
-  /// What every device has of a stored axis.
-  static std::vector<index::AxisMap> held(const layout::Layout& layout, size_t d);
+  /// What every device that runs the layer has of a stored axis.
+  std::vector<index::AxisMap> held(const layout::Layout& layout, size_t d) const;
   std::vector<index::AxisMap> rescaled(const BoundOp& bound,
                                        const std::vector<index::AxisMap>& maps, i64 from,
                                        i64 to) const;
@@ -75,6 +83,10 @@ class Walk {
   Value apply(const Norm& op, const BoundOp& bound);
   Value apply(const SquareSums& op, const BoundOp& bound);
   Value apply(const Normalise& op, const BoundOp& bound);
+  Value apply(const Resize& op, const BoundOp& bound) { return by_sums(bound, op.size); }
+  Value apply(const Cutoff& op, const BoundOp& bound) { return by_sums(bound, op.size); }
+  Value apply(const Mix& op, const BoundOp& bound);
+  Value apply(const OfLayer& op, const BoundOp& bound);
   Value apply(const Rope&, const BoundOp& bound) { return nonlinear(bound); }
   Value apply(const Attention& op, const BoundOp& bound);
   Value apply(const Convolve&, const BoundOp& bound) { return with_weights(bound); }
@@ -95,6 +107,7 @@ class Walk {
     reduce_all(in(bound, 0));
     return in(bound, 0);
   }
+  Value by_sums(const BoundOp& bound, const Dim& size);
   Value side_by_side(const BoundOp& bound);
   Value elementwise(const BoundOp& bound);
   Value met(const std::vector<const Value*>& operands) const;
@@ -109,6 +122,8 @@ class Walk {
   const LayoutOf& layouts_;
   const mesh::Mesh& mesh_;
   const mesh::Over& own_tokens_;
+  i64 layer_;
+  std::span<const i64> devices_;
   std::map<std::string, Value> values_;
   Step step_;  ///< that is being walked
   LayerFlow flow_;

@@ -116,6 +116,22 @@ Value Walk::apply(const Normalise& op, const BoundOp& bound) {
   return y;
 }
 
+/// A value as it is, by sums over it that every device has.
+Value Walk::by_sums(const BoundOp& bound, const Dim& size) {
+  for (size_t i = 0; i < bound.op->in.size(); ++i) reduce_all(in(bound, i));
+  Value y = in(bound, 0);
+  for (size_t i = 1; i < bound.op->in.size(); ++i) {
+    check_covers(over_values(bound, i, 1, model_.size(size)), y);
+  }
+  return y;
+}
+
+/// Streams are whole on every device, as layers' inputs are.
+Value Walk::apply(const Mix& op, const BoundOp& bound) {
+  for (size_t i = 0; i < bound.op->in.size(); ++i) make_whole(in(bound, i));
+  return whole(model_.size(op.to) * model_.size(op.size));
+}
+
 /// How many heads have the keys of one.
 i64 Walk::sharing_keys(const Recurrence& op) const {
   const i64 heads = model_.size(op.heads);

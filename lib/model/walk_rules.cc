@@ -35,11 +35,13 @@ std::vector<bool> Walk::cut_at_all(const BoundWeight& weight) const {
   return cut;
 }
 
-/// What every device has of a stored axis.
-std::vector<AxisMap> Walk::held(const Layout& layout, size_t d) {
+/// What every device that runs the layer has of a stored axis.
+std::vector<AxisMap> Walk::held(const Layout& layout, size_t d) const {
   std::vector<AxisMap> maps;
   const index::HolderSet& holders = layout.holders();
   for (int h = 0; h < holders.size(); ++h) {
+    const i64 rank = layout.ranks()[static_cast<size_t>(h)];
+    if (!std::binary_search(devices_.begin(), devices_.end(), rank)) continue;
     maps.push_back(holders.maps(static_cast<int>(d))[static_cast<size_t>(holders.pick(h)[d])]);
   }
   return maps;
@@ -115,6 +117,14 @@ void Walk::split(const Split& op, const BoundOp& bound) {
     begin += size;
     out(bound, std::move(section), i);
   }
+}
+
+Value Walk::apply(const OfLayer& op, const BoundOp& bound) {
+  const i64 size = model_.size(op.size);
+  Value y = in(bound, 0);
+  y.width = size;
+  for (AxisMap& map : y.features) map = index::section_of(map, layer_ * size, size);
+  return y;
 }
 
 Value Walk::apply(const Join& op, const BoundOp& bound) {

@@ -55,7 +55,8 @@ std::vector<std::string> rules_with(const std::string& config, const std::vector
 }
 
 TEST_CASE("a set of layers is that of a list, else all but every n-th, and an empty list is none") {
-  LayerSet set{{"kinds"}, {"1"}, {"0"}, {}};
+  LayerSet set;
+  set.lists = {"kinds"}, set.in = {"1"}, set.out = {"0"};
   const auto in = [&set](const std::string& config_text, i64 layers = 5) {
     const auto config = parse_config(config_text, "config.json");
     std::string found;
@@ -76,6 +77,29 @@ TEST_CASE("a set of layers is that of a list, else all but every n-th, and an em
   CHECK(in(R"({"kinds": [0, 1, 1, 0, 1]})") == "x--x-");
   CHECK(in(R"({"every": 4})") == "---x-");
   CHECK_ERROR(kUnsupported, in(R"({"kinds": [2]})", 1));
+  set.out.clear();
+  CHECK(in(R"({"kinds": [2, 1, 0.5, 0, 1]})") == "x-xx-");
+  CHECK(to_string(set) == "\"kinds\" says nothing of 1");
+}
+
+TEST_CASE("a set of layers may be the last ones, and numbers of a config may count several times") {
+  LayerSet set;
+  set.last = LayerSet::Last{{{"shared"}, 0}, {{"layers"}, 4}};
+  const auto in = [&set](const std::string& text) {
+    const auto config = parse_config(text, "config.json");
+    std::string found;
+    for (i64 layer = 0; layer < 4; ++layer) found += contains(set, config, layer) ? 'x' : '-';
+    return found;
+  };
+  CHECK(in("{}") == "----");
+  CHECK(in(R"({"shared": 1})") == "---x");
+  CHECK(in(R"({"shared": 9})") == "xxxx");
+  CHECK(in(R"({"shared": 1, "layers": 3})") == "--xx");
+  set.complement = true;
+  CHECK(in(R"({"shared": 3})") == "x---");
+  const Number ratio{{"ratio"}, 7, {}, 10};
+  CHECK(value_of(ratio, parse_config("{}", "config.json")) == 7);
+  CHECK(value_of(ratio, parse_config(R"({"ratio": 0.5})", "config.json")) == 5);
 }
 
 TEST_CASE("rules of disjoint layers decide what globs of single layers decide") {

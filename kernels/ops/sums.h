@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cmath>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/kernels/both.h"
+#include "shardtool/kernels/ops/surrogate.h"
+
+/// What follows from the sums of n numbers and of their squares.
+namespace shardtool::kernels {
+
+/// What numbers are multiplied by whose squares add up to `own`, so that their mean square is that
+/// of n others whose squares add up to `other`; their own counts as `least` at least.
+template <class T>
+SHARDTOOL_BOTH inline T resize_factor(T own, T other, i64 n, double least) {
+  const T count = static_cast<T>(n);
+  const T mean = own / count;
+  const T counted = mean < static_cast<T>(least) ? static_cast<T>(least) : mean;
+  return std::sqrt(other / count) / std::sqrt(counted);
+}
+SHARDTOOL_BOTH inline Field resize_factor(Field own, Field other, i64 /*n*/, double /*least*/) {
+  return surrogate(Surrogate::kOwnSize, own) * surrogate(Surrogate::kOtherSize, other);
+}
+
+/// mean + quantile * deviation. Rounding makes no negative variance.
+template <class T>
+SHARDTOOL_BOTH inline T cutoff_of(T sum, T squares, i64 n, T quantile) {
+  const T mean = sum / static_cast<T>(n);
+  const T variance = squares / static_cast<T>(n) - mean * mean;
+  return mean + quantile * std::sqrt(variance < T(0) ? T(0) : variance);
+}
+/// The mean is exact.
+SHARDTOOL_BOTH inline Field cutoff_of(Field sum, Field squares, i64 n, Field quantile) {
+  const Field part = inverse(Field::from_signed(n));
+  const Field mean = sum * part;
+  return mean + quantile * surrogate(Surrogate::kDeviation, squares * part - mean * mean);
+}
+
+/// Below which a standard normal distribution has that share, within (0, 1): the root of its
+/// distribution function by halving. NaN elsewhere.
+inline double normal_quantile(double share) {
+  constexpr double kFarthest = 40;  // no double is nearer to 0 or 1
+  constexpr int kHalvings = 100;
+  constexpr double kHalfRoot = 0.70710678118654752440;
+  if (!(share > 0 && share < 1)) return std::nan("");
+  double least = -kFarthest, most = kFarthest;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = 0.5 * (least + most);
+    (0.5 * std::erfc(-middle * kHalfRoot) < share ? least : most) = middle;
+  }
+  return 0.5 * (least + most);
+}
+
+/// sum of factors[i] * x[i * stride] over n streams.
+template <class T>
+SHARDTOOL_BOTH inline T mixed(const T* x, i64 stride, const T* factors, i64 n) {
+  T sum{};
+  for (i64 i = 0; i < n; ++i) sum += factors[i] * x[i * stride];
+  return sum;
+}
+
+}  // namespace shardtool::kernels
