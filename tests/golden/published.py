@@ -1,0 +1,73 @@
+"""Models whose published checkpoints have a layout that the library converts from, and neither reads nor writes."""
+
+import json
+
+import torch
+from safetensors.torch import load_file, save_file
+
+# The library's names of what ChatGLM keeps under its own, and of what it keeps side by side.
+CHATGLM_NAMES = {
+    "model.embed_tokens.": "transformer.embedding.word_embeddings.",
+    "lm_head.": "transformer.output_layer.",
+    "model.norm.": "transformer.encoder.final_layernorm.",
+    "model.layers.": "transformer.encoder.layers.",
+    ".self_attn.o_proj.": ".self_attention.dense.",
+    ".mlp.gate_up_proj.": ".mlp.dense_h_to_4h.",
+    ".mlp.down_proj.": ".mlp.dense_4h_to_h.",
+}
+
+
+def chatglm_name(name):
+    for ours, theirs in CHATGLM_NAMES.items():
+        name = name.replace(ours, theirs)
+    return name
+
+
+def chatglm_tensors(tensors):
+    """Queries, keys and values of a layer are one tensor, in this order."""
+    found = {}
+    for name, tensor in tensors.items():
+        if ".k_proj." in name or ".v_proj." in name:
+            continue
+        if ".q_proj." in name:
+            tensor = torch.cat([tensors[name.replace(".q_proj.", f".{part}_proj.")] for part in "qkv"])
+            name = name.replace(".self_attn.q_proj.", ".self_attention.query_key_value.")
+        found[chatglm_name(name)] = tensor.contiguous()
+    return found
+
+
+def chatglm_config(config):
+    return dict(
+        architectures=["ChatGLMModel"],
+        model_type="chatglm",
+        hidden_size=config["hidden_size"],
+        ffn_hidden_size=config["intermediate_size"],
+        num_layers=config["num_hidden_layers"],
+        num_attention_heads=config["num_attention_heads"],
+        kv_channels=config["head_dim"],
+        multi_query_attention=True,
+        multi_query_group_num=config["num_key_value_heads"],
+        padded_vocab_size=config["vocab_size"],
+        seq_length=config["max_position_embeddings"],
+        layernorm_epsilon=config["rms_norm_eps"],
+        rope_ratio=config["rope_parameters"]["rope_theta"] / 10000,
+        rmsnorm=True,
+        post_layer_norm=True,
+        apply_residual_connection_post_layernorm=False,
+        original_rope=True,
+        add_qkv_bias=config["attention_bias"],
+        add_bias_linear=False,
+        tie_word_embeddings=False,
+        torch_dtype="float32",
+    )
+
+
+def publish_chatglm(folder):
+    """As THUDM published glm-4-9b."""
+    weights, config = folder / "model.safetensors", folder / "config.json"
+    save_file(chatglm_tensors(load_file(weights)), weights, metadata={"format": "pt"})
+    config.write_text(json.dumps(chatglm_config(json.loads(config.read_text())), indent=2) + "\n")
+
+
+# name of a fixture -> what brings its folder into that layout
+PUBLISHED = {"chatglm": publish_chatglm}
