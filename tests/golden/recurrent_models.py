@@ -10,6 +10,7 @@ from sizes import (
     SHALLOW_VISION,
     SIZES,
     WIDE_HEADS,
+    ZAMBA2,
 )
 
 # name -> the class of its config, and what that says
@@ -68,6 +69,11 @@ RECURRENT_MODELS = {
         ),
     ),
     "falcon_h1": ("FalconH1Config", dict(FALCON_H1, mamba_n_groups=2, attention_bias=True, mlp_bias=True)),
+    "zamba2": ("Zamba2Config", dict(ZAMBA2, use_mem_rope=True, use_shared_attention_adapter=True, add_bias_linear=True)),
+    "zamba2_one_block": (
+        "Zamba2Config",
+        dict(ZAMBA2, layers_block_type=["hybrid", "hybrid"], num_hidden_layers=2, num_mem_blocks=1),
+    ),
     "falcon_h1_normed": ("FalconH1Config", dict(FALCON_H1, mamba_n_groups=2, mamba_rms_norm=True)),
     "falcon_h1_gated": (
         "FalconH1Config",
