@@ -29,6 +29,7 @@ from safetensors.torch import load_file, save_file
 
 import functions
 from attention_models import ATTENTION_MODELS
+from published import PUBLISHED
 from recurrent_models import RECURRENT_MODELS
 
 HERE = pathlib.Path(__file__).parent
@@ -42,9 +43,9 @@ HELD = ("kimi_k25",)
 ADDS_TWICE = ("falcon",)
 # Whose norms multiply by 1 + weight, and which of these names do not.
 ONE_PLUS = ("gemma", "qwen3_next", "qwen3_5")
-PLAIN_NORMS = ("gemma4",)
+PLAIN_NORMS = ("gemma4", "gemma3n")
 # What features or experts are multiplied by.
-FACTORS = ("layer_scalar", "router.scale", "per_expert_scale")
+FACTORS = ("layer_scalar", "router.scale", "per_expert_scale", "correct_output_scale")
 TOKENS = (2, 24)
 # How far apart the last chosen and the first unchosen expert are: less, and rounding could choose.
 LEAST_GAP = 1e-4
@@ -70,6 +71,8 @@ def drawn(fixture, name, shape):
         return 0.3 * values
     if "embed" in name or "wte" in name or "wpe" in name:
         return 0.7 * values
+    if "shared_transformer" in name:  # what it reads is twice as wide
+        return (0.4 if "adapter_list" in name else 0.6) * values / np.sqrt(min(shape[-2:]))
     gain = 4.0 if fixture == "gpt_oss" and "gate_up" in name else 1.2  # 4: some of the clamps at 7 bite
     return gain * values / np.sqrt(min(shape[-2:]))
 
@@ -140,6 +143,11 @@ def nearest(scores):
     return (ordered[:, 1:] - ordered[:, :-1]).min().item()
 
 
+def as_features(hidden):
+    """Streams that the library stacks before the batch are side by side."""
+    return hidden if hidden.dim() == 3 else hidden.permute(1, 2, 0, 3).flatten(2)
+
+
 class Watch:
     """What passes between the layers and out of the routers of a model."""
 
@@ -155,13 +163,14 @@ class Watch:
 
     def entering(self, number):
         def hook(_, args, kwargs):
-            self.hidden[number] = (args[0] if args else kwargs["hidden_states"]).detach().clone()
+            hidden = args[0] if args else kwargs["hidden_states"]
+            self.hidden[number] = as_features(hidden).detach().clone()
 
         return hook
 
     def leaving(self, number):
         def hook(_, args, out):
-            self.hidden[number] = (out[0] if isinstance(out, tuple) else out).detach().clone()
+            self.hidden[number] = as_features(out[0] if isinstance(out, tuple) else out).detach().clone()
 
         return hook
 
@@ -216,6 +225,8 @@ def write(fixture):
     tensors, gap = expected(fixture, loaded(model, folder))
     if fixture in TRANSPOSED:
         transpose_experts(folder / "model.safetensors")
+    if fixture in PUBLISHED:
+        PUBLISHED[fixture](folder)
     # One entry: safetensors writes several in any order.
     versions = {"versions": f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}"}
     beside = folder.with_name(f"{folder.name}.expected.safetensors")

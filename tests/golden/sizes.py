@@ -201,6 +201,35 @@ GEMMA4 = dict(
         sliding_attention=dict(rope_type="default", rope_theta=10000.0),
     ),
 )
+# Two kinds of layers with keys and values of their own, of which the second last has a later one of its kind.
+LAYER_WORDS = dict(
+    vocab_size=64,
+    hidden_size=24,
+    intermediate_size=32,
+    num_hidden_layers=5,
+    head_dim=8,
+    global_head_dim=12,
+    layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+    num_kv_shared_layers=2,
+    vocab_size_per_layer_input=64,
+    hidden_size_per_layer_input=10,
+)
+# Words beyond the table for layers, shares that cut much off in some layers, and four streams.
+GEMMA3N = dict(
+    WIDE_HEADS
+    | {key: value for key, value in LAYER_WORDS.items() if key != "global_head_dim"}
+    | dict(
+        vocab_size_per_layer_input=48,
+        sliding_window=8,
+        final_logit_softcapping=2.0,
+        laurel_rank=6,
+        activation_sparsity_pattern=[0.6, 0.0, 0.9, 0.7, 0.0],
+        rope_parameters=dict(
+            full_attention=dict(rope_type="default", rope_theta=1000.0),
+            sliding_attention=dict(rope_type="default", rope_theta=10000.0),
+        ),
+    )
+)
 GEMMA4_VISION = dict(
     hidden_size=16,
     intermediate_size=16,
@@ -231,3 +260,19 @@ OPT = dict(
 )
 
 # name -> (config class, what it says)
+ZAMBA2 = dict(
+    {key: value for key, value in SIZES.items() if key != "num_key_value_heads"},
+    vocab_size=64,
+    hidden_size=24,
+    intermediate_size=32,
+    num_hidden_layers=5,
+    layers_block_type=["mamba", "hybrid", "hybrid", "mamba", "hybrid"],
+    num_mem_blocks=2,
+    n_mamba_heads=4,
+    mamba_ngroups=2,
+    mamba_d_state=6,
+    mamba_expand=2,
+    time_step_min=0.4,
+    chunk_size=16,
+    adapter_rank=5,
+)
