@@ -84,7 +84,7 @@ def dense():
         num_kv_shared_layers=2,
         vocab_size_per_layer_input=90,
         hidden_size_per_layer_input=10,
-        altup_num_inputs=3,
+        altup_num_inputs=4,
         laurel_rank=7,
         layer_types=["sliding_attention", "full_attention"] * 2,
     )
