@@ -32,7 +32,8 @@ std::string blocks_of(const model::Model& bound) {
 }  // namespace
 
 TEST_CASE("every graph reads every tensor of its family, in the shape that the library gives it") {
-  std::vector<std::string> families;
+  // Which the library has no class of: golden_test.cc holds it.
+  std::vector<std::string> families{"chatglm"};
   for (const Fixture& f : mapping::fixtures()) {
     std::string why_not;
     auto graph = model::find_graph(f.config, why_not);

@@ -132,6 +132,11 @@ const std::vector<std::string>& every_model() {
                                                 "gemma4_moe",
                                                 "bamba",
                                                 "falcon_h1_normed",
+                                                "chatglm",
+                                                "zamba2",
+                                                "zamba2_one_block",
+                                                "gemma4_e2b",
+                                                "gemma3n_text",
                                                 "prototype"};
   return kModels;
 }

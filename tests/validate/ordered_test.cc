@@ -70,6 +70,11 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"gemma4_text", "tp=4"},
                                                         {"gemma4_moe", "ep=2,tp=2"},
                                                         {"bamba", "pp=2,tp=4"},
+                                                        {"chatglm", "pp=2,tp=4"},
+                                                        {"zamba2", "pp=2,tp=2"},
+                                                        {"zamba2_one_block", "tp=3"},
+                                                        {"gemma4_e2b", "pp=2,tp=4"},
+                                                        {"gemma3n_text", "pp=2,tp=4"},
                                                         {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {
     CAPTURE(model);

@@ -1,0 +1,64 @@
+// Where sums, and what is made of them, may lie.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "shardtool/model/graph_list.h"
+#include "shardtool/model/price.h"
+#include "tests/model/published.h"
+#include "tests/support/checkpoint_files.h"
+
+using namespace shardtool;
+
+namespace {
+
+struct Golden {
+  mapping::ModelConfig config;
+  std::vector<TensorSpec> tensors;
+};
+
+Golden golden(const std::string& name) {
+  const std::string folder =
+      fmt::format("{}/tests/golden/{}-transformers-5.23.0", SHARDTOOL_SOURCE_DIR, name);
+  Golden found{mapping::load_config(folder + "/config.json"), {}};
+  for (const auto& [tensor, content] : test::read_tensors(folder, "model"))
+    found.tensors.push_back(content.spec);
+  return found;
+}
+
+/// What a layer's steps move before they run, by value.
+std::string moves_of(const std::string& name, const std::string& preset, i64 layer) {
+  const Golden model = golden(name);
+  std::string why_not;
+  const auto bound =
+      model::bind_model(model::find_graph(model.config, why_not), model.config, model.tensors);
+  mapping::ResolveOptions options;
+  options.mesh = mesh::parse_mesh("tp=2");
+  const auto resolution =
+      resolve(mapping::load_mapping("preset:" + preset), model.tensors, &model.config, options);
+  const auto layouts = model::layouts_of(resolution, model.tensors.size());
+  model::Stream stream;
+  model::LayerFlow flow;
+  for (i64 i = 0; i <= layer + 1; ++i) {
+    flow = model::flow(bound, bound.layers[static_cast<size_t>(i)], layouts, resolution.mesh, {},
+                       stream);
+  }
+  std::string text;
+  for (const model::Step& step : flow.steps) {
+    for (const model::ValueMove& move : step.before)
+      text += fmt::format("{} {}; ", to_string(move.exchange.move), move.value);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("sums over a cut MLP are added up for a cutoff, in the layers that have one") {
+  CHECK(moves_of("gemma3n_text", "gemma3n", 0) ==
+        "all_reduce attended; all_reduce gate_sum; all_reduce gate_squares; all_reduce fed; ");
+  CHECK(moves_of("gemma3n_text", "gemma3n", 1) == "all_reduce attended; all_reduce fed; ");
+}
+
+TEST_CASE("keys and values that later layers share, and the first embedding, are moved once") {
+  CHECK(moves_of("gemma4_e2b", "gemma4", 4) == "all_reduce attended; all_reduce fed; ");
+  CHECK(moves_of("zamba2", "zamba2", 4).find("first") == std::string::npos);
+}
