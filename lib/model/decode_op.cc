@@ -168,19 +168,30 @@ void OpDecoder::softcap() {
 }
 
 Op OpDecoder::decode() {
-  constexpr auto kKinds = std::to_array<KindOfOp>(
-      {{"embed", &OpDecoder::embed},       {"linear", &OpDecoder::linear},
-       {"logits", &OpDecoder::logits},     {"split", &OpDecoder::split},
-       {"join", &OpDecoder::join},         {"norm", &OpDecoder::norm},
-       {"squares", &OpDecoder::squares},   {"normalise", &OpDecoder::normalise},
-       {"rope", &OpDecoder::rope},         {"attention", &OpDecoder::attention},
-       {"convolve", &OpDecoder::convolve}, {"step", &OpDecoder::step},
-       {"decay", &OpDecoder::decay},       {"recurrence", &OpDecoder::recurrence},
-       {"act", &OpDecoder::activation},    {"mul", &OpDecoder::multiply},
-       {"add", &OpDecoder::add},           {"scale", &OpDecoder::scale},
-       {"temper", &OpDecoder::temper},     {"softcap", &OpDecoder::softcap},
-       {"clamp", &OpDecoder::clamp},       {"router", &OpDecoder::router},
-       {"experts", &OpDecoder::experts}});
+  constexpr auto kKinds = std::to_array<KindOfOp>({{"embed", &OpDecoder::embed},
+                                                   {"linear", &OpDecoder::linear},
+                                                   {"logits", &OpDecoder::logits},
+                                                   {"split", &OpDecoder::split},
+                                                   {"join", &OpDecoder::join},
+                                                   {"norm", &OpDecoder::norm},
+                                                   {"squares", &OpDecoder::squares},
+                                                   {"normalise", &OpDecoder::normalise},
+                                                   {"rope", &OpDecoder::rope},
+                                                   {"position_bias", &OpDecoder::position_bias},
+                                                   {"attention", &OpDecoder::attention},
+                                                   {"convolve", &OpDecoder::convolve},
+                                                   {"step", &OpDecoder::step},
+                                                   {"decay", &OpDecoder::decay},
+                                                   {"recurrence", &OpDecoder::recurrence},
+                                                   {"act", &OpDecoder::activation},
+                                                   {"mul", &OpDecoder::multiply},
+                                                   {"add", &OpDecoder::add},
+                                                   {"scale", &OpDecoder::scale},
+                                                   {"temper", &OpDecoder::temper},
+                                                   {"softcap", &OpDecoder::softcap},
+                                                   {"clamp", &OpDecoder::clamp},
+                                                   {"router", &OpDecoder::router},
+                                                   {"experts", &OpDecoder::experts}});
   const std::string name = word_of(value_, "op");
   for (const KindOfOp& kind : kKinds) {
     if (kind.name != name) continue;

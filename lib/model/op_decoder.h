@@ -68,6 +68,7 @@ class OpDecoder {
   void squares();
   void normalise();
   void rope();
+  void position_bias();
   void attention();
   void convolve();
   void step();
@@ -85,6 +86,7 @@ class OpDecoder {
   Experts::Form form(const JsonValue& value);
   Window window(const JsonValue& value) const;
   PositionIndex index(const JsonValue& value);
+  Buckets buckets(const JsonValue& value);
 
   template <class T>
   T& be() {
