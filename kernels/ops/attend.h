@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "shardtool/base/checked.h"
 #include "shardtool/kernels/both.h"
@@ -13,11 +15,28 @@ namespace shardtool::kernels {
 template <class T>
 struct ScoreSpec {
   T scale{};
-  T softcap{};               ///< 0: none: cap * tanh(score / cap)
-  const T* sink = nullptr;   ///< one more score that no value belongs to; null: none
-  T slope{};                 ///< of a linear bias: the score for position p, scaled, + slope * p
-  const T* gates = nullptr;  ///< of every score how much it counts; of floats 1 or 0; null: 1
+  T softcap{};                ///< 0: none: cap * tanh(score / cap)
+  const T* sink = nullptr;    ///< one more score that no value belongs to; null: none
+  T slope{};                  ///< of a linear bias: the score for position p, scaled, + slope * p
+  const T* gates = nullptr;   ///< of every score how much it counts; of floats 1 or 0; null: 1
+  const T* biases = nullptr;  ///< of the head, by bucket: added to scaled scores; null: none
+  const i64* bucket_of = nullptr;  ///< of every position
 };
+
+/// The bucket of a key `distance` positions after its query (before it: negative). Of T5's code:
+/// with `two_sided` ones those after it have half of them; half of the rest are for one distance
+/// each, the others for ever more, up to most_distance, by a logarithm in f32.
+inline i64 position_bucket(i64 distance, i64 buckets, double most_distance, bool two_sided) {
+  const i64 of_side = two_sided ? buckets / 2 : buckets;
+  const i64 first = two_sided && distance > 0 ? of_side : 0;
+  const i64 far = two_sided ? std::abs(distance) : std::max<i64>(0, -distance);
+  const i64 exact = of_side / 2;
+  if (far < exact) return first + far;
+  const auto octaves = static_cast<float>(std::log(most_distance / static_cast<double>(exact)));
+  const float share = std::log(static_cast<float>(far) / static_cast<float>(exact)) / octaves;
+  const auto further = static_cast<i64>(share * static_cast<float>(of_side - exact));
+  return first + std::min(exact + further, of_side - 1);
+}
 
 /// The slope of one of `heads` heads: 2^(-8 (h + 1) / n) for the first n, the largest power of two
 /// that is no more than `heads`, and for the others every second one of what 2n heads would have.
@@ -86,6 +105,7 @@ SHARDTOOL_BOTH inline void attend(const ScoreSpec<T>& spec, const T* query, Head
     for (i64 i = 0; i < keys.size; ++i) score += query[i] * keys.data[p * keys.stride + i];
     score *= spec.scale;
     if (spec.slope != T{}) score += bias_at(spec.slope, p);
+    if (spec.biases != nullptr) score += spec.biases[spec.bucket_of[p]];
     scores[p - begin] = score;
   }
   weigh(spec, scores, end - begin);

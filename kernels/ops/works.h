@@ -74,7 +74,12 @@ struct AttendHeads {
   bool chunked = false;  ///< windows lie side by side, instead of ending at each position
   /// Of every row, how much each of the `length` positions counts; null: 1.
   const T* gates = nullptr;
-  T* scores = nullptr;    ///< room for `length` numbers of every item
+  /// Of every row, `buckets` biases of each head that bias_of says; none: no buckets.
+  RowView<const T> biases;
+  i64 buckets = 0;
+  const i64* bias_of = nullptr;
+  const i64* bucket_of = nullptr;  ///< of distances 1 - length to length - 1
+  T* scores = nullptr;             ///< room for `length` numbers of every item
   i64 scores_stride = 0;  ///< from an item's room to the next one's; 0: items run one by one
   RowView<T> y;
 
@@ -85,9 +90,13 @@ struct AttendHeads {
     const i64 t = row % length;
     const i64 first = row - t;
     const i64 begin = window == 0 ? 0 : chunked ? t / window * window : first_of_window(t);
-    const ScoreSpec<T> spec{scale, softcap, sinks == nullptr ? nullptr : sinks + h,
+    const ScoreSpec<T> spec{scale,
+                            softcap,
+                            sinks == nullptr ? nullptr : sinks + h,
                             slopes == nullptr ? T{} : slopes[h],
-                            gates == nullptr ? nullptr : gates + row * length + begin};
+                            gates == nullptr ? nullptr : gates + row * length + begin,
+                            buckets == 0 ? nullptr : biases.row(row) + bias_of[h] * buckets,
+                            buckets == 0 ? nullptr : bucket_of + length - 1 - t};
     attend(spec, queries.row(row) + h * key_size,
            HeadRows<T>{keys.row(first) + key_of[h] * key_size, keys.stride, key_size},
            HeadRows<T>{values.row(first) + value_of[h] * value_size, values.stride, value_size},

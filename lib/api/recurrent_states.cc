@@ -15,14 +15,19 @@ namespace {
 
 constexpr i64 kStateBits = 32;
 
+bool has_recurrence(const model::Alternatives& ways) {
+  return std::ranges::any_of(ways, [](const model::Way& way) {
+    return std::ranges::any_of(way.ops, [](const model::Op& op) {
+      return std::holds_alternative<model::Recurrence>(op.kind);
+    });
+  });
+}
+
 bool has_recurrence(const model::Graph& graph) {
-  for (const model::Block& block : graph.blocks) {
-    for (const model::Alternatives& ways : block.stretches) {
-      for (const model::Way& way : ways) {
-        const bool found = std::any_of(way.ops.begin(), way.ops.end(), [](const model::Op& op) {
-          return std::holds_alternative<model::Recurrence>(op.kind);
-        });
-        if (found) return true;
+  for (const model::Stack& stack : graph.stacks) {
+    for (const model::Block& block : stack.blocks) {
+      for (const model::Alternatives& ways : block.stretches) {
+        if (has_recurrence(ways)) return true;
       }
     }
   }

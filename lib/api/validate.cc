@@ -188,7 +188,8 @@ void Validating::bind_sides() {
       graph, *config_, foreign_ ? shard_files(*foreign_) : shard_files(shards_, mapping_));
   report_.mesh = to_string(shards_bound_->side().mesh);
   report_.ranks = shards_bound_->side().mesh.size();
-  report_.layers = std::ssize(shards_bound_->side().model->layers) - 2;
+  report_.layers = std::ranges::count_if(shards_bound_->side().model->layers,
+                                         [](const model::Layer& one) { return one.number >= 0; });
 }
 
 engine::ValidationOptions Validating::engine_options() {

@@ -66,6 +66,8 @@ Part<N> apply(const model::Norm& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Rope& op, const OpAt<N>& at);
 template <class N>
+Part<N> apply(const model::PositionBias& op, const OpAt<N>& at);
+template <class N>
 Part<N> apply(const model::Attention& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::SquareSums& op, const OpAt<N>& at);

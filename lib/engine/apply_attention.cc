@@ -158,6 +158,21 @@ class AttentionAt {
     return {at_.bench.in(at_.in[i]->data), at_.inputs.rows(), at_.in[i]->width()};
   }
 
+  /// What every head adds by the distance between a query and a key.
+  void add_biases(const model::Buckets& buckets, kernels::AttendHeads<N>& work) {
+    const size_t biases = at_.in.size() - 1;
+    work.buckets = size(buckets.count);
+    work.biases = operand(biases);
+    bias_of_ = places_of_shared(at_, heads_, 1, biases, work.buckets);
+    const double most = mapping::value_of(buckets.most_distance, at_.side.model->config);
+    bucket_of_.clear();
+    for (i64 d = 1 - at_.inputs.length; d < at_.inputs.length; ++d) {
+      bucket_of_.push_back(kernels::position_bucket(d, work.buckets, most, !op_.causal));
+    }
+    work.bias_of = at_.bench.in(bias_of_);
+    work.bucket_of = at_.bench.in(bucket_of_);
+  }
+
   /// How much every position counts for every query.
   const N* gates(const model::PositionIndex& index) {
     kernels::IndexRows<N> rows;
@@ -197,6 +212,7 @@ class AttentionAt {
     work.sinks = sinks_.empty() ? nullptr : at_.bench.in(sinks_);
     work.slopes = slopes_.empty() ? nullptr : at_.bench.in(slopes_);
     if (op_.index) work.gates = gates(*op_.index);
+    if (op_.buckets) add_biases(*op_.buckets, work);
     work.queries = operand(0);
     work.keys = operand(1);
     work.values = operand(2);
@@ -219,6 +235,7 @@ class AttentionAt {
     work.y.data += first * value_dim_;
     work.key_of += first;
     work.value_of += first;
+    if (work.bias_of != nullptr) work.bias_of += first;
     if (work.sinks != nullptr) work.sinks += first;
     if (work.slopes != nullptr) work.slopes += first;
     return work;
@@ -230,7 +247,7 @@ class AttentionAt {
   AxisMap heads_;
   i64 shared_;
   std::vector<N> sinks_, slopes_, gates_;
-  std::vector<i64> key_of_, value_of_;
+  std::vector<i64> key_of_, value_of_, bias_of_, bucket_of_;
   std::optional<i64> window_;
 };
 
@@ -283,6 +300,22 @@ Part<N> apply(const model::Rope& op, const OpAt<N>& at) {
 }
 
 template <class N>
+Part<N> apply(const model::PositionBias& op, const OpAt<N>& at) {
+  const auto table = load_small<N>(at.side, at.inputs.map, at.op.weights.front().front(), at.rank);
+  const AxisMap& heads = table.region.back();
+  const i64 buckets = at.side.model->size(op.buckets);
+  Part<N> y = empty_part<N>(index::scale(heads, buckets), at.inputs.rows());
+  for (i64 t = 0; t < at.inputs.rows(); ++t) {
+    for (i64 h = 0; h < heads.local_size(); ++h) {
+      for (i64 b = 0; b < buckets; ++b) {
+        y.row(t)[h * buckets + b] = table.data[static_cast<size_t>(b * heads.local_size() + h)];
+      }
+    }
+  }
+  return y;
+}
+
+template <class N>
 Part<N> apply(const model::Attention& op, const OpAt<N>& at) {
   return AttentionAt<N>(op, at).run();
 }
@@ -290,6 +323,7 @@ Part<N> apply(const model::Attention& op, const OpAt<N>& at) {
 #define SHARDTOOL_INSTANTIATE(N)                                                                \
   template std::vector<i64> places_of_shared(const OpAt<N>&, const AxisMap&, i64, size_t, i64); \
   template Part<N> apply(const model::Rope&, const OpAt<N>&);                                   \
+  template Part<N> apply(const model::PositionBias&, const OpAt<N>&);                           \
   template Part<N> apply(const model::Attention&, const OpAt<N>&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

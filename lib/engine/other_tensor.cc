@@ -60,6 +60,13 @@ std::optional<size_t> alike(const Side& whole, const std::string& name, size_t t
   return found->second;
 }
 
+/// Whether two names differ in one word that is no number: of the encoder, and of the decoder.
+bool differ_in_one_word(const std::string& one, const std::string& other) {
+  if (std::ranges::count(one, '.') != std::ranges::count(other, '.')) return false;
+  const NamePair pair = differing_words(one, other);
+  return pair.own.find('.') == std::string::npos && !is_number(pair.own);
+}
+
 /// Tensors of the whole model that could stand there by mistake, the nearest first.
 std::vector<size_t> candidates(const Side& whole, const Side& shards, const StoredPart& part,
                                const model::Layer& layer) {
@@ -74,6 +81,9 @@ std::vector<size_t> candidates(const Side& whole, const Side& shards, const Stor
   }
   const std::string& own = whole.tensors[part.whole_tensor].name;
   for (const i64 other : other_numbers(layer, *whole.model)) add(name_in(own, layer, other));
+  for (const TensorSpec& tensor : whole.tensors) {
+    if (differ_in_one_word(own, tensor.name)) add(tensor.name);
+  }
   return found;
 }
 

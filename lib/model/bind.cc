@@ -124,7 +124,8 @@ class Binder {
   }
 
   Layer layer(const std::string& block, const std::vector<Alternatives>& stretches, i64 number);
-  Layer layer(i64 number);
+  Layer layer(const std::vector<Block>& blocks, i64 number);
+  void add(const Stack& stack);
   std::vector<std::string> unread() const;
 
  private:
@@ -309,15 +310,14 @@ BoundOp Binder::bound(const Op& op, i64 layer) {
 
 Layer Binder::layer(const std::string& block, const std::vector<Alternatives>& stretches,
                     i64 number) {
-  Layer found{block, number, {}, {}};
+  Layer found{block, number, {}, {}, false};
   for (const Alternatives& ways : stretches) {
     for (const Op& op : chosen(ways, number).ops) found.ops.push_back(bound(op, number));
   }
   return found;
 }
 
-Layer Binder::layer(i64 number) {
-  const std::vector<Block>& blocks = model_.graph->blocks;
+Layer Binder::layer(const std::vector<Block>& blocks, i64 number) {
   const auto fits = [&](const Block& block) {
     return std::all_of(
         block.stretches.begin(), block.stretches.end(),
@@ -326,6 +326,17 @@ Layer Binder::layer(i64 number) {
   const auto block = std::find_if(blocks.begin(), blocks.end(), fits);
   const Block& used = block == blocks.end() ? blocks.back() : *block;
   return layer(used.name, used.stretches, number);
+}
+
+void Binder::add(const Stack& stack) {
+  const size_t first = model_.layers.size();
+  model_.layers.push_back(layer(stack.name.empty() ? "start" : stack.name, stack.start, -1));
+  const i64 layers = model_.size(stack.layers);
+  for (i64 number = 0; number < layers; ++number) {
+    model_.layers.push_back(layer(stack.blocks, number));
+  }
+  for (size_t i = first; i < model_.layers.size(); ++i)
+    model_.layers[i].of_prompt = stack.of_prompt;
 }
 
 std::vector<std::string> Binder::unread() const {
@@ -393,9 +404,7 @@ Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig&
   Model model{std::move(graph), std::move(part), {}, {}, {}};
   model.sizes = sizes_of(*model.graph, model.config);
   Binder binder(model, tensors, mapping::quantization_tag(config).value_or("plain numbers"));
-  model.layers.push_back(binder.layer("start", model.graph->start, -1));
-  const i64 layers = model.size(mapping::parse_dim("layers"));
-  for (i64 number = 0; number < layers; ++number) model.layers.push_back(binder.layer(number));
+  for (const Stack& stack : model.graph->stacks) binder.add(stack);
   model.layers.push_back(binder.layer("end", model.graph->end, -1));
   find_passes(model);
   model.unread = binder.unread();

@@ -22,14 +22,15 @@ struct BoundOp {
   const Experts::Form* form = nullptr;  ///< of Experts
 };
 
-/// One layer, or what stands before the first or after the last.
+/// One layer, or what stands before the first of a stack or after the last.
 struct Layer {
-  std::string block;  ///< "start", "end" or the block's name
+  std::string block;  ///< "start" or the stack's name, "end", or the block's name
   i64 number = -1;    ///< of the layer; -1 outside of them
   std::vector<BoundOp> ops;
   /// The values that it leaves to later layers, made by it or by one before; of the last one what
   /// the model gives.
   std::vector<std::string> passes;
+  bool of_prompt = false;  ///< of an encoder, which reads the prompt alone
 };
 
 /// The sizes of a graph that the config has all values of, by name. Throws what mapping::evaluate
@@ -38,7 +39,7 @@ std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConf
 
 /// A graph with the sizes of one config.json and the tensors of one checkpoint.
 ///
-/// B1 layers are in order: start, each layer, end
+/// B1 layers are in order: of each stack its start and its layers, then the end
 /// B2 every bound tensor has the shape that its op says
 /// B3 a layer passes exactly what a later one reads before any between them makes it again
 struct Model {

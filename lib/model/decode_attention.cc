@@ -46,6 +46,15 @@ void OpDecoder::rope() {
           {"scaling", [&r](const JsonValue& v) { r.scaling = decode_paths(v); }}});
 }
 
+void OpDecoder::position_bias() {
+  auto& b = be<PositionBias>();
+  finish({weight("table",
+                 [&b] {
+                   return std::vector{b.buckets, b.heads};
+                 }),
+          dim("heads", b.heads), dim("buckets", b.buckets)});
+}
+
 Window OpDecoder::window(const JsonValue& value) const {
   Window window;
   value.object({{"config", [&](const JsonValue& v) { window.config = v.nonempty_text(); }, true},
@@ -65,6 +74,12 @@ PositionIndex OpDecoder::index(const JsonValue& value) {
   PositionIndex index;
   value.object({dim("heads", index.heads), dim("dim", index.dim), dim("top_k", index.top_k)});
   return index;
+}
+
+Buckets OpDecoder::buckets(const JsonValue& value) {
+  Buckets buckets;
+  value.object({dim("count", buckets.count), number("most_distance", buckets.most_distance, true)});
+  return buckets;
 }
 
 void OpDecoder::attention() {
@@ -91,11 +106,12 @@ void OpDecoder::attention() {
               "sinks", [&a] { return std::vector{a.heads}; }, false),
           flag("yarn_scale", a.yarn_scale),
           optional_dim("cache", a.cache),
-          {"index", [&](const JsonValue& v) { a.index = index(v); }}});
+          {"index", [&](const JsonValue& v) { a.index = index(v); }},
+          {"buckets", [&](const JsonValue& v) { a.buckets = buckets(v); }}});
   constexpr size_t kOperands = 3;
-  const size_t wanted = a.index ? 2 * kOperands : kOperands;
+  const size_t wanted = (a.index ? 2 * kOperands : kOperands) + (a.buckets ? 1 : 0);
   if (op_.in.size() != wanted)
-    value_.refuse("an attention with three inputs, and three of its index");
+    value_.refuse("an attention with three inputs, three of its index and one of its buckets");
 }
 
 }  // namespace shardtool::model

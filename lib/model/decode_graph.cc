@@ -62,13 +62,15 @@ class Decoder {
   Way way(const JsonValue& value);
   Alternatives alternatives(const JsonValue& value);
   std::vector<Alternatives> stretches(const JsonValue& value);
+  LayerNumber layer_number(const JsonValue& value) const;
+  std::vector<Block> blocks(const JsonValue& value);
+  Stack stack(const JsonValue& value);
+  void check_values() const;
 
   Graph graph_;
   OpContext context_;
-  LayerNumber layer_number(const JsonValue& value) const;
-
   Merged parts_, sizes_, numbers_, layer_sets_, layer_numbers_, prefixes_, requires_;
-  std::optional<JsonValue> passed_, start_, blocks_, end_, ignored_;
+  std::optional<JsonValue> passed_, start_, blocks_, stacks_, end_, ignored_;
 };
 
 void Decoder::read(const JsonValue& root) {
@@ -99,6 +101,7 @@ void Decoder::read(const JsonValue& root) {
       keeping("passed", passed_),
       keeping("start", start_),
       keeping("blocks", blocks_),
+      keeping("stacks", stacks_),
       keeping("end", end_),
       keeping("ignored", ignored_),
   });
@@ -164,6 +167,35 @@ std::vector<Alternatives> Decoder::stretches(const JsonValue& value) {
   return found;
 }
 
+std::vector<Block> Decoder::blocks(const JsonValue& value) {
+  std::vector<Block> blocks;
+  for (const JsonValue& one : value.elements(1)) {
+    Block& block = blocks.emplace_back();
+    one.object({text("name", block.name),
+                {"ops", [&](const JsonValue& v) { block.stretches = stretches(v); }, true}});
+  }
+  return blocks;
+}
+
+/// Its prefixes stand before those of the graph, which its ops are decoded with.
+Stack Decoder::stack(const JsonValue& value) {
+  Stack stack;
+  Merged prefixes;
+  std::optional<JsonValue> start, blocks;
+  value.object({text("name", stack.name),
+                merging("prefix", prefixes),
+                {"layers", [&](const JsonValue& v) { stack.layers = decode_dim(v); }, true},
+                {"of_prompt", [&](const JsonValue& v) { stack.of_prompt = v.boolean(); }},
+                {"start", [&](const JsonValue& v) { start = v; }, true},
+                {"blocks", [&](const JsonValue& v) { blocks = v; }, true}});
+  const auto of_graph = context_.prefixes;
+  for (const auto& [name, prefix] : prefixes) context_.prefixes[name] = prefix.nonempty_text();
+  stack.start = stretches(*start);
+  stack.blocks = this->blocks(*blocks);
+  context_.prefixes = of_graph;
+  return stack;
+}
+
 std::vector<std::string> texts_of(const std::optional<JsonValue>& list) {
   std::vector<std::string> texts;
   if (!list) return texts;
@@ -173,7 +205,7 @@ std::vector<std::string> texts_of(const std::optional<JsonValue>& list) {
 
 /// Walks the values that a list of stretches makes, and checks that each is there before it is
 /// read.
-void check_values(const std::vector<Alternatives>& stretches, std::set<std::string> known) {
+void check_stretches(const std::vector<Alternatives>& stretches, std::set<std::string> known) {
   for (const Alternatives& ways : stretches) {
     std::set<std::string> after = known;
     for (const Way& way : ways) {
@@ -193,11 +225,24 @@ void check_values(const std::vector<Alternatives>& stretches, std::set<std::stri
   }
 }
 
+/// The first stack makes what it reads itself; later ones read what passes.
+void Decoder::check_values() const {
+  std::set<std::string> entering(graph_.passed.begin(), graph_.passed.end());
+  entering.insert("x");
+  for (const Stack& stack : graph_.stacks) {
+    const bool is_first = &stack == &graph_.stacks.front();
+    check_stretches(stack.start, is_first ? std::set<std::string>() : entering);
+    for (const Block& block : stack.blocks) check_stretches(block.stretches, entering);
+  }
+  check_stretches(graph_.end, entering);
+}
+
 Graph Decoder::graph() && {
-  if (!start_ || !blocks_ || !end_) {
-    throw Error(
-        ErrorCode::kMappingSchema,
-        fmt::format("the graph '{}' lacks \"start\", \"blocks\" or \"end\"", graph_.family));
+  if (!(start_ && blocks_) == !stacks_ || !end_) {
+    throw Error(ErrorCode::kMappingSchema,
+                fmt::format("the graph '{}' has not \"start\" and \"blocks\", or \"stacks\", and "
+                            "\"end\"",
+                            graph_.family));
   }
   for (const auto& [name, value] : sizes_) graph_.sizes.emplace(name, mapping::decode_size(value));
   for (const auto& [name, value] : prefixes_) context_.prefixes[name] = value.nonempty_text();
@@ -211,20 +256,16 @@ Graph Decoder::graph() && {
   for (const auto& [path, value] : requires_) {
     graph_.requires_config.emplace_back(path, decode_allowed(value));
   }
-  graph_.start = stretches(*start_);
-  for (const JsonValue& value : blocks_->elements(1)) {
-    Block& block = graph_.blocks.emplace_back();
-    value.object({text("name", block.name),
-                  {"ops", [&](const JsonValue& v) { block.stretches = stretches(v); }, true}});
+  if (stacks_) {
+    for (const JsonValue& one : stacks_->elements(1)) graph_.stacks.push_back(stack(one));
+  } else {
+    graph_.stacks.push_back(
+        {{}, mapping::parse_dim("layers"), false, stretches(*start_), blocks(*blocks_)});
   }
   graph_.end = stretches(*end_);
   graph_.passed = texts_of(passed_);
   graph_.ignored = texts_of(ignored_);
-  std::set<std::string> entering(graph_.passed.begin(), graph_.passed.end());
-  entering.insert("x");
-  check_values(graph_.start, {});
-  for (const Block& block : graph_.blocks) check_values(block.stretches, entering);
-  check_values(graph_.end, entering);
+  check_values();
   return std::move(graph_);
 }
 

@@ -187,6 +187,7 @@ Op OpDecoder::decode() {
                                                    {"mix", &OpDecoder::mix},
                                                    {"of_layer", &OpDecoder::of_layer},
                                                    {"rope", &OpDecoder::rope},
+                                                   {"position_bias", &OpDecoder::position_bias},
                                                    {"attention", &OpDecoder::attention},
                                                    {"convolve", &OpDecoder::convolve},
                                                    {"step", &OpDecoder::step},

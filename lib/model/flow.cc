@@ -23,7 +23,7 @@ std::vector<Exchange> exchanges(const LayerFlow& flow) {
 
 LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
                const mesh::Mesh& mesh, const mesh::Over& own_tokens, Stream& stream) {
-  Walk walk(model, layouts, mesh, own_tokens, layer);
+  Walk walk(model, layer, layouts, mesh, own_tokens);
   for (auto& [name, value] : stream) walk.put(name, std::move(value));
   for (const BoundOp& op : layer.ops) walk.step(op);
   stream.clear();

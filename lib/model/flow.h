@@ -19,7 +19,8 @@ using LayoutOf = std::function<const layout::Layout&(size_t tensor)>;
 struct Exchange {
   plan::Move move = plan::Move::kNothing;
   mesh::Over over;
-  i64 elements = 0;  ///< per token, that a group jointly owns
+  i64 elements = 0;        ///< per token, that a group jointly owns
+  bool of_prompt = false;  ///< of an encoder's tokens, once for each prompt
 
   bool operator==(const Exchange&) const = default;
 };
@@ -68,6 +69,8 @@ struct Step {
   /// Per output, how it lies per mesh axis when all of that is done.
   std::vector<std::vector<plan::Placement>> made;
   Work work;
+  bool of_prompt = false;     ///< computed of an encoder's tokens, once for each prompt
+  bool reads_prompt = false;  ///< an attention of other tokens to an encoder's
 };
 struct LayerFlow {
   std::vector<Step> steps;
@@ -85,6 +88,7 @@ struct Value {
   /// Which features each of the layer's devices has, in the order of their ranks; of a value that
   /// no axis cuts one map stands for all.
   std::vector<index::AxisMap> features;
+  bool of_prompt = false;  ///< of an encoder's tokens
 };
 
 /// The values that go from one layer to the next, by their names.

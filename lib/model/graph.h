@@ -134,6 +134,11 @@ struct Rope {
   Number theta;
   std::vector<std::string> scaling{"rope_parameters", "rope_scaling"};
 };
+/// What every head adds to its scores by how far a key is from its query: the stored table
+/// [buckets, heads] as a value, the same of every token: head after head, of each its buckets.
+struct PositionBias {
+  Dim heads, buckets;
+};
 /// Which layers attend to the last `size` positions only, or to the positions since the last
 /// multiple of `size`.
 struct Window {
@@ -151,8 +156,15 @@ enum class Alibi { kNone, kBeforeScale, kAfterScale };
 struct PositionIndex {
   Dim heads, dim, top_k;
 };
+/// The bucket of every distance between a key and its query: near ones have buckets of their own,
+/// and further ones share them by their logarithm, up to most_distance. Where positions after the
+/// query are seen, they have half of the buckets.
+struct Buckets {
+  Dim count;
+  Number most_distance;
+};
 /// Inputs are queries, keys and values; with an index its queries [heads * dim], keys [dim] and
-/// weights [heads], too.
+/// weights [heads], too; with buckets their biases at last.
 struct Attention {
   Dim heads, kv_heads, key_dim, value_dim;
   Number scale{{}, 1};          ///< of scores
@@ -164,6 +176,7 @@ struct Attention {
   Alibi alibi = Alibi::kNone;
   std::optional<Dim> cache;  ///< elements that a position keeps; nothing: its keys and values
   std::optional<PositionIndex> index;
+  std::optional<Buckets> buckets;
 };
 /// Every feature with those of the taps - 1 positions before it, by weights of its own.
 struct Convolve {
@@ -250,8 +263,8 @@ struct Experts {
 struct Op {
   using Kind =
       std::variant<Embed, Linear, Split, OfLayer, Join, Norm, SquareSums, Normalise, Resize, Cutoff,
-                   Mix, Rope, Attention, Convolve, StepSize, Decay, Recurrence, Activation,
-                   Multiply, Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
+                   Mix, Rope, PositionBias, Attention, Convolve, StepSize, Decay, Recurrence,
+                   Activation, Multiply, Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;
@@ -285,10 +298,19 @@ struct LayerNumber {
   std::optional<Number> cycle;
 };
 
+/// Layers after each other, and what makes the first one's "x".
+struct Stack {
+  std::string name;  ///< of what stands before the layers; empty: "start"
+  Dim layers;
+  bool of_prompt = false;  ///< an encoder, which reads the prompt alone
+  std::vector<Alternatives> start;
+  std::vector<Block> blocks;  ///< of a layer: the first whose tensors are there counts
+};
+
 /// Values go from one layer to the next by their names: "x", and those of `passed`, which any layer
 /// may read that comes after one that made them.
 ///
-/// G1 `start` makes "x"; a block reads "x" and makes it again; `end` reads it
+/// G1 a stack's start makes "x"; a block reads "x" and makes it again; `end` reads it
 /// G2 every value that an op reads was made before it in its block, or is one that passes
 struct Graph {
   std::string family;
@@ -301,8 +323,7 @@ struct Graph {
   std::map<std::string, mapping::SizeExpression> sizes;
   std::map<std::string, LayerNumber> layer_numbers;  ///< that names of tensors may have
   std::vector<std::string> passed;                   ///< beside "x"
-  std::vector<Alternatives> start;
-  std::vector<Block> blocks;  ///< of a layer: the first whose tensors are there counts
+  std::vector<Stack> stacks;
   std::vector<Alternatives> end;
   std::vector<std::string> ignored;  ///< globs of tensors that no op reads
 };

@@ -44,19 +44,21 @@ const GraphText& text_of(std::string_view family) {
   throw error;
 }
 
-/// The graph that names this model type, or null. Decoded once: plans of many layouts ask again.
-std::shared_ptr<const Graph> graph_of(const std::string& model_type) {
+using Graphs = std::vector<std::shared_ptr<const Graph>>;
+
+/// The graphs that name this model type. Decoded once: plans of many layouts ask again.
+Graphs graphs_of(const std::string& model_type) {
   static std::mutex mutex;
-  static std::map<std::string, std::shared_ptr<const Graph>> decoded;
+  static std::map<std::string, Graphs> decoded;
   const std::lock_guard lock(mutex);
   if (const auto known = decoded.find(model_type); known != decoded.end()) return known->second;
+  Graphs found;
   for (const GraphText& text : embedded_graphs()) {
     const std::vector<std::string> types = head_of(text).model_types;
     if (std::find(types.begin(), types.end(), model_type) == types.end()) continue;
-    auto graph = std::make_shared<const Graph>(load_graph(text.name));
-    return decoded.emplace(model_type, std::move(graph)).first->second;
+    found.push_back(std::make_shared<const Graph>(load_graph(text.name)));
   }
-  return nullptr;
+  return decoded.emplace(model_type, std::move(found)).first->second;
 }
 
 /// What the config says that the graph does not compute.
@@ -88,16 +90,19 @@ Graph load_graph(std::string_view family) {
 
 std::shared_ptr<const Graph> find_graph(const mapping::ModelConfig& config, std::string& why_not) {
   const std::string type = config.model_type();
-  const auto graph = graph_of(type);
-  if (graph == nullptr) {
+  const Graphs graphs = graphs_of(type);
+  if (graphs.empty()) {
     why_not = type.empty() ? fmt::format("{} names no model_type", config.file())
                            : fmt::format("no graph is built in for the model type '{}'",
                                          quote_for_message(type, 60));
     return nullptr;
   }
-  const auto reason = unmet(*graph, part_of(config, graph->config_part));
-  if (!reason) return graph;
-  why_not = *reason;
+  why_not.clear();
+  for (const auto& graph : graphs) {
+    const auto reason = unmet(*graph, part_of(config, graph->config_part));
+    if (!reason) return graph;
+    if (why_not.empty()) why_not = *reason;
+  }
   return nullptr;
 }
 

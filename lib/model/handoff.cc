@@ -6,7 +6,7 @@ namespace shardtool::model {
 namespace {
 
 Exchange stage_exchange(const mesh::Mesh& mesh, i64 sender, i64 receiver, const Value& value) {
-  Exchange exchange{plan::Move::kPermute, {}, 0};
+  Exchange exchange{plan::Move::kPermute, {}, 0, value.of_prompt};
   for (const index::AxisMap& map : value.features) {
     exchange.elements = std::max(exchange.elements, map.local_size());
   }

@@ -73,6 +73,7 @@ class OpDecoder {
   void cutoff();
   void mix();
   void rope();
+  void position_bias();
   void attention();
   void convolve();
   void step();
@@ -90,6 +91,7 @@ class OpDecoder {
   Experts::Form form(const JsonValue& value);
   Window window(const JsonValue& value) const;
   PositionIndex index(const JsonValue& value);
+  Buckets buckets(const JsonValue& value);
 
   template <class T>
   T& be() {

@@ -17,7 +17,8 @@
 namespace shardtool::model {
 namespace {
 
-/// How many tokens a pass has, and how many positions each attends to.
+/// How many tokens a pass has, and how many positions each attends to. Behind an encoder, which
+/// reads the prompt, a prefill has one token of each sequence.
 struct Phase {
   i64 tokens = 0;
   i64 sequences = 0;
@@ -71,11 +72,12 @@ bool is_launched(const Op::Kind& kind) {
          std::holds_alternative<Convolve>(kind) || std::holds_alternative<Recurrence>(kind);
 }
 
-/// Amounts::launches of one layer.
-i64 launches_of(const LayerFlow& flow) {
+/// Amounts::launches of one layer; those of an encoder where it runs.
+i64 launches_of(const LayerFlow& flow, bool runs_encoder) {
   i64 launches = 0;
   std::set<std::string> multiplied;  // values that are there as they were
   for (const Step& step : flow.steps) {
+    if (step.of_prompt && !runs_encoder) continue;
     const Op& op = *step.op->op;
     if (std::holds_alternative<Linear>(op.kind)) {
       launches += multiplied.insert(op.in.front()).second ? 1 : 0;
@@ -108,7 +110,8 @@ class Sum {
         dealt_(std::move(dealt)),
         workload_(workload),
         profile_(profile),
-        causal_(is_causal(model)) {}
+        causal_(is_causal(model)),
+        has_encoder_(std::ranges::any_of(model.layers, &Layer::of_prompt)) {}
 
   PhasePrice of(const std::vector<LayerFlow>& flows, const Phase& phase) const;
 
@@ -120,6 +123,10 @@ class Sum {
   i64 share_of(i64 n) const { return ceil_div(n, mesh::extent(mesh_, dealt_)); }
   void add(const Step& step, i64 tokens, Rows& rows) const;
   void add(const Exchange& exchange, i64 tokens, Rows& rows) const;
+  void add(const LayerFlow& flow, const Layer& layer, const Phase& all, PhasePrice& price,
+           Rows& rows) const;
+  Phase of_device(const Phase& all) const;
+  Phase of_step(const Step& step, const Phase& phase) const;
   plan::Collective dispatch(const Experts& op, const Exchange& exchange, i64 tokens) const;
   void add(const mesh::Over& over, const plan::Collective& collective, Rows& rows) const;
   plan::Group group(const mesh::Over& over) const;
@@ -143,6 +150,7 @@ class Sum {
   const Workload& workload_;
   const plan::HardwareProfile* profile_;
   bool causal_;
+  bool has_encoder_;
 };
 
 plan::Group Sum::group(const mesh::Over& over) const {
@@ -284,24 +292,47 @@ Roofline Sum::roofline_of(const PhasePrice& price) const {
   return roofline(price.amounts, *profile_, comm_us);
 }
 
-PhasePrice Sum::of(const std::vector<LayerFlow>& flows, const Phase& all) const {
-  PhasePrice price;
-  Rows rows;
+Phase Sum::of_device(const Phase& all) const {
   Phase phase = all;
   phase.tokens = share_of(all.tokens);
   phase.sequences = share_of(all.sequences);
-  for (size_t i = 0; i < flows.size(); ++i) {
-    const Layer& layer = model_.layers[i];
-    const bool last_only = causal_ && layer.block == "end";
-    const i64 tokens = last_only ? phase.sequences : phase.tokens;
-    price.amounts.launches += launches_of(flows[i]);
-    for (const ValueMove& handoff : flows[i].handoffs) add(handoff.exchange, tokens, rows);
-    for (const Step& step : flows[i].steps) {
-      const bool is_dealt = std::holds_alternative<Experts>(step.op->op->kind);
-      add(step, tokens, rows);
-      add(step, phase, is_dealt ? all.tokens : tokens, layer.number, price.amounts);
-    }
+  return phase;
+}
+
+/// Of a model with an encoder: its own steps read the prompt, in a prefill; other steps have one
+/// token of each sequence, which attends to the prompt or to those before it.
+Phase Sum::of_step(const Step& step, const Phase& phase) const {
+  if (!has_encoder_ || (step.of_prompt && phase.is_prefill)) return phase;
+  if (step.of_prompt) return {0, 0, false, 0};
+  const i64 before = phase.is_prefill ? 1 : phase.context;
+  return {phase.sequences, phase.sequences, false,
+          step.reads_prompt ? workload_.prompt_len : before};
+}
+
+void Sum::add(const LayerFlow& flow, const Layer& layer, const Phase& all, PhasePrice& price,
+              Rows& rows) const {
+  const Phase mine = of_device(all);
+  const bool last_only = causal_ && layer.block == "end";
+  price.amounts.launches += launches_of(flow, all.is_prefill);
+  const i64 handed_on = has_encoder_ ? mine.sequences : mine.tokens;
+  for (const auto& [value, exchange] : flow.handoffs) {
+    if (exchange.of_prompt && !all.is_prefill) continue;
+    add(exchange, exchange.of_prompt ? mine.tokens : handed_on, rows);
   }
+  for (const Step& step : flow.steps) {
+    const Phase phase = of_step(step, mine);
+    if (phase.tokens == 0) continue;
+    const bool is_dealt = std::holds_alternative<Experts>(step.op->op->kind);
+    const i64 tokens = last_only ? phase.sequences : phase.tokens;
+    add(step, tokens, rows);
+    add(step, phase, is_dealt ? of_step(step, all).tokens : tokens, layer.number, price.amounts);
+  }
+}
+
+PhasePrice Sum::of(const std::vector<LayerFlow>& flows, const Phase& phase) const {
+  PhasePrice price;
+  Rows rows;
+  for (size_t i = 0; i < flows.size(); ++i) add(flows[i], model_.layers[i], phase, price, rows);
   for (auto& [key, row] : rows) price.comm.push_back(std::move(row));
   if (profile_ != nullptr) price.roofline = roofline_of(price);
   return price;

@@ -81,6 +81,9 @@ struct Price {
 /// devices that it is expected to need (plan::expected_destinations). Experts compute the tokens
 /// that they are expected to get, top_k / experts of all.
 ///
+/// An encoder reads the prompt in the prefill, once; what stands behind it has one token of each
+/// sequence then, too. A decode step attends to the prompt's positions there.
+///
 /// Dropped or unknown tensors have no place in it: `layouts` must know every tensor that the model
 /// reads. Throws what flow throws. O(ops * devices).
 Price price(const Model& model, std::span<const TensorSpec> tensors, const LayoutOf& layouts,

@@ -49,7 +49,7 @@ i64 Walk::elements(const BoundOp& bound) const {
 }
 
 void Walk::exchange(Move move, Value& value, const std::vector<size_t>& along) {
-  Exchange exchange{move, {}, value.width};
+  Exchange exchange{move, {}, value.width, step_.of_prompt};
   for (const size_t a : along) exchange.over.push_back({mesh_.axes()[a].name});
   for (size_t a = 0; a < axes(); ++a) {
     const bool other = std::find(along.begin(), along.end(), a) == along.end();
@@ -89,8 +89,15 @@ void Walk::gather(Value& value, const std::vector<bool>& along) {
   if (any) exchange(Move::kAllGather, value, cut);
 }
 
+/// What is made of nothing but an encoder's values is one.
+bool Walk::is_of_prompt(const BoundOp& bound) const {
+  if (bound.op->in.empty()) return layer_.of_prompt;
+  return std::ranges::all_of(
+      bound.op->in, [this](const std::string& name) { return values_.at(name).of_prompt; });
+}
+
 void Walk::step(const BoundOp& bound) {
-  step_ = {&bound, {}, {}, {}, {elements(bound)}};
+  step_ = {&bound, {}, {}, {}, {elements(bound)}, is_of_prompt(bound)};
   if (const auto* op = std::get_if<Split>(&bound.op->kind)) {
     split(*op, bound);
   } else {
@@ -113,6 +120,7 @@ void Walk::run(const BoundOp& bound) {
   if (!bound.op->in.empty()) work.input_elements = most_of(in(bound, 0));
   work.output_elements = most_of(y);
   if (const auto* attention = std::get_if<Attention>(&bound.op->kind)) {
+    step_.reads_prompt = in(bound, 1).of_prompt && !step_.of_prompt;
     work.cache_elements = attention->cache ? model_.size(*attention->cache)
                                            : most_of(in(bound, 1)) + most_of(in(bound, 2));
   }

@@ -16,13 +16,13 @@ namespace shardtool::model {
 /// is given outlives it.
 class Walk {
  public:
-  Walk(const Model& model, const LayoutOf& layouts, const mesh::Mesh& mesh,
-       const mesh::Over& own_tokens, const Layer& layer)
+  Walk(const Model& model, const Layer& layer, const LayoutOf& layouts, const mesh::Mesh& mesh,
+       const mesh::Over& own_tokens)
       : model_(model),
+        layer_(layer),
         layouts_(layouts),
         mesh_(mesh),
         own_tokens_(own_tokens),
-        layer_(layer.number),
         devices_(devices_of(layer, layouts)) {}
 
   /// A value that ops may read from now on, under its name.
@@ -40,7 +40,9 @@ class Walk {
   void run(const BoundOp& bound);
   size_t axes() const { return mesh_.axes().size(); }
   Value& in(const BoundOp& bound, size_t i) { return values_.at(bound.op->in[i]); }
+  bool is_of_prompt(const BoundOp& bound) const;
   void out(const BoundOp& bound, Value value, size_t i = 0) {
+    value.of_prompt = step_.of_prompt;
     step_.made.push_back(value.on);
     put(bound.op->out[i], std::move(value));
   }
@@ -88,6 +90,7 @@ class Walk {
   Value apply(const Mix& op, const BoundOp& bound);
   Value apply(const OfLayer& op, const BoundOp& bound);
   Value apply(const Rope&, const BoundOp& bound) { return nonlinear(bound); }
+  Value apply(const PositionBias& op, const BoundOp& bound);
   Value apply(const Attention& op, const BoundOp& bound);
   Value apply(const Convolve&, const BoundOp& bound) { return with_weights(bound); }
   Value apply(const StepSize&, const BoundOp& bound) { return with_weights(bound); }
@@ -119,10 +122,10 @@ class Walk {
   void check_covers(const Value& operand, const Value& result) const;
 
   const Model& model_;
+  const Layer& layer_;
   const LayoutOf& layouts_;
   const mesh::Mesh& mesh_;
   const mesh::Over& own_tokens_;
-  i64 layer_;
   std::span<const i64> devices_;
   std::map<std::string, Value> values_;
   Step step_;  ///< that is being walked

@@ -123,7 +123,7 @@ Value Walk::apply(const OfLayer& op, const BoundOp& bound) {
   const i64 size = model_.size(op.size);
   Value y = in(bound, 0);
   y.width = size;
-  for (AxisMap& map : y.features) map = index::section_of(map, layer_ * size, size);
+  for (AxisMap& map : y.features) map = index::section_of(map, layer_.number * size, size);
   return y;
 }
 
@@ -145,13 +145,31 @@ Value Walk::apply(const Norm& op, const BoundOp& bound) {
   return in(bound, 0);
 }
 
+Value Walk::apply(const PositionBias& op, const BoundOp& bound) {
+  const Layout& table = layout_of(bound.weights.front());
+  const i64 buckets = model_.size(op.buckets);
+  Value y = whole(model_.size(op.heads) * buckets);
+  y.features = held(table, 1);
+  for (AxisMap& map : y.features) map = index::scale(map, buckets);
+  const auto by_heads = cut_by(table, 1);
+  for (size_t a = 0; a < axes(); ++a) {
+    if (by_heads[a]) y.on[a] = kCut;
+  }
+  return y;
+}
+
+/// Keys, values and biases are cut where the queries are; those of an index are whole.
 Value Walk::apply(const Attention& op, const BoundOp& bound) {
   Value& q = in(bound, 0);
-  for (size_t i = 0; i < 3; ++i) reduce_all(in(bound, i));
+  const size_t biases = op.buckets ? bound.op->in.size() - 1 : bound.op->in.size();
   std::vector<bool> whole_queries(axes());
+  reduce_all(q);
   for (size_t a = 0; a < axes(); ++a) whole_queries[a] = !q.on[a].is(Kind::kSharded);
-  for (size_t i = 1; i < 3; ++i) gather(in(bound, i), whole_queries);
-  for (size_t i = 3; i < bound.op->in.size(); ++i) make_whole(in(bound, i));
+  for (size_t i = 1; i < bound.op->in.size(); ++i) {
+    reduce_all(in(bound, i));
+    if (i < 3 || i == biases) gather(in(bound, i), whole_queries);
+    if (i >= 3 && i < biases) make_whole(in(bound, i));
+  }
   const i64 key_dim = model_.size(op.key_dim);
   const i64 value_dim = model_.size(op.value_dim);
   Value y = q;
@@ -250,8 +268,9 @@ Value Walk::apply(const Experts& op, const BoundOp& bound) {
     }
   }
   if (!own_tokens_.empty()) {
-    step_.before.push_back({in(bound, 0).name, {Move::kAllToAll, own_tokens_, in(bound, 0).width}});
-    step_.after.push_back({Move::kAllToAll, own_tokens_, y.width});
+    step_.before.push_back(
+        {in(bound, 0).name, {Move::kAllToAll, own_tokens_, in(bound, 0).width, step_.of_prompt}});
+    step_.after.push_back({Move::kAllToAll, own_tokens_, y.width, step_.of_prompt});
   }
   return y;
 }

@@ -23,6 +23,7 @@ from transformers.models.mixtral.modeling_mixtral import MixtralTopKRouter
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 from transformers.models.phimoe.modeling_phimoe import PhimoeRotaryEmbedding, PhimoeTopKRouter
 from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeTopKRouter
+from transformers.models.t5.modeling_t5 import T5Attention
 
 # Those of ACT2FN without parameters that are learned.
 ACTIVATIONS = [name for name in ACT2FN.keys() if name not in ("prelu", "xielu", "sqrtsoftplus")]
@@ -269,6 +270,18 @@ def rotation(name, config_class, says, length):
     }
 
 
+# Buckets, the distance from which on all share one, and whether later positions have half of them.
+BUCKETS = [(32, 128, True), (32, 128, False), (8, 20, True), (8, 20, False), (32, 1000, True)]
+
+
+def position_buckets(buckets, most_distance, two_sided):
+    first = -most_distance - 10
+    distances = torch.arange(first, -first + 1)
+    found = T5Attention._relative_position_bucket(distances, two_sided, buckets, most_distance)
+    sizes = {"buckets": buckets, "most_distance": most_distance, "two_sided": two_sided}
+    return dict(sizes, first=first, of=found.tolist())
+
+
 def write(path):
     random = np.random.default_rng(7)
     tables = {
@@ -277,6 +290,7 @@ def write(path):
         "gpt_oss_glu": gated_pairs(),
         "routers": [routed(case, random) for case in ROUTERS],
         "rotations": [rotation(*case) for case in rotation_cases()],
+        "position_buckets": [position_buckets(*case) for case in BUCKETS],
     }
     lines = []
     for key, value in tables.items():

@@ -6,8 +6,9 @@ Per name of FAMILIES
   NAME-transformers-VERSION/   config.json and model.safetensors as save_pretrained writes them: names of this version
   NAME-transformers-VERSION.expected.safetensors   of the model loaded back from there, in f32 on the CPU, eager:
       input_ids [2, 24] i64
-      hidden.0 .. hidden.N [2, 24, embed] f32    the input of each layer; the last one's output, before the final norm
-      logits [2, 24, vocab] f32
+      hidden.0 .. hidden.N [2, 24, embed] f32    the input of each layer; the last one's output, before the final norm;
+                                                 of an encoder's layers, then of the decoder's
+      logits [2, 24, vocab] f32                  of an encoder alone what it makes; a decoder has the encoder's input
       router.L.chosen [2, 24, top_k] i64         ascending, where layer L has a router
 and functions.json: the same library's activations, routers and rotation frequencies at many points (functions.py).
 
@@ -29,6 +30,7 @@ from safetensors.torch import load_file, save_file
 
 import functions
 from attention_models import ATTENTION_MODELS
+from encoder_models import ENCODER_MODELS
 from published import PUBLISHED
 from recurrent_models import RECURRENT_MODELS
 
@@ -50,7 +52,8 @@ TOKENS = (2, 24)
 # How far apart the last chosen and the first unchosen expert are: less, and rounding could choose.
 LEAST_GAP = 1e-4
 
-FAMILIES = ATTENTION_MODELS | RECURRENT_MODELS
+FAMILIES = ATTENTION_MODELS | RECURRENT_MODELS | ENCODER_MODELS
+ENCODERS = ("t5_encoder",)
 
 
 def drawn(fixture, name, shape):
@@ -80,6 +83,10 @@ def drawn(fixture, name, shape):
 def class_of(fixture, config):
     if fixture in MASKED:
         return transformers.AutoModelForMaskedLM
+    if fixture in ENCODERS:
+        return transformers.AutoModelForTextEncoding
+    if config.is_encoder_decoder:
+        return transformers.AutoModelForSeq2SeqLM
     has_images = getattr(config, "vision_config", None) is not None
     return transformers.AutoModelForImageTextToText if has_images else transformers.AutoModelForCausalLM
 
@@ -111,6 +118,13 @@ def loaded(model, folder):
     if report["missing_keys"] or report["unexpected_keys"] or report["mismatched_keys"]:
         raise SystemExit(f"{folder.name}: {report}")
     return found.eval()
+
+
+def stacks_of(model):
+    """The lists of layers: an encoder's, then a decoder's, or the only one."""
+    if not isinstance(getattr(model, "encoder", None), torch.nn.Module):
+        return [layers_of(model)]
+    return [stack.block for stack in (model.encoder, getattr(model, "decoder", None)) if stack is not None]
 
 
 def layers_of(model):
@@ -153,13 +167,15 @@ class Watch:
 
     def __init__(self, model):
         self.hidden, self.chosen, self.gap, self.config = {}, {}, float("inf"), model.config
-        layers = layers_of(model)
-        for number, layer in enumerate(layers):
-            layer.register_forward_pre_hook(self.entering(number), with_kwargs=True)
-            for module in layer.modules():
-                if type(module).__name__.endswith(("Router", "V1Gate")):
-                    module.register_forward_hook(self.routing(number))
-        layers[-1].register_forward_hook(self.leaving(len(layers)))
+        first = 0
+        for layers in stacks_of(model):
+            for number, layer in enumerate(layers, first):
+                layer.register_forward_pre_hook(self.entering(number), with_kwargs=True)
+                for module in layer.modules():
+                    if type(module).__name__.endswith(("Router", "V1Gate")):
+                        module.register_forward_hook(self.routing(number))
+            first += len(layers) + 1
+            layers[-1].register_forward_hook(self.leaving(first - 1))
 
     def entering(self, number):
         def hook(_, args, kwargs):
@@ -194,8 +210,12 @@ def expected(fixture, model):
     random = np.random.default_rng(zlib.crc32(f"{fixture}/input_ids".encode()))
     input_ids = torch.from_numpy(random.integers(2 if fixture == "roberta" else 0, model.config.get_text_config().vocab_size, TOKENS))
     watch = Watch(model)
+    options = {} if fixture in MASKED + ENCODERS else {"use_cache": False}
+    if model.config.is_encoder_decoder:
+        options["decoder_input_ids"] = input_ids
     with torch.no_grad():
-        logits = model(input_ids=input_ids, use_cache=False).logits if fixture not in MASKED else model(input_ids).logits
+        out = model(input_ids=input_ids, **options)
+    logits = out.last_hidden_state if fixture in ENCODERS else out.logits
     if watch.gap < LEAST_GAP:
         raise SystemExit(f"{fixture}: two experts are within {watch.gap:.1e} of each other, and rounding could choose")
     tensors = {"input_ids": input_ids, "logits": logits}

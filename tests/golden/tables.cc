@@ -20,11 +20,13 @@ class TableReader {
 
   FunctionTables read() {
     FunctionTables all;
-    in_.object({{"transformers", into(all.transformers)},
-                {"activations", [&] { activations(all.activations); }},
-                {"gpt_oss_glu", [&] { pairs(all.gpt_oss_glu); }},
-                {"routers", [&] { each([&] { all.routers.push_back(router()); }); }},
-                {"rotations", [&] { each([&] { all.rotations.push_back(rotation()); }); }}});
+    in_.object(
+        {{"transformers", into(all.transformers)},
+         {"activations", [&] { activations(all.activations); }},
+         {"gpt_oss_glu", [&] { pairs(all.gpt_oss_glu); }},
+         {"routers", [&] { each([&] { all.routers.push_back(router()); }); }},
+         {"rotations", [&] { each([&] { all.rotations.push_back(rotation()); }); }},
+         {"position_buckets", [&] { each([&] { all.position_buckets.push_back(buckets()); }); }}});
     in_.finish();
     return all;
   }
@@ -92,6 +94,16 @@ class TableReader {
                 {"inverse", into(table.inverse)},
                 {"attention_factor", into(table.attention_factor)},
                 {"score_factor", into(table.score_factor)}});
+    return table;
+  }
+
+  BucketTable buckets() {
+    BucketTable table;
+    in_.object({{"buckets", into(table.buckets)},
+                {"most_distance", into(table.most_distance)},
+                {"two_sided", into(table.two_sided)},
+                {"first", into(table.first)},
+                {"of", into(table.of)}});
     return table;
   }
 

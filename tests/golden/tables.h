@@ -40,12 +40,19 @@ struct RotationTable {
   std::vector<double> inverse;
   double attention_factor = 0, score_factor = 0;
 };
+/// Of the distances from `first` on, each one more.
+struct BucketTable {
+  i64 buckets = 0, most_distance = 0, first = 0;
+  bool two_sided = false;
+  std::vector<i64> of;
+};
 struct FunctionTables {
   std::string transformers;
   ActivationTable activations;
   PairTable gpt_oss_glu;
   std::vector<RouterTable> routers;
   std::vector<RotationTable> rotations;
+  std::vector<BucketTable> position_buckets;
 };
 
 const FunctionTables& function_tables();

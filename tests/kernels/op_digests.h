@@ -107,6 +107,14 @@ void print_rows(const char* name) {
   run("attention", attention);
   attention.softcap = w[1];
   run("attention, capped", attention);
+  constexpr i64 kBuckets = kWidth / kHeads;
+  std::vector<i64> bucket_of;
+  for (i64 i = 0; i < 2 * kLength - 1; ++i) bucket_of.push_back(i % kBuckets);
+  attention.biases = in;
+  attention.buckets = kBuckets;
+  attention.bias_of = kv_of.data();
+  attention.bucket_of = bucket_of.data();
+  run("attention, biased", attention);
   const auto taps = random_numbers<T>(4 * kWidth, 5);
   run("convolution", ConvolveRows<T>{in, kWidth, taps.data(), 4, w.data(), x.data(), kLength, out});
   RecurHeads<T> recurrence;

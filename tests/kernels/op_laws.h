@@ -71,8 +71,8 @@ void rotate_law() {
   RC_ASSERT(same_numbers(machine.get(y, x.size()), expected));
 }
 
-/// Sequences, windows, sinks, and heads that share keys, against one query after the other over
-/// keys and values that are copied out.
+/// Sequences, windows, sinks, biases, and heads that share keys, against one query after the other
+/// over keys and values that are copied out.
 template <class Machine, class T>
 void attend_law() {
   Machine machine;
@@ -90,6 +90,12 @@ void attend_law() {
   const auto slopes = random_numbers<T>(static_cast<size_t>(heads), 6);
   const bool has_slopes = *rc::gen::arbitrary<bool>();
   const T softcap = *rc::gen::arbitrary<bool>() ? factors[1] : T{};
+  const bool has_biases = *rc::gen::arbitrary<bool>();
+  const i64 buckets = *rc::gen::inRange<i64>(1, 5);
+  const auto biases = random_numbers<T>(static_cast<size_t>(rows * heads * buckets), 8);
+  std::vector<i64> bias_of, bucket_of;
+  for (i64 h = 0; h < heads; ++h) bias_of.push_back(heads - 1 - h);
+  for (i64 d = 1 - length; d < length; ++d) bucket_of.push_back((d + length) % buckets);
   const bool has_gates = window == 0 && *rc::gen::arbitrary<bool>();
   std::vector<T> gates = random_numbers<T>(static_cast<size_t>(rows * length), 7);
   for (i64 row = 0; row < rows; ++row)
@@ -113,7 +119,10 @@ void attend_law() {
       }
       attend(ScoreSpec<T>{factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr,
                           has_slopes ? slopes[static_cast<size_t>(h)] : T{},
-                          has_gates ? gates.data() + row * length : nullptr},
+                          has_gates ? gates.data() + row * length : nullptr,
+                          has_biases ? biases.data() + (row * heads + heads - 1 - h) * buckets
+                                     : nullptr,
+                          bucket_of.data() + length - 1 - t},
              q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
              HeadRows<T>{values.data(), value, value}, begin, end, scores.data(),
              expected.data() + (row * heads + h) * value);
@@ -125,6 +134,12 @@ void attend_law() {
   work.sinks = has_sinks ? machine.put(sinks) : nullptr;
   work.slopes = has_slopes ? machine.put(slopes) : nullptr;
   work.gates = has_gates ? machine.put(gates) : nullptr;
+  if (has_biases) {
+    work.biases = {machine.put(biases), rows, heads * buckets};
+    work.buckets = buckets;
+    work.bias_of = machine.put(bias_of);
+    work.bucket_of = machine.put(bucket_of);
+  }
   work.queries = {machine.put(q), rows, heads * key};
   work.keys = {machine.put(k), rows, kv_heads * key};
   work.values = {machine.put(v), rows, kv_heads * value};

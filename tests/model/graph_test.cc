@@ -41,14 +41,14 @@ std::string why_no_graph(const std::string& config) {
 
 TEST_CASE("every built-in graph decodes and says what it was read from") {
   const auto names = model::families();
-  CHECK(names.size() == 68);
+  CHECK(names.size() == 70);
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     CAPTURE(name);
     const model::Graph graph = model::load_graph(name);
     CHECK(graph.family == name);
     CHECK_FALSE(graph.source.empty());
-    CHECK_FALSE(graph.blocks.empty());
+    CHECK_FALSE(graph.stacks[0].blocks.empty());
     CHECK_FALSE(graph.model_types.empty());
   }
 }
@@ -118,7 +118,7 @@ TEST_CASE("ways of a stretch name layers and parts that are there") {
   const auto graph = model::decode_graph({{"mine", with_way(R"({"requires": {"a": [null, 1]},
     "layers": {"list": "l", "in": [1], "out": [0]}, )" + act +
                                                             "}")}});
-  const model::Way& way = graph.blocks[0].stretches[0][0];
+  const model::Way& way = graph.stacks[0].blocks[0].stretches[0][0];
   CHECK(way.ops.size() == 1);
   REQUIRE(way.layers);
   CHECK(way.layers->in == std::vector<std::string>{"1"});
@@ -134,6 +134,7 @@ TEST_CASE("ways of a stretch name layers and parts that are there") {
 TEST_CASE("an op with an unknown kind, key, value or dimension is refused with its place") {
   CHECK(model::decode_graph({{"mine", graph_with(R"({"op": "act", "in": "x", "out": "x",
     "kind": "silu"})")}})
+            .stacks[0]
             .blocks.size() == 1);
   CHECK(refusal(graph_with(R"({"op": "fft", "in": "x", "out": "x"})"))
             .ends_with("must be an op whose kind is known"));
@@ -151,7 +152,7 @@ TEST_CASE("an op with an unknown kind, key, value or dimension is refused with i
   CHECK(refusal(graph_with(R"({"op": "attention", "in": ["x", "x", "x"], "out": "x", "heads": "n",
     "kv_heads": "n", "key_dim": "n", "value_dim": "n", "mask": "causal",
     "index": {"heads": "n", "dim": "n", "top_k": "n"}})"))
-            .ends_with("three of its index"));
+            .ends_with("three of its index and one of its buckets"));
   CHECK(refusal(graph_with(R"({"op": "join", "in": ["x", "x"], "out": "x", "order": "concat",
     "sections": ["n", "n"], "heads": "n"})"))
             .find("\"heads\"") != std::string::npos);

@@ -230,6 +230,26 @@ TEST_CASE(
         "tp all_reduce; tp all_reduce; ep all_to_all; ep all_to_all; tp all_reduce; whole");
 }
 
+TEST_CASE("an encoder reads the prompt once, and behind it a sequence has one token at a time") {
+  const Price price = price_of("t5", "tp=2", {.batch = 4, .prompt_len = 100, .context = 32});
+  // Of 48 features in bf16: the encoder's two layers add up twice each, and its embedding; the
+  // decoder's three times, of one token per sequence. The head's 101 words are gathered.
+  CHECK(comm(price.prefill.comm) ==
+        "tp all_gather 1 x 808; tp all_reduce 7 x 384; tp all_reduce 5 x 38400");
+  CHECK(comm(price.decode.comm) == "tp all_gather 1 x 808; tp all_reduce 7 x 384");
+  // A device keeps 16 numbers of keys and of values: 64 bytes per position and layer.
+  CHECK(price.decode.amounts.cache_bytes == 4 * 2 * 64 * (32 + 100));
+  CHECK(price.prefill.amounts.cache_bytes == 4 * 2 * 64 * (100 + 1 + 100));
+  // Keys and values of the prompt are products of the prefill alone.
+  CHECK(price.prefill.amounts.launches - price.decode.amounts.launches == 1 + 2 * 7 + 1 + 2);
+  // What the encoder made goes on with the decoder's values, once.
+  CHECK(comm(price_of("t5", "pp=2", {.batch = 4, .prompt_len = 100}).decode.comm) ==
+        "pp permute 1 x 384");
+  CHECK(comm(price_of("t5", "pp=2", {.batch = 4, .prompt_len = 100}).prefill.comm) ==
+        "pp permute 1 x 384; pp permute 2 x 38400");
+  CHECK(comm_of("t5_encoder", "tp=2") == "tp all_reduce 5 x 96");
+}
+
 TEST_CASE("a window bounds what a decoded token reads of the cache") {
   const auto cache = [](const char* chunk, i64 context) {
     const auto m = model::published(fmt::format(R"({{"model_type": "mistral",

@@ -71,9 +71,10 @@ Published published(const std::string& text, Dtype dtype) {
   const Model sized{graph, config, sizes_of(*graph, config), {}, {}};
   const bool is_tied = text.find("\"tie_word_embeddings\": true") != std::string::npos;
   std::vector<TensorSpec> tensors;
-  add(sized, graph->start, -1, is_tied, tensors, dtype);
+  const Stack& stack = graph->stacks.front();
+  add(sized, stack.start, -1, is_tied, tensors, dtype);
   for (i64 layer = 0; layer < sized.sizes.at("layers"); ++layer) {
-    add(sized, graph->blocks.front().stretches, layer, is_tied, tensors, dtype);
+    add(sized, stack.blocks.front().stretches, layer, is_tied, tensors, dtype);
   }
   add(sized, graph->end, -1, is_tied, tensors, dtype);
   Model bound = bind_model(std::move(graph), config, tensors);

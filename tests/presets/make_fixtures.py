@@ -128,9 +128,9 @@ def without(config, paths):
 class Cuts:
     """A family's table: the selectors and numbers of a tensor by its name."""
 
-    # A vision tower, blocks that layers share and layers for further tokens that are named apart are on every stage of
+    # A vision tower, what layers share and layers for further tokens that are named apart are on every stage of
     # the pipeline.
-    LAYER = re.compile(r"(?!.*vis(ual|ion)|.*shared_transformer|mtp\.).*?\b(layers|h|blocks|block|layer)\.(?P<layer>\d+)\..*")
+    LAYER = re.compile(r"(?!.*vis(ual|ion)|.*shared_transformer|.*relative_attention_bias|mtp\.).*?\b(layers|h|blocks|block|layer)\.(?P<layer>\d+)\..*")
     EXPERT = re.compile(r".*\bexperts\.(?P<expert>\d+)\..*")
     HEAD = re.compile(r".*\b(?P<of>[qk])_layernorm\.norms\.(?P<head>\d+)\..*")
 

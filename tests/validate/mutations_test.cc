@@ -98,6 +98,10 @@ TEST_CASE("faults of convolutions and recurrences are caught and named") {
   check_rows(recurrence_mutations());
 }
 
+TEST_CASE("faults of encoders and of attention to them are caught and named") {
+  check_rows(encoder_mutations());
+}
+
 TEST_CASE("what leaves the function as it is passes, and is named where bytes differ") {
   check_rows(benign_mutations());
 }
@@ -118,7 +122,7 @@ TEST_CASE("every row of the matrix stands once, tested or with its reason") {
   };
   for (const auto& rows :
        {attention_mutations(), feed_forward_mutations(), value_mutations(), header_mutations(),
-        family_mutations(), recurrence_mutations(), benign_mutations()}) {
+        family_mutations(), recurrence_mutations(), encoder_mutations(), benign_mutations()}) {
     for (const Mutation& row : rows) add(row.number);
   }
   for (const Untested& row : untested_mutations()) add(row.number);

@@ -1,0 +1,25 @@
+"""The small models that have an encoder: with a decoder that attends to it, or alone."""
+
+T5 = dict(
+    vocab_size=96,
+    d_model=24,
+    d_kv=8,
+    d_ff=40,
+    num_layers=2,
+    num_decoder_layers=2,
+    num_heads=4,
+    relative_attention_num_buckets=8,
+    relative_attention_max_distance=20,  # within the input, so that distances share the last bucket
+    layer_norm_epsilon=1e-3,
+    pad_token_id=None,
+    eos_token_id=None,
+)
+GATED = dict(T5, feed_forward_proj="gated-gelu")
+
+# name -> the class of its config, and what that says
+ENCODER_MODELS = {
+    "t5": ("T5Config", T5),
+    "t5_gated": ("T5Config", dict(GATED, tie_word_embeddings=False, num_decoder_layers=3)),
+    "umt5": ("UMT5Config", dict(GATED, feed_forward_proj="gated-silu")),
+    "t5_encoder": ("T5Config", dict(GATED, is_encoder_decoder=False)),
+}

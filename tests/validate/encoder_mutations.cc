@@ -1,0 +1,68 @@
+#include "tests/validate/mutations.h"
+
+/// Faults of an encoder, and of what a decoder takes from it.
+namespace shardtool::test {
+namespace {
+
+const std::string kEncoder = "encoder.block.";
+const std::string kDecoder = "decoder.block.";
+
+Mutation row(std::string number, std::string what, std::string model, std::string mesh,
+             std::vector<std::string> words, std::function<void(const ShardSet&)> apply) {
+  return {std::move(number), std::move(what),  std::move(model), std::move(mesh),
+          kFunction,         std::move(words), std::move(apply)};
+}
+
+/// One tensor's parts where another's belong, on every rank that has both.
+std::function<void(const ShardSet&)> instead_of(const std::string& tensor,
+                                                const std::string& other) {
+  return [tensor, other](const ShardSet& shards) {
+    for (const i64 rank : shards.ranks_of(tensor)) {
+      shards.write(tensor, rank, shards.read(other, rank));
+    }
+  };
+}
+
+}  // namespace
+
+std::vector<Mutation> encoder_mutations() {
+  const std::string biases = "0.layer.0.SelfAttention.relative_attention_bias.weight";
+  const std::string keys = ".layer.1.EncDecAttention.k.weight";
+  return {
+      row("E1", "biases of two heads exchanged", "t5", "tp=2",
+          {"encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight: rank 0 head 0 "
+           "holds head 1, head 1 holds head 0"},
+          [=](const ShardSet& shards) {
+            shards.change(kEncoder + biases, 0, [](const ShardRows& rows) {
+              return rows.columns_in({1, 0});
+            });
+          }),
+      row("E2", "the decoder's biases are the encoder's", "t5_gated", "tp=4",
+          {"in decoder 0, position bias",
+           "relative_attention_bias.weight: rank 0 decoder holds encoder; rank 1 decoder holds "
+           "encoder"},
+          instead_of(kDecoder + biases, kEncoder + biases)),
+      row("E3", "keys of another layer's attention to the encoder", "t5", "tp=2",
+          {"decoder.block.1.layer.1.EncDecAttention.k.weight: rank 0 holds layer 0's instead of "
+           "layer 1's"},
+          instead_of(kDecoder + "1" + keys, kDecoder + "0" + keys)),
+      row("E4", "an attention to the encoder has the decoder's own keys", "umt5", "pp=2,tp=2",
+          {"k.weight: rank 2 1.EncDecAttention holds 0.SelfAttention; rank 3 1.EncDecAttention "
+           "holds 0.SelfAttention"},
+          instead_of(kDecoder + "1" + keys, kDecoder + "1.layer.0.SelfAttention.k.weight")),
+      row("E5", "the encoder ends with the decoder's norm", "t5_gated", "tp=2",
+          {"in decoder start, norm 'encoded': encoder.final_layer_norm.weight: rank 0 encoder "
+           "holds decoder"},
+          instead_of("encoder.final_layer_norm.weight", "decoder.final_layer_norm.weight")),
+      row("E6", "gate and up exchanged", "t5_encoder", "tp=2",
+          {"wi_0.weight: rank 0 wi_0 holds wi_1; rank 1 wi_0 holds wi_1"},
+          [](const ShardSet& shards) {
+            const std::string mlp = kEncoder + "1.layer.1.DenseReluDense.";
+            for (i64 rank = 0; rank < 2; ++rank) {
+              shards.exchange(mlp + "wi_0.weight", mlp + "wi_1.weight", rank);
+            }
+          }),
+  };
+}
+
+}  // namespace shardtool::test
