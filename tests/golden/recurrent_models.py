@@ -72,7 +72,7 @@ RECURRENT_MODELS = {
     "zamba2": ("Zamba2Config", dict(ZAMBA2, use_mem_rope=True, use_shared_attention_adapter=True, add_bias_linear=True)),
     "zamba2_one_block": (
         "Zamba2Config",
-        dict(ZAMBA2, layers_block_type=["hybrid", "hybrid"], num_hidden_layers=2, num_mem_blocks=1),
+        dict(ZAMBA2, layers_block_type=["hybrid", "hybrid"], num_hidden_layers=2, num_mem_blocks=1, mamba_ngroups=4),
     ),
     "falcon_h1_normed": ("FalconH1Config", dict(FALCON_H1, mamba_n_groups=2, mamba_rms_norm=True)),
     "falcon_h1_gated": (

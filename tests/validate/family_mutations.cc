@@ -240,6 +240,69 @@ std::vector<Mutation> family_mutations() {
            return rows.rows_in({1, 0, 2, 3});
          });
        }},
+      {"G4",
+       "keys that later layers share are another layer's",
+       "gemma4_e2b",
+       "tp=2",
+       kFunction,
+       {"layers.1.self_attn.k_proj.weight: rank 1 holds"},
+       [](const ShardSet& shards) {
+         shards.exchange("model.layers.1.self_attn.k_proj.weight",
+                         "model.layers.0.self_attn.k_proj.weight", 1);
+       }},
+      {"G5",
+       "words of two layers exchanged",
+       "gemma4_e2b",
+       "tp=2",
+       kFunction,
+       {"embed_tokens_per_layer.weight: rank 0 columns"},
+       [](const ShardSet& shards) {
+         shards.change("model.embed_tokens_per_layer.weight", 0, [](const ShardRows& rows) {
+           return rows.columns_in(exchanged(rows.columns, 0, 10, 10));
+         });
+       }},
+      {"G6",
+       "factors of two streams exchanged",
+       "gemma3n_text",
+       "tp=2",
+       kFunction,
+       {"altup.prediction_coefs.weight: rank 1 row 4 holds row 8"},
+       [](const ShardSet& shards) {
+         shards.change("model.layers.2.altup.prediction_coefs.weight", 1,
+                       [](const ShardRows& rows) { return rows.rows_in(exchanged(16, 4, 8, 4)); });
+       }},
+      {"G7",
+       "gates that are cut off are another layer's",
+       "gemma3n_text",
+       "tp=2",
+       kFunction,
+       {"layers.0.mlp.gate_proj.weight: rank 0 holds"},
+       [](const ShardSet& shards) {
+         shards.exchange("model.layers.0.mlp.gate_proj.weight",
+                         "model.layers.2.mlp.gate_proj.weight", 0);
+       }},
+      {"C1",
+       "keys and values of a fused tensor exchanged",
+       "chatglm",
+       "tp=2",
+       kFunction,
+       {"query_key_value.weight: rank 0 "},
+       [](const ShardSet& shards) {
+         shards.change(
+             "transformer.encoder.layers.1.self_attention.query_key_value.weight", 0,
+             [](const ShardRows& rows) { return rows.rows_in(exchanged(64, 32, 48, 16)); });
+       }},
+      {"C2",
+       "gate and up exchanged",
+       "chatglm",
+       "tp=2",
+       kFunction,
+       {"dense_h_to_4h.weight: rank 1 "},
+       [](const ShardSet& shards) {
+         shards.change(
+             "transformer.encoder.layers.0.mlp.dense_h_to_4h.weight", 1,
+             [](const ShardRows& rows) { return rows.rows_in(exchanged(80, 0, 40, 40)); });
+       }},
   };
 }
 

@@ -5,6 +5,7 @@ namespace shardtool::test {
 namespace {
 
 const std::string kDelta = "model.layers.0.linear_attn.";
+const std::string kShared = "model.layers.2.shared_transformer.self_attn.";
 const std::string kMamba = "backbone.layers.0.mixer.";
 
 std::vector<i64> stretches(const std::vector<std::pair<i64, i64>>& all) {
@@ -92,6 +93,16 @@ std::vector<Mutation> recurrence_mutations() {
           {"q_proj.weight: rank 0 holds the part of rank 1"},
           [](const ShardSet& shards) {
             shards.exchange("model.layers.1.self_attn.q_proj.weight", 0, 1);
+          }),
+      row("R14", "heads of a block exchanged that several layers share", "zamba2",
+          {"layers.2.shared_transformer.self_attn.q_proj.weight: rank 0 holds the part of rank 1"},
+          [](const ShardSet& shards) { shards.exchange(kShared + "q_proj.weight", 0, 1); }),
+      row("R15", "the adapter of another layer of a shared block", "zamba2",
+          {"linear_v_adapter_list.2.1.weight"},
+          [](const ShardSet& shards) {
+            const std::string list =
+                "model.layers.1.shared_transformer.self_attn.linear_v_adapter_list.";
+            shards.exchange(list + "0.1.weight", list + "2.1.weight", 1);
           }),
   };
 }
