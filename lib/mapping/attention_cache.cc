@@ -4,6 +4,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -61,8 +62,8 @@ class Keys {
     }
     return std::nullopt;
   }
-  /// Like `size`, but nothing for a 0 that stands for "none", too.
-  i64 window(const std::string& name) const {
+  /// Like `size`, but 0 for none, and for a 0 that stands for that.
+  i64 count(const std::string& name) const {
     for (const std::string& key : texts(facts_.at("keys").at(name))) {
       const json* found = value(key);
       if (found != nullptr && found->is_number_integer())
@@ -105,7 +106,7 @@ class Windows {
     const json& named = facts.at("layer_types");
     types_ = keys.value(named.at("key"));
     windows_ = named.at("windows");
-    window_ = keys.window("window");
+    window_ = keys.count("window");
     for (const auto& rule : facts.at("windows")) {
       const auto types = texts(rule.at("model_type"));
       if (std::find(types.begin(), types.end(), model_type) != types.end()) rule_ = rule;
@@ -135,7 +136,7 @@ class Windows {
  private:
   i64 by_type(i64 layer) const {
     if (!is_local(layer)) return 0;
-    return keys_.window(windows_.at(types_->at(static_cast<size_t>(layer)).get<std::string>()));
+    return keys_.count(windows_.at(types_->at(static_cast<size_t>(layer)).get<std::string>()));
   }
   i64 number(const char* key, i64 least) const {
     const json* found = rule_.contains(key) ? keys_.value(rule_.at(key)) : nullptr;
@@ -230,12 +231,15 @@ void add_shared(const std::map<i64, size_t>& shared, const Keys& keys, const jso
 
 Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec> tensors) {
   Projections projections(facts);
-  const auto n_layers = keys.size("layers");
+  // The last layers may read what earlier ones keep, whatever projections are stored for them.
+  const auto all_layers = keys.size("layers");
+  const i64 n_layers =
+      all_layers.value_or(std::numeric_limits<i64>::max()) - keys.count("reusing_layers");
   Layers layers;
   std::map<i64, size_t> shared;
   for (size_t t = 0; t < tensors.size(); ++t) {
     const auto found = projections.find(tensors[t].name);
-    if (!found || (n_layers && found->layer >= *n_layers)) continue;
+    if (!found || found->layer >= n_layers) continue;
     if (found->shared) {
       shared.emplace(found->layer, t);
       continue;

@@ -1,6 +1,7 @@
 // What plan knows about families, held against the tensors that the transformers library saves.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
@@ -81,6 +82,20 @@ TEST_CASE("keys that a projection makes are as many as config.json says heads ha
       CHECK(tensor.shape.front() * 2 == layer.units * layer.unit_elements);
     }
   }
+}
+
+TEST_CASE("layers that read the keys of earlier ones cache none, though projections are stored") {
+  const Fixture& gemma = fixture("gemma3n_text");
+  REQUIRE(gemma.config.size("num_kv_shared_layers") == 2);
+  std::vector<TensorSpec> tensors = gemma.tensors;
+  for (const char* layer : {"2", "3"}) {
+    tensors.push_back(
+        {fmt::format("model.layers.{}.self_attn.k_proj.weight", layer), Dtype::kF32, {1, 1}});
+  }
+  std::vector<i64> layers;
+  for (const LayerCache& layer : attention_cache(gemma.config, tensors).layers)
+    layers.push_back(layer.layer);
+  CHECK(layers == std::vector<i64>{0, 1});
 }
 
 TEST_CASE("layers that take turns with shared projections cache each their own keys") {

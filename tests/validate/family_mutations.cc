@@ -255,7 +255,7 @@ std::vector<Mutation> family_mutations() {
        "gemma4_e2b",
        "tp=2",
        kFunction,
-       {"embed_tokens_per_layer.weight: rank 0 columns"},
+       {"embed_tokens_per_layer.weight: rank 0 holds columns [10, 20) [0, 10) [20, 50)"},
        [](const ShardSet& shards) {
          shards.change("model.embed_tokens_per_layer.weight", 0, [](const ShardRows& rows) {
            return rows.columns_in(exchanged(rows.columns, 0, 10, 10));
@@ -266,7 +266,7 @@ std::vector<Mutation> family_mutations() {
        "gemma3n_text",
        "tp=2",
        kFunction,
-       {"altup.prediction_coefs.weight: rank 1 row 4 holds row 8"},
+       {"altup.prediction_coefs.weight: rank 1 holds rows [0, 4) [8, 12) [4, 8) [12, 16)"},
        [](const ShardSet& shards) {
          shards.change("model.layers.2.altup.prediction_coefs.weight", 1,
                        [](const ShardRows& rows) { return rows.rows_in(exchanged(16, 4, 8, 4)); });
