@@ -69,7 +69,8 @@ bool is_launched(const Op::Kind& kind) {
   if (const auto* norm = std::get_if<Norm>(&kind)) return !norm->per_head;
   return std::holds_alternative<Attention>(kind) || std::holds_alternative<Experts>(kind) ||
          std::holds_alternative<Router>(kind) || std::holds_alternative<Embed>(kind) ||
-         std::holds_alternative<Convolve>(kind) || std::holds_alternative<Recurrence>(kind);
+         std::holds_alternative<Convolve>(kind) || std::holds_alternative<ConvolveFrames>(kind) ||
+         std::holds_alternative<Recurrence>(kind);
 }
 
 /// Amounts::launches of one layer; those of an encoder where it runs.
@@ -282,7 +283,10 @@ void Sum::add(const Step& step, const Phase& phase, i64 tokens, i64 layer, Amoun
     sum.weight_bytes += n * bytes_of(work.output_elements, dtype);
     return;
   }
-  flops_of(sum, arithmetic(step)) += 2 * n * static_cast<double>(work.weight_elements);
+  const auto* convolve = std::get_if<ConvolveFrames>(&kind);
+  const i64 times =
+      convolve == nullptr ? 1 : model_.size(convolve->frames) / model_.size(convolve->stride);
+  flops_of(sum, arithmetic(step)) += 2 * n * static_cast<double>(times * work.weight_elements);
   sum.weight_bytes += weight_bytes(step);
 }
 
