@@ -51,7 +51,8 @@ class GoldenFile {
         .tensor(name)
         .note("found", found)
         .help(
-            "it has input_ids [s, t] I64, logits [s, t, vocab] F32 and hidden.N [s, t, embed] F32");
+            "it has input_ids [s, t] I64, logits [s, t, vocab] F32 and hidden.N [s, t, embed] F32, "
+            "and given [s, t, size] F32 where more than tokens enters");
   }
 
   std::string path_;
@@ -68,6 +69,7 @@ engine::Golden load_golden(const std::string& path) {
   golden.tokens = file.read<i64>("input_ids", Dtype::kI64, 2, shape);
   golden.sequences = shape[0];
   golden.length = shape[1];
+  if (file.has("given")) golden.given = file.read<float>("given", Dtype::kF32, 3, shape);
   golden.logits = file.read<float>("logits", Dtype::kF32, 3, shape);
   for (i64 i = 0; file.has(fmt::format("hidden.{}", i)); ++i) {
     golden.hidden.push_back(file.read<float>(fmt::format("hidden.{}", i), Dtype::kF32, 3, shape));

@@ -121,22 +121,25 @@ kernels::ActivationKind activation_of(const model::Word& word, const mapping::Mo
   throw Error(ErrorCode::kUnsupported, fmt::format("the activation '{}' is not known", name));
 }
 
-template <class N>
-SmallWeight<N> load_small(const Side& side, kernels::NumberMap map, size_t tensor, i64 rank) {
+StoredWeight read_small(const Side& side, size_t tensor, i64 rank) {
   if (side.is_turned(tensor)) {
     throw Error(ErrorCode::kUnsupported,
                 "a packed weight is used for something else than a product")
         .tensor(side.tensors[tensor].name);
   }
-  SmallWeight<N> weight{side.region(tensor, rank), {}};
-  const Dtype dtype = side.tensors[tensor].dtype;
+  StoredWeight weight{side.region(tensor, rank), side.tensors[tensor].dtype, {}};
   const Shape shape = index::local_shape(weight.region);
-  i64 count = 1;
-  for (const i64 extent : shape) count *= extent;
-  std::vector<std::byte> bytes(static_cast<size_t>(count * bits(dtype) / 8));
-  side.weights->read({tensor, rank, -1, 0, shape.empty() ? 1 : shape[0]}, bytes);
-  weight.data.resize(static_cast<size_t>(count));
-  to_numbers(dtype, map, bytes.data(), count, weight.data.data());
+  weight.bytes.resize(static_cast<size_t>(byte_size(weight.dtype, shape).value()));
+  side.weights->read({tensor, rank, -1, 0, shape.empty() ? 1 : shape[0]}, weight.bytes);
+  return weight;
+}
+
+template <class N>
+SmallWeight<N> load_small(const Side& side, kernels::NumberMap map, size_t tensor, i64 rank) {
+  StoredWeight stored = read_small(side, tensor, rank);
+  const i64 count = std::ssize(stored.bytes) * 8 / bits(stored.dtype);
+  SmallWeight<N> weight{std::move(stored.region), std::vector<N>(static_cast<size_t>(count))};
+  to_numbers(stored.dtype, map, stored.bytes.data(), count, weight.data.data());
   return weight;
 }
 

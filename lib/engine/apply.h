@@ -46,6 +46,13 @@ struct SmallWeight {
   index::Region region;
   std::vector<N> data;  ///< row-major
 };
+/// Throws kUnsupported for a packed one.
+struct StoredWeight {
+  index::Region region;
+  Dtype dtype = Dtype::kF32;
+  std::vector<std::byte> bytes;
+};
+StoredWeight read_small(const Side& side, size_t tensor, i64 rank);
 template <class N>
 SmallWeight<N> load_small(const Side& side, kernels::NumberMap map, size_t tensor, i64 rank);
 
@@ -59,6 +66,10 @@ std::vector<N> load_vector(const OpAt<N>& at, size_t tensor, const index::AxisMa
 /// what the graph asks for and the engine does not know; kConfig.
 template <class N>
 std::vector<Part<N>> apply(const model::Split& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Given& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::ConvolveFrames& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Join& op, const OpAt<N>& at);
 template <class N>

@@ -43,6 +43,7 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
   inputs.sequences = golden.sequences;
   inputs.length = golden.length;
   inputs.tokens = golden.tokens;
+  inputs.given = golden.given;
   Fabric fabric(whole.mesh, nullptr);
   Run<float> run(whole, fabric, inputs, nullptr);
   std::vector<GoldenDifference> differences;

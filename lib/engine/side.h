@@ -55,8 +55,9 @@ struct Side {
 struct Inputs {
   i64 sequences = 1;
   i64 length = 1;
-  std::vector<i64> tokens;  ///< ids, one per row, of tables that are looked up
-  std::uint64_t seed = 0;   ///< of residues
+  std::vector<i64> tokens;   ///< ids, one per row, of tables that are looked up
+  std::vector<float> given;  ///< what enters beside tokens, row by row; none: any numbers
+  std::uint64_t seed = 0;    ///< of residues
   kernels::NumberMap map = kernels::NumberMap::kBits;  ///< of residues
   /// Every value is rounded to it, as an engine of that type stores it; F32: as it is; of float.
   Dtype activations = Dtype::kF32;

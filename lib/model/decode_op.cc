@@ -85,6 +85,22 @@ void OpDecoder::embed() {
            }}});
 }
 
+void OpDecoder::given() {
+  finish({dim("size", be<Given>().size)});
+}
+
+void OpDecoder::convolve_frames() {
+  auto& c = be<ConvolveFrames>();
+  finish({weight("weight",
+                 [&c] {
+                   return std::vector{c.rows, c.columns, c.taps};
+                 }),
+          weight(
+              "bias", [&c] { return std::vector{c.rows}; }, false),
+          dim("rows", c.rows), dim("columns", c.columns), dim("taps", c.taps),
+          dim("frames", c.frames), dim("stride", c.stride)});
+}
+
 void OpDecoder::read_linear(Fields more) {
   auto& l = be<Linear>();
   more.push_back(weight("weight", [&l] {
@@ -174,6 +190,8 @@ void OpDecoder::softcap() {
 
 Op OpDecoder::decode() {
   constexpr auto kKinds = std::to_array<KindOfOp>({{"embed", &OpDecoder::embed},
+                                                   {"given", &OpDecoder::given},
+                                                   {"convolve_frames", &OpDecoder::convolve_frames},
                                                    {"linear", &OpDecoder::linear},
                                                    {"logits", &OpDecoder::logits},
                                                    {"split", &OpDecoder::split},

@@ -55,6 +55,17 @@ struct Embed {
   Dim rows, size;
   Number offset;  ///< the row of position 0
 };
+/// What enters beside tokens: `size` numbers of every position, such as sound.
+struct Given {
+  Dim size;
+};
+/// A convolution of all features, W [rows, columns, taps], along frames, of which a position has
+/// `frames` one after the other: y[o] = b + the sum over taps k of W_k x[o * stride + k - (taps -
+/// 1) / 2], where the sequence has that frame. Its result has frames / stride of them to a
+/// position.
+struct ConvolveFrames {
+  Dim rows, columns, taps, frames, stride;
+};
 /// y = x W^T + b, W [rows, columns] as nn.Linear stores it, or [columns, rows] (kInOut).
 struct Linear {
   Dim rows, columns;
@@ -261,10 +272,10 @@ struct Experts {
 
 /// One step of a forward pass: values in, values out, by name.
 struct Op {
-  using Kind =
-      std::variant<Embed, Linear, Split, OfLayer, Join, Norm, SquareSums, Normalise, Resize, Cutoff,
-                   Mix, Rope, PositionBias, Attention, Convolve, StepSize, Decay, Recurrence,
-                   Activation, Multiply, Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
+  using Kind = std::variant<Embed, Given, ConvolveFrames, Linear, Split, OfLayer, Join, Norm,
+                            SquareSums, Normalise, Resize, Cutoff, Mix, Rope, PositionBias,
+                            Attention, Convolve, StepSize, Decay, Recurrence, Activation, Multiply,
+                            Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;

@@ -59,6 +59,8 @@ class OpDecoder {
   std::string full_name(const JsonValue& value, bool& optional) const;
 
   void embed();
+  void given();
+  void convolve_frames();
   void linear();
   void logits();
   void read_linear(Fields more);

@@ -1,10 +1,8 @@
 #include "shardtool/model/price.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -69,7 +67,8 @@ bool is_launched(const Op::Kind& kind) {
   if (const auto* norm = std::get_if<Norm>(&kind)) return !norm->per_head;
   return std::holds_alternative<Attention>(kind) || std::holds_alternative<Experts>(kind) ||
          std::holds_alternative<Router>(kind) || std::holds_alternative<Embed>(kind) ||
-         std::holds_alternative<Convolve>(kind) || std::holds_alternative<Recurrence>(kind);
+         std::holds_alternative<Convolve>(kind) || std::holds_alternative<ConvolveFrames>(kind) ||
+         std::holds_alternative<Recurrence>(kind);
 }
 
 /// Amounts::launches of one layer; those of an encoder where it runs.
@@ -282,7 +281,10 @@ void Sum::add(const Step& step, const Phase& phase, i64 tokens, i64 layer, Amoun
     sum.weight_bytes += n * bytes_of(work.output_elements, dtype);
     return;
   }
-  flops_of(sum, arithmetic(step)) += 2 * n * static_cast<double>(work.weight_elements);
+  const auto* convolve = std::get_if<ConvolveFrames>(&kind);
+  const i64 times =
+      convolve == nullptr ? 1 : model_.size(convolve->frames) / model_.size(convolve->stride);
+  flops_of(sum, arithmetic(step)) += 2 * n * static_cast<double>(times * work.weight_elements);
   sum.weight_bytes += weight_bytes(step);
 }
 
@@ -348,44 +350,6 @@ i64 tokens_of(const Workload& workload) {
 }
 
 }  // namespace
-
-std::string_view to_string(Roofline::Bound bound) {
-  constexpr auto kNames = std::to_array<std::string_view>({"compute", "memory", "comm", "launch"});
-  return kNames[static_cast<size_t>(bound)];
-}
-
-double Amounts::all_flops() const {
-  return std::accumulate(flops.begin(), flops.end(), 0.0);
-}
-
-Roofline roofline(const Amounts& amounts, const plan::HardwareProfile& profile, double comm_us) {
-  Roofline roof;
-  const double bytes_per_us = profile.memory_gb_per_s * 1e3 * profile.memory_efficiency;
-  const double weights_us = amounts.weight_bytes / bytes_per_us;
-  const double cache_us = amounts.cache_bytes / bytes_per_us;
-  double most_us = 0;
-  for (const plan::Arithmetic kind : plan::kArithmetics) {
-    const double flops_per_us = profile.rates.tflops(kind) * 1e6 * profile.compute_efficiency;
-    const double us = amounts.flops[static_cast<size_t>(kind)] / flops_per_us;
-    roof.compute_us += us;
-    if (us <= most_us) continue;
-    most_us = us;
-    roof.arithmetic = profile.rates.has(kind) ? kind : plan::Arithmetic::kBf16;
-  }
-  roof.memory_us = weights_us + cache_us;
-  roof.comm_us = comm_us;
-  roof.launch_us = static_cast<double>(amounts.launches) * profile.launch_us;
-  roof.step_us = comm_us + roof.launch_us + cache_us + std::max(roof.compute_us, weights_us);
-  const std::array<std::pair<double, Roofline::Bound>, 4> parts{
-      {{roof.memory_us, Roofline::Bound::kMemory},
-       {roof.comm_us, Roofline::Bound::kComm},
-       {roof.compute_us, Roofline::Bound::kCompute},
-       {roof.launch_us, Roofline::Bound::kLaunch}}};
-  roof.bound = std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
-                 return a.first < b.first;
-               })->second;
-  return roof;
-}
 
 Price price(const Model& model, std::span<const TensorSpec> tensors, const LayoutOf& layouts,
             const mesh::Mesh& mesh, const Workload& workload,

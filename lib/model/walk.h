@@ -80,6 +80,8 @@ class Walk {
   void reduce_all(Value& value) { reduce(value, std::vector<bool>(axes(), true)); }
 
   Value apply(const Embed& op, const BoundOp& bound);
+  Value apply(const Given& op, const BoundOp&) { return whole(model_.size(op.size)); }
+  Value apply(const ConvolveFrames& op, const BoundOp& bound);
   Value apply(const Linear& op, const BoundOp& bound);
   Value apply(const Join& op, const BoundOp& bound);
   Value apply(const Norm& op, const BoundOp& bound);

@@ -60,6 +60,17 @@ Value Walk::apply(const Embed& op, const BoundOp& bound) {
   return y;
 }
 
+/// Whole on every device: convolutions of frames stand before the layers, and are small beside
+/// them.
+Value Walk::apply(const ConvolveFrames& op, const BoundOp& bound) {
+  for (const BoundWeight& weight : bound.weights) {
+    if (weight.empty() || !layout_of(weight).is_sharded()) continue;
+    throw Error(ErrorCode::kUnsupported, "no rule takes a convolution of frames that is cut");
+  }
+  make_whole(in(bound, 0));
+  return whole(model_.size(op.frames) / model_.size(op.stride) * model_.size(op.rows));
+}
+
 Value Walk::apply(const Linear& op, const BoundOp& bound) {
   const Layout& weight = layout_of(bound.weights.front());
   const size_t out_axis = op.kernel == layout::Kernel::kOutIn ? 0 : 1;

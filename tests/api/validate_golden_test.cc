@@ -9,7 +9,9 @@
 
 #include "shardtool/api/transform.h"
 #include "shardtool/api/validate.h"
+#include "tests/support/checkpoint_files.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
 
 using namespace shardtool;
 
@@ -140,4 +142,25 @@ TEST_CASE("a golden file of another model says so") {
   CHECK(tier(report, "field").verdict == "pass");
   options.golden = model + "/config.json";
   CHECK_THROWS_AS(api::validate(options), Error);
+}
+
+TEST_CASE("a golden file gives what enters beside tokens, and of another size says so") {
+  const test::TempFolder scratch;
+  const std::string golden = SHARDTOOL_SOURCE_DIR "/tests/golden";
+  const std::string model = golden + "/whisper-transformers-5.23.0";
+  REQUIRE(split_over(model, "tp=2", scratch / "tp2"));
+  test::Tensors values = test::read_tensors(golden, "whisper-transformers-5.23.0.expected");
+  test::Tensor& given = values.at("given");
+  given.spec.shape.back() /= 2;
+  given.bytes.resize(given.bytes.size() / 2);
+  test::write_checkpoint(scratch / "half", values);
+  api::ValidateOptions options;
+  options.sources = {scratch / "tp2"};
+  options.reference = model;
+  options.quick = true;
+  options.golden = scratch / "half" + "/model.safetensors";
+  const auto error = testing::error_of([&] { api::validate(options); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kShapeMismatch);
+  CHECK(error->message() == "what is given beside tokens has another size");
 }

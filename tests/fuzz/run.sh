@@ -18,21 +18,40 @@ dictionary() {
   if [[ $1 == glob || $1 == size ]]; then echo "$here/$1.dict"; else echo "$here/json.dict"; fi
 }
 
-# fuzz TARGET: its output goes to BUILD/fuzz/TARGET.log.
+# confirm TARGET: forgets findings that do not show again, such as a timeout of a machine that did something else.
+confirm() {
+  local finding
+  for finding in "$build/fuzz/findings/$1-"*; do
+    [[ -e $finding ]] || continue
+    if "$build/tests/fuzz/fuzz_$1" "${limits[@]}" "$finding" >/dev/null 2>&1; then rm "$finding"; fi
+  done
+}
+
+found_by() {
+  find "$build/fuzz/findings" -name "$1-*" | wc -l
+}
+
+# fuzz TARGET: until the time is over or something is found; its output goes to BUILD/fuzz/TARGET.log.
 fuzz() {
-  local learned=$build/fuzz/corpus/$1
+  local learned=$build/fuzz/corpus/$1 log=$build/fuzz/$1.log end=$((SECONDS + seconds)) ended
   mkdir -p "$learned" "$build/fuzz/findings"
-  nice -n 19 "$build/tests/fuzz/fuzz_$1" "${limits[@]}" -max_total_time="$seconds" -print_final_stats=1 \
-    -dict="$(dictionary "$1")" -artifact_prefix="$build/fuzz/findings/$1-" \
-    "$learned" "$here/corpus/$1" >"$build/fuzz/$1.log" 2>&1 || true
+  : >"$log"
+  while ((SECONDS < end)); do
+    nice -n 19 "$build/tests/fuzz/fuzz_$1" "${limits[@]}" -max_total_time=$((end - SECONDS)) -print_final_stats=1 \
+      -dict="$(dictionary "$1")" -artifact_prefix="$build/fuzz/findings/$1-" \
+      "$learned" "$here/corpus/$1" >>"$log" 2>&1 && ended=0 || ended=$?
+    confirm "$1"
+    ((ended == 0 || $(found_by "$1") > 0)) && break
+    grep -q '^stat::' "$log" || break # it does not even start
+  done
 }
 
 # row TARGET: target, executions, edges covered, findings.
 row() {
   local log=$build/fuzz/$1.log executions edges found
-  executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+  executions=$(awk '/^stat::number_of_executed_units:/ { all += $2 } END { print all }' "$log")
   edges=$(grep -o 'cov: [0-9]*' "$log" | tail -n 1 | cut -d ' ' -f 2)
-  found=$(find "$build/fuzz/findings" -name "$1-*" | wc -l)
+  found=$(found_by "$1")
   # A fuzzer that ended before it said what it did has found something, too.
   [[ $executions ]] || ((found)) || found="ended early, see $log"
   printf '%-10s %12s %8s  %s\n' "$1" "${executions:-?}" "${edges:-?}" "$found"

@@ -8,6 +8,7 @@ Per name of FAMILIES
       input_ids [2, 24] i64
       hidden.0 .. hidden.N [2, 24, embed] f32    the input of each layer; the last one's output, before the final norm;
                                                  of an encoder's layers, then of the decoder's
+      given [2, 24, size] f32                    what enters beside tokens: the two frames of sound of every position
       logits [2, 24, vocab] f32                  of an encoder alone what it makes; a decoder has the encoder's input
       router.L.chosen [2, 24, top_k] i64         ascending, where layer L has a router
 and functions.json: the same library's activations, routers and rotation frequencies at many points (functions.py).
@@ -77,7 +78,8 @@ def drawn(fixture, name, shape):
     if "shared_transformer" in name:  # what it reads is twice as wide
         return (0.4 if "adapter_list" in name else 0.6) * values / np.sqrt(min(shape[-2:]))
     gain = 4.0 if fixture == "gpt_oss" and "gate_up" in name else 1.2  # 4: some of the clamps at 7 bite
-    return gain * values / np.sqrt(min(shape[-2:]))
+    is_of_frames = len(shape) == 3 and fixture == "whisper"
+    return gain * values / np.sqrt(shape[1] * shape[2] if is_of_frames else min(shape[-2:]))
 
 
 def class_of(fixture, config):
@@ -85,6 +87,8 @@ def class_of(fixture, config):
         return transformers.AutoModelForMaskedLM
     if fixture in ENCODERS:
         return transformers.AutoModelForTextEncoding
+    if fixture == "whisper":
+        return transformers.AutoModelForSpeechSeq2Seq
     if config.is_encoder_decoder:
         return transformers.AutoModelForSeq2SeqLM
     has_images = getattr(config, "vision_config", None) is not None
@@ -122,9 +126,10 @@ def loaded(model, folder):
 
 def stacks_of(model):
     """The lists of layers: an encoder's, then a decoder's, or the only one."""
-    if not isinstance(getattr(model, "encoder", None), torch.nn.Module):
+    stacks = [getattr(getattr(model, "model", model), part, None) for part in ("encoder", "decoder")]
+    if not isinstance(stacks[0], torch.nn.Module):
         return [layers_of(model)]
-    return [stack.block for stack in (model.encoder, getattr(model, "decoder", None)) if stack is not None]
+    return [stack.block if hasattr(stack, "block") else stack.layers for stack in stacks if stack is not None]
 
 
 def layers_of(model):
@@ -213,12 +218,19 @@ def expected(fixture, model):
     options = {} if fixture in MASKED + ENCODERS else {"use_cache": False}
     if model.config.is_encoder_decoder:
         options["decoder_input_ids"] = input_ids
+    given = {}
+    if fixture == "whisper":
+        frames = torch.from_numpy(random.standard_normal((TOKENS[0], 2 * TOKENS[1], model.config.num_mel_bins))).float()
+        given = {"given": frames.reshape(*TOKENS, -1)}
+        options["input_features"] = frames.transpose(1, 2)
+    else:
+        options["input_ids"] = input_ids
     with torch.no_grad():
-        out = model(input_ids=input_ids, **options)
+        out = model(**options)
     logits = out.last_hidden_state if fixture in ENCODERS else out.logits
     if watch.gap < LEAST_GAP:
         raise SystemExit(f"{fixture}: two experts are within {watch.gap:.1e} of each other, and rounding could choose")
-    tensors = {"input_ids": input_ids, "logits": logits}
+    tensors = {"input_ids": input_ids, "logits": logits, **given}
     tensors |= {f"hidden.{number}": value for number, value in watch.hidden.items()}
     tensors |= {f"router.{number}.chosen": value for number, value in watch.chosen.items()}
     for name, tensor in tensors.items():

@@ -10,6 +10,7 @@
 #include "shardtool/kernels/decode/element.h"
 #include "shardtool/kernels/device/launch.h"
 #include "shardtool/kernels/ops/round.h"
+#include "shardtool/kernels/ops/sums.h"
 #include "shardtool/kernels/ops/works.h"
 #include "shardtool/kernels/product/sums.h"
 #include "tests/kernels/random_numbers.h"
@@ -139,6 +140,22 @@ void print_rows(const char* name) {
 }
 
 template <class T>
+void print_sums(const char* name) {
+  constexpr i64 kCount = 100, kStreams = 4;
+  const auto x = random_numbers<T>(kStreams * kCount, 11), sums = random_numbers<T>(kCount, 12);
+  std::vector<T> factors, cuts, mixes;
+  for (size_t i = 0; i < kCount; ++i) {
+    const T squares = sums[i] * sums[i];
+    factors.push_back(resize_factor(squares, x[i] * x[i], 7, 1e-3));
+    cuts.push_back(cutoff_of(sums[i], squares, 7, x[i]));
+    mixes.push_back(mixed(x.data() + i, kCount, sums.data(), kStreams));
+  }
+  print_digest("factors of sizes", name, digest_of(factors));
+  print_digest("cutoffs", name, digest_of(cuts));
+  print_digest("mixed streams", name, digest_of(mixes));
+}
+
+template <class T>
 void print_routers(const char* name) {
   using Kind = RouterSpec::Kind;
   constexpr i64 kRows = 50, kExperts = 32, kTopK = 5;
@@ -195,6 +212,9 @@ inline void print_digests() {
   print_rows<Field>("field");
   print_rows<double>("f64");
   print_rows<float>("f32");
+  print_sums<Field>("field");
+  print_sums<double>("f64");
+  print_sums<float>("f32");
   print_routers<double>("f64");
   print_routers<float>("f32");
   print_products();

@@ -1,4 +1,4 @@
-// Where a recurrence and what goes with it may lie, beside what presets say.
+// Where a recurrence, what goes with it and convolutions may lie, beside what presets say.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -44,6 +44,14 @@ std::string rule(const std::string& match, const std::string& strategy) {
 }
 
 }  // namespace
+
+TEST_CASE("a convolution of frames is whole, and one that is cut is refused") {
+  const auto error = error_of([] {
+    comm_with("whisper", R"({"match": "model.encoder.conv1.weight", "strategy": "rowwise"})");
+  });
+  REQUIRE(error);
+  CHECK(error->message() == "no rule takes a convolution of frames that is cut");
+}
 
 TEST_CASE("what a state needs may be whole on every device: each takes what its heads need") {
   const std::string whole = rule("linear_attn.{A_log,dt_bias,conv1d.weight}", "replicate");

@@ -62,6 +62,21 @@ std::vector<Mutation> encoder_mutations() {
               shards.exchange(mlp + "wi_0.weight", mlp + "wi_1.weight", rank);
             }
           }),
+      row("E7", "taps of a convolution of sound reversed", "whisper", "tp=2",
+          {"in encoder start, convolve frames 'near': model.encoder.conv1.weight: rank 0 "},
+          [](const ShardSet& shards) {
+            shards.change_all("model.encoder.conv1.weight", [](const ShardRows& rows) {
+              return rows.columns_in({2, 1, 0});
+            });
+          }),
+      row("E8", "queries and keys of attention to the encoder exchanged", "whisper", "pp=2,tp=2",
+          {"encoder_attn.q_proj.weight: rank 0 q_proj holds k_proj"},
+          [](const ShardSet& shards) {
+            const std::string attention = "model.decoder.layers.0.encoder_attn.";
+            for (const i64 rank : shards.ranks_of(attention + "q_proj.weight")) {
+              shards.exchange(attention + "q_proj.weight", attention + "k_proj.weight", rank);
+            }
+          }),
   };
 }
 
