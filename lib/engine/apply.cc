@@ -267,9 +267,10 @@ template <class N>
 Part<N> apply(const model::Temper& op, const OpAt<N>& at) {
   const double strength = mapping::value_of(op.strength, at.side.model->config);
   const double span = mapping::value_of(op.span, at.side.model->config);
+  const double first = mapping::value_of(op.first, at.side.model->config);
   Part<N> y = *at.in[0];
   for (i64 t = 0; t < at.inputs.rows(); ++t) {
-    const double spans = std::floor(static_cast<double>(t % at.inputs.length + 1) / span);
+    const double spans = std::floor((static_cast<double>(t % at.inputs.length) + first) / span);
     const N factor = number_of<N>(1 + strength * std::log1p(spans));
     for (i64 f = 0; f < y.width(); ++f) y.row(t)[f] *= factor;
   }

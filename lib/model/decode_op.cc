@@ -175,7 +175,8 @@ void OpDecoder::scale() {
 
 void OpDecoder::temper() {
   auto& t = be<Temper>();
-  finish({number("strength", t.strength, true), number("span", t.span, true)});
+  finish({number("strength", t.strength, true), number("span", t.span, true),
+          number("first", t.first)});
 }
 
 void OpDecoder::clamp() {

@@ -224,9 +224,10 @@ struct Scale {
   bool by_sqrt = false;     ///< by the square root of the number, rounded to the weights' dtype
   bool divides = false;
 };
-/// Times 1 + strength * ln(1 + floor((p + 1) / span)) at position p.
+/// Times 1 + strength * ln(1 + floor((p + first) / span)) at position p.
 struct Temper {
   Number strength, span;
+  Number first{{}, 1};
 };
 struct Softcap {
   Number cap;

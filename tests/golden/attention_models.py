@@ -20,10 +20,12 @@ from sizes import (
     LLAMA3,
     LONGROPE,
     OPT,
+    PIXTRAL,
     SECTIONS,
     SIGLIP,
     SIZES,
     SLIDING,
+    TEMPERED,
     VISION,
     VISION_2,
     WIDE_HEADS,
@@ -36,6 +38,44 @@ ATTENTION_MODELS = {
     "llama_llama3": (
         "LlamaConfig",
         dict(WIDE_HEADS, rope_parameters=LLAMA3, tie_word_embeddings=True, max_position_embeddings=512),
+    ),
+    "ministral": (
+        "MinistralConfig",
+        dict(WIDE_HEADS, sliding_window=8, layer_types=["sliding_attention", "full_attention"]),
+    ),
+    "ministral3": ("Ministral3Config", dict(WIDE_HEADS, sliding_window=None, rope_parameters=TEMPERED)),
+    "mistral3": (
+        "Mistral3Config",
+        dict(text_config=dict(WIDE_HEADS, model_type="mistral", sliding_window=8), vision_config=PIXTRAL),
+    ),
+    "mistral3_ministral3": (
+        "Mistral3Config",
+        dict(
+            text_config=dict(WIDE_HEADS, model_type="ministral3", sliding_window=None, rope_parameters=TEMPERED),
+            vision_config=PIXTRAL,
+        ),
+    ),
+    "arcee": ("ArceeConfig", dict(WIDE_HEADS, attention_bias=True, mlp_bias=True)),
+    "nemotron": (
+        "NemotronConfig",
+        dict(
+            {key: value for key, value in WIDE_HEADS.items() if key != "rms_norm_eps"},
+            norm_eps=1e-3,
+            rope_parameters=HALF_ROTATED,
+            attention_bias=True,
+            mlp_bias=True,
+        ),
+    ),
+    "dots1": (
+        "Dots1Config",
+        dict(
+            {key: value for key, value in GLM_MOE.items() if key != "rope_parameters"},
+            n_shared_experts=2,
+            n_group=4,
+            topk_group=2,
+            sliding_window=8,
+            layer_types=["sliding_attention", "full_attention"],
+        ),
     ),
     "mistral": ("MistralConfig", dict(WIDE_HEADS, sliding_window=8)),
     "qwen2": ("Qwen2Config", dict(SIZES, **SLIDING, max_window_layers=1)),

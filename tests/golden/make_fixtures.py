@@ -45,8 +45,8 @@ HELD = ("kimi_k25",)
 # The eager attention of this version adds linear biases that the mask has already.
 ADDS_TWICE = ("falcon",)
 # Whose norms multiply by 1 + weight, and which of these names do not.
-ONE_PLUS = ("gemma", "qwen3_next", "qwen3_5")
-PLAIN_NORMS = ("gemma4", "gemma3n")
+ONE_PLUS = ("gemma", "qwen3_next", "qwen3_5", "nemotron")
+PLAIN_NORMS = ("gemma4", "gemma3n", "nemotron_h")
 # What features or experts are multiplied by.
 FACTORS = ("layer_scalar", "router.scale", "per_expert_scale", "correct_output_scale")
 TOKENS = (2, 24)

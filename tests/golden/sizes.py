@@ -276,3 +276,14 @@ ZAMBA2 = dict(
     chunk_size=16,
     adapter_rank=5,
 )
+TEMPERED = dict(YARN, llama_4_scaling_beta=0.3, original_max_position_embeddings=8)
+PIXTRAL = dict(
+    model_type="pixtral",
+    hidden_size=16,
+    intermediate_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=4,
+    head_dim=4,
+    image_size=8,
+    patch_size=4,
+)

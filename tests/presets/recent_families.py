@@ -56,6 +56,10 @@ def dense():
         ("glm4", "glm4", "Glm4", biased, glm, ()),
         ("granite", "granite", "Granite", biased | dict(mlp_bias=True), LLAMA + MLP_BIASES, reduced),
         ("smollm3", "smollm3", "SmolLM3", {}, LLAMA, ()),
+        ("ministral", "mistral", "Ministral", {}, LLAMA, ()),
+        ("ministral3", "mistral", "Ministral3", {}, LLAMA, ()),
+        ("arcee", "arcee", "Arcee", biased | dict(mlp_bias=True), LLAMA + MLP_BIASES, reduced),
+        ("nemotron", "nemotron", "Nemotron", biased | dict(mlp_bias=True), LLAMA + MLP_BIASES, reduced),
         ("seed_oss", "seed_oss", "SeedOss", biased | dict(attention_out_bias=True), LLAMA, reduced),
         ("ernie4_5", "ernie4_5", "Ernie4_5", dict(use_bias=True), LLAMA + MLP_BIASES, reduced),
         ("exaone4", "exaone4", "Exaone4", no_window, LLAMA + QK_NORM, ()),
@@ -206,6 +210,7 @@ def mixtures():
     ernie = dict(
         moe_intermediate_size=EXPERT_FFN, moe_num_experts=EXPERTS, moe_k=2, moe_layer_start_index=1, use_bias=False
     )
+    dots = {key: value for key, value in glm.items() if key != "use_qk_norm"}
     further = dict(leave_out=("num_nextn_predict_layers",))
     hunyuan = dict(num_experts=EXPERTS, moe_topk=2)
     for name, preset, model, sizes, cuts, more in (
@@ -219,6 +224,7 @@ def mixtures():
             GLM,
             dict(layers={"": 3}, published=FURTHER_TENSORS),
         ),
+        ("dots1", "dots1", "Dots1", DENSE | dots, GLM, dict(reduced=(r".*o_proj\.bias",))),
         ("minimax_m2", "minimax_m2", "MiniMaxM2", minimax, LLAMA + QK_NORM + MINIMAX, {}),
         (
             "minimax_m2_stacked",
@@ -369,7 +375,29 @@ TRANSPOSED = [
 ]
 
 
+def mistral3():
+    """Mistral, and PixtralAttentionLayer: q, k, v and o, a gated MLP, no biases."""
+    tower = r".*vision_tower\.transformer\.layers\.\d+\."
+    cuts = LLAMA + [
+        (tower + r"attention\.[qkv]_proj\.weight", H, whole),
+        (tower + r"attention\.o_proj\.weight", whole, H),
+        (tower + r"feed_forward\.(gate|up)_proj\.weight", features, whole),
+        (tower + r"feed_forward\.down_proj\.weight", whole, features),
+        (tower + r"(attention|ffn)_norm\.weight", whole),
+        (r".*vision_tower\.ln_pre\.weight", whole),
+        (r".*vision_tower\.patch_conv\.weight", whole, whole, whole, whole),
+        (r".*multi_modal_projector\.(norm\.weight|linear_[12]\.bias)", whole),
+        (r".*multi_modal_projector\.(linear_[12]|patch_merger\.merging_layer)\.weight", whole, whole),
+    ]
+    vision = dict(hidden_size=16, intermediate_size=76, num_hidden_layers=2, num_attention_heads=HEADS, head_dim=2)
+    for name, text in (("mistral3", "mistral"), ("mistral3_ministral3", "ministral3")):
+        sizes = dict(text_config=dict(DENSE, model_type=text), vision_config=dict(vision, model_type="pixtral"))
+        model = "Mistral3ForConditionalGeneration"
+        yield Family(name, "mistral3", model, "Mistral3Config", sizes, cuts, reduced=())
+
+
 def multimodal():
+    yield from mistral3()
     cuts = LLAMA + QK_NORM + ROUTED + TRANSPOSED
     vision = dict(num_position_embeddings=16, deepstack_visual_indexes=[0, 1])
     yield Family(
