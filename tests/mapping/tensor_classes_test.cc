@@ -37,6 +37,8 @@ TEST_CASE("tensors of the common families have the class that their names mean")
       {"model.layers.3.mlp.experts.17.up_proj.weight_scale_inv", "scales"},
       {"model.layers.0.block_sparse_moe.experts.1.w1.weight", "experts"},
       {"model.layers.0.mlp.experts.gate_up_proj_scales", "scales"},
+      {"model.layers.0.altup.correct_output_scale", "other"},
+      {"transformer.output_layer.weight", "head"},
       {"model.layers.0.mlp.experts.gate_up_proj_blocks", "experts"},
       {"model.layers.0.self_attn.q_proj.qzeros", "scales"},
       {"model.layers.0.self_attn.q_proj.qweight", "attention"},

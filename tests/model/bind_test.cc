@@ -61,6 +61,29 @@ TEST_CASE("a layer's block is the first whose tensors are there") {
   CHECK(blocks_of(bound(fixture("qwen3_moe"))) == "start dense sparse end ");
 }
 
+TEST_CASE(
+    "projections of layers that read the keys of earlier ones may be stored, and are not read") {
+  const Fixture& f = fixture("gemma3n_text");
+  std::vector<TensorSpec> tensors = f.tensors;
+  for (const char* layer : {"2", "3"}) {
+    for (const char* part : {"k_proj", "v_proj", "k_norm"}) {
+      const std::string name = std::string(layer) + ".self_attn." + part + ".weight";
+      tensors.push_back({"model.layers." + name, Dtype::kF32, {1}});
+    }
+  }
+  std::string why_not;
+  const auto all = model::bind_model(model::find_graph(f.config, why_not), f.config, tensors);
+  CHECK(all.unread.empty());
+  for (const model::Layer& layer : all.layers) {
+    for (const model::BoundOp& op : layer.ops) {
+      for (const model::BoundWeight& weight : op.weights) {
+        CHECK(std::all_of(weight.begin(), weight.end(),
+                          [&](size_t tensor) { return tensor < f.tensors.size(); }));
+      }
+    }
+  }
+}
+
 TEST_CASE("experts are bound one by one, or all at once") {
   const auto experts_of = [](const model::Model& bound) -> const model::BoundOp& {
     const auto& ops = bound.layers[1].ops;

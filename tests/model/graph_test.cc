@@ -73,17 +73,23 @@ TEST_CASE("Kimi K2 is DeepSeek V3 under a name of its own") {
 }
 
 TEST_CASE("a config that asks for another computation than the graph's is refused") {
-  for (const char* config : {R"({"model_type": "gpt_oss", "swiglu_limit": 6.5})",
-                             R"({"model_type": "gpt_oss", "swiglu_alpha": 1})",
-                             R"({"model_type": "gemma", "hidden_act": "relu"})",
-                             R"({"model_type": "gemma2", "use_bidirectional_attention": true})",
-                             R"({"model_type": "deepseek_v2", "norm_topk_prob": true})",
-                             R"({"model_type": "deepseek_v3", "rope_interleave": false})",
-                             R"({"model_type": "mpt", "attn_config": {"alibi": false}})",
-                             R"({"model_type": "roberta", "pad_token_id": 0})",
-                             R"({"model_type": "olmoe", "clip_qkv": 8.0})",
-                             R"({"model_type": "phimoe", "num_experts_per_tok": 4})",
-                             R"({"model_type": "dbrx", "ffn_config":
+  for (const char* config :
+       {R"({"model_type": "gpt_oss", "swiglu_limit": 6.5})",
+        R"({"model_type": "gpt_oss", "swiglu_alpha": 1})",
+        R"({"model_type": "gemma", "hidden_act": "relu"})",
+        R"({"model_type": "gemma2", "use_bidirectional_attention": true})",
+        R"({"model_type": "deepseek_v2", "norm_topk_prob": true})",
+        R"({"model_type": "deepseek_v3", "rope_interleave": false})",
+        R"({"model_type": "mpt", "attn_config": {"alibi": false}})",
+        R"({"model_type": "roberta", "pad_token_id": 0})",
+        R"({"model_type": "olmoe", "clip_qkv": 8.0})",
+        R"({"model_type": "phimoe", "num_experts_per_tok": 4})", R"({"model_type": "chatglm"})",
+        R"({"model_type": "chatglm", "multi_query_attention": true,
+                                 "post_layer_norm": false})",
+        R"({"model_type": "zamba2", "use_long_context": true})",
+        R"({"model_type": "zamba2", "tie_word_embeddings": false})",
+        R"({"model_type": "gemma3n_text", "altup_num_inputs": 3})",
+        R"({"model_type": "dbrx", "ffn_config":
                                  {"moe_normalize_expert_weights": null}})"}) {
     CAPTURE(config);
     CHECK(why_no_graph(config).find(", and the graph of ") != std::string::npos);
@@ -165,6 +171,14 @@ TEST_CASE("an op with an unknown kind, key, value or dimension is refused with i
   CHECK(refusal(graph_with(R"({"op": "normalise", "in": "x", "out": "x", "weight": "w",
     "features": "n", "size": "n", "eps": 1e-5})"))
             .ends_with("the sums of its squares"));
+  CHECK(refusal(graph_with(R"({"op": "resize", "in": ["x", "x"], "out": "x", "size": "n"})"))
+            .ends_with("the sum of its squares, and of another's"));
+  CHECK(refusal(graph_with(R"({"op": "cutoff", "in": ["x", "x"], "out": "x", "size": "n",
+    "shares": "s"})"))
+            .ends_with("its sum, and that of its squares"));
+  CHECK(refusal(graph_with(R"({"op": "mix", "in": "x", "out": "x", "size": "n", "from": "n",
+    "to": "n"})"))
+            .ends_with("streams side by side, and their factors"));
   CHECK(refusal(graph_with(R"({"op": "norm", "in": "x", "out": "x", "kind": "rms", "size": "n",
     "weight": "norms.<head>.weight", "eps": 1e-5, "per_head": true})"))
             .ends_with("where a name has <head>"));

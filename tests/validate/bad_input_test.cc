@@ -114,6 +114,17 @@ TEST_CASE("a family without a graph is an error that says what proves its shards
   CHECK(error->exit_status() == 4);
 }
 
+TEST_CASE("a share of gates that nothing has is an error of the config that names its layer") {
+  const Shards shards("gemma3n_text", "tp=2");
+  ShardSet(shards.path).edit_config([](nlohmann::json& config) {
+    config["activation_sparsity_pattern"][2] = 1.5;
+  });
+  const auto error = testing::error_of([&] { return shards.against("gemma3n_text"); });
+  REQUIRE(error.has_value());
+  CHECK(error->code() == ErrorCode::kConfig);
+  CHECK(error->message().find("in layer 2") != std::string::npos);
+}
+
 TEST_CASE("a whole checkpoint in the place of shards is an error of usage") {
   api::ValidateOptions options;
   options.sources = {model_folder("prototype")};
