@@ -81,7 +81,7 @@ Part<N> apply(const model::PositionBias& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Attention& op, const OpAt<N>& at);
 template <class N>
-Part<N> apply(const model::SquareSums& op, const OpAt<N>& at);
+Part<N> apply(const model::Sums& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Normalise& op, const OpAt<N>& at);
 template <class N>

@@ -57,7 +57,7 @@ double share_of_layer(const std::vector<std::string>& paths, const mapping::Mode
 
 /// What the device has of every sum: a part of it where devices add theirs up.
 template <class N>
-Part<N> apply(const model::SquareSums& op, const OpAt<N>& at) {
+Part<N> apply(const model::Sums& op, const OpAt<N>& at) {
   const i64 size = at.side.model->size(op.size);
   const Part<N>& x = *at.in[0];
   const AxisMap units = at.is_summed ? AxisMap::identity(x.features.global_size() / size)
@@ -128,11 +128,11 @@ Part<N> apply(const model::OfLayer& op, const OpAt<N>& at) {
   return y;
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                    \
-  template Part<N> apply(const model::SquareSums&, const OpAt<N>&); \
-  template Part<N> apply(const model::Resize&, const OpAt<N>&);     \
-  template Part<N> apply(const model::Cutoff&, const OpAt<N>&);     \
-  template Part<N> apply(const model::Mix&, const OpAt<N>&);        \
+#define SHARDTOOL_INSTANTIATE(N)                                \
+  template Part<N> apply(const model::Sums&, const OpAt<N>&);   \
+  template Part<N> apply(const model::Resize&, const OpAt<N>&); \
+  template Part<N> apply(const model::Cutoff&, const OpAt<N>&); \
+  template Part<N> apply(const model::Mix&, const OpAt<N>&);    \
   template Part<N> apply(const model::OfLayer&, const OpAt<N>&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -16,11 +16,10 @@
 #include "shardtool/mapping/quantization.h"
 #include "shardtool/model/layer_number.h"
 #include "shardtool/model/requirement.h"
+#include "shardtool/model/spelling.h"
 
 namespace shardtool::model {
 namespace {
-
-using mapping::GlobToken;
 
 /// The sizes of a graph by name, each computed once.
 class Sizes {
@@ -69,45 +68,6 @@ class Sizes {
   const Graph& graph_;
   const mapping::ModelConfig& config_;
   std::map<std::string, i64> values_;
-};
-
-/// A glob without wildcards: the texts that its choices and numbers stand for.
-class Spelling {
- public:
-  explicit Spelling(const std::string& glob) {
-    const mapping::Glob pattern(glob);
-    tokens_.assign(pattern.tokens().begin(), pattern.tokens().end());
-  }
-
-  size_t count() const {
-    size_t product = 1;
-    for (const GlobToken& token : tokens_) product *= choices(token);
-    return product;
-  }
-  /// The choices of earlier tokens vary slowest; `number_of` is asked for what numbers stand for.
-  template <class NumberOf>
-  std::string text(size_t choice, const NumberOf& number_of) const {
-    std::string text;
-    size_t below = count();
-    for (const GlobToken& token : tokens_) {
-      below /= choices(token);
-      if (token.kind == GlobToken::Kind::kChoice) {
-        text += token.choices[choice / below % choices(token)];
-      } else if (token.kind == GlobToken::Kind::kNumber) {
-        text += std::to_string(number_of(token.text));
-      } else {
-        text += token.text;
-      }
-    }
-    return text;
-  }
-
- private:
-  static size_t choices(const GlobToken& token) {
-    return token.kind == GlobToken::Kind::kChoice ? token.choices.size() : 1;
-  }
-
-  std::vector<GlobToken> tokens_;
 };
 
 /// Finds tensors by the names of weight references.

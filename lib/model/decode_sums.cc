@@ -4,12 +4,12 @@
 namespace shardtool::model {
 
 void OpDecoder::squares() {
-  auto& s = be<SquareSums>();
+  auto& s = be<Sums>();
   finish({dim("size", s.size)});
 }
 
 void OpDecoder::sums() {
-  auto& s = be<SquareSums>();
+  auto& s = be<Sums>();
   s.squared = false;
   finish({dim("size", s.size)});
 }

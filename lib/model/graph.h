@@ -105,7 +105,7 @@ struct Norm {
 };
 /// The sum of the squares of every `size` features, or of themselves; what several devices have
 /// some of they add up.
-struct SquareSums {
+struct Sums {
   Dim size;
   bool squared = true;
 };
@@ -273,10 +273,10 @@ struct Experts {
 
 /// One step of a forward pass: values in, values out, by name.
 struct Op {
-  using Kind = std::variant<Embed, Given, ConvolveFrames, Linear, Split, OfLayer, Join, Norm,
-                            SquareSums, Normalise, Resize, Cutoff, Mix, Rope, PositionBias,
-                            Attention, Convolve, StepSize, Decay, Recurrence, Activation, Multiply,
-                            Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
+  using Kind = std::variant<Embed, Given, ConvolveFrames, Linear, Split, OfLayer, Join, Norm, Sums,
+                            Normalise, Resize, Cutoff, Mix, Rope, PositionBias, Attention, Convolve,
+                            StepSize, Decay, Recurrence, Activation, Multiply, Add, Scale, Temper,
+                            Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;

@@ -85,7 +85,7 @@ class Walk {
   Value apply(const Linear& op, const BoundOp& bound);
   Value apply(const Join& op, const BoundOp& bound);
   Value apply(const Norm& op, const BoundOp& bound);
-  Value apply(const SquareSums& op, const BoundOp& bound);
+  Value apply(const Sums& op, const BoundOp& bound);
   Value apply(const Normalise& op, const BoundOp& bound);
   Value apply(const Resize& op, const BoundOp& bound) { return by_sums(bound, op.size); }
   Value apply(const Cutoff& op, const BoundOp& bound) { return by_sums(bound, op.size); }

@@ -92,7 +92,7 @@ bool Walk::is_dealt_once(const Value& value) const {
 }
 
 /// Where a unit lies on several devices, each has a part of its sum.
-Value Walk::apply(const SquareSums& op, const BoundOp& bound) {
+Value Walk::apply(const Sums& op, const BoundOp& bound) {
   const i64 size = model_.size(op.size);
   Value& x = in(bound, 0);
   reduce_all(x);

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/mapping/glob.h"
+
+namespace shardtool::model {
+
+/// A glob without wildcards: the texts that its choices and numbers stand for.
+class Spelling {
+ public:
+  /// What a number of this name stands for.
+  using NumberOf = std::function<i64(const std::string& name)>;
+
+  explicit Spelling(const std::string& glob);
+
+  size_t count() const;
+  /// The choices of earlier tokens vary slowest.
+  std::string text(size_t choice, const NumberOf& number_of) const;
+
+ private:
+  std::vector<mapping::GlobToken> tokens_;
+};
+
+}  // namespace shardtool::model
