@@ -103,12 +103,14 @@ void OpDecoder::convolve_frames() {
 
 void OpDecoder::read_linear(Fields more) {
   auto& l = be<Linear>();
+  std::optional<std::vector<Dim>> bias_shape;
   more.push_back(weight("weight", [&l] {
     return l.kernel == layout::Kernel::kOutIn ? std::vector{l.rows, l.columns}
                                               : std::vector{l.columns, l.rows};
   }));
   more.push_back(weight(
-      "bias", [&l] { return std::vector{l.rows}; }, false));
+      "bias", [&] { return bias_shape.value_or(std::vector{l.rows}); }, false));
+  more.push_back({"bias_shape", [&](const JsonValue& v) { bias_shape = decode_dims(v); }});
   more.push_back(dim("rows", l.rows));
   more.push_back(dim("columns", l.columns));
   more.push_back(kernel(l.kernel));

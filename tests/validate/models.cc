@@ -137,6 +137,12 @@ const std::vector<std::string>& every_model() {
                                                 "zamba2_one_block",
                                                 "gemma4_e2b",
                                                 "gemma3n_text",
+                                                "internlm2",
+                                                "exaone_moe",
+                                                "gptj",
+                                                "codegen",
+                                                "bart",
+                                                "mbart",
                                                 "prototype"};
   return kModels;
 }
