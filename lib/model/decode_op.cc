@@ -163,6 +163,13 @@ void OpDecoder::activation() {
   finish({word("kind", a.kind)});
 }
 
+void OpDecoder::xielu() {
+  be<Xielu>();
+  const auto number = [] { return std::vector<Dim>(); };
+  finish({weight("alpha_p", number), weight("alpha_n", number), weight("beta", number),
+          weight("eps", number)});
+}
+
 void OpDecoder::scale() {
   auto& s = be<Scale>();
   finish({weight(
@@ -215,6 +222,7 @@ Op OpDecoder::decode() {
                                                    {"decay", &OpDecoder::decay},
                                                    {"recurrence", &OpDecoder::recurrence},
                                                    {"act", &OpDecoder::activation},
+                                                   {"xielu", &OpDecoder::xielu},
                                                    {"mul", &OpDecoder::multiply},
                                                    {"add", &OpDecoder::add},
                                                    {"scale", &OpDecoder::scale},

@@ -55,6 +55,10 @@ ATTENTION_MODELS = {
             rope_parameters=dict(rope_type="default", rope_theta=2000.0),
         ),
     ),
+    "apertus": (
+        "ApertusConfig",
+        dict(WIDE_HEADS, head_dim=12, attention_bias=True, rope_parameters=dict(LLAMA3, rope_theta=1000.0)),
+    ),
     "gptj": ("GPTJConfig", dict(GPT2, rotary_dim=8)),
     "codegen": ("CodeGenConfig", dict(GPT2, n_head=8, rotary_dim=4)),
     "internlm2": (

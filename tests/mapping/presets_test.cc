@@ -56,7 +56,7 @@ TEST_CASE("every preset is found by architecture, by model type, and by the name
 
 TEST_CASE("a model that calls itself something unknown is not guessed from its names") {
   CHECK(
-      detect_preset(config_of(R"({"architectures": ["JambaForCausalLM"], "model_type": "jamba"})"),
+      detect_preset(config_of(R"({"architectures": ["UnheardForCausalLM"], "model_type": "unheard"})"),
                     tiny_llama().tensors) == std::nullopt);
   CHECK(detect_preset(config_of("{}"), {}) == std::nullopt);
 }

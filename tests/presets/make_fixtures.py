@@ -59,7 +59,9 @@ def all_families():
         recent_families.mixtures,
         recent_families.hybrids,
         recent_families.multimodal,
+        further_families.dense,
         further_families.mixtures,
+        further_families.hybrids,
         further_families.generative,
         further_families.encoders,
     ):

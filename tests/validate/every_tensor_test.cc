@@ -52,7 +52,8 @@ Flip random_flip(const ShardSet& shards, const std::string& tensor, std::mt19937
   return flip;
 }
 
-/// "rank 2 element [5, 7] is": the global place, as the diagnosis writes it; of one column the row.
+/// "rank 2 element [5, 7] is": the global place, as the diagnosis writes it; of one column the row,
+/// of a single number 0.
 std::string words_for(const ShardSet& shards, const Flip& flip) {
   const index::Region region = shards.region(flip.tensor, flip.rank);
   std::vector<i64> local{flip.row, flip.column};
@@ -61,7 +62,7 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
     const i64 rows = region[1].local_size();
     local = {flip.row / rows, flip.row % rows, flip.column};
   }
-  std::string place;
+  std::string place = region.empty() ? "0" : "";
   const bool has_one_column = region.size() == 2 && region.back().global_size() == 1;
   for (size_t d = 0; d < region.size() - (has_one_column ? 1 : 0); ++d) {
     place += fmt::format("{}{}", d == 0 ? "" : ", ", region[d](local[d]).value_or(-1));

@@ -61,6 +61,12 @@ std::vector<Mutation> fused_mutations() {
       row("U9", "the biases that choose experts exchanged", "exaone_moe",
           {"e_score_correction_bias: rank 1 element 0 holds element 3, element 3 holds element 0"},
           exchanging("model.layers.1.mlp.e_score_correction_bias", 1, 0, 3, 1), kFieldAlone),
+      row("U10", "the learned numbers of two activations exchanged", "apertus",
+          {"act_fn.alpha_n: rank 1 "},
+          [](const ShardSet& shards) {
+            shards.exchange("model.layers.1.mlp.act_fn.alpha_n",
+                            "model.layers.0.mlp.act_fn.alpha_n", 1);
+          }),
   };
 }
 

@@ -143,6 +143,12 @@ const std::vector<std::string>& every_model() {
                                                 "codegen",
                                                 "bart",
                                                 "mbart",
+                                                "apertus",
+                                                "lfm2",
+                                                "lfm2_moe",
+                                                "mamba",
+                                                "falcon_mamba",
+                                                "jamba",
                                                 "prototype"};
   return kModels;
 }

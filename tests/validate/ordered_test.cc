@@ -79,6 +79,10 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"exaone_moe", "ep=2,tp=2"},
                                                         {"codegen", "tp=3"},
                                                         {"bart", "pp=2,tp=4"},
+                                                        {"apertus", "pp=2,tp=4"},
+                                                        {"lfm2_moe", "ep=2,tp=2"},
+                                                        {"falcon_mamba", "tp=3"},
+                                                        {"jamba", "pp=3,tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {
     CAPTURE(model);
