@@ -220,6 +220,7 @@ Op OpDecoder::decode() {
                                                    {"convolve", &OpDecoder::convolve},
                                                    {"step", &OpDecoder::step},
                                                    {"decay", &OpDecoder::decay},
+                                                   {"fade", &OpDecoder::fade},
                                                    {"recurrence", &OpDecoder::recurrence},
                                                    {"act", &OpDecoder::activation},
                                                    {"xielu", &OpDecoder::xielu},
