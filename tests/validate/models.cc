@@ -137,6 +137,10 @@ const std::vector<std::string>& every_model() {
                                                 "zamba2_one_block",
                                                 "gemma4_e2b",
                                                 "gemma3n_text",
+                                                "mistral3",
+                                                "gemma3",
+                                                "qwen2_5_vl",
+                                                "qwen3_vl",
                                                 "prototype"};
   return kModels;
 }
