@@ -127,6 +127,20 @@ TEST_CASE("every family on other meshes: replicas, stages, experts, replicated a
   CHECK(runs > 70);
 }
 
+TEST_CASE("a golden file of words alone holds a model that could read images, too") {
+  const std::string model = SHARDTOOL_SOURCE_DIR "/tests/golden/gemma3-transformers-5.23.0";
+  const test::TempFolder scratch;
+  REQUIRE(split_over(model, "tp=2", scratch / "tp2"));
+  api::ValidateOptions options;
+  options.sources = {scratch / "tp2"};
+  options.reference = model;
+  options.golden = model + ".words.safetensors";
+  const auto report = api::validate(options);
+  CHECK(report.verdict == "pass");
+  CHECK(report.coverage == 100);
+  CHECK(tier(report, "golden").worst < 1e-4);
+}
+
 TEST_CASE("a golden file of another model says so") {
   const test::TempFolder scratch;
   const auto folders = fixtures();

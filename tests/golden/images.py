@@ -6,6 +6,8 @@ import torch
 
 # Whose tower has as many patches as its learned places, and lists of patches that make a square grid.
 SHAPES = {name: (2, 16) for name in ("gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")}
+# Of which there is a run of words alone, too.
+ALSO_WORDS = ("gemma3",)
 # Whose towers the graphs compute.
 WITH_TOWER = ("mistral3", "qwen2_vl", "qwen2_5_vl", "gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
 

@@ -12,6 +12,7 @@ Per name of FAMILIES
                                                  or the pixels of every patch of an image
       logits [2, 24, vocab] f32                  of an encoder alone what it makes; a decoder has the encoder's input
       router.L.chosen [2, 24, top_k] i64         ascending, where layer L has a router
+  NAME-transformers-VERSION.words.safetensors   of one of images.ALSO_WORDS: input_ids and logits without an image
 and functions.json: the same library's activations, routers and rotation frequencies at many points (functions.py).
 
 Weights come from a generator that is seeded with the tensor's name, and no option that changes a result has the value
@@ -248,6 +249,15 @@ def expected(fixture, model):
     return {name: tensor.contiguous() for name, tensor in tensors.items()}, watch.gap
 
 
+def of_words(fixture, model):
+    """What a model with a tower makes of words alone."""
+    random = np.random.default_rng(zlib.crc32(f"{fixture}/words".encode()))
+    input_ids = torch.from_numpy(random.integers(0, model.config.get_text_config().vocab_size, images.SHAPES[fixture]))
+    input_ids[input_ids == model.config.image_token_id] = 0
+    with torch.no_grad():
+        return {"input_ids": input_ids, "logits": model(input_ids=input_ids, use_cache=False).logits}
+
+
 def transpose_experts(path):
     """Their kernels as [.., in, out]."""
     tensors = {
@@ -272,7 +282,9 @@ def write(fixture):
     versions = {"versions": f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}"}
     beside = folder.with_name(f"{folder.name}.expected.safetensors")
     save_file(tensors, beside, metadata=versions)
-    total = sum(file.stat().st_size for file in [*folder.iterdir(), beside])
+    if fixture in images.ALSO_WORDS:
+        save_file(of_words(fixture, loaded(model, folder)), folder.with_name(f"{folder.name}.words.safetensors"), metadata=versions)
+    total = sum(file.stat().st_size for file in [*folder.iterdir(), *HERE.glob(f"{folder.name}.*")])
     if total > LIMIT_BYTES:
         raise SystemExit(f"{folder.name} has {total} bytes")
     rms = {
