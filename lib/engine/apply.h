@@ -71,6 +71,10 @@ Part<N> apply(const model::Given& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::ConvolveFrames& op, const OpAt<N>& at);
 template <class N>
+Part<N> apply(const model::Merge& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Insert& op, const OpAt<N>& at);
+template <class N>
 Part<N> apply(const model::Join& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Norm& op, const OpAt<N>& at);

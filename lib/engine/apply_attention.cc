@@ -6,6 +6,7 @@
 #include "shardtool/base/error.h"
 #include "shardtool/engine/apply.h"
 #include "shardtool/engine/numbers.h"
+#include "shardtool/engine/patch_grid.h"
 #include "shardtool/engine/position_choice.h"
 #include "shardtool/engine/rope_frequencies.h"
 #include "shardtool/engine/stop.h"
@@ -37,13 +38,41 @@ Angles<Field> random_angles(i64 pairs, i64 length) {
 }
 
 template <class N>
+void add_angle(double angle, double factor, Angles<N>& angles) {
+  angles.cos.push_back(static_cast<N>(std::cos(angle) * factor));
+  angles.sin.push_back(static_cast<N>(std::sin(angle) * factor));
+}
+
+template <class N>
 Angles<N> real_angles(const RopeFrequencies& frequencies, i64 length) {
   Angles<N> angles{std::ssize(frequencies.inverse), {}, {}};
   for (i64 p = 0; p < length; ++p) {
     for (const double inverse : frequencies.inverse) {
-      const double angle = static_cast<double>(p) * inverse;
-      angles.cos.push_back(static_cast<N>(std::cos(angle) * frequencies.attention_factor));
-      angles.sin.push_back(static_cast<N>(std::sin(angle) * frequencies.attention_factor));
+      add_angle(static_cast<double>(p) * inverse, frequencies.attention_factor, angles);
+    }
+  }
+  return angles;
+}
+
+/// Of patches in a grid: half of the pairs turn by the row, half by the column.
+template <class N>
+Angles<N> patch_angles(const model::RotatePatches& op, i64 turned, double theta,
+                       const OpAt<N>& at) {
+  const bool is_of_half = op.frequencies == model::RotatePatches::Frequencies::kOfHalf;
+  const auto inverse = rope_frequencies(at.side.model->config, {}, is_of_half ? turned / 2 : turned,
+                                        theta, at.inputs.length)
+                           .inverse;
+  const PatchGrid grid = grid_of(op.patches, *at.side.model, at.inputs.length);
+  const i64 of_side = turned / 4;
+  Angles<N> angles{2 * of_side, {}, {}};
+  for (i64 p = 0; p < at.inputs.length; ++p) {
+    const PatchGrid::Place place = grid.place(p);
+    for (i64 pair = 0; pair < 2 * of_side; ++pair) {
+      const bool is_column = pair >= of_side;
+      const i64 i = pair % of_side;
+      const i64 which = is_of_half ? i : 2 * i + (is_column ? 1 : 0);
+      const i64 steps = is_column ? place.column : place.row;
+      add_angle(static_cast<double>(steps) * inverse[static_cast<size_t>(which)], 1, angles);
     }
   }
   return angles;
@@ -64,6 +93,7 @@ Angles<N> angles_of(const model::Rope& op, i64 head, const OpAt<N>& at) {
     return random_angles(turned / 2, at.inputs.length);
   } else {
     const double theta = mapping::value_of(op.theta, at.side.model->config);
+    if (op.patches) return patch_angles<N>(*op.patches, turned, theta, at);
     return real_angles<N>(
         rope_frequencies(at.side.model->config, op.scaling, turned, theta, at.inputs.length),
         at.inputs.length);

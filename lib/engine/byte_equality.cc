@@ -84,22 +84,36 @@ void ByteEquality::add_rows(bool of_shards, size_t tensor, i64 rank, i64 outer, 
 
 void ByteEquality::add(bool of_shards, const Product& product, i64 begin, i64 end,
                        std::span<const std::byte> bytes) {
-  add_rows(of_shards, product.tensor, product.rank, std::max<i64>(0, product.outer),
-           product.above + begin, product.above + end, bytes);
+  begin += product.above;
+  end += product.above;
+  if (product.outer >= 0) {
+    add_rows(of_shards, product.tensor, product.rank, product.outer, begin, end, bytes);
+  } else {
+    add_lines(of_shards, product.tensor, product.rank, begin, end, bytes);
+  }
+}
+
+/// Of the tensor's first axis, each with all behind it.
+void ByteEquality::add_lines(bool of_shards, size_t tensor, i64 rank, i64 begin, i64 end,
+                             std::span<const std::byte> bytes) {
+  const index::Region region = (of_shards ? shards_ : whole_).region(tensor, rank);
+  constexpr size_t kStack = 3;
+  if (region.size() < kStack) {
+    return add_rows(of_shards, tensor, rank, 0, begin, end, bytes);
+  }
+  const size_t size = bytes.size() / static_cast<size_t>(std::max<i64>(1, end - begin));
+  for (i64 line = begin; line < end; ++line) {
+    add_rows(of_shards, tensor, rank, line, 0, region[1].local_size(),
+             bytes.subspan(static_cast<size_t>(line - begin) * size, size));
+  }
 }
 
 void ByteEquality::add_all(bool of_shards, size_t tensor, i64 rank,
                            std::span<const std::byte> bytes) {
   if (!added_.insert({of_shards, tensor, rank}).second) return;
   const index::Region region = (of_shards ? shards_ : whole_).region(tensor, rank);
-  constexpr size_t kStack = 3;
-  const i64 first = region.empty() ? 1 : region.front().local_size();
-  if (region.size() < kStack) return add_rows(of_shards, tensor, rank, 0, 0, first, bytes);
-  const size_t size = bytes.size() / static_cast<size_t>(std::max<i64>(1, first));
-  for (i64 outer = 0; outer < first; ++outer) {
-    add_rows(of_shards, tensor, rank, outer, 0, region[1].local_size(),
-             bytes.subspan(static_cast<size_t>(outer) * size, size));
-  }
+  const i64 lines = region.empty() ? 1 : region.front().local_size();
+  add_lines(of_shards, tensor, rank, 0, lines, bytes);
 }
 
 /// From the first process, which alone has read the whole model.

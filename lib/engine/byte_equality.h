@@ -44,6 +44,8 @@ class ByteEquality {
   Places& places_of(size_t tensor);
   void add_rows(bool of_shards, size_t tensor, i64 rank, i64 outer, i64 begin, i64 end,
                 std::span<const std::byte> bytes);
+  void add_lines(bool of_shards, size_t tensor, i64 rank, i64 begin, i64 end,
+                 std::span<const std::byte> bytes);
   void share_whole_digests(Fabric& fabric);
 
   const Side& whole_;

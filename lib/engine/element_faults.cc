@@ -19,14 +19,25 @@ bool is_vector(const StoredPart& part) {
   return part.columns.global_size() == 1;
 }
 
+/// "7", or of several axes "1, 0, 1".
+std::string column_text(i64 column, const Shape& inner) {
+  std::string text;
+  for (size_t axis = inner.size(); axis > 0; --axis) {
+    text = fmt::format(", {}{}", column % inner[axis - 1], text);
+    column /= inner[axis - 1];
+  }
+  return fmt::format("{}{}", column, text);
+}
+
 /// The global place of an element: "[5]", "[3, 7]", "[0, 3, 7]".
 std::string place(const PartDifference& d) {
   const StoredPart& part = d.part;
   std::string text = "[";
   if (part.has_outer) text += fmt::format("{}, ", part.outer(d.outer).value_or(-1));
   text += fmt::format("{}", part.rows(d.first_row).value_or(-1));
-  if (!is_vector(part)) text += fmt::format(", {}", part.columns(d.first_column).value_or(-1));
-  return text + "]";
+  if (is_vector(part)) return text + "]";
+  const i64 column = part.columns(d.first_column).value_or(-1);
+  return fmt::format("{}, {}]", text, column_text(column, part.inner));
 }
 
 /// The global places of local lines that are marked.

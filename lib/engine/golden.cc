@@ -44,11 +44,13 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
   inputs.length = golden.length;
   inputs.tokens = golden.tokens;
   inputs.given = golden.given;
+  inputs.has_images = !golden.given.empty();
   Fabric fabric(whole.mesh, nullptr);
   Run<float> run(whole, fabric, inputs, nullptr);
   std::vector<GoldenDifference> differences;
   model::Stream stream;
   PlacedValues<float> passed;
+  size_t hidden = 0;
   constexpr std::array<i64, 1> kAlone{0};
   for (size_t i = 0; i < whole.model->layers.size(); ++i) {
     const model::Layer& layer = whole.model->layers[i];
@@ -63,9 +65,11 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
     }
     passed.clear();
     for (const std::string& name : layer.passes) passed[name] = run.value(name);
-    if (i >= golden.hidden.size()) continue;
-    const std::string name = fmt::format("hidden state {}", i);
-    differences.push_back(difference(name, golden.hidden[i], run.value("x").at(0), inputs.rows()));
+    const bool is_told = passed.contains("x") && (inputs.has_images || !layer.beside);
+    if (!is_told || hidden >= golden.hidden.size()) continue;
+    const std::string name = fmt::format("hidden state {}", hidden);
+    differences.push_back(
+        difference(name, golden.hidden[hidden++], run.value("x").at(0), inputs.rows()));
   }
   const Part<float>& logits = passed.begin()->second.at(0);
   differences.push_back(difference("logits", golden.logits, logits, inputs.rows()));

@@ -13,7 +13,7 @@ struct Golden {
   i64 sequences = 0;
   i64 length = 0;
   std::vector<i64> tokens;
-  std::vector<float> given;                ///< beside tokens; empty: nothing
+  std::vector<float> given;                ///< beside tokens; empty: nothing, and words alone
   std::vector<std::vector<float>> hidden;  ///< empty: not told
   std::vector<float> logits;
 };

@@ -13,6 +13,16 @@ namespace {
 
 using Role = Product::Role;
 
+/// A region whose axes behind the first are one, where they are whole.
+index::Region with_columns(const index::Region& region) {
+  i64 columns = 1;
+  for (size_t axis = 1; axis < region.size(); ++axis) {
+    if (region[axis] != index::AxisMap::identity(region[axis].global_size())) return region;
+    columns *= region[axis].global_size();
+  }
+  return {region.front(), index::AxisMap::identity(columns)};
+}
+
 /// The matrix of a tensor whose last two axes are one; `outer` says which where there are three.
 Product matrix(const Side& side, size_t tensor, const index::Region& region, i64 rank, i64 outer) {
   const TensorSpec& spec = side.tensors[tensor];
@@ -46,7 +56,9 @@ Product as_stored(const Side& side, Product product) {
 
 Product only(const Side& side, const model::BoundOp& op, i64 rank, bool is_in_out) {
   const size_t tensor = op.weights.front().front();
-  Product product = matrix(side, tensor, side.region(tensor, rank), rank, -1);
+  const index::Region region = side.region(tensor, rank);
+  Product product =
+      matrix(side, tensor, region.size() > 2 ? with_columns(region) : region, rank, -1);
   product.is_in_out = is_in_out;
   return as_stored(side, std::move(product));
 }

@@ -9,6 +9,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/numbers.h"
+#include "shardtool/engine/patch_grid.h"
 #include "shardtool/kernels/encode/encode.h"
 #include "shardtool/kernels/ops/router.h"
 
@@ -156,11 +157,20 @@ void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
     if (by == model::Embed::By::kToken) row = inputs_.tokens.at(static_cast<size_t>(t));
     if (by == model::Embed::By::kToken && row >= where.local_size()) row = 0;
     if (by == model::Embed::By::kPosition) row = offset + t % inputs_.length;
+    if (by == model::Embed::By::kPatch) row = row_of_patch(op.patches, product, t);
     const auto local = row < where.local_size() ? where(row) : std::nullopt;
     if (!local || *local < block.rows.begin || *local >= block.rows.end) continue;
     to_numbers(product.dtype, inputs_.map, block.bytes + (*local - block.rows.begin) * row_bytes,
                block.columns.size(), y.row(t) + block.columns.begin);
   }
+}
+
+template <class N>
+i64 Run<N>::row_of_patch(const model::Patches& patches, const Product& product, i64 token) const {
+  const PatchGrid grid = grid_of(patches, *side_.model, inputs_.length);
+  const auto [row, column] = grid.place(token % inputs_.length);
+  const i64 side = root_of(product.rows.global_size());
+  return row % side * side + column % side;
 }
 
 template <class N>

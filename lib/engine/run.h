@@ -78,6 +78,7 @@ class Run {
   bool is_look_up(const Product& product) const;
   void embed_probe(const Product& product, Part<N>& x) const;
   void look_up(const Product& product, const MatrixBlock& block);
+  i64 row_of_patch(const model::Patches& patches, const Product& product, i64 token) const;
   void multiply_scaled(const Product& product, const MatrixBlock& block);
   void begin_there(const Product& product);
   bool is_for_library(const Product& product) const;

@@ -17,8 +17,7 @@ std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, siz
   const TensorSpec& spec = shards.tensors[tensor];
   const auto same = whole.by_name.find(spec.name);
   const auto region = shards.layouts(tensor).region(rank);
-  constexpr size_t kMostAxes = 4;
-  if (!region || same == whole.by_name.end() || region->size() > kMostAxes) return std::nullopt;
+  if (!region || same == whole.by_name.end()) return std::nullopt;
   const TensorSpec& other = whole.tensors[same->second];
   if (other.shape != spec.shape || other.dtype != spec.dtype) return std::nullopt;
   if (whole.is_turned(same->second) != shards.is_turned(tensor)) return std::nullopt;
@@ -36,7 +35,10 @@ std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, siz
   part.outer = part.has_outer ? region->front() : index::AxisMap::identity(1);
   part.rows = axis_of(*region, first);
   part.columns = axis_of(*region, first + 1);
-  if (region->size() == kMostAxes) part.columns = index::product(part.columns, region->back());
+  for (size_t axis = first + 2; axis < region->size(); ++axis) {
+    part.columns = index::product(part.columns, (*region)[axis]);
+    part.inner.push_back((*region)[axis].global_size());
+  }
   if (shards.is_turned(tensor)) std::swap(part.rows, part.columns);
   return part;
 }

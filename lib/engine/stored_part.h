@@ -9,7 +9,7 @@
 namespace shardtool::engine {
 
 /// What one device stores of a tensor, as matrices: a vector is a matrix of one column, a scalar of
-/// one number; `outer` numbers the matrices of a tensor with one axis more, and a fourth axis is
+/// one number; `outer` numbers the matrices of a tensor with one axis more, and further axes are
 /// part of their columns.
 struct StoredPart {
   size_t tensor = 0;        ///< of the shards
@@ -18,6 +18,7 @@ struct StoredPart {
   Dtype dtype = Dtype::kBF16;
   bool has_outer = false;
   index::AxisMap outer, rows, columns;
+  Shape inner;  ///< extents of the further axes, which the last places of a column are on
 
   i64 element_bytes() const { return bits(dtype) / 8; }
   i64 row_bytes() const { return columns.local_size() * element_bytes(); }
@@ -26,7 +27,7 @@ struct StoredPart {
 };
 
 /// Nothing where the device has none of it, where the whole model lacks the tensor or has it in
-/// another form, and for elements of less than a byte or more axes.
+/// another form, and for elements of less than a byte.
 std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, size_t tensor,
                                       i64 rank);
 

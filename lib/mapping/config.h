@@ -19,7 +19,8 @@ class ModelConfig {
 
   /// Its name for messages, "config.json".
   const std::string& file() const { return file_; }
-  /// The value at `path`, or null when a key on the way is absent; kConfig where members differ.
+  /// The value at `path`, or null when a key on the way is absent; kConfig where members differ. An
+  /// empty path is all of it.
   const nlohmann::json* find(std::string_view path) const;
   /// The positive integer at `path`, or how many words are in a list of them; nothing when it is
   /// absent or null. Throws kSizeExpression when it is anything else.

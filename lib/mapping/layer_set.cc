@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -49,6 +50,21 @@ bool is_among(const LayerSet::Last& last, const ModelConfig& config, i64 layer) 
   return static_cast<double>(layer) >= value_of(last.of, config) - value_of(last.count, config);
 }
 
+/// The list at the path; empty where there is nothing. Throws kConfig for anything else.
+const nlohmann::json& list_at(const std::string& path, const ModelConfig& config) {
+  static const nlohmann::json kNone = nlohmann::json::array();
+  const nlohmann::json* value = config.find(path);
+  if (value == nullptr || value->is_null()) return kNone;
+  if (value->is_array()) return *value;
+  throw Error(ErrorCode::kConfig, fmt::format("'{}' in {} is no list", path, config.file()))
+      .note("found", quote_for_message(value->dump(), 60));
+}
+
+bool is_numbered(const std::string& path, const ModelConfig& config, i64 layer) {
+  const nlohmann::json& numbers = list_at(path, config);
+  return std::find(numbers.begin(), numbers.end(), layer) != numbers.end();
+}
+
 /// Refuses a word that is on both sides.
 void check_words(const JsonValue& value, const LayerSet& set) {
   const auto both = std::find_if(set.in.begin(), set.in.end(),
@@ -62,6 +78,10 @@ void check_words(const JsonValue& value, const LayerSet& set) {
 
 bool contains(const LayerSet& set, const ModelConfig& config, i64 layer) {
   if (set.last) return is_among(*set.last, config, layer) != set.complement;
+  if (!set.numbers.empty()) return is_numbered(set.numbers, config, layer) != set.complement;
+  if (!set.as_many_as.empty()) {
+    return (layer < std::ssize(list_at(set.as_many_as, config))) != set.complement;
+  }
   const std::string* list = list_in(set, config);
   const bool is_in = list != nullptr ? is_listed(set, *list, config, layer)
                                      : (layer + 1) % period_of(set, config) != 0;
@@ -70,6 +90,13 @@ bool contains(const LayerSet& set, const ModelConfig& config, i64 layer) {
 
 std::string to_string(const LayerSet& set) {
   if (set.last) return set.complement ? "not one of the last" : "one of the last";
+  if (!set.numbers.empty()) {
+    return fmt::format("\"{}\" has {} number", set.numbers, set.complement ? "not its" : "its");
+  }
+  if (!set.as_many_as.empty()) {
+    return fmt::format("it is {} as many as \"{}\" has",
+                       set.complement ? "after" : "among the first", set.as_many_as);
+  }
   const bool is_any_other = set.complement && set.out.empty();
   return fmt::format("\"{}\" says {}{}", set.lists.back(), is_any_other ? "nothing of " : "",
                      fmt::join(set.complement && !is_any_other ? set.out : set.in, " or "));
@@ -93,6 +120,12 @@ LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
     value.object(
         {{"last", [&](const JsonValue& v) { last.count = decode_number(v, numbers); }, true},
          {"of", [&](const JsonValue& v) { last.of = decode_number(v, numbers); }, true}});
+    return set;
+  }
+  for (const auto& [key, path] :
+       {std::pair{"numbers", &set.numbers}, std::pair{"as_many_as", &set.as_many_as}}) {
+    if (!value.has(key)) continue;
+    value.object({{key, [&](const JsonValue& v) { *path = v.nonempty_text(); }}});
     return set;
   }
   value.object({{"list", [&](const JsonValue& v) { set.lists = decode_paths(v); }, true},

@@ -13,7 +13,8 @@ namespace shardtool::mapping {
 
 /// Some of a model's layers: those where the list in config.json has one of `in`; the others have
 /// one of `out` there, as JSON text; without `out` any other word. Of a config without that list
-/// all but every n-th: layers l with (l + 1) mod n != 0. Or the last ones, without any list.
+/// all but every n-th: layers l with (l + 1) mod n != 0. Or the last ones, without any list; or
+/// those whose numbers a list has; or as many from the first on as a list has entries.
 struct LayerSet {
   std::vector<std::string> lists;  ///< paths, of which the first that is there counts
   std::vector<std::string> in, out;
@@ -23,6 +24,8 @@ struct LayerSet {
     Number count, of;  ///< layers at the end; of how many
   };
   std::optional<Last> last;
+  std::string numbers;     ///< path of the list of layers' numbers; none where it is absent
+  std::string as_many_as;  ///< path of the list of so many entries; none where it is absent
 };
 using LayerSets = std::map<std::string, LayerSet>;
 
@@ -33,7 +36,8 @@ bool contains(const LayerSet& set, const ModelConfig& config, i64 layer);
 /// The layers in words: "\"layer_types\" says \"sliding_attention\"".
 std::string to_string(const LayerSet& set);
 
-/// The name of a set, {"not": set}, {"list", "in", "out", "all_but_every"}, or {"last", "of"}.
+/// The name of a set, {"not": set}, {"list", "in", "out", "all_but_every"}, {"last", "of"},
+/// {"numbers"} or {"as_many_as"}.
 /// Throws kMappingSchema with the place.
 LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
                           const std::map<std::string, Number>& numbers);

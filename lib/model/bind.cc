@@ -100,6 +100,8 @@ class Binder {
   std::optional<size_t> find(const std::string& glob, i64 layer, i64 number);
   std::optional<size_t> find(const WeightRef& ref, i64 layer, i64 number);
   bool has_required(const Way& way, i64 layer);
+  bool has_inputs(const Way& way) const;
+  bool has_required(const std::vector<Alternatives>& stretches, i64 layer);
   bool is_allowed(const Way& way, i64 layer) const;
   bool has_required(const Op& op, i64 layer);
   bool has_form(const Experts::Form& form, i64 layer);
@@ -118,6 +120,7 @@ class Binder {
   std::unordered_map<std::string_view, size_t> by_name_;
   std::vector<bool> is_read_;
   std::unordered_map<const std::string*, Spelling> spellings_;  ///< of the graph's globs
+  std::set<std::string> made_;                                  ///< values of any layer so far
 };
 
 /// The layer's own, one of the graph's for it, or `number`, which is the expert's or the head's.
@@ -186,9 +189,27 @@ bool Binder::has_required(const Op& op, i64 layer) {
   });
 }
 
+/// Whether all that the way reads was made, by a layer before or by the way.
+bool Binder::has_inputs(const Way& way) const {
+  std::set<std::string> made = made_;
+  for (const Op& op : way.ops) {
+    const auto is_made = [&](const std::string& name) { return made.contains(name); };
+    if (!std::all_of(op.in.begin(), op.in.end(), is_made)) return false;
+    made.insert(op.out.begin(), op.out.end());
+  }
+  return true;
+}
+
 bool Binder::has_required(const Way& way, i64 layer) {
+  if (way.where_made && !has_inputs(way)) return false;
   return std::all_of(way.ops.begin(), way.ops.end(),
                      [&](const Op& op) { return has_required(op, layer); });
+}
+
+bool Binder::has_required(const std::vector<Alternatives>& stretches, i64 layer) {
+  return std::all_of(stretches.begin(), stretches.end(), [&](const Alternatives& ways) {
+    return has_required(chosen(ways, layer), layer);
+  });
 }
 
 bool Binder::is_allowed(const Way& way, i64 layer) const {
@@ -278,33 +299,37 @@ BoundOp Binder::bound(const Op& op, i64 layer) {
 
 Layer Binder::layer(const std::string& block, const std::vector<Alternatives>& stretches,
                     i64 number) {
-  Layer found{block, number, {}, {}, false};
+  Layer found{block, number, {}, {}, false, false};
   for (const Alternatives& ways : stretches) {
-    for (const Op& op : chosen(ways, number).ops) found.ops.push_back(bound(op, number));
+    const Way& way = chosen(ways, number);
+    for (const Op& op : way.ops) {
+      found.ops.push_back(bound(op, number));
+      made_.insert(op.out.begin(), op.out.end());
+    }
   }
   return found;
 }
 
 Layer Binder::layer(const std::vector<Block>& blocks, i64 number) {
-  const auto fits = [&](const Block& block) {
-    return std::all_of(
-        block.stretches.begin(), block.stretches.end(),
-        [&](const Alternatives& ways) { return has_required(chosen(ways, number), number); });
-  };
+  const auto fits = [&](const Block& block) { return has_required(block.stretches, number); };
   const auto block = std::find_if(blocks.begin(), blocks.end(), fits);
   const Block& used = block == blocks.end() ? blocks.back() : *block;
   return layer(used.name, used.stretches, number);
 }
 
 void Binder::add(const Stack& stack) {
+  if (stack.beside && !has_required(stack.start, -1)) return;
   const size_t first = model_.layers.size();
   model_.layers.push_back(layer(stack.name.empty() ? "start" : stack.name, stack.start, -1));
   const i64 layers = model_.size(stack.layers);
   for (i64 number = 0; number < layers; ++number) {
     model_.layers.push_back(layer(stack.blocks, number));
   }
-  for (size_t i = first; i < model_.layers.size(); ++i)
+  if (stack.end) model_.layers.push_back(layer(stack.end->name, stack.end->stretches, -1));
+  for (size_t i = first; i < model_.layers.size(); ++i) {
     model_.layers[i].of_prompt = stack.of_prompt;
+    model_.layers[i].beside = stack.beside;
+  }
 }
 
 std::vector<std::string> Binder::unread() const {

@@ -31,6 +31,7 @@ struct Layer {
   /// the model gives.
   std::vector<std::string> passes;
   bool of_prompt = false;  ///< of an encoder, which reads the prompt alone
+  bool beside = false;     ///< of what a prompt need not have; see Stack
 };
 
 /// The sizes of a graph that the config has all values of, by name. Throws what mapping::evaluate

@@ -29,6 +29,20 @@ void OpDecoder::norm() {
   }
 }
 
+RotatePatches OpDecoder::rotate_patches(const JsonValue& value) {
+  RotatePatches rotate;
+  using Frequencies = RotatePatches::Frequencies;
+  value.object({patches(rotate.patches),
+                {"frequencies",
+                 [&rotate](const JsonValue& v) {
+                   rotate.frequencies =
+                       v.one_of<Frequencies>({{"of_half", Frequencies::kOfHalf},
+                                              {"every_second", Frequencies::kEverySecond}});
+                 },
+                 true}});
+  return rotate;
+}
+
 void OpDecoder::rope() {
   auto& r = be<Rope>();
   finish({{"style",
@@ -43,7 +57,9 @@ void OpDecoder::rope() {
           number("fraction", r.fraction),
           optional_dim("first", r.first),
           number("theta", r.theta, true),
-          {"scaling", [&r](const JsonValue& v) { r.scaling = decode_paths(v); }}});
+          {"scaling", [&r](const JsonValue& v) { r.scaling = decode_paths(v); }},
+          {"by_patch", [&](const JsonValue& v) { r.patches = rotate_patches(v); }}});
+  if (r.patches && value_.has("scaling")) value_.refuse("a rotation by patches without a scaling");
 }
 
 void OpDecoder::position_bias() {

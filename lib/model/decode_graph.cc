@@ -44,6 +44,11 @@ class Decoder {
 
  private:
   using Merged = std::map<std::string, JsonValue>;
+  /// What of a stack is decoded when its prefixes are known.
+  struct StackText {
+    Merged prefixes;
+    std::optional<JsonValue> start, blocks;
+  };
 
   static JsonValue::Field merging(std::string_view key, Merged& into) {
     return {key, [&into](const JsonValue& value) {
@@ -65,12 +70,16 @@ class Decoder {
   LayerNumber layer_number(const JsonValue& value) const;
   std::vector<Block> blocks(const JsonValue& value);
   Stack stack(const JsonValue& value);
+  std::vector<JsonValue::Field> fields_of(Stack& stack, StackText& text);
+  void finish(Stack& stack, const StackText& text);
+  void add_tower(const JsonValue& value);
+  Alternatives where_made(const JsonValue& parts);
   void check_values() const;
 
   Graph graph_;
   OpContext context_;
   Merged parts_, sizes_, numbers_, layer_sets_, layer_numbers_, prefixes_, requires_;
-  std::optional<JsonValue> passed_, start_, blocks_, stacks_, end_, ignored_;
+  std::optional<JsonValue> passed_, start_, blocks_, stacks_, tower_, end_, ignored_;
 };
 
 void Decoder::read(const JsonValue& root) {
@@ -81,13 +90,17 @@ void Decoder::read(const JsonValue& root) {
          if (v.integer() != 1) v.refuse("1");
        },
        true},
-      {"extends", [](const JsonValue& v) { v.identifier(); }},
+      {"extends",
+       [](const JsonValue& v) {
+         if (!v.is_array()) return static_cast<void>(v.identifier());
+         for (const JsonValue& one : v.elements(2)) static_cast<void>(one.identifier());
+       }},
       text("family", graph_.family),
       text("description", graph_.description),
       text("source", graph_.source),
       {"model_types",
        [&](const JsonValue& v) {
-         for (const JsonValue& type : v.elements(1)) model_types.push_back(type.nonempty_text());
+         for (const JsonValue& type : v.elements()) model_types.push_back(type.nonempty_text());
        },
        true},
       merging("requires", requires_),
@@ -102,6 +115,7 @@ void Decoder::read(const JsonValue& root) {
       keeping("start", start_),
       keeping("blocks", blocks_),
       keeping("stacks", stacks_),
+      keeping("tower", tower_),
       keeping("end", end_),
       keeping("ignored", ignored_),
   });
@@ -131,7 +145,7 @@ LayerNumber Decoder::layer_number(const JsonValue& value) const {
   return number;
 }
 
-/// A part, or {"layers", "requires", "parts"}; without parts there is nothing to do.
+/// A part, or {"layers", "requires", "where_made", "parts"}; without parts there is nothing to do.
 Way Decoder::way(const JsonValue& value) {
   Way way;
   if (!value.has("parts")) {
@@ -144,6 +158,7 @@ Way Decoder::way(const JsonValue& value) {
           way.layers = decode_layer_set(v, context_.layer_sets, context_.numbers);
         }},
        {"requires", [&](const JsonValue& v) { way.requires_config = decode_requirements(v); }},
+       {"where_made", [&](const JsonValue& v) { way.where_made = v.boolean(); }},
        {"parts",
         [&](const JsonValue& v) {
           for (const JsonValue& one : v.elements()) {
@@ -177,23 +192,61 @@ std::vector<Block> Decoder::blocks(const JsonValue& value) {
   return blocks;
 }
 
+std::vector<JsonValue::Field> Decoder::fields_of(Stack& stack, StackText& text) {
+  return {Decoder::text("name", stack.name),
+          merging("prefix", text.prefixes),
+          {"layers", [&](const JsonValue& v) { stack.layers = decode_dim(v); }, true},
+          {"start", [&](const JsonValue& v) { text.start = v; }, true},
+          {"blocks", [&](const JsonValue& v) { text.blocks = v; }, true}};
+}
+
 /// Its prefixes stand before those of the graph, which its ops are decoded with.
+void Decoder::finish(Stack& stack, const StackText& text) {
+  for (const auto& [name, prefix] : text.prefixes) context_.prefixes[name] = prefix.nonempty_text();
+  stack.start = stretches(*text.start);
+  stack.blocks = blocks(*text.blocks);
+}
+
 Stack Decoder::stack(const JsonValue& value) {
   Stack stack;
-  Merged prefixes;
-  std::optional<JsonValue> start, blocks;
-  value.object({text("name", stack.name),
-                merging("prefix", prefixes),
-                {"layers", [&](const JsonValue& v) { stack.layers = decode_dim(v); }, true},
-                {"of_prompt", [&](const JsonValue& v) { stack.of_prompt = v.boolean(); }},
-                {"start", [&](const JsonValue& v) { start = v; }, true},
-                {"blocks", [&](const JsonValue& v) { blocks = v; }, true}});
+  StackText text;
+  auto fields = fields_of(stack, text);
+  fields.push_back({"of_prompt", [&](const JsonValue& v) { stack.of_prompt = v.boolean(); }});
+  value.object(fields);
   const auto of_graph = context_.prefixes;
-  for (const auto& [name, prefix] : prefixes) context_.prefixes[name] = prefix.nonempty_text();
-  stack.start = stretches(*start);
-  stack.blocks = this->blocks(*blocks);
+  finish(stack, text);
   context_.prefixes = of_graph;
   return stack;
+}
+
+/// A stack before all others, which ends with a layer of its own, and what the start of the next
+/// one does with what that gives.
+void Decoder::add_tower(const JsonValue& value) {
+  Stack tower;
+  tower.beside = true;
+  StackText text;
+  std::optional<JsonValue> end, insert;
+  auto fields = fields_of(tower, text);
+  fields.push_back({"end", [&](const JsonValue& v) { end = v; }, true});
+  fields.push_back({"insert", [&](const JsonValue& v) { insert = v; }, true});
+  value.object(fields);
+  const auto of_graph = context_.prefixes;
+  finish(tower, text);
+  tower.end = Block{tower.name + " end", stretches(*end)};
+  tower.name += " start";
+  graph_.stacks.front().start.push_back(where_made(*insert));
+  context_.prefixes = of_graph;
+  graph_.stacks.insert(graph_.stacks.begin(), std::move(tower));
+}
+
+/// A list of parts where what they read was made, else nothing.
+Alternatives Decoder::where_made(const JsonValue& parts) {
+  Way way;
+  way.where_made = true;
+  for (const JsonValue& one : parts.elements(1)) {
+    for (Op& op : part(one)) way.ops.push_back(std::move(op));
+  }
+  return {std::move(way), Way{}};
 }
 
 std::vector<std::string> texts_of(const std::optional<JsonValue>& list) {
@@ -233,6 +286,7 @@ void Decoder::check_values() const {
     const bool is_first = &stack == &graph_.stacks.front();
     check_stretches(stack.start, is_first ? std::set<std::string>() : entering);
     for (const Block& block : stack.blocks) check_stretches(block.stretches, entering);
+    if (stack.end) check_stretches(stack.end->stretches, entering);
   }
   check_stretches(graph_.end, entering);
 }
@@ -259,11 +313,14 @@ Graph Decoder::graph() && {
   if (stacks_) {
     for (const JsonValue& one : stacks_->elements(1)) graph_.stacks.push_back(stack(one));
   } else {
-    graph_.stacks.push_back(
-        {{}, mapping::parse_dim("layers"), false, stretches(*start_), blocks(*blocks_)});
+    Stack& only = graph_.stacks.emplace_back();
+    only.layers = mapping::parse_dim("layers");
+    only.start = stretches(*start_);
+    only.blocks = blocks(*blocks_);
   }
-  graph_.end = stretches(*end_);
   graph_.passed = texts_of(passed_);
+  if (tower_) add_tower(*tower_);
+  graph_.end = stretches(*end_);
   graph_.ignored = texts_of(ignored_);
   check_values();
   return std::move(graph_);

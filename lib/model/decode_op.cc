@@ -78,11 +78,16 @@ void OpDecoder::embed() {
           dim("rows", e.rows),
           dim("size", e.size),
           number("offset", e.offset),
+          patches(e.patches, false),
           {"by", [&e](const JsonValue& v) {
              e.by = v.one_of<Embed::By>({{"token", Embed::By::kToken},
                                          {"position", Embed::By::kPosition},
-                                         {"segment", Embed::By::kSegment}});
+                                         {"segment", Embed::By::kSegment},
+                                         {"patch", Embed::By::kPatch}});
            }}});
+  if ((e.by == Embed::By::kPatch) != value_.has("patches")) {
+    value_.refuse("an op with \"patches\" where it is by patch, and only there");
+  }
 }
 
 void OpDecoder::given() {
@@ -101,20 +106,46 @@ void OpDecoder::convolve_frames() {
           dim("frames", c.frames), dim("stride", c.stride)});
 }
 
+/// One axis, or a list of those that together are the columns.
+JsonValue::Field OpDecoder::columns(Linear& into, std::vector<Dim>& axes) {
+  return {"columns",
+          [&](const JsonValue& v) {
+            if (!v.is_array()) {
+              axes = {into.columns = decode_dim(v)};
+              return;
+            }
+            axes = decode_dims(v);
+            mapping::Product all;
+            for (const Dim& axis : axes) {
+              const bool is_product = axis.sections.size() == 1;
+              if (!is_product) v.refuse("axes without '+'");
+              const auto& factors = axis.sections.front().factors;
+              all.factors.insert(all.factors.end(), factors.begin(), factors.end());
+            }
+            into.columns.sections = {std::move(all)};
+          },
+          true};
+}
+
 void OpDecoder::read_linear(Fields more) {
   auto& l = be<Linear>();
+  std::vector<Dim> axes;
   std::optional<std::vector<Dim>> bias_shape;
-  more.push_back(weight("weight", [&l] {
-    return l.kernel == layout::Kernel::kOutIn ? std::vector{l.rows, l.columns}
-                                              : std::vector{l.columns, l.rows};
+  more.push_back(weight("weight", [&] {
+    std::vector<Dim> shape = axes;
+    shape.insert(l.kernel == layout::Kernel::kOutIn ? shape.begin() : shape.end(), l.rows);
+    return shape;
   }));
   more.push_back(weight(
       "bias", [&] { return bias_shape.value_or(std::vector{l.rows}); }, false));
   more.push_back({"bias_shape", [&](const JsonValue& v) { bias_shape = decode_dims(v); }});
   more.push_back(dim("rows", l.rows));
-  more.push_back(dim("columns", l.columns));
+  more.push_back(columns(l, axes));
   more.push_back(kernel(l.kernel));
   finish(std::move(more));
+  if (axes.size() > 1 && l.kernel != layout::Kernel::kOutIn) {
+    value_.refuse("an op whose kernel is out_in where the columns are several axes");
+  }
 }
 
 void OpDecoder::linear() {
@@ -124,6 +155,39 @@ void OpDecoder::linear() {
 void OpDecoder::logits() {
   op_.is_head = true;
   read_linear({});
+}
+
+JsonValue::Field OpDecoder::patches(Patches& into, bool required) {
+  return {"patches",
+          [this, &into](const JsonValue& v) {
+            v.object({{"order",
+                       [&into](const JsonValue& order) {
+                         into.order =
+                             order.one_of<Patches::Order>({{"rows", Patches::Order::kRows},
+                                                           {"squares", Patches::Order::kSquares}});
+                       },
+                       true},
+                      dim("count", into.count)});
+          },
+          required};
+}
+
+void OpDecoder::merge() {
+  auto& m = be<Merge>();
+  finish({patches(m.patches),
+          {"form",
+           [&m](const JsonValue& v) {
+             m.form = v.one_of<Merge::Form>({{"beside", Merge::Form::kBeside},
+                                             {"within", Merge::Form::kWithin},
+                                             {"mean", Merge::Form::kMean}});
+           },
+           true}});
+}
+
+void OpDecoder::insert() {
+  auto& i = be<Insert>();
+  finish({dim("count", i.count)});
+  if (op_.in.size() != 2) value_.refuse("an op with two inputs, words and an image");
 }
 
 void OpDecoder::split() {
@@ -142,14 +206,16 @@ void OpDecoder::split() {
 
 void OpDecoder::join() {
   auto& j = be<Join>();
-  finish({{"sections", [&j](const JsonValue& v) { j.sections = decode_dims(v); }, true},
+  finish({{"sections", [&j](const JsonValue& v) { j.sections = decode_dims(v); }},
           dim("heads", j.heads, false),
           {"order", [&j](const JsonValue& v) {
              j.order = v.one_of<Join::Order>(
                  {{"per_head", Join::Order::kPerHead}, {"concat", Join::Order::kConcat}});
            }}});
-  if ((j.order == Join::Order::kPerHead) == j.heads.sections.empty()) {
-    value_.refuse("an op with \"heads\" where the order is per_head, and only there");
+  const bool is_per_head = j.order == Join::Order::kPerHead;
+  if (is_per_head == j.heads.sections.empty() || is_per_head == j.sections.empty()) {
+    value_.refuse(
+        "an op with \"heads\" and \"sections\" where the order is per_head, and only there");
   }
 }
 
@@ -204,6 +270,8 @@ Op OpDecoder::decode() {
                                                    {"convolve_frames", &OpDecoder::convolve_frames},
                                                    {"linear", &OpDecoder::linear},
                                                    {"logits", &OpDecoder::logits},
+                                                   {"merge", &OpDecoder::merge},
+                                                   {"insert", &OpDecoder::insert},
                                                    {"split", &OpDecoder::split},
                                                    {"join", &OpDecoder::join},
                                                    {"norm", &OpDecoder::norm},

@@ -48,13 +48,6 @@ struct WeightRef {
   std::optional<Dim> heads;  ///< one tensor for each <head> below it; nothing: one tensor
 };
 
-/// Looks rows of a table up: by token, by position or by segment of the input.
-struct Embed {
-  enum class By { kToken, kPosition, kSegment };
-  By by = By::kToken;
-  Dim rows, size;
-  Number offset;  ///< the row of position 0
-};
 /// What enters beside tokens: `size` numbers of every position, such as sound.
 struct Given {
   Dim size;
@@ -66,10 +59,42 @@ struct Given {
 struct ConvolveFrames {
   Dim rows, columns, taps, frames, stride;
 };
-/// y = x W^T + b, W [rows, columns] as nn.Linear stores it, or [columns, rows] (kInOut).
+/// y = x W^T + b, W [rows, columns] as nn.Linear stores it, or [columns, rows] (kInOut). The
+/// columns may be several stored axes, as those of a convolution are whose stride is its kernel:
+/// features are then in the order of these axes.
 struct Linear {
   Dim rows, columns;
   layout::Kernel kernel = layout::Kernel::kOutIn;
+};
+/// How the patches of an image, which are positions, lie in it: in rows of a grid, or square after
+/// square of `count` patches. How wide the grid is follows from how many patches there are
+/// (engine::PatchGrid).
+struct Patches {
+  enum class Order { kRows, kSquares };
+  Order order = Order::kRows;
+  Dim count;  ///< of a square: 4, 16
+};
+/// Looks rows of a table up: by token, by position or segment of the input, or by where a patch is
+/// in the square grid that the rows are; a wider image begins again at its first row or column.
+struct Embed {
+  enum class By { kToken, kPosition, kSegment, kPatch };
+  By by = By::kToken;
+  Dim rows, size;
+  Number offset;    ///< the row of position 0
+  Patches patches;  ///< of kPatch
+};
+/// The patches of every square as one position: their features one patch after the other, or of
+/// each feature its patches, or their mean. There are as many positions as before: after the last
+/// square the first ones come again.
+struct Merge {
+  enum class Form { kBeside, kWithin, kMean };
+  Patches patches;
+  Form form = Form::kBeside;
+};
+/// The first input where words are, and where an image is what the second one says: as many
+/// positions as the patches have squares, from the first on.
+struct Insert {
+  Dim count;  ///< of a square's patches
 };
 /// Cuts the features of a value into the op's outputs. kConcat: one section after the other;
 /// kPerHead: `heads` times all sections; kInterleaved: the sections' features take turns.
@@ -84,12 +109,12 @@ struct OfLayer {
   Dim size;
 };
 /// Puts the inputs' sections of every head together; an input of one section's width is shared by
-/// all heads. kConcat: one section after the other.
+/// all heads. kConcat: the inputs one after the other.
 struct Join {
   enum class Order { kPerHead, kConcat };
   Order order = Order::kPerHead;
-  std::vector<Dim> sections;
-  Dim heads;  ///< of kPerHead
+  std::vector<Dim> sections;  ///< of kPerHead; so
+  Dim heads;
 };
 /// Over `size` features of a row, or of every head. Without a weight the factors are 1.
 struct Norm {
@@ -133,6 +158,14 @@ struct Cutoff {
 struct Mix {
   Dim size, from, to;
 };
+/// Rotates by where a patch is: the first half of a head's pairs by its row, the second by its
+/// column. Each half has the frequencies that so many features have, or every second one of those
+/// that the whole head has.
+struct RotatePatches {
+  enum class Frequencies { kOfHalf, kEverySecond };
+  Patches patches;
+  Frequencies frequencies = Frequencies::kOfHalf;
+};
 /// Rotates the first `fraction` of every `head` features, by angles of `theta`; config.json may ask
 /// for other ones at the first of the paths `scaling` that it has. kDeinterleavedHalf takes even
 /// and odd ones apart first and leaves them so.
@@ -144,6 +177,7 @@ struct Rope {
   std::optional<Dim> first;  ///< instead of a fraction: so many features
   Number theta;
   std::vector<std::string> scaling{"rope_parameters", "rope_scaling"};
+  std::optional<RotatePatches> patches;  ///< instead of by positions, and without scaling
 };
 /// What every head adds to its scores by how far a key is from its query: the stored table
 /// [buckets, heads] as a value, the same of every token: head after head, of each its buckets.
@@ -283,10 +317,10 @@ struct Experts {
 
 /// One step of a forward pass: values in, values out, by name.
 struct Op {
-  using Kind = std::variant<Embed, Given, ConvolveFrames, Linear, Split, OfLayer, Join, Norm, Sums,
-                            Normalise, Resize, Cutoff, Mix, Rope, PositionBias, Attention, Convolve,
-                            StepSize, Decay, Fade, Recurrence, Activation, Xielu, Multiply, Add,
-                            Scale, Temper, Softcap, Clamp, Router, Experts>;
+  using Kind = std::variant<Embed, Given, ConvolveFrames, Linear, Merge, Insert, Split, OfLayer,
+                            Join, Norm, Sums, Normalise, Resize, Cutoff, Mix, Rope, PositionBias,
+                            Attention, Convolve, StepSize, Decay, Fade, Recurrence, Activation,
+                            Xielu, Multiply, Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;
@@ -302,6 +336,7 @@ struct Op {
 struct Way {
   std::optional<LayerSet> layers;  ///< where it is one; nothing: everywhere
   Requirements requires_config;
+  bool where_made = false;  ///< only where what it reads was made: by a tower that is there
   std::vector<Op> ops;
 };
 /// The first of which that its layer and config.json allow and whose required tensors are there
@@ -326,8 +361,11 @@ struct Stack {
   std::string name;  ///< of what stands before the layers; empty: "start"
   Dim layers;
   bool of_prompt = false;  ///< an encoder, which reads the prompt alone
+  bool beside = false;     ///< a tower, of images, which a prompt need not have: it is there where
+                           ///< the tensors of its start are, and is not priced
   std::vector<Alternatives> start;
   std::vector<Block> blocks;  ///< of a layer: the first whose tensors are there counts
+  std::optional<Block> end;   ///< of a tower: what makes of its last "x" what words meet
 };
 
 /// Values go from one layer to the next by their names: "x", and those of `passed`, which any layer

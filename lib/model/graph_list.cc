@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <ranges>
 
 #include "shardtool/base/json_reader.h"
 #include "shardtool/base/text.h"
@@ -18,18 +19,24 @@ namespace {
 
 /// What a list of graphs needs of each.
 struct Head {
-  std::string extends;
+  std::vector<std::string> extends;
   std::vector<std::string> model_types;
 };
 
 Head head_of(const GraphText& text) {
   Head head;
   JsonReader in(text.text, {"graph:" + std::string(text.name), ErrorCode::kMappingSyntax}, 16);
-  in.object({{"extends", [&] { head.extends = in.string(); }, false},
-             {"model_types", [&] {
-                in.begin_array();
-                while (in.next_element()) head.model_types.push_back(in.string());
-              }}});
+  const auto list = [&in](std::vector<std::string>& into) {
+    in.begin_array();
+    while (in.next_element()) into.push_back(in.string());
+  };
+  in.object({{"extends",
+              [&] {
+                if (in.kind() == JsonKind::kArray) return list(head.extends);
+                head.extends = {in.string()};
+              },
+              false},
+             {"model_types", [&] { list(head.model_types); }}});
   return head;
 }
 
@@ -42,6 +49,13 @@ const GraphText& text_of(std::string_view family) {
               fmt::format("no graph is built in for '{}'", quote_for_message(family)));
   error.help(fmt::format("families with a graph: {}", fmt::join(families(), ", ")));
   throw error;
+}
+
+/// A document and what it extends: the last one named is the nearest.
+void collect(std::string_view name, std::vector<GraphText>& texts) {
+  texts.push_back(text_of(name));
+  const std::vector<std::string> extends = head_of(texts.back()).extends;
+  for (const std::string& one : extends | std::views::reverse) collect(one, texts);
 }
 
 using Graphs = std::vector<std::shared_ptr<const Graph>>;
@@ -75,16 +89,15 @@ std::optional<std::string> unmet(const Graph& graph, const mapping::ModelConfig&
 
 std::vector<std::string> families() {
   std::vector<std::string> names;
-  for (const GraphText& text : embedded_graphs()) names.emplace_back(text.name);
+  for (const GraphText& text : embedded_graphs()) {
+    if (!head_of(text).model_types.empty()) names.emplace_back(text.name);
+  }
   return names;
 }
 
 Graph load_graph(std::string_view family) {
   std::vector<GraphText> texts;
-  for (std::string name(family); !name.empty();) {
-    texts.push_back(text_of(name));
-    name = head_of(texts.back()).extends;
-  }
+  collect(family, texts);
   return decode_graph(texts);
 }
 

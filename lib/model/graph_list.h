@@ -10,7 +10,7 @@
 
 namespace shardtool::model {
 
-/// The families that have a graph, sorted.
+/// The families that have a graph, sorted. Parts of models alone, which graphs extend, are none.
 std::vector<std::string> families();
 
 /// One of them, with what it extends. Throws kUnknownName with near misses.

@@ -64,6 +64,10 @@ class OpDecoder {
   void linear();
   void logits();
   void read_linear(Fields more);
+  JsonValue::Field columns(Linear& into, std::vector<Dim>& axes);
+  JsonValue::Field patches(Patches& into, bool required = true);
+  void merge();
+  void insert();
   void split();
   void join();
   void norm();
@@ -94,6 +98,7 @@ class OpDecoder {
   void experts();
   Experts::Form form(const JsonValue& value);
   Window window(const JsonValue& value) const;
+  RotatePatches rotate_patches(const JsonValue& value);
   PositionIndex index(const JsonValue& value);
   Buckets buckets(const JsonValue& value);
 

@@ -90,6 +90,7 @@ i64 launches_of(const LayerFlow& flow, bool runs_encoder) {
 
 bool is_causal(const Model& model) {
   for (const Layer& layer : model.layers) {
+    if (layer.beside) continue;
     for (const BoundOp& bound : layer.ops) {
       const auto* attention = std::get_if<Attention>(&bound.op->kind);
       if (attention != nullptr) return attention->causal;
@@ -313,6 +314,7 @@ Phase Sum::of_step(const Step& step, const Phase& phase) const {
 
 void Sum::add(const LayerFlow& flow, const Layer& layer, const Phase& all, PhasePrice& price,
               Rows& rows) const {
+  if (layer.beside) return;
   const Phase mine = of_device(all);
   const bool last_only = causal_ && layer.block == "end";
   price.amounts.launches += launches_of(flow, all.is_prefill);

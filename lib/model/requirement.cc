@@ -7,9 +7,12 @@
 namespace shardtool::model {
 
 mapping::ModelConfig part_of(const mapping::ModelConfig& config, std::string_view path) {
-  const nlohmann::json* value = path.empty() ? nullptr : config.find(path);
-  if (value == nullptr || !value->is_object()) return config;
-  return {std::make_shared<const nlohmann::json>(*value), config.file()};
+  if (path.empty()) return config;
+  const nlohmann::json& whole = *config.find("");
+  const nlohmann::json* value = config.find(path);
+  nlohmann::json part = value != nullptr && value->is_object() ? *value : whole;
+  part["whole"] = whole;
+  return {std::make_shared<const nlohmann::json>(std::move(part)), config.file()};
 }
 
 namespace {

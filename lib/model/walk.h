@@ -83,6 +83,8 @@ class Walk {
   Value apply(const Given& op, const BoundOp&) { return whole(model_.size(op.size)); }
   Value apply(const ConvolveFrames& op, const BoundOp& bound);
   Value apply(const Linear& op, const BoundOp& bound);
+  Value apply(const Merge& op, const BoundOp& bound);
+  Value apply(const Insert&, const BoundOp& bound);
   Value apply(const Join& op, const BoundOp& bound);
   Value apply(const Norm& op, const BoundOp& bound);
   Value apply(const Sums& op, const BoundOp& bound);
@@ -117,6 +119,7 @@ class Walk {
   Value by_sums(const BoundOp& bound, const Dim& size);
   Value side_by_side(const BoundOp& bound);
   Value elementwise(const BoundOp& bound);
+  std::vector<bool> cut_of_columns(const Linear& op, const BoundWeight& weight) const;
   Value met(const std::vector<const Value*>& operands) const;
   Value with_weights(const BoundOp& bound);
   Value as_value(const BoundOp& bound, size_t weight) const;

@@ -71,11 +71,27 @@ Value Walk::apply(const ConvolveFrames& op, const BoundOp& bound) {
   return whole(model_.size(op.frames) / model_.size(op.stride) * model_.size(op.rows));
 }
 
+std::vector<bool> Walk::cut_of_columns(const Linear& op, const BoundWeight& weight) const {
+  const Layout& layout = layout_of(weight);
+  if (layout.axes().size() == 2) {
+    return cut_by(layout, op.kernel == layout::Kernel::kOutIn ? 1 : 0);
+  }
+  for (size_t d = 1; d < layout.axes().size(); ++d) {
+    const auto cut = cut_by(layout, d);
+    if (std::find(cut.begin(), cut.end(), true) == cut.end()) continue;
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("no rule takes a matrix whose columns are several axes, axis {} of "
+                            "which is cut",
+                            d));
+  }
+  return std::vector<bool>(axes());
+}
+
 Value Walk::apply(const Linear& op, const BoundOp& bound) {
   const Layout& weight = layout_of(bound.weights.front());
   const size_t out_axis = op.kernel == layout::Kernel::kOutIn ? 0 : 1;
   const auto by_outputs = cut_by(weight, out_axis);
-  const auto by_inputs = cut_by(weight, 1 - out_axis);
+  const auto by_inputs = cut_of_columns(op, bound.weights.front());
   Value& x = in(bound, 0);
   reduce_all(x);
   // A cut input meets the weights' cut of the same features, or is gathered.
@@ -91,6 +107,20 @@ Value Walk::apply(const Linear& op, const BoundOp& bound) {
   }
   if (bound.op->is_head) make_whole(y);
   return y;
+}
+
+/// Whole on every device: an image has few positions, and a merged one many features.
+Value Walk::apply(const Merge& op, const BoundOp& bound) {
+  Value& x = in(bound, 0);
+  make_whole(x);
+  if (op.form == Merge::Form::kMean) return x;
+  return whole(model_.size(op.patches.count) * x.width);
+}
+
+Value Walk::apply(const Insert&, const BoundOp& bound) {
+  make_whole(in(bound, 0));
+  make_whole(in(bound, 1));
+  return whole(in(bound, 0).width);
 }
 
 /// Features counted in units of `from` (a head, a head's sections), each unit now of `to`.

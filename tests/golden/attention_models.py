@@ -27,6 +27,8 @@ from sizes import (
     SIGLIP,
     SIZES,
     SLIDING,
+    SMALL_TOWER,
+    SQUARES,
     TEMPERED,
     VISION,
     VISION_2,
@@ -99,12 +101,18 @@ ATTENTION_MODELS = {
     "ministral3": ("Ministral3Config", dict(WIDE_HEADS, sliding_window=None, rope_parameters=TEMPERED)),
     "mistral3": (
         "Mistral3Config",
-        dict(text_config=dict(WIDE_HEADS, model_type="mistral", sliding_window=8), vision_config=PIXTRAL),
+        dict(text_config=dict(WIDE_HEADS, model_type="mistral", sliding_window=8, intermediate_size=64), vision_config=PIXTRAL),
     ),
     "mistral3_ministral3": (
         "Mistral3Config",
         dict(
-            text_config=dict(WIDE_HEADS, model_type="ministral3", sliding_window=None, rope_parameters=TEMPERED),
+            text_config=dict(
+                WIDE_HEADS,
+                model_type="ministral3",
+                sliding_window=None,
+                rope_parameters=TEMPERED,
+                intermediate_size=64,
+            ),
             vision_config=PIXTRAL,
         ),
     ),
@@ -252,12 +260,27 @@ ATTENTION_MODELS = {
             moe_norm_min=0.9,
         ),
     ),
-    "qwen3_vl": ("Qwen3VLConfig", dict(text_config=dict(WIDE_HEADS, attention_bias=True), vision_config=VISION)),
-    "qwen3_vl_moe": ("Qwen3VLMoeConfig", dict(text_config=dict(WIDE_HEADS, **EXPERTS), vision_config=VISION)),
+    "qwen3_vl": (  # one decoder layer more than what layers of the tower tell
+        "Qwen3VLConfig",
+        dict(
+            text_config=dict(SIZES, head_dim=8, num_hidden_layers=3, intermediate_size=24, attention_bias=True, vocab_size=56),
+            vision_config=dict(SMALL_TOWER, deepstack_visual_indexes=[0, 1]),
+            image_token_id=7,
+        ),
+    ),
+    "qwen3_vl_moe": (
+        "Qwen3VLMoeConfig",
+        dict(text_config=dict(SIZES | EXPERTS, head_dim=8, vocab_size=56), vision_config=SMALL_TOWER, image_token_id=7),
+    ),
     "gemma3_text": ("Gemma3TextConfig", GEMMA3),
     "gemma3": (
         "Gemma3Config",
-        dict(text_config=GEMMA3, vision_config=dict(SIGLIP, num_attention_heads=4), mm_tokens_per_image=4),
+        dict(
+            text_config=GEMMA3,
+            vision_config=dict(SIGLIP, num_attention_heads=3, vision_use_head=False),
+            mm_tokens_per_image=4,
+            image_token_index=7,
+        ),
     ),
     "gemma4_text": (
         "Gemma4TextConfig",
@@ -352,11 +375,21 @@ ATTENTION_MODELS = {
     ),
     "qwen2_vl": (
         "Qwen2VLConfig",
-        dict(text_config=dict(SIZES, rope_parameters=SECTIONS), vision_config=dict(VISION_2, hidden_size=48)),
+        dict(
+            text_config=dict(SIZES, rope_parameters=SECTIONS, intermediate_size=36),
+            vision_config=dict(VISION_2, hidden_size=48),
+            image_token_id=7,
+        ),
     ),
     "qwen2_5_vl": (
         "Qwen2_5_VLConfig",
-        dict(text_config=dict(SIZES, rope_parameters=SECTIONS), vision_config=dict(VISION, out_hidden_size=48)),
+        dict(
+            text_config=dict(SIZES, rope_parameters=SECTIONS, intermediate_size=36),
+            vision_config=dict(
+                VISION | SQUARES, hidden_size=24, num_heads=3, intermediate_size=20, out_hidden_size=48
+            ),
+            image_token_id=7,
+        ),
     ),
     "minimax_m2": (
         "MiniMaxM2Config",

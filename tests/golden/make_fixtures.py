@@ -7,10 +7,12 @@ Per name of FAMILIES
   NAME-transformers-VERSION.expected.safetensors   of the model loaded back from there, in f32 on the CPU, eager:
       input_ids [2, 24] i64
       hidden.0 .. hidden.N [2, 24, embed] f32    the input of each layer; the last one's output, before the final norm;
-                                                 of an encoder's layers, then of the decoder's
-      given [2, 24, size] f32                    what enters beside tokens: the two frames of sound of every position
+                                                 of an encoder's or a tower's layers, then of the decoder's
+      given [2, 24, size] f32                    what enters beside tokens: the two frames of sound of every position,
+                                                 or the pixels of every patch of an image
       logits [2, 24, vocab] f32                  of an encoder alone what it makes; a decoder has the encoder's input
       router.L.chosen [2, 24, top_k] i64         ascending, where layer L has a router
+  NAME-transformers-VERSION.words.safetensors   of one of images.ALSO_WORDS: input_ids and logits without an image
 and functions.json: the same library's activations, routers and rotation frequencies at many points (functions.py).
 
 Weights come from a generator that is seeded with the tensor's name, and no option that changes a result has the value
@@ -30,6 +32,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import functions
+import images
 from attention_models import ATTENTION_MODELS
 from encoder_models import ENCODER_MODELS
 from published import PUBLISHED
@@ -134,10 +137,12 @@ def loaded(model, folder):
 
 
 def stacks_of(model):
-    """The lists of layers: an encoder's, then a decoder's, or the only one."""
+    """The lists of layers: an encoder's or a tower's, then a decoder's, or the only one."""
     stacks = [getattr(getattr(model, "model", model), part, None) for part in ("encoder", "decoder")]
     if not isinstance(stacks[0], torch.nn.Module):
-        return [layers_of(model)]
+        tower = images.tower_of(model)
+        decoder = layers_of(getattr(model.model, "language_model", model) if tower else model)
+        return [images.layers_of(tower), decoder] if tower else [decoder]
     return [stack.block if hasattr(stack, "block") else stack.layers for stack in stacks if stack is not None]
 
 
@@ -173,14 +178,14 @@ def nearest(scores):
 
 def as_features(hidden):
     """Streams that the library stacks before the batch are side by side."""
-    return hidden if hidden.dim() == 3 else hidden.permute(1, 2, 0, 3).flatten(2)
+    return hidden if hidden.dim() != 4 else hidden.permute(1, 2, 0, 3).flatten(2)
 
 
 class Watch:
     """What passes between the layers and out of the routers of a model."""
 
-    def __init__(self, model):
-        self.hidden, self.chosen, self.gap, self.config = {}, {}, float("inf"), model.config
+    def __init__(self, model, shape):
+        self.hidden, self.chosen, self.gap, self.config, self.shape = {}, {}, float("inf"), model.config, shape
         first = 0
         for layers in stacks_of(model):
             for number, layer in enumerate(layers, first):
@@ -194,20 +199,21 @@ class Watch:
     def entering(self, number):
         def hook(_, args, kwargs):
             hidden = args[0] if args else kwargs["hidden_states"]
-            self.hidden[number] = as_features(hidden).detach().clone()
+            self.hidden[number] = images.by_sequence(as_features(hidden), self.shape).detach().clone()
 
         return hook
 
     def leaving(self, number):
         def hook(_, args, out):
-            self.hidden[number] = as_features(out[0] if isinstance(out, tuple) else out).detach().clone()
+            hidden = as_features(out[0] if isinstance(out, tuple) else out)
+            self.hidden[number] = images.by_sequence(hidden, self.shape).detach().clone()
 
         return hook
 
     def routing(self, number):
         def hook(router, args, out):
             logits, chosen = logits_and_chosen(out, self.config)
-            self.chosen[number] = chosen.sort(dim=-1).values.reshape(*TOKENS, -1)
+            self.chosen[number] = chosen.sort(dim=-1).values.reshape(*self.shape, -1)
             correction = correction_of(router, args)
             is_softmax = hasattr(router, "moe_statics")
             ranked = logits.softmax(dim=-1) if is_softmax else logits.sigmoid()
@@ -222,8 +228,9 @@ class Watch:
 
 def expected(fixture, model):
     random = np.random.default_rng(zlib.crc32(f"{fixture}/input_ids".encode()))
-    input_ids = torch.from_numpy(random.integers(2 if fixture == "roberta" else 0, model.config.get_text_config().vocab_size, TOKENS))
-    watch = Watch(model)
+    shape = images.SHAPES.get(fixture, TOKENS)
+    input_ids = torch.from_numpy(random.integers(2 if fixture == "roberta" else 0, model.config.get_text_config().vocab_size, shape))
+    watch = Watch(model, shape)
     options = {} if fixture in MASKED + ENCODERS else {"use_cache": False}
     if model.config.is_encoder_decoder:
         options["decoder_input_ids"] = input_ids
@@ -234,6 +241,9 @@ def expected(fixture, model):
         options["input_features"] = frames.transpose(1, 2)
     else:
         options["input_ids"] = input_ids
+    if images.tower_of(model) is not None:
+        given = images.given(model, input_ids, random)
+        options |= images.inputs(model, given["given"])
     with torch.no_grad():
         out = model(**options)
     logits = out.last_hidden_state if fixture in ENCODERS else out.logits
@@ -246,6 +256,15 @@ def expected(fixture, model):
         if not torch.isfinite(tensor.double()).all():
             raise SystemExit(f"{fixture}: {name} is not finite")
     return {name: tensor.contiguous() for name, tensor in tensors.items()}, watch.gap
+
+
+def of_words(fixture, model):
+    """What a model with a tower makes of words alone."""
+    random = np.random.default_rng(zlib.crc32(f"{fixture}/words".encode()))
+    input_ids = torch.from_numpy(random.integers(0, model.config.get_text_config().vocab_size, images.SHAPES[fixture]))
+    input_ids[input_ids == model.config.image_token_id] = 0
+    with torch.no_grad():
+        return {"input_ids": input_ids, "logits": model(input_ids=input_ids, use_cache=False).logits}
 
 
 def transpose_experts(path):
@@ -272,7 +291,9 @@ def write(fixture):
     versions = {"versions": f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}"}
     beside = folder.with_name(f"{folder.name}.expected.safetensors")
     save_file(tensors, beside, metadata=versions)
-    total = sum(file.stat().st_size for file in [*folder.iterdir(), beside])
+    if fixture in images.ALSO_WORDS:
+        save_file(of_words(fixture, loaded(model, folder)), folder.with_name(f"{folder.name}.words.safetensors"), metadata=versions)
+    total = sum(file.stat().st_size for file in [*folder.iterdir(), *HERE.glob(f"{folder.name}.*")])
     if total > LIMIT_BYTES:
         raise SystemExit(f"{folder.name} has {total} bytes")
     rms = {

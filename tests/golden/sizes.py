@@ -175,8 +175,10 @@ DELTA = dict(
     linear_conv_kernel_dim=4,
     rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
 )
-SHALLOW_VISION = {key: value for key, value in VISION.items() if key != "deepstack_visual_indexes"}
-SIGLIP = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, image_size=8, patch_size=2)
+SQUARES = dict(depth=2, patch_size=2, spatial_merge_size=2, temporal_patch_size=2)
+SMALL_TOWER = dict(VISION | SQUARES, num_heads=2, intermediate_size=20)
+SHALLOW_TOWER = {key: value for key, value in SMALL_TOWER.items() if key != "deepstack_visual_indexes"}
+SIGLIP = dict(hidden_size=24, intermediate_size=20, num_hidden_layers=2, image_size=8, patch_size=2)
 GEMMA3 = dict(
     WIDE_HEADS,
     query_pre_attn_scalar=24,
@@ -246,7 +248,7 @@ COHERE = dict(
 
 FALCON = dict(vocab_size=96, hidden_size=48, num_hidden_layers=2, num_attention_heads=4, layer_norm_epsilon=1e-3)
 SECTIONS = dict(rope_type="default", rope_theta=10000.0, mrope_section=[2, 2, 2])
-VISION_2 = dict(depth=1, embed_dim=16, num_heads=4, mlp_ratio=1, patch_size=2, spatial_merge_size=1, temporal_patch_size=1)
+VISION_2 = dict(SQUARES, embed_dim=24, num_heads=3, mlp_ratio=1)
 OPT = dict(
     vocab_size=96,
     hidden_size=48,
@@ -279,13 +281,14 @@ ZAMBA2 = dict(
 TEMPERED = dict(YARN, llama_4_scaling_beta=0.3, original_max_position_embeddings=8)
 PIXTRAL = dict(
     model_type="pixtral",
-    hidden_size=16,
-    intermediate_size=16,
-    num_hidden_layers=1,
-    num_attention_heads=4,
-    head_dim=4,
+    hidden_size=24,
+    intermediate_size=20,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    head_dim=8,
     image_size=8,
-    patch_size=4,
+    patch_size=2,
+    hidden_act="silu",
 )
 # The rounded size of an MLP: 85, in eights.
 LFM2 = dict(

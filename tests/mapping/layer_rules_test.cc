@@ -64,6 +64,24 @@ TEST_CASE("a set of layers is that of a list, else all but every n-th, and an em
     return found;
   };
   CHECK(in(R"({"kinds": [0, 1, 1, 0, 1]})") == "-xx-x");
+  LayerSet numbered;
+  numbered.numbers = "some";
+  LayerSet first;
+  first.as_many_as = "some";
+  for (const bool is_rest : {false, true}) {
+    std::swap(set, numbered);
+    set.complement = is_rest;
+    CHECK(in(R"({"some": [3, 1, 9]})") == (is_rest ? "x-x-x" : "-x-x-"));
+    CHECK(in("{}") == (is_rest ? "xxxxx" : "-----"));
+    CHECK_ERROR(kConfig, in(R"({"some": 3})"));
+    std::swap(set, numbered);
+    std::swap(set, first);
+    set.complement = is_rest;
+    CHECK(in(R"({"some": [3, 1, 9]})") == (is_rest ? "---xx" : "xxx--"));
+    CHECK(in(R"({"some": null})") == (is_rest ? "xxxxx" : "-----"));
+    CHECK_ERROR(kConfig, in(R"({"some": {}})"));
+    std::swap(set, first);
+  }
   CHECK_ERROR(kConfig, in("{}"));
   CHECK_ERROR(kConfig, in(R"({"kinds": []})"));
   CHECK_ERROR(kUnsupported, in(R"({"kinds": [2]})", 1));

@@ -56,11 +56,12 @@ Flip random_flip(const ShardSet& shards, const std::string& tensor, std::mt19937
 /// of a single number 0.
 std::string words_for(const ShardSet& shards, const Flip& flip) {
   const index::Region region = shards.region(flip.tensor, flip.rank);
-  std::vector<i64> local{flip.row, flip.column};
-  if (region.size() == 1) local.pop_back();
-  if (region.size() == 3) {
-    const i64 rows = region[1].local_size();
-    local = {flip.row / rows, flip.row % rows, flip.column};
+  const Shape shape = index::local_shape(region);
+  i64 at = flip.row * (region.size() == 1 ? 1 : shape.back()) + flip.column;
+  std::vector<i64> local(region.size());
+  for (size_t d = region.size(); d > 0; --d) {
+    local[d - 1] = at % shape[d - 1];
+    at /= shape[d - 1];
   }
   std::string place = region.empty() ? "0" : "";
   const bool has_one_column = region.size() == 2 && region.back().global_size() == 1;

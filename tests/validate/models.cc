@@ -149,6 +149,13 @@ const std::vector<std::string>& every_model() {
                                                 "mamba",
                                                 "falcon_mamba",
                                                 "jamba",
+                                                "llava_mistral",
+                                                "internvl_qwen3",
+                                                "glm4v",
+                                                "mistral3",
+                                                "gemma3",
+                                                "qwen2_5_vl",
+                                                "qwen3_vl",
                                                 "prototype"};
   return kModels;
 }

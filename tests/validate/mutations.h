@@ -58,6 +58,7 @@ std::vector<Mutation> header_mutations();
 std::vector<Mutation> family_mutations();
 /// Of convolutions and recurrences; the numbers are ours.
 std::vector<Mutation> recurrence_mutations();
+std::vector<Mutation> tower_mutations();
 /// Of encoders and of attention to them; the numbers are ours.
 std::vector<Mutation> encoder_mutations();
 /// Of groups of heads that keep queries, keys and values together; the numbers are ours.

@@ -1,0 +1,74 @@
+"""Images for the models that have a tower: one before the words of every sequence, with as many patches as that has tokens."""
+
+import math
+
+import torch
+
+# Whose tower has as many patches as its learned places, and lists of patches that make a square grid.
+SHAPES = {name: (2, 16) for name in ("gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")}
+# Of which there is a run of words alone, too.
+ALSO_WORDS = ("gemma3",)
+# Whose towers the graphs compute.
+WITH_TOWER = ("mistral3", "qwen2_vl", "qwen2_5_vl", "gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
+
+
+def tower_of(model):
+    """The module that reads images, where the graphs compute it."""
+    if model.config.model_type not in WITH_TOWER:
+        return None
+    return next(getattr(model.model, name) for name in ("visual", "vision_tower") if hasattr(model.model, name))
+
+
+def layers_of(tower):
+    return next(module for module in tower.modules() if isinstance(module, torch.nn.ModuleList))
+
+
+def by_sequence(hidden, shape):
+    """Patches that the library puts into one row, image after image."""
+    return hidden.reshape(*shape, hidden.shape[-1])
+
+
+def side_of_square(model):
+    """How many patches beside each other become a position."""
+    config = model.config
+    if config.model_type == "gemma3":
+        return model.model.multi_modal_projector.kernel_size
+    return getattr(config, "spatial_merge_size", None) or config.vision_config.spatial_merge_size
+
+
+def grid_of(model, patches):
+    """Rows and columns: the widest square of squares, and as many rows as it takes."""
+    side = side_of_square(model)
+    width = math.isqrt(patches) // side * side
+    return patches // width, width
+
+
+def given(model, input_ids, random):
+    """The pixels of every patch; the words that an image takes the place of are marked in input_ids."""
+    config = model.config.vision_config
+    channels = getattr(config, "num_channels", None) or config.in_channels
+    size = channels * getattr(config, "temporal_patch_size", 1) * config.patch_size**2
+    pixels = torch.from_numpy(random.standard_normal((*input_ids.shape, size))).float()
+    positions = input_ids.shape[1] // side_of_square(model) ** 2
+    image_token = model.config.image_token_id
+    input_ids[input_ids == image_token] = image_token + 1
+    input_ids[:, :positions] = image_token
+    return {"given": pixels}
+
+
+def inputs(model, pixels):
+    """What the library reads them as; positions are those of text, whatever it would give those of an image."""
+    images, patches, _ = pixels.shape
+    rows, columns = grid_of(model, patches)
+    if hasattr(model.model, "visual"):
+        return {
+            "pixel_values": pixels.flatten(0, 1),
+            "image_grid_thw": torch.tensor([[1, rows, columns]] * images),
+            "position_ids": torch.arange(patches).expand(3, images, patches),
+        }
+    side = model.config.vision_config.patch_size
+    squares = pixels.reshape(images, rows, columns, -1, side, side)
+    values = squares.permute(0, 3, 1, 4, 2, 5).flatten(4, 5).flatten(2, 3)
+    if model.config.model_type == "gemma3":
+        return {"pixel_values": values}
+    return {"pixel_values": values, "image_sizes": torch.tensor([[rows * side, columns * side]] * images)}

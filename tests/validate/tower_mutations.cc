@@ -1,0 +1,76 @@
+#include <algorithm>
+
+#include "tests/validate/mutations.h"
+
+/// Faults of towers that read images, and of what words meet of them.
+namespace shardtool::test {
+namespace {
+
+Mutation row(std::string number, std::string what, std::string model, std::string mesh,
+             std::vector<std::string> words, std::function<void(const ShardSet&)> apply) {
+  return {std::move(number), std::move(what),  std::move(model), std::move(mesh),
+          kFunction,         std::move(words), std::move(apply)};
+}
+
+}  // namespace
+
+std::vector<Mutation> tower_mutations() {
+  return {
+      row("T1", "two heads of a tower's keys exchanged", "mistral3", "tp=2",
+          {"in tower 1, linear 'k': vision_tower.transformer.layers.1.attention.k_proj.weight: "
+           "rank 0 vision head 0 holds vision head 1, vision head 1 holds vision head 0"},
+          [](const ShardSet& shards) {
+            const std::string keys = "vision_tower.transformer.layers.1.attention.k_proj.weight";
+            shards.change(keys, 0, [](const ShardRows& rows) {
+              return rows.rows_in(exchanged(rows.rows, 0, 8, 8));
+            });
+          }),
+      row("T2", "queries and keys of a fused matrix exchanged", "qwen2_5_vl", "tp=2",
+          {"in tower 0, linear 'qkv': visual.blocks.0.attn.qkv.weight: rank 1 "},
+          [](const ShardSet& shards) {
+            shards.change("visual.blocks.0.attn.qkv.weight", 1, [](const ShardRows& rows) {
+              return rows.rows_in(exchanged(rows.rows, 0, rows.rows / 3, rows.rows / 3));
+            });
+          }),
+      row("T3", "patches of a square in another order", "qwen2_vl", "tp=2",
+          {"in tower end, linear 'merged': visual.merger.mlp.0.weight: rank 0 "},
+          [](const ShardSet& shards) {
+            shards.change_all("visual.merger.mlp.0.weight", [](const ShardRows& rows) {
+              return rows.columns_in(exchanged(rows.columns, 24, 48, 24));
+            });
+          }),
+      row("T4", "the height and the width of a patch exchanged", "gemma3", "tp=2",
+          {"in tower start, linear 'seen': vision_tower.embeddings.patch_embedding.weight: rank "
+           "0 "},
+          [](const ShardSet& shards) {
+            const std::string patches = "vision_tower.embeddings.patch_embedding.weight";
+            shards.change_all(patches, [](ShardRows rows) {
+              for (i64 r = 0; r + 1 < rows.rows; r += 2) {
+                std::swap_ranges(rows.at(r, 1), rows.at(r, 2), rows.at(r + 1, 0));
+              }
+              return rows;
+            });
+          }),
+      row("T5", "another layer's turn to tell the language model", "qwen3_vl", "tp=2",
+          {"in tower 1, linear 'told': model.visual.deepstack_merger_list.1.linear_fc2.weight: "
+           "rank 0 holds layer 0's instead of layer 1's"},
+          [](const ShardSet& shards) {
+            const std::string told = "model.visual.deepstack_merger_list.";
+            for (const i64 rank : shards.ranks_of(told + "1.linear_fc2.weight")) {
+              shards.write(told + "1.linear_fc2.weight", rank,
+                           shards.read(told + "0.linear_fc2.weight", rank));
+            }
+          }),
+      row("T6", "the tower ends with the matrix of what a layer tells", "qwen3_vl_moe", "tp=2",
+          {"in tower end, linear 'merged': model.visual.merger.linear_fc1.weight: rank 0 2,048 "
+           "of 2,048 elements differ"},
+          [](const ShardSet& shards) {
+            const std::string told = "model.visual.deepstack_merger_list.0.linear_fc1.weight";
+            for (const i64 rank : shards.ranks_of(told)) {
+              shards.write("model.visual.merger.linear_fc1.weight", rank, shards.read(told, rank));
+            }
+          }),
+  };
+}
+
+}  // namespace shardtool::test
