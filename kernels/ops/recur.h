@@ -16,15 +16,23 @@ namespace shardtool::kernels {
 ///     replaced
 enum class RecurrenceRule { kAdd, kDelta };
 
+/// What a token leaves of a state: one number for all of it, or, with a stride of 1, one for each
+/// number of a key.
+template <class T>
+struct Decays {
+  const T* numbers = nullptr;
+  i64 stride = 0;
+};
+
 /// One token and one number of a head's value, with the `n` numbers of the state that belong to it:
 /// the state after the token, of which query * state is returned. Columns do not depend on each
 /// other. O(n).
 template <class T>
-SHARDTOOL_BOTH inline T recur(RecurrenceRule rule, const T* query, const T* key, T value, T decay,
-                              T gate, i64 n, T* state) {
+SHARDTOOL_BOTH inline T recur(RecurrenceRule rule, const T* query, const T* key, T value,
+                              Decays<T> decay, T gate, i64 n, T* state) {
   T had{};
   for (i64 i = 0; i < n; ++i) {
-    state[i] *= decay;
+    state[i] *= decay.numbers[i * decay.stride];
     had += key[i] * state[i];
   }
   const T written = gate * (rule == RecurrenceRule::kDelta ? value - had : value);

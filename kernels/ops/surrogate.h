@@ -27,6 +27,9 @@ enum class Surrogate : std::uint64_t {
   kOwnSize,
   kOtherSize,
   kDeviation,
+  kXielu,
+  kXieluUp,
+  kXieluDown,
 };
 
 /// x^3 + a x + b, a and b fixed and different for every kind.

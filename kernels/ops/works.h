@@ -159,9 +159,10 @@ struct ConvolveRows {
 };
 
 /// An item is a number of a head's value, over a whole sequence of `length` rows. Head h's queries
-/// and keys are those of query_of[h] and key_of[h]; it has a decay and a gate per row. A state
-/// begins as `first` says, by head, number of the value and number of the key, or as 0 where it is
-/// null. `skips` may be null; else value times its head's is added.
+/// and keys are those of query_of[h] and key_of[h]; it has a gate per row, and decay_size decays:
+/// 1, or one for each number of a key. A state begins as `first` says, by head, number of the value
+/// and number of the key, or as 0 where it is null. `skips` may be null; else value times its
+/// head's is added.
 template <class T>
 struct RecurHeads {
   RecurrenceRule rule = RecurrenceRule::kAdd;
@@ -170,6 +171,7 @@ struct RecurHeads {
   i64 heads = 0;
   i64 key_size = 0;
   i64 value_size = 0;
+  i64 decay_size = 1;
   const i64* query_of = nullptr;
   const i64* key_of = nullptr;
   const T* skips = nullptr;
@@ -191,7 +193,8 @@ struct RecurHeads {
     for (i64 row = begin; row < begin + length; ++row) {
       const T value = values.row(row)[column];
       const T read = recur(rule, queries.row(row) + query_of[h] * key_size,
-                           keys.row(row) + key_of[h] * key_size, value, decays.row(row)[h],
+                           keys.row(row) + key_of[h] * key_size, value,
+                           {decays.row(row) + h * decay_size, decay_size == 1 ? 0 : 1},
                            gates.row(row)[h], key_size, state);
       y.row(row)[column] = scale * read + (skips == nullptr ? T{} : skips[h] * value);
     }

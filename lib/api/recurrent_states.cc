@@ -15,10 +15,12 @@ namespace {
 
 constexpr i64 kStateBits = 32;
 
+/// Whether a layer keeps anything but attention's keys and values.
 bool has_recurrence(const model::Alternatives& ways) {
   return std::ranges::any_of(ways, [](const model::Way& way) {
     return std::ranges::any_of(way.ops, [](const model::Op& op) {
-      return std::holds_alternative<model::Recurrence>(op.kind);
+      return std::holds_alternative<model::Recurrence>(op.kind) ||
+             std::holds_alternative<model::Convolve>(op.kind);
     });
   });
 }

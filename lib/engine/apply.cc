@@ -8,6 +8,7 @@
 #include "shardtool/base/error.h"
 #include "shardtool/engine/numbers.h"
 #include "shardtool/kernels/ops/works.h"
+#include "shardtool/kernels/ops/xielu.h"
 
 namespace shardtool::engine {
 namespace {
@@ -244,6 +245,15 @@ Part<N> apply(const model::Activation& op, const OpAt<N>& at) {
 }
 
 template <class N>
+Part<N> apply(const model::Xielu&, const OpAt<N>& at) {
+  const auto number = [&at](size_t which) {
+    return load_small<N>(at.side, at.inputs.map, at.op.weights[which].front(), at.rank).data[0];
+  };
+  const kernels::XieluSpec<N> spec{number(0), number(1), number(2), number(3)};
+  return each(at, [&spec](N x) { return kernels::xielu(spec, x); });
+}
+
+template <class N>
 Part<N> apply(const model::Multiply&, const OpAt<N>& at) {
   return elementwise(at, [](N a, N b) { return a * b; });
 }
@@ -299,6 +309,7 @@ Part<N> apply(const model::Softcap& op, const OpAt<N>& at) {
   template Part<N> apply(const model::Join&, const OpAt<N>&);                       \
   template Part<N> apply(const model::Norm&, const OpAt<N>&);                       \
   template Part<N> apply(const model::Activation&, const OpAt<N>&);                 \
+  template Part<N> apply(const model::Xielu&, const OpAt<N>&);                      \
   template Part<N> apply(const model::Multiply&, const OpAt<N>&);                   \
   template Part<N> apply(const model::Add&, const OpAt<N>&);                        \
   template Part<N> apply(const model::Scale&, const OpAt<N>&);                      \

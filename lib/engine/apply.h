@@ -107,6 +107,8 @@ Part<N> apply(const model::Recurrence& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Activation& op, const OpAt<N>& at);
 template <class N>
+Part<N> apply(const model::Xielu& op, const OpAt<N>& at);
+template <class N>
 Part<N> apply(const model::Multiply& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Add& op, const OpAt<N>& at);

@@ -81,12 +81,13 @@ class RecurrenceAt {
         op_(op),
         key_dim_(size(op.key_dim)),
         value_dim_(size(op.value_dim)),
+        decay_dim_(op.decay_dim ? size(*op.decay_dim) : 1),
         heads_(heads_of()) {
     const i64 shared = size(op.heads) / size(op.key_heads);
     query_of_ = places_of_shared(at, heads_, shared, 0, key_dim_);
     key_of_ = places_of_shared(at, heads_, shared, 1, key_dim_);
     values_ = of_heads(2, value_dim_);
-    decays_ = of_heads(3, 1);
+    decays_ = of_heads(3, decay_dim_);
     gates_ = of_heads(4, 1);
     if (has_weight(at.op, 0)) skips_ = load_vector(at, at.op.weights[0].front(), heads_);
     first_ = past_of<N>(values_.features, key_dim_);
@@ -134,6 +135,7 @@ class RecurrenceAt {
     work.heads = heads_.local_size();
     work.key_size = key_dim_;
     work.value_size = value_dim_;
+    work.decay_size = decay_dim_;
     work.query_of = at_.bench.in(query_of_);
     work.key_of = at_.bench.in(key_of_);
     work.skips = or_null(at_, skips_);
@@ -144,7 +146,7 @@ class RecurrenceAt {
 
   const OpAt<N>& at_;
   const model::Recurrence& op_;
-  i64 key_dim_, value_dim_;
+  i64 key_dim_, value_dim_, decay_dim_;
   AxisMap heads_;
   std::vector<i64> query_of_, key_of_;
   Part<N> values_, decays_, gates_;
@@ -204,8 +206,19 @@ Part<N> apply(const model::StepSize& op, const OpAt<N>& at) {
 }
 
 template <class N>
-Part<N> apply(const model::Decay&, const OpAt<N>& at) {
-  return each_with_weight(at, [](N step, N rate) { return kernels::decay_of(rate, step); });
+Part<N> apply(const model::Decay& op, const OpAt<N>& at) {
+  const i64 states = op.states ? at.side.model->size(*op.states) : 1;
+  const AxisMap heads = features_with_weights(at);
+  const i64 rows = at.inputs.rows();
+  const Part<N> steps = aligned(*at.in[0], heads, rows, at.op.op->in[0]);
+  const std::vector<N> rates = load_rows(at, at.op.weights[0].front(), heads, states);
+  Part<N> y = empty_part<N>(index::scale(heads, states), rows);
+  for (i64 t = 0; t < rows; ++t) {
+    for (i64 i = 0; i < y.width(); ++i) {
+      y.row(t)[i] = kernels::decay_of(rates[static_cast<size_t>(i)], steps.row(t)[i / states]);
+    }
+  }
+  return y;
 }
 
 template <class N>

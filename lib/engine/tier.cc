@@ -30,9 +30,9 @@ std::string_view name_of(const model::Op& op) {
        "insert", "split",         "of layer",        "join",     "norm",
        "sums",   "normalise",     "resize",          "cutoff",   "mix",
        "rope",   "position bias", "attention",       "convolve", "step",
-       "decay",  "recurrence",    "activation",      "multiply", "add",
-       "scale",  "temper",        "softcap",         "clamp",    "router",
-       "experts"});
+       "decay",  "recurrence",    "activation",      "xielu",    "multiply",
+       "add",    "scale",         "temper",          "softcap",  "clamp",
+       "router", "experts"});
   static_assert(std::variant_size_v<model::Op::Kind> == kNames.size());
   return kNames[op.kind.index()];
 }

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "shardtool/base/checked.h"
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/identifier.h"
 
@@ -16,8 +19,8 @@ namespace {
   throw Error(ErrorCode::kMappingSchema,
               fmt::format("'{}' is no size: {}", quote_for_message(text), why))
       .help(
-          "a size is an integer or made of config.PATH, axes.NAME and integers with + * /, such as "
-          "\"config.hidden_size / config.num_attention_heads\"");
+          "a size is an integer or made of config.PATH, axes.NAME and integers with + * / and the "
+          "rounding // /^ *_, such as \"config.hidden_size / config.num_attention_heads\"");
 }
 
 std::string_view trim(std::string_view text) {
@@ -47,12 +50,27 @@ SizeAtom parse_atom(std::string_view whole, std::string_view text) {
   return {SizeAtom::Kind::kInteger, value, {}};
 }
 
+/// Takes the operator at the front away.
+SizeOp take_op(std::string_view& text) {
+  constexpr auto kOps = std::to_array<std::pair<std::string_view, SizeOp>>({
+      {"//", SizeOp::kOverDown},
+      {"/^", SizeOp::kOverUp},
+      {"*_", SizeOp::kTimesDown},
+      {"/", SizeOp::kOver},
+      {"*", SizeOp::kTimes},
+  });
+  const auto* const op = std::find_if(
+      kOps.begin(), kOps.end(), [text](const auto& one) { return text.starts_with(one.first); });
+  text.remove_prefix(op->first.size());
+  return op->second;
+}
+
 SizeProduct parse_product(std::string_view whole, std::string_view text) {
   size_t end = text.find_first_of("*/");
   SizeProduct product{parse_atom(whole, text.substr(0, end)), {}};
   while (end != text.npos) {
-    const char op = text[end];
-    text.remove_prefix(end + 1);
+    text.remove_prefix(end);
+    const SizeOp op = take_op(text);
     end = text.find_first_of("*/");
     product.rest.push_back({op, parse_atom(whole, text.substr(0, end))});
   }
@@ -119,10 +137,28 @@ i64 checked(const SizeExpression& size, std::optional<i64> value) {
   throw Error(ErrorCode::kSizeExpression, fmt::format("the size '{}' is above 2^63", size.text));
 }
 
+/// Times the number of the config, rounded down.
+i64 times_down(const SizeExpression& size, i64 left, const SizeStep& step, const SizeScope& scope) {
+  if (step.atom.kind != SizeAtom::Kind::kConfig) {
+    return checked(size, checked_mul(left, value_of(step.atom, scope)));
+  }
+  const nlohmann::json& number = *scope.config->find(step.atom.name);
+  const double product =
+      number.is_number() ? std::floor(static_cast<double>(left) * number.get<double>()) : 0;
+  constexpr double kMost = 9007199254740992;  // above it doubles have gaps
+  if (product >= 1 && product <= kMost) return static_cast<i64>(product);
+  throw Error(ErrorCode::kSizeExpression,
+              fmt::format("the size '{}' is no positive integer: {} times '{}'", size.text, left,
+                          step.atom.name))
+      .note("found", quote_for_message(number.dump()));
+}
+
 i64 apply(const SizeExpression& size, i64 left, const SizeStep& step, const SizeScope& scope) {
+  if (step.op == SizeOp::kTimesDown) return times_down(size, left, step, scope);
   const i64 right = value_of(step.atom, scope);
-  if (step.op == '*') return checked(size, checked_mul(left, right));
-  if (left % right == 0) return left / right;
+  if (step.op == SizeOp::kTimes) return checked(size, checked_mul(left, right));
+  if (step.op == SizeOp::kOverUp) return ceil_div(left, right);
+  if (step.op == SizeOp::kOverDown || left % right == 0) return left / right;
   throw Error(ErrorCode::kSizeExpression,
               fmt::format("the size '{}' is not exact: {} / {} leaves {}", size.text, left, right,
                           left % right))

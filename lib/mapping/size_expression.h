@@ -19,9 +19,11 @@ struct SizeAtom {
   std::string name;  ///< the config path, or the axis
 };
 
-/// `op` is '*' or '/'.
+/// How a product goes on: "*", "/" without remainder, "//" rounded down, "/^" rounded up, and "*_",
+/// times a number that need not be an integer, rounded down.
+enum class SizeOp { kTimes, kOver, kOverDown, kOverUp, kTimesDown };
 struct SizeStep {
-  char op = '*';
+  SizeOp op = SizeOp::kTimes;
   SizeAtom atom;
 };
 
@@ -32,10 +34,10 @@ struct SizeProduct {
 };
 
 /// A size as a mapping writes it: 64, "config.hidden_size / config.num_attention_heads",
-/// "config.a + config.b * 2", or {"ref": ..., "default": ...}.
+/// "config.a + config.b * 2", "config.a /^ 256 * 256", or {"ref": ..., "default": ...}.
 ///
-///     sum := product ('+' product)*     product := atom (('*' | '/') atom)*
-///     atom := digits | config.path | axes.name
+///     sum := product ('+' product)*     product := atom (op atom)*
+///     op := '*' | '/' | '//' | '/^' | '*_'     atom := digits | config.path | axes.name
 struct SizeExpression {
   std::string text;
   std::vector<SizeProduct> sum;
@@ -54,10 +56,10 @@ SizeExpression integer_size(i64 value);
 /// Throws kMappingSchema.
 SizeExpression parse_size(std::string_view text);
 
-/// The value, which is at least 1; a config value that is one of several terms may be 0. The fallback
-/// counts where a config value is absent (or null).
-/// Throws kSizeExpression for an absent value, one that is no positive integer, an inexact division
-/// and an overflow; kConfig when there is no config at all; and what axis_size throws.
+/// The value, which is at least 1; a config value that is one of several terms may be 0. The
+/// fallback counts where a config value is absent (or null). Throws kSizeExpression for an absent
+/// value, one that is no positive integer (behind "*_" no positive number), a division by "/" that
+/// is inexact and an overflow; kConfig when there is no config at all; and what axis_size throws.
 i64 evaluate(const SizeExpression& size, const SizeScope& scope);
 
 /// "num_attention_heads = 30 (from config.json)" for every config value read; empty without any.

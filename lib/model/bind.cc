@@ -49,10 +49,17 @@ class Sizes {
     for (const mapping::SizeProduct& product : size.sum) {
       if (!is_known(product.first)) return size.fallback && is_known(*size.fallback);
       for (const mapping::SizeStep& step : product.rest) {
-        if (!is_known(step.atom)) return size.fallback && is_known(*size.fallback);
+        if (!is_known(step)) return size.fallback && is_known(*size.fallback);
       }
     }
     return true;
+  }
+  bool is_known(const mapping::SizeStep& step) const {
+    const bool is_number = step.op == mapping::SizeOp::kTimesDown &&
+                           step.atom.kind == mapping::SizeAtom::Kind::kConfig;
+    if (!is_number) return is_known(step.atom);
+    const nlohmann::json* value = config_.find(step.atom.name);
+    return value != nullptr && !value->is_null();
   }
   bool is_known(const mapping::SizeAtom& atom) const {
     if (atom.kind == mapping::SizeAtom::Kind::kConfig) {
@@ -249,7 +256,8 @@ void Binder::fail_missing(const std::string& name, i64 layer) const {
 
 void Binder::read(size_t tensor, const WeightRef& ref) {
   const Shape expected = shape_of(ref);
-  if (tensors_[tensor].shape != expected) {
+  const bool is_number = ref.shape.empty() && element_count(tensors_[tensor].shape) == 1;
+  if (tensors_[tensor].shape != expected && !is_number) {
     throw Error(
         ErrorCode::kShapeMismatch,
         fmt::format("the graph of {} reads a tensor of another shape", model_.graph->family))

@@ -129,6 +129,7 @@ JsonValue::Field OpDecoder::columns(Linear& into, std::vector<Dim>& axes) {
 
 void OpDecoder::read_linear(Fields more) {
   auto& l = be<Linear>();
+  std::optional<std::vector<Dim>> bias_shape;
   std::vector<Dim> axes;
   more.push_back(weight("weight", [&] {
     std::vector<Dim> shape = axes;
@@ -136,7 +137,8 @@ void OpDecoder::read_linear(Fields more) {
     return shape;
   }));
   more.push_back(weight(
-      "bias", [&l] { return std::vector{l.rows}; }, false));
+      "bias", [&] { return bias_shape.value_or(std::vector{l.rows}); }, false));
+  more.push_back({"bias_shape", [&](const JsonValue& v) { bias_shape = decode_dims(v); }});
   more.push_back(dim("rows", l.rows));
   more.push_back(columns(l, axes));
   more.push_back(kernel(l.kernel));
@@ -227,6 +229,13 @@ void OpDecoder::activation() {
   finish({word("kind", a.kind)});
 }
 
+void OpDecoder::xielu() {
+  be<Xielu>();
+  const auto number = [] { return std::vector<Dim>(); };
+  finish({weight("alpha_p", number), weight("alpha_n", number), weight("beta", number),
+          weight("eps", number)});
+}
+
 void OpDecoder::scale() {
   auto& s = be<Scale>();
   finish({weight(
@@ -281,6 +290,7 @@ Op OpDecoder::decode() {
                                                    {"decay", &OpDecoder::decay},
                                                    {"recurrence", &OpDecoder::recurrence},
                                                    {"act", &OpDecoder::activation},
+                                                   {"xielu", &OpDecoder::xielu},
                                                    {"mul", &OpDecoder::multiply},
                                                    {"add", &OpDecoder::add},
                                                    {"scale", &OpDecoder::scale},

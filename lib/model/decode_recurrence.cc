@@ -22,7 +22,11 @@ void OpDecoder::step() {
 
 void OpDecoder::decay() {
   auto& d = be<Decay>();
-  finish({weight("rate", [&d] { return std::vector{d.heads}; }), dim("heads", d.heads)});
+  finish({weight("rate",
+                 [&d] {
+                   return d.states ? std::vector{d.heads, *d.states} : std::vector{d.heads};
+                 }),
+          dim("heads", d.heads), optional_dim("states", d.states)});
 }
 
 void OpDecoder::recurrence() {
@@ -39,7 +43,8 @@ void OpDecoder::recurrence() {
           dim("key_heads", r.key_heads),
           dim("key_dim", r.key_dim),
           dim("value_dim", r.value_dim),
-          optional_dim("scale_of", r.scale_of)});
+          optional_dim("scale_of", r.scale_of),
+          optional_dim("decay_dim", r.decay_dim)});
   constexpr size_t kOperands = 5;
   if (op_.in.size() != kOperands) {
     value_.refuse("a recurrence with five inputs: queries, keys, values, decays and gates");

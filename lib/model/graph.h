@@ -44,7 +44,7 @@ struct Word {
 struct WeightRef {
   std::vector<std::string> names;
   bool optional = false;
-  std::vector<Dim> shape;    ///< of the stored tensor
+  std::vector<Dim> shape;    ///< of the stored tensor; empty: one number, whatever its shape
   std::optional<Dim> heads;  ///< one tensor for each <head> below it; nothing: one tensor
 };
 
@@ -233,21 +233,27 @@ struct StepSize {
   Number least;
   Number most{{}, std::numeric_limits<double>::infinity()};
 };
-/// What that leaves of the state: e^(-e^rate x).
+/// What that leaves of the state: e^(-e^rate x), of a head one number, or `states` with rates of
+/// their own.
 struct Decay {
   Dim heads;
+  std::optional<Dim> states;
 };
 /// A state per head, key_dim x value_dim, that goes from one position to the next. Inputs are
 /// queries and keys, which heads / key_heads heads share, values, and of every head a decay and a
-/// gate. With a skip every head's values times its number are added to what it reads.
+/// gate; a decay is one number for the whole state, or one for each of the key_dim. With a skip
+/// every head's values times its number are added to what it reads.
 struct Recurrence {
   kernels::RecurrenceRule rule = kernels::RecurrenceRule::kAdd;
   Dim heads, key_heads, key_dim, value_dim;
-  std::optional<Dim> scale_of;  ///< queries are divided by its square root
+  std::optional<Dim> scale_of;   ///< queries are divided by its square root
+  std::optional<Dim> decay_dim;  ///< numbers of a head's decay; nothing: 1
 };
 struct Activation {
   Word kind;
 };
+/// xIELU, whose numbers are stored: alpha_p, alpha_n, beta and eps.
+struct Xielu {};
 struct Multiply {};
 struct Add {};
 /// Times a number, and with a weight also times that: one stored number for all features, or one
@@ -309,13 +315,13 @@ struct Experts {
 struct Op {
   using Kind = std::variant<Embed, Given, ConvolveFrames, Linear, Merge, Insert, Split, OfLayer,
                             Join, Norm, Sums, Normalise, Resize, Cutoff, Mix, Rope, PositionBias,
-                            Attention, Convolve, StepSize, Decay, Recurrence, Activation, Multiply,
-                            Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
+                            Attention, Convolve, StepSize, Decay, Recurrence, Activation, Xielu,
+                            Multiply, Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;
   /// Weight, then bias, where there is one; the sinks of Attention, the bias of StepSize, the rate
-  /// of Decay, the skip of Recurrence. Those of Experts are in its forms.
+  /// of Decay, the skip of Recurrence, the numbers of Xielu. Those of Experts are in its forms.
   std::vector<WeightRef> weights;
   bool is_head = false;  ///< a Linear whose result leaves the model
   Place place;

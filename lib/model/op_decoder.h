@@ -86,6 +86,7 @@ class OpDecoder {
   void decay();
   void recurrence();
   void activation();
+  void xielu();
   void multiply() { op_.kind = Multiply{}, finish({}); }
   void add() { op_.kind = Add{}, finish({}); }
   void scale();

@@ -98,9 +98,10 @@ class Walk {
   Value apply(const Attention& op, const BoundOp& bound);
   Value apply(const Convolve&, const BoundOp& bound) { return with_weights(bound); }
   Value apply(const StepSize&, const BoundOp& bound) { return with_weights(bound); }
-  Value apply(const Decay&, const BoundOp& bound) { return with_weights(bound); }
+  Value apply(const Decay& op, const BoundOp& bound);
   Value apply(const Recurrence& op, const BoundOp& bound);
   Value apply(const Activation&, const BoundOp& bound) { return nonlinear(bound); }
+  Value apply(const Xielu&, const BoundOp& bound) { return nonlinear(bound); }
   Value apply(const Multiply&, const BoundOp& bound);
   Value apply(const Add&, const BoundOp& bound);
   Value apply(const Scale&, const BoundOp& bound) { return in(bound, 0); }

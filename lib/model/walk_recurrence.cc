@@ -72,6 +72,16 @@ Value Walk::with_weights(const BoundOp& bound) {
   return met(operands);
 }
 
+/// A head's decays are where its step is.
+Value Walk::apply(const Decay& op, const BoundOp& bound) {
+  Value y = with_weights(bound);
+  if (!op.states) return y;
+  const i64 states = model_.size(*op.states);
+  y.width *= states;
+  for (AxisMap& map : y.features) map = index::scale(map, states);
+  return y;
+}
+
 /// An operand whose every `unit` features belong to `values` features of the values.
 Value Walk::over_values(const BoundOp& bound, size_t operand, i64 unit, i64 values) {
   Value scaled = in(bound, operand);
@@ -144,7 +154,7 @@ i64 Walk::sharing_keys(const Recurrence& op) const {
 
 /// A head's state is where its values are; its keys, queries and gates are there too, or whole.
 Value Walk::apply(const Recurrence& op, const BoundOp& bound) {
-  constexpr size_t kValues = 2;
+  constexpr size_t kValues = 2, kDecays = 3;
   for (size_t i = 0; i < bound.op->in.size(); ++i) reduce_all(in(bound, i));
   const Value& values = in(bound, kValues);
   std::vector<bool> whole_values(axes());
@@ -152,12 +162,13 @@ Value Walk::apply(const Recurrence& op, const BoundOp& bound) {
   const i64 key_dim = model_.size(op.key_dim);
   const i64 value_dim = model_.size(op.value_dim);
   const i64 shared = sharing_keys(op);
+  const i64 decay_dim = op.decay_dim ? model_.size(*op.decay_dim) : 1;
   for (size_t i = 0; i < bound.op->in.size(); ++i) {
     if (i == kValues) continue;
     gather(in(bound, i), whole_values);
     const bool is_key = i < kValues;
     check_covers(is_key ? over_values(bound, i, key_dim, shared * value_dim)
-                        : over_values(bound, i, 1, value_dim),
+                        : over_values(bound, i, i == kDecays ? decay_dim : 1, value_dim),
                  values);
   }
   std::vector<const Value*> operands{&values};

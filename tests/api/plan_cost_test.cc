@@ -55,8 +55,8 @@ TEST_CASE("without a config, a graph or the graph's tensors there is a reason an
     return report.why_not;
   };
   CHECK(reason(nullptr) == "there is no config.json");
-  const auto jamba = mapping::parse_config(R"({"model_type": "jamba"})", "config.json");
-  CHECK(reason(&jamba) == "no graph is built in for the model type 'jamba'");
+  const auto unheard = mapping::parse_config(R"({"model_type": "unheard"})", "config.json");
+  CHECK(reason(&unheard) == "no graph is built in for the model type 'unheard'");
   model.mapping.specs.front().name = "model.embed_tokens.qweight";
   CHECK(reason(&model.config) ==
         "the graph of llama reads a tensor that the checkpoint lacks: "

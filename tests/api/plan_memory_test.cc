@@ -278,6 +278,48 @@ TEST_CASE("recurrences keep a state per sequence, and convolutions their positio
   CHECK(notes[1].find("the states of recurrences are not counted: ") == 0);
 }
 
+TEST_CASE("the first Mamba keeps a state for every feature, short convolutions alone no state") {
+  PublishedModel mamba;
+  mamba.config = R"({"architectures": ["MambaForCausalLM"], "model_type": "mamba",
+    "dtype": "bfloat16", "hidden_size": 16, "intermediate_size": 32, "state_size": 6,
+    "time_step_rank": 5, "conv_kernel": 4, "num_hidden_layers": 1, "vocab_size": 96})";
+  const std::string mixer = "backbone.layers.0.mixer.";
+  mamba.tensors = {{"backbone.embeddings.weight", Dtype::kBF16, {96, 16}},
+                   {"backbone.layers.0.norm.weight", Dtype::kBF16, {16}},
+                   {mixer + "A_log", Dtype::kBF16, {32, 6}},
+                   {mixer + "D", Dtype::kBF16, {32}},
+                   {mixer + "conv1d.weight", Dtype::kBF16, {32, 1, 4}},
+                   {mixer + "in_proj.weight", Dtype::kBF16, {64, 16}},
+                   {mixer + "x_proj.weight", Dtype::kBF16, {17, 32}},
+                   {mixer + "dt_proj.weight", Dtype::kBF16, {32, 5}},
+                   {mixer + "dt_proj.bias", Dtype::kBF16, {32}},
+                   {mixer + "out_proj.weight", Dtype::kBF16, {16, 32}},
+                   {"backbone.norm_f.weight", Dtype::kBF16, {16}}};
+  PublishedModel lfm2;
+  lfm2.config = R"({"architectures": ["Lfm2ForCausalLM"], "model_type": "lfm2",
+    "dtype": "bfloat16", "hidden_size": 16, "block_ff_dim": 30, "block_multiple_of": 8,
+    "block_ffn_dim_multiplier": 1.0, "conv_L_cache": 3, "num_hidden_layers": 1,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 96})";
+  const std::string layer = "model.layers.0.";
+  lfm2.tensors = {{"model.embed_tokens.weight", Dtype::kBF16, {96, 16}},
+                  {layer + "operator_norm.weight", Dtype::kBF16, {16}},
+                  {layer + "conv.in_proj.weight", Dtype::kBF16, {48, 16}},
+                  {layer + "conv.conv.weight", Dtype::kBF16, {16, 1, 3}},
+                  {layer + "conv.out_proj.weight", Dtype::kBF16, {16, 16}},
+                  {layer + "ffn_norm.weight", Dtype::kBF16, {16}},
+                  {layer + "feed_forward.w1.weight", Dtype::kBF16, {24, 16}},
+                  {layer + "feed_forward.w3.weight", Dtype::kBF16, {24, 16}},
+                  {layer + "feed_forward.w2.weight", Dtype::kBF16, {16, 24}},
+                  {"model.embedding_norm.weight", Dtype::kBF16, {16}}};
+  PlanOptions options;
+  options.workload.context = 10;
+  options.workload.batch = 3;
+  std::vector<std::string> notes;  // that nothing is cached
+  const i64 state = 16 * 6 * 4, before = 16 * 3 * 2, two_before = 8 * 2 * 2;
+  CHECK(memory(mamba, "tp=2", options, &notes).devices[1].states == 3 * (state + before));
+  CHECK(memory(lfm2, "tp=2", options, &notes).devices[1].states == 3 * two_before);
+}
+
 TEST_CASE("a window whose layers are not known is counted at full length, and told") {
   const PublishedModel model = test::llama_like({.model_type = "novel",
                                                  .layers = 2,

@@ -5,6 +5,7 @@ from sizes import (
     COHERE,
     EXPERTS,
     FALCON,
+    FEW_EXPERTS,
     GEMMA3,
     GEMMA3N,
     GEMMA4,
@@ -40,6 +41,31 @@ ATTENTION_MODELS = {
     "llama_llama3": (
         "LlamaConfig",
         dict(WIDE_HEADS, rope_parameters=LLAMA3, tie_word_embeddings=True, max_position_embeddings=512),
+    ),
+    "exaone_moe": (
+        "ExaoneMoeConfig",
+        dict(
+            WIDE_HEADS,
+            **FEW_EXPERTS,
+            sliding_window=8,
+            layer_types=["sliding_attention", "full_attention"],
+            first_k_dense_replace=1,
+            num_shared_experts=2,
+            routed_scaling_factor=1.7,
+            n_group=3,
+            topk_group=2,
+            rope_parameters=dict(rope_type="default", rope_theta=2000.0),
+        ),
+    ),
+    "apertus": (
+        "ApertusConfig",
+        dict(WIDE_HEADS, head_dim=12, attention_bias=True, rope_parameters=dict(LLAMA3, rope_theta=1000.0)),
+    ),
+    "gptj": ("GPTJConfig", dict(GPT2, rotary_dim=8)),
+    "codegen": ("CodeGenConfig", dict(GPT2, n_head=8, rotary_dim=4)),
+    "internlm2": (
+        "LlamaConfig",
+        dict(SIZES, attention_bias=True, rope_parameters=dict(rope_type="default", rope_theta=1000.0)),
     ),
     "ministral": (
         "MinistralConfig",

@@ -32,6 +32,12 @@ WHISPER = dict(
     bos_token_id=None,
     eos_token_id=None,
 )
+BART = dict(
+    {key: value for key, value in WHISPER.items() if "positions" not in key and key != "num_mel_bins"},
+    decoder_layers=3,
+    max_position_embeddings=30,
+    forced_eos_token_id=None,
+)
 
 # name -> the class of its config, and what that says
 ENCODER_MODELS = {
@@ -39,5 +45,7 @@ ENCODER_MODELS = {
     "t5_gated": ("T5Config", dict(GATED, tie_word_embeddings=False, num_decoder_layers=3)),
     "umt5": ("UMT5Config", dict(GATED, feed_forward_proj="gated-silu")),
     "whisper": ("WhisperConfig", WHISPER),
+    "bart": ("BartConfig", dict(BART, activation_function="relu")),
+    "mbart": ("MBartConfig", dict(BART, scale_embedding=True, decoder_layers=2)),
     "t5_encoder": ("T5Config", dict(GATED, is_encoder_decoder=False)),
 }

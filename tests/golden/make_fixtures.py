@@ -52,6 +52,8 @@ ONE_PLUS = ("gemma", "qwen3_next", "qwen3_5", "nemotron")
 PLAIN_NORMS = ("gemma4", "gemma3n", "nemotron_h")
 # What features or experts are multiplied by.
 FACTORS = ("layer_scalar", "router.scale", "per_expert_scale", "correct_output_scale")
+# The numbers of learned activations that are not drawn.
+OF_ACTIVATIONS = {"act_fn.beta": 0.7, "act_fn.eps": -0.3}
 TOKENS = (2, 24)
 # How far apart the last chosen and the first unchosen expert are: less, and rounding could choose.
 LEAST_GAP = 1e-4
@@ -62,6 +64,9 @@ ENCODERS = ("t5_encoder",)
 
 def drawn(fixture, name, shape):
     """The values of one tensor: of the size that keeps a layer's result near its input."""
+    for ending, value in OF_ACTIVATIONS.items():
+        if name.endswith(ending):
+            return np.full(shape, value)
     random = np.random.default_rng(zlib.crc32(f"{fixture}/{name}".encode()))
     values = random.standard_normal(shape)
     if "norm" in name.replace("norm_attn_norm.attn.", "").lower() or ".ln_" in name:
@@ -78,6 +83,8 @@ def drawn(fixture, name, shape):
         return 0.3 * values
     if "embed" in name or "wte" in name or "wpe" in name:
         return 0.7 * values
+    if "x_proj" in name:  # wide, and what it makes is multiplied
+        return 0.6 * values / np.sqrt(shape[1])
     if "shared_transformer" in name:  # what it reads is twice as wide
         return (0.4 if "adapter_list" in name else 0.6) * values / np.sqrt(min(shape[-2:]))
     gain = 4.0 if fixture == "gpt_oss" and "gate_up" in name else 1.2  # 4: some of the clamps at 7 bite

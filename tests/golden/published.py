@@ -69,5 +69,66 @@ def publish_chatglm(folder):
     config.write_text(json.dumps(chatglm_config(json.loads(config.read_text())), indent=2) + "\n")
 
 
+# The library's names of what InternLM 2 keeps under its own.
+INTERNLM2_NAMES = {
+    "model.embed_tokens.": "model.tok_embeddings.",
+    "lm_head.": "output.",
+    ".self_attn.o_proj.": ".attention.wo.",
+    ".mlp.gate_proj.": ".feed_forward.w1.",
+    ".mlp.down_proj.": ".feed_forward.w2.",
+    ".mlp.up_proj.": ".feed_forward.w3.",
+    ".input_layernorm.": ".attention_norm.",
+    ".post_attention_layernorm.": ".ffn_norm.",
+}
+
+
+def internlm2_name(name):
+    for ours, theirs in INTERNLM2_NAMES.items():
+        name = name.replace(ours, theirs)
+    return name
+
+
+def in_groups(groups, *parts):
+    """Each group's rows of every part after each other."""
+    rows = [part.reshape(groups, -1, *part.shape[1:]) for part in parts]
+    return torch.cat(rows, dim=1).flatten(0, 1)
+
+
+def internlm2_tensors(tensors, groups):
+    """Queries, keys and values of a layer are one tensor, of each group of heads after each other."""
+    found = {}
+    for name, tensor in tensors.items():
+        if ".k_proj." in name or ".v_proj." in name:
+            continue
+        if ".q_proj." in name:
+            tensor = in_groups(groups, *(tensors[name.replace(".q_proj.", f".{part}_proj.")] for part in "qkv"))
+            name = name.replace(".self_attn.q_proj.", ".attention.wqkv.")
+        found[internlm2_name(name)] = tensor.contiguous()
+    return found
+
+
+def internlm2_config(config):
+    """What InternLM2Config writes of what it shares with LlamaConfig."""
+    shared = "hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads vocab_size".split()
+    shared += "hidden_act max_position_embeddings rms_norm_eps tie_word_embeddings".split()
+    return dict(
+        architectures=["InternLM2ForCausalLM"],
+        model_type="internlm2",
+        bias=config["attention_bias"],
+        rope_theta=config["rope_parameters"]["rope_theta"],
+        rope_scaling=None,
+        torch_dtype="float32",
+        **{key: config[key] for key in shared},
+    )
+
+
+def publish_internlm2(folder):
+    weights, config = folder / "model.safetensors", folder / "config.json"
+    says = json.loads(config.read_text())
+    tensors = internlm2_tensors(load_file(weights), says["num_key_value_heads"])
+    save_file(tensors, weights, metadata={"format": "pt"})
+    config.write_text(json.dumps(internlm2_config(says), indent=2) + "\n")
+
+
 # name of a fixture -> what brings its folder into that layout
-PUBLISHED = {"chatglm": publish_chatglm}
+PUBLISHED = {"chatglm": publish_chatglm, "internlm2": publish_internlm2}

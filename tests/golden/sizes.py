@@ -290,3 +290,18 @@ PIXTRAL = dict(
     patch_size=2,
     hidden_act="silu",
 )
+# The rounded size of an MLP: 85, in eights.
+LFM2 = dict(
+    {key: value for key, value in SIZES.items() if key != "rms_norm_eps"},
+    norm_eps=1e-3,
+    intermediate_size=100,
+    conv_bias=True,
+    layer_types=["conv", "full_attention"],
+    rope_parameters=dict(rope_type="default", rope_theta=1000.0),
+)
+MAMBA = dict(
+    {key: value for key, value in MAMBA2.items() if key not in ("num_heads", "head_dim", "time_step_limit")},
+    state_size=6,
+    time_step_rank=5,
+    conv_kernel=3,
+)

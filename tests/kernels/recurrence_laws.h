@@ -60,8 +60,10 @@ class StateOfHead {
   }
   T& at(i64 key, i64 value) { return s_[static_cast<size_t>(key * values_ + value)]; }
 
-  void write(RecurrenceRule rule, const T* key, const T* value, T decay, T gate) {
-    for (T& number : s_) number *= decay;
+  void write(RecurrenceRule rule, const T* key, const T* value, Decays<T> decay, T gate) {
+    for (i64 i = 0; i < keys_; ++i) {
+      for (i64 j = 0; j < values_; ++j) at(i, j) *= decay.numbers[decay.stride * i];
+    }
     std::vector<T> delta;
     for (i64 j = 0; j < values_; ++j) {
       T had{};
@@ -94,7 +96,8 @@ void recur_law() {
     return random_numbers<T>(static_cast<size_t>(n), seed);
   };
   const auto q = numbers(rows * key_heads * key, 1), k = numbers(rows * key_heads * key, 2);
-  const auto v = numbers(rows * heads * value, 3), decay = numbers(rows * heads, 4);
+  const i64 decays = *rc::gen::element<i64>(1, key);
+  const auto v = numbers(rows * heads * value, 3), decay = numbers(rows * heads * decays, 4);
   const auto gate = numbers(rows * heads, 5), skips = numbers(heads, 6);
   const auto first = numbers(heads * value * key, 7), scale = numbers(1, 8);
   const bool has_skips = *rc::gen::arbitrary<bool>(), has_first = *rc::gen::arbitrary<bool>();
@@ -112,7 +115,8 @@ void recur_law() {
       const T* const values = v.data() + (row * heads + h) * value;
       const auto gates_at = static_cast<size_t>(row * heads + h);
       state.write(rule, k.data() + (row * key_heads + key_of[static_cast<size_t>(h)]) * key, values,
-                  decay[gates_at], gate[gates_at]);
+                  {decay.data() + gates_at * static_cast<size_t>(decays), decays == 1 ? 0 : 1},
+                  gate[gates_at]);
       for (i64 j = 0; j < value; ++j) {
         const T read =
             state.read(q.data() + (row * key_heads + query_of[static_cast<size_t>(h)]) * key, j);
@@ -127,11 +131,12 @@ void recur_law() {
   work.queries = {machine.put(q), rows, key_heads * key};
   work.keys = {machine.put(k), rows, key_heads * key};
   work.values = {machine.put(v), rows, heads * value};
-  work.decays = {machine.put(decay), rows, heads};
+  work.decays = {machine.put(decay), rows, heads * decays};
   work.gates = {machine.put(gate), rows, heads};
   work.heads = heads;
   work.key_size = key;
   work.value_size = value;
+  work.decay_size = decays;
   work.query_of = machine.put(query_of);
   work.key_of = machine.put(key_of);
   work.skips = has_skips ? machine.put(skips) : nullptr;

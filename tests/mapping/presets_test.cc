@@ -56,7 +56,7 @@ TEST_CASE("every preset is found by architecture, by model type, and by the name
 
 TEST_CASE("a model that calls itself something unknown is not guessed from its names") {
   CHECK(
-      detect_preset(config_of(R"({"architectures": ["JambaForCausalLM"], "model_type": "jamba"})"),
+      detect_preset(config_of(R"({"architectures": ["UnheardForCausalLM"], "model_type": "unheard"})"),
                     tiny_llama().tensors) == std::nullopt);
   CHECK(detect_preset(config_of("{}"), {}) == std::nullopt);
 }
@@ -275,6 +275,53 @@ TEST_CASE("the first ChatGLM's other order of Q, K and V is not taken for that o
   std::string config = tiny_chatglm().config;
   config.replace(config.find("true"), 4, "false");
   CHECK(detect_preset(config_of(config), tiny_chatglm().tensors) == std::nullopt);
+}
+
+/// InternLM 2 by the names and shapes of its published checkpoints: 8 heads of 4, 4 of keys.
+TinyModel tiny_internlm2() {
+  TinyModel model{R"({"architectures": ["InternLM2ForCausalLM"], "model_type": "internlm2",
+    "num_hidden_layers": 1, "hidden_size": 32, "num_attention_heads": 8, "num_key_value_heads": 4,
+    "intermediate_size": 40, "vocab_size": 96, "bias": true})",
+                  {}};
+  const std::string layer = "model.layers.0.";
+  for (const auto& [name, shape] : std::vector<std::pair<std::string, Shape>>{
+           {"model.tok_embeddings.weight", {96, 32}},
+           {layer + "attention_norm.weight", {32}},
+           {layer + "attention.wqkv.weight", {64, 32}},
+           {layer + "attention.wqkv.bias", {64}},
+           {layer + "attention.wo.weight", {32, 32}},
+           {layer + "attention.wo.bias", {32}},
+           {layer + "ffn_norm.weight", {32}},
+           {layer + "feed_forward.w1.weight", {40, 32}},
+           {layer + "feed_forward.w3.weight", {40, 32}},
+           {layer + "feed_forward.w2.weight", {32, 40}},
+           {"model.norm.weight", {32}},
+           {"output.weight", {96, 32}}}) {
+    model.tensors.push_back(spec(name, shape));
+  }
+  return model;
+}
+
+TEST_CASE("internlm2 keeps the queries, the key and the value of a group together") {
+  const TinyModel model = tiny_internlm2();
+  CHECK(detect_preset(config_of(model.config), model.tensors) == "internlm2");
+  CHECK(detect_preset(config_of("{}"), model.tensors) == "internlm2");
+  const Solved solved = solve("internlm2", model, "tp=3");
+  const std::string layer = "model.layers.0.";
+  const Held groups = {"[0, 32)", "[32, 48)", "[48, 64)"};
+  CHECK(solved.rows(layer + "attention.wqkv.weight") == groups);
+  CHECK(solved.rows(layer + "attention.wqkv.bias") == groups);
+  CHECK(solved.rows(layer + "attention.wo.weight", 1) == Held{"[0, 16)", "[16, 24)", "[24, 32)"});
+  CHECK(solved.rows(layer + "feed_forward.w3.weight")[1] == "[14, 27)");
+  CHECK(solved.rows(layer + "feed_forward.w2.weight", 1)[1] == "[14, 27)");
+  CHECK(solved.rows("output.weight")[1] == "[32, 64)");
+  CHECK(at(solved.resolution, solved.tensors, layer + "attention.wo.bias").by->bias ==
+        "after_reduction");
+  CHECK(solved.resolution.warnings.empty());
+  CHECK_ERROR(kGroups, solve("internlm2", model, "tp=8"));
+  const AttentionCache cache = attention_cache(config_of(model.config), model.tensors);
+  REQUIRE(cache.layers.size() == 1);
+  CHECK(cache.layers[0].units * cache.layers[0].unit_elements == 4 * 2 * 4);
 }
 
 TEST_CASE("gpt2 cuts kernels that are stored in x out, heads first, with or without the prefix") {

@@ -10,7 +10,7 @@ namespace {
 
 const ModelConfig& config() {
   static const ModelConfig config = config_of(R"({
-    "hidden": 4096, "heads": 32, "zero": 0, "text": "8", "real": 8.0, "none": null, "huge": 9223372036854775807,
+    "hidden": 4096, "heads": 32, "zero": 0, "text": "8", "real": 8.0, "part": 1.3, "none": null, "huge": 9223372036854775807,
     "nested": {"list": [7, {"deep": 5}]}, "negative": -4})");
   return config;
 }
@@ -79,6 +79,36 @@ TEST_CASE("a division with a remainder and an overflow are errors") {
   CHECK_ERROR(kSizeExpression, value_of("config.hidden / 3"));
   CHECK_ERROR(kSizeExpression, value_of("config.huge * 2"));
   CHECK_ERROR(kSizeExpression, value_of("config.huge + 1"));
+}
+
+TEST_CASE("quotients are rounded where the operator says so") {
+  CHECK(value_of("config.hidden // 3") == 1365);
+  CHECK(value_of("config.hidden /^ 3") == 1366);
+  CHECK(value_of("config.hidden // config.heads") == value_of("config.hidden /^ config.heads"));
+  CHECK(value_of("12288 * 2 // 3 /^ 256 * 256") == 8192);
+  CHECK(value_of("12289 * 2 // 3 /^ 256*256 + 1") == 8193);
+  CHECK(rc::check("up is down of what is one less and one more", [] {
+    const i64 n = *rc::gen::inRange<i64>(1, 100000), by = *rc::gen::inRange<i64>(1, 1000);
+    const auto of = [&](const std::string& op, i64 m) {
+      return value_of(std::to_string(m) + op + std::to_string(by));
+    };
+    RC_ASSERT(of("/^", n) == (n == 1 ? 1 : (n - 1) / by + 1));
+    RC_ASSERT(of("//", n + by) == n / by + 1);
+  }));
+  CHECK_ERROR(kSizeExpression, value_of("3 // 4"));
+  CHECK_ERROR(kMappingSchema, parse_size("4 /// 2"));
+  CHECK_ERROR(kMappingSchema, parse_size("4 ^ 2"));
+}
+
+TEST_CASE("a number that is no integer multiplies where the operator rounds down") {
+  CHECK(value_of("5 *_ config.real") == 40);
+  CHECK(value_of("5 *_ config.part") == 6);
+  CHECK(value_of("5 *_ 3") == 15);
+  CHECK_ERROR(kSizeExpression, value_of("5 * config.real"));
+  for (const char* path : {"zero", "text", "negative", "huge"}) {
+    CHECK_ERROR(kSizeExpression, value_of(std::string("5 *_ config.") + path));
+  }
+  CHECK_ERROR(kSizeExpression, value_of("5 *_ config.absent"));
 }
 
 TEST_CASE("without a config the error asks for one") {

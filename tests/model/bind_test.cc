@@ -33,7 +33,7 @@ std::string blocks_of(const model::Model& bound) {
 
 TEST_CASE("every graph reads every tensor of its family, in the shape that the library gives it") {
   // Which the library has no class of: golden_test.cc holds it.
-  std::vector<std::string> families{"chatglm"};
+  std::vector<std::string> families{"chatglm", "internlm2"};
   for (const Fixture& f : mapping::fixtures()) {
     std::string why_not;
     auto graph = model::find_graph(f.config, why_not);

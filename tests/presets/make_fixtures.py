@@ -25,6 +25,7 @@ from safetensors.torch import load_file, save_file
 import default_families
 import expert_families
 import families
+import further_families
 import library_order
 import recent_families
 from slicing import intervals, key_heads, query_heads, ranks_of, whole
@@ -58,6 +59,11 @@ def all_families():
         recent_families.mixtures,
         recent_families.hybrids,
         recent_families.multimodal,
+        further_families.dense,
+        further_families.mixtures,
+        further_families.hybrids,
+        further_families.generative,
+        further_families.encoders,
     ):
         yield from table()
 

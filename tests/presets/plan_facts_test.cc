@@ -16,10 +16,10 @@
 namespace shardtool::mapping {
 namespace {
 
-/// Matrices that belong to no class: state spaces, side streams, projections between modalities and
-/// of further tokens, poolers.
+/// Matrices that belong to no class: state spaces, convolutions, side streams, projections between
+/// modalities and of further tokens, poolers.
 constexpr const char* kOther =
-    "**{mixer,mamba,mtp_linear_proj,pooler,seq_relationship,conv1,conv2,eh_proj,mm_projector,"
+    "**{mixer,mamba,conv,mtp_linear_proj,pooler,seq_relationship,conv1,conv2,eh_proj,mm_projector,"
     "multi_modal_projector,head,linear_fc1,linear_fc2,fc,altup,laurel,per_layer_input_gate,"
     "per_layer_projection,per_layer_model_projection,A_log,class_embedding,"
     "positional_embedding_vlm}**";
@@ -56,8 +56,8 @@ TEST_CASE("every decoder caches, without a doubt, encoders and state spaces do n
   for (const Fixture& fixture : fixtures()) {
     CAPTURE(fixture.family);
     const AttentionCache cache = cache_of(fixture);
-    const bool caches =
-        !begins_with_any(fixture.family, {"bert", "roberta", "mamba2", "t5_encoder"});
+    const bool caches = !begins_with_any(
+        fixture.family, {"bert", "roberta", "mamba", "falcon_mamba", "t5_encoder"});
     CHECK(cache.layers.empty() == !caches);
     CHECK(cache.notes.empty() == caches);
     for (const LayerCache& layer : cache.layers)
@@ -117,13 +117,13 @@ TEST_CASE(
     const AttentionCache cache = cache_of(fixture);
     const auto cross = std::count_if(cache.layers.begin(), cache.layers.end(),
                                      [](const LayerCache& layer) { return layer.cross; });
-    const bool attends =
-        begins_with_any(fixture.family, {"t5", "whisper"}) && fixture.family != "t5_encoder";
+    const bool attends = begins_with_any(fixture.family, {"t5", "whisper", "bart", "mbart"}) &&
+                         fixture.family != "t5_encoder";
     CHECK(cross == (attends ? std::ssize(cache.layers) / 2 : 0));
     CHECK(cache.source_positions.has_value() == (fixture.family == "whisper"));
     families += attends ? 1 : 0;
   }
-  CHECK(families == 3);
+  CHECK(families == 5);
 }
 
 TEST_CASE("a decoder whose attention to an encoder has no known name has a reason instead") {

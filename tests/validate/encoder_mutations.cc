@@ -77,6 +77,17 @@ std::vector<Mutation> encoder_mutations() {
               shards.exchange(attention + "q_proj.weight", attention + "k_proj.weight", rank);
             }
           }),
+      row("E9", "keys of attention to the encoder are the decoder's own", "bart", "tp=2",
+          {"layers.2.encoder_attn.k_proj.weight: rank 0 "},
+          instead_of("model.decoder.layers.2.encoder_attn.k_proj.weight",
+                     "model.decoder.layers.2.self_attn.k_proj.weight")),
+      row("E10", "the decoder's words have the encoder's norm", "bart", "pp=2,tp=2",
+          {"decoder.layernorm_embedding.weight: rank 0 decoder holds encoder"},
+          instead_of("model.decoder.layernorm_embedding.weight",
+                     "model.encoder.layernorm_embedding.weight")),
+      row("E11", "biases of the words' scores exchanged", "mbart", "tp=2",
+          {"final_logits_bias: rank 0 holds the part of rank 1"},
+          [](const ShardSet& shards) { shards.exchange("final_logits_bias", 0, 1); }),
   };
 }
 

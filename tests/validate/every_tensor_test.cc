@@ -52,7 +52,8 @@ Flip random_flip(const ShardSet& shards, const std::string& tensor, std::mt19937
   return flip;
 }
 
-/// "rank 2 element [5, 7] is": the global place, as the diagnosis writes it; of one column the row.
+/// "rank 2 element [5, 7] is": the global place, as the diagnosis writes it; of one column the row,
+/// of a single number 0.
 std::string words_for(const ShardSet& shards, const Flip& flip) {
   const index::Region region = shards.region(flip.tensor, flip.rank);
   const Shape shape = index::local_shape(region);
@@ -62,7 +63,7 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
     local[d - 1] = at % shape[d - 1];
     at /= shape[d - 1];
   }
-  std::string place;
+  std::string place = region.empty() ? "0" : "";
   const bool has_one_column = region.size() == 2 && region.back().global_size() == 1;
   for (size_t d = 0; d < region.size() - (has_one_column ? 1 : 0); ++d) {
     place += fmt::format("{}{}", d == 0 ? "" : ", ", region[d](local[d]).value_or(-1));

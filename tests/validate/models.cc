@@ -141,6 +141,18 @@ const std::vector<std::string>& every_model() {
                                                 "gemma3",
                                                 "qwen2_5_vl",
                                                 "qwen3_vl",
+                                                "internlm2",
+                                                "exaone_moe",
+                                                "gptj",
+                                                "codegen",
+                                                "bart",
+                                                "mbart",
+                                                "apertus",
+                                                "lfm2",
+                                                "lfm2_moe",
+                                                "mamba",
+                                                "falcon_mamba",
+                                                "jamba",
                                                 "prototype"};
   return kModels;
 }

@@ -61,6 +61,8 @@ std::vector<Mutation> recurrence_mutations();
 std::vector<Mutation> tower_mutations();
 /// Of encoders and of attention to them; the numbers are ours.
 std::vector<Mutation> encoder_mutations();
+/// Of groups of heads that keep queries, keys and values together; the numbers are ours.
+std::vector<Mutation> fused_mutations();
 /// What must pass.
 std::vector<Mutation> benign_mutations();
 

@@ -75,6 +75,14 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"zamba2_one_block", "tp=3"},
                                                         {"gemma4_e2b", "pp=2,tp=4"},
                                                         {"gemma3n_text", "pp=2,tp=4"},
+                                                        {"internlm2", "pp=2,tp=2"},
+                                                        {"exaone_moe", "ep=2,tp=2"},
+                                                        {"codegen", "tp=3"},
+                                                        {"bart", "pp=2,tp=4"},
+                                                        {"apertus", "pp=2,tp=4"},
+                                                        {"lfm2_moe", "ep=2,tp=2"},
+                                                        {"falcon_mamba", "tp=3"},
+                                                        {"jamba", "pp=3,tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {
     CAPTURE(model);

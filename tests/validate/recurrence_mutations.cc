@@ -104,6 +104,38 @@ std::vector<Mutation> recurrence_mutations() {
                 "model.layers.1.shared_transformer.self_attn.linear_v_adapter_list.";
             shards.exchange(list + "0.1.weight", list + "2.1.weight", 1);
           }),
+      row("R16", "the input and the gate of a state exchanged", "mamba",
+          {"in_proj.weight: rank 0 mixed holds z, z holds mixed"},
+          reordered(kMamba + "in_proj.weight", 0, {{48, 96}, {0, 48}})),
+      row("R17", "rates of two features exchanged", "falcon_mamba",
+          {"A_log: rank 1 ssm feature 72 holds ssm feature 75"},
+          reordered(kMamba + "A_log", 1, {{3, 4}, {1, 3}, {0, 1}, {4, 72}})),
+      row("R18", "rates of two numbers of every state exchanged", "mamba", {"A_log: rank 0 "},
+          [](const ShardSet& shards) {
+            shards.change_all(kMamba + "A_log", [](const ShardRows& rows) {
+              return rows.columns_in({1, 0, 2, 3, 4, 5});
+            });
+          }),
+      row("R19", "what a state's inputs and outputs are made by exchanged", "jamba",
+          {"x_proj.weight: rank 0 "},
+          [](const ShardSet& shards) {
+            shards.change_all("model.layers.0.mamba.x_proj.weight", [](const ShardRows& rows) {
+              return rows.rows_in(exchanged(17, 5, 11, 6));
+            });
+          }),
+      row("R20", "steps of another layer", "jamba",
+          {"dt_proj.weight: rank 1 holds layer 2's instead of layer 0's"},
+          [](const ShardSet& shards) {
+            shards.exchange("model.layers.0.mamba.dt_proj.weight",
+                            "model.layers.2.mamba.dt_proj.weight", 1);
+          }),
+      row("R21", "the two gates of a short convolution exchanged", "lfm2",
+          {"conv.in_proj.weight: rank 0 b holds c, c holds b"},
+          reordered("model.layers.0.conv.in_proj.weight", 0, {{24, 48}, {0, 24}, {48, 72}})),
+      row("R22", "the parts of a short convolution cut as one", "lfm2_moe",
+          {"conv.in_proj.weight: rank 0 holds rows [0, 72)"},
+          dealt("model.layers.2.conv.in_proj.weight", {{0, 24}, {72, 96}, {24, 48}},
+                {{96, 120}, {48, 72}, {120, 144}})),
   };
 }
 

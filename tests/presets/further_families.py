@@ -1,0 +1,235 @@
+"""Families that came with the last graphs, old and new. See families.py."""
+
+from expert_families import (
+    EXPERT_FFN,
+    EXPERTS,
+    REFUSED,
+    ROUTED,
+    next_token_layer,
+)
+from families import (
+    DENSE,
+    DIVIDED,
+    EXPERT_MESHES,
+    FFN,
+    GPT_NORMS,
+    HEADS,
+    HIDDEN,
+    LLAMA,
+    PER_HEAD,
+    QK_NORM,
+    VOCAB,
+    VOCABULARY,
+    Family,
+    H,
+    Q,
+)
+from slicing import experts, features, in_groups, side_by_side, two_halves, whole
+
+# The bias that chooses experts, and a dense layer for a further token behind two norms and a projection
+CHOOSING = [(r".*mlp\.(gate\.)?e_score_correction_bias", whole)]
+MTP_TENSORS = [
+    ("mtp.fc.weight", HIDDEN, 2 * HIDDEN),
+    ("mtp.norm.weight", HIDDEN),
+    ("mtp.pre_fc_norm_embedding.weight", HIDDEN),
+    ("mtp.pre_fc_norm_hidden.weight", HIDDEN),
+]
+MTP_CUTS = [(r"mtp\.fc\.weight", whole, whole), (r"mtp\.(norm|pre_fc_norm_(embedding|hidden))\.weight", whole)]
+
+
+def mixtures():
+    sizes = dict(moe_intermediate_size=EXPERT_FFN, num_experts=EXPERTS, num_experts_per_tok=2, pad_token_id=0)
+    local = dict(layer_types=["sliding_attention", "full_attention"])
+    further = next_token_layer("model.layers.0.", "mtp.layers.0.", *MTP_TENSORS)
+    for name, published in (("exaone_moe", None), ("exaone_moe_published", further)):
+        yield Family(
+            name,
+            "exaone_moe",
+            "ExaoneMoeForCausalLM",
+            "ExaoneMoeConfig",
+            DENSE | sizes | local,
+            LLAMA + QK_NORM + ROUTED + CHOOSING + MTP_CUTS,
+            meshes=EXPERT_MESHES,
+            refused=REFUSED,
+            published=published,
+        )
+
+
+# Lfm2ShortConv.forward: in_proj(x).chunk(3) along its outputs; Lfm2MLP: w2(silu(w1(x)) * w3(x))
+def three_parts(rank, n):
+    return side_by_side(*[(n // 3, features)] * 3)(rank, n)
+
+
+LFM2 = LLAMA + [
+    (r".*self_attn\.out_proj\.weight", whole, Q),
+    (r".*self_attn\.[qk]_layernorm\.weight", whole),
+    (r"model\.embedding_norm\.weight", whole),
+    (r".*conv\.in_proj\.weight", three_parts, whole),
+    (r".*conv\.in_proj\.bias", three_parts),
+    (r".*conv\.conv\.weight", features, whole, whole),
+    (r".*conv\.conv\.bias", features),
+    (r".*conv\.out_proj\.weight", whole, features),
+    (r".*conv\.out_proj\.bias", whole),
+    (r".*feed_forward\.(experts\.\d+\.)?w[13]\.weight", features, whole),
+    (r".*feed_forward\.(experts\.\d+\.)?w2\.weight", whole, features),
+    (r".*feed_forward\.gate\.weight", whole, whole),
+    (r".*feed_forward\.expert_bias", whole),
+    (r".*feed_forward\.experts\.gate_up_proj", experts, two_halves, whole),
+    (r".*feed_forward\.experts\.down_proj", experts, whole, features),
+]
+# MambaMixer.forward: in_proj(x).chunk(2); every feature has a state and rates of its own
+MAMBA = VOCABULARY + [
+    (r".*(mixer|mamba)\.in_proj\.weight", two_halves, whole),
+    (r".*(mixer|mamba)\.in_proj\.bias", two_halves),
+    (r".*(mixer|mamba)\.conv1d\.weight", features, whole, whole),
+    (r".*(mixer|mamba)\.(conv1d\.bias|dt_proj\.bias|D)", features),
+    (r".*(mixer|mamba)\.x_proj\.weight", whole, features),
+    (r".*(mixer|mamba)\.(dt_proj\.weight|A_log)", features, whole),
+    (r".*(mixer|mamba)\.out_proj\.weight", whole, features),
+    (r".*(mixer|mamba)\.out_proj\.bias", whole),
+    (r".*\.(norm|norm_f)\.weight", whole),
+]
+JAMBA = [
+    (r".*(mamba\.(dt|b|c)|final)_layernorm\.weight", whole),
+    (r".*feed_forward\.(experts\.\d+\.)?(gate|up)_proj\.weight", features, whole),
+    (r".*feed_forward\.(experts\.\d+\.)?down_proj\.weight", whole, features),
+    (r".*feed_forward\.router\.weight", whole, whole),
+    (r".*feed_forward\.experts\.gate_up_proj", experts, two_halves, whole),
+    (r".*feed_forward\.experts\.down_proj", experts, whole, features),
+]
+
+
+def dense():
+    """ApertusMLP: down_proj(act_fn(up_proj(x))), with numbers of act_fn's own."""
+    own = [(r".*act_fn\.alpha_[pn]", whole), (r".*act_fn\.(beta|eps)",)]
+    sizes = DENSE | dict(pad_token_id=0)
+    yield Family("apertus", "apertus", "ApertusForCausalLM", "ApertusConfig", sizes, LLAMA + QK_NORM + own)
+
+
+def hybrids():
+    reduced = (r".*\.(conv|mamba|mixer)\.out_proj\.bias",)
+    short = DIVIDED | dict(layer_types=["conv", "full_attention"], conv_bias=True, pad_token_id=0)
+    for name, more in (("lfm2", {}), ("lfm2_plain", dict(block_auto_adjust_ff_dim=False))):
+        yield Family(name, "lfm2", "Lfm2ForCausalLM", "Lfm2Config", short | more, LFM2, reduced=reduced)
+    moe = dict(num_dense_layers=1, moe_intermediate_size=EXPERT_FFN, num_experts=EXPERTS, num_experts_per_tok=2)
+    for name, stacked in (("lfm2_moe", False), ("lfm2_moe_stacked", True)):
+        yield Family(
+            name,
+            "lfm2_moe",
+            "Lfm2MoeForCausalLM",
+            "Lfm2MoeConfig",
+            short | moe,
+            LFM2,
+            meshes=EXPERT_MESHES,
+            refused=REFUSED,
+            reduced=reduced,
+            stacked=stacked,
+        )
+    states = dict(vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=2, state_size=6, use_bias=True)
+    for name, model in (("mamba", "Mamba"), ("falcon_mamba", "FalconMamba")):
+        yield Family(
+            name,
+            "mamba",
+            f"{model}ForCausalLM",
+            f"{model}Config",
+            states,
+            MAMBA,
+            refused={"tp=128": "E0210"},
+            reduced=reduced,
+        )
+    sizes = DIVIDED | dict(attn_layer_period=2, attn_layer_offset=1, num_experts=EXPERTS, mamba_proj_bias=True)
+    for name, stacked in (("jamba", False), ("jamba_stacked", True)):
+        yield Family(
+            name,
+            "jamba",
+            "JambaForCausalLM",
+            "JambaConfig",
+            sizes,
+            LLAMA + MAMBA + JAMBA,
+            meshes=EXPERT_MESHES,
+            refused=REFUSED,
+            reduced=reduced,
+            stacked=stacked,
+        )
+
+
+GPTJ = (
+    VOCABULARY
+    + GPT_NORMS
+    + [
+        (r"lm_head\.bias", features),
+        (r".*h\.\d+\.attn\.[qkv]_proj\.weight", H, whole),
+        (r".*h\.\d+\.attn\.out_proj\.weight", whole, H),
+        (r".*h\.\d+\.mlp\.fc_in\.weight", features, whole),
+        (r".*h\.\d+\.mlp\.fc_in\.bias", features),
+        (r".*h\.\d+\.mlp\.fc_out\.weight", whole, features),
+        (r".*h\.\d+\.mlp\.fc_out\.bias", whole),
+    ]
+)
+
+
+def in_four(rank, n):
+    """CodeGenAttention.forward: reshape(4, -1).split(local_dim), so that a quarter of the heads is together."""
+    return in_groups(4, (n // 12,) * 3, lambda r: r.part(4))(rank, n)
+
+
+def heads_in_four(rank, n):
+    return in_groups(4, (n // 4,), lambda r: r.part(4))(rank, n)
+
+
+def generative():
+    small = dict(vocab_size=VOCAB, n_positions=64, n_embd=HIDDEN, n_layer=2, n_head=HEADS, n_inner=FFN, rotary_dim=4)
+    fused = [
+        (r".*h\.\d+\.attn\.qkv_proj\.weight", in_four, whole),
+        (r".*h\.\d+\.attn\.out_proj\.weight", whole, heads_in_four),
+    ]
+    reduced = (r".*fc_out\.bias",)
+    yield Family("gptj", "gptj", "GPTJForCausalLM", "GPTJConfig", small, GPTJ, refused=PER_HEAD, reduced=reduced)
+    yield Family("gptj_bare", "gptj", "GPTJModel", "GPTJConfig", small, GPTJ, refused=PER_HEAD, reduced=reduced)
+    yield Family(
+        "codegen",
+        "codegen",
+        "CodeGenForCausalLM",
+        "CodeGenConfig",
+        small,
+        GPTJ + fused,
+        meshes=("tp=1", "tp=2", "tp=3", "tp=4", "pp=2,tp=2"),
+        refused={"tp=8": "E0214"},
+        reduced=reduced,
+    )
+
+
+def encoders():
+    sizes = dict(
+        vocab_size=VOCAB,
+        d_model=HIDDEN,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=HEADS,
+        decoder_attention_heads=HEADS,
+        encoder_ffn_dim=FFN,
+        decoder_ffn_dim=FFN,
+        max_position_embeddings=64,
+    )
+    stack = r"(model\.)?(encoder|decoder)\."
+    layer = stack + r"layers\.\d+\."
+    attention = layer + r"(self_attn|encoder_attn)\."
+    cuts = VOCABULARY + [
+        (r"final_logits_bias", whole, features),
+        (stack + r"embed_positions\.weight", whole, whole),
+        (attention + r"[qkv]_proj\.weight", H, whole),
+        (attention + r"[qkv]_proj\.bias", H),
+        (attention + r"out_proj\.weight", whole, H),
+        (attention + r"out_proj\.bias", whole),
+        (layer + r"fc1\.weight", features, whole),
+        (layer + r"fc1\.bias", features),
+        (layer + r"fc2\.weight", whole, features),
+        (layer + r"fc2\.bias", whole),
+        (stack + r"(layers\.\d+\.)?([a-z_]*layer_norm|layernorm_embedding)\.(weight|bias)", whole),
+    ]
+    for name, model, config in (
+        ("bart", "BartForConditionalGeneration", "BartConfig"),
+        ("mbart", "MBartForConditionalGeneration", "MBartConfig"),
+    ):
+        reduced = (r".*(out_proj|fc2)\.bias",)
+        yield Family(name, "bart", model, config, sizes, cuts, refused=PER_HEAD, reduced=reduced)
