@@ -89,6 +89,9 @@ TEST_CASE("a config that asks for another computation than the graph's is refuse
         R"({"model_type": "zamba2", "use_long_context": true})",
         R"({"model_type": "zamba2", "tie_word_embeddings": false})",
         R"({"model_type": "gemma3n_text", "altup_num_inputs": 3})",
+        R"({"model_type": "apertus", "hidden_act": "silu"})",
+        R"({"model_type": "bart", "architectures": ["BartForSequenceClassification"]})",
+        R"({"model_type": "internvl", "text_config": {"model_type": "gpt_oss"}})",
         R"({"model_type": "dbrx", "ffn_config":
                                  {"moe_normalize_expert_weights": null}})"}) {
     CAPTURE(config);

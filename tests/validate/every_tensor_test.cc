@@ -1,5 +1,5 @@
 // One changed bit of any tensor on any rank fails the field run, and the diagnosis names the
-// element: no family has a weight that the run does not depend on, but for one kind, of which the
+// element: no family has a weight that the run does not depend on, but for two kinds, of which the
 // report tells that the bytes differ.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ Flip random_flip(const ShardSet& shards, const std::string& tensor, std::mt19937
 std::string words_for(const ShardSet& shards, const Flip& flip) {
   const index::Region region = shards.region(flip.tensor, flip.rank);
   const Shape shape = index::local_shape(region);
-  i64 at = flip.row * (region.size() == 1 ? 1 : shape.back()) + flip.column;
+  i64 at = flip.row * (region.size() <= 1 ? 1 : shape.back()) + flip.column;
   std::vector<i64> local(region.size());
   for (size_t d = region.size(); d > 0; --d) {
     local[d - 1] = at % shape[d - 1];
@@ -76,6 +76,15 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
 bool is_partly_used(const std::string& model, const std::string& tensor) {
   return (model == "olmoe" || model == "minimax_m2") &&
          (tensor.ends_with(".q_norm.weight") || tensor.ends_with(".k_norm.weight"));
+}
+
+/// What no graph reads: towers that are not run, and powers of slopes that are.
+bool is_unread(const std::string& model, const std::string& tensor) {
+  if (model == "minimax") return tensor.ends_with("_decay");
+  const bool has_tower = model == "llava_mistral" || model == "internvl_qwen3" || model == "glm4v";
+  const auto has = [&](const char* part) { return tensor.find(part) != std::string::npos; };
+  return has_tower && (has("vision_tower.") || has("multi_modal_projector.") || has("visual.") ||
+                       has("image_newline"));
 }
 
 /// Whatever the function says, the report names the bytes that are not the reference's.
@@ -105,7 +114,8 @@ void check_every_tensor(const std::string& model, const std::string& mesh, std::
     const api::ValidateReport report = api::validate(options);
     CAPTURE(words_for(shards, flip));
     CHECK(tells_of_bytes(report, flip));
-    if (!is_partly_used(model, tensor)) CHECK(report.verdict == "fail");
+    const bool is_seen = !is_partly_used(model, tensor) && !is_unread(model, tensor);
+    if (is_seen) CHECK(report.verdict == "fail");
     if (!report.faults.empty()) {
       const engine::Fault& fault = report.faults.front();
       CAPTURE(fault.diagnosis);

@@ -152,6 +152,7 @@ const std::vector<std::string>& every_model() {
                                                 "llava_mistral",
                                                 "internvl_qwen3",
                                                 "glm4v",
+                                                "minimax",
                                                 "mistral3",
                                                 "gemma3",
                                                 "qwen2_5_vl",
