@@ -59,12 +59,13 @@ TEST_CASE("sums over a cut MLP are added up for a cutoff, in the layers that hav
 }
 
 TEST_CASE("a sum over all features that is split afterwards is reduced once") {
-  CHECK(moves_of("falcon_mamba", "mamba", 0) == "all_reduce selected; all_reduce attended; ");
+  CHECK(moves_of("falcon_mamba", "mamba", 0) ==
+        "all_reduce x; all_reduce selected; all_reduce attended; ");
 }
 
 TEST_CASE("a norm over heads on several devices adds up its squares alone") {
   CHECK(moves_of("minimax", "minimax", 0) ==
-        "all_reduce squares; all_reduce added; all_reduce added_mlp; ");
+        "all_reduce x; all_reduce squares; all_reduce added; all_reduce added_mlp; ");
 }
 
 TEST_CASE("keys and values that later layers share, and the first embedding, are moved once") {

@@ -1,5 +1,5 @@
 // One changed bit of any tensor on any rank fails the field run, and the diagnosis names the
-// element: no family has a weight that the run does not depend on, but for two kinds, of which the
+// element: no family has a weight that the run does not depend on, but for one kind, of which the
 // report tells that the bytes differ.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -78,7 +78,8 @@ bool is_partly_used(const std::string& model, const std::string& tensor) {
          (tensor.ends_with(".q_norm.weight") || tensor.ends_with(".k_norm.weight"));
 }
 
-/// What no graph reads: towers that are not run, and powers of slopes that are.
+/// What no graph reads, and the coverage leaves out: towers that are not run, and powers of slopes
+/// that are.
 bool is_unread(const std::string& model, const std::string& tensor) {
   if (model == "minimax") return tensor.ends_with("_decay");
   const bool has_tower = model == "llava_mistral" || model == "internvl_qwen3" || model == "glm4v";
@@ -108,14 +109,14 @@ void check_every_tensor(const std::string& model, const std::string& mesh, std::
   options.threads = 1;
   REQUIRE(api::validate(options).passes());
   for (const std::string& tensor : shards.tensors()) {
+    if (is_unread(model, tensor)) continue;
     std::vector<ShardRows> before;
     for (const i64 rank : shards.ranks_of(tensor)) before.push_back(shards.read(tensor, rank));
     const Flip flip = random_flip(shards, tensor, random);
     const api::ValidateReport report = api::validate(options);
     CAPTURE(words_for(shards, flip));
     CHECK(tells_of_bytes(report, flip));
-    const bool is_seen = !is_partly_used(model, tensor) && !is_unread(model, tensor);
-    if (is_seen) CHECK(report.verdict == "fail");
+    if (!is_partly_used(model, tensor)) CHECK(report.verdict == "fail");
     if (!report.faults.empty()) {
       const engine::Fault& fault = report.faults.front();
       CAPTURE(fault.diagnosis);
