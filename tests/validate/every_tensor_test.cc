@@ -64,7 +64,7 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
     at /= shape[d - 1];
   }
   std::string place = region.empty() ? "0" : "";
-  const bool has_one_column = region.size() == 2 && region.back().global_size() == 1;
+  const bool has_one_column = region.size() >= 2 && region.back().global_size() == 1;
   for (size_t d = 0; d < region.size() - (has_one_column ? 1 : 0); ++d) {
     place += fmt::format("{}{}", d == 0 ? "" : ", ", region[d](local[d]).value_or(-1));
   }
