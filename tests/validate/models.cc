@@ -141,6 +141,7 @@ const std::vector<std::string>& every_model() {
                                                 "gemma3",
                                                 "qwen2_5_vl",
                                                 "qwen3_vl",
+                                                "llama4",
                                                 "internlm2",
                                                 "exaone_moe",
                                                 "gptj",
