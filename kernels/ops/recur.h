@@ -64,4 +64,13 @@ SHARDTOOL_BOTH inline Field decay_of(Field rate, Field step) {
   return surrogate(Surrogate::kDecay, surrogate(Surrogate::kRate, rate) * step);
 }
 
+/// What every token leaves of a state alike: e^-rate.
+template <class T>
+SHARDTOOL_BOTH inline T faded(T rate) {
+  return std::exp(-rate);
+}
+SHARDTOOL_BOTH inline Field faded(Field rate) {
+  return surrogate(Surrogate::kFade, rate);
+}
+
 }  // namespace shardtool::kernels

@@ -30,6 +30,7 @@ enum class Surrogate : std::uint64_t {
   kXielu,
   kXieluUp,
   kXieluDown,
+  kFade,
 };
 
 /// x^3 + a x + b, a and b fixed and different for every kind.

@@ -53,7 +53,8 @@ class Count {
   void add(const model::BoundOp& op) {
     if (const auto* convolve = std::get_if<model::Convolve>(&op.op->kind)) {
       add_per_row(op.weights.front().front(), model_.size(convolve->taps) - 1, bits_);
-    } else if (std::holds_alternative<model::Decay>(op.op->kind)) {
+    } else if (std::holds_alternative<model::Decay>(op.op->kind) ||
+               std::holds_alternative<model::Fade>(op.op->kind)) {
       heads_of_[op.op->out.front()] = op.weights.front().front();
     } else if (const auto* recurrence = std::get_if<model::Recurrence>(&op.op->kind)) {
       constexpr size_t kDecays = 3;

@@ -105,6 +105,8 @@ Part<N> apply(const model::StepSize& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Decay& op, const OpAt<N>& at);
 template <class N>
+Part<N> apply(const model::Fade& op, const OpAt<N>& at);
+template <class N>
 Part<N> apply(const model::Recurrence& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Activation& op, const OpAt<N>& at);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "shardtool/engine/apply.h"
@@ -88,7 +89,7 @@ class RecurrenceAt {
     key_of_ = places_of_shared(at, heads_, shared, 1, key_dim_);
     values_ = of_heads(2, value_dim_);
     decays_ = of_heads(3, decay_dim_);
-    gates_ = of_heads(4, 1);
+    gates_ = gates();
     if (has_weight(at.op, 0)) skips_ = load_vector(at, at.op.weights[0].front(), heads_);
     first_ = past_of<N>(values_.features, key_dim_);
   }
@@ -120,6 +121,14 @@ class RecurrenceAt {
   Part<N> of_heads(size_t operand, i64 unit) const {
     return aligned(*at_.in[operand], index::scale(heads_, unit), at_.inputs.rows(),
                    at_.op.op->in[operand]);
+  }
+
+  Part<N> gates() const {
+    constexpr size_t kGates = 4;
+    if (at_.in.size() > kGates) return of_heads(kGates, 1);
+    Part<N> ones = empty_part<N>(heads_, at_.inputs.rows());
+    std::fill(ones.data.begin(), ones.data.end(), number_of<N>(1));
+    return ones;
   }
 
   kernels::RecurHeads<N> operands() {
@@ -222,6 +231,17 @@ Part<N> apply(const model::Decay& op, const OpAt<N>& at) {
 }
 
 template <class N>
+Part<N> apply(const model::Fade&, const OpAt<N>& at) {
+  const size_t rate = at.op.weights[0].front();
+  const AxisMap heads = at.side.region(rate, at.rank).front();
+  std::vector<N> kept = load_rows(at, rate, heads, 1);
+  for (N& number : kept) number = kernels::faded(number);
+  Part<N> y = empty_part<N>(heads, at.inputs.rows());
+  for (i64 t = 0; t < at.inputs.rows(); ++t) std::copy(kept.begin(), kept.end(), y.row(t));
+  return y;
+}
+
+template <class N>
 Part<N> apply(const model::Recurrence& op, const OpAt<N>& at) {
   return RecurrenceAt<N>(op, at).run();
 }
@@ -231,6 +251,7 @@ Part<N> apply(const model::Recurrence& op, const OpAt<N>& at) {
   template Part<N> apply(const model::Convolve&, const OpAt<N>&);  \
   template Part<N> apply(const model::StepSize&, const OpAt<N>&);  \
   template Part<N> apply(const model::Decay&, const OpAt<N>&);     \
+  template Part<N> apply(const model::Fade&, const OpAt<N>&);      \
   template Part<N> apply(const model::Recurrence&, const OpAt<N>&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -129,8 +129,8 @@ JsonValue::Field OpDecoder::columns(Linear& into, std::vector<Dim>& axes) {
 
 void OpDecoder::read_linear(Fields more) {
   auto& l = be<Linear>();
-  std::optional<std::vector<Dim>> bias_shape;
   std::vector<Dim> axes;
+  std::optional<std::vector<Dim>> bias_shape;
   more.push_back(weight("weight", [&] {
     std::vector<Dim> shape = axes;
     shape.insert(l.kernel == layout::Kernel::kOutIn ? shape.begin() : shape.end(), l.rows);
@@ -295,6 +295,7 @@ Op OpDecoder::decode() {
                                                    {"convolve", &OpDecoder::convolve},
                                                    {"step", &OpDecoder::step},
                                                    {"decay", &OpDecoder::decay},
+                                                   {"fade", &OpDecoder::fade},
                                                    {"recurrence", &OpDecoder::recurrence},
                                                    {"act", &OpDecoder::activation},
                                                    {"xielu", &OpDecoder::xielu},

@@ -29,6 +29,16 @@ void OpDecoder::decay() {
           dim("heads", d.heads), optional_dim("states", d.states)});
 }
 
+void OpDecoder::fade() {
+  auto& f = be<Fade>();
+  const Dim one = mapping::parse_dim("1");
+  finish({weight("rate",
+                 [&f, one] {
+                   return std::vector{f.heads, one, one};
+                 }),
+          dim("heads", f.heads)});
+}
+
 void OpDecoder::recurrence() {
   auto& r = be<Recurrence>();
   using Rule = kernels::RecurrenceRule;
@@ -46,8 +56,8 @@ void OpDecoder::recurrence() {
           optional_dim("scale_of", r.scale_of),
           optional_dim("decay_dim", r.decay_dim)});
   constexpr size_t kOperands = 5;
-  if (op_.in.size() != kOperands) {
-    value_.refuse("a recurrence with five inputs: queries, keys, values, decays and gates");
+  if (op_.in.size() != kOperands && op_.in.size() + 1 != kOperands) {
+    value_.refuse("a recurrence with queries, keys, values and decays, and with gates or none");
   }
 }
 

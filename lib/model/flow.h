@@ -40,11 +40,12 @@ struct Work {
 ///     embedding   by rows: P        by columns: S
 ///     attention   q cut by heads -> context S; keys and values S or whole
 ///     recurrence  values cut by heads -> S; queries, keys, decays and gates S or whole
-///     convolve    S or whole as x and its weights are; so step and decay, with all numbers of a
-///     head norm        its features whole; over single heads: as it is squares     x S -> P where
-///     the features of a sum are on several devices, else S; so sums resize      x as it is, not on
-///     P, its sums whole; so cutoff      mix     whole act, rope   as it is, not on P; so xielu add
-///     P + P -> P, else P is reduced first experts     cut in any way -> P      logits   gathered
+///     convolve    S or whole as x and its weights are; so step and decay; fade as its weight is
+///     norm        its features whole; over single heads: as it is
+///     squares     x S -> P where the features of a sum are on several devices, else S; so sums
+///     resize      x as it is, not on P, its sums whole; so cutoff      mix     whole
+///     act, rope   as it is, not on P (so xielu)     add   P + P -> P, else P is reduced first
+///     experts     cut in any way -> P      logits   gathered
 ///
 /// Which tokens a device has is said apart, by the mesh axes along which every device has tokens of
 /// its own. Along such an axis nothing but experts is cut: tokens go to the devices of their

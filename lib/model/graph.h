@@ -246,10 +246,14 @@ struct Decay {
   Dim heads;
   std::optional<Dim> states;
 };
+/// What every token leaves of a state alike: e^-x of the head's stored number, [heads, 1, 1].
+struct Fade {
+  Dim heads;
+};
 /// A state per head, key_dim x value_dim, that goes from one position to the next. Inputs are
 /// queries and keys, which heads / key_heads heads share, values, and of every head a decay and a
-/// gate; a decay is one number for the whole state, or one for each of the key_dim. With a skip
-/// every head's values times its number are added to what it reads.
+/// gate, which is 1 where none is given; a decay is one number for the whole state, or one for each
+/// of the key_dim. With a skip every head's values times its number are added to what it reads.
 struct Recurrence {
   kernels::RecurrenceRule rule = kernels::RecurrenceRule::kAdd;
   Dim heads, key_heads, key_dim, value_dim;
@@ -323,13 +327,14 @@ struct Op {
   using Kind =
       std::variant<Embed, Given, ConvolveFrames, Linear, Merge, Insert, ClassToken, Split, OfLayer,
                    Join, Norm, Sums, Normalise, Resize, Cutoff, Mix, Rope, PositionBias, Attention,
-                   Convolve, StepSize, Decay, Recurrence, Activation, Xielu, Multiply, Add, Scale,
-                   Temper, Softcap, Clamp, Router, Experts>;
+                   Convolve, StepSize, Decay, Fade, Recurrence, Activation, Xielu, Multiply, Add,
+                   Scale, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;
   /// Weight, then bias, where there is one; the sinks of Attention, the bias of StepSize, the rate
-  /// of Decay, the skip of Recurrence, the numbers of Xielu. Those of Experts are in its forms.
+  /// of Decay and of Fade, the skip of Recurrence, the numbers of Xielu. Those of Experts are in
+  /// its forms.
   std::vector<WeightRef> weights;
   bool is_head = false;  ///< a Linear whose result leaves the model
   Place place;

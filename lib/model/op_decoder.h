@@ -85,6 +85,7 @@ class OpDecoder {
   void convolve();
   void step();
   void decay();
+  void fade();
   void recurrence();
   void activation();
   void xielu();

@@ -100,6 +100,7 @@ class Walk {
   Value apply(const Convolve&, const BoundOp& bound) { return with_weights(bound); }
   Value apply(const StepSize&, const BoundOp& bound) { return with_weights(bound); }
   Value apply(const Decay& op, const BoundOp& bound);
+  Value apply(const Fade& op, const BoundOp& bound);
   Value apply(const Recurrence& op, const BoundOp& bound);
   Value apply(const Activation&, const BoundOp& bound) { return nonlinear(bound); }
   Value apply(const Xielu&, const BoundOp& bound) { return nonlinear(bound); }

@@ -142,6 +142,14 @@ Value Walk::apply(const Mix& op, const BoundOp& bound) {
   return whole(model_.size(op.to) * model_.size(op.size));
 }
 
+/// A device has the numbers of its heads.
+Value Walk::apply(const Fade& op, const BoundOp& bound) {
+  Value y = as_value(bound, 0);
+  y.name.clear();
+  y.width = model_.size(op.heads);
+  return y;
+}
+
 /// How many heads have the keys of one.
 i64 Walk::sharing_keys(const Recurrence& op) const {
   const i64 heads = model_.size(op.heads);

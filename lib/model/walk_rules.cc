@@ -148,8 +148,10 @@ std::vector<AxisMap> Walk::rescaled(const BoundOp& bound, const std::vector<Axis
   return result;
 }
 
+/// What is on P is reduced once, and not part by part.
 void Walk::split(const Split& op, const BoundOp& bound) {
   Value& x = in(bound, 0);
+  reduce_all(x);
   i64 per_head = 0;
   for (const Dim& section : op.sections) per_head += model_.size(section);
   i64 begin = 0;

@@ -2,6 +2,7 @@
 
 from sizes import (
     ALPHA,
+    CLIP,
     COHERE,
     EXPERTS,
     FALCON,
@@ -62,6 +63,32 @@ ATTENTION_MODELS = {
     "apertus": (
         "ApertusConfig",
         dict(WIDE_HEADS, head_dim=12, attention_bias=True, rope_parameters=dict(LLAMA3, rope_theta=1000.0)),
+    ),
+    "llava": (
+        "LlavaConfig",
+        dict(text_config=dict(SIZES, model_type="llama"), vision_config=dict(CLIP, model_type="clip_vision_model")),
+    ),
+    "llava_mistral": (
+        "LlavaNextConfig",
+        dict(
+            text_config=dict(SIZES, model_type="mistral", sliding_window=8),
+            vision_config=dict(CLIP, model_type="clip_vision_model"),
+        ),
+    ),
+    "internvl": (
+        "InternVLConfig",
+        dict(text_config=dict(SIZES, model_type="qwen2"), vision_config=CLIP, tie_word_embeddings=False),
+    ),
+    "internvl_qwen3": (
+        "InternVLConfig",
+        dict(text_config=dict(WIDE_HEADS, model_type="qwen3"), vision_config=CLIP),
+    ),
+    "glm4v": (
+        "Glm4vConfig",
+        dict(
+            text_config=dict(SIZES, rope_parameters=dict(HALF_ROTATED, mrope_section=[1, 1, 1])),
+            vision_config=dict(VISION, out_hidden_size=16, intermediate_size=8, image_size=8),
+        ),
     ),
     "gptj": ("GPTJConfig", dict(GPT2, rotary_dim=8)),
     "codegen": ("CodeGenConfig", dict(GPT2, n_head=8, rotary_dim=4)),

@@ -52,6 +52,8 @@ ONE_PLUS = ("gemma", "qwen3_next", "qwen3_5", "nemotron")
 PLAIN_NORMS = ("gemma4", "gemma3n", "nemotron_h")
 # What features or experts are multiplied by.
 FACTORS = ("layer_scalar", "router.scale", "per_expert_scale", "correct_output_scale")
+# What follows from the config alone.
+COMPUTED = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 # The numbers of learned activations that are not drawn.
 OF_ACTIVATIONS = {"act_fn.beta": 0.7, "act_fn.eps": -0.3}
 TOKENS = (2, 24)
@@ -114,7 +116,7 @@ def built(fixture):
     tied = {name for name in getattr(model, "_tied_weights_keys", None) or {}} if config.tie_word_embeddings else set()
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
-            if name not in tied:
+            if name not in tied and not name.endswith(COMPUTED):
                 tensor.copy_(torch.from_numpy(drawn(fixture, name, tuple(tensor.shape))))
     return model
 

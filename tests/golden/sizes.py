@@ -328,3 +328,11 @@ MAMBA = dict(
     time_step_rank=5,
     conv_kernel=3,
 )
+CLIP = dict(
+    hidden_size=8,
+    intermediate_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    image_size=8,
+    patch_size=4,
+)

@@ -39,6 +39,12 @@ TEST_CASE("steps that follow each other decay as one of their sum") {
   }));
 }
 
+TEST_CASE("what fades at a rate of log 2 halves") {
+  CHECK(faded(0.0) == 1);
+  CHECK(faded(kLog2) == doctest::Approx(0.5));
+  CHECK(faded(Field{1}) != faded(Field{2}));
+}
+
 TEST_CASE("in the field a step depends on its number alone, a decay on rate and step") {
   CHECK(step_of(Field{3}, 0, 1) == step_of(Field{3}, 0.5, kNoLimit));
   CHECK(step_of(Field{3}, 0, 1) != step_of(Field{4}, 0, 1));

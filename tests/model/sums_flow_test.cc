@@ -58,6 +58,16 @@ TEST_CASE("sums over a cut MLP are added up for a cutoff, in the layers that hav
   CHECK(moves_of("gemma3n_text", "gemma3n", 1) == "all_reduce attended; all_reduce fed; ");
 }
 
+TEST_CASE("a sum over all features that is split afterwards is reduced once") {
+  CHECK(moves_of("falcon_mamba", "mamba", 0) ==
+        "all_reduce x; all_reduce selected; all_reduce attended; ");
+}
+
+TEST_CASE("a norm over heads on several devices adds up its squares alone") {
+  CHECK(moves_of("minimax", "minimax", 0) ==
+        "all_reduce x; all_reduce squares; all_reduce added; all_reduce added_mlp; ");
+}
+
 TEST_CASE("keys and values that later layers share, and the first embedding, are moved once") {
   CHECK(moves_of("gemma4_e2b", "gemma4", 4) == "all_reduce attended; all_reduce fed; ");
   CHECK(moves_of("zamba2", "zamba2", 4).find("first") == std::string::npos);

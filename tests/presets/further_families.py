@@ -5,9 +5,11 @@ from expert_families import (
     EXPERTS,
     REFUSED,
     ROUTED,
+    TOWER,
     next_token_layer,
 )
 from families import (
+    ATTENTION,
     DENSE,
     DIVIDED,
     EXPERT_MESHES,
@@ -16,6 +18,7 @@ from families import (
     HEADS,
     HIDDEN,
     LLAMA,
+    NORMS,
     PER_HEAD,
     QK_NORM,
     VOCAB,
@@ -24,7 +27,7 @@ from families import (
     H,
     Q,
 )
-from slicing import experts, features, in_groups, side_by_side, two_halves, whole
+from slicing import experts, features, in_groups, on_every_device, side_by_side, two_halves, whole
 
 # The bias that chooses experts, and a dense layer for a further token behind two norms and a projection
 CHOOSING = [(r".*mlp\.(gate\.)?e_score_correction_bias", whole)]
@@ -137,6 +140,29 @@ def hybrids():
             refused={"tp=128": "E0210"},
             reduced=reduced,
         )
+    # MiniMaxLightningAttention.forward: reshape(heads, 3 * head_dim).split(head_dim)
+    lightning = [
+        (r".*self_attn\.qkv_proj\.weight", Q, whole),
+        (r".*self_attn\.output_gate\.weight", Q, whole),
+        (r".*self_attn\.norm\.weight", Q),
+        (r".*self_attn\.out_proj\.weight", whole, Q),
+        (r".*self_attn\.(slope_rate|query_decay|key_decay)", Q, whole, whole),
+        (r".*self_attn\.diagonal_decay", whole, Q, whole, whole),
+        (r".*block_sparse_moe\.gate\.weight", whole, whole),
+        (r".*block_sparse_moe\.experts\.\d+\.w[13]\.weight", features, whole),
+        (r".*block_sparse_moe\.experts\.\d+\.w2\.weight", whole, features),
+    ]
+    local = dict(num_local_experts=EXPERTS, num_experts_per_tok=2, intermediate_size=EXPERT_FFN, block_size=4)
+    yield Family(
+        "minimax",
+        "minimax",
+        "MiniMaxForCausalLM",
+        "MiniMaxConfig",
+        DENSE | local | dict(layer_types=["linear_attention", "full_attention"]),
+        LLAMA + lightning,
+        meshes=EXPERT_MESHES,
+        refused=REFUSED,
+    )
     sizes = DIVIDED | dict(attn_layer_period=2, attn_layer_offset=1, num_experts=EXPERTS, mamba_proj_bias=True)
     for name, stacked in (("jamba", False), ("jamba_stacked", True)):
         yield Family(
@@ -233,3 +259,57 @@ def encoders():
     ):
         reduced = (r".*(out_proj|fc2)\.bias",)
         yield Family(name, "bart", model, config, sizes, cuts, refused=PER_HEAD, reduced=reduced)
+
+
+def tower(names):
+    return [(rf"(model\.)?({names})\..*|(.*\.)?image_newline", on_every_device)]
+
+
+def multimodal():
+    """The language model under a prefix, beside a tower."""
+    vision = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2)
+    vision |= dict(image_size=8, patch_size=4)
+    clip = dict(vision, model_type="clip_vision_model")
+    glm = VOCABULARY + ATTENTION + NORMS
+    glm += [(r".*mlp\.gate_up_proj\.weight", two_halves, whole), (r".*mlp\.down_proj\.weight", whole, features)]
+    sections = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5, mrope_section=[1, 1, 1])
+    visual = dict(TOWER, depth=1, hidden_size=12, out_hidden_size=HIDDEN, intermediate_size=8, image_size=8)
+    for name, preset, model, text, tower_config, cuts, names in (
+        ("llava", "llava", "Llava", dict(DENSE, model_type="llama"), clip, LLAMA, "vision_tower|multi_modal_projector"),
+        (
+            "llava_mistral",
+            "llava",
+            "LlavaNext",
+            dict(DENSE, model_type="mistral"),
+            clip,
+            LLAMA,
+            "vision_tower|multi_modal_projector",
+        ),
+        (
+            "internvl",
+            "internvl",
+            "InternVL",
+            dict(DIVIDED, model_type="qwen2"),
+            vision,
+            LLAMA,
+            "vision_tower|multi_modal_projector",
+        ),
+        (
+            "internvl_qwen3",
+            "internvl",
+            "InternVL",
+            dict(DENSE, model_type="qwen3"),
+            vision,
+            LLAMA + QK_NORM,
+            "vision_tower|multi_modal_projector",
+        ),
+        ("glm4v", "glm4v", "Glm4v", dict(DIVIDED, rope_parameters=sections), visual, glm, "visual"),
+    ):
+        yield Family(
+            name,
+            preset,
+            f"{model}ForConditionalGeneration",
+            f"{model}Config",
+            dict(text_config=text, vision_config=tower_config),
+            cuts + tower(names),
+        )

@@ -28,7 +28,7 @@ import families
 import further_families
 import library_order
 import recent_families
-from slicing import intervals, key_heads, query_heads, ranks_of, whole
+from slicing import intervals, key_heads, on_every_device, query_heads, ranks_of, whole
 
 FOLDER = pathlib.Path(__file__).parent / "fixtures"
 # What a config says about nothing but generation, training and its own class.
@@ -64,6 +64,7 @@ def all_families():
         further_families.hybrids,
         further_families.generative,
         further_families.encoders,
+        further_families.multimodal,
     ):
         yield from table()
 
@@ -166,6 +167,8 @@ class Cuts:
     def kept(self, rank, name, shape):
         """Indices per axis, or None where the tensor is not on this rank."""
         axes = self.selectors(name)
+        if axes == [on_every_device]:
+            axes = axes * len(shape)
         if len(axes) != len(shape):
             raise SystemExit(f"{self.family.name}: {name} {shape} and {len(axes)} selectors")
         if not self.is_here(rank, name):

@@ -19,7 +19,8 @@ namespace {
 /// Matrices that belong to no class: state spaces, convolutions, side streams, projections between
 /// modalities and of further tokens, poolers.
 constexpr const char* kOther =
-    "**{mixer,mamba,conv,mtp_linear_proj,pooler,seq_relationship,conv1,conv2,eh_proj,mm_projector,"
+    "**{mixer,mamba,conv,mtp_linear_proj,pooler,seq_relationship,conv1,conv2,merger,downsample,eh_"
+    "proj,mm_projector,"
     "multi_modal_projector,head,linear_fc1,linear_fc2,fc,altup,laurel,per_layer_input_gate,"
     "per_layer_projection,per_layer_model_projection,A_log,class_embedding,"
     "positional_embedding_vlm}**";

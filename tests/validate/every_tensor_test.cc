@@ -57,14 +57,14 @@ Flip random_flip(const ShardSet& shards, const std::string& tensor, std::mt19937
 std::string words_for(const ShardSet& shards, const Flip& flip) {
   const index::Region region = shards.region(flip.tensor, flip.rank);
   const Shape shape = index::local_shape(region);
-  i64 at = flip.row * (region.size() == 1 ? 1 : shape.back()) + flip.column;
+  i64 at = flip.row * (region.size() <= 1 ? 1 : shape.back()) + flip.column;
   std::vector<i64> local(region.size());
   for (size_t d = region.size(); d > 0; --d) {
     local[d - 1] = at % shape[d - 1];
     at /= shape[d - 1];
   }
   std::string place = region.empty() ? "0" : "";
-  const bool has_one_column = region.size() == 2 && region.back().global_size() == 1;
+  const bool has_one_column = region.size() >= 2 && region.back().global_size() == 1;
   for (size_t d = 0; d < region.size() - (has_one_column ? 1 : 0); ++d) {
     place += fmt::format("{}{}", d == 0 ? "" : ", ", region[d](local[d]).value_or(-1));
   }
@@ -76,6 +76,16 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
 bool is_partly_used(const std::string& model, const std::string& tensor) {
   return (model == "olmoe" || model == "minimax_m2") &&
          (tensor.ends_with(".q_norm.weight") || tensor.ends_with(".k_norm.weight"));
+}
+
+/// What no graph reads, and the coverage leaves out: towers that are not run, and powers of slopes
+/// that are.
+bool is_unread(const std::string& model, const std::string& tensor) {
+  if (model == "minimax") return tensor.ends_with("_decay");
+  const bool has_tower = model == "llava_mistral" || model == "internvl_qwen3" || model == "glm4v";
+  const auto has = [&](const char* part) { return tensor.find(part) != std::string::npos; };
+  return has_tower && (has("vision_tower.") || has("multi_modal_projector.") || has("visual.") ||
+                       has("image_newline"));
 }
 
 /// Whatever the function says, the report names the bytes that are not the reference's.
@@ -99,6 +109,7 @@ void check_every_tensor(const std::string& model, const std::string& mesh, std::
   options.threads = 1;
   REQUIRE(api::validate(options).passes());
   for (const std::string& tensor : shards.tensors()) {
+    if (is_unread(model, tensor)) continue;
     std::vector<ShardRows> before;
     for (const i64 rank : shards.ranks_of(tensor)) before.push_back(shards.read(tensor, rank));
     const Flip flip = random_flip(shards, tensor, random);

@@ -154,6 +154,10 @@ const std::vector<std::string>& every_model() {
                                                 "mamba",
                                                 "falcon_mamba",
                                                 "jamba",
+                                                "llava_mistral",
+                                                "internvl_qwen3",
+                                                "glm4v",
+                                                "minimax",
                                                 "prototype"};
   return kModels;
 }

@@ -83,6 +83,8 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"lfm2_moe", "ep=2,tp=2"},
                                                         {"falcon_mamba", "tp=3"},
                                                         {"jamba", "pp=3,tp=2"},
+                                                        {"minimax", "ep=2,tp=2"},
+                                                        {"llava_mistral", "tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {
     CAPTURE(model);

@@ -136,6 +136,12 @@ std::vector<Mutation> recurrence_mutations() {
           {"conv.in_proj.weight: rank 0 holds rows [0, 72)"},
           dealt("model.layers.2.conv.in_proj.weight", {{0, 24}, {72, 96}, {24, 48}},
                 {{96, 120}, {48, 72}, {120, 144}})),
+      row("R23", "slopes of two heads exchanged", "minimax", {"slope_rate: rank 0 "},
+          reordered("model.layers.0.self_attn.slope_rate", 0, {{1, 2}, {0, 1}})),
+      row("R24", "keys and values of every head exchanged", "minimax",
+          {"self_attn.qkv_proj.weight: rank 1 "},
+          reordered("model.layers.0.self_attn.qkv_proj.weight", 1,
+                    {{0, 10}, {20, 30}, {10, 20}, {30, 40}, {50, 60}, {40, 50}})),
   };
 }
 
