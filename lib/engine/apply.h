@@ -75,6 +75,8 @@ Part<N> apply(const model::Merge& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Insert& op, const OpAt<N>& at);
 template <class N>
+Part<N> apply(const model::ClassToken& op, const OpAt<N>& at);
+template <class N>
 Part<N> apply(const model::Join& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Norm& op, const OpAt<N>& at);

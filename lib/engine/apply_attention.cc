@@ -63,16 +63,19 @@ Angles<N> patch_angles(const model::RotatePatches& op, i64 turned, double theta,
                                         theta, at.inputs.length)
                            .inverse;
   const PatchGrid grid = grid_of(op.patches, *at.side.model, at.inputs.length);
+  const double first = mapping::value_of(op.first, at.side.model->config);
   const i64 of_side = turned / 4;
   Angles<N> angles{2 * of_side, {}, {}};
   for (i64 p = 0; p < at.inputs.length; ++p) {
+    const bool is_patch = !op.patches.has_class || p + 1 < at.inputs.length;
     const PatchGrid::Place place = grid.place(p);
     for (i64 pair = 0; pair < 2 * of_side; ++pair) {
-      const bool is_column = pair >= of_side;
+      const bool is_second = pair >= of_side;
+      const bool is_column = is_second != op.columns_first;
       const i64 i = pair % of_side;
-      const i64 which = is_of_half ? i : 2 * i + (is_column ? 1 : 0);
-      const i64 steps = is_column ? place.column : place.row;
-      add_angle(static_cast<double>(steps) * inverse[static_cast<size_t>(which)], 1, angles);
+      const i64 which = is_of_half ? i : 2 * i + (is_second ? 1 : 0);
+      const auto steps = first + static_cast<double>(is_column ? place.column : place.row);
+      add_angle(is_patch ? steps * inverse[static_cast<size_t>(which)] : 0, 1, angles);
     }
   }
   return angles;

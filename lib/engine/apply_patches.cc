@@ -51,8 +51,7 @@ Part<N> apply(const model::Insert& op, const OpAt<N>& at) {
   const Inputs& inputs = at.inputs;
   Part<N> y = *at.in[0];
   if (!inputs.has_images) return y;
-  const PatchGrid grid =
-      grid_of({model::Patches::Order::kSquares, op.count}, *at.side.model, inputs.length);
+  const PatchGrid grid = grid_of(op.patches, *at.side.model, inputs.length);
   for (i64 s = 0; s < inputs.sequences; ++s) {
     for (i64 p = 0; p < grid.squares(); ++p) {
       const i64 t = s * inputs.length + p;
@@ -62,9 +61,22 @@ Part<N> apply(const model::Insert& op, const OpAt<N>& at) {
   return y;
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                               \
-  template Part<N> apply(const model::Merge&, const OpAt<N>&); \
-  template Part<N> apply(const model::Insert&, const OpAt<N>&);
+template <class N>
+Part<N> apply(const model::ClassToken& op, const OpAt<N>& at) {
+  const i64 size = at.side.model->size(op.size);
+  const std::vector<N> stored =
+      load_vector(at, at.op.weights.front().front(), AxisMap::identity(size));
+  Part<N> y = *at.in[0];
+  for (i64 s = 1; s <= at.inputs.sequences; ++s) {
+    std::copy(stored.begin(), stored.end(), y.row(s * at.inputs.length - 1));
+  }
+  return y;
+}
+
+#define SHARDTOOL_INSTANTIATE(N)                                \
+  template Part<N> apply(const model::Merge&, const OpAt<N>&);  \
+  template Part<N> apply(const model::Insert&, const OpAt<N>&); \
+  template Part<N> apply(const model::ClassToken&, const OpAt<N>&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)
 SHARDTOOL_INSTANTIATE(float)

@@ -48,7 +48,8 @@ std::vector<i64> PatchGrid::square(i64 number) const {
 }
 
 PatchGrid grid_of(const model::Patches& patches, const model::Model& model, i64 length) {
-  return {patches.order, root_of(model.size(patches.count)), length};
+  const i64 others = patches.has_class && length > 1 ? 1 : 0;
+  return {patches.order, root_of(model.size(patches.count)), length - others};
 }
 
 i64 root_of(i64 patches) {

@@ -39,7 +39,9 @@ RotatePatches OpDecoder::rotate_patches(const JsonValue& value) {
                        v.one_of<Frequencies>({{"of_half", Frequencies::kOfHalf},
                                               {"every_second", Frequencies::kEverySecond}});
                  },
-                 true}});
+                 true},
+                flag("columns_first", rotate.columns_first),
+                number("first", rotate.first)});
   return rotate;
 }
 

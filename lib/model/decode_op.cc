@@ -167,7 +167,8 @@ JsonValue::Field OpDecoder::patches(Patches& into, bool required) {
                                                            {"squares", Patches::Order::kSquares}});
                        },
                        true},
-                      dim("count", into.count)});
+                      dim("count", into.count),
+                      flag("has_class", into.has_class)});
           },
           required};
 }
@@ -186,8 +187,13 @@ void OpDecoder::merge() {
 
 void OpDecoder::insert() {
   auto& i = be<Insert>();
-  finish({dim("count", i.count)});
+  finish({patches(i.patches)});
   if (op_.in.size() != 2) value_.refuse("an op with two inputs, words and an image");
+}
+
+void OpDecoder::class_token() {
+  auto& c = be<ClassToken>();
+  finish({weight("weight", [&c] { return std::vector{c.size}; }), dim("size", c.size)});
 }
 
 void OpDecoder::split() {
@@ -272,6 +278,7 @@ Op OpDecoder::decode() {
                                                    {"logits", &OpDecoder::logits},
                                                    {"merge", &OpDecoder::merge},
                                                    {"insert", &OpDecoder::insert},
+                                                   {"class_token", &OpDecoder::class_token},
                                                    {"split", &OpDecoder::split},
                                                    {"join", &OpDecoder::join},
                                                    {"norm", &OpDecoder::norm},

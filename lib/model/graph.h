@@ -72,7 +72,8 @@ struct Linear {
 struct Patches {
   enum class Order { kRows, kSquares };
   Order order = Order::kRows;
-  Dim count;  ///< of a square: 4, 16
+  Dim count;               ///< of a square: 4, 16
+  bool has_class = false;  ///< the last position is no patch
 };
 /// Looks rows of a table up: by token, by position or segment of the input, or by where a patch is
 /// in the square grid that the rows are; a wider image begins again at its first row or column.
@@ -94,7 +95,11 @@ struct Merge {
 /// The first input where words are, and where an image is what the second one says: as many
 /// positions as the patches have squares, from the first on.
 struct Insert {
-  Dim count;  ///< of a square's patches
+  Patches patches;
+};
+/// The last position is a stored vector instead.
+struct ClassToken {
+  Dim size;
 };
 /// Cuts the features of a value into the op's outputs. kConcat: one section after the other;
 /// kPerHead: `heads` times all sections; kInterleaved: the sections' features take turns.
@@ -159,12 +164,14 @@ struct Mix {
   Dim size, from, to;
 };
 /// Rotates by where a patch is: the first half of a head's pairs by its row, the second by its
-/// column. Each half has the frequencies that so many features have, or every second one of those
-/// that the whole head has.
+/// column, or the other way around. Each half has the frequencies that so many features have, or
+/// every second one of those that the whole head has. What is no patch is not rotated.
 struct RotatePatches {
   enum class Frequencies { kOfHalf, kEverySecond };
   Patches patches;
   Frequencies frequencies = Frequencies::kOfHalf;
+  bool columns_first = false;
+  Number first;  ///< the angle of the first row and column is so many steps
 };
 /// Rotates the first `fraction` of every `head` features, by angles of `theta`; config.json may ask
 /// for other ones at the first of the paths `scaling` that it has. kDeinterleavedHalf takes even
@@ -317,10 +324,11 @@ struct Experts {
 
 /// One step of a forward pass: values in, values out, by name.
 struct Op {
-  using Kind = std::variant<Embed, Given, ConvolveFrames, Linear, Merge, Insert, Split, OfLayer,
-                            Join, Norm, Sums, Normalise, Resize, Cutoff, Mix, Rope, PositionBias,
-                            Attention, Convolve, StepSize, Decay, Fade, Recurrence, Activation,
-                            Xielu, Multiply, Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
+  using Kind =
+      std::variant<Embed, Given, ConvolveFrames, Linear, Merge, Insert, ClassToken, Split, OfLayer,
+                   Join, Norm, Sums, Normalise, Resize, Cutoff, Mix, Rope, PositionBias, Attention,
+                   Convolve, StepSize, Decay, Fade, Recurrence, Activation, Xielu, Multiply, Add,
+                   Scale, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;

@@ -68,6 +68,7 @@ class OpDecoder {
   JsonValue::Field patches(Patches& into, bool required = true);
   void merge();
   void insert();
+  void class_token();
   void split();
   void join();
   void norm();

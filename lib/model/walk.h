@@ -85,6 +85,7 @@ class Walk {
   Value apply(const Linear& op, const BoundOp& bound);
   Value apply(const Merge& op, const BoundOp& bound);
   Value apply(const Insert&, const BoundOp& bound);
+  Value apply(const ClassToken& op, const BoundOp& bound);
   Value apply(const Join& op, const BoundOp& bound);
   Value apply(const Norm& op, const BoundOp& bound);
   Value apply(const Sums& op, const BoundOp& bound);

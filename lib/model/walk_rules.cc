@@ -117,6 +117,14 @@ Value Walk::apply(const Merge& op, const BoundOp& bound) {
   return whole(model_.size(op.patches.count) * x.width);
 }
 
+Value Walk::apply(const ClassToken& op, const BoundOp& bound) {
+  if (layout_of(bound.weights.front()).is_sharded()) {
+    throw Error(ErrorCode::kUnsupported, "no rule takes a class token that is cut");
+  }
+  make_whole(in(bound, 0));
+  return whole(model_.size(op.size));
+}
+
 Value Walk::apply(const Insert&, const BoundOp& bound) {
   make_whole(in(bound, 0));
   make_whole(in(bound, 1));

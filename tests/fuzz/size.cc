@@ -41,8 +41,21 @@ bool fits(Wide value) {
   return value <= std::numeric_limits<i64>::max();
 }
 
-/// The sum of products in wide integers; nothing where a name has no size, a step leaves 64 bits or
-/// a division a remainder.
+/// One step; nothing where it leaves 64 bits, where a division that is exact leaves a remainder,
+/// and where a product with a number of the config leaves what doubles are exact for.
+std::optional<Wide> applied(Wide left, const mapping::SizeStep& step, Wide right) {
+  using mapping::SizeOp;
+  constexpr Wide kExact = Wide{1} << 53;
+  if (step.op == SizeOp::kOver && left % right != 0) return std::nullopt;
+  const bool is_product = step.op == SizeOp::kTimes || step.op == SizeOp::kTimesDown;
+  const bool rounds_up = step.op == SizeOp::kOverUp;
+  const Wide value = is_product ? left * right : (left + (rounds_up ? right - 1 : 0)) / right;
+  const bool is_double = step.op == SizeOp::kTimesDown && step.atom.kind == SizeAtom::Kind::kConfig;
+  if (is_double && (value < 1 || value > kExact)) return std::nullopt;
+  return fits(value) ? std::optional(value) : std::nullopt;
+}
+
+/// The sum of products in wide integers; nothing where a name has no size or a step no value.
 std::optional<Wide> reference(const SizeExpression& size) {
   Wide total = 0;
   for (const auto& product : size.sum) {
@@ -50,15 +63,14 @@ std::optional<Wide> reference(const SizeExpression& size) {
     for (const auto& step : product.rest) {
       const auto right = value_of(step.atom);
       if (!value || !right) return std::nullopt;
-      if (step.op == '/' && *value % *right != 0) return std::nullopt;
-      value = step.op == '*' ? *value * *right : *value / *right;
-      if (!fits(*value)) return std::nullopt;
+      value = applied(*value, step, *right);
+      if (!value) return std::nullopt;
     }
     if (!value) return std::nullopt;
     total += *value;
     if (!fits(total)) return std::nullopt;
   }
-  return total;
+  return total > 0 ? std::optional(total) : std::nullopt;
 }
 
 /// Other ways to write the names of the model's values, which the reference does not know.

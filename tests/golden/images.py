@@ -1,4 +1,7 @@
-"""Images for the models that have a tower: one before the words of every sequence, with as many patches as that has tokens."""
+"""Images for the models that have a tower: one before the words of every sequence, which has as many tokens as patches.
+
+Llama 4's has a token for the class behind its patches.
+"""
 
 import math
 
@@ -6,17 +9,19 @@ import torch
 
 # Whose tower has as many patches as its learned places, and lists of patches that make a square grid.
 SHAPES = {name: (2, 16) for name in ("gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")}
+SHAPES["llama4"] = (2, 17)
 # Of which there is a run of words alone, too.
 ALSO_WORDS = ("gemma3",)
 # Whose towers the graphs compute.
-WITH_TOWER = ("mistral3", "qwen2_vl", "qwen2_5_vl", "gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
+WITH_TOWER = ("mistral3", "qwen2_vl", "qwen2_5_vl", *SHAPES)
 
 
 def tower_of(model):
     """The module that reads images, where the graphs compute it."""
     if model.config.model_type not in WITH_TOWER:
         return None
-    return next(getattr(model.model, name) for name in ("visual", "vision_tower") if hasattr(model.model, name))
+    whole = getattr(model, "model", model)
+    return next(getattr(whole, name) for name in ("visual", "vision_tower", "vision_model") if hasattr(whole, name))
 
 
 def layers_of(tower):
@@ -33,7 +38,7 @@ def side_of_square(model):
     config = model.config
     if config.model_type == "gemma3":
         return model.model.multi_modal_projector.kernel_size
-    return getattr(config, "spatial_merge_size", None) or config.vision_config.spatial_merge_size
+    return getattr(config, "spatial_merge_size", None) or getattr(config.vision_config, "spatial_merge_size", 2)
 
 
 def grid_of(model, patches):
@@ -58,9 +63,11 @@ def given(model, input_ids, random):
 
 def inputs(model, pixels):
     """What the library reads them as; positions are those of text, whatever it would give those of an image."""
+    if model.config.model_type == "llama4":
+        pixels = pixels[:, :-1]
     images, patches, _ = pixels.shape
     rows, columns = grid_of(model, patches)
-    if hasattr(model.model, "visual"):
+    if hasattr(getattr(model, "model", None), "visual"):
         return {
             "pixel_values": pixels.flatten(0, 1),
             "image_grid_thw": torch.tensor([[1, rows, columns]] * images),
@@ -69,6 +76,6 @@ def inputs(model, pixels):
     side = model.config.vision_config.patch_size
     squares = pixels.reshape(images, rows, columns, -1, side, side)
     values = squares.permute(0, 3, 1, 4, 2, 5).flatten(4, 5).flatten(2, 3)
-    if model.config.model_type == "gemma3":
+    if model.config.model_type != "mistral3":
         return {"pixel_values": values}
     return {"pixel_values": values, "image_sizes": torch.tensor([[rows * side, columns * side]] * images)}

@@ -141,7 +141,7 @@ def stacks_of(model):
     stacks = [getattr(getattr(model, "model", model), part, None) for part in ("encoder", "decoder")]
     if not isinstance(stacks[0], torch.nn.Module):
         tower = images.tower_of(model)
-        decoder = layers_of(getattr(model.model, "language_model", model) if tower else model)
+        decoder = layers_of(getattr(getattr(model, "model", model), "language_model", model) if tower else model)
         return [images.layers_of(tower), decoder] if tower else [decoder]
     return [stack.block if hasattr(stack, "block") else stack.layers for stack in stacks if stack is not None]
 
@@ -198,7 +198,7 @@ class Watch:
 
     def entering(self, number):
         def hook(_, args, kwargs):
-            hidden = args[0] if args else kwargs["hidden_states"]
+            hidden = args[0] if args else kwargs.get("hidden_states", kwargs.get("hidden_state"))
             self.hidden[number] = images.by_sequence(as_features(hidden), self.shape).detach().clone()
 
         return hook

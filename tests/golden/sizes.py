@@ -37,6 +37,29 @@ LLAMA3 = dict(
     high_freq_factor=4.0,
     original_max_position_embeddings=64,
 )
+LLAMA4 = dict(
+    WIDE_HEADS,
+    intermediate_size=8,
+    intermediate_size_mlp=40,
+    num_local_experts=8,
+    num_experts_per_tok=2,
+    interleave_moe_layer_step=2,
+    no_rope_layers=[1, 0],
+    attention_chunk_size=10,
+    floor_scale=4,
+    attn_scale=0.5,
+)
+LLAMA4_TOWER = dict(
+    hidden_size=16,
+    intermediate_size=64,  # of its layers, and of four patches
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    image_size=8,
+    patch_size=2,
+    vision_output_dim=20,
+    projector_input_dim=20,
+    projector_output_dim=20,
+)
 LONGROPE = dict(
     rope_type="longrope",
     rope_theta=10000.0,

@@ -64,7 +64,8 @@ std::string refusal(const std::string& more, const std::string& tower) {
 std::string refused_at_end(const std::string& op) {
   return refusal(R"("passed": ["image"], )", R"("start": [{"op": "given", "out": "x", "size": "n"}],
       "blocks": [{"name": "b", "ops": [{"op": "act", "in": "x", "out": "x", "kind": "silu"}]}],
-      "insert": [{"op": "insert", "in": ["x", "image"], "out": "x", "count": "n"}],
+      "insert": [{"op": "insert", "in": ["x", "image"], "out": "x",
+        "patches": {"order": "rows", "count": "n"}}],
       "end": [)" + op + "]");
 }
 
@@ -72,7 +73,7 @@ std::string refused_at_end(const std::string& op) {
 
 TEST_CASE("a tower is there where its tensors are") {
   for (const std::string family : {"mistral3", "qwen2_vl", "qwen2_5_vl", "gemma3", "qwen3_vl",
-                                   "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"}) {
+                                   "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "llama4"}) {
     CAPTURE(family);
     const mapping::Fixture& f = mapping::fixture(family);
     const model::Model whole = bound(f, f.tensors);
@@ -139,7 +140,8 @@ TEST_CASE("what a tower and its ops lack is refused") {
   CHECK(refused_at_end(R"({"op": "merge", "in": "x", "out": "image", "form": "sum",
     "patches": {"order": "rows", "count": "n"}})")
             .find("form") != std::string::npos);
-  CHECK(refused_at_end(R"({"op": "insert", "in": "x", "out": "image", "count": "n"})")
+  CHECK(refused_at_end(R"({"op": "insert", "in": "x", "out": "image",
+    "patches": {"order": "rows", "count": "n"}})")
             .ends_with("an op with two inputs, words and an image"));
   CHECK(refused_at_end(R"({"op": "embed", "out": "image", "by": "patch", "table": "w", "rows": "n",
     "size": "n"})")

@@ -137,6 +137,11 @@ const std::vector<std::string>& every_model() {
                                                 "zamba2_one_block",
                                                 "gemma4_e2b",
                                                 "gemma3n_text",
+                                                "mistral3",
+                                                "gemma3",
+                                                "qwen2_5_vl",
+                                                "qwen3_vl",
+                                                "llama4",
                                                 "internlm2",
                                                 "exaone_moe",
                                                 "gptj",
@@ -153,10 +158,6 @@ const std::vector<std::string>& every_model() {
                                                 "internvl_qwen3",
                                                 "glm4v",
                                                 "minimax",
-                                                "mistral3",
-                                                "gemma3",
-                                                "qwen2_5_vl",
-                                                "qwen3_vl",
                                                 "prototype"};
   return kModels;
 }
