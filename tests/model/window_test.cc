@@ -66,7 +66,7 @@ TEST_CASE("a window on layers that nothing names, and another attention, are err
 TEST_CASE("a chunk is a window") {
   const std::string config = R"({"attention_chunk_size": 8, "no_rope_layers": [1, 0, 1]})";
   const model::Graph graph = model::load_graph("llama4");
-  const auto& ways = graph.stacks[0].blocks[0].stretches[1];
+  const auto& ways = graph.stacks.back().blocks[0].stretches[1];
   const auto& attention = std::get<model::Attention>(ways[0].ops.back().kind);
   CHECK(model::window_of(attention, mapping::parse_config(config, "config.json"), 0) == 8);
   CHECK(attention.window->kind == model::Window::Kind::kChunked);
