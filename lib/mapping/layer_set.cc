@@ -17,7 +17,7 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
 }
 
 /// The path of the list that counts, or null.
-const std::string* list_in(const LayerSet& set, const ModelConfig& config) {
+const std::string* list_in(const LayerSet::Listed& set, const ModelConfig& config) {
   const auto found = std::find_if(set.lists.begin(), set.lists.end(), [&](const auto& path) {
     const std::string list = said_at(path, config);
     return list != "null" && list != "[]";
@@ -25,7 +25,8 @@ const std::string* list_in(const LayerSet& set, const ModelConfig& config) {
   return found == set.lists.end() ? nullptr : &*found;
 }
 
-bool is_listed(const LayerSet& set, const std::string& list, const ModelConfig& config, i64 layer) {
+bool is_listed(const LayerSet::Listed& set, const std::string& list, const ModelConfig& config,
+               i64 layer) {
   const std::string path = fmt::format("{}[{}]", list, layer);
   const std::string word = said_at(path, config);
   if (has(set.in, word)) return true;
@@ -37,17 +38,13 @@ bool is_listed(const LayerSet& set, const std::string& list, const ModelConfig& 
 }
 
 /// n where the set is all layers but every n-th.
-i64 period_of(const LayerSet& set, const ModelConfig& config) {
+i64 period_of(const LayerSet::Listed& set, const ModelConfig& config) {
   const double period = set.all_but_every ? value_of(*set.all_but_every, config) : 0;
   if (period >= 1) return static_cast<i64>(period);
   throw Error(ErrorCode::kConfig,
               fmt::format("{} does not say which layers are of another kind", config.file()))
       .help(fmt::format("add \"{}\": {} or {} for each layer", set.lists.back(),
                         fmt::join(set.in, ", "), fmt::join(set.out, ", ")));
-}
-
-bool is_among(const LayerSet::Last& last, const ModelConfig& config, i64 layer) {
-  return static_cast<double>(layer) >= value_of(last.of, config) - value_of(last.count, config);
 }
 
 /// The list at the path; empty where there is nothing. Throws kConfig for anything else.
@@ -60,13 +57,40 @@ const nlohmann::json& list_at(const std::string& path, const ModelConfig& config
       .note("found", quote_for_message(value->dump(), 60));
 }
 
-bool is_numbered(const std::string& path, const ModelConfig& config, i64 layer) {
-  const nlohmann::json& numbers = list_at(path, config);
+bool has_layer(const LayerSet::Listed& set, const ModelConfig& config, i64 layer) {
+  const std::string* list = list_in(set, config);
+  if (list != nullptr) return is_listed(set, *list, config, layer);
+  return (layer + 1) % period_of(set, config) != 0;
+}
+bool has_layer(const LayerSet::Last& last, const ModelConfig& config, i64 layer) {
+  return static_cast<double>(layer) >= value_of(last.of, config) - value_of(last.count, config);
+}
+bool has_layer(const LayerSet::Numbered& set, const ModelConfig& config, i64 layer) {
+  const nlohmann::json& numbers = list_at(set.list, config);
   return std::find(numbers.begin(), numbers.end(), layer) != numbers.end();
+}
+bool has_layer(const LayerSet::AsManyAs& set, const ModelConfig& config, i64 layer) {
+  return layer < std::ssize(list_at(set.list, config));
+}
+
+std::string words_of(const LayerSet::Listed& set, bool complement) {
+  const bool is_any_other = complement && set.out.empty();
+  return fmt::format("\"{}\" says {}{}", set.lists.back(), is_any_other ? "nothing of " : "",
+                     fmt::join(complement && !is_any_other ? set.out : set.in, " or "));
+}
+std::string words_of(const LayerSet::Last&, bool complement) {
+  return complement ? "not one of the last" : "one of the last";
+}
+std::string words_of(const LayerSet::Numbered& set, bool complement) {
+  return fmt::format("\"{}\" has {} number", set.list, complement ? "not its" : "its");
+}
+std::string words_of(const LayerSet::AsManyAs& set, bool complement) {
+  return fmt::format("it is {} as many as \"{}\" has", complement ? "after" : "among the first",
+                     set.list);
 }
 
 /// Refuses a word that is on both sides.
-void check_words(const JsonValue& value, const LayerSet& set) {
+void check_words(const JsonValue& value, const LayerSet::Listed& set) {
   const auto both = std::find_if(set.in.begin(), set.in.end(),
                                  [&](const std::string& word) { return has(set.out, word); });
   if (both == set.in.end()) return;
@@ -74,32 +98,27 @@ void check_words(const JsonValue& value, const LayerSet& set) {
                                                            quote_for_message(*both, 60)));
 }
 
+LayerSet::Listed decode_listed(const JsonValue& value,
+                               const std::map<std::string, Number>& numbers) {
+  LayerSet::Listed set;
+  value.object({{"list", [&](const JsonValue& v) { set.lists = decode_paths(v); }, true},
+                {"in", [&](const JsonValue& v) { set.in = decode_allowed(v); }, true},
+                {"out", [&](const JsonValue& v) { set.out = decode_allowed(v); }},
+                {"all_but_every",
+                 [&](const JsonValue& v) { set.all_but_every = decode_number(v, numbers); }}});
+  check_words(value, set);
+  return set;
+}
+
 }  // namespace
 
 bool contains(const LayerSet& set, const ModelConfig& config, i64 layer) {
-  if (set.last) return is_among(*set.last, config, layer) != set.complement;
-  if (!set.numbers.empty()) return is_numbered(set.numbers, config, layer) != set.complement;
-  if (!set.as_many_as.empty()) {
-    return (layer < std::ssize(list_at(set.as_many_as, config))) != set.complement;
-  }
-  const std::string* list = list_in(set, config);
-  const bool is_in = list != nullptr ? is_listed(set, *list, config, layer)
-                                     : (layer + 1) % period_of(set, config) != 0;
-  return is_in != set.complement;
+  const auto has = [&](const auto& kind) { return has_layer(kind, config, layer); };
+  return std::visit(has, set.kind) != set.complement;
 }
 
 std::string to_string(const LayerSet& set) {
-  if (set.last) return set.complement ? "not one of the last" : "one of the last";
-  if (!set.numbers.empty()) {
-    return fmt::format("\"{}\" has {} number", set.numbers, set.complement ? "not its" : "its");
-  }
-  if (!set.as_many_as.empty()) {
-    return fmt::format("it is {} as many as \"{}\" has",
-                       set.complement ? "after" : "among the first", set.as_many_as);
-  }
-  const bool is_any_other = set.complement && set.out.empty();
-  return fmt::format("\"{}\" says {}{}", set.lists.back(), is_any_other ? "nothing of " : "",
-                     fmt::join(set.complement && !is_any_other ? set.out : set.in, " or "));
+  return std::visit([&set](const auto& kind) { return words_of(kind, set.complement); }, set.kind);
 }
 
 LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
@@ -116,25 +135,21 @@ LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
     return set;
   }
   if (value.has("last")) {
-    LayerSet::Last& last = set.last.emplace();
+    LayerSet::Last last;
     value.object(
         {{"last", [&](const JsonValue& v) { last.count = decode_number(v, numbers); }, true},
          {"of", [&](const JsonValue& v) { last.of = decode_number(v, numbers); }, true}});
-    return set;
+    return {std::move(last)};
   }
-  for (const auto& [key, path] :
-       {std::pair{"numbers", &set.numbers}, std::pair{"as_many_as", &set.as_many_as}}) {
-    if (!value.has(key)) continue;
-    value.object({{key, [&](const JsonValue& v) { *path = v.nonempty_text(); }}});
-    return set;
-  }
-  value.object({{"list", [&](const JsonValue& v) { set.lists = decode_paths(v); }, true},
-                {"in", [&](const JsonValue& v) { set.in = decode_allowed(v); }, true},
-                {"out", [&](const JsonValue& v) { set.out = decode_allowed(v); }},
-                {"all_but_every",
-                 [&](const JsonValue& v) { set.all_but_every = decode_number(v, numbers); }}});
-  check_words(value, set);
-  return set;
+  std::string list;
+  const auto alone = [&](const char* key) {
+    if (!value.has(key)) return false;
+    value.object({{key, [&](const JsonValue& v) { list = v.nonempty_text(); }}});
+    return true;
+  };
+  if (alone("numbers")) return {LayerSet::Numbered{std::move(list)}};
+  if (alone("as_many_as")) return {LayerSet::AsManyAs{std::move(list)}};
+  return {decode_listed(value, numbers)};
 }
 
 }  // namespace shardtool::mapping

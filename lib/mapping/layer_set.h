@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "shardtool/mapping/config.h"
@@ -11,21 +12,30 @@
 
 namespace shardtool::mapping {
 
-/// Some of a model's layers: those where the list in config.json has one of `in`; the others have
-/// one of `out` there, as JSON text; without `out` any other word. Of a config without that list
-/// all but every n-th: layers l with (l + 1) mod n != 0. Or the last ones, without any list; or
-/// those whose numbers a list has; or as many from the first on as a list has entries.
+/// Some of a model's layers.
 struct LayerSet {
-  std::vector<std::string> lists;  ///< paths, of which the first that is there counts
-  std::vector<std::string> in, out;
-  std::optional<Number> all_but_every;  ///< nothing: a config without the list is an error
-  bool complement = false;              ///< all layers that this says nothing of
-  struct Last {
-    Number count, of;  ///< layers at the end; of how many
+  /// Those where the list in config.json has one of `in`; the others have one of `out` there, as
+  /// JSON text; without `out` any other word. Of a config without that list all but every n-th:
+  /// layers l with (l + 1) mod n != 0.
+  struct Listed {
+    std::vector<std::string> lists;  ///< paths, of which the first that is there counts
+    std::vector<std::string> in, out;
+    std::optional<Number> all_but_every;  ///< nothing: a config without the list is an error
   };
-  std::optional<Last> last;
-  std::string numbers;     ///< path of the list of layers' numbers; none where it is absent
-  std::string as_many_as;  ///< path of the list of so many entries; none where it is absent
+  /// So many at the end; of how many.
+  struct Last {
+    Number count, of;
+  };
+  /// Those whose numbers the list at a path has; none where it is absent.
+  struct Numbered {
+    std::string list;
+  };
+  /// As many from the first on as the list at a path has entries; none where it is absent.
+  struct AsManyAs {
+    std::string list;
+  };
+  std::variant<Listed, Last, Numbered, AsManyAs> kind;
+  bool complement = false;  ///< all layers that this says nothing of
 };
 using LayerSets = std::map<std::string, LayerSet>;
 

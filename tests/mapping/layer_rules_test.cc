@@ -54,39 +54,44 @@ std::vector<std::string> rules_with(const std::string& config, const std::vector
   return rules_of(resolve(mapping_of(layered()), layers(local), &read, over("tp=2")));
 }
 
+/// "-x-x-": which of the first layers the set has.
+std::string layers_in(const LayerSet& set, const std::string& config_text, i64 layers) {
+  const auto config = parse_config(config_text, "config.json");
+  std::string found;
+  for (i64 layer = 0; layer < layers; ++layer) found += contains(set, config, layer) ? 'x' : '-';
+  return found;
+}
+
+TEST_CASE("a set of layers may be those whose numbers a list has, or as many as it has entries") {
+  for (const bool is_rest : {false, true}) {
+    const LayerSet numbered{LayerSet::Numbered{"some"}, is_rest};
+    const LayerSet first{LayerSet::AsManyAs{"some"}, is_rest};
+    const std::string none = is_rest ? "xxxxx" : "-----";
+    CHECK(layers_in(numbered, R"({"some": [3, 1, 9]})", 5) == (is_rest ? "x-x-x" : "-x-x-"));
+    CHECK(layers_in(first, R"({"some": [3, 1, 9]})", 5) == (is_rest ? "---xx" : "xxx--"));
+    for (const LayerSet& set : {numbered, first}) {
+      CHECK(layers_in(set, "{}", 5) == none);
+      CHECK(layers_in(set, R"({"some": null})", 5) == none);
+      CHECK_ERROR(kConfig, layers_in(set, R"({"some": 3})", 1));
+      CHECK_ERROR(kConfig, layers_in(set, R"({"some": {}})", 1));
+    }
+  }
+  CHECK(to_string(LayerSet{LayerSet::Numbered{"some"}}) == "\"some\" has its number");
+  CHECK(to_string(LayerSet{LayerSet::AsManyAs{"some"}, true}) ==
+        "it is after as many as \"some\" has");
+}
+
 TEST_CASE("a set of layers is that of a list, else all but every n-th, and an empty list is none") {
   LayerSet set;
-  set.lists = {"kinds"}, set.in = {"1"}, set.out = {"0"};
-  const auto in = [&set](const std::string& config_text, i64 layers = 5) {
-    const auto config = parse_config(config_text, "config.json");
-    std::string found;
-    for (i64 layer = 0; layer < layers; ++layer) found += contains(set, config, layer) ? 'x' : '-';
-    return found;
-  };
+  auto& listed = std::get<LayerSet::Listed>(set.kind);
+  listed.lists = {"kinds"}, listed.in = {"1"}, listed.out = {"0"};
+  const auto in = [&set](const std::string& text, i64 n = 5) { return layers_in(set, text, n); };
   CHECK(in(R"({"kinds": [0, 1, 1, 0, 1]})") == "-xx-x");
-  LayerSet numbered;
-  numbered.numbers = "some";
-  LayerSet first;
-  first.as_many_as = "some";
-  for (const bool is_rest : {false, true}) {
-    std::swap(set, numbered);
-    set.complement = is_rest;
-    CHECK(in(R"({"some": [3, 1, 9]})") == (is_rest ? "x-x-x" : "-x-x-"));
-    CHECK(in("{}") == (is_rest ? "xxxxx" : "-----"));
-    CHECK_ERROR(kConfig, in(R"({"some": 3})"));
-    std::swap(set, numbered);
-    std::swap(set, first);
-    set.complement = is_rest;
-    CHECK(in(R"({"some": [3, 1, 9]})") == (is_rest ? "---xx" : "xxx--"));
-    CHECK(in(R"({"some": null})") == (is_rest ? "xxxxx" : "-----"));
-    CHECK_ERROR(kConfig, in(R"({"some": {}})"));
-    std::swap(set, first);
-  }
   CHECK_ERROR(kConfig, in("{}"));
   CHECK_ERROR(kConfig, in(R"({"kinds": []})"));
   CHECK_ERROR(kUnsupported, in(R"({"kinds": [2]})", 1));
   CHECK_ERROR(kUnsupported, in(R"({"kinds": [1]})", 2));
-  set.all_but_every = Number{{"every"}, 4};
+  listed.all_but_every = Number{{"every"}, 4};
   CHECK(in("{}") == "xxx-x");
   CHECK(in(R"({"kinds": [], "every": 2})") == "x-x-x");
   CHECK(in(R"({"kinds": [0, 0, 0, 0, 0], "every": 2})") == "-----");
@@ -95,20 +100,14 @@ TEST_CASE("a set of layers is that of a list, else all but every n-th, and an em
   CHECK(in(R"({"kinds": [0, 1, 1, 0, 1]})") == "x--x-");
   CHECK(in(R"({"every": 4})") == "---x-");
   CHECK_ERROR(kUnsupported, in(R"({"kinds": [2]})", 1));
-  set.out.clear();
+  listed.out.clear();
   CHECK(in(R"({"kinds": [2, 1, 0.5, 0, 1]})") == "x-xx-");
   CHECK(to_string(set) == "\"kinds\" says nothing of 1");
 }
 
 TEST_CASE("a set of layers may be the last ones, and numbers of a config may count several times") {
-  LayerSet set;
-  set.last = LayerSet::Last{{{"shared"}, 0}, {{"layers"}, 4}};
-  const auto in = [&set](const std::string& text) {
-    const auto config = parse_config(text, "config.json");
-    std::string found;
-    for (i64 layer = 0; layer < 4; ++layer) found += contains(set, config, layer) ? 'x' : '-';
-    return found;
-  };
+  LayerSet set{LayerSet::Last{{{"shared"}, 0}, {{"layers"}, 4}}};
+  const auto in = [&set](const std::string& text) { return layers_in(set, text, 4); };
   CHECK(in("{}") == "----");
   CHECK(in(R"({"shared": 1})") == "---x");
   CHECK(in(R"({"shared": 9})") == "xxxx");

@@ -130,7 +130,7 @@ TEST_CASE("ways of a stretch name layers and parts that are there") {
   const model::Way& way = graph.stacks[0].blocks[0].stretches[0][0];
   CHECK(way.ops.size() == 1);
   REQUIRE(way.layers);
-  CHECK(way.layers->in == std::vector<std::string>{"1"});
+  CHECK(std::get<mapping::LayerSet::Listed>(way.layers->kind).in == std::vector<std::string>{"1"});
   CHECK(way.requires_config == model::Requirements{{"a", {"null", "1"}}});
   CHECK(refusal(with_way(R"({"layers": "local", )" + act + "}"))
             .ends_with("the name of one of the \"layer_sets\""));

@@ -13,9 +13,7 @@ using namespace shardtool;
 namespace {
 
 mapping::LayerSet marked() {
-  mapping::LayerSet set;
-  set.lists = {"kinds"}, set.in = {"1"}, set.out = {"0"};
-  return set;
+  return {mapping::LayerSet::Listed{{"kinds"}, {"1"}, {"0"}, {}}};
 }
 
 const mapping::LayerSet kMarked = marked();
