@@ -55,10 +55,17 @@ std::optional<Wide> applied(Wide left, const mapping::SizeStep& step, Wide right
   return fits(value) ? std::optional(value) : std::nullopt;
 }
 
+/// A value of the config that is 0 counts where it is one of several terms.
+bool is_zero_term(const SizeExpression& size, const mapping::SizeProduct& product) {
+  return size.sum.size() > 1 && product.rest.empty() &&
+         product.first.kind == SizeAtom::Kind::kConfig && product.first.name == "z";
+}
+
 /// The sum of products in wide integers; nothing where a name has no size or a step no value.
 std::optional<Wide> reference(const SizeExpression& size) {
   Wide total = 0;
   for (const auto& product : size.sum) {
+    if (is_zero_term(size, product)) continue;
     auto value = value_of(product.first);
     for (const auto& step : product.rest) {
       const auto right = value_of(step.atom);
