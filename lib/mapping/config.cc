@@ -19,6 +19,13 @@ using nlohmann::json;
 constexpr i64 kMaxConfigBytes = 64 << 20;
 constexpr int kMaxDepth = 64;
 
+/// Drops the dot before a further key; false where none follows.
+bool go_on(std::string_view& path) {
+  if (!path.starts_with('.')) return true;
+  path.remove_prefix(1);
+  return !path.empty() && path.front() != '[';
+}
+
 /// The member or element that the front of the path names, which is dropped from it; or null.
 const json* step_into(const json& value, std::string_view& path) {
   if (path.starts_with('[')) {
@@ -28,14 +35,13 @@ const json* step_into(const json& value, std::string_view& path) {
     const auto [end, failure] = std::from_chars(path.data() + 1, path.data() + close, at);
     if (failure != std::errc{} || end != path.data() + close || at >= value.size()) return nullptr;
     path.remove_prefix(close + 1);
-    return &value[at];
+    return go_on(path) ? &value[at] : nullptr;
   }
-  if (path.starts_with('.')) path.remove_prefix(1);
   const std::string key(path.substr(0, path.find_first_of(".[")));
   if (!value.is_object()) return nullptr;
   const auto member = value.find(key);
   path.remove_prefix(key.size());
-  return member == value.end() ? nullptr : &*member;
+  return member == value.end() || !go_on(path) ? nullptr : &*member;
 }
 
 const json* find_in(const json& value, std::string_view path, const std::string& file);

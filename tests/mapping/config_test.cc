@@ -17,6 +17,10 @@ TEST_CASE("a path finds keys and elements, and nothing where one is missing") {
   CHECK(config.find("a.b[x]") == nullptr);
   CHECK(config.find("a.b[0") == nullptr);
   CHECK(config.find("a.c.d") == nullptr);
+  for (const char* typo : {".a", "a.", "a..b", "a.b.[1]", "a.b[1]..c", "a.b[1].", "."}) {
+    CAPTURE(typo);
+    CHECK(config.find(typo) == nullptr);
+  }
   CHECK(config.find("a.b.c") == nullptr);
   CHECK(config.size("n") == std::nullopt);
   CHECK(config.size("a.b[0]") == 1);
