@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "shardtool/engine/apply.h"
 #include "shardtool/engine/numbers.h"
 #include "shardtool/engine/patch_grid.h"

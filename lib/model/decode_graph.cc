@@ -64,6 +64,7 @@ class Decoder {
   }
 
   std::vector<Op> part(const JsonValue& name);
+  std::vector<Op> ops_of(const std::vector<JsonValue>& parts);
   Way way(const JsonValue& value);
   Alternatives alternatives(const JsonValue& value);
   std::vector<Alternatives> stretches(const JsonValue& value);
@@ -132,6 +133,14 @@ std::vector<Op> Decoder::part(const JsonValue& name) {
   return ops;
 }
 
+std::vector<Op> Decoder::ops_of(const std::vector<JsonValue>& parts) {
+  std::vector<Op> ops;
+  for (const JsonValue& one : parts) {
+    for (Op& op : part(one)) ops.push_back(std::move(op));
+  }
+  return ops;
+}
+
 /// {"among", "cycle"}.
 LayerNumber Decoder::layer_number(const JsonValue& value) const {
   LayerNumber number;
@@ -159,13 +168,7 @@ Way Decoder::way(const JsonValue& value) {
         }},
        {"requires", [&](const JsonValue& v) { way.requires_config = decode_requirements(v); }},
        {"where_made", [&](const JsonValue& v) { way.where_made = v.boolean(); }},
-       {"parts",
-        [&](const JsonValue& v) {
-          for (const JsonValue& one : v.elements()) {
-            for (Op& op : part(one)) way.ops.push_back(std::move(op));
-          }
-        },
-        true}});
+       {"parts", [&](const JsonValue& v) { way.ops = ops_of(v.elements()); }, true}});
   return way;
 }
 
@@ -243,9 +246,7 @@ void Decoder::add_tower(const JsonValue& value) {
 Alternatives Decoder::where_made(const JsonValue& parts) {
   Way way;
   way.where_made = true;
-  for (const JsonValue& one : parts.elements(1)) {
-    for (Op& op : part(one)) way.ops.push_back(std::move(op));
-  }
+  way.ops = ops_of(parts.elements(1));
   return {std::move(way), Way{}};
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shardtool/model/flow.h"
@@ -120,6 +121,7 @@ class Walk {
   Value by_sums(const BoundOp& bound, const Dim& size);
   Value side_by_side(const BoundOp& bound);
   Value elementwise(const BoundOp& bound);
+  void refuse_cut(const BoundOp& bound, std::string_view what) const;
   std::vector<bool> cut_of_columns(const Linear& op, const BoundWeight& weight) const;
   Value met(const std::vector<const Value*>& operands) const;
   Value with_weights(const BoundOp& bound);

@@ -60,13 +60,18 @@ Value Walk::apply(const Embed& op, const BoundOp& bound) {
   return y;
 }
 
+/// Throws kUnsupported where a weight is cut.
+void Walk::refuse_cut(const BoundOp& bound, std::string_view what) const {
+  for (const BoundWeight& weight : bound.weights) {
+    if (weight.empty() || !layout_of(weight).is_sharded()) continue;
+    throw Error(ErrorCode::kUnsupported, fmt::format("no rule takes a {} that is cut", what));
+  }
+}
+
 /// Whole on every device: convolutions of frames stand before the layers, and are small beside
 /// them.
 Value Walk::apply(const ConvolveFrames& op, const BoundOp& bound) {
-  for (const BoundWeight& weight : bound.weights) {
-    if (weight.empty() || !layout_of(weight).is_sharded()) continue;
-    throw Error(ErrorCode::kUnsupported, "no rule takes a convolution of frames that is cut");
-  }
+  refuse_cut(bound, "convolution of frames");
   make_whole(in(bound, 0));
   return whole(model_.size(op.frames) / model_.size(op.stride) * model_.size(op.rows));
 }
@@ -118,9 +123,7 @@ Value Walk::apply(const Merge& op, const BoundOp& bound) {
 }
 
 Value Walk::apply(const ClassToken& op, const BoundOp& bound) {
-  if (layout_of(bound.weights.front()).is_sharded()) {
-    throw Error(ErrorCode::kUnsupported, "no rule takes a class token that is cut");
-  }
+  refuse_cut(bound, "class token");
   make_whole(in(bound, 0));
   return whole(model_.size(op.size));
 }

@@ -63,6 +63,17 @@ const api::ValidateTier& tier(const api::ValidateReport& report, const std::stri
   return *found;
 }
 
+/// What two devices' shards of a model, and its graph by a golden file, are like.
+api::ValidateReport against_golden(const std::string& model, const std::string& golden) {
+  const test::TempFolder scratch;
+  REQUIRE(split_over(model, "tp=2", scratch / "tp2"));
+  api::ValidateOptions options;
+  options.sources = {scratch / "tp2"};
+  options.reference = model;
+  options.golden = golden;
+  return api::validate(options);
+}
+
 }  // namespace
 
 TEST_CASE("every family: our f32 is what the library computes, and shards compute the same") {
@@ -70,14 +81,7 @@ TEST_CASE("every family: our f32 is what the library computes, and shards comput
   REQUIRE(folders.size() >= 16);
   for (const std::string& model : folders) {
     CAPTURE(model);
-    const test::TempFolder scratch;
-    const std::string shards = scratch.path() + "/tp2";
-    REQUIRE(split_over(model, "tp=2", shards));
-    api::ValidateOptions options;
-    options.sources = {shards};
-    options.reference = model;
-    options.golden = model + ".expected.safetensors";
-    const auto report = api::validate(options);
+    const auto report = against_golden(model, model + ".expected.safetensors");
     CHECK(report.verdict == "pass");
     CHECK((report.coverage == 100) == !has_unread_tensors(model));
     CHECK(tier(report, "golden").worst < 1e-4);
@@ -97,12 +101,7 @@ TEST_CASE("greedy routing takes no notice of groups that a config has, as in the
   config["n_group"] = 4;
   config["topk_group"] = 1;
   std::ofstream(grouped + "/config.json") << config;
-  REQUIRE(split_over(grouped, "tp=2", scratch / "tp2"));
-  api::ValidateOptions options;
-  options.sources = {scratch / "tp2"};
-  options.reference = grouped;
-  options.golden = model + ".expected.safetensors";
-  const auto report = api::validate(options);
+  const auto report = against_golden(grouped, model + ".expected.safetensors");
   CHECK(report.verdict == "pass");
   CHECK(tier(report, "golden").worst < 1e-4);
 }
@@ -131,13 +130,7 @@ TEST_CASE("every family on other meshes: replicas, stages, experts, replicated a
 
 TEST_CASE("a golden file of words alone holds a model that could read images, too") {
   const std::string model = SHARDTOOL_SOURCE_DIR "/tests/golden/gemma3-transformers-5.23.0";
-  const test::TempFolder scratch;
-  REQUIRE(split_over(model, "tp=2", scratch / "tp2"));
-  api::ValidateOptions options;
-  options.sources = {scratch / "tp2"};
-  options.reference = model;
-  options.golden = model + ".words.safetensors";
-  const auto report = api::validate(options);
+  const auto report = against_golden(model, model + ".words.safetensors");
   CHECK(report.verdict == "pass");
   CHECK(report.coverage == 100);
   CHECK(tier(report, "golden").worst < 1e-4);
