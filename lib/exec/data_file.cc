@@ -34,8 +34,9 @@ SourceFile::SourceFile(const std::string& path, IoMode mode)
       memory_alignment_(io::memory_alignment(direct_)),
       identity_(identity(file_)),
       mode_(mode) {
-  // The path was opened twice: both must be the same file.
-  if (direct_.is_open() && identity(direct_) != identity_) {
+  // The path was opened twice: both must be the same file. Its content may change meanwhile, where
+  // an output is read back that others still write to.
+  if (direct_.is_open() && !identity(direct_).is_of_same_file(identity_)) {
     throw Error(ErrorCode::kInputChanged, "the file was replaced while it was opened")
         .at({path, 0, 0, {}});
   }

@@ -42,6 +42,10 @@ struct FileIdentity {
   std::uint64_t inode = 0;
 
   bool operator==(const FileIdentity&) const = default;
+  /// Whether both are of one file, whatever was written to it in between.
+  bool is_of_same_file(const FileIdentity& other) const {
+    return device == other.device && inode == other.inode;
+  }
 };
 
 /// Opens an existing regular file for reading, also through symbolic links (a model cache is made

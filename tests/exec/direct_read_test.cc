@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <atomic>
 #include <cerrno>
+#include <thread>
 
 #include "tests/exec/moved_files.h"
 #include "tests/support/faulty_syscalls.h"
@@ -133,6 +135,21 @@ TEST_CASE("a source that ends inside a chunk that is read in place is told to ha
   targets.emplace_back(target);
   CHECK_ERROR(kInputChanged, copy(moves, sources, targets, small_chunks()));
   CHECK(device.reads_inside_pages() > 0);
+}
+
+TEST_CASE("a file that is written to can be opened, as an output is that is read back") {
+  const test::TempFolder folder;
+  const io::File file = io::create_new(folder / "output");
+  std::atomic<bool> is_done = false;
+  std::thread writer([&] {
+    for (i64 size = 1; !is_done; size = size % 4096 + 1) io::set_size(file, size);
+  });
+  const auto open_it_often = [&] {
+    for (int i = 0; i < 3000; ++i) SourceFile opened(file.path());
+  };
+  CHECK_NOTHROW(open_it_often());
+  is_done = true;
+  writer.join();
 }
 
 }  // namespace
