@@ -7,6 +7,7 @@
 
 #include "shardtool/api/replicas.h"
 #include "shardtool/base/error.h"
+#include "shardtool/exec/appender.h"
 #include "shardtool/exec/copy.h"
 #include "shardtool/exec/file_hash.h"
 #include "shardtool/exec/fill.h"
@@ -105,15 +106,14 @@ void add_file_hashes(checkpoint::Manifest& manifest, const std::string& folder,
 }
 
 void write_manifest(const Run& run, const checkpoint::Manifest& head,
-                    std::span<const exec::CopiedTensor> copied, const io::File& file) {
-  i64 size = 0;
+                    std::span<const exec::CopiedTensor> copied, const exec::TargetFile& file) {
+  exec::Appender appender;
+  appender.begin(file);
   write_json(
       head, copied.size(),
       [&](size_t t) { return tensor_record(run.source, run.target, run.plan, t, copied[t]); },
-      [&](std::string_view text) {
-        io::write_exact(file, std::as_bytes(std::span(text)), size);
-        size += std::ssize(text);
-      });
+      [&](std::string_view text) { appender.append(text); });
+  appender.finish();
 }
 
 }  // namespace
@@ -143,14 +143,16 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
 std::vector<exec::TargetFile> create_files(const Run& run, exec::IoMode mode,
                                            io::OutputFolder& folder) {
   std::vector<exec::TargetFile> targets;
+  exec::Appender appender;
   for (size_t f = 0; f < run.plan.files.size(); ++f) {
     const checkpoint::PlannedFile& planned = run.plan.files[f];
     io::File& file = folder.create_or_open(planned.name);
     io::allocate(file, planned.size);
     if (folder.continues()) io::set_size(file, planned.size);
     targets.emplace_back(file, mode);
-    const std::string header = file_header(run.source, run.target, run.plan, f);
-    targets.back().write(std::as_bytes(std::span(header)), 0);
+    appender.begin(targets.back());
+    appender.append(file_header(run.source, run.target, run.plan, f));
+    appender.finish();
   }
   return targets;
 }
@@ -200,7 +202,7 @@ i64 complete_files(const Run& run, std::span<const exec::SourceFile> sources,
       options.copy_side_files ? copy_all_side_files(run.source, run.plan, folder) : 0;
   checkpoint::Manifest manifest = manifest_head(run.source, run.target, run.plan);
   if (options.sha256) add_file_hashes(manifest, folder.working_path(), stream_options(options));
-  write_manifest(run, manifest, copied, folder.create(kManifestName));
+  write_manifest(run, manifest, copied, exec::TargetFile(folder.create(kManifestName), options.io));
   return side_files;
 }
 
