@@ -13,7 +13,7 @@
 
 #include "tests/bench/command_sample.h"
 #include "tests/bench/llama_checkpoint.h"
-#include "tests/bench/read_rounds.h"
+#include "tests/bench/rounds.h"
 
 namespace {
 
@@ -46,29 +46,22 @@ int main(int argc, char** argv) {
   const int layers = argc > 3 ? std::atoi(argv[3]) : 7;
   const int rounds = argc > 4 ? std::atoi(argv[4]) : 5;
   fs::remove_all(folder);
-  fs::create_directories(folder);
   measure_headers(tool, folder + "/many", rounds);
-  fs::remove_all(folder + "/many");
-  const std::string whole = folder + "/data/whole";
-  const std::string parts = folder + "/data/tp4";
-  fs::create_directories(folder + "/data");
-  const i64 bytes = write_llama_checkpoint(whole, {layers, false}, false);
-  run(fmt::format("{} split {} -o {} --preset llama --mesh tp=4 -q > /dev/null", tool, whole,
-                  parts));
-  const double gigabytes = static_cast<double>(bytes) / 1e9;
+  fs::remove_all(folder);
+  const double gigabytes = write_parted_llama(tool, folder, {layers, false}, false) / 1e9;
   fmt::print("{:.2f} GB, {} layers of Llama-3.1-8B, BF16, {} rounds\n", gigabytes, layers, rounds);
   // The pseudo-random bytes hold every pattern of BF16, NaN among them.
   const auto check = [&](const std::string& path) {
     return fmt::format("{} check {} --read-data --exit-zero -q > /dev/null", tool, path);
   };
   const std::vector<Method> methods{
-      {"cat > /dev/null", fmt::format("cat {}/*.safetensors > /dev/null", whole)},
-      {"check --read-data, whole", check(whole)},
-      {"check --read-data, tp=4", check(parts)}};
+      {"cat > /dev/null", fmt::format("cat {}/whole/*.safetensors > /dev/null", folder)},
+      {"check --read-data, whole", check(folder + "/whole")},
+      {"check --read-data, tp=4", check(folder + "/tp4")}};
   for (const bool cold : {false, true}) {
     std::vector<Method> measured = methods;
-    measure(measured, folder + "/data", cold, rounds);
-    print_table(cold ? "\nfiles not in the page cache" : "\nfiles in the page cache", measured,
+    measure(measured, cold ? uncached(folder) : cached(folder), rounds);
+    print_table(cold ? "files not in the page cache" : "files in the page cache", measured,
                 gigabytes);
   }
   fs::remove_all(folder);

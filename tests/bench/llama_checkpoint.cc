@@ -9,6 +9,7 @@
 #include "shardtool/base/tensor_spec.h"
 #include "shardtool/checkpoint/shard_files.h"
 #include "shardtool/io/file.h"
+#include "tests/bench/command_sample.h"
 
 namespace shardtool::bench {
 namespace {
@@ -88,6 +89,16 @@ i64 write_llama_checkpoint(const std::string& folder, LlamaSize size, bool spars
                                  size.widths.hidden, size.widths.heads, size.widths.mlp,
                                  size.layers, kVocab, !size.with_head));
   return bytes;
+}
+
+double write_parted_llama(const std::string& tool, const std::string& folder, LlamaSize size,
+                          bool sparse) {
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const i64 bytes = write_llama_checkpoint(folder + "/whole", size, sparse);
+  run(fmt::format("{0} split {1}/whole -o {1}/tp4 --preset llama --mesh tp=4 -q > /dev/null", tool,
+                  folder));
+  return static_cast<double>(bytes);
 }
 
 i64 write_header(const std::string& folder, std::span<const TensorSpec> tensors) {

@@ -28,6 +28,11 @@ struct LlamaSize {
 /// hole for data (`sparse`). Returns the bytes of the file.
 i64 write_llama_checkpoint(const std::string& folder, LlamaSize size, bool sparse);
 
+/// Writes such a checkpoint to FOLDER/whole, in place of what was in FOLDER, and what `tool` splits
+/// it into for tp=4 to FOLDER/tp4. Returns the bytes of the one file.
+double write_parted_llama(const std::string& tool, const std::string& folder, LlamaSize size,
+                          bool sparse);
+
 /// Writes only a header and a hole for these tensors. Returns the bytes of the file.
 i64 write_header(const std::string& folder, std::span<const TensorSpec> tensors);
 

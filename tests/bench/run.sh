@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: bash tests/bench/run.sh [BUILD FOLDER [SCRATCH FOLDER]]
 # Runs every benchmark that is built (default: in build/release) and prints its table. Whole commands
-# are timed in the scratch folder (default: a new one in $TMPDIR), which needs 15 GB.
+# are timed in the scratch folder (default: a new one in $TMPDIR), which needs 15 GB. README.md beside this
+# file says what the tables showed, and against what.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=${1:-$root/build/release}
@@ -30,6 +31,10 @@ run header_bench "$build/cli/shardtool" "$scratch/headers"
 run plan_bench "$build/cli/shardtool" "$scratch/plan"
 run reshard_time_bench "$build/cli/shardtool" "$scratch/times"
 run split_bench "$build/cli/shardtool" "$scratch/split"
+run limits_bench "$build/cli/shardtool" "$scratch/limits"
 run check_bench "$build/cli/shardtool" "$scratch/check"
 run validate_bench "$build/cli/shardtool" "$scratch/validate"
 run uring_bench "$scratch/uring"
+
+printf '\nbench io, 4 GiB\n'
+"$build/cli/shardtool" bench io "$scratch" --size 4GiB --progress never

@@ -14,7 +14,7 @@
 
 #include "tests/bench/command_sample.h"
 #include "tests/bench/llama_checkpoint.h"
-#include "tests/bench/read_rounds.h"
+#include "tests/bench/rounds.h"
 
 namespace {
 
@@ -28,19 +28,9 @@ std::string validate(const std::string& tool, const std::string& folder, const c
   return fmt::format("{0} validate {1}/tp4 -r {1}/whole {2} -q > /dev/null", tool, folder, flags);
 }
 
-/// Writes a model and its four parts below the folder. Returns the bytes of one of them.
-double write_both(const std::string& tool, const std::string& folder, LlamaSize size, bool sparse) {
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  const auto bytes = write_llama_checkpoint(folder + "/whole", size, sparse);
-  run(fmt::format("{0} split {1}/whole -o {1}/tp4 --preset llama --mesh tp=4 -q > /dev/null", tool,
-                  folder));
-  return static_cast<double>(bytes);
-}
-
 void measure_against_reading(const std::string& tool, const std::string& folder, int layers,
                              int rounds) {
-  const double gigabytes = 2 * write_both(tool, folder, {layers, false}, false) / 1e9;
+  const double gigabytes = 2 * write_parted_llama(tool, folder, {layers, false}, false) / 1e9;
   fmt::print("{:.2f} GB twice, {} layers of Llama-3.1-8B, BF16, {} rounds\n", gigabytes / 2, layers,
              rounds);
   const std::string files = fmt::format("{0}/whole/*.safetensors {0}/tp4/*.safetensors", folder);
@@ -56,8 +46,8 @@ void measure_against_reading(const std::string& tool, const std::string& folder,
     std::vector<Method> measured{cold ? direct : cat};
     if (cold) measured.push_back(cat);
     measured.insert(measured.end(), ours.begin(), ours.end());
-    measure(measured, folder, cold, rounds);
-    print_table(cold ? "\nfiles not in the page cache" : "\nfiles in the page cache", measured,
+    measure(measured, cold ? uncached(folder) : cached(folder), rounds);
+    print_table(cold ? "files not in the page cache" : "files in the page cache", measured,
                 gigabytes);
   }
 }
@@ -69,7 +59,7 @@ void measure_large(const std::string& tool, const std::string& folder) {
       "{:>9}\n",
       "layers", "GB twice", "seconds", "CPU s", "peak MiB");
   for (const int layers : {1, 3}) {
-    const double bytes = 2 * write_both(tool, folder, {layers, true, kLlama70B}, true);
+    const double bytes = 2 * write_parted_llama(tool, folder, {layers, true, kLlama70B}, true);
     const Sample sample = run(validate(tool, folder, "--quick"));
     fmt::print("{:>6} {:>8.2f} {:>8.2f} {:>7.2f} {:>9.1f}\n", layers, bytes / 1e9, sample.wall,
                sample.cpu, static_cast<double>(sample.peak_rss) / (1 << 20));
