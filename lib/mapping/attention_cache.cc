@@ -103,9 +103,11 @@ std::optional<i64> kv_heads(const Keys& keys, const json& facts, bool has_window
 class Windows {
  public:
   Windows(const Keys& keys, const json& facts, const std::string& model_type) : keys_(keys) {
-    const json& named = facts.at("layer_types");
-    types_ = keys.value(named.at("key"));
-    windows_ = named.at("windows");
+    for (const json& named : facts.at("layer_types")) {
+      if (types_ != nullptr) break;
+      types_ = keys.value(named.at("key"));
+      windows_ = named.at("windows");
+    }
     window_ = keys.count("window");
     for (const auto& rule : facts.at("windows")) {
       const auto types = texts(rule.at("model_type"));
@@ -127,8 +129,7 @@ class Windows {
   bool is_local(i64 layer) const {
     if (types_ == nullptr || !types_->is_array()) return of(layer) > 0;
     if (layer >= static_cast<i64>(types_->size())) return false;
-    const json& type = types_->at(static_cast<size_t>(layer));
-    return type.is_string() && windows_.contains(type.get<std::string>());
+    return windows_.contains(type_of(layer));
   }
   /// A window is given, but not which layers have it.
   bool undecided() const { return window_ > 0 && rule_.is_null() && types_ == nullptr; }
@@ -136,7 +137,12 @@ class Windows {
  private:
   i64 by_type(i64 layer) const {
     if (!is_local(layer)) return 0;
-    return keys_.count(windows_.at(types_->at(static_cast<size_t>(layer)).get<std::string>()));
+    return keys_.count(windows_.at(type_of(layer)));
+  }
+  /// The word of a list, or its number as text.
+  std::string type_of(i64 layer) const {
+    const json& type = types_->at(static_cast<size_t>(layer));
+    return type.is_string() ? type.get<std::string>() : type.dump();
   }
   i64 number(const char* key, i64 least) const {
     const json* found = rule_.contains(key) ? keys_.value(rule_.at(key)) : nullptr;
@@ -263,7 +269,8 @@ bool measure(LayerCache& layer, bool has_window, const Keys& keys, const json& f
   layer.units = layer.latent ? 1 : *a;
   // Beside a latent the key of an index that chooses positions, where there is one.
   const i64 index = keys.size("index_dim").value_or(0);
-  layer.unit_elements = layer.latent ? *a + *b + index : 2 * *b;
+  const i64 values = keys.axis("value_dim", has_window).value_or(*b);
+  layer.unit_elements = layer.latent ? *a + *b + index : *b + values;
   return true;
 }
 

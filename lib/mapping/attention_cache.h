@@ -17,7 +17,7 @@ struct LayerCache {
   size_t tensor = 0;    ///< index into the specs: the projection that makes the keys
   bool latent = false;  ///< one vector for all heads (MLA): whole on every device that has `tensor`
   i64 units = 1;        ///< KV heads; 1 when latent
-  i64 unit_elements = 0;  ///< per token: 2 * head_dim, or kv_lora_rank + rope_dim
+  i64 unit_elements = 0;  ///< per token: a key and a value of a head, or kv_lora_rank + rope_dim
   i64 window = 0;         ///< tokens that a sliding window keeps; 0: all
   bool cross = false;     ///< of the encoder's positions, once per sequence; not of every token
 };

@@ -76,6 +76,7 @@ void OpDecoder::position_bias() {
 Window OpDecoder::window(const JsonValue& value) const {
   Window window;
   value.object({{"config", [&](const JsonValue& v) { window.config = v.nonempty_text(); }, true},
+                {"before", [&](const JsonValue& v) { window.before = v.nonempty_text(); }},
                 {"when", [&](const JsonValue& v) { window.when = v.nonempty_text(); }},
                 {"kind",
                  [&](const JsonValue& v) {

@@ -198,6 +198,7 @@ struct Window {
   Kind kind = Kind::kSliding;
   std::optional<LayerSet> layers;  ///< nothing: all
   std::string config;              ///< the path of the size; absent, null or 0: no window
+  std::string before;              ///< where it is said without the token itself; counts first
   std::string when;                ///< the path of what must be true; empty: nothing
 };
 /// Linear biases: a head's score for position p is more by p times the head's slope, which follows

@@ -1,5 +1,6 @@
 #include "shardtool/model/window.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace shardtool::model {
@@ -13,17 +14,28 @@ bool is_on(const Window& window, const mapping::ModelConfig& config) {
   return value != nullptr && value->is_boolean() && value->get<bool>();
 }
 
+/// The number at a path; 0 for none, or for one that is none.
+i64 number_at(const std::string& path, const mapping::ModelConfig& config) {
+  const json* value = path.empty() ? nullptr : config.find(path);
+  const bool is_size = value != nullptr && value->is_number_integer();
+  return is_size ? std::max<i64>(0, value->get<i64>()) : 0;
+}
+
+i64 size_of(const Window& window, const mapping::ModelConfig& config) {
+  const i64 before = number_at(window.before, config);
+  return before > 0 ? before + 1 : number_at(window.config, config);
+}
+
 }  // namespace
 
 std::optional<i64> window_of(const Attention& attention, const mapping::ModelConfig& config,
                              i64 layer) {
   if (!attention.window || !is_on(*attention.window, config)) return std::nullopt;
-  const json* size = config.find(attention.window->config);
-  const bool has_one = size != nullptr && size->is_number_integer() && size->get<i64>() > 0;
-  if (!has_one) return std::nullopt;
+  const i64 size = size_of(*attention.window, config);
+  if (size == 0) return std::nullopt;
   const auto& layers = attention.window->layers;
   if (layers && !contains(*layers, config, layer)) return std::nullopt;
-  return size->get<i64>();
+  return size;
 }
 
 }  // namespace shardtool::model

@@ -35,6 +35,7 @@ import functions
 import images
 from attention_models import ATTENTION_MODELS
 from encoder_models import ENCODER_MODELS
+from mixed_models import MIXED_MODELS
 from published import PUBLISHED
 from recurrent_models import RECURRENT_MODELS
 
@@ -60,7 +61,7 @@ TOKENS = (2, 24)
 # How far apart the last chosen and the first unchosen expert are: less, and rounding could choose.
 LEAST_GAP = 1e-4
 
-FAMILIES = ATTENTION_MODELS | RECURRENT_MODELS | ENCODER_MODELS
+FAMILIES = ATTENTION_MODELS | MIXED_MODELS | RECURRENT_MODELS | ENCODER_MODELS
 ENCODERS = ("t5_encoder",)
 
 

@@ -41,6 +41,19 @@ TEST_CASE("a window is on every layer, on the even ones, or on those that the co
   CHECK(windows("gemma2", some) == Windows{0, 8, 0});
 }
 
+TEST_CASE("a window that is said without the token itself is one longer, and counts first") {
+  const auto mimo = [](const std::string& sizes) {
+    const model::Graph graph = model::load_graph("mimo_v2_flash");
+    const auto& ways = graph.stacks[0].blocks[0].stretches[0];
+    const auto& attention = std::get<model::Attention>(ways[0].ops.back().kind);
+    return model::window_of(attention, mapping::parse_config(sizes, "config.json"), 0).value_or(0);
+  };
+  CHECK(mimo(R"({"sliding_window": 9})") == 9);
+  CHECK(mimo(R"({"sliding_window": 9, "sliding_window_size": null})") == 9);
+  CHECK(mimo(R"({"sliding_window": 8, "sliding_window_size": 8})") == 9);
+  CHECK(mimo(R"({"sliding_window": null})") == 0);
+}
+
 TEST_CASE("a window that the config switches off is none, whatever else it says") {
   const auto config = [](const std::string& on, const std::string& more) {
     return R"({"sliding_window": 8, "use_sliding_window": )" + on + more + "}";

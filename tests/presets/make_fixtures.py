@@ -27,6 +27,7 @@ import expert_families
 import families
 import further_families
 import library_order
+import mixed_families
 import recent_families
 from slicing import intervals, key_heads, on_every_device, query_heads, ranks_of, whole
 
@@ -65,6 +66,7 @@ def all_families():
         further_families.generative,
         further_families.encoders,
         further_families.multimodal,
+        mixed_families.mixtures,
     ):
         yield from table()
 
@@ -137,7 +139,7 @@ class Cuts:
 
     # A vision tower, what layers share and layers for further tokens that are named apart are on every stage of
     # the pipeline.
-    LAYER = re.compile(r"(?!.*vis(ual|ion)|.*shared_transformer|.*relative_attention_bias|mtp\.).*?\b(layers|h|blocks|block|layer)\.(?P<layer>\d+)\..*")
+    LAYER = re.compile(r"(?!.*vis(ual|ion)|.*shared_transformer|.*relative_attention_bias|(model\.)?mtp\.).*?\b(layers|h|blocks|block|layer)\.(?P<layer>\d+)\..*")
     EXPERT = re.compile(r".*\bexperts\.(?P<expert>\d+)\..*")
     HEAD = re.compile(r".*\b(?P<of>[qk])_layernorm\.norms\.(?P<head>\d+)\..*")
 

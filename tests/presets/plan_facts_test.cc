@@ -74,13 +74,23 @@ TEST_CASE("an index of positions keeps its key beside the latent") {
     CHECK(layer.unit_elements == 10 + 2 + 4);
 }
 
-TEST_CASE("keys that a projection makes are as many as config.json says heads have") {
+/// The rows of a tensor; those of the keys where a layer's values are its keys.
+i64 rows_of(const Fixture& fixture, const std::string& name, i64 otherwise) {
+  const auto found = std::find_if(fixture.tensors.begin(), fixture.tensors.end(),
+                                  [&](const TensorSpec& tensor) { return tensor.name == name; });
+  return found == fixture.tensors.end() ? otherwise : found->shape.front();
+}
+
+TEST_CASE("keys and values that projections make are as many as config.json says heads have") {
   for (const Fixture& fixture : fixtures()) {
     CAPTURE(fixture.family);
     for (const LayerCache& layer : cache_of(fixture).layers) {
       const TensorSpec& tensor = fixture.tensors[layer.tensor];
-      if (tensor.name.find("k_proj") == std::string::npos) continue;
-      CHECK(tensor.shape.front() * 2 == layer.units * layer.unit_elements);
+      const size_t at = tensor.name.find("k_proj");
+      if (at == std::string::npos) continue;
+      const i64 keys = tensor.shape.front();
+      const std::string values = std::string(tensor.name).replace(at, 1, "v");
+      CHECK(keys + rows_of(fixture, values, keys) == layer.units * layer.unit_elements);
     }
   }
 }
@@ -97,6 +107,25 @@ TEST_CASE("layers that read the keys of earlier ones cache none, though projecti
   for (const LayerCache& layer : attention_cache(gemma.config, tensors).layers)
     layers.push_back(layer.layer);
   CHECK(layers == std::vector<i64>{0, 1});
+}
+
+TEST_CASE("which layers keep a window is said by words, or by numbers as published") {
+  const Fixture& mimo = fixture("mimo_v2_flash");
+  const auto windows = [&](const std::string& layers) {
+    const auto config = parse_config(
+        fmt::format(R"({{"num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4,
+                         "head_dim": 6, "sliding_window": 16, {}}})",
+                    layers),
+        "config.json");
+    std::vector<i64> found;
+    for (const LayerCache& layer : attention_cache(config, mimo.tensors).layers)
+      found.push_back(layer.window);
+    return found;
+  };
+  CHECK(windows(R"("layer_types": ["full_attention", "sliding_attention"])") ==
+        std::vector<i64>{0, 16});
+  CHECK(windows(R"("hybrid_layer_pattern": [0, 1])") == std::vector<i64>{0, 16});
+  CHECK(windows(R"("hybrid_layer_pattern": [1, 0])") == std::vector<i64>{16, 0});
 }
 
 TEST_CASE("layers that take turns with shared projections cache each their own keys") {

@@ -67,6 +67,14 @@ std::vector<Mutation> fused_mutations() {
             shards.exchange("model.layers.1.mlp.act_fn.alpha_n",
                             "model.layers.0.mlp.act_fn.alpha_n", 1);
           }),
+      row("U11", "sinks of two ranks exchanged", "mimo_v2_flash",
+          {"attention_sink_bias: rank 0 holds the part of rank 1"},
+          [](const ShardSet& shards) {
+            shards.exchange("model.layers.1.self_attn.attention_sink_bias", 0, 1);
+          }),
+      row("U12", "values of two heads exchanged, which are narrower than keys", "mimo_v2_flash",
+          {"v_proj.weight: rank 1 "},
+          exchanging("model.layers.1.self_attn.v_proj.weight", 1, 0, 10, 10)),
   };
 }
 

@@ -158,6 +158,7 @@ const std::vector<std::string>& every_model() {
                                                 "internvl_qwen3",
                                                 "glm4v",
                                                 "minimax",
+                                                "mimo_v2_flash",
                                                 "prototype"};
   return kModels;
 }
