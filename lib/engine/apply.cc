@@ -106,7 +106,7 @@ std::vector<N> norm_weight(const model::Norm& op, const OpAt<N>& at, size_t whic
   const i64 size = at.side.model->size(op.size);
   if (!op.heads) return load_vector(at, tensor, AxisMap::identity(size));
   if (at.op.op->weights[which].heads) return vectors_of_heads(at, at.op.weights[which], size);
-  return load_rows(at, tensor, units_of(features, size, at.op.op->in[0]), size);
+  return load_rows(at, which, units_of(features, size, at.op.op->in[0]), size);
 }
 
 }  // namespace
@@ -152,9 +152,11 @@ std::vector<N> load_vector(const OpAt<N>& at, size_t tensor, const AxisMap& feat
 }
 
 template <class N>
-std::vector<N> load_rows(const OpAt<N>& at, size_t tensor, const AxisMap& features, i64 unit) {
+std::vector<N> load_rows(const OpAt<N>& at, size_t weight, const AxisMap& features, i64 unit) {
+  const size_t tensor = at.op.weights[weight].front();
+  const size_t axis = model::features_axis(at.op.op->weights[weight]);
   auto stored = load_small<N>(at.side, at.inputs.map, tensor, at.rank);
-  const Part<N> rows{index::scale(stored.region.at(0), unit), std::move(stored.data)};
+  const Part<N> rows{index::scale(stored.region.at(axis), unit), std::move(stored.data)};
   return aligned(rows, index::scale(features, unit), 1, at.side.tensors[tensor].name).data;
 }
 

@@ -125,10 +125,10 @@ Part<N> apply(const model::Clamp& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Softcap& op, const OpAt<N>& at);
 
-/// Rows of `unit` numbers of a tensor whose first axis is the value's features or heads: those of
-/// `features`, zeros for padding.
+/// Of one of the op's weights, `unit` numbers for each of a value's features or heads
+/// (model::features_axis): those of `features`, zeros for padding.
 template <class N>
-std::vector<N> load_rows(const OpAt<N>& at, size_t tensor, const index::AxisMap& features,
+std::vector<N> load_rows(const OpAt<N>& at, size_t weight, const index::AxisMap& features,
                          i64 unit);
 
 /// For every head of `heads` that is none of padding, where its shared head is among those that the

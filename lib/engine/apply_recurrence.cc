@@ -13,13 +13,21 @@ namespace {
 using index::AxisMap;
 using kernels::RowView;
 
-/// The features that the device computes: the value's, or those of a weight where it has fewer.
+/// What the device has of the axis of a weight that counts features.
 template <class N>
-AxisMap features_with_weights(const OpAt<N>& at) {
+AxisMap features_of(const OpAt<N>& at, size_t weight) {
+  const index::Region region = at.side.region(at.op.weights[weight].front(), at.rank);
+  return region.at(model::features_axis(at.op.op->weights[weight]));
+}
+
+/// The features that the device computes: the value's, or those of a weight, which has a number for
+/// every `unit` of them, where it has fewer.
+template <class N>
+AxisMap features_with_weights(const OpAt<N>& at, i64 unit = 1) {
   AxisMap best = at.in[0]->features;
-  for (const model::BoundWeight& weight : at.op.weights) {
-    if (weight.empty()) continue;
-    const AxisMap held = at.side.region(weight.front(), at.rank).front();
+  for (size_t i = 0; i < at.op.weights.size(); ++i) {
+    if (at.op.weights[i].empty()) continue;
+    const AxisMap held = index::scale(features_of(at, i), unit);
     if (is_narrower(best, held)) best = held;
   }
   return best;
@@ -115,7 +123,7 @@ class RecurrenceAt {
   AxisMap heads_of() const {
     const AxisMap heads = units_of(at_.in[2]->features, value_dim_, at_.op.op->in[2]);
     if (!has_weight(at_.op, 0)) return heads;
-    const AxisMap held = at_.side.region(at_.op.weights[0].front(), at_.rank).front();
+    const AxisMap held = features_of(at_, 0);
     return is_narrower(heads, held) ? held : heads;
   }
   Part<N> of_heads(size_t operand, i64 unit) const {
@@ -189,7 +197,7 @@ Part<N> apply(const model::Convolve& op, const OpAt<N>& at) {
   const i64 taps = at.side.model->size(op.taps);
   const AxisMap features = features_with_weights(at);
   const Part<N> x = aligned(*at.in[0], features, at.inputs.rows(), at.op.op->in[0]);
-  const std::vector<N> weight = load_rows(at, at.op.weights[0].front(), features, taps);
+  const std::vector<N> weight = load_rows(at, 0, features, taps);
   const std::vector<N> bias =
       has_weight(at.op, 1) ? load_vector(at, at.op.weights[1].front(), features) : std::vector<N>{};
   const std::vector<N> past = past_of<N>(features, taps - 1);
@@ -216,15 +224,19 @@ Part<N> apply(const model::StepSize& op, const OpAt<N>& at) {
 
 template <class N>
 Part<N> apply(const model::Decay& op, const OpAt<N>& at) {
-  const i64 states = op.states ? at.side.model->size(*op.states) : 1;
-  const AxisMap heads = features_with_weights(at);
+  const model::Model& model = *at.side.model;
+  const i64 states = op.states ? model.size(*op.states) : 1;
+  const i64 of_head = op.steps ? model.size(*op.steps) : 1;
+  const AxisMap features = features_with_weights(at, of_head);
   const i64 rows = at.inputs.rows();
-  const Part<N> steps = aligned(*at.in[0], heads, rows, at.op.op->in[0]);
-  const std::vector<N> rates = load_rows(at, at.op.weights[0].front(), heads, states);
-  Part<N> y = empty_part<N>(index::scale(heads, states), rows);
+  const Part<N> steps = aligned(*at.in[0], features, rows, at.op.op->in[0]);
+  const AxisMap heads = units_of(features, of_head, at.op.op->in[0]);
+  const std::vector<N> rates = load_rows(at, 0, heads, states);
+  Part<N> y = empty_part<N>(index::scale(features, states), rows);
   for (i64 t = 0; t < rows; ++t) {
     for (i64 i = 0; i < y.width(); ++i) {
-      y.row(t)[i] = kernels::decay_of(rates[static_cast<size_t>(i)], steps.row(t)[i / states]);
+      const N rate = rates[static_cast<size_t>(i / of_head)];
+      y.row(t)[i] = kernels::decay_of(rate, steps.row(t)[i / states]);
     }
   }
   return y;
@@ -232,9 +244,8 @@ Part<N> apply(const model::Decay& op, const OpAt<N>& at) {
 
 template <class N>
 Part<N> apply(const model::Fade&, const OpAt<N>& at) {
-  const size_t rate = at.op.weights[0].front();
-  const AxisMap heads = at.side.region(rate, at.rank).front();
-  std::vector<N> kept = load_rows(at, rate, heads, 1);
+  const AxisMap heads = features_of(at, 0);
+  std::vector<N> kept = load_rows(at, 0, heads, 1);
   for (N& number : kept) number = kernels::faded(number);
   Part<N> y = empty_part<N>(heads, at.inputs.rows());
   for (i64 t = 0; t < at.inputs.rows(); ++t) std::copy(kept.begin(), kept.end(), y.row(t));

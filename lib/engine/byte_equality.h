@@ -27,7 +27,7 @@ class ByteEquality {
   /// Rows [begin, end) of a product's matrix on one side; every row once.
   void add(bool of_shards, const Product& product, i64 begin, i64 end,
            std::span<const std::byte> bytes);
-  /// All that a device has of a tensor of at most three axes; a second time it is left out.
+  /// All that a device has of a tensor; a second time it is left out.
   void add_all(bool of_shards, size_t tensor, i64 rank, std::span<const std::byte> bytes);
 
   /// Of the parts of this process. Every process calls it; the first has the whole model's digests.

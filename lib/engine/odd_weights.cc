@@ -49,8 +49,7 @@ void visit_small_weights(const Side& side, const model::BoundOp& op, std::span<c
   for (const size_t tensor : small_tensors(side, op, ranks)) {
     for (const i64 rank : ranks) {
       const auto region = side.layouts(tensor).region(rank);
-      constexpr size_t kMostAxes = 3;
-      if (!region || region->size() > kMostAxes) continue;
+      if (!region) continue;
       const TensorSpec& spec = side.tensors[tensor];
       const Shape shape = index::local_shape(*region);
       const auto bytes = byte_size(spec.dtype, shape);

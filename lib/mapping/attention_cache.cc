@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unordered_map>
 
 #include "shardtool/mapping/facts.h"
@@ -164,6 +165,7 @@ class Projections {
     for (const std::string& glob : texts(facts.at("not"))) not_.push_back(glob_filter(glob));
     add(texts(facts.at("cross")), {.cross = true});
     add(texts(facts.at("shared").at("globs")), {.shared = true});
+    add(texts(facts.at("recurrent")), {.recurrent = true});
     add(texts(facts.at("latent")), {.latent = true});
     add(texts(facts.at("heads")), {});
   }
@@ -172,7 +174,8 @@ class Projections {
     i64 layer = 0;
     bool latent = false;
     bool cross = false;
-    bool shared = false;  ///< by several layers, which take turns
+    bool shared = false;     ///< by several layers, which take turns
+    bool recurrent = false;  ///< of a layer that keeps states instead, whatever it calls keys
   };
   std::optional<Found> find(const std::string& name) {
     const auto [form, is_new] = kinds_.try_emplace(name_form(name), nullptr);
@@ -243,11 +246,16 @@ Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec
       all_layers.value_or(std::numeric_limits<i64>::max()) - keys.count("reusing_layers");
   Layers layers;
   std::map<i64, size_t> shared;
+  std::set<i64> recurrent;
   for (size_t t = 0; t < tensors.size(); ++t) {
     const auto found = projections.find(tensors[t].name);
     if (!found || found->layer >= n_layers) continue;
     if (found->shared) {
       shared.emplace(found->layer, t);
+      continue;
+    }
+    if (found->recurrent) {
+      recurrent.insert(found->layer);
       continue;
     }
     LayerCache layer;
@@ -257,6 +265,7 @@ Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec
     layer.cross = found->cross;
     layers.emplace(std::pair(found->cross, found->layer), layer);
   }
+  for (const i64 layer : recurrent) layers.erase({false, layer});
   add_shared(shared, keys, facts.at("shared"), layers);
   return layers;
 }

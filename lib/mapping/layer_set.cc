@@ -60,6 +60,7 @@ const nlohmann::json& list_at(const std::string& path, const ModelConfig& config
 bool has_layer(const LayerSet::Listed& set, const ModelConfig& config, i64 layer) {
   const std::string* list = list_in(set, config);
   if (list != nullptr) return is_listed(set, *list, config, layer);
+  if (set.otherwise) return contains(*set.otherwise, config, layer);
   return (layer + 1) % period_of(set, config) != 0;
 }
 bool has_layer(const LayerSet::Last& last, const ModelConfig& config, i64 layer) {
@@ -67,7 +68,7 @@ bool has_layer(const LayerSet::Last& last, const ModelConfig& config, i64 layer)
 }
 bool has_layer(const LayerSet::Numbered& set, const ModelConfig& config, i64 layer) {
   const nlohmann::json& numbers = list_at(set.list, config);
-  return std::find(numbers.begin(), numbers.end(), layer) != numbers.end();
+  return std::find(numbers.begin(), numbers.end(), layer + set.first) != numbers.end();
 }
 bool has_layer(const LayerSet::AsManyAs& set, const ModelConfig& config, i64 layer) {
   return layer < std::ssize(list_at(set.list, config));
@@ -98,14 +99,19 @@ void check_words(const JsonValue& value, const LayerSet::Listed& set) {
                                                            quote_for_message(*both, 60)));
 }
 
-LayerSet::Listed decode_listed(const JsonValue& value,
+LayerSet::Listed decode_listed(const JsonValue& value, const LayerSets& named,
                                const std::map<std::string, Number>& numbers) {
   LayerSet::Listed set;
   value.object({{"list", [&](const JsonValue& v) { set.lists = decode_paths(v); }, true},
                 {"in", [&](const JsonValue& v) { set.in = decode_allowed(v); }, true},
                 {"out", [&](const JsonValue& v) { set.out = decode_allowed(v); }},
                 {"all_but_every",
-                 [&](const JsonValue& v) { set.all_but_every = decode_number(v, numbers); }}});
+                 [&](const JsonValue& v) { set.all_but_every = decode_number(v, numbers); }},
+                {"otherwise", [&](const JsonValue& v) {
+                   set.otherwise =
+                       std::make_shared<const LayerSet>(decode_layer_set(v, named, numbers));
+                 }}});
+  if (set.all_but_every && set.otherwise) value.refuse("\"all_but_every\" or \"otherwise\"");
   check_words(value, set);
   return set;
 }
@@ -141,15 +147,18 @@ LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
          {"of", [&](const JsonValue& v) { last.of = decode_number(v, numbers); }, true}});
     return {std::move(last)};
   }
-  std::string list;
-  const auto alone = [&](const char* key) {
-    if (!value.has(key)) return false;
-    value.object({{key, [&](const JsonValue& v) { list = v.nonempty_text(); }}});
-    return true;
-  };
-  if (alone("numbers")) return {LayerSet::Numbered{std::move(list)}};
-  if (alone("as_many_as")) return {LayerSet::AsManyAs{std::move(list)}};
-  return {decode_listed(value, numbers)};
+  if (value.has("numbers")) {
+    LayerSet::Numbered numbered;
+    value.object({{"numbers", [&](const JsonValue& v) { numbered.list = v.nonempty_text(); }},
+                  {"first", [&](const JsonValue& v) { numbered.first = v.integer(0); }}});
+    return {std::move(numbered)};
+  }
+  if (value.has("as_many_as")) {
+    LayerSet::AsManyAs many;
+    value.object({{"as_many_as", [&](const JsonValue& v) { many.list = v.nonempty_text(); }}});
+    return {std::move(many)};
+  }
+  return {decode_listed(value, named, numbers)};
 }
 
 }  // namespace shardtool::mapping

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -15,12 +16,13 @@ namespace shardtool::mapping {
 /// Some of a model's layers.
 struct LayerSet {
   /// Those where the list in config.json has one of `in`; the others have one of `out` there, as
-  /// JSON text; without `out` any other word. Of a config without that list all but every n-th:
-  /// layers l with (l + 1) mod n != 0.
+  /// JSON text; without `out` any other word. Of a config without that list all but every n-th,
+  /// layers l with (l + 1) mod n != 0, or those of another set; without either it is an error.
   struct Listed {
     std::vector<std::string> lists;  ///< paths, of which the first that is there counts
     std::vector<std::string> in, out;
-    std::optional<Number> all_but_every;  ///< nothing: a config without the list is an error
+    std::optional<Number> all_but_every;
+    std::shared_ptr<const LayerSet> otherwise;
   };
   /// So many at the end; of how many.
   struct Last {
@@ -29,6 +31,7 @@ struct LayerSet {
   /// Those whose numbers the list at a path has; none where it is absent.
   struct Numbered {
     std::string list;
+    i64 first = 0;  ///< what the list calls the first layer
   };
   /// As many from the first on as the list at a path has entries; none where it is absent.
   struct AsManyAs {
@@ -46,8 +49,8 @@ bool contains(const LayerSet& set, const ModelConfig& config, i64 layer);
 /// The layers in words: "\"layer_types\" says \"sliding_attention\"".
 std::string to_string(const LayerSet& set);
 
-/// The name of a set, {"not": set}, {"list", "in", "out", "all_but_every"}, {"last", "of"},
-/// {"numbers"} or {"as_many_as"}.
+/// The name of a set, {"not": set}, {"list", "in", "out", "all_but_every" or "otherwise"},
+/// {"last", "of"}, {"numbers", "first"} or {"as_many_as"}.
 /// Throws kMappingSchema with the place.
 LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
                           const std::map<std::string, Number>& numbers);

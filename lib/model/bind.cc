@@ -404,6 +404,12 @@ Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig&
   return model;
 }
 
+size_t features_axis(const WeightRef& ref) {
+  const auto found = std::find_if(ref.shape.begin(), ref.shape.end(),
+                                  [](const Dim& dim) { return dim.text != "1"; });
+  return found == ref.shape.end() ? 0 : static_cast<size_t>(found - ref.shape.begin());
+}
+
 bool is_true(const Word& word, const mapping::ModelConfig& config) {
   const nlohmann::json* value = word.config.empty() ? nullptr : config.find(word.config);
   if (value == nullptr || value->is_null()) return word.value == "true";

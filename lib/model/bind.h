@@ -59,6 +59,9 @@ struct Model {
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
                  std::span<const TensorSpec> tensors);
 
+/// Which stored axis of a weight counts features: the first whose size is not written as 1.
+size_t features_axis(const WeightRef& ref);
+
 /// Whether the config says true there, or the word does where it says nothing. Throws kConfig for
 /// anything but true or false.
 bool is_true(const Word& word, const mapping::ModelConfig& config);

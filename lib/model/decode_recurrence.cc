@@ -22,11 +22,17 @@ void OpDecoder::step() {
 
 void OpDecoder::decay() {
   auto& d = be<Decay>();
+  std::optional<std::vector<Dim>> stored;
   finish({weight("rate",
-                 [&d] {
+                 [&] {
+                   if (stored) return *stored;
                    return d.states ? std::vector{d.heads, *d.states} : std::vector{d.heads};
                  }),
-          dim("heads", d.heads), optional_dim("states", d.states)});
+          {"rate_shape", [&](const JsonValue& v) { stored = decode_dims(v); }},
+          dim("heads", d.heads),
+          optional_dim("states", d.states),
+          optional_dim("steps", d.steps)});
+  if (d.states && d.steps) value_.refuse("a decay with \"states\" or with \"steps\"");
 }
 
 void OpDecoder::fade() {

@@ -241,11 +241,11 @@ struct StepSize {
   Number least;
   Number most{{}, std::numeric_limits<double>::infinity()};
 };
-/// What that leaves of the state: e^(-e^rate x), of a head one number, or `states` with rates of
-/// their own.
+/// What that leaves of the state: e^(-e^rate x), of a head one number; or `states` with rates of
+/// their own; or one for each of a head's `steps`, with one rate.
 struct Decay {
   Dim heads;
-  std::optional<Dim> states;
+  std::optional<Dim> states, steps;
 };
 /// What every token leaves of a state alike: e^-x of the head's stored number, [heads, 1, 1].
 struct Fade {

@@ -124,8 +124,8 @@ class Walk {
   void refuse_cut(const BoundOp& bound, std::string_view what) const;
   std::vector<bool> cut_of_columns(const Linear& op, const BoundWeight& weight) const;
   Value met(const std::vector<const Value*>& operands) const;
-  Value with_weights(const BoundOp& bound);
-  Value as_value(const BoundOp& bound, size_t weight) const;
+  Value with_weights(const BoundOp& bound, i64 unit = 1);
+  Value as_value(const BoundOp& bound, size_t weight, i64 unit = 1) const;
   bool is_dealt_once(const Value& value) const;
   i64 sharing_keys(const Recurrence& op) const;
   Value over_values(const BoundOp& bound, size_t operand, i64 unit, i64 values);

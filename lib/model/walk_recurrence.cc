@@ -47,25 +47,28 @@ Value Walk::side_by_side(const BoundOp& bound) {
   return y;
 }
 
-/// How a weight lies whose first axis is a value's features.
-Value Walk::as_value(const BoundOp& bound, size_t weight) const {
+/// How the features of a value lie of which a weight has one number for every `unit`.
+Value Walk::as_value(const BoundOp& bound, size_t weight, i64 unit) const {
   const layout::Layout& layout = layout_of(bound.weights[weight]);
-  Value value = whole(layout.shape()[0]);
-  value.name = bound.op->weights[weight].names.front();
-  value.features = held(layout, 0);
-  const auto cut = cut_by(layout, 0);
+  const WeightRef& ref = bound.op->weights[weight];
+  const size_t axis = features_axis(ref);
+  Value value = whole(layout.shape()[axis] * unit);
+  value.name = ref.names.front();
+  value.features = held(layout, axis);
+  for (AxisMap& map : value.features) map = index::scale(map, unit);
+  const auto cut = cut_by(layout, axis);
   for (size_t a = 0; a < axes(); ++a) {
     if (cut[a]) value.on[a] = Placement::sharded(1);
   }
   return value;
 }
 
-/// Feature by feature with weights of its own.
-Value Walk::with_weights(const BoundOp& bound) {
+/// Feature by feature with weights of its own, a number for every `unit` features.
+Value Walk::with_weights(const BoundOp& bound, i64 unit) {
   reduce_all(in(bound, 0));
   std::vector<Value> weights;
   for (size_t i = 0; i < bound.weights.size(); ++i) {
-    if (!bound.weights[i].empty()) weights.push_back(as_value(bound, i));
+    if (!bound.weights[i].empty()) weights.push_back(as_value(bound, i, unit));
   }
   std::vector<const Value*> operands{&in(bound, 0)};
   for (const Value& weight : weights) operands.push_back(&weight);
@@ -74,7 +77,7 @@ Value Walk::with_weights(const BoundOp& bound) {
 
 /// A head's decays are where its step is.
 Value Walk::apply(const Decay& op, const BoundOp& bound) {
-  Value y = with_weights(bound);
+  Value y = with_weights(bound, op.steps ? model_.size(*op.steps) : 1);
   if (!op.states) return y;
   const i64 states = model_.size(*op.states);
   y.width *= states;
@@ -182,9 +185,7 @@ Value Walk::apply(const Recurrence& op, const BoundOp& bound) {
   std::vector<const Value*> operands{&values};
   Value skip;
   if (!bound.weights.empty() && !bound.weights[0].empty()) {
-    skip = as_value(bound, 0);
-    skip.width *= value_dim;
-    for (AxisMap& map : skip.features) map = index::scale(map, value_dim);
+    skip = as_value(bound, 0, value_dim);
     operands.push_back(&skip);
   }
   return met(operands);

@@ -1,6 +1,6 @@
 """Small models whose layers differ in more than a window: other heads, or another kind of attention."""
 
-from sizes import GLM_MOE
+from sizes import GLM_MOE, LATENT
 
 # One more head of keys and values than devices, values narrower than keys, and sinks in layers with a window.
 MIXED_MODELS = {
@@ -22,6 +22,22 @@ MIXED_MODELS = {
                 full_attention=dict(rope_type="default", rope_theta=100000.0, partial_rotary_factor=0.334),
                 sliding_attention=dict(rope_type="default", rope_theta=1000.0, partial_rotary_factor=0.7),
             ),
+        ),
+    ),
+    "kimi_linear": (
+        "KimiLinearConfig",
+        dict(
+            {key: value for key, value in LATENT.items() if key not in ("n_routed_experts", "first_k_dense_replace")},
+            num_local_experts=8,
+            moe_intermediate_size=8,
+            intermediate_size=40,
+            n_group=2,
+            topk_group=1,
+            layer_types=["linear_attention", "full_attention"],
+            mlp_layer_types=["dense", "sparse"],
+            linear_num_heads=3,
+            linear_head_dim=10,
+            linear_conv_kernel_dim=3,
         ),
     ),
 }

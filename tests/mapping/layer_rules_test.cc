@@ -76,6 +76,8 @@ TEST_CASE("a set of layers may be those whose numbers a list has, or as many as 
       CHECK_ERROR(kConfig, layers_in(set, R"({"some": {}})", 1));
     }
   }
+  const LayerSet from_one{LayerSet::Numbered{"some", 1}};
+  CHECK(layers_in(from_one, R"({"some": [3, 1, 9]})", 5) == "x-x--");
   CHECK(to_string(LayerSet{LayerSet::Numbered{"some"}}) == "\"some\" has its number");
   CHECK(to_string(LayerSet{LayerSet::AsManyAs{"some"}, true}) ==
         "it is after as many as \"some\" has");
@@ -103,6 +105,19 @@ TEST_CASE("a set of layers is that of a list, else all but every n-th, and an em
   listed.out.clear();
   CHECK(in(R"({"kinds": [2, 1, 0.5, 0, 1]})") == "x-xx-");
   CHECK(to_string(set) == "\"kinds\" says nothing of 1");
+}
+
+TEST_CASE("a set of layers is that of a list, else that of another one") {
+  LayerSet set;
+  auto& listed = std::get<LayerSet::Listed>(set.kind);
+  listed.lists = {"kinds"}, listed.in = {"1"}, listed.out = {"0"};
+  listed.otherwise = std::make_shared<const LayerSet>(LayerSet{LayerSet::Numbered{"some", 1}});
+  const auto in = [&set](const std::string& text) { return layers_in(set, text, 4); };
+  CHECK(in(R"({"kinds": [0, 1, 1, 0], "some": [1]})") == "-xx-");
+  CHECK(in(R"({"some": [1, 4]})") == "x--x");
+  CHECK(in("{}") == "----");
+  set.complement = true;
+  CHECK(in(R"({"some": [1, 4]})") == "-xx-");
 }
 
 TEST_CASE("a set of layers may be the last ones, and numbers of a config may count several times") {

@@ -67,6 +67,7 @@ def all_families():
         further_families.encoders,
         further_families.multimodal,
         mixed_families.mixtures,
+        mixed_families.hybrids,
     ):
         yield from table()
 

@@ -128,6 +128,22 @@ TEST_CASE("which layers keep a window is said by words, or by numbers as publish
   CHECK(windows(R"("hybrid_layer_pattern": [1, 0])") == std::vector<i64>{16, 0});
 }
 
+TEST_CASE("layers of states cache no keys, though they have projections of that name") {
+  for (const char* family : {"kimi_linear", "minimax"}) {
+    const Fixture& mixed = fixture(family);
+    const nlohmann::json* kinds = mixed.config.find("layer_types");
+    REQUIRE(kinds != nullptr);
+    std::vector<i64> attending;
+    for (size_t n = 0; n < kinds->size(); ++n) {
+      if (kinds->at(n) == "full_attention") attending.push_back(static_cast<i64>(n));
+    }
+    REQUIRE(attending.size() < kinds->size());
+    std::vector<i64> layers;
+    for (const LayerCache& layer : cache_of(mixed).layers) layers.push_back(layer.layer);
+    CHECK(layers == attending);
+  }
+}
+
 TEST_CASE("layers that take turns with shared projections cache each their own keys") {
   const Fixture& zamba = fixture("zamba2");
   std::vector<std::pair<i64, std::string>> layers;

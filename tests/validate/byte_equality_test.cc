@@ -23,7 +23,8 @@ TEST_CASE("what split wrote is the reference, byte for byte, on every device") {
   const std::pair<const char*, const char*> kCases[] = {
       {"prototype", "tp=4"},  {"prototype", "pp=3,tp=2"}, {"prototype", "ep=2,dp=2"},
       {"nine heads", "tp=4"}, {"97 words", "tp=4"},       {"fp8", "tp=2"},
-      {"gpt2", "tp=2"},       {"gpt_oss", "ep=2"},        {"phi3", "tp=2"}};
+      {"gpt2", "tp=2"},       {"gpt_oss", "ep=2"},        {"phi3", "tp=2"},
+      {"kimi_linear", "tp=2"}};
   for (const auto& [model, mesh] : kCases) {
     CAPTURE(model);
     CAPTURE(mesh);

@@ -64,8 +64,12 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
     at /= shape[d - 1];
   }
   std::string place = region.empty() ? "0" : "";
-  const bool has_one_column = region.size() >= 2 && region.back().global_size() == 1;
-  for (size_t d = 0; d < region.size() - (has_one_column ? 1 : 0); ++d) {
+  // What is behind a matrix of a stack, or behind a row, are its columns.
+  const size_t columns = std::min(region.size(), region.size() >= 3 ? size_t{2} : size_t{1});
+  const bool has_one_column =
+      std::all_of(region.begin() + static_cast<std::ptrdiff_t>(columns), region.end(),
+                  [](const index::AxisMap& axis) { return axis.global_size() == 1; });
+  for (size_t d = 0; d < (has_one_column ? columns : region.size()); ++d) {
     place += fmt::format("{}{}", d == 0 ? "" : ", ", region[d](local[d]).value_or(-1));
   }
   return fmt::format("{}: rank {} element [{}] is ", flip.tensor, flip.rank, place);

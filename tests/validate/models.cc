@@ -159,6 +159,7 @@ const std::vector<std::string>& every_model() {
                                                 "glm4v",
                                                 "minimax",
                                                 "mimo_v2_flash",
+                                                "kimi_linear",
                                                 "prototype"};
   return kModels;
 }

@@ -84,6 +84,8 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"falcon_mamba", "tp=3"},
                                                         {"jamba", "pp=3,tp=2"},
                                                         {"minimax", "ep=2,tp=2"},
+                                                        {"mimo_v2_flash", "ep=2,tp=2"},
+                                                        {"kimi_linear", "pp=2,tp=2"},
                                                         {"llava_mistral", "tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {

@@ -142,6 +142,13 @@ std::vector<Mutation> recurrence_mutations() {
           {"self_attn.qkv_proj.weight: rank 1 "},
           reordered("model.layers.0.self_attn.qkv_proj.weight", 1,
                     {{0, 10}, {20, 30}, {10, 20}, {30, 40}, {50, 60}, {40, 50}})),
+      row("R25", "the paces of two heads exchanged", "kimi_linear", {"f_b_proj.weight: rank 0 "},
+          reordered("model.layers.0.self_attn.f_b_proj.weight", 0, {{10, 20}, {0, 10}})),
+      row("R26", "queries convolved as keys are", "kimi_linear", {"q_conv1d.weight: rank 1 "},
+          [](const ShardSet& shards) {
+            shards.exchange("model.layers.0.self_attn.q_conv1d.weight",
+                            "model.layers.0.self_attn.k_conv1d.weight", 1);
+          }),
   };
 }
 
