@@ -35,6 +35,7 @@ import functions
 import images
 from attention_models import ATTENTION_MODELS
 from encoder_models import ENCODER_MODELS
+from later_models import LATER_MODELS
 from mixed_models import MIXED_MODELS
 from published import PUBLISHED
 from recurrent_models import RECURRENT_MODELS
@@ -49,7 +50,7 @@ HELD = ("kimi_k25",)
 # The eager attention of this version adds linear biases that the mask has already.
 ADDS_TWICE = ("falcon",)
 # Whose norms multiply by 1 + weight, and which of these names do not.
-ONE_PLUS = ("gemma", "qwen3_next", "qwen3_5", "nemotron")
+ONE_PLUS = ("gemma", "vaultgemma", "qwen3_next", "qwen3_5", "nemotron")
 PLAIN_NORMS = ("gemma4", "gemma3n", "nemotron_h")
 # What features or experts are multiplied by.
 FACTORS = ("layer_scalar", "router.scale", "per_expert_scale", "correct_output_scale")
@@ -61,7 +62,7 @@ TOKENS = (2, 24)
 # How far apart the last chosen and the first unchosen expert are: less, and rounding could choose.
 LEAST_GAP = 1e-4
 
-FAMILIES = ATTENTION_MODELS | MIXED_MODELS | RECURRENT_MODELS | ENCODER_MODELS
+FAMILIES = ATTENTION_MODELS | LATER_MODELS | MIXED_MODELS | RECURRENT_MODELS | ENCODER_MODELS
 ENCODERS = ("t5_encoder",)
 
 

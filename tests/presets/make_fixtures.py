@@ -26,6 +26,7 @@ import default_families
 import expert_families
 import families
 import further_families
+import later_families
 import library_order
 import mixed_families
 import recent_families
@@ -68,6 +69,8 @@ def all_families():
         further_families.multimodal,
         mixed_families.mixtures,
         mixed_families.hybrids,
+        later_families.dense,
+        later_families.mixtures,
     ):
         yield from table()
 

@@ -63,7 +63,8 @@ TEST_CASE("every decoder caches, without a doubt, encoders and state spaces do n
     CHECK(cache.notes.empty() == caches);
     for (const LayerCache& layer : cache.layers)
       CHECK(layer.latent ==
-            begins_with_any(fixture.family, {"deepseek", "glm4_moe_lite", "glm_moe_dsa", "kimi"}));
+            begins_with_any(fixture.family, {"deepseek", "glm4_moe_lite", "glm_moe_dsa", "kimi",
+                                             "minicpm3", "youtu"}));
   }
 }
 

@@ -78,7 +78,7 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
 /// A norm over all heads, which every device has whole and uses for its own heads alone: a bit of
 /// the rest changes no result.
 bool is_partly_used(const std::string& model, const std::string& tensor) {
-  return (model == "olmoe" || model == "minimax_m2") &&
+  return (model == "olmoe" || model == "minimax_m2" || model == "flex_olmo") &&
          (tensor.ends_with(".q_norm.weight") || tensor.ends_with(".k_norm.weight"));
 }
 

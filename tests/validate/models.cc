@@ -160,6 +160,17 @@ const std::vector<std::string>& every_model() {
                                                 "minimax",
                                                 "mimo_v2_flash",
                                                 "kimi_linear",
+                                                "hy_v3",
+                                                "solar_open",
+                                                "afmoe",
+                                                "cwm",
+                                                "flex_olmo",
+                                                "minicpm3",
+                                                "youtu",
+                                                "jais2",
+                                                "helium",
+                                                "vaultgemma",
+                                                "hyperclovax",
                                                 "prototype"};
   return kModels;
 }

@@ -63,6 +63,8 @@ std::vector<Mutation> tower_mutations();
 std::vector<Mutation> encoder_mutations();
 /// Of groups of heads that keep queries, keys and values together; the numbers are ours.
 std::vector<Mutation> fused_mutations();
+/// Of what the families have that came last; the numbers are ours.
+std::vector<Mutation> later_mutations();
 /// What must pass.
 std::vector<Mutation> benign_mutations();
 

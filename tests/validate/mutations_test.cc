@@ -106,6 +106,10 @@ TEST_CASE("faults of fused groups of heads are caught and named") {
   check_rows(fused_mutations());
 }
 
+TEST_CASE("faults of the families that came last are caught and named") {
+  check_rows(later_mutations());
+}
+
 TEST_CASE("faults of towers that read images are caught and named") {
   check_rows(tower_mutations());
 }
@@ -131,7 +135,7 @@ TEST_CASE("every row of the matrix stands once, tested or with its reason") {
   for (const auto& rows :
        {attention_mutations(), feed_forward_mutations(), value_mutations(), header_mutations(),
         family_mutations(), recurrence_mutations(), encoder_mutations(), fused_mutations(),
-        tower_mutations(), benign_mutations()}) {
+        later_mutations(), tower_mutations(), benign_mutations()}) {
     for (const Mutation& row : rows) add(row.number);
   }
   for (const Untested& row : untested_mutations()) add(row.number);

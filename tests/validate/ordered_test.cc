@@ -86,6 +86,17 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"minimax", "ep=2,tp=2"},
                                                         {"mimo_v2_flash", "ep=2,tp=2"},
                                                         {"kimi_linear", "pp=2,tp=2"},
+                                                        {"hy_v3", "ep=2,tp=2"},
+                                                        {"solar_open", "ep=2,tp=2"},
+                                                        {"afmoe", "pp=2,tp=2"},
+                                                        {"cwm", "pp=2,tp=2"},
+                                                        {"flex_olmo", "ep=2,tp=2"},
+                                                        {"minicpm3", "tp=3"},
+                                                        {"youtu", "pp=2,tp=4"},
+                                                        {"jais2", "pp=2,tp=2"},
+                                                        {"helium", "tp=4"},
+                                                        {"vaultgemma", "tp=4"},
+                                                        {"hyperclovax", "tp=4"},
                                                         {"llava_mistral", "tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {
