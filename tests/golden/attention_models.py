@@ -11,6 +11,7 @@ from sizes import (
     GEMMA3N,
     GEMMA4,
     GEMMA4_VISION,
+    GLM4V_TOWER,
     GLM_MOE,
     GPT2,
     GRANITE_MOE,
@@ -86,8 +87,9 @@ ATTENTION_MODELS = {
     "glm4v": (
         "Glm4vConfig",
         dict(
-            text_config=dict(SIZES, rope_parameters=dict(HALF_ROTATED, mrope_section=[1, 1, 1])),
-            vision_config=dict(VISION, out_hidden_size=16, intermediate_size=8, image_size=8),
+            text_config=dict(SIZES, intermediate_size=52, rope_parameters=dict(HALF_ROTATED, mrope_section=[1, 1, 1])),
+            vision_config=GLM4V_TOWER,
+            image_token_id=7,
         ),
     ),
     "gptj": ("GPTJConfig", dict(GPT2, rotary_dim=8)),

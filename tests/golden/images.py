@@ -8,7 +8,7 @@ import math
 import torch
 
 # Whose tower has as many patches as its learned places, and lists of patches that make a square grid.
-SHAPES = {name: (2, 16) for name in ("gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")}
+SHAPES = {name: (2, 16) for name in ("gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "glm4v", "glm4v_moe")}
 SHAPES["llama4"] = (2, 17)
 # Of which there is a run of words alone, too.
 ALSO_WORDS = ("gemma3",)

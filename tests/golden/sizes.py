@@ -201,6 +201,15 @@ DELTA = dict(
 SQUARES = dict(depth=2, patch_size=2, spatial_merge_size=2, temporal_patch_size=2)
 SMALL_TOWER = dict(VISION | SQUARES, num_heads=2, intermediate_size=20)
 SHALLOW_TOWER = {key: value for key, value in SMALL_TOWER.items() if key != "deepstack_visual_indexes"}
+# Three heads, and a merger whose width is neither that of the layers nor that of what it makes.
+GLM4V_TOWER = dict(
+    SHALLOW_TOWER,
+    hidden_size=24,
+    num_heads=3,
+    intermediate_size=20,
+    image_size=8,
+    rms_norm_eps=1e-3,
+)
 SIGLIP = dict(hidden_size=24, intermediate_size=20, num_hidden_layers=2, image_size=8, patch_size=2)
 GEMMA3 = dict(
     WIDE_HEADS,

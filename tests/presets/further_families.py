@@ -7,16 +7,19 @@ from expert_families import (
     ROUTED,
     TOWER,
     next_token_layer,
+    vision_tower,
 )
 from families import (
     ATTENTION,
     DENSE,
     DIVIDED,
     EXPERT_MESHES,
+    FEW_EXPERTS,
     FFN,
     GPT_NORMS,
     HEADS,
     HIDDEN,
+    LEGAL,
     LLAMA,
     NORMS,
     PER_HEAD,
@@ -303,7 +306,6 @@ def multimodal():
             LLAMA + QK_NORM,
             "vision_tower|multi_modal_projector",
         ),
-        ("glm4v", "glm4v", "Glm4v", dict(DIVIDED, rope_parameters=sections), visual, glm, "visual"),
     ):
         yield Family(
             name,
@@ -312,4 +314,25 @@ def multimodal():
             f"{model}Config",
             dict(text_config=text, vision_config=tower_config),
             cuts + tower(names),
+        )
+    # Glm4vVisionPatchMerger.forward: down_proj(act(gate_proj(x)) * up_proj(x)); the rest of the tower is whole
+    merger = [
+        (r".*visual\.merger\.(gate|up)_proj\.weight", features, whole),
+        (r".*visual\.merger\.down_proj\.weight", whole, features),
+    ]
+    merger = tower("visual") + vision_tower(6, 12) + merger
+    moe = dict(moe_intermediate_size=EXPERT_FFN, n_routed_experts=EXPERTS, num_experts_per_tok=2, n_shared_experts=1)
+    for name, model, text, cuts, meshes, refused in (
+        ("glm4v", "Glm4v", DIVIDED, glm, LEGAL, {}),
+        ("glm4v_moe", "Glm4vMoe", DENSE | moe, LLAMA + ROUTED + CHOOSING, EXPERT_MESHES, FEW_EXPERTS),
+    ):
+        yield Family(
+            name,
+            name,
+            f"{model}ForConditionalGeneration",
+            f"{model}Config",
+            dict(text_config=dict(text, rope_parameters=sections), vision_config=visual),
+            cuts + merger,
+            meshes=tuple(mesh for mesh in meshes if mesh != "tp=8"),
+            refused=refused | {"tp=6": "E0214", "tp=8": "E0210"},
         )

@@ -86,10 +86,10 @@ bool is_partly_used(const std::string& model, const std::string& tensor) {
 /// that are.
 bool is_unread(const std::string& model, const std::string& tensor) {
   if (model == "minimax") return tensor.ends_with("_decay");
-  const bool has_tower = model == "llava_mistral" || model == "internvl_qwen3" || model == "glm4v";
+  const bool has_tower = model == "llava_mistral" || model == "internvl_qwen3";
   const auto has = [&](const char* part) { return tensor.find(part) != std::string::npos; };
-  return has_tower && (has("vision_tower.") || has("multi_modal_projector.") || has("visual.") ||
-                       has("image_newline"));
+  return has_tower &&
+         (has("vision_tower.") || has("multi_modal_projector.") || has("image_newline"));
 }
 
 /// Whatever the function says, the report names the bytes that are not the reference's.

@@ -160,6 +160,7 @@ const std::vector<std::string>& every_model() {
                                                 "minimax",
                                                 "mimo_v2_flash",
                                                 "kimi_linear",
+                                                "glm4v_moe",
                                                 "hy_v3",
                                                 "solar_open",
                                                 "afmoe",

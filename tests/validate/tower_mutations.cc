@@ -70,6 +70,22 @@ std::vector<Mutation> tower_mutations() {
               shards.write("model.visual.merger.linear_fc1.weight", rank, shards.read(told, rank));
             }
           }),
+      row("T7", "rows and columns of a square of patches exchanged", "glm4v", "tp=2",
+          {"in tower end, linear 'merged': model.visual.downsample.weight: rank 0 "},
+          [](const ShardSet& shards) {
+            shards.change_all("model.visual.downsample.weight", [](ShardRows rows) {
+              for (i64 r = 0; r + 1 < rows.rows; r += 2) {
+                std::swap_ranges(rows.at(r, 1), rows.at(r, 2), rows.at(r + 1, 0));
+              }
+              return rows;
+            });
+          }),
+      row("T8", "the gate and the other half of a merger exchanged", "glm4v_moe", "tp=2",
+          {"model.visual.merger.gate_proj.weight: rank 1 gate_proj holds up_proj"},
+          [](const ShardSet& shards) {
+            shards.exchange("model.visual.merger.gate_proj.weight",
+                            "model.visual.merger.up_proj.weight", 1);
+          }),
   };
 }
 
