@@ -57,8 +57,12 @@ Product as_stored(const Side& side, Product product) {
 Product only(const Side& side, const model::BoundOp& op, i64 rank, bool is_in_out) {
   const size_t tensor = op.weights.front().front();
   const index::Region region = side.region(tensor, rank);
+  const bool is_only_of_stack = std::holds_alternative<model::Embed>(op.op->kind) &&
+                                model::features_axis(op.op->weights.front()) == 1;
   Product product =
-      matrix(side, tensor, region.size() > 2 ? with_columns(region) : region, rank, -1);
+      is_only_of_stack
+          ? matrix(side, tensor, region, rank, 0)
+          : matrix(side, tensor, region.size() > 2 ? with_columns(region) : region, rank, -1);
   product.is_in_out = is_in_out;
   return as_stored(side, std::move(product));
 }

@@ -156,7 +156,9 @@ void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
     i64 row = 0;
     if (by == model::Embed::By::kToken) row = inputs_.tokens.at(static_cast<size_t>(t));
     if (by == model::Embed::By::kToken && row >= where.local_size()) row = 0;
-    if (by == model::Embed::By::kPosition) row = offset + t % inputs_.length;
+    if (by == model::Embed::By::kPosition) {
+      row = (offset + t % inputs_.length) % std::max<i64>(1, where.local_size());
+    }
     if (by == model::Embed::By::kPatch) row = row_of_patch(op.patches, product, t);
     const auto local = row < where.local_size() ? where(row) : std::nullopt;
     if (!local || *local < block.rows.begin || *local >= block.rows.end) continue;

@@ -71,10 +71,12 @@ void OpDecoder::finish(Fields fields) {
 
 void OpDecoder::embed() {
   auto& e = be<Embed>();
+  std::optional<std::vector<Dim>> stored;
   finish({weight("table",
-                 [&e] {
-                   return std::vector{e.rows, e.size};
+                 [&] {
+                   return stored.value_or(std::vector{e.rows, e.size});
                  }),
+          {"table_shape", [&](const JsonValue& v) { stored = decode_dims(v); }},
           dim("rows", e.rows),
           dim("size", e.size),
           number("offset", e.offset),
@@ -193,7 +195,10 @@ void OpDecoder::insert() {
 
 void OpDecoder::class_token() {
   auto& c = be<ClassToken>();
-  finish({weight("weight", [&c] { return std::vector{c.size}; }), dim("size", c.size)});
+  std::optional<std::vector<Dim>> stored;
+  finish({weight("weight", [&] { return stored.value_or(std::vector{c.size}); }),
+          {"weight_shape", [&](const JsonValue& v) { stored = decode_dims(v); }},
+          dim("size", c.size)});
 }
 
 void OpDecoder::split() {

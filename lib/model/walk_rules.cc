@@ -49,10 +49,11 @@ std::vector<AxisMap> Walk::held(const Layout& layout, size_t d) const {
 
 Value Walk::apply(const Embed& op, const BoundOp& bound) {
   const Layout& table = layout_of(bound.weights.front());
+  const size_t rows = features_axis(bound.op->weights.front());
   Value y = whole(model_.size(op.size));
-  y.features = held(table, 1);
-  const auto by_rows = cut_by(table, 0);
-  const auto by_columns = cut_by(table, 1);
+  y.features = held(table, rows + 1);
+  const auto by_rows = cut_by(table, rows);
+  const auto by_columns = cut_by(table, rows + 1);
   for (size_t a = 0; a < axes(); ++a) {
     if (by_rows[a]) y.on[a] = Placement::partial();
     if (by_columns[a]) y.on[a] = kCut;

@@ -50,8 +50,8 @@ bool split_over(const std::string& model, const std::string& mesh, const std::st
 /// Whether the model has tensors that its graph does not read: a tower for images, or powers of
 /// what it reads.
 bool has_unread_tensors(const std::string& model) {
-  static const std::set<std::string> kUnread{"gemma4",     "kimi_k25", "llava",
-                                             "llava_next", "internvl", "minimax"};
+  static const std::set<std::string> kUnread{"gemma4", "kimi_k25", "llava", "llava_next",
+                                             "minimax"};
   return kUnread.contains(
       nlohmann::json::parse(std::ifstream(model + "/config.json")).at("model_type"));
 }

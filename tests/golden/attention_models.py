@@ -15,6 +15,7 @@ from sizes import (
     GLM_MOE,
     GPT2,
     GRANITE_MOE,
+    INTERNVL_TOWER,
     HALF_ROTATED,
     INDEX,
     LATENT,
@@ -78,11 +79,22 @@ ATTENTION_MODELS = {
     ),
     "internvl": (
         "InternVLConfig",
-        dict(text_config=dict(SIZES, model_type="qwen2"), vision_config=CLIP, tie_word_embeddings=False),
+        dict(
+            text_config=dict(SIZES, intermediate_size=64, model_type="qwen2"),
+            vision_config=INTERNVL_TOWER,
+            image_token_id=7,
+            tie_word_embeddings=False,
+        ),
     ),
     "internvl_qwen3": (
         "InternVLConfig",
-        dict(text_config=dict(WIDE_HEADS, model_type="qwen3"), vision_config=CLIP),
+        dict(
+            text_config=dict(WIDE_HEADS, intermediate_size=56, model_type="qwen3"),
+            vision_config=dict(
+                INTERNVL_TOWER, norm_type="rms_norm", use_qk_norm=True, attention_bias=True, use_mean_pooling=False
+            ),
+            image_token_id=7,
+        ),
     ),
     "glm4v": (
         "Glm4vConfig",

@@ -1,6 +1,6 @@
 """Images for the models that have a tower: one before the words of every sequence, which has as many tokens as patches.
 
-Llama 4's has a token for the class behind its patches.
+A token for the class, where there is one, stands behind the patches: so Llama 4 has it, InternVL has it before them.
 """
 
 import math
@@ -9,7 +9,10 @@ import torch
 
 # Whose tower has as many patches as its learned places, and lists of patches that make a square grid.
 SHAPES = {name: (2, 16) for name in ("gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "glm4v", "glm4v_moe")}
-SHAPES["llama4"] = (2, 17)
+SHAPES |= {name: (2, 17) for name in ("llama4", "internvl", "internvl_qwen3")}
+# Whose model type has a token for the class, and whose has it first.
+WITH_CLASS = ("llama4", "internvl")
+CLASS_FIRST = ("internvl",)
 # Of which there is a run of words alone, too.
 ALSO_WORDS = ("gemma3",)
 # Whose towers the graphs compute.
@@ -28,9 +31,16 @@ def layers_of(tower):
     return next(module for module in tower.modules() if isinstance(module, torch.nn.ModuleList))
 
 
-def by_sequence(hidden, shape):
-    """Patches that the library puts into one row, image after image."""
-    return hidden.reshape(*shape, hidden.shape[-1])
+def by_sequence(hidden, shape, model_type):
+    """Patches that the library puts into one row, image after image, and the class behind them."""
+    hidden = hidden.reshape(*shape, hidden.shape[-1])
+    return hidden.roll(-1, dims=1) if model_type in CLASS_FIRST else hidden
+
+
+def side_of(config):
+    """Pixels along a patch."""
+    size = config.patch_size
+    return size if isinstance(size, int) else size[0]
 
 
 def side_of_square(model):
@@ -52,7 +62,7 @@ def given(model, input_ids, random):
     """The pixels of every patch; the words that an image takes the place of are marked in input_ids."""
     config = model.config.vision_config
     channels = getattr(config, "num_channels", None) or config.in_channels
-    size = channels * getattr(config, "temporal_patch_size", 1) * config.patch_size**2
+    size = channels * getattr(config, "temporal_patch_size", 1) * side_of(config) ** 2
     pixels = torch.from_numpy(random.standard_normal((*input_ids.shape, size))).float()
     positions = input_ids.shape[1] // side_of_square(model) ** 2
     image_token = model.config.image_token_id
@@ -63,7 +73,7 @@ def given(model, input_ids, random):
 
 def inputs(model, pixels):
     """What the library reads them as; positions are those of text, whatever it would give those of an image."""
-    if model.config.model_type == "llama4":
+    if model.config.model_type in WITH_CLASS:
         pixels = pixels[:, :-1]
     images, patches, _ = pixels.shape
     rows, columns = grid_of(model, patches)
@@ -73,7 +83,7 @@ def inputs(model, pixels):
             "image_grid_thw": torch.tensor([[1, rows, columns]] * images),
             "position_ids": torch.arange(patches).expand(3, images, patches),
         }
-    side = model.config.vision_config.patch_size
+    side = side_of(model.config.vision_config)
     squares = pixels.reshape(images, rows, columns, -1, side, side)
     values = squares.permute(0, 3, 1, 4, 2, 5).flatten(4, 5).flatten(2, 3)
     if model.config.model_type != "mistral3":

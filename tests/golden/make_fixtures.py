@@ -53,7 +53,7 @@ ADDS_TWICE = ("falcon",)
 ONE_PLUS = ("gemma", "vaultgemma", "qwen3_next", "qwen3_5", "nemotron")
 PLAIN_NORMS = ("gemma4", "gemma3n", "nemotron_h")
 # What features or experts are multiplied by.
-FACTORS = ("layer_scalar", "router.scale", "per_expert_scale", "correct_output_scale")
+FACTORS = ("lambda_1", "lambda_2", "layer_scalar", "router.scale", "per_expert_scale", "correct_output_scale")
 # What follows from the config alone.
 COMPUTED = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 # The numbers of learned activations that are not drawn.
@@ -189,26 +189,28 @@ class Watch:
     def __init__(self, model, shape):
         self.hidden, self.chosen, self.gap, self.config, self.shape = {}, {}, float("inf"), model.config, shape
         first = 0
-        for layers in stacks_of(model):
+        stacks = stacks_of(model)
+        for layers in stacks:
+            of_tower = model.config.model_type if first == 0 and len(stacks) > 1 else None
             for number, layer in enumerate(layers, first):
-                layer.register_forward_pre_hook(self.entering(number), with_kwargs=True)
+                layer.register_forward_pre_hook(self.entering(number, of_tower), with_kwargs=True)
                 for module in layer.modules():
                     if type(module).__name__.endswith(("Router", "V1Gate")):
                         module.register_forward_hook(self.routing(number))
             first += len(layers) + 1
-            layers[-1].register_forward_hook(self.leaving(first - 1))
+            layers[-1].register_forward_hook(self.leaving(first - 1, of_tower))
 
-    def entering(self, number):
+    def entering(self, number, of_tower):
         def hook(_, args, kwargs):
             hidden = args[0] if args else kwargs.get("hidden_states", kwargs.get("hidden_state"))
-            self.hidden[number] = images.by_sequence(as_features(hidden), self.shape).detach().clone()
+            self.hidden[number] = images.by_sequence(as_features(hidden), self.shape, of_tower).detach().clone()
 
         return hook
 
-    def leaving(self, number):
+    def leaving(self, number, of_tower):
         def hook(_, args, out):
             hidden = as_features(out[0] if isinstance(out, tuple) else out)
-            self.hidden[number] = images.by_sequence(hidden, self.shape).detach().clone()
+            self.hidden[number] = images.by_sequence(hidden, self.shape, of_tower).detach().clone()
 
         return hook
 

@@ -210,6 +210,16 @@ GLM4V_TOWER = dict(
     image_size=8,
     rms_norm_eps=1e-3,
 )
+# Three heads, and layers whose results are scaled by something else than one.
+INTERNVL_TOWER = dict(
+    hidden_size=24,
+    intermediate_size=20,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    image_size=8,
+    patch_size=2,
+    layer_norm_eps=1e-3,
+)
 SIGLIP = dict(hidden_size=24, intermediate_size=20, num_hidden_layers=2, image_size=8, patch_size=2)
 GEMMA3 = dict(
     WIDE_HEADS,

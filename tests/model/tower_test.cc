@@ -74,7 +74,7 @@ std::string refused_at_end(const std::string& op) {
 TEST_CASE("a tower is there where its tensors are") {
   for (const std::string family :
        {"mistral3", "qwen2_vl", "qwen2_5_vl", "gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5",
-        "qwen3_5_moe", "llama4", "glm4v", "glm4v_moe"}) {
+        "qwen3_5_moe", "llama4", "glm4v", "glm4v_moe", "internvl", "internvl_qwen3"}) {
     CAPTURE(family);
     const mapping::Fixture& f = mapping::fixture(family);
     const model::Model whole = bound(f, f.tensors);

@@ -30,7 +30,7 @@ from families import (
     H,
     Q,
 )
-from slicing import experts, features, in_groups, on_every_device, side_by_side, two_halves, whole
+from slicing import experts, features, in_groups, on_every_device, q_rows, side_by_side, two_halves, whole
 
 # The bias that chooses experts, and a dense layer for a further token behind two norms and a projection
 CHOOSING = [(r".*mlp\.(gate\.)?e_score_correction_bias", whole)]
@@ -288,24 +288,6 @@ def multimodal():
             LLAMA,
             "vision_tower|multi_modal_projector",
         ),
-        (
-            "internvl",
-            "internvl",
-            "InternVL",
-            dict(DIVIDED, model_type="qwen2"),
-            vision,
-            LLAMA,
-            "vision_tower|multi_modal_projector",
-        ),
-        (
-            "internvl_qwen3",
-            "internvl",
-            "InternVL",
-            dict(DENSE, model_type="qwen3"),
-            vision,
-            LLAMA + QK_NORM,
-            "vision_tower|multi_modal_projector",
-        ),
     ):
         yield Family(
             name,
@@ -314,6 +296,33 @@ def multimodal():
             f"{model}Config",
             dict(text_config=text, vision_config=tower_config),
             cuts + tower(names),
+        )
+    # InternVLVisionAttention.forward: reshape(heads, -1) of each of q, k and v; fc2(act(fc1)), linear_2(act(linear_1))
+    h, block = q_rows(6, 6), r"vision_tower\.encoder\.layer\.\d+\."
+    up, down = rf"({block}mlp\.fc1|multi_modal_projector\.linear_1)", rf"({block}mlp\.fc2|multi_modal_projector\.linear_2)"
+    internvl = tower("vision_tower|multi_modal_projector") + [
+        (block + r"attention\.[qkv]_proj\.weight", h, whole),
+        (block + r"attention\.[qkv]_proj\.bias", h),
+        (block + r"attention\.projection_layer\.weight", whole, h),
+        (up + r"\.weight", features, whole),
+        (up + r"\.bias", features),
+        (down + r"\.weight", whole, features),
+    ]
+    vision = dict(vision, hidden_size=12, num_attention_heads=6, attention_bias=True, use_qk_norm=True)
+    for name, text, cuts in (
+        ("internvl", dict(DIVIDED, model_type="qwen2"), LLAMA),
+        ("internvl_qwen3", dict(DENSE, model_type="qwen3"), LLAMA + QK_NORM),
+    ):
+        yield Family(
+            name,
+            "internvl",
+            "InternVLForConditionalGeneration",
+            "InternVLConfig",
+            dict(text_config=text, vision_config=vision),
+            cuts + internvl,
+            meshes=tuple(mesh for mesh in LEGAL if mesh != "tp=8"),
+            refused={"tp=6": "E0214", "tp=8": "E0210"},
+            reduced=(block + r"attention\.projection_layer\.bias", down + r"\.bias"),
         )
     # Glm4vVisionPatchMerger.forward: down_proj(act(gate_proj(x)) * up_proj(x)); the rest of the tower is whole
     merger = [

@@ -78,15 +78,18 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
 /// A norm over all heads, which every device has whole and uses for its own heads alone: a bit of
 /// the rest changes no result.
 bool is_partly_used(const std::string& model, const std::string& tensor) {
-  return (model == "olmoe" || model == "minimax_m2" || model == "flex_olmo") &&
-         (tensor.ends_with(".q_norm.weight") || tensor.ends_with(".k_norm.weight"));
+  const std::string of_tower = model == "internvl_qwen3" ? ".attention" : "";
+  const bool is_over_heads =
+      model == "olmoe" || model == "minimax_m2" || model == "flex_olmo" || !of_tower.empty();
+  return is_over_heads && (tensor.ends_with(of_tower + ".q_norm.weight") ||
+                           tensor.ends_with(of_tower + ".k_norm.weight"));
 }
 
 /// What no graph reads, and the coverage leaves out: towers that are not run, and powers of slopes
 /// that are.
 bool is_unread(const std::string& model, const std::string& tensor) {
   if (model == "minimax") return tensor.ends_with("_decay");
-  const bool has_tower = model == "llava_mistral" || model == "internvl_qwen3";
+  const bool has_tower = model == "llava_mistral";
   const auto has = [&](const char* part) { return tensor.find(part) != std::string::npos; };
   return has_tower &&
          (has("vision_tower.") || has("multi_modal_projector.") || has("image_newline"));

@@ -87,6 +87,7 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"mimo_v2_flash", "ep=2,tp=2"},
                                                         {"kimi_linear", "pp=2,tp=2"},
                                                         {"glm4v_moe", "ep=2,tp=2"},
+                                                        {"internvl_qwen3", "pp=2,tp=2"},
                                                         {"hy_v3", "ep=2,tp=2"},
                                                         {"solar_open", "ep=2,tp=2"},
                                                         {"afmoe", "pp=2,tp=2"},

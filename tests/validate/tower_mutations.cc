@@ -80,6 +80,21 @@ std::vector<Mutation> tower_mutations() {
               return rows;
             });
           }),
+      row("T9", "scales of what attention and MLP add exchanged", "internvl", "tp=2",
+          {"in tower 1, scale 'attended_scaled': vision_tower.encoder.layer.1.lambda_1: rank 0 "},
+          [](const ShardSet& shards) {
+            for (const i64 rank : {0, 1}) {
+              shards.exchange("vision_tower.encoder.layer.1.lambda_1",
+                              "vision_tower.encoder.layer.1.lambda_2", rank);
+            }
+          }),
+      row("T10", "places of the class and of the first patch exchanged", "internvl_qwen3", "tp=2",
+          {"vision_tower.embeddings.position_embeddings: rank 0 "},
+          [](const ShardSet& shards) {
+            shards.change_all(
+                "vision_tower.embeddings.position_embeddings",
+                [](const ShardRows& rows) { return rows.rows_in(exchanged(rows.rows, 0, 1, 1)); });
+          }),
       row("T8", "the gate and the other half of a merger exchanged", "glm4v_moe", "tp=2",
           {"model.visual.merger.gate_proj.weight: rank 1 gate_proj holds up_proj"},
           [](const ShardSet& shards) {
