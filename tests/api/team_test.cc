@@ -33,7 +33,7 @@ TEST_CASE("every tensor has one owner, and owners follow the order of the source
     const auto owners = share_out(moves, in_order(moves.size()), processes);
     RC_ASSERT(owners.size() == moves.size());
     RC_ASSERT(std::is_sorted(owners.begin(), owners.end()));
-    for (const int owner : owners) RC_ASSERT(owner >= 0 && owner < processes);
+    for (const int owner : owners) RC_ASSERT((owner >= 0 && owner < processes));
     const WorkShares shares = summarize_shares(moves, owners, processes);
     const i64 total = std::accumulate(bytes.begin(), bytes.end(), i64{0});
     const i64 largest = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());

@@ -115,6 +115,10 @@ TEST_CASE("no file names a folder of one machine or leaves a note to finish it")
   CHECK(findings_in(all_texts(), forbidden_text) == "");
 }
 
+TEST_CASE("properties that join conditions have parentheses of their own") {
+  CHECK(findings_in(all_texts(), eager_properties) == "");
+}
+
 TEST_CASE("the name of every test is one that CTest finds") {
   CHECK(findings_in(load_sources({"tests"}, {".cc"}), undiscoverable_names) == "");
   CHECK(undiscoverable_names({"a.cc", "\nTEST_CASE(\"one; two\") {\n"}).size() == 1);
@@ -169,6 +173,10 @@ TEST_CASE("machine folders and unfinished notes are found with their line") {
   CHECK(forbidden_text({"a.md", "one\n" + home + "\n"}).front().starts_with("a.md:2: "));
   CHECK(forbidden_text({"a.md", std::string("TO") + "DO later\n"}).size() == 1);
   CHECK(forbidden_text({"a.md", "relative/home/page and /usr/share\n"}).empty());
+  const std::string assertion = std::string("RC_") + "ASSERT(";
+  CHECK(eager_properties({"a.cc", "\n" + assertion + "a && *a == f(b));\n"}).size() == 1);
+  CHECK(eager_properties({"a.cc", assertion + "f(a || b) == 2);\n"}).empty());
+  CHECK(eager_properties({"a.cc", assertion + "(a && *a == 2));\n"}).empty());
   CHECK(vague_name({"lib/base/string_utils.h", ""}).size() == 1);
   CHECK(vague_name({"lib/base/text.h", ""}).empty());
 }

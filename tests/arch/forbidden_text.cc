@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 
@@ -59,7 +60,35 @@ void collect(const Source& source, const Patterns& patterns, Findings& findings)
   }
 }
 
+/// Whether && or || stands in the argument that begins at `at`, outside of inner parentheses.
+bool joins_conditions(std::string_view text, size_t at) {
+  int depth = 1;
+  for (; at < text.size() && depth > 0; ++at) {
+    const std::string_view two = text.substr(at, 2);
+    if (depth == 1 && (two == "&&" || two == "||")) return true;
+    if (std::string_view("([{").find(text[at]) != std::string_view::npos) ++depth;
+    if (std::string_view(")]}").find(text[at]) != std::string_view::npos) --depth;
+  }
+  return false;
+}
+
 }  // namespace
+
+Findings eager_properties(const Source& source) {
+  constexpr auto kMacros =
+      std::to_array<Pattern>({{"RC_", "PRE("}, {"RC_", "ASSERT("}, {"RC_", "ASSERT_FALSE("}});
+  const std::string_view text = source.text;
+  Findings findings;
+  for (const Pattern& macro : kMacros) {
+    const std::string name = std::string(macro.first) + std::string(macro.second);
+    for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+      if (!joins_conditions(text, at + name.size())) continue;
+      const auto line = 1 + std::ranges::count(text.substr(0, at), '\n');
+      findings.push_back(at_line(source, static_cast<size_t>(line), name));
+    }
+  }
+  return findings;
+}
 
 Findings forbidden_text(const Source& source) {
   Findings findings;

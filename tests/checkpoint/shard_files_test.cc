@@ -113,7 +113,7 @@ TEST_CASE("a file's data stays below the limit unless it is one tensor") {
       const auto header = header_of(file, tensors);
       const bool alone = std::count_if(header.entries.begin(), header.entries.end(),
                                        [](const auto& e) { return e.end > e.begin; }) <= 1;
-      RC_ASSERT(alone || file.size - header.data_begin <= 9000);
+      RC_ASSERT((alone || file.size - header.data_begin <= 9000));
     }
   }));
 }

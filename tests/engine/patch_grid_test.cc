@@ -85,9 +85,9 @@ TEST_CASE("patches that fill no square begin again at the first, and make one po
     RC_ASSERT(grid.squares() >= 1);
     RC_ASSERT(grid.width() >= side);
     RC_ASSERT(grid.width() % side == 0);
-    RC_ASSERT(grid.width() == side || grid.width() * grid.width() <= length);
+    RC_ASSERT((grid.width() == side || grid.width() * grid.width() <= length));
     for (i64 n = 0; n < length; ++n) {
-      for (const i64 patch : grid.square(n)) RC_ASSERT(patch >= 0 && patch < length);
+      for (const i64 patch : grid.square(n)) RC_ASSERT((patch >= 0 && patch < length));
     }
   }));
   CHECK(PatchGrid(Order::kSquares, 2, 3).square(0) == std::vector<i64>{0, 1, 2, 0});

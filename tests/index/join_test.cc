@@ -144,7 +144,7 @@ TEST_CASE("every wanted element of any holders is in exactly one box, with the r
       for (const auto& step : reference::tuples(sizes)) {
         const auto element = moved(origin, step);
         for (const Region& region : src)
-          RC_ASSERT(!source.holders.empty() || !find(region, element));
+          RC_ASSERT((!source.holders.empty() || !find(region, element)));
         for (const int holder : source.holders) {
           RC_ASSERT(find(src[static_cast<size_t>(holder)], element) == moved(source.local, step));
         }

@@ -117,7 +117,7 @@ TEST_CASE("the rows of a copy are the copy of these rows") {
     const int bits = *rc::gen::element(4, 8, 32);
     const auto whole = box.lowered(bits);
     const i64 rows = box.sizes.empty() ? 0 : box.sizes.front();
-    RC_PRE(whole.has_value() && byte_count(*whole) > 0 && rows > 0);
+    RC_PRE((whole.has_value() && byte_count(*whole) > 0 && rows > 0));
     const i64 begin = *gen::between(0, rows - 1);
     const i64 end = *gen::between(begin + 1, rows);
     box.sizes.front() = end - begin;

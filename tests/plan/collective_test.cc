@@ -34,7 +34,7 @@ TEST_CASE("what all devices send is what they receive, and is what the op must m
     const i64 odd_bytes = *gen::between(0, 1'000'000);
     const i64 odd = plan::wire_bytes({op, {n, 1}, odd_bytes});
     RC_ASSERT(odd * n >= times * odd_bytes * (n - 1));
-    RC_ASSERT((odd - 1) * n < times * odd_bytes * (n - 1) || odd == 0);
+    RC_ASSERT(((odd - 1) * n < times * odd_bytes * (n - 1) || odd == 0));
   }));
 }
 

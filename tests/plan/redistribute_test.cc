@@ -75,7 +75,7 @@ TEST_CASE("the cost of redistribution is a metric") {
     RC_CLASSIFY(ab.has_value(), "three ways");
     if (ab) RC_ASSERT(ac->elements <= ab->elements + bc->elements);
     const auto aa = redistribute(mesh, shape, a, a);
-    RC_ASSERT(aa && aa->elements == 0 && aa->steps.empty());
+    RC_ASSERT((aa && aa->elements == 0 && aa->steps.empty()));
   }));
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("one collective on one mesh axis moves the bytes of the table") {
     const auto other = Placement::sharded(0);
     const auto way = redistribute(mesh, shape, plan::in_mesh_order({other, from}, 2),
                                   plan::in_mesh_order({other, to}, 2));
-    RC_ASSERT(way && way->steps.size() == 1);
+    RC_ASSERT((way && way->steps.size() == 1));
     const i64 owned = *element_count(shape) / mesh.axes()[0].size;
     const auto collective =
         plan::collective_for(plan::move_between(from, to), {mesh.axes()[1].size, 1}, owned);

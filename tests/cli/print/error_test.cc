@@ -39,7 +39,7 @@ TEST_CASE("nothing from a file reaches the terminal as a control character") {
                            .help(bytes);
     for (const char c : error_text(error, kPlain, true)) {
       const auto byte = static_cast<unsigned char>(c);
-      RC_ASSERT((byte >= 0x20 && byte != 0x7f) || c == '\n');
+      RC_ASSERT(((byte >= 0x20 && byte != 0x7f) || c == '\n'));
     }
   }));
 }
