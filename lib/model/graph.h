@@ -76,7 +76,8 @@ struct Patches {
   bool has_class = false;  ///< the last position is no patch
 };
 /// Looks rows of a table up: by token, by position or segment of the input, or by where a patch is
-/// in the square grid that the rows are; a wider image begins again at its first row or column.
+/// in the square grid that the rows are; a wider image begins again at its first row or column. What
+/// is no patch has the first row, which then stands before those of the grid.
 struct Embed {
   enum class By { kToken, kPosition, kSegment, kPatch };
   By by = By::kToken;

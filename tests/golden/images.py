@@ -1,6 +1,6 @@
 """Images for the models that have a tower: one before the words of every sequence, which has as many tokens as patches.
 
-Llama 4's has a token for the class behind its patches.
+Llama 4's and LLaVA's have a token for the class behind their patches, wherever the library puts it.
 """
 
 import math
@@ -9,16 +9,23 @@ import torch
 
 # Whose tower has as many patches as its learned places, and lists of patches that make a square grid.
 SHAPES = {name: (2, 16) for name in ("gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "glm4v", "glm4v_moe")}
-SHAPES["llama4"] = (2, 17)
+SHAPES |= {name: (2, 17) for name in ("llama4", "llava", "llava_mistral")}
+# Whose class the library puts before the patches, and whose last layer's result nobody reads.
+CLASS_FIRST = ("llava", "llava_next")
 # Of which there is a run of words alone, too.
 ALSO_WORDS = ("gemma3",)
 # Whose towers the graphs compute.
-WITH_TOWER = ("mistral3", "qwen2_vl", "qwen2_5_vl", *SHAPES)
+WITH_TOWER = ("mistral3", "qwen2_vl", "qwen2_5_vl", "llava_next", *SHAPES)
+
+
+def is_of_another_layer(config):
+    """Whether words meet another layer of LLaVA's tower than the last but one."""
+    return config.model_type in CLASS_FIRST and config.vision_feature_layer != -2
 
 
 def tower_of(model):
     """The module that reads images, where the graphs compute it."""
-    if model.config.model_type not in WITH_TOWER:
+    if model.config.model_type not in WITH_TOWER or is_of_another_layer(model.config):
         return None
     whole = getattr(model, "model", model)
     return next(getattr(whole, name) for name in ("visual", "vision_tower", "vision_model") if hasattr(whole, name))
@@ -26,6 +33,22 @@ def tower_of(model):
 
 def layers_of(tower):
     return next(module for module in tower.modules() if isinstance(module, torch.nn.ModuleList))
+
+
+def is_class_first(model, layers):
+    """Whether these are the layers of such a tower."""
+    tower = tower_of(model)
+    return tower is not None and model.config.model_type in CLASS_FIRST and layers is layers_of(tower)
+
+
+def as_positions(model, layers):
+    """What puts a layer's hidden states into the order of positions: the class last."""
+    return (lambda hidden: hidden.roll(-1, dims=1)) if is_class_first(model, layers) else lambda hidden: hidden
+
+
+def last_read(model, layers):
+    """The layer whose result is that of the stack."""
+    return layers[-2] if is_class_first(model, layers) else layers[-1]
 
 
 def by_sequence(hidden, shape):
@@ -36,6 +59,8 @@ def by_sequence(hidden, shape):
 def side_of_square(model):
     """How many patches beside each other become a position."""
     config = model.config
+    if config.model_type in CLASS_FIRST:
+        return 1
     if config.model_type == "gemma3":
         return model.model.multi_modal_projector.kernel_size
     return getattr(config, "spatial_merge_size", None) or getattr(config.vision_config, "spatial_merge_size", 2)
@@ -54,7 +79,9 @@ def given(model, input_ids, random):
     channels = getattr(config, "num_channels", None) or config.in_channels
     size = channels * getattr(config, "temporal_patch_size", 1) * config.patch_size**2
     pixels = torch.from_numpy(random.standard_normal((*input_ids.shape, size))).float()
-    positions = input_ids.shape[1] // side_of_square(model) ** 2
+    # LLaVA's class is no position, and LLaVA-NeXT has one for the end of a line.
+    patches = input_ids.shape[1] - (model.config.model_type == "llava")
+    positions = patches // side_of_square(model) ** 2
     image_token = model.config.image_token_id
     input_ids[input_ids == image_token] = image_token + 1
     input_ids[:, :positions] = image_token
@@ -63,7 +90,7 @@ def given(model, input_ids, random):
 
 def inputs(model, pixels):
     """What the library reads them as; positions are those of text, whatever it would give those of an image."""
-    if model.config.model_type == "llama4":
+    if model.config.model_type == "llama4" or model.config.model_type in CLASS_FIRST:
         pixels = pixels[:, :-1]
     images, patches, _ = pixels.shape
     rows, columns = grid_of(model, patches)
@@ -76,6 +103,8 @@ def inputs(model, pixels):
     side = model.config.vision_config.patch_size
     squares = pixels.reshape(images, rows, columns, -1, side, side)
     values = squares.permute(0, 3, 1, 4, 2, 5).flatten(4, 5).flatten(2, 3)
-    if model.config.model_type != "mistral3":
+    if model.config.model_type == "llava_next":
+        values = values[:, None]
+    elif model.config.model_type != "mistral3":
         return {"pixel_values": values}
     return {"pixel_values": values, "image_sizes": torch.tensor([[rows * side, columns * side]] * images)}

@@ -82,14 +82,13 @@ bool is_partly_used(const std::string& model, const std::string& tensor) {
          (tensor.ends_with(".q_norm.weight") || tensor.ends_with(".k_norm.weight"));
 }
 
-/// What no graph reads, and the coverage leaves out: towers that are not run, and powers of slopes
-/// that are.
+/// What no graph reads, and the coverage leaves out: towers that are not run, the last layer of one
+/// that is, and powers of slopes that are.
 bool is_unread(const std::string& model, const std::string& tensor) {
   if (model == "minimax") return tensor.ends_with("_decay");
-  const bool has_tower = model == "llava_mistral" || model == "internvl_qwen3";
   const auto has = [&](const char* part) { return tensor.find(part) != std::string::npos; };
-  return has_tower &&
-         (has("vision_tower.") || has("multi_modal_projector.") || has("image_newline"));
+  if (model.starts_with("llava")) return has("encoder.layers.2.") || has("post_layernorm");
+  return model == "internvl_qwen3" && (has("vision_tower.") || has("multi_modal_projector."));
 }
 
 /// Whatever the function says, the report names the bytes that are not the reference's.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "tests/validate/mutations.h"
 
@@ -85,6 +86,26 @@ std::vector<Mutation> tower_mutations() {
           [](const ShardSet& shards) {
             shards.exchange("model.visual.merger.gate_proj.weight",
                             "model.visual.merger.up_proj.weight", 1);
+          }),
+      row("T9", "the class's place behind those of the patches", "llava", "tp=2",
+          {"in tower start, embed 'where': vision_tower.embeddings.position_embedding.weight: "
+           "rank 0 "},
+          [](const ShardSet& shards) {
+            const std::string places = "vision_tower.embeddings.position_embedding.weight";
+            shards.change_all(places, [](const ShardRows& rows) {
+              std::vector<i64> order(static_cast<size_t>(rows.rows));
+              std::iota(order.begin(), order.end(), 1);
+              order.back() = 0;
+              return rows.rows_in(order);
+            });
+          }),
+      row("T10", "nothing at the end of a line", "llava_mistral", "tp=2",
+          {"in tower end, class token 'image': image_newline: rank 1 "},
+          [](const ShardSet& shards) {
+            shards.change("image_newline", 1, [](ShardRows rows) {
+              std::fill_n(rows.at(0, 0), rows.columns * rows.element(), std::uint8_t{0});
+              return rows;
+            });
           }),
   };
 }
