@@ -54,8 +54,10 @@ Part<N> apply(const model::Insert& op, const OpAt<N>& at) {
   Part<N> y = *at.in[0];
   if (!inputs.has_images) return y;
   const PatchGrid grid = grid_of(op.patches, *at.side.model, inputs.length);
+  const i64 words = inputs.ends_with_word && inputs.length > 1 ? 1 : 0;
+  const i64 positions = std::min(grid.squares(), inputs.length - words);
   for (i64 s = 0; s < inputs.sequences; ++s) {
-    for (i64 p = 0; p < grid.squares(); ++p) {
+    for (i64 p = 0; p < positions; ++p) {
       const i64 t = s * inputs.length + p;
       std::copy_n(at.in[1]->row(t), y.width(), y.row(t));
     }

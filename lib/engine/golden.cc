@@ -45,6 +45,7 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
   inputs.tokens = golden.tokens;
   inputs.given = golden.given;
   inputs.has_images = !golden.given.empty();
+  inputs.ends_with_word = false;
   Fabric fabric(whole.mesh, nullptr);
   Run<float> run(whole, fabric, inputs, nullptr);
   std::vector<GoldenDifference> differences;

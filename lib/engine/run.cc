@@ -156,9 +156,7 @@ void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
     i64 row = 0;
     if (by == model::Embed::By::kToken) row = inputs_.tokens.at(static_cast<size_t>(t));
     if (by == model::Embed::By::kToken && row >= where.local_size()) row = 0;
-    if (by == model::Embed::By::kPosition) {
-      row = (offset + t % inputs_.length) % std::max<i64>(1, where.local_size());
-    }
+    if (by == model::Embed::By::kPosition) row = offset + t % inputs_.length;
     if (by == model::Embed::By::kPatch) row = row_of_patch(op.patches, product, t);
     const auto local = row < where.local_size() ? where(row) : std::nullopt;
     if (!local || *local < block.rows.begin || *local >= block.rows.end) continue;
@@ -169,10 +167,13 @@ void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
 
 template <class N>
 i64 Run<N>::row_of_patch(const model::Patches& patches, const Product& product, i64 token) const {
+  const i64 position = token % inputs_.length;
+  const i64 others = patches.has_class ? 1 : 0;
+  if (patches.has_class && position + 1 == inputs_.length) return 0;
   const PatchGrid grid = grid_of(patches, *side_.model, inputs_.length);
-  const auto [row, column] = grid.place(token % inputs_.length);
-  const i64 side = root_of(product.rows.global_size());
-  return row % side * side + column % side;
+  const auto [row, column] = grid.place(position);
+  const i64 side = root_of(product.rows.global_size() - others);
+  return others + row % side * side + column % side;
 }
 
 template <class N>

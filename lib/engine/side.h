@@ -55,10 +55,11 @@ struct Side {
 struct Inputs {
   i64 sequences = 1;
   i64 length = 1;
-  std::vector<i64> tokens;   ///< ids, one per row, of tables that are looked up
-  std::vector<float> given;  ///< what enters beside tokens, row by row; none: any numbers
-  bool has_images = true;    ///< where the model takes them; else words alone
-  std::uint64_t seed = 0;    ///< of residues
+  std::vector<i64> tokens;     ///< ids, one per row, of tables that are looked up
+  std::vector<float> given;    ///< what enters beside tokens, row by row; none: any numbers
+  bool has_images = true;      ///< where the model takes them; else words alone
+  bool ends_with_word = true;  ///< of several positions, however many an image would take
+  std::uint64_t seed = 0;      ///< of residues
   kernels::NumberMap map = kernels::NumberMap::kBits;  ///< of residues
   /// Every value is rounded to it, as an engine of that type stores it; F32: as it is; of float.
   Dtype activations = Dtype::kF32;

@@ -74,7 +74,7 @@ class Decoder {
   std::vector<JsonValue::Field> fields_of(Stack& stack, StackText& text);
   void finish(Stack& stack, const StackText& text);
   void add_tower(const JsonValue& value);
-  Alternatives where_made(const JsonValue& parts);
+  static Alternatives where_made(Alternatives ways);
   void check_values() const;
 
   Graph graph_;
@@ -237,17 +237,18 @@ void Decoder::add_tower(const JsonValue& value) {
   finish(tower, text);
   tower.end = Block{tower.name + " end", stretches(*end)};
   tower.name += " start";
-  graph_.stacks.front().start.push_back(where_made(*insert));
+  for (Alternatives& ways : stretches(*insert)) {
+    graph_.stacks.front().start.push_back(where_made(std::move(ways)));
+  }
   context_.prefixes = of_graph;
   graph_.stacks.insert(graph_.stacks.begin(), std::move(tower));
 }
 
-/// A list of parts where what they read was made, else nothing.
-Alternatives Decoder::where_made(const JsonValue& parts) {
-  Way way;
-  way.where_made = true;
-  way.ops = ops_of(parts.elements(1));
-  return {std::move(way), Way{}};
+/// The ways where what they read was made, else nothing.
+Alternatives Decoder::where_made(Alternatives ways) {
+  for (Way& way : ways) way.where_made = true;
+  ways.emplace_back();
+  return ways;
 }
 
 std::vector<std::string> texts_of(const std::optional<JsonValue>& list) {

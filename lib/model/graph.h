@@ -75,8 +75,9 @@ struct Patches {
   Dim count;               ///< of a square: 4, 16
   bool has_class = false;  ///< the last position is no patch
 };
-/// Looks rows of a table up: by token, by position (past the last row again from the first on) or
-/// segment, or by where a patch is in the square grid of the rows; a wider image begins again, too.
+/// Looks rows of a table up: by token, by position or segment of the input, or by where a patch is
+/// in the square grid that the rows are; a wider image begins again at its first row or column. What
+/// is no patch has the first row, which then stands before those of the grid.
 struct Embed {
   enum class By { kToken, kPosition, kSegment, kPatch };
   By by = By::kToken;

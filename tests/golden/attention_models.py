@@ -3,6 +3,7 @@
 from sizes import (
     ALPHA,
     CLIP,
+    CLIP_TOWER,
     COHERE,
     EXPERTS,
     FALCON,
@@ -68,13 +69,36 @@ ATTENTION_MODELS = {
     ),
     "llava": (
         "LlavaConfig",
-        dict(text_config=dict(SIZES, model_type="llama"), vision_config=dict(CLIP, model_type="clip_vision_model")),
+        dict(
+            text_config=dict(SIZES, model_type="llama", intermediate_size=40),
+            vision_config=CLIP_TOWER,
+            image_token_index=7,
+        ),
     ),
     "llava_mistral": (
         "LlavaNextConfig",
         dict(
-            text_config=dict(SIZES, model_type="mistral", sliding_window=8),
+            text_config=dict(SIZES, model_type="mistral", sliding_window=8, intermediate_size=40),
+            vision_config=CLIP_TOWER,
+            image_token_index=7,
+            image_grid_pinpoints=[[0, 0]],  # an image is one crop
+        ),
+    ),
+    # Words meet another layer of the tower than graphs compute.
+    "llava_words": (
+        "LlavaConfig",
+        dict(
+            text_config=dict(SIZES, model_type="llama", intermediate_size=40),
             vision_config=dict(CLIP, model_type="clip_vision_model"),
+            vision_feature_layer=-1,
+        ),
+    ),
+    "llava_mistral_words": (
+        "LlavaNextConfig",
+        dict(
+            text_config=dict(SIZES, model_type="mistral", sliding_window=8, intermediate_size=40),
+            vision_config=dict(CLIP, model_type="clip_vision_model"),
+            vision_feature_layer=-1,
         ),
     ),
     "internvl": (

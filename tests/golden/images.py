@@ -1,6 +1,6 @@
 """Images for the models that have a tower: one before the words of every sequence, which has as many tokens as patches.
 
-A token for the class, where there is one, stands behind the patches: so Llama 4 has it, InternVL has it before them.
+A token for the class, where there is one, stands behind the patches, wherever the library puts it.
 """
 
 import math
@@ -9,19 +9,26 @@ import torch
 
 # Whose tower has as many patches as its learned places, and lists of patches that make a square grid.
 SHAPES = {name: (2, 16) for name in ("gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "glm4v", "glm4v_moe")}
-SHAPES |= {name: (2, 17) for name in ("llama4", "internvl", "internvl_qwen3")}
+SHAPES |= {name: (2, 17) for name in ("llama4", "llava", "llava_mistral", "internvl", "internvl_qwen3")}
 # Whose model type has a token for the class, and whose has it first.
-WITH_CLASS = ("llama4", "internvl")
-CLASS_FIRST = ("internvl",)
+CLASS_FIRST = ("llava", "llava_next", "internvl")
+WITH_CLASS = ("llama4", *CLASS_FIRST)
+# Whose last layer's result nobody reads.
+LAST_UNREAD = ("llava", "llava_next")
 # Of which there is a run of words alone, too.
 ALSO_WORDS = ("gemma3",)
 # Whose towers the graphs compute.
-WITH_TOWER = ("mistral3", "qwen2_vl", "qwen2_5_vl", *SHAPES)
+WITH_TOWER = ("mistral3", "qwen2_vl", "qwen2_5_vl", "llava_next", *SHAPES)
+
+
+def is_of_another_layer(config):
+    """Whether words meet another layer of LLaVA's tower than the last but one."""
+    return config.model_type in LAST_UNREAD and config.vision_feature_layer != -2
 
 
 def tower_of(model):
     """The module that reads images, where the graphs compute it."""
-    if model.config.model_type not in WITH_TOWER:
+    if model.config.model_type not in WITH_TOWER or is_of_another_layer(model.config):
         return None
     whole = getattr(model, "model", model)
     return next(getattr(whole, name) for name in ("visual", "vision_tower", "vision_model") if hasattr(whole, name))
@@ -31,10 +38,26 @@ def layers_of(tower):
     return next(module for module in tower.modules() if isinstance(module, torch.nn.ModuleList))
 
 
-def by_sequence(hidden, shape, model_type):
-    """Patches that the library puts into one row, image after image, and the class behind them."""
-    hidden = hidden.reshape(*shape, hidden.shape[-1])
-    return hidden.roll(-1, dims=1) if model_type in CLASS_FIRST else hidden
+def is_of_tower(model, layers, model_types):
+    """Whether these are the layers of the tower of one of the types."""
+    tower = tower_of(model)
+    return tower is not None and model.config.model_type in model_types and layers is layers_of(tower)
+
+
+def as_positions(model, layers):
+    """What puts a layer's hidden states into the order of positions: the class last."""
+    is_behind = not is_of_tower(model, layers, CLASS_FIRST)
+    return (lambda hidden: hidden) if is_behind else lambda hidden: hidden.roll(-1, dims=1)
+
+
+def last_read(model, layers):
+    """The layer whose result is that of the stack."""
+    return layers[-2] if is_of_tower(model, layers, LAST_UNREAD) else layers[-1]
+
+
+def by_sequence(hidden, shape):
+    """Patches that the library puts into one row, image after image."""
+    return hidden.reshape(*shape, hidden.shape[-1])
 
 
 def side_of(config):
@@ -46,6 +69,8 @@ def side_of(config):
 def side_of_square(model):
     """How many patches beside each other become a position."""
     config = model.config
+    if config.model_type in LAST_UNREAD:
+        return 1
     if config.model_type == "gemma3":
         return model.model.multi_modal_projector.kernel_size
     return getattr(config, "spatial_merge_size", None) or getattr(config.vision_config, "spatial_merge_size", 2)
@@ -64,7 +89,9 @@ def given(model, input_ids, random):
     channels = getattr(config, "num_channels", None) or config.in_channels
     size = channels * getattr(config, "temporal_patch_size", 1) * side_of(config) ** 2
     pixels = torch.from_numpy(random.standard_normal((*input_ids.shape, size))).float()
-    positions = input_ids.shape[1] // side_of_square(model) ** 2
+    # LLaVA's class is no position, and LLaVA-NeXT has one for the end of a line.
+    patches = input_ids.shape[1] - (model.config.model_type == "llava")
+    positions = patches // side_of_square(model) ** 2
     image_token = model.config.image_token_id
     input_ids[input_ids == image_token] = image_token + 1
     input_ids[:, :positions] = image_token
@@ -86,6 +113,8 @@ def inputs(model, pixels):
     side = side_of(model.config.vision_config)
     squares = pixels.reshape(images, rows, columns, -1, side, side)
     values = squares.permute(0, 3, 1, 4, 2, 5).flatten(4, 5).flatten(2, 3)
-    if model.config.model_type != "mistral3":
+    if model.config.model_type == "llava_next":
+        values = values[:, None]
+    elif model.config.model_type != "mistral3":
         return {"pixel_values": values}
     return {"pixel_values": values, "image_sizes": torch.tensor([[rows * side, columns * side]] * images)}

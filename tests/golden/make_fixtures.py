@@ -189,28 +189,27 @@ class Watch:
     def __init__(self, model, shape):
         self.hidden, self.chosen, self.gap, self.config, self.shape = {}, {}, float("inf"), model.config, shape
         first = 0
-        stacks = stacks_of(model)
-        for layers in stacks:
-            of_tower = model.config.model_type if first == 0 and len(stacks) > 1 else None
+        for layers in stacks_of(model):
+            ordered = images.as_positions(model, layers)
             for number, layer in enumerate(layers, first):
-                layer.register_forward_pre_hook(self.entering(number, of_tower), with_kwargs=True)
+                layer.register_forward_pre_hook(self.entering(number, ordered), with_kwargs=True)
                 for module in layer.modules():
                     if type(module).__name__.endswith(("Router", "V1Gate")):
                         module.register_forward_hook(self.routing(number))
             first += len(layers) + 1
-            layers[-1].register_forward_hook(self.leaving(first - 1, of_tower))
+            images.last_read(model, layers).register_forward_hook(self.leaving(first - 1, ordered))
 
-    def entering(self, number, of_tower):
+    def entering(self, number, ordered):
         def hook(_, args, kwargs):
             hidden = args[0] if args else kwargs.get("hidden_states", kwargs.get("hidden_state"))
-            self.hidden[number] = images.by_sequence(as_features(hidden), self.shape, of_tower).detach().clone()
+            self.hidden[number] = ordered(images.by_sequence(as_features(hidden), self.shape)).detach().clone()
 
         return hook
 
-    def leaving(self, number, of_tower):
+    def leaving(self, number, ordered):
         def hook(_, args, out):
             hidden = as_features(out[0] if isinstance(out, tuple) else out)
-            self.hidden[number] = images.by_sequence(hidden, self.shape, of_tower).detach().clone()
+            self.hidden[number] = ordered(images.by_sequence(hidden, self.shape)).detach().clone()
 
         return hook
 

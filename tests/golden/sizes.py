@@ -347,6 +347,16 @@ MAMBA = dict(
     time_step_rank=5,
     conv_kernel=3,
 )
+CLIP_TOWER = dict(
+    model_type="clip_vision_model",
+    hidden_size=24,
+    intermediate_size=20,
+    num_hidden_layers=3,
+    num_attention_heads=3,
+    image_size=8,
+    patch_size=2,
+    layer_norm_eps=1e-3,
+)
 CLIP = dict(
     hidden_size=8,
     intermediate_size=8,

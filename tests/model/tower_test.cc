@@ -74,14 +74,16 @@ std::string refused_at_end(const std::string& op) {
 TEST_CASE("a tower is there where its tensors are") {
   for (const std::string family :
        {"mistral3", "qwen2_vl", "qwen2_5_vl", "gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5",
-        "qwen3_5_moe", "llama4", "glm4v", "glm4v_moe", "internvl", "internvl_qwen3"}) {
+        "qwen3_5_moe", "llama4", "glm4v", "glm4v_moe", "internvl", "internvl_qwen3", "llava",
+        "llava_mistral"}) {
     CAPTURE(family);
     const mapping::Fixture& f = mapping::fixture(family);
     const model::Model whole = bound(f, f.tensors);
     CHECK(layers_beside(whole) >= 2);
     CHECK(whole.layers.front().beside);
     CHECK(whole.unread.empty());
-    const auto words = without(without(f.tensors, "vis"), "multi_modal_projector");
+    const auto words =
+        without(without(without(f.tensors, "vis"), "multi_modal_projector"), "newline");
     REQUIRE(words.size() < f.tensors.size());
     const model::Model alone = bound(f, words);
     CHECK(layers_beside(alone) == 0);
@@ -98,6 +100,19 @@ TEST_CASE("a tower is there where its tensors are") {
     CHECK(inserts(whole) >= 1);
     CHECK(inserts(alone) == 0);
   }
+}
+
+TEST_CASE("a tower whose last layer's result is not met runs all layers but that one") {
+  const mapping::Fixture& f = mapping::fixture("llava");
+  const model::Model whole = bound(f, f.tensors);
+  const auto ops_of = [&](i64 number) {
+    const auto layer = std::ranges::find_if(
+        whole.layers, [&](const model::Layer& one) { return one.beside && one.number == number; });
+    REQUIRE(layer != whole.layers.end());
+    return layer->ops.size();
+  };
+  CHECK(ops_of(0) > 10);
+  CHECK(ops_of(1) == 0);
 }
 
 TEST_CASE("a tower that lacks a tensor behind its start is an error that names it") {

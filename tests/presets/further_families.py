@@ -6,6 +6,7 @@ from expert_families import (
     REFUSED,
     ROUTED,
     TOWER,
+    encoder_layers,
     next_token_layer,
     vision_tower,
 )
@@ -268,35 +269,37 @@ def tower(names):
     return [(rf"(model\.)?({names})\..*|(.*\.)?image_newline", on_every_device)]
 
 
+def clip_models(clip):
+    """CLIPAttention.forward in all layers of the tower; the rest of it is whole."""
+    for name, model, text, tells in (
+        ("llava", "Llava", "llama", {}),
+        ("llava_mistral", "LlavaNext", "mistral", {}),
+        ("llava_words", "Llava", "llama", dict(vision_feature_layer=-1)),
+        ("llava_mistral_words", "LlavaNext", "mistral", dict(vision_feature_layer=-1)),
+    ):
+        yield Family(
+            name,
+            "llava",
+            f"{model}ForConditionalGeneration",
+            f"{model}Config",
+            dict(text_config=dict(DENSE, model_type=text), vision_config=clip, **tells),
+            LLAMA + tower("vision_tower|multi_modal_projector") + encoder_layers(r"vision_tower\.encoder\.", "out_proj", 6),
+            meshes=tuple(mesh for mesh in LEGAL if mesh != "tp=8"),
+            refused={"tp=6": "E0214", "tp=8": "E0210"},
+            reduced=(r".*vision_tower.*(out_proj|fc2)\.bias",),
+        )
+
+
 def multimodal():
     """The language model under a prefix, beside a tower."""
     vision = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2)
     vision |= dict(image_size=8, patch_size=4)
-    clip = dict(vision, model_type="clip_vision_model")
+    clip = dict(vision, model_type="clip_vision_model", num_hidden_layers=2, hidden_size=24, num_attention_heads=6)
+    yield from clip_models(clip)
     glm = VOCABULARY + ATTENTION + NORMS
     glm += [(r".*mlp\.gate_up_proj\.weight", two_halves, whole), (r".*mlp\.down_proj\.weight", whole, features)]
     sections = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5, mrope_section=[1, 1, 1])
     visual = dict(TOWER, depth=1, hidden_size=12, out_hidden_size=HIDDEN, intermediate_size=8, image_size=8)
-    for name, preset, model, text, tower_config, cuts, names in (
-        ("llava", "llava", "Llava", dict(DENSE, model_type="llama"), clip, LLAMA, "vision_tower|multi_modal_projector"),
-        (
-            "llava_mistral",
-            "llava",
-            "LlavaNext",
-            dict(DENSE, model_type="mistral"),
-            clip,
-            LLAMA,
-            "vision_tower|multi_modal_projector",
-        ),
-    ):
-        yield Family(
-            name,
-            preset,
-            f"{model}ForConditionalGeneration",
-            f"{model}Config",
-            dict(text_config=text, vision_config=tower_config),
-            cuts + tower(names),
-        )
     # InternVLVisionAttention.forward: reshape(heads, -1) of each of q, k and v; fc2(act(fc1)), linear_2(act(linear_1))
     h, block = q_rows(6, 6), r"vision_tower\.encoder\.layer\.\d+\."
     up, down = rf"({block}mlp\.fc1|multi_modal_projector\.linear_1)", rf"({block}mlp\.fc2|multi_modal_projector\.linear_2)"

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "tests/validate/mutations.h"
 
@@ -80,6 +81,12 @@ std::vector<Mutation> tower_mutations() {
               return rows;
             });
           }),
+      row("T8", "the gate and the other half of a merger exchanged", "glm4v_moe", "tp=2",
+          {"model.visual.merger.gate_proj.weight: rank 1 gate_proj holds up_proj"},
+          [](const ShardSet& shards) {
+            shards.exchange("model.visual.merger.gate_proj.weight",
+                            "model.visual.merger.up_proj.weight", 1);
+          }),
       row("T9", "scales of what attention and MLP add exchanged", "internvl", "tp=2",
           {"in tower 1, scale 'attended_scaled': vision_tower.encoder.layer.1.lambda_1: rank 0 "},
           [](const ShardSet& shards) {
@@ -95,11 +102,25 @@ std::vector<Mutation> tower_mutations() {
                 "vision_tower.embeddings.position_embeddings",
                 [](const ShardRows& rows) { return rows.rows_in(exchanged(rows.rows, 0, 1, 1)); });
           }),
-      row("T8", "the gate and the other half of a merger exchanged", "glm4v_moe", "tp=2",
-          {"model.visual.merger.gate_proj.weight: rank 1 gate_proj holds up_proj"},
+      row("T11", "the class's place behind those of the patches", "llava", "tp=2",
+          {"in tower start, embed 'where': vision_tower.embeddings.position_embedding.weight: "
+           "rank 0 "},
           [](const ShardSet& shards) {
-            shards.exchange("model.visual.merger.gate_proj.weight",
-                            "model.visual.merger.up_proj.weight", 1);
+            const std::string places = "vision_tower.embeddings.position_embedding.weight";
+            shards.change_all(places, [](const ShardRows& rows) {
+              std::vector<i64> order(static_cast<size_t>(rows.rows));
+              std::iota(order.begin(), order.end(), 1);
+              order.back() = 0;
+              return rows.rows_in(order);
+            });
+          }),
+      row("T12", "nothing at the end of a line", "llava_mistral", "tp=2",
+          {"in tower end, class token 'image': image_newline: rank 1 "},
+          [](const ShardSet& shards) {
+            shards.change("image_newline", 1, [](ShardRows rows) {
+              std::fill_n(rows.at(0, 0), rows.columns * rows.element(), std::uint8_t{0});
+              return rows;
+            });
           }),
   };
 }
