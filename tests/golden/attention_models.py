@@ -2,8 +2,6 @@
 
 from sizes import (
     ALPHA,
-    CLIP,
-    CLIP_TOWER,
     COHERE,
     EXPERTS,
     FALCON,
@@ -11,12 +9,9 @@ from sizes import (
     GEMMA3,
     GEMMA3N,
     GEMMA4,
-    GEMMA4_VISION,
-    GLM4V_TOWER,
     GLM_MOE,
     GPT2,
     GRANITE_MOE,
-    INTERNVL_TOWER,
     HALF_ROTATED,
     INDEX,
     LATENT,
@@ -24,19 +19,11 @@ from sizes import (
     LAYER_WORDS,
     LLAMA3,
     LLAMA4,
-    LLAMA4_TOWER,
     LONGROPE,
     OPT,
-    PIXTRAL,
-    SECTIONS,
-    SIGLIP,
     SIZES,
     SLIDING,
-    SMALL_TOWER,
-    SQUARES,
     TEMPERED,
-    VISION,
-    VISION_2,
     WIDE_HEADS,
     YARN,
 )
@@ -67,67 +54,6 @@ ATTENTION_MODELS = {
         "ApertusConfig",
         dict(WIDE_HEADS, head_dim=12, attention_bias=True, rope_parameters=dict(LLAMA3, rope_theta=1000.0)),
     ),
-    "llava": (
-        "LlavaConfig",
-        dict(
-            text_config=dict(SIZES, model_type="llama", intermediate_size=40),
-            vision_config=CLIP_TOWER,
-            image_token_index=7,
-        ),
-    ),
-    "llava_mistral": (
-        "LlavaNextConfig",
-        dict(
-            text_config=dict(SIZES, model_type="mistral", sliding_window=8, intermediate_size=40),
-            vision_config=CLIP_TOWER,
-            image_token_index=7,
-            image_grid_pinpoints=[[0, 0]],  # an image is one crop
-        ),
-    ),
-    # Words meet another layer of the tower than graphs compute.
-    "llava_words": (
-        "LlavaConfig",
-        dict(
-            text_config=dict(SIZES, model_type="llama", intermediate_size=40),
-            vision_config=dict(CLIP, model_type="clip_vision_model"),
-            vision_feature_layer=-1,
-        ),
-    ),
-    "llava_mistral_words": (
-        "LlavaNextConfig",
-        dict(
-            text_config=dict(SIZES, model_type="mistral", sliding_window=8, intermediate_size=40),
-            vision_config=dict(CLIP, model_type="clip_vision_model"),
-            vision_feature_layer=-1,
-        ),
-    ),
-    "internvl": (
-        "InternVLConfig",
-        dict(
-            text_config=dict(SIZES, intermediate_size=64, model_type="qwen2"),
-            vision_config=INTERNVL_TOWER,
-            image_token_id=7,
-            tie_word_embeddings=False,
-        ),
-    ),
-    "internvl_qwen3": (
-        "InternVLConfig",
-        dict(
-            text_config=dict(WIDE_HEADS, intermediate_size=56, model_type="qwen3"),
-            vision_config=dict(
-                INTERNVL_TOWER, norm_type="rms_norm", use_qk_norm=True, attention_bias=True, use_mean_pooling=False
-            ),
-            image_token_id=7,
-        ),
-    ),
-    "glm4v": (
-        "Glm4vConfig",
-        dict(
-            text_config=dict(SIZES, intermediate_size=52, rope_parameters=dict(HALF_ROTATED, mrope_section=[1, 1, 1])),
-            vision_config=GLM4V_TOWER,
-            image_token_id=7,
-        ),
-    ),
     "gptj": ("GPTJConfig", dict(GPT2, rotary_dim=8)),
     "codegen": ("CodeGenConfig", dict(GPT2, n_head=8, rotary_dim=4)),
     "internlm2": (
@@ -139,23 +65,6 @@ ATTENTION_MODELS = {
         dict(WIDE_HEADS, sliding_window=8, layer_types=["sliding_attention", "full_attention"]),
     ),
     "ministral3": ("Ministral3Config", dict(WIDE_HEADS, sliding_window=None, rope_parameters=TEMPERED)),
-    "mistral3": (
-        "Mistral3Config",
-        dict(text_config=dict(WIDE_HEADS, model_type="mistral", sliding_window=8, intermediate_size=64), vision_config=PIXTRAL),
-    ),
-    "mistral3_ministral3": (
-        "Mistral3Config",
-        dict(
-            text_config=dict(
-                WIDE_HEADS,
-                model_type="ministral3",
-                sliding_window=None,
-                rope_parameters=TEMPERED,
-                intermediate_size=64,
-            ),
-            vision_config=PIXTRAL,
-        ),
-    ),
     "arcee": ("ArceeConfig", dict(WIDE_HEADS, attention_bias=True, mlp_bias=True)),
     "nemotron": (
         "NemotronConfig",
@@ -300,28 +209,7 @@ ATTENTION_MODELS = {
             moe_norm_min=0.9,
         ),
     ),
-    "qwen3_vl": (  # one decoder layer more than what layers of the tower tell
-        "Qwen3VLConfig",
-        dict(
-            text_config=dict(SIZES, head_dim=8, num_hidden_layers=3, intermediate_size=24, attention_bias=True, vocab_size=56),
-            vision_config=dict(SMALL_TOWER, deepstack_visual_indexes=[0, 1]),
-            image_token_id=7,
-        ),
-    ),
-    "qwen3_vl_moe": (
-        "Qwen3VLMoeConfig",
-        dict(text_config=dict(SIZES | EXPERTS, head_dim=8, vocab_size=56), vision_config=SMALL_TOWER, image_token_id=7),
-    ),
     "gemma3_text": ("Gemma3TextConfig", GEMMA3),
-    "gemma3": (
-        "Gemma3Config",
-        dict(
-            text_config=GEMMA3,
-            vision_config=dict(SIGLIP, num_attention_heads=3, vision_use_head=False),
-            mm_tokens_per_image=4,
-            image_token_index=7,
-        ),
-    ),
     "gemma4_text": (
         "Gemma4TextConfig",
         dict(GEMMA4, attention_k_eq_v=True, num_global_key_value_heads=1, attention_bias=True),
@@ -332,7 +220,6 @@ ATTENTION_MODELS = {
     ),
     "gemma4_e2b": ("Gemma4TextConfig", GEMMA4 | LAYER_WORDS | dict(use_double_wide_mlp=True)),
     "gemma3n_text": ("Gemma3nTextConfig", GEMMA3N),
-    "gemma4": ("Gemma4Config", dict(text_config=dict(GEMMA4, pad_token_id=0), vision_config=GEMMA4_VISION, audio_config=None)),
     "glm4_moe_lite": (
         "Glm4MoeLiteConfig",
         dict(
@@ -399,32 +286,6 @@ ATTENTION_MODELS = {
     "gpt_bigcode_multi_head": ("GPTBigCodeConfig", dict(GPT2, multi_query=False)),
     "roberta": ("RobertaConfig", dict(LAYER_NORM, pad_token_id=1, max_position_embeddings=40, type_vocab_size=1)),
     "llama4_text": ("Llama4TextConfig", LLAMA4),
-    "llama4": (
-        "Llama4Config",
-        dict(
-            text_config=dict(LLAMA4 | dict(head_dim=12), vocab_size=64, num_local_experts=4, intermediate_size_mlp=24),
-            vision_config=LLAMA4_TOWER,
-            image_token_index=7,
-        ),
-    ),
-    "qwen2_vl": (
-        "Qwen2VLConfig",
-        dict(
-            text_config=dict(SIZES, rope_parameters=SECTIONS, intermediate_size=36),
-            vision_config=dict(VISION_2, hidden_size=48),
-            image_token_id=7,
-        ),
-    ),
-    "qwen2_5_vl": (
-        "Qwen2_5_VLConfig",
-        dict(
-            text_config=dict(SIZES, rope_parameters=SECTIONS, intermediate_size=36),
-            vision_config=dict(
-                VISION | SQUARES, hidden_size=24, num_heads=3, intermediate_size=20, out_hidden_size=48
-            ),
-            image_token_id=7,
-        ),
-    ),
     "minimax_m2": (
         "MiniMaxM2Config",
         dict(
@@ -489,33 +350,6 @@ ATTENTION_MODELS = {
             rope_parameters=dict(rope_type="default", rope_theta=500.0),
             attn_config=dict(kv_n_heads=2, clip_qkv=0.9, rope_theta=500.0),
             ffn_config=dict(ffn_hidden_size=12, moe_num_experts=8, moe_top_k=3),
-        ),
-    ),
-    "kimi_k25": (
-        "Kimi_K25Config",
-        dict(
-            text_config=dict(
-                LATENT,
-                intermediate_size=40,
-                moe_intermediate_size=8,
-                q_lora_rank=16,
-                n_group=2,
-                topk_group=1,
-                rope_parameters=YARN,
-                num_nextn_predict_layers=0,
-            ),
-            vision_config=dict(
-                hidden_size=16,
-                num_hidden_layers=1,
-                num_attention_heads=4,
-                intermediate_size=16,
-                patch_size=2,
-                pos_emb_height=2,
-                pos_emb_width=2,
-                pos_emb_time=2,
-            ),
-            projection_hidden_size=16,
-            tie_word_embeddings=False,
         ),
     ),
     "deepseek_v32": (

@@ -39,6 +39,7 @@ from later_models import LATER_MODELS
 from mixed_models import MIXED_MODELS
 from published import PUBLISHED
 from recurrent_models import RECURRENT_MODELS
+from tower_models import TOWER_MODELS
 
 HERE = pathlib.Path(__file__).parent
 LIMIT_BYTES = 300_000
@@ -62,7 +63,7 @@ TOKENS = (2, 24)
 # How far apart the last chosen and the first unchosen expert are: less, and rounding could choose.
 LEAST_GAP = 1e-4
 
-FAMILIES = ATTENTION_MODELS | LATER_MODELS | MIXED_MODELS | RECURRENT_MODELS | ENCODER_MODELS
+FAMILIES = ATTENTION_MODELS | LATER_MODELS | MIXED_MODELS | TOWER_MODELS | RECURRENT_MODELS | ENCODER_MODELS
 ENCODERS = ("t5_encoder",)
 
 

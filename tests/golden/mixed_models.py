@@ -1,6 +1,6 @@
-"""Small models whose layers differ in more than a window: other heads, or another kind of attention; or have towers."""
+"""Small models whose layers differ in more than a window: other heads, or another kind of attention."""
 
-from sizes import GLM4V_TOWER, GLM_MOE, HALF_ROTATED, LATENT
+from sizes import GLM_MOE, LATENT
 
 # One more head of keys and values than devices, values narrower than keys, and sinks in layers with a window.
 MIXED_MODELS = {
@@ -22,24 +22,6 @@ MIXED_MODELS = {
                 full_attention=dict(rope_type="default", rope_theta=100000.0, partial_rotary_factor=0.334),
                 sliding_attention=dict(rope_type="default", rope_theta=1000.0, partial_rotary_factor=0.7),
             ),
-        ),
-    ),
-    "glm4v_moe": (
-        "Glm4vMoeConfig",
-        dict(
-            text_config=dict(
-                GLM_MOE,
-                hidden_size=32,
-                head_dim=12,
-                intermediate_size=40,
-                moe_intermediate_size=8,
-                n_shared_experts=2,
-                n_group=2,
-                topk_group=1,
-                rope_parameters=dict(HALF_ROTATED, mrope_section=[1, 1, 1]),
-            ),
-            vision_config=dict(GLM4V_TOWER, out_hidden_size=32),
-            image_token_id=7,
         ),
     ),
     "kimi_linear": (
