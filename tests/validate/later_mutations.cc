@@ -6,12 +6,6 @@ namespace {
 
 using Apply = std::function<void(const ShardSet&)>;
 
-Mutation row(std::string number, std::string what, std::string model,
-             std::vector<std::string> words, Apply apply, const Signals& signals = kFunction) {
-  return {std::move(number), std::move(what),  std::move(model), "tp=2",
-          signals,           std::move(words), std::move(apply)};
-}
-
 /// The parts of two ranks.
 Apply of_ranks(const std::string& tensor) {
   return [=](const ShardSet& shards) { shards.exchange(tensor, 0, 1); };
@@ -29,42 +23,47 @@ const std::string kSecond = "model.layers.1.";
 
 std::vector<Mutation> later_mutations() {
   return {
-      row("L1", "a shared expert's features of two ranks exchanged", "hy_v3",
-          {"mlp.shared_mlp.up_proj.weight: rank 0 holds the part of rank 1"},
-          of_ranks(kSecond + "mlp.shared_mlp.up_proj.weight")),
-      row("L2", "gates of two ranks' heads exchanged", "afmoe",
-          {"self_attn.gate_proj.weight: rank 0 "}, of_ranks(kFirst + "self_attn.gate_proj.weight")),
-      row("L3", "a gate of heads in place of queries", "afmoe",
-          {"self_attn.q_proj.weight: rank 1 q_proj holds gate_proj"},
-          of_tensors(kSecond + "self_attn.q_proj.weight", kSecond + "self_attn.gate_proj.weight",
-                     1)),
-      row("L4", "values of another layer", "solar_open",
+      over_two("L1", "a shared expert's features of two ranks exchanged", "hy_v3",
+               {"mlp.shared_mlp.up_proj.weight: rank 0 holds the part of rank 1"},
+               of_ranks(kSecond + "mlp.shared_mlp.up_proj.weight")),
+      over_two("L2", "gates of two ranks' heads exchanged", "afmoe",
+               {"self_attn.gate_proj.weight: rank 0 "},
+               of_ranks(kFirst + "self_attn.gate_proj.weight")),
+      over_two("L3", "a gate of heads in place of queries", "afmoe",
+               {"self_attn.q_proj.weight: rank 1 q_proj holds gate_proj"},
+               of_tensors(kSecond + "self_attn.q_proj.weight",
+                          kSecond + "self_attn.gate_proj.weight", 1)),
+      over_two(
+          "L4", "values of another layer", "solar_open",
           {"self_attn.v_proj.weight: rank 0 holds layer 1's instead of layer 0's"},
           of_tensors(kFirst + "self_attn.v_proj.weight", kSecond + "self_attn.v_proj.weight", 0)),
-      row("L5", "keys of a layer with a window in one without", "cwm",
+      over_two(
+          "L5", "keys of a layer with a window in one without", "cwm",
           {"self_attn.k_proj.weight: rank 1 holds layer 1's instead of layer 0's"},
           of_tensors(kFirst + "self_attn.k_proj.weight", kSecond + "self_attn.k_proj.weight", 1)),
-      row("L6", "norms behind attention and experts exchanged", "flex_olmo",
-          {"post_attention_layernorm.weight: rank 0 "},
-          of_tensors(kFirst + "post_attention_layernorm.weight",
-                     kFirst + "post_feedforward_layernorm.weight", 0)),
-      row("L7", "heads' keys and values of two ranks exchanged", "minicpm3",
-          {"self_attn.kv_b_proj.weight: rank 0 "}, of_ranks(kFirst + "self_attn.kv_b_proj.weight")),
-      row("L8", "queries of another layer", "youtu",
-          {"self_attn.q_b_proj.weight: rank 0 holds layer 1's instead of layer 0's"},
-          of_tensors(kFirst + "self_attn.q_b_proj.weight", kSecond + "self_attn.q_b_proj.weight",
-                     0)),
-      row("L9", "biases of two norms exchanged", "jais2", {"input_layernorm.bias: rank 1 "},
+      over_two("L6", "norms behind attention and experts exchanged", "flex_olmo",
+               {"post_attention_layernorm.weight: rank 0 "},
+               of_tensors(kFirst + "post_attention_layernorm.weight",
+                          kFirst + "post_feedforward_layernorm.weight", 0)),
+      over_two("L7", "heads' keys and values of two ranks exchanged", "minicpm3",
+               {"self_attn.kv_b_proj.weight: rank 0 "},
+               of_ranks(kFirst + "self_attn.kv_b_proj.weight")),
+      over_two("L8", "queries of another layer", "youtu",
+               {"self_attn.q_b_proj.weight: rank 0 holds layer 1's instead of layer 0's"},
+               of_tensors(kFirst + "self_attn.q_b_proj.weight",
+                          kSecond + "self_attn.q_b_proj.weight", 0)),
+      over_two(
+          "L9", "biases of two norms exchanged", "jais2", {"input_layernorm.bias: rank 1 "},
           of_tensors(kFirst + "input_layernorm.bias", kFirst + "post_attention_layernorm.bias", 1)),
-      row("L10", "queries of two ranks' heads exchanged", "helium",
-          {"self_attn.q_proj.weight: rank 0 "}, of_ranks(kSecond + "self_attn.q_proj.weight")),
-      row("L11", "norms before attention and MLP exchanged", "vaultgemma",
-          {"input_layernorm.weight: rank 0 "},
-          of_tensors(kFirst + "input_layernorm.weight", kFirst + "pre_feedforward_layernorm.weight",
-                     0)),
-      row("L12", "norms behind attention and MLP exchanged", "hyperclovax",
-          {"post_norm1.weight: rank 0 post_norm1 holds post_norm2"},
-          of_tensors(kSecond + "post_norm1.weight", kSecond + "post_norm2.weight", 0)),
+      over_two("L10", "queries of two ranks' heads exchanged", "helium",
+               {"self_attn.q_proj.weight: rank 0 "}, of_ranks(kSecond + "self_attn.q_proj.weight")),
+      over_two("L11", "norms before attention and MLP exchanged", "vaultgemma",
+               {"input_layernorm.weight: rank 0 "},
+               of_tensors(kFirst + "input_layernorm.weight",
+                          kFirst + "pre_feedforward_layernorm.weight", 0)),
+      over_two("L12", "norms behind attention and MLP exchanged", "hyperclovax",
+               {"post_norm1.weight: rank 0 post_norm1 holds post_norm2"},
+               of_tensors(kSecond + "post_norm1.weight", kSecond + "post_norm2.weight", 0)),
   };
 }
 

@@ -86,6 +86,13 @@ std::string model_folder(const std::string& name) {
   return path;
 }
 
+Mutation over_two(std::string number, std::string what, std::string model,
+                  std::vector<std::string> words, std::function<void(const ShardSet&)> apply,
+                  const Signals& signals) {
+  return {std::move(number), std::move(what),  std::move(model), "tp=2",
+          signals,           std::move(words), std::move(apply)};
+}
+
 const std::vector<std::string>& every_model() {
   static const std::vector<std::string> kModels{"bert",
                                                 "deepseek_v2",

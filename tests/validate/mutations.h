@@ -39,6 +39,11 @@ struct Mutation {
   std::function<void(api::ValidateOptions&)> options = {};
 };
 
+/// A row of shards over tp=2.
+Mutation over_two(std::string number, std::string what, std::string model,
+                  std::vector<std::string> words, std::function<void(const ShardSet&)> apply,
+                  const Signals& signals = kFunction);
+
 /// A weight that many rows change.
 const std::string kUp = "model.layers.2.mlp.up_proj.weight";
 
