@@ -62,15 +62,19 @@ keep() {
   build=$1
   local target merged
   for target in $(targets_of "$build"); do
+    if [[ ! -d $build/fuzz/corpus/$target ]]; then
+      printf '%-10s has not run\n' "$target"
+      continue
+    fi
     merged=$(mktemp -d)
     "$build/tests/fuzz/fuzz_$target" -merge=1 -max_len=4096 "$merged" "$here/corpus/$target" \
       "$build/fuzz/corpus/$target" >/dev/null 2>&1
-    # The smallest first, up to 16 KiB beside what is there.
-    local room=16384 file size
+    # Those of up to 1 KiB, the richest first: 16 files and 16 KiB beside what is there.
+    local room=16384 files=16 file size
     while read -r size file; do
-      ((room -= size, room >= 0)) || break
+      ((room -= size, files -= 1, room >= 0 && files >= 0)) || break
       cp -n "$file" "$here/corpus/$target/"
-    done < <(find "$merged" -type f -size -4k -printf '%s %p\n' | sort -n)
+    done < <(find "$merged" -type f -size -1025c -printf '%s %p\n' | sort -rn)
     rm -r "$merged"
     printf '%-10s %4d files, %6d bytes\n' "$target" "$(find "$here/corpus/$target" -type f | wc -l)" \
       "$(cat "$here/corpus/$target"/* | wc -c)"
