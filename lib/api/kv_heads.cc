@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tuple>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -58,12 +59,15 @@ i64 elements_on(const mapping::LayerCache& layer, const layout::Layout& layout, 
   return ceil_div(held * layer.units, keys.size()) * layer.unit_elements;
 }
 
-/// (elements, window) -> number of layers.
-using Alike = std::map<std::pair<i64, i64>, i64>;
+/// (elements, window, stride) -> number of layers.
+using Alike = std::map<std::tuple<i64, i64, i64>, i64>;
 
 std::vector<plan::CachedLayers> as_list(const Alike& alike) {
   std::vector<plan::CachedLayers> list;
-  for (const auto& [kind, layers] : alike) list.push_back({kind.first, kind.second, layers});
+  for (const auto& [kind, layers] : alike) {
+    const auto& [elements, window, stride] = kind;
+    list.push_back({elements, window, layers, stride});
+  }
   return list;
 }
 
@@ -119,7 +123,7 @@ DeviceCaches device_caches(const AppliedMapping& applied, const mapping::ModelCo
     const layout::Layout& layout = *tensor->layout;
     for (const i64 rank : layout.ranks()) {
       auto& of_rank = (layer.cross ? cross : alike)[static_cast<size_t>(rank)];
-      ++of_rank[{elements_on(layer, layout, rank), layer.window}];
+      ++of_rank[{elements_on(layer, layout, rank), layer.window, layer.stride}];
     }
   }
   for (size_t rank = 0; rank < n_devices; ++rank) {

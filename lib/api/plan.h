@@ -81,7 +81,7 @@ struct PlanDevice {
   i64 kv = 0;                             ///< of the workload, that of cross-attention with it
   i64 cross_kv = 0;                       ///< of kv, the encoder's positions
   i64 states = 0;                         ///< of the workload's recurrences, however long
-  std::optional<i64> kv_capacity_tokens;  ///< what the budget leaves room for; without one nothing
+  std::optional<i64> kv_capacity_tokens;  ///< what the budget leaves room for (plan/kv_cache.h)
   i64 activations = 0;
   i64 training = 0;  ///< weights, gradients and optimizer; then `weights` is not in the total
   i64 overhead = 0;

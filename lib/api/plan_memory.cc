@@ -105,13 +105,14 @@ void set_states(const RecurrentStates& states, const Workload& workload, MemoryR
   }
 }
 
-void set_capacity(const DeviceCaches& caches, i64 block_tokens, MemoryReport& report) {
-  const plan::CacheStore store{caches.bits, block_tokens};
+void set_capacity(const DeviceCaches& caches, const Workload& workload, MemoryReport& report) {
+  const plan::CacheStore store{caches.bits, workload.block_tokens};
   for (size_t rank = 0; rank < report.devices.size() && report.budget > 0; ++rank) {
     PlanDevice& device = report.devices[rank];
     if (device.kv_per_token == 0) continue;
     const i64 room = report.budget - (device.total - device.kv) - device.cross_kv;
-    device.kv_capacity_tokens = plan::kv_capacity_tokens(caches.layers[rank], store, room);
+    device.kv_capacity_tokens =
+        plan::kv_capacity_tokens(caches.layers[rank], store, room, workload.context);
   }
 }
 
@@ -212,7 +213,7 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapp
     set_activations(applied, caches, options.workload, classes, report);
   }
   set_totals(options.device, report);
-  if (!options.training) set_capacity(caches, options.workload.block_tokens, report);
+  if (!options.training) set_capacity(caches, options.workload, report);
   return report;
 }
 

@@ -163,7 +163,8 @@ void check_tied(const Model& model, const Tensors& tensors, Findings& findings) 
   const nlohmann::json* const tie = model.config.find("tie_word_embeddings");
   const TensorSpec* const table = embedding(tensors);
   if (tie == nullptr || !tie->is_boolean() || table == nullptr) return;
-  const TensorSpec* const head = tensors.any({"lm_head.weight", "language_model.lm_head.weight"});
+  const TensorSpec* const head =
+      tensors.any({"lm_head.weight", "language_model.lm_head.weight", "head.weight"});
   const auto architectures = model.config.architectures();
   const bool generates = !architectures.empty() && architectures[0].ends_with("ForCausalLM");
   if (tie->get<bool>() && head != nullptr) {
@@ -268,13 +269,15 @@ bool is_anothers(const Model& model, i64 layer, std::string_view name) {
   return makes_keys && count && shared && layer >= *count - *shared;
 }
 
-/// What config.json calls the layer, as JSON text; "null" where it does not say.
+/// What config.json's lists of layers call the layer, as JSON texts.
 std::string kind_of(const Model& model, i64 layer) {
-  for (const char* list : {"layer_types", "text_config.layer_types"}) {
-    std::string kind = mapping::said_at(fmt::format("{}[{}]", list, layer), model.config);
-    if (kind != "null") return kind;
+  std::string kind;
+  for (const char* list : {"layer_types", "mlp_layer_types", "compress_ratios"}) {
+    for (const char* root : {"", "text_config."}) {
+      kind += mapping::said_at(fmt::format("{}{}[{}]", root, list, layer), model.config) + ' ';
+    }
   }
-  return "null";
+  return kind;
 }
 
 /// Apart by what config.json calls them: those of other kinds may have other tensors.

@@ -34,20 +34,28 @@ constexpr auto kQuantisedFamilies = std::to_array<Family>({
     {".g_idx", {".qweight", "", ""}},
     {"_scales", {"_blocks", "", ""}},
     {"_scale_inv", {"", "_weight", ".weight"}},
+    {".scale", {".weight", "", ""}},
 });
+
+/// Names that others have for something else are those of scales where they are stored as such.
+bool is_of_scales(std::string_view companion, Dtype dtype) {
+  if (companion == "_scales") return dtype == Dtype::kU8;
+  return companion != ".scale" || dtype == Dtype::kF8E8M0;
+}
 
 /// A quantised weight and the scales of which one must be there.
 struct Needs {
   std::string_view weight;
-  std::array<std::string_view, 3> scales;
+  std::array<std::string_view, 4> scales;
 };
 
 constexpr auto kNeeds = std::to_array<Needs>({
-    {".qweight", {".scales", "", ""}},
-    {".weight_packed", {".weight_scale", "", ""}},
-    {"_blocks", {"_scales", "", ""}},
+    {".qweight", {".scales", "", "", ""}},
+    {".weight_packed", {".weight_scale", "", "", ""}},
+    {"_blocks", {"_scales", "", "", ""}},
 });
-constexpr Needs kFloat8Needs{".weight", {".weight_scale_inv", ".weight_scale", ".scale_weight"}};
+constexpr Needs kScaledNeeds{".weight",
+                             {".weight_scale_inv", ".weight_scale", ".scale_weight", ".scale"}};
 
 std::string with_end(std::string_view name, std::string_view end, std::string_view other) {
   return std::string(name.substr(0, name.size() - end.size())).append(other);
@@ -66,8 +74,7 @@ void check_companion(const Model& model, const ByName& tensors, const TensorSpec
   const std::string_view name = tensor.name;
   for (const Family& family : kQuantisedFamilies) {
     if (!name.ends_with(family.companion)) continue;
-    // Scales of MXFP4 are bytes; others of this name are something else.
-    if (family.companion == "_scales" && tensor.dtype != Dtype::kU8) return;
+    if (!is_of_scales(family.companion, tensor.dtype)) return;
     const bool bare =
         family.weights[0].empty() && tensors.contains(with_end(name, family.companion, ""));
     if (bare || has_any(tensors, name, family.companion, family.weights)) return;
@@ -98,14 +105,32 @@ void check_needs(const Model& model, const ByName& tensors, const TensorSpec& te
                 .fix = "fetch the missing files"});
 }
 
+/// Whether the weight's own elements are codes. Without a quantization_config, 8-bit floats are a
+/// plain conversion that has no scales.
+bool is_scaled(const Model& model, const TensorSpec& tensor) {
+  if (tensor.shape.size() < 2 || model.config.find("quantization_config") == nullptr) return false;
+  // Two 4-bit floats in a byte, beside weights of 8-bit floats (DeepSeek-V4's experts).
+  const bool is_pair =
+      tensor.dtype == Dtype::kI8 && model.config.text("quantization_config.quant_method") == "fp8";
+  return is_float8(tensor.dtype) || is_pair;
+}
+
+/// First the scales that this model calls so, for what a finding expects.
+Needs scaled_needs(const Model& model) {
+  Needs needs = kScaledNeeds;
+  const auto is_used = [&model](std::string_view scale) {
+    return std::any_of(model.tensors.begin(), model.tensors.end(),
+                       [scale](const TensorSpec& tensor) { return tensor.name.ends_with(scale); });
+  };
+  std::stable_partition(needs.scales.begin(), needs.scales.end(), is_used);
+  return needs;
+}
+
 void check_weight(const Model& model, const ByName& tensors, const TensorSpec& tensor,
-                  Findings& findings) {
+                  const Needs& scaled, Findings& findings) {
   const std::string_view name = tensor.name;
-  // Without a quantization_config, 8-bit floats are a plain conversion that has no scales.
-  const bool is_scaled = model.config.find("quantization_config") != nullptr;
-  if (is_scaled && is_float8(tensor.dtype) && name.ends_with(kFloat8Needs.weight) &&
-      tensor.shape.size() > 1) {
-    return check_needs(model, tensors, tensor, kFloat8Needs, findings);
+  if (name.ends_with(scaled.weight) && is_scaled(model, tensor)) {
+    return check_needs(model, tensors, tensor, scaled, findings);
   }
   for (const Needs& needs : kNeeds) {
     if (name.ends_with(needs.weight)) {
@@ -142,10 +167,11 @@ void check_scale_shape(const Model& model, const TensorSpec& weight, const Tenso
 
 /// The axis that tensor parallelism cuts, by the usual names of projections.
 std::optional<size_t> usual_cut(std::string_view name) {
-  constexpr auto kRows =
-      std::to_array<std::string_view>({".gate_proj.", ".up_proj.", ".q_proj.", ".k_proj.",
-                                       ".v_proj.", ".q_b_proj.", ".kv_b_proj.", ".w1.", ".w3."});
-  constexpr auto kColumns = std::to_array<std::string_view>({".down_proj.", ".o_proj.", ".w2."});
+  constexpr auto kRows = std::to_array<std::string_view>(
+      {".gate_proj.", ".up_proj.", ".q_proj.", ".k_proj.", ".v_proj.", ".q_b_proj.", ".kv_b_proj.",
+       ".w1.", ".w3.", ".wq_b.", ".wo_a."});
+  constexpr auto kColumns =
+      std::to_array<std::string_view>({".down_proj.", ".o_proj.", ".w2.", ".wo_b."});
   const auto names = [name](std::string_view part) { return name.find(part) != name.npos; };
   if (std::any_of(kRows.begin(), kRows.end(), names)) return 0;
   if (std::any_of(kColumns.begin(), kColumns.end(), names)) return 1;
@@ -198,6 +224,14 @@ class BlockTable {
   std::set<std::pair<std::string, i64>> seen_;
 };
 
+/// The end of the name of a scale per block, or nothing.
+std::string_view block_scale_suffix(std::string_view name) {
+  for (const std::string_view suffix : {".weight_scale_inv", ".scale"}) {
+    if (name.ends_with(suffix)) return suffix;
+  }
+  return {};
+}
+
 void check_blocks(const Model& model, const ByName& tensors, Findings& findings) {
   const auto block = block_of(model.config);
   const auto group = config_integer(model.config, {"quantization_config.group_size"});
@@ -205,10 +239,9 @@ void check_blocks(const Model& model, const ByName& tensors, Findings& findings)
   for (const TensorSpec& tensor : model.tensors) {
     const std::string_view name = tensor.name;
     const auto axis = usual_cut(name);
-    constexpr std::string_view kInverse = ".weight_scale_inv";
-    if (block && name.ends_with(kInverse)) {
-      const auto weight = tensors.find(with_end(name, kInverse, ".weight"));
-      if (weight == tensors.end()) continue;
+    if (const auto suffix = block_scale_suffix(name); block && !suffix.empty()) {
+      const auto weight = tensors.find(with_end(name, suffix, ".weight"));
+      if (weight == tensors.end() || !is_float8(weight->second->dtype)) continue;
       check_scale_shape(model, *weight->second, tensor, *block, findings);
       if (!axis || weight->second->shape.size() != 2) continue;
       table.note(*weight->second, *axis, weight->second->shape[*axis],
@@ -227,9 +260,10 @@ void check_quantised(const Model& model, Findings& findings) {
   ByName tensors;
   tensors.reserve(model.tensors.size());
   for (const TensorSpec& tensor : model.tensors) tensors.emplace(tensor.name, &tensor);
+  const Needs scaled = scaled_needs(model);
   for (const TensorSpec& tensor : model.tensors) {
     check_companion(model, tensors, tensor, findings);
-    check_weight(model, tensors, tensor, findings);
+    check_weight(model, tensors, tensor, scaled, findings);
   }
   check_blocks(model, tensors, findings);
 }

@@ -167,6 +167,10 @@ class Projections {
     add(texts(facts.at("shared").at("globs")), {.shared = true});
     add(texts(facts.at("recurrent")), {.recurrent = true});
     add(texts(facts.at("latent")), {.latent = true});
+    add(texts(facts.at("one_vector")), {.latent = true, .one_vector = true});
+    int kind = 0;
+    for (const std::string& glob : texts(facts.at("compressed").at("entry")))
+      add({glob}, {.latent = true, .one_vector = true, .compressed = ++kind});
     add(texts(facts.at("heads")), {});
   }
 
@@ -174,8 +178,10 @@ class Projections {
     i64 layer = 0;
     bool latent = false;
     bool cross = false;
-    bool shared = false;     ///< by several layers, which take turns
-    bool recurrent = false;  ///< of a layer that keeps states instead, whatever it calls keys
+    bool shared = false;      ///< by several layers, which take turns
+    bool recurrent = false;   ///< of a layer that keeps states instead, whatever it calls keys
+    bool one_vector = false;  ///< as long as the tensor has rows
+    int compressed = 0;       ///< which kind of entries, each of several tokens; 0: of one token
   };
   std::optional<Found> find(const std::string& name) {
     const auto [form, is_new] = kinds_.try_emplace(name_form(name), nullptr);
@@ -219,8 +225,14 @@ std::optional<std::string> dtype_of(const Keys& keys, const json& facts) {
   return std::nullopt;
 }
 
-/// The projections of the model's own layers, one per layer and one for its cross-attention.
-using Layers = std::map<std::pair<bool, i64>, LayerCache>;  // cross, layer
+/// The projections of the model's own layers, one for every kind of entries that a layer keeps.
+struct LayerKey {
+  bool cross = false;
+  i64 layer = 0;
+  int compressed = 0;
+  auto operator<=>(const LayerKey&) const = default;
+};
+using Layers = std::map<LayerKey, LayerCache>;
 
 /// The layers that use shared projections, in the order of which they take turns.
 void add_shared(const std::map<i64, size_t>& shared, const Keys& keys, const json& facts,
@@ -233,13 +245,40 @@ void add_shared(const std::map<i64, size_t>& shared, const Keys& keys, const jso
     LayerCache layer;
     layer.layer = static_cast<i64>(number);
     layer.tensor = next->second;
-    layers.emplace(std::pair(false, layer.layer), layer);
+    layers.emplace(LayerKey{false, layer.layer}, layer);
     if (++next == shared.end()) next = shared.begin();
   }
 }
 
+/// How many tokens an entry stands for: the rows of the tensor that has a bias for each of them,
+/// which stands beside the entry's own.
+class Strides {
+ public:
+  Strides(const json& facts, std::span<const TensorSpec> tensors) {
+    const std::string leaf = "." + facts.at("tokens").get<std::string>();
+    for (const TensorSpec& tensor : tensors) {
+      const std::string_view name = tensor.name;
+      if (!name.ends_with(leaf) || tensor.shape.size() != 2) continue;
+      rows_.emplace(name.substr(0, name.size() - leaf.size()), tensor.shape[0]);
+    }
+  }
+  /// Of "MODULE.norm.weight".
+  i64 of(std::string_view entry) const {
+    for (size_t dot = entry.rfind('.'); dot != entry.npos; dot = entry.rfind('.', dot - 1)) {
+      const auto found = rows_.find(entry.substr(0, dot));
+      if (found != rows_.end()) return std::max<i64>(found->second, 1);
+      if (dot == 0) break;
+    }
+    return 1;
+  }
+
+ private:
+  std::map<std::string_view, i64> rows_;
+};
+
 Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec> tensors) {
   Projections projections(facts);
+  const Strides strides(facts.at("compressed"), tensors);
   // The last layers may read what earlier ones keep, whatever projections are stored for them.
   const auto all_layers = keys.size("layers");
   const i64 n_layers =
@@ -263,7 +302,9 @@ Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec
     layer.tensor = t;
     layer.latent = found->latent;
     layer.cross = found->cross;
-    layers.emplace(std::pair(found->cross, found->layer), layer);
+    if (found->one_vector && !tensors[t].shape.empty()) layer.unit_elements = tensors[t].shape[0];
+    if (found->compressed > 0) layer.stride = strides.of(tensors[t].name);
+    layers.emplace(LayerKey{found->cross, found->layer, found->compressed}, layer);
   }
   for (const i64 layer : recurrent) layers.erase({false, layer});
   add_shared(shared, keys, facts.at("shared"), layers);
@@ -272,6 +313,7 @@ Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec
 
 /// Elements per token; nothing when config.json does not say.
 bool measure(LayerCache& layer, bool has_window, const Keys& keys, const json& facts) {
+  if (layer.unit_elements > 0) return true;
   const auto a = layer.latent ? keys.size("latent_rank") : kv_heads(keys, facts, has_window);
   const auto b = layer.latent ? keys.size("rope_dim") : head_dim(keys, has_window);
   if (!a || !b) return false;
@@ -298,9 +340,9 @@ AttentionCache attention_cache(const ModelConfig& config, std::span<const Tensor
   cache.source_positions = keys.size("source_positions");
   const Windows windows(keys, known, config.model_type());
   bool crosses = false;
-  for (auto& [number, layer] : layers_of(keys, known, tensors)) {
+  for (auto& [key, layer] : layers_of(keys, known, tensors)) {
     crosses = crosses || layer.cross;
-    layer.window = layer.cross ? 0 : windows.of(layer.layer);
+    layer.window = layer.cross || key.compressed > 0 ? 0 : windows.of(layer.layer);
     if (measure(layer, windows.is_local(layer.layer), keys, known)) {
       cache.layers.push_back(layer);
       continue;

@@ -19,12 +19,14 @@ struct LayerCache {
   i64 units = 1;        ///< KV heads; 1 when latent
   i64 unit_elements = 0;  ///< per token: a key and a value of a head, or kv_lora_rank + rope_dim
   i64 window = 0;         ///< tokens that a sliding window keeps; 0: all
+  i64 stride = 1;         ///< tokens that one entry stands for, where they are compressed
   bool cross = false;     ///< of the encoder's positions, once per sequence; not of every token
 };
 
 /// What attention caches, as config.json says it.
 struct AttentionCache {
   /// Ascending, those of cross-attention last; those that predict further tokens are not counted.
+  /// A layer that keeps more than one kind of entries is there once for each.
   std::vector<LayerCache> layers;
   std::optional<std::string> dtype;      ///< of the model's activations: "bfloat16"
   std::optional<i64> hidden;             ///< width of the residual stream

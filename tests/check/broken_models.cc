@@ -23,7 +23,8 @@ auto model(std::vector<WrittenTensor> tensors, const std::string& config = "{}")
   };
 }
 
-const std::string kBlocks = R"({"quantization_config": {"weight_block_size": [4, 4]}})";
+const std::string kBlocks =
+    R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [4, 4]}})";
 
 }  // namespace
 
@@ -47,9 +48,13 @@ std::vector<Broken> broken_models() {
                                  R"({"architectures": ["XForCausalLM"],
                                      "tie_word_embeddings": false})")},
       {Rule::kScaleAlone, model({{"a.weight_scale_inv", "F32", {1, 1}}})},
+      {Rule::kScaleAlone, model({{"a.scale", "F8_E8M0", {1, 1}}})},
       {Rule::kScaleMissing, model({{"a.weight", "F8_E4M3", {4, 4}}}, kBlocks)},
+      {Rule::kScaleMissing, model({{"a.weight", "I8", {4, 4}}}, kBlocks)},
       {Rule::kScaleShape,
        model({{"a.weight", "F8_E4M3", {6, 4}}, {"a.weight_scale_inv", "F32", {1, 1}}}, kBlocks)},
+      {Rule::kScaleShape,
+       model({{"a.weight", "F8_E4M3", {6, 4}}, {"a.scale", "F8_E8M0", {1, 1}}}, kBlocks)},
       {Rule::kBlockSizes, model({{"l.mlp.gate_proj.weight", "F8_E4M3", {12, 4}},
                                  {"l.mlp.gate_proj.weight_scale_inv", "F32", {3, 1}}},
                                 kBlocks)},

@@ -1,6 +1,7 @@
 // Models of every family that the transformers library writes are sound, whatever config.json calls
 // their sizes: a check that cries wolf is switched off.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -57,6 +58,29 @@ TEST_CASE("layers of another kind need not have what no layer of their kind has"
   CHECK(findings_without("") == Names{});
   CHECK(findings_without(values) == Names{values});
   CHECK(findings_without(keys) == Names{keys});
+}
+
+TEST_CASE("layers that compress tokens otherwise are of other kinds, as compress_ratios says") {
+  auto config = nlohmann::json::parse(mapping::fixture("deepseek_v4").config_text);
+  config.erase("layer_types");
+  config.erase("mlp_layer_types");
+  config["num_hidden_layers"] = 4;
+  config["compress_ratios"] = {4, 128, 128, 4};
+  std::vector<TensorSpec> tensors;
+  const auto add = [&](int layer, const char* name) {
+    tensors.push_back({fmt::format("layers.{}.attn.{}.weight", layer, name), Dtype::kBF16, {4, 4}});
+  };
+  for (const int layer : {0, 1, 2, 3}) add(layer, "compressor.wkv");
+  for (const int layer : {0, 3}) add(layer, "indexer.wq_b");
+  const auto findings_with = [&] {
+    check::Findings findings{check::Profile("")};
+    const auto read = mapping::parse_config(config.dump(), "config.json");
+    check::check_model({tensors, read, "config.json"}, findings);
+    return findings.all().size();
+  };
+  CHECK(findings_with() == 0);
+  config["compress_ratios"] = {4, 4, 4, 4};
+  CHECK(findings_with() == 2);
 }
 
 TEST_CASE("a config of another model is found in families that are Llama but for a few ops") {

@@ -49,6 +49,45 @@ TEST_CASE("a window bounds what a layer keeps") {
   }));
 }
 
+TEST_CASE("an entry of several tokens is kept once they are complete") {
+  CHECK(rc::check("strides", [] {
+    const i64 stride = *gen::between(1, 9);
+    const i64 tokens = *gen::between(0, 60);
+    const Layers compressed{{.elements = 4, .layers = 2, .stride = stride}};
+    RC_ASSERT(kv_bytes(compressed, kBf16, tokens) == tokens / stride * 4 * 2 * 2);
+    RC_ASSERT(kv_bytes_per_token(compressed, kBf16) == ceil_div(i64{4 * 2 * 2}, stride));
+  }));
+}
+
+TEST_CASE("what fits in sequences of a length: no more than the bytes, and a block more does not") {
+  CHECK(rc::check("kv_capacity_tokens of sequences", [] {
+    Layers layers{{*gen::between(1, 50)}};
+    for (i64 i = *gen::between(0, 3); i > 0; --i) {
+      layers.push_back(
+          {*gen::between(1, 50), *gen::between(0, 40), *gen::between(1, 4), *gen::between(1, 8)});
+    }
+    const CacheStore store{*rc::gen::element(8, 16, 32), *gen::between(1, 20)};
+    const i64 context = *gen::between(1, 100);
+    const i64 bytes = *gen::between(0, 1'000'000);
+    const i64 tokens = kv_capacity_tokens(layers, store, bytes, context);
+    const i64 sequence = round_up(context, store.block_tokens);
+    const auto needed = [&](i64 all) {
+      return all / sequence * kv_bytes(layers, store, context) +
+             kv_bytes(layers, store, all % sequence);
+    };
+    RC_ASSERT(tokens % store.block_tokens == 0);
+    RC_ASSERT(needed(tokens) <= bytes);
+    RC_ASSERT(needed(tokens + store.block_tokens) > bytes);
+  }));
+  CHECK(rc::check("where no layer drops any the length does not matter", [] {
+    const Layers layers = grouped(*gen::between(1, 9), *gen::between(1, 4), 8);
+    const CacheStore store{16, *gen::between(1, 20)};
+    const i64 bytes = *gen::between(0, 1'000'000);
+    RC_ASSERT(kv_capacity_tokens(layers, store, bytes, *gen::between(1, 100)) ==
+              kv_capacity_tokens(layers, store, bytes));
+  }));
+}
+
 // "How to scale your model", chapter on inference.
 TEST_CASE("LLaMA-2-13B in BF16 at 8,192 tokens: 6,710,886,400 bytes (D12)") {
   CHECK(kv_bytes(grouped(40, 40, 128), kBf16, 8192) == 6'710'886'400);

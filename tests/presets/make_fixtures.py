@@ -71,6 +71,7 @@ def all_families():
         mixed_families.hybrids,
         later_families.dense,
         later_families.mixtures,
+        later_families.compressing,
     ):
         yield from table()
 

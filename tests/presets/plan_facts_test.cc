@@ -23,7 +23,7 @@ constexpr const char* kOther =
     "proj,mm_projector,"
     "multi_modal_projector,head,linear_fc1,linear_fc2,fc,altup,laurel,per_layer_input_gate,"
     "per_layer_projection,per_layer_model_projection,A_log,class_embedding,"
-    "positional_embedding_vlm}**";
+    "positional_embedding_vlm,hc_attn_fn,hc_ffn_fn,mtp.0.e_proj,mtp.0.h_proj}**";
 
 TEST_CASE("matrices of every family have a class, but for those that are known to have none") {
   TensorClasses classes;
@@ -73,6 +73,24 @@ TEST_CASE("an index of positions keeps its key beside the latent") {
     CHECK(layer.unit_elements == 10 + 2);
   for (const LayerCache& layer : cache_of(fixture("deepseek_v32")).layers)
     CHECK(layer.unit_elements == 10 + 2 + 4);
+}
+
+TEST_CASE("entries of several tokens lie beside a window of single ones, and keys of an index") {
+  const Fixture& deepseek = fixture("deepseek_v4");
+  std::vector<LayerCache> found = cache_of(deepseek).layers;
+  struct Kept {
+    i64 layer, elements, window, stride;
+  };
+  const std::vector<Kept> expected{{0, 8, 8, 1}, {1, 8, 8, 1}, {1, 8, 0, 4},
+                                   {1, 4, 0, 4}, {2, 8, 8, 1}, {2, 8, 0, 128}};
+  REQUIRE(found.size() == expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(i);
+    CHECK(found[i].layer == expected[i].layer);
+    CHECK(found[i].units * found[i].unit_elements == expected[i].elements);
+    CHECK(found[i].window == expected[i].window);
+    CHECK(found[i].stride == expected[i].stride);
+  }
 }
 
 /// The rows of a tensor; those of the keys where a layer's values are its keys.

@@ -128,6 +128,49 @@ TEST_CASE(
   CHECK(refusal(model, "ep=4,tp=4") == "");
 }
 
+/// A layer of DeepSeek-V4-Flash: FP8 with scales per 128 x 128, experts of two FP4 in a byte with
+/// scales per 32 inputs.
+Model deepseek_v4() {
+  Model model{config_of(R"({"architectures": ["DeepseekV4ForCausalLM"], "num_attention_heads": 64,
+    "head_dim": 512, "hidden_size": 4096, "o_groups": 8, "o_lora_rank": 1024,
+    "n_routed_experts": 256, "num_hidden_layers": 43,
+    "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}})"),
+              {spec("layers.0.attn.attn_sink", {64}), spec("layers.0.hc_attn_fn", {24, 16384})}};
+  const auto add = [&](const std::string& module, Shape shape, Dtype dtype, i64 rows, i64 columns) {
+    const Shape blocks{ceil_div(shape[0], rows), ceil_div(shape[1], columns)};
+    model.tensors.push_back(spec(module + ".weight", std::move(shape), dtype));
+    model.tensors.push_back(spec(module + ".scale", blocks, Dtype::kF8E8M0));
+  };
+  add("layers.0.attn.wq_b", {32768, 1024}, Dtype::kF8E4M3, 128, 128);
+  add("layers.0.attn.wo_a", {8192, 4096}, Dtype::kF8E4M3, 128, 128);
+  add("layers.0.attn.wo_b", {4096, 8192}, Dtype::kF8E4M3, 128, 128);
+  add("layers.0.ffn.shared_experts.w2", {4096, 2048}, Dtype::kF8E4M3, 128, 128);
+  for (int expert = 0; expert < 256; ++expert) {
+    const std::string name = fmt::format("layers.0.ffn.experts.{}.", expert);
+    add(name + "w1", {2048, 2048}, Dtype::kI8, 1, 16);
+    add(name + "w2", {4096, 1024}, Dtype::kI8, 1, 16);
+  }
+  return model;
+}
+
+TEST_CASE("DeepSeek-V4: groups of heads go with their projections, FP4 experts with their scales") {
+  const Model model = deepseek_v4();
+  const std::string attention = "layers.0.attn.";
+  CHECK(held_by(model, "tp=8", attention + "wq_b.weight", 1) == "[4096, 8192)");
+  CHECK(held_by(model, "tp=8", attention + "wq_b.scale", 1) == "[32, 64)");
+  CHECK(held_by(model, "tp=8", attention + "attn_sink", 1) == "[8, 16)");
+  CHECK(held_by(model, "tp=8", attention + "wo_a.weight", 1) == "[1024, 2048)");
+  CHECK(held_by(model, "tp=8", attention + "wo_a.weight", 1, 1) == "[0, 4096)");
+  CHECK(held_by(model, "tp=8", attention + "wo_b.scale", 1, 1) == "[8, 16)");
+  CHECK(held_by(model, "tp=8", "layers.0.hc_attn_fn", 1, 1) == "[0, 16384)");
+  const std::string w2 = "layers.0.ffn.experts.255.w2.";
+  CHECK(held_by(model, "tp=8", w2 + "weight", 1, 1) == "[128, 256)");  // 256 inputs
+  CHECK(held_by(model, "tp=8", w2 + "scale", 1, 1) == "[8, 16)");
+  CHECK(held_by(model, "ep=256", w2 + "scale", 255) == "[0, 4096)");
+  CHECK(refusal(model, "ep=16,tp=8") == "");
+  CHECK(refusal(model, "tp=16") == "E0210");  // 8 groups
+}
+
 TEST_CASE("Phi-4: 40 query heads in 10 groups, whole groups on any number of devices up to 10") {
   const Model model{config_of(R"({"architectures": ["Phi3ForCausalLM"], "hidden_size": 5120,
     "num_attention_heads": 40, "num_key_value_heads": 10, "num_hidden_layers": 1})"),
