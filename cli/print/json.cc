@@ -62,6 +62,7 @@ void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
   json.key("plan").begin_object();
   json.field("tensors", plan.tensors).field("split", plan.split);
   json.field("replicated", plan.replicated).field("dropped", plan.dropped);
+  if (!plan.mapping.empty()) json.list("mapping", plan.mapping);
   json.field("ranks", plan.ranks).field("files", plan.files);
   json.field("bytes_in", plan.bytes_in).field("bytes_out", plan.bytes_out);
   json.field("replicated_bytes", plan.replicated_bytes);

@@ -33,6 +33,13 @@ std::string plan_text(const api::TransformPlan& plan) {
   return text;
 }
 
+std::string mapping_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names)
+    text += (text.empty() ? "" : ", ") + quote_for_message(name);
+  return text;
+}
+
 std::string shares_text(const api::WorkShares& shares) {
   return fmt::format("by {} processes, each moves {} to {} of the source",
                      format_count(shares.processes), format_bytes(shares.least),
@@ -150,6 +157,9 @@ void print_text(Session& session, const api::TransformReport& report) {
   for (const auto& warning : report.warnings) session.warn(warning);
   if (!session.quiet()) {
     session.out().write(labelled(style, "plan", plan_text(report.plan)));
+    if (!report.plan.mapping.empty()) {
+      session.out().write(labelled(style, "mapping", mapping_text(report.plan.mapping)));
+    }
     if (const auto& shares = report.plan.shares) {
       session.out().write(labelled(style, "shared", shares_text(*shares)));
     }

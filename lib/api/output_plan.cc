@@ -239,6 +239,7 @@ TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& tar
   TransformPlan plan;
   plan.tensors = static_cast<i64>(target.tensors.size());
   plan.dropped = static_cast<i64>(target.dropped.size());
+  plan.mapping = target.mapping_names;
   plan.mesh = target.is_whole ? "" : to_string(target.mesh);
   plan.ranks = target.is_whole ? 0 : static_cast<i64>(target.ranks.size());
   plan.files = static_cast<i64>(output.files.size());

@@ -134,6 +134,17 @@ std::shared_ptr<const checkpoint::CutRecord> cut_record(const mapping::ResolvedT
       checkpoint::CutRecord{by.rule, axis_records(*resolved.layout), by.transforms, by.bias});
 }
 
+/// The document that somebody named or config.json calls for, and those for how weights are stored;
+/// not what they extend.
+std::vector<std::string> chosen_documents(const mapping::Mapping& mapping) {
+  std::vector<std::string> names{mapping.own().name};
+  for (const mapping::Document& document : mapping.documents()) {
+    const bool is_storage = !document.quantization.empty() && document.name != names.front();
+    if (is_storage) names.push_back(document.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMapping& applied,
@@ -143,6 +154,7 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   target.mesh = resolution.mesh;
   target.ranks = chosen_ranks(target.mesh, ranks);
   target.mapping = mapping_to_json(applied.mapping);
+  target.mapping_names = chosen_documents(applied.mapping);
   target.tied = resolution.tied;
   target.warnings = resolution.warnings;
   for (const size_t dropped : resolution.dropped) {

@@ -37,7 +37,8 @@ struct TargetLayout {
   std::vector<TargetTensor> tensors;
   std::vector<std::vector<std::string>> tied;
   std::vector<std::string> dropped;
-  std::string mapping;  ///< documents as the manifest stores them, or empty
+  std::string mapping;                     ///< documents as the manifest stores them, or empty
+  std::vector<std::string> mapping_names;  ///< of those that were named or chosen; merge: none
   std::vector<UnevenAxis> uneven;
   std::vector<std::string> warnings;
 };

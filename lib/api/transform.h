@@ -109,8 +109,9 @@ struct TransformPlan {
   i64 split = 0;       ///< tensors that are cut, or that only some devices hold
   i64 replicated = 0;  ///< tensors that every device holds whole
   i64 dropped = 0;
-  std::string mesh;  ///< of the destination, "tp=4"; empty for merge
-  i64 ranks = 0;     ///< that are written (0 for merge)
+  std::vector<std::string> mapping;  ///< "preset:llama" or a file, and a family of stored tensors
+  std::string mesh;                  ///< of the destination, "tp=4"; empty for merge
+  i64 ranks = 0;                     ///< that are written (0 for merge)
   i64 files = 0;
   i64 bytes_in = 0;          ///< tensor bytes of the source, replicas once
   i64 bytes_out = 0;         ///< tensor bytes written
