@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "shardtool/model/bind.h"
@@ -55,4 +56,20 @@ TEST_CASE("graphs bind every tensor that the library itself saves, in every fami
   }
   const auto all = model::families();
   CHECK(families == std::set<std::string>(all.begin(), all.end()));
+}
+
+TEST_CASE("MODELS.md has a row of every golden model, and none of another") {
+  std::set<std::string> names;
+  for (const std::string& folder : checkpoints()) {
+    const std::string name = std::filesystem::path(folder).filename();
+    names.insert(name.substr(0, name.find("-transformers-")));
+  }
+  std::set<std::string> rows;
+  std::ifstream table(SHARDTOOL_SOURCE_DIR "/tests/golden/MODELS.md");
+  for (std::string line; std::getline(table, line);) {
+    const size_t end = line.find(" | ");
+    if (line.starts_with("| ") && end != line.npos) rows.insert(line.substr(2, end - 2));
+  }
+  rows.erase("model");
+  CHECK(rows == names);
 }
