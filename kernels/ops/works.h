@@ -37,7 +37,8 @@ struct RotateHeads {
   RotaryPairs style = RotaryPairs::kHalf;
   RowView<const T> x;
   i64 heads = 0;
-  i64 head = 0;  ///< numbers of one
+  i64 head = 0;   ///< numbers of one
+  i64 begin = 0;  ///< of these, that stand before the pairs and are not touched
   i64 length = 1;
   const T* cos = nullptr;
   const T* sin = nullptr;
@@ -47,9 +48,9 @@ struct RotateHeads {
   SHARDTOOL_BOTH i64 count() const { return x.count * heads; }
   SHARDTOOL_BOTH void operator()(i64 i) const {
     const i64 t = i / heads;
-    const i64 at = i % heads * head;
+    const i64 at = i % heads * head + begin;
     const i64 angles = t % length * pairs;
-    rotate(style, x.row(t) + at, head, cos + angles, sin + angles, pairs, y.row(t) + at);
+    rotate(style, x.row(t) + at, head - begin, cos + angles, sin + angles, pairs, y.row(t) + at);
   }
 };
 

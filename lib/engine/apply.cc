@@ -55,12 +55,27 @@ Part<N> each(const OpAt<N>& at, const Function& function) {
   return y;
 }
 
+/// The op's stored numbers, one for each feature: its own one, or that of its section.
+template <class N>
+std::vector<N> stored_numbers(const OpAt<N>& at, const std::vector<model::Dim>& sections,
+                              const AxisMap& features) {
+  const size_t tensor = at.op.weights.front().front();
+  if (sections.empty()) return load_vector(at, tensor, features);
+  const auto numbers = load_vector(at, tensor, AxisMap::identity(std::ssize(sections)));
+  Part<N> all{AxisMap::identity(features.global_size()), {}};
+  for (size_t s = 0; s < sections.size(); ++s) {
+    all.data.insert(all.data.end(), static_cast<size_t>(at.side.model->size(sections[s])),
+                    numbers[s]);
+  }
+  return aligned(all, features, 1, at.side.tensors[tensor].name).data;
+}
+
 /// Times the op's weight: its one number, or one for each feature.
 template <class N>
-void multiply_by_stored(const OpAt<N>& at, bool is_single, Part<N>& y) {
-  const size_t tensor = at.op.weights.front().front();
+void multiply_by_stored(const OpAt<N>& at, const model::Scale& op, Part<N>& y) {
+  const bool is_single = at.side.model->size(*op.size) == 1;
   const std::vector<N> factors =
-      load_vector(at, tensor, is_single ? AxisMap::identity(1) : y.features);
+      stored_numbers(at, op.sections, is_single ? AxisMap::identity(1) : y.features);
   for (i64 t = 0; t < at.inputs.rows(); ++t) {
     for (i64 f = 0; f < y.width(); ++f)
       y.row(t)[f] *= factors[static_cast<size_t>(is_single ? 0 : f)];
@@ -271,7 +286,19 @@ Part<N> apply(const model::Scale& op, const OpAt<N>& at) {
   const double by = op.by_sqrt ? std::sqrt(number) : number;
   const N factor = number_of<N>(op.divides ? 1 / by : by);
   Part<N> y = each(at, [factor](N x) { return x * factor; });
-  if (op.size) multiply_by_stored(at, at.side.model->size(*op.size) == 1, y);
+  if (op.size) multiply_by_stored(at, op, y);
+  return y;
+}
+
+template <class N>
+Part<N> apply(const model::Offset& op, const OpAt<N>& at) {
+  const N number = number_of<N>(mapping::value_of(op.by, at.side.model->config));
+  Part<N> y = each(at, [number](N x) { return x + number; });
+  if (!op.size) return y;
+  const std::vector<N> summands = load_vector(at, at.op.weights.front().front(), y.features);
+  for (i64 t = 0; t < at.inputs.rows(); ++t) {
+    for (i64 f = 0; f < y.width(); ++f) y.row(t)[f] += summands[static_cast<size_t>(f)];
+  }
   return y;
 }
 
@@ -315,6 +342,7 @@ Part<N> apply(const model::Softcap& op, const OpAt<N>& at) {
   template Part<N> apply(const model::Multiply&, const OpAt<N>&);                   \
   template Part<N> apply(const model::Add&, const OpAt<N>&);                        \
   template Part<N> apply(const model::Scale&, const OpAt<N>&);                      \
+  template Part<N> apply(const model::Offset&, const OpAt<N>&);                     \
   template Part<N> apply(const model::Temper&, const OpAt<N>&);                     \
   template Part<N> apply(const model::Clamp&, const OpAt<N>&);                      \
   template Part<N> apply(const model::Softcap&, const OpAt<N>&);

@@ -317,12 +317,13 @@ Part<N> apply(const model::Rope& op, const OpAt<N>& at) {
   const i64 head = at.side.model->size(op.head);
   const Angles<N> angles = angles_of(op, head, at);
   const Part<N>& x = *at.in[0];
-  Part<N> y = empty_part<N>(x.features, at.inputs.rows());
+  Part<N> y = x;
   const i64 rows = at.inputs.rows();
   at.bench.run(kernels::RotateHeads<N>{pairs_of(op.style),
                                        {at.bench.in(x.data), rows, x.width()},
                                        x.width() / head,
                                        head,
+                                       op.at_end ? head - 2 * angles.pairs : 0,
                                        at.inputs.length,
                                        at.bench.in(angles.cos),
                                        at.bench.in(angles.sin),

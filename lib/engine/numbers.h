@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -86,6 +87,16 @@ N limited(double limit, N x) {
     return kernels::surrogate(kernels::Surrogate::kClamp, x + kernels::residue_of(limit));
   } else {
     return kernels::clamp(x, static_cast<N>(-limit), static_cast<N>(limit));
+  }
+}
+
+/// x up to the limit.
+template <class N>
+N limited_above(double limit, N x) {
+  if constexpr (is_field<N>) {
+    return kernels::surrogate(kernels::Surrogate::kLimit, x + kernels::residue_of(limit));
+  } else {
+    return std::min(x, static_cast<N>(limit));
   }
 }
 

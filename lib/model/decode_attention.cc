@@ -58,6 +58,7 @@ void OpDecoder::rope() {
           dim("head", r.head),
           number("fraction", r.fraction),
           optional_dim("first", r.first),
+          flag("at_end", r.at_end),
           number("theta", r.theta, true),
           {"scaling", [&r](const JsonValue& v) { r.scaling = decode_paths(v); }},
           {"by_patch", [&](const JsonValue& v) { r.patches = rotate_patches(v); }}});

@@ -78,6 +78,7 @@ void OpDecoder::experts() {
           dim("embed", e.embed),
           dim("mlp", e.mlp),
           word("activation", e.activation),
+          number("limit", e.limit),
           flag("scales_input", e.scales_input),
           {"forms",
            [&](const JsonValue& v) {

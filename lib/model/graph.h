@@ -76,8 +76,8 @@ struct Patches {
   bool has_class = false;  ///< the last position is no patch
 };
 /// Looks rows of a table up: by token, by position or segment of the input, or by where a patch is
-/// in the square grid that the rows are; a wider image begins again at its first row or column. What
-/// is no patch has the first row, which then stands before those of the grid.
+/// in the square grid that the rows are; a wider image begins again at its first row or column.
+/// What is no patch has the first row, which then stands before those of the grid.
 struct Embed {
   enum class By { kToken, kPosition, kSegment, kPatch };
   By by = By::kToken;
@@ -183,6 +183,7 @@ struct Rope {
   Dim head;
   Number fraction{{}, 1};
   std::optional<Dim> first;  ///< instead of a fraction: so many features
+  bool at_end = false;       ///< not the first of every head's features, but the last
   Number theta;
   std::vector<std::string> scaling{"rope_parameters", "rope_scaling"};
   std::optional<RotatePatches> patches;  ///< instead of by positions, and without scaling
@@ -269,13 +270,19 @@ struct Activation {
 struct Xielu {};
 struct Multiply {};
 struct Add {};
-/// Times a number, and with a weight also times that: one stored number for all features, or one
-/// for each of them.
+/// Times a number, and with a weight also times that: one stored number for all features, one for
+/// each of them, or one for each of their sections.
 struct Scale {
   Number by{{}, 1};
-  std::optional<Dim> size;  ///< of the weight
-  bool by_sqrt = false;     ///< by the square root of the number, rounded to the weights' dtype
+  std::optional<Dim> size;    ///< of the weight
+  std::vector<Dim> sections;  ///< widths of as many as the weight has numbers; none: not so
+  bool by_sqrt = false;       ///< by the square root of the number, rounded to the weights' dtype
   bool divides = false;
+};
+/// Plus a number, and with a weight also plus the stored number of each feature.
+struct Offset {
+  Number by;
+  std::optional<Dim> size;  ///< of the weight
 };
 /// Times 1 + strength * ln(1 + floor((p + first) / span)) at position p.
 struct Temper {
@@ -320,6 +327,7 @@ struct Experts {
   };
   Dim experts, top_k, embed, mlp;
   Word activation;
+  Number limit;  ///< gate at most so much, up within it on both sides; 0: as they are
   bool scales_input = false;
   std::vector<Form> forms;
 };
@@ -330,7 +338,7 @@ struct Op {
       std::variant<Embed, Given, ConvolveFrames, Linear, Merge, Insert, ClassToken, Split, OfLayer,
                    Join, Norm, Sums, Normalise, Resize, Cutoff, Mix, Rope, PositionBias, Attention,
                    Convolve, StepSize, Decay, Fade, Recurrence, Activation, Xielu, Multiply, Add,
-                   Scale, Temper, Softcap, Clamp, Router, Experts>;
+                   Scale, Offset, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;

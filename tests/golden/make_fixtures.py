@@ -179,9 +179,12 @@ def nearest(scores):
     return (ordered[:, 1:] - ordered[:, :-1]).min().item()
 
 
-def as_features(hidden):
-    """Streams that the library stacks before the batch are side by side."""
-    return hidden if hidden.dim() != 4 else hidden.permute(1, 2, 0, 3).flatten(2)
+def as_features(hidden, shape):
+    """Streams that the library stacks, behind the positions or before the batch, are side by side."""
+    if hidden.dim() != 4:
+        return hidden
+    is_behind = tuple(hidden.shape[:2]) == tuple(shape)
+    return (hidden if is_behind else hidden.permute(1, 2, 0, 3)).flatten(2)
 
 
 class Watch:
@@ -203,13 +206,13 @@ class Watch:
     def entering(self, number, ordered):
         def hook(_, args, kwargs):
             hidden = args[0] if args else kwargs.get("hidden_states", kwargs.get("hidden_state"))
-            self.hidden[number] = ordered(images.by_sequence(as_features(hidden), self.shape)).detach().clone()
+            self.hidden[number] = ordered(images.by_sequence(as_features(hidden, self.shape), self.shape)).detach().clone()
 
         return hook
 
     def leaving(self, number, ordered):
         def hook(_, args, out):
-            hidden = as_features(out[0] if isinstance(out, tuple) else out)
+            hidden = as_features(out[0] if isinstance(out, tuple) else out, self.shape)
             self.hidden[number] = ordered(images.by_sequence(hidden, self.shape)).detach().clone()
 
         return hook

@@ -167,7 +167,7 @@ class Bench {
     time("rms norm, " + number, 2 * tokens * kHidden * size,
          NormRows<T>{{NormKind::kRms, 1e-5, false}, x, kHidden, array<T>(2), nullptr, y});
     time("rotation, " + number, 2 * tokens * kHidden * size,
-         RotateHeads<T>{RotaryPairs::kHalf, x, kHeads, kHead, 1, array<T>(2), array<T>(2),
+         RotateHeads<T>{RotaryPairs::kHalf, x, kHeads, kHead, 0, 1, array<T>(2), array<T>(2),
                         kHead / 2, y});
     attention_of<T>(number);
   }

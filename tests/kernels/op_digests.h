@@ -91,7 +91,7 @@ void print_rows(const char* name) {
   for (const auto style :
        {RotaryPairs::kHalf, RotaryPairs::kInterleaved, RotaryPairs::kDeinterleavedHalf}) {
     run("rotation",
-        RotateHeads<T>{style, in, kHeads, kHead, kLength, cos.data(), sin.data(), 6, out});
+        RotateHeads<T>{style, in, kHeads, kHead, 0, kLength, cos.data(), sin.data(), 6, out});
   }
   const std::vector<i64> kv_of = {0, 0, 1, 3};
   AttendHeads<T> attention;

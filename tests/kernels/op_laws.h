@@ -45,24 +45,27 @@ void rotate_law() {
   const i64 heads = *rc::gen::inRange<i64>(1, 5);
   const i64 head = *rc::gen::inRange<i64>(1, 40);
   const i64 pairs = *rc::gen::inRange<i64>(0, head / 2 + 1);
+  const i64 begin = *rc::gen::inRange<i64>(0, head - 2 * pairs + 1);
   const i64 length = *rc::gen::inRange<i64>(1, 5);
   const i64 rows = length * *rc::gen::inRange<i64>(0, 4);
   const auto x = random_numbers<T>(static_cast<size_t>(rows * heads * head), 1);
   const auto cos = random_numbers<T>(static_cast<size_t>(length * pairs), 2);
   const auto sin = random_numbers<T>(static_cast<size_t>(length * pairs), 3);
-  std::vector<T> expected(x.size());
+  const auto before = random_numbers<T>(x.size(), 4);
+  std::vector<T> expected = before;
   for (i64 t = 0; t < rows; ++t) {
     for (i64 h = 0; h < heads; ++h) {
-      const i64 at = (t * heads + h) * head;
-      rotate(style, x.data() + at, head, cos.data() + t % length * pairs,
+      const i64 at = (t * heads + h) * head + begin;
+      rotate(style, x.data() + at, head - begin, cos.data() + t % length * pairs,
              sin.data() + t % length * pairs, pairs, expected.data() + at);
     }
   }
-  T* y = machine.template poisoned<T>(x.size());
+  T* y = machine.put(before);
   machine.run(RotateHeads<T>{style,
                              {machine.put(x), rows, heads * head},
                              heads,
                              head,
+                             begin,
                              length,
                              machine.put(cos),
                              machine.put(sin),

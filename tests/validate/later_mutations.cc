@@ -64,6 +64,21 @@ std::vector<Mutation> later_mutations() {
       over_two("L12", "norms behind attention and MLP exchanged", "hyperclovax",
                {"post_norm1.weight: rank 0 post_norm1 holds post_norm2"},
                of_tensors(kSecond + "post_norm1.weight", kSecond + "post_norm2.weight", 0)),
+      over_two("L21", "factors of streams before attention and before experts exchanged", "hy_v4",
+               {"hc_fn: rank 0 hc_attn_layer holds hc_mlp_layer"},
+               of_tensors(kSecond + "hc_pre.hc_attn_layer.hc_fn",
+                          kSecond + "hc_pre.hc_mlp_layer.hc_fn", 0)),
+      over_two("L22", "scales of streams before attention and before experts exchanged", "hy_v4",
+               {"hc_scale: rank 1 "},
+               of_tensors(kFirst + "hc_pre.hc_attn_layer.hc_scale",
+                          kFirst + "hc_pre.hc_mlp_layer.hc_scale", 1)),
+      over_two("L23", "an index of another layer, which a third one shares", "hy_v4",
+               {"indexer.wk.weight: rank 0 holds layer 2's instead of layer 0's"},
+               of_tensors(kFirst + "self_attn.indexer.wk.weight",
+                          "model.layers.2.self_attn.indexer.wk.weight", 0)),
+      over_two("L24", "gates of two ranks' heads exchanged", "hy_v4",
+               {"self_attn.linear_gate.weight: rank 0 "},
+               of_ranks(kSecond + "self_attn.linear_gate.weight")),
   };
 }
 

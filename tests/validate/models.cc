@@ -129,6 +129,8 @@ const std::vector<std::string>& every_model() {
                                                 "fp8 per row",
                                                 "fp8",
                                                 "deepseek_v32",
+                                                "glm_moe_dsa_taken",
+                                                "hy_v4",
                                                 "qwen3_next",
                                                 "qwen3_5_text",
                                                 "mamba2",

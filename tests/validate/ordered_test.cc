@@ -94,6 +94,8 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"cwm", "pp=2,tp=2"},
                                                         {"flex_olmo", "ep=2,tp=2"},
                                                         {"minicpm3", "tp=3"},
+                                                        {"glm_moe_dsa_taken", "pp=3,tp=2"},
+                                                        {"hy_v4", "ep=2,pp=2,tp=2"},
                                                         {"youtu", "pp=2,tp=4"},
                                                         {"jais2", "pp=2,tp=2"},
                                                         {"helium", "tp=4"},
