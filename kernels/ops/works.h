@@ -54,8 +54,9 @@ struct RotateHeads {
 };
 
 /// An item is a query head of a row. Rows are sequences of `length` after each other; query t of a
-/// sequence sees the positions up to its own if `causal`, of them the last `window`. Head h's keys
-/// are those of head key_of[h], its values those of value_of[h].
+/// sequence sees the positions up to its own if `causal`, of them the last `window`; else all that
+/// are nearer than `window`. Head h's keys are those of head key_of[h], its values those of
+/// value_of[h].
 template <class T>
 struct AttendHeads {
   T scale{};
@@ -100,11 +101,16 @@ struct AttendHeads {
     attend(spec, queries.row(row) + h * key_size,
            HeadRows<T>{keys.row(first) + key_of[h] * key_size, keys.stride, key_size},
            HeadRows<T>{values.row(first) + value_of[h] * value_size, values.stride, value_size},
-           begin, causal ? t + 1 : length, scores + i * scores_stride, y.row(row) + h * value_size);
+           begin, causal ? t + 1 : end_of_window(t, begin), scores + i * scores_stride,
+           y.row(row) + h * value_size);
   }
 
  private:
   SHARDTOOL_BOTH i64 first_of_window(i64 t) const { return t + 1 > window ? t + 1 - window : 0; }
+  SHARDTOOL_BOTH i64 end_of_window(i64 t, i64 begin) const {
+    const i64 end = (chunked ? begin : t) + window;
+    return window == 0 || end > length ? length : end;
+  }
 };
 
 /// An item is a row, whose `length` gates say how much each position counts that its query sees:

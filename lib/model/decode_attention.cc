@@ -77,6 +77,7 @@ Window OpDecoder::window(const JsonValue& value) const {
   Window window;
   value.object({{"config", [&](const JsonValue& v) { window.config = v.nonempty_text(); }, true},
                 {"before", [&](const JsonValue& v) { window.before = v.nonempty_text(); }},
+                {"around", [&](const JsonValue& v) { window.around = v.nonempty_text(); }},
                 {"when", [&](const JsonValue& v) { window.when = v.nonempty_text(); }},
                 {"kind",
                  [&](const JsonValue& v) {

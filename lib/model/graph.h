@@ -76,8 +76,8 @@ struct Patches {
   bool has_class = false;  ///< the last position is no patch
 };
 /// Looks rows of a table up: by token, by position or segment of the input, or by where a patch is
-/// in the square grid that the rows are; a wider image begins again at its first row or column. What
-/// is no patch has the first row, which then stands before those of the grid.
+/// in the square grid that the rows are; a wider image begins again at its first row or column.
+/// What is no patch has the first row, which then stands before those of the grid.
 struct Embed {
   enum class By { kToken, kPosition, kSegment, kPatch };
   By by = By::kToken;
@@ -192,14 +192,16 @@ struct Rope {
 struct PositionBias {
   Dim heads, buckets;
 };
-/// Which layers attend to the last `size` positions only, or to the positions since the last
-/// multiple of `size`.
+/// Which layers attend to the last `size` positions only (where later ones are seen, too, to those
+/// that are nearer than `size`), or to the positions since the last multiple of `size`.
 struct Window {
   enum class Kind { kSliding, kChunked };
   Kind kind = Kind::kSliding;
   std::optional<LayerSet> layers;  ///< nothing: all
   std::string config;              ///< the path of the size; absent, null or 0: no window
   std::string before;              ///< where it is said without the token itself; counts first
+  std::string around;              ///< where it is said of both sides together, half of it on each,
+                                   ///< without the token itself; counts first
   std::string when;                ///< the path of what must be true; empty: nothing
 };
 /// Linear biases: a head's score for position p is more by p times the head's slope, which follows

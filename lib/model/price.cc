@@ -28,11 +28,12 @@ struct Phase {
     const i64 reach = window ? std::min(*window, context) : context;
     const bool is_chunked = attention.window && attention.window->kind == Window::Kind::kChunked;
     if (window && is_chunked) return in_chunks(reach);
-    if (!is_prefill || !attention.causal) return static_cast<double>(reach);
-    // Token t of the prompt sees min(t, reach) positions.
+    if (!is_prefill) return static_cast<double>(reach);
+    // Token t of the prompt sees min(t, reach) positions; others see as many on both sides.
     const double rising = static_cast<double>(reach) * static_cast<double>(reach + 1) / 2;
     const double flat = static_cast<double>(context - reach) * static_cast<double>(reach);
-    return (rising + flat) / static_cast<double>(context);
+    const double back = (rising + flat) / static_cast<double>(context);
+    return attention.causal ? back : 2 * back - 1;
   }
 
  private:

@@ -39,6 +39,46 @@ BART = dict(
     forced_eos_token_id=None,
 )
 
+NARROW = dict(
+    vocab_size=96,
+    hidden_size=40,
+    intermediate_size=52,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    max_position_embeddings=64,
+    pad_token_id=None,
+)
+# A layer without a norm before attention, one that sees four positions to each side, and another one.
+MODERNBERT = dict(
+    NARROW,
+    num_hidden_layers=3,
+    layer_types=["full_attention", "sliding_attention", "full_attention"],
+    local_attention=9,
+    norm_eps=1e-3,
+    rope_parameters=dict(
+        full_attention=dict(rope_type="default", rope_theta=1000.0),
+        sliding_attention=dict(rope_type="default", rope_theta=100.0),
+    ),
+    norm_bias=True,
+    attention_bias=True,
+    mlp_bias=True,
+    classifier_bias=True,
+    bos_token_id=None,
+    eos_token_id=None,
+    cls_token_id=None,
+    sep_token_id=None,
+)
+DISTILBERT = dict(
+    vocab_size=96,
+    dim=40,
+    hidden_dim=52,
+    n_layers=2,
+    n_heads=4,
+    max_position_embeddings=30,
+    pad_token_id=None,
+)
+ELECTRA = dict(NARROW, layer_norm_eps=1e-3)
+
 # name -> the class of its config, and what that says
 ENCODER_MODELS = {
     "t5": ("T5Config", T5),
@@ -47,5 +87,9 @@ ENCODER_MODELS = {
     "whisper": ("WhisperConfig", WHISPER),
     "bart": ("BartConfig", dict(BART, activation_function="relu")),
     "mbart": ("MBartConfig", dict(BART, scale_embedding=True, decoder_layers=2)),
+    "modernbert": ("ModernBertConfig", MODERNBERT),
+    "distilbert": ("DistilBertConfig", dict(DISTILBERT, activation="relu")),
+    "electra": ("ElectraConfig", dict(ELECTRA, embedding_size=20, hidden_act="relu")),
+    "electra_discriminator": ("ElectraConfig", dict(ELECTRA, embedding_size=40)),
     "t5_encoder": ("T5Config", dict(GATED, is_encoder_decoder=False)),
 }

@@ -107,9 +107,10 @@ void attend_law() {
   for (i64 row = 0; row < rows; ++row) {
     for (i64 h = 0; h < heads; ++h) {
       const i64 t = row % length;
-      const i64 end = causal ? t + 1 : length;
       const i64 of_window = chunked ? t - t % std::max<i64>(1, window) : t + 1 - window;
       const i64 begin = window > 0 ? std::max<i64>(0, of_window) : 0;
+      const i64 last = window > 0 ? (chunked ? of_window : t) + window : length;
+      const i64 end = causal ? t + 1 : std::min(length, last);
       std::vector<T> keys, values, scores(static_cast<size_t>(length));
       for (i64 p = row - t; p < row - t + end; ++p) {
         const T* k_at = k.data() + (p * kv_heads + key_of[static_cast<size_t>(h)]) * key;

@@ -98,6 +98,9 @@ TEST_CASE("a set of layers is that of a list, else all but every n-th, and an em
   CHECK(in(R"({"kinds": [], "every": 2})") == "x-x-x");
   CHECK(in(R"({"kinds": [0, 0, 0, 0, 0], "every": 2})") == "-----");
   CHECK_ERROR(kConfig, in(R"({"every": 0})"));
+  listed.first = 0;
+  CHECK(in(R"({"every": 3})") == "-xx-x");
+  listed.first.reset();
   set.complement = true;
   CHECK(in(R"({"kinds": [0, 1, 1, 0, 1]})") == "x--x-");
   CHECK(in(R"({"every": 4})") == "---x-");

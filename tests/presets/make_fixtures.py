@@ -23,6 +23,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import default_families
+import encoder_families
 import expert_families
 import families
 import further_families
@@ -71,6 +72,7 @@ def all_families():
         mixed_families.hybrids,
         later_families.dense,
         later_families.mixtures,
+        encoder_families.encoders,
     ):
         yield from table()
 

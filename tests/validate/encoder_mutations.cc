@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "tests/validate/mutations.h"
 
 /// Faults of an encoder, and of what a decoder takes from it.
@@ -88,6 +90,29 @@ std::vector<Mutation> encoder_mutations() {
       row("E11", "biases of the words' scores exchanged", "mbart", "tp=2",
           {"final_logits_bias: rank 0 holds the part of rank 1"},
           [](const ShardSet& shards) { shards.exchange("final_logits_bias", 0, 1); }),
+      row("E12", "norms before attention and MLP exchanged", "modernbert", "tp=2",
+          {"attn_norm.weight: rank 0 attn_norm holds mlp_norm"},
+          [](const ShardSet& shards) {
+            const std::string layer = "model.layers.1.";
+            shards.exchange(layer + "attn_norm.weight", layer + "mlp_norm.weight", 0);
+          }),
+      row("E13", "queries, keys and values of a layer without a window", "modernbert", "tp=2",
+          {"attn.Wqkv.weight: rank 0 holds layer 2's instead of layer 1's"},
+          instead_of("model.layers.1.attn.Wqkv.weight", "model.layers.2.attn.Wqkv.weight")),
+      row("E14", "features of an MLP of two ranks exchanged", "distilbert", "tp=2",
+          {"ffn.lin1.weight: rank 0 holds the part of rank 1"},
+          [](const ShardSet& shards) {
+            shards.exchange("distilbert.transformer.layer.0.ffn.lin1.weight", 0, 1);
+          }),
+      row("E15", "words are projected by columns in another order", "electra", "tp=2",
+          {"embeddings_project.weight: rank 1 "},
+          [](const ShardSet& shards) {
+            shards.change("electra.embeddings_project.weight", 1, [](const ShardRows& rows) {
+              std::vector<i64> columns(static_cast<size_t>(rows.columns));
+              std::iota(columns.rbegin(), columns.rend(), 0);
+              return rows.columns_in(columns);
+            });
+          }),
   };
 }
 

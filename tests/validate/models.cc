@@ -179,6 +179,10 @@ const std::vector<std::string>& every_model() {
                                                 "helium",
                                                 "vaultgemma",
                                                 "hyperclovax",
+                                                "modernbert",
+                                                "distilbert",
+                                                "electra",
+                                                "electra_discriminator",
                                                 "prototype"};
   return kModels;
 }

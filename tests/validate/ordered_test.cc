@@ -99,6 +99,9 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"helium", "tp=4"},
                                                         {"vaultgemma", "tp=4"},
                                                         {"hyperclovax", "tp=4"},
+                                                        {"modernbert", "pp=3,tp=2"},
+                                                        {"distilbert", "tp=3"},
+                                                        {"electra", "pp=2,tp=4"},
                                                         {"llava_mistral", "tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {
