@@ -52,6 +52,14 @@ struct WeightRef {
 struct Given {
   Dim size;
 };
+/// Sines, then cosines, of the position by size / 2 frequencies, base^(-i / (size / 2)), or so
+/// spaced that the last one is 1 / base.
+struct Sinusoids {
+  Dim size;
+  Number base{{}, 10000};
+  Number offset;  ///< the angle of position 0 is so many steps
+  bool reaches_base = false;
+};
 /// A convolution of all features, W [rows, columns, taps], along frames, of which a position has
 /// `frames` one after the other: y[o] = b + the sum over taps k of W_k x[o * stride + k - (taps -
 /// 1) / 2], where the sequence has that frame. Its result has frames / stride of them to a
@@ -329,10 +337,10 @@ struct Experts {
 /// One step of a forward pass: values in, values out, by name.
 struct Op {
   using Kind =
-      std::variant<Embed, Given, ConvolveFrames, Linear, Merge, Insert, ClassToken, Split, OfLayer,
-                   Join, Norm, Sums, Normalise, Resize, Cutoff, Mix, Rope, PositionBias, Attention,
-                   Convolve, StepSize, Decay, Fade, Recurrence, Activation, Xielu, Multiply, Add,
-                   Scale, Temper, Softcap, Clamp, Router, Experts>;
+      std::variant<Embed, Given, Sinusoids, ConvolveFrames, Linear, Merge, Insert, ClassToken,
+                   Split, OfLayer, Join, Norm, Sums, Normalise, Resize, Cutoff, Mix, Rope,
+                   PositionBias, Attention, Convolve, StepSize, Decay, Fade, Recurrence, Activation,
+                   Xielu, Multiply, Add, Scale, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;

@@ -60,6 +60,7 @@ class OpDecoder {
 
   void embed();
   void given();
+  void sinusoids();
   void convolve_frames();
   void linear();
   void logits();

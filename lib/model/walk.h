@@ -82,6 +82,7 @@ class Walk {
 
   Value apply(const Embed& op, const BoundOp& bound);
   Value apply(const Given& op, const BoundOp&) { return whole(model_.size(op.size)); }
+  Value apply(const Sinusoids& op, const BoundOp&) { return whole(model_.size(op.size)); }
   Value apply(const ConvolveFrames& op, const BoundOp& bound);
   Value apply(const Linear& op, const BoundOp& bound);
   Value apply(const Merge& op, const BoundOp& bound);

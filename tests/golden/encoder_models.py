@@ -39,6 +39,7 @@ BART = dict(
     forced_eos_token_id=None,
 )
 
+TRANSLATOR = dict(BART, decoder_layers=2, scale_embedding=True)
 NARROW = dict(
     vocab_size=96,
     hidden_size=40,
@@ -91,5 +92,19 @@ ENCODER_MODELS = {
     "distilbert": ("DistilBertConfig", dict(DISTILBERT, activation="relu")),
     "electra": ("ElectraConfig", dict(ELECTRA, embedding_size=20, hidden_act="relu")),
     "electra_discriminator": ("ElectraConfig", dict(ELECTRA, embedding_size=40)),
+    "marian": ("MarianConfig", dict(TRANSLATOR, decoder_start_token_id=0)),
+    "marian_two": (
+        "MarianConfig",
+        dict(
+            BART,
+            activation_function="swish",
+            share_encoder_decoder_embeddings=False,
+            decoder_vocab_size=80,
+            decoder_start_token_id=0,
+        ),
+    ),
+    "m2m_100": ("M2M100Config", dict(TRANSLATOR, activation_function="relu", pad_token_id=1)),
+    "pegasus": ("PegasusConfig", TRANSLATOR),
+    "blenderbot": ("BlenderbotConfig", BART),
     "t5_encoder": ("T5Config", dict(GATED, is_encoder_decoder=False)),
 }

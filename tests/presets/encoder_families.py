@@ -11,8 +11,10 @@ from families import (
     Family,
     H,
 )
+from further_families import STACK_CUTS, STACKS
 from slicing import features, side_by_side, two_halves, whole
 
+REDUCED = (r".*(out_proj|fc2)\.bias",)
 
 
 def with_biases(rules):
@@ -116,3 +118,16 @@ def encoders():
             refused=PER_HEAD,
             reduced=(r".*layer\.\d+\..*output\.dense\.bias",),
         )
+
+
+def translators():
+    for name, preset, model, more in (
+        ("marian", "marian", "MarianMTModel", {}),
+        ("marian_two", "marian", "MarianMTModel", dict(share_encoder_decoder_embeddings=False, decoder_vocab_size=90)),
+        ("m2m_100", "bart", "M2M100ForConditionalGeneration", dict(pad_token_id=1)),
+        ("pegasus", "bart", "PegasusForConditionalGeneration", {}),
+        ("blenderbot", "bart", "BlenderbotForConditionalGeneration", {}),
+    ):
+        config = model.replace("MTModel", "").replace("ForConditionalGeneration", "") + "Config"
+        sizes = STACKS | dict(pad_token_id=0) | more
+        yield Family(name, preset, model, config, sizes, STACK_CUTS, refused=PER_HEAD, reduced=REDUCED)

@@ -73,6 +73,7 @@ def all_families():
         later_families.dense,
         later_families.mixtures,
         encoder_families.encoders,
+        encoder_families.translators,
     ):
         yield from table()
 

@@ -113,6 +113,18 @@ std::vector<Mutation> encoder_mutations() {
               return rows.columns_in(columns);
             });
           }),
+      row("E16", "the decoder's words are those of the encoder", "marian_two", "tp=2",
+          {"decoder.embed_tokens.weight: rank 0 "},
+          [](const ShardSet& shards) {
+            shards.exchange("model.decoder.embed_tokens.weight", 0, 1);
+          }),
+      row("E17", "an encoder ends with the decoder's norm", "m2m_100", "pp=2,tp=2",
+          {"norm 'encoded': model.encoder.layer_norm.weight: rank 0 encoder holds decoder"},
+          instead_of("model.encoder.layer_norm.weight", "model.decoder.layer_norm.weight")),
+      row("E18", "places of the decoder are those of the encoder", "pegasus", "tp=2",
+          {"decoder.embed_positions.weight: rank 0 decoder holds encoder"},
+          instead_of("model.decoder.embed_positions.weight",
+                     "model.encoder.embed_positions.weight")),
   };
 }
 

@@ -183,6 +183,11 @@ const std::vector<std::string>& every_model() {
                                                 "distilbert",
                                                 "electra",
                                                 "electra_discriminator",
+                                                "marian",
+                                                "marian_two",
+                                                "m2m_100",
+                                                "pegasus",
+                                                "blenderbot",
                                                 "prototype"};
   return kModels;
 }

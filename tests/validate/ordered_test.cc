@@ -102,6 +102,10 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"modernbert", "pp=3,tp=2"},
                                                         {"distilbert", "tp=3"},
                                                         {"electra", "pp=2,tp=4"},
+                                                        {"marian_two", "pp=2,tp=4"},
+                                                        {"m2m_100", "pp=2,tp=2"},
+                                                        {"pegasus", "tp=3"},
+                                                        {"blenderbot", "tp=4"},
                                                         {"llava_mistral", "tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {
