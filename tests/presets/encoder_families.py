@@ -1,18 +1,24 @@
 """Encoders and translators that came after BERT and BART, and decoders of their kind. See families.py."""
 
 from families import (
+    BLOOM_REDUCED,
+    DENSE,
     ENCODER,
     FFN,
     HEADS,
     HIDDEN,
+    LLAMA,
     PER_HEAD,
     VOCAB,
     VOCABULARY,
     Family,
     H,
+    Q,
+    kept_heads,
 )
 from further_families import STACK_CUTS, STACKS
-from slicing import features, side_by_side, two_halves, whole
+from recent_families import PADDED
+from slicing import features, in_groups, side_by_side, two_halves, whole
 
 REDUCED = (r".*(out_proj|fc2)\.bias",)
 
@@ -131,3 +137,66 @@ def translators():
         config = model.replace("MTModel", "").replace("ForConditionalGeneration", "") + "Config"
         sizes = STACKS | dict(pad_token_id=0) | more
         yield Family(name, preset, model, config, sizes, STACK_CUTS, refused=PER_HEAD, reduced=REDUCED)
+
+
+def generative():
+    layer = r".*\bh\.\d+\."
+    neo = VOCABULARY + [
+        (r"transformer\.wpe\.weight", whole, whole),
+        (layer + r"attn\.attention\.[qkv]_proj\.weight", H, whole),
+        (layer + r"attn\.attention\.out_proj\.weight", whole, H),
+        (layer + r"mlp\.c_fc\.weight", features, whole),
+        (layer + r"mlp\.c_fc\.bias", features),
+        (layer + r"mlp\.c_proj\.weight", whole, features),
+        (layer + r".*(out_proj|c_proj)\.bias", whole),
+        (r".*\.ln_[12f]\.(weight|bias)", whole),
+    ]
+    sizes = dict(vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=FFN, num_layers=2, num_heads=HEADS)
+    sizes |= dict(attention_types=[[["global", "local"], 1]], max_position_embeddings=64)
+    yield Family(
+        "gpt_neo",
+        "gpt_neo",
+        "GPTNeoForCausalLM",
+        "GPTNeoConfig",
+        sizes | PADDED,
+        neo,
+        refused=PER_HEAD,
+        reduced=(r".*(out_proj|c_proj)\.bias",),
+    )
+    # PersimmonAttention._split_heads: view(heads, 3, head_dim)
+    per_head = in_groups(HEADS, (6, 6, 6), kept_heads())
+    layer = r".*layers\.\d+\."
+    persimmon = VOCABULARY + with_biases(
+        [
+            (layer + r"self_attn\.query_key_value", per_head, whole),
+            (layer + r"self_attn\.dense", whole, H),
+            (layer + r"mlp\.dense_h_to_4h", features, whole),
+            (layer + r"mlp\.dense_4h_to_h", whole, features),
+        ]
+    ) + [(r".*layernorm\.(weight|bias)", whole)]
+    yield Family(
+        "persimmon",
+        "persimmon",
+        "PersimmonForCausalLM",
+        "PersimmonConfig",
+        ENCODER | PADDED,
+        persimmon,
+        refused=PER_HEAD,
+        reduced=BLOOM_REDUCED,
+    )
+    xglm = VOCABULARY + with_biases(
+        [
+            (layer + r"self_attn\.[qkv]_proj", H, whole),
+            (layer + r"self_attn\.out_proj", whole, H),
+            (layer + r"fc1", features, whole),
+            (layer + r"fc2", whole, features),
+            (r"output_projection", features, whole),
+        ]
+    ) + [(r".*layer_norm\.(weight|bias)", whole), (r"biogpt\.embed_positions\.weight", whole, whole)]
+    sizes = dict(vocab_size=VOCAB, d_model=HIDDEN, ffn_dim=FFN, num_layers=2, attention_heads=HEADS, pad_token_id=0)
+    for name, model, says in (("xglm", "XGLM", sizes), ("biogpt", "BioGpt", ENCODER | dict(pad_token_id=0))):
+        yield Family(name, name, f"{model}ForCausalLM", f"{model}Config", says, xglm, refused=PER_HEAD, reduced=REDUCED)
+    # BitNetAttention.forward: attn_sub_norm is over all heads; BitNetMLP.forward: ffn_sub_norm over all features
+    bitnet = LLAMA + [(r".*attn_sub_norm\.weight", Q), (r".*ffn_sub_norm\.weight", features)]
+    sizes = {key: value for key, value in DENSE.items() if key != "head_dim"} | PADDED
+    yield Family("bitnet", "bitnet", "BitNetForCausalLM", "BitNetConfig", sizes, bitnet)

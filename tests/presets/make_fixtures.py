@@ -74,6 +74,7 @@ def all_families():
         later_families.mixtures,
         encoder_families.encoders,
         encoder_families.translators,
+        encoder_families.generative,
     ):
         yield from table()
 

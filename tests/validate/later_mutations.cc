@@ -64,6 +64,23 @@ std::vector<Mutation> later_mutations() {
       over_two("L12", "norms behind attention and MLP exchanged", "hyperclovax",
                {"post_norm1.weight: rank 0 post_norm1 holds post_norm2"},
                of_tensors(kSecond + "post_norm1.weight", kSecond + "post_norm2.weight", 0)),
+      over_two("L13", "keys of a layer with a window in one without", "gpt_neo",
+               {"attention.k_proj.weight: rank 0 holds layer 0's instead of layer 1's"},
+               of_tensors("transformer.h.1.attn.attention.k_proj.weight",
+                          "transformer.h.0.attn.attention.k_proj.weight", 0)),
+      over_two("L14", "norms of queries and keys exchanged", "persimmon",
+               {"q_layernorm.weight: rank 0 q_layernorm holds k_layernorm"},
+               of_tensors(kFirst + "self_attn.q_layernorm.weight",
+                          kFirst + "self_attn.k_layernorm.weight", 0)),
+      over_two("L15", "features of an MLP of two ranks exchanged", "xglm",
+               {"fc1.weight: rank 0 holds the part of rank 1"}, of_ranks(kSecond + "fc1.weight")),
+      over_two("L16", "norms before attention and MLP exchanged", "biogpt",
+               {"self_attn_layer_norm.weight: rank 0 self_attn_layer_norm holds final_layer_norm"},
+               of_tensors("biogpt.layers.1.self_attn_layer_norm.weight",
+                          "biogpt.layers.1.final_layer_norm.weight", 0)),
+      over_two("L17", "a norm behind attention of two ranks' heads exchanged", "bitnet",
+               {"attn_sub_norm.weight: rank 0 holds the part of rank 1"},
+               of_ranks(kFirst + "self_attn.attn_sub_norm.weight")),
   };
 }
 

@@ -188,6 +188,11 @@ const std::vector<std::string>& every_model() {
                                                 "m2m_100",
                                                 "pegasus",
                                                 "blenderbot",
+                                                "gpt_neo",
+                                                "persimmon",
+                                                "xglm",
+                                                "biogpt",
+                                                "bitnet",
                                                 "prototype"};
   return kModels;
 }

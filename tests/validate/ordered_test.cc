@@ -106,6 +106,11 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"m2m_100", "pp=2,tp=2"},
                                                         {"pegasus", "tp=3"},
                                                         {"blenderbot", "tp=4"},
+                                                        {"gpt_neo", "pp=2,tp=3"},
+                                                        {"persimmon", "pp=2,tp=4"},
+                                                        {"xglm", "pp=2,tp=2"},
+                                                        {"biogpt", "tp=3"},
+                                                        {"bitnet", "tp=4"},
                                                         {"llava_mistral", "tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {
