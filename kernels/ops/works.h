@@ -79,8 +79,10 @@ struct AttendHeads {
   RowView<const T> biases;
   i64 buckets = 0;
   const i64* bias_of = nullptr;
-  const i64* bucket_of = nullptr;  ///< of distances 1 - length to length - 1
-  T* scores = nullptr;             ///< room for `length` numbers of every item
+  RowView<const T> key_biases;       ///< of every key's row the same, of each head that
+  const i64* key_bias_of = nullptr;  ///< key_bias_of says; null: none
+  const i64* bucket_of = nullptr;    ///< of distances 1 - length to length - 1
+  T* scores = nullptr;               ///< room for `length` numbers of every item
   i64 scores_stride = 0;  ///< from an item's room to the next one's; 0: items run one by one
   RowView<T> y;
 
@@ -91,13 +93,17 @@ struct AttendHeads {
     const i64 t = row % length;
     const i64 first = row - t;
     const i64 begin = window == 0 ? 0 : chunked ? t / window * window : first_of_window(t);
-    const ScoreSpec<T> spec{scale,
-                            softcap,
-                            sinks == nullptr ? nullptr : sinks + h,
-                            slopes == nullptr ? T{} : slopes[h],
-                            gates == nullptr ? nullptr : gates + row * length + begin,
-                            buckets == 0 ? nullptr : biases.row(row) + bias_of[h] * buckets,
-                            buckets == 0 ? nullptr : bucket_of + length - 1 - t};
+    ScoreSpec<T> spec{scale,
+                      softcap,
+                      sinks == nullptr ? nullptr : sinks + h,
+                      slopes == nullptr ? T{} : slopes[h],
+                      gates == nullptr ? nullptr : gates + row * length + begin,
+                      buckets == 0 ? nullptr : biases.row(row) + bias_of[h] * buckets,
+                      buckets == 0 ? nullptr : bucket_of + length - 1 - t};
+    if (key_bias_of != nullptr) {
+      spec.key_biases = key_biases.row(first) + key_bias_of[h] * buckets;
+      spec.key_biases_stride = key_biases.stride;
+    }
     attend(spec, queries.row(row) + h * key_size,
            HeadRows<T>{keys.row(first) + key_of[h] * key_size, keys.stride, key_size},
            HeadRows<T>{values.row(first) + value_of[h] * value_size, values.stride, value_size},

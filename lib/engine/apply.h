@@ -87,6 +87,8 @@ Part<N> apply(const model::Rope& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::PositionBias& op, const OpAt<N>& at);
 template <class N>
+Part<N> apply(const model::BucketScores& op, const OpAt<N>& at);
+template <class N>
 Part<N> apply(const model::Attention& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Sums& op, const OpAt<N>& at);

@@ -303,6 +303,7 @@ Op OpDecoder::decode() {
                                                    {"of_layer", &OpDecoder::of_layer},
                                                    {"rope", &OpDecoder::rope},
                                                    {"position_bias", &OpDecoder::position_bias},
+                                                   {"bucket_scores", &OpDecoder::bucket_scores},
                                                    {"attention", &OpDecoder::attention},
                                                    {"convolve", &OpDecoder::convolve},
                                                    {"step", &OpDecoder::step},

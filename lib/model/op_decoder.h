@@ -82,6 +82,7 @@ class OpDecoder {
   void mix();
   void rope();
   void position_bias();
+  void bucket_scores();
   void attention();
   void convolve();
   void step();

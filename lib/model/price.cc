@@ -69,7 +69,7 @@ bool is_launched(const Op::Kind& kind) {
   return std::holds_alternative<Attention>(kind) || std::holds_alternative<Experts>(kind) ||
          std::holds_alternative<Router>(kind) || std::holds_alternative<Embed>(kind) ||
          std::holds_alternative<Convolve>(kind) || std::holds_alternative<ConvolveFrames>(kind) ||
-         std::holds_alternative<Recurrence>(kind);
+         std::holds_alternative<BucketScores>(kind) || std::holds_alternative<Recurrence>(kind);
 }
 
 /// Amounts::launches of one layer; those of an encoder where it runs.
@@ -278,6 +278,15 @@ void Sum::add(const Step& step, const Phase& phase, i64 tokens, i64 layer, Amoun
     return;
   }
   const double n = static_cast<double>(tokens);
+  if (const auto* scores = std::get_if<BucketScores>(&kind)) {
+    // The keys of the buckets are made once, whatever the number of tokens.
+    const auto buckets = static_cast<double>(model_.size(scores->buckets.count));
+    const auto rows = n + static_cast<double>(model_.size(scores->size));
+    flops_of(sum, arithmetic(step)) +=
+        2 * buckets * static_cast<double>(work.input_elements) * rows;
+    sum.weight_bytes += weight_bytes(step);
+    return;
+  }
   if (std::holds_alternative<Embed>(kind)) {
     const Dtype dtype = tensors_[step.op->weights.front().front()].dtype;
     sum.weight_bytes += n * bytes_of(work.output_elements, dtype);

@@ -79,6 +79,18 @@ DISTILBERT = dict(
     pad_token_id=None,
 )
 ELECTRA = dict(NARROW, layer_norm_eps=1e-3)
+# Distances up to 4 have buckets of their own, and those from 13 on share one.
+DEBERTA = dict(
+    NARROW,
+    layer_norm_eps=1e-3,
+    relative_attention=True,
+    position_buckets=8,
+    max_position_embeddings=14,
+    pos_att_type=["p2c", "c2p"],
+    position_biased_input=False,
+    share_att_key=True,
+    norm_rel_ebd="layer_norm",
+)
 
 # name -> the class of its config, and what that says
 ENCODER_MODELS = {
@@ -92,6 +104,20 @@ ENCODER_MODELS = {
     "distilbert": ("DistilBertConfig", dict(DISTILBERT, activation="relu")),
     "electra": ("ElectraConfig", dict(ELECTRA, embedding_size=20, hidden_act="relu")),
     "electra_discriminator": ("ElectraConfig", dict(ELECTRA, embedding_size=40)),
+    "deberta_v2": ("DebertaV2Config", DEBERTA),
+    "deberta_v2_places": (
+        "DebertaV2Config",
+        dict(
+            DEBERTA,
+            max_position_embeddings=26,
+            position_biased_input=True,
+            type_vocab_size=2,
+            embedding_size=20,
+            share_att_key=False,
+            norm_rel_ebd="none",
+            hidden_act="relu",
+        ),
+    ),
     "marian": ("MarianConfig", dict(TRANSLATOR, decoder_start_token_id=0)),
     "marian_two": (
         "MarianConfig",

@@ -43,7 +43,7 @@ from tower_models import TOWER_MODELS
 
 HERE = pathlib.Path(__file__).parent
 LIMIT_BYTES = 300_000
-MASKED = ("bert", "roberta", "modernbert", "distilbert", "electra")
+MASKED = ("bert", "roberta", "modernbert", "distilbert", "electra", "deberta_v2", "deberta_v2_places")
 DISCRIMINATORS = ("electra_discriminator",)
 # Whose position depends on which tokens before it are padding: token 1.
 WITHOUT_PADDING = ("roberta", "m2m_100")

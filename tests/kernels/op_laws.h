@@ -93,6 +93,8 @@ void attend_law() {
   const bool has_biases = *rc::gen::arbitrary<bool>();
   const i64 buckets = *rc::gen::inRange<i64>(1, 5);
   const auto biases = random_numbers<T>(static_cast<size_t>(rows * heads * buckets), 8);
+  const bool has_key_biases = has_biases && *rc::gen::arbitrary<bool>();
+  const auto key_biases = random_numbers<T>(static_cast<size_t>(rows * heads * buckets), 9);
   std::vector<i64> bias_of, bucket_of;
   for (i64 h = 0; h < heads; ++h) bias_of.push_back(heads - 1 - h);
   for (i64 d = 1 - length; d < length; ++d) bucket_of.push_back((d + length) % buckets);
@@ -118,15 +120,19 @@ void attend_law() {
         keys.insert(keys.end(), k_at, k_at + key);
         values.insert(values.end(), v_at, v_at + value);
       }
-      attend(ScoreSpec<T>{factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr,
-                          has_slopes ? slopes[static_cast<size_t>(h)] : T{},
-                          has_gates ? gates.data() + row * length : nullptr,
-                          has_biases ? biases.data() + (row * heads + heads - 1 - h) * buckets
-                                     : nullptr,
-                          bucket_of.data() + length - 1 - t},
-             q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
-             HeadRows<T>{values.data(), value, value}, begin, end, scores.data(),
-             expected.data() + (row * heads + h) * value);
+      attend(
+          ScoreSpec<T>{
+              factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr,
+              has_slopes ? slopes[static_cast<size_t>(h)] : T{},
+              has_gates ? gates.data() + row * length : nullptr,
+              has_biases ? biases.data() + (row * heads + heads - 1 - h) * buckets : nullptr,
+              bucket_of.data() + length - 1 - t,
+              has_key_biases ? key_biases.data() + ((row - t) * heads + heads - 1 - h) * buckets
+                             : nullptr,
+              heads * buckets},
+          q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
+          HeadRows<T>{values.data(), value, value}, begin, end, scores.data(),
+          expected.data() + (row * heads + h) * value);
     }
   }
   AttendHeads<T> work;
@@ -140,6 +146,10 @@ void attend_law() {
     work.buckets = buckets;
     work.bias_of = machine.put(bias_of);
     work.bucket_of = machine.put(bucket_of);
+  }
+  if (has_key_biases) {
+    work.key_biases = {machine.put(key_biases), rows, heads * buckets};
+    work.key_bias_of = work.bias_of;
   }
   work.queries = {machine.put(q), rows, heads * key};
   work.keys = {machine.put(k), rows, kv_heads * key};

@@ -110,6 +110,18 @@ TEST_CASE("a set of layers is that of a list, else all but every n-th, and an em
   CHECK(to_string(set) == "\"kinds\" says nothing of 1");
 }
 
+TEST_CASE("where layers are counted from is said of those that are counted alone") {
+  const auto rules = [](const std::string& set) {
+    return mapping_of(fmt::format(
+        R"({{"version": 1, "unused_rule": "ignore", "layer_sets": {{"local": {}}}, "rules": []}})",
+        set));
+  };
+  const std::string list = R"({"list": "types", "in": ["local"], "first": 0)";
+  CHECK_ERROR(kMappingSchema, rules(list + "}"));
+  CHECK_ERROR(kMappingSchema, rules(list + R"(, "otherwise": {"numbers": "some"}})"));
+  CHECK_NOTHROW(rules(list + R"(, "all_but_every": 3})"));
+}
+
 TEST_CASE("a set of layers is that of a list, else that of another one") {
   LayerSet set;
   auto& listed = std::get<LayerSet::Listed>(set.kind);

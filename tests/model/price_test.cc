@@ -278,6 +278,21 @@ TEST_CASE("a window to both sides bounds what an encoder's tokens attend to") {
   CHECK(flops(20, 10) - flops(4, 10) == 256 * (100 - (2 * 3 + 2 * 4 + 6 * 5)));
 }
 
+TEST_CASE("keys of distances are made once, and met by every token") {
+  const auto flops = [](int buckets) {
+    const auto m = model::published(fmt::format(R"({{"model_type": "deberta-v2",
+      "architectures": ["DebertaV2ForMaskedLM"], "hidden_size": 64, "num_attention_heads": 8,
+      "intermediate_size": 96, "num_hidden_layers": 1, "vocab_size": 128,
+      "position_biased_input": false, "relative_attention": true, "pos_att_type": "p2c|c2p",
+      "type_vocab_size": 2, "max_position_embeddings": 64,
+      "position_buckets": {}}})",
+                                                buckets));
+    return price_of(m, "tp=1", {.prompt_len = 10, .context = 10}).prefill.amounts.flops.front();
+  };
+  // Four more to either side; queries and keys have 64 features, as a row of the table.
+  CHECK(flops(8) - flops(4) == 2 * 2 * 8 * 64 * (64 + 10));
+}
+
 TEST_CASE("an index is read of every position, latents of those alone that it chooses") {
   const auto cache = [](i64 context) {
     return price_of("deepseek_v32", "tp=2", {.context = context}).decode.amounts.cache_bytes;

@@ -124,6 +124,35 @@ def encoders():
             refused=PER_HEAD,
             reduced=(r".*layer\.\d+\..*output\.dense\.bias",),
         )
+    # DisentangledSelfAttention.forward: every head's query meets the keys of all distances, which all layers share
+    layer = r".*encoder\.layer\.\d+\."
+    deberta = electra + with_biases(
+        [
+            (layer + r"attention\.self\.(query|key|value|pos_key|pos_query)_proj", H, whole),
+            (r"(lm_predictions\.lm_head|cls\.predictions\.transform|pooler|classifier)(\.dense)?", whole, whole),
+        ]
+    )
+    deberta += [
+        (r"(cls\.predictions|lm_predictions\.lm_head)\.bias", features),
+        (r"deberta\.embeddings\.embed_proj\.weight", whole, whole),
+        (r"deberta\.encoder\.rel_embeddings\.weight", whole, whole),
+    ]
+    distances = dict(relative_attention=True, position_buckets=8, norm_rel_ebd="layer_norm", pos_att_type=["p2c", "c2p"])
+    for name, model, more in (
+        ("deberta_v2", "DebertaV2ForMaskedLM", dict(share_att_key=True, position_biased_input=False)),
+        ("deberta_v2_published", "DebertaV2ForMaskedLM", dict(share_att_key=True, legacy=False)),
+        ("deberta_v2_classifier", "DebertaV2ForSequenceClassification", dict(embedding_size=20, type_vocab_size=2)),
+    ):
+        yield Family(
+            name,
+            "deberta_v2",
+            model,
+            "DebertaV2Config",
+            ENCODER | dict(pad_token_id=0) | distances | more,
+            deberta,
+            refused=PER_HEAD,
+            reduced=(r".*layer\.\d+\..*output\.dense\.bias",),
+        )
 
 
 def translators():

@@ -59,7 +59,7 @@ TEST_CASE("every decoder caches, without a doubt, encoders and state spaces do n
     const AttentionCache cache = cache_of(fixture);
     const bool caches =
         !begins_with_any(fixture.family, {"bert", "roberta", "modernbert", "distilbert", "electra",
-                                          "mamba", "falcon_mamba", "t5_encoder"});
+                                          "deberta_v2", "mamba", "falcon_mamba", "t5_encoder"});
     CHECK(cache.layers.empty() == !caches);
     CHECK(cache.notes.empty() == caches);
     for (const LayerCache& layer : cache.layers)

@@ -113,6 +113,26 @@ std::vector<Mutation> encoder_mutations() {
               return rows.columns_in(columns);
             });
           }),
+      row("E19", "the keys of distances have the norm of the words", "deberta_v2", "tp=2",
+          {"in encoder 0, bucket scores 'of_queries': deberta.encoder.LayerNorm.weight: rank 1 "},
+          [](const ShardSet& shards) {
+            shards.write("deberta.encoder.LayerNorm.weight", 1,
+                         shards.read("deberta.embeddings.LayerNorm.weight", 1));
+          }),
+      row("E20", "two distances exchanged", "deberta_v2", "tp=2",
+          {"deberta.encoder.rel_embeddings.weight: rank 0 "},
+          [](const ShardSet& shards) {
+            shards.change("deberta.encoder.rel_embeddings.weight", 0, [](const ShardRows& rows) {
+              std::vector<i64> order(static_cast<size_t>(rows.rows));
+              std::iota(order.begin(), order.end(), 0);
+              std::swap(order[7], order[8]);
+              return rows.rows_in(order);
+            });
+          }),
+      row("E21", "queries of distances are their keys", "deberta_v2_places", "tp=2",
+          {"pos_query_proj.weight: rank 0 "},
+          instead_of("deberta.encoder.layer.1.attention.self.pos_query_proj.weight",
+                     "deberta.encoder.layer.1.attention.self.pos_key_proj.weight")),
       row("E16", "the decoder's words are those of the encoder", "marian_two", "tp=2",
           {"decoder.embed_tokens.weight: rank 0 "},
           [](const ShardSet& shards) {
