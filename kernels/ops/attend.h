@@ -21,6 +21,8 @@ struct ScoreSpec {
   const T* gates = nullptr;   ///< of every score how much it counts; of floats 1 or 0; null: 1
   const T* biases = nullptr;  ///< of the head, by bucket: added to scaled scores; null: none
   const i64* bucket_of = nullptr;  ///< of every position
+  const T* key_biases = nullptr;   ///< the same of every position, stride by stride; null: none
+  i64 key_biases_stride = 0;
 };
 
 /// The bucket of a key `distance` positions after its query (before it: negative). Of T5's code:
@@ -36,6 +38,22 @@ inline i64 position_bucket(i64 distance, i64 buckets, double most_distance, bool
   const float share = std::log(static_cast<float>(far) / static_cast<float>(exact)) / octaves;
   const auto further = static_cast<i64>(share * static_cast<float>(of_side - exact));
   return first + std::min(exact + further, of_side - 1);
+}
+
+/// The same of DeBERTa's code: distances before the query have the upper half of the buckets, those
+/// after it the lower one, and the query's own is the middle one. The nearer half of each has a
+/// bucket for one distance, the others have them by a logarithm in f32, up to most_distance.
+inline i64 signed_bucket(i64 distance, i64 buckets, double most_distance) {
+  const i64 of_side = buckets / 2;
+  const i64 exact = of_side / 2;
+  i64 steps = std::abs(distance);
+  if (steps > exact) {
+    const auto last = static_cast<float>((most_distance - 1) / static_cast<double>(exact));
+    const float octaves = std::log(static_cast<float>(steps) / static_cast<float>(exact));
+    const float share = octaves / std::log(last) * static_cast<float>(exact - 1);
+    steps = static_cast<i64>(std::ceil(share)) + exact;
+  }
+  return std::clamp<i64>(of_side + (distance < 0 ? steps : -steps), 0, buckets - 1);
 }
 
 /// The slope of one of `heads` heads: 2^(-8 (h + 1) / n) for the first n, the largest power of two
@@ -106,6 +124,9 @@ SHARDTOOL_BOTH inline void attend(const ScoreSpec<T>& spec, const T* query, Head
     score *= spec.scale;
     if (spec.slope != T{}) score += bias_at(spec.slope, p);
     if (spec.biases != nullptr) score += spec.biases[spec.bucket_of[p]];
+    if (spec.key_biases != nullptr) {
+      score += spec.key_biases[p * spec.key_biases_stride + spec.bucket_of[p]];
+    }
     scores[p - begin] = score;
   }
   weigh(spec, scores, end - begin);

@@ -55,8 +55,9 @@ struct RotateHeads {
 };
 
 /// An item is a query head of a row. Rows are sequences of `length` after each other; query t of a
-/// sequence sees the positions up to its own if `causal`, of them the last `window`. Head h's keys
-/// are those of head key_of[h], its values those of value_of[h].
+/// sequence sees the positions up to its own if `causal`, of them the last `window`; else all that
+/// are nearer than `window`. Head h's keys are those of head key_of[h], its values those of
+/// value_of[h].
 template <class T>
 struct AttendHeads {
   T scale{};
@@ -79,8 +80,10 @@ struct AttendHeads {
   RowView<const T> biases;
   i64 buckets = 0;
   const i64* bias_of = nullptr;
-  const i64* bucket_of = nullptr;  ///< of distances 1 - length to length - 1
-  T* scores = nullptr;             ///< room for `length` numbers of every item
+  RowView<const T> key_biases;       ///< of every key's row the same, of each head that
+  const i64* key_bias_of = nullptr;  ///< key_bias_of says; null: none
+  const i64* bucket_of = nullptr;    ///< of distances 1 - length to length - 1
+  T* scores = nullptr;               ///< room for `length` numbers of every item
   i64 scores_stride = 0;  ///< from an item's room to the next one's; 0: items run one by one
   RowView<T> y;
 
@@ -91,21 +94,30 @@ struct AttendHeads {
     const i64 t = row % length;
     const i64 first = row - t;
     const i64 begin = window == 0 ? 0 : chunked ? t / window * window : first_of_window(t);
-    const ScoreSpec<T> spec{scale,
-                            softcap,
-                            sinks == nullptr ? nullptr : sinks + h,
-                            slopes == nullptr ? T{} : slopes[h],
-                            gates == nullptr ? nullptr : gates + row * length + begin,
-                            buckets == 0 ? nullptr : biases.row(row) + bias_of[h] * buckets,
-                            buckets == 0 ? nullptr : bucket_of + length - 1 - t};
+    ScoreSpec<T> spec{scale,
+                      softcap,
+                      sinks == nullptr ? nullptr : sinks + h,
+                      slopes == nullptr ? T{} : slopes[h],
+                      gates == nullptr ? nullptr : gates + row * length + begin,
+                      buckets == 0 ? nullptr : biases.row(row) + bias_of[h] * buckets,
+                      buckets == 0 ? nullptr : bucket_of + length - 1 - t};
+    if (key_bias_of != nullptr) {
+      spec.key_biases = key_biases.row(first) + key_bias_of[h] * buckets;
+      spec.key_biases_stride = key_biases.stride;
+    }
     attend(spec, queries.row(row) + h * key_size,
            HeadRows<T>{keys.row(first) + key_of[h] * key_size, keys.stride, key_size},
            HeadRows<T>{values.row(first) + value_of[h] * value_size, values.stride, value_size},
-           begin, causal ? t + 1 : length, scores + i * scores_stride, y.row(row) + h * value_size);
+           begin, causal ? t + 1 : end_of_window(t, begin), scores + i * scores_stride,
+           y.row(row) + h * value_size);
   }
 
  private:
   SHARDTOOL_BOTH i64 first_of_window(i64 t) const { return t + 1 > window ? t + 1 - window : 0; }
+  SHARDTOOL_BOTH i64 end_of_window(i64 t, i64 begin) const {
+    const i64 end = (chunked ? begin : t) + window;
+    return window == 0 || end > length ? length : end;
+  }
 };
 
 /// An item is a row, whose `length` gates say how much each position counts that its query sees:

@@ -69,6 +69,8 @@ std::vector<Part<N>> apply(const model::Split& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Given& op, const OpAt<N>& at);
 template <class N>
+Part<N> apply(const model::Sinusoids& op, const OpAt<N>& at);
+template <class N>
 Part<N> apply(const model::ConvolveFrames& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Merge& op, const OpAt<N>& at);
@@ -84,6 +86,8 @@ template <class N>
 Part<N> apply(const model::Rope& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::PositionBias& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::BucketScores& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Attention& op, const OpAt<N>& at);
 template <class N>

@@ -5,6 +5,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/apply.h"
+#include "shardtool/engine/buckets.h"
 #include "shardtool/engine/numbers.h"
 #include "shardtool/engine/patch_grid.h"
 #include "shardtool/engine/position_choice.h"
@@ -193,16 +194,17 @@ class AttentionAt {
 
   /// What every head adds by the distance between a query and a key.
   void add_biases(const model::Buckets& buckets, kernels::AttendHeads<N>& work) {
-    const size_t biases = at_.in.size() - 1;
+    const size_t biases = at_.in.size() - biases_of(op_);
     work.buckets = size(buckets.count);
     work.biases = operand(biases);
     bias_of_ = places_of_shared(at_, heads_, 1, biases, work.buckets);
-    const double most = mapping::value_of(buckets.most_distance, at_.side.model->config);
-    bucket_of_.clear();
-    for (i64 d = 1 - at_.inputs.length; d < at_.inputs.length; ++d) {
-      bucket_of_.push_back(kernels::position_bucket(d, work.buckets, most, !op_.causal));
-    }
     work.bias_of = at_.bench.in(bias_of_);
+    if (buckets.of_keys) {
+      work.key_biases = operand(biases + 1);
+      key_bias_of_ = places_of_shared(at_, heads_, 1, biases + 1, work.buckets);
+      work.key_bias_of = at_.bench.in(key_bias_of_);
+    }
+    bucket_of_ = buckets_of(buckets, *at_.side.model, at_.inputs.length, !op_.causal);
     work.bucket_of = at_.bench.in(bucket_of_);
   }
 
@@ -269,6 +271,7 @@ class AttentionAt {
     work.key_of += first;
     work.value_of += first;
     if (work.bias_of != nullptr) work.bias_of += first;
+    if (work.key_bias_of != nullptr) work.key_bias_of += first;
     if (work.sinks != nullptr) work.sinks += first;
     if (work.slopes != nullptr) work.slopes += first;
     return work;
@@ -280,7 +283,7 @@ class AttentionAt {
   AxisMap heads_;
   i64 shared_;
   std::vector<N> sinks_, slopes_, gates_;
-  std::vector<i64> key_of_, value_of_, bias_of_, bucket_of_;
+  std::vector<i64> key_of_, value_of_, bias_of_, key_bias_of_, bucket_of_;
   std::optional<i64> window_;
 };
 
@@ -334,22 +337,6 @@ Part<N> apply(const model::Rope& op, const OpAt<N>& at) {
 }
 
 template <class N>
-Part<N> apply(const model::PositionBias& op, const OpAt<N>& at) {
-  const auto table = load_small<N>(at.side, at.inputs.map, at.op.weights.front().front(), at.rank);
-  const AxisMap& heads = table.region.back();
-  const i64 buckets = at.side.model->size(op.buckets);
-  Part<N> y = empty_part<N>(index::scale(heads, buckets), at.inputs.rows());
-  for (i64 t = 0; t < at.inputs.rows(); ++t) {
-    for (i64 h = 0; h < heads.local_size(); ++h) {
-      for (i64 b = 0; b < buckets; ++b) {
-        y.row(t)[h * buckets + b] = table.data[static_cast<size_t>(b * heads.local_size() + h)];
-      }
-    }
-  }
-  return y;
-}
-
-template <class N>
 Part<N> apply(const model::Attention& op, const OpAt<N>& at) {
   return AttentionAt<N>(op, at).run();
 }
@@ -357,7 +344,6 @@ Part<N> apply(const model::Attention& op, const OpAt<N>& at) {
 #define SHARDTOOL_INSTANTIATE(N)                                                                \
   template std::vector<i64> places_of_shared(const OpAt<N>&, const AxisMap&, i64, size_t, i64); \
   template Part<N> apply(const model::Rope&, const OpAt<N>&);                                   \
-  template Part<N> apply(const model::PositionBias&, const OpAt<N>&);                           \
   template Part<N> apply(const model::Attention&, const OpAt<N>&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

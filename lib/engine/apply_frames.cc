@@ -1,8 +1,11 @@
+#include <algorithm>
+#include <cmath>
+
 #include "shardtool/base/error.h"
 #include "shardtool/engine/apply.h"
 #include "shardtool/engine/numbers.h"
 
-// What stands before an encoder's layers: what is given beside tokens, and convolutions of it.
+// What stands before layers: what is given beside tokens, convolutions of it, waves of positions.
 namespace shardtool::engine {
 namespace {
 
@@ -83,6 +86,37 @@ Part<N> apply(const model::Given& op, const OpAt<N>& at) {
 }
 
 template <class N>
+Part<N> apply(const model::Sinusoids& op, const OpAt<N>& at) {
+  constexpr std::uint64_t kSeed = 0x5109;
+  const mapping::ModelConfig& config = at.side.model->config;
+  const i64 size = at.side.model->size(op.size);
+  if (size % 2 != 0) {
+    throw Error(ErrorCode::kUnsupported, "sines and cosines of an odd number of features");
+  }
+  const i64 half = size / 2;
+  const double base = mapping::value_of(op.base, config);
+  const double offset = mapping::value_of(op.offset, config);
+  const auto steps = static_cast<double>(std::max<i64>(1, op.reaches_base ? half - 1 : half));
+  Part<N> y = empty_part<N>(AxisMap::identity(size), at.inputs.rows());
+  for (i64 t = 0; t < at.inputs.rows(); ++t) {
+    const i64 position = t % at.inputs.length;
+    for (i64 i = 0; i < half; ++i) {
+      if constexpr (is_field<N>) {
+        const auto place = static_cast<std::uint64_t>(2 * (position * half + i));
+        y.row(t)[i] = kernels::field_random(kSeed, place);
+        y.row(t)[half + i] = kernels::field_random(kSeed, place + 1);
+      } else {
+        const double angle = (static_cast<double>(position) + offset) *
+                             std::pow(base, -static_cast<double>(i) / steps);
+        y.row(t)[i] = static_cast<N>(std::sin(angle));
+        y.row(t)[half + i] = static_cast<N>(std::cos(angle));
+      }
+    }
+  }
+  return y;
+}
+
+template <class N>
 Part<N> apply(const model::ConvolveFrames& op, const OpAt<N>& at) {
   const model::Model& model = *at.side.model;
   const i64 rows = model.size(op.rows), frames = model.size(op.frames);
@@ -103,8 +137,9 @@ Part<N> apply(const model::ConvolveFrames& op, const OpAt<N>& at) {
   return y;
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                               \
-  template Part<N> apply(const model::Given&, const OpAt<N>&); \
+#define SHARDTOOL_INSTANTIATE(N)                                   \
+  template Part<N> apply(const model::Given&, const OpAt<N>&);     \
+  template Part<N> apply(const model::Sinusoids&, const OpAt<N>&); \
   template Part<N> apply(const model::ConvolveFrames&, const OpAt<N>&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

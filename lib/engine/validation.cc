@@ -286,6 +286,8 @@ void Validation::look_at_small_weights(bool of_shards, const model::BoundOp& op,
   const Side& side = of_shards ? shards_ : whole_;
   visit_small_weights(
       side, op, ranks, [&](size_t tensor, i64 rank, std::span<const std::byte> bytes) {
+        // What a product has read, too, is counted once.
+        if (!counted_.insert({of_shards, tensor, rank, -1, 0}).second) return;
         const Dtype dtype = side.tensors[tensor].dtype;
         add_odd_weights(side, of_shards, tensor, rank, kernels::float_census(dtype, bytes), odd_);
         if (equality_) equality_->add_all(of_shards, tensor, rank, bytes);

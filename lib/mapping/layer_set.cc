@@ -61,7 +61,7 @@ bool has_layer(const LayerSet::Listed& set, const ModelConfig& config, i64 layer
   const std::string* list = list_in(set, config);
   if (list != nullptr) return is_listed(set, *list, config, layer);
   if (set.otherwise) return contains(*set.otherwise, config, layer);
-  return (layer + 1) % period_of(set, config) != 0;
+  return (layer + set.first.value_or(1)) % period_of(set, config) != 0;
 }
 bool has_layer(const LayerSet::Last& last, const ModelConfig& config, i64 layer) {
   return static_cast<double>(layer) >= value_of(last.of, config) - value_of(last.count, config);
@@ -107,11 +107,13 @@ LayerSet::Listed decode_listed(const JsonValue& value, const LayerSets& named,
                 {"out", [&](const JsonValue& v) { set.out = decode_allowed(v); }},
                 {"all_but_every",
                  [&](const JsonValue& v) { set.all_but_every = decode_number(v, numbers); }},
+                {"first", [&](const JsonValue& v) { set.first = v.integer(0); }},
                 {"otherwise", [&](const JsonValue& v) {
                    set.otherwise =
                        std::make_shared<const LayerSet>(decode_layer_set(v, named, numbers));
                  }}});
   if (set.all_but_every && set.otherwise) value.refuse("\"all_but_every\" or \"otherwise\"");
+  if (value.has("first") && !set.all_but_every) value.refuse("\"first\" with \"all_but_every\"");
   check_words(value, set);
   return set;
 }

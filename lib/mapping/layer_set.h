@@ -17,11 +17,12 @@ namespace shardtool::mapping {
 struct LayerSet {
   /// Those where the list in config.json has one of `in`; the others have one of `out` there, as
   /// JSON text; without `out` any other word. Of a config without that list all but every n-th,
-  /// layers l with (l + 1) mod n != 0, or those of another set; without either it is an error.
+  /// layers l with (l + first) mod n != 0, or those of another set; without either it is an error.
   struct Listed {
     std::vector<std::string> lists;  ///< paths, of which the first that is there counts
     std::vector<std::string> in, out;
     std::optional<Number> all_but_every;
+    std::optional<i64> first;  ///< what the first layer is called then; nothing: 1
     std::shared_ptr<const LayerSet> otherwise;
   };
   /// So many at the end; of how many.

@@ -74,10 +74,34 @@ void OpDecoder::position_bias() {
           dim("heads", b.heads), dim("buckets", b.buckets)});
 }
 
+void OpDecoder::bucket_scores() {
+  auto& b = be<BucketScores>();
+  const auto of_norm = [&b] { return std::vector{b.size}; };
+  finish({weight("table",
+                 [&b] {
+                   return std::vector{b.buckets.count, b.size};
+                 }),
+          weight("norm", of_norm),
+          weight("norm_bias", of_norm),
+          weight("weight",
+                 [&b] {
+                   return std::vector{b.rows, b.size};
+                 }),
+          weight("bias", [&b] { return std::vector{b.rows}; }),
+          dim("rows", b.rows),
+          dim("head_dim", b.head_dim),
+          dim("size", b.size),
+          {"buckets", [&](const JsonValue& v) { b.buckets = buckets(v); }, true},
+          number("eps", b.eps, true),
+          number("scale", b.scale),
+          optional_dim("scale_of", b.scale_of)});
+}
+
 Window OpDecoder::window(const JsonValue& value) const {
   Window window;
   value.object({{"config", [&](const JsonValue& v) { window.config = v.nonempty_text(); }, true},
                 {"before", [&](const JsonValue& v) { window.before = v.nonempty_text(); }},
+                {"around", [&](const JsonValue& v) { window.around = v.nonempty_text(); }},
                 {"when", [&](const JsonValue& v) { window.when = v.nonempty_text(); }},
                 {"kind",
                  [&](const JsonValue& v) {
@@ -98,7 +122,14 @@ PositionIndex OpDecoder::index(const JsonValue& value) {
 
 Buckets OpDecoder::buckets(const JsonValue& value) {
   Buckets buckets;
-  value.object({dim("count", buckets.count), number("most_distance", buckets.most_distance, true)});
+  value.object({{"kind",
+                 [&buckets](const JsonValue& v) {
+                   buckets.kind = v.one_of<Buckets::Kind>({{"one_sided", Buckets::Kind::kOneSided},
+                                                           {"signed", Buckets::Kind::kSigned}});
+                 }},
+                dim("count", buckets.count),
+                number("most_distance", buckets.most_distance, true),
+                flag("of_keys", buckets.of_keys)});
   return buckets;
 }
 
@@ -129,9 +160,9 @@ void OpDecoder::attention() {
           {"index", [&](const JsonValue& v) { a.index = index(v); }},
           {"buckets", [&](const JsonValue& v) { a.buckets = buckets(v); }}});
   constexpr size_t kOperands = 3;
-  const size_t wanted = (a.index ? 2 * kOperands : kOperands) + (a.buckets ? 1 : 0);
+  const size_t wanted = (a.index ? 2 * kOperands : kOperands) + biases_of(a);
   if (op_.in.size() != wanted)
-    value_.refuse("an attention with three inputs, three of its index and one of its buckets");
+    value_.refuse("an attention with three inputs, three of its index and those of its buckets");
 }
 
 }  // namespace shardtool::model

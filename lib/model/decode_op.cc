@@ -96,6 +96,12 @@ void OpDecoder::given() {
   finish({dim("size", be<Given>().size)});
 }
 
+void OpDecoder::sinusoids() {
+  auto& s = be<Sinusoids>();
+  finish({dim("size", s.size), number("base", s.base), number("offset", s.offset),
+          flag("reaches_base", s.reaches_base)});
+}
+
 void OpDecoder::convolve_frames() {
   auto& c = be<ConvolveFrames>();
   finish({weight("weight",
@@ -293,6 +299,7 @@ void OpDecoder::softcap() {
 Op OpDecoder::decode() {
   constexpr auto kKinds = std::to_array<KindOfOp>({{"embed", &OpDecoder::embed},
                                                    {"given", &OpDecoder::given},
+                                                   {"sinusoids", &OpDecoder::sinusoids},
                                                    {"convolve_frames", &OpDecoder::convolve_frames},
                                                    {"linear", &OpDecoder::linear},
                                                    {"logits", &OpDecoder::logits},
@@ -311,6 +318,7 @@ Op OpDecoder::decode() {
                                                    {"of_layer", &OpDecoder::of_layer},
                                                    {"rope", &OpDecoder::rope},
                                                    {"position_bias", &OpDecoder::position_bias},
+                                                   {"bucket_scores", &OpDecoder::bucket_scores},
                                                    {"attention", &OpDecoder::attention},
                                                    {"convolve", &OpDecoder::convolve},
                                                    {"step", &OpDecoder::step},

@@ -52,6 +52,14 @@ struct WeightRef {
 struct Given {
   Dim size;
 };
+/// Sines, then cosines, of the position by size / 2 frequencies, base^(-i / (size / 2)), or so
+/// spaced that the last one is 1 / base.
+struct Sinusoids {
+  Dim size;
+  Number base{{}, 10000};
+  Number offset;  ///< the angle of position 0 is so many steps
+  bool reaches_base = false;
+};
 /// A convolution of all features, W [rows, columns, taps], along frames, of which a position has
 /// `frames` one after the other: y[o] = b + the sum over taps k of W_k x[o * stride + k - (taps -
 /// 1) / 2], where the sequence has that frame. Its result has frames / stride of them to a
@@ -193,14 +201,16 @@ struct Rope {
 struct PositionBias {
   Dim heads, buckets;
 };
-/// Which layers attend to the last `size` positions only, or to the positions since the last
-/// multiple of `size`.
+/// Which layers attend to the last `size` positions only (where later ones are seen, too, to those
+/// that are nearer than `size`), or to the positions since the last multiple of `size`.
 struct Window {
   enum class Kind { kSliding, kChunked };
   Kind kind = Kind::kSliding;
   std::optional<LayerSet> layers;  ///< nothing: all
   std::string config;              ///< the path of the size; absent, null or 0: no window
   std::string before;              ///< where it is said without the token itself; counts first
+  std::string around;              ///< where it is said of both sides together, half of it on each,
+                                   ///< without the token itself; counts first
   std::string when;                ///< the path of what must be true; empty: nothing
 };
 /// Linear biases: a head's score for position p is more by p times the head's slope, which follows
@@ -213,13 +223,27 @@ struct PositionIndex {
 };
 /// The bucket of every distance between a key and its query: near ones have buckets of their own,
 /// and further ones share them by their logarithm, up to most_distance. Where positions after the
-/// query are seen, they have half of the buckets.
+/// query are seen, they have half of the buckets; kSigned: those before the query have the other
+/// half, from the middle on outwards.
 struct Buckets {
+  enum class Kind { kOneSided, kSigned };
+  Kind kind = Kind::kOneSided;
   Dim count;
   Number most_distance;
+  bool of_keys = false;  ///< keys have biases, too, by the same buckets
+};
+/// How well every head's query, or its key, goes with the key of each bucket, which is the bucket's
+/// row of a stored table, [buckets, size], normed over the row where there are weights for it, and
+/// projected: head after head, of each its buckets.
+struct BucketScores {
+  Dim rows, head_dim, size;
+  Buckets buckets;
+  Number eps;
+  Number scale{{}, 1};          ///< of scores
+  std::optional<Dim> scale_of;  ///< they are divided by its square root, too
 };
 /// Inputs are queries, keys and values; with an index its queries [heads * dim], keys [dim] and
-/// weights [heads], too; with buckets their biases at last.
+/// weights [heads], too; with buckets their biases at last, those of queries before those of keys.
 struct Attention {
   Dim heads, kv_heads, key_dim, value_dim;
   Number scale{{}, 1};          ///< of scores
@@ -233,6 +257,11 @@ struct Attention {
   std::optional<PositionIndex> index;
   std::optional<Buckets> buckets;
 };
+/// How many of an attention's inputs are biases.
+inline size_t biases_of(const Attention& attention) {
+  if (!attention.buckets) return 0;
+  return attention.buckets->of_keys ? 2 : 1;
+}
 /// Every feature with those of the taps - 1 positions before it, by weights of its own.
 struct Convolve {
   Dim features, taps;
@@ -334,15 +363,16 @@ struct Experts {
 
 /// One step of a forward pass: values in, values out, by name.
 struct Op {
-  using Kind =
-      std::variant<Embed, Given, ConvolveFrames, Linear, Merge, Insert, ClassToken, Split, OfLayer,
-                   Join, Norm, Sums, Normalise, Resize, Cutoff, Mix, Rope, PositionBias, Attention,
-                   Convolve, StepSize, Decay, Fade, Recurrence, Activation, Xielu, Multiply, Add,
-                   Scale, Offset, Temper, Softcap, Clamp, Router, Experts>;
+  using Kind = std::variant<Embed, Given, Sinusoids, ConvolveFrames, Linear, Merge, Insert,
+                            ClassToken, Split, OfLayer, Join, Norm, Sums, Normalise, Resize, Cutoff,
+                            Mix, Rope, PositionBias, BucketScores, Attention, Convolve, StepSize,
+                            Decay, Fade, Recurrence, Activation, Xielu, Multiply, Add, Scale,
+                            Offset, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;
-  /// Weight, then bias, where there is one; the sinks of Attention, the bias of StepSize, the rate
+  /// Weight, then bias, where there is one; of BucketScores table, weight and bias of the norm,
+  /// weight and bias of the projection; the sinks of Attention, the bias of StepSize, the rate
   /// of Decay and of Fade, the skip of Recurrence, the numbers of Xielu. Those of Experts are in
   /// its forms.
   std::vector<WeightRef> weights;

@@ -60,6 +60,7 @@ class OpDecoder {
 
   void embed();
   void given();
+  void sinusoids();
   void convolve_frames();
   void linear();
   void logits();
@@ -81,6 +82,7 @@ class OpDecoder {
   void mix();
   void rope();
   void position_bias();
+  void bucket_scores();
   void attention();
   void convolve();
   void step();

@@ -28,11 +28,12 @@ struct Phase {
     const i64 reach = window ? std::min(*window, context) : context;
     const bool is_chunked = attention.window && attention.window->kind == Window::Kind::kChunked;
     if (window && is_chunked) return in_chunks(reach);
-    if (!is_prefill || !attention.causal) return static_cast<double>(reach);
-    // Token t of the prompt sees min(t, reach) positions.
+    if (!is_prefill) return static_cast<double>(reach);
+    // Token t of the prompt sees min(t, reach) positions; others see as many on both sides.
     const double rising = static_cast<double>(reach) * static_cast<double>(reach + 1) / 2;
     const double flat = static_cast<double>(context - reach) * static_cast<double>(reach);
-    return (rising + flat) / static_cast<double>(context);
+    const double back = (rising + flat) / static_cast<double>(context);
+    return attention.causal ? back : 2 * back - 1;
   }
 
  private:
@@ -68,7 +69,7 @@ bool is_launched(const Op::Kind& kind) {
   return std::holds_alternative<Attention>(kind) || std::holds_alternative<Experts>(kind) ||
          std::holds_alternative<Router>(kind) || std::holds_alternative<Embed>(kind) ||
          std::holds_alternative<Convolve>(kind) || std::holds_alternative<ConvolveFrames>(kind) ||
-         std::holds_alternative<Recurrence>(kind);
+         std::holds_alternative<BucketScores>(kind) || std::holds_alternative<Recurrence>(kind);
 }
 
 /// Amounts::launches of one layer; those of an encoder where it runs.
@@ -277,6 +278,15 @@ void Sum::add(const Step& step, const Phase& phase, i64 tokens, i64 layer, Amoun
     return;
   }
   const double n = static_cast<double>(tokens);
+  if (const auto* scores = std::get_if<BucketScores>(&kind)) {
+    // The keys of the buckets are made once, whatever the number of tokens.
+    const auto buckets = static_cast<double>(model_.size(scores->buckets.count));
+    const auto rows = n + static_cast<double>(model_.size(scores->size));
+    flops_of(sum, arithmetic(step)) +=
+        2 * buckets * static_cast<double>(work.input_elements) * rows;
+    sum.weight_bytes += weight_bytes(step);
+    return;
+  }
   if (std::holds_alternative<Embed>(kind)) {
     const Dtype dtype = tensors_[step.op->weights.front().front()].dtype;
     sum.weight_bytes += n * bytes_of(work.output_elements, dtype);

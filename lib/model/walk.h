@@ -82,6 +82,7 @@ class Walk {
 
   Value apply(const Embed& op, const BoundOp& bound);
   Value apply(const Given& op, const BoundOp&) { return whole(model_.size(op.size)); }
+  Value apply(const Sinusoids& op, const BoundOp&) { return whole(model_.size(op.size)); }
   Value apply(const ConvolveFrames& op, const BoundOp& bound);
   Value apply(const Linear& op, const BoundOp& bound);
   Value apply(const Merge& op, const BoundOp& bound);
@@ -97,6 +98,7 @@ class Walk {
   Value apply(const OfLayer& op, const BoundOp& bound);
   Value apply(const Rope&, const BoundOp& bound) { return nonlinear(bound); }
   Value apply(const PositionBias& op, const BoundOp& bound);
+  Value apply(const BucketScores& op, const BoundOp& bound);
   Value apply(const Attention& op, const BoundOp& bound);
   Value apply(const Convolve&, const BoundOp& bound) { return with_weights(bound); }
   Value apply(const StepSize&, const BoundOp& bound) { return with_weights(bound); }
@@ -122,7 +124,10 @@ class Walk {
   Value by_sums(const BoundOp& bound, const Dim& size);
   Value side_by_side(const BoundOp& bound);
   Value elementwise(const BoundOp& bound);
-  void refuse_cut(const BoundOp& bound, std::string_view what) const;
+  void refuse_cut(const BoundWeight& weight, std::string_view what) const;
+  void refuse_cut(const BoundOp& bound, std::string_view what) const {
+    for (const BoundWeight& weight : bound.weights) refuse_cut(weight, what);
+  }
   std::vector<bool> cut_of_columns(const Linear& op, const BoundWeight& weight) const;
   Value met(const std::vector<const Value*>& operands) const;
   Value with_weights(const BoundOp& bound, i64 unit = 1);

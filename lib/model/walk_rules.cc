@@ -62,11 +62,9 @@ Value Walk::apply(const Embed& op, const BoundOp& bound) {
 }
 
 /// Throws kUnsupported where a weight is cut.
-void Walk::refuse_cut(const BoundOp& bound, std::string_view what) const {
-  for (const BoundWeight& weight : bound.weights) {
-    if (weight.empty() || !layout_of(weight).is_sharded()) continue;
-    throw Error(ErrorCode::kUnsupported, fmt::format("no rule takes a {} that is cut", what));
-  }
+void Walk::refuse_cut(const BoundWeight& weight, std::string_view what) const {
+  if (weight.empty() || !layout_of(weight).is_sharded()) return;
+  throw Error(ErrorCode::kUnsupported, fmt::format("no rule takes a {} that is cut", what));
 }
 
 /// Whole on every device: convolutions of frames stand before the layers, and are small beside
@@ -213,16 +211,28 @@ Value Walk::apply(const PositionBias& op, const BoundOp& bound) {
   return y;
 }
 
+/// Heads are where the queries are; the table is whole.
+Value Walk::apply(const BucketScores& op, const BoundOp& bound) {
+  constexpr size_t kProjection = 3;
+  for (size_t i = 0; i < kProjection; ++i) refuse_cut(bound.weights[i], "table of buckets");
+  Value y = nonlinear(bound);
+  const i64 head_dim = model_.size(op.head_dim);
+  const i64 buckets = model_.size(op.buckets.count);
+  y.features = rescaled(bound, y.features, head_dim, buckets);
+  y.width = y.width / head_dim * buckets;
+  return y;
+}
+
 /// Keys, values and biases are cut where the queries are; those of an index are whole.
 Value Walk::apply(const Attention& op, const BoundOp& bound) {
   Value& q = in(bound, 0);
-  const size_t biases = op.buckets ? bound.op->in.size() - 1 : bound.op->in.size();
+  const size_t biases = bound.op->in.size() - biases_of(op);
   std::vector<bool> whole_queries(axes());
   reduce_all(q);
   for (size_t a = 0; a < axes(); ++a) whole_queries[a] = !q.on[a].is(Kind::kSharded);
   for (size_t i = 1; i < bound.op->in.size(); ++i) {
     reduce_all(in(bound, i));
-    if (i < 3 || i == biases) gather(in(bound, i), whole_queries);
+    if (i < 3 || i >= biases) gather(in(bound, i), whole_queries);
     if (i >= 3 && i < biases) make_whole(in(bound, i));
   }
   const i64 key_dim = model_.size(op.key_dim);

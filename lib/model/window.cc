@@ -22,7 +22,8 @@ i64 number_at(const std::string& path, const mapping::ModelConfig& config) {
 }
 
 i64 size_of(const Window& window, const mapping::ModelConfig& config) {
-  const i64 before = number_at(window.before, config);
+  const i64 before =
+      std::max(number_at(window.before, config), number_at(window.around, config) / 2);
   return before > 0 ? before + 1 : number_at(window.config, config);
 }
 

@@ -39,6 +39,59 @@ BART = dict(
     forced_eos_token_id=None,
 )
 
+TRANSLATOR = dict(BART, decoder_layers=2, scale_embedding=True)
+NARROW = dict(
+    vocab_size=96,
+    hidden_size=40,
+    intermediate_size=52,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    max_position_embeddings=64,
+    pad_token_id=None,
+)
+# A layer without a norm before attention, one that sees four positions to each side, and another one.
+MODERNBERT = dict(
+    NARROW,
+    num_hidden_layers=3,
+    layer_types=["full_attention", "sliding_attention", "full_attention"],
+    local_attention=9,
+    norm_eps=1e-3,
+    rope_parameters=dict(
+        full_attention=dict(rope_type="default", rope_theta=1000.0),
+        sliding_attention=dict(rope_type="default", rope_theta=100.0),
+    ),
+    norm_bias=True,
+    attention_bias=True,
+    mlp_bias=True,
+    classifier_bias=True,
+    bos_token_id=None,
+    eos_token_id=None,
+    cls_token_id=None,
+    sep_token_id=None,
+)
+DISTILBERT = dict(
+    vocab_size=96,
+    dim=40,
+    hidden_dim=52,
+    n_layers=2,
+    n_heads=4,
+    max_position_embeddings=30,
+    pad_token_id=None,
+)
+ELECTRA = dict(NARROW, layer_norm_eps=1e-3)
+# Distances up to 4 have buckets of their own, and those from 13 on share one.
+DEBERTA = dict(
+    NARROW,
+    layer_norm_eps=1e-3,
+    relative_attention=True,
+    position_buckets=8,
+    max_position_embeddings=14,
+    pos_att_type=["p2c", "c2p"],
+    position_biased_input=False,
+    share_att_key=True,
+    norm_rel_ebd="layer_norm",
+)
+
 # name -> the class of its config, and what that says
 ENCODER_MODELS = {
     "t5": ("T5Config", T5),
@@ -47,5 +100,37 @@ ENCODER_MODELS = {
     "whisper": ("WhisperConfig", WHISPER),
     "bart": ("BartConfig", dict(BART, activation_function="relu")),
     "mbart": ("MBartConfig", dict(BART, scale_embedding=True, decoder_layers=2)),
+    "modernbert": ("ModernBertConfig", MODERNBERT),
+    "distilbert": ("DistilBertConfig", dict(DISTILBERT, activation="relu")),
+    "electra": ("ElectraConfig", dict(ELECTRA, embedding_size=20, hidden_act="relu")),
+    "electra_discriminator": ("ElectraConfig", dict(ELECTRA, embedding_size=40)),
+    "deberta_v2": ("DebertaV2Config", DEBERTA),
+    "deberta_v2_places": (
+        "DebertaV2Config",
+        dict(
+            DEBERTA,
+            max_position_embeddings=26,
+            position_biased_input=True,
+            type_vocab_size=2,
+            embedding_size=20,
+            share_att_key=False,
+            norm_rel_ebd="none",
+            hidden_act="relu",
+        ),
+    ),
+    "marian": ("MarianConfig", dict(TRANSLATOR, decoder_start_token_id=0)),
+    "marian_two": (
+        "MarianConfig",
+        dict(
+            BART,
+            activation_function="swish",
+            share_encoder_decoder_embeddings=False,
+            decoder_vocab_size=80,
+            decoder_start_token_id=0,
+        ),
+    ),
+    "m2m_100": ("M2M100Config", dict(TRANSLATOR, activation_function="relu", pad_token_id=1)),
+    "pegasus": ("PegasusConfig", TRANSLATOR),
+    "blenderbot": ("BlenderbotConfig", BART),
     "t5_encoder": ("T5Config", dict(GATED, is_encoder_decoder=False)),
 }

@@ -12,6 +12,7 @@ import torch
 import transformers
 from transformers.activations import ACT2FN
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 from transformers.models.deepseek_v2.modeling_deepseek_v2 import DeepseekV2TopkRouter
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3TopkRouter, yarn_apply_mscale
 from transformers.models.ernie4_5_moe.modeling_ernie4_5_moe import Ernie4_5_MoeTopKRouter
@@ -282,6 +283,19 @@ def position_buckets(buckets, most_distance, two_sided):
     return dict(sizes, first=first, of=found.tolist())
 
 
+# Buckets of both sides together, and the distance that would be the first behind the last one.
+SIGNED_BUCKETS = [(512, 512), (16, 14), (16, 26), (64, 1000)]
+
+
+def signed_buckets(buckets, most_distance):
+    """Of a key so far behind its query: the library counts from the key to the query."""
+    first = -most_distance - 10
+    distances = torch.arange(first, -first + 1)
+    found = make_log_bucket_position(-distances, buckets // 2, most_distance).long() + buckets // 2
+    sizes = {"buckets": buckets, "most_distance": most_distance, "two_sided": True}
+    return dict(sizes, first=first, of=found.clamp(0, buckets - 1).tolist())
+
+
 def write(path):
     random = np.random.default_rng(7)
     tables = {
@@ -291,6 +305,7 @@ def write(path):
         "routers": [routed(case, random) for case in ROUTERS],
         "rotations": [rotation(*case) for case in rotation_cases()],
         "position_buckets": [position_buckets(*case) for case in BUCKETS],
+        "signed_buckets": [signed_buckets(*case) for case in SIGNED_BUCKETS],
     }
     lines = []
     for key, value in tables.items():

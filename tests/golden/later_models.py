@@ -4,6 +4,7 @@ from sizes import (
     EXPERTS,
     FEW_EXPERTS,
     GLM_MOE,
+    HALF_ROTATED,
     LATENT,
     LAYER_NORM,
     LLAMA3,
@@ -16,6 +17,7 @@ OF_EXPERTS = ("first_k_dense_replace", "routed_scaling_factor")
 DENSE_LATENT = {key: value for key, value in LATENT.items() if "expert" not in key and key not in OF_EXPERTS}
 LOCAL = dict(sliding_window=8, layer_types=["sliding_attention", "full_attention"])
 FACTORS = dict(embedding_multiplier=1.4, residual_multiplier=0.6, attention_multiplier=0.2, logits_scaling=1.6)
+XGLM = dict(vocab_size=96, pad_token_id=None, bos_token_id=None, eos_token_id=None)
 SLOW = dict(rope_type="default", rope_theta=1000.0)
 
 # name -> the class of its config, and what that says
@@ -105,4 +107,36 @@ LATER_MODELS = {
     "hyperclovax_plain": ("HyperCLOVAXConfig", dict(SIZES, **FACTORS, use_post_norm=False)),
     "internlm3": ("InternLM3Config", dict(WIDE_HEADS, attention_bias=True, mlp_bias=True, rope_parameters=SLOW)),
     "iquestcoder": ("IQuestCoderConfig", dict(WIDE_HEADS, rope_parameters=SLOW)),
+    "gpt_neo": (
+        "GPTNeoConfig",
+        dict(
+            vocab_size=96,
+            hidden_size=40,
+            intermediate_size=52,
+            num_layers=2,
+            num_heads=4,
+            attention_types=[[["local", "global"], 1]],
+            window_size=8,
+            max_position_embeddings=30,
+            layer_norm_epsilon=1e-3,
+            bos_token_id=None,
+            eos_token_id=None,
+        ),
+    ),
+    "persimmon": ("PersimmonConfig", dict(LAYER_NORM, rope_parameters=HALF_ROTATED)),
+    "persimmon_plain": ("PersimmonConfig", dict(LAYER_NORM, qk_layernorm=False, hidden_act="gelu")),
+    "xglm": ("XGLMConfig", dict(XGLM, d_model=40, ffn_dim=52, num_layers=2, attention_heads=4)),
+    "biogpt": (
+        "BioGptConfig",
+        dict(
+            XGLM,
+            hidden_size=40,
+            intermediate_size=52,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            max_position_embeddings=30,
+            hidden_act="relu",
+        ),
+    ),
+    "bitnet": ("BitNetConfig", dict(SIZES, attention_bias=True, rope_parameters=SLOW)),
 }

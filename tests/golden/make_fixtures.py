@@ -43,7 +43,10 @@ from tower_models import TOWER_MODELS
 
 HERE = pathlib.Path(__file__).parent
 LIMIT_BYTES = 300_000
-MASKED = ("bert", "roberta")
+MASKED = ("bert", "roberta", "modernbert", "distilbert", "electra", "deberta_v2", "deberta_v2_places")
+DISCRIMINATORS = ("electra_discriminator",)
+# Whose position depends on which tokens before it are padding: token 1.
+WITHOUT_PADDING = ("roberta", "m2m_100")
 # Whose stacks of experts are published [.., in, out], and held and saved [.., out, in].
 TRANSPOSED = ("qwen3_vl_moe",)
 # Whose published names the library reads and does not write.
@@ -100,6 +103,8 @@ def drawn(fixture, name, shape):
 def class_of(fixture, config):
     if fixture in MASKED:
         return transformers.AutoModelForMaskedLM
+    if fixture in DISCRIMINATORS:
+        return transformers.AutoModelForPreTraining
     if fixture in ENCODERS:
         return transformers.AutoModelForTextEncoding
     if fixture == "whisper":
@@ -236,11 +241,12 @@ class Watch:
 def expected(fixture, model):
     random = np.random.default_rng(zlib.crc32(f"{fixture}/input_ids".encode()))
     shape = images.SHAPES.get(fixture, TOKENS)
-    input_ids = torch.from_numpy(random.integers(2 if fixture == "roberta" else 0, model.config.get_text_config().vocab_size, shape))
+    input_ids = torch.from_numpy(random.integers(2 if fixture in WITHOUT_PADDING else 0, model.config.get_text_config().vocab_size, shape))
     watch = Watch(model, shape)
-    options = {} if fixture in MASKED + ENCODERS else {"use_cache": False}
+    options = {} if fixture in MASKED + DISCRIMINATORS + ENCODERS else {"use_cache": False}
     if model.config.is_encoder_decoder:
-        options["decoder_input_ids"] = input_ids
+        words = getattr(model.config, "decoder_vocab_size", None) or model.config.vocab_size
+        options["decoder_input_ids"] = torch.where(input_ids < words, input_ids, 0)
     given = {}
     if fixture == "whisper":
         frames = torch.from_numpy(random.standard_normal((TOKENS[0], 2 * TOKENS[1], model.config.num_mel_bins))).float()
@@ -254,6 +260,8 @@ def expected(fixture, model):
     with torch.no_grad():
         out = model(**options)
     logits = out.last_hidden_state if fixture in ENCODERS else out.logits
+    if fixture in DISCRIMINATORS:
+        logits = logits.unsqueeze(-1)
     if watch.gap < LEAST_GAP:
         raise SystemExit(f"{fixture}: two experts are within {watch.gap:.1e} of each other, and rounding could choose")
     tensors = {"input_ids": input_ids, "logits": logits, **given}

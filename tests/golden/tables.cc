@@ -26,7 +26,8 @@ class TableReader {
          {"gpt_oss_glu", [&] { pairs(all.gpt_oss_glu); }},
          {"routers", [&] { each([&] { all.routers.push_back(router()); }); }},
          {"rotations", [&] { each([&] { all.rotations.push_back(rotation()); }); }},
-         {"position_buckets", [&] { each([&] { all.position_buckets.push_back(buckets()); }); }}});
+         {"position_buckets", [&] { each([&] { all.position_buckets.push_back(buckets()); }); }},
+         {"signed_buckets", [&] { each([&] { all.signed_buckets.push_back(buckets()); }); }}});
     in_.finish();
     return all;
   }

@@ -52,7 +52,7 @@ struct FunctionTables {
   PairTable gpt_oss_glu;
   std::vector<RouterTable> routers;
   std::vector<RotationTable> rotations;
-  std::vector<BucketTable> position_buckets;
+  std::vector<BucketTable> position_buckets, signed_buckets;
 };
 
 const FunctionTables& function_tables();

@@ -116,6 +116,10 @@ void print_rows(const char* name) {
   attention.bias_of = kv_of.data();
   attention.bucket_of = bucket_of.data();
   run("attention, biased", attention);
+  attention.key_biases = in;
+  attention.key_bias_of = kv_of.data();
+  attention.causal = false;
+  run("attention, biased by keys", attention);
   const auto taps = random_numbers<T>(4 * kWidth, 5);
   run("convolution", ConvolveRows<T>{in, kWidth, taps.data(), 4, w.data(), x.data(), kLength, out});
   RecurHeads<T> recurrence;

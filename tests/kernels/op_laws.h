@@ -96,6 +96,8 @@ void attend_law() {
   const bool has_biases = *rc::gen::arbitrary<bool>();
   const i64 buckets = *rc::gen::inRange<i64>(1, 5);
   const auto biases = random_numbers<T>(static_cast<size_t>(rows * heads * buckets), 8);
+  const bool has_key_biases = has_biases && *rc::gen::arbitrary<bool>();
+  const auto key_biases = random_numbers<T>(static_cast<size_t>(rows * heads * buckets), 9);
   std::vector<i64> bias_of, bucket_of;
   for (i64 h = 0; h < heads; ++h) bias_of.push_back(heads - 1 - h);
   for (i64 d = 1 - length; d < length; ++d) bucket_of.push_back((d + length) % buckets);
@@ -110,9 +112,10 @@ void attend_law() {
   for (i64 row = 0; row < rows; ++row) {
     for (i64 h = 0; h < heads; ++h) {
       const i64 t = row % length;
-      const i64 end = causal ? t + 1 : length;
       const i64 of_window = chunked ? t - t % std::max<i64>(1, window) : t + 1 - window;
       const i64 begin = window > 0 ? std::max<i64>(0, of_window) : 0;
+      const i64 last = window > 0 ? (chunked ? of_window : t) + window : length;
+      const i64 end = causal ? t + 1 : std::min(length, last);
       std::vector<T> keys, values, scores(static_cast<size_t>(length));
       for (i64 p = row - t; p < row - t + end; ++p) {
         const T* k_at = k.data() + (p * kv_heads + key_of[static_cast<size_t>(h)]) * key;
@@ -120,15 +123,19 @@ void attend_law() {
         keys.insert(keys.end(), k_at, k_at + key);
         values.insert(values.end(), v_at, v_at + value);
       }
-      attend(ScoreSpec<T>{factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr,
-                          has_slopes ? slopes[static_cast<size_t>(h)] : T{},
-                          has_gates ? gates.data() + row * length : nullptr,
-                          has_biases ? biases.data() + (row * heads + heads - 1 - h) * buckets
-                                     : nullptr,
-                          bucket_of.data() + length - 1 - t},
-             q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
-             HeadRows<T>{values.data(), value, value}, begin, end, scores.data(),
-             expected.data() + (row * heads + h) * value);
+      attend(
+          ScoreSpec<T>{
+              factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr,
+              has_slopes ? slopes[static_cast<size_t>(h)] : T{},
+              has_gates ? gates.data() + row * length : nullptr,
+              has_biases ? biases.data() + (row * heads + heads - 1 - h) * buckets : nullptr,
+              bucket_of.data() + length - 1 - t,
+              has_key_biases ? key_biases.data() + ((row - t) * heads + heads - 1 - h) * buckets
+                             : nullptr,
+              heads * buckets},
+          q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
+          HeadRows<T>{values.data(), value, value}, begin, end, scores.data(),
+          expected.data() + (row * heads + h) * value);
     }
   }
   AttendHeads<T> work;
@@ -142,6 +149,10 @@ void attend_law() {
     work.buckets = buckets;
     work.bias_of = machine.put(bias_of);
     work.bucket_of = machine.put(bucket_of);
+  }
+  if (has_key_biases) {
+    work.key_biases = {machine.put(key_biases), rows, heads * buckets};
+    work.key_bias_of = work.bias_of;
   }
   work.queries = {machine.put(q), rows, heads * key};
   work.keys = {machine.put(k), rows, kv_heads * key};

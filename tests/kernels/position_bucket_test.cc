@@ -21,3 +21,18 @@ TEST_CASE("every distance is in the bucket that the library puts it in") {
     CHECK(found == table.of);
   }
 }
+
+TEST_CASE("every distance to either side is in the bucket that the library puts it in") {
+  const auto& tables = golden::function_tables().signed_buckets;
+  CHECK(tables.size() == 4);
+  for (const auto& table : tables) {
+    CAPTURE(table.buckets);
+    CAPTURE(table.most_distance);
+    std::vector<i64> found;
+    for (i64 i = 0; i < std::ssize(table.of); ++i) {
+      found.push_back(kernels::signed_bucket(table.first + i, table.buckets,
+                                             static_cast<double>(table.most_distance)));
+    }
+    CHECK(found == table.of);
+  }
+}

@@ -98,6 +98,9 @@ TEST_CASE("a set of layers is that of a list, else all but every n-th, and an em
   CHECK(in(R"({"kinds": [], "every": 2})") == "x-x-x");
   CHECK(in(R"({"kinds": [0, 0, 0, 0, 0], "every": 2})") == "-----");
   CHECK_ERROR(kConfig, in(R"({"every": 0})"));
+  listed.first = 0;
+  CHECK(in(R"({"every": 3})") == "-xx-x");
+  listed.first.reset();
   set.complement = true;
   CHECK(in(R"({"kinds": [0, 1, 1, 0, 1]})") == "x--x-");
   CHECK(in(R"({"every": 4})") == "---x-");
@@ -105,6 +108,18 @@ TEST_CASE("a set of layers is that of a list, else all but every n-th, and an em
   listed.out.clear();
   CHECK(in(R"({"kinds": [2, 1, 0.5, 0, 1]})") == "x-xx-");
   CHECK(to_string(set) == "\"kinds\" says nothing of 1");
+}
+
+TEST_CASE("where layers are counted from is said of those that are counted alone") {
+  const auto rules = [](const std::string& set) {
+    return mapping_of(fmt::format(
+        R"({{"version": 1, "unused_rule": "ignore", "layer_sets": {{"local": {}}}, "rules": []}})",
+        set));
+  };
+  const std::string list = R"({"list": "types", "in": ["local"], "first": 0)";
+  CHECK_ERROR(kMappingSchema, rules(list + "}"));
+  CHECK_ERROR(kMappingSchema, rules(list + R"(, "otherwise": {"numbers": "some"}})"));
+  CHECK_NOTHROW(rules(list + R"(, "all_but_every": 3})"));
 }
 
 TEST_CASE("a set of layers is that of a list, else that of another one") {

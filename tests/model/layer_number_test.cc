@@ -13,7 +13,7 @@ using namespace shardtool;
 namespace {
 
 mapping::LayerSet marked() {
-  return {mapping::LayerSet::Listed{{"kinds"}, {"1"}, {"0"}, {}, {}}};
+  return {mapping::LayerSet::Listed{{"kinds"}, {"1"}, {"0"}, {}, {}, {}}};
 }
 
 const mapping::LayerSet kMarked = marked();

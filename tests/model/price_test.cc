@@ -263,6 +263,36 @@ TEST_CASE("a window bounds what a decoded token reads of the cache") {
   CHECK(cache("128", 64) == cache("null", 64));
 }
 
+TEST_CASE("a window to both sides bounds what an encoder's tokens attend to") {
+  const auto flops = [](int window, i64 context) {
+    const auto m = model::published(fmt::format(R"({{"model_type": "modernbert",
+      "architectures": ["ModernBertForMaskedLM"], "hidden_size": 64, "num_attention_heads": 8,
+      "intermediate_size": 96, "num_hidden_layers": 1, "vocab_size": 128,
+      "layer_types": ["sliding_attention"], "local_attention": {}}})",
+                                                window));
+    const Workload workload{.prompt_len = context, .context = context};
+    return price_of(m, "tp=1", workload).prefill.amounts.flops.front();
+  };
+  // Of 10 tokens the first and the last see three, and their neighbours four, of 2 + 1 + 2; the
+  // products of 64 numbers, twice, are 256 flops.
+  CHECK(flops(20, 10) - flops(4, 10) == 256 * (100 - (2 * 3 + 2 * 4 + 6 * 5)));
+}
+
+TEST_CASE("keys of distances are made once, and met by every token") {
+  const auto flops = [](int buckets) {
+    const auto m = model::published(fmt::format(R"({{"model_type": "deberta-v2",
+      "architectures": ["DebertaV2ForMaskedLM"], "hidden_size": 64, "num_attention_heads": 8,
+      "intermediate_size": 96, "num_hidden_layers": 1, "vocab_size": 128,
+      "position_biased_input": false, "relative_attention": true, "pos_att_type": "p2c|c2p",
+      "type_vocab_size": 2, "max_position_embeddings": 64,
+      "position_buckets": {}}})",
+                                                buckets));
+    return price_of(m, "tp=1", {.prompt_len = 10, .context = 10}).prefill.amounts.flops.front();
+  };
+  // Four more to either side; queries and keys have 64 features, as a row of the table.
+  CHECK(flops(8) - flops(4) == 2 * 2 * 8 * 64 * (64 + 10));
+}
+
 TEST_CASE("an index is read of every position, latents of those alone that it chooses") {
   const auto cache = [](i64 context) {
     return price_of("deepseek_v32", "tp=2", {.context = context}).decode.amounts.cache_bytes;

@@ -54,6 +54,15 @@ TEST_CASE("a window that is said without the token itself is one longer, and cou
   CHECK(mimo(R"({"sliding_window": null})") == 0);
 }
 
+TEST_CASE(
+    "a window to both sides has half of its size before a token, half behind, and the token") {
+  const std::string types = R"("layer_types": ["full_attention", "sliding_attention"])";
+  CHECK(windows("modernbert", R"({"local_attention": 128, )" + types + "}", 2) == Windows{0, 65});
+  CHECK(windows("modernbert", R"({"local_attention": 9, )" + types + "}", 2) == Windows{0, 5});
+  const std::string published = R"({"local_attention": 128, "global_attn_every_n_layers": 3})";
+  CHECK(windows("modernbert", published, 5) == Windows{0, 65, 65, 0, 65});
+}
+
 TEST_CASE("a window that the config switches off is none, whatever else it says") {
   const auto config = [](const std::string& on, const std::string& more) {
     return R"({"sliding_window": 8, "use_sliding_window": )" + on + more + "}";

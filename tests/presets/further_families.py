@@ -229,40 +229,42 @@ def generative():
     )
 
 
+STACKS = dict(
+    vocab_size=VOCAB,
+    d_model=HIDDEN,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=HEADS,
+    decoder_attention_heads=HEADS,
+    encoder_ffn_dim=FFN,
+    decoder_ffn_dim=FFN,
+    max_position_embeddings=64,
+)
+STACK = r"(model\.)?(encoder|decoder)\."
+STACK_LAYER = STACK + r"layers\.\d+\."
+STACK_ATTENTION = STACK_LAYER + r"(self_attn|encoder_attn)\."
+STACK_CUTS = VOCABULARY + [
+    (r"final_logits_bias", whole, features),
+    (STACK + r"embed_positions\.weight", whole, whole),
+    (STACK_ATTENTION + r"[qkv]_proj\.weight", H, whole),
+    (STACK_ATTENTION + r"[qkv]_proj\.bias", H),
+    (STACK_ATTENTION + r"out_proj\.weight", whole, H),
+    (STACK_ATTENTION + r"out_proj\.bias", whole),
+    (STACK_LAYER + r"fc1\.weight", features, whole),
+    (STACK_LAYER + r"fc1\.bias", features),
+    (STACK_LAYER + r"fc2\.weight", whole, features),
+    (STACK_LAYER + r"fc2\.bias", whole),
+    (STACK + r"(layers\.\d+\.)?([a-z_]*layer_norm|layernorm_embedding)\.(weight|bias)", whole),
+]
+
+
 def encoders():
-    sizes = dict(
-        vocab_size=VOCAB,
-        d_model=HIDDEN,
-        encoder_layers=2,
-        decoder_layers=2,
-        encoder_attention_heads=HEADS,
-        decoder_attention_heads=HEADS,
-        encoder_ffn_dim=FFN,
-        decoder_ffn_dim=FFN,
-        max_position_embeddings=64,
-    )
-    stack = r"(model\.)?(encoder|decoder)\."
-    layer = stack + r"layers\.\d+\."
-    attention = layer + r"(self_attn|encoder_attn)\."
-    cuts = VOCABULARY + [
-        (r"final_logits_bias", whole, features),
-        (stack + r"embed_positions\.weight", whole, whole),
-        (attention + r"[qkv]_proj\.weight", H, whole),
-        (attention + r"[qkv]_proj\.bias", H),
-        (attention + r"out_proj\.weight", whole, H),
-        (attention + r"out_proj\.bias", whole),
-        (layer + r"fc1\.weight", features, whole),
-        (layer + r"fc1\.bias", features),
-        (layer + r"fc2\.weight", whole, features),
-        (layer + r"fc2\.bias", whole),
-        (stack + r"(layers\.\d+\.)?([a-z_]*layer_norm|layernorm_embedding)\.(weight|bias)", whole),
-    ]
     for name, model, config in (
         ("bart", "BartForConditionalGeneration", "BartConfig"),
         ("mbart", "MBartForConditionalGeneration", "MBartConfig"),
     ):
         reduced = (r".*(out_proj|fc2)\.bias",)
-        yield Family(name, "bart", model, config, sizes, cuts, refused=PER_HEAD, reduced=reduced)
+        yield Family(name, "bart", model, config, STACKS, STACK_CUTS, refused=PER_HEAD, reduced=reduced)
 
 
 def tower(names):

@@ -23,6 +23,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import default_families
+import encoder_families
 import expert_families
 import families
 import further_families
@@ -72,6 +73,9 @@ def all_families():
         later_families.dense,
         later_families.mixtures,
         later_families.compressing,
+        encoder_families.encoders,
+        encoder_families.translators,
+        encoder_families.generative,
     ):
         yield from table()
 

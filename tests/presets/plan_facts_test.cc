@@ -57,8 +57,9 @@ TEST_CASE("every decoder caches, without a doubt, encoders and state spaces do n
   for (const Fixture& fixture : fixtures()) {
     CAPTURE(fixture.family);
     const AttentionCache cache = cache_of(fixture);
-    const bool caches = !begins_with_any(
-        fixture.family, {"bert", "roberta", "mamba", "falcon_mamba", "t5_encoder"});
+    const bool caches =
+        !begins_with_any(fixture.family, {"bert", "roberta", "modernbert", "distilbert", "electra",
+                                          "deberta_v2", "mamba", "falcon_mamba", "t5_encoder"});
     CHECK(cache.layers.empty() == !caches);
     CHECK(cache.notes.empty() == caches);
     for (const LayerCache& layer : cache.layers)
@@ -182,13 +183,15 @@ TEST_CASE(
     const AttentionCache cache = cache_of(fixture);
     const auto cross = std::count_if(cache.layers.begin(), cache.layers.end(),
                                      [](const LayerCache& layer) { return layer.cross; });
-    const bool attends = begins_with_any(fixture.family, {"t5", "whisper", "bart", "mbart"}) &&
-                         fixture.family != "t5_encoder";
+    const bool attends =
+        begins_with_any(fixture.family, {"t5", "whisper", "bart", "mbart", "marian", "m2m_100",
+                                         "pegasus", "blenderbot"}) &&
+        fixture.family != "t5_encoder";
     CHECK(cross == (attends ? std::ssize(cache.layers) / 2 : 0));
     CHECK(cache.source_positions.has_value() == (fixture.family == "whisper"));
     families += attends ? 1 : 0;
   }
-  CHECK(families == 5);
+  CHECK(families == 10);
 }
 
 TEST_CASE("a decoder whose attention to an encoder has no known name has a reason instead") {

@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "tests/validate/mutations.h"
 
 /// Faults of an encoder, and of what a decoder takes from it.
@@ -88,6 +90,61 @@ std::vector<Mutation> encoder_mutations() {
       row("E11", "biases of the words' scores exchanged", "mbart", "tp=2",
           {"final_logits_bias: rank 0 holds the part of rank 1"},
           [](const ShardSet& shards) { shards.exchange("final_logits_bias", 0, 1); }),
+      row("E12", "norms before attention and MLP exchanged", "modernbert", "tp=2",
+          {"attn_norm.weight: rank 0 attn_norm holds mlp_norm"},
+          [](const ShardSet& shards) {
+            const std::string layer = "model.layers.1.";
+            shards.exchange(layer + "attn_norm.weight", layer + "mlp_norm.weight", 0);
+          }),
+      row("E13", "queries, keys and values of a layer without a window", "modernbert", "tp=2",
+          {"attn.Wqkv.weight: rank 0 holds layer 2's instead of layer 1's"},
+          instead_of("model.layers.1.attn.Wqkv.weight", "model.layers.2.attn.Wqkv.weight")),
+      row("E14", "features of an MLP of two ranks exchanged", "distilbert", "tp=2",
+          {"ffn.lin1.weight: rank 0 holds the part of rank 1"},
+          [](const ShardSet& shards) {
+            shards.exchange("distilbert.transformer.layer.0.ffn.lin1.weight", 0, 1);
+          }),
+      row("E15", "words are projected by columns in another order", "electra", "tp=2",
+          {"embeddings_project.weight: rank 1 "},
+          [](const ShardSet& shards) {
+            shards.change("electra.embeddings_project.weight", 1, [](const ShardRows& rows) {
+              std::vector<i64> columns(static_cast<size_t>(rows.columns));
+              std::iota(columns.rbegin(), columns.rend(), 0);
+              return rows.columns_in(columns);
+            });
+          }),
+      row("E19", "the keys of distances have the norm of the words", "deberta_v2", "tp=2",
+          {"in encoder 0, bucket scores 'of_queries': deberta.encoder.LayerNorm.weight: rank 1 "},
+          [](const ShardSet& shards) {
+            shards.write("deberta.encoder.LayerNorm.weight", 1,
+                         shards.read("deberta.embeddings.LayerNorm.weight", 1));
+          }),
+      row("E20", "two distances exchanged", "deberta_v2", "tp=2",
+          {"deberta.encoder.rel_embeddings.weight: rank 0 "},
+          [](const ShardSet& shards) {
+            shards.change("deberta.encoder.rel_embeddings.weight", 0, [](const ShardRows& rows) {
+              std::vector<i64> order(static_cast<size_t>(rows.rows));
+              std::iota(order.begin(), order.end(), 0);
+              std::swap(order[7], order[8]);
+              return rows.rows_in(order);
+            });
+          }),
+      row("E21", "queries of distances are their keys", "deberta_v2_places", "tp=2",
+          {"pos_query_proj.weight: rank 0 "},
+          instead_of("deberta.encoder.layer.1.attention.self.pos_query_proj.weight",
+                     "deberta.encoder.layer.1.attention.self.pos_key_proj.weight")),
+      row("E16", "the decoder's words are those of the encoder", "marian_two", "tp=2",
+          {"decoder.embed_tokens.weight: rank 0 "},
+          [](const ShardSet& shards) {
+            shards.exchange("model.decoder.embed_tokens.weight", 0, 1);
+          }),
+      row("E17", "an encoder ends with the decoder's norm", "m2m_100", "pp=2,tp=2",
+          {"norm 'encoded': model.encoder.layer_norm.weight: rank 0 encoder holds decoder"},
+          instead_of("model.encoder.layer_norm.weight", "model.decoder.layer_norm.weight")),
+      row("E18", "places of the decoder are those of the encoder", "pegasus", "tp=2",
+          {"decoder.embed_positions.weight: rank 0 decoder holds encoder"},
+          instead_of("model.decoder.embed_positions.weight",
+                     "model.encoder.embed_positions.weight")),
   };
 }
 
