@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/numbers.h"
@@ -15,33 +17,46 @@ namespace {
 
 using index::AxisMap;
 
-/// The features that an elementwise op works on: those of the widest operand, and of several as
-/// wide ones those of the one that has fewest.
+/// Every feature `times` times.
 template <class N>
-const AxisMap& common_features(const OpAt<N>& at) {
-  const AxisMap* best = &at.in.front()->features;
+Part<N> repeated(const Part<N>& x, i64 times, i64 rows) {
+  Part<N> y = empty_part<N>(index::scale(x.features, times), rows);
+  for (i64 t = 0; t < rows; ++t) {
+    for (i64 f = 0; f < y.width(); ++f) y.row(t)[f] = x.row(t)[f / times];
+  }
+  return y;
+}
+
+/// The features that an elementwise op works on, as many as the widest operand has: those of the
+/// one that has fewest.
+template <class N>
+AxisMap common_features(const OpAt<N>& at) {
+  i64 width = 0;
+  for (const Part<N>* part : at.in) width = std::max(width, part->features.global_size());
+  std::optional<AxisMap> best;
   for (const Part<N>* part : at.in) {
-    const AxisMap& other = part->features;
-    const bool is_wider = other.global_size() > best->global_size();
-    if (is_wider || is_narrower(*best, other)) best = &other;
+    AxisMap features = index::scale(part->features, width / part->features.global_size());
+    if (!best || is_narrower(*best, features)) best = std::move(features);
   }
   return *best;
 }
 
-/// Combines the operands feature by feature; an operand of a single feature goes with all.
+/// Combines the operands feature by feature; one of fewer features has each for several.
 template <class N, class Combine>
 Part<N> elementwise(const OpAt<N>& at, const Combine& combine) {
   const AxisMap features = common_features(at);
   const i64 rows = at.inputs.rows();
   Part<N> y = empty_part<N>(features, rows);
   for (size_t i = 0; i < at.in.size(); ++i) {
-    const bool is_single = at.in[i]->features.global_size() == 1 && features.global_size() > 1;
-    const Part<N> operand =
-        is_single ? *at.in[i] : aligned(*at.in[i], features, rows, at.op.op->in[i]);
+    const Part<N>& x = *at.in[i];
+    const i64 times = features.global_size() / x.features.global_size();
+    const std::string& name = at.op.op->in[i];
+    const Part<N> operand = times == 1 ? aligned(x, features, rows, name)
+                                       : aligned(repeated(x, times, rows), features, rows, name);
     for (i64 t = 0; t < rows; ++t) {
       for (i64 f = 0; f < y.width(); ++f) {
-        const N x = operand.row(t)[is_single ? 0 : f];
-        y.row(t)[f] = i == 0 ? x : combine(y.row(t)[f], x);
+        const N number = operand.row(t)[f];
+        y.row(t)[f] = i == 0 ? number : combine(y.row(t)[f], number);
       }
     }
   }

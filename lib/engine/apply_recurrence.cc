@@ -232,11 +232,15 @@ Part<N> apply(const model::Decay& op, const OpAt<N>& at) {
   const Part<N> steps = aligned(*at.in[0], features, rows, at.op.op->in[0]);
   const AxisMap heads = units_of(features, of_head, at.op.op->in[0]);
   const std::vector<N> rates = load_rows(at, 0, heads, states);
+  const auto least =
+      op.least ? std::optional(mapping::value_of(*op.least, model.config)) : std::nullopt;
   Part<N> y = empty_part<N>(index::scale(features, states), rows);
   for (i64 t = 0; t < rows; ++t) {
     for (i64 i = 0; i < y.width(); ++i) {
       const N rate = rates[static_cast<size_t>(i / of_head)];
-      y.row(t)[i] = kernels::decay_of(rate, steps.row(t)[i / states]);
+      const N step = steps.row(t)[i / states];
+      y.row(t)[i] =
+          least ? kernels::bounded_decay_of(rate, step, *least) : kernels::decay_of(rate, step);
     }
   }
   return y;

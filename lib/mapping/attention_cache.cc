@@ -8,7 +8,9 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "shardtool/mapping/facts.h"
@@ -172,6 +174,7 @@ class Projections {
 
   struct Found {
     i64 layer = 0;
+    i64 part = 0;  ///< of a layer that attends several times
     bool latent = false;
     bool cross = false;
     bool shared = false;     ///< by several layers, which take turns
@@ -182,8 +185,11 @@ class Projections {
     if (is_new) form->second = kind_of(name);
     if (form->second == nullptr) return std::nullopt;
     Found found = form->second->found;
-    if (!RE2::FullMatch(name, *form->second->regex, &found.layer)) return std::nullopt;
-    return found;
+    const RE2& regex = *form->second->regex;
+    const bool matches = regex.NumberOfCapturingGroups() > 1
+                             ? RE2::FullMatch(name, regex, &found.layer, &found.part)
+                             : RE2::FullMatch(name, regex, &found.layer);
+    return matches ? std::optional(found) : std::nullopt;
   }
 
  private:
@@ -219,8 +225,9 @@ std::optional<std::string> dtype_of(const Keys& keys, const json& facts) {
   return std::nullopt;
 }
 
-/// The projections of the model's own layers, one per layer and one for its cross-attention.
-using Layers = std::map<std::pair<bool, i64>, LayerCache>;  // cross, layer
+/// The projections of the model's own layers, one for each time that a layer attends and one for
+/// its cross-attention.
+using Layers = std::map<std::tuple<bool, i64, i64>, LayerCache>;  // cross, layer, part
 
 /// The layers that use shared projections, in the order of which they take turns.
 void add_shared(const std::map<i64, size_t>& shared, const Keys& keys, const json& facts,
@@ -233,7 +240,7 @@ void add_shared(const std::map<i64, size_t>& shared, const Keys& keys, const jso
     LayerCache layer;
     layer.layer = static_cast<i64>(number);
     layer.tensor = next->second;
-    layers.emplace(std::pair(false, layer.layer), layer);
+    layers.emplace(std::tuple(false, layer.layer, i64{0}), layer);
     if (++next == shared.end()) next = shared.begin();
   }
 }
@@ -263,9 +270,9 @@ Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec
     layer.tensor = t;
     layer.latent = found->latent;
     layer.cross = found->cross;
-    layers.emplace(std::pair(found->cross, found->layer), layer);
+    layers.emplace(std::tuple(found->cross, found->layer, found->part), layer);
   }
-  for (const i64 layer : recurrent) layers.erase({false, layer});
+  for (const i64 layer : recurrent) layers.erase({false, layer, 0});
   add_shared(shared, keys, facts.at("shared"), layers);
   return layers;
 }

@@ -76,8 +76,8 @@ struct Patches {
   bool has_class = false;  ///< the last position is no patch
 };
 /// Looks rows of a table up: by token, by position or segment of the input, or by where a patch is
-/// in the square grid that the rows are; a wider image begins again at its first row or column. What
-/// is no patch has the first row, which then stands before those of the grid.
+/// in the square grid that the rows are; a wider image begins again at its first row or column.
+/// What is no patch has the first row, which then stands before those of the grid.
 struct Embed {
   enum class By { kToken, kPosition, kSegment, kPatch };
   By by = By::kToken;
@@ -174,9 +174,10 @@ struct RotatePatches {
   bool columns_first = false;
   Number first;  ///< the angle of the first row and column is so many steps
 };
-/// Rotates the first `fraction` of every `head` features, by angles of `theta`; config.json may ask
-/// for other ones at the first of the paths `scaling` that it has. kDeinterleavedHalf takes even
-/// and odd ones apart first and leaves them so.
+/// Rotates the first `fraction` of every `head` features, by angles of `theta`, which a list in
+/// config.json may say for each layer; it may ask for other ones at the first of the paths
+/// `scaling` that it has. kDeinterleavedHalf takes even and odd ones apart first and leaves them
+/// so.
 struct Rope {
   enum class Style { kHalf, kInterleaved, kDeinterleavedHalf };
   Style style = Style::kHalf;
@@ -243,10 +244,12 @@ struct StepSize {
   Number most{{}, std::numeric_limits<double>::infinity()};
 };
 /// What that leaves of the state: e^(-e^rate x), of a head one number; or `states` with rates of
-/// their own; or one for each of a head's `steps`, with one rate.
+/// their own; or one for each of a head's `steps`, with one rate. With a least exponent it is
+/// e^(least sigmoid(e^rate x)), of any x.
 struct Decay {
   Dim heads;
   std::optional<Dim> states, steps;
+  std::optional<Number> least;
 };
 /// What every token leaves of a state alike: e^-x of the head's stored number, [heads, 1, 1].
 struct Fade {
@@ -267,6 +270,7 @@ struct Activation {
 };
 /// xIELU, whose numbers are stored: alpha_p, alpha_n, beta and eps.
 struct Xielu {};
+/// Feature by feature; a value of fewer features has one for every so many of the other's.
 struct Multiply {};
 struct Add {};
 /// Times a number, and with a weight also times that: one stored number for all features, or one
@@ -319,6 +323,7 @@ struct Experts {
     std::vector<layout::Kernel> kernels;  ///< of each of the weights
   };
   Dim experts, top_k, embed, mlp;
+  std::optional<Dim> among;  ///< top_k are chosen of so many, the others of which compute nothing
   Word activation;
   bool scales_input = false;
   std::vector<Form> forms;

@@ -123,6 +123,7 @@ class Walk {
   Value elementwise(const BoundOp& bound);
   void refuse_cut(const BoundOp& bound, std::string_view what) const;
   std::vector<bool> cut_of_columns(const Linear& op, const BoundWeight& weight) const;
+  Value repeated(const Value& value, i64 width) const;
   Value met(const std::vector<const Value*>& operands) const;
   Value with_weights(const BoundOp& bound, i64 unit = 1);
   Value as_value(const BoundOp& bound, size_t weight, i64 unit = 1) const;

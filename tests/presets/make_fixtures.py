@@ -71,6 +71,8 @@ def all_families():
         mixed_families.hybrids,
         later_families.dense,
         later_families.mixtures,
+        later_families.hybrids,
+        later_families.without_graphs,
     ):
         yield from table()
 

@@ -64,6 +64,28 @@ std::vector<Mutation> later_mutations() {
       over_two("L12", "norms behind attention and MLP exchanged", "hyperclovax",
                {"post_norm1.weight: rank 0 post_norm1 holds post_norm2"},
                of_tensors(kSecond + "post_norm1.weight", kSecond + "post_norm2.weight", 0)),
+      over_two("L13", "sinks of two ranks' heads exchanged", "granite_swa",
+               {"self_attn.sinks: rank 0 "}, of_ranks(kSecond + "self_attn.sinks")),
+      over_two("L14", "what an MLP makes of two ranks' features exchanged", "nanochat",
+               {"mlp.fc2.weight: rank 0 holds the part of rank 1"},
+               of_ranks(kSecond + "mlp.fc2.weight")),
+      over_two(
+          "L15", "keys of a dense layer in one of experts", "cohere2_moe",
+          {"self_attn.k_proj.weight: rank 1 holds layer 1's instead of layer 0's"},
+          of_tensors(kFirst + "self_attn.k_proj.weight", kSecond + "self_attn.k_proj.weight", 1)),
+      over_two("L16", "convolutions of two ranks' heads of keys exchanged", "olmo_hybrid",
+               {"linear_attn.k_conv1d.weight: rank 0 "},
+               of_ranks(kFirst + "linear_attn.k_conv1d.weight")),
+      over_two("L17", "keys and values of a layer's second attention in its first", "longcat_flash",
+               {"self_attn.0.kv_b_proj.weight: rank 1 "},
+               of_tensors(kFirst + "self_attn.0.kv_b_proj.weight",
+                          kFirst + "self_attn.1.kv_b_proj.weight", 1)),
+      over_two("L18", "gates of two ranks' heads exchanged", "bailing_hybrid",
+               {"attention.g_proj.weight: rank 0 "}, of_ranks(kSecond + "attention.g_proj.weight")),
+      over_two("L19", "what a head's numbers forget is another's", "bailing_hybrid",
+               {"attention.dt_bias: rank 0 "}, of_ranks(kFirst + "attention.dt_bias")),
+      over_two("L20", "gates of two ranks' heads exchanged", "laguna",
+               {"self_attn.g_proj.weight: rank 0 "}, of_ranks(kSecond + "self_attn.g_proj.weight")),
   };
 }
 

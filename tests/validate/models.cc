@@ -179,6 +179,14 @@ const std::vector<std::string>& every_model() {
                                                 "helium",
                                                 "vaultgemma",
                                                 "hyperclovax",
+                                                "cohere2_moe",
+                                                "nanochat",
+                                                "granite_swa",
+                                                "olmo_hybrid",
+                                                "longcat_flash",
+                                                "bailing_hybrid",
+                                                "laguna",
+                                                "laguna_features",
                                                 "prototype"};
   return kModels;
 }

@@ -99,6 +99,16 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"helium", "tp=4"},
                                                         {"vaultgemma", "tp=4"},
                                                         {"hyperclovax", "tp=4"},
+                                                        {"cohere2_moe", "ep=3,tp=2"},
+                                                        {"cohere2_moe_softmax", "ep=2,tp=2"},
+                                                        {"nanochat", "pp=2,tp=2"},
+                                                        {"granite_swa", "pp=3,tp=2"},
+                                                        {"olmo_hybrid", "tp=4"},
+                                                        {"olmo_hybrid_in_place", "pp=2,tp=2"},
+                                                        {"longcat_flash", "ep=2,tp=2"},
+                                                        {"bailing_hybrid", "ep=2,tp=2"},
+                                                        {"laguna", "pp=2,tp=2"},
+                                                        {"laguna_features", "ep=3,tp=4"},
                                                         {"llava_mistral", "tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {
