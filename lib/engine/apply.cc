@@ -70,15 +70,17 @@ Part<N> each(const OpAt<N>& at, const Function& function) {
   return y;
 }
 
-/// Times the op's weight: its one number, or one for each feature.
+/// Times the op's weight: its one number, or one for every so many features.
 template <class N>
-void multiply_by_stored(const OpAt<N>& at, bool is_single, Part<N>& y) {
-  const size_t tensor = at.op.weights.front().front();
-  const std::vector<N> factors =
-      load_vector(at, tensor, is_single ? AxisMap::identity(1) : y.features);
+void multiply_by_stored(const OpAt<N>& at, i64 size, Part<N>& y) {
+  const bool is_single = size == 1;
+  const i64 shared = y.features.global_size() / size;
+  const AxisMap units =
+      is_single ? AxisMap::identity(1) : units_of(y.features, shared, at.op.op->in.front());
+  const std::vector<N> factors = load_vector(at, at.op.weights.front().front(), units);
   for (i64 t = 0; t < at.inputs.rows(); ++t) {
     for (i64 f = 0; f < y.width(); ++f)
-      y.row(t)[f] *= factors[static_cast<size_t>(is_single ? 0 : f)];
+      y.row(t)[f] *= factors[static_cast<size_t>(is_single ? 0 : f / shared)];
   }
 }
 
@@ -286,7 +288,7 @@ Part<N> apply(const model::Scale& op, const OpAt<N>& at) {
   const double by = op.by_sqrt ? std::sqrt(number) : number;
   const N factor = number_of<N>(op.divides ? 1 / by : by);
   Part<N> y = each(at, [factor](N x) { return x * factor; });
-  if (op.size) multiply_by_stored(at, at.side.model->size(*op.size) == 1, y);
+  if (op.size) multiply_by_stored(at, at.side.model->size(*op.size), y);
   return y;
 }
 

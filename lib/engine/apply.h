@@ -119,6 +119,8 @@ Part<N> apply(const model::Add& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Scale& op, const OpAt<N>& at);
 template <class N>
+Part<N> apply(const model::Shift& op, const OpAt<N>& at);
+template <class N>
 Part<N> apply(const model::Temper& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Clamp& op, const OpAt<N>& at);

@@ -223,6 +223,23 @@ Part<N> apply(const model::StepSize& op, const OpAt<N>& at) {
 }
 
 template <class N>
+Part<N> apply(const model::Shift& op, const OpAt<N>& at) {
+  const N number = number_of<N>(mapping::value_of(op.by, at.side.model->config));
+  const AxisMap features = features_with_weights(at);
+  const i64 rows = at.inputs.rows();
+  Part<N> y = aligned(*at.in[0], features, rows, at.op.op->in[0]);
+  std::vector<N> added(static_cast<size_t>(y.width()), number);
+  if (op.size) {
+    const std::vector<N> bias = load_vector(at, at.op.weights.front().front(), features);
+    for (size_t f = 0; f < added.size(); ++f) added[f] += bias[f];
+  }
+  for (i64 t = 0; t < rows; ++t) {
+    for (i64 f = 0; f < y.width(); ++f) y.row(t)[f] += added[static_cast<size_t>(f)];
+  }
+  return y;
+}
+
+template <class N>
 Part<N> apply(const model::Decay& op, const OpAt<N>& at) {
   const model::Model& model = *at.side.model;
   const i64 states = op.states ? model.size(*op.states) : 1;
@@ -265,6 +282,7 @@ Part<N> apply(const model::Recurrence& op, const OpAt<N>& at) {
   template Part<N> apply(const model::Normalise&, const OpAt<N>&); \
   template Part<N> apply(const model::Convolve&, const OpAt<N>&);  \
   template Part<N> apply(const model::StepSize&, const OpAt<N>&);  \
+  template Part<N> apply(const model::Shift&, const OpAt<N>&);     \
   template Part<N> apply(const model::Decay&, const OpAt<N>&);     \
   template Part<N> apply(const model::Fade&, const OpAt<N>&);      \
   template Part<N> apply(const model::Recurrence&, const OpAt<N>&);

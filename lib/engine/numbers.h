@@ -89,4 +89,14 @@ N limited(double limit, N x) {
   }
 }
 
+/// x, or the limit where that is less.
+template <class N>
+N at_most(double limit, N x) {
+  if constexpr (is_field<N>) {
+    return limited(limit, x);
+  } else {
+    return x > static_cast<N>(limit) ? static_cast<N>(limit) : x;
+  }
+}
+
 }  // namespace shardtool::engine

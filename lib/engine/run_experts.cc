@@ -94,9 +94,11 @@ Part<N> Run<N>::expert_input(const Product& product) {
   const bool is_pair = op.activation.config.empty() && op.activation.value == "gpt_oss_glu";
   const auto kind = is_pair ? kernels::ActivationKind::kLinear
                             : activation_of(op.activation, side_.model->config);
+  const double limit = mapping::value_of(op.limit, side_.model->config);
   for (size_t i = 0; i < gate.data.size(); ++i) {
     N& g = gate.data[i];
-    const N u = up.data[i];
+    if (limit > 0) g = at_most(limit, g);
+    const N u = limit > 0 ? limited(limit, up.data[i]) : up.data[i];
     g = is_pair ? activated_pair(g, u) : activated(kind, g) * u;
   }
   return aligned(gate, product.inputs(), rows, name);

@@ -35,9 +35,9 @@ std::string_view name_of(const model::Op& op) {
                                        "attention",   "convolve", "step",
                                        "decay",       "fade",     "recurrence",
                                        "activation",  "xielu",    "multiply",
-                                       "add",         "scale",    "temper",
-                                       "softcap",     "clamp",    "router",
-                                       "experts"});
+                                       "add",         "scale",    "shift",
+                                       "temper",      "softcap",  "clamp",
+                                       "router",      "experts"});
   static_assert(std::variant_size_v<model::Op::Kind> == kNames.size());
   return kNames[op.kind.index()];
 }

@@ -277,6 +277,15 @@ Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec
   return layers;
 }
 
+/// Whether the layer sees what the index of an earlier one chose, and keeps no keys of its own for
+/// that.
+bool shares_index(i64 layer, const Keys& keys, const json& facts) {
+  const json* kinds = keys.value(facts.at("list"));
+  const auto number = static_cast<size_t>(layer);
+  return kinds != nullptr && kinds->is_array() && number < kinds->size() &&
+         kinds->at(number) == facts.at("word");
+}
+
 /// Elements per token; nothing when config.json does not say.
 bool measure(LayerCache& layer, bool has_window, const Keys& keys, const json& facts) {
   const auto a = layer.latent ? keys.size("latent_rank") : kv_heads(keys, facts, has_window);
@@ -284,7 +293,8 @@ bool measure(LayerCache& layer, bool has_window, const Keys& keys, const json& f
   if (!a || !b) return false;
   layer.units = layer.latent ? 1 : *a;
   // Beside a latent the key of an index that chooses positions, where there is one.
-  const i64 index = keys.size("index_dim").value_or(0);
+  const bool has_index = !shares_index(layer.layer, keys, facts.at("sharing_index"));
+  const i64 index = has_index ? keys.size("index_dim").value_or(0) : 0;
   const i64 values = keys.axis("value_dim", has_window).value_or(*b);
   layer.unit_elements = layer.latent ? *a + *b + index : *b + values;
   return true;

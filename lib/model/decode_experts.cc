@@ -79,6 +79,7 @@ void OpDecoder::experts() {
           dim("mlp", e.mlp),
           optional_dim("among", e.among),
           word("activation", e.activation),
+          number("limit", e.limit),
           flag("scales_input", e.scales_input),
           {"forms",
            [&](const JsonValue& v) {

@@ -259,6 +259,17 @@ void OpDecoder::scale() {
   if (!value_.has("by") && op_.weights.empty()) value_.refuse("an op with \"by\" or \"weight\"");
 }
 
+void OpDecoder::shift() {
+  auto& s = be<Shift>();
+  finish({weight(
+              "bias", [&s] { return std::vector{s.size.value_or(Dim{})}; }, false),
+          optional_dim("size", s.size), number("by", s.by)});
+  if (s.size.has_value() != !op_.weights.empty()) {
+    value_.refuse("an op with \"size\" where there is a \"bias\", and only there");
+  }
+  if (!value_.has("by") && op_.weights.empty()) value_.refuse("an op with \"by\" or \"bias\"");
+}
+
 void OpDecoder::temper() {
   auto& t = be<Temper>();
   finish({number("strength", t.strength, true), number("span", t.span, true),
@@ -307,6 +318,7 @@ Op OpDecoder::decode() {
                                                    {"mul", &OpDecoder::multiply},
                                                    {"add", &OpDecoder::add},
                                                    {"scale", &OpDecoder::scale},
+                                                   {"shift", &OpDecoder::shift},
                                                    {"temper", &OpDecoder::temper},
                                                    {"softcap", &OpDecoder::softcap},
                                                    {"clamp", &OpDecoder::clamp},

@@ -210,6 +210,7 @@ enum class Alibi { kNone, kBeforeScale, kAfterScale };
 /// of a weight times relu(query * key).
 struct PositionIndex {
   Dim heads, dim, top_k;
+  bool made_before = false;  ///< by a layer before, whose choice it is
 };
 /// The bucket of every distance between a key and its query: near ones have buckets of their own,
 /// and further ones share them by their logarithm, up to most_distance. Where positions after the
@@ -274,12 +275,17 @@ struct Xielu {};
 struct Multiply {};
 struct Add {};
 /// Times a number, and with a weight also times that: one stored number for all features, or one
-/// for each of them.
+/// for every so many of them.
 struct Scale {
   Number by{{}, 1};
   std::optional<Dim> size;  ///< of the weight
   bool by_sqrt = false;     ///< by the square root of the number, rounded to the weights' dtype
   bool divides = false;
+};
+/// Plus a number, and with a bias also plus a stored one for each feature.
+struct Shift {
+  Number by;
+  std::optional<Dim> size;  ///< of the bias
 };
 /// Times 1 + strength * ln(1 + floor((p + first) / span)) at position p.
 struct Temper {
@@ -325,6 +331,7 @@ struct Experts {
   Dim experts, top_k, embed, mlp;
   std::optional<Dim> among;  ///< top_k are chosen of so many, the others of which compute nothing
   Word activation;
+  Number limit;  ///< gates are at most that, and what they open is within it; 0: as they are
   bool scales_input = false;
   std::vector<Form> forms;
 };
@@ -335,7 +342,7 @@ struct Op {
       std::variant<Embed, Given, ConvolveFrames, Linear, Merge, Insert, ClassToken, Split, OfLayer,
                    Join, Norm, Sums, Normalise, Resize, Cutoff, Mix, Rope, PositionBias, Attention,
                    Convolve, StepSize, Decay, Fade, Recurrence, Activation, Xielu, Multiply, Add,
-                   Scale, Temper, Softcap, Clamp, Router, Experts>;
+                   Scale, Shift, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;

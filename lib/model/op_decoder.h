@@ -92,6 +92,7 @@ class OpDecoder {
   void multiply() { op_.kind = Multiply{}, finish({}); }
   void add() { op_.kind = Add{}, finish({}); }
   void scale();
+  void shift();
   void temper();
   void softcap();
   void clamp();

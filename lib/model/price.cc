@@ -231,6 +231,7 @@ void Sum::add_experts(const Experts& op, const Step& step, i64 tokens, Amounts& 
 /// Scores of all positions by keys that are kept of each. Returns how many of them are attended to.
 i64 Sum::add_index(const PositionIndex& index, double positions, const Phase& phase,
                    Amounts& sum) const {
+  if (index.made_before) return model_.size(index.top_k);
   const i64 dim = model_.size(index.dim);
   flops_of(sum, plan::Arithmetic::kBf16) += 2 * static_cast<double>(phase.tokens) * positions *
                                             static_cast<double>(model_.size(index.heads) * dim);

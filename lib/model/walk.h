@@ -108,6 +108,7 @@ class Walk {
   Value apply(const Multiply&, const BoundOp& bound);
   Value apply(const Add&, const BoundOp& bound);
   Value apply(const Scale&, const BoundOp& bound) { return in(bound, 0); }
+  Value apply(const Shift&, const BoundOp& bound) { return with_weights(bound); }
   Value apply(const Temper&, const BoundOp& bound) { return in(bound, 0); }
   Value apply(const Softcap&, const BoundOp& bound) { return nonlinear(bound); }
   Value apply(const Clamp&, const BoundOp& bound) { return nonlinear(bound); }

@@ -348,6 +348,8 @@ TEST_CASE("states are those of all heads, whatever axis of a rate counts them") 
 TEST_CASE("a layer that attends twice caches twice, a recurrent one beside it nothing") {
   CHECK(memory(golden("longcat_flash"), "tp=2").devices[1].kv_per_token == 2 * 2 * (20 + 8) * 4);
   CHECK(memory(golden("bailing_hybrid"), "tp=2").devices[1].kv_per_token == (20 + 8) * 4);
+  // Its second layer has no keys of an index.
+  CHECK(memory(golden("hy_v4"), "tp=2").devices[1].kv_per_token == (2 * (20 + 8) + 16) * 4);
 }
 
 TEST_CASE("a window whose layers are not known is counted at full length, and told") {

@@ -182,7 +182,9 @@ def nearest(scores):
 
 
 def as_features(hidden):
-    """Streams that the library stacks before the batch are side by side."""
+    """Streams that the library stacks before the batch or behind the positions are side by side."""
+    if hidden.dim() == 4 and len(hidden) == TOKENS[0]:
+        return hidden.flatten(2)
     return hidden if hidden.dim() != 4 else hidden.permute(1, 2, 0, 3).flatten(2)
 
 

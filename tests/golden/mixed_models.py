@@ -82,6 +82,28 @@ MIXED_MODELS = {
             rope_parameters=dict(rope_type="default", rope_theta=1000.0),
         ),
     ),
+    # Four streams, and a layer that sees what the index of the one before it chose.
+    "hy_v4": (
+        "HYV4Config",
+        dict(
+            {key: value for key, value in LATENT.items() if key != "first_k_dense_replace"},
+            index_n_heads=10,
+            index_head_dim=16,
+            n_routed_experts=6,
+            num_experts_per_tok=2,
+            hidden_size=24,
+            intermediate_size=40,
+            q_lora_rank=16,
+            n_shared_experts=1,
+            index_topk=6,
+            mlp_layer_types=["dense", "sparse"],
+            indexer_types=["full", "shared"],
+            hc_magnitude=1.3,
+            hc_eps=1e-2,
+            swiglu_limit=1.0,
+            rope_parameters=dict(rope_type="default", rope_theta=1000.0),
+        ),
+    ),
     "kimi_linear": (
         "KimiLinearConfig",
         dict(

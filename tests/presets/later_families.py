@@ -14,6 +14,7 @@ from families import (
     NORMS,
     PER_HEAD,
     QK_NORM,
+    VOCAB,
     VOCABULARY,
     Family,
     H,
@@ -137,6 +138,14 @@ LAGUNA = [
     (r".*layers\.1\.self_attn\.o_proj\.weight", whole, WIDE_Q),
     (r".*mlp\.(experts|gate)\.e_score_correction_bias", whole),
 ]
+# HYV4Attention: a gate for each feature and a sink for each head; HYV4HyperConnection: streams beside each other
+HY_V4 = [
+    (r".*self_attn\.(linear_gate|gate_proj)\.weight", H, whole),
+    (r".*self_attn\.(learnable_sink_param|sinks)", H),
+    (r".*mlp\.(shared_experts\.)?linear_gate\.weight", features, whole),
+    (r".*(hc_pre|_hc|hc_head)\..*fn", whole, whole),
+    (r".*(hc_pre|_hc|hc_head)\..*(base|scale)", whole),
+]
 
 
 def hybrids():
@@ -177,6 +186,18 @@ def hybrids():
         VOCABULARY + NORMS + ROUTED + LONGCAT,
         **LATENT_MESHES,
     )
+    hunyuan = {key: value for key, value in LATENT.items() if key != "first_k_dense_replace"}
+    for suffix, stacked in (("", False), ("_stacked", True)):
+        yield Family(
+            "hy_v4" + suffix,
+            "hy_v4",
+            "HYV4ForCausalLM",
+            "HYV4Config",
+            hunyuan | INDEXER | PADDED | dict(indexer_types=["full", "shared"]),
+            LATENT_CUTS + CHOOSING + HY_V4,
+            stacked=stacked,
+            **LATENT_MESHES,
+        )
     laguna = MOE | dict(
         shared_expert_intermediate_size=28,
         num_attention_heads_per_layer=[HEADS, 2 * HEADS],
@@ -209,14 +230,6 @@ JETMOE = [
     (r".*router\.layer\.weight", whole, whole),
     (r".*(mlp|self_attention\.experts)\.bias", whole),
 ]
-# HYV4Attention: a gate for each feature and a sink for each head; HYV4HyperConnection: streams beside each other
-HY_V4 = [
-    (r".*self_attn\.(linear_gate|gate_proj)\.weight", H, whole),
-    (r".*self_attn\.(learnable_sink_param|sinks)", H),
-    (r".*mlp\.(shared_experts\.)?linear_gate\.weight", features, whole),
-    (r".*(hc_pre|_hc|hc_head)\..*fn", whole, whole),
-    (r".*(hc_pre|_hc|hc_head)\..*(base|scale)", whole),
-]
 M3 = MINIMAX + [
     (r".*block_sparse_moe\.shared_experts\.(gate|up)_proj\.weight", features, whole),
     (r".*block_sparse_moe\.shared_experts\.down_proj\.weight", whole, features),
@@ -242,18 +255,6 @@ def without_graphs():
         refused=dict(FEW_EXPERTS, **{"tp=8": "E0210"}),
         reduced=(r".*(mlp|self_attention\.experts)\.bias",),
     )
-    hunyuan = {key: value for key, value in LATENT.items() if key not in ("first_k_dense_replace",)}
-    for suffix, stacked in (("", False), ("_stacked", True)):
-        yield Family(
-            "hy_v4" + suffix,
-            "hy_v4",
-            "HYV4ForCausalLM",
-            "HYV4Config",
-            hunyuan | INDEXER | PADDED,
-            LATENT_CUTS + CHOOSING + HY_V4,
-            stacked=stacked,
-            **LATENT_MESHES,
-        )
     text = dict(
         DENSE,
         **PADDED,
@@ -281,4 +282,49 @@ def without_graphs():
             refused=REFUSED,
             stacked=stacked,
             layers={"model.language_model." if stacked else "language_model.model.": 2},
+        )
+    # DeepseekV4GroupedLinear: view(groups, ...), a matrix for each group of heads
+    cuts = [
+        (r"(.*\.)?(embed|embed_tokens|head|lm_head)\.weight", features, whole),
+        (r".*norm\.weight", whole),
+        (r".*(hc_|_hc\.).*fn", whole, whole),
+        (r".*(hc_|_hc\.).*(base|scale)", whole),
+        (r".*attn\.(wq_a|wkv|q_a_proj|kv_proj)\.weight", whole, whole),
+        (r".*attn\.(wq_b|q_b_proj)\.weight", Q, whole),
+        (r".*attn\.(attn_sink|sinks)", Q),
+        (r".*attn\.(wo_a|o_a_proj)\.weight", kv_rows(KV, KV), whole),
+        (r".*attn\.(wo_b|o_b_proj)\.weight", whole, kv_rows(KV, KV)),
+        (r".*attn\.(compressor|indexer)\..*", on_every_device),
+        (r".*(ffn|mlp)\.gate\..*", on_every_device),
+        (r".*experts\.(\d+\.)?(w[13]|gate_proj|up_proj)\.weight", features, whole),
+        (r".*experts\.(\d+\.)?(w2|down_proj)\.weight", whole, features),
+    ] + ROUTED[2:4]
+    sizes = dict(
+        vocab_size=VOCAB,
+        hidden_size=HIDDEN,
+        num_attention_heads=HEADS,
+        head_dim=6,
+        num_hidden_layers=3,
+        q_lora_rank=14,
+        moe_intermediate_size=EXPERT_FFN,
+        n_routed_experts=EXPERTS,
+        num_experts_per_tok=2,
+        o_groups=KV,
+        o_lora_rank=5,
+        layer_types=["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"],
+        mlp_layer_types=["hash_moe", "moe", "moe"],
+        num_nextn_predict_layers=0,
+    )
+    for suffix, stacked in (("", False), ("_stacked", True)):
+        yield Family(
+            "deepseek_v4" + suffix,
+            "deepseek_v4",
+            "DeepseekV4ForCausalLM",
+            "DeepseekV4Config",
+            sizes | INDEXER | PADDED,
+            cuts,
+            meshes=tuple(mesh for mesh in EXPERT_MESHES if mesh != "tp=8"),
+            refused=dict(FEW_EXPERTS, **{"tp=8": "E0214"}),
+            stacked=stacked,
+            layers={"": 3},
         )

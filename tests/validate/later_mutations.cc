@@ -86,6 +86,13 @@ std::vector<Mutation> later_mutations() {
                {"attention.dt_bias: rank 0 "}, of_ranks(kFirst + "attention.dt_bias")),
       over_two("L20", "gates of two ranks' heads exchanged", "laguna",
                {"self_attn.g_proj.weight: rank 0 "}, of_ranks(kSecond + "self_attn.g_proj.weight")),
+      over_two("L21", "what streams give to attention and to an MLP exchanged", "hy_v4",
+               {"hc_pre.hc_attn_layer.hc_base: rank 0 "},
+               of_tensors(kSecond + "hc_pre.hc_attn_layer.hc_base",
+                          kSecond + "hc_pre.hc_mlp_layer.hc_base", 0)),
+      over_two("L22", "sinks of two ranks' heads exchanged", "hy_v4",
+               {"self_attn.learnable_sink_param: rank 0 "},
+               of_ranks(kFirst + "self_attn.learnable_sink_param")),
   };
 }
 

@@ -187,6 +187,7 @@ const std::vector<std::string>& every_model() {
                                                 "bailing_hybrid",
                                                 "laguna",
                                                 "laguna_features",
+                                                "hy_v4",
                                                 "prototype"};
   return kModels;
 }

@@ -108,6 +108,8 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"longcat_flash", "ep=2,tp=2"},
                                                         {"bailing_hybrid", "ep=2,tp=2"},
                                                         {"laguna", "pp=2,tp=2"},
+                                                        {"hy_v4", "pp=2,tp=2"},
+                                                        {"hy_v4", "ep=3,tp=2"},
                                                         {"laguna_features", "ep=3,tp=4"},
                                                         {"llava_mistral", "tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
