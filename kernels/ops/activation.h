@@ -27,11 +27,12 @@ enum class ActivationKind {
   kReluSquared,
   kSigmoid,
   kSilu,
+  kSoftplus,
   kTanh,
 };
 
-/// By the name of transformers' ACT2FN; nothing for a name that is not there, and for those whose
-/// parameters are learned (prelu, xielu).
+/// By the name of transformers' ACT2FN, or of torch (softplus); nothing for a name that is not
+/// there, and for those whose parameters are learned (prelu, xielu).
 constexpr std::optional<ActivationKind> parse_activation(std::string_view name) {
   using enum ActivationKind;
   constexpr auto kNames = std::to_array<std::pair<std::string_view, ActivationKind>>({
@@ -54,6 +55,7 @@ constexpr std::optional<ActivationKind> parse_activation(std::string_view name) 
       {"relu6", kRelu6},
       {"sigmoid", kSigmoid},
       {"silu", kSilu},
+      {"softplus", kSoftplus},
       {"swish", kSilu},
       {"tanh", kTanh},
   });
@@ -129,6 +131,8 @@ SHARDTOOL_BOTH inline T activate(ActivationKind kind, T x) {
       return sigmoid(x);
     case kSilu:
       return x * sigmoid(x);
+    case kSoftplus:
+      return softplus(x);
     case kTanh:
       return std::tanh(x);
   }

@@ -64,6 +64,16 @@ SHARDTOOL_BOTH inline Field decay_of(Field rate, Field step) {
   return surrogate(Surrogate::kDecay, surrogate(Surrogate::kRate, rate) * step);
 }
 
+/// What a number leaves of a state, at least e^least: e^(least sigmoid(e^rate x)).
+template <class T>
+SHARDTOOL_BOTH inline T bounded_decay_of(T rate, T x, double least) {
+  return std::exp(static_cast<T>(least) * sigmoid(std::exp(rate) * x));
+}
+/// The limit is the same on both sides of a proof.
+SHARDTOOL_BOTH inline Field bounded_decay_of(Field rate, Field x, double /*least*/) {
+  return decay_of(rate, x);
+}
+
 /// What every token leaves of a state alike: e^-rate.
 template <class T>
 SHARDTOOL_BOTH inline T faded(T rate) {

@@ -31,7 +31,6 @@ enum class Surrogate : std::uint64_t {
   kXieluUp,
   kXieluDown,
   kFade,
-  kLimit,
 };
 
 /// x^3 + a x + b, a and b fixed and different for every kind.

@@ -52,10 +52,11 @@ class Count {
  private:
   void add(const model::BoundOp& op) {
     if (const auto* convolve = std::get_if<model::Convolve>(&op.op->kind)) {
-      add_per_row(op.weights.front().front(), model_.size(convolve->taps) - 1, bits_);
+      add_per_row({op.weights.front().front(), 0}, model_.size(convolve->taps) - 1, bits_);
     } else if (std::holds_alternative<model::Decay>(op.op->kind) ||
                std::holds_alternative<model::Fade>(op.op->kind)) {
-      heads_of_[op.op->out.front()] = op.weights.front().front();
+      heads_of_[op.op->out.front()] = {op.weights.front().front(),
+                                       model::features_axis(op.op->weights.front())};
     } else if (const auto* recurrence = std::get_if<model::Recurrence>(&op.op->kind)) {
       constexpr size_t kDecays = 3;
       const i64 state =
@@ -64,12 +65,18 @@ class Count {
     }
   }
 
-  /// For every row of the tensor that a device has.
-  void add_per_row(size_t tensor, i64 elements, i64 bits) {
-    const layout::Layout& layout = *placed_.layouts[tensor];
+  /// An axis of a tensor.
+  struct Rows {
+    size_t tensor = 0;
+    size_t axis = 0;
+  };
+
+  /// For every one of the rows that a device has.
+  void add_per_row(const Rows& rows_of, i64 elements, i64 bits) {
+    const layout::Layout& layout = *placed_.layouts[rows_of.tensor];
     const auto& ranks = layout.ranks();
     for (size_t h = 0; h < ranks.size(); ++h) {
-      const i64 rows = layout.holders().region(static_cast<int>(h)).front().image_size();
+      const i64 rows = layout.holders().region(static_cast<int>(h))[rows_of.axis].image_size();
       plan::add_bytes(bytes_[static_cast<size_t>(ranks[h])],
                       plan::times(plan::times(rows, elements), bits) / 8);
     }
@@ -79,7 +86,7 @@ class Count {
   const PlacedTensors& placed_;
   i64 bits_;
   std::vector<i64> bytes_;
-  std::map<std::string, size_t> heads_of_;  ///< a value of decays -> the tensor with a row per head
+  std::map<std::string, Rows> heads_of_;  ///< a value of decays -> what has a row for each head
 };
 
 }  // namespace

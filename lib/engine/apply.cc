@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/numbers.h"
@@ -15,33 +17,46 @@ namespace {
 
 using index::AxisMap;
 
-/// The features that an elementwise op works on: those of the widest operand, and of several as
-/// wide ones those of the one that has fewest.
+/// Every feature `times` times.
 template <class N>
-const AxisMap& common_features(const OpAt<N>& at) {
-  const AxisMap* best = &at.in.front()->features;
+Part<N> repeated(const Part<N>& x, i64 times, i64 rows) {
+  Part<N> y = empty_part<N>(index::scale(x.features, times), rows);
+  for (i64 t = 0; t < rows; ++t) {
+    for (i64 f = 0; f < y.width(); ++f) y.row(t)[f] = x.row(t)[f / times];
+  }
+  return y;
+}
+
+/// The features that an elementwise op works on, as many as the widest operand has: those of the
+/// one that has fewest.
+template <class N>
+AxisMap common_features(const OpAt<N>& at) {
+  i64 width = 0;
+  for (const Part<N>* part : at.in) width = std::max(width, part->features.global_size());
+  std::optional<AxisMap> best;
   for (const Part<N>* part : at.in) {
-    const AxisMap& other = part->features;
-    const bool is_wider = other.global_size() > best->global_size();
-    if (is_wider || is_narrower(*best, other)) best = &other;
+    AxisMap features = index::scale(part->features, width / part->features.global_size());
+    if (!best || is_narrower(*best, features)) best = std::move(features);
   }
   return *best;
 }
 
-/// Combines the operands feature by feature; an operand of a single feature goes with all.
+/// Combines the operands feature by feature; one of fewer features has each for several.
 template <class N, class Combine>
 Part<N> elementwise(const OpAt<N>& at, const Combine& combine) {
   const AxisMap features = common_features(at);
   const i64 rows = at.inputs.rows();
   Part<N> y = empty_part<N>(features, rows);
   for (size_t i = 0; i < at.in.size(); ++i) {
-    const bool is_single = at.in[i]->features.global_size() == 1 && features.global_size() > 1;
-    const Part<N> operand =
-        is_single ? *at.in[i] : aligned(*at.in[i], features, rows, at.op.op->in[i]);
+    const Part<N>& x = *at.in[i];
+    const i64 times = features.global_size() / x.features.global_size();
+    const std::string& name = at.op.op->in[i];
+    const Part<N> operand = times == 1 ? aligned(x, features, rows, name)
+                                       : aligned(repeated(x, times, rows), features, rows, name);
     for (i64 t = 0; t < rows; ++t) {
       for (i64 f = 0; f < y.width(); ++f) {
-        const N x = operand.row(t)[is_single ? 0 : f];
-        y.row(t)[f] = i == 0 ? x : combine(y.row(t)[f], x);
+        const N number = operand.row(t)[f];
+        y.row(t)[f] = i == 0 ? number : combine(y.row(t)[f], number);
       }
     }
   }
@@ -55,30 +70,17 @@ Part<N> each(const OpAt<N>& at, const Function& function) {
   return y;
 }
 
-/// The op's stored numbers, one for each feature: its own one, or that of its section.
+/// Times the op's weight: its one number, or one for every so many features.
 template <class N>
-std::vector<N> stored_numbers(const OpAt<N>& at, const std::vector<model::Dim>& sections,
-                              const AxisMap& features) {
-  const size_t tensor = at.op.weights.front().front();
-  if (sections.empty()) return load_vector(at, tensor, features);
-  const auto numbers = load_vector(at, tensor, AxisMap::identity(std::ssize(sections)));
-  Part<N> all{AxisMap::identity(features.global_size()), {}};
-  for (size_t s = 0; s < sections.size(); ++s) {
-    all.data.insert(all.data.end(), static_cast<size_t>(at.side.model->size(sections[s])),
-                    numbers[s]);
-  }
-  return aligned(all, features, 1, at.side.tensors[tensor].name).data;
-}
-
-/// Times the op's weight: its one number, or one for each feature.
-template <class N>
-void multiply_by_stored(const OpAt<N>& at, const model::Scale& op, Part<N>& y) {
-  const bool is_single = at.side.model->size(*op.size) == 1;
-  const std::vector<N> factors =
-      stored_numbers(at, op.sections, is_single ? AxisMap::identity(1) : y.features);
+void multiply_by_stored(const OpAt<N>& at, i64 size, Part<N>& y) {
+  const bool is_single = size == 1;
+  const i64 shared = y.features.global_size() / size;
+  const AxisMap units =
+      is_single ? AxisMap::identity(1) : units_of(y.features, shared, at.op.op->in.front());
+  const std::vector<N> factors = load_vector(at, at.op.weights.front().front(), units);
   for (i64 t = 0; t < at.inputs.rows(); ++t) {
     for (i64 f = 0; f < y.width(); ++f)
-      y.row(t)[f] *= factors[static_cast<size_t>(is_single ? 0 : f)];
+      y.row(t)[f] *= factors[static_cast<size_t>(is_single ? 0 : f / shared)];
   }
 }
 
@@ -286,19 +288,7 @@ Part<N> apply(const model::Scale& op, const OpAt<N>& at) {
   const double by = op.by_sqrt ? std::sqrt(number) : number;
   const N factor = number_of<N>(op.divides ? 1 / by : by);
   Part<N> y = each(at, [factor](N x) { return x * factor; });
-  if (op.size) multiply_by_stored(at, op, y);
-  return y;
-}
-
-template <class N>
-Part<N> apply(const model::Offset& op, const OpAt<N>& at) {
-  const N number = number_of<N>(mapping::value_of(op.by, at.side.model->config));
-  Part<N> y = each(at, [number](N x) { return x + number; });
-  if (!op.size) return y;
-  const std::vector<N> summands = load_vector(at, at.op.weights.front().front(), y.features);
-  for (i64 t = 0; t < at.inputs.rows(); ++t) {
-    for (i64 f = 0; f < y.width(); ++f) y.row(t)[f] += summands[static_cast<size_t>(f)];
-  }
+  if (op.size) multiply_by_stored(at, at.side.model->size(*op.size), y);
   return y;
 }
 
@@ -342,7 +332,6 @@ Part<N> apply(const model::Softcap& op, const OpAt<N>& at) {
   template Part<N> apply(const model::Multiply&, const OpAt<N>&);                   \
   template Part<N> apply(const model::Add&, const OpAt<N>&);                        \
   template Part<N> apply(const model::Scale&, const OpAt<N>&);                      \
-  template Part<N> apply(const model::Offset&, const OpAt<N>&);                     \
   template Part<N> apply(const model::Temper&, const OpAt<N>&);                     \
   template Part<N> apply(const model::Clamp&, const OpAt<N>&);                      \
   template Part<N> apply(const model::Softcap&, const OpAt<N>&);

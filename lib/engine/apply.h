@@ -123,7 +123,7 @@ Part<N> apply(const model::Add& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Scale& op, const OpAt<N>& at);
 template <class N>
-Part<N> apply(const model::Offset& op, const OpAt<N>& at);
+Part<N> apply(const model::Shift& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Temper& op, const OpAt<N>& at);
 template <class N>

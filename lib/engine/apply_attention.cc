@@ -96,7 +96,8 @@ Angles<N> angles_of(const model::Rope& op, i64 head, const OpAt<N>& at) {
   if constexpr (is_field<N>) {
     return random_angles(turned / 2, at.inputs.length);
   } else {
-    const double theta = mapping::value_of(op.theta, at.side.model->config);
+    const double theta =
+        mapping::value_of(mapping::of_layer(op.theta, at.layer), at.side.model->config);
     if (op.patches) return patch_angles<N>(*op.patches, turned, theta, at);
     return real_angles<N>(
         rope_frequencies(at.side.model->config, op.scaling, turned, theta, at.inputs.length),

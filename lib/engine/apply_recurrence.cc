@@ -223,6 +223,23 @@ Part<N> apply(const model::StepSize& op, const OpAt<N>& at) {
 }
 
 template <class N>
+Part<N> apply(const model::Shift& op, const OpAt<N>& at) {
+  const N number = number_of<N>(mapping::value_of(op.by, at.side.model->config));
+  const AxisMap features = features_with_weights(at);
+  const i64 rows = at.inputs.rows();
+  Part<N> y = aligned(*at.in[0], features, rows, at.op.op->in[0]);
+  std::vector<N> added(static_cast<size_t>(y.width()), number);
+  if (op.size) {
+    const std::vector<N> bias = load_vector(at, at.op.weights.front().front(), features);
+    for (size_t f = 0; f < added.size(); ++f) added[f] += bias[f];
+  }
+  for (i64 t = 0; t < rows; ++t) {
+    for (i64 f = 0; f < y.width(); ++f) y.row(t)[f] += added[static_cast<size_t>(f)];
+  }
+  return y;
+}
+
+template <class N>
 Part<N> apply(const model::Decay& op, const OpAt<N>& at) {
   const model::Model& model = *at.side.model;
   const i64 states = op.states ? model.size(*op.states) : 1;
@@ -232,11 +249,15 @@ Part<N> apply(const model::Decay& op, const OpAt<N>& at) {
   const Part<N> steps = aligned(*at.in[0], features, rows, at.op.op->in[0]);
   const AxisMap heads = units_of(features, of_head, at.op.op->in[0]);
   const std::vector<N> rates = load_rows(at, 0, heads, states);
+  const auto least =
+      op.least ? std::optional(mapping::value_of(*op.least, model.config)) : std::nullopt;
   Part<N> y = empty_part<N>(index::scale(features, states), rows);
   for (i64 t = 0; t < rows; ++t) {
     for (i64 i = 0; i < y.width(); ++i) {
       const N rate = rates[static_cast<size_t>(i / of_head)];
-      y.row(t)[i] = kernels::decay_of(rate, steps.row(t)[i / states]);
+      const N step = steps.row(t)[i / states];
+      y.row(t)[i] =
+          least ? kernels::bounded_decay_of(rate, step, *least) : kernels::decay_of(rate, step);
     }
   }
   return y;
@@ -261,6 +282,7 @@ Part<N> apply(const model::Recurrence& op, const OpAt<N>& at) {
   template Part<N> apply(const model::Normalise&, const OpAt<N>&); \
   template Part<N> apply(const model::Convolve&, const OpAt<N>&);  \
   template Part<N> apply(const model::StepSize&, const OpAt<N>&);  \
+  template Part<N> apply(const model::Shift&, const OpAt<N>&);     \
   template Part<N> apply(const model::Decay&, const OpAt<N>&);     \
   template Part<N> apply(const model::Fade&, const OpAt<N>&);      \
   template Part<N> apply(const model::Recurrence&, const OpAt<N>&);

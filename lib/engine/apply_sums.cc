@@ -44,13 +44,11 @@ Part<N> by_sums(const OpAt<N>& at, i64 size, const OfSums& of_sums, const Functi
 /// What config.json says of the layer, in the list at the first of the paths that it has.
 double share_of_layer(const std::vector<std::string>& paths, const mapping::ModelConfig& config,
                       i64 layer) {
-  std::vector<std::string> entries;
-  for (const std::string& path : paths) entries.push_back(fmt::format("{}[{}]", path, layer));
-  const double share = mapping::value_of({entries, -1}, config);
+  const double share = mapping::value_of(mapping::of_layer({paths, -1}, layer), config);
   if (share > 0 && share < 1) return share;
   throw Error(ErrorCode::kConfig,
               fmt::format("{} says no share that is cut off in layer {}", config.file(), layer))
-      .note("expected", fmt::format("a number between 0 and 1 at {}", entries.back()));
+      .note("expected", fmt::format("a number between 0 and 1 at {}[{}]", paths.back(), layer));
 }
 
 }  // namespace

@@ -90,13 +90,13 @@ N limited(double limit, N x) {
   }
 }
 
-/// x up to the limit.
+/// x, or the limit where that is less.
 template <class N>
-N limited_above(double limit, N x) {
+N at_most(double limit, N x) {
   if constexpr (is_field<N>) {
-    return kernels::surrogate(kernels::Surrogate::kLimit, x + kernels::residue_of(limit));
+    return limited(limit, x);
   } else {
-    return std::min(x, static_cast<N>(limit));
+    return x > static_cast<N>(limit) ? static_cast<N>(limit) : x;
   }
 }
 

@@ -97,11 +97,8 @@ Part<N> Run<N>::expert_input(const Product& product) {
   const double limit = mapping::value_of(op.limit, side_.model->config);
   for (size_t i = 0; i < gate.data.size(); ++i) {
     N& g = gate.data[i];
-    N u = up.data[i];
-    if (limit > 0) {
-      g = limited_above(limit, g);
-      u = limited(limit, u);
-    }
+    if (limit > 0) g = at_most(limit, g);
+    const N u = limit > 0 ? limited(limit, up.data[i]) : up.data[i];
     g = is_pair ? activated_pair(g, u) : activated(kind, g) * u;
   }
   return aligned(gate, product.inputs(), rows, name);

@@ -31,7 +31,7 @@ std::string_view name_of(const model::Op& op) {
        "sums",          "normalise",     "resize",     "cutoff",          "mix",      "rope",
        "position bias", "bucket scores", "attention",  "convolve",        "step",     "decay",
        "fade",          "recurrence",    "activation", "xielu",           "multiply", "add",
-       "scale",         "offset",        "temper",     "softcap",         "clamp",    "router",
+       "scale",         "shift",         "temper",     "softcap",         "clamp",    "router",
        "experts"});
   static_assert(std::variant_size_v<model::Op::Kind> == kNames.size());
   return kNames[op.kind.index()];

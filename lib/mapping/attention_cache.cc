@@ -8,7 +8,9 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "shardtool/mapping/facts.h"
@@ -176,6 +178,7 @@ class Projections {
 
   struct Found {
     i64 layer = 0;
+    i64 part = 0;  ///< of a layer that attends several times
     bool latent = false;
     bool cross = false;
     bool shared = false;      ///< by several layers, which take turns
@@ -188,8 +191,11 @@ class Projections {
     if (is_new) form->second = kind_of(name);
     if (form->second == nullptr) return std::nullopt;
     Found found = form->second->found;
-    if (!RE2::FullMatch(name, *form->second->regex, &found.layer)) return std::nullopt;
-    return found;
+    const RE2& regex = *form->second->regex;
+    const bool matches = regex.NumberOfCapturingGroups() > 1
+                             ? RE2::FullMatch(name, regex, &found.layer, &found.part)
+                             : RE2::FullMatch(name, regex, &found.layer);
+    return matches ? std::optional(found) : std::nullopt;
   }
 
  private:
@@ -229,6 +235,7 @@ std::optional<std::string> dtype_of(const Keys& keys, const json& facts) {
 struct LayerKey {
   bool cross = false;
   i64 layer = 0;
+  i64 part = 0;
   int compressed = 0;
   auto operator<=>(const LayerKey&) const = default;
 };
@@ -304,11 +311,20 @@ Layers layers_of(const Keys& keys, const json& facts, std::span<const TensorSpec
     layer.cross = found->cross;
     if (found->one_vector && !tensors[t].shape.empty()) layer.unit_elements = tensors[t].shape[0];
     if (found->compressed > 0) layer.stride = strides.of(tensors[t].name);
-    layers.emplace(LayerKey{found->cross, found->layer, found->compressed}, layer);
+    layers.emplace(LayerKey{found->cross, found->layer, found->part, found->compressed}, layer);
   }
-  for (const i64 layer : recurrent) layers.erase({false, layer});
+  for (const i64 layer : recurrent) layers.erase({false, layer, 0});
   add_shared(shared, keys, facts.at("shared"), layers);
   return layers;
+}
+
+/// Whether the layer sees what the index of an earlier one chose, and keeps no keys of its own for
+/// that.
+bool shares_index(i64 layer, const Keys& keys, const json& facts) {
+  const json* kinds = keys.value(facts.at("list"));
+  const auto number = static_cast<size_t>(layer);
+  return kinds != nullptr && kinds->is_array() && number < kinds->size() &&
+         kinds->at(number) == facts.at("word");
 }
 
 /// Elements per token; nothing when config.json does not say.
@@ -319,7 +335,8 @@ bool measure(LayerCache& layer, bool has_window, const Keys& keys, const json& f
   if (!a || !b) return false;
   layer.units = layer.latent ? 1 : *a;
   // Beside a latent the key of an index that chooses positions, where there is one.
-  const i64 index = keys.size("index_dim").value_or(0);
+  const bool has_index = !shares_index(layer.layer, keys, facts.at("sharing_index"));
+  const i64 index = has_index ? keys.size("index_dim").value_or(0) : 0;
   const i64 values = keys.axis("value_dim", has_window).value_or(*b);
   layer.unit_elements = layer.latent ? *a + *b + index : *b + values;
   return true;

@@ -46,12 +46,12 @@ const json* step_into(const json& value, std::string_view& path) {
 
 const json* find_in(const json& value, std::string_view path, const std::string& file);
 
-/// What the members of an object or a list have at `path`, those that have it; or null.
-const json* common_to(const json& members, std::string_view path, const std::string& file) {
+/// What the members have at `path`, those that have it; or null.
+const json* common_to(const std::vector<const json*>& members, std::string_view path,
+                      const std::string& file) {
   const json* found = nullptr;
-  if (!members.is_structured()) return found;
-  for (const json& member : members) {
-    const json* one = find_in(member, path, file);
+  for (const json* member : members) {
+    const json* one = find_in(*member, path, file);
     if (one == nullptr) continue;
     if (found != nullptr && *found != *one) {
       throw Error(ErrorCode::kConfig,
@@ -64,15 +64,49 @@ const json* common_to(const json& members, std::string_view path, const std::str
   return found;
 }
 
+/// "[]" or "[kinds=word]" in a path: all members, or those of a list where the list `kinds` beside
+/// it has the word.
+struct Members {
+  std::string_view kinds, word;
+};
+
+/// What the front of the path asks for, which is dropped from it; nothing where that is no members.
+std::optional<Members> take_members(std::string_view& path) {
+  const size_t close = path.starts_with('[') ? path.find(']') : path.npos;
+  if (close == path.npos) return std::nullopt;
+  const std::string_view inner = path.substr(1, close - 1);
+  const size_t equals = inner.find('=');
+  if (equals == 0 || (equals == inner.npos && !inner.empty())) return std::nullopt;
+  path.remove_prefix(close + 1);
+  if (path.starts_with('.')) path.remove_prefix(1);
+  if (inner.empty()) return Members{};
+  return Members{inner.substr(0, equals), inner.substr(equals + 1)};
+}
+
+std::vector<const json*> members_of(const json& value, const json& beside, const Members& which) {
+  std::vector<const json*> members;
+  if (which.kinds.empty()) {
+    if (!value.is_structured()) return members;
+    for (const json& member : value) members.push_back(&member);
+    return members;
+  }
+  if (!value.is_array() || !beside.contains(which.kinds)) return members;
+  const json& kinds = beside.at(std::string(which.kinds));
+  if (!kinds.is_array()) return members;
+  for (size_t i = 0; i < std::min(value.size(), kinds.size()); ++i) {
+    if (kinds[i] == which.word) members.push_back(&value[i]);
+  }
+  return members;
+}
+
 const json* find_in(const json& value, std::string_view path, const std::string& file) {
-  constexpr std::string_view kEvery = "[]";
   const json* at = &value;
+  const json* beside = at;
   while (!path.empty() && at != nullptr) {
-    if (path.starts_with(kEvery)) {
-      path.remove_prefix(kEvery.size());
-      if (path.starts_with('.')) path.remove_prefix(1);
-      return common_to(*at, path, file);
+    if (const auto which = take_members(path)) {
+      return common_to(members_of(*at, *beside, *which), path, file);
     }
+    if (!path.starts_with('[')) beside = at;
     at = step_into(*at, path);
   }
   return at;

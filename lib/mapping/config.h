@@ -12,7 +12,9 @@
 namespace shardtool::mapping {
 
 /// A model's config.json. A path is keys joined by dots, with [i] for array elements and [] for all
-/// members, which must agree: "text_config.hidden_size", "weight_block_size[0]", "layer[].heads".
+/// members, which must agree, or [list=word] for those where a list beside them has that word:
+/// "text_config.hidden_size", "weight_block_size[0]", "layer[].heads",
+/// "heads_per_layer[layer_types=full_attention]".
 class ModelConfig {
  public:
   ModelConfig(std::shared_ptr<const nlohmann::json> value, std::string file);

@@ -32,6 +32,16 @@ double value_of(const Number& number, const ModelConfig& config) {
   return number.value;
 }
 
+Number of_layer(const Number& number, i64 layer) {
+  Number one = number;
+  one.config.clear();
+  for (const std::string& path : number.config) {
+    one.config.push_back(fmt::format("{}[{}]", path, layer));
+    one.config.push_back(path);
+  }
+  return one;
+}
+
 std::string allowed_number(double value) {
   return fmt::format("{}", value);
 }

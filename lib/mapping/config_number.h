@@ -30,6 +30,9 @@ struct Number {
 /// default. Throws kConfig for anything but a number there.
 double value_of(const Number& number, const ModelConfig& config);
 
+/// The number as the layer has it: at a path of which the config has a list it says one for each.
+Number of_layer(const Number& number, i64 layer);
+
 /// The text of a number, the same for 7 and 7.0.
 std::string allowed_number(double value);
 

@@ -15,11 +15,11 @@ inline bool is_identifier(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || digit(c); });
 }
 
-/// A path into config.json, see ModelConfig: letters, digits, and _ . [ ].
+/// A path into config.json, see ModelConfig: letters, digits, and _ . [ ] =.
 inline bool is_config_path(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == '[' || c == ']';
+           c == '.' || c == '[' || c == ']' || c == '=';
   });
 }
 

@@ -116,7 +116,8 @@ Window OpDecoder::window(const JsonValue& value) const {
 
 PositionIndex OpDecoder::index(const JsonValue& value) {
   PositionIndex index;
-  value.object({dim("heads", index.heads), dim("dim", index.dim), dim("top_k", index.top_k)});
+  value.object({dim("heads", index.heads), dim("dim", index.dim), dim("top_k", index.top_k),
+                flag("made_before", index.made_before)});
   return index;
 }
 

@@ -77,6 +77,7 @@ void OpDecoder::experts() {
           dim("top_k", e.top_k),
           dim("embed", e.embed),
           dim("mlp", e.mlp),
+          optional_dim("among", e.among),
           word("activation", e.activation),
           number("limit", e.limit),
           flag("scales_input", e.scales_input),

@@ -257,27 +257,23 @@ void OpDecoder::scale() {
   auto& s = be<Scale>();
   finish({weight(
               "weight", [&s] { return std::vector{s.size.value_or(Dim{})}; }, false),
-          optional_dim("size", s.size),
-          {"sections", [&](const JsonValue& v) { s.sections = decode_dims(v); }},
-          number("by", s.by),
-          flag("by_sqrt", s.by_sqrt),
+          optional_dim("size", s.size), number("by", s.by), flag("by_sqrt", s.by_sqrt),
           flag("divides", s.divides)});
   if (s.size.has_value() != !op_.weights.empty()) {
     value_.refuse("an op with \"size\" where there is a \"weight\", and only there");
   }
-  if (!s.sections.empty() && !s.size) value_.refuse("an op with \"sections\" of a \"weight\"");
   if (!value_.has("by") && op_.weights.empty()) value_.refuse("an op with \"by\" or \"weight\"");
 }
 
-void OpDecoder::offset() {
-  auto& o = be<Offset>();
+void OpDecoder::shift() {
+  auto& s = be<Shift>();
   finish({weight(
-              "weight", [&o] { return std::vector{o.size.value_or(Dim{})}; }, false),
-          optional_dim("size", o.size), number("by", o.by)});
-  if (o.size.has_value() != !op_.weights.empty()) {
-    value_.refuse("an op with \"size\" where there is a \"weight\", and only there");
+              "bias", [&s] { return std::vector{s.size.value_or(Dim{})}; }, false),
+          optional_dim("size", s.size), number("by", s.by)});
+  if (s.size.has_value() != !op_.weights.empty()) {
+    value_.refuse("an op with \"size\" where there is a \"bias\", and only there");
   }
-  if (!value_.has("by") && op_.weights.empty()) value_.refuse("an op with \"by\" or \"weight\"");
+  if (!value_.has("by") && op_.weights.empty()) value_.refuse("an op with \"by\" or \"bias\"");
 }
 
 void OpDecoder::temper() {
@@ -330,7 +326,7 @@ Op OpDecoder::decode() {
                                                    {"mul", &OpDecoder::multiply},
                                                    {"add", &OpDecoder::add},
                                                    {"scale", &OpDecoder::scale},
-                                                   {"offset", &OpDecoder::offset},
+                                                   {"shift", &OpDecoder::shift},
                                                    {"temper", &OpDecoder::temper},
                                                    {"softcap", &OpDecoder::softcap},
                                                    {"clamp", &OpDecoder::clamp},

@@ -31,7 +31,8 @@ void OpDecoder::decay() {
           {"rate_shape", [&](const JsonValue& v) { stored = decode_dims(v); }},
           dim("heads", d.heads),
           optional_dim("states", d.states),
-          optional_dim("steps", d.steps)});
+          optional_dim("steps", d.steps),
+          {"least", [&](const JsonValue& v) { d.least = decode_number(v, context_.numbers); }}});
   if (d.states && d.steps) value_.refuse("a decay with \"states\" or with \"steps\"");
 }
 

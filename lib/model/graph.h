@@ -182,9 +182,10 @@ struct RotatePatches {
   bool columns_first = false;
   Number first;  ///< the angle of the first row and column is so many steps
 };
-/// Rotates the first `fraction` of every `head` features, by angles of `theta`; config.json may ask
-/// for other ones at the first of the paths `scaling` that it has. kDeinterleavedHalf takes even
-/// and odd ones apart first and leaves them so.
+/// Rotates the first `fraction` of every `head` features, by angles of `theta`, which a list in
+/// config.json may say for each layer; it may ask for other ones at the first of the paths
+/// `scaling` that it has. kDeinterleavedHalf takes even and odd ones apart first and leaves them
+/// so.
 struct Rope {
   enum class Style { kHalf, kInterleaved, kDeinterleavedHalf };
   Style style = Style::kHalf;
@@ -220,6 +221,7 @@ enum class Alibi { kNone, kBeforeScale, kAfterScale };
 /// of a weight times relu(query * key).
 struct PositionIndex {
   Dim heads, dim, top_k;
+  bool made_before = false;  ///< by a layer before, whose choice it is
 };
 /// The bucket of every distance between a key and its query: near ones have buckets of their own,
 /// and further ones share them by their logarithm, up to most_distance. Where positions after the
@@ -273,10 +275,12 @@ struct StepSize {
   Number most{{}, std::numeric_limits<double>::infinity()};
 };
 /// What that leaves of the state: e^(-e^rate x), of a head one number; or `states` with rates of
-/// their own; or one for each of a head's `steps`, with one rate.
+/// their own; or one for each of a head's `steps`, with one rate. With a least exponent it is
+/// e^(least sigmoid(e^rate x)), of any x.
 struct Decay {
   Dim heads;
   std::optional<Dim> states, steps;
+  std::optional<Number> least;
 };
 /// What every token leaves of a state alike: e^-x of the head's stored number, [heads, 1, 1].
 struct Fade {
@@ -297,21 +301,21 @@ struct Activation {
 };
 /// xIELU, whose numbers are stored: alpha_p, alpha_n, beta and eps.
 struct Xielu {};
+/// Feature by feature; a value of fewer features has one for every so many of the other's.
 struct Multiply {};
 struct Add {};
-/// Times a number, and with a weight also times that: one stored number for all features, one for
-/// each of them, or one for each of their sections.
+/// Times a number, and with a weight also times that: one stored number for all features, or one
+/// for every so many of them.
 struct Scale {
   Number by{{}, 1};
-  std::optional<Dim> size;    ///< of the weight
-  std::vector<Dim> sections;  ///< widths of as many as the weight has numbers; none: not so
-  bool by_sqrt = false;       ///< by the square root of the number, rounded to the weights' dtype
+  std::optional<Dim> size;  ///< of the weight
+  bool by_sqrt = false;     ///< by the square root of the number, rounded to the weights' dtype
   bool divides = false;
 };
-/// Plus a number, and with a weight also plus the stored number of each feature.
-struct Offset {
+/// Plus a number, and with a bias also plus a stored one for each feature.
+struct Shift {
   Number by;
-  std::optional<Dim> size;  ///< of the weight
+  std::optional<Dim> size;  ///< of the bias
 };
 /// Times 1 + strength * ln(1 + floor((p + first) / span)) at position p.
 struct Temper {
@@ -355,8 +359,9 @@ struct Experts {
     std::vector<layout::Kernel> kernels;  ///< of each of the weights
   };
   Dim experts, top_k, embed, mlp;
+  std::optional<Dim> among;  ///< top_k are chosen of so many, the others of which compute nothing
   Word activation;
-  Number limit;  ///< gate at most so much, up within it on both sides; 0: as they are
+  Number limit;  ///< gates are at most that, and what they open is within it; 0: as they are
   bool scales_input = false;
   std::vector<Form> forms;
 };
@@ -366,8 +371,8 @@ struct Op {
   using Kind = std::variant<Embed, Given, Sinusoids, ConvolveFrames, Linear, Merge, Insert,
                             ClassToken, Split, OfLayer, Join, Norm, Sums, Normalise, Resize, Cutoff,
                             Mix, Rope, PositionBias, BucketScores, Attention, Convolve, StepSize,
-                            Decay, Fade, Recurrence, Activation, Xielu, Multiply, Add, Scale,
-                            Offset, Temper, Softcap, Clamp, Router, Experts>;
+                            Decay, Fade, Recurrence, Activation, Xielu, Multiply, Add, Scale, Shift,
+                            Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;

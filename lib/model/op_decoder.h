@@ -94,7 +94,7 @@ class OpDecoder {
   void multiply() { op_.kind = Multiply{}, finish({}); }
   void add() { op_.kind = Add{}, finish({}); }
   void scale();
-  void offset();
+  void shift();
   void temper();
   void softcap();
   void clamp();

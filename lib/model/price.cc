@@ -64,6 +64,11 @@ double& flops_of(Amounts& amounts, plan::Arithmetic arithmetic) {
   return amounts.flops[static_cast<size_t>(arithmetic)];
 }
 
+/// What a token's experts are chosen of.
+const Dim& all_of(const Experts& experts) {
+  return experts.among ? *experts.among : experts.experts;
+}
+
 bool is_launched(const Op::Kind& kind) {
   if (const auto* norm = std::get_if<Norm>(&kind)) return !norm->per_head;
   return std::holds_alternative<Attention>(kind) || std::holds_alternative<Experts>(kind) ||
@@ -182,7 +187,8 @@ void Sum::add(const Exchange& exchange, i64 tokens, Rows& rows) const {
   if (collective) add(exchange.over, *collective, rows);
 }
 
-/// Tokens to the devices that their experts are expected to be on, or back.
+/// Tokens to the devices that their experts are expected to be on, or back; as if all of them were
+/// experts that compute something.
 plan::Collective Sum::dispatch(const Experts& op, const Exchange& exchange, i64 tokens) const {
   const plan::Group devices = group(exchange.over);
   const double each =
@@ -217,7 +223,7 @@ plan::Arithmetic Sum::arithmetic(const Step& step) const {
 /// that some token chose.
 void Sum::add_experts(const Experts& op, const Step& step, i64 tokens, Amounts& sum) const {
   const double share =
-      static_cast<double>(model_.size(op.top_k)) / static_cast<double>(model_.size(op.experts));
+      static_cast<double>(model_.size(op.top_k)) / static_cast<double>(model_.size(all_of(op)));
   const double n = static_cast<double>(tokens);
   flops_of(sum, arithmetic(step)) += 2 * n * share * static_cast<double>(step.work.weight_elements);
   sum.weight_bytes += weight_bytes(step) * (1 - std::pow(1 - share, n));
@@ -226,6 +232,7 @@ void Sum::add_experts(const Experts& op, const Step& step, i64 tokens, Amounts& 
 /// Scores of all positions by keys that are kept of each. Returns how many of them are attended to.
 i64 Sum::add_index(const PositionIndex& index, double positions, const Phase& phase,
                    Amounts& sum) const {
+  if (index.made_before) return model_.size(index.top_k);
   const i64 dim = model_.size(index.dim);
   flops_of(sum, plan::Arithmetic::kBf16) += 2 * static_cast<double>(phase.tokens) * positions *
                                             static_cast<double>(model_.size(index.heads) * dim);

@@ -110,7 +110,7 @@ class Walk {
   Value apply(const Multiply&, const BoundOp& bound);
   Value apply(const Add&, const BoundOp& bound);
   Value apply(const Scale&, const BoundOp& bound) { return in(bound, 0); }
-  Value apply(const Offset&, const BoundOp& bound) { return nonlinear(bound); }
+  Value apply(const Shift&, const BoundOp& bound) { return with_weights(bound); }
   Value apply(const Temper&, const BoundOp& bound) { return in(bound, 0); }
   Value apply(const Softcap&, const BoundOp& bound) { return nonlinear(bound); }
   Value apply(const Clamp&, const BoundOp& bound) { return nonlinear(bound); }
@@ -129,6 +129,7 @@ class Walk {
     for (const BoundWeight& weight : bound.weights) refuse_cut(weight, what);
   }
   std::vector<bool> cut_of_columns(const Linear& op, const BoundWeight& weight) const;
+  Value repeated(const Value& value, i64 width) const;
   Value met(const std::vector<const Value*>& operands) const;
   Value with_weights(const BoundOp& bound, i64 unit = 1);
   Value as_value(const BoundOp& bound, size_t weight, i64 unit = 1) const;

@@ -249,27 +249,38 @@ Value Walk::elementwise(const BoundOp& bound) {
   return met(operands);
 }
 
-/// The result is cut where any operand is; a whole one is sliced for free, and one of a single
-/// feature goes with all.
+/// A value whose every feature counts for several of a wider one.
+Value Walk::repeated(const Value& value, i64 width) const {
+  if (width % value.width != 0) {
+    throw Error(ErrorCode::kUnsupported, fmt::format("{} features of '{}' cannot meet {} evenly",
+                                                     value.width, value.name, width));
+  }
+  Value y = value;
+  y.width = width;
+  for (AxisMap& map : y.features) map = index::scale(map, width / value.width);
+  return y;
+}
+
+/// The result is as wide as the widest operand and cut where any is; a whole one is sliced for
+/// free.
 Value Walk::met(const std::vector<const Value*>& operands) const {
-  Value y = *operands.front();
+  i64 width = 0;
+  for (const Value* operand : operands) width = std::max(width, operand->width);
+  Value y = repeated(*operands.front(), width);
   for (size_t i = 1; i < operands.size(); ++i) {
-    const Value& other = *operands[i];
-    if (other.width > y.width || (other.width == y.width && is_cut(other))) {
-      y.features = other.features;
-    }
-    y.width = std::max(y.width, other.width);
+    const Value other = repeated(*operands[i], width);
+    if (is_cut(other)) y.features = other.features;
     for (size_t a = 0; a < axes(); ++a) {
       if (y.on[a].is(Kind::kReplicated)) y.on[a] = other.on[a];
     }
   }
-  for (const Value* operand : operands) check_covers(*operand, y);
+  for (const Value* operand : operands) check_covers(repeated(*operand, width), y);
   return y;
 }
 
 /// That every device has the features of an operand which it has of the result.
 void Walk::check_covers(const Value& operand, const Value& result) const {
-  if (operand.features == result.features || operand.width == 1 || !is_cut(operand)) return;
+  if (operand.features == result.features || !is_cut(operand)) return;
   for (size_t i = 0; i < result.features.size(); ++i) {
     const AxisMap& wanted = result.features[i];
     const AxisMap& had = operand.features[operand.features.size() == 1 ? 0 : i];

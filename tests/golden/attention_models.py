@@ -385,22 +385,6 @@ ATTENTION_MODELS = {
             **INDEX,
         ),
     ),
-    "hy_v4": (
-        "HYV4Config",
-        dict(
-            LATENT | dict(hidden_size=20, intermediate_size=28),
-            num_hidden_layers=3,
-            moe_intermediate_size=8,
-            q_lora_rank=16,
-            mlp_layer_types=["dense", "sparse", "sparse"],
-            indexer_types=["full", "shared", "full"],
-            index_topk=6,
-            **INDEX,
-            hc_eps=1e-2,
-            hc_magnitude=1.5,
-            swiglu_limit=0.7,
-        ),
-    ),
     "gpt_oss": (
         "GptOssConfig",
         dict(

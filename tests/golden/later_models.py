@@ -1,6 +1,7 @@
 """Small models of the families that came last, whose layers are of attention alone."""
 
 from sizes import (
+    COHERE,
     EXPERTS,
     FEW_EXPERTS,
     GLM_MOE,
@@ -18,6 +19,15 @@ DENSE_LATENT = {key: value for key, value in LATENT.items() if "expert" not in k
 LOCAL = dict(sliding_window=8, layer_types=["sliding_attention", "full_attention"])
 FACTORS = dict(embedding_multiplier=1.4, residual_multiplier=0.6, attention_multiplier=0.2, logits_scaling=1.6)
 XGLM = dict(vocab_size=96, pad_token_id=None, bos_token_id=None, eos_token_id=None)
+COHERE_MOE = dict(
+    {key: value for key, value in COHERE.items() if key != "attention_bias"},
+    head_dim=10,
+    intermediate_size=12,
+    num_experts=6,
+    num_experts_per_tok=2,
+    sliding_window=7,
+    logit_scale=0.4,
+)
 SLOW = dict(rope_type="default", rope_theta=1000.0)
 
 # name -> the class of its config, and what that says
@@ -106,6 +116,45 @@ LATER_MODELS = {
     "hyperclovax": ("HyperCLOVAXConfig", dict(WIDE_HEADS, **FACTORS, attention_bias=True, mlp_bias=True)),
     "hyperclovax_plain": ("HyperCLOVAXConfig", dict(SIZES, **FACTORS, use_post_norm=False)),
     "internlm3": ("InternLM3Config", dict(WIDE_HEADS, attention_bias=True, mlp_bias=True, rope_parameters=SLOW)),
+    # The dense layer rotates without a window, the last one does not rotate.
+    "cohere2_moe": (
+        "Cohere2MoeConfig",
+        dict(
+            COHERE_MOE,
+            num_hidden_layers=3,
+            first_k_dense_replace=1,
+            prefix_dense_intermediate_size=28,
+            layer_types=["full_attention", "sliding_attention", "full_attention"],
+            num_shared_experts=2,
+            expert_selection_fn="sigmoid",
+        ),
+    ),
+    "cohere2_moe_softmax": (
+        "Cohere2MoeConfig",
+        dict(
+            COHERE_MOE,
+            layer_types=["sliding_attention", "full_attention"],
+            num_shared_experts=1,
+            shared_expert_combination_strategy="sum",
+            rms_norm_eps=1e-3,
+            tie_word_embeddings=False,
+        ),
+    ),
+    "nanochat": ("NanoChatConfig", dict(SIZES, final_logit_softcapping=2.0, rope_parameters=SLOW)),
+    # A layer that does not rotate, and two by angles of their own.
+    "granite_swa": (
+        "GraniteSWAConfig",
+        dict(
+            SIZES,
+            **FACTORS,
+            num_hidden_layers=3,
+            intermediate_size=40,
+            attention_bias=True,
+            sliding_window=7,
+            layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+            layer_rope_theta=[0, 100.0, 10000.0],
+        ),
+    ),
     "iquestcoder": ("IQuestCoderConfig", dict(WIDE_HEADS, rope_parameters=SLOW)),
     "gpt_neo": (
         "GPTNeoConfig",

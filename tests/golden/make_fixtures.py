@@ -49,8 +49,8 @@ DISCRIMINATORS = ("electra_discriminator",)
 WITHOUT_PADDING = ("roberta", "m2m_100")
 # Whose stacks of experts are published [.., in, out], and held and saved [.., out, in].
 TRANSPOSED = ("qwen3_vl_moe",)
-# Whose published names the library reads and does not write.
-HELD = ("kimi_k25",)
+# Whose published names the library reads and does not write, or that stand for what it holds.
+HELD = ("kimi_k25", "olmo_hybrid_in_place")
 # The eager attention of this version adds linear biases that the mask has already.
 ADDS_TWICE = ("falcon",)
 # Whose norms multiply by 1 + weight, and which of these names do not.
@@ -156,8 +156,10 @@ def stacks_of(model):
 
 def layers_of(model):
     """The blocks: the first list of modules that is as long as the config says."""
+    config = model.config.get_text_config()
+    count = getattr(config, "num_layers", None) or config.num_hidden_layers
     for module in model.modules():
-        if isinstance(module, torch.nn.ModuleList) and len(module) == model.config.get_text_config().num_hidden_layers:
+        if isinstance(module, torch.nn.ModuleList) and len(module) == count:
             return module
     raise SystemExit(f"{type(model).__name__} has no list of layers")
 

@@ -1,6 +1,20 @@
 """Small models whose layers differ in more than a window: other heads, or another kind of attention."""
 
-from sizes import GLM_MOE, LATENT
+from sizes import FEW_EXPERTS, GLM_MOE, LATENT, SIZES
+
+LAGUNA = dict(
+    SIZES,
+    **FEW_EXPERTS,
+    head_dim=10,
+    shared_expert_intermediate_size=20,
+    intermediate_size=40,
+    sliding_window=7,
+    moe_routed_scaling_factor=1.7,
+    rope_parameters=dict(
+        full_attention=dict(rope_type="yarn", rope_theta=1000.0, partial_rotary_factor=0.6, factor=4.0, original_max_position_embeddings=16),
+        sliding_attention=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=1.0),
+    ),
+)
 
 # One more head of keys and values than devices, values narrower than keys, and sinks in layers with a window.
 MIXED_MODELS = {
@@ -22,6 +36,72 @@ MIXED_MODELS = {
                 full_attention=dict(rope_type="default", rope_theta=100000.0, partial_rotary_factor=0.334),
                 sliding_attention=dict(rope_type="default", rope_theta=1000.0, partial_rotary_factor=0.7),
             ),
+        ),
+    ),
+    # Two kinds of heads of queries, which all have the same keys; a gate for each head.
+    "laguna": (
+        "LagunaConfig",
+        dict(LAGUNA, gating="per-head", num_attention_heads_per_layer=[4, 6], layer_types=["full_attention", "sliding_attention"]),
+    ),
+    "laguna_features": (
+        "LagunaConfig",
+        dict(LAGUNA, gating="per-element", mlp_layer_types=["sparse", "sparse"], attention_bias=True),
+    ),
+    # A gate between a least decay and none, groups of experts, and one head of queries for each of the gate.
+    "bailing_hybrid": (
+        "BailingHybridConfig",
+        dict(
+            {key: value for key, value in LATENT.items() if key not in ("n_routed_experts", "first_k_dense_replace")},
+            head_dim=10,
+            num_local_experts=8,
+            moe_intermediate_size=8,
+            intermediate_size=40,
+            n_group=2,
+            topk_group=1,
+            layer_group_size=2,
+            short_conv_kernel_size=3,
+            kda_lower_bound=-2.0,
+            first_k_dense_replace=1,
+            num_mtp_layers=0,
+            rope_theta=1000.0,
+        ),
+    ),
+    "longcat_flash": (
+        "LongcatFlashConfig",
+        dict(
+            {key: value for key, value in LATENT.items() if key not in ("num_hidden_layers", "intermediate_size", "n_shared_experts", "num_experts_per_tok", "moe_intermediate_size", "first_k_dense_replace")},
+            num_layers=2,
+            hidden_size=24,
+            q_lora_rank=16,
+            head_dim=8,
+            ffn_hidden_size=28,
+            expert_ffn_hidden_size=12,
+            moe_topk=3,
+            n_routed_experts=4,
+            zero_expert_num=3,
+            rope_parameters=dict(rope_type="default", rope_theta=1000.0),
+        ),
+    ),
+    # Four streams, and a layer that sees what the index of the one before it chose.
+    "hy_v4": (
+        "HYV4Config",
+        dict(
+            {key: value for key, value in LATENT.items() if key != "first_k_dense_replace"},
+            index_n_heads=10,
+            index_head_dim=16,
+            n_routed_experts=6,
+            num_experts_per_tok=2,
+            hidden_size=24,
+            intermediate_size=40,
+            q_lora_rank=16,
+            n_shared_experts=1,
+            index_topk=6,
+            mlp_layer_types=["dense", "sparse"],
+            indexer_types=["full", "shared"],
+            hc_magnitude=1.3,
+            hc_eps=1e-2,
+            swiglu_limit=1.0,
+            rope_parameters=dict(rope_type="default", rope_theta=1000.0),
         ),
     ),
     "kimi_linear": (

@@ -1,6 +1,7 @@
 """Models whose published checkpoints have a layout that the library converts from, and neither reads nor writes."""
 
 import json
+import re
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -131,4 +132,32 @@ def publish_internlm2(folder):
 
 
 # name of a fixture -> what brings its folder into that layout
-PUBLISHED = {"chatglm": publish_chatglm, "internlm2": publish_internlm2}
+def publish_olmo_hybrid(folder):
+    """A convolution each for queries, keys and values: the library writes thirds of all three, whatever their widths."""
+    weights = folder / "model.safetensors"
+    tensors = load_file(weights)
+    for name in [name for name in tensors if name.endswith(".q_conv1d.weight")]:
+        layer = name.removesuffix("q_conv1d.weight")
+        joined = torch.cat([tensors[f"{layer}{part}_conv1d.weight"] for part in "qkv"])
+        widths = [len(tensors[f"{layer}{part}_proj.weight"]) for part in "qkv"]
+        for part, rows in zip("qkv", joined.split(widths)):
+            tensors[f"{layer}{part}_conv1d.weight"] = rows.contiguous()
+    save_file(tensors, weights, metadata={"format": "pt"})
+
+
+def publish_longcat_flash(folder):
+    """Without the matrices that the library holds for experts that return what they read."""
+    weights = folder / "model.safetensors"
+    experts = json.loads((folder / "config.json").read_text())["n_routed_experts"]
+    number = re.compile(r"mlp\.experts\.(\d+)\.")
+    tensors = load_file(weights)
+    kept = {name: tensor for name, tensor in tensors.items() if not (m := number.search(name)) or int(m[1]) < experts}
+    save_file(kept, weights, metadata={"format": "pt"})
+
+
+PUBLISHED = {
+    "chatglm": publish_chatglm,
+    "internlm2": publish_internlm2,
+    "longcat_flash": publish_longcat_flash,
+    "olmo_hybrid": publish_olmo_hybrid,
+}

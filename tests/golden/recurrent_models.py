@@ -15,6 +15,8 @@ from sizes import (
     ZAMBA2,
 )
 
+OLMO_DELTA = {key: value for key, value in DELTA.items() if key != "rope_parameters"}
+
 # name -> the class of its config, and what that says
 RECURRENT_MODELS = {
     "qwen3_next": (
@@ -112,6 +114,17 @@ RECURRENT_MODELS = {
             mlp_alpha_factor=1.1,
             mlp_beta_factor=0.7,
             rope_parameters=dict(rope_type="default", rope_theta=1000.0),
+        ),
+    ),
+    "olmo_hybrid": ("OlmoHybridConfig", dict(SIZES, **OLMO_DELTA, rope_parameters=dict(rope_type="default", rope_theta=1000.0))),
+    # Nothing rotates, states do not turn their sign, and every width follows from others.
+    "olmo_hybrid_in_place": (
+        "OlmoHybridConfig",
+        dict(
+            SIZES,
+            layer_types=["linear_attention", "full_attention"],
+            linear_allow_neg_eigval=False,
+            rope_parameters=dict(rope_theta=None, rope_type="default"),
         ),
     ),
     "mamba": ("MambaConfig", dict(MAMBA, use_bias=True)),

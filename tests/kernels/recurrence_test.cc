@@ -39,6 +39,14 @@ TEST_CASE("steps that follow each other decay as one of their sum") {
   }));
 }
 
+TEST_CASE("a decay with a least exponent stays between that and 1, and is half way at 0") {
+  CHECK(bounded_decay_of(0.0, 0.0, -4.0) == doctest::Approx(std::exp(-2.0)));
+  CHECK(bounded_decay_of(0.0, 50.0, -4.0) == doctest::Approx(std::exp(-4.0)));
+  CHECK(bounded_decay_of(0.0, -50.0, -4.0) == doctest::Approx(1));
+  CHECK(bounded_decay_of(kLog2, 1.0, -4.0) == doctest::Approx(bounded_decay_of(0.0, 2.0, -4.0)));
+  CHECK(bounded_decay_of(Field{1}, Field{3}, -4.0) == decay_of(Field{1}, Field{3}));
+}
+
 TEST_CASE("what fades at a rate of log 2 halves") {
   CHECK(faded(0.0) == 1);
   CHECK(faded(kLog2) == doctest::Approx(0.5));

@@ -40,6 +40,21 @@ TEST_CASE("a path through every member finds what those that have it agree about
   CHECK(differ->notes()[0].second == "4 and 5");
 }
 
+TEST_CASE("a path through the members of one kind finds what they agree about") {
+  const ModelConfig config = config_of(R"({"kinds": ["a", "b", "a"], "heads": [4, 6, 4, 5],
+      "part": {"kinds": ["b", "b"], "heads": [4, 6]}, "of": {"1": 2}, "more": [{"n": 1}, {"n": 2}]})");
+  CHECK(config.size("heads[kinds=a]") == 4);
+  CHECK(config.size("heads[kinds=b]") == 6);
+  CHECK(config.size("more[kinds=b].n") == 2);
+  CHECK(config.find("heads[kinds=c]") == nullptr);
+  CHECK(config.find("part.heads[kinds=a]") == nullptr);
+  for (const char* none : {"heads[others=a]", "heads[=a]", "heads[heads=4]", "of[kinds=a]"}) {
+    CAPTURE(none);
+    CHECK(config.find(none) == nullptr);
+  }
+  CHECK_ERROR(kConfig, static_cast<void>(config.size("part.heads[kinds=b]")));
+}
+
 TEST_CASE("a list of words has the size of its words, and no other list has one") {
   const ModelConfig config = config_of(R"({"kinds": ["a", "b", "a"], "n": [1, 2], "none": []})");
   CHECK(config.size("kinds") == 3);

@@ -149,6 +149,16 @@ TEST_CASE("a set of layers may be the last ones, and numbers of a config may cou
   CHECK(value_of(ratio, parse_config(R"({"ratio": 0.5})", "config.json")) == 5);
 }
 
+TEST_CASE("a number of a layer is what a list says of it, or what the config says of all") {
+  const Number number{{"angles", "angle"}, 7};
+  const auto config = config_of(R"({"angles": [3, 0], "angle": 5})");
+  CHECK(value_of(of_layer(number, 0), config) == 3);
+  CHECK(value_of(of_layer(number, 1), config) == 0);
+  CHECK(value_of(of_layer(number, 1), config_of(R"({"angle": 5})")) == 5);
+  CHECK(value_of(of_layer(number, 1), config_of(R"({"angles": null})")) == 7);
+  CHECK_ERROR(kConfig, static_cast<void>(value_of(of_layer(number, 2), config)));
+}
+
 TEST_CASE("rules of disjoint layers decide what globs of single layers decide") {
   CHECK(rc::check("disjoint layers", [](const std::vector<bool>& local) {
     const auto tensors = layers(local);

@@ -41,7 +41,7 @@ std::string why_no_graph(const std::string& config) {
 
 TEST_CASE("every built-in graph decodes and says what it was read from") {
   const auto names = model::families();
-  CHECK(names.size() == 126);
+  CHECK(names.size() == 133);
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     CAPTURE(name);
@@ -182,6 +182,10 @@ TEST_CASE("an op with an unknown kind, key, value or dimension is refused with i
   CHECK(refusal(graph_with(R"({"op": "mix", "in": "x", "out": "x", "size": "n", "from": "n",
     "to": "n"})"))
             .ends_with("streams side by side, and their factors"));
+  CHECK(refusal(graph_with(R"({"op": "shift", "in": "x", "out": "x"})"))
+            .ends_with("an op with \"by\" or \"bias\""));
+  CHECK(refusal(graph_with(R"({"op": "shift", "in": "x", "out": "x", "bias": "b"})"))
+            .ends_with("\"size\" where there is a \"bias\", and only there"));
   CHECK(refusal(graph_with(R"({"op": "norm", "in": "x", "out": "x", "kind": "rms", "size": "n",
     "weight": "norms.<head>.weight", "eps": 1e-5, "per_head": true})"))
             .ends_with("where a name has <head>"));

@@ -302,6 +302,13 @@ TEST_CASE("an index is read of every position, latents of those alone that it ch
   CHECK(cache(1) == 2 * (12 + 4) * 2);
 }
 
+TEST_CASE("an index that an earlier layer made is read there alone") {
+  const auto cache = [](i64 context) {
+    return price_of("hy_v4", "tp=2", {.context = context}).decode.amounts.cache_bytes;
+  };
+  CHECK(cache(64) == (2 * 2 * 12 + 64 * 4) * 2);
+}
+
 TEST_CASE("a state is as large after any context, on the devices of its heads") {
   const auto amounts = [](const char* mesh, i64 context) {
     return price_of("mamba2", mesh, {.batch = 3, .context = context}).decode.amounts;

@@ -68,6 +68,17 @@ TEST_CASE("a norm over heads on several devices adds up its squares alone") {
         "all_reduce x; all_reduce squares; all_reduce added; all_reduce added_mlp; ");
 }
 
+TEST_CASE("a gate of every head is where the head's features are") {
+  CHECK(moves_of("laguna", "laguna", 0) == "all_reduce x; all_reduce attended; all_reduce fed; ");
+  CHECK(moves_of("bailing_hybrid", "bailing_hybrid", 1) ==
+        "all_reduce attended; all_reduce both; ");
+}
+
+TEST_CASE("what experts hand on is added once, behind one sum of the others and of an MLP") {
+  CHECK(moves_of("longcat_flash", "longcat_flash", 1) ==
+        "all_reduce attended; all_reduce fed; all_reduce attended; all_reduce both; ");
+}
+
 TEST_CASE("keys and values that later layers share, and the first embedding, are moved once") {
   CHECK(moves_of("gemma4_e2b", "gemma4", 4) == "all_reduce attended; all_reduce fed; ");
   CHECK(moves_of("zamba2", "zamba2", 4).find("first") == std::string::npos);

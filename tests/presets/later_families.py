@@ -1,10 +1,29 @@
 """Families that are variations of others and came last. See families.py."""
 
-from expert_families import EXPERT_FFN, EXPERTS, LATENT, LATENT_CUTS, MOE, REFUSED, ROUTED, next_token_layer
-from families import DENSE, DIVIDED, EXPERT_MESHES, FEW_EXPERTS, HIDDEN, LLAMA, PER_HEAD, QK_NORM, Family, Q
+from expert_families import EXPERT_FFN, EXPERTS, INDEXER, LATENT, LATENT_CUTS, LATENT_MESHES, MOE, REFUSED, ROUTED
+from families import (
+    DENSE,
+    DIVIDED,
+    EXPERT_MESHES,
+    FEW_EXPERTS,
+    FFN,
+    HEADS,
+    HIDDEN,
+    KV,
+    LLAMA,
+    NORMS,
+    PER_HEAD,
+    QK_NORM,
+    VOCAB,
+    VOCABULARY,
+    Family,
+    H,
+    K,
+    Q,
+)
 from further_families import CHOOSING
-from recent_families import MLP_BIASES, PADDED
-from slicing import features, on_every_device, q_rows, whole
+from recent_families import MINIMAX, MLP_BIASES, PADDED
+from slicing import experts, features, kv_rows, on_every_device, q_rows, side_by_side, two_halves, whole
 
 LOCAL = dict(layer_types=["sliding_attention", "full_attention"])
 # HYV3MoE and AfmoeSparseMoeBlock: a correction beside the router, shared experts that are one MLP
@@ -16,6 +35,12 @@ PUBLISHED_HYV3 = [
 ]
 # AfmoeAttention.forward: o_proj(output * sigmoid(gate_proj(x)))
 AFMOE = [(r".*self_attn\.gate_proj\.weight", Q, whole)]
+# NanoChatMLP is CLIPMLP; GraniteSWAAttention: a sink for each head
+OTHER_DENSE = [
+    (r".*mlp\.fc1\.weight", features, whole),
+    (r".*mlp\.fc2\.weight", whole, features),
+    (r".*self_attn\.sinks", Q),
+]
 DENSE_LATENT = {key: value for key, value in LATENT.items() if "expert" not in key and key != "first_k_dense_replace"}
 
 
@@ -30,8 +55,10 @@ def dense():
         ("helium", "helium", "Helium", "Helium", DIVIDED | biased | dict(head_dim=6)),
         ("vaultgemma", "vaultgemma", "VaultGemma", "VaultGemma", DENSE),
         ("hyperclovax", "hyperclovax", "HyperCLOVAX", "HyperCLOVAX", DENSE | biased),
+        ("nanochat", "nanochat", "NanoChat", "NanoChat", DIVIDED),
+        ("granite_swa", "granite_swa", "GraniteSWA", "GraniteSWA", DIVIDED | biased | LOCAL),
     ):
-        cuts = LLAMA + MLP_BIASES + [(r".*layers\.\d+\.post_norm[12]\.weight", whole)]
+        cuts = LLAMA + OTHER_DENSE + MLP_BIASES + [(r".*layers\.\d+\.post_norm[12]\.weight", whole)]
         model, config = f"{model}ForCausalLM", f"{config}Config"
         yield Family(name, preset, model, config, sizes | PADDED, cuts, reduced=reduced)
     for name, preset, model in (("minicpm3", "minicpm3", "MiniCPM3"), ("youtu", "deepseek_v3", "Youtu")):
@@ -43,12 +70,14 @@ def mixtures():
     shared = MOE | dict(num_shared_experts=2)
     solar = dict(moe_intermediate_size=EXPERT_FFN, n_routed_experts=EXPERTS, num_experts_per_tok=2, n_shared_experts=2)
     olmo = dict(num_experts=EXPERTS, num_experts_per_tok=2, intermediate_size=EXPERT_FFN)
+    cohere = olmo | LOCAL | dict(num_shared_experts=2, prefix_dense_intermediate_size=28, first_k_dense_replace=1)
     routed = LLAMA + QK_NORM + ROUTED + CHOOSING + PUBLISHED_HYV3
     for name, model, sizes, cuts in (
         ("hy_v3", "HYV3", DENSE | shared, routed),
         ("solar_open", "SolarOpen", DENSE | solar, routed),
         ("afmoe", "Afmoe", DENSE | shared | LOCAL | dict(num_dense_layers=1), routed + AFMOE),
         ("flex_olmo", "FlexOlmo", DIVIDED | olmo, routed),
+        ("cohere2_moe", "Cohere2Moe", DENSE | cohere, routed),
     ):
         for suffix, stacked in (("", False), ("_stacked", True)):
             yield Family(
@@ -64,71 +93,193 @@ def mixtures():
             )
 
 
-# DeepseekV4Attention: 8 groups of 2 heads, each with a projection of its own (DeepseekV4GroupedLinear)
-HEAD_GROUPS, GROUP_HEADS, GROUP_RANK, STREAMS = 8, 2, 6, 2
-GROUPS = q_rows(HEAD_GROUPS, HEAD_GROUPS)
-COMPRESSED = [
-    (r"(model\.embed_tokens|head)\.weight", features, whole),
-    (r"model\.norm\.weight", whole),
-    (r".*hc_head.*", on_every_device),
-    (r".*\b(attn|ffn)_norm\.weight", whole),
-    (r".*\.attn\.(q_norm|kv_norm|norm)\.weight", whole),
-    (r".*\.attn\.(wq_a|wkv)\.weight", whole, whole),
-    (r".*\.attn\.(wq_b|wo_a)\.weight", GROUPS, whole),
-    (r".*\.attn\.wo_b\.weight", whole, GROUPS),
-    (r".*\.attn\.attn_sink", GROUPS),
-    (r".*\.attn\.(indexer|compressor)\..*", on_every_device),
-    (r".*\.hc_(attn|ffn)_(fn|base|scale)", on_every_device),
-    (r".*\.ffn\.gate\.(weight|bias|tid2eid)", on_every_device),
-    (r".*\.ffn\.(experts\.\d+|shared_experts)\.w[13]\.weight", features, whole),
-    (r".*\.ffn\.(experts\.\d+|shared_experts)\.w2\.weight", whole, features),
-    (r"mtp\.0\.([eh]_proj|[eh]norm|norm)\.weight", on_every_device),
+# OlmoHybridGatedDeltaNet, here the first layer: twice as many heads of values as of keys
+OLMO_DELTA = [
+    (r".*linear_attn\.[qk]_proj\.weight", K, whole),
+    (r".*linear_attn\.[vgab]_proj\.weight", Q, whole),
+    (r".*linear_attn\.[qk]_conv1d\.weight", K, whole, whole),
+    (r".*linear_attn\.v_conv1d\.weight", Q, whole, whole),
+    (r".*linear_attn\.conv1d\.weight", side_by_side((40, K), (40, K), (40, Q)), whole, whole),
+    (r".*linear_attn\.(A_log|dt_bias)", Q),
+    (r".*linear_attn\.o_norm\.weight", whole),
+    (r".*linear_attn\.o_proj\.weight", whole, Q),
+]
+# BailingHybridDeltaAttention, here the first layer, and the gate of each head of BailingHybridAttention
+LING = [
+    (r".*\.word_embeddings\.weight", features, whole),
+    (r".*(attention|self_attn)\.kv_a_layernorm\.weight", whole),
+    (r".*(attention|self_attn)\.kv_a_proj_with_mqa\.weight", whole, whole),
+    (r".*(attention|self_attn)\.([qkvbg]_proj|forget_gate\.f_proj|f_proj|kv_b_proj)\.weight", H, whole),
+    (r".*(attention|self_attn)\.[qkv]_conv1d\.weight", H, whole, whole),
+    (r".*(attention|self_attn)\.conv1d\.weight", side_by_side((40, H), (40, H), (40, H)), whole, whole),
+    (r".*(attention|self_attn)\.(forget_gate\.)?(A_log|dt_bias)", H),
+    (r".*(attention|self_attn)\.o_norm\.weight", whole),
+    (r".*(attention\.dense|self_attn\.o_proj)\.weight", whole, H),
+    (r".*mlp\.gate\.expert_bias", whole),
+]
+# LongcatFlashDecoderLayer: two attentions, two MLPs and four norms
+LONGCAT = [
+    (pattern.replace(r"self_attn\.", r"self_attn\.[01]\."), *axes)
+    for pattern, *axes in LATENT_CUTS
+    if r"self_attn\." in pattern
+] + [
+    (r".*mlps\.[01]\.(gate|up)_proj\.weight", features, whole),
+    (r".*mlps\.[01]\.down_proj\.weight", whole, features),
+    (r".*layernorm\.[01]\.weight", whole),
+    (r".*mlp\.router\.classifier\.weight", whole, whole),
+    (r".*mlp\.router\.e_score_correction_bias", whole),
+]
+# LagunaAttention: here the second layer has twice the heads of queries, of the same keys
+WIDE_Q = q_rows(2 * HEADS, KV)
+LAGUNA = [
+    (r".*layers\.0\.self_attn\.g_proj\.weight", Q, whole),
+    (r".*layers\.1\.self_attn\.[qg]_proj\.weight", WIDE_Q, whole),
+    (r".*layers\.1\.self_attn\.q_proj\.bias", WIDE_Q),
+    (r".*layers\.1\.self_attn\.o_proj\.weight", whole, WIDE_Q),
+    (r".*mlp\.(experts|gate)\.e_score_correction_bias", whole),
+]
+# HYV4Attention: a gate for each feature and a sink for each head; HYV4HyperConnection: streams beside each other
+HY_V4 = [
+    (r".*self_attn\.(linear_gate|gate_proj)\.weight", H, whole),
+    (r".*self_attn\.(learnable_sink_param|sinks)", H),
+    (r".*mlp\.(shared_experts\.)?linear_gate\.weight", features, whole),
+    (r".*(hc_pre|_hc|hc_head)\..*fn", whole, whole),
+    (r".*(hc_pre|_hc|hc_head)\..*(base|scale)", whole),
 ]
 
 
-def compressing():
-    sizes = dict(
-        num_hidden_layers=3,
-        hidden_size=HIDDEN,
-        moe_intermediate_size=EXPERT_FFN,
-        num_attention_heads=HEAD_GROUPS * GROUP_HEADS,
-        head_dim=8,
-        q_lora_rank=10,
-        n_routed_experts=EXPERTS,
-        num_experts_per_tok=2,
-        vocab_size=101,
-        compress_ratios=[0, 4, 128],
-        num_hash_layers=1,
-        qk_rope_head_dim=4,
-        o_groups=HEAD_GROUPS,
-        o_lora_rank=GROUP_RANK,
-        index_n_heads=4,
-        index_head_dim=4,
-        index_topk=3,
-        sliding_window=8,
-        hc_mult=STREAMS,
-    )
-    square = HIDDEN, HIDDEN
-    outer = [("e_proj.weight", *square), ("h_proj.weight", *square)]
-    outer += [(f"{name}.weight", HIDDEN) for name in ("enorm", "hnorm", "norm")]
-    outer += [("hc_head_fn", STREAMS, STREAMS * HIDDEN), ("hc_head_base", STREAMS), ("hc_head_scale", 1), ("ffn.gate.bias", EXPERTS)]
-
-    def further(tensors):
-        layer = next_token_layer("model.layers.0.", "mtp.0.", *[("mtp.0." + name, *shape) for name, *shape in outer])
-        # The library saves the norm of the keys under a name that it does not read.
-        return [
-            [name.replace("attn.norm", "attn.kv_norm"), *rest] for name, *rest in layer(tensors) if "tid2eid" not in name
-        ]
-
+def hybrids():
+    linear = dict(layer_types=["linear_attention", "full_attention"])
+    widths = dict(linear_num_key_heads=KV, linear_num_value_heads=HEADS, linear_key_head_dim=10, linear_value_head_dim=5)
+    for suffix, stacked in (("", False), ("_stacked", True)):
+        yield Family(
+            "olmo_hybrid" + suffix,
+            "olmo_hybrid",
+            "OlmoHybridForCausalLM",
+            "OlmoHybridConfig",
+            DIVIDED | PADDED | linear | widths,
+            LLAMA + QK_NORM + OLMO_DELTA,
+            stacked=stacked,
+        )
+    ling = {key: value for key, value in LATENT.items() if key not in ("n_routed_experts", "q_lora_rank")}
+    ling |= dict(num_local_experts=EXPERTS, head_dim=5, n_group=2, topk_group=1, layer_group_size=2, num_mtp_layers=0)
+    for suffix, stacked in (("", False), ("_stacked", True)):
+        yield Family(
+            "bailing_hybrid" + suffix,
+            "bailing_hybrid",
+            "BailingHybridForCausalLM",
+            "BailingHybridConfig",
+            ling | PADDED,
+            LATENT_CUTS + CHOOSING + LING,
+            stacked=stacked,
+            **LATENT_MESHES,
+        )
+    other = ("num_hidden_layers", "intermediate_size", "moe_intermediate_size", "n_shared_experts", "num_experts_per_tok")
+    longcat = {key: value for key, value in LATENT.items() if key not in other + ("first_k_dense_replace",)}
+    longcat |= dict(num_layers=2, ffn_hidden_size=FFN, expert_ffn_hidden_size=EXPERT_FFN, moe_topk=2, zero_expert_num=0)
     yield Family(
-        "deepseek_v4",
-        "deepseek_v4",
-        "DeepseekV4ForCausalLM",
-        "DeepseekV4Config",
-        sizes | PADDED,
-        COMPRESSED,
-        meshes=EXPERT_MESHES,
-        refused=PER_HEAD | FEW_EXPERTS,
-        layers={"": 3},
-        published=further,
+        "longcat_flash",
+        "longcat_flash",
+        "LongcatFlashForCausalLM",
+        "LongcatFlashConfig",
+        longcat | PADDED,
+        VOCABULARY + NORMS + ROUTED + LONGCAT,
+        **LATENT_MESHES,
     )
+    hunyuan = {key: value for key, value in LATENT.items() if key != "first_k_dense_replace"}
+    for suffix, stacked in (("", False), ("_stacked", True)):
+        yield Family(
+            "hy_v4" + suffix,
+            "hy_v4",
+            "HYV4ForCausalLM",
+            "HYV4Config",
+            hunyuan | INDEXER | PADDED | dict(indexer_types=["full", "shared"]),
+            LATENT_CUTS + CHOOSING + HY_V4,
+            stacked=stacked,
+            **LATENT_MESHES,
+        )
+    laguna = MOE | dict(
+        shared_expert_intermediate_size=28,
+        num_attention_heads_per_layer=[HEADS, 2 * HEADS],
+        layer_types=["full_attention", "sliding_attention"],
+        attention_bias=True,
+    )
+    for suffix, gating, stacked in (("", "per-head", False), ("_stacked", "per-element", True)):
+        yield Family(
+            "laguna" + suffix,
+            "laguna",
+            "LagunaForCausalLM",
+            "LagunaConfig",
+            DENSE | PADDED | laguna | dict(gating=gating),
+            LLAMA + QK_NORM + ROUTED + LAGUNA,
+            meshes=EXPERT_MESHES,
+            refused=REFUSED,
+            stacked=stacked,
+            reduced=(r".*o_proj\.bias",),
+        )
+
+
+# JetMoeMoA: queries and outputs are experts, and every head of keys serves the head of its number in each
+JET = kv_rows(KV, KV)
+JETMOE = [
+    (r".*self_attention\.kv_proj\.weight", side_by_side((24, JET), (24, JET)), whole),
+    (r".*self_attention\.experts\.input_linear\.weight", experts, JET, whole),
+    (r".*self_attention\.experts\.output_linear\.weight", experts, whole, JET),
+    (r".*mlp\.input_linear\.weight", experts, two_halves, whole),
+    (r".*mlp\.output_linear\.weight", experts, whole, features),
+    (r".*router\.layer\.weight", whole, whole),
+    (r".*(mlp|self_attention\.experts)\.bias", whole),
+]
+M3 = MINIMAX + [
+    (r".*block_sparse_moe\.shared_experts\.(gate|up)_proj\.weight", features, whole),
+    (r".*block_sparse_moe\.shared_experts\.down_proj\.weight", whole, features),
+    (r".*mlp\.gate\.(e_score_correction_bias)", whole),
+    (r".*mlp\.(shared_experts\.)?gate_up_proj\.weight", two_halves, whole),
+    (r".*self_attn\.(index_|indexer\.).*norm\.weight", whole),
+    (r".*self_attn\.(index_|indexer\.).*proj\.weight", whole, whole),
+    (r"(model\.)?(vision_tower|multi_modal_projector|patch_merge_mlp)\..*", on_every_device),
+]
+
+
+def without_graphs():
+    yield Family(
+        "jetmoe",
+        "jetmoe",
+        "JetMoeForCausalLM",
+        "JetMoeConfig",
+        {key: value for key, value in DIVIDED.items() if key != "num_attention_heads"}
+        | PADDED
+        | dict(kv_channels=6, num_local_experts=EXPERTS),
+        VOCABULARY + NORMS + JETMOE,
+        meshes=tuple(mesh for mesh in EXPERT_MESHES if mesh != "tp=8"),
+        refused=dict(FEW_EXPERTS, **{"tp=8": "E0210"}),
+        reduced=(r".*(mlp|self_attention\.experts)\.bias",),
+    )
+    text = dict(
+        DENSE,
+        **PADDED,
+        rotary_dim=2,
+        dense_intermediate_size=FFN,
+        intermediate_size=EXPERT_FFN,
+        shared_intermediate_size=28,
+        num_local_experts=EXPERTS,
+        num_experts_per_tok=2,
+        index_n_heads=KV,
+        index_head_dim=4,
+        layer_types=["full_attention", "minimax_m3_sparse"],
+        mlp_layer_types=["dense", "sparse"],
+    )
+    vision = dict(hidden_size=HIDDEN, intermediate_size=32, num_hidden_layers=1, num_attention_heads=4, patch_size=2)
+    for suffix, stacked in (("", False), ("_stacked", True)):
+        yield Family(
+            "minimax_m3_vl" + suffix,
+            "minimax_m3_vl",
+            "MiniMaxM3SparseForConditionalGeneration",
+            "MiniMaxM3VLConfig",
+            dict(text_config=text, vision_config=dict(vision, image_size=8), projector_hidden_size=HIDDEN),
+            LLAMA + QK_NORM + ROUTED + M3,
+            meshes=EXPERT_MESHES,
+            refused=REFUSED,
+            stacked=stacked,
+            layers={"model.language_model." if stacked else "language_model.model.": 2},
+        )

@@ -22,6 +22,7 @@ import transformers
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+import compressed_families
 import default_families
 import encoder_families
 import expert_families
@@ -72,7 +73,9 @@ def all_families():
         mixed_families.hybrids,
         later_families.dense,
         later_families.mixtures,
-        later_families.compressing,
+        later_families.hybrids,
+        later_families.without_graphs,
+        compressed_families.compressing,
         encoder_families.encoders,
         encoder_families.translators,
         encoder_families.generative,

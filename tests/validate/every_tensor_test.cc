@@ -79,8 +79,8 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
 /// the rest changes no result.
 bool is_partly_used(const std::string& model, const std::string& tensor) {
   const std::string of_tower = model == "internvl_qwen3" ? ".attention" : "";
-  const bool is_over_heads =
-      model == "olmoe" || model == "minimax_m2" || model == "flex_olmo" || !of_tower.empty();
+  const bool is_over_heads = model == "olmoe" || model == "minimax_m2" || model == "flex_olmo" ||
+                             model == "olmo_hybrid" || !of_tower.empty();
   return is_over_heads && (tensor.ends_with(of_tower + ".q_norm.weight") ||
                            tensor.ends_with(of_tower + ".k_norm.weight"));
 }

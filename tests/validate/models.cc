@@ -130,7 +130,6 @@ const std::vector<std::string>& every_model() {
                                                 "fp8",
                                                 "deepseek_v32",
                                                 "glm_moe_dsa_taken",
-                                                "hy_v4",
                                                 "qwen3_next",
                                                 "qwen3_5_text",
                                                 "mamba2",
@@ -200,6 +199,15 @@ const std::vector<std::string>& every_model() {
                                                 "xglm",
                                                 "biogpt",
                                                 "bitnet",
+                                                "cohere2_moe",
+                                                "nanochat",
+                                                "granite_swa",
+                                                "olmo_hybrid",
+                                                "longcat_flash",
+                                                "bailing_hybrid",
+                                                "laguna",
+                                                "laguna_features",
+                                                "hy_v4",
                                                 "prototype"};
   return kModels;
 }
