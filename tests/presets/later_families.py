@@ -1,6 +1,19 @@
 """Families that are variations of others and came last. See families.py."""
 
-from expert_families import EXPERT_FFN, EXPERTS, INDEXER, LATENT, LATENT_CUTS, LATENT_MESHES, MOE, REFUSED, ROUTED
+from expert_families import (
+    EXPERT_FFN,
+    EXPERTS,
+    GATED,
+    INDEXER,
+    LATENT,
+    LATENT_CUTS,
+    LATENT_MESHES,
+    LINEAR,
+    LINEAR_CUTS,
+    MOE,
+    REFUSED,
+    ROUTED,
+)
 from families import (
     DENSE,
     DIVIDED,
@@ -282,4 +295,27 @@ def without_graphs():
             refused=REFUSED,
             stacked=stacked,
             layers={"model.language_model." if stacked else "language_model.model.": 2},
+        )
+    # Qwen4ExpDecoderLayer: streams around attention and experts, a table of n-grams beside the first layer
+    qwen = [
+        (r".*hyper_connection(_mixer)?\..*", on_every_device),
+        (r".*self_attn\.indexer\..*", on_every_device),
+        (r".*ple\..*", on_every_device),
+        (r".*ple\.ple_embedding\.ngram_embedding\..*", whole, features),
+    ]
+    tables = dict(ple_layer_ids=[1], ple_embed_dim=16, ngram_vocab_size_base=50, make_ngram_vocab_size_divisible_by=8)
+    tables |= dict(heads_per_ngram=2, split_ngram_parts=4, eos_token_id=2, hc_lowrank=7)
+    tables |= dict(layer_types=["linear_attention", "indexed_attention"])
+    index = dict(indexer_n_heads=4, indexer_kv_heads=1, indexer_head_dim=6, indexer_budget=8, indexer_compress_ratio=2)
+    for suffix, stacked in (("", False), ("_stacked", True)):
+        yield Family(
+            "qwen4_exp_text" + suffix,
+            "qwen4_exp",
+            "Qwen4ExpForCausalLM",
+            "Qwen4ExpTextConfig",
+            dict(DENSE, **MOE, **LINEAR, shared_expert_intermediate_size=28) | tables | index | PADDED,
+            GATED + LINEAR_CUTS + qwen,
+            meshes=tuple(mesh for mesh in EXPERT_MESHES if "tp=8" not in mesh),
+            refused=dict(FEW_EXPERTS, **{"tp=6": "E0214"}),
+            stacked=stacked,
         )

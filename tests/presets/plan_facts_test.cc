@@ -23,7 +23,9 @@ constexpr const char* kOther =
     "proj,mm_projector,"
     "multi_modal_projector,head,linear_fc1,linear_fc2,fc,altup,laurel,per_layer_input_gate,"
     "per_layer_projection,per_layer_model_projection,A_log,class_embedding,"
-    "positional_embedding_vlm,attn_hc,ffn_hc,hc_attn_layer,hc_mlp_layer,hc_attn_fn,hc_ffn_fn,mtp.0.e_proj,mtp.0.h_proj}**";
+    "positional_embedding_vlm,attn_hc,ffn_hc,hc_attn_layer,hc_mlp_layer,hc_attn_fn,hc_ffn_fn,"
+    "attn_hyper_connection,mlp_hyper_connection,hyper_connection_mixer,ple,mtp.0.e_proj,mtp.0.h_"
+    "proj}**";
 
 TEST_CASE("matrices of every family have a class, but for those that are known to have none") {
   TensorClasses classes;
