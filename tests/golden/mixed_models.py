@@ -2,6 +2,15 @@
 
 from sizes import FEW_EXPERTS, GLM_MOE, LATENT, SIZES
 
+# What LongCat-Flash has under other names, or not.
+OTHER_NAMES = (
+    "num_hidden_layers",
+    "intermediate_size",
+    "n_shared_experts",
+    "num_experts_per_tok",
+    "moe_intermediate_size",
+    "first_k_dense_replace",
+)
 LAGUNA = dict(
     SIZES,
     **FEW_EXPERTS,
@@ -11,7 +20,13 @@ LAGUNA = dict(
     sliding_window=7,
     moe_routed_scaling_factor=1.7,
     rope_parameters=dict(
-        full_attention=dict(rope_type="yarn", rope_theta=1000.0, partial_rotary_factor=0.6, factor=4.0, original_max_position_embeddings=16),
+        full_attention=dict(
+            rope_type="yarn",
+            rope_theta=1000.0,
+            partial_rotary_factor=0.6,
+            factor=4.0,
+            original_max_position_embeddings=16,
+        ),
         sliding_attention=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=1.0),
     ),
 )
@@ -41,7 +56,12 @@ MIXED_MODELS = {
     # Two kinds of heads of queries, which all have the same keys; a gate for each head.
     "laguna": (
         "LagunaConfig",
-        dict(LAGUNA, gating="per-head", num_attention_heads_per_layer=[4, 6], layer_types=["full_attention", "sliding_attention"]),
+        dict(
+            LAGUNA,
+            gating="per-head",
+            num_attention_heads_per_layer=[4, 6],
+            layer_types=["full_attention", "sliding_attention"],
+        ),
     ),
     "laguna_features": (
         "LagunaConfig",
@@ -69,7 +89,7 @@ MIXED_MODELS = {
     "longcat_flash": (
         "LongcatFlashConfig",
         dict(
-            {key: value for key, value in LATENT.items() if key not in ("num_hidden_layers", "intermediate_size", "n_shared_experts", "num_experts_per_tok", "moe_intermediate_size", "first_k_dense_replace")},
+            {key: value for key, value in LATENT.items() if key not in OTHER_NAMES},
             num_layers=2,
             hidden_size=24,
             q_lora_rank=16,

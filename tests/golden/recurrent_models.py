@@ -116,7 +116,10 @@ RECURRENT_MODELS = {
             rope_parameters=dict(rope_type="default", rope_theta=1000.0),
         ),
     ),
-    "olmo_hybrid": ("OlmoHybridConfig", dict(SIZES, **OLMO_DELTA, rope_parameters=dict(rope_type="default", rope_theta=1000.0))),
+    "olmo_hybrid": (
+        "OlmoHybridConfig",
+        dict(SIZES, **OLMO_DELTA, rope_parameters=dict(rope_type="default", rope_theta=1000.0)),
+    ),
     # Nothing rotates, states do not turn their sign, and every width follows from others.
     "olmo_hybrid_in_place": (
         "OlmoHybridConfig",

@@ -163,7 +163,8 @@ HY_V4 = [
 
 def hybrids():
     linear = dict(layer_types=["linear_attention", "full_attention"])
-    widths = dict(linear_num_key_heads=KV, linear_num_value_heads=HEADS, linear_key_head_dim=10, linear_value_head_dim=5)
+    widths = dict(linear_num_key_heads=KV, linear_key_head_dim=10, linear_num_value_heads=HEADS)
+    widths |= dict(linear_value_head_dim=5)
     for suffix, stacked in (("", False), ("_stacked", True)):
         yield Family(
             "olmo_hybrid" + suffix,
@@ -187,8 +188,9 @@ def hybrids():
             stacked=stacked,
             **LATENT_MESHES,
         )
-    other = ("num_hidden_layers", "intermediate_size", "moe_intermediate_size", "n_shared_experts", "num_experts_per_tok")
-    longcat = {key: value for key, value in LATENT.items() if key not in other + ("first_k_dense_replace",)}
+    other = ("num_hidden_layers", "intermediate_size", "moe_intermediate_size", "n_shared_experts")
+    other += ("num_experts_per_tok", "first_k_dense_replace")
+    longcat = {key: value for key, value in LATENT.items() if key not in other}
     longcat |= dict(num_layers=2, ffn_hidden_size=FFN, expert_ffn_hidden_size=EXPERT_FFN, moe_topk=2, zero_expert_num=0)
     yield Family(
         "longcat_flash",
