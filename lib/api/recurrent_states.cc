@@ -89,6 +89,12 @@ class Count {
   std::map<std::string, Rows> heads_of_;  ///< a value of decays -> what has a row for each head
 };
 
+/// Whether the model has what nothing but a recurrence stores: how fast its states decay.
+bool stores_decays(const AppliedMapping& applied) {
+  return std::any_of(applied.specs.begin(), applied.specs.end(),
+                     [](const TensorSpec& tensor) { return tensor.name.ends_with(".A_log"); });
+}
+
 }  // namespace
 
 RecurrentStates recurrent_states(const mapping::ModelConfig* config, const AppliedMapping& applied,
@@ -96,6 +102,9 @@ RecurrentStates recurrent_states(const mapping::ModelConfig* config, const Appli
   RecurrentStates states;
   std::string without_graph;
   const auto graph = config == nullptr ? nullptr : model::find_graph(*config, without_graph);
+  if (graph == nullptr && stores_decays(applied)) {
+    states.why_not = config == nullptr ? "there is no config.json" : without_graph;
+  }
   if (graph == nullptr || !has_recurrence(*graph)) return states;
   const PlacedTensors placed = placed_tensors(applied);
   try {

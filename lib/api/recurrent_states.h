@@ -15,8 +15,8 @@ struct RecurrentStates {
 };
 
 /// As the family's graph says: of each head that a device has key_dim x value_dim numbers in f32,
-/// and of each feature that it convolves the taps - 1 positions before, `bits` an element. A family
-/// without a graph has no layer that is known to be one. `config` may be null.
+/// and of each feature that it convolves the taps - 1 positions before, `bits` an element. Of a
+/// family without a graph they are not counted. `config` may be null.
 RecurrentStates recurrent_states(const mapping::ModelConfig* config, const AppliedMapping& applied,
                                  int bits);
 

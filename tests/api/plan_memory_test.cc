@@ -345,6 +345,20 @@ TEST_CASE("states are those of all heads, whatever axis of a rate counts them") 
   CHECK(memory(olmo, "tp=2", options).devices[1].states == (2 * 6 * 10 + (6 + 6 + 20) * 3) * 4);
 }
 
+TEST_CASE("states of a family without a graph are not counted, and that is told") {
+  PublishedModel model = golden("kimi_linear");
+  const std::string type = R"("model_type": "kimi_linear")";
+  const size_t at = model.config.find(type);
+  REQUIRE(at != std::string::npos);
+  model.config.replace(at, type.size(), R"("model_type": "novel")");
+  PlanOptions options;
+  options.workload.context = 10;
+  std::vector<std::string> told;
+  CHECK(memory(model, "tp=1", options, &told).devices[0].states == 0);
+  REQUIRE(told.size() == 1);
+  CHECK(told.front().find("states of recurrences are not counted") != std::string::npos);
+}
+
 TEST_CASE("a layer that attends twice caches twice, a recurrent one beside it nothing") {
   CHECK(memory(golden("longcat_flash"), "tp=2").devices[1].kv_per_token == 2 * 2 * (20 + 8) * 4);
   CHECK(memory(golden("bailing_hybrid"), "tp=2").devices[1].kv_per_token == (20 + 8) * 4);
