@@ -201,7 +201,7 @@ TEST_CASE("numbers come from the config, else from the graph") {
   CHECK(mapping::value_of({{"b", "a"}, 1}, config) == 2.5);
   CHECK(mapping::value_of({{}, 3}, config) == 3);
   CHECK_ERROR(kConfig, mapping::value_of({{"c"}, 1}, config));
-  CHECK(mapping::value_of({{"a"}, 1, model::Condition{"c", "x"}}, config) == 2.5);
-  CHECK(mapping::value_of({{"a"}, 1, model::Condition{"c", "y"}}, config) == 1);
-  CHECK(mapping::value_of({{"a"}, 1, model::Condition{"d", "x"}}, config) == 1);
+  CHECK(mapping::value_of({{"a"}, 1, mapping::Condition{"c", "x"}}, config) == 2.5);
+  CHECK(mapping::value_of({{"a"}, 1, mapping::Condition{"c", "y"}}, config) == 1);
+  CHECK(mapping::value_of({{"a"}, 1, mapping::Condition{"d", "x"}}, config) == 1);
 }
