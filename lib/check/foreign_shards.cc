@@ -273,7 +273,7 @@ void add_data(const Parts& parts, std::vector<DataTensor>& data) {
 
 namespace {
 
-/// No axis is as wide as the product of two larger ones, and that product is a number.
+/// More than any size in a config.json; sums of products of two such sizes are within an i64.
 constexpr i64 kWidest = i64{1} << 24;
 
 std::optional<i64> width_in(const mapping::ModelConfig& config,
