@@ -55,7 +55,7 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
   constexpr std::array<i64, 1> kAlone{0};
   for (size_t i = 0; i < whole.model->layers.size(); ++i) {
     const model::Layer& layer = whole.model->layers[i];
-    const auto flow = model::flow(*whole.model, layer, whole.layouts, whole.mesh, {}, stream);
+    const auto flow = model::flow(*whole.model, i, whole.layouts, whole.mesh, {}, stream);
     run.begin_layer(layer, std::move(passed), kAlone);
     for (const model::Step& step : flow.steps) {
       run.begin_step(step);

@@ -11,12 +11,12 @@ namespace shardtool::engine {
 namespace {
 
 /// `stream` is what the layer before passes, and becomes what this one does.
-SideLayer side_layer(const Side& side, const model::Layer& layer, model::Stream& stream) {
+SideLayer side_layer(const Side& side, size_t layer, model::Stream& stream) {
   SideLayer one;
-  one.layer = &layer;
+  one.layer = &side.model->layers.at(layer);
   one.entry = stream;
   one.flow = model::flow(*side.model, layer, side.layouts, side.mesh, {}, stream);
-  one.devices = model::devices_of(layer, side.layouts);
+  one.devices = model::devices_of(*side.model, layer, side.layouts);
   return one;
 }
 
@@ -43,17 +43,16 @@ bool LayerPair::is_result(const std::string& value) const {
 }
 
 std::vector<LayerPair> pair_layers(const Side& whole, const Side& shards) {
-  const auto& layers = whole.model->layers;
-  std::vector<LayerPair> pairs(layers.size());
+  std::vector<LayerPair> pairs(whole.model->layers.size());
   model::Stream of_whole, of_shards;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    pairs[i].whole = side_layer(whole, layers[i], of_whole);
-    pairs[i].shards = side_layer(shards, shards.model->layers.at(i), of_shards);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    pairs[i].whole = side_layer(whole, i, of_whole);
+    pairs[i].shards = side_layer(shards, i, of_shards);
     require_same_ops(pairs[i]);
     if (i == 0) continue;
     SideLayer& before = pairs[i - 1].shards;
-    before.flow.handoffs = model::handoffs(*before.layer, *pairs[i].shards.layer, shards.layouts,
-                                           shards.mesh, pairs[i].shards.entry);
+    before.flow.handoffs =
+        model::handoffs(*shards.model, i - 1, shards.layouts, shards.mesh, pairs[i].shards.entry);
   }
   return pairs;
 }

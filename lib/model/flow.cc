@@ -21,13 +21,13 @@ std::vector<Exchange> exchanges(const LayerFlow& flow) {
   return all;
 }
 
-LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
-               const mesh::Mesh& mesh, const mesh::Over& own_tokens, Stream& stream) {
+LayerFlow flow(const Model& model, size_t layer, const LayoutOf& layouts, const mesh::Mesh& mesh,
+               const mesh::Over& own_tokens, Stream& stream) {
   Walk walk(model, layer, layouts, mesh, own_tokens);
   for (auto& [name, value] : stream) walk.put(name, std::move(value));
-  for (const BoundOp& op : layer.ops) walk.step(op);
+  for (const BoundOp& op : model.layers[layer].ops) walk.step(op);
   stream.clear();
-  for (const std::string& name : layer.passes) stream[name] = walk.take(name);
+  for (const std::string& name : model.layers[layer].passes) stream[name] = walk.take(name);
   return std::move(walk).finish();
 }
 

@@ -94,10 +94,11 @@ struct Value {
 /// The values that go from one layer to the next, by their names.
 using Stream = std::map<std::string, Value>;
 
-/// Walks one layer: `stream` is what the layer before passes, and becomes what this one does.
+/// Walks one layer, by its number among the model's: `stream` is what the layer before passes, and
+/// becomes what this one does.
 /// `own_tokens` are the axes along which devices have tokens of their own, some of token_axes.
 /// Throws kUnsupported for placements that no rule takes, with both of them.
-LayerFlow flow(const Model& model, const Layer& layer, const LayoutOf& layouts,
-               const mesh::Mesh& mesh, const mesh::Over& own_tokens, Stream& stream);
+LayerFlow flow(const Model& model, size_t layer, const LayoutOf& layouts, const mesh::Mesh& mesh,
+               const mesh::Over& own_tokens, Stream& stream);
 
 }  // namespace shardtool::model

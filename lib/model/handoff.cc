@@ -18,9 +18,8 @@ Exchange stage_exchange(const mesh::Mesh& mesh, i64 sender, i64 receiver, const 
   return exchange;
 }
 
-}  // namespace
-
-std::span<const i64> devices_of(const Layer& layer, const LayoutOf& layouts) {
+/// None for a layer without weights.
+std::span<const i64> devices_of_weights(const Layer& layer, const LayoutOf& layouts) {
   std::span<const i64> fewest;
   for (const BoundOp& bound : layer.ops) {
     const bool is_whole = bound.form == nullptr && !bound.weights.empty();
@@ -31,10 +30,20 @@ std::span<const i64> devices_of(const Layer& layer, const LayoutOf& layouts) {
   return fewest;
 }
 
-std::vector<ValueMove> handoffs(const Layer& from, const Layer& to, const LayoutOf& layouts,
+}  // namespace
+
+std::span<const i64> devices_of(const Model& model, size_t layer, const LayoutOf& layouts) {
+  for (size_t i = layer + 1; i-- > 0;) {
+    const auto devices = devices_of_weights(model.layers[i], layouts);
+    if (!devices.empty()) return devices;
+  }
+  return {};
+}
+
+std::vector<ValueMove> handoffs(const Model& model, size_t from, const LayoutOf& layouts,
                                 const mesh::Mesh& mesh, const Stream& passed) {
-  const auto senders = devices_of(from, layouts);
-  const auto receivers = devices_of(to, layouts);
+  const auto senders = devices_of(model, from, layouts);
+  const auto receivers = devices_of(model, from + 1, layouts);
   const bool meet = std::find_first_of(senders.begin(), senders.end(), receivers.begin(),
                                        receivers.end()) != senders.end();
   if (meet || senders.empty() || receivers.empty()) return {};

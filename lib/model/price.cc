@@ -378,9 +378,9 @@ Price price(const Model& model, std::span<const TensorSpec> tensors, const Layou
   std::vector<LayerFlow> flows;
   Stream stream;
   for (size_t i = 0; i < model.layers.size(); ++i) {
-    flows.push_back(flow(model, model.layers[i], layouts, mesh, own_tokens, stream));
+    flows.push_back(flow(model, i, layouts, mesh, own_tokens, stream));
     if (i + 1 == model.layers.size()) break;
-    flows.back().handoffs = handoffs(model.layers[i], model.layers[i + 1], layouts, mesh, stream);
+    flows.back().handoffs = handoffs(model, i, layouts, mesh, stream);
   }
   const Sum sum(model, tensors, mesh, own_tokens, workload, profile);
   return {sum.of(flows, {tokens, workload.batch, true, workload.prompt_len}),

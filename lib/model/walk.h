@@ -17,14 +17,14 @@ namespace shardtool::model {
 /// is given outlives it.
 class Walk {
  public:
-  Walk(const Model& model, const Layer& layer, const LayoutOf& layouts, const mesh::Mesh& mesh,
+  Walk(const Model& model, size_t layer, const LayoutOf& layouts, const mesh::Mesh& mesh,
        const mesh::Over& own_tokens)
       : model_(model),
-        layer_(layer),
+        layer_(model.layers[layer]),
         layouts_(layouts),
         mesh_(mesh),
         own_tokens_(own_tokens),
-        devices_(devices_of(layer, layouts)) {}
+        devices_(devices_of(model, layer, layouts)) {}
 
   /// A value that ops may read from now on, under its name.
   void put(const std::string& name, Value value) {

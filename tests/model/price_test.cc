@@ -216,8 +216,8 @@ TEST_CASE(
   const auto layouts = model::layouts_of(resolution, f.tensors.size());
   const auto moves = [&](const mesh::Over& own_tokens) {
     model::Stream stream;
-    flow(bound, bound.layers[0], layouts, resolution.mesh, own_tokens, stream);
-    const auto made = flow(bound, bound.layers[1], layouts, resolution.mesh, own_tokens, stream);
+    flow(bound, 0, layouts, resolution.mesh, own_tokens, stream);
+    const auto made = flow(bound, 1, layouts, resolution.mesh, own_tokens, stream);
     std::string text;
     for (const model::Exchange& exchange : exchanges(made))
       text += fmt::format("{} {}; ", mesh::to_string(exchange.over), to_string(exchange.move));

@@ -39,8 +39,7 @@ std::string moves_of(const std::string& name, const std::string& preset, i64 lay
   model::Stream stream;
   model::LayerFlow flow;
   for (i64 i = 0; i <= layer + 1; ++i) {
-    flow = model::flow(bound, bound.layers[static_cast<size_t>(i)], layouts, resolution.mesh, {},
-                       stream);
+    flow = model::flow(bound, static_cast<size_t>(i), layouts, resolution.mesh, {}, stream);
   }
   std::string text;
   for (const model::Step& step : flow.steps) {

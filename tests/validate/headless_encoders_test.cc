@@ -1,0 +1,57 @@
+// Encoders are published without a head: embeddings of sentences are their last layer's output.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "shardtool/api/transform.h"
+#include "shardtool/api/validate.h"
+#include "tests/support/checkpoint_files.h"
+
+namespace shardtool::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The golden model without the tensors whose names begin with one of `heads`.
+void write_headless(const std::string& family, const std::vector<std::string>& heads,
+                    const std::string& folder) {
+  const std::string golden =
+      SHARDTOOL_SOURCE_DIR "/tests/golden/" + family + "-transformers-5.23.0";
+  Tensors tensors = read_tensors(golden, "model");
+  std::erase_if(tensors, [&heads](const auto& tensor) {
+    return std::ranges::any_of(
+        heads, [&](const std::string& head) { return tensor.first.starts_with(head); });
+  });
+  write_checkpoint(folder, tensors);
+  fs::copy(golden + "/config.json", folder);
+}
+
+TEST_CASE("an encoder without a head is run to its last layer") {
+  for (const char* family :
+       {"bert", "roberta", "distilbert", "electra", "deberta_v2", "modernbert"}) {
+    for (const char* mesh : {"tp=2", "pp=2,tp=2"}) {
+      CAPTURE(family);
+      CAPTURE(mesh);
+      const TempFolder folder;
+      write_headless(family,
+                     {"cls.", "lm_head", "lm_predictions", "vocab_", "generator_", "head.",
+                      "decoder.", "bert.pooler"},
+                     folder / "whole");
+      api::SplitOptions split;
+      split.source = folder / "whole";
+      split.mapping.mesh = mesh::parse_mesh(mesh);
+      split.write.output = folder / "parts";
+      api::split(split);
+      api::ValidateOptions options;
+      options.sources = {split.write.output};
+      options.reference = split.source;
+      options.threads = 1;
+      const auto report = api::validate(options);
+      CHECK(report.verdict == "pass");
+      CHECK(report.coverage == 100);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardtool::test
