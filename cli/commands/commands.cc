@@ -44,13 +44,24 @@ std::vector<Argument> global_arguments(GlobalArgs& args) {
 
 Commands::Commands() {
   tree_.global = global_arguments(global_);
-  tree_.commands = {
-      inspect_command(inspect_),   split_command(split_), merge_command(merge_),
-      reshard_command(reshard_),   plan_command(plan_),   check_command(check_),
-      validate_command(validate_), diff_command(diff_),   explain_command(explain_),
-      presets_command(presets_),   init_command(init_),   schema_command(),
-      doctor_command(doctor_),     bench_command(bench_), completion_command(completion_, tree_),
-      help_command(help_, tree_),  version_command()};
+  tree_.commands = {inspect_command(inspect_),
+                    split_command(split_),
+                    merge_command(merge_),
+                    reshard_command(reshard_),
+                    plan_command(plan_),
+                    check_command(check_),
+                    validate_command(validate_),
+                    diff_command(diff_),
+                    explain_command(explain_),
+                    presets_command(presets_),
+                    graphs_command(graphs_),
+                    init_command(init_),
+                    schema_command(),
+                    doctor_command(doctor_),
+                    bench_command(bench_),
+                    completion_command(completion_, tree_),
+                    help_command(help_, tree_),
+                    version_command()};
 }
 
 }  // namespace shardtool::cli

@@ -7,6 +7,7 @@
 #include "cli/commands/diff.h"
 #include "cli/commands/doctor.h"
 #include "cli/commands/explain.h"
+#include "cli/commands/graphs.h"
 #include "cli/commands/help.h"
 #include "cli/commands/init.h"
 #include "cli/commands/inspect.h"
@@ -41,7 +42,8 @@ class Commands {
   ValidateArgs validate_;
   DiffArgs diff_;
   ExplainArgs explain_;
-  PresetsArgs presets_;
+  ShowArgs presets_;
+  ShowArgs graphs_;
   InitArgs init_;
   DoctorArgs doctor_;
   BenchArgs bench_;

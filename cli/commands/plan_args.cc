@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "cli/size_argument.h"
+#include "shardtool/api/graphs.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
 
@@ -250,6 +251,11 @@ std::vector<Argument> report_arguments(PlanArgs& args) {
        .value = "NAME|FILE",
        .help = "the hardware: its memory is the budget, and a forward pass has a time",
        .target = &args.profile},
+      {.name = "--graph",
+       .value = "FILE",
+       .help = "what the model computes, instead of its family's graph",
+       .target = &args.graph,
+       .advanced = true},
       {.name = "--class",
        .value = "NAME=GLOB",
        .help = "count these tensors as a class of their own; repeatable",
@@ -318,6 +324,7 @@ api::PlanOptions to_options(const PlanArgs& args) {
   options.workload = to_workload(args.workload);
   options.device = to_budget(args.workload);
   if (args.profile) use_hardware(*args.profile, options);
+  if (args.graph) options.graph = api::read_graph(*args.graph);
   options.training = to_training(args.training);
   for (const std::string& text : args.classes) options.classes.push_back(own_class(text));
   if (args.what_if) options.what_if = counts_of("--what-if", *args.what_if);

@@ -62,6 +62,7 @@ struct PlanArgs {
   std::vector<std::string> compare = {};
   std::optional<std::string> node_size = {};
   std::optional<std::string> profile = {};
+  std::optional<std::string> graph = {};
   std::optional<std::string> explain = {};
   std::optional<std::string> format = {};
   std::optional<std::string> output = {};

@@ -8,6 +8,7 @@
 #include "cli/print/validate.h"
 #include "cli/session.h"
 #include "cli/size_argument.h"
+#include "shardtool/api/graphs.h"
 #include "shardtool/base/error.h"
 
 namespace shardtool::cli {
@@ -66,7 +67,11 @@ std::vector<Argument> source_arguments(ValidateArgs& args) {
           {.name = "--config",
            .value = "FILE",
            .help = "the model's config.json, instead of the one beside the shards",
-           .target = &args.config}};
+           .target = &args.config},
+          {.name = "--graph",
+           .value = "FILE",
+           .help = "what the model computes, instead of its family's graph",
+           .target = &args.graph}};
 }
 
 /// How it is proved.
@@ -129,7 +134,7 @@ void set_devices(const ValidateArgs& args, Options& options) {
 }  // namespace
 
 api::DemoRunOptions to_demo_options(const ValidateArgs& args) {
-  if (!args.shards.empty() || !args.reference.empty()) {
+  if (!args.shards.empty() || !args.reference.empty() || args.graph) {
     throw Error(ErrorCode::kUsage, "a demo has shards and a model of its own")
         .help("leave the paths out, or leave --demo out");
   }
@@ -158,6 +163,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   options.reference = args.reference;
   if (args.mapping) options.mapping.path = *args.mapping;
   if (args.config) options.mapping.config = *args.config;
+  if (args.graph) options.graph = api::read_graph(*args.graph);
   options.golden = args.golden;
   set_devices(args, options);
   refuse_both("--quick", args.quick, "--native", args.native);

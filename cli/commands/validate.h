@@ -18,6 +18,7 @@ struct ValidateArgs {
   std::string reference = {};
   std::optional<std::string> mapping = {};
   std::optional<std::string> config = {};
+  std::optional<std::string> graph = {};
   std::string golden = {};
   std::optional<std::string> demo = {};
   std::optional<std::string> ranks = {};

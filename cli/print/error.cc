@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 
+#include "shardtool/api/graphs.h"
 #include "shardtool/api/presets.h"
 #include "shardtool/base/text.h"
 
@@ -35,12 +36,16 @@ std::string escaped_lines(std::string_view text, std::string_view indent) {
 /// The text that a place is in: a built-in document or a file. In a bad state where neither is
 /// there.
 std::unique_ptr<std::istream> source_text(const std::string& name) {
-  const api::PresetList list = api::list_presets();
-  const auto is_named = [&](const auto& document) { return name == "preset:" + document.name; };
-  if (std::any_of(list.presets.begin(), list.presets.end(), is_named) ||
-      std::any_of(list.families.begin(), list.families.end(), is_named)) {
-    constexpr std::string_view kPrefix = "preset:";
-    return std::make_unique<std::istringstream>(api::preset_text(name.substr(kPrefix.size())));
+  const std::string document = name.substr(name.find(':') + 1);
+  try {
+    if (name == "preset:" + document) {
+      return std::make_unique<std::istringstream>(api::preset_text(document));
+    }
+    if (name == "graph:" + document) {
+      return std::make_unique<std::istringstream>(api::graph_text(document));
+    }
+  } catch (const Error&) {
+    // A file that is called so.
   }
   return std::make_unique<std::ifstream>(name);
 }

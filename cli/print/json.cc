@@ -181,6 +181,15 @@ void write_fields(JsonWriter& json, const api::PresetList& list) {
   json.end_array();
 }
 
+void write_fields(JsonWriter& json, const std::vector<model::GraphHead>& graphs) {
+  json.key("graphs").begin_array();
+  for (const auto& graph : graphs) {
+    json.begin_object().field("name", graph.name).field("description", graph.description);
+    json.list("model_types", graph.model_types).list("extends", graph.extends).end_object();
+  }
+  json.end_array();
+}
+
 void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks) {
   json.key("checks").begin_array();
   for (const auto& check : checks) {

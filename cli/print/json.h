@@ -7,6 +7,7 @@
 #include "shardtool/api/diff.h"
 #include "shardtool/api/doctor.h"
 #include "shardtool/api/explain.h"
+#include "shardtool/api/graphs.h"
 #include "shardtool/api/inspect.h"
 #include "shardtool/api/presets.h"
 #include "shardtool/api/transform.h"
@@ -23,6 +24,7 @@ void write_fields(JsonWriter& json, const api::DiffReport& report);
 void write_fields(JsonWriter& json, const api::ExplainReport& report);
 void write_fields(JsonWriter& json, const ErrorInfo& info);
 void write_fields(JsonWriter& json, const api::PresetList& list);
+void write_fields(JsonWriter& json, const std::vector<model::GraphHead>& graphs);
 void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks);
 void write_fields(JsonWriter& json, const api::BenchIoReport& report);
 

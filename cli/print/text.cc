@@ -243,6 +243,12 @@ void print_text(Session& session, const api::PresetList& list) {
   print_table(session.out(), families, TableFormat::kText);
 }
 
+void print_text(Session& session, const std::vector<model::GraphHead>& graphs) {
+  Table table{{{"graph"}, {"of"}}, {}};
+  for (const auto& graph : graphs) table.rows.push_back({graph.name, graph.description});
+  print_table(session.out(), table, TableFormat::kText);
+}
+
 void print_text(Session& session, const std::vector<api::DoctorCheck>& checks) {
   Table table{{{""}, {"what"}, {"found"}, {"advice"}}, {}};
   for (const auto& check : checks) {

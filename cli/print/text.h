@@ -9,6 +9,7 @@
 #include "shardtool/api/diff.h"
 #include "shardtool/api/doctor.h"
 #include "shardtool/api/explain.h"
+#include "shardtool/api/graphs.h"
 #include "shardtool/api/presets.h"
 #include "shardtool/api/transform.h"
 #include "shardtool/base/error.h"
@@ -26,6 +27,7 @@ void print_text(Session& session, const api::DiffReport& report);
 void print_text(Session& session, const api::ExplainReport& report);
 void print_text(Session& session, const ErrorInfo& info);
 void print_text(Session& session, const api::PresetList& list);
+void print_text(Session& session, const std::vector<model::GraphHead>& graphs);
 void print_text(Session& session, const std::vector<api::DoctorCheck>& checks);
 /// Rates, and the fraction of each that split reached; last the two that matter, all that -q leaves.
 void print_text(Session& session, const api::BenchIoReport& report);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,7 @@ struct PlanOptions {
   MappingChoice mapping;  ///< the layout; nothing chosen: the manifest's, or the preset's
   bool mapping_is_given =
       false;  ///< of a whole checkpoint: it is the layout that a reshard begins at
+  std::shared_ptr<const model::Graph> graph;  ///< of one's own; null: of the model's family
   std::optional<std::string> from;  ///< a mapping file or an entry of "layouts"
   std::optional<std::string> to;
   std::string to_preset;

@@ -14,11 +14,12 @@ namespace {
 
 constexpr i64 kMaxProfileBytes = 1 << 20;
 
-/// The dtype of the model's first norm, which quantised models keep plain.
+/// The dtype of the model's first norm that has a weight, which quantised models keep plain.
 Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& specs) {
   for (const model::Layer& layer : bound.layers) {
     for (const model::BoundOp& op : layer.ops) {
-      if (!std::holds_alternative<model::Norm>(op.op->kind)) continue;
+      const bool is_norm = std::holds_alternative<model::Norm>(op.op->kind);
+      if (!is_norm || op.weights.empty() || op.weights.front().empty()) continue;
       return specs[op.weights.front().front()].dtype;
     }
   }
@@ -41,8 +42,9 @@ void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelCo
 
 }  // namespace
 
-CostReport forward_cost(const mapping::ModelConfig* config, const AppliedMapping& applied,
-                        const model::Workload& workload, const plan::HardwareProfile* profile) {
+CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<const model::Graph> own,
+                        const AppliedMapping& applied, const model::Workload& workload,
+                        const plan::HardwareProfile* profile) {
   CostReport report;
   report.workload = workload;
   if (profile != nullptr) report.profile = profile->name;
@@ -50,7 +52,7 @@ CostReport forward_cost(const mapping::ModelConfig* config, const AppliedMapping
     report.why_not = "there is no config.json";
     return report;
   }
-  auto graph = model::find_graph(*config, report.why_not);
+  auto graph = model::find_graph(*config, std::move(own), report.why_not);
   if (graph == nullptr) return report;
   report.family = graph->family;
   try {

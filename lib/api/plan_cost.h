@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,9 +24,11 @@ struct CostReport {
 
 /// The price of the model under a mapping that was applied, activations in the dtype of its norms.
 /// A model whose family has no graph, or whose tensors are not those of the graph, has none and a
-/// reason. `config` may be null. Throws kUsage for a workload that cannot be.
-CostReport forward_cost(const mapping::ModelConfig* config, const AppliedMapping& applied,
-                        const model::Workload& workload, const plan::HardwareProfile* profile);
+/// reason. `own` is a graph of one's own, or null: the family's. `config` may be null. Throws
+/// kUsage for a workload that cannot be.
+CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<const model::Graph> own,
+                        const AppliedMapping& applied, const model::Workload& workload,
+                        const plan::HardwareProfile* profile);
 
 /// The profile that is built in under this name, or the file when it ends in ".json". Throws
 /// kUnknownName, kHardwareProfile, and what io::read_text throws.

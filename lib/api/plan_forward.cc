@@ -15,7 +15,8 @@ CostReport planned_cost(const mapping::ModelConfig* config, const AppliedMapping
   if (!options.workload.kv_dtype.empty()) {
     workload.kv_cache_bits = dtype_bits(options.workload.kv_dtype);
   }
-  return forward_cost(config, applied, workload, options.hardware ? &*options.hardware : nullptr);
+  return forward_cost(config, options.graph, applied, workload,
+                      options.hardware ? &*options.hardware : nullptr);
 }
 
 }  // namespace shardtool::api

@@ -209,7 +209,8 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapp
     notes.insert(notes.end(), caches.model.notes.begin(), caches.model.notes.end());
     set_cache(caches, options.workload, report, notes);
     const int bits = caches.model.dtype ? dtype_bits(*caches.model.dtype) : kDefaultBits;
-    set_states(recurrent_states(config, applied, bits), options.workload, report, notes);
+    set_states(recurrent_states(config, options.graph, applied, bits), options.workload, report,
+               notes);
     set_activations(applied, caches, options.workload, classes, report);
   }
   set_totals(options.device, report);

@@ -97,11 +97,13 @@ bool stores_decays(const AppliedMapping& applied) {
 
 }  // namespace
 
-RecurrentStates recurrent_states(const mapping::ModelConfig* config, const AppliedMapping& applied,
-                                 int bits) {
+RecurrentStates recurrent_states(const mapping::ModelConfig* config,
+                                 std::shared_ptr<const model::Graph> own,
+                                 const AppliedMapping& applied, int bits) {
   RecurrentStates states;
   std::string without_graph;
-  const auto graph = config == nullptr ? nullptr : model::find_graph(*config, without_graph);
+  const auto graph =
+      config == nullptr ? nullptr : model::find_graph(*config, std::move(own), without_graph);
   if (graph == nullptr && stores_decays(applied)) {
     states.why_not = config == nullptr ? "there is no config.json" : without_graph;
   }

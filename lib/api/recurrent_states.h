@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "shardtool/api/mapping_choice.h"
 #include "shardtool/mapping/config.h"
+#include "shardtool/model/graph.h"
 
 namespace shardtool::api {
 
@@ -16,8 +18,10 @@ struct RecurrentStates {
 
 /// As the family's graph says: of each head that a device has key_dim x value_dim numbers in f32,
 /// and of each feature that it convolves the taps - 1 positions before, `bits` an element. Of a
-/// family without a graph they are not counted. `config` may be null.
-RecurrentStates recurrent_states(const mapping::ModelConfig* config, const AppliedMapping& applied,
-                                 int bits);
+/// family without a graph they are not counted. `own` is a graph of one's own, or null. `config`
+/// may be null.
+RecurrentStates recurrent_states(const mapping::ModelConfig* config,
+                                 std::shared_ptr<const model::Graph> own,
+                                 const AppliedMapping& applied, int bits);
 
 }  // namespace shardtool::api

@@ -39,7 +39,8 @@ constexpr std::string_view kOrderedTier = "V3";
 Error no_graph(const std::string& why) {
   return std::move(
       Error(ErrorCode::kUnsupported, fmt::format("the model cannot be run: {}", why))
-          .help("`shardtool check --read-data` proves the bytes of any model's shards"));
+          .help("say what it computes with --graph (`shardtool graphs` has examples); `shardtool "
+                "check --read-data` proves the bytes of any model's shards"));
 }
 
 /// What engines store values in: the type of most of the weights that are plain numbers.
@@ -179,7 +180,7 @@ void Validating::check_headers() {
 
 void Validating::bind_sides() {
   std::string why;
-  const auto graph = model::find_graph(*config_, why);
+  const auto graph = model::find_graph(*config_, options_.graph, why);
   if (graph == nullptr) throw no_graph(why);
   report_.family = graph->family;
   whole_bound_ =

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "shardtool/comm/meeting_place.h"
 #include "shardtool/comm/nccl_communicator.h"
 #include "shardtool/engine/verdict.h"
+#include "shardtool/model/graph.h"
 
 namespace shardtool::kernels {
 class Accelerator;
@@ -23,6 +25,7 @@ struct ValidateOptions {
   std::vector<std::string> sources;
   std::string reference;  ///< the whole model, or empty: the shards, merged
   MappingChoice mapping;  ///< nothing chosen: the manifest's
+  std::shared_ptr<const model::Graph> graph;  ///< of one's own; null: of the model's family
   bool quick = false;     ///< headers and the field alone
   bool ordered = false;   ///< also in f32 and bf16, the whole model summed as the shards: a report
   bool native = false;    ///< also in the weights' type, as engines compute: a report

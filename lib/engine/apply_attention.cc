@@ -82,12 +82,15 @@ Angles<N> patch_angles(const model::RotatePatches& op, i64 turned, double theta,
   return angles;
 }
 
-/// How many of the first features of a head turn.
+/// How many of the first features of a head turn. Throws kConfig where these are more than it has.
 i64 turned_of(const model::Rope& op, i64 head, const model::Model& model) {
   const double fraction = mapping::value_of(op.fraction, model.config);
   const i64 turned =
       op.first ? model.size(*op.first) : static_cast<i64>(static_cast<double>(head) * fraction);
-  return turned / 2 * 2;
+  if (turned >= 0 && turned <= head) return turned / 2 * 2;
+  throw Error(ErrorCode::kConfig,
+              fmt::format("{} says that {} of every {} features of a head are rotated",
+                          model.config.file(), turned, head));
 }
 
 template <class N>

@@ -45,9 +45,20 @@ constexpr i64 kChunksUnderWay = 3;
 /// So that a part stays in the second cache while it is looked at more than once.
 constexpr i64 kPartsPerThread = 2;
 
+/// How many words there are.
+std::uint64_t vocabulary_of(const model::Model& model) {
+  const auto size = model.sizes.find("vocab");
+  if (size != model.sizes.end() && size->second > 0) {
+    return static_cast<std::uint64_t>(size->second);
+  }
+  throw Error(ErrorCode::kSizeExpression,
+              fmt::format("the graph of {} has no size 'vocab', how many tokens there are",
+                          model.graph->family));
+}
+
 /// Any tokens, those of the longest run; all begin with the same ones.
 std::vector<i64> any_tokens(const Side& whole, const ValidationOptions& options) {
-  const auto vocabulary = static_cast<std::uint64_t>(whole.model->sizes.at("vocab"));
+  const std::uint64_t vocabulary = vocabulary_of(*whole.model);
   std::vector<i64> tokens;
   const i64 count = options.with_f64 || options.with_ordered
                         ? std::max(options.length, kFieldLength)

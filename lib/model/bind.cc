@@ -17,6 +17,7 @@
 #include "shardtool/model/layer_number.h"
 #include "shardtool/model/requirement.h"
 #include "shardtool/model/spelling.h"
+#include "shardtool/model/value_order.h"
 
 namespace shardtool::model {
 namespace {
@@ -346,28 +347,6 @@ std::vector<std::string> Binder::unread() const {
   return names;
 }
 
-/// From the last layer to the first: what is read later and not made before that.
-void find_passes(Model& model) {
-  const Graph& graph = *model.graph;
-  std::set<std::string> passing(graph.passed.begin(), graph.passed.end());
-  passing.insert("x");
-  std::set<std::string> read_later;
-  for (Layer& layer : model.layers | std::views::reverse) {
-    layer.passes.assign(read_later.begin(), read_later.end());
-    for (const BoundOp& bound : layer.ops | std::views::reverse) {
-      for (const std::string& name : bound.op->out) read_later.erase(name);
-      for (const std::string& name : bound.op->in) {
-        if (passing.contains(name)) read_later.insert(name);
-      }
-    }
-  }
-  model.layers.back().passes = {model.layers.back().ops.back().op->out.front()};
-  if (read_later.empty()) return;
-  throw Error(ErrorCode::kMappingSchema,
-              fmt::format("the graph of {} reads '{}' in a layer, and none before it makes that",
-                          graph.family, *read_later.begin()));
-}
-
 }  // namespace
 
 std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConfig& config) {
@@ -399,7 +378,7 @@ Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig&
   Binder binder(model, tensors, mapping::quantization_tag(config).value_or("plain numbers"));
   for (const Stack& stack : model.graph->stacks) binder.add(stack);
   model.layers.push_back(binder.layer("end", model.graph->end, -1));
-  find_passes(model);
+  order_values(model);
   model.unread = binder.unread();
   return model;
 }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "shardtool/model/op_decoder.h"
 
 namespace shardtool::model {
@@ -66,6 +68,10 @@ Experts::Form OpDecoder::form(const JsonValue& value) {
           }
         },
         true}});
+  const size_t matrices = form.order == Experts::Order::kSeparate ? 3 : 2;
+  if (form.weights.size() != matrices && form.weights.size() != 2 * matrices) {
+    value.refuse(fmt::format("a form of {} weights, or of these and their biases", matrices));
+  }
   if (form.per_expert && form.in_rows) value.refuse("a stack where experts are in rows");
   for (const auto& stored : own) form.kernels.push_back(stored.value_or(of_all));
   return form;

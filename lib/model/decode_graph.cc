@@ -22,9 +22,8 @@ constexpr int kMaxDepth = 16;
 class Source {
  public:
   explicit Source(const GraphText& text)
-      : json_(parse_strict_json(text.text, "graph:" + std::string(text.name),
-                                ErrorCode::kMappingSyntax, kMaxDepth)),
-        places_(text.text, "graph:" + std::string(text.name)) {}
+      : json_(parse_strict_json(text.text, text.place(), ErrorCode::kMappingSyntax, kMaxDepth)),
+        places_(text.text, text.place()) {}
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 

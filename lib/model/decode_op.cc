@@ -5,6 +5,7 @@
 #include <array>
 
 #include "shardtool/model/op_decoder.h"
+#include "shardtool/model/operands.h"
 
 namespace shardtool::model {
 namespace {
@@ -336,6 +337,7 @@ Op OpDecoder::decode() {
   for (const KindOfOp& kind : kKinds) {
     if (kind.name != name) continue;
     (this->*kind.read)();
+    check_operands(name, op_, value_);
     return std::move(op_);
   }
   value_.refuse("an op whose kind is known");

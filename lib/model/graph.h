@@ -81,6 +81,11 @@ struct Graph {
 struct GraphText {
   std::string_view name;
   std::string_view text;
+  std::string_view file = {};  ///< where its errors are; empty: in "graph:" and the name
+
+  std::string place() const {
+    return file.empty() ? "graph:" + std::string(name) : std::string(file);
+  }
 };
 Graph decode_graph(const std::vector<GraphText>& texts);
 

@@ -17,15 +17,9 @@
 namespace shardtool::model {
 namespace {
 
-/// What a list of graphs needs of each.
-struct Head {
-  std::vector<std::string> extends;
-  std::vector<std::string> model_types;
-};
-
-Head head_of(const GraphText& text) {
-  Head head;
-  JsonReader in(text.text, {"graph:" + std::string(text.name), ErrorCode::kMappingSyntax}, 16);
+GraphHead head_of(const GraphText& text) {
+  GraphHead head{std::string(text.name), {}, {}, {}};
+  JsonReader in(text.text, {text.place(), ErrorCode::kMappingSyntax}, 16);
   const auto list = [&in](std::vector<std::string>& into) {
     in.begin_array();
     while (in.next_element()) into.push_back(in.string());
@@ -36,26 +30,34 @@ Head head_of(const GraphText& text) {
                 head.extends = {in.string()};
               },
               false},
+             {"description", [&] { head.description = in.string(); }},
              {"model_types", [&] { list(head.model_types); }}});
   return head;
 }
 
-const GraphText& text_of(std::string_view family) {
+const GraphText& built_in(std::string_view name) {
   const auto all = embedded_graphs();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [family](const GraphText& text) { return text.name == family; });
+  const auto found = std::ranges::find(all, name, &GraphText::name);
   if (found != all.end()) return *found;
-  Error error(ErrorCode::kUnknownName,
-              fmt::format("no graph is built in for '{}'", quote_for_message(family)));
-  error.help(fmt::format("families with a graph: {}", fmt::join(families(), ", ")));
-  throw error;
+  std::vector<std::string> names;
+  for (const GraphText& text : all) names.emplace_back(text.name);
+  const std::string hint = did_you_mean(name, names);
+  throw Error(ErrorCode::kUnknownName,
+              fmt::format("no graph is built in for '{}'", quote_for_message(name)))
+      .help(hint.empty() ? "`shardtool graphs` lists them" : hint);
 }
 
 /// A document and what it extends: the last one named is the nearest.
-void collect(std::string_view name, std::vector<GraphText>& texts) {
-  texts.push_back(text_of(name));
-  const std::vector<std::string> extends = head_of(texts.back()).extends;
-  for (const std::string& one : extends | std::views::reverse) collect(one, texts);
+void collect(const GraphText& text, std::vector<GraphText>& texts) {
+  texts.push_back(text);
+  const std::vector<std::string> extends = head_of(text).extends;
+  for (const std::string& one : extends | std::views::reverse) collect(built_in(one), texts);
+}
+
+Graph with_what_it_extends(const GraphText& text) {
+  std::vector<GraphText> texts;
+  collect(text, texts);
+  return decode_graph(texts);
 }
 
 using Graphs = std::vector<std::shared_ptr<const Graph>>;
@@ -89,19 +91,38 @@ std::optional<std::string> unmet(const Graph& graph, const mapping::ModelConfig&
 
 std::vector<std::string> families() {
   std::vector<std::string> names;
-  for (const GraphText& text : embedded_graphs()) {
-    if (!head_of(text).model_types.empty()) names.emplace_back(text.name);
+  for (GraphHead& head : graph_heads()) {
+    if (!head.model_types.empty()) names.push_back(std::move(head.name));
   }
   return names;
 }
 
-Graph load_graph(std::string_view family) {
-  std::vector<GraphText> texts;
-  collect(family, texts);
-  return decode_graph(texts);
+std::vector<GraphHead> graph_heads() {
+  std::vector<GraphHead> heads;
+  for (const GraphText& text : embedded_graphs()) heads.push_back(head_of(text));
+  return heads;
 }
 
-std::shared_ptr<const Graph> find_graph(const mapping::ModelConfig& config, std::string& why_not) {
+std::string_view graph_text(std::string_view name) {
+  return built_in(name).text;
+}
+
+Graph load_graph(std::string_view family) {
+  return with_what_it_extends(built_in(family));
+}
+
+Graph decode_own_graph(std::string_view text, const std::string& file) {
+  return with_what_it_extends({file, text, file});
+}
+
+std::shared_ptr<const Graph> find_graph(const mapping::ModelConfig& config,
+                                        std::shared_ptr<const Graph> own, std::string& why_not) {
+  why_not.clear();
+  if (own != nullptr) {
+    const auto reason = unmet(*own, part_of(config, own->config_part));
+    why_not = reason.value_or("");
+    return reason ? nullptr : own;
+  }
   const std::string type = config.model_type();
   const Graphs graphs = graphs_of(type);
   if (graphs.empty()) {
@@ -110,7 +131,6 @@ std::shared_ptr<const Graph> find_graph(const mapping::ModelConfig& config, std:
                                          quote_for_message(type, 60));
     return nullptr;
   }
-  why_not.clear();
   for (const auto& graph : graphs) {
     const auto reason = unmet(*graph, part_of(config, graph->config_part));
     if (!reason) return graph;

@@ -1,6 +1,7 @@
 #include "shardtool/model/walk.h"
 
 #include "shardtool/base/error.h"
+#include "shardtool/model/widths.h"
 
 // How a walk goes: steps, the moves that they need, and what they cost.
 namespace shardtool::model {
@@ -97,6 +98,9 @@ bool Walk::is_of_prompt(const BoundOp& bound) const {
 }
 
 void Walk::step(const BoundOp& bound) {
+  std::vector<i64> widths;
+  for (const std::string& name : bound.op->in) widths.push_back(values_.at(name).width);
+  check_widths(model_, bound, widths);
   step_ = {&bound, {}, {}, {}, {elements(bound)}, is_of_prompt(bound)};
   if (const auto* op = std::get_if<Split>(&bound.op->kind)) {
     split(*op, bound);

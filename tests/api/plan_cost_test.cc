@@ -33,7 +33,7 @@ Applied applied(const mapping::TinyModel& model, const std::string& preset,
 
 TEST_CASE("a forward pass has a price with and without a profile") {
   const auto model = applied(mapping::tiny_llama(), "llama", "tp=2");
-  const auto report = api::forward_cost(&model.config, model.mapping, {}, nullptr);
+  const auto report = api::forward_cost(&model.config, nullptr, model.mapping, {}, nullptr);
   CHECK(report.family == "llama");
   CHECK(report.why_not.empty());
   REQUIRE(report.price);
@@ -42,7 +42,7 @@ TEST_CASE("a forward pass has a price with and without a profile") {
   CHECK(report.price->decode.comm[1].count == 5);  // two layers, and the embedding
   CHECK(report.price->decode.comm[1].collective.payload_bytes == 64 * 2);
   const auto profile = api::load_profile("h100-sxm");
-  const auto timed = api::forward_cost(&model.config, model.mapping, {}, &profile);
+  const auto timed = api::forward_cost(&model.config, nullptr, model.mapping, {}, &profile);
   CHECK(timed.profile == "h100-sxm");
   CHECK(timed.price->decode.roofline->comm_us > 0);
 }
@@ -50,7 +50,7 @@ TEST_CASE("a forward pass has a price with and without a profile") {
 TEST_CASE("without a config, a graph or the graph's tensors there is a reason and no number") {
   auto model = applied(mapping::tiny_llama(), "llama", "tp=2");
   const auto reason = [&](const mapping::ModelConfig* config) {
-    const auto report = api::forward_cost(config, model.mapping, {}, nullptr);
+    const auto report = api::forward_cost(config, nullptr, model.mapping, {}, nullptr);
     CHECK_FALSE(report.price);
     return report.why_not;
   };
@@ -66,7 +66,7 @@ TEST_CASE("without a config, a graph or the graph's tensors there is a reason an
 TEST_CASE("a workload that cannot be is an error, not a reason") {
   const auto model = applied(mapping::tiny_llama(), "llama", "tp=2");
   CHECK_ERROR(kUsage,
-              api::forward_cost(&model.config, model.mapping, {.batch = 0}, nullptr).family);
+              api::forward_cost(&model.config, nullptr, model.mapping, {.batch = 0}, nullptr).family);
 }
 
 TEST_CASE("profiles come from a name or a file") {

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "cli/command.h"
+#include "cli/commands/show.h"
+
+namespace shardtool::cli {
+
+/// `args` must outlive the command.
+Command graphs_command(ShowArgs& args);
+
+}  // namespace shardtool::cli

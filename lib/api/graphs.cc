@@ -1,0 +1,26 @@
+#include "shardtool/api/graphs.h"
+
+#include "shardtool/io/file.h"
+
+namespace shardtool::api {
+namespace {
+
+/// The largest that is built in has a hundredth of it.
+constexpr i64 kMaxGraphBytes = 4 << 20;
+
+}  // namespace
+
+std::vector<model::GraphHead> list_graphs() {
+  return model::graph_heads();
+}
+
+std::string graph_text(const std::string& name) {
+  return std::string(model::graph_text(name));
+}
+
+std::shared_ptr<const model::Graph> read_graph(const std::string& path) {
+  return std::make_shared<const model::Graph>(
+      model::decode_own_graph(io::read_text(path, kMaxGraphBytes), path));
+}
+
+}  // namespace shardtool::api
