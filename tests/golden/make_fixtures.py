@@ -51,6 +51,8 @@ WITHOUT_PADDING = ("roberta", "m2m_100")
 TRANSPOSED = ("qwen3_vl_moe",)
 # Whose published names the library reads and does not write, or that stand for what it holds.
 HELD = ("kimi_k25", "olmo_hybrid_in_place")
+# Language models that the library lists with those that read images.
+LISTED_WITH_IMAGES = ("mistral4",)
 # The eager attention of this version adds linear biases that the mask has already.
 ADDS_TWICE = ("falcon",)
 # Whose norms multiply by 1 + weight, and which of these names do not.
@@ -111,7 +113,7 @@ def class_of(fixture, config):
         return transformers.AutoModelForSpeechSeq2Seq
     if config.is_encoder_decoder:
         return transformers.AutoModelForSeq2SeqLM
-    has_images = getattr(config, "vision_config", None) is not None
+    has_images = getattr(config, "vision_config", None) is not None or fixture in LISTED_WITH_IMAGES
     return transformers.AutoModelForImageTextToText if has_images else transformers.AutoModelForCausalLM
 
 

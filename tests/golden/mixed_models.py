@@ -1,6 +1,6 @@
 """Small models whose layers differ in more than a window: other heads, or another kind of attention."""
 
-from sizes import FEW_EXPERTS, GLM_MOE, LATENT, SIZES
+from sizes import FEW_EXPERTS, GLM_MOE, GRANITE_MOE, LATENT, SIZES, TEMPERED, WIDE_HEADS, YARN
 
 # What LongCat-Flash has under other names, or not.
 OTHER_NAMES = (
@@ -138,6 +138,43 @@ MIXED_MODELS = {
             linear_num_heads=3,
             linear_head_dim=10,
             linear_conv_kernel_dim=3,
+        ),
+    ),
+    "mellum": (
+        "MellumConfig",
+        dict(
+            WIDE_HEADS,
+            **FEW_EXPERTS,
+            attention_bias=True,
+            sliding_window=7,
+            layer_types=["full_attention", "sliding_attention"],
+            mlp_layer_types=["dense", "sparse"],
+            rope_parameters=dict(
+                full_attention=dict(YARN, mscale_all_dim=0),
+                sliding_attention=dict(rope_type="default", rope_theta=100.0),
+            ),
+        ),
+    ),
+    "axk1": (
+        "AXK1Config",
+        dict(LATENT, q_lora_rank=24, n_group=4, topk_group=2, attention_bias=True, rope_parameters=YARN),
+    ),
+    "mistral4": (
+        "Mistral4Config",
+        dict(LATENT, q_lora_rank=24, attention_bias=True, rope_parameters=TEMPERED),
+    ),
+    # The first layer does not rotate, each of the others has angles of its own, and there is a shared expert.
+    "granitemoe_swa": (
+        "GraniteMoeSWAConfig",
+        dict(
+            GRANITE_MOE,
+            num_hidden_layers=3,
+            hidden_size=40,
+            num_local_experts=4,
+            sliding_window=7,
+            layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+            layer_rope_theta=[0, 100.0, 1000.0],
+            shared_intermediate_size=12,
         ),
     ),
 }

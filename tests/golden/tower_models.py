@@ -125,6 +125,23 @@ TOWER_MODELS = {
             vision_config=PIXTRAL,
         ),
     ),
+    "mistral3_mistral4": (
+        "Mistral3Config",
+        dict(
+            text_config=dict(
+                LATENT,
+                model_type="mistral4",
+                hidden_size=32,
+                intermediate_size=40,
+                q_lora_rank=24,
+                n_routed_experts=6,
+                num_experts_per_tok=2,
+                n_shared_experts=1,
+                rope_parameters=TEMPERED,
+            ),
+            vision_config=PIXTRAL,
+        ),
+    ),
     "qwen3_vl": (  # one decoder layer more than what layers of the tower tell
         "Qwen3VLConfig",
         dict(

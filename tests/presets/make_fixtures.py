@@ -31,6 +31,7 @@ import further_families
 import later_families
 import library_order
 import mixed_families
+import newest_families
 import recent_families
 from slicing import intervals, key_heads, on_every_device, query_heads, ranks_of, whole
 
@@ -75,6 +76,8 @@ def all_families():
         later_families.mixtures,
         later_families.hybrids,
         later_families.without_graphs,
+        newest_families.mixtures,
+        newest_families.multimodal,
         compressed_families.compressing,
         encoder_families.encoders,
         encoder_families.translators,

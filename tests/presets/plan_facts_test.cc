@@ -67,7 +67,8 @@ TEST_CASE("every decoder caches, without a doubt, encoders and state spaces do n
     for (const LayerCache& layer : cache.layers)
       CHECK(layer.latent ==
             begins_with_any(fixture.family, {"deepseek", "glm4_moe_lite", "glm_moe_dsa", "kimi",
-                                             "minicpm3", "youtu", "bailing", "longcat", "hy_v4"}));
+                                             "minicpm3", "youtu", "bailing", "longcat", "hy_v4",
+                                             "axk", "mistral4", "mistral3_mistral4"}));
   }
 }
 

@@ -208,6 +208,11 @@ const std::vector<std::string>& every_model() {
                                                 "laguna",
                                                 "laguna_features",
                                                 "hy_v4",
+                                                "mellum",
+                                                "axk1",
+                                                "mistral4",
+                                                "granitemoe_swa",
+                                                "mistral3_mistral4",
                                                 "prototype"};
   return kModels;
 }

@@ -127,6 +127,11 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"hy_v4", "pp=2,tp=2"},
                                                         {"hy_v4", "ep=3,tp=2"},
                                                         {"laguna_features", "ep=3,tp=4"},
+                                                        {"mellum", "ep=2,tp=4"},
+                                                        {"axk1", "ep=2,tp=2"},
+                                                        {"mistral4", "pp=2,ep=2"},
+                                                        {"granitemoe_swa", "pp=3,tp=2"},
+                                                        {"mistral3_mistral4", "ep=3,tp=2"},
                                                         {"llava_mistral", "tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {
