@@ -77,6 +77,8 @@ def all_families():
         later_families.hybrids,
         later_families.without_graphs,
         newest_families.mixtures,
+        newest_families.hybrids,
+        newest_families.encoders,
         newest_families.multimodal,
         compressed_families.compressing,
         encoder_families.encoders,
@@ -108,7 +110,7 @@ def saved(family, model):
     tensors = [turned(family, *tensor) for tensor in tensors]
     if family.published:
         tensors = sorted(tensors + family.published(tensors))
-    return without(config, family.leave_out), tensors
+    return without(family.says(config) if family.says else config, family.leave_out), tensors
 
 
 def renamed(family, name):

@@ -156,6 +156,17 @@ def two_kinds_of_heads():
             refused=not_legal,
             layers={"": 4},
         )
+    yield Family(
+        "gemma4_unified_text",
+        "gemma4_unified",
+        "Gemma4UnifiedForCausalLM",
+        "Gemma4UnifiedTextConfig",
+        sizes,
+        cuts,
+        meshes=tuple(mesh for mesh in LEGAL if mesh != "tp=3"),
+        refused=refused,
+        layers={"": 4},
+    )
 
 
 # GraniteMoeExperts is MixtralExperts: linear(x, gate_up_proj[expert]).chunk(2); GraniteMoeSharedMLP: chunk(2)

@@ -213,6 +213,17 @@ const std::vector<std::string>& every_model() {
                                                 "mistral4",
                                                 "granitemoe_swa",
                                                 "mistral3_mistral4",
+                                                "kolibri1",
+                                                "lfm3",
+                                                "lfm3_plain",
+                                                "axk2",
+                                                "exaone4_5",
+                                                "eurobert",
+                                                "eurobert_tied",
+                                                "camembert",
+                                                "dots3_note",
+                                                "gemma4_unified_text",
+                                                "megatron_bert",
                                                 "prototype"};
   return kModels;
 }

@@ -132,6 +132,16 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"mistral4", "pp=2,ep=2"},
                                                         {"granitemoe_swa", "pp=3,tp=2"},
                                                         {"mistral3_mistral4", "ep=3,tp=2"},
+                                                        {"kolibri1", "ep=3,tp=2"},
+                                                        {"lfm3", "pp=3,tp=2"},
+                                                        {"lfm3_plain", "pp=2,tp=4"},
+                                                        {"axk2", "ep=2,tp=2"},
+                                                        {"exaone4_5", "pp=2,tp=2"},
+                                                        {"eurobert", "pp=2,tp=4"},
+                                                        {"camembert", "tp=3"},
+                                                        {"dots3_note", "ep=3,tp=2"},
+                                                        {"gemma4_unified_text", "pp=2,tp=2"},
+                                                        {"megatron_bert", "pp=2,tp=4"},
                                                         {"llava_mistral", "tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
   for (const auto& [model, mesh] : kCases) {
