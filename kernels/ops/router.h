@@ -19,6 +19,8 @@ namespace shardtool::kernels {
 ///     kSigmoidGroups   sigmoid + correction    its two best       sigmoid, without the correction
 ///     kCorrectedSoftmax
 ///                      softmax + correction    -                  softmax, without the correction
+///     kCorrectedSigmoid
+///                      score + correction      -                  sigmoid, without the correction
 ///     kSparseMixer     score                   -                  softmax over those near it that
 ///                                                                 are not chosen before it
 ///
@@ -42,6 +44,7 @@ struct RouterSpec {
     kGroupMax,
     kSigmoidGroups,
     kCorrectedSoftmax,
+    kCorrectedSigmoid,
     kSparseMixer
   };
   Kind kind = Kind::kSoftmaxTopK;
@@ -55,7 +58,8 @@ struct RouterSpec {
   double jitter = 0;  ///< of kSparseMixer
 
   SHARDTOOL_BOTH bool is_sigmoid() const {
-    return kind == Kind::kSigmoidGroups || kind == Kind::kTopKSigmoid;
+    return kind == Kind::kSigmoidGroups || kind == Kind::kTopKSigmoid ||
+           kind == Kind::kCorrectedSigmoid;
   }
   SHARDTOOL_BOTH bool cuts_groups() const { return top_groups > 0 && top_groups < groups; }
 };
@@ -146,11 +150,12 @@ SHARDTOOL_BOTH inline void rank_scores(const RouterSpec& spec, const T* scores, 
                                        T* ranks) {
   using Kind = RouterSpec::Kind;
   const bool is_softmax = spec.kind == Kind::kCorrectedSoftmax;
-  const bool is_corrected = is_softmax || spec.kind == Kind::kSigmoidGroups;
+  const bool is_sigmoid = spec.kind == Kind::kSigmoidGroups;
+  const bool is_corrected = is_softmax || is_sigmoid || spec.kind == Kind::kCorrectedSigmoid;
   const auto base =
       SoftmaxBase<T>::over(is_softmax ? spec.experts : 1, [scores](i64 e) { return scores[e]; });
   for (i64 e = 0; e < spec.experts; ++e) {
-    ranks[e] = !is_corrected ? scores[e] : is_softmax ? base.of(scores[e]) : sigmoid(scores[e]);
+    ranks[e] = is_softmax ? base.of(scores[e]) : is_sigmoid ? sigmoid(scores[e]) : scores[e];
     if (is_corrected && correction != nullptr) ranks[e] += correction[e];
   }
 }

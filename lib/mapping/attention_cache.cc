@@ -330,12 +330,16 @@ bool shares_index(i64 layer, const Keys& keys, const json& facts) {
 /// Elements per token; nothing when config.json does not say.
 bool measure(LayerCache& layer, bool has_window, const Keys& keys, const json& facts) {
   if (layer.unit_elements > 0) return true;
-  const auto a = layer.latent ? keys.size("latent_rank") : kv_heads(keys, facts, has_window);
-  const auto b = layer.latent ? keys.size("rope_dim") : head_dim(keys, has_window);
+  // Layers with a window may have a latent of their own, and no index.
+  const bool has_own = layer.latent && has_window && keys.size("window_latent_rank");
+  const std::string prefix = has_own ? "window_" : "";
+  const auto a =
+      layer.latent ? keys.size(prefix + "latent_rank") : kv_heads(keys, facts, has_window);
+  const auto b = layer.latent ? keys.size(prefix + "rope_dim") : head_dim(keys, has_window);
   if (!a || !b) return false;
   layer.units = layer.latent ? 1 : *a;
   // Beside a latent the key of an index that chooses positions, where there is one.
-  const bool has_index = !shares_index(layer.layer, keys, facts.at("sharing_index"));
+  const bool has_index = !has_own && !shares_index(layer.layer, keys, facts.at("sharing_index"));
   const i64 index = has_index ? keys.size("index_dim").value_or(0) : 0;
   const i64 values = keys.axis("value_dim", has_window).value_or(*b);
   layer.unit_elements = layer.latent ? *a + *b + index : *b + values;
@@ -357,7 +361,12 @@ AttentionCache attention_cache(const ModelConfig& config, std::span<const Tensor
   cache.source_positions = keys.size("source_positions");
   const Windows windows(keys, known, config.model_type());
   bool crosses = false;
-  for (auto& [key, layer] : layers_of(keys, known, tensors)) {
+  // Encoders whose projections are named as those of decoders keep nothing.
+  const auto encoders = texts(known.at("encoders"));
+  const bool is_encoder =
+      std::find(encoders.begin(), encoders.end(), config.model_type()) != encoders.end();
+  auto layers = is_encoder ? Layers() : layers_of(keys, known, tensors);
+  for (auto& [key, layer] : layers) {
     crosses = crosses || layer.cross;
     layer.window = layer.cross || key.compressed > 0 ? 0 : windows.of(layer.layer);
     if (measure(layer, windows.is_local(layer.layer), keys, known)) {

@@ -100,6 +100,7 @@ void OpDecoder::bucket_scores() {
 Window OpDecoder::window(const JsonValue& value) const {
   Window window;
   value.object({{"config", [&](const JsonValue& v) { window.config = v.nonempty_text(); }, true},
+                {"default", [&](const JsonValue& v) { window.otherwise = v.integer(1); }},
                 {"before", [&](const JsonValue& v) { window.before = v.nonempty_text(); }},
                 {"around", [&](const JsonValue& v) { window.around = v.nonempty_text(); }},
                 {"when", [&](const JsonValue& v) { window.when = v.nonempty_text(); }},

@@ -16,6 +16,7 @@ void OpDecoder::router() {
                                          {"topk_sigmoid", Router::Kind::kTopKSigmoid},
                                          {"sigmoid_groups", Router::Kind::kSigmoidGroups},
                                          {"corrected_softmax", Router::Kind::kCorrectedSoftmax},
+                                         {"corrected_sigmoid", Router::Kind::kCorrectedSigmoid},
                                          {"sparse_mixer", Router::Kind::kSparseMixer}});
            },
            true},

@@ -197,7 +197,8 @@ struct Window {
   enum class Kind { kSliding, kChunked };
   Kind kind = Kind::kSliding;
   std::optional<LayerSet> layers;  ///< nothing: all
-  std::string config;              ///< the path of the size; absent, null or 0: no window
+  std::string config;              ///< the path of the size; null or 0: no window
+  i64 otherwise = 0;               ///< the size where the config has no such path; 0: no window
   std::string before;              ///< where it is said without the token itself; counts first
   std::string around;              ///< where it is said of both sides together, half of it on each,
                                    ///< without the token itself; counts first
@@ -331,7 +332,8 @@ struct Router {
 
   /// Whether the bias counts in choosing only; else it is that of the scores.
   bool is_corrected() const {
-    return kind == Kind::kSigmoidGroups || kind == Kind::kCorrectedSoftmax;
+    return kind == Kind::kSigmoidGroups || kind == Kind::kCorrectedSoftmax ||
+           kind == Kind::kCorrectedSigmoid;
   }
 };
 /// The chosen experts' outputs, summed with the router's weights, or with 1 where those are factors

@@ -14,17 +14,17 @@ bool is_on(const Window& window, const mapping::ModelConfig& config) {
   return value != nullptr && value->is_boolean() && value->get<bool>();
 }
 
-/// The number at a path; 0 for none, or for one that is none.
-i64 number_at(const std::string& path, const mapping::ModelConfig& config) {
+/// The number at a path, or `otherwise` where there is no such path; 0 for what is no number.
+i64 number_at(const std::string& path, const mapping::ModelConfig& config, i64 otherwise = 0) {
   const json* value = path.empty() ? nullptr : config.find(path);
-  const bool is_size = value != nullptr && value->is_number_integer();
-  return is_size ? std::max<i64>(0, value->get<i64>()) : 0;
+  if (value == nullptr) return otherwise;
+  return value->is_number_integer() ? std::max<i64>(0, value->get<i64>()) : 0;
 }
 
 i64 size_of(const Window& window, const mapping::ModelConfig& config) {
   const i64 before =
       std::max(number_at(window.before, config), number_at(window.around, config) / 2);
-  return before > 0 ? before + 1 : number_at(window.config, config);
+  return before > 0 ? before + 1 : number_at(window.config, config, window.otherwise);
 }
 
 }  // namespace

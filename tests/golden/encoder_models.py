@@ -79,6 +79,7 @@ DISTILBERT = dict(
     pad_token_id=None,
 )
 ELECTRA = dict(NARROW, layer_norm_eps=1e-3)
+EUROBERT = dict(NARROW, rms_norm_eps=1e-3, bos_token_id=None, eos_token_id=None, mask_token_id=3)
 # Distances up to 4 have buckets of their own, and those from 13 on share one.
 DEBERTA = dict(
     NARROW,
@@ -118,6 +119,10 @@ ENCODER_MODELS = {
             hidden_act="relu",
         ),
     ),
+    "eurobert": ("EuroBertConfig", dict(EUROBERT, num_key_value_heads=2, attention_bias=True, mlp_bias=True)),
+    "eurobert_tied": ("EuroBertConfig", dict(EUROBERT, tie_word_embeddings=True, head_dim=12)),
+    "camembert": ("CamembertConfig", dict(ELECTRA, pad_token_id=1, type_vocab_size=1)),
+    "megatron_bert": ("MegatronBertConfig", dict(ELECTRA, hidden_act="relu", type_vocab_size=2)),
     "marian": ("MarianConfig", dict(TRANSLATOR, decoder_start_token_id=0)),
     "marian_two": (
         "MarianConfig",

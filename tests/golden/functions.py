@@ -18,6 +18,7 @@ from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3TopkR
 from transformers.models.ernie4_5_moe.modeling_ernie4_5_moe import Ernie4_5_MoeTopKRouter
 from transformers.models.gpt_oss.modeling_gpt_oss import GptOssExperts, GptOssTopKRouter
 from transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense import HunYuanDenseV1RotaryEmbedding
+from transformers.models.kolibri1.modeling_kolibri1 import Kolibri1TopKRouter
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.models.llama4.modeling_llama4 import Llama4Router
 from transformers.models.mixtral.modeling_mixtral import MixtralTopKRouter
@@ -96,8 +97,11 @@ ROUTERS = [
     ),
     dict(kind="sparse_mixer", top_k=2, jitter=0.01, router=PhimoeTopKRouter, config="PhimoeConfig"),
     dict(kind="sparse_mixer", top_k=2, jitter=0.4, router=PhimoeTopKRouter, config="PhimoeConfig"),
+    dict(kind="corrected_sigmoid", top_k=3, renormalise=True, router=Kolibri1TopKRouter, config="Kolibri1Config"),
+    dict(kind="corrected_sigmoid", top_k=4, router=Kolibri1TopKRouter, config="Kolibri1Config"),
 ]
 N_EXPERTS = 12
+CORRECTED = ("sigmoid_groups", "corrected_softmax", "corrected_sigmoid")
 
 
 def routed(case, random):
@@ -114,7 +118,9 @@ def routed(case, random):
         says |= dict(n_group=groups or None, topk_group=top_groups or None, routed_scaling_factor=case["scale"])
         says |= dict(num_attention_heads=4, topk_method="group_limited_greedy" if groups else "greedy")
     else:
-        says |= dict(num_attention_heads=4, num_key_value_heads=4, intermediate_size=8)
+        says |= dict(num_attention_heads=4, num_key_value_heads=4)
+    if case["config"] not in ("DeepseekV2Config", "DeepseekV3Config", "Kolibri1Config"):
+        says |= dict(intermediate_size=8)
     if "least_sum" in case:
         says |= dict(moe_num_experts=N_EXPERTS, moe_k=case["top_k"], moe_norm_min=case["least_sum"])
     if "jitter" in case:
@@ -147,7 +153,7 @@ def routed(case, random):
         "top_groups": top_groups,
         "least_sum": case.get("least_sum", 0.0),
         "jitter": case.get("jitter", 0.0),
-        "correction": numbers(correction) if case["kind"] in ("sigmoid_groups", "corrected_softmax") else [],
+        "correction": numbers(correction) if case["kind"] in CORRECTED else [],
         "scores": numbers(scores),
         "chosen": chosen.sort(dim=1).values.reshape(-1).tolist(),
         "gates": numbers(gates),

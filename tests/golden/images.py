@@ -17,8 +17,10 @@ WITH_CLASS = ("llama4", *CLASS_FIRST)
 LAST_UNREAD = ("llava", "llava_next")
 # Of which there is a run of words alone, too.
 ALSO_WORDS = ("gemma3",)
+# Whose words have one position each, where others have three.
+ONE_POSITION = ("exaone4_5",)
 # Whose towers the graphs compute.
-WITH_TOWER = ("mistral3", "qwen2_vl", "qwen2_5_vl", "llava_next", *SHAPES)
+WITH_TOWER = ("mistral3", "exaone4_5", "qwen2_vl", "qwen2_5_vl", "llava_next", *SHAPES)
 
 
 def is_of_another_layer(config):
@@ -105,10 +107,11 @@ def inputs(model, pixels):
     images, patches, _ = pixels.shape
     rows, columns = grid_of(model, patches)
     if hasattr(getattr(model, "model", None), "visual"):
+        axes = 1 if model.config.model_type in ONE_POSITION else 3
         return {
             "pixel_values": pixels.flatten(0, 1),
             "image_grid_thw": torch.tensor([[1, rows, columns]] * images),
-            "position_ids": torch.arange(patches).expand(3, images, patches),
+            "position_ids": torch.arange(patches).expand(axes, images, patches).squeeze(0),
         }
     side = side_of(model.config.vision_config)
     squares = pixels.reshape(images, rows, columns, -1, side, side)

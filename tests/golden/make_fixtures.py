@@ -44,13 +44,16 @@ from tower_models import TOWER_MODELS
 HERE = pathlib.Path(__file__).parent
 LIMIT_BYTES = 300_000
 MASKED = ("bert", "roberta", "modernbert", "distilbert", "electra", "deberta_v2", "deberta_v2_places")
+MASKED += ("eurobert", "eurobert_tied", "camembert", "megatron_bert")
 DISCRIMINATORS = ("electra_discriminator",)
 # Whose position depends on which tokens before it are padding: token 1.
-WITHOUT_PADDING = ("roberta", "m2m_100")
+WITHOUT_PADDING = ("roberta", "camembert", "m2m_100")
 # Whose stacks of experts are published [.., in, out], and held and saved [.., out, in].
 TRANSPOSED = ("qwen3_vl_moe",)
 # Whose published names the library reads and does not write, or that stand for what it holds.
 HELD = ("kimi_k25", "olmo_hybrid_in_place")
+# Language models that the library lists with those that read images.
+LISTED_WITH_IMAGES = ("mistral4",)
 # The eager attention of this version adds linear biases that the mask has already.
 ADDS_TWICE = ("falcon",)
 # Whose norms multiply by 1 + weight, and which of these names do not.
@@ -58,6 +61,8 @@ ONE_PLUS = ("gemma", "vaultgemma", "qwen3_next", "qwen3_5", "nemotron")
 PLAIN_NORMS = ("gemma4", "gemma3n", "nemotron_h")
 # What features or experts are multiplied by.
 FACTORS = ("lambda_1", "lambda_2", "layer_scalar", "router.scale", "per_expert_scale", "correct_output_scale")
+# Whose routers correct the scores themselves.
+PLAIN_RANKS = ("Kolibri1",)
 # What follows from the config alone.
 COMPUTED = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 # The numbers of learned activations that are not drawn.
@@ -77,7 +82,7 @@ def drawn(fixture, name, shape):
             return np.full(shape, value)
     random = np.random.default_rng(zlib.crc32(f"{fixture}/{name}".encode()))
     values = random.standard_normal(shape)
-    if "norm" in name.replace("norm_attn_norm.attn.", "").lower() or ".ln_" in name:
+    if "norm" in name.replace("norm_attn_norm.attn.", "").replace("layernorm.mlp.", "").lower() or ".ln_" in name or ".ln." in name:
         is_added_to_1 = fixture.startswith(ONE_PLUS) and not fixture.startswith(PLAIN_NORMS) and "linear_attn" not in name
         centre = 0.0 if name.endswith("bias") or is_added_to_1 else 1.0
         return centre + 0.3 * values
@@ -111,7 +116,7 @@ def class_of(fixture, config):
         return transformers.AutoModelForSpeechSeq2Seq
     if config.is_encoder_decoder:
         return transformers.AutoModelForSeq2SeqLM
-    has_images = getattr(config, "vision_config", None) is not None
+    has_images = getattr(config, "vision_config", None) is not None or fixture in LISTED_WITH_IMAGES
     return transformers.AutoModelForImageTextToText if has_images else transformers.AutoModelForCausalLM
 
 
@@ -230,10 +235,11 @@ class Watch:
             self.chosen[number] = chosen.sort(dim=-1).values.reshape(*self.shape, -1)
             correction = correction_of(router, args)
             is_softmax = hasattr(router, "moe_statics")
-            ranked = logits.softmax(dim=-1) if is_softmax else logits.sigmoid()
+            is_plain = type(router).__name__.startswith(PLAIN_RANKS)
+            ranked = logits if is_plain else logits.softmax(dim=-1) if is_softmax else logits.sigmoid()
             scores = logits if correction is None else ranked + correction
             self.gap = min(self.gap, nearest(scores))
-            if correction is not None and getattr(router, "num_group", 1) > 1:
+            if correction is not None and (getattr(router, "num_group", None) or 1) > 1:
                 pairs = scores.reshape(len(scores), router.num_group, -1).topk(2, dim=2).values.sum(dim=2)
                 self.gap = min(self.gap, nearest(pairs))
 

@@ -1,6 +1,6 @@
 """Small models whose layers differ in more than a window: other heads, or another kind of attention."""
 
-from sizes import FEW_EXPERTS, GLM_MOE, LATENT, SIZES
+from sizes import FEW_EXPERTS, GLM_MOE, GRANITE_MOE, INDEX, LATENT, SIZES, TEMPERED, WIDE_HEADS, YARN
 
 # What LongCat-Flash has under other names, or not.
 OTHER_NAMES = (
@@ -138,6 +138,102 @@ MIXED_MODELS = {
             linear_num_heads=3,
             linear_head_dim=10,
             linear_conv_kernel_dim=3,
+        ),
+    ),
+    "mellum": (
+        "MellumConfig",
+        dict(
+            WIDE_HEADS,
+            **FEW_EXPERTS,
+            attention_bias=True,
+            sliding_window=7,
+            layer_types=["full_attention", "sliding_attention"],
+            mlp_layer_types=["dense", "sparse"],
+            rope_parameters=dict(
+                full_attention=dict(YARN, mscale_all_dim=0),
+                sliding_attention=dict(rope_type="default", rope_theta=100.0),
+            ),
+        ),
+    ),
+    "axk1": (
+        "AXK1Config",
+        dict(LATENT, q_lora_rank=24, n_group=4, topk_group=2, attention_bias=True, rope_parameters=YARN),
+    ),
+    "mistral4": (
+        "Mistral4Config",
+        dict(LATENT, q_lora_rank=24, attention_bias=True, rope_parameters=TEMPERED),
+    ),
+    "axk2": (
+        "AXK2Config",
+        dict(
+            {key: value for key, value in LATENT.items() if key not in ("n_routed_experts", "num_experts_per_tok")},
+            **INDEX,
+            n_routed_experts=4,
+            num_experts_per_tok=2,
+            hidden_size=32,
+            q_lora_rank=16,
+            index_topk=6,
+            gated_norm_rank=5,
+            attention_bias=True,
+            rope_parameters=YARN,
+        ),
+    ),
+    "kolibri1": (
+        "Kolibri1Config",
+        dict(
+            {key: value for key, value in WIDE_HEADS.items() if key != "intermediate_size"},
+            **FEW_EXPERTS,
+            shared_expert_intermediate_size=20,
+            sliding_window=7,
+            layer_types=["sliding_attention", "full_attention"],
+            rope_parameters=dict(rope_type="default", rope_theta=1000.0),
+        ),
+    ),
+    # Latents, heads and angles of layers with a window are others than those of layers with an index.
+    "dots3_note": (
+        "Dots3NoteTextConfig",
+        dict(
+            LATENT
+            | INDEX
+            | dict(
+                hidden_size=32,
+                intermediate_size=40,
+                n_routed_experts=6,
+                num_experts_per_tok=2,
+                n_group=3,
+                topk_group=2,
+                q_lora_rank=14,
+                shared_experts_intermediate_size=10,
+                moe_intermediate_size=8,
+                index_topk=6,
+                head_dim=24,
+                layer_types=["full_attention", "sliding_attention"],
+                sliding_window=7,
+                rope_theta=1000.0,
+                swa_rope_theta=100.0,
+                swa_num_attention_heads=6,
+                swa_num_key_value_heads=6,
+                swa_q_lora_rank=18,
+                swa_kv_lora_rank=12,
+                swa_head_dim=16,
+                swa_qk_nope_head_dim=10,
+                swa_v_head_dim=8,
+                attention_bias=True,
+            ),
+        ),
+    ),
+    # The first layer does not rotate, each of the others has angles of its own, and there is a shared expert.
+    "granitemoe_swa": (
+        "GraniteMoeSWAConfig",
+        dict(
+            GRANITE_MOE,
+            num_hidden_layers=3,
+            hidden_size=40,
+            num_local_experts=4,
+            sliding_window=7,
+            layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+            layer_rope_theta=[0, 100.0, 1000.0],
+            shared_intermediate_size=12,
         ),
     ),
 }

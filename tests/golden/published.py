@@ -155,8 +155,22 @@ def publish_longcat_flash(folder):
     save_file(kept, weights, metadata={"format": "pt"})
 
 
+def publish_dots3_note(folder):
+    """A config that says what layers with a window have under names of their own."""
+    config = folder / "config.json"
+    says = json.loads(config.read_text())
+    (of_window,) = (layer for layer in says.pop("per_layer_config").values() if layer)
+    says |= {f"swa_{key}": value for key, value in of_window.items()}
+    says["layer_types"] = [kind.replace("indexed", "full") for kind in says["layer_types"]]
+    rotated = says.pop("rope_parameters")
+    says["rope_theta"] = rotated["indexed_attention"]["rope_theta"]
+    says["swa_rope_theta"] = rotated["sliding_attention"]["rope_theta"]
+    config.write_text(json.dumps(says, indent=2) + "\n")
+
+
 PUBLISHED = {
     "chatglm": publish_chatglm,
+    "dots3_note": publish_dots3_note,
     "internlm2": publish_internlm2,
     "longcat_flash": publish_longcat_flash,
     "olmo_hybrid": publish_olmo_hybrid,

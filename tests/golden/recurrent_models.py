@@ -16,6 +16,17 @@ from sizes import (
 )
 
 OLMO_DELTA = {key: value for key, value in DELTA.items() if key != "rope_parameters"}
+# Short convolutions, and attention with and without a window.
+LFM3 = dict(
+    {key: value for key, value in LFM2.items() if key != "rope_parameters"},
+    num_hidden_layers=3,
+    layer_types=["conv", "sliding_attention", "full_attention"],
+    hidden_size=40,
+    head_dim=12,
+    intermediate_size=52,
+    sliding_window=7,
+    attention_bias=True,
+)
 
 # name -> the class of its config, and what that says
 RECURRENT_MODELS = {
@@ -95,6 +106,30 @@ RECURRENT_MODELS = {
             layer_types=["conv", "full_attention", "conv"],
             num_dense_layers=1,
             routed_scaling_factor=1.7,
+        ),
+    ),
+    "lfm3": (
+        "Lfm3Config",
+        dict(
+            LFM3,
+            rope_parameters=dict(
+                full_attention=dict(rope_type="proportional", rope_theta=1000.0, partial_rotary_factor=0.5),
+                sliding_attention=dict(rope_type="default", rope_theta=100.0),
+            ),
+        ),
+    ),
+    # Neither gates nor norms behind.
+    "lfm3_plain": (
+        "Lfm3Config",
+        dict(
+            LFM3,
+            layer_types=["conv", "sliding_attention"],
+            num_hidden_layers=2,
+            conv_bias=False,
+            use_sandwich_norm=False,
+            use_attention_gate=False,
+            tie_word_embeddings=False,
+            rope_parameters=dict(sliding_attention=dict(rope_type="default", rope_theta=100.0)),
         ),
     ),
     "minimax": (

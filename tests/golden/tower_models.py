@@ -16,6 +16,7 @@ from sizes import (
     LLAMA4_TOWER,
     PIXTRAL,
     SECTIONS,
+    SHALLOW_TOWER,
     SIGLIP,
     SIZES,
     SMALL_TOWER,
@@ -125,6 +126,23 @@ TOWER_MODELS = {
             vision_config=PIXTRAL,
         ),
     ),
+    "mistral3_mistral4": (
+        "Mistral3Config",
+        dict(
+            text_config=dict(
+                LATENT,
+                model_type="mistral4",
+                hidden_size=32,
+                intermediate_size=40,
+                q_lora_rank=24,
+                n_routed_experts=6,
+                num_experts_per_tok=2,
+                n_shared_experts=1,
+                rope_parameters=TEMPERED,
+            ),
+            vision_config=PIXTRAL,
+        ),
+    ),
     "qwen3_vl": (  # one decoder layer more than what layers of the tower tell
         "Qwen3VLConfig",
         dict(
@@ -147,6 +165,15 @@ TOWER_MODELS = {
         ),
     ),
     "gemma4": ("Gemma4Config", dict(text_config=dict(GEMMA4, pad_token_id=0), vision_config=GEMMA4_VISION, audio_config=None)),
+    "gemma4_unified_text": (
+        "Gemma4UnifiedTextConfig",
+        dict(
+            {key: value for key, value in GEMMA4.items() if key != "hidden_size_per_layer_input"},
+            attention_k_eq_v=True,
+            num_global_key_value_heads=1,
+            use_bidirectional_attention=None,
+        ),
+    ),
     "llama4": (
         "Llama4Config",
         dict(
@@ -169,6 +196,29 @@ TOWER_MODELS = {
             text_config=dict(SIZES, rope_parameters=SECTIONS, intermediate_size=36),
             vision_config=dict(
                 VISION | SQUARES, hidden_size=24, num_heads=3, intermediate_size=20, out_hidden_size=48
+            ),
+            image_token_id=7,
+        ),
+    ),
+    # Two heads of the tower share one of keys.
+    "exaone4_5": (
+        "Exaone4_5_Config",
+        dict(
+            text_config=dict(
+                SIZES,
+                head_dim=14,
+                model_type="exaone4",
+                vocab_size=72,
+                intermediate_size=36,
+                sliding_window=7,
+                layer_types=["sliding_attention", "full_attention"],
+            ),
+            vision_config=dict(
+                SHALLOW_TOWER,
+                hidden_size=24,
+                num_heads=6,
+                num_key_value_heads=3,
+                intermediate_size=20,
             ),
             image_token_id=7,
         ),

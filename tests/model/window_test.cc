@@ -39,6 +39,8 @@ TEST_CASE("a window is on every layer, on the even ones, or on those that the co
   CHECK(windows("llama", R"({"sliding_window": 8})") == Windows{0, 0, 0});
   CHECK(windows("gemma2", R"({"sliding_window": 8})") == Windows{8, 0, 8});
   CHECK(windows("gemma2", some) == Windows{0, 8, 0});
+  CHECK(windows("kolibri1", R"({"sliding_window": 8})", 5) == Windows{8, 8, 8, 8, 0});
+  CHECK(windows("kolibri1", "{}", 5) == Windows{513, 513, 513, 513, 0});
 }
 
 TEST_CASE("a window that is said without the token itself is one longer, and counts first") {

@@ -56,6 +56,7 @@ class Family:
     published: object = (
         None  # tensors -> further rows, of names that published checkpoints have and the library ignores
     )
+    says: object = None  # config -> the one that is published, where the library writes another
     renamed: tuple = ()  # (regex, replacement) of names that the library loads as published and does not write so
     transposed: str = ""  # regex of stacks of kernels that are published [.., in, out], and held and saved [.., out, in]
 
@@ -413,29 +414,31 @@ def generative():
     )
 
 
+BERT_LAYER = r".*encoder\.layer\.\d+\."
+BERT = VOCABULARY + [
+    (r".*embeddings\.(position|token_type)_embeddings\.weight", whole, whole),
+    (r".*\.LayerNorm\.(weight|bias)", whole),
+    (BERT_LAYER + r"attention\.self\.(query|key|value)\.weight", H, whole),
+    (BERT_LAYER + r"attention\.self\.(query|key|value)\.bias", H),
+    (BERT_LAYER + r"attention\.output\.dense\.weight", whole, H),
+    (BERT_LAYER + r"attention\.output\.dense\.bias", whole),
+    (BERT_LAYER + r"intermediate\.dense\.weight", features, whole),
+    (BERT_LAYER + r"intermediate\.dense\.bias", features),
+    (BERT_LAYER + r"output\.dense\.weight", whole, features),
+    (BERT_LAYER + r"output\.dense\.bias", whole),
+    (BERT_LAYER + r"(attention\.)?output\.LayerNorm\.(weight|bias)", whole),
+    (r"(bert\.pooler|cls\.predictions\.transform|lm_head)\.dense\.weight", whole, whole),
+    (r"(bert\.pooler|cls\.predictions\.transform|lm_head)\.dense\.bias", whole),
+    (r"cls\.seq_relationship\.weight", whole, whole),
+    (r"cls\.seq_relationship\.bias", whole),
+    (r"classifier(\.[a-z_]+)?\.weight", whole, whole),
+    (r"classifier(\.[a-z_]+)?\.bias", whole),
+    (r"(cls\.predictions|lm_head)\.bias", features),
+    (r"lm_head\.layer_norm\.(weight|bias)", whole),
+]
+
+
 def encoders():
-    layer = r".*encoder\.layer\.\d+\."
-    bert = VOCABULARY + [
-        (r".*embeddings\.(position|token_type)_embeddings\.weight", whole, whole),
-        (r".*\.LayerNorm\.(weight|bias)", whole),
-        (layer + r"attention\.self\.(query|key|value)\.weight", H, whole),
-        (layer + r"attention\.self\.(query|key|value)\.bias", H),
-        (layer + r"attention\.output\.dense\.weight", whole, H),
-        (layer + r"attention\.output\.dense\.bias", whole),
-        (layer + r"intermediate\.dense\.weight", features, whole),
-        (layer + r"intermediate\.dense\.bias", features),
-        (layer + r"output\.dense\.weight", whole, features),
-        (layer + r"output\.dense\.bias", whole),
-        (layer + r"(attention\.)?output\.LayerNorm\.(weight|bias)", whole),
-        (r"(bert\.pooler|cls\.predictions\.transform|lm_head)\.dense\.weight", whole, whole),
-        (r"(bert\.pooler|cls\.predictions\.transform|lm_head)\.dense\.bias", whole),
-        (r"cls\.seq_relationship\.weight", whole, whole),
-        (r"cls\.seq_relationship\.bias", whole),
-        (r"classifier(\.[a-z_]+)?\.weight", whole, whole),
-        (r"classifier(\.[a-z_]+)?\.bias", whole),
-        (r"(cls\.predictions|lm_head)\.bias", features),
-        (r"lm_head\.layer_norm\.(weight|bias)", whole),
-    ]
     reduced = (r".*layer\.\d+\.(attention\.)?output\.dense\.bias",)
     for name, model in (
         ("bert", "BertForPreTraining"),
@@ -444,7 +447,7 @@ def encoders():
         ("roberta_classifier", "RobertaForSequenceClassification"),
     ):
         preset = name.split("_")[0]
-        cuts = bert if name != "bert_bare" else [(cut[0].replace(r"bert\.pooler", "pooler"), *cut[1:]) for cut in bert]
+        cuts = BERT if name != "bert_bare" else [(cut[0].replace(r"bert\.pooler", "pooler"), *cut[1:]) for cut in BERT]
         yield Family(
             name, preset, model, preset.capitalize() + "Config", ENCODER, cuts, refused=PER_HEAD, reduced=reduced
         )

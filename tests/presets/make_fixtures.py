@@ -31,6 +31,7 @@ import further_families
 import later_families
 import library_order
 import mixed_families
+import newest_families
 import recent_families
 from slicing import intervals, key_heads, on_every_device, query_heads, ranks_of, whole
 
@@ -75,6 +76,10 @@ def all_families():
         later_families.mixtures,
         later_families.hybrids,
         later_families.without_graphs,
+        newest_families.mixtures,
+        newest_families.hybrids,
+        newest_families.encoders,
+        newest_families.multimodal,
         compressed_families.compressing,
         encoder_families.encoders,
         encoder_families.translators,
@@ -105,7 +110,7 @@ def saved(family, model):
     tensors = [turned(family, *tensor) for tensor in tensors]
     if family.published:
         tensors = sorted(tensors + family.published(tensors))
-    return without(config, family.leave_out), tensors
+    return without(family.says(config) if family.says else config, family.leave_out), tensors
 
 
 def renamed(family, name):

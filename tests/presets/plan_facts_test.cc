@@ -59,15 +59,17 @@ TEST_CASE("every decoder caches, without a doubt, encoders and state spaces do n
   for (const Fixture& fixture : fixtures()) {
     CAPTURE(fixture.family);
     const AttentionCache cache = cache_of(fixture);
-    const bool caches =
-        !begins_with_any(fixture.family, {"bert", "roberta", "modernbert", "distilbert", "electra",
-                                          "deberta_v2", "mamba", "falcon_mamba", "t5_encoder"});
+    const bool caches = !begins_with_any(
+        fixture.family, {"bert", "roberta", "modernbert", "distilbert", "electra", "deberta_v2",
+                         "mamba", "falcon_mamba", "t5_encoder", "eurobert", "megatron_bert"});
     CHECK(cache.layers.empty() == !caches);
     CHECK(cache.notes.empty() == caches);
     for (const LayerCache& layer : cache.layers)
       CHECK(layer.latent ==
-            begins_with_any(fixture.family, {"deepseek", "glm4_moe_lite", "glm_moe_dsa", "kimi",
-                                             "minicpm3", "youtu", "bailing", "longcat", "hy_v4"}));
+            begins_with_any(
+                fixture.family,
+                {"deepseek", "glm4_moe_lite", "glm_moe_dsa", "kimi", "minicpm3", "youtu", "bailing",
+                 "longcat", "hy_v4", "axk", "mistral4", "mistral3_mistral4", "dots3_note"}));
   }
 }
 
@@ -76,6 +78,13 @@ TEST_CASE("an index of positions keeps its key beside the latent") {
     CHECK(layer.unit_elements == 10 + 2);
   for (const LayerCache& layer : cache_of(fixture("deepseek_v32")).layers)
     CHECK(layer.unit_elements == 10 + 2 + 4);
+}
+
+TEST_CASE("layers with a window keep a latent of their own size, and no key of an index") {
+  const AttentionCache cache = cache_of(fixture("dots3_note"));
+  REQUIRE(cache.layers.size() == 2);
+  CHECK(cache.layers[0].unit_elements == 12 + 3);
+  CHECK(cache.layers[1].unit_elements == 10 + 2 + 4);
 }
 
 TEST_CASE("entries of several tokens lie beside a window of single ones, and keys of an index") {

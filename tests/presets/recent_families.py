@@ -156,6 +156,17 @@ def two_kinds_of_heads():
             refused=not_legal,
             layers={"": 4},
         )
+    yield Family(
+        "gemma4_unified_text",
+        "gemma4_unified",
+        "Gemma4UnifiedForCausalLM",
+        "Gemma4UnifiedTextConfig",
+        sizes,
+        cuts,
+        meshes=tuple(mesh for mesh in LEGAL if mesh != "tp=3"),
+        refused=refused,
+        layers={"": 4},
+    )
 
 
 # GraniteMoeExperts is MixtralExperts: linear(x, gate_up_proj[expert]).chunk(2); GraniteMoeSharedMLP: chunk(2)
@@ -375,25 +386,35 @@ TRANSPOSED = [
 ]
 
 
+TOWER_OF_PIXTRAL = r".*vision_tower\.transformer\.layers\.\d+\."
+# PixtralAttentionLayer: q, k, v and o, a gated MLP, no biases
+PIXTRAL = [
+    (TOWER_OF_PIXTRAL + r"attention\.[qkv]_proj\.weight", H, whole),
+    (TOWER_OF_PIXTRAL + r"attention\.o_proj\.weight", whole, H),
+    (TOWER_OF_PIXTRAL + r"feed_forward\.(gate|up)_proj\.weight", features, whole),
+    (TOWER_OF_PIXTRAL + r"feed_forward\.down_proj\.weight", whole, features),
+    (TOWER_OF_PIXTRAL + r"(attention|ffn)_norm\.weight", whole),
+    (r".*vision_tower\.ln_pre\.weight", whole),
+    (r".*vision_tower\.patch_conv\.weight", whole, whole, whole, whole),
+    (r".*multi_modal_projector\.(norm\.weight|linear_[12]\.bias)", whole),
+    (r".*multi_modal_projector\.(linear_[12]|patch_merger\.merging_layer)\.weight", whole, whole),
+]
+PIXTRAL_CONFIG = dict(
+    model_type="pixtral",
+    hidden_size=16,
+    intermediate_size=76,
+    num_hidden_layers=2,
+    num_attention_heads=HEADS,
+    head_dim=2,
+)
+
+
 def mistral3():
-    """Mistral, and PixtralAttentionLayer: q, k, v and o, a gated MLP, no biases."""
-    tower = r".*vision_tower\.transformer\.layers\.\d+\."
-    cuts = LLAMA + [
-        (tower + r"attention\.[qkv]_proj\.weight", H, whole),
-        (tower + r"attention\.o_proj\.weight", whole, H),
-        (tower + r"feed_forward\.(gate|up)_proj\.weight", features, whole),
-        (tower + r"feed_forward\.down_proj\.weight", whole, features),
-        (tower + r"(attention|ffn)_norm\.weight", whole),
-        (r".*vision_tower\.ln_pre\.weight", whole),
-        (r".*vision_tower\.patch_conv\.weight", whole, whole, whole, whole),
-        (r".*multi_modal_projector\.(norm\.weight|linear_[12]\.bias)", whole),
-        (r".*multi_modal_projector\.(linear_[12]|patch_merger\.merging_layer)\.weight", whole, whole),
-    ]
-    vision = dict(hidden_size=16, intermediate_size=76, num_hidden_layers=2, num_attention_heads=HEADS, head_dim=2)
+    """Mistral, and Pixtral's tower."""
     for name, text in (("mistral3", "mistral"), ("mistral3_ministral3", "ministral3")):
-        sizes = dict(text_config=dict(DENSE, model_type=text), vision_config=dict(vision, model_type="pixtral"))
+        sizes = dict(text_config=dict(DENSE, model_type=text), vision_config=PIXTRAL_CONFIG)
         model = "Mistral3ForConditionalGeneration"
-        yield Family(name, "mistral3", model, "Mistral3Config", sizes, cuts, reduced=())
+        yield Family(name, "mistral3", model, "Mistral3Config", sizes, LLAMA + PIXTRAL, reduced=())
 
 
 def multimodal():

@@ -125,6 +125,19 @@ std::vector<Mutation> later_mutations() {
       over_two("L31", "gates of two ranks' heads exchanged", "hy_v4",
                {"self_attn.linear_gate.weight: rank 0 "},
                of_ranks(kSecond + "self_attn.linear_gate.weight")),
+      over_two("L50", "a correction of another layer's router", "kolibri1",
+               {"moe.router.expert_bias: rank 0 holds layer 1's instead of layer 0's"},
+               of_tensors(kFirst + "moe.router.expert_bias", kSecond + "moe.router.expert_bias", 0),
+               kFieldAlone),
+      over_two("L51", "queries and gates of two ranks' heads exchanged", "axk2",
+               {"self_attn.q_b_proj.weight: rank 0 "},
+               of_ranks(kFirst + "self_attn.q_b_proj.weight")),
+      over_two("L52", "gates of two ranks' heads exchanged where there is a window", "dots3_note",
+               {"self_attn.g_proj.weight: rank 0 "}, of_ranks(kSecond + "self_attn.g_proj.weight")),
+      over_two(
+          "L53", "norms behind attention and MLP exchanged", "lfm3",
+          {"post_operator_norm.weight: rank 1 post_operator_norm holds post_ffn_norm"},
+          of_tensors(kSecond + "post_operator_norm.weight", kSecond + "post_ffn_norm.weight", 1)),
   };
 }
 

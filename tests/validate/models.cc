@@ -208,6 +208,22 @@ const std::vector<std::string>& every_model() {
                                                 "laguna",
                                                 "laguna_features",
                                                 "hy_v4",
+                                                "mellum",
+                                                "axk1",
+                                                "mistral4",
+                                                "granitemoe_swa",
+                                                "mistral3_mistral4",
+                                                "kolibri1",
+                                                "lfm3",
+                                                "lfm3_plain",
+                                                "axk2",
+                                                "exaone4_5",
+                                                "eurobert",
+                                                "eurobert_tied",
+                                                "camembert",
+                                                "dots3_note",
+                                                "gemma4_unified_text",
+                                                "megatron_bert",
                                                 "prototype"};
   return kModels;
 }
