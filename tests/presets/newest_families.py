@@ -33,7 +33,7 @@ from families import (
 from further_families import CHOOSING, LFM2
 from later_families import LOCAL
 from recent_families import GRANITE, MLP_BIASES, PADDED, PIXTRAL, PIXTRAL_CONFIG
-from slicing import features, q_rows, side_by_side, whole
+from slicing import features, on_every_device, q_rows, side_by_side, whole
 
 # A.X-K1's norm behind experts; A.X-K2's gated norms; GraniteSWAAttention: a sink for each head
 OTHER_NORMS = [
@@ -197,6 +197,44 @@ def encoders():
         LLAMA + MLP_BIASES + [(r"lm_head\.bias", features)],
         reduced=(r".*(o_proj|down_proj)\.bias",),
     )
+
+
+# Mistral Large 4 under its publisher's names and under the library's; here the second layer does not rotate
+LARGE = [
+    (r".*attention\.w(q|kv_b)\.weight", H, whole),
+    (r".*attention\.wo\.weight", whole, H),
+    (r".*attention\.wkv_a_with_mqa\.weight", whole, whole),
+    (r".*(kv_a_norm|attention_norm|ffn_norm)\.weight", whole),
+    (r".*(ssmax_scaling\.[sb]|softmax_scaling\.(scale|bias))", H),
+    (r".*indexer\..*", on_every_device),
+    (r"layers\.\d+\.(feed_forward|shared_experts|experts\.\d+)\.w[13]\.weight", features, whole),
+    (r"layers\.\d+\.(feed_forward|shared_experts|experts\.\d+)\.w2\.weight", whole, features),
+    (r"layers\.\d+\.gate\.weight", whole, whole),
+    (r"(tok_embeddings|output)\.weight", features, whole),
+    (r"norm\.weight", whole),
+    (r".*alpha", whole),
+    (r"vision_encoder\.transformer\.layers\.\d+\.attention\.w[qkv]\.weight", H, whole),
+    (r"vision_encoder\.transformer\.layers\.\d+\.attention\.wo\.weight", whole, H),
+    (r"vision_encoder\.transformer\.layers\.\d+\.feed_forward\.w[13]\.weight", features, whole),
+    (r"vision_encoder\.transformer\.layers\.\d+\.feed_forward\.w2\.weight", whole, features),
+    (r"(vision_encoder\.(ln_pre|patch_conv)|pre_mm_projector_norm|patch_merger|vision_language_adapter)\..*", on_every_device),
+]
+
+
+def without_graphs():
+    large = {key: value for key, value in LATENT.items() if key != "q_lora_rank"} | INDEXER | PADDED
+    large |= dict(indexer_types=["full", "shared"], no_rope_layers=[1, 0])
+    for suffix, stacked in (("", False), ("_held", True)):
+        yield Family(
+            "mistral_large4" + suffix,
+            "mistral_large4",
+            "MistralLarge4ForConditionalGeneration",
+            "MistralLarge4Config",
+            dict(text_config=large, vision_config=PIXTRAL_CONFIG),
+            LATENT_CUTS + PIXTRAL + LARGE,
+            stacked=stacked,
+            **LATENT_MESHES,
+        )
 
 
 def multimodal():
