@@ -33,7 +33,7 @@ from families import (
 from further_families import CHOOSING, LFM2
 from later_families import LOCAL
 from recent_families import GRANITE, MLP_BIASES, PADDED, PIXTRAL, PIXTRAL_CONFIG
-from slicing import features, on_every_device, q_rows, side_by_side, whole
+from slicing import experts, features, on_every_device, q_rows, side_by_side, whole
 
 # A.X-K1's norm behind experts; A.X-K2's gated norms; GraniteSWAAttention: a sink for each head
 OTHER_NORMS = [
@@ -221,7 +221,47 @@ LARGE = [
 ]
 
 
+# Step3p7Attention: a gate for each head, here twice the heads in the second layer, of the same keys
+MANY_QUERIES = q_rows(MANY, KV)
+STEP = [
+    (r".*layers\.0\.self_attn\.g_proj\.weight", Q, whole),
+    (r".*layers\.1\.self_attn\.[qg]_proj\.weight", MANY_QUERIES, whole),
+    (r".*layers\.1\.self_attn\.o_proj\.weight", whole, MANY_QUERIES),
+    (r".*\.moe\.(gate|up)_proj\.weight", experts, features, whole),
+    (r".*\.moe\.down_proj\.weight", experts, whole, features),
+    (r".*\.moe\.gate\.weight", whole, whole),
+    (r".*\.moe\.router_bias", whole),
+    (r".*\.share_expert\.(gate|up)_proj\.weight", features, whole),
+    (r".*\.share_expert\.down_proj\.weight", whole, features),
+    (r"(model\.)?(vision_model|vit_large_projector|multi_modal_projector)\..*", on_every_device),
+]
+
+
 def without_graphs():
+    step = DENSE | PADDED | dict(
+        n_routed_experts=EXPERTS,
+        num_experts_per_tok=2,
+        moe_intermediate_size=EXPERT_FFN,
+        share_expert_dim=28,
+        layer_types=["full_attention", "sliding_attention"],
+        mlp_layer_types=["dense", "sparse"],
+        num_sliding_attention_heads=MANY,
+        sliding_window=8,
+    )
+    tower = dict(hidden_size=24, num_hidden_layers=1, num_attention_heads=4, image_size=8, patch_size=2, mlp_ratio=2.0)
+    for suffix, stacked in (("", False), ("_held", True)):
+        yield Family(
+            "step3p7" + suffix,
+            "step3p7",
+            "Step3p7ForConditionalGeneration",
+            "Step3p7Config",
+            dict(text_config=step, vision_config=tower),
+            LLAMA + QK_NORM + ROUTED + CHOOSING + STEP,
+            meshes=EXPERT_MESHES,
+            refused=REFUSED,
+            stacked=stacked,
+            layers={"model.language_model." if stacked else "model.": 2},
+        )
     large = {key: value for key, value in LATENT.items() if key != "q_lora_rank"} | INDEXER | PADDED
     large |= dict(indexer_types=["full", "shared"], no_rope_layers=[1, 0])
     for suffix, stacked in (("", False), ("_held", True)):

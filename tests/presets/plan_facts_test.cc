@@ -21,7 +21,8 @@ namespace {
 constexpr const char* kOther =
     "**{mixer,mamba,conv,mtp_linear_proj,pooler,seq_relationship,conv1,conv2,merger,downsample,eh_"
     "proj,mm_projector,"
-    "multi_modal_projector,vision_language_adapter,head,linear_fc1,linear_fc2,fc,altup,laurel,per_"
+    "multi_modal_projector,vision_language_adapter,vit_large_projector,vit_downsampler1,"
+    "vit_downsampler2,downsampler1,downsampler2,head,linear_fc1,linear_fc2,fc,altup,laurel,per_"
     "layer_input_gate,"
     "per_layer_projection,per_layer_model_projection,A_log,class_embedding,"
     "positional_embedding_vlm,attn_hc,ffn_hc,hc_attn_layer,hc_mlp_layer,hc_attn_fn,hc_ffn_fn,"
