@@ -327,22 +327,35 @@ bool shares_index(i64 layer, const Keys& keys, const json& facts) {
          kinds->at(number) == facts.at("word");
 }
 
+/// What a latent keeps: the rows of its projection, or where that is packed what config.json says.
+std::optional<i64> latent_size(const TensorSpec& tensor, const Keys& keys,
+                               const std::string& prefix) {
+  if (tensor.name.ends_with(".weight") && tensor.shape.size() == 2) return tensor.shape[0];
+  const auto rank = keys.size(prefix + "latent_rank");
+  const auto rotated = keys.size(prefix + "rope_dim");
+  return rank && rotated ? std::optional(*rank + *rotated) : std::nullopt;
+}
+
 /// Elements per token; nothing when config.json does not say.
-bool measure(LayerCache& layer, bool has_window, const Keys& keys, const json& facts) {
+bool measure(LayerCache& layer, const TensorSpec& tensor, bool has_window, const Keys& keys,
+             const json& facts) {
   if (layer.unit_elements > 0) return true;
-  // Layers with a window may have a latent of their own, and no index.
-  const bool has_own = layer.latent && has_window && keys.size("window_latent_rank");
-  const std::string prefix = has_own ? "window_" : "";
-  const auto a =
-      layer.latent ? keys.size(prefix + "latent_rank") : kv_heads(keys, facts, has_window);
-  const auto b = layer.latent ? keys.size(prefix + "rope_dim") : head_dim(keys, has_window);
-  if (!a || !b) return false;
-  layer.units = layer.latent ? 1 : *a;
-  // Beside a latent the key of an index that chooses positions, where there is one.
-  const bool has_index = !has_own && !shares_index(layer.layer, keys, facts.at("sharing_index"));
-  const i64 index = has_index ? keys.size("index_dim").value_or(0) : 0;
-  const i64 values = keys.axis("value_dim", has_window).value_or(*b);
-  layer.unit_elements = layer.latent ? *a + *b + index : *b + values;
+  if (layer.latent) {
+    // Layers with a window may have a latent of their own, and no index.
+    const bool has_own = has_window && keys.size("window_latent_rank");
+    const auto size = latent_size(tensor, keys, has_own ? "window_" : "");
+    if (!size) return false;
+    layer.units = 1;
+    // Beside a latent the key of an index that chooses positions, where there is one.
+    const bool has_index = !has_own && !shares_index(layer.layer, keys, facts.at("sharing_index"));
+    layer.unit_elements = *size + (has_index ? keys.size("index_dim").value_or(0) : 0);
+    return true;
+  }
+  const auto heads = kv_heads(keys, facts, has_window);
+  const auto width = head_dim(keys, has_window);
+  if (!heads || !width) return false;
+  layer.units = *heads;
+  layer.unit_elements = *width + keys.axis("value_dim", has_window).value_or(*width);
   return true;
 }
 
@@ -369,7 +382,7 @@ AttentionCache attention_cache(const ModelConfig& config, std::span<const Tensor
   for (auto& [key, layer] : layers) {
     crosses = crosses || layer.cross;
     layer.window = layer.cross || key.compressed > 0 ? 0 : windows.of(layer.layer);
-    if (measure(layer, windows.is_local(layer.layer), keys, known)) {
+    if (measure(layer, tensors[layer.tensor], windows.is_local(layer.layer), keys, known)) {
       cache.layers.push_back(layer);
       continue;
     }

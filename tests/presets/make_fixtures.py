@@ -80,6 +80,7 @@ def all_families():
         newest_families.hybrids,
         newest_families.encoders,
         newest_families.multimodal,
+        newest_families.without_graphs,
         compressed_families.compressing,
         encoder_families.encoders,
         encoder_families.translators,

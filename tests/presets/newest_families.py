@@ -33,7 +33,7 @@ from families import (
 from further_families import CHOOSING, LFM2
 from later_families import LOCAL
 from recent_families import GRANITE, MLP_BIASES, PADDED, PIXTRAL, PIXTRAL_CONFIG
-from slicing import features, q_rows, side_by_side, whole
+from slicing import experts, features, on_every_device, q_rows, side_by_side, whole
 
 # A.X-K1's norm behind experts; A.X-K2's gated norms; GraniteSWAAttention: a sink for each head
 OTHER_NORMS = [
@@ -197,6 +197,84 @@ def encoders():
         LLAMA + MLP_BIASES + [(r"lm_head\.bias", features)],
         reduced=(r".*(o_proj|down_proj)\.bias",),
     )
+
+
+# Mistral Large 4 under its publisher's names and under the library's; here the second layer does not rotate
+LARGE = [
+    (r".*attention\.w(q|kv_b)\.weight", H, whole),
+    (r".*attention\.wo\.weight", whole, H),
+    (r".*attention\.wkv_a_with_mqa\.weight", whole, whole),
+    (r".*(kv_a_norm|attention_norm|ffn_norm)\.weight", whole),
+    (r".*(ssmax_scaling\.[sb]|softmax_scaling\.(scale|bias))", H),
+    (r".*indexer\..*", on_every_device),
+    (r"layers\.\d+\.(feed_forward|shared_experts|experts\.\d+)\.w[13]\.weight", features, whole),
+    (r"layers\.\d+\.(feed_forward|shared_experts|experts\.\d+)\.w2\.weight", whole, features),
+    (r"layers\.\d+\.gate\.weight", whole, whole),
+    (r"(tok_embeddings|output)\.weight", features, whole),
+    (r"norm\.weight", whole),
+    (r".*alpha", whole),
+    (r"vision_encoder\.transformer\.layers\.\d+\.attention\.w[qkv]\.weight", H, whole),
+    (r"vision_encoder\.transformer\.layers\.\d+\.attention\.wo\.weight", whole, H),
+    (r"vision_encoder\.transformer\.layers\.\d+\.feed_forward\.w[13]\.weight", features, whole),
+    (r"vision_encoder\.transformer\.layers\.\d+\.feed_forward\.w2\.weight", whole, features),
+    (r"(vision_encoder\.(ln_pre|patch_conv)|pre_mm_projector_norm|patch_merger|vision_language_adapter)\..*", on_every_device),
+]
+
+
+# Step3p7Attention: a gate for each head, here twice the heads in the second layer, of the same keys
+MANY_QUERIES = q_rows(MANY, KV)
+STEP = [
+    (r".*layers\.0\.self_attn\.g_proj\.weight", Q, whole),
+    (r".*layers\.1\.self_attn\.[qg]_proj\.weight", MANY_QUERIES, whole),
+    (r".*layers\.1\.self_attn\.o_proj\.weight", whole, MANY_QUERIES),
+    (r".*\.moe\.(gate|up)_proj\.weight", experts, features, whole),
+    (r".*\.moe\.down_proj\.weight", experts, whole, features),
+    (r".*\.moe\.gate\.weight", whole, whole),
+    (r".*\.moe\.router_bias", whole),
+    (r".*\.share_expert\.(gate|up)_proj\.weight", features, whole),
+    (r".*\.share_expert\.down_proj\.weight", whole, features),
+    (r"(model\.)?(vision_model|vit_large_projector|multi_modal_projector)\..*", on_every_device),
+]
+
+
+def without_graphs():
+    step = DENSE | PADDED | dict(
+        n_routed_experts=EXPERTS,
+        num_experts_per_tok=2,
+        moe_intermediate_size=EXPERT_FFN,
+        share_expert_dim=28,
+        layer_types=["full_attention", "sliding_attention"],
+        mlp_layer_types=["dense", "sparse"],
+        num_sliding_attention_heads=MANY,
+        sliding_window=8,
+    )
+    tower = dict(hidden_size=24, num_hidden_layers=1, num_attention_heads=4, image_size=8, patch_size=2, mlp_ratio=2.0)
+    for suffix, stacked in (("", False), ("_held", True)):
+        yield Family(
+            "step3p7" + suffix,
+            "step3p7",
+            "Step3p7ForConditionalGeneration",
+            "Step3p7Config",
+            dict(text_config=step, vision_config=tower),
+            LLAMA + QK_NORM + ROUTED + CHOOSING + STEP,
+            meshes=EXPERT_MESHES,
+            refused=REFUSED,
+            stacked=stacked,
+            layers={"model.language_model." if stacked else "model.": 2},
+        )
+    large = {key: value for key, value in LATENT.items() if key != "q_lora_rank"} | INDEXER | PADDED
+    large |= dict(indexer_types=["full", "shared"], no_rope_layers=[1, 0])
+    for suffix, stacked in (("", False), ("_held", True)):
+        yield Family(
+            "mistral_large4" + suffix,
+            "mistral_large4",
+            "MistralLarge4ForConditionalGeneration",
+            "MistralLarge4Config",
+            dict(text_config=large, vision_config=PIXTRAL_CONFIG),
+            LATENT_CUTS + PIXTRAL + LARGE,
+            stacked=stacked,
+            **LATENT_MESHES,
+        )
 
 
 def multimodal():

@@ -21,7 +21,9 @@ namespace {
 constexpr const char* kOther =
     "**{mixer,mamba,conv,mtp_linear_proj,pooler,seq_relationship,conv1,conv2,merger,downsample,eh_"
     "proj,mm_projector,"
-    "multi_modal_projector,head,linear_fc1,linear_fc2,fc,altup,laurel,per_layer_input_gate,"
+    "multi_modal_projector,vision_language_adapter,vit_large_projector,vit_downsampler1,"
+    "vit_downsampler2,downsampler1,downsampler2,head,linear_fc1,linear_fc2,fc,altup,laurel,per_"
+    "layer_input_gate,"
     "per_layer_projection,per_layer_model_projection,A_log,class_embedding,"
     "positional_embedding_vlm,attn_hc,ffn_hc,hc_attn_layer,hc_mlp_layer,hc_attn_fn,hc_ffn_fn,"
     "attn_hyper_connection,mlp_hyper_connection,hyper_connection_mixer,ple,mtp.0.e_proj,mtp.0.h_"
@@ -66,10 +68,10 @@ TEST_CASE("every decoder caches, without a doubt, encoders and state spaces do n
     CHECK(cache.notes.empty() == caches);
     for (const LayerCache& layer : cache.layers)
       CHECK(layer.latent ==
-            begins_with_any(
-                fixture.family,
-                {"deepseek", "glm4_moe_lite", "glm_moe_dsa", "kimi", "minicpm3", "youtu", "bailing",
-                 "longcat", "hy_v4", "axk", "mistral4", "mistral3_mistral4", "dots3_note"}));
+            begins_with_any(fixture.family,
+                            {"deepseek", "glm4_moe_lite", "glm_moe_dsa", "kimi", "minicpm3",
+                             "youtu", "bailing", "longcat", "hy_v4", "axk", "mistral4",
+                             "mistral3_mistral4", "mistral_large4", "dots3_note"}));
   }
 }
 
@@ -78,6 +80,13 @@ TEST_CASE("an index of positions keeps its key beside the latent") {
     CHECK(layer.unit_elements == 10 + 2);
   for (const LayerCache& layer : cache_of(fixture("deepseek_v32")).layers)
     CHECK(layer.unit_elements == 10 + 2 + 4);
+}
+
+TEST_CASE("a layer that does not rotate keeps its latent alone, beside the key of an index") {
+  const AttentionCache cache = cache_of(fixture("mistral_large4"));
+  REQUIRE(cache.layers.size() == 2);
+  CHECK(cache.layers[0].unit_elements == 10 + 2 + 4);
+  CHECK(cache.layers[1].unit_elements == 10);
 }
 
 TEST_CASE("layers with a window keep a latent of their own size, and no key of an index") {
