@@ -24,7 +24,9 @@ i64 number_at(const std::string& path, const mapping::ModelConfig& config) {
 i64 size_of(const Window& window, const mapping::ModelConfig& config) {
   const i64 before =
       std::max(number_at(window.before, config), number_at(window.around, config) / 2);
-  return before > 0 ? before + 1 : number_at(window.config, config);
+  if (before > 0) return before + 1;
+  return config.find(window.config) == nullptr ? window.otherwise
+                                               : number_at(window.config, config);
 }
 
 }  // namespace

@@ -208,6 +208,8 @@ const std::vector<std::string>& every_model() {
                                                 "laguna",
                                                 "laguna_features",
                                                 "hy_v4",
+                                                "deepseek_v4",
+                                                "deepseek_v4_flash",
                                                 "prototype"};
   return kModels;
 }

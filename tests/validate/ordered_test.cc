@@ -126,6 +126,8 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"laguna", "pp=2,tp=2"},
                                                         {"hy_v4", "pp=2,tp=2"},
                                                         {"hy_v4", "ep=3,tp=2"},
+                                                        {"deepseek_v4", "pp=3,tp=2"},
+                                                        {"deepseek_v4_flash", "ep=3,tp=2"},
                                                         {"laguna_features", "ep=3,tp=4"},
                                                         {"llava_mistral", "tp=2"},
                                                         {"falcon_h1_gated", "tp=4"}};
