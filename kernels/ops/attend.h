@@ -23,6 +23,15 @@ struct ScoreSpec {
   const i64* bucket_of = nullptr;  ///< of every position
   const T* key_biases = nullptr;   ///< the same of every position, stride by stride; null: none
   i64 key_biases_stride = 0;
+  i64 entries = 0;                 ///< so many of the scores, the last ones, are of entries
+  const T* entry_gates = nullptr;  ///< the same as gates, of these
+
+  /// Of score i among n; null: it counts as 1.
+  SHARDTOOL_BOTH const T* gate(i64 i, i64 n) const {
+    const i64 entry = i - (n - entries);
+    if (entry >= 0) return entry_gates == nullptr ? nullptr : entry_gates + entry;
+    return gates == nullptr ? nullptr : gates + i;
+  }
 };
 
 /// The bucket of a key `distance` positions after its query (before it: negative). Of T5's code:
@@ -78,7 +87,10 @@ SHARDTOOL_BOTH inline Field bias_at(Field slope, i64 position) {
 /// Softmax over those of n scores that count, which are scaled, in place; 0 for the others.
 template <class T>
 SHARDTOOL_BOTH inline void weigh(const ScoreSpec<T>& spec, T* scores, i64 n) {
-  const auto counts = [&spec](i64 i) { return spec.gates == nullptr || spec.gates[i] != T(0); };
+  const auto counts = [&spec, n](i64 i) {
+    const T* const gate = spec.gate(i, n);
+    return gate == nullptr || *gate != T(0);
+  };
   T most = spec.sink == nullptr ? -kInfinity<T> : *spec.sink;
   for (i64 i = 0; i < n; ++i) {
     if (spec.softcap != T(0)) scores[i] = spec.softcap * std::tanh(scores[i] / spec.softcap);
@@ -98,7 +110,7 @@ SHARDTOOL_BOTH inline void weigh(const ScoreSpec<Field>& spec, Field* scores, i6
   for (i64 i = 0; i < n; ++i) {
     if (spec.softcap.v != 0) scores[i] = surrogate(Surrogate::kSoftcap, scores[i] + spec.softcap);
     scores[i] = surrogate(Surrogate::kScore, scores[i]);
-    if (spec.gates != nullptr) scores[i] *= spec.gates[i];
+    if (const Field* const gate = spec.gate(i, n)) scores[i] *= *gate;
     sum += scores[i];
   }
   const Field factor = surrogate(Surrogate::kNormaliser, sum);
@@ -113,11 +125,18 @@ struct HeadRows {
   i64 size = 0;  ///< numbers of the head
 };
 
-/// One query against positions [begin, end): y = sum of weight * value. `scores` has room for all
-/// of them.
+/// Keys and values beside those of positions, ScoreSpec::entries of them: each stands for several.
+template <class T>
+struct EntryRows {
+  HeadRows<T> keys, values;
+};
+
+/// One query against positions [begin, end), and the entries: y = sum of weight * value. `scores`
+/// has room for all of them.
 template <class T>
 SHARDTOOL_BOTH inline void attend(const ScoreSpec<T>& spec, const T* query, HeadRows<T> keys,
-                                  HeadRows<T> values, i64 begin, i64 end, T* scores, T* y) {
+                                  HeadRows<T> values, i64 begin, i64 end, T* scores, T* y,
+                                  EntryRows<T> entries = {}) {
   for (i64 p = begin; p < end; ++p) {
     T score{};
     for (i64 i = 0; i < keys.size; ++i) score += query[i] * keys.data[p * keys.stride + i];
@@ -129,10 +148,21 @@ SHARDTOOL_BOTH inline void attend(const ScoreSpec<T>& spec, const T* query, Head
     }
     scores[p - begin] = score;
   }
-  weigh(spec, scores, end - begin);
+  const i64 own = end - begin;
+  for (i64 e = 0; e < spec.entries; ++e) {
+    T score{};
+    for (i64 i = 0; i < entries.keys.size; ++i) {
+      score += query[i] * entries.keys.data[e * entries.keys.stride + i];
+    }
+    scores[own + e] = score * spec.scale;
+  }
+  weigh(spec, scores, own + spec.entries);
   for (i64 i = 0; i < values.size; ++i) {
     T sum{};
     for (i64 p = begin; p < end; ++p) sum += scores[p - begin] * values.data[p * values.stride + i];
+    for (i64 e = 0; e < spec.entries; ++e) {
+      sum += scores[own + e] * entries.values.data[e * entries.values.stride + i];
+    }
     y[i] = sum;
   }
 }

@@ -21,6 +21,8 @@ namespace shardtool::kernels {
 ///                      softmax + correction    -                  softmax, without the correction
 ///     kCorrectedSigmoid
 ///                      score + correction      -                  sigmoid, without the correction
+///     kRootSoftplus    sqrt(softplus) + correction
+///                                              -                  sqrt(softplus), without it
 ///     kSparseMixer     score                   -                  softmax over those near it that
 ///                                                                 are not chosen before it
 ///
@@ -45,6 +47,7 @@ struct RouterSpec {
     kSigmoidGroups,
     kCorrectedSoftmax,
     kCorrectedSigmoid,
+    kRootSoftplus,
     kSparseMixer
   };
   Kind kind = Kind::kSoftmaxTopK;
@@ -57,9 +60,15 @@ struct RouterSpec {
   double least_sum = 0;
   double jitter = 0;  ///< of kSparseMixer
 
-  SHARDTOOL_BOTH bool is_sigmoid() const {
+  /// Whether an expert's weight follows from its own score alone.
+  SHARDTOOL_BOTH bool is_by_itself() const {
     return kind == Kind::kSigmoidGroups || kind == Kind::kTopKSigmoid ||
-           kind == Kind::kCorrectedSigmoid;
+           kind == Kind::kCorrectedSigmoid || kind == Kind::kRootSoftplus;
+  }
+  /// That weight. Requires is_by_itself().
+  template <class T>
+  SHARDTOOL_BOTH T weight_of(T score) const {
+    return kind == Kind::kRootSoftplus ? std::sqrt(softplus(score)) : sigmoid(score);
   }
   SHARDTOOL_BOTH bool cuts_groups() const { return top_groups > 0 && top_groups < groups; }
 };
@@ -150,12 +159,14 @@ SHARDTOOL_BOTH inline void rank_scores(const RouterSpec& spec, const T* scores, 
                                        T* ranks) {
   using Kind = RouterSpec::Kind;
   const bool is_softmax = spec.kind == Kind::kCorrectedSoftmax;
-  const bool is_sigmoid = spec.kind == Kind::kSigmoidGroups;
-  const bool is_corrected = is_softmax || is_sigmoid || spec.kind == Kind::kCorrectedSigmoid;
+  const bool is_by_weight = spec.kind == Kind::kSigmoidGroups || spec.kind == Kind::kRootSoftplus;
+  const bool is_corrected = is_softmax || is_by_weight || spec.kind == Kind::kCorrectedSigmoid;
   const auto base =
       SoftmaxBase<T>::over(is_softmax ? spec.experts : 1, [scores](i64 e) { return scores[e]; });
   for (i64 e = 0; e < spec.experts; ++e) {
-    ranks[e] = is_softmax ? base.of(scores[e]) : is_sigmoid ? sigmoid(scores[e]) : scores[e];
+    ranks[e] = is_softmax     ? base.of(scores[e])
+               : is_by_weight ? spec.weight_of(scores[e])
+                              : scores[e];
     if (is_corrected && correction != nullptr) ranks[e] += correction[e];
   }
 }
@@ -215,7 +226,7 @@ SHARDTOOL_BOTH inline T choose_experts(const RouterSpec& spec, const T* scores, 
 }
 
 /// The weights of a choice that is given, such as the one that a reference made: writes
-/// gates[experts], zero where not chosen.
+/// gates[experts], zero where not chosen. An expert that is chosen twice counts twice.
 template <class T>
 SHARDTOOL_BOTH inline void gates_of_choice(const RouterSpec& spec, const T* scores,
                                            const i64* chosen, T* gates) {
@@ -229,19 +240,18 @@ SHARDTOOL_BOTH inline void gates_of_choice(const RouterSpec& spec, const T* scor
   T sum = T(0);
   for (i64 i = 0; i < spec.top_k; ++i) {
     const T score = scores[chosen[i]];
-    const T gate = is_mixer            ? T(1) / sum_of_near(spec, scores, chosen, i)
-                   : spec.is_sigmoid() ? sigmoid(score)
-                                       : base.of(score);
-    gates[chosen[i]] = gate;
+    const T gate = is_mixer              ? T(1) / sum_of_near(spec, scores, chosen, i)
+                   : spec.is_by_itself() ? spec.weight_of(score)
+                                         : base.of(score);
+    gates[chosen[i]] += gate;
     sum += gate;
   }
   // Sigmoids may all be 0, which the reference guards against; softmaxes are not.
-  if (spec.is_sigmoid()) sum += T(1e-20);
+  if (spec.is_by_itself()) sum += T(1e-20);
   if (sum < T(spec.least_sum)) sum = T(spec.least_sum);
   const T factor = T(spec.scale);
-  for (i64 i = 0; i < spec.top_k; ++i) {
-    T& gate = gates[chosen[i]];
-    gate = (spec.renormalise ? gate / sum : gate) * factor;
+  for (i64 e = 0; e < spec.experts; ++e) {
+    gates[e] = (spec.renormalise ? gates[e] / sum : gates[e]) * factor;
   }
 }
 

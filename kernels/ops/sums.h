@@ -51,11 +51,12 @@ inline double normal_quantile(double share) {
   return 0.5 * (least + most);
 }
 
-/// sum of factors[i] * x[i * stride] over n streams.
+/// sum of factors[i * factor_stride] * x[i * stride] over n streams.
 template <class T>
-SHARDTOOL_BOTH inline T mixed(const T* x, i64 stride, const T* factors, i64 n) {
+SHARDTOOL_BOTH inline T mixed(const T* x, i64 stride, const T* factors, i64 n,
+                              i64 factor_stride = 1) {
   T sum{};
-  for (i64 i = 0; i < n; ++i) sum += factors[i] * x[i * stride];
+  for (i64 i = 0; i < n; ++i) sum += factors[i * factor_stride] * x[i * stride];
   return sum;
 }
 

@@ -31,6 +31,9 @@ enum class Surrogate : std::uint64_t {
   kXieluUp,
   kXieluDown,
   kFade,
+  kPool,
+  kBalance,
+  kBalancedRows,
 };
 
 /// x^3 + a x + b, a and b fixed and different for every kind.

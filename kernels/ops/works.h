@@ -83,9 +83,20 @@ struct AttendHeads {
   RowView<const T> key_biases;       ///< of every key's row the same, of each head that
   const i64* key_bias_of = nullptr;  ///< key_bias_of says; null: none
   const i64* bucket_of = nullptr;    ///< of distances 1 - length to length - 1
-  T* scores = nullptr;               ///< room for `length` numbers of every item
+  /// Entries beside the positions: every so many of them have one, in the row of the last one,
+  /// which whoever sees that position sees; 0: none.
+  i64 entry_every = 0;
+  RowView<const T> entry_keys, entry_values;
+  const i64* entry_key_of = nullptr;
+  const i64* entry_value_of = nullptr;
+  const T* entry_gates = nullptr;  ///< of every row, how much each of `length` counts; null: 1
+  T* scores = nullptr;             ///< room for most_scores() numbers of every item
   i64 scores_stride = 0;  ///< from an item's room to the next one's; 0: items run one by one
   RowView<T> y;
+
+  SHARDTOOL_BOTH i64 most_scores() const {
+    return length + (entry_every == 0 ? 0 : length / entry_every);
+  }
 
   SHARDTOOL_BOTH i64 count() const { return queries.count * heads; }
   SHARDTOOL_BOTH void operator()(i64 i) const {
@@ -105,11 +116,18 @@ struct AttendHeads {
       spec.key_biases = key_biases.row(first) + key_bias_of[h] * buckets;
       spec.key_biases_stride = key_biases.stride;
     }
+    EntryRows<T> entries;
+    if (entry_every > 0) {
+      spec.entries = (causal ? t + 1 : length) / entry_every;
+      spec.entry_gates = entry_gates == nullptr ? nullptr : entry_gates + row * length;
+      entries = {of_entries(entry_keys, first, entry_key_of[h], key_size),
+                 of_entries(entry_values, first, entry_value_of[h], value_size)};
+    }
     attend(spec, queries.row(row) + h * key_size,
            HeadRows<T>{keys.row(first) + key_of[h] * key_size, keys.stride, key_size},
            HeadRows<T>{values.row(first) + value_of[h] * value_size, values.stride, value_size},
            begin, causal ? t + 1 : end_of_window(t, begin), scores + i * scores_stride,
-           y.row(row) + h * value_size);
+           y.row(row) + h * value_size, entries);
   }
 
  private:
@@ -118,11 +136,17 @@ struct AttendHeads {
     const i64 end = (chunked ? begin : t) + window;
     return window == 0 || end > length ? length : end;
   }
+  SHARDTOOL_BOTH HeadRows<T> of_entries(const RowView<const T>& rows, i64 first, i64 head,
+                                        i64 size) const {
+    return {rows.data + (first + entry_every - 1) * rows.stride + head * size,
+            entry_every * rows.stride, size};
+  }
 };
 
 /// An item is a row, whose `length` gates say how much each position counts that its query sees:
 /// those of its sequence, up to its own if `causal`. The other gates are left as they are. Without
-/// a top_k the gates are the positions' scores.
+/// a top_k the gates are the positions' scores. Where only `every` so many positions are to choose
+/// from, as entries in the row of the last one are, they have a gate each, from the first on.
 template <class T>
 struct IndexRows {
   RowView<const T> queries, keys, weights;
@@ -132,15 +156,16 @@ struct IndexRows {
   i64 length = 1;
   bool causal = true;
   T* gates = nullptr;
+  i64 every = 1;
 
   SHARDTOOL_BOTH i64 count() const { return queries.count; }
   SHARDTOOL_BOTH void operator()(i64 row) const {
     const i64 t = row % length;
-    const i64 seen = causal ? t + 1 : length;
+    const i64 seen = (causal ? t + 1 : length) / every;
     T* const of_row = gates + row * length;
     for (i64 p = 0; p < seen; ++p) {
-      of_row[p] =
-          index_score(queries.row(row), weights.row(row), keys.row(row - t + p), heads, dim);
+      of_row[p] = index_score(queries.row(row), weights.row(row),
+                              keys.row(row - t + (p + 1) * every - 1), heads, dim);
     }
     if (top_k > 0) gate_positions(of_row, seen, top_k);
   }

@@ -18,8 +18,7 @@ std::map<std::string, std::string> weights_by_part(const LogicalCheckpoint& chec
   std::set<std::string_view> names;
   for (const TensorSpec& spec : specs) names.insert(spec.name);
   for (const TensorSpec& spec : specs) {
-    for (const std::string_view suffix : engine::kScaleSuffixes) {
-      const std::string scales = spec.name + std::string(suffix);
+    for (const std::string& scales : engine::scale_names(spec.name)) {
       if (bits(spec.dtype) == 8 && names.contains(scales)) weights[scales] = spec.name;
     }
   }

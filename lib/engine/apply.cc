@@ -70,6 +70,26 @@ Part<N> each(const OpAt<N>& at, const Function& function) {
   return y;
 }
 
+/// Times the op's weight, which has a number for each of these stretches of features.
+template <class N>
+void multiply_sections(const OpAt<N>& at, const std::vector<model::Dim>& sections, Part<N>& y) {
+  const auto factors =
+      load_vector(at, at.op.weights.front().front(), AxisMap::identity(std::ssize(sections)));
+  i64 begin = 0;
+  for (size_t i = 0; i < sections.size(); ++i) {
+    const i64 end = begin + at.side.model->size(sections[i]);
+    for (const index::Piece& piece : y.features.pieces()) {
+      const i64 first = std::max(begin, piece.global);
+      const i64 last = std::min(end, piece.global_end());
+      for (i64 t = 0; t < at.inputs.rows(); ++t) {
+        N* const row = y.row(t) + piece.local - piece.global;
+        for (i64 f = first; f < last; ++f) row[f] *= factors[i];
+      }
+    }
+    begin = end;
+  }
+}
+
 /// Times the op's weight: its one number, or one for every so many features.
 template <class N>
 void multiply_by_stored(const OpAt<N>& at, i64 size, Part<N>& y) {
@@ -288,7 +308,11 @@ Part<N> apply(const model::Scale& op, const OpAt<N>& at) {
   const double by = op.by_sqrt ? std::sqrt(number) : number;
   const N factor = number_of<N>(op.divides ? 1 / by : by);
   Part<N> y = each(at, [factor](N x) { return x * factor; });
-  if (op.size) multiply_by_stored(at, at.side.model->size(*op.size), y);
+  if (!op.sections.empty()) {
+    multiply_sections(at, op.sections, y);
+  } else if (op.size) {
+    multiply_by_stored(at, at.side.model->size(*op.size), y);
+  }
   return y;
 }
 
@@ -310,6 +334,7 @@ template <class N>
 Part<N> apply(const model::Clamp& op, const OpAt<N>& at) {
   const double limit = mapping::value_of(op.limit, at.side.model->config);
   if (limit == 0) return *at.in[0];
+  if (op.from_above) return each(at, [limit](N x) { return at_most(limit, x); });
   return each(at, [limit](N x) { return limited(limit, x); });
 }
 

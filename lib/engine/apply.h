@@ -101,9 +101,13 @@ Part<N> apply(const model::Cutoff& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Mix& op, const OpAt<N>& at);
 template <class N>
+Part<N> apply(const model::Balance& op, const OpAt<N>& at);
+template <class N>
 Part<N> apply(const model::OfLayer& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::Convolve& op, const OpAt<N>& at);
+template <class N>
+Part<N> apply(const model::Pool& op, const OpAt<N>& at);
 template <class N>
 Part<N> apply(const model::StepSize& op, const OpAt<N>& at);
 template <class N>

@@ -44,10 +44,11 @@ void add_angle(double angle, double factor, Angles<N>& angles) {
   angles.sin.push_back(static_cast<N>(std::sin(angle) * factor));
 }
 
+/// Those of positions from `first` on.
 template <class N>
-Angles<N> real_angles(const RopeFrequencies& frequencies, i64 length) {
+Angles<N> real_angles(const RopeFrequencies& frequencies, i64 first, i64 length) {
   Angles<N> angles{std::ssize(frequencies.inverse), {}, {}};
-  for (i64 p = 0; p < length; ++p) {
+  for (i64 p = first; p < first + length; ++p) {
     for (const double inverse : frequencies.inverse) {
       add_angle(static_cast<double>(p) * inverse, frequencies.attention_factor, angles);
     }
@@ -102,8 +103,12 @@ Angles<N> angles_of(const model::Rope& op, i64 head, const OpAt<N>& at) {
     const double theta =
         mapping::value_of(mapping::of_layer(op.theta, at.layer), at.side.model->config);
     if (op.patches) return patch_angles<N>(*op.patches, turned, theta, at);
+    const auto& config = at.side.model->config;
+    const auto yarn_factor =
+        op.yarn_factor ? std::optional(mapping::value_of(*op.yarn_factor, config)) : std::nullopt;
+    const i64 before = op.of_first ? at.side.model->size(*op.of_first) - 1 : 0;
     return real_angles<N>(
-        rope_frequencies(at.side.model->config, op.scaling, turned, theta, at.inputs.length),
+        rope_frequencies(config, op.scaling, turned, theta, at.inputs.length, yarn_factor), -before,
         at.inputs.length);
   }
 }
@@ -137,6 +142,7 @@ class AttentionAt {
     window_ = model::window_of(op, at.side.model->config, at.layer);
     const i64 most = at.inputs.most_window;
     if (window_ && most > 0) window_ = std::min(*window_, most);
+    if (op.entries) every_ = most > 0 ? std::min(size(*op.entries), most) : size(*op.entries);
   }
 
   Part<N> run() {
@@ -145,9 +151,10 @@ class AttentionAt {
     kernels::AttendHeads<N> all = work();
     all.y = {bench.in_out(y.data), at_.inputs.rows(), y.width()};
     const i64 at_once = heads_at_once();
-    const i64 scores = bench.is_parallel() ? at_.inputs.rows() * at_once * all.length : all.length;
+    const i64 most = all.most_scores();
+    const i64 scores = bench.is_parallel() ? at_.inputs.rows() * at_once * most : most;
     all.scores = bench.template room<N>(static_cast<size_t>(scores));
-    all.scores_stride = bench.is_parallel() ? all.length : 0;
+    all.scores_stride = bench.is_parallel() ? most : 0;
     // Heads that are padding have no piece, and stay 0.
     for (const index::Piece& piece : heads_.pieces()) {
       for (i64 h = piece.local; h < piece.local_end(); h += at_once) {
@@ -212,7 +219,19 @@ class AttentionAt {
     work.bucket_of = at_.bench.in(bucket_of_);
   }
 
-  /// How much every position counts for every query.
+  /// Keys and values of several positions each, of heads of their own.
+  void add_entries(kernels::AttendHeads<N>& work) {
+    const size_t first = op_.index ? 6 : 3;
+    work.entry_every = *every_;
+    work.entry_keys = operand(first);
+    work.entry_values = operand(first + 1);
+    entry_key_of_ = places_of_shared(at_, heads_, shared_, first, key_dim_);
+    entry_value_of_ = places_of_shared(at_, heads_, shared_, first + 1, value_dim_);
+    work.entry_key_of = at_.bench.in(entry_key_of_);
+    work.entry_value_of = at_.bench.in(entry_value_of_);
+  }
+
+  /// How much every position, or every entry, counts for every query.
   const N* gates(const model::PositionIndex& index) {
     kernels::IndexRows<N> rows;
     rows.queries = operand(3);
@@ -223,13 +242,15 @@ class AttentionAt {
     rows.top_k = size(index.top_k);
     rows.length = at_.inputs.length;
     rows.causal = op_.causal;
+    rows.every = every_.value_or(1);
     const auto count = static_cast<size_t>(at_.inputs.rows() * rows.length);
     if constexpr (is_field<N>) {
       rows.gates = at_.bench.template room<N>(count);
       at_.bench.run(rows);
       return rows.gates;
     } else {
-      const PositionChoice choice{at_.inputs.rows(), rows.length, rows.top_k, rows.causal};
+      const PositionChoice choice{at_.inputs.rows(), rows.length, rows.top_k, rows.causal,
+                                  rows.every};
       rows.top_k = 0;
       gates_.resize(count);
       rows.gates = at_.bench.in_out(gates_);
@@ -250,7 +271,8 @@ class AttentionAt {
     slopes_ = slopes();
     work.sinks = sinks_.empty() ? nullptr : at_.bench.in(sinks_);
     work.slopes = slopes_.empty() ? nullptr : at_.bench.in(slopes_);
-    if (op_.index) work.gates = gates(*op_.index);
+    if (op_.index) (every_ ? work.entry_gates : work.gates) = gates(*op_.index);
+    if (every_) add_entries(work);
     if (op_.buckets) add_biases(*op_.buckets, work);
     work.queries = operand(0);
     work.keys = operand(1);
@@ -274,6 +296,8 @@ class AttentionAt {
     work.y.data += first * value_dim_;
     work.key_of += first;
     work.value_of += first;
+    if (work.entry_key_of != nullptr) work.entry_key_of += first;
+    if (work.entry_value_of != nullptr) work.entry_value_of += first;
     if (work.bias_of != nullptr) work.bias_of += first;
     if (work.key_bias_of != nullptr) work.key_bias_of += first;
     if (work.sinks != nullptr) work.sinks += first;
@@ -287,8 +311,10 @@ class AttentionAt {
   AxisMap heads_;
   i64 shared_;
   std::vector<N> sinks_, slopes_, gates_;
-  std::vector<i64> key_of_, value_of_, bias_of_, key_bias_of_, bucket_of_;
+  std::vector<i64> key_of_, value_of_, entry_key_of_, entry_value_of_, bias_of_, key_bias_of_,
+      bucket_of_;
   std::optional<i64> window_;
+  std::optional<i64> every_;  ///< positions of an entry
 };
 
 }  // namespace
@@ -322,7 +348,8 @@ std::vector<i64> places_of_shared(const OpAt<N>& at, const AxisMap& heads, i64 s
 template <class N>
 Part<N> apply(const model::Rope& op, const OpAt<N>& at) {
   const i64 head = at.side.model->size(op.head);
-  const Angles<N> angles = angles_of(op, head, at);
+  Angles<N> angles = angles_of(op, head, at);
+  for (N& sine : angles.sin) sine = op.back ? -sine : sine;
   const Part<N>& x = *at.in[0];
   Part<N> y = x;
   const i64 rows = at.inputs.rows();

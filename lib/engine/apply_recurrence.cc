@@ -4,6 +4,7 @@
 #include "shardtool/engine/apply.h"
 #include "shardtool/engine/numbers.h"
 #include "shardtool/engine/stop.h"
+#include "shardtool/kernels/ops/pool.h"
 #include "shardtool/kernels/ops/works.h"
 
 // What goes along a sequence: convolutions, recurrences, and the steps and decays of their states.
@@ -80,6 +81,69 @@ Part<N> each_with_weight(const OpAt<N>& at, const Function& function) {
   }
   return y;
 }
+
+/// The positions that a mean is made of on one device: of each feature so many taps of each series.
+template <class N>
+class PoolAt {
+ public:
+  PoolAt(const model::Pool& op, const OpAt<N>& at)
+      : at_(at),
+        size_(at.side.model->size(op.size)),
+        width_(at.side.model->size(op.width)),
+        taps_(at.side.model->size(op.taps)),
+        x_(whole(0)),
+        scores_(whole(1)),
+        bias_(load_small<N>(at.side, at.inputs.map, at.op.weights[0].front(), at.rank).data) {}
+
+  Part<N> run() const {
+    Part<N> y = empty_part<N>(AxisMap::identity(size_), at_.inputs.rows());
+    for (i64 row = 0; row < at_.inputs.rows(); ++row) {
+      throw_if_stopped(at_.inputs.cancel);
+      for (i64 f = 0; f < size_; ++f) y.row(row)[f] = mean(row, f);
+    }
+    return y;
+  }
+
+ private:
+  Part<N> whole(size_t operand) const {
+    return aligned(*at_.in[operand], AxisMap::identity(width_), at_.inputs.rows(),
+                   at_.op.op->in[operand]);
+  }
+
+  /// Of residues there are any numbers before a sequence, of floats nothing. Series of residues end
+  /// a position apart, so that few positions meet all of them.
+  N mean(i64 row, i64 feature) const {
+    std::vector<N> values, scores;
+    const i64 position = row % at_.inputs.length;
+    const i64 series = width_ / size_;
+    const i64 apart = is_field<N> ? 1 : taps_;
+    for (i64 s = 0; s < series; ++s) {
+      const i64 f = s * size_ + feature;
+      for (i64 tap = 0; tap < taps_; ++tap) {
+        const i64 back = (series - 1 - s) * apart + taps_ - 1 - tap;
+        const N bias = bias_[static_cast<size_t>(tap * width_ + f)];
+        if (back <= position) {
+          values.push_back(x_.row(row - back)[f]);
+          scores.push_back(scores_.row(row - back)[f] + bias);
+        } else if constexpr (is_field<N>) {
+          values.push_back(before(0, back - position, f));
+          scores.push_back(before(1, back - position, f) + bias);
+        }
+      }
+    }
+    return kernels::pooled(values.data(), scores.data(), std::ssize(values));
+  }
+  N before(std::uint64_t operand, i64 steps, i64 feature) const {
+    constexpr std::uint64_t kSeed = 0x9001;
+    return kernels::field_random(kernels::hashed(kSeed, operand),
+                                 static_cast<std::uint64_t>(steps * width_ + feature));
+  }
+
+  const OpAt<N>& at_;
+  i64 size_, width_, taps_;
+  Part<N> x_, scores_;
+  std::vector<N> bias_;
+};
 
 /// One recurrence on one device: the heads that it has, and where each finds what it needs.
 template <class N>
@@ -215,6 +279,11 @@ Part<N> apply(const model::Convolve& op, const OpAt<N>& at) {
 }
 
 template <class N>
+Part<N> apply(const model::Pool& op, const OpAt<N>& at) {
+  return PoolAt<N>(op, at).run();
+}
+
+template <class N>
 Part<N> apply(const model::StepSize& op, const OpAt<N>& at) {
   const double least = mapping::value_of(op.least, at.side.model->config);
   const double most = mapping::value_of(op.most, at.side.model->config);
@@ -281,6 +350,7 @@ Part<N> apply(const model::Recurrence& op, const OpAt<N>& at) {
 #define SHARDTOOL_INSTANTIATE(N)                                   \
   template Part<N> apply(const model::Normalise&, const OpAt<N>&); \
   template Part<N> apply(const model::Convolve&, const OpAt<N>&);  \
+  template Part<N> apply(const model::Pool&, const OpAt<N>&);      \
   template Part<N> apply(const model::StepSize&, const OpAt<N>&);  \
   template Part<N> apply(const model::Shift&, const OpAt<N>&);     \
   template Part<N> apply(const model::Decay&, const OpAt<N>&);     \

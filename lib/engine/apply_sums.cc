@@ -5,6 +5,7 @@
 #include "shardtool/engine/numbers.h"
 #include "shardtool/index/section.h"
 #include "shardtool/kernels/ops/activated.h"
+#include "shardtool/kernels/ops/balance.h"
 #include "shardtool/kernels/ops/sums.h"
 
 // Sums over features and over streams, and what is made of them.
@@ -104,10 +105,22 @@ Part<N> apply(const model::Mix& op, const OpAt<N>& at) {
   Part<N> y = empty_part<N>(AxisMap::identity(to * size), at.inputs.rows());
   for (i64 t = 0; t < at.inputs.rows(); ++t) {
     for (i64 i = 0; i < y.width(); ++i) {
-      const N* const of_stream = factors.row(t) + i / size * from;
-      y.row(t)[i] = kernels::mixed(x.row(t) + i % size, size, of_stream, from);
+      const i64 stream = i / size;
+      const N* const of_stream = factors.row(t) + (op.by_source ? stream : stream * from);
+      y.row(t)[i] =
+          kernels::mixed(x.row(t) + i % size, size, of_stream, from, op.by_source ? to : 1);
     }
   }
+  return y;
+}
+
+template <class N>
+Part<N> apply(const model::Balance& op, const OpAt<N>& at) {
+  const i64 size = at.side.model->size(op.size);
+  const auto rounds = static_cast<i64>(mapping::value_of(op.rounds, at.side.model->config));
+  const N eps = number_of<N>(mapping::value_of(op.eps, at.side.model->config));
+  Part<N> y = aligned(*at.in[0], AxisMap::identity(size * size), at.inputs.rows(), at.op.op->in[0]);
+  for (i64 t = 0; t < at.inputs.rows(); ++t) kernels::balance(y.row(t), size, rounds, eps);
   return y;
 }
 
@@ -126,11 +139,12 @@ Part<N> apply(const model::OfLayer& op, const OpAt<N>& at) {
   return y;
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                \
-  template Part<N> apply(const model::Sums&, const OpAt<N>&);   \
-  template Part<N> apply(const model::Resize&, const OpAt<N>&); \
-  template Part<N> apply(const model::Cutoff&, const OpAt<N>&); \
-  template Part<N> apply(const model::Mix&, const OpAt<N>&);    \
+#define SHARDTOOL_INSTANTIATE(N)                                 \
+  template Part<N> apply(const model::Sums&, const OpAt<N>&);    \
+  template Part<N> apply(const model::Resize&, const OpAt<N>&);  \
+  template Part<N> apply(const model::Cutoff&, const OpAt<N>&);  \
+  template Part<N> apply(const model::Mix&, const OpAt<N>&);     \
+  template Part<N> apply(const model::Balance&, const OpAt<N>&); \
   template Part<N> apply(const model::OfLayer&, const OpAt<N>&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

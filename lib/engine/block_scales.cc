@@ -65,9 +65,8 @@ Error not_rows_by_columns(const Side& side, size_t scales) {
 }  // namespace
 
 std::optional<size_t> scale_tensor_of(const Side& side, size_t tensor) {
-  const std::string& name = side.tensors[tensor].name;
-  for (const std::string_view suffix : kScaleSuffixes) {
-    const auto found = side.by_name.find(name + std::string(suffix));
+  for (const std::string& name : scale_names(side.tensors[tensor].name)) {
+    const auto found = side.by_name.find(name);
     if (found != side.by_name.end()) return found->second;
   }
   return std::nullopt;

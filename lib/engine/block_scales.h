@@ -10,8 +10,8 @@
 namespace shardtool::engine {
 
 /// The scales of a quantised matrix: its elements are q * s, one s for every block of block_rows x
-/// block_columns. A matrix's scales are the tensor that is called as it with "_scale_inv" or
-/// "_scale" behind, of one number, one per row, or one per block (vLLM's and DeepSeek's names).
+/// block_columns. A matrix's scales are the tensor that scale_names says, of one number, one per
+/// row, or one per block.
 template <class N>
 class BlockScales {
  public:

@@ -4,6 +4,7 @@
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/block_scales.h"
+#include "shardtool/engine/scale_names.h"
 #include "shardtool/engine/stored_part.h"
 
 namespace shardtool::engine {
@@ -122,8 +123,9 @@ void CutSide::pair_scales(size_t of_whole, size_t of_shards) {
 /// Whole on every device, which takes its own.
 void CutSide::add_scales(size_t of_whole, size_t scales, size_t of_shards) {
   TensorSpec spec = whole_.tensors[scales];
-  const std::string suffix = spec.name.substr(whole_.tensors[of_whole].name.size());
-  spec.name = shards_.tensors[of_shards].name + suffix;
+  const auto of_names = scale_names(whole_.tensors[of_whole].name);
+  const auto kind = std::ranges::find(of_names, spec.name) - of_names.begin();
+  spec.name = scale_names(shards_.tensors[of_shards].name).at(static_cast<size_t>(kind));
   const auto is_same = [&spec](const TensorSpec& other) { return other.name == spec.name; };
   if (std::ranges::any_of(tensors_, is_same)) return;
   added_.push_back(

@@ -36,7 +36,8 @@ void choose_positions(const PositionChoice& queries, const Choosing& choosing,
   const i64 top_k = queries.top_k;
   Choice made(static_cast<size_t>(queries.rows * top_k), kByScore);
   for (i64 row = 0; row < queries.rows; ++row) {
-    const i64 seen = queries.causal ? row % queries.length + 1 : queries.length;
+    const i64 positions = queries.causal ? row % queries.length + 1 : queries.length;
+    const i64 seen = positions / queries.every;
     T* const of_row = scores.data() + row * queries.length;
     const i64* const told =
         choosing.replayed == nullptr ? nullptr : choosing.replayed->data() + row * top_k;

@@ -12,6 +12,7 @@ struct PositionChoice {
   i64 length = 1;
   i64 top_k = 0;
   bool causal = true;
+  i64 every = 1;  ///< so many positions are one to choose: an entry
 };
 
 /// The scores of every query's positions become 1 where they are chosen and 0 elsewhere, and what

@@ -67,6 +67,20 @@ Product only(const Side& side, const model::BoundOp& op, i64 rank, bool is_in_ou
   return as_stored(side, std::move(product));
 }
 
+/// A matrix whose rows are in groups, each of which reads its features.
+Product in_groups(Product product, i64 groups, const TensorSpec& spec) {
+  const i64 rows = product.rows.global_size() / groups;
+  const auto had = index::coarsen(product.rows, rows);
+  if (!had || product.is_in_out) {
+    throw Error(ErrorCode::kUnsupported, "a device has no whole groups of rows")
+        .tensor(spec.name)
+        .note("found", to_string(product.rows));
+  }
+  product.group_rows = rows;
+  product.group_inputs = index::scale(*had, product.columns.global_size());
+  return product;
+}
+
 /// The matrices of one form of experts: gate, up, down; or gate_up, down.
 std::vector<Role> roles_of(const model::Experts::Form& form) {
   if (form.order == model::Experts::Order::kSeparate) return {Role::kGate, Role::kUp, Role::kDown};
@@ -147,6 +161,21 @@ index::Interval share(index::Interval all, i64 part, i64 parts) {
 
 }  // namespace
 
+std::vector<GroupBlock> by_group(const Product& product, const MatrixBlock& block) {
+  if (product.group_rows == 0) return {{block, 0}};
+  std::vector<GroupBlock> groups;
+  for (i64 r = block.rows.begin; r < block.rows.end;) {
+    const i64 group = r / product.group_rows;
+    const i64 end = std::min(block.rows.end, (group + 1) * product.group_rows);
+    MatrixBlock one = block;
+    one.rows = {r, end};
+    one.bytes += (r - block.rows.begin) * block.stride * bits(product.dtype) / 8;
+    groups.push_back({one, group * product.columns.global_size()});
+    r = end;
+  }
+  return groups;
+}
+
 MatrixBlock share_of_work(const Product& product, index::Interval rows, const std::byte* bytes,
                           i64 part, i64 parts) {
   MatrixBlock block{rows, {0, product.columns.local_size()}, bytes, product.columns.local_size()};
@@ -164,7 +193,10 @@ std::vector<Product> products_of(const Side& side, const model::BoundOp& bound, 
   const auto& kind = bound.op->kind;
   if (std::holds_alternative<model::Embed>(kind)) return {only(side, bound, rank, true)};
   if (const auto* linear = std::get_if<model::Linear>(&kind)) {
-    return {only(side, bound, rank, linear->kernel == layout::Kernel::kInOut)};
+    Product product = only(side, bound, rank, linear->kernel == layout::Kernel::kInOut);
+    if (!linear->groups) return {std::move(product)};
+    const TensorSpec& spec = side.tensors[product.tensor];
+    return {in_groups(std::move(product), side.model->size(*linear->groups), spec)};
   }
   if (std::holds_alternative<model::Router>(kind)) return {only(side, bound, rank, false)};
   if (const auto* op = std::get_if<model::Experts>(&kind)) return experts(side, *op, bound, rank);

@@ -17,11 +17,15 @@ struct Product {
   Dtype dtype = Dtype::kBF16;
   index::AxisMap rows, columns;  ///< of the matrix
   bool is_in_out = false;        ///< rows are inputs
+  i64 group_rows = 0;            ///< of each group, where rows are in groups; 0: they are not
+  index::AxisMap group_inputs;   ///< of all groups that the device has, one after the other
   Role role = Role::kOnly;
   i64 expert = -1;            ///< global number
   bool is_looked_up = false;  ///< a table of which some rows are wanted, in every number system
 
-  const index::AxisMap& inputs() const { return is_in_out ? rows : columns; }
+  const index::AxisMap& inputs() const {
+    return group_rows > 0 ? group_inputs : is_in_out ? rows : columns;
+  }
   const index::AxisMap& outputs() const { return is_in_out ? columns : rows; }
   /// Where its rows [begin, end) are.
   StoredRows stored(index::Interval at) const {
@@ -36,6 +40,14 @@ struct MatrixBlock {
   const std::byte* bytes = nullptr;  ///< of the first element
   i64 stride = 0;                    ///< elements from a row to the next
 };
+
+/// A stretch of a block whose rows read the same inputs, from the product's `first_input` on.
+struct GroupBlock {
+  MatrixBlock block;
+  i64 first_input = 0;
+};
+/// A block as it is, or of a product in groups one for each group. `bytes` is that of its rows.
+std::vector<GroupBlock> by_group(const Product& product, const MatrixBlock& block);
 
 /// What part `part` of `parts` of the work has of consecutive rows: so many of what the product
 /// gives, and all that it sums over.

@@ -217,10 +217,13 @@ struct Ramp {
   }
 };
 
-RopeFrequencies yarn(const Scaling& scaling, i64 dims, double theta) {
+RopeFrequencies yarn(const Scaling& scaling, i64 dims, double theta,
+                     std::optional<double> otherwise) {
   const double factor = scaling.stretch();
   const Ramp ramp(scaling, dims, theta);
-  RopeFrequencies found{plain(dims, theta), yarn_attention_factor(scaling, factor)};
+  const bool is_given = scaling.find("attention_factor").has_value();
+  const double size = otherwise && !is_given ? *otherwise : yarn_attention_factor(scaling, factor);
+  RopeFrequencies found{plain(dims, theta), size};
   for (size_t i = 0; i < found.inverse.size(); ++i) {
     found.inverse[i] *= ramp.at(i) / factor + (1 - ramp.at(i));
   }
@@ -253,10 +256,11 @@ RopeFrequencies longrope(const Scaling& scaling, i64 dims, double theta, i64 len
 }  // namespace
 
 RopeFrequencies rope_frequencies(const ModelConfig& config, std::span<const std::string> paths,
-                                 i64 rotary_dims, double theta, i64 length) {
+                                 i64 rotary_dims, double theta, i64 length,
+                                 std::optional<double> yarn_factor) {
   const Scaling scaling(config, paths);
   const std::string type = scaling.type();
-  if (type == "yarn") return yarn(scaling, rotary_dims, theta);
+  if (type == "yarn") return yarn(scaling, rotary_dims, theta, yarn_factor);
   if (type == "longrope") return longrope(scaling, rotary_dims, theta, length);
   if (type == "dynamic") {
     return {plain(rotary_dims, stretched_theta(scaling, rotary_dims, theta, length)), 1};

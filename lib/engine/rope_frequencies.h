@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,10 +39,11 @@ struct RopeFrequencies {
 /// "mrope" rotates by three positions, which of text are one: default. The old name "su" means
 /// longrope, and so does "yarn" where there are lists of factors (Phi 3). Throws kUnsupported for
 /// another type and for parameters per type of layer; kConfig for a value that is absent or of
-/// another kind. Requires 2 <= rotary_dims, theta > 1, 1 <= length.
+/// another kind. Requires 2 <= rotary_dims, theta > 1, 1 <= length. With a `yarn_factor` that is
+/// yarn's attention factor where the config gives none.
 RopeFrequencies rope_frequencies(const mapping::ModelConfig& config,
                                  std::span<const std::string> paths, i64 rotary_dims, double theta,
-                                 i64 length);
+                                 i64 length, std::optional<double> yarn_factor = std::nullopt);
 
 /// What attention scores are multiplied by where model::Attention::yarn_scale holds: the square of
 /// 0.1 mscale_all_dim ln(factor) + 1, and 1 without a scaling or an mscale_all_dim. Throws kConfig.

@@ -10,6 +10,7 @@
 #include "shardtool/base/error.h"
 #include "shardtool/engine/numbers.h"
 #include "shardtool/engine/patch_grid.h"
+#include "shardtool/engine/word_experts.h"
 #include "shardtool/kernels/encode/encode.h"
 #include "shardtool/kernels/ops/router.h"
 
@@ -179,8 +180,16 @@ i64 Run<N>::row_of_patch(const model::Patches& patches, const Product& product, 
 template <class N>
 void Run<N>::multiply(const Product& product, const MatrixBlock& block) {
   if (is_look_up(product)) return look_up(product, block);
+  for (const GroupBlock& one : by_group(product, block)) {
+    multiply_group(product, one.block, one.first_input);
+  }
+}
+
+/// A block that reads the product's inputs from `first_input` on.
+template <class N>
+void Run<N>::multiply_group(const Product& product, const MatrixBlock& block, i64 first_input) {
   Open& open = open_.at(product.rank);
-  if (open.scales) return multiply_scaled(product, block);
+  if (open.scales) return multiply_scaled(product, block, first_input);
   const i64 tokens = inputs_.rows();
   const kernels::StoredMatrix w{product.dtype, block.bytes, block.rows.size(), block.columns.size(),
                                 block.stride};
@@ -188,7 +197,7 @@ void Run<N>::multiply(const Product& product, const MatrixBlock& block) {
     add_columns<N>(w, inputs_.map, {open.x.data.data() + block.rows.begin, tokens, open.x.width()},
                    {open.y.data.data() + block.columns.begin, tokens, open.y.width()});
   } else {
-    multiply_rows<N>(w, inputs_.map, {open.x.data.data(), tokens, open.x.width()},
+    multiply_rows<N>(w, inputs_.map, {open.x.data.data() + first_input, tokens, open.x.width()},
                      {open.y.data.data() + block.rows.begin, tokens, open.y.width()});
   }
 }
@@ -196,7 +205,7 @@ void Run<N>::multiply(const Product& product, const MatrixBlock& block) {
 /// A block of a matrix of q * s. One scale of a row is a factor of what the row gives; those of
 /// blocks are factors of x, for as many rows as have them.
 template <class N>
-void Run<N>::multiply_scaled(const Product& product, const MatrixBlock& block) {
+void Run<N>::multiply_scaled(const Product& product, const MatrixBlock& block, i64 first_input) {
   Open& open = open_.at(product.rank);
   const BlockScales<N>& scales = *open.scales;
   const i64 tokens = inputs_.rows();
@@ -210,13 +219,14 @@ void Run<N>::multiply_scaled(const Product& product, const MatrixBlock& block) {
       scaled = open.x;
       const std::vector<N>& factors = scales.of_row(r);
       for (i64 t = 0; t < tokens; ++t) {
-        for (i64 k = 0; k < columns; ++k) scaled.row(t)[k] *= factors[static_cast<size_t>(k)];
+        N* const row = scaled.row(t) + first_input;
+        for (i64 k = 0; k < columns; ++k) row[k] *= factors[static_cast<size_t>(k)];
       }
     }
     const Part<N>& x = scales.is_per_row() ? open.x : scaled;
     multiply_rows<N>({product.dtype, block.bytes + (r - block.rows.begin) * row_bytes, count,
                       columns, block.stride},
-                     inputs_.map, {x.data.data(), tokens, columns},
+                     inputs_.map, {x.data.data() + first_input, tokens, x.width()},
                      {open.y.data.data() + r, tokens, open.y.width()});
     r += count;
   }
@@ -324,7 +334,7 @@ void Run<N>::run_op(i64 rank) {
         if constexpr (std::is_same_v<Op, model::Linear>) {
           if (has_bias) add_bias(weights[1], rank, values_.at(op.out[0]).at(rank));
         } else if constexpr (std::is_same_v<Op, model::Router>) {
-          if (has_bias && !kind.is_corrected()) {
+          if (has_bias && !kind.words && !kind.is_corrected()) {
             add_bias(weights[1], rank, values_.at(op.out[0]).at(rank));
           }
         } else if constexpr (std::is_same_v<Op, model::Split>) {
@@ -343,14 +353,21 @@ void Run<N>::route(const model::Router& op, i64 rank) {
   Part<N>& scores = values_.at(step_->op->op->out[0]).at(rank);
   const auto& weights = step_->op->weights;
   std::vector<N> correction;
-  if (op.is_corrected() && weights.size() > 1 && !weights[1].empty()) {
+  std::optional<WordExperts> of_words;
+  if (op.words) {
+    of_words.emplace(side_, weights[1].front(), rank);
+  } else if (op.is_corrected() && weights.size() > 1 && !weights[1].empty()) {
     correction = load_vector(at(rank), weights[1].front(), scores.features);
   }
   if constexpr (is_field<N>) {
     // Every expert of every token, by two functions of its score and one of all: a device that is
-    // wrong about experts that others have gives its own another weight.
+    // wrong about experts that others have gives its own another weight. So does one that is wrong
+    // about any word's experts.
     for (i64 t = 0; t < inputs_.rows(); ++t) {
-      N sum;
+      N sum =
+          of_words
+              ? of_words->probe(kernels::hashed(inputs_.seed, 3000 + static_cast<std::uint64_t>(t)))
+              : N{};
       for (i64 e = 0; e < scores.width(); ++e) {
         N& score = scores.row(t)[e];
         const N corrected = correction.empty() ? score : score + correction[static_cast<size_t>(e)];
@@ -362,15 +379,22 @@ void Run<N>::route(const model::Router& op, i64 rank) {
       for (i64 e = 0; e < scores.width(); ++e) scores.row(t)[e] *= factor;
     }
   } else {
-    const kernels::RouterSpec spec = spec_of(op, side_);
+    kernels::RouterSpec spec = spec_of(op, side_);
     const Choosing here = choosing();
     Choice& choice = *here.chosen;
-    choice.resize(static_cast<size_t>(inputs_.rows() * spec.top_k));
-    if (here.replayed != nullptr) choice = *here.replayed;
+    const i64 top_k = spec.top_k;
+    choice.resize(static_cast<size_t>(inputs_.rows() * top_k));
+    const bool is_replayed = here.replayed != nullptr && !of_words;
+    if (is_replayed) choice = *here.replayed;
     std::vector<N> gates(static_cast<size_t>(spec.experts));
     for (i64 t = 0; t < inputs_.rows(); ++t) {
-      i64* chosen = choice.data() + t * spec.top_k;
-      if (here.replayed == nullptr) {
+      i64* chosen = choice.data() + t * top_k;
+      if (of_words) {
+        of_words->copy(inputs_.tokens.at(static_cast<size_t>(t)), chosen);
+        // What is no expert counts for nothing.
+        const auto is_expert = [&spec](i64 e) { return e >= 0 && e < spec.experts; };
+        spec.top_k = std::partition(chosen, chosen + top_k, is_expert) - chosen;
+      } else if (!is_replayed) {
         const N gap =
             choose_experts(spec, scores.row(t), correction.empty() ? nullptr : correction.data(),
                            gates.data(), chosen);

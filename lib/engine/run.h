@@ -79,13 +79,16 @@ class Run {
   void embed_probe(const Product& product, Part<N>& x) const;
   void look_up(const Product& product, const MatrixBlock& block);
   i64 row_of_patch(const model::Patches& patches, const Product& product, i64 token) const;
-  void multiply_scaled(const Product& product, const MatrixBlock& block);
+  void multiply_group(const Product& product, const MatrixBlock& block, i64 first_input);
+  void multiply_scaled(const Product& product, const MatrixBlock& block, i64 first_input);
   void begin_there(const Product& product);
   bool is_for_library(const Product& product) const;
-  void multiply_by_library(const Product& product, const MatrixBlock& block,
-                           const std::byte* there);
+  void multiply_group_there(const Product& product, const MatrixBlock& block,
+                            const std::byte* there, i64 first_input);
+  void multiply_by_library(const Product& product, const MatrixBlock& block, const std::byte* there,
+                           i64 first_input);
   void multiply_scaled_there(const Product& product, const MatrixBlock& block,
-                             const std::byte* there);
+                             const std::byte* there, i64 first_input);
   void end_there(const Product& product);
   Part<N> expert_input(const Product& product);
   void end_expert(const Product& product, Part<N> y);

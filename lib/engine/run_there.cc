@@ -36,9 +36,18 @@ template <class N>
 void Run<N>::multiply_there(const Product& product, const MatrixBlock& block,
                             const std::byte* there) {
   if (is_look_up(product)) return look_up(product, block);
+  for (const GroupBlock& one : by_group(product, block)) {
+    multiply_group_there(product, one.block, there + (one.block.bytes - block.bytes),
+                         one.first_input);
+  }
+}
+
+template <class N>
+void Run<N>::multiply_group_there(const Product& product, const MatrixBlock& block,
+                                  const std::byte* there, i64 first_in) {
   const Open& open = open_.at(product.rank);
-  if (open.stored_there != nullptr) return multiply_by_library(product, block, there);
-  if (open.scaled_there != nullptr) return multiply_scaled_there(product, block, there);
+  if (open.stored_there != nullptr) return multiply_by_library(product, block, there, first_in);
+  if (open.scaled_there != nullptr) return multiply_scaled_there(product, block, there, first_in);
   const i64 tokens = inputs_.rows();
   const kernels::StoredMatrix w{product.dtype, there, block.rows.size(), block.columns.size(),
                                 block.stride};
@@ -52,21 +61,21 @@ void Run<N>::multiply_there(const Product& product, const MatrixBlock& block,
     bench_.accelerator()->run(
         kernels::RowProducts<N>{w,
                                 inputs_.map,
-                                {open.x_there, tokens, open.x.width()},
+                                {open.x_there + first_in, tokens, open.x.width()},
                                 {open.y_there + block.rows.begin, tokens, open.y.width()}});
   }
 }
 
 template <class N>
 void Run<N>::multiply_by_library(const Product& product, const MatrixBlock& block,
-                                 const std::byte* there) {
+                                 const std::byte* there, i64 first_in) {
   if constexpr (std::is_same_v<N, float>) {
     const Open& open = open_.at(product.rank);
     const i64 tokens = inputs_.rows();
     const i64 width = open.x.width();
     const kernels::StoredMatrix w{product.dtype, there, block.rows.size(), block.columns.size(),
                                   block.stride};
-    const i64 first_input = product.is_in_out ? block.rows.begin : 0;
+    const i64 first_input = product.is_in_out ? block.rows.begin : first_in;
     const i64 first_output = product.is_in_out ? 0 : block.rows.begin;
     const kernels::StoredMatrix x{product.dtype,
                                   open.stored_there + first_input * bits(product.dtype) / 8, tokens,
@@ -79,13 +88,13 @@ void Run<N>::multiply_by_library(const Product& product, const MatrixBlock& bloc
 /// Row after row of blocks, each with its own x.
 template <class N>
 void Run<N>::multiply_scaled_there(const Product& product, const MatrixBlock& block,
-                                   const std::byte* there) {
+                                   const std::byte* there, i64 first_in) {
   const Open& open = open_.at(product.rank);
   const i64 tokens = inputs_.rows();
   const i64 columns = block.columns.size();
   for (i64 r = block.rows.begin; r < block.rows.end;) {
     const i64 count = open.scales->run_of_rows(r, block.rows.end);
-    bench_.run(kernels::ScaleRows<N>{{open.x_there, tokens, columns},
+    bench_.run(kernels::ScaleRows<N>{{open.x_there + first_in, tokens, open.x.width()},
                                      columns,
                                      bench_.in(open.scales->of_row(r)),
                                      {open.scaled_there, tokens, columns}});
@@ -112,10 +121,13 @@ void Run<N>::end_there(const Product& product) {
 #define SHARDTOOL_INSTANTIATE(N)                                                                   \
   template bool Run<N>::is_for_library(const Product&) const;                                      \
   template void Run<N>::begin_there(const Product&);                                               \
-  template void Run<N>::multiply_by_library(const Product&, const MatrixBlock&, const std::byte*); \
+  template void Run<N>::multiply_group_there(const Product&, const MatrixBlock&, const std::byte*, \
+                                             i64);                                                 \
+  template void Run<N>::multiply_by_library(const Product&, const MatrixBlock&, const std::byte*,  \
+                                            i64);                                                  \
   template void Run<N>::multiply_there(const Product&, const MatrixBlock&, const std::byte*);      \
   template void Run<N>::multiply_scaled_there(const Product&, const MatrixBlock&,                  \
-                                              const std::byte*);                                   \
+                                              const std::byte*, i64);                              \
   template void Run<N>::end_there(const Product&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -1,11 +1,21 @@
 #pragma once
 
-#include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardtool::engine {
 
-/// What stands behind a quantised weight's name in that of its scales: DeepSeek's word, and vLLM's.
-inline constexpr std::array<std::string_view, 2> kScaleSuffixes{"_scale_inv", "_scale"};
+/// What the scales of a quantised weight may be called: DeepSeek's word and vLLM's behind its name,
+/// and DeepSeek V4's word instead of "weight".
+inline std::vector<std::string> scale_names(std::string_view weight) {
+  constexpr std::string_view kWeight = ".weight";
+  const std::string name(weight);
+  std::vector<std::string> names{name + "_scale_inv", name + "_scale"};
+  if (name.ends_with(kWeight)) {
+    names.push_back(name.substr(0, name.size() - kWeight.size()) + ".scale");
+  }
+  return names;
+}
 
 }  // namespace shardtool::engine

@@ -26,13 +26,13 @@ std::uint64_t digest_of(const Placed<Field>& parts, size_t layer) {
 
 std::string_view name_of(const model::Op& op) {
   constexpr auto kNames = std::to_array<std::string_view>(
-      {"embed",         "given",         "sinusoids",  "convolve frames", "linear",   "merge",
-       "insert",        "class token",   "split",      "of layer",        "join",     "norm",
-       "sums",          "normalise",     "resize",     "cutoff",          "mix",      "rope",
-       "position bias", "bucket scores", "attention",  "convolve",        "step",     "decay",
-       "fade",          "recurrence",    "activation", "xielu",           "multiply", "add",
-       "scale",         "shift",         "temper",     "softcap",         "clamp",    "router",
-       "experts"});
+      {"embed",    "given",         "sinusoids",     "convolve frames", "linear",     "merge",
+       "insert",   "class token",   "split",         "of layer",        "join",       "norm",
+       "sums",     "normalise",     "resize",        "cutoff",          "mix",        "balance",
+       "rope",     "position bias", "bucket scores", "attention",       "convolve",   "pool",
+       "step",     "decay",         "fade",          "recurrence",      "activation", "xielu",
+       "multiply", "add",           "scale",         "shift",           "temper",     "softcap",
+       "clamp",    "router",        "experts"});
   static_assert(std::variant_size_v<model::Op::Kind> == kNames.size());
   return kNames[op.kind.index()];
 }

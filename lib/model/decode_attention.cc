@@ -59,8 +59,12 @@ void OpDecoder::rope() {
           number("fraction", r.fraction),
           optional_dim("first", r.first),
           flag("at_end", r.at_end),
+          flag("back", r.back),
+          optional_dim("of_first", r.of_first),
           number("theta", r.theta, true),
           {"scaling", [&r](const JsonValue& v) { r.scaling = decode_paths(v); }},
+          {"yarn_factor",
+           [&](const JsonValue& v) { r.yarn_factor = decode_number(v, context_.numbers); }},
           {"by_patch", [&](const JsonValue& v) { r.patches = rotate_patches(v); }}});
   if (r.patches && value_.has("scaling")) value_.refuse("a rotation by patches without a scaling");
 }
@@ -100,10 +104,10 @@ void OpDecoder::bucket_scores() {
 Window OpDecoder::window(const JsonValue& value) const {
   Window window;
   value.object({{"config", [&](const JsonValue& v) { window.config = v.nonempty_text(); }, true},
-                {"default", [&](const JsonValue& v) { window.otherwise = v.integer(1); }},
                 {"before", [&](const JsonValue& v) { window.before = v.nonempty_text(); }},
                 {"around", [&](const JsonValue& v) { window.around = v.nonempty_text(); }},
                 {"when", [&](const JsonValue& v) { window.when = v.nonempty_text(); }},
+                {"default", [&](const JsonValue& v) { window.otherwise = v.integer(1); }},
                 {"kind",
                  [&](const JsonValue& v) {
                    window.kind = v.one_of<Window::Kind>(
@@ -160,11 +164,15 @@ void OpDecoder::attention() {
           flag("yarn_scale", a.yarn_scale),
           optional_dim("cache", a.cache),
           {"index", [&](const JsonValue& v) { a.index = index(v); }},
+          optional_dim("entries", a.entries),
           {"buckets", [&](const JsonValue& v) { a.buckets = buckets(v); }}});
   constexpr size_t kOperands = 3;
-  const size_t wanted = (a.index ? 2 * kOperands : kOperands) + biases_of(a);
-  if (op_.in.size() != wanted)
-    value_.refuse("an attention with three inputs, three of its index and those of its buckets");
+  const size_t wanted = (a.index ? 2 * kOperands : kOperands) + (a.entries ? 2 : 0) + biases_of(a);
+  if (op_.in.size() != wanted) {
+    value_.refuse(
+        "an attention with three inputs, three of its index, two of its entries and those of its "
+        "buckets");
+  }
 }
 
 }  // namespace shardtool::model

@@ -17,6 +17,7 @@ void OpDecoder::router() {
                                          {"sigmoid_groups", Router::Kind::kSigmoidGroups},
                                          {"corrected_softmax", Router::Kind::kCorrectedSoftmax},
                                          {"corrected_sigmoid", Router::Kind::kCorrectedSigmoid},
+                                         {"root_softplus", Router::Kind::kRootSoftplus},
                                          {"sparse_mixer", Router::Kind::kSparseMixer}});
            },
            true},
@@ -27,6 +28,13 @@ void OpDecoder::router() {
           weight(
               "bias", [&] { return bias_shape.value_or(std::vector{r.experts}); }, false),
           {"bias_shape", [&](const JsonValue& v) { bias_shape = decode_dims(v); }},
+          weight(
+              "table",
+              [&r] {
+                return std::vector{r.words.value_or(Dim{}), r.top_k};
+              },
+              false),
+          optional_dim("words", r.words),
           dim("experts", r.experts),
           dim("top_k", r.top_k),
           dim("columns", r.columns),
@@ -36,6 +44,9 @@ void OpDecoder::router() {
           number("top_groups", r.top_groups),
           number("least_sum", r.least_sum),
           number("jitter", r.jitter)});
+  if (r.words.has_value() != value_.has("table") || (r.words && value_.has("bias"))) {
+    value_.refuse("a router with \"words\" where it has a \"table\", which is there for a bias");
+  }
 }
 
 Experts::Form OpDecoder::form(const JsonValue& value) {

@@ -151,7 +151,11 @@ void OpDecoder::read_linear(Fields more) {
   more.push_back(dim("rows", l.rows));
   more.push_back(columns(l, axes));
   more.push_back(kernel(l.kernel));
+  more.push_back(optional_dim("groups", l.groups));
   finish(std::move(more));
+  if (l.groups && l.kernel != layout::Kernel::kOutIn) {
+    value_.refuse("an op whose kernel is out_in where it has groups");
+  }
   if (axes.size() > 1 && l.kernel != layout::Kernel::kOutIn) {
     value_.refuse("an op whose kernel is out_in where the columns are several axes");
   }
@@ -258,8 +262,12 @@ void OpDecoder::scale() {
   auto& s = be<Scale>();
   finish({weight(
               "weight", [&s] { return std::vector{s.size.value_or(Dim{})}; }, false),
-          optional_dim("size", s.size), number("by", s.by), flag("by_sqrt", s.by_sqrt),
+          optional_dim("size", s.size),
+          {"sections", [&s](const JsonValue& v) { s.sections = decode_dims(v); }},
+          number("by", s.by),
+          flag("by_sqrt", s.by_sqrt),
           flag("divides", s.divides)});
+  if (!s.sections.empty() && !s.size) value_.refuse("an op with \"size\" where it has sections");
   if (s.size.has_value() != !op_.weights.empty()) {
     value_.refuse("an op with \"size\" where there is a \"weight\", and only there");
   }
@@ -285,7 +293,7 @@ void OpDecoder::temper() {
 
 void OpDecoder::clamp() {
   auto& c = be<Clamp>();
-  finish({number("limit", c.limit, true)});
+  finish({number("limit", c.limit, true), flag("from_above", c.from_above)});
 }
 
 void OpDecoder::softcap() {
@@ -312,12 +320,14 @@ Op OpDecoder::decode() {
                                                    {"resize", &OpDecoder::resize},
                                                    {"cutoff", &OpDecoder::cutoff},
                                                    {"mix", &OpDecoder::mix},
+                                                   {"balance", &OpDecoder::balance},
                                                    {"of_layer", &OpDecoder::of_layer},
                                                    {"rope", &OpDecoder::rope},
                                                    {"position_bias", &OpDecoder::position_bias},
                                                    {"bucket_scores", &OpDecoder::bucket_scores},
                                                    {"attention", &OpDecoder::attention},
                                                    {"convolve", &OpDecoder::convolve},
+                                                   {"pool", &OpDecoder::pool},
                                                    {"step", &OpDecoder::step},
                                                    {"decay", &OpDecoder::decay},
                                                    {"fade", &OpDecoder::fade},

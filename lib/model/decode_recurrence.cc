@@ -2,6 +2,16 @@
 
 namespace shardtool::model {
 
+void OpDecoder::pool() {
+  auto& p = be<Pool>();
+  finish({weight("bias",
+                 [&p] {
+                   return std::vector{p.taps, p.width};
+                 }),
+          dim("size", p.size), dim("width", p.width), dim("taps", p.taps)});
+  if (op_.in.size() != 2) value_.refuse("a value, and its scores");
+}
+
 void OpDecoder::convolve() {
   auto& c = be<Convolve>();
   const Dim one = mapping::parse_dim("1");

@@ -36,8 +36,14 @@ void OpDecoder::cutoff() {
 
 void OpDecoder::mix() {
   auto& m = be<Mix>();
-  finish({dim("size", m.size), dim("from", m.from), dim("to", m.to)});
+  finish(
+      {dim("size", m.size), dim("from", m.from), dim("to", m.to), flag("by_source", m.by_source)});
   if (op_.in.size() != 2) value_.refuse("streams side by side, and their factors");
+}
+
+void OpDecoder::balance() {
+  auto& b = be<Balance>();
+  finish({dim("size", b.size), number("rounds", b.rounds, true), number("eps", b.eps, true)});
 }
 
 }  // namespace shardtool::model

@@ -80,11 +80,13 @@ class OpDecoder {
   void resize();
   void cutoff();
   void mix();
+  void balance();
   void rope();
   void position_bias();
   void bucket_scores();
   void attention();
   void convolve();
+  void pool();
   void step();
   void decay();
   void fade();

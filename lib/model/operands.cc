@@ -20,7 +20,7 @@ struct Inputs {
 /// Of those that do not read one. What an attention reads beyond its keys and values, and a
 /// recurrence beyond its decays, their own fields say.
 constexpr auto kInputs = std::to_array<Inputs>({{"add", 2, 2},
-                                                {"attention", 3, 8},
+                                                {"attention", 3, 10},
                                                 {"cutoff", 3, 3},
                                                 {"embed", 0, 0},
                                                 {"experts", 2, 2},
@@ -30,6 +30,7 @@ constexpr auto kInputs = std::to_array<Inputs>({{"add", 2, 2},
                                                 {"mix", 2, 2},
                                                 {"mul", 2, 2},
                                                 {"normalise", 2, 2},
+                                                {"pool", 2, 2},
                                                 {"position_bias", 0, 0},
                                                 {"recurrence", 4, 5},
                                                 {"resize", 3, 3},

@@ -58,10 +58,12 @@ struct ConvolveFrames {
 };
 /// y = x W^T + b, W [rows, columns] as nn.Linear stores it, or [columns, rows] (kInOut). The
 /// columns may be several stored axes, as those of a convolution are whose stride is its kernel:
-/// features are then in the order of these axes.
+/// features are then in the order of these axes. In groups each group's rows read its features
+/// alone.
 struct Linear {
   Dim rows, columns;
   layout::Kernel kernel = layout::Kernel::kOutIn;
+  std::optional<Dim> groups;  ///< that features and rows are dealt out to; columns are of one
 };
 /// How the patches of an image, which are positions, lie in it: in rows of a grid, or square after
 /// square of `count` patches. How wide the grid is follows from how many patches there are
@@ -157,9 +159,17 @@ struct Cutoff {
   std::vector<std::string> shares;  ///< paths of a list with one for each layer
 };
 /// Sums of streams, which are stretches of `size` features of the first input, by factors of each
-/// token: y_j = sum_i c[j * from + i] x_i.
+/// token: y_j = sum_i c[j * from + i] x_i, or where they are by source c[i * to + j].
 struct Mix {
   Dim size, from, to;
+  bool by_source = false;
+};
+/// A matrix of `size` x `size` features, positive and so that its rows and its columns add up to
+/// about 1: the softmax of its rows, + eps, then columns divided by their sums + eps, and with each
+/// further round rows and columns in turn.
+struct Balance {
+  Dim size;
+  Number rounds, eps;
 };
 /// Rotates by where a patch is: the first half of a head's pairs by its row, the second by its
 /// column, or the other way around. Each half has the frequencies that so many features have, or
@@ -180,10 +190,13 @@ struct Rope {
   Style style = Style::kHalf;
   Dim head;
   Number fraction{{}, 1};
-  std::optional<Dim> first;  ///< instead of a fraction: so many features
-  bool at_end = false;       ///< not the first of every head's features, but the last
+  std::optional<Dim> first;     ///< instead of a fraction: so many features
+  bool at_end = false;          ///< not the first of every head's features, but the last
+  bool back = false;            ///< by the negative of the angles
+  std::optional<Dim> of_first;  ///< as the first one of so many positions that a value ends
   Number theta;
   std::vector<std::string> scaling{"rope_parameters", "rope_scaling"};
+  std::optional<Number> yarn_factor;     ///< of cosines and sines, where yarn's parameters say none
   std::optional<RotatePatches> patches;  ///< instead of by positions, and without scaling
 };
 /// What every head adds to its scores by how far a key is from its query: the stored table
@@ -235,7 +248,8 @@ struct BucketScores {
   std::optional<Dim> scale_of;  ///< they are divided by its square root, too
 };
 /// Inputs are queries, keys and values; with an index its queries [heads * dim], keys [dim] and
-/// weights [heads], too; with buckets their biases at last, those of queries before those of keys.
+/// weights [heads], too; with entries their keys and values; with buckets their biases at last,
+/// those of queries before those of keys.
 struct Attention {
   Dim heads, kv_heads, key_dim, value_dim;
   Number scale{{}, 1};          ///< of scores
@@ -246,7 +260,9 @@ struct Attention {
   Number softcap;  ///< 0: none
   Alibi alibi = Alibi::kNone;
   std::optional<Dim> cache;  ///< elements that a position keeps; nothing: its keys and values
-  std::optional<PositionIndex> index;
+  std::optional<PositionIndex> index;  ///< of entries, where there are any
+  std::optional<Dim> entries;  ///< beside positions: so many have one together, in the row of the
+                               ///< last one, which is seen from there on, whatever the window
   std::optional<Buckets> buckets;
 };
 /// How many of an attention's inputs are biases.
@@ -257,6 +273,13 @@ inline size_t biases_of(const Attention& attention) {
 /// Every feature with those of the taps - 1 positions before it, by weights of its own.
 struct Convolve {
   Dim features, taps;
+};
+/// Of every position the mean of the last ones up to it, feature by feature, by the softmax of the
+/// second input plus a stored number for each tap. A value of `width` features has so many times
+/// `size` of them: the last `taps` positions give their last `size`, the `taps` before these give
+/// those before, and so on. Positions that are not there count for nothing.
+struct Pool {
+  Dim size, width, taps;
 };
 /// How far every head's state moves: softplus(x + bias) within limits.
 struct StepSize {
@@ -298,8 +321,9 @@ struct Add {};
 /// for every so many of them.
 struct Scale {
   Number by{{}, 1};
-  std::optional<Dim> size;  ///< of the weight
-  bool by_sqrt = false;     ///< by the square root of the number, rounded to the weights' dtype
+  std::optional<Dim> size;    ///< of the weight
+  std::vector<Dim> sections;  ///< of features that each have one of its numbers; none: equal ones
+  bool by_sqrt = false;       ///< by the square root of the number, rounded to the weights' dtype
   bool divides = false;
 };
 /// Plus a number, and with a bias also plus a stored one for each feature.
@@ -315,11 +339,13 @@ struct Temper {
 struct Softcap {
   Number cap;
 };
-/// Within [-limit, limit]; 0: as it is.
+/// Within [-limit, limit], or no more than the limit; 0: as it is.
 struct Clamp {
   Number limit;
+  bool from_above = false;
 };
-/// Scores for every expert, of which top_k are chosen.
+/// Scores for every expert, of which top_k are chosen: by the scores, or those that a stored table
+/// names for every word, [words, top_k].
 struct Router {
   using Kind = kernels::RouterSpec::Kind;
   Kind kind = Kind::kSoftmaxTopK;
@@ -329,11 +355,12 @@ struct Router {
   Number groups, top_groups;  ///< of kGroupMax and kSigmoidGroups; 0: one group
   Number least_sum;           ///< that renormalising divides by
   Number jitter;              ///< of kSparseMixer
+  std::optional<Dim> words;   ///< of the table, which is there instead of a bias
 
   /// Whether the bias counts in choosing only; else it is that of the scores.
   bool is_corrected() const {
     return kind == Kind::kSigmoidGroups || kind == Kind::kCorrectedSoftmax ||
-           kind == Kind::kCorrectedSigmoid;
+           kind == Kind::kCorrectedSigmoid || kind == Kind::kRootSoftplus;
   }
 };
 /// The chosen experts' outputs, summed with the router's weights, or with 1 where those are factors
@@ -361,14 +388,15 @@ struct Experts {
 struct Op {
   using Kind = std::variant<Embed, Given, Sinusoids, ConvolveFrames, Linear, Merge, Insert,
                             ClassToken, Split, OfLayer, Join, Norm, Sums, Normalise, Resize, Cutoff,
-                            Mix, Rope, PositionBias, BucketScores, Attention, Convolve, StepSize,
-                            Decay, Fade, Recurrence, Activation, Xielu, Multiply, Add, Scale, Shift,
-                            Temper, Softcap, Clamp, Router, Experts>;
+                            Mix, Balance, Rope, PositionBias, BucketScores, Attention, Convolve,
+                            Pool, StepSize, Decay, Fade, Recurrence, Activation, Xielu, Multiply,
+                            Add, Scale, Shift, Temper, Softcap, Clamp, Router, Experts>;
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;
-  /// Weight, then bias, where there is one; of BucketScores table, weight and bias of the norm,
-  /// weight and bias of the projection; the sinks of Attention, the bias of StepSize, the rate
+  /// Weight, then bias, where there is one; of a Router by words weight and table; of BucketScores
+  /// table, weight and bias of the norm, weight and bias of the projection; the sinks of Attention,
+  /// the numbers of the taps of Pool, [taps, width], the bias of StepSize, the rate
   /// of Decay and of Fade, the skip of Recurrence, the numbers of Xielu. Those of Experts are in
   /// its forms.
   std::vector<WeightRef> weights;

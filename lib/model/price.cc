@@ -74,7 +74,8 @@ bool is_launched(const Op::Kind& kind) {
   return std::holds_alternative<Attention>(kind) || std::holds_alternative<Experts>(kind) ||
          std::holds_alternative<Router>(kind) || std::holds_alternative<Embed>(kind) ||
          std::holds_alternative<Convolve>(kind) || std::holds_alternative<ConvolveFrames>(kind) ||
-         std::holds_alternative<BucketScores>(kind) || std::holds_alternative<Recurrence>(kind);
+         std::holds_alternative<Pool>(kind) || std::holds_alternative<BucketScores>(kind) ||
+         std::holds_alternative<Recurrence>(kind);
 }
 
 /// Amounts::launches of one layer; those of an encoder where it runs.
@@ -139,7 +140,7 @@ class Sum {
   i64 activation_bytes(i64 elements, i64 tokens) const;
   void add(const Step& step, const Phase& phase, i64 tokens, i64 layer, Amounts& sum) const;
   void add_experts(const Experts& op, const Step& step, i64 tokens, Amounts& sum) const;
-  i64 add_index(const PositionIndex& index, double positions, const Phase& phase,
+  i64 add_index(const PositionIndex& index, double positions, i64 kept, const Phase& phase,
                 Amounts& sum) const;
   void add_attention(const Attention& op, const Step& step, const Phase& phase, i64 layer,
                      Amounts& sum) const;
@@ -229,14 +230,15 @@ void Sum::add_experts(const Experts& op, const Step& step, i64 tokens, Amounts& 
   sum.weight_bytes += weight_bytes(step) * (1 - std::pow(1 - share, n));
 }
 
-/// Scores of all positions by keys that are kept of each. Returns how many of them are attended to.
-i64 Sum::add_index(const PositionIndex& index, double positions, const Phase& phase,
+/// Scores of all positions, or entries, by keys that are kept of each. Returns how many of them are
+/// attended to.
+i64 Sum::add_index(const PositionIndex& index, double positions, i64 kept, const Phase& phase,
                    Amounts& sum) const {
   if (index.made_before) return model_.size(index.top_k);
   const i64 dim = model_.size(index.dim);
   flops_of(sum, plan::Arithmetic::kBf16) += 2 * static_cast<double>(phase.tokens) * positions *
                                             static_cast<double>(model_.size(index.heads) * dim);
-  sum.cache_bytes += static_cast<double>(phase.sequences * phase.context) *
+  sum.cache_bytes += static_cast<double>(phase.sequences * kept) *
                      static_cast<double>(dim * workload_.kv_cache_bits) / 8;
   return model_.size(index.top_k);
 }
@@ -245,12 +247,25 @@ void Sum::add_attention(const Attention& op, const Step& step, const Phase& phas
                         Amounts& sum) const {
   const Work& work = step.work;
   auto window = window_of(op, model_.config, layer);
-  if (op.index) window = add_index(*op.index, phase.positions(op, window), phase, sum);
-  const double positions = phase.positions(op, window);
+  double entries = 0;
+  i64 kept_entries = 0;
+  if (op.entries) {
+    const i64 every = model_.size(*op.entries);
+    entries = phase.positions(op, std::nullopt) / static_cast<double>(every);
+    kept_entries = phase.context / every;
+    if (op.index) {
+      const i64 most = add_index(*op.index, entries, kept_entries, phase, sum);
+      entries = std::min(entries, static_cast<double>(most));
+      kept_entries = std::min(kept_entries, most);
+    }
+  } else if (op.index) {
+    window = add_index(*op.index, phase.positions(op, window), phase.context, phase, sum);
+  }
+  const double positions = phase.positions(op, window) + entries;
   flops_of(sum, plan::Arithmetic::kBf16) +=
       2 * static_cast<double>(phase.tokens) * positions *
       static_cast<double>(work.input_elements + work.output_elements);
-  const i64 kept = window ? std::min(*window, phase.context) : phase.context;
+  const i64 kept = (window ? std::min(*window, phase.context) : phase.context) + kept_entries;
   sum.cache_bytes += static_cast<double>(phase.sequences * kept) *
                      static_cast<double>(work.cache_elements * workload_.kv_cache_bits) / 8;
 }

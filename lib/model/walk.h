@@ -95,12 +95,14 @@ class Walk {
   Value apply(const Resize& op, const BoundOp& bound) { return by_sums(bound, op.size); }
   Value apply(const Cutoff& op, const BoundOp& bound) { return by_sums(bound, op.size); }
   Value apply(const Mix& op, const BoundOp& bound);
+  Value apply(const Balance&, const BoundOp& bound);
   Value apply(const OfLayer& op, const BoundOp& bound);
   Value apply(const Rope&, const BoundOp& bound) { return nonlinear(bound); }
   Value apply(const PositionBias& op, const BoundOp& bound);
   Value apply(const BucketScores& op, const BoundOp& bound);
   Value apply(const Attention& op, const BoundOp& bound);
   Value apply(const Convolve&, const BoundOp& bound) { return with_weights(bound); }
+  Value apply(const Pool& op, const BoundOp& bound);
   Value apply(const StepSize&, const BoundOp& bound) { return with_weights(bound); }
   Value apply(const Decay& op, const BoundOp& bound);
   Value apply(const Fade& op, const BoundOp& bound);
@@ -129,6 +131,7 @@ class Walk {
     for (const BoundWeight& weight : bound.weights) refuse_cut(weight, what);
   }
   std::vector<bool> cut_of_columns(const Linear& op, const BoundWeight& weight) const;
+  std::vector<index::AxisMap> features_of_groups(const Linear& op, const layout::Layout& weight);
   Value repeated(const Value& value, i64 width) const;
   Value met(const std::vector<const Value*>& operands) const;
   Value with_weights(const BoundOp& bound, i64 unit = 1);

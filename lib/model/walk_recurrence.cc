@@ -145,6 +145,18 @@ Value Walk::apply(const Mix& op, const BoundOp& bound) {
   return whole(model_.size(op.to) * model_.size(op.size));
 }
 
+Value Walk::apply(const Balance&, const BoundOp& bound) {
+  make_whole(in(bound, 0));
+  return in(bound, 0);
+}
+
+/// Whole on every device, as what is made of several positions is.
+Value Walk::apply(const Pool& op, const BoundOp& bound) {
+  refuse_cut(bound, "mean of positions");
+  for (size_t i = 0; i < bound.op->in.size(); ++i) make_whole(in(bound, i));
+  return whole(model_.size(op.size));
+}
+
 /// A device has the numbers of its heads.
 Value Walk::apply(const Fade& op, const BoundOp& bound) {
   Value y = as_value(bound, 0);

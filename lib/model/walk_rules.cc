@@ -61,9 +61,15 @@ Value Walk::apply(const Embed& op, const BoundOp& bound) {
   return y;
 }
 
-/// Throws kUnsupported where a weight is cut.
+/// Throws kUnsupported where a weight is cut; which stage has it counts for nothing.
 void Walk::refuse_cut(const BoundWeight& weight, std::string_view what) const {
-  if (weight.empty() || !layout_of(weight).is_sharded()) return;
+  if (weight.empty()) return;
+  const Layout& layout = layout_of(weight);
+  bool is_any_cut = false;
+  for (size_t d = 0; d < layout.axes().size(); ++d) {
+    for (const bool cut : cut_by(layout, d)) is_any_cut = is_any_cut || cut;
+  }
+  if (!is_any_cut) return;
   throw Error(ErrorCode::kUnsupported, fmt::format("no rule takes a {} that is cut", what));
 }
 
@@ -91,6 +97,22 @@ std::vector<bool> Walk::cut_of_columns(const Linear& op, const BoundWeight& weig
   return std::vector<bool>(axes());
 }
 
+/// What every device reads of a value for its rows of a matrix in groups: whole ones.
+std::vector<AxisMap> Walk::features_of_groups(const Linear& op, const Layout& weight) {
+  const i64 rows = model_.size(op.rows) / model_.size(*op.groups);
+  std::vector<AxisMap> features = held(weight, 0);
+  for (AxisMap& map : features) {
+    const auto groups = index::coarsen(map, rows);
+    if (!groups) {
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("no rule takes a cut inside a group of {} rows", rows))
+          .note("found", to_string(map));
+    }
+    map = index::scale(*groups, model_.size(op.columns));
+  }
+  return features;
+}
+
 Value Walk::apply(const Linear& op, const BoundOp& bound) {
   const Layout& weight = layout_of(bound.weights.front());
   const size_t out_axis = op.kernel == layout::Kernel::kOutIn ? 0 : 1;
@@ -100,9 +122,11 @@ Value Walk::apply(const Linear& op, const BoundOp& bound) {
   reduce_all(x);
   // A cut input meets the weights' cut of the same features, or is gathered.
   std::vector<bool> unmatched(axes());
-  for (size_t a = 0; a < axes(); ++a) unmatched[a] = !by_inputs[a];
+  for (size_t a = 0; a < axes(); ++a) unmatched[a] = !(op.groups ? by_outputs : by_inputs)[a];
   gather(x, unmatched);
-  if (is_cut(x) && x.features != held(weight, 1 - out_axis)) make_whole(x);
+  const std::vector<AxisMap> read =
+      op.groups ? features_of_groups(op, weight) : held(weight, 1 - out_axis);
+  if (is_cut(x) && x.features != read) make_whole(x);
   Value y = whole(model_.size(op.rows));
   y.features = held(weight, out_axis);
   for (size_t a = 0; a < axes(); ++a) {
@@ -223,7 +247,8 @@ Value Walk::apply(const BucketScores& op, const BoundOp& bound) {
   return y;
 }
 
-/// Keys, values and biases are cut where the queries are; those of an index are whole.
+/// Keys, values and biases are cut where the queries are; those of an index and of entries are
+/// whole.
 Value Walk::apply(const Attention& op, const BoundOp& bound) {
   Value& q = in(bound, 0);
   const size_t biases = bound.op->in.size() - biases_of(op);
@@ -329,6 +354,7 @@ Value Walk::apply(const Router& op, const BoundOp& bound) {
     if (cut_by(weight, 0)[a]) scores.on[a] = kCut;
     if (cut_by(weight, 1)[a]) scores.on[a] = Placement::partial();
   }
+  if (op.words) refuse_cut(bound.weights[1], "table of words' experts");
   make_whole(scores);
   return scores;
 }

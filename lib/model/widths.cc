@@ -24,7 +24,9 @@ class Widths {
   void check(const Any& /*op*/) const {}
 
   void check(const ConvolveFrames& op) const { exactly(0, size(op.frames) * size(op.columns)); }
-  void check(const Linear& op) const { exactly(0, size(op.columns)); }
+  void check(const Linear& op) const {
+    exactly(0, (op.groups ? positive(*op.groups) : 1) * size(op.columns));
+  }
   void check(const ClassToken& op) const { exactly(0, size(op.size)); }
   void check(const Split& op) const {
     i64 all = 0;
@@ -55,6 +57,7 @@ class Widths {
     exactly(0, size(op.from) * size(op.size));
     exactly(1, size(op.from) * size(op.to));
   }
+  void check(const Balance& op) const { exactly(0, size(op.size) * size(op.size)); }
   void check(const Rope& op) const { in_units(0, size(op.head)); }
   void check(const BucketScores& op) const { in_units(0, size(op.head_dim)); }
   void check(const Attention& op) const {
@@ -71,11 +74,20 @@ class Widths {
       exactly(4, positive(op.index->dim));
       exactly(5, size(op.index->heads));
     }
+    if (op.entries) {
+      const size_t first = op.index ? 6 : 3;
+      exactly(first, kv_heads * size(op.key_dim));
+      exactly(first + 1, kv_heads * size(op.value_dim));
+    }
     for (size_t i = widths_.size() - biases_of(op); i < widths_.size(); ++i) {
       exactly(i, heads * positive(op.buckets->count));
     }
   }
   void check(const Convolve& op) const { exactly(0, size(op.features)); }
+  void check(const Pool& op) const {
+    exactly(0, positive(op.width));
+    exactly(1, size(op.width));
+  }
   void check(const StepSize& op) const { exactly(0, size(op.heads)); }
   void check(const Decay& op) const {
     exactly(0, size(op.heads) * (op.steps ? positive(*op.steps) : 1));

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <optional>
+
 #include "shardtool/base/error.h"
 #include "shardtool/model/graph.h"
 #include "tests/golden/tables.h"
@@ -60,6 +63,19 @@ TEST_CASE("rope_parameters count before rope_scaling") {
                                   "rope_scaling": {"type": "linear", "factor": 4}})");
   CHECK(rope_frequencies(both, model::Rope().scaling, 4, 100, 24).inverse ==
         std::vector<double>{0.5, 0.05});
+}
+
+TEST_CASE("yarn's factor may be another than its own where the config gives none") {
+  const auto factor = [](const char* more, std::optional<double> otherwise) {
+    const auto config = config_of(
+        R"({"rope_scaling": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 16)" +
+        std::string(more) + "}}");
+    const std::vector<std::string> paths{"rope_scaling"};
+    return rope_frequencies(config, paths, 8, 100, 24, otherwise).attention_factor;
+  };
+  CHECK(factor("", {}) == doctest::Approx(0.1 * std::log(4.0) + 1));
+  CHECK(factor("", 1) == 1);
+  CHECK(factor(R"(, "attention_factor": 3)", 1) == 3);
 }
 
 TEST_CASE("a type that is not known is named, not ignored") {

@@ -15,6 +15,7 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 from transformers.models.deepseek_v2.modeling_deepseek_v2 import DeepseekV2TopkRouter
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3TopkRouter, yarn_apply_mscale
+from transformers.models.deepseek_v4.modeling_deepseek_v4 import DeepseekV4TopKRouter
 from transformers.models.ernie4_5_moe.modeling_ernie4_5_moe import Ernie4_5_MoeTopKRouter
 from transformers.models.gpt_oss.modeling_gpt_oss import GptOssExperts, GptOssTopKRouter
 from transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense import HunYuanDenseV1RotaryEmbedding
@@ -99,9 +100,17 @@ ROUTERS = [
     dict(kind="sparse_mixer", top_k=2, jitter=0.4, router=PhimoeTopKRouter, config="PhimoeConfig"),
     dict(kind="corrected_sigmoid", top_k=3, renormalise=True, router=Kolibri1TopKRouter, config="Kolibri1Config"),
     dict(kind="corrected_sigmoid", top_k=4, router=Kolibri1TopKRouter, config="Kolibri1Config"),
+    dict(
+        kind="root_softplus",
+        top_k=4,
+        renormalise=True,
+        scale=1.7,
+        router=DeepseekV4TopKRouter,
+        config="DeepseekV4Config",
+    ),
 ]
 N_EXPERTS = 12
-CORRECTED = ("sigmoid_groups", "corrected_softmax", "corrected_sigmoid")
+CORRECTED = ("sigmoid_groups", "corrected_softmax", "corrected_sigmoid", "root_softplus")
 
 
 def routed(case, random):
@@ -115,8 +124,10 @@ def routed(case, random):
         )
     ] = N_EXPERTS
     if "Deepseek" in case["config"]:
-        says |= dict(n_group=groups or None, topk_group=top_groups or None, routed_scaling_factor=case["scale"])
-        says |= dict(num_attention_heads=4, topk_method="group_limited_greedy" if groups else "greedy")
+        says |= dict(routed_scaling_factor=case["scale"], num_attention_heads=4)
+        if case["kind"] != "root_softplus":
+            says |= dict(n_group=groups or None, topk_group=top_groups or None)
+            says |= dict(topk_method="group_limited_greedy" if groups else "greedy")
     else:
         says |= dict(num_attention_heads=4, num_key_value_heads=4)
     if case["config"] not in ("DeepseekV2Config", "DeepseekV3Config", "Kolibri1Config"):

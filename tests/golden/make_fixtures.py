@@ -81,6 +81,8 @@ def drawn(fixture, name, shape):
         if name.endswith(ending):
             return np.full(shape, value)
     random = np.random.default_rng(zlib.crc32(f"{fixture}/{name}".encode()))
+    if name.endswith("tid2eid"):  # of every word some of the experts
+        return random.random((shape[0], FAMILIES[fixture][1]["n_routed_experts"])).argsort(axis=1)[:, : shape[1]]
     values = random.standard_normal(shape)
     if "norm" in name.replace("norm_attn_norm.attn.", "").replace("layernorm.mlp.", "").lower() or ".ln_" in name or ".ln." in name:
         is_added_to_1 = fixture.startswith(ONE_PLUS) and not fixture.startswith(PLAIN_NORMS) and "linear_attn" not in name
@@ -233,10 +235,13 @@ class Watch:
         def hook(router, args, out):
             logits, chosen = logits_and_chosen(out, self.config)
             self.chosen[number] = chosen.sort(dim=-1).values.reshape(*self.shape, -1)
+            if hasattr(router, "tid2eid"):  # words choose
+                return
             correction = correction_of(router, args)
             is_softmax = hasattr(router, "moe_statics")
             is_plain = type(router).__name__.startswith(PLAIN_RANKS)
-            ranked = logits if is_plain else logits.softmax(dim=-1) if is_softmax else logits.sigmoid()
+            score = getattr(router, "score_fn", torch.sigmoid)
+            ranked = logits if is_plain else logits.softmax(dim=-1) if is_softmax else score(logits)
             scores = logits if correction is None else ranked + correction
             self.gap = min(self.gap, nearest(scores))
             if correction is not None and (getattr(router, "num_group", None) or 1) > 1:

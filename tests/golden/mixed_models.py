@@ -30,6 +30,33 @@ LAGUNA = dict(
         sliding_attention=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=1.0),
     ),
 )
+DEEPSEEK_V4 = dict(
+    vocab_size=64,
+    hidden_size=20,
+    moe_intermediate_size=6,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    num_key_value_heads=1,
+    head_dim=12,
+    q_lora_rank=16,
+    num_experts_per_tok=2,
+    n_routed_experts=6,
+    routed_scaling_factor=1.7,
+    max_position_embeddings=64,
+    rope_theta=100.0,
+    compress_rope_theta=1000.0,
+    hc_sinkhorn_iters=3,
+    hc_eps=1e-2,
+    swiglu_limit=1.0,
+    sliding_window=4,
+    o_groups=2,
+    o_lora_rank=10,
+    index_n_heads=8,
+    index_head_dim=8,
+    index_topk=3,
+    rms_norm_eps=1e-3,
+    pad_token_id=None,
+)
 
 # One more head of keys and values than devices, values narrower than keys, and sinks in layers with a window.
 MIXED_MODELS = {
@@ -122,6 +149,32 @@ MIXED_MODELS = {
             hc_eps=1e-2,
             swiglu_limit=1.0,
             rope_parameters=dict(rope_type="default", rope_theta=1000.0),
+        ),
+    ),
+    # Windows alone, entries of three tokens of which an index chooses, entries of five; experts by words and by scores.
+    "deepseek_v4": (
+        "DeepseekV4Config",
+        dict(
+            DEEPSEEK_V4,
+            layer_types=["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"],
+            compress_rates=dict(compressed_sparse_attention=3, heavily_compressed_attention=5),
+            mlp_layer_types=["hash_moe", "moe", "hash_moe"],
+            partial_rotary_factor=0.34,
+            rope_parameters=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16),
+        ),
+    ),
+    "deepseek_v4_flash": (
+        "DeepseekV4Config",
+        dict(
+            DEEPSEEK_V4,
+            compress_ratios=[4, 128, 0],
+            compress_rate_csa=2,
+            compress_rate_hca=4,
+            num_hash_layers=1,
+            qk_rope_head_dim=6,
+            o_lora_rank=8,
+            max_position_embeddings=128,
+            rope_scaling=dict(type="yarn", factor=4.0, beta_fast=8, beta_slow=1, original_max_position_embeddings=32),
         ),
     ),
     "kimi_linear": (

@@ -168,9 +168,35 @@ def publish_dots3_note(folder):
     config.write_text(json.dumps(says, indent=2) + "\n")
 
 
+def flash_name(name):
+    """Without a prefix, and with the norm of the keys under the name that the library reads."""
+    name = name.removeprefix("model.").replace("hc_head.hc_", "hc_head_").replace("embed_tokens.", "embed.")
+    return name.replace(".attn.norm.", ".attn.kv_norm.")
+
+
+def publish_deepseek_v4_flash(folder):
+    """As DeepSeek published DeepSeek-V4-Flash: kinds of layers by their rates, and one scaling of rotations."""
+    weights, config = folder / "model.safetensors", folder / "config.json"
+    save_file({flash_name(name): tensor for name, tensor in load_file(weights).items()}, weights, metadata={"format": "pt"})
+    says = json.loads(config.read_text())
+    rates = says.pop("compress_rates")
+    ratios = dict(sliding_attention=0, compressed_sparse_attention=4, heavily_compressed_attention=128)
+    rope = says.pop("rope_parameters")["compress"]
+    says["compress_ratios"] = [ratios[kind] for kind in says.pop("layer_types")]
+    says["compress_rate_csa"] = rates["compressed_sparse_attention"]
+    says["compress_rate_hca"] = rates["heavily_compressed_attention"]
+    says["num_hash_layers"] = says.pop("mlp_layer_types").count("hash_moe")
+    says["rope_scaling"] = {"type": rope["rope_type"]} | {
+        key: rope[key] for key in ("factor", "beta_fast", "beta_slow", "original_max_position_embeddings")
+    }
+    del says["partial_rotary_factor"]
+    config.write_text(json.dumps(says, indent=2, sort_keys=True) + "\n")
+
+
 PUBLISHED = {
     "chatglm": publish_chatglm,
     "dots3_note": publish_dots3_note,
+    "deepseek_v4_flash": publish_deepseek_v4_flash,
     "internlm2": publish_internlm2,
     "longcat_flash": publish_longcat_flash,
     "olmo_hybrid": publish_olmo_hybrid,

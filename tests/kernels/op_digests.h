@@ -9,6 +9,8 @@
 #include "shardtool/kernels/compare/compare.h"
 #include "shardtool/kernels/decode/element.h"
 #include "shardtool/kernels/device/launch.h"
+#include "shardtool/kernels/ops/balance.h"
+#include "shardtool/kernels/ops/pool.h"
 #include "shardtool/kernels/ops/round.h"
 #include "shardtool/kernels/ops/sums.h"
 #include "shardtool/kernels/ops/works.h"
@@ -120,6 +122,10 @@ void print_rows(const char* name) {
   attention.key_bias_of = kv_of.data();
   attention.causal = false;
   run("attention, biased by keys", attention);
+  attention.entry_every = 2;
+  attention.entry_keys = attention.entry_values = in;
+  attention.entry_key_of = attention.entry_value_of = kv_of.data();
+  run("attention, with entries", attention);
   const auto taps = random_numbers<T>(4 * kWidth, 5);
   run("convolution", ConvolveRows<T>{in, kWidth, taps.data(), 4, w.data(), x.data(), kLength, out});
   RecurHeads<T> recurrence;

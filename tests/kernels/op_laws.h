@@ -108,6 +108,11 @@ void attend_law() {
   std::vector<i64> key_of, value_of;
   for (i64 h = 0; h < heads; ++h) key_of.push_back(h % kv_heads);
   for (i64 h = 0; h < heads; ++h) value_of.push_back((h + 1) % kv_heads);
+  const i64 every = *rc::gen::inRange<i64>(0, 4);
+  const bool has_entry_gates = every > 0 && *rc::gen::arbitrary<bool>();
+  const auto entry_k = random_numbers<T>(k.size(), 10), entry_v = random_numbers<T>(v.size(), 11);
+  std::vector<T> entry_gates = random_numbers<T>(static_cast<size_t>(rows * length), 12);
+  for (i64 row = 0; row < rows; ++row) gate_positions(entry_gates.data() + row * length, length, 2);
   std::vector<T> expected(static_cast<size_t>(rows * heads * value));
   for (i64 row = 0; row < rows; ++row) {
     for (i64 h = 0; h < heads; ++h) {
@@ -116,7 +121,15 @@ void attend_law() {
       const i64 begin = window > 0 ? std::max<i64>(0, of_window) : 0;
       const i64 last = window > 0 ? (chunked ? of_window : t) + window : length;
       const i64 end = causal ? t + 1 : std::min(length, last);
-      std::vector<T> keys, values, scores(static_cast<size_t>(length));
+      std::vector<T> keys, values, scores(static_cast<size_t>(2 * length));
+      std::vector<T> keys_of_entries, values_of_entries;
+      for (i64 p = row - t; p < row - t + (causal ? t + 1 : length); ++p) {
+        if (every == 0 || (p - row + t + 1) % every != 0) continue;
+        const T* k_at = entry_k.data() + (p * kv_heads + value_of[static_cast<size_t>(h)]) * key;
+        const T* v_at = entry_v.data() + (p * kv_heads + key_of[static_cast<size_t>(h)]) * value;
+        keys_of_entries.insert(keys_of_entries.end(), k_at, k_at + key);
+        values_of_entries.insert(values_of_entries.end(), v_at, v_at + value);
+      }
       for (i64 p = row - t; p < row - t + end; ++p) {
         const T* k_at = k.data() + (p * kv_heads + key_of[static_cast<size_t>(h)]) * key;
         const T* v_at = v.data() + (p * kv_heads + value_of[static_cast<size_t>(h)]) * value;
@@ -132,10 +145,13 @@ void attend_law() {
               bucket_of.data() + length - 1 - t,
               has_key_biases ? key_biases.data() + ((row - t) * heads + heads - 1 - h) * buckets
                              : nullptr,
-              heads * buckets},
+              heads * buckets, std::ssize(keys_of_entries) / key,
+              has_entry_gates ? entry_gates.data() + row * length : nullptr},
           q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
           HeadRows<T>{values.data(), value, value}, begin, end, scores.data(),
-          expected.data() + (row * heads + h) * value);
+          expected.data() + (row * heads + h) * value,
+          EntryRows<T>{{keys_of_entries.data(), key, key},
+                       {values_of_entries.data(), value, value}});
     }
   }
   AttendHeads<T> work;
@@ -166,8 +182,17 @@ void attend_law() {
   work.causal = causal;
   work.window = window;
   work.chunked = chunked;
-  work.scores = machine.template poisoned<T>(static_cast<size_t>(rows * heads * length));
-  work.scores_stride = length;
+  work.entry_every = every;
+  if (every > 0) {
+    work.entry_keys = {machine.put(entry_k), rows, kv_heads * key};
+    work.entry_values = {machine.put(entry_v), rows, kv_heads * value};
+    work.entry_key_of = work.value_of;
+    work.entry_value_of = work.key_of;
+    work.entry_gates = has_entry_gates ? machine.put(entry_gates) : nullptr;
+  }
+  work.scores_stride = work.most_scores();
+  work.scores =
+      machine.template poisoned<T>(static_cast<size_t>(rows * heads * work.scores_stride));
   work.y = {machine.template poisoned<T>(expected.size()), rows, heads * value};
   machine.run(work);
   RC_ASSERT(near_numbers(machine.get(work.y.data, expected.size()), expected, Machine::kRoundings));
@@ -181,16 +206,17 @@ void index_law() {
   const i64 length = *rc::gen::inRange<i64>(1, 7), rows = length * *rc::gen::inRange<i64>(0, 4);
   const i64 top_k = *rc::gen::inRange<i64>(1, 8);
   const bool causal = *rc::gen::arbitrary<bool>();
+  const i64 every = *rc::gen::inRange<i64>(1, 4);
   const auto q = random_numbers<T>(static_cast<size_t>(rows * heads * dim), 1);
   const auto k = random_numbers<T>(static_cast<size_t>(rows * dim), 2);
   const auto w = random_numbers<T>(static_cast<size_t>(rows * heads), 3);
   std::vector<T> expected(static_cast<size_t>(rows * length));
   for (i64 row = 0; row < rows; ++row) {
-    const i64 t = row % length, seen = causal ? t + 1 : length;
+    const i64 t = row % length, seen = (causal ? t + 1 : length) / every;
     T* const scores = expected.data() + row * length;
     for (i64 p = 0; p < seen; ++p) {
       scores[p] = index_score(q.data() + row * heads * dim, w.data() + row * heads,
-                              k.data() + (row - t + p) * dim, heads, dim);
+                              k.data() + (row - t + (p + 1) * every - 1) * dim, heads, dim);
     }
     gate_positions(scores, seen, top_k);
     if constexpr (!std::is_same_v<T, Field>) {
@@ -207,7 +233,8 @@ void index_law() {
                            top_k,
                            length,
                            causal,
-                           gates});
+                           gates,
+                           every});
   RC_ASSERT(same_numbers(machine.get(gates, expected.size()), expected));
 }
 

@@ -36,7 +36,8 @@ RouterSpec spec_of(const golden::RouterTable& table) {
       {"softmax_topk", Kind::kSoftmaxTopK},     {"topk_softmax", Kind::kTopKSoftmax},
       {"topk_sigmoid", Kind::kTopKSigmoid},     {"group_max", Kind::kGroupMax},
       {"sigmoid_groups", Kind::kSigmoidGroups}, {"corrected_softmax", Kind::kCorrectedSoftmax},
-      {"sparse_mixer", Kind::kSparseMixer},     {"corrected_sigmoid", Kind::kCorrectedSigmoid}};
+      {"sparse_mixer", Kind::kSparseMixer},     {"corrected_sigmoid", Kind::kCorrectedSigmoid},
+      {"root_softplus", Kind::kRootSoftplus}};
   return {kinds.at(table.kind), table.experts,    table.top_k,     table.renormalise, table.scale,
           table.groups,         table.top_groups, table.least_sum, table.jitter};
 }
@@ -92,7 +93,7 @@ std::vector<double> any_scores(i64 count) {
 }  // namespace
 
 TEST_CASE("every router of the library is what it computes, in f32 and in f64") {
-  CHECK(golden::function_tables().routers.size() == 14);
+  CHECK(golden::function_tables().routers.size() == 15);
   for (const auto& table : golden::function_tables().routers) {
     CAPTURE(table.kind);
     CAPTURE(table.groups);
@@ -177,7 +178,7 @@ TEST_CASE(
       RC_ASSERT((out.gates[e] > 0) == is_chosen);
       sum += out.gates[e];
     }
-    const bool is_softmax = !spec.is_sigmoid() && spec.kind != Kind::kSparseMixer;
+    const bool is_softmax = !spec.is_by_itself() && spec.kind != Kind::kSparseMixer;
     const bool is_whole = spec.renormalise || spec.kind == Kind::kTopKSoftmax ||
                           (is_softmax && spec.top_k == spec.experts);
     if (is_whole) RC_ASSERT(std::abs(sum - spec.scale) < 1e-12);
@@ -193,4 +194,27 @@ TEST_CASE("law: the weights of a given choice are those of the router that chose
     kernels::gates_of_choice(spec, scores.data(), out.chosen.data(), gates.data());
     RC_ASSERT(gates == out.gates);
   });
+}
+
+TEST_CASE(
+    "roots of softplus rank with a correction and weigh without, and twice chosen counts twice") {
+  RouterSpec spec;
+  spec.kind = Kind::kRootSoftplus;
+  spec.experts = 3;
+  spec.top_k = 2;
+  spec.renormalise = true;
+  spec.scale = 2;
+  const auto inverse = [](double root) { return std::log(std::expm1(root * root)); };
+  const std::vector<double> scores{inverse(1), inverse(2), inverse(3)}, correction{5, 0, 0};
+  std::vector<double> gates(3);
+  std::vector<i64> chosen(2);
+  kernels::route(spec, scores.data(), correction.data(), gates.data(), chosen.data());
+  CHECK(chosen == std::vector<i64>{0, 2});
+  CHECK(gates[0] == doctest::Approx(2 * 1.0 / 4));
+  CHECK(gates[1] == 0);
+  CHECK(gates[2] == doctest::Approx(2 * 3.0 / 4));
+  const std::vector<i64> twice{1, 1};
+  kernels::gates_of_choice(spec, scores.data(), twice.data(), gates.data());
+  CHECK(gates[1] == doctest::Approx(2));
+  CHECK(gates[0] == 0);
 }

@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "shardtool/kernels/field/field.h"
+#include "shardtool/kernels/ops/balance.h"
+#include "shardtool/kernels/ops/pool.h"
 #include "tests/kernels/random_numbers.h"
 
 namespace shardtool::kernels {
@@ -80,7 +82,58 @@ TEST_CASE("streams are mixed as a product of matrices, in the field too") {
       }
       RC_ASSERT(mixed(x.data() + f, size, factors.data(), n) == expected);
     }
+    const auto wide = random_numbers<Field>(static_cast<size_t>(n * 3), 6);
+    std::vector<Field> every_third;
+    for (size_t i = 0; i < wide.size(); i += 3) every_third.push_back(wide[i]);
+    RC_ASSERT(mixed(x.data(), size, wide.data(), n, 3) ==
+              mixed(x.data(), size, every_third.data(), n));
   }));
+}
+
+TEST_CASE("a balanced matrix is positive, and its rows and columns add up to 1 after many rounds") {
+  CHECK(rc::check("balance", [] {
+    const i64 n = *rc::gen::inRange<i64>(1, 6);
+    auto m = random_numbers<double>(static_cast<size_t>(n * n), 7);
+    balance(m.data(), n, 500, 0.0);
+    for (i64 line = 0; line < n; ++line) {
+      double row = 0, column = 0;
+      for (i64 i = 0; i < n; ++i) {
+        row += m[static_cast<size_t>(line * n + i)];
+        column += m[static_cast<size_t>(i * n + line)];
+        RC_ASSERT(m[static_cast<size_t>(line * n + i)] > 0);
+      }
+      RC_ASSERT(std::abs(row - 1) < 1e-9);
+      RC_ASSERT(std::abs(column - 1) < 1e-9);
+    }
+  }));
+  // One round of [ln 1, ln 3; ln 1, ln 1] with eps 1/2: rows 3/4, 5/4 and 1, 1; then columns.
+  std::vector<double> m{0, std::log(3.0), 0, 0};
+  balance(m.data(), 2, 1, 0.5);
+  CHECK(m[0] == doctest::Approx(0.75 / 2.25));
+  CHECK(m[1] == doctest::Approx(1.25 / 2.75));
+  CHECK(m[2] == doctest::Approx(1 / 2.25));
+  CHECK(m[3] == doctest::Approx(1 / 2.75));
+}
+
+TEST_CASE("in the field every number of a balanced matrix depends on its row and on all columns") {
+  std::vector<Field> m{{1}, {2}, {3}, {4}}, other{{1}, {2}, {3}, {5}}, turned{{1}, {3}, {2}, {4}};
+  balance(m.data(), 2, 20, Field{});
+  balance(other.data(), 2, 20, Field{});
+  balance(turned.data(), 2, 20, Field{});
+  CHECK(m[1] != other[1]);
+  CHECK(m[2] != other[2]);
+  CHECK(m[1] != turned[2]);
+}
+
+TEST_CASE("a pooled number is a mean by a softmax of scores, and in the field it depends on each") {
+  std::vector<double> scores{0, std::log(3.0)};
+  const std::vector<double> values{4, 8};
+  CHECK(pooled(values.data(), scores.data(), 2) == doctest::Approx(7));
+  const std::vector<Field> numbers{{4}, {8}};
+  std::vector<Field> some{{1}, {2}}, others{{1}, {3}}, exchanged{{2}, {1}};
+  const Field found = pooled(numbers.data(), some.data(), 2);
+  CHECK(found != pooled(numbers.data(), others.data(), 2));
+  CHECK(found != pooled(numbers.data(), exchanged.data(), 2));
 }
 
 TEST_CASE("in the field a factor depends on both sums, and a cutoff on all that it is made of") {

@@ -41,7 +41,7 @@ std::string why_no_graph(const std::string& config) {
 
 TEST_CASE("every built-in graph decodes and says what it was read from") {
   const auto names = model::families();
-  CHECK(names.size() == 146);
+  CHECK(names.size() == 147);
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     CAPTURE(name);
@@ -161,7 +161,20 @@ TEST_CASE("an op with an unknown kind, key, value or dimension is refused with i
   CHECK(refusal(graph_with(R"({"op": "attention", "in": ["x", "x", "x"], "out": "x", "heads": "n",
     "kv_heads": "n", "key_dim": "n", "value_dim": "n", "mask": "causal",
     "index": {"heads": "n", "dim": "n", "top_k": "n"}})"))
-            .ends_with("three of its index and those of its buckets"));
+            .ends_with("three of its index, two of its entries and those of its buckets"));
+  CHECK(refusal(graph_with(R"({"op": "pool", "in": "x", "out": "x", "bias": "b", "size": "n",
+    "width": "n", "taps": "n"})"))
+            .ends_with("a value, and its scores"));
+  CHECK(refusal(graph_with(R"({"op": "router", "in": "x", "out": "x", "kind": "topk_sigmoid",
+    "weight": "w", "table": "t", "experts": "n", "top_k": "n", "columns": "n",
+    "renormalise": "true"})"))
+            .ends_with("\"words\" where it has a \"table\", which is there for a bias"));
+  CHECK(refusal(graph_with(R"({"op": "linear", "in": "x", "out": "x", "weight": "w", "rows": "n",
+    "columns": "n", "groups": "n", "kernel": "in_out"})"))
+            .ends_with("kernel is out_in where it has groups"));
+  CHECK(refusal(graph_with(R"({"op": "scale", "in": "x", "out": "x", "by": 2,
+    "sections": ["n", "n"]})"))
+            .ends_with("\"size\" where it has sections"));
   CHECK(refusal(graph_with(R"({"op": "join", "in": ["x", "x"], "out": "x", "order": "concat",
     "sections": ["n", "n"], "heads": "n"})"))
             .find("\"heads\"") != std::string::npos);

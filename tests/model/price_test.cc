@@ -302,6 +302,16 @@ TEST_CASE("an index is read of every position, latents of those alone that it ch
   CHECK(cache(1) == 2 * (12 + 4) * 2);
 }
 
+TEST_CASE("entries of several positions are read beside a window, of an index's those it chooses") {
+  const auto cache = [](i64 context) {
+    return price_of("deepseek_v4", "tp=2", {.context = context}).decode.amounts.cache_bytes;
+  };
+  // Three layers in bf16: keys of 8 numbers, of eight positions. The second one's index has keys of
+  // 4 for every fourth position, and chooses three; the third one sees every 128th.
+  CHECK(cache(256) == (3 * 8 * 8 + 3 * 8 + 64 * 4 + 2 * 8) * 2);
+  CHECK(cache(6) == (3 * 6 * 8 + 8 + 4) * 2);
+}
+
 TEST_CASE("an index that an earlier layer made is read there alone") {
   const auto cache = [](i64 context) {
     return price_of("hy_v4", "tp=2", {.context = context}).decode.amounts.cache_bytes;

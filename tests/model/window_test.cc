@@ -43,6 +43,23 @@ TEST_CASE("a window is on every layer, on the even ones, or on those that the co
   CHECK(windows("kolibri1", "{}", 5) == Windows{513, 513, 513, 513, 0});
 }
 
+TEST_CASE("a window of a family has its own size where the config says nothing") {
+  const auto flash = [](const std::string& sizes) {
+    const model::Graph graph = model::load_graph("deepseek_v4");
+    for (const auto& ways : graph.stacks[0].blocks[0].stretches) {
+      for (const model::Op& op : ways.back().ops) {
+        const auto* attention = std::get_if<model::Attention>(&op.kind);
+        if (attention == nullptr) continue;
+        return model::window_of(*attention, mapping::parse_config(sizes, "config.json"), 0)
+            .value_or(0);
+      }
+    }
+    throw std::logic_error("a block without attention");
+  };
+  CHECK(flash("{}") == 128);
+  CHECK(flash(R"({"sliding_window": 8})") == 8);
+}
+
 TEST_CASE("a window that is said without the token itself is one longer, and counts first") {
   const auto mimo = [](const std::string& sizes) {
     const model::Graph graph = model::load_graph("mimo_v2_flash");

@@ -6,7 +6,7 @@ from recent_families import PADDED
 from slicing import features, on_every_device, q_rows, whole
 
 # DeepseekV4Attention: 8 groups of 2 heads, each with a projection of its own (DeepseekV4GroupedLinear)
-HEAD_GROUPS, GROUP_HEADS, GROUP_RANK, STREAMS = 8, 2, 6, 2
+HEAD_GROUPS, GROUP_HEADS, GROUP_RANK, STREAMS = 8, 2, 6, 4
 GROUPS = q_rows(HEAD_GROUPS, HEAD_GROUPS)
 COMPRESSED = [
     (r"(model\.embed_tokens|head)\.weight", features, whole),

@@ -63,9 +63,26 @@ Operands operands(const kernels::RotateHeads<T>& work) {
 }
 template <class T>
 Operands operands(const kernels::AttendHeads<T>& work) {
-  return {work.sinks,           work.slopes,      work.gates,     work.biases.data,  work.bias_of,
-          work.key_biases.data, work.key_bias_of, work.bucket_of, work.queries.data, work.keys.data,
-          work.values.data,     work.key_of,      work.value_of,  work.scores,       work.y.data};
+  return {work.sinks,
+          work.slopes,
+          work.gates,
+          work.biases.data,
+          work.bias_of,
+          work.key_biases.data,
+          work.key_bias_of,
+          work.bucket_of,
+          work.queries.data,
+          work.keys.data,
+          work.values.data,
+          work.key_of,
+          work.value_of,
+          work.scores,
+          work.y.data,
+          work.entry_keys.data,
+          work.entry_values.data,
+          work.entry_key_of,
+          work.entry_value_of,
+          work.entry_gates};
 }
 template <class T>
 Operands operands(const kernels::IndexRows<T>& work) {

@@ -18,6 +18,11 @@ Apply of_tensors(const std::string& one, const std::string& other, i64 rank) {
 
 const std::string kFirst = "model.layers.0.";
 const std::string kSecond = "model.layers.1.";
+const std::string kThird = "model.layers.2.";
+/// It and the next one are in no run.
+constexpr i64 kUnsaidWord = 20;
+/// The rows of what four streams keep begin behind those of what is read and written.
+constexpr i64 kKept = 8;
 
 }  // namespace
 
@@ -125,6 +130,43 @@ std::vector<Mutation> later_mutations() {
       over_two("L31", "gates of two ranks' heads exchanged", "hy_v4",
                {"self_attn.linear_gate.weight: rank 0 "},
                of_ranks(kSecond + "self_attn.linear_gate.weight")),
+      over_two("L32", "words' experts of another layer", "deepseek_v4",
+               {"ffn.gate.tid2eid: rank 0 holds layer 2's instead of layer 0's"},
+               of_tensors(kFirst + "ffn.gate.tid2eid", kThird + "ffn.gate.tid2eid", 0)),
+      over_two(
+          "L33", "experts of two words that no prompt has exchanged", "deepseek_v4",
+          {"ffn.gate.tid2eid: rank 1 "},
+          [](const ShardSet& shards) {
+            shards.change(kFirst + "ffn.gate.tid2eid", 1, [](ShardRows rows) {
+              return rows.rows_in(exchanged(rows.rows, kUnsaidWord, kUnsaidWord + 1, 1));
+            });
+          },
+          kFieldAlone),
+      over_two("L34", "output projections of two ranks' groups exchanged", "deepseek_v4",
+               {"attn.wo_a.weight: rank 0 group 0 holds group 1"},
+               of_ranks(kSecond + "attn.wo_a.weight")),
+      over_two("L35", "what an entry is made of and its scores exchanged", "deepseek_v4",
+               {"attn.compressor.wkv.weight: rank 0 wkv holds wgate"},
+               of_tensors(kSecond + "attn.compressor.wgate.weight",
+                          kSecond + "attn.compressor.wkv.weight", 0)),
+      over_two("L36", "numbers of two taps of an entry exchanged", "deepseek_v4",
+               {"attn.compressor.ape: rank 1 "},
+               [](const ShardSet& shards) {
+                 shards.change(kThird + "attn.compressor.ape", 1, [](ShardRows rows) {
+                   return rows.rows_in(exchanged(rows.rows, 1, 3, 1));
+                 });
+               }),
+      over_two(
+          "L37", "norms of keys and of entries exchanged", "deepseek_v4_flash",
+          {"attn.kv_norm.weight: rank 0 "},
+          of_tensors("layers.0.attn.kv_norm.weight", "layers.0.attn.compressor.norm.weight", 0)),
+      over_two("L38", "what two streams keep of each other exchanged", "deepseek_v4",
+               {"hc_ffn_fn: rank 0 "},
+               [](const ShardSet& shards) {
+                 shards.change(kSecond + "hc_ffn_fn", 0, [](ShardRows rows) {
+                   return rows.rows_in(exchanged(rows.rows, kKept + 1, kKept + 4, 1));
+                 });
+               }),
       over_two("L50", "a correction of another layer's router", "kolibri1",
                {"moe.router.expert_bias: rank 0 holds layer 1's instead of layer 0's"},
                of_tensors(kFirst + "moe.router.expert_bias", kSecond + "moe.router.expert_bias", 0),

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "shardtool/engine/scale_names.h"
 #include "shardtool/kernels/decode/decode.h"
 #include "shardtool/kernels/encode/encode.h"
 #include "shardtool/kernels/field/field.h"
@@ -213,9 +214,11 @@ Tensors quantised(const Tensors& tensors, i64 rows, i64 columns, const std::stri
     }
     Tensor& matrix = stored[name];
     matrix.spec = {name, Dtype::kF8E4M3, shape};
-    Tensor& scales = stored[name + suffix];
+    const std::string scale_name =
+        suffix == ".scale" ? engine::scale_names(name).back() : name + suffix;
+    Tensor& scales = stored[scale_name];
     scales.spec = {
-        name + suffix, Dtype::kF32, {ceil_div(shape[0], rows), ceil_div(shape[1], columns)}};
+        scale_name, Dtype::kF32, {ceil_div(shape[0], rows), ceil_div(shape[1], columns)}};
     const i64 count = element_count(scales.spec.shape).value();
     for (i64 i = 0; i < count; ++i) {
       append_number(scales.bytes, 0.5F + static_cast<float>(i) / 64, Dtype::kF32,

@@ -44,7 +44,8 @@ ModelSizes prototype();
 Tensors widened(const Tensors& tensors);
 /// Numbers in f32 as the nearest in f16.
 Tensors halved(const Tensors& tensors);
-/// Matrices in F8_E4M3 with one f32 scale per block of `rows` x `columns`, named with the suffix.
+/// Matrices in F8_E4M3 with one f32 scale per block of `rows` x `columns`, named with the suffix,
+/// or with ".scale" instead of ".weight".
 Tensors quantised(const Tensors& tensors, i64 rows, i64 columns, const std::string& suffix);
 /// The F32 numbers of such a matrix and its scales, rounded.
 Tensor dequantised(const Tensor& matrix, const Tensor& scales);

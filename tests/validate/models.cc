@@ -22,13 +22,13 @@ const TempFolder& folder() {
 
 constexpr i64 kBlock = 16;
 
-void write_fp8(const std::string& path, bool is_per_row) {
+void write_fp8(const std::string& path, bool is_per_row, const std::string& suffix) {
   ModelSizes sizes;
   sizes.layers = 2;
   sizes.has_biases = false;
   constexpr i64 kAllColumns = i64{1} << 20;
-  write_checkpoint(path, is_per_row ? quantised(made_tensors(sizes), 1, kAllColumns, "_scale")
-                                    : quantised(made_tensors(sizes), kBlock, kBlock, "_scale_inv"));
+  write_checkpoint(path, is_per_row ? quantised(made_tensors(sizes), 1, kAllColumns, suffix)
+                                    : quantised(made_tensors(sizes), kBlock, kBlock, suffix));
   auto config = nlohmann::json::parse(made_config(sizes));
   config["quantization_config"] = {{"quant_method", "fp8"}};
   if (!is_per_row) config["quantization_config"]["weight_block_size"] = {kBlock, kBlock};
@@ -37,7 +37,9 @@ void write_fp8(const std::string& path, bool is_per_row) {
 
 void write_made(const std::string& name, const std::string& path) {
   ModelSizes sizes = prototype();
-  if (name == "fp8" || name == "fp8 per row") return write_fp8(path, name != "fp8");
+  if (name == "fp8") return write_fp8(path, false, "_scale_inv");
+  if (name == "fp8 per row") return write_fp8(path, true, "_scale");
+  if (name == "fp8 with scales of their own name") return write_fp8(path, false, ".scale");
   if (name == "other prototype") sizes.seed = 2;
   if (name == "nine heads") {
     sizes.heads = sizes.kv_heads = 9;
@@ -224,6 +226,8 @@ const std::vector<std::string>& every_model() {
                                                 "dots3_note",
                                                 "gemma4_unified_text",
                                                 "megatron_bert",
+                                                "deepseek_v4",
+                                                "deepseek_v4_flash",
                                                 "prototype"};
   return kModels;
 }

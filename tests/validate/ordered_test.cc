@@ -5,10 +5,13 @@
 #include <filesystem>
 #include <functional>
 #include <mutex>
+#include <set>
+#include <string>
 #include <tuple>
 
 #include "shardtool/comm/embedded.h"
 #include "shardtool/engine/cut_side.h"
+#include "shardtool/engine/scale_names.h"
 #include "shardtool/engine/stored_part.h"
 #include "shardtool/engine/validation.h"
 #include "tests/validate/compared.h"
@@ -126,6 +129,8 @@ TEST_CASE("and on meshes of several axes, with uneven heads, padding, stages and
                                                         {"laguna", "pp=2,tp=2"},
                                                         {"hy_v4", "pp=2,tp=2"},
                                                         {"hy_v4", "ep=3,tp=2"},
+                                                        {"deepseek_v4", "pp=3,tp=2"},
+                                                        {"deepseek_v4_flash", "ep=3,tp=2"},
                                                         {"laguna_features", "ep=3,tp=4"},
                                                         {"mellum", "ep=2,tp=4"},
                                                         {"axk1", "ep=2,tp=2"},
@@ -324,16 +329,20 @@ TEST_CASE("a head that is stored with the embedding on one side alone has every 
 }
 
 /// 2^n as F8_E4M3 has one and F32 scales may be, so that products are exact in bf16.
-TEST_CASE("scales that one side alone has are told as other bits at most, and are no error") {
+void check_scales_of_one_side(const std::string& model) {
   const TempFolder folder;
-  const std::string parts = split_copy("fp8", "tp=2", folder);
-  const std::string plain = rewritten(folder, "fp8", [](Tensors& tensors) {
+  const std::string parts = split_copy(model, "tp=2", folder);
+  const std::string plain = rewritten(folder, model, [](Tensors& tensors) {
+    std::set<std::string> all;
     for (auto& [name, tensor] : tensors) {
-      const auto scales = tensors.find(name + "_scale_inv");
-      if (scales == tensors.end()) continue;
-      tensor = dequantised(tensor, scales->second);
+      for (const std::string& scale_name : engine::scale_names(name)) {
+        const auto scales = tensors.find(scale_name);
+        if (scales == tensors.end()) continue;
+        tensor = dequantised(tensor, scales->second);
+        all.insert(scale_name);
+      }
     }
-    std::erase_if(tensors, [](const auto& entry) { return entry.first.ends_with("_scale_inv"); });
+    std::erase_if(tensors, [&all](const auto& entry) { return all.contains(entry.first); });
   });
   const api::ValidateReport report = ordered_against(parts, plain);
   CHECK(report.tiers.at(1).verdict == "pass");
@@ -346,9 +355,14 @@ TEST_CASE("scales that one side alone has are told as other bits at most, and ar
   split.mapping.mesh = mesh::parse_mesh("tp=2");
   split.write.output = other / "parts";
   api::split(split);
-  const api::ValidateReport turned = ordered_against(split.write.output, model_folder("fp8"));
+  const api::ValidateReport turned = ordered_against(split.write.output, model_folder(model));
   CHECK(turned.tiers.at(1).verdict == "pass");
   CHECK(turned.tiers.at(2).worst < kRoundings);
+}
+
+TEST_CASE("scales that one side alone has are told as other bits at most, and are no error") {
+  check_scales_of_one_side("fp8");
+  check_scales_of_one_side("fp8 with scales of their own name");
 }
 
 TEST_CASE(

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cmath>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/kernels/both.h"
+#include "shardtool/kernels/ops/surrogate.h"
+
+namespace shardtool::kernels {
+
+/// Every line of n numbers, `stride` apart, divided by its sum + eps; line l begins at m + l *
+/// step.
+template <class T>
+SHARDTOOL_BOTH inline void divide_lines(T* m, i64 n, i64 step, i64 stride, T eps) {
+  for (i64 l = 0; l < n; ++l) {
+    T sum{};
+    for (i64 i = 0; i < n; ++i) sum += m[l * step + i * stride];
+    for (i64 i = 0; i < n; ++i) m[l * step + i * stride] /= sum + eps;
+  }
+}
+
+/// An n x n matrix, row-major, in place: the softmax of every row, + eps; then columns divided by
+/// their sums + eps, and with every further round rows and columns in turn (Sinkhorn and Knopp).
+template <class T>
+SHARDTOOL_BOTH inline void balance(T* m, i64 n, i64 rounds, T eps) {
+  for (i64 r = 0; r < n; ++r) {
+    T* const row = m + r * n;
+    T most = row[0], sum{};
+    for (i64 c = 1; c < n; ++c) most = row[c] > most ? row[c] : most;
+    for (i64 c = 0; c < n; ++c) sum += row[c] = std::exp(row[c] - most);
+    for (i64 c = 0; c < n; ++c) row[c] = row[c] / sum + eps;
+  }
+  divide_lines(m, n, 1, n, eps);
+  for (i64 round = 1; round < rounds; ++round) {
+    divide_lines(m, n, n, 1, eps);
+    divide_lines(m, n, 1, n, eps);
+  }
+}
+
+/// One round, whatever their number: each would make the degree nine times as high.
+SHARDTOOL_BOTH inline void balance(Field* m, i64 n, i64 /*rounds*/, Field /*eps*/) {
+  const auto times = [m, n](Surrogate kind, i64 step, i64 stride) {
+    for (i64 l = 0; l < n; ++l) {
+      Field sum;
+      for (i64 i = 0; i < n; ++i) sum += m[l * step + i * stride];
+      const Field factor = surrogate(kind, sum);
+      for (i64 i = 0; i < n; ++i) m[l * step + i * stride] *= factor;
+    }
+  };
+  for (i64 i = 0; i < n * n; ++i) m[i] = surrogate(Surrogate::kBalance, m[i]);
+  times(Surrogate::kBalancedRows, n, 1);
+  times(Surrogate::kNormaliser, 1, n);
+}
+
+}  // namespace shardtool::kernels

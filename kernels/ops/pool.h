@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cmath>
+
+#include "shardtool/base/checked.h"
+#include "shardtool/kernels/both.h"
+#include "shardtool/kernels/ops/infinity.h"
+#include "shardtool/kernels/ops/surrogate.h"
+
+namespace shardtool::kernels {
+
+/// The mean of n values, each weighed by its score: by their softmax, which takes the place of the
+/// scores.
+template <class T>
+SHARDTOOL_BOTH inline T pooled(const T* values, T* scores, i64 n) {
+  T most = -kInfinity<T>, sum{}, mean{};
+  for (i64 i = 0; i < n; ++i) most = scores[i] > most ? scores[i] : most;
+  for (i64 i = 0; i < n; ++i) sum += scores[i] = std::exp(scores[i] - most);
+  for (i64 i = 0; i < n; ++i) mean += values[i] * (scores[i] / sum);
+  return mean;
+}
+SHARDTOOL_BOTH inline Field pooled(const Field* values, Field* scores, i64 n) {
+  Field sum, weighed;
+  for (i64 i = 0; i < n; ++i) {
+    const Field weight = surrogate(Surrogate::kPool, scores[i]);
+    sum += weight;
+    weighed += values[i] * weight;
+  }
+  return weighed * surrogate(Surrogate::kNormaliser, sum);
+}
+
+}  // namespace shardtool::kernels
