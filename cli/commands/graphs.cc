@@ -12,7 +12,7 @@ Command graphs_command(ShowArgs& args) {
               "validate runs it and plan prices it. Show one to read it, or extend it in a "
               "file of your own for --graph: shardtool-graph(5) has the language.",
           .examples = {"shardtool graphs", "shardtool graphs show llama",
-                       "shardtool validate out/tp4 -r models/mine --graph mine.json"},
+                       "shardtool graphs show llama > mine.json"},
           .arguments = show_arguments(args, "graph"),
           .run = [&args](Session& session) {
             return list_or_show(args, session, "graphs", "graph", api::list_graphs,

@@ -315,6 +315,11 @@ std::vector<i64> extents_of_model(const mapping::ModelConfig& config) {
   const auto add = [&](i64 extent) {
     if (extent > 0) extents.insert(extent);
   };
+  // Of keys or values, and of queries, keys and values together.
+  const auto add_heads = [&](i64 queries, i64 key_value, i64 width) {
+    add(key_value * width);
+    add((queries + 2 * key_value) * width);
+  };
   const auto hidden = width_in(config, {"hidden_size", "n_embd", "d_model"});
   const auto heads = width_in(config, {"num_attention_heads", "n_head", "n_heads"});
   add(width_in(config, {"vocab_size"}).value_or(0));
@@ -327,10 +332,13 @@ std::vector<i64> extents_of_model(const mapping::ModelConfig& config) {
     const auto groups = width_in(
         config, {"num_key_value_heads", "num_kv_heads", "n_head_kv", "attn_config.kv_n_heads"});
     // One shared key and value where config.json counts none: multi-query attention.
-    for (const i64 key_value : {groups.value_or(1), i64{1}}) {
-      add(key_value * width);
-      add((*heads + 2 * key_value) * width);
-    }
+    for (const i64 key_value : {groups.value_or(1), i64{1}}) add_heads(*heads, key_value, width);
+  }
+  const auto tower_heads = width_in(config, {"vision_config.num_heads"});
+  const auto tower_groups = width_in(config, {"vision_config.num_key_value_heads"});
+  const auto tower_hidden = width_in(config, {"vision_config.hidden_size"});
+  if (tower_heads && tower_groups && tower_hidden) {
+    add_heads(*tower_heads, *tower_groups, *tower_hidden / *tower_heads);
   }
   add_state_space(config, extents);
   add_linear_attention(config, extents);
