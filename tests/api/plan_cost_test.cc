@@ -63,10 +63,23 @@ TEST_CASE("without a config, a graph or the graph's tensors there is a reason an
         "model.embed_tokens.weight");
 }
 
+TEST_CASE("a model whose norms have no weights has a price") {
+  mapping::TinyModel olmo = mapping::tiny_llama();
+  std::erase_if(olmo.tensors, [](const TensorSpec& tensor) {
+    return tensor.name.find("norm") != std::string::npos;
+  });
+  olmo.config.replace(olmo.config.find("\"llama\""), 7, "\"olmo\"");
+  const auto model = applied(olmo, "olmo", "tp=2");
+  const auto report = api::forward_cost(&model.config, nullptr, model.mapping, {}, nullptr);
+  CHECK(report.family == "olmo");
+  CHECK(report.price);
+}
+
 TEST_CASE("a workload that cannot be is an error, not a reason") {
   const auto model = applied(mapping::tiny_llama(), "llama", "tp=2");
-  CHECK_ERROR(kUsage,
-              api::forward_cost(&model.config, nullptr, model.mapping, {.batch = 0}, nullptr).family);
+  CHECK_ERROR(
+      kUsage,
+      api::forward_cost(&model.config, nullptr, model.mapping, {.batch = 0}, nullptr).family);
 }
 
 TEST_CASE("profiles come from a name or a file") {

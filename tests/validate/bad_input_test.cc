@@ -125,6 +125,16 @@ TEST_CASE("a share of gates that nothing has is an error of the config that name
   CHECK(error->message().find("in layer 2") != std::string::npos);
 }
 
+TEST_CASE("a rotation of more features than a head has is an error of the config") {
+  const Shards shards("gpt_neox", "tp=2");
+  ShardSet(shards.path).edit_config([](nlohmann::json& config) {
+    config["rope_parameters"]["partial_rotary_factor"] = 2.0;
+  });
+  const auto error = testing::error_of([&] { return shards.against("gpt_neox"); });
+  REQUIRE(error.has_value());
+  CHECK(error->code() == ErrorCode::kConfig);
+}
+
 TEST_CASE("a whole checkpoint in the place of shards is an error of usage") {
   api::ValidateOptions options;
   options.sources = {model_folder("prototype")};
