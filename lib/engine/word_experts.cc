@@ -33,6 +33,10 @@ WordExperts::WordExperts(const Side& side, size_t tensor, i64 rank) {
 }
 
 void WordExperts::copy(i64 word, i64* experts) const {
+  if ((word + 1) * columns_ > std::ssize(experts_)) {
+    throw Error(ErrorCode::kShapeMismatch, "a table of words' experts has fewer rows than words")
+        .note("word", std::to_string(word));
+  }
   std::copy_n(experts_.begin() + word * columns_, columns_, experts);
 }
 

@@ -13,7 +13,8 @@ class WordExperts {
   /// 32 or 64 bits.
   WordExperts(const Side& side, size_t tensor, i64 rank);
 
-  /// Those of one word, as many as a row has.
+  /// Those of one word, as many as a row has. Throws kShapeMismatch where the table has no such
+  /// row.
   void copy(i64 word, i64* experts) const;
   /// A sum of all that the table says, each times a random number.
   kernels::Field probe(std::uint64_t seed) const;

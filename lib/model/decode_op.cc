@@ -201,7 +201,6 @@ void OpDecoder::merge() {
 void OpDecoder::insert() {
   auto& i = be<Insert>();
   finish({patches(i.patches)});
-  if (op_.in.size() != 2) value_.refuse("an op with two inputs, words and an image");
 }
 
 void OpDecoder::class_token() {

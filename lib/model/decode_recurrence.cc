@@ -9,7 +9,6 @@ void OpDecoder::pool() {
                    return std::vector{p.taps, p.width};
                  }),
           dim("size", p.size), dim("width", p.width), dim("taps", p.taps)});
-  if (op_.in.size() != 2) value_.refuse("a value, and its scores");
 }
 
 void OpDecoder::convolve() {
@@ -72,10 +71,6 @@ void OpDecoder::recurrence() {
           dim("value_dim", r.value_dim),
           optional_dim("scale_of", r.scale_of),
           optional_dim("decay_dim", r.decay_dim)});
-  constexpr size_t kOperands = 5;
-  if (op_.in.size() != kOperands && op_.in.size() + 1 != kOperands) {
-    value_.refuse("a recurrence with queries, keys, values and decays, and with gates or none");
-  }
 }
 
 }  // namespace shardtool::model
