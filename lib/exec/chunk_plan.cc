@@ -198,6 +198,8 @@ struct ChunkPlan::Builder {
   }
 
   void add(Join::Box box) {
+    const auto all_wanted = plan.join_.destinations_of(box);
+    if (all_wanted.empty()) return;
     const Join::Located source = plan.join_.source_of(box);
     const int holder = source.holders.front();
     const int input = input_for(holder, source.local);
@@ -207,7 +209,7 @@ struct ChunkPlan::Builder {
     chunk.input_places.push_back({input, true, lowered(sizes, from, global)});
     chunk.bytes += byte_count(chunk.input_places.back().place);
     std::set<int> reached;
-    for (const Join::Located& wanted : plan.join_.destinations_of(box)) {
+    for (const Join::Located& wanted : all_wanted) {
       const int output = output_for(wanted);
       if (!reached.insert(output).second) continue;
       const RowSide to = row_side(*plan.to_, wanted.holders.front(), wanted.local);
@@ -231,7 +233,7 @@ void check_move(const TensorMove& move) {
   const auto to = with_an_axis(move.to.holders);
   const Join join(*from, *to);
   join.for_each_box([&](Join::Box box) {
-    if (!join.source_of(box).holders.empty()) return;
+    if (!join.source_of(box).holders.empty() || join.destinations_of(box).empty()) return;
     throw Error(ErrorCode::kCoverage, fmt::format("no shard holds elements {}", describe(box)))
         .tensor(move.name)
         .note("shape", to_string(move.shape));
@@ -257,6 +259,14 @@ ChunkPlan::ChunkPlan(const TensorMove& move, ChunkLimits limits)
   for (int a = 0; a < join_.rank(); ++a) is_empty_ = is_empty_ || join_.cells(a).empty();
   first_.cells.assign(static_cast<size_t>(axis_) + 1, 0);
   for (int a = 0; a < axis_ && !is_empty_; ++a) first_.outer.push_back(join_.cells(a)[0].begin);
+  i64 elements = 0;
+  join_.for_each_box([&](Join::Box box) {
+    if (join_.destinations_of(box).empty()) return;
+    i64 size = 1;
+    for (const AxisCell* cell : box) size *= cell->size;
+    elements += size;
+  });
+  bytes_ = elements * element_bits_ / 8;
 }
 
 void ChunkPlan::choose_chunk_axis() {
@@ -330,12 +340,25 @@ Chunk ChunkPlan::chunk(const Position& position) const {
   return std::move(builder.chunk);
 }
 
-i64 ChunkPlan::bytes() const {
-  i64 elements = 1;
-  for (int a = 0; a < join_.rank(); ++a) {
+i64 ChunkPlan::chunks() const {
+  if (is_empty_) return 0;
+  i64 count = 0;
+  for (const AxisCell& cell : join_.cells(axis_)) count += (cell.size + rows_ - 1) / rows_;
+  for (int a = 0; a < axis_; ++a) {
     i64 extent = 0;
     for (const AxisCell& cell : join_.cells(a)) extent += cell.size;
-    elements *= extent;
+    count *= extent;
+  }
+  return count;
+}
+
+i64 ChunkPlan::bytes_to(int destination_holder) const {
+  const auto pick = to_->pick(destination_holder);
+  i64 elements = 1;
+  for (int a = 0; a < join_.rank(); ++a) {
+    const AxisMap& map = to_->maps(a)[static_cast<size_t>(pick[static_cast<size_t>(a)])];
+    const i64 image = map.image_size();
+    elements *= a <= axis_ || image == 0 ? image : map.local_size();
   }
   return elements * element_bits_ / 8;
 }

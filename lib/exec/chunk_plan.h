@@ -64,7 +64,7 @@ struct ChunkPlace {
 struct Chunk {
   i64 sequence = 0;  ///< position among the tensor's chunks, from 0
   i64 rows = 0;
-  i64 bytes = 0;  ///< of the whole tensor, that the chunk covers
+  i64 bytes = 0;  ///< of the whole tensor, that some destination wants of the chunk
   std::vector<ChunkInput> inputs;
   std::vector<ChunkOutput> outputs;
   std::vector<ChunkCopy> copies;
@@ -97,8 +97,13 @@ class ChunkPlan {
   /// The contents of a position.
   Chunk chunk(const Position& position) const;
 
-  /// Of the whole tensor, that all chunks together cover: what somebody wants.
-  i64 bytes() const;
+  /// Bytes of the whole tensor that all chunks together cover: those that some destination wants.
+  i64 bytes() const { return bytes_; }
+  /// Number of positions from the first to the last.
+  i64 chunks() const;
+  /// Bytes that all chunks together bring to one destination holder: every row of which it wants an
+  /// element, with the padding inside the row. The other bytes of the holder are padding.
+  i64 bytes_to(int destination_holder) const;
   /// Whether the chunks fill the holder's bytes from front to back (gaps are padding).
   bool is_sequential(int destination_holder) const;
 
@@ -118,6 +123,7 @@ class ChunkPlan {
   i64 rows_ = 1;
   Position first_;  ///< but for its rows and its number
   bool is_empty_ = false;
+  i64 bytes_ = 0;
 };
 
 }  // namespace shardtool::exec

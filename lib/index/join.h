@@ -62,4 +62,7 @@ class Join {
   std::vector<std::vector<AxisCell>> cells_;
 };
 
+/// Whether every element of the tensor has a holder.
+bool holds_everything(const HolderSet& holders);
+
 }  // namespace shardtool::index

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <map>
+
 #include "shardtool/base/error.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
@@ -27,6 +29,7 @@ TEST_CASE("chunks cover the tensor once, in order, each within the limits") {
     i64 bytes = 0;
     i64 sequence = 0;
     i64 last_end = 0;
+    std::map<int, i64> bytes_to;
     try {
       ChunkPlan plan(move, limits);
       for (ChunkPlan::Position at; plan.next(at);) {
@@ -38,7 +41,15 @@ TEST_CASE("chunks cover the tensor once, in order, each within the limits") {
         RC_ASSERT(chunk.input_places.front().place.dst >= last_end);
         last_end = chunk.input_places.front().place.dst;
         bytes += chunk.bytes;
+        for (const ChunkOutput& output : chunk.outputs) {
+          for (const ChunkTarget& target : output.targets) bytes_to[target.holder] += output.bytes;
+        }
       }
+      RC_ASSERT(plan.chunks() == sequence);
+      for (int h = 0; h < move.to.holders->size(); ++h) {
+        RC_ASSERT(plan.bytes_to(h) == bytes_to[h]);
+      }
+      RC_ASSERT(plan.bytes() == bytes);
       RC_ASSERT(bytes == byte_size(Dtype::kF32, shape).value());
     } catch (const Error& error) {
       RC_ASSERT(error.code() == ErrorCode::kLimit);  // more devices than such a small budget holds

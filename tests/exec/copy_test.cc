@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
+#include "shardtool/index/join.h"
 #include "tests/exec/moved_files.h"
 #include "tests/support/throws.h"
 
@@ -27,6 +28,64 @@ TEST_CASE("a copy between any two layouts writes what an element-by-element slic
     StreamOptions options;
     options.threads = static_cast<int>(*gen::between(1, 4));
     RC_ASSERT(is_right(test, run_copy(test, gap, options), gap));
+  }));
+}
+
+/// Copies a tensor to those holders of `test.to` that are chosen. Checks their bytes and hashes,
+/// and that the digest is the tensor's where they hold all of it.
+void check_copy_to_some(const Case& test, const std::vector<int>& chosen) {
+  const test::TempFolder folder;
+  const Shape& shape = test.from.shape();
+  const i64 elements = element_count(shape).value();
+  const Bytes whole = reference::numbered(elements, bits(test.dtype));
+  const Packed source = pack(shards_of(test.from, test.dtype, whole), 0, 0);
+  write_bytes(folder / "source", source.bytes);
+  const std::vector<Bytes> shards = shards_of(test.to, test.dtype, whole);
+  auto some = std::make_shared<index::HolderSet>(shape);
+  std::vector<Bytes> wanted;
+  for (const int h : chosen) {
+    some->add(test.to.holders().region(h));
+    wanted.push_back(shards[static_cast<size_t>(h)]);
+  }
+  const Packed target = pack(wanted, 0, 5);
+  io::File file = io::create_new(folder / "target");
+  io::allocate(file, std::ssize(target.bytes));
+  std::vector<SourceFile> sources;
+  sources.emplace_back(folder / "source");
+  std::vector<TargetFile> targets;
+  targets.emplace_back(file);
+  const auto from = std::make_shared<const index::HolderSet>(test.from.holders());
+  const std::vector<TensorMove> moves{
+      {"t", test.dtype, shape, {from, source.slots}, {some, target.slots}, {}}};
+  const CopiedTensor copied = copy(moves, sources, targets, {}).front();
+  RC_ASSERT(read_bytes(folder / "target") == target.bytes);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    RC_ASSERT(copied.xxh3[i] == kernels::xxh3(std::as_bytes(std::span(wanted[i]))));
+  }
+  RC_ASSERT(copied.is_whole == index::holds_everything(*some));
+  if (copied.is_whole) RC_ASSERT(copied.digest == digest_of(elements, test.dtype));
+}
+
+TEST_CASE("some destinations of a layout get what they get together with the others") {
+  CHECK(rc::check("copy to some = slicer", [] {
+    const Shape shape = *gen::shape();
+    const Case test{"t", Dtype::kBF16, *gen::layout(shape), *gen::layout(shape)};
+    std::vector<int> chosen;
+    for (int h = 0; h < test.to.holders().size(); ++h) {
+      if (chosen.empty() || *rc::gen::arbitrary<bool>()) chosen.push_back(h);
+    }
+    check_copy_to_some(test, chosen);
+  }));
+}
+
+TEST_CASE("boxes that no destination wants are no part of the copy") {
+  const layout::Layout grid(
+      mesh::parse_mesh("a=2,b=2"), {4, 6},
+      {{layout::split(4, {{"a"}}), 1, {}}, {layout::split(6, {{"b"}}), 1, {}}});
+  const layout::Layout one = layout::Layout::replicated(mesh::Mesh(), {4, 6});
+  CHECK(rc::check("diagonal", [&] {
+    check_copy_to_some({"t", Dtype::kBF16, one, grid}, {0, 3});
+    check_copy_to_some({"t", Dtype::kBF16, grid, grid}, {1, 2});
   }));
 }
 
