@@ -5,7 +5,8 @@
 
 namespace shardtool::exec {
 
-ChunkPlans::Entry::Entry(const TensorMove& move, ChunkLimits limits) : plan(move, limits) {
+ChunkPlans::Entry::Entry(const TensorMove& move, ChunkLimits limits)
+    : plan(move, limits), chunks(plan.chunks()) {
   for (ChunkPlan::Position at; plan.next(at);) {
     together.push_back(plan.chunk(at));
     arena_bytes += ChunkReader::arena_bytes(together.back());

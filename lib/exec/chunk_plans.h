@@ -16,6 +16,7 @@ class ChunkPlans {
  public:
   struct Entry {
     ChunkPlan plan;
+    i64 chunks;  ///< of the plan
     /// All chunks of the tensor, where they fit the limits together; else none.
     std::vector<Chunk> together;
     i64 arena_bytes = 0;  ///< that they take

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
 #include "shardtool/exec/range_hash.h"
 #include "shardtool/kernels/digest/placed_crc64.h"
 
@@ -34,7 +35,8 @@ struct ShardHash {
     hash.update(bytes);
     next += static_cast<i64>(bytes.size());
   }
-  kernels::Hash128 of_all(i64 bytes) {
+  /// Ends with the padding up to `bytes`; requires that everything else was added.
+  kernels::Hash128 finish(i64 bytes) {
     skip_to(bytes);
     return hash.value();
   }
@@ -45,20 +47,22 @@ struct Destination {
   int first_replica = 0;
   bool is_sequential = false;  ///< its bytes come front to back; others are hashed when written
   i64 bytes = 0;
+  i64 bytes_to_come = 0;  ///< of these, all but the padding between rows
 
   static std::vector<Destination> of(const TensorMove& move, const ChunkPlan& plan) {
     std::vector<Destination> all;
     const index::HolderSet& holders = *move.to.holders;
     for (int h = 0; h < holders.size(); ++h) {
       all.push_back({holders.holders_with(holders.pick(h)).front(), plan.is_sequential(h),
-                     holder_bytes(holders, h, move.dtype)});
+                     holder_bytes(holders, h, move.dtype), plan.bytes_to(h)});
     }
     return all;
   }
 };
 
-/// What is known of the hash of one destination's bytes.
-struct KnownHash {
+/// The bytes of one destination that came so far, and what is known of their hash.
+struct Arrived {
+  i64 bytes = 0;
   std::optional<kernels::Hash128> whole;  ///< they came in one piece
   std::unique_ptr<ShardHash> running;     ///< they come in several
 };
@@ -66,11 +70,12 @@ struct KnownHash {
 /// A tensor between begin and end.
 struct Copying {
   const std::vector<Destination>* destinations = nullptr;
-  std::vector<KnownHash> hashes;  ///< of the destinations
+  std::vector<Arrived> arrived;  ///< at the first replica of every destination
   std::mutex mutex;
   std::uint64_t read = 0;
   std::uint64_t written = 0;
-  i64 bytes = 0;
+  i64 bytes = 0;          ///< of the tensor that were written
+  i64 bytes_to_come = 0;  ///< that its plan has
   i64 shared = 0;
 };
 
@@ -87,13 +92,19 @@ class Copier {
   void begin(size_t number, const ChunkPlan& plan) {
     auto copying = std::make_unique<Copying>();
     copying->destinations = &destinations_of(moves_[number], plan);
-    copying->hashes.resize(copying->destinations->size());
+    copying->arrived.resize(copying->destinations->size());
+    copying->bytes_to_come = plan.bytes();
     open_[number] = std::move(copying);
   }
 
   void chunks(std::span<const FilledChunk> chunks, Turnstile& turns) {
     for (const FilledChunk& filled : chunks) digest(filled, turns);
     write(chunks);
+    for (const FilledChunk& filled : chunks) {
+      Copying& copying = *open_[filled.number];
+      const std::lock_guard lock(copying.mutex);
+      copying.bytes += filled.chunk->bytes;
+    }
   }
 
   const CopiedTensor& end(size_t number) {
@@ -103,6 +114,7 @@ class Copier {
     done.digest = copying->read;
     done.shared_bytes = copying->shared;
     done.is_whole = copying->bytes == *byte_size(move.dtype, move.shape);
+    check_all_came(move, *copying);
     check_digests(move, *copying, done.is_whole);
     done.xxh3.reserve(copying->destinations->size());
     for (size_t h = 0; h < copying->destinations->size(); ++h) {
@@ -125,7 +137,6 @@ class Copier {
     const std::lock_guard lock(copying.mutex);
     copying.read ^= filled.digest_read;
     copying.written ^= written;
-    copying.bytes += filled.chunk->bytes;
   }
 
   const std::vector<Destination>& destinations_of(const TensorMove& move, const ChunkPlan& plan) {
@@ -141,9 +152,11 @@ class Copier {
       for (const ChunkTarget& target : filled.chunk->outputs[i].targets) {
         const auto h = static_cast<size_t>(target.holder);
         const Destination& destination = (*copying.destinations)[h];
-        if (destination.first_replica != target.holder || !destination.is_sequential) continue;
+        if (destination.first_replica != target.holder) continue;
         const std::span<const std::byte> bytes = filled.bytes_of(i);
-        KnownHash& known = copying.hashes[h];
+        Arrived& known = copying.arrived[h];
+        known.bytes += std::ssize(bytes);
+        if (!destination.is_sequential) continue;
         if (std::ssize(bytes) == destination.bytes) {
           known.whole = kernels::xxh3(bytes);
           continue;
@@ -156,10 +169,10 @@ class Copier {
 
   kernels::Hash128 hash_of(const TensorMove& move, Copying& copying, size_t holder) const {
     const Destination& destination = (*copying.destinations)[holder];
-    const KnownHash& known = copying.hashes[holder];
-    if (known.running) return known.running->of_all(destination.bytes);
+    const Arrived& known = copying.arrived[holder];
+    if (known.running) return known.running->finish(destination.bytes);
     if (known.whole) return *known.whole;
-    if (destination.is_sequential) return ShardHash().of_all(destination.bytes);  // no element
+    if (destination.is_sequential) return ShardHash().finish(destination.bytes);  // all padding
     const Slot& slot = move.to.slots[holder];
     // Written out of order: read back.
     return hash_range(targets_[static_cast<size_t>(slot.file)].path(), slot.offset,
@@ -244,6 +257,23 @@ class Copier {
       return at;
     }
     return std::nullopt;
+  }
+
+  /// A hash or digest of bytes that did not come would be one of something else.
+  static void check_all_came(const TensorMove& move, const Copying& copying) {
+    i64 came = copying.bytes;
+    i64 to_come = copying.bytes_to_come;
+    for (size_t h = 0; h < copying.arrived.size() && came == to_come; ++h) {
+      const Destination& destination = (*copying.destinations)[h];
+      if (destination.first_replica != static_cast<int>(h)) continue;
+      came = copying.arrived[h].bytes;
+      to_come = destination.bytes_to_come;
+    }
+    if (came == to_come) return;
+    throw Error(ErrorCode::kInternal, "a tensor was about to be finished before all its bytes came")
+        .tensor(move.name)
+        .note("expected", format_bytes(to_come))
+        .note("found", format_bytes(came));
   }
 
   static void check_digests(const TensorMove& move, const Copying& copying, bool is_whole) {

@@ -17,6 +17,7 @@
 #include "shardtool/base/text.h"
 #include "shardtool/exec/chunk_plans.h"
 #include "shardtool/exec/progress_meter.h"
+#include "shardtool/exec/schedule.h"
 #include "shardtool/exec/workers.h"
 
 namespace shardtool::exec {
@@ -61,31 +62,60 @@ class FreePassage final : public Turnstile {
   void in_order(i64 /*sequence*/, const std::function<void()>& pass) override { pass(); }
 };
 
-/// A tensor of several chunks that are being worked on.
+/// A tensor whose chunks are being handed out.
 struct InFlight {
-  InFlight(size_t number, const ChunkPlan& chunks, StopSignal& stop)
-      : move(number), plan(chunks), turns(stop) {}
+  InFlight(const ChunkPlan& chunks, StopSignal& stop) : plan(chunks), turns(stop) {}
 
-  size_t move;
   const ChunkPlan& plan;
   ChunkPlan::Position last;  ///< that was handed out
   OrderedPassage turns;
-  std::atomic<i64> open{1};  ///< chunks handed out and not finished, plus one while more may come
 };
 
 /// Tensors that are read, digested and written together.
-struct WholeTensors {
-  size_t first = 0;  ///< the number of the first move
-  std::vector<const ChunkPlans::Entry*> plans;
+struct Batch {
+  WholeTensors place;
+  std::vector<const ChunkPlans::Entry*> entries;
 };
 
 /// One chunk of a tensor that has several.
 struct Part {
+  TensorPart place;
   std::shared_ptr<InFlight> tensor;
   ChunkPlan::Position position;
 };
 
-using Work = std::variant<WholeTensors, Part>;
+/// The moves as the schedule sees them.
+class ScheduledMoves final : public ScheduledTensors {
+ public:
+  ScheduledMoves(const MoveList& moves, ChunkLimits limits)
+      : moves_(moves), limits_(limits), plans_(limits) {}
+
+  const ChunkPlans::Entry& entry(size_t tensor) { return plans_.of(moves_[tensor]); }
+
+  size_t size() const override { return moves_.size(); }
+  i64 chunks(size_t tensor) override { return entry(tensor).chunks; }
+  /// As many as fit the buffers together.
+  size_t whole_from(size_t tensor) override {
+    i64 arena_bytes = 0;
+    i64 input_bytes = 0;
+    size_t end = tensor;
+    for (; end < moves_.size(); ++end) {
+      const ChunkPlans::Entry& next = entry(end);
+      arena_bytes += next.arena_bytes;
+      input_bytes += next.input_bytes;
+      const bool fits = arena_bytes <= limits_.arena_bytes && input_bytes <= limits_.input_bytes;
+      if (std::ssize(next.together) != next.chunks || !fits) break;
+    }
+    return end - tensor;
+  }
+
+ private:
+  const MoveList& moves_;
+  ChunkLimits limits_;
+  ChunkPlans plans_;
+};
+
+using Task = std::variant<Batch, Part>;
 
 class Run {
  public:
@@ -95,19 +125,11 @@ class Run {
         sources_(sources),
         options_(options),
         sink_(sink),
+        threads_(thread_count(options)),
+        arena_bytes_(std::min(options.max_memory / threads_, kMaxArenaBytes)),
+        scheduled_(moves, limits(arena_bytes_)),
         progress_(options.on_progress) {
-    if (options.max_memory < kMinMemory) {
-      throw Error(ErrorCode::kMemoryBudget,
-                  fmt::format("a memory budget of {} is below the minimum of {}",
-                              format_bytes(options.max_memory), format_bytes(kMinMemory)));
-    }
-    const i64 wanted = options.threads > 0 ? options.threads : kDefaultThreads;
-    threads_ = static_cast<int>(std::min<i64>(wanted, options.max_memory / kMinArenaBytes));
-    arena_bytes_ = std::min(options.max_memory / threads_, kMaxArenaBytes);
-    // Room for the staging buffer's page edges.
-    limits_ = {arena_bytes_ - 4 * kPageBytes, std::min(kMaxInputBytes, arena_bytes_ / 3)};
-    plans_ = ChunkPlans(limits_);
-    for (size_t i = 0; i < moves.size(); ++i) progress_.expect(plans_.of(moves[i]).plan.bytes());
+    for (size_t i = 0; i < moves.size(); ++i) progress_.expect(scheduled_.entry(i).plan.bytes());
   }
 
   void go() {
@@ -128,42 +150,56 @@ class Run {
   }
 
  private:
+  /// Throws kMemoryBudget.
+  static int thread_count(const StreamOptions& options) {
+    if (options.max_memory < kMinMemory) {
+      throw Error(ErrorCode::kMemoryBudget,
+                  fmt::format("a memory budget of {} is below the minimum of {}",
+                              format_bytes(options.max_memory), format_bytes(kMinMemory)));
+    }
+    const i64 wanted = options.threads > 0 ? options.threads : kDefaultThreads;
+    return static_cast<int>(std::min<i64>(wanted, options.max_memory / kMinArenaBytes));
+  }
+  /// Leaves room for the staging buffer's page edges.
+  static ChunkLimits limits(i64 arena_bytes) {
+    return {arena_bytes - 4 * kPageBytes, std::min(kMaxInputBytes, arena_bytes / 3)};
+  }
+
   void work() {
     try {
       ChunkReader reader(arena_bytes_, options_.digests);
-      while (auto next = next_work()) {
-        std::visit([&](const auto& work) { process(work, reader); }, *next);
+      while (const auto next = next_task()) {
+        std::visit([&](const auto& task) { process(task, reader); }, *next);
       }
     } catch (...) {
       fail(std::current_exception());
     }
   }
 
-  void process(const WholeTensors& tensors, ChunkReader& reader) {
+  void process(const Batch& batch, ChunkReader& reader) {
     std::vector<WantedChunk> wanted;
-    for (size_t i = 0; i < tensors.plans.size(); ++i) {
-      const size_t number = tensors.first + i;
-      sink_.begin(number, tensors.plans[i]->plan);
-      for (const Chunk& chunk : tensors.plans[i]->together) {
-        wanted.push_back({number, &moves_[number], &chunk});
+    for (size_t i = 0; i < batch.entries.size(); ++i) {
+      const size_t tensor = batch.place.first + i;
+      sink_.begin(tensor, batch.entries[i]->plan);
+      for (const Chunk& chunk : batch.entries[i]->together) {
+        wanted.push_back({tensor, &moves_[tensor], &chunk});
       }
     }
     FreePassage turns;
-    pass_on(reader.fill(wanted, sources_), turns);
-    for (size_t i = 0; i < tensors.plans.size(); ++i) sink_.end(tensors.first + i);
+    if (!wanted.empty()) pass_on(reader.fill(wanted, sources_), turns);
+    for (size_t i = 0; i < batch.place.count; ++i) sink_.end(batch.place.first + i);
   }
 
   void process(const Part& part, ChunkReader& reader) {
-    InFlight& tensor = *part.tensor;
-    const TensorMove& move = moves_[tensor.move];
+    const TensorMove& move = moves_[part.place.tensor];
     try {
-      const Chunk chunk = tensor.plan.chunk(part.position);
-      const WantedChunk wanted{tensor.move, &move, &chunk};
-      pass_on(reader.fill({&wanted, 1}, sources_), tensor.turns);
+      const Chunk chunk = part.tensor->plan.chunk(part.position);
+      const WantedChunk wanted{part.place.tensor, &move, &chunk};
+      pass_on(reader.fill({&wanted, 1}, sources_), part.tensor->turns);
     } catch (Error& error) {
       throw error.tensor(move.name);
     }
-    finish_one(tensor);
+    if (is_complete_with(part.place)) sink_.end(part.place.tensor);
   }
 
   void pass_on(std::span<const FilledChunk> chunks, Turnstile& turns) {
@@ -173,60 +209,47 @@ class Run {
     progress_.add(bytes, chunks.back().move->name);
   }
 
-  std::optional<Work> next_work() {
+  bool is_complete_with(const TensorPart& part) {
     const std::lock_guard lock(queue_mutex_);
-    while (true) {
-      if (current_) {
-        Part part{current_, {}};
-        if (current_->plan.next(current_->last)) {
-          check_cancelled();
-          part.position = current_->last;
-          ++current_->open;
-          return part;
-        }
-        // Also when the run is to stop: what is finished counts.
-        finish_one(*std::exchange(current_, nullptr));
-      }
-      check_cancelled();
-      if (next_move_ == moves_.size()) return std::nullopt;
-      WholeTensors whole = next_whole_tensors();
-      if (!whole.plans.empty()) return whole;
-      const ChunkPlan& plan = plans_.of(moves_[next_move_]).plan;
-      current_ = std::make_shared<InFlight>(next_move_, plan, stop_);
-      sink_.begin(next_move_++, plan);
+    return schedule_.written(part);
+  }
+
+  std::optional<Task> next_task() {
+    const std::lock_guard lock(queue_mutex_);
+    if (options_.cancel && options_.cancel->load()) {
+      throw Error(ErrorCode::kInterrupted, "interrupted");
     }
-  }
-
-  /// As many as fit the buffers together.
-  WholeTensors next_whole_tensors() {
-    WholeTensors tensors{next_move_, {}};
-    i64 arena_bytes = 0;
-    i64 input_bytes = 0;
-    for (; next_move_ < moves_.size(); ++next_move_) {
-      const ChunkPlans::Entry& entry = plans_.of(moves_[next_move_]);
-      arena_bytes += entry.arena_bytes;
-      input_bytes += entry.input_bytes;
-      const bool fits = arena_bytes <= limits_.arena_bytes && input_bytes <= limits_.input_bytes;
-      if (entry.together.empty() || !fits) break;
-      tensors.plans.push_back(&entry);
+    const std::optional<Work> work = schedule_.next(scheduled_);
+    if (!work) return std::nullopt;
+    if (const auto* part = std::get_if<TensorPart>(&*work)) return next_part(*part);
+    Batch batch{std::get<WholeTensors>(*work), {}};
+    for (size_t i = 0; i < batch.place.count; ++i) {
+      batch.entries.push_back(&scheduled_.entry(batch.place.first + i));
     }
-    return tensors;
+    return batch;
   }
 
-  void finish_one(InFlight& tensor) {
-    if (--tensor.open == 0) sink_.end(tensor.move);
+  Part next_part(const TensorPart& place) {
+    if (place.sequence == 0) {
+      const ChunkPlan& plan = scheduled_.entry(place.tensor).plan;
+      current_ = std::make_shared<InFlight>(plan, stop_);
+      sink_.begin(place.tensor, plan);
+    }
+    if (!current_->plan.next(current_->last)) {
+      throw Error(ErrorCode::kInternal, "a tensor has fewer chunks than its plan counts")
+          .tensor(moves_[place.tensor].name);
+    }
+    return {place, current_, current_->last};
   }
 
-  void check_cancelled() {
-    const bool cancelled = options_.cancel && options_.cancel->load();
-    const std::lock_guard lock(stop_.mutex);
-    if (cancelled || stop_.stopped) throw Error(ErrorCode::kInterrupted, "interrupted");
-  }
-
-  /// Keeps the first failure that is not merely the echo of another thread's.
+  /// Ends all threads. Keeps the first failure: the others may be its consequence.
   void fail(std::exception_ptr failure) {
+    {
+      const std::lock_guard lock(queue_mutex_);
+      schedule_.stop();
+      if (!failure_) failure_ = std::move(failure);
+    }
     const std::lock_guard lock(stop_.mutex);
-    if (!stop_.stopped) failure_ = std::move(failure);
     stop_.stopped = true;
     stop_.changed.notify_all();
   }
@@ -235,17 +258,16 @@ class Run {
   std::span<const SourceFile> sources_;
   const StreamOptions& options_;
   const ChunkSink& sink_;
-  int threads_ = 1;
-  i64 arena_bytes_ = 0;
-  ChunkLimits limits_;
+  int threads_;
+  i64 arena_bytes_;
 
-  std::mutex queue_mutex_;
-  ChunkPlans plans_{{}};
-  size_t next_move_ = 0;
-  std::shared_ptr<InFlight> current_;
+  std::mutex queue_mutex_;  ///< of what stands between here and stop_
+  ScheduledMoves scheduled_;
+  Schedule schedule_;
+  std::shared_ptr<InFlight> current_;  ///< the tensor whose chunks are handed out
+  std::exception_ptr failure_;
 
   StopSignal stop_;
-  std::exception_ptr failure_;
 
   ProgressMeter progress_;
 };
