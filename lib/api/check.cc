@@ -74,7 +74,7 @@ class Check {
     }
     if (options_.mapping) check_mapping(logical);
     read_data(surveyed, readable(surveyed));
-    report_.files += std::ssize(logical.file_paths);
+    report_.files += std::ssize(logical.files);
     report_.tensors += std::ssize(logical.tensors);
   }
 
@@ -227,7 +227,7 @@ class Check {
     }
     std::vector<check::DataFile> files;
     for (size_t f = 0; f < surveyed.shown_files.size(); ++f) {
-      files.push_back({surveyed.paths[f], surveyed.shown_files[f]});
+      files.push_back({surveyed.files[f], surveyed.shown_files[f]});
     }
     WriteOptions stream;
     stream.max_memory = options_.max_memory;

@@ -28,18 +28,12 @@ std::string metadata_change(const TensorSpec& a, const TensorSpec& b) {
   return "";
 }
 
-std::vector<exec::SourceFile> open_files(const LogicalCheckpoint& checkpoint) {
-  std::vector<exec::SourceFile> files;
-  for (const std::string& path : checkpoint.file_paths) files.emplace_back(path);
-  return files;
-}
-
 /// Compares the logical values of tensors that devices store shifted.
 void compare_shifted(const LogicalCheckpoint& a, const LogicalCheckpoint& b, const LogicalTensor& x,
                      const LogicalTensor& y, DiffReport& report) {
   const auto values = [](const LogicalCheckpoint& checkpoint, const LogicalTensor& tensor) {
     return exec::load_shifted(tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, tensor.side,
-                              tensor.shifts, open_files(checkpoint));
+                              tensor.shifts, exec::open_sources(checkpoint.files));
   };
   const std::vector<i64> left = values(a, x);
   const std::vector<i64> right = values(b, y);
@@ -69,8 +63,8 @@ void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b,
   stream.threads = options.threads;
   stream.on_progress = options.on_progress;
   stream.cancel = options.cancel;
-  const auto differences =
-      exec::compare(moves, open_files(a), open_files(b), stream_options(stream));
+  const auto differences = exec::compare(moves, exec::open_sources(a.files),
+                                         exec::open_sources(b.files), stream_options(stream));
   for (size_t i = 0; i < moves.size(); ++i) {
     report.bytes_read += 2 * byte_size(moves[i].dtype, moves[i].shape).value_or(0);
     if (differences[i].bytes == 0) {

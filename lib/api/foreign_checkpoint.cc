@@ -166,7 +166,9 @@ ForeignCheckpoint place_foreign_files(ForeignFiles files, const MappingChoice& c
   placing.check_rest(whole);
   result.resolution.tensors = std::move(placed);
   for (const checkpoint::Checkpoint& part : files.parts) {
-    for (const auto& file : part.files) result.shards.file_paths.push_back(file.path);
+    for (const auto& file : part.files) {
+      result.shards.files.push_back({file.path, file.identity});
+    }
   }
   result.shards.parts = std::move(files.parts);
   for (checkpoint::Checkpoint& part : result.shards.parts) part.tensors = {};

@@ -90,7 +90,7 @@ void summarize(InspectReport& report, const LogicalCheckpoint& source) {
     modules.add(module_of(tensor.spec.name), bytes);
   }
   report.tensors = static_cast<i64>(source.tensors.size());
-  report.files = static_cast<i64>(source.file_paths.size());
+  report.files = static_cast<i64>(source.files.size());
   report.dtypes = dtypes.largest_first();
   report.modules = modules.largest_first();
 }

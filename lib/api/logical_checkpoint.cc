@@ -136,8 +136,10 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
                   fmt::format("{} is a whole checkpoint; only outputs of one split can be joined",
                               part.path));
     }
-    first_file.push_back(static_cast<int>(all.file_paths.size()));
-    for (const checkpoint::SourceFile& file : part.files) all.file_paths.push_back(file.path);
+    first_file.push_back(static_cast<int>(all.files.size()));
+    for (const checkpoint::SourceFile& file : part.files) {
+      all.files.push_back({file.path, file.identity});
+    }
     if (&part != &all.parts.front()) check_same_split(all.parts.front(), part);
   }
   index::HolderSetPool pool;

@@ -8,6 +8,7 @@
 
 #include "shardtool/base/tensor_spec.h"
 #include "shardtool/checkpoint/checkpoint.h"
+#include "shardtool/exec/data_file.h"
 #include "shardtool/exec/move.h"
 #include "shardtool/exec/shifted.h"
 #include "shardtool/mapping/config.h"
@@ -29,7 +30,7 @@ struct LogicalTensor {
 /// same: a checkpoint is a layout whose holders are (file, tensor) slots.
 struct LogicalCheckpoint {
   std::vector<checkpoint::Checkpoint> parts;  ///< their own tensors have moved to `tensors`
-  std::vector<std::string> file_paths;        ///< of all parts; Slot::file is an index
+  std::vector<exec::SurveyedFile> files;      ///< of all parts; Slot::file is an index
   std::vector<LogicalTensor> tensors;
 
   bool is_sharded() const { return parts.front().manifest.has_value(); }

@@ -26,10 +26,12 @@ kernels::Hash128 text_hash(const checkpoint::Manifest& head, size_t tensors,
 }
 
 /// Of what a manifest says before the data is known.
-kernels::Hash128 hash_without_data(checkpoint::Manifest manifest) {
-  for (checkpoint::FileRecord& file : manifest.files) file.sha256.clear();
-  return text_hash(manifest, manifest.tensors.size(), [&](size_t t) {
-    checkpoint::TensorRecord record = std::move(manifest.tensors[t]);
+kernels::Hash128 hash_without_data(const checkpoint::Manifest& manifest) {
+  checkpoint::Manifest head = manifest;
+  head.tensors.clear();
+  for (checkpoint::FileRecord& file : head.files) file.sha256.clear();
+  return text_hash(head, manifest.tensors.size(), [&](size_t t) {
+    checkpoint::TensorRecord record = manifest.tensors[t];
     record.digest.reset();
     for (checkpoint::ShardRecord& shard : record.shards) shard.xxh3.reset();
     return record;
@@ -64,20 +66,24 @@ std::string what_changed(const RunIdentity& then, const RunIdentity& now) {
 
 }  // namespace
 
-bool is_complete(const std::string& output, const LogicalCheckpoint& source,
-                 const TargetLayout& target, const OutputPlan& plan, bool sha256) {
+std::optional<checkpoint::Manifest> complete_output(const std::string& output,
+                                                    const LogicalCheckpoint& source,
+                                                    const TargetLayout& target,
+                                                    const OutputPlan& plan, bool sha256) {
   const std::string path = output + "/manifest.json";
   std::error_code absent;
-  if (!fs::is_regular_file(path, absent)) return false;
+  if (!fs::is_regular_file(path, absent)) return std::nullopt;
   for (const checkpoint::PlannedFile& file : plan.files) {
     const auto size = fs::file_size(output + "/" + file.name, absent);
-    if (absent || static_cast<i64>(size) != file.size) return false;
+    if (absent || static_cast<i64>(size) != file.size) return std::nullopt;
   }
   const std::string text = io::read_text(path, static_cast<i64>(fs::file_size(path)));
   checkpoint::Manifest manifest = checkpoint::parse_manifest(text, path);
   const auto lacks_hash = [](const checkpoint::FileRecord& file) { return file.sha256.empty(); };
-  if (sha256 && std::any_of(manifest.files.begin(), manifest.files.end(), lacks_hash)) return false;
-  return hash_without_data(std::move(manifest)) == planned_hash(source, target, plan);
+  const bool lacks_hashes = std::any_of(manifest.files.begin(), manifest.files.end(), lacks_hash);
+  if (sha256 && lacks_hashes) return std::nullopt;
+  if (hash_without_data(manifest) != planned_hash(source, target, plan)) return std::nullopt;
+  return manifest;
 }
 
 exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
@@ -99,7 +105,9 @@ void check_same_run(const io::OutputClaim& claim, const RunIdentity& run) {
                   fmt::format("the interrupted run cannot be resumed: {} changed since",
                               what_changed(parse_run_identity(*text), run)))
           .at({io::hidden_folder(claim.place(), id), 0, 0, {}})
-          .help("restore what changed, or start anew without --resume: that deletes this folder");
+          .help(
+              "start again without --resume (this deletes the folder), or with the mapping and the "
+              "options of before");
     }
   }
 }
@@ -110,19 +118,13 @@ TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::Finished
   taken.tensors = std::move(finished);
   std::erase_if(taken.tensors, [&](const auto& entry) {
     const auto& [t, copied] = entry;
-    return t >= is_mine.size() || !is_mine[t] || copied.xxh3.size() != run.plan.slots[t].size();
+    return t >= is_mine.size() || !is_mine[t] || !is_complete(run, t, copied);
   });
   std::vector<exec::WrittenRange> ranges;
   std::vector<size_t> tensor_of;
   for (const auto& [t, copied] : taken.tensors) {
-    for (size_t h = 0; h < copied.xxh3.size(); ++h) {
-      const exec::Slot& slot = run.plan.slots[t][h];
-      ranges.push_back({slot.file, slot.offset,
-                        exec::holder_bytes(*run.target.tensors[t].holders, static_cast<int>(h),
-                                           run.moves[t].dtype),
-                        copied.xxh3[h]});
-      tensor_of.push_back(t);
-    }
+    add_ranges(run, t, copied.xxh3, ranges);
+    tensor_of.resize(ranges.size(), t);
   }
   if (ranges.empty()) return taken;
   std::vector<exec::SourceFile> written;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,11 +13,13 @@
 
 namespace shardtool::api {
 
-/// Whether the folder `output` already is what the run would write: its manifest says the same of
-/// everything but the data, with the hashes of the files when these are wanted, and its files have
-/// their sizes.
-bool is_complete(const std::string& output, const LogicalCheckpoint& source,
-                 const TargetLayout& target, const OutputPlan& plan, bool sha256);
+/// Returns the manifest of the folder `output` when that already is what the run would write: the
+/// manifest says the same of everything but the data, with the SHA-256 of the files when these are
+/// wanted, and the files have their sizes. Else nullopt. Throws kManifestInvalid.
+std::optional<checkpoint::Manifest> complete_output(const std::string& output,
+                                                    const LogicalCheckpoint& source,
+                                                    const TargetLayout& target,
+                                                    const OutputPlan& plan, bool sha256);
 
 /// Throws kOtherRun when an interrupted run of this output has finished something, but had another
 /// source, mapping or options.

@@ -11,7 +11,8 @@ namespace shardtool::api {
 /// What makes two runs the same: whatever is finished of one is finished of the other. Hashes, 32
 /// hexadecimal digits each.
 struct RunIdentity {
-  /// Every source file's size, time, inode and header, and what the manifests expect of its data.
+  /// Every source file's size, times of modification and of change, inode and header, and what the
+  /// manifests expect of its data.
   std::string source;
   /// Every output file with its header, and where each element of each tensor goes.
   std::string target;

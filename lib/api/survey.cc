@@ -78,7 +78,7 @@ Surveyed joined(std::vector<Checkpoint> parts) {
   Surveyed surveyed;
   for (const Checkpoint& part : parts) {
     for (const auto& file : part.files) {
-      surveyed.paths.push_back(file.path);
+      surveyed.files.push_back({file.path, file.identity});
       surveyed.shown_files.push_back(check::path_in(part.folder(), file.name));
       surveyed.sizes.push_back(file.state == FileState::kRead ? file.identity.size : 0);
     }

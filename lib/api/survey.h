@@ -14,7 +14,7 @@ namespace shardtool::api {
 struct Surveyed {
   LogicalCheckpoint logical;
   std::optional<check::ForeignShards> foreign;
-  std::vector<std::string> paths;         ///< of all files, to open
+  std::vector<exec::SurveyedFile> files;  ///< of all parts, to open
   std::vector<std::string> shown_files;   ///< the same, for findings
   std::vector<i64> sizes;                 ///< the same, in bytes; 0 of what cannot be read
   std::optional<check::Finding> unclear;  ///< how the files belong together

@@ -20,7 +20,7 @@ InspectTensor describe_stored(const LogicalTensor& tensor, const LogicalCheckpoi
   view.bytes = byte_size(view.dtype, view.shape).value_or(0);
   if (!tensor.side.slots.empty()) {
     const exec::Slot& slot = tensor.side.slots.front();
-    const std::string& path = source.file_paths[static_cast<size_t>(slot.file)];
+    const std::string& path = source.files[static_cast<size_t>(slot.file)].path;
     view.file = path.substr(path.rfind('/') + 1);
     view.offset = slot.offset;
   }

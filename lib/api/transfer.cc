@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -14,9 +15,11 @@
 #include "shardtool/api/resume.h"
 #include "shardtool/api/run_identity.h"
 #include "shardtool/api/team.h"
+#include "shardtool/api/verify.h"
 #include "shardtool/api/write_files.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
+#include "shardtool/index/join.h"
 #include "shardtool/io/peak_memory.h"
 
 namespace shardtool::api {
@@ -70,12 +73,6 @@ void check_space(const OutputPlan& plan, const io::OutputFolder& folder) {
       .help("write fewer --ranks at a time, or to another file system");
 }
 
-std::vector<exec::SourceFile> open_sources(const LogicalCheckpoint& source, exec::IoMode mode) {
-  std::vector<exec::SourceFile> files;
-  for (const std::string& path : source.file_paths) files.emplace_back(path, mode);
-  return files;
-}
-
 /// Without those that no rank has. Sorts names, and moves every tensor once.
 void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
   std::vector<std::pair<std::string_view, size_t>> names;
@@ -94,10 +91,22 @@ void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
 /// What the file system of the output can do for every file of the source.
 Extents possible_extents(const LogicalCheckpoint& source, const std::string& output) {
   const std::string folder = io::look_at_output(output).parent;
-  const bool can = std::all_of(
-      source.file_paths.begin(), source.file_paths.end(),
-      [&](const std::string& path) { return io::can_share(io::open_read(path), folder); });
+  const bool can =
+      std::all_of(source.files.begin(), source.files.end(), [&](const exec::SurveyedFile& file) {
+        return io::can_share(io::open_read(file.path), folder);
+      });
   return can ? Extents::kShared : Extents::kOwn;
+}
+
+std::vector<bool> want_whole(std::span<const exec::TensorMove> moves) {
+  std::map<const index::HolderSet*, bool> known;  // holder sets are shared by many tensors
+  std::vector<bool> whole;
+  for (const exec::TensorMove& move : moves) {
+    const auto [found, is_new] = known.try_emplace(move.to.holders.get());
+    if (is_new) found->second = index::holds_everything(*move.to.holders);
+    whole.push_back(found->second);
+  }
+  return whole;
 }
 
 /// A task with everything that follows from it before any byte moves.
@@ -107,8 +116,9 @@ struct Planned {
   Extents extents = Extents::kOwn;
   OutputPlan plan;
   std::vector<exec::TensorMove> moves;
-  std::vector<size_t> order;  ///< of the moves, by place in the source
-  std::vector<int> owners;    ///< of the moves: the process that makes each
+  std::vector<size_t> order;      ///< of the moves, by place in the source
+  std::vector<bool> wants_whole;  ///< per move: the destinations hold every element
+  std::vector<int> owners;        ///< of the moves: the process that makes each
 
   Planned(Task task, const WriteOptions& options)
       : source(std::move(task.source)), target(std::move(task.target)) {
@@ -121,6 +131,7 @@ struct Planned {
     moves = plan_moves(source, target, plan);
     exec::check_moves(moves);
     order = source_order(moves);
+    wants_whole = want_whole(moves);
     owners = share_out(moves, order, processes(options));
   }
 
@@ -158,13 +169,13 @@ void begin_output(std::optional<io::OutputFolder>& folder, const WriteOptions& o
 /// leads: it has the folder, and completes it.
 class SharedRun {
  public:
-  SharedRun(Run run, std::span<const int> owners, const WriteOptions& options, Team& team)
-      : run_(std::move(run)),
+  SharedRun(const Run& run, std::span<const int> owners, const WriteOptions& options, Team& team)
+      : run_(run),
         identity_(run_identity(run_.source, run_.target, run_.plan)),
         options_(options),
         team_(team),
         stream_(stream_options(options)),
-        sources_(open_sources(run_.source, options.io)) {
+        sources_(exec::open_sources(run_.source.files, options.io)) {
     stream_.cancel = team.cancel();
     if (!team.leads()) stream_.on_progress = nullptr;
     for (const int owner : owners) is_mine_.push_back(owner == team.rank());
@@ -201,6 +212,7 @@ class SharedRun {
 
   void copy_shares(TransformReport& report) {
     const io::OutputPlace place = io::look_at_output(options_.output);
+    const bool continues = team_.sum(team_.leads() && folder_->continues() ? 1 : 0) > 0;
     team_.all_do([&] {
       open_own_files(place);
       const std::string own = hidden_journal(place, identity_.id(), team_.rank());
@@ -212,6 +224,7 @@ class SharedRun {
         exec::FinishedTensors finished = journal_->take_up();
         finished.merge(finished_in(others, identity_));
         finished_ = take_up(run_, is_mine_, std::move(finished), targets_, stream_);
+        if (continues) clear_padded_shards(run_, is_mine_, finished_.tensors, targets_);
         copied_ =
             copy_tensors(run_, is_mine_, finished_.tensors, sources_, targets_, stream_, *journal_);
         // Others may take hours, or fail.
@@ -223,7 +236,7 @@ class SharedRun {
     });
     const TransformResumed all{team_.sum(std::ssize(finished_.tensors)), team_.sum(finished_.bytes),
                                team_.sum(finished_.damaged)};
-    if (team_.leads() && folder_->continues()) report.resumed = all;
+    if (continues) report.resumed = all;
   }
 
   void open_own_files(const io::OutputPlace& place) {
@@ -262,16 +275,21 @@ class SharedRun {
       std::vector<exec::CopiedTensor> copied(run_.moves.size());
       for (const std::string& share : shares) own.merge(exec::parse_lines(share));
       for (auto& [tensor, result] : own) copied[tensor] = std::move(result);
-      side_files_ = complete_files(run_, sources_, targets_, copied, options_, *folder_);
+      written_ = complete_files(run_, sources_, targets_, copied, options_, *folder_);
+      if (!options_.verify) return;
+      const auto hash = [&](size_t t, size_t h) { return std::optional(copied[t].xxh3[h]); };
+      report.bytes_verified =
+          verify_output(run_, folder_->working_path(), hash, {}, stream_options(options_));
     });
     team_.all_do([&] {
-      if (team_.leads()) folder_->publish();
+      if (team_.leads()) folder_->publish(written_);
     });
-    report.written.emplace().files = std::ssize(run_.plan.files) + side_files_;
+    const bool has_index = !run_.plan.index_text.empty();
+    report.written.emplace().files = std::ssize(written_) - (has_index ? 2 : 1);  // no manifest
     report.written->shared_bytes = team_.sum(shared);
   }
 
-  Run run_;
+  const Run& run_;
   RunIdentity identity_;
   const WriteOptions& options_;
   Team& team_;
@@ -284,8 +302,26 @@ class SharedRun {
   std::optional<exec::Journal> journal_;
   TakenUp finished_;
   exec::FinishedTensors copied_;
-  i64 side_files_ = 0;
+  std::vector<io::WrittenFile> written_;
 };
+
+/// Whether the output is there already, in all processes; verified where the options want it.
+bool was_complete(const Run& run, const WriteOptions& options, Team& team,
+                  TransformReport& report) {
+  const auto manifest =
+      complete_output(options.output, run.source, run.target, run.plan, options.sha256);
+  if (!team.agrees(manifest.has_value())) return false;
+  report.was_complete = true;
+  if (!options.verify) return true;
+  i64 bytes = 0;
+  team.all_do([&] {
+    const auto hash = [&](size_t t, size_t h) { return manifest->tensors[t].shards[h].xxh3; };
+    bytes = verify_output(run, options.output, hash, {team.rank(), team.size()},
+                          stream_options(options));
+  });
+  report.bytes_verified = team.sum(bytes);
+  return true;
+}
 
 }  // namespace
 
@@ -308,17 +344,13 @@ TransformReport transfer(const std::function<Task()>& open_task, const WriteOpti
   Team team(options);
   std::optional<Planned> planned;
   team.all_do([&] { planned.emplace(open_task(), options); });
-  const auto& [source, target, extents, plan, moves, order, owners] = *planned;
+  const auto& [source, target, extents, plan, moves, order, wants_whole, owners] = *planned;
   TransformReport report = planned->report(options);
   if (options.dry_run) return report;
 
-  if (options.resume &&
-      team.agrees(is_complete(options.output, source, target, plan, options.sha256))) {
-    report.was_complete = true;
-    return report;
-  }
-  SharedRun run({source, target, plan, moves, order, extents}, owners, options, team);
-  run.go(compare_replicas, report);
+  const Run run{source, target, plan, moves, order, wants_whole, extents};
+  if (options.resume && was_complete(run, options, team, report)) return report;
+  SharedRun(run, owners, options, team).go(compare_replicas, report);
 
   TransformWritten& written = *report.written;
   for (const auto& file : plan.files) written.bytes += file.size;

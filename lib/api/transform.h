@@ -47,6 +47,9 @@ struct WriteOptions {
   bool resume = false;   ///< go on with what an interrupted run of the same job left
   bool dry_run = false;  ///< plan and check everything, write nothing
   bool copy_side_files = true;
+  /// Read all shards back and compare them with their hashes: before the output appears, or of an
+  /// output that --resume finds complete.
+  bool verify = false;
   bool sha256 = false;  ///< record the SHA-256 of every weights file; each is read again for it
   i64 journal_bytes = i64{4} << 30;  ///< finished bytes that a power cut may cost, at most
   i64 worth_keeping = 64 << 20;      ///< finished bytes below which a failed run leaves nothing
@@ -148,7 +151,10 @@ struct TransformResumed {
 struct TransformReport {
   TransformPlan plan;
   std::optional<TransformMoved> moved;
-  bool was_complete = false;  ///< resumed, and there was nothing left to do
+  /// Resumed, and there was nothing left to do: the manifest is the one that the run would write,
+  /// and the files have their sizes.
+  bool was_complete = false;
+  std::optional<i64> bytes_verified;  ///< read back and equal to their hashes
   std::optional<TransformResumed> resumed;
   std::optional<TransformWritten> written;  ///< absent after a dry run
   std::string output;

@@ -71,9 +71,8 @@ bool has_addends(const LogicalTensor& tensor) {
 
 }  // namespace
 
-WeightFiles::WeightFiles(const LogicalCheckpoint& checkpoint) : checkpoint_(checkpoint) {
-  for (const std::string& path : checkpoint.file_paths) files_.emplace_back(path);
-}
+WeightFiles::WeightFiles(const LogicalCheckpoint& checkpoint)
+    : checkpoint_(checkpoint), files_(exec::open_sources(checkpoint.files)) {}
 
 WeightFiles::Place WeightFiles::place_of(const engine::StoredRows& rows) const {
   const LogicalTensor& tensor = checkpoint_.tensors.at(rows.tensor);
@@ -99,9 +98,8 @@ const std::byte* WeightFiles::read_pages(const engine::StoredRows& rows, i64 byt
   return place.file->read(buffer, bytes, place.offset);
 }
 
-MergedFiles::MergedFiles(const LogicalCheckpoint& shards) : shards_(shards) {
-  for (const std::string& path : shards.file_paths) files_.emplace_back(path);
-}
+MergedFiles::MergedFiles(const LogicalCheckpoint& shards)
+    : shards_(shards), files_(exec::open_sources(shards.files)) {}
 
 /// Integers that every device stores as its own.
 void MergedFiles::read_values(const LogicalTensor& tensor, const engine::StoredRows& rows,

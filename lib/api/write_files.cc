@@ -12,6 +12,7 @@
 #include "shardtool/exec/file_hash.h"
 #include "shardtool/exec/fill.h"
 #include "shardtool/exec/range_hash.h"
+#include "shardtool/index/region.h"
 
 namespace shardtool::api {
 namespace {
@@ -19,33 +20,36 @@ namespace {
 constexpr const char* kManifestName = "manifest.json";
 constexpr const char* kIndexName = "model.safetensors.index.json";
 
-void copy_side_file(const std::string& from, io::File& to) {
-  const io::File file = io::open_read(from);
-  const i64 size = identity(file).size;
+/// Returns the bytes that were copied.
+i64 copy_side_file(const std::string& from, io::File& to) {
+  const exec::SourceFile file(from);
   std::vector<std::byte> buffer(1 << 20);
-  for (i64 at = 0; at < size; at += static_cast<i64>(buffer.size())) {
+  for (i64 at = 0; at < file.size(); at += std::ssize(buffer)) {
     const auto part = std::span(buffer).first(
-        static_cast<size_t>(std::min<i64>(size - at, static_cast<i64>(buffer.size()))));
-    io::read_exact(file, part, at);
+        static_cast<size_t>(std::min<i64>(file.size() - at, std::ssize(buffer))));
+    io::read_exact(file.file(), part, at);
     io::write_exact(to, part, at);
   }
+  file.check_unchanged();
+  return file.size();
 }
 
-void write_text(io::OutputFolder& folder, const std::string& name, const std::string& text) {
+io::WrittenFile write_text(io::OutputFolder& folder, const std::string& name,
+                           const std::string& text) {
   io::write_exact(folder.create(name), std::as_bytes(std::span(text)), 0);
+  return {name, std::ssize(text)};
 }
 
-i64 copy_all_side_files(const LogicalCheckpoint& source, const OutputPlan& plan,
-                        io::OutputFolder& folder) {
+std::vector<io::WrittenFile> copy_all_side_files(const LogicalCheckpoint& source,
+                                                 const OutputPlan& plan, io::OutputFolder& folder) {
   const checkpoint::Checkpoint& first = source.parts.front();
-  i64 copied = 0;
+  std::vector<io::WrittenFile> copied;
   for (const std::string& name : first.side_files) {
     const bool is_ours = name == kManifestName || name == kIndexName ||
                          std::any_of(plan.files.begin(), plan.files.end(),
                                      [&](const auto& file) { return file.name == name; });
     if (is_ours) continue;
-    copy_side_file(first.folder() + "/" + name, folder.create(name));
-    ++copied;
+    copied.push_back({name, copy_side_file(first.folder() + "/" + name, folder.create(name))});
   }
   return copied;
 }
@@ -105,18 +109,50 @@ void add_file_hashes(checkpoint::Manifest& manifest, const std::string& folder,
   for (size_t i = 0; i < hashes.size(); ++i) manifest.files[i].sha256 = hashes[i];
 }
 
-void write_manifest(const Run& run, const checkpoint::Manifest& head,
-                    std::span<const exec::CopiedTensor> copied, const exec::TargetFile& file) {
+/// Returns the bytes of the manifest.
+i64 write_manifest(const Run& run, const checkpoint::Manifest& head,
+                   std::span<const exec::CopiedTensor> copied, const exec::TargetFile& file) {
+  i64 bytes = 0;
   exec::Appender appender;
   appender.begin(file);
   write_json(
       head, copied.size(),
       [&](size_t t) { return tensor_record(run.source, run.target, run.plan, t, copied[t]); },
-      [&](std::string_view text) { appender.append(text); });
+      [&](std::string_view text) {
+        appender.append(text);
+        bytes += std::ssize(text);
+      });
   appender.finish();
+  return bytes;
+}
+
+/// Nothing is published of which a byte may be missing.
+void check_complete(const Run& run, std::span<const exec::CopiedTensor> copied) {
+  for (size_t t = 0; t < copied.size(); ++t) {
+    if (is_complete(run, t, copied[t])) continue;
+    throw Error(ErrorCode::kInternal, "a tensor was not wholly written: nothing was published")
+        .tensor(run.moves[t].name)
+        .help("please report this with the command line that led to it");
+  }
 }
 
 }  // namespace
+
+bool is_complete(const Run& run, size_t t, const exec::CopiedTensor& copied) {
+  const exec::TensorMove& move = run.moves[t];
+  return copied.xxh3.size() == move.to.slots.size() && copied.is_whole == run.wants_whole[t];
+}
+
+void add_ranges(const Run& run, size_t t, std::span<const kernels::Hash128> xxh3,
+                std::vector<exec::WrittenRange>& ranges) {
+  const exec::TensorMove& move = run.moves[t];
+  for (size_t h = 0; h < xxh3.size(); ++h) {
+    const exec::Slot& slot = move.to.slots[h];
+    ranges.push_back({slot.file, slot.offset,
+                      exec::holder_bytes(*move.to.holders, static_cast<int>(h), move.dtype),
+                      xxh3[h]});
+  }
+}
 
 std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
   struct Place {
@@ -164,6 +200,22 @@ std::vector<exec::TargetFile> open_files(const OutputPlan& plan, exec::IoMode mo
   return targets;
 }
 
+void clear_padded_shards(const Run& run, const std::vector<bool>& is_mine,
+                         const exec::FinishedTensors& finished,
+                         std::span<const exec::TargetFile> targets) {
+  for (size_t t = 0; t < run.moves.size(); ++t) {
+    if (!is_mine[t] || finished.contains(t)) continue;
+    const exec::Side& to = run.moves[t].to;
+    for (int h = 0; h < to.holders->size(); ++h) {
+      const i64 elements = element_count(to.holders->local_shape(h)).value_or(0);
+      if (index::image_size(to.holders->region(h)) == elements) continue;
+      const exec::Slot& slot = to.slots[static_cast<size_t>(h)];
+      targets[static_cast<size_t>(slot.file)].clear(
+          slot.offset, exec::holder_bytes(*to.holders, h, run.moves[t].dtype));
+    }
+  }
+}
+
 exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_mine,
                                    const exec::FinishedTensors& finished,
                                    std::span<const exec::SourceFile> sources,
@@ -191,19 +243,25 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
   return copied;
 }
 
-i64 complete_files(const Run& run, std::span<const exec::SourceFile> sources,
-                   std::span<const exec::TargetFile> targets,
-                   std::vector<exec::CopiedTensor>& copied, const WriteOptions& options,
-                   io::OutputFolder& folder) {
+std::vector<io::WrittenFile> complete_files(const Run& run,
+                                            std::span<const exec::SourceFile> sources,
+                                            std::span<const exec::TargetFile> targets,
+                                            std::vector<exec::CopiedTensor>& copied,
+                                            const WriteOptions& options, io::OutputFolder& folder) {
+  check_complete(run, copied);
   fill_padding(run.source, run.target, run.plan, sources, targets, copied);
   check_tied(run.target, run.moves, copied);
-  if (!run.plan.index_text.empty()) write_text(folder, kIndexName, run.plan.index_text);
-  const i64 side_files =
-      options.copy_side_files ? copy_all_side_files(run.source, run.plan, folder) : 0;
+  std::vector<io::WrittenFile> written;
+  if (options.copy_side_files) written = copy_all_side_files(run.source, run.plan, folder);
+  for (const auto& file : run.plan.files) written.push_back({file.name, file.size});
+  if (!run.plan.index_text.empty()) {
+    written.push_back(write_text(folder, kIndexName, run.plan.index_text));
+  }
   checkpoint::Manifest manifest = manifest_head(run.source, run.target, run.plan);
   if (options.sha256) add_file_hashes(manifest, folder.working_path(), stream_options(options));
-  write_manifest(run, manifest, copied, exec::TargetFile(folder.create(kManifestName), options.io));
-  return side_files;
+  const exec::TargetFile file(folder.create(kManifestName), options.io);
+  written.push_back({kManifestName, write_manifest(run, manifest, copied, file)});
+  return written;
 }
 
 }  // namespace shardtool::api

@@ -88,8 +88,7 @@ class Reader {
 
   void run(const exec::StreamOptions& options) {
     io::allow_many_files();
-    std::vector<exec::SourceFile> sources;
-    for (const std::string& path : paths_) sources.emplace_back(path);
+    const std::vector<exec::SourceFile> sources = exec::open_sources(opened_files_);
     running_.resize(moves_.size());
     exec::StreamOptions with_digests = options;
     const bool any_digest = std::any_of(tensors_.begin(), tensors_.end(),
@@ -100,7 +99,7 @@ class Reader {
                   [this](std::span<const exec::FilledChunk> chunks, exec::Turnstile& turns) {
                     for (const exec::FilledChunk& filled : chunks) take(filled, turns);
                   },
-                  [this](size_t i) { end(i); }});
+                  [&](size_t i) { end(i, sources); }});
   }
 
   const std::vector<Stored>& stored() const { return stored_; }
@@ -109,8 +108,8 @@ class Reader {
  private:
   /// The number of a file among those that are opened: others may be missing or damaged.
   int opened(int file) {
-    const auto [found, is_new] = opened_.try_emplace(file, static_cast<int>(paths_.size()));
-    if (is_new) paths_.push_back(files_[static_cast<size_t>(file)].path);
+    const auto [found, is_new] = opened_.try_emplace(file, static_cast<int>(opened_files_.size()));
+    if (is_new) opened_files_.push_back(files_[static_cast<size_t>(file)].file);
     return found->second;
   }
 
@@ -148,7 +147,7 @@ class Reader {
     seen_[i].digest ^= filled.digest_read;
   }
 
-  void end(size_t i) {
+  void end(size_t i, std::span<const exec::SourceFile> sources) {
     const Stored& s = stored_[i];
     const DataTensor& tensor = tensors_[s.tensor];
     if (!wants_hash(tensor)) return;
@@ -156,8 +155,8 @@ class Reader {
       seen_[i].xxh3 = running->value();
       return;
     }
-    const exec::Slot& slot = tensor.side.slots[static_cast<size_t>(s.holder)];
-    seen_[i].xxh3 = exec::hash_range(files_[static_cast<size_t>(slot.file)].path, slot.offset,
+    const exec::Slot& slot = moves_[i].from.slots.front();
+    seen_[i].xxh3 = exec::hash_range(sources[static_cast<size_t>(slot.file)], slot.offset,
                                      holder_bytes(tensor, s.holder));
   }
 
@@ -167,7 +166,7 @@ class Reader {
   std::vector<Seen> seen_;
   std::vector<exec::TensorMove> moves_;
   std::map<int, int> opened_;
-  std::vector<std::string> paths_;  ///< of the files that are opened
+  std::vector<exec::SurveyedFile> opened_files_;
   std::vector<std::unique_ptr<kernels::Xxh3>> running_;
   std::mutex mutex_;
 };
@@ -277,7 +276,7 @@ class Judge {
     exec::Side side = tensor_.side;
     std::vector<exec::SourceFile> sources;
     for (exec::Slot& slot : side.slots) {
-      sources.emplace_back(files_[static_cast<size_t>(slot.file)].path);
+      sources.emplace_back(files_[static_cast<size_t>(slot.file)].file);
       slot.file = static_cast<int>(sources.size()) - 1;
     }
     try {
@@ -333,7 +332,7 @@ void compare_overlaps(std::span<const DataTensor> tensors, std::span<const DataF
     exec::Side side = tensor.side;
     for (exec::Slot& slot : side.slots) {
       const auto [found, is_new] = opened.try_emplace(slot.file, static_cast<int>(sources.size()));
-      if (is_new) sources.emplace_back(files[static_cast<size_t>(slot.file)].path);
+      if (is_new) sources.emplace_back(files[static_cast<size_t>(slot.file)].file);
       slot.file = found->second;
     }
     moves.push_back({tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, side, side, {}});

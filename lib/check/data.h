@@ -8,6 +8,7 @@
 
 #include "shardtool/base/tensor_spec.h"
 #include "shardtool/check/findings.h"
+#include "shardtool/exec/data_file.h"
 #include "shardtool/exec/move.h"
 #include "shardtool/exec/shifted.h"
 #include "shardtool/exec/stream.h"
@@ -27,8 +28,8 @@ struct DataTensor {
 
 /// A file that data is read from.
 struct DataFile {
-  std::string path;   ///< to open
-  std::string shown;  ///< for findings
+  exec::SurveyedFile file;  ///< to open
+  std::string shown;        ///< for findings
 };
 
 /// ST07: reads every holder's bytes once, in the order in which they lie, within the memory budget

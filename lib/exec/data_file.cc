@@ -1,6 +1,7 @@
 #include "shardtool/exec/data_file.h"
 
 #include <algorithm>
+#include <array>
 
 #include "shardtool/base/error.h"
 
@@ -45,6 +46,23 @@ SourceFile::SourceFile(const std::string& path, IoMode mode)
 bool SourceFile::wants_direct(i64 offset, i64 bytes) const {
   if (!direct_.is_open() || bytes < kMinDirectBytes) return false;
   return mode_ == IoMode::kDirect || !io::is_resident(file_, offset, bytes);
+}
+
+SourceFile::SourceFile(const SurveyedFile& surveyed, IoMode mode)
+    : SourceFile(surveyed.path, mode) {
+  if (identity_ == surveyed.identity) return;
+  const bool is_same = identity_.is_of_same_file(surveyed.identity);
+  throw Error(ErrorCode::kInputChanged, is_same ? "the file changed after its header was read"
+                                                : "the file was replaced after its header was read")
+      .at({surveyed.path, 0, 0, {}})
+      .help("run again once nothing writes to the input");
+}
+
+std::vector<SourceFile> open_sources(std::span<const SurveyedFile> files, IoMode mode) {
+  std::vector<SourceFile> sources;
+  sources.reserve(files.size());
+  for (const SurveyedFile& file : files) sources.emplace_back(file, mode);
+  return sources;
 }
 
 void SourceFile::read_scattered(std::span<iovec> parts, i64 offset) const {
@@ -98,6 +116,15 @@ void TargetFile::write(std::span<const std::byte> bytes, i64 offset) const {
   write_buffered(bytes.first(head), offset);
   const i64 done = io::write_direct(direct_, bytes.subspan(head, pages), first_page);
   write_buffered(bytes.subspan(head + static_cast<size_t>(done)), first_page + done);
+}
+
+void TargetFile::clear(i64 offset, i64 bytes) const {
+  static constexpr std::array<std::byte, 64 << 10> kZeros{};
+  for (const i64 end = offset + bytes; offset < end; offset += std::ssize(kZeros)) {
+    write_buffered(std::span(kZeros).first(
+                       static_cast<size_t>(std::min<i64>(end - offset, std::ssize(kZeros)))),
+                   offset);
+  }
 }
 
 bool TargetFile::share(const SourceFile& source, i64 source_offset,

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "shardtool/base/checked.h"
 #include "shardtool/exec/io_mode.h"
@@ -14,6 +15,12 @@ namespace shardtool::exec {
 /// where nothing better is known.
 inline constexpr i64 kPageBytes = 4096;
 
+/// A file whose header was read: where it is, and its content's identity at that time.
+struct SurveyedFile {
+  std::string path;
+  io::FileIdentity identity;
+};
+
 /// A weights file that is read. Bytes that the page cache holds are read through it; others are
 /// read past it (O_DIRECT), where the file system can: on a cold source that is faster, and it
 /// leaves the cache to others.
@@ -21,6 +28,8 @@ class SourceFile {
  public:
   /// Throws what io::open_read throws; kLimit when kDirect is asked of a file system without it.
   explicit SourceFile(const std::string& path, IoMode mode = IoMode::kAuto);
+  /// Throws kInputChanged, too, when the path names another file now or the content changed.
+  explicit SourceFile(const SurveyedFile& surveyed, IoMode mode = IoMode::kAuto);
 
   /// Its bytes when it was opened.
   i64 size() const { return identity_.size; }
@@ -49,6 +58,10 @@ class SourceFile {
   IoMode mode_;
 };
 
+/// Opens every file, in this order. Throws what SourceFile throws.
+std::vector<SourceFile> open_sources(std::span<const SurveyedFile> files,
+                                     IoMode mode = IoMode::kAuto);
+
 /// A file that is written: whole pages past the page cache where memory and offset are congruent
 /// modulo the page, edges and everything else through it.
 class TargetFile {
@@ -59,6 +72,9 @@ class TargetFile {
 
   const std::string& path() const { return file_->path(); }
   void write(std::span<const std::byte> bytes, i64 offset) const;
+
+  /// Writes zeros over [offset, offset + bytes).
+  void clear(i64 offset, i64 bytes) const;
 
   /// From now on, space is shared with the source where that can be.
   void allow_sharing() { may_share_ = true; }

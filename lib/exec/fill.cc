@@ -115,6 +115,7 @@ void fill(std::span<const TensorMove> moves, std::span<const SourceFile> sources
   std::vector<io::File> readers;
   for (const TargetFile& target : targets) readers.push_back(io::open_read(target.path()));
   for (const TensorMove& move : moves) fill_one(move, sources, targets, readers);
+  for (const SourceFile& source : sources) source.check_unchanged();
 }
 
 }  // namespace shardtool::exec

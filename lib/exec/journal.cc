@@ -15,7 +15,7 @@
 namespace shardtool::exec {
 namespace {
 
-constexpr std::string_view kTitle = "shardtool-journal 1 ";
+constexpr std::string_view kTitle = "shardtool-journal 2 ";
 constexpr size_t kHashDigits = 32;
 constexpr size_t kLineWithoutHashes = 80;  ///< at most
 
@@ -89,8 +89,8 @@ std::optional<std::pair<size_t, CopiedTensor>> parse_line(std::string_view line)
 
 std::string text_of(const std::string& path) {
   std::error_code absent;
-  if (!std::filesystem::exists(path, absent)) return {};
-  return io::read_text(path, std::numeric_limits<i64>::max());
+  if (!exists(std::filesystem::symlink_status(path, absent))) return {};
+  return io::read_text(io::open_own(path), std::numeric_limits<i64>::max());
 }
 
 /// The first line, without its end; empty when it was cut off.
@@ -149,7 +149,7 @@ FinishedTensors Journal::take_up() {
   if (!text.starts_with(title)) return {};
   size_ = std::ssize(title);
   FinishedTensors finished = read_lines(std::string_view(text).substr(title.size()), size_);
-  file_ = io::open_or_create(path_);
+  file_ = io::open_own_or_create(path_);
   io::set_size(file_, size_);
   return finished;
 }
@@ -185,8 +185,7 @@ void Journal::append(const std::string& lines) {
   std::string text = lines;
   const bool begins = !file_.is_open();
   if (begins) {
-    file_ = io::open_or_create(path_);
-    io::set_size(file_, 0);
+    file_ = io::create_anew(path_);
     text.insert(0, title_of(run_));
   }
   io::write_exact(file_, std::as_bytes(std::span(text)), size_);

@@ -25,7 +25,7 @@ using FinishedTensors = std::map<size_t, CopiedTensor>;
 
 /// The tensors of a run that are finished, on disk, so that a run which was killed can be taken up:
 ///
-///     shardtool-journal 1 <run>
+///     shardtool-journal 2 <run>
 ///     <tensor> <digest> <whole|part> <xxh3,...> <check>        one line per finished tensor
 ///
 /// J1 a line is written only after the tensor's bytes were made durable
@@ -43,7 +43,7 @@ class Journal {
           std::function<void()> make_durable);
 
   /// Goes on behind what an earlier run of the same id left, if it left something, and returns
-  /// that. Throws kUnreadable, kWriteFailed.
+  /// that. Throws kUnreadable, kWriteFailed, and kOtherRun for a file that another user made.
   FinishedTensors take_up();
 
   /// Notes that all bytes of a tensor are written; commits when the limits say so.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +19,7 @@ namespace shardtool::io {
 namespace {
 
 constexpr mode_t kFileMode = 0666;  // less the umask
+constexpr int kCreateNew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
 
 /// Opens relative to the working folder; negative with errno set.
 int open_fd(const std::string& path, int flags) {
@@ -90,6 +92,46 @@ i64 to_ns(const timespec& time) {
   return i64{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+FileIdentity identity_of(const struct stat& found) {
+  return {found.st_size, to_ns(found.st_mtim), to_ns(found.st_ctim), found.st_dev, found.st_ino};
+}
+
+/// The owner that the file system gives to new files beside `path`: a network file system may map
+/// users. -1 when no file can be made there.
+uid_t owner_of_new_files(const std::string& path) {
+  const std::string probe = fmt::format("{}.{}.owner", path, ::getpid());
+  const File file = open_or_closed(probe, kCreateNew);
+  if (!file.is_open()) return static_cast<uid_t>(-1);
+  syscalls().unlinkat(AT_FDCWD, probe.c_str(), 0);
+  return status(file).st_uid;
+}
+
+bool is_own(const struct stat& found, const std::string& path) {
+  return found.st_uid == ::geteuid() || found.st_uid == owner_of_new_files(path);
+}
+
+std::string owner_text(const struct stat& found) {
+  return fmt::format("it belongs to user {}, and this is user {}", found.st_uid, ::geteuid());
+}
+
+Error not_own(const std::string& path, const std::string& found) {
+  return Error(ErrorCode::kOtherRun,
+               fmt::format("the interrupted run was not left by this user: {}", found))
+      .at({path, 0, 0, {}})
+      .help("delete it if it is yours, or write to another output");
+}
+
+/// `file` is what O_NOFOLLOW opened at `path`; closed for a symbolic link.
+void check_own_file(const File& file, const std::string& path) {
+  if (!file.is_open()) throw not_own(path, "expected a file, found a symbolic link");
+  const struct stat found = status(file);
+  if (!S_ISREG(found.st_mode)) {
+    throw not_own(path, fmt::format("expected a regular file, found {}", kind_name(found.st_mode)));
+  }
+  if (found.st_nlink > 1) throw not_own(path, "the file has another name, too");
+  if (!is_own(found, path)) throw not_own(path, owner_text(found));
+}
+
 }  // namespace
 
 File::File(File&& other) noexcept
@@ -139,7 +181,7 @@ i64 memory_alignment(const File& direct) {
 }
 
 File create_new(const std::string& path) {
-  File file = open_or_closed(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+  File file = open_or_closed(path, kCreateNew);
   if (file.is_open()) return file;
   if (errno == EEXIST) {
     throw Error(ErrorCode::kOutputExists, "the file exists")
@@ -149,10 +191,30 @@ File create_new(const std::string& path) {
   throw write_failure("create the file", path, errno);
 }
 
-File open_or_create(const std::string& path) {
-  File file = open_or_closed(path, O_RDWR | O_CREAT | O_NOFOLLOW);
-  if (!file.is_open()) throw write_failure("open the file", path, errno);
+File create_anew(const std::string& path) {
+  syscalls().unlinkat(AT_FDCWD, path.c_str(), 0);
+  return create_new(path);
+}
+
+File open_own_or_create(const std::string& path) {
+  File file = open_or_closed(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
+  if (!file.is_open() && errno != ELOOP) throw write_failure("open the file", path, errno);
+  check_own_file(file, path);
   return file;
+}
+
+File open_own(const std::string& path) {
+  File file = open_or_closed(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (!file.is_open() && errno != ELOOP) throw read_failure("open the file", path, errno);
+  check_own_file(file, path);
+  return file;
+}
+
+void check_own_folder(const std::string& path) {
+  const File folder = open_or_closed(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!folder.is_open()) throw not_own(path, "expected a folder, found something else");
+  const struct stat found = status(folder);
+  if (!is_own(found, path)) throw not_own(path, owner_text(found));
 }
 
 File open_write_direct(const std::string& path) {
@@ -160,8 +222,13 @@ File open_write_direct(const std::string& path) {
 }
 
 FileIdentity identity(const File& file) {
-  const struct stat found = status(file);
-  return {found.st_size, to_ns(found.st_mtim), to_ns(found.st_ctim), found.st_dev, found.st_ino};
+  return identity_of(status(file));
+}
+
+std::optional<FileIdentity> identity_at(const std::string& path) {
+  struct stat named {};
+  if (::lstat(path.c_str(), &named) != 0) return std::nullopt;
+  return identity_of(named);
 }
 
 bool is_at(const std::string& path, const FileIdentity& file) {
@@ -285,12 +352,15 @@ void sync_folder(const std::string& path) {
 }
 
 std::string read_text(const std::string& path, i64 limit) {
-  const File file = open_read(path);
+  return read_text(open_read(path), limit);
+}
+
+std::string read_text(const File& file, i64 limit) {
   const i64 size = identity(file).size;
   if (size > limit) {
     throw Error(ErrorCode::kLimit, fmt::format("the file has {}, expected at most {}",
                                                format_bytes(size), format_bytes(limit)))
-        .at({path, 0, 0, {}});
+        .at({file.path(), 0, 0, {}});
   }
   std::string text(static_cast<size_t>(size), '\0');
   read_exact(file, std::as_writable_bytes(std::span(text)), 0);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,9 +65,16 @@ i64 memory_alignment(const File& direct);
 /// Creates a file, never through a symbolic link; the mode follows the umask. Throws kOutputExists
 /// when the name is taken, else as `write_exact`.
 File create_new(const std::string& path);
-/// An own file that an interrupted run may have left: opened as it is, or created; never through a
-/// symbolic link. Throws as `create_new`.
-File open_or_create(const std::string& path);
+/// The same after deleting what has the name.
+File create_anew(const std::string& path);
+/// Opens for reading and writing a file that an interrupted run of this user left, or creates it.
+/// Throws as `open_own`, and as `create_new`.
+File open_own_or_create(const std::string& path);
+/// Opens for reading a file that an interrupted run of this user left. Throws kOtherRun when
+/// another user could have made it: a symbolic link, no regular file, another owner, several names.
+File open_own(const std::string& path);
+/// Throws kOtherRun when the path names no real folder of this user.
+void check_own_folder(const std::string& path);
 /// A second descriptor of an own output for O_DIRECT writes, or a closed File where that cannot be.
 File open_write_direct(const std::string& path);
 
@@ -77,6 +85,8 @@ bool is_resident(const File& file, i64 offset, i64 length);
 FileIdentity identity(const File& file);
 /// Whether the path names that file now, whatever was written to it since.
 bool is_at(const std::string& path, const FileIdentity& file);
+/// The identity of what has this name, of a symbolic link itself; nullopt when it cannot be had.
+std::optional<FileIdentity> identity_at(const std::string& path);
 
 /// Reads exactly into.size() bytes at `offset`, retrying short reads and EINTR. Throws kUnreadable
 /// on an I/O error and kInputChanged at an unexpected end of file.
@@ -107,8 +117,9 @@ void sync(const File& file);
 /// Makes the names in a folder durable. Throws kWriteFailed.
 void sync_folder(const std::string& path);
 
-/// Whole small files. read_text throws like open_read, and kLimit above `limit` bytes.
+/// Whole small files. Throw like open_read, and kLimit above `limit` bytes.
 std::string read_text(const std::string& path, i64 limit);
+std::string read_text(const File& file, i64 limit);
 /// Creates, writes and syncs; throws like create_new, and then leaves nothing behind.
 void write_new_file(const std::string& path, std::string_view text);
 

@@ -31,6 +31,7 @@ OutputFolder::OutputFolder(OutputClaim claim, const std::string& id, Leftover le
   if (errno != EEXIST || leftover == Leftover::kDiscard) {
     throw write_failure("create the folder", working_path(), errno);
   }
+  check_own_folder(working_path());
   continues_ = true;
   kept_ = true;
 }
@@ -57,8 +58,10 @@ File& OutputFolder::create_or_open(const std::string& name) {
   return continues_ ? files_.open(name) : files_.create(name);
 }
 
-void OutputFolder::publish() {
+void OutputFolder::publish(std::span<const WrittenFile> expected) {
+  files_.remove_others(expected);
   files_.sync();
+  files_.check_complete(expected);
   files_.close_checked();
   put_in_place();
   try {

@@ -25,7 +25,8 @@ enum class Leftover { kDiscard, kContinue };
 /// O2 the destructor deletes everything hidden, unless it is to be kept
 class OutputFolder {
  public:
-  /// Deletes what runs with other ids left. Throws kNoSpace, kWriteFailed.
+  /// Deletes what runs with other ids left. Throws kNoSpace, kWriteFailed, and kOtherRun when what
+  /// is to be continued is no folder of this user.
   OutputFolder(OutputClaim claim, const std::string& id, Leftover leftover);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
@@ -51,9 +52,10 @@ class OutputFolder {
   /// what was taken up is left.
   void keep() { kept_ = true; }
   void give_up() { kept_ = false; }
-  /// Makes everything durable and visible, once. Throws kWriteFailed or kOutputExists (content
-  /// appeared meanwhile); then nothing was published, or the error's "state" note says what is.
-  void publish();
+  /// Makes everything durable and visible, once. Throws kWriteFailed (a name is no longer the file
+  /// that was written, or has another size; the system refused) or kOutputExists (content appeared
+  /// meanwhile); then nothing was published, or the error's "state" note says what is.
+  void publish(std::span<const WrittenFile> expected);
   /// Where replaced content still lies because it could not be deleted; empty when there is none.
   const std::string& leftover() const { return leftover_; }
 

@@ -2,12 +2,19 @@
 // else.
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string_view>
+#include <utility>
 
-#include "shardtool/api/transform.h"
+#include "shardtool/api/mapping_choice.h"
+#include "shardtool/api/transfer.h"
+#include "shardtool/io/syscalls.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/faulty_syscalls.h"
 #include "tests/support/throws.h"
@@ -125,6 +132,115 @@ TEST_CASE("interrupted calls are repeated") {
   faults.fail(Call::kPwrite, 3, EINTR);
   split(fixture.options("out"));
   CHECK(test::folder_content(fixture.folder / "out") == fixture.expected);
+}
+
+/// Calls `hook` when a file of the output is opened for reading, once, while it lives.
+class OnReadBack {
+ public:
+  explicit OnReadBack(std::function<void()> hook) : scope_(table()) { pending() = std::move(hook); }
+  ~OnReadBack() { pending() = nullptr; }
+
+ private:
+  static std::function<void()>& pending() {
+    static std::function<void()> hook;
+    return hook;
+  }
+  static int openat(int folder, const char* path, int flags, mode_t mode) {
+    const bool reads = (flags & (O_WRONLY | O_RDWR | O_DIRECTORY)) == 0;
+    if (reads && std::string_view(path).find("model-rank-0-") != std::string_view::npos) {
+      if (const auto hook = std::exchange(pending(), nullptr)) hook();
+    }
+    return io::real_syscalls().openat(folder, path, flags, mode);
+  }
+  static io::Syscalls table() {
+    io::Syscalls calls = io::real_syscalls();
+    calls.openat = openat;
+    return calls;
+  }
+
+  io::ScopedSyscalls scope_;
+};
+
+void flip_byte(const std::string& path, std::streamoff at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(at);
+  const char byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(at);
+  file.put(byte);
+}
+
+TEST_CASE("a source that is replaced after its headers were read ends the run") {
+  const FailingSplit fixture;
+  const SplitOptions options = fixture.options("out");
+  const std::string source = fixture.folder / "whole/model.safetensors";
+  const auto time = std::filesystem::last_write_time(source);
+  const auto open_task = [&] {
+    Task task{open_logical({options.source}), {}};
+    const AppliedMapping applied = apply_mapping(options.mapping, task.source);
+    task.target = sharded_target(task.source, applied, {});
+    std::filesystem::copy_file(source, source + ".new");
+    flip_byte(source + ".new", 70'000);
+    std::filesystem::last_write_time(source + ".new", time);
+    std::filesystem::rename(source + ".new", source);
+    return task;
+  };
+  CHECK_ERROR(kInputChanged, transfer(open_task, options.write, false));
+  CHECK_FALSE(std::filesystem::exists(fixture.folder / "out"));
+}
+
+TEST_CASE("a source that changes while padding is filled from it ends the run") {
+  const FailingSplit fixture;
+  fixture.folder.write("padded.json", R"({"version": 1, "mesh": [{"axis": "tp", "size": 3}],
+    "axes": {"r": {"mesh": "tp", "uneven": "pad", "pad_to": 64, "padding": "repeat_last"}},
+    "rules": [{"match": "rows", "dims": ["r", null]}, {"match": "columns", "strategy": "replicate"},
+              {"match": "norm", "strategy": "replicate"}]})");
+  SplitOptions options = fixture.options("out");
+  options.mapping.path = fixture.folder / "padded.json";
+  bool changed = false;
+  const OnReadBack hook([&] {
+    flip_byte(fixture.folder / "whole/model.safetensors", 70'000);
+    changed = true;
+  });
+  CHECK_ERROR(kInputChanged, split(options));
+  CHECK(changed);
+  CHECK_FALSE(std::filesystem::exists(fixture.folder / "out"));
+}
+
+TEST_CASE("--verify finds a byte that changed after it was written, and publishes nothing") {
+  const FailingSplit fixture;
+  SplitOptions options = fixture.options("out");
+  options.write.verify = true;
+  {
+    const OnReadBack hook([&] {
+      for (const auto& entry : std::filesystem::directory_iterator(fixture.folder.path())) {
+        const std::string hidden = entry.path().string();
+        if (hidden.ends_with(".tmp")) {
+          flip_byte(hidden + "/model-rank-1-part-0.safetensors", 70'000);
+        }
+      }
+    });
+    CHECK_ERROR(kDataMismatch, split(options));
+  }
+  CHECK_FALSE(std::filesystem::exists(fixture.folder / "out"));
+  const TransformReport report = split(options);
+  REQUIRE(report.bytes_verified);
+  CHECK(*report.bytes_verified > 700'000);
+}
+
+TEST_CASE("--resume --verify reads a complete output, --resume alone looks at its sizes") {
+  const FailingSplit fixture;
+  SplitOptions options = fixture.options("expected");
+  options.write.resume = true;
+  CHECK_FALSE(split(options).bytes_verified);
+  options.write.verify = true;
+  CHECK(split(options).bytes_verified);
+  flip_byte(fixture.folder / "expected/model-rank-1-part-0.safetensors", 70'000);
+  const auto error = testing::error_of([&] { return split(options); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kDataMismatch);
+  CHECK(error->tensor_name() == "columns");
+  options.write.verify = false;
+  CHECK(split(options).was_complete);
 }
 
 TEST_CASE("a source that changes while it is read ends the run") {

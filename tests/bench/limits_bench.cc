@@ -90,10 +90,12 @@ std::string file_name(int number) {
 void publish(const std::string& output) {
   io::OutputFolder folder(io::OutputClaim(output, io::Existing::kRefuse), std::string(32, 'a'),
                           io::Leftover::kDiscard);
+  std::vector<io::WrittenFile> written;
   for (int i = 0; i < kFiles; ++i) {
+    written.push_back({file_name(i), std::ssize(kContent)});
     io::write_exact(folder.create(file_name(i)), std::as_bytes(std::span(kContent)), 0);
   }
-  folder.publish();
+  folder.publish(written);
 }
 
 void write_one_by_one(const std::string& output) {

@@ -49,6 +49,20 @@ TEST_CASE("what was finished is read again, tensor by tensor") {
   CHECK(journal_run(fixture.path) == "run");
 }
 
+TEST_CASE("a journal that another user could have made is refused") {
+  Fixture fixture;
+  fixture.write(1);
+  SUBCASE("a link") {
+    std::filesystem::rename(fixture.path, fixture.path + ".real");
+    std::filesystem::create_symlink(fixture.path + ".real", fixture.path);
+  }
+  SUBCASE("a file that has another name, too") {
+    std::filesystem::create_hard_link(fixture.path, fixture.path + ".other");
+  }
+  CHECK_ERROR(kOtherRun, fixture.taken_up());
+  CHECK_ERROR(kOtherRun, journal_run(fixture.path));
+}
+
 TEST_CASE("the files are synced before each commit, and nothing is committed before its time") {
   Fixture fixture;
   {

@@ -33,12 +33,14 @@ void prepare(const TempFolder& folder, Before before) {
 std::optional<Error> run(const TempFolder& folder) {
   return testing::error_of([&] {
     OutputFolder output(OutputClaim(folder / "out", Existing::kReplace), kRun, Leftover::kDiscard);
+    std::vector<WrittenFile> written;
     for (int i = 0; i < kFiles; ++i) {
-      File& file = output.create(std::to_string(i));
+      written.push_back({std::to_string(i), 100});
+      File& file = output.create(written.back().name);
       allocate(file, 100);
       write_exact(file, std::as_bytes(std::span(std::string_view("new"))), 0);
     }
-    output.publish();
+    output.publish(written);
     return 0;
   });
 }
@@ -142,7 +144,7 @@ TEST_CASE("after one sync that failed no other is believed") {
     CHECK_ERROR(kWriteFailed, (output.sync(), 0));
   }
   CHECK_ERROR(kWriteFailed, (output.sync(), 0));
-  CHECK_ERROR(kWriteFailed, (output.publish(), 0));
+  CHECK_ERROR(kWriteFailed, (output.publish({}), 0));
   CHECK_FALSE(fs::exists(folder / "out"));
 }
 
@@ -154,7 +156,7 @@ TEST_CASE("old content that cannot be deleted is told, not an error") {
     output.create("0");
     FaultySyscalls faults;
     faults.fail_all(Call::kUnlinkat, EACCES);
-    output.publish();
+    output.publish(std::vector<WrittenFile>{{"0", 0}});
     CHECK(output.leftover() == output.working_path());
   }
   CHECK(names_in(folder / "out") == Names{"0"});

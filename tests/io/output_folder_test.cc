@@ -22,6 +22,9 @@ using Names = std::vector<std::string>;
 const std::string kId(32, 'a');
 const std::string kOtherId(32, 'b');
 
+/// What `fill` writes.
+const std::vector<WrittenFile> kFilled{{"a", 1}, {"b", 1}};
+
 void fill(OutputFolder& output) {
   for (const std::string name : {"a", "b"}) {
     write_exact(output.create(name), std::as_bytes(std::span(name)), 0);
@@ -31,7 +34,7 @@ void fill(OutputFolder& output) {
 void write_output(const std::string& path, Existing existing = Existing::kRefuse) {
   OutputFolder output(OutputClaim(path, existing), kId, Leftover::kDiscard);
   fill(output);
-  output.publish();
+  output.publish(kFilled);
 }
 
 class InFolder {
@@ -54,7 +57,7 @@ TEST_CASE("nothing is at the final path until everything is, and nothing hidden 
     CHECK(!fs::exists(folder / "out"));
     CHECK(names_in(output.working_path()) == Names{"a", "b"});
     CHECK(output.bytes_free() > 0);
-    output.publish();
+    output.publish(kFilled);
     CHECK(names_in(folder / "out") == Names{"a", "b"});
     CHECK(output.leftover().empty());
   }
@@ -80,6 +83,43 @@ TEST_CASE("content is refused, and stays byte for byte") {
   CHECK(read_text(folder / "out/old", 10) == "content");
 }
 
+TEST_CASE("a file that another program touched is not published") {
+  const auto damage = [](const std::string& how, const std::string& path) {
+    if (how == "deleted") fs::remove(path);
+    if (how == "emptied") fs::resize_file(path, 0);
+    if (how == "extended") fs::resize_file(path, 2);
+    if (how == "replaced") {
+      fs::rename(path, path + ".old");
+      fs::copy_file(path + ".old", path);
+    }
+    if (how == "replaced by a link") {
+      fs::rename(path, path + ".old");
+      fs::create_symlink(path + ".old", path);
+    }
+  };
+  for (const std::string how :
+       {"deleted", "emptied", "extended", "replaced", "replaced by a link"}) {
+    CAPTURE(how);
+    const TempFolder folder;
+    {
+      OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
+      fill(output);
+      damage(how, output.working_path() + "/b");
+      CHECK_ERROR(kWriteFailed, (output.publish(kFilled), 0));
+    }
+    CHECK(names_in(folder.path()).empty());
+  }
+}
+
+TEST_CASE("a file that nobody asked for is not published") {
+  const TempFolder folder;
+  OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
+  fill(output);
+  folder.write(".out.shardtool-" + kId + ".tmp/other/deep", "content");
+  output.publish(kFilled);
+  CHECK(names_in(folder / "out") == Names{"a", "b"});
+}
+
 TEST_CASE("an empty folder is a fine output") {
   const TempFolder folder;
   fs::create_directories(folder / "out");
@@ -97,7 +137,7 @@ TEST_CASE("content that appears during the run is not replaced") {
       OutputFolder output(OutputClaim(folder / "out", existing), kId, Leftover::kDiscard);
       fill(output);
       folder.write("out/other", "content");
-      CHECK_ERROR(kOutputExists, (output.publish(), 0));
+      CHECK_ERROR(kOutputExists, (output.publish(kFilled), 0));
     }
     CHECK(names_in(folder.path()) == Names{"out"});
     CHECK(names_in(folder / "out") == Names{"other"});
@@ -109,7 +149,7 @@ TEST_CASE("a file that appears during the run is not replaced") {
   const TempFolder folder;
   OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kDiscard);
   folder.write("out", "content");
-  CHECK_ERROR(kOutputExists, (output.publish(), 0));
+  CHECK_ERROR(kOutputExists, (output.publish({}), 0));
   CHECK(read_text(folder / "out", 10) == "content");
 }
 
@@ -122,7 +162,7 @@ TEST_CASE("replacing leaves only the new content, and what old links named stays
     OutputFolder output(OutputClaim(folder / "out", Existing::kReplace), kId, Leftover::kDiscard);
     fill(output);
     CHECK(names_in(folder / "out") == Names{"link", "old"});
-    output.publish();
+    output.publish(kFilled);
   }
   CHECK(names_in(folder.path()) == Names{"out", "outside"});
   CHECK(names_in(folder / "out") == Names{"a", "b"});
@@ -153,7 +193,7 @@ TEST_CASE("links above the output are resolved once, when it is opened") {
   CHECK(output.final_path() == folder / "real/out");
   fs::remove(folder / "link");
   fs::create_directory_symlink("other", folder / "link");
-  output.publish();
+  output.publish({});
   CHECK(names_in(folder / "real") == Names{".out.shardtool.lock", "out"});
   CHECK(names_in(folder / "other").empty());
 }
@@ -237,7 +277,7 @@ TEST_CASE("two runs of one output exclude each other, two outputs do not") {
   CHECK_ERROR(kOutputLocked, (OutputClaim(folder / "out", Existing::kReplace), 0));
   CHECK(fs::exists(first.working_path()));
   write_output(folder / "other");
-  first.publish();
+  first.publish({});
 }
 
 TEST_CASE("what a killed run left is deleted by the next one, and nothing else is") {
@@ -288,11 +328,55 @@ TEST_CASE("what a killed run left is taken up by a run with the same id") {
     CHECK(read_text(output.create_or_open("a").path(), 10) == "first");
     CHECK(read_text(hidden_journal(output.claim().place(), kId, 0), 100) == "what is finished");
     write_exact(output.create("b"), std::as_bytes(std::span(std::string_view("second"))), 0);
-    output.publish();
+    output.publish(std::vector<WrittenFile>{{"a", 5}, {"b", 6}});
   }
   CHECK(names_in(folder.path()) == Names{".other.shardtool.lock", "out"});
   CHECK(read_text(folder / "out/a", 10) == "first");
   CHECK(read_text(folder / "out/b", 10) == "second");
+}
+
+/// Continues the run that was left beside `folder`/out, up to its file "a".
+void take_up(const TempFolder& folder) {
+  OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kContinue);
+  output.create_or_open("a");
+}
+
+TEST_CASE("a leftover that somebody else could have made is not taken up") {
+  const TempFolder folder;
+  const std::string hidden = folder / (".out.shardtool-" + kId + ".tmp");
+  folder.write("elsewhere/a", "content");
+  SUBCASE("a link in place of the folder") {
+    fs::create_symlink("elsewhere", hidden);
+  }
+  SUBCASE("a file in place of the folder") {
+    folder.write(fs::path(hidden).filename().string(), "file");
+  }
+  SUBCASE("a link in place of a file") {
+    fs::create_directories(hidden);
+    fs::create_symlink(folder / "elsewhere/a", hidden + "/a");
+  }
+  SUBCASE("a file that has another name, too") {
+    fs::create_directories(hidden);
+    fs::create_hard_link(folder / "elsewhere/a", hidden + "/a");
+  }
+  CHECK_ERROR(kOtherRun, (take_up(folder), 0));
+  CHECK(read_text(folder / "elsewhere/a", 10) == "content");
+}
+
+TEST_CASE("a leftover of another user is not taken up") {
+  constexpr uid_t kStranger = 12'345;
+  const TempFolder folder;
+  const std::string hidden = folder / (".out.shardtool-" + kId + ".tmp");
+  fs::create_directories(hidden);
+  folder.write(fs::path(hidden).filename().string() + "/a", "content");
+  if (::chown((hidden + "/a").c_str(), kStranger, kStranger) != 0) {
+    MESSAGE("SKIPPED: only root can give files to others");
+    return;
+  }
+  CHECK_ERROR(kOtherRun, (take_up(folder), 0));
+  REQUIRE(::chown((hidden + "/a").c_str(), ::geteuid(), ::getegid()) == 0);
+  REQUIRE(::chown(hidden.c_str(), kStranger, kStranger) == 0);
+  CHECK_ERROR(kOtherRun, (take_up(folder), 0));
 }
 
 TEST_CASE("a file that is created again has nothing of the interrupted run's") {

@@ -1,0 +1,72 @@
+#include "shardtool/api/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "shardtool/base/error.h"
+
+namespace shardtool::api {
+namespace {
+
+/// The ranges to read, and the tensor that each belongs to.
+struct Expected {
+  std::vector<exec::WrittenRange> ranges;
+  std::vector<const std::string*> tensors;  ///< null for a header
+};
+
+Error lacks_hash(const std::string& what) {
+  return Error(ErrorCode::kDataMismatch, "the manifest has no hash to compare with").tensor(what);
+}
+
+void expect_header(const checkpoint::PlannedFile& file, int number, Expected& expected) {
+  const auto hash = kernels::parse_hash128(file.header_xxh3);
+  if (!hash) throw lacks_hash(file.name);
+  expected.ranges.push_back({number, 0, file.data_begin, *hash});
+  expected.tensors.push_back(nullptr);
+}
+
+void expect_tensor(const Run& run, size_t t, const ExpectedHash& hash, Expected& expected) {
+  const exec::TensorMove& move = run.moves[t];
+  std::vector<kernels::Hash128> hashes;
+  for (size_t h = 0; h < move.to.slots.size(); ++h) {
+    const auto known = hash(t, h);
+    if (!known) throw lacks_hash(move.name);
+    hashes.push_back(*known);
+  }
+  add_ranges(run, t, hashes, expected.ranges);
+  expected.tensors.resize(expected.ranges.size(), &move.name);
+}
+
+}  // namespace
+
+i64 verify_output(const Run& run, const std::string& folder, const ExpectedHash& hash, Share share,
+                  const exec::StreamOptions& options) {
+  Expected expected;
+  std::vector<exec::SourceFile> files;
+  for (const checkpoint::PlannedFile& file : run.plan.files) {
+    expect_header(file, static_cast<int>(files.size()), expected);
+    files.emplace_back(folder + "/" + file.name);
+  }
+  const auto of = static_cast<size_t>(share.of);
+  for (size_t t = static_cast<size_t>(share.number); t < run.moves.size(); t += of) {
+    expect_tensor(run, t, hash, expected);
+  }
+  const std::vector<bool> intact = exec::read_back(expected.ranges, files, options);
+  const auto damaged = std::find(intact.begin(), intact.end(), false) - intact.begin();
+  if (damaged < std::ssize(intact)) {
+    const exec::WrittenRange& range = expected.ranges[static_cast<size_t>(damaged)];
+    const std::string* tensor = expected.tensors[static_cast<size_t>(damaged)];
+    Error error(ErrorCode::kDataMismatch,
+                tensor ? "a shard is not what was written" : "a header is not what was written");
+    if (tensor) error.tensor(*tensor);
+    throw error.at({files[static_cast<size_t>(range.file)].file().path(), 0, 0, {}})
+        .note("bytes", fmt::format("[{}, {})", range.offset, range.offset + range.bytes))
+        .help("write the output again with --force; if that fails, too, test disk and memory");
+  }
+  i64 bytes = 0;
+  for (const exec::WrittenRange& range : expected.ranges) bytes += range.bytes;
+  return bytes;
+}
+
+}  // namespace shardtool::api

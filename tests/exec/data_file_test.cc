@@ -1,0 +1,46 @@
+#include "shardtool/exec/data_file.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::exec {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempFolder;
+
+struct Surveyed {
+  TempFolder folder;
+  std::string path = folder.write("weights", "old bytes");
+  SurveyedFile file{path, io::identity(io::open_read(path))};
+};
+
+TEST_CASE("a file that did not change since its header was read is opened") {
+  const Surveyed surveyed;
+  CHECK(SourceFile(surveyed.file).size() == 9);
+}
+
+TEST_CASE("another file under the name is refused, whatever its size and its time") {
+  const Surveyed surveyed;
+  const auto time = fs::last_write_time(surveyed.path);
+  const std::string other = surveyed.folder.write("other", "new bytes");
+  fs::last_write_time(other, time);
+  fs::rename(other, surveyed.path);
+  CHECK_ERROR(kInputChanged, SourceFile(surveyed.file));
+}
+
+TEST_CASE("an edited file is refused, also when its time of modification was put back") {
+  const Surveyed surveyed;
+  const auto time = fs::last_write_time(surveyed.path);
+  std::fstream(surveyed.path, std::ios::in | std::ios::out) << "new";
+  fs::last_write_time(surveyed.path, time);
+  CHECK_ERROR(kInputChanged, SourceFile(surveyed.file));
+}
+
+}  // namespace
+}  // namespace shardtool::exec
