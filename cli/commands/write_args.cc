@@ -74,6 +74,11 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
       {.name = "--resume",
        .help = "go on with what an interrupted run of the same command left",
        .target = &args.resume},
+      {.name = "--verify",
+       .help = "read the output back and compare every shard with its hash, before the output "
+               "appears; with --resume also an output that is complete already",
+       .target = &args.verify,
+       .advanced = true},
   };
   append(arguments, resource_arguments(args.resources));
   return arguments;
@@ -100,6 +105,7 @@ api::WriteOptions to_write_options(const WriteArgs& args) {
   set_resources(args.resources, options.max_memory, options.threads);
   options.force = args.force;
   options.resume = args.resume;
+  options.verify = args.verify;
   options.dry_run = args.dry_run;
   options.copy_side_files = !args.no_copy_side_files;
   options.launch = this_launch();

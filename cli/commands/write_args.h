@@ -27,6 +27,7 @@ struct WriteArgs {
   bool dry_run = false;
   bool force = false;
   bool resume = false;
+  bool verify = false;
 };
 
 /// Which devices' parts are written, as typed.

@@ -104,6 +104,7 @@ void write_fields(JsonWriter& json, const api::TransformReport& report) {
   }
   json.list("warnings", report.warnings);
   if (report.was_complete) json.field("was_complete", true);
+  if (report.bytes_verified) json.field("bytes_verified", *report.bytes_verified);
   if (const auto& resumed = report.resumed) {
     json.key("resumed").begin_object().field("tensors", resumed->tensors);
     json.field("bytes", resumed->bytes).field("damaged", resumed->damaged).end_object();

@@ -83,6 +83,9 @@ std::string written_text(const api::TransformReport& report) {
   if (written.shared_bytes > 0) {
     text += fmt::format("; {} share the source's space", format_bytes(written.shared_bytes));
   }
+  if (report.bytes_verified) {
+    text += fmt::format("; {} read back, all as written", format_bytes(*report.bytes_verified));
+  }
   if (report.replicas_compared > 0) {
     text += fmt::format("; {} compared, all equal", plural(report.replicas_compared, "replica"));
   }
@@ -90,7 +93,14 @@ std::string written_text(const api::TransformReport& report) {
 }
 
 std::string done_text(const api::TransformReport& report) {
-  if (report.was_complete) return "the output is complete already, nothing to do";
+  if (report.was_complete && !report.bytes_verified) {
+    return "the output is complete already: its manifest is this job's, its files have their "
+           "sizes (--verify compares the bytes)";
+  }
+  if (report.was_complete) {
+    return fmt::format("the output is complete already: {} read, every shard has its hash",
+                       format_bytes(*report.bytes_verified));
+  }
   return report.written ? written_text(report) : "nothing written (dry run)";
 }
 
