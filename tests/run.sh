@@ -8,6 +8,7 @@ usage() {
   cat <<'TEXT'
 usage: bash tests/run.sh [--asan | --tidy] [--filter REGEX] [--bench] [--no-install]
        bash tests/run.sh --fuzz [SECONDS]
+       bash tests/run.sh --chaos [MINUTES]
        bash tests/run.sh --gpu
        bash tests/run.sh --fresh
 
@@ -16,6 +17,8 @@ usage: bash tests/run.sh [--asan | --tidy] [--filter REGEX] [--bench] [--no-inst
   --filter REGEX   only the tests whose name matches
   --bench          print the benchmark tables, too
   --fuzz [SECONDS] build the libFuzzer targets with clang-19 and run each, 60 seconds unless said
+  --chaos [MINUTES] disturb random runs of the program for so long, 30 minutes unless said, resume them and compare
+                   the bytes
   --gpu            only what runs on a GPU, and its table of times; fails where there is no GPU
   --no-install     install nothing
   --fresh          run this and samples/quickstart.sh in a bare root of this machine's release
@@ -35,6 +38,7 @@ packages=("${build_packages[@]}" "${test_packages[@]}")
 filter=()
 bench=no
 fuzz_seconds=
+chaos_minutes=
 install=yes
 gpu=no
 while (($#)); do
@@ -46,6 +50,8 @@ while (($#)); do
     --bench) bench=yes ;;
     --fuzz) fuzz_seconds=60 preset=fuzz packages=("${build_packages[@]}" "${fuzz_packages[@]}")
       if [[ ${2-} =~ ^[0-9]+$ ]]; then fuzz_seconds=$2; shift; fi ;;
+    --chaos) chaos_minutes=30
+      if [[ ${2-} =~ ^[0-9.]+$ ]]; then chaos_minutes=$2; shift; fi ;;
     --gpu) gpu=yes filter=(--tests-regex GPU) ;;
     --no-install) install=no ;;
     --fresh) exec bash "$root/tests/fresh.sh" ;;
@@ -88,6 +94,14 @@ if [[ $fuzz_seconds ]]; then
   step "configure $preset" configure "$preset"
   step "build $preset" cmake --build --preset "$preset" --parallel "$(nproc)"
   exec bash tests/fuzz/run.sh "$build" "$fuzz_seconds"
+fi
+if [[ $chaos_minutes ]]; then
+  step "configure $preset" configure "$preset" -DBUILD_TESTING=ON
+  step "build $preset" cmake --build --preset "$preset" --parallel "$(nproc)" --target shardtool shardtool_failing_calls
+  python3 tests/chaos/chaos.py "$build/cli/shardtool" "$build/tests/chaos/libshardtool_failing_calls.so" \
+    --minutes "$chaos_minutes" && { echo "1 passed, 0 failed, 0 skipped"; exit 0; }
+  echo "0 passed, 1 failed, 0 skipped"
+  exit 1
 fi
 options=(-DBUILD_TESTING=ON)
 [[ $gpu == no ]] || options+=(-DSHARDTOOL_BENCHMARKS=ON)
