@@ -13,6 +13,7 @@
 #include "shardtool/comm/gate.h"
 #include "shardtool/comm/handshake.h"
 #include "shardtool/comm/meeting_file.h"
+#include "shardtool/io/file.h"
 
 namespace shardtool::comm {
 namespace {
@@ -211,6 +212,7 @@ void Meeting::connect_others() {
 
 std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
                                       milliseconds patience, Reach reach) {
+  io::allow_many_files();
   return Meeting(point, rank, size, Deadline::clock::now() + patience).connect(reach);
 }
 
