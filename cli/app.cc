@@ -11,6 +11,7 @@
 
 #include "cli/commands/version.h"
 #include "cli/help_text.h"
+#include "cli/launch.h"
 #include "cli/suggest.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -134,6 +135,7 @@ ExitCode run_command(const Command& command, const Commands& commands, Session& 
     return ExitCode::kSuccess;
   }
   require_arguments(command);
+  remember_options(command);
   const auto start = std::chrono::steady_clock::now();
   const auto code = command.run(session);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

@@ -29,6 +29,7 @@ struct Argument {
   std::vector<std::string> choices = {};  ///< the only values that are accepted, or empty
   std::string environment = {};           ///< the variable that is read when the flag is absent
   bool advanced = false;                  ///< left out of the short help
+  bool of_process = false;                ///< may differ between the processes of a launch
 
   bool positional() const { return !name.starts_with('-'); }
   bool repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }

@@ -1,9 +1,15 @@
 #include "cli/launch.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 #include "shardtool/base/error.h"
 
@@ -13,13 +19,43 @@ namespace {
 /// Where a follower's standard error went before it was silenced; -1: it was not.
 int own_stderr = -1;
 
+/// What was typed: the same in every process of a launch.
+comm::Facts options;
+
+/// Nothing for an argument that was not typed and has no default.
+std::optional<std::string> typed(const Argument& argument) {
+  return std::visit(
+      [](const auto* target) -> std::optional<std::string> {
+        using Value = std::remove_cvref_t<decltype(*target)>;
+        if constexpr (std::is_same_v<Value, bool>) {
+          return *target ? std::optional(std::string()) : std::nullopt;
+        } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+          return target->empty() ? std::nullopt
+                                 : std::optional(fmt::format("{}", fmt::join(*target, " ")));
+        } else {
+          return *target;
+        }
+      },
+      argument.target);
+}
+
 }  // namespace
 
 std::optional<comm::Launch> this_launch() {
-  return comm::detect_launch([](const std::string& name) -> std::optional<std::string> {
+  auto launch = comm::detect_launch([](const std::string& name) -> std::optional<std::string> {
     const char* const value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   });
+  if (launch) launch->options = options;
+  return launch;
+}
+
+void remember_options(const Command& command) {
+  options = {{"shardtool", SHARDTOOL_VERSION}, {"command", command.name}};
+  for (const Argument& argument : command.arguments) {
+    if (argument.of_process) continue;
+    if (auto value = typed(argument)) options.emplace_back(argument.name, *std::move(value));
+  }
 }
 
 bool follows() {

@@ -2,12 +2,18 @@
 
 #include <optional>
 
+#include "cli/command.h"
 #include "shardtool/comm/launch.h"
 
 namespace shardtool::cli {
 
-/// Whether a launcher (mpirun, srun, torchrun) started this process with others. Throws kUsage.
+/// The launch, where a launcher (mpirun, srun, torchrun) started this process with others, with the
+/// options that remember_options() was given. Throws kUsage.
 std::optional<comm::Launch> this_launch();
+
+/// Keeps what was typed for a command, after it was parsed, so that processes of one launch can
+/// compare it.
+void remember_options(const Command& command);
 
 /// Whether this process is one of a launch that another one leads. Throws kUsage.
 bool follows();

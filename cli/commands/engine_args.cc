@@ -12,15 +12,18 @@ std::vector<Argument> engine_arguments(EngineArgs& args) {
           {.name = "--meeting",
            .value = "PLACE",
            .help = "where processes of a launch meet: a folder that all see, tcp://HOST:PORT, or "
-                   "env:// (MASTER_ADDR and MASTER_PORT); the current folder when absent",
+                   "env:// (MASTER_ADDR and MASTER_PORT); at an address with the secret in the "
+                   "variable SHARDTOOL_SECRET; the current folder when absent",
            .target = &args.meeting,
-           .advanced = true},
+           .advanced = true,
+           .of_process = true},
           {.name = "--mpi-plugin",
            .value = "FILE",
            .help = "what speaks MPI, instead of the one beside the program",
            .target = &args.mpi_plugin,
            .environment = "SHARDTOOL_MPI_PLUGIN",
-           .advanced = true}};
+           .advanced = true,
+           .of_process = true}};
 }
 
 }  // namespace shardtool::cli

@@ -21,14 +21,16 @@ std::vector<Argument> resource_arguments(ResourceArgs& args) {
        .help = "bytes of buffers, default 64MiB; the headers come on top",
        .target = &args.max_memory,
        .environment = "SHARDTOOL_MAX_MEMORY",
-       .advanced = true},
+       .advanced = true,
+       .of_process = true},
       {.name = "--threads",
        .short_name = "-j",
        .value = "N",
        .help = "threads, default chosen from the machine",
        .target = &args.threads,
        .environment = "SHARDTOOL_THREADS",
-       .advanced = true},
+       .advanced = true,
+       .of_process = true},
   };
 }
 
@@ -39,7 +41,8 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .value = "FOLDER",
        .help = "the folder to write; it appears complete or not at all",
        .target = &args.output,
-       .required = true},
+       .required = true,
+       .of_process = true},  // processes that meet beside it have the same
       {.name = "--layout",
        .value = "NAME",
        .help = "how the output's files are arranged",
@@ -55,7 +58,8 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .help = "through the page cache, past it, or whichever is better for each piece",
        .target = &args.io,
        .choices = {"auto", "buffered", "direct"},
-       .advanced = true},
+       .advanced = true,
+       .of_process = true},
       {.name = "--hash",
        .value = "NAME",
        .help = "also record every file's SHA-256, the hub's name for it; reads the output again",

@@ -18,7 +18,8 @@ namespace shardtool::api {
 /// beside the output.
 class Team {
  public:
-  /// Waits for the others. Throws kPeerLost, and what looking at the output throws.
+  /// Waits for the others. Throws kPeerLost, kUsage when they were started with different options,
+  /// and what looking at the output throws.
   explicit Team(const WriteOptions& options);
   ~Team();
   Team(const Team&) = delete;

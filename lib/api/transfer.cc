@@ -14,6 +14,7 @@
 #include "shardtool/api/replicas.h"
 #include "shardtool/api/resume.h"
 #include "shardtool/api/run_identity.h"
+#include "shardtool/api/same_run.h"
 #include "shardtool/api/team.h"
 #include "shardtool/api/verify.h"
 #include "shardtool/api/write_files.h"
@@ -182,6 +183,7 @@ class SharedRun {
   }
 
   void go(bool compare_replicas, TransformReport& report) {
+    require_same_run(team_, run_, identity_);
     team_.all_do([&] {
       if (team_.leads()) begin_output(folder_, options_, identity_, run_.plan);
     });

@@ -96,7 +96,8 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
     {kManifestInvalid, "E0308", 4, "the manifest is invalid",
      "manifest.json is damaged, was edited, or was written by a newer version."},
     {kInputChanged, "E0309", 4, "the input changed while it was read",
-     "Size, time or identity of a source file changed during the run. Nothing was published."},
+     "Size, time or identity of a source file changed during the run, or differs between the "
+     "processes of a launch. Nothing was published."},
     {kDataMismatch, "E0310", 4, "the data does not match its digest",
      "The bytes of a tensor differ from what the manifest recorded, or replicas of it differ from "
      "each other. The folder is damaged or was edited."},

@@ -5,41 +5,13 @@
 #include <exception>
 #include <new>
 #include <optional>
-#include <string_view>
+#include <string>
 
 #include "shardtool/base/error.h"
+#include "shardtool/comm/packed.h"
 
 namespace shardtool::comm {
 namespace {
-
-/// Texts in one: each with its length in front.
-class Packer {
- public:
-  Packer& add(std::string_view text) {
-    packed_ += fmt::format("{} {}", text.size(), text);
-    return *this;
-  }
-  std::string take() { return std::move(packed_); }
-
- private:
-  std::string packed_;
-};
-
-class Unpacker {
- public:
-  explicit Unpacker(std::string_view packed) : left_(packed) {}
-  bool is_at_end() const { return left_.empty(); }
-  std::string next() {
-    const size_t space = left_.find(' ');
-    const size_t size = std::stoul(std::string(left_.substr(0, space)));
-    std::string text(left_.substr(space + 1, size));
-    left_.remove_prefix(space + 1 + size);
-    return text;
-  }
-
- private:
-  std::string_view left_;
-};
 
 std::string pack(const Error& error) {
   Packer packer;

@@ -19,8 +19,10 @@ constexpr std::array<std::string_view, 4> kNames{"embedded", "tcp", "mpi", "nccl
 std::unique_ptr<Communicator> connect_tcp(const EngineOptions& options) {
   if (!options.launch) return std::make_unique<SoloCommunicator>();
   const Launch& launch = *options.launch;
-  return meet(meeting_point(options.meeting, launch), launch.rank, launch.size,
-              options.meeting_time);
+  auto comm =
+      meet(meeting_point(options.meeting, launch), launch.rank, launch.size, options.meeting_time);
+  require_same_options(*comm, launch);
+  return comm;
 }
 
 std::string found_tcp() {
@@ -32,11 +34,15 @@ std::string found_tcp() {
 std::unique_ptr<Communicator> connect_mpi(const EngineOptions& options) {
   auto comm = open_mpi(mpi_plugin_places(options.mpi_plugin));
   const int started = options.launch ? options.launch->size : 1;
-  if (comm->size() == started) return comm;
-  throw Error(ErrorCode::kUsage,
-              fmt::format("MPI knows of {} processes, but {} started {}", comm->size(),
-                          options.launch ? options.launch->launcher : "the command line", started))
-      .help("start the processes with the mpirun of the MPI that the plugin was built with");
+  if (comm->size() != started) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("MPI knows of {} processes, but {} started {}", comm->size(),
+                    options.launch ? options.launch->launcher : "the command line", started))
+        .help("start the processes with the mpirun of the MPI that the plugin was built with");
+  }
+  if (options.launch) require_same_options(*comm, *options.launch);
+  return comm;
 }
 
 }  // namespace

@@ -46,8 +46,8 @@ std::string found(const EngineOptions& options);
 
 /// The processes of the launch, or this one alone where there is none. Every process of the launch
 /// calls this. Throws kEngineMissing when the engine cannot be used here, kPeerLost when not all
-/// come in time; kUsage when the launcher and the engine disagree about the processes, or for
-/// embedded, whose ranks are no processes.
+/// come in time; kUsage when the launcher and the engine disagree about the processes, when the
+/// processes have different options, or for embedded, whose ranks are no processes.
 std::unique_ptr<Communicator> connect(const EngineOptions& options);
 
 /// Runs `body` as each of `ranks` ranks: those of this process. What one throws ends the run for

@@ -65,9 +65,17 @@ std::optional<Launch> detect_launch(const Environment& environment) {
     const auto host = environment("MASTER_ADDR");
     const auto port = environment("MASTER_PORT");
     if (host && port) launch.master = fmt::format("{}:{}", *host, *port);
+    launch.secret = environment(kSecretVariable).value_or("");
     return launch;
   }
   return std::nullopt;
+}
+
+void require_same_options(Communicator& comm, const Launch& launch) {
+  require_same(
+      comm, launch.options,
+      Error(ErrorCode::kUsage, "the processes of this launch were started with different options")
+          .help("give every process the same command line"));
 }
 
 }  // namespace shardtool::comm

@@ -4,7 +4,13 @@
 #include <optional>
 #include <string>
 
+#include "shardtool/comm/facts.h"
+
 namespace shardtool::comm {
+
+/// The variable that carries the secret of a launch. An argument would be seen by every user of the
+/// machine.
+inline constexpr const char* kSecretVariable = "SHARDTOOL_SECRET";
 
 /// One process among several that a launcher started with the same command line.
 struct Launch {
@@ -13,6 +19,8 @@ struct Launch {
   int size = 1;
   std::string job;          ///< names this launch among those that may run at the same time
   std::string master = {};  ///< MASTER_ADDR:MASTER_PORT, or empty
+  std::string secret = {};  ///< SHARDTOOL_SECRET, or empty
+  Facts options = {};       ///< the command line of this process; the same in all
 };
 
 /// Looks up a variable of the environment; nothing when it is not set.
@@ -28,5 +36,9 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 ///
 /// Throws kUsage when a number is none, or the rank is not below the size.
 std::optional<Launch> detect_launch(const Environment& environment);
+
+/// Throws kUsage in every process when not all were started with the same options. Every process of
+/// the launch calls this.
+void require_same_options(Communicator& comm, const Launch& launch);
 
 }  // namespace shardtool::comm

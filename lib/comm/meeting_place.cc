@@ -14,6 +14,8 @@ namespace {
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::string_view kMaster = "env://";
 constexpr int kMostPort = 65'535;
+/// Whoever listens in could try shorter ones, one after the other.
+constexpr size_t kLeastSecretBytes = 16;
 
 /// A name of few letters for a launch: FNV-1a, whose answer is the same in every process.
 std::string short_name(std::string_view job) {
@@ -38,6 +40,26 @@ Address address_in(std::string_view text) {
       .note("expected", "tcp://HOST:PORT, with a port from 1 to 65535");
 }
 
+/// What is needed where strangers can connect. Every process without it says so: that of rank 0 may
+/// have it, where a launcher does not take the variable to other machines.
+std::string required_secret(const Launch& launch) {
+  const size_t length = launch.secret.size();
+  if (length >= kLeastSecretBytes) return launch.secret;
+  throw Error(ErrorCode::kUsage,
+              length == 0 ? fmt::format("processes that meet at an address need a secret, and {} "
+                                        "is not set in process {} of {}",
+                                        kSecretVariable, launch.rank, launch.size)
+                          : fmt::format("{} has {} characters, expected {} or more",
+                                        kSecretVariable, length, kLeastSecretBytes))
+      .help(fmt::format("export {}=$(openssl rand -hex 32) before the launch", kSecretVariable))
+      .help(
+          fmt::format("mpirun takes it to every machine with -x {0}, srun by itself; for torchrun "
+                      "set the same on every machine",
+                      kSecretVariable))
+      .help("or meet in a folder that all processes see, with --meeting FOLDER")
+      .leaderless();
+}
+
 }  // namespace
 
 MeetingPlace parse_meeting(std::string_view text) {
@@ -60,11 +82,11 @@ MeetingPoint meeting_point(const MeetingPlace& place, const Launch& launch) {
       return (std::filesystem::path(place.folder) / fmt::format(".shardtool-{}.meeting", name))
           .string();
     case MeetingPlace::Kind::kAddress:
-      return {place.address, name};
+      return {place.address, name, required_secret(launch)};
     case MeetingPlace::Kind::kMaster:
       break;
   }
-  if (!launch.master.empty()) return {address_in(launch.master), name};
+  if (!launch.master.empty()) return {address_in(launch.master), name, required_secret(launch)};
   throw Error(ErrorCode::kUsage, "MASTER_ADDR and MASTER_PORT are not set in this launch")
       .help("set them, or name a place with --meeting FOLDER or --meeting tcp://HOST:PORT");
 }

@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "shardtool/base/checked.h"
+#include "shardtool/comm/address.h"
 
 namespace shardtool::comm {
 
-/// Where a process listens: a numeric address, and a port.
-struct Address {
-  std::string host;
-  int port = 0;
-};
+/// The time at which a wait is given up.
+using Deadline = std::chrono::steady_clock::time_point;
+
+/// Time until the deadline, at least 0, rounded up for poll(2).
+int milliseconds_until(Deadline end);
 
 /// A TCP socket of our own.
 class Socket {
@@ -28,34 +29,41 @@ class Socket {
   int fd() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
 
-  /// Sends all bytes. False when the other side is gone.
-  bool send(std::string_view bytes) const;
-  /// Receives exactly this many bytes, or nothing when the other side is gone first.
-  std::optional<std::string> receive(i64 bytes) const;
-  /// How long receive() waits for more before the other side counts as gone; 0: any time.
-  void limit_waiting(std::chrono::milliseconds time) const;
-  /// The next byte without taking it: 0 when there is none yet, nothing when the other side is
-  /// gone. Does not wait.
-  std::optional<char> peek() const;
+  /// Sends all bytes. False when the other side is gone, or has not taken them by `end`.
+  bool send(std::string_view bytes, Deadline end) const;
+  /// Receives exactly this many bytes; nothing when the other side is gone, or they have not come
+  /// by `end`, however slowly they trickle.
+  std::optional<std::string> receive(i64 bytes, Deadline end) const;
+  /// Appends the bytes that are there, up to a size of `bytes`. False when the other side is gone.
+  /// Does not wait.
+  bool receive_some(std::string& received, i64 bytes) const;
 
  private:
   int fd_ = -1;
 };
 
-/// A socket that listens on every interface, at this port or for 0 at one that the system chooses,
-/// and where it can be reached. Throws kPeerLost when the system refuses.
+/// Sockets that listen, and the addresses at which they can be reached.
 struct Listener {
-  Socket socket;
+  std::vector<Socket> sockets;
   std::vector<Address> addresses;
 };
-Listener listen(int port = 0);
+/// Listens on every interface, at a port that the system chooses. Throws kPeerLost when the system
+/// refuses.
+Listener listen();
+/// Listens at the addresses of this host alone; port 0: one that the system chooses. Throws
+/// kPeerLost when the host is unknown, is no address of this machine, or the port is taken.
+Listener listen_at(const Address& address, Deadline end);
 
-/// The next process that connects, or a closed socket when none does in time.
-Socket accept(const Listener& listener, std::chrono::milliseconds time);
-/// The numeric addresses of a host that is named; those of a numeric one are itself. None for a
-/// name that nobody knows (yet).
-std::vector<Address> resolved(const Address& address);
-/// A connection, or a closed socket when there is none in time.
-Socket connect(const Address& address, std::chrono::milliseconds time);
+/// The next process that connects, a closed socket when the system has no room for one, nothing
+/// when none waits. Does not wait.
+std::optional<Socket> accept(const Socket& listening);
+/// The numeric addresses of a host that is named; those of a numeric one are itself. Loopback
+/// addresses are left out where the name has others. None for a name that nobody knows (yet), or
+/// when the system's resolver has not answered by `end`.
+std::vector<Address> resolved(const Address& address, Deadline end);
+/// A connection, or a closed socket when there is none by `end`.
+Socket connect(const Address& address, Deadline end);
+/// The numeric address of this machine's end of a connection, with port 0.
+Address own_end(const Socket& connection);
 
 }  // namespace shardtool::comm

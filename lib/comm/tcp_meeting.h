@@ -18,25 +18,26 @@ enum class Reach { kFirst, kEverybody };
 /// them know.
 struct MeetingPoint {
   MeetingPoint(std::string path) : file(std::move(path)) {}  // NOLINT: a path is where they meet
-  /// Rank 0 listens at the port. `launch` tells those of one launch from others who come there; it
-  /// has the same length in all, and is no secret as the file's word is.
-  MeetingPoint(Address where, std::string launch)
-      : address(std::move(where)), word(std::move(launch)) {}
+  /// Rank 0 listens there. `name` tells those of one launch from others that have the same secret.
+  MeetingPoint(Address where, std::string name, std::string shared_secret)
+      : address(std::move(where)), launch(std::move(name)), secret(std::move(shared_secret)) {}
 
   std::string file;
   std::optional<Address> address;  ///< instead of the file
-  std::string word;
+  std::string launch;
+  std::string secret;  ///< at an address; the file holds its own
 };
 
 /// The connections of a process to the others, by rank; its own place is closed, and so are those
-/// that the reach leaves out.
+/// that the reach leaves out. Both ends of each have proved that they know the secret of the launch
+/// (handshake.h); what they say afterwards is not encrypted.
 ///
-/// Over a file: rank 0 writes there where it listens and a secret word that the others must know.
+/// Over a file: rank 0 makes up a secret, and writes it there with where it listens.
 ///
 ///     rank 0:  listen, write `meeting_file`, accept size - 1 processes, delete the file
-///     others:  read the file until it is there, connect, say the word and the rank
+///     others:  read the file until it is there, connect
 ///
-/// At an address the others know both beforehand.
+/// At an address the others know both beforehand, and nobody listens on other interfaces.
 ///
 /// For everybody's reach the others listen too; rank 0 tells each where, and each process connects
 /// to those of lower ranks.

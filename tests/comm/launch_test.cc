@@ -28,7 +28,9 @@ TEST_CASE("each launcher is known by what it sets for its processes") {
       {"mpirun", {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}},
       {"mpirun", {{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}}},
       {"srun",
-       {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"},
+       {{"SLURM_PROCID", "1"},
+        {"SLURM_STEP_NUM_TASKS", "4"},
+        {"SLURM_STEP_ID", "0"},
         {"SLURM_JOB_ID", "77"}}},
       {"torchrun", {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"TORCHELASTIC_RUN_ID", "none"}}},
   };
@@ -59,6 +61,17 @@ TEST_CASE("processes of one launch have one job, those of two have two") {
   };
   CHECK(job("0", "1") == job("3", "1"));
   CHECK(job("0", "1") != job("0", "2"));
+}
+
+TEST_CASE("a launch carries its secret, and the address of its first process") {
+  const auto launch = detect({{"OMPI_COMM_WORLD_RANK", "1"},
+                              {"OMPI_COMM_WORLD_SIZE", "4"},
+                              {"MASTER_ADDR", "n1"},
+                              {"MASTER_PORT", "7"},
+                              {"SHARDTOOL_SECRET", "a secret of this launch"}});
+  REQUIRE(launch);
+  CHECK(launch->secret == "a secret of this launch");
+  CHECK(launch->master == "n1:7");
 }
 
 TEST_CASE("numbers that are none are refused") {

@@ -9,7 +9,12 @@ fail() {
 
 # play SIZE COMMAND...: the command in SIZE processes; their answers in out.N and err.N, their exit statuses in $statuses. A
 # command in ${before[N]} runs process N.
+# $(with FLAG[,FLAG...]) gives that process more flags.
 declare -A before=()
+cat >with.sh <<'END'
+exec "${@:2}" ${1//,/ }
+END
+with() { echo "bash $PWD/with.sh $1"; }
 play() {
   local size=$1 rank pid status pids=()
   shift

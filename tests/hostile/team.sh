@@ -61,6 +61,39 @@ grep -q '^shared   by 2 processes, each moves 120 MiB to 120 MiB of the source' 
 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1000 "$shardtool" split source -m mapping.json -o out --dry-run >out.0
 grep -q '^shared   by 1,000 processes' out.0 || fail "a plan for a thousand processes"
 
+# Processes that were not started alike say so, and which one differs in what.
+unlike() {
+  play 2 "$shardtool" split source -m mapping.json -o "$work/out" --threads 1 "$@"
+}
+# refused_with STATUSES TEXT...: all refuse, and the first says each of these.
+refused_with() {
+  [[ $statuses == "$1" && ! -e out && ! -s err.1 ]] || fail "not refused ($2):$statuses"
+  for line in "${@:2}"; do grep -qF "$line" err.0 || fail "no word of: $line"; done
+}
+mkdir -p other_machine/source
+cp source/model.safetensors other_machine/source/
+cp mapping.json other_machine/
+
+before=([1]="$(with --max-file-size=1GB)")
+unlike
+refused_with ' 2 2' 'started with different options' 'process 0: without --max-file-size' 'process 1: --max-file-size 1GB'
+before=([0]="$(with --resume)")
+unlike
+refused_with ' 2 2' 'process 0: --resume' 'process 1: without --resume'
+before=([1]="$(with --max-memory=32MiB,--io=buffered)")
+unlike --ranks 0
+[[ $statuses == ' 0 0' ]] || fail "processes may differ in their memory:$statuses"
+rm -rf out
+before=([1]='env -C other_machine')
+unlike
+refused_with ' 4 4' 'do not see the same source' 'process 0: model.safetensors 251,658,' 'process 1: model.safetensors 251,658,' ' bytes, inode '
+ln -sf ../../source/model.safetensors other_machine/source/model.safetensors
+sed -i 's/"w\*"/"w<i>"/' other_machine/mapping.json
+unlike
+refused_with ' 2 2' 'would not write the same output' 'process 1: mapping XXH3'
+before=()
+rm -rf other_machine
+
 # Verbs that processes do not share answer once, in a file, too.
 play 3 "$shardtool" plan undisturbed --to-mesh tp=2 -o plan.json
 [[ $statuses == ' 0 0 0' && -s plan.json && ! -s out.1 && ! -s err.1 ]] || fail "a plan that is saved:$statuses"

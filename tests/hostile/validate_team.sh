@@ -28,6 +28,26 @@ for size in 2 3 4 5; do
   [[ ! -s out.1 && ! -s err.1 ]] || fail "the others speak"
 done
 
+# At an address processes need a secret, and strangers who come first and say nothing delay nobody.
+port=$((20000 + $$ % 10000))
+at_address=(--quick --meeting "tcp://127.0.0.1:$port")
+launch 2 "${at_address[@]}"
+[[ $statuses == ' 2 2' ]] && grep -q 'export SHARDTOOL_SECRET=' err.0 && grep -q 'not set in process 1' err.1 ||
+  fail "a meeting without a secret:$statuses"
+cat >strangers.sh <<'END'
+for ((i = 0; i < 100; ++i)); do
+  until exec {open}<>"/dev/tcp/127.0.0.1/$PORT"; do sleep 0.05; done 2>/dev/null
+done
+exec "$@"
+END
+before[1]="env PORT=$port bash strangers.sh"
+SHARDTOOL_SECRET=0123456789abcdef launch 2 "${at_address[@]}"
+[[ $statuses == ' 0 0' ]] && grep -qx "$digest" out.0 || fail "a meeting among strangers:$statuses"
+before[1]=$(with --seed=2)
+launch 2 --quick
+[[ $statuses == ' 2 2' ]] && grep -q 'process 1: --seed 2' err.0 || fail "two seeds in one launch:$statuses"
+before=()
+
 # What one process alone can see, all say.
 cp parts/model-rank-3-part-0.safetensors kept
 size=$(stat -c %s kept)

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <list>
+#include <vector>
+
+#include "shardtool/comm/handshake.h"
+#include "shardtool/comm/socket.h"
+
+namespace shardtool::comm {
+
+/// Lets the processes of a launch in where one of them listens, and nobody else. All who connect
+/// are served at the same time, so that those who are slow or silent delay nobody.
+class Gate {
+ public:
+  /// `rank` is that of the process that listens.
+  Gate(const Listener& listener, const Credentials& credentials, int rank)
+      : listener_(listener), credentials_(credentials), rank_(rank) {}
+
+  /// Puts the connections of higher ranks into their places until all are there, or `end`. Returns
+  /// how many are there. A rank that comes again takes its place again.
+  int admit(std::vector<Socket>& peers, Deadline end);
+  /// Connections that ended without proof of the secret.
+  i64 refused() const { return refused_; }
+
+ private:
+  struct Visitor {
+    Socket socket;
+    HostSide side;
+    Deadline until;
+    std::string answer = {};
+  };
+  /// Whether a visitor has gone through, waits, or is turned away.
+  enum class Verdict { kWaits, kAdmitted, kRefused };
+
+  void wait(Deadline end) const;
+  void take_in(const Socket& listening);
+  void make_room();
+  Verdict serve(Visitor& visitor, std::vector<Socket>& peers) const;
+
+  const Listener& listener_;
+  const Credentials& credentials_;
+  const int rank_;
+  std::list<Visitor> visitors_;  ///< the one that has waited longest first
+  i64 refused_ = 0;
+};
+
+}  // namespace shardtool::comm

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace shardtool::comm {
+
+/// Texts in one, each with its length in front, for a message to another process.
+class Packer {
+ public:
+  Packer& add(std::string_view text) {
+    packed_ += fmt::format("{} {}", text.size(), text);
+    return *this;
+  }
+  std::string take() { return std::move(packed_); }
+
+ private:
+  std::string packed_;
+};
+
+/// The texts that a Packer packed, one after the other.
+class Unpacker {
+ public:
+  explicit Unpacker(std::string_view packed) : left_(packed) {}
+  bool is_at_end() const { return left_.empty(); }
+  std::string next() {
+    const size_t space = left_.find(' ');
+    const size_t size = std::stoul(std::string(left_.substr(0, space)));
+    std::string text(left_.substr(space + 1, size));
+    left_.remove_prefix(space + 1 + size);
+    return text;
+  }
+
+ private:
+  std::string_view left_;
+};
+
+}  // namespace shardtool::comm
