@@ -8,6 +8,7 @@
 #include "shardtool/api/logical_checkpoint.h"
 #include "shardtool/api/mapping_choice.h"
 #include "shardtool/api/replicas.h"
+#include "shardtool/api/stored_data.h"
 #include "shardtool/api/survey.h"
 #include "shardtool/base/error.h"
 #include "shardtool/check/baseline.h"
@@ -175,9 +176,7 @@ class Check {
   std::vector<check::DataTensor> readable(const Surveyed& surveyed) const {
     std::vector<check::DataTensor> tensors;
     for (const LogicalTensor& tensor : surveyed.logical.tensors) {
-      check::DataTensor data{tensor.spec, tensor.side,   tensor.ranks,
-                             {},          tensor.digest, tensor.shifts};
-      if (tensor.record != nullptr) data.xxh3 = hashes(surveyed.logical, tensor);
+      check::DataTensor data = stored_data(surveyed.logical, tensor);
       std::vector<int> holders;
       for (int h = 0; h < data.side.holders->size(); ++h) {
         const exec::Slot& slot = data.side.slots[static_cast<size_t>(h)];
@@ -203,18 +202,6 @@ class Check {
     }
     part.side.holders = std::move(holders);
     return part;
-  }
-
-  static std::vector<kernels::Hash128> hashes(const LogicalCheckpoint& logical,
-                                              const LogicalTensor& tensor) {
-    std::vector<kernels::Hash128> hashes;
-    const size_t number = static_cast<size_t>(&tensor - logical.tensors.data());
-    for (const Checkpoint& part : logical.parts) {
-      for (const auto& shard : part.manifest->tensors[number].shards) {
-        hashes.push_back(shard.xxh3.value());
-      }
-    }
-    return hashes;
   }
 
   void read_data(const Surveyed& surveyed, std::vector<check::DataTensor> tensors) {
