@@ -63,6 +63,9 @@ class Check {
   void check_one(const Surveyed& surveyed) {
     const LogicalCheckpoint& logical = surveyed.logical;
     if (surveyed.foreign && options_.mapping) return check_foreign(surveyed);
+    for (const Checkpoint& part : logical.parts) {
+      if (part.manifest) check::check_digests(part, findings_);
+    }
     if (logical.is_sharded()) check_shards(logical);
     if (surveyed.unclear) add_unclear(surveyed);
     const auto config = load_config(logical);

@@ -99,4 +99,13 @@ std::vector<Join::Located> Join::destinations_of(Box box) const {
   return found;
 }
 
+bool covers(const HolderSet& holders) {
+  const HolderSet whole = HolderSet::whole(holders.shape());
+  const Join join(holders, whole);
+  bool is_covered = true;
+  join.for_each_box(
+      [&](Join::Box box) { is_covered = is_covered && !join.source_of(box).holders.empty(); });
+  return is_covered;
+}
+
 }  // namespace shardtool::index

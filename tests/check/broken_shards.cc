@@ -82,6 +82,9 @@ std::vector<Broken> broken_shards() {
          write_tensors(folder, "model-00001-of-00003.safetensors", {{"b", "U8", {1}}});
          return options_for(folder.path());
        }},
+      {Rule::kNoDigest, split_and([](const auto& o) { drop_digest(o, "model.norm.weight"); })},
+      {Rule::kManifestInvalid,
+       split_and([](const auto& o) { edit(o + kManifest, "\"xxh3\":\"", "\"xxh4\":\""); })},
       {Rule::kUnproved, foreign({{"w", "F32", {2, 2}}, {"n", "F32", {3}}},
                                 {{"w", "F32", {2, 2}}, {"n", "F32", {3}}})},
   };
