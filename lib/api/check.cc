@@ -32,11 +32,14 @@ using checkpoint::Checkpoint;
 constexpr int kMappingExit = 3;
 constexpr i64 kMaxBaselineBytes = 100'000'000;
 
+bool is_single_file(const Checkpoint& opened) {
+  std::error_code error;
+  return !std::filesystem::is_directory(opened.path, error);
+}
+
 /// Whether this is one file of several: a part of a model is not held against its config.json.
 bool is_part_of_more(const Checkpoint& opened) {
-  std::error_code error;
-  if (std::filesystem::is_directory(opened.path, error)) return false;
-  return checkpoint::list_folder(opened.folder()).weights.size() > 1;
+  return is_single_file(opened) && checkpoint::list_folder(opened.folder()).weights.size() > 1;
 }
 
 class Check {
@@ -66,7 +69,8 @@ class Check {
     for (const Checkpoint& part : logical.parts) {
       if (part.manifest) check::check_digests(part, findings_);
     }
-    if (logical.is_sharded()) check_shards(logical);
+    // A file alone need not have all ranks.
+    if (logical.is_sharded() && !is_single_file(logical.parts.front())) check_shards(logical);
     if (surveyed.unclear) add_unclear(surveyed);
     const auto config = load_config(logical);
     const std::vector<TensorSpec> specs = logical.specs();
