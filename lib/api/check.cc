@@ -274,8 +274,8 @@ CheckReport check(const CheckOptions& options) {
   return Check(options).run();
 }
 
-std::string baseline_text(const CheckReport& report) {
-  return check::Baseline::of(report.findings).to_json();
+std::string baseline_text(const CheckReport& report, const std::string& path) {
+  return check::Baseline::of(report.findings, path).to_json();
 }
 
 }  // namespace shardtool::api
