@@ -85,7 +85,7 @@ void append_step_summary(const api::CheckReport& report) {
 void write_baseline(const std::string& path, const api::CheckReport& report) {
   TextFile file(path);
   Output out(file.get());
-  out.write(api::baseline_text(report));
+  out.write(api::baseline_text(report, path));
   out.flush();
   file.close();
 }
@@ -177,11 +177,11 @@ std::vector<Argument> check_arguments(CheckArgs& args) {
        .target = &args.ignore},
       {.name = "--baseline",
        .value = "FILE",
-       .help = "leave out the findings that this file knows",
+       .help = "leave out the findings that this file knows, by rule, file, tensor and rank",
        .target = &args.baseline},
       {.name = "--write-baseline",
        .value = "FILE",
-       .help = "write such a file",
+       .help = "write such a file; its paths count from the working directory",
        .target = &args.write_baseline},
       {.name = "--read-data",
        .help = "read all data: NaN, zeros, hashes, replicas",

@@ -57,7 +57,8 @@ std::vector<Argument> source_arguments(ValidateArgs& args) {
           {.name = "--reference",
            .short_name = "-r",
            .value = "CKPT",
-           .help = "the whole model; without it the shards are held against themselves merged",
+           .help = "the whole model; without it the shards are held against their manifest and "
+                   "themselves merged",
            .target = &args.reference},
           {.name = "--mapping",
            .short_name = "-m",

@@ -99,10 +99,17 @@ void print_fault(Output& out, const engine::Fault& fault) {
   }
 }
 
+bool is_of_bytes(const check::Finding& finding) {
+  return finding.rule == check::Rule::kShardHash || finding.rule == check::Rule::kDigest;
+}
+
 void print_finding(Output& out, const check::Finding& finding) {
   const std::string& about = finding.tensor.empty() ? finding.file : finding.tensor;
-  out.write(fmt::format("header   {}{}\n", finding.message,
-                        about.empty() ? "" : ": " + quote_for_message(about)));
+  const std::string rank =
+      is_of_bytes(finding) && finding.rank >= 0 ? fmt::format(" on rank {}", finding.rank) : "";
+  out.write(fmt::format("{}   {}{}{}\n", is_of_bytes(finding) ? "hashes" : "header",
+                        finding.message, about.empty() ? "" : ": " + quote_for_message(about),
+                        rank));
 }
 
 std::string coverage_text(const api::ValidateReport& report) {
@@ -115,21 +122,27 @@ std::string coverage_text(const api::ValidateReport& report) {
   return text + (report.untested.size() > kMostListed ? ", ..." : "");
 }
 
-/// What of the bytes is the reference's: a report, since the function decides.
+/// Held against these, as a noun.
+std::string_view byte_standard(const api::ValidateReport& report) {
+  return report.has_reference ? "reference" : "manifest";
+}
+
+/// What of the bytes is the reference's: a report, since the function decides. Or the manifest's.
 std::string bytes_text(const api::ValidateReport& report) {
   const engine::ComparedBytes& bytes = *report.bytes;
   std::string text;
   if (bytes.differing == 0) {
     const bool is_all = bytes.parts == report.parts;
-    text = fmt::format("those of the reference in {}{}", is_all ? "all " : "",
+    text = fmt::format("those of the {} in {}{}", byte_standard(report), is_all ? "all " : "",
                        plural(bytes.parts, "part"));
   } else {
-    text = fmt::format("other than the reference's in {} of {}", format_count(bytes.differing),
-                       plural(bytes.parts, "part"));
+    text = fmt::format("other than the {}'s in {} of {}", byte_standard(report),
+                       format_count(bytes.differing), plural(bytes.parts, "part"));
   }
   for (size_t i = 0; i < bytes.different.size() && i < kMostListed; ++i) {
-    text += fmt::format("{}{} on rank {}", i == 0 ? ": " : ", ",
-                        quote_for_message(bytes.different[i].tensor), bytes.different[i].rank);
+    const engine::ComparedBytes::Part& part = bytes.different[i];
+    text += (i == 0 ? ": " : ", ") + quote_for_message(part.tensor);
+    text += part.rank < 0 ? " on all ranks together" : fmt::format(" on rank {}", part.rank);
   }
   if (bytes.different.size() > kMostListed) text += ", ...";
   const i64 rest = report.parts - bytes.parts;
@@ -187,6 +200,9 @@ void print_body(Session& session, const api::ValidateReport& report) {
         fmt::format("{} of experts or positions were too close to decide; the shards replayed them",
                     plural(report.undecidable_tokens, "choice"))));
   }
+  for (const std::string& what : report.not_proved) {
+    out.write(labelled(style, "unproved", what));
+  }
   for (const std::string& note : report.notes) out.write(labelled(style, "note", note));
 }
 
@@ -223,16 +239,22 @@ void print_problems(Output& out, const api::ValidateReport& report) {
   print_faults(out, report.faults);
 }
 
+std::string_view proved_text(const api::ValidateReport& report) {
+  return report.has_reference
+             ? "the shards compute what the whole model computes"
+             : "the shards have their manifest's bytes and compute what they compute merged (not "
+               "compared with the original)";
+}
+
 }  // namespace
 
 void print_text(Session& session, const api::ValidateReport& report) {
   if (!session.quiet()) print_body(session, report);
   print_problems(session.out(), report);
   if (session.quiet()) return;
-  session.out().write(fmt::format(
-      "{}: {} in {:.2f} s, {} read\n", report.verdict,
-      report.passes() ? "the shards compute what the whole model computes" : "see above",
-      report.seconds, format_bytes(report.bytes_read)));
+  session.out().write(fmt::format("{}: {} in {:.2f} s, {} read\n", report.verdict,
+                                  report.passes() ? proved_text(report) : "see above",
+                                  report.seconds, format_bytes(report.bytes_read)));
 }
 
 namespace {
@@ -282,7 +304,8 @@ void write_collectives(JsonWriter& json, const api::ValidateReport& report) {
 }
 
 void write_bytes(JsonWriter& json, const api::ValidateReport& report) {
-  json.key("bytes").begin_object().field("parts", report.parts);
+  json.key("bytes").begin_object().field("against", byte_standard(report));
+  json.field("parts", report.parts);
   json.field("compared", report.bytes->parts).field("differing", report.bytes->differing);
   json.key("different").begin_array();
   for (const engine::ComparedBytes::Part& part : report.bytes->different) {
@@ -302,7 +325,7 @@ void write_problems(JsonWriter& json, const api::ValidateReport& report) {
   for (const check::Finding& finding : report.findings) {
     json.begin_object().field("id", check::rule_info(finding.rule).id);
     json.field("message", finding.message).field("file", finding.file);
-    json.field("tensor", finding.tensor);
+    json.field("tensor", finding.tensor).field("rank", finding.rank);
     json.field("found", finding.found).field("expected", finding.expected).end_object();
   }
   json.end_array();
@@ -332,7 +355,9 @@ void write_fields(JsonWriter& json, const api::ValidateReport& report) {
   json.list("untested", report.untested).end_object();
   json.field("undecidable_tokens", report.undecidable_tokens);
   json.field("reordered", report.reordered).field("digest", report.digest);
-  json.list("notes", report.notes).field("bytes_read", report.bytes_read);
+  json.list("not_proved", report.not_proved)
+      .list("notes", report.notes)
+      .field("bytes_read", report.bytes_read);
   json.field("seconds", report.seconds);
 }
 

@@ -8,6 +8,7 @@
 #include "shardtool/api/logical_checkpoint.h"
 #include "shardtool/api/mapping_choice.h"
 #include "shardtool/api/replicas.h"
+#include "shardtool/api/stored_data.h"
 #include "shardtool/api/survey.h"
 #include "shardtool/base/error.h"
 #include "shardtool/check/baseline.h"
@@ -31,11 +32,14 @@ using checkpoint::Checkpoint;
 constexpr int kMappingExit = 3;
 constexpr i64 kMaxBaselineBytes = 100'000'000;
 
+bool is_single_file(const Checkpoint& opened) {
+  std::error_code error;
+  return !std::filesystem::is_directory(opened.path, error);
+}
+
 /// Whether this is one file of several: a part of a model is not held against its config.json.
 bool is_part_of_more(const Checkpoint& opened) {
-  std::error_code error;
-  if (std::filesystem::is_directory(opened.path, error)) return false;
-  return checkpoint::list_folder(opened.folder()).weights.size() > 1;
+  return is_single_file(opened) && checkpoint::list_folder(opened.folder()).weights.size() > 1;
 }
 
 class Check {
@@ -62,7 +66,11 @@ class Check {
   void check_one(const Surveyed& surveyed) {
     const LogicalCheckpoint& logical = surveyed.logical;
     if (surveyed.foreign && options_.mapping) return check_foreign(surveyed);
-    if (logical.is_sharded()) check_shards(logical);
+    for (const Checkpoint& part : logical.parts) {
+      if (part.manifest) check::check_digests(part, findings_);
+    }
+    // A file alone need not have all ranks.
+    if (logical.is_sharded() && !is_single_file(logical.parts.front())) check_shards(logical);
     if (surveyed.unclear) add_unclear(surveyed);
     const auto config = load_config(logical);
     const std::vector<TensorSpec> specs = logical.specs();
@@ -175,9 +183,7 @@ class Check {
   std::vector<check::DataTensor> readable(const Surveyed& surveyed) const {
     std::vector<check::DataTensor> tensors;
     for (const LogicalTensor& tensor : surveyed.logical.tensors) {
-      check::DataTensor data{tensor.spec, tensor.side,   tensor.ranks,
-                             {},          tensor.digest, tensor.shifts};
-      if (tensor.record != nullptr) data.xxh3 = hashes(surveyed.logical, tensor);
+      check::DataTensor data = stored_data(surveyed.logical, tensor);
       std::vector<int> holders;
       for (int h = 0; h < data.side.holders->size(); ++h) {
         const exec::Slot& slot = data.side.slots[static_cast<size_t>(h)];
@@ -203,18 +209,6 @@ class Check {
     }
     part.side.holders = std::move(holders);
     return part;
-  }
-
-  static std::vector<kernels::Hash128> hashes(const LogicalCheckpoint& logical,
-                                              const LogicalTensor& tensor) {
-    std::vector<kernels::Hash128> hashes;
-    const size_t number = static_cast<size_t>(&tensor - logical.tensors.data());
-    for (const Checkpoint& part : logical.parts) {
-      for (const auto& shard : part.manifest->tensors[number].shards) {
-        hashes.push_back(shard.xxh3.value());
-      }
-    }
-    return hashes;
   }
 
   void read_data(const Surveyed& surveyed, std::vector<check::DataTensor> tensors) {
@@ -280,8 +274,8 @@ CheckReport check(const CheckOptions& options) {
   return Check(options).run();
 }
 
-std::string baseline_text(const CheckReport& report) {
-  return check::Baseline::of(report.findings).to_json();
+std::string baseline_text(const CheckReport& report, const std::string& path) {
+  return check::Baseline::of(report.findings, path).to_json();
 }
 
 }  // namespace shardtool::api

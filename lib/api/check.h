@@ -44,7 +44,8 @@ struct CheckReport {
 /// is a finding. Throws kUsage, and the input errors where a path gives nothing to check at all.
 CheckReport check(const CheckOptions& options);
 
-/// The text of a baseline that knows these findings.
-std::string baseline_text(const CheckReport& report);
+/// The text of a baseline file at `path` that knows these findings. Paths in it count from the
+/// working directory.
+std::string baseline_text(const CheckReport& report, const std::string& path);
 
 }  // namespace shardtool::api

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+#include "shardtool/checkpoint/manifest_rules.h"
 #include "shardtool/index/holder_set_pool.h"
 
 namespace shardtool::api {
@@ -88,6 +90,26 @@ void add_shards(LogicalCheckpoint& into, const std::vector<int>& first_file,
   }
 }
 
+std::string undigested_text(size_t tensors) {
+  return fmt::format("{} {} no digest although all of {} was written",
+                     plural(static_cast<i64>(tensors), "tensor"), tensors == 1 ? "has" : "have",
+                     tensors == 1 ? "it" : "each");
+}
+
+/// The run that wrote such a manifest cannot have read all of the tensor.
+void require_digests(const Checkpoint& part) {
+  if (!part.manifest) return;
+  const auto found = checkpoint::without_digest(*part.manifest);
+  if (found.empty()) return;
+  throw inconsistent(part, "a tensor has no digest although all of it was written")
+      .tensor(quote_for_message(found.front()->name))
+      .note("found", undigested_text(found.size()))
+      .note("expected", "a digest for every tensor that the manifest's shards cover")
+      .help(fmt::format("it may have been published unfinished: split the checkpoint again, or "
+                        "compare the output with its source: shardtool diff SOURCE {}",
+                        quote_for_message(part.path)));
+}
+
 void check_ranks_once(const LogicalCheckpoint& all) {
   std::set<i64> seen;
   for (const Checkpoint& part : all.parts) {
@@ -115,6 +137,12 @@ std::vector<std::string> LogicalCheckpoint::warnings() const {
     for (const checkpoint::Warning& warning : part.warnings) {
       texts.push_back(warning.file.empty() ? warning.message
                                            : warning.file + ": " + warning.message);
+    }
+    if (!part.manifest) continue;
+    if (const auto found = checkpoint::without_digest(*part.manifest); !found.empty()) {
+      texts.push_back(fmt::format("{}: {}, the first is '{}'", checkpoint::kManifestName,
+                                  undigested_text(found.size()),
+                                  quote_for_message(found.front()->name)));
     }
   }
   return texts;
@@ -152,6 +180,12 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
   // From here on the logical tensors say it all.
   for (Checkpoint& part : all.parts) part.tensors = {};
   return all;
+}
+
+LogicalCheckpoint open_finished(const std::vector<std::string>& locations) {
+  LogicalCheckpoint opened = open_logical(locations);
+  for (const Checkpoint& part : opened.parts) require_digests(part);
+  return opened;
 }
 
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations) {

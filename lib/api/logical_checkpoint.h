@@ -44,6 +44,10 @@ struct LogicalCheckpoint {
 /// two of them. Throws what open_checkpoint throws, and kManifestInvalid.
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations);
 
+/// The same, for a run that writes what it reads: throws kManifestInvalid, too, for a manifest with
+/// a tensor that has no digest and ought to have one (checkpoint::without_digest).
+LogicalCheckpoint open_finished(const std::vector<std::string>& locations);
+
 /// The same for folders that are open already. Requires K2 of a whole checkpoint; its files may be
 /// unread. Throws kManifestInvalid.
 LogicalCheckpoint join_parts(std::vector<checkpoint::Checkpoint> parts);

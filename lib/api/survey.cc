@@ -10,6 +10,7 @@
 #include "shardtool/base/error.h"
 #include "shardtool/check/container.h"
 #include "shardtool/check/folder.h"
+#include "shardtool/check/manifest_beside.h"
 #include "shardtool/checkpoint/hf_cache.h"
 
 namespace shardtool::api {
@@ -27,7 +28,7 @@ struct Group {
 };
 
 /// Opens one location; everything that is wrong with it becomes a finding.
-Group open(const std::string& location, Findings& findings) {
+Group open(const std::string& location, check::ManifestsBeside& manifests, Findings& findings) {
   Checkpoint where;
   where.path =
       checkpoint::is_hf_location(location) ? checkpoint::resolve_hf_location(location) : location;
@@ -36,6 +37,7 @@ Group open(const std::string& location, Findings& findings) {
   check::ContainerProblems problems(folder, findings);
   Checkpoint opened = checkpoint::survey_checkpoint(
       where.path, [&](checkpoint::Problem problem) { problems.note(problem); });
+  manifests.add_to(opened, problems, findings);
   problems.finish(opened);
   check::check_container(opened, findings);
   check::check_hub(opened, findings);
@@ -60,6 +62,11 @@ void drop_second_names(Checkpoint& opened) {
   opened.tensors = std::move(kept);
 }
 
+bool is_folder(const Checkpoint& opened) {
+  std::error_code error;
+  return std::filesystem::is_directory(opened.path, error);
+}
+
 /// Whether two folders are parts of one split, each for some of the ranks, or folders of ranks side
 /// by side.
 bool are_parts_of_one(const Checkpoint& a, const Checkpoint& b) {
@@ -68,7 +75,7 @@ bool are_parts_of_one(const Checkpoint& a, const Checkpoint& b) {
     return fs::path(a.path).parent_path() == fs::path(b.path).parent_path();
   }
   const auto is_partial = [](const Checkpoint& c) {
-    return c.manifest && std::ssize(c.manifest->ranks) < c.manifest->mesh.size();
+    return c.manifest && is_folder(c) && std::ssize(c.manifest->ranks) < c.manifest->mesh.size();
   };
   return is_partial(a) && is_partial(b) && a.manifest->mesh == b.manifest->mesh &&
          a.manifest->tensors.size() == b.manifest->tensors.size();
@@ -108,8 +115,9 @@ Surveyed joined_if_one(std::vector<Checkpoint> parts, Findings& findings) {
 
 std::vector<Surveyed> survey(const std::vector<std::string>& locations, Findings& findings) {
   std::vector<Group> groups;
+  check::ManifestsBeside manifests;
   for (const std::string& location : with_rank_folders(locations)) {
-    Group opened = open(location, findings);
+    Group opened = open(location, manifests, findings);
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
       return are_parts_of_one(group.parts.front(), opened.parts.front());
     });

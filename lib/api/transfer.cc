@@ -104,7 +104,7 @@ std::vector<bool> want_whole(std::span<const exec::TensorMove> moves) {
   std::vector<bool> whole;
   for (const exec::TensorMove& move : moves) {
     const auto [found, is_new] = known.try_emplace(move.to.holders.get());
-    if (is_new) found->second = index::holds_everything(*move.to.holders);
+    if (is_new) found->second = index::covers(*move.to.holders);
     whole.push_back(found->second);
   }
   return whole;

@@ -15,7 +15,7 @@ TransformReport reshard_by_plan(const ReshardOptions& options) {
       throw Error(ErrorCode::kUsage, "a plan is applied to all ranks that it was made for")
           .help("leave out --ranks and --rank");
     }
-    Task task{open_logical(options.sources.empty() ? recipe.sources : options.sources), {}};
+    Task task{open_finished(options.sources.empty() ? recipe.sources : options.sources), {}};
     check_same_input(recipe, task.source, options.plan);
     const AppliedMapping applied = apply_recipe(recipe, task.source, options.plan);
     task.target = sharded_target(task.source, applied, {});
@@ -40,7 +40,7 @@ TransformReport split(const SplitOptions& options) {
 
 TransformReport merge(const MergeOptions& options) {
   const auto open_task = [&] {
-    Task task{open_logical(options.sources), {}};
+    Task task{open_finished(options.sources), {}};
     task.target = whole_target(task.source);
     return task;
   };
@@ -50,7 +50,7 @@ TransformReport merge(const MergeOptions& options) {
 TransformReport reshard(const ReshardOptions& options) {
   if (!options.plan.empty()) return reshard_by_plan(options);
   const auto open_task = [&] {
-    Task task{open_logical(options.sources), {}};
+    Task task{open_finished(options.sources), {}};
     const AppliedMapping applied = apply_mapping(options.to, task.source);
     task.target = sharded_target(task.source, applied, options.ranks);
     return task;

@@ -12,6 +12,7 @@
 #include "shardtool/api/bound_side.h"
 #include "shardtool/api/check.h"
 #include "shardtool/api/golden_file.h"
+#include "shardtool/api/recorded_bytes.h"
 #include "shardtool/api/reference_headers.h"
 #include "shardtool/api/validate_engine.h"
 #include "shardtool/base/error.h"
@@ -79,6 +80,7 @@ class Validating {
   void bind_sides();
   engine::ValidationOptions engine_options();
   void add_verdict(const engine::Verdict& verdict);
+  void hold_bytes(engine::RecordedBytes recorded, comm::Communicator& comm);
   void add_coverage(const engine::Verdict& verdict);
   void diagnose(const engine::Verdict& verdict);
   void compare_with_golden();
@@ -93,6 +95,7 @@ class Validating {
   std::optional<LogicalCheckpoint> reference_;
   std::optional<mapping::ModelConfig> config_;
   std::unique_ptr<BoundSide> whole_bound_, shards_bound_;
+  engine::RecordedHashes recorded_;  ///< without a reference
   ValidateReport report_;
 };
 
@@ -201,6 +204,10 @@ engine::ValidationOptions Validating::engine_options() {
                         (reference_ && has_other_dtypes(*reference_, shards()));
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
   options.compares_bytes = reference_.has_value();
+  if (!reference_) {
+    recorded_ = recorded_hashes(shards_);
+    options.recorded = &recorded_;
+  }
   options.with_f64 = !options_.quick;
   options.with_ordered = options_.ordered;
   if (options_.native) {
@@ -269,6 +276,23 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
   add_coverage(verdict);
 }
 
+/// Without the original, what stored bytes are to be is what the manifest records.
+void Validating::hold_bytes(engine::RecordedBytes recorded, comm::Communicator& comm) {
+  report_.bytes_read += hold_unread(shards_, options_, comm, recorded);
+  engine::ComparedBytes bytes;
+  for (const LogicalTensor& tensor : shards_.tensors) bytes.parts += std::ssize(tensor.ranks);
+  for (const auto& one : recorded.different) bytes.different.push_back({one.tensor, one.rank});
+  bytes.differing = std::ssize(bytes.different);
+  report_.parts = bytes.parts;
+  const auto findings = findings_of(shards_, recorded);
+  report_.findings.insert(report_.findings.end(), findings.begin(), findings.end());
+  ValidateTier tier{"V0", "hashes", findings.empty() ? "pass" : "fail"};
+  tier.checked = bytes.parts;
+  tier.mismatches = bytes.differing;
+  report_.tiers.insert(report_.tiers.begin() + 1, std::move(tier));
+  report_.bytes = std::move(bytes);
+}
+
 /// What is wrong with the bytes behind the first faults, or what stands in another order.
 void Validating::diagnose(const engine::Verdict& verdict) {
   constexpr size_t kMostDiagnosed = 3;
@@ -330,9 +354,9 @@ void Validating::note_not_run(const Error& reason) {
 /// The field decides; what it cannot decide is no pass.
 void Validating::decide() {
   if (!report_.has_reference) {
-    report_.notes.push_back(
-        "no --reference was given: the shards were held against themselves merged, which cannot "
-        "see what is wrong in all of them alike");
+    report_.not_proved.push_back(
+        "that the shards hold the original's weights: no --reference was given, so that they were "
+        "held against their own manifest and against themselves merged");
   }
   if (foreign_) {
     report_.notes.push_back(
@@ -370,6 +394,7 @@ void Validating::run_model() {
     const engine::Verdict verdict =
         engine::validate(whole_bound_->side(), shards_bound_->side(), engine.comm.get(), options);
     add_verdict(verdict);
+    if (!reference_) hold_bytes(verdict.recorded, *engine.comm);
     if (engine.comm->rank() == 0) diagnose(verdict);
   });
   compare_with_golden();

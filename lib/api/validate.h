@@ -53,7 +53,7 @@ struct ValidateOptions {
 /// One line of the verdict.
 struct ValidateTier {
   std::string tier;     ///< "V0" to "V5"
-  std::string name;     ///< "manifest" or "headers", "field", "f64", "ordered f32", ...
+  std::string name;     ///< "manifest" or "headers", "hashes", "field", "f64", "ordered f32", ...
   std::string verdict;  ///< "pass", "fail", "undecided", "not run"; of V3 "differs" and not "fail"
   i64 checked = 0;
   i64 mismatches = 0;
@@ -81,19 +81,22 @@ struct ValidateReport {
   i64 layers = 0;
   bool has_reference = false;
   std::vector<ValidateTier> tiers;
-  std::vector<check::Finding> findings;  ///< of the headers
+  std::vector<check::Finding> findings;  ///< of the headers, and of bytes against the manifest
   std::vector<engine::Fault> faults;     ///< in the order of the layers, the field's first
   i64 reordered = 0;  ///< values inside layers that differ while every result is the same
   std::vector<engine::CollectiveRow> collectives;
   std::vector<engine::OddWeight> odd_weights;
-  /// Against the reference; nothing where there is none, or where the model was not run.
+  /// Against the reference, or without one against the manifest's hashes; nothing where the model
+  /// was not run, and of shards without a manifest and a reference. Rank -1: a tensor whose shards
+  /// are each as recorded and together are not what was split.
   std::optional<engine::ComparedBytes> bytes;
   i64 parts = 0;               ///< what devices have of tensors, compared or not
   i64 undecidable_tokens = 0;  ///< choices of experts that rounding could have made otherwise
-  std::vector<std::string> untested;  ///< tensors that nothing depends on
-  double coverage = 0;                ///< percent of the shards' tensors
-  std::string digest;                 ///< of what the shards computed in the field, 16 hex digits
-  std::vector<std::string> notes;     ///< what this run cannot see, and why
+  std::vector<std::string> untested;    ///< tensors that nothing depends on
+  double coverage = 0;                  ///< percent of the shards' tensors
+  std::string digest;                   ///< of what the shards computed in the field, 16 hex digits
+  std::vector<std::string> not_proved;  ///< by a pass, of what one might take it to prove
+  std::vector<std::string> notes;       ///< what this run cannot see, and why
   i64 bytes_read = 0;
   double seconds = 0;
 

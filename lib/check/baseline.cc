@@ -2,21 +2,69 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "shardtool/base/error.h"
 #include "shardtool/base/json_reader.h"
 #include "shardtool/base/json_text.h"
+#include "shardtool/base/text.h"
 
 namespace shardtool::check {
 
-Baseline::Key Baseline::key_of(const Finding& finding) {
-  const size_t slash = finding.file.rfind('/');
-  const std::string name =
-      slash == std::string::npos ? finding.file : finding.file.substr(slash + 1);
-  return {std::string(rule_info(finding.rule).id), name, finding.tensor, finding.rank};
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kVersion = "2.0";
+
+/// Whether one end of this way between folders lies inside the other.
+bool is_straight(const fs::path& relative) {
+  const auto is_up = [](const fs::path& name) { return name == ".."; };
+  return std::ranges::all_of(relative, is_up) || std::ranges::none_of(relative, is_up);
 }
 
-Baseline Baseline::of(const std::vector<Finding>& findings) {
+/// A path without symbolic links, absolute; of what does not exist, as far as it does.
+fs::path resolved(const fs::path& path) {
+  return fs::weakly_canonical(fs::absolute(path));
+}
+
+fs::path folder_of(const std::string& path) {
+  return resolved(path).parent_path();
+}
+
+void require_version(const JsonReader& in, const std::string& version, const std::string& path) {
+  if (version.starts_with("2.")) return;
+  throw in.error("the baseline cannot be read", quote_for_message(version), std::string(kVersion))
+      .help(fmt::format("version 1 knew files by their names alone, so that an entry for one "
+                        "folder hid the same fault in another: write the file again with "
+                        "`shardtool check ... --write-baseline {}`, without --baseline",
+                        quote_for_message(path)));
+}
+
+}  // namespace
+
+/// The last name is kept: what a link is found as, not what it leads to.
+std::string Baseline::known_path(const std::string& file) const {
+  if (file.empty()) return file;
+  const fs::path typed = fs::absolute(file).lexically_normal();
+  const fs::path path =
+      typed.has_filename() ? resolved(typed.parent_path()) / typed.filename() : resolved(typed);
+  const fs::path relative = path.lexically_relative(root_);
+  const bool is_inside = !relative.empty() && *relative.begin() != "..";
+  return (is_inside ? relative : path).generic_string();
+}
+
+Baseline::Key Baseline::key_of(const Finding& finding) const {
+  return {std::string(rule_info(finding.rule).id), known_path(finding.file), finding.tensor,
+          finding.rank};
+}
+
+Baseline Baseline::of(const std::vector<Finding>& findings, const std::string& path) {
   Baseline baseline;
-  for (const Finding& finding : findings) ++baseline.known_[key_of(finding)];
+  baseline.root_ = resolved(".");
+  const fs::path from_file = baseline.root_.lexically_relative(folder_of(path));
+  baseline.stated_root_ = (is_straight(from_file) ? from_file : baseline.root_).generic_string();
+  for (const Finding& finding : findings) ++baseline.known_[baseline.key_of(finding)];
   return baseline;
 }
 
@@ -28,7 +76,8 @@ bool Baseline::take(const Finding& finding) {
 }
 
 std::string Baseline::to_json() const {
-  std::string text = "{\"format_version\": \"1.0\", \"findings\": [";
+  std::string text = fmt::format("{{\"format_version\": \"{}\", \"root\": {}, \"findings\": [",
+                                 kVersion, json_quote(stated_root_));
   std::string_view separator = "\n";
   for (const auto& [key, count] : known_) {
     const auto& [id, file, tensor, rank] = key;
@@ -57,11 +106,14 @@ Baseline Baseline::parse(std::string_view text, const std::string& path) {
     if (count < 0) throw in.error("a count is negative", std::to_string(count), "0 or more");
     baseline.known_[key] += count;
   };
-  in.object({{"format_version", [&] { in.string(); }}, {"findings", [&] {
-                                                          in.begin_array();
-                                                          while (in.next_element()) read_finding();
-                                                        }}});
+  in.object({{"format_version", [&] { require_version(in, in.string(), path); }},
+             {"root", [&] { baseline.stated_root_ = in.string(); }},
+             {"findings", [&] {
+                in.begin_array();
+                while (in.next_element()) read_finding();
+              }}});
   in.finish();
+  baseline.root_ = resolved(folder_of(path) / baseline.stated_root_);
   return baseline;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -11,15 +12,19 @@
 namespace shardtool::check {
 
 /// Findings that are known: the same rule about the same tensor, rank and file. A file is known by
-/// its name alone, so that a checkpoint may move.
+/// its path from `root`, and one outside of it by its absolute path, however the checkpoint was
+/// named on the command line. The root is relative to the folder of the baseline file, so that
+/// both may move together.
 ///
-///     {"format_version": "1.0", "findings": [{"id": "ST0404", "file": "config.json",
-///      "tensor": "model.embed_tokens.weight", "count": 1}]}
+///     {"format_version": "2.0", "root": ".", "findings": [{"id": "ST0404",
+///      "file": "out/tp4/config.json", "tensor": "model.embed_tokens.weight", "count": 1}]}
 class Baseline {
  public:
-  /// Throws kUsage with the place where the text is no baseline.
+  /// `path` is that of the file. Throws kUsage with the place where the text is no baseline, and
+  /// for one of version 1, which knew files by their names alone.
   static Baseline parse(std::string_view text, const std::string& path);
-  static Baseline of(const std::vector<Finding>& findings);
+  /// For a file at `path`. The root is the working directory.
+  static Baseline of(const std::vector<Finding>& findings, const std::string& path);
 
   std::string to_json() const;
   /// Takes a finding off the list; false when it is not (or no longer) on it.
@@ -27,9 +32,12 @@ class Baseline {
 
  private:
   using Key = std::tuple<std::string, std::string, std::string, i64>;  ///< id, file, tensor, rank
-  static Key key_of(const Finding& finding);
+  Key key_of(const Finding& finding) const;
+  std::string known_path(const std::string& file) const;
 
-  std::map<Key, i64> known_;  ///< how many of each
+  std::string stated_root_;     ///< as the file says it
+  std::filesystem::path root_;  ///< absolute, without symbolic links
+  std::map<Key, i64> known_;    ///< how many of each
 };
 
 }  // namespace shardtool::check

@@ -9,6 +9,7 @@
 
 #include "shardtool/base/text.h"
 #include "shardtool/check/container.h"
+#include "shardtool/checkpoint/manifest_rules.h"
 #include "shardtool/index/join.h"
 
 namespace shardtool::check {
@@ -144,6 +145,16 @@ bool check_ranks(std::span<const checkpoint::Checkpoint> parts, Findings& findin
                   .fix = "give the folders of all ranks together, or split again without --ranks"});
   }
   return static_cast<i64>(present.size()) == manifest.mesh.size();
+}
+
+void check_digests(const checkpoint::Checkpoint& part, Findings& findings) {
+  for (const checkpoint::TensorRecord* tensor : checkpoint::without_digest(*part.manifest)) {
+    findings.add({.rule = Rule::kNoDigest,
+                  .message = "the manifest has all of the tensor and no digest for it",
+                  .file = path_in(part.folder(), std::string(checkpoint::kManifestName)),
+                  .tensor = tensor->name,
+                  .fix = "compare the output with its source (shardtool diff), or split again"});
+  }
 }
 
 }  // namespace shardtool::check

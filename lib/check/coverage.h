@@ -30,6 +30,9 @@ void check_coverage(std::span<const HeldTensor> tensors, const std::string& file
 /// ST03: every device of the manifest's mesh is in one of the folders. Returns whether all are.
 bool check_ranks(std::span<const checkpoint::Checkpoint> parts, Findings& findings);
 
+/// ST03: every tensor that the shards of a manifest cover has a digest there.
+void check_digests(const checkpoint::Checkpoint& part, Findings& findings);
+
 /// The box that no holder has and that comes first in the tensor, "[0, 4) x [7168, 7232)"; empty
 /// when there is none.
 std::string first_gap(const index::HolderSet& holders);

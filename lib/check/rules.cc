@@ -150,6 +150,12 @@ constexpr auto kShardRules = std::to_array<RuleInfo>({
     {kUnproved, "ST0316", kNote, "not proved",
      "Shards without a manifest do not say what they are parts of: what follows from the mapping "
      "alone was checked, the rest cannot be."},
+    {kNoDigest, "ST0317", kError, "a tensor has no digest",
+     "All elements of the tensor are in the shards of this manifest, so the run that wrote them "
+     "must have read the whole tensor and known its digest. One without it may have been published "
+     "unfinished, with zeros in its place: compare the output with its source (`shardtool diff`), "
+     "or split again. An output of --ranks rightly has no digest for tensors that other ranks hold "
+     "a part of."},
 });
 
 constexpr auto kModelRules = std::to_array<RuleInfo>({

@@ -79,6 +79,7 @@ enum class Rule {
   kRankDtype,
   kMixedCheckpoints,
   kUnproved,
+  kNoDigest,
   // the model
   kHeads,
   kHiddenSize,

@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kManifestName = "manifest.json";
 constexpr std::string_view kIndexName = "model.safetensors.index.json";
 constexpr i64 kMaxIndexBytes = 100'000'000;
 constexpr i64 kMaxManifestBytes = 1'000'000'000;
@@ -174,9 +173,8 @@ void open_folder(Checkpoint& checkpoint, const ProblemSink& report) {
   const FolderListing listing = list_folder(checkpoint.path);
   add_side_files(checkpoint, listing);
   if (has(listing.others, kManifestName)) {
-    std::string text =
-        io::read_text(checkpoint.path + "/" + std::string(kManifestName), kMaxManifestBytes);
-    if (mentions_shardtool(text)) return open_output(checkpoint, std::move(text), listing, report);
+    auto text = manifest_text(checkpoint.path);
+    if (text) return open_output(checkpoint, *std::move(text), listing, report);
     checkpoint.side_files.emplace_back(kManifestName);
   }
   if (has(listing.indices, kIndexName))
@@ -202,6 +200,15 @@ std::string Checkpoint::folder() const {
   if (fs::is_directory(path, error)) return path;
   const fs::path parent = fs::path(path).parent_path();
   return parent.empty() ? "." : parent.string();
+}
+
+std::optional<std::string> manifest_text(const std::string& folder) {
+  const std::string path = folder + "/" + std::string(kManifestName);
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
+  std::string text = io::read_text(path, kMaxManifestBytes);
+  if (!mentions_shardtool(text)) return std::nullopt;
+  return text;
 }
 
 Checkpoint open_checkpoint(const std::string& location) {

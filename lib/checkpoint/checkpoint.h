@@ -64,6 +64,12 @@ struct Checkpoint {
   std::string folder() const;  ///< where files and side_files lie
 };
 
+inline constexpr std::string_view kManifestName = "manifest.json";
+
+/// The text of the manifest.json in a folder; nothing where there is none, or one of another tool.
+/// Throws what reading throws.
+std::optional<std::string> manifest_text(const std::string& folder);
+
 /// Opens what the user typed: a folder, a .safetensors file, an index.json, our own output folder,
 /// or hf://org/name[@revision] (the local Hugging Face cache, never the network).
 /// Throws the input errors (kFileMissing, kUnreadable, kMalformed, kHeaderJson, kTensorInvalid,

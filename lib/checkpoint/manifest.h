@@ -64,7 +64,8 @@ struct TensorRecord {
   Dtype dtype = Dtype::kF32;
   Shape shape;
   std::shared_ptr<const CutRecord> cut;  ///< shared by the tensors with the same one
-  /// Linear CRC-64 of the whole tensor; nothing when only some ranks were written.
+  /// Linear CRC-64 of the whole tensor; nothing only when --ranks left out ranks that hold some of
+  /// its elements.
   std::optional<std::uint64_t> digest = {};
   std::vector<ShardRecord> shards = {};
   /// What each shard has; shared like `cut`. JSON: `shape` and `slices` of a shard.

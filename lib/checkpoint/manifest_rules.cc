@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
 #include "shardtool/checkpoint/names.h"
+#include "shardtool/index/join.h"
 
 namespace shardtool::checkpoint {
 namespace {
@@ -140,6 +142,18 @@ class Rules {
 
 void check_manifest(const Manifest& manifest, const std::string& path) {
   Rules(manifest, path).check();
+}
+
+std::vector<const TensorRecord*> without_digest(const Manifest& manifest) {
+  std::vector<const TensorRecord*> found;
+  std::map<const index::HolderSet*, bool> is_covered;  // tensors of one layout share their set
+  for (const TensorRecord& tensor : manifest.tensors) {
+    if (tensor.digest) continue;
+    const auto [known, is_new] = is_covered.try_emplace(tensor.holders.get());
+    if (is_new) known->second = index::covers(*tensor.holders);
+    if (known->second) found.push_back(&tensor);
+  }
+  return found;
 }
 
 }  // namespace shardtool::checkpoint

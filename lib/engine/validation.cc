@@ -140,6 +140,7 @@ class Validation {
     }
     if (options.accelerator != nullptr) ring_.emplace(*options.accelerator, kChunksUnderWay);
     if (options.compares_bytes) equality_.emplace(whole, shards);
+    if (options.recorded != nullptr) recorded_.emplace(whole, shards, *options.recorded);
     stream_ = std::make_unique<ChunkStream>([this] { return order_.next(); }, read_ahead(options),
                                             kReaders);
   }
@@ -160,7 +161,7 @@ class Validation {
   void look_at_small_weights(bool of_shards, const model::BoundOp& op, std::span<const i64> ranks);
   void multiply(const Product& product, bool of_shards);
   kernels::FloatCensus multiply_rows(const Product& product, bool of_shards, index::Interval rows,
-                                     std::span<const std::byte> bytes, bool is_compared);
+                                     std::span<const std::byte> bytes, bool is_new);
   void multiply_there(const Product& product, bool of_shards, index::Interval rows,
                       std::span<const std::byte> bytes);
   Counts predicted_counts() const;
@@ -184,6 +185,7 @@ class Validation {
   std::vector<OddWeight> odd_;
   std::optional<kernels::UploadRing> ring_;  ///< to the accelerator, if there is one
   std::optional<ByteEquality> equality_;
+  std::optional<RecordedByteCheck> recorded_;
   /// Matrices whose numbers were looked at.
   std::set<std::tuple<bool, size_t, i64, i64, i64>> counted_;
   std::unique_ptr<ChunkStream> stream_;  ///< last: its threads use what stands above
@@ -212,7 +214,7 @@ void Validation::multiply(const Product& product, bool of_shards) {
   while (const auto rows = order_.rows_from(product, row)) {
     throw_if_stopped(options_.cancel);
     const kernels::FloatCensus census =
-        multiply_rows(product, of_shards, *rows, stream_->take(), is_new && equality_);
+        multiply_rows(product, of_shards, *rows, stream_->take(), is_new);
     if (is_new) {
       add_odd_weights(of_shards ? shards_ : whole_, of_shards, product.tensor, product.rank, census,
                       odd_);
@@ -225,19 +227,22 @@ void Validation::multiply(const Product& product, bool of_shards) {
   each_tier([&](auto& tier) { tier.end(of_shards, product); });
 }
 
-/// Every number of a chunk in every number system, by all threads, and where it `is_compared`, the
-/// bytes with the other side's; what is odd among the numbers.
+/// Every number of a chunk in every number system, by all threads, and where the chunk `is_new`,
+/// its bytes with the other side's or the manifest's hashes; what is odd among the numbers.
 kernels::FloatCensus Validation::multiply_rows(const Product& product, bool of_shards,
                                                index::Interval rows,
-                                               std::span<const std::byte> bytes, bool is_compared) {
+                                               std::span<const std::byte> bytes, bool is_new) {
   const i64 parts = crew_.size() * kPartsPerThread;
   std::byte* const room = ring_ ? ring_->begin(bytes.size()) : nullptr;
   i64 tiers = 0;
   each_tier([&](const auto&) { ++tiers; });
   std::vector<kernels::FloatCensus> found(static_cast<size_t>(parts));
-  crew_.run(tiers * parts + (is_compared ? 1 : 0), [&](i64 i) {
+  const bool is_held = is_new && (equality_ || recorded_);
+  crew_.run(tiers * parts + (is_held ? 1 : 0), [&](i64 i) {
     if (i == tiers * parts) {
-      return equality_->add(of_shards, product, rows.begin, rows.end, bytes);
+      if (equality_) equality_->add(of_shards, product, rows.begin, rows.end, bytes);
+      if (recorded_) recorded_->add(of_shards, product, rows.begin, rows.end, bytes);
+      return;
     }
     const i64 part = i % parts;
     if (i < parts) {
@@ -302,6 +307,7 @@ void Validation::look_at_small_weights(bool of_shards, const model::BoundOp& op,
         const Dtype dtype = side.tensors[tensor].dtype;
         add_odd_weights(side, of_shards, tensor, rank, kernels::float_census(dtype, bytes), odd_);
         if (equality_) equality_->add_all(of_shards, tensor, rank, bytes);
+        if (recorded_) recorded_->add_all(of_shards, tensor, rank, bytes);
       });
 }
 
@@ -364,6 +370,7 @@ Verdict Validation::run() {
   verdict.digest = field_.digest();
   verdict.odd_weights = odd_;
   if (equality_) verdict.bytes = equality_->result(fabric_);
+  if (recorded_) verdict.recorded = recorded_->result(fabric_.own(), fabric_.is_first_process());
   verdict.bytes_read = stream_->bytes_taken();
   if (native_) verdict.native = native_->computed_by();
   if (real_) verdict.undecidable_tokens = real_->reference().undecidable();

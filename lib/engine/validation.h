@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "shardtool/comm/communicator.h"
+#include "shardtool/engine/recorded_bytes.h"
 #include "shardtool/engine/side.h"
 #include "shardtool/engine/verdict.h"
 #include "shardtool/kernels/device/accelerator.h"
@@ -22,10 +23,13 @@ struct ValidationOptions {
   /// Also in f32 and bf16 with the whole model summed as the shards sum: a report of bits.
   bool with_ordered = false;
   bool compares_bytes = false;  ///< also whether stored bytes are the whole model's: a report
-  i64 length = 8;               ///< tokens of the runs in floats
-  double tolerance = 1e-10;     ///< of the f64 run, times the root mean square
-  i64 max_memory = 64 << 20;    ///< bytes of weights that are read ahead
-  int threads = 0;              ///< 0: one per processor
+  /// Also whether they are those of the shards' manifest; null: it is not looked at. The whole
+  /// side must be the shards, merged.
+  const RecordedHashes* recorded = nullptr;
+  i64 length = 8;             ///< tokens of the runs in floats
+  double tolerance = 1e-10;   ///< of the f64 run, times the root mean square
+  i64 max_memory = 64 << 20;  ///< bytes of weights that are read ahead
+  int threads = 0;            ///< 0: one per processor
   /// Computes the products; null: the CPU. All else is the CPU's, and so are the field's bits.
   kernels::Accelerator* accelerator = nullptr;
   /// Those of the native run by the accelerator's library, in the weights' type, where it has the

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,11 +78,25 @@ struct ComparedBytes {
   std::vector<Part> different;  ///< by tensor and rank
 };
 
+/// Stored bytes against the hashes that a manifest records.
+struct RecordedBytes {
+  static constexpr i64 kWhole = -1;  ///< in place of a rank: all shards together
+  struct Difference {
+    std::string tensor;
+    i64 rank = kWhole;
+    std::string found, expected;  ///< "XXH3-128 ..." of a part, "CRC-64 ..." of a whole tensor
+  };
+  std::vector<Difference> different;
+  /// Tensors of which some part did not pass from front to back, and was held against nothing.
+  std::set<size_t> unread;
+};
+
 struct Verdict {
   std::vector<TierVerdict> tiers;
   std::vector<CollectiveRow> collectives;  ///< of every tier
   std::vector<OddWeight> odd_weights;
   ComparedBytes bytes;
+  RecordedBytes recorded;
   std::uint64_t digest = 0;    ///< of what the shards computed in the field
   std::vector<size_t> tested;  ///< tensors of the shards that some result depends on
   /// Of f64: choices of experts and positions that rounding could have made otherwise; they are

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "shardtool/engine/peer_text.h"
+#include "shardtool/engine/recorded_bytes.h"
 
 namespace shardtool::engine {
 
@@ -16,6 +17,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComputedBy, library, kernels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OddWeight, tensor, is_shard, rank, nan, infinite)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes::Part, tensor, rank)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes, parts, differing, different)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RecordedBytes::Difference, tensor, rank, found, expected)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RecordedBytes, different, unread)
 
 using nlohmann::json;
 
@@ -25,6 +28,7 @@ std::string to_text(const Verdict& verdict) {
   return to_peer(json{{"tiers", verdict.tiers},
                       {"odd", verdict.odd_weights},
                       {"compared", verdict.bytes},
+                      {"recorded", verdict.recorded},
                       {"native", verdict.native},
                       {"digest", verdict.digest},
                       {"bytes", verdict.bytes_read}});
@@ -69,8 +73,17 @@ void add(ComparedBytes& sum, const ComparedBytes& other) {
   sum.different.insert(sum.different.end(), other.different.begin(), other.different.end());
 }
 
+/// The same in every process, whoever's was first.
+void add(RecordedBytes& sum, const RecordedBytes& other) {
+  sum.different.insert(sum.different.end(), other.different.begin(), other.different.end());
+  std::ranges::sort(sum.different, {},
+                    [](const auto& one) { return std::tie(one.tensor, one.rank); });
+  sum.unread.insert(other.unread.begin(), other.unread.end());
+}
+
 void add(Verdict& sum, const json& other) {
   add(sum.bytes, other.at("compared").get<ComparedBytes>());
+  add(sum.recorded, other.at("recorded").get<RecordedBytes>());
   const auto tiers = other.at("tiers").get<std::vector<TierVerdict>>();
   for (size_t i = 0; i < tiers.size(); ++i) add(sum.tiers.at(i), tiers[i]);
   for (const auto& odd : other.at("odd")) sum.odd_weights.push_back(odd.get<OddWeight>());
@@ -90,6 +103,14 @@ Verdict merged(const Verdict& mine, comm::Communicator& comm) {
                    [&](const json& other) { add(sum, other); });
   }
   for (TierVerdict& tier : sum.tiers) keep_earliest(tier.faults);
+  return sum;
+}
+
+RecordedBytes merged(const RecordedBytes& mine, comm::Communicator& comm) {
+  RecordedBytes sum;
+  for (const std::string& text : comm.all_gather(to_peer(mine))) {
+    take_from_peer(text, "hash", [&](const json& other) { add(sum, other.get<RecordedBytes>()); });
+  }
   return sum;
 }
 

@@ -99,12 +99,13 @@ std::vector<Join::Located> Join::destinations_of(Box box) const {
   return found;
 }
 
-bool holds_everything(const HolderSet& holders) {
+bool covers(const HolderSet& holders) {
   const HolderSet whole = HolderSet::whole(holders.shape());
   const Join join(holders, whole);
-  bool all = true;
-  join.for_each_box([&](Join::Box box) { all = all && !join.source_of(box).holders.empty(); });
-  return all;
+  bool is_covered = true;
+  join.for_each_box(
+      [&](Join::Box box) { is_covered = is_covered && !join.source_of(box).holders.empty(); });
+  return is_covered;
 }
 
 }  // namespace shardtool::index

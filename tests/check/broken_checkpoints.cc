@@ -75,4 +75,16 @@ void edit(const std::string& path, const std::string& from, const std::string& t
   std::ofstream(path, std::ios::binary) << text;
 }
 
+void drop_digest(const std::string& output, const std::string& tensor) {
+  const std::string path = output + "/manifest.json";
+  const std::string text = read_file(path);
+  const size_t entry = text.find("\"" + tensor + "\":{");
+  const size_t digest = text.find(",\"digest\":\"", entry);
+  if (entry == std::string::npos || digest == std::string::npos) {
+    throw std::runtime_error("no digest of " + tensor);
+  }
+  constexpr size_t kBytes = 28;  // ,"digest":"0123456789abcdef"
+  std::ofstream(path, std::ios::binary) << std::string(text).erase(digest, kBytes);
+}
+
 }  // namespace shardtool::test

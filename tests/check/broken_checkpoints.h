@@ -43,6 +43,8 @@ std::string copy_sample(const TempFolder& folder);
 std::string split_sample(const TempFolder& folder, const std::vector<i64>& ranks = {});
 
 std::string read_file(const std::string& path);
+/// Takes the digest of a tensor out of an output's manifest.
+void drop_digest(const std::string& output, const std::string& tensor);
 /// Replaces one text by another in a file, which must have it.
 void edit(const std::string& path, const std::string& from, const std::string& to);
 

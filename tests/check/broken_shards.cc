@@ -38,6 +38,16 @@ auto foreign(std::vector<WrittenTensor> rank0, std::vector<WrittenTensor> rank1)
   };
 }
 
+/// One file of such a folder, and something done to it.
+template <class Damage>
+auto file_of_split(Damage damage) {
+  return [damage](const TempFolder& folder) {
+    const std::string file = split_sample(folder) + kRank1;
+    damage(file);
+    return options_for(file);
+  };
+}
+
 /// Rank 1 of a tensor is said to hold the rows of rank 0.
 void repeat_rows(const std::string& output) {
   edit(output + kManifest, "\"slices\":[[[500,1000]]", "\"slices\":[[[0,500]]");
@@ -81,6 +91,30 @@ std::vector<Broken> broken_shards() {
          write_tensors(folder, "model-00001-of-00002.safetensors", {{"a", "U8", {1}}});
          write_tensors(folder, "model-00001-of-00003.safetensors", {{"b", "U8", {1}}});
          return options_for(folder.path());
+       }},
+      {Rule::kNoDigest, split_and([](const auto& o) { drop_digest(o, "model.norm.weight"); })},
+      {Rule::kManifestInvalid,
+       split_and([](const auto& o) { edit(o + kManifest, "\"xxh3\":\"", "\"xxh4\":\""); })},
+      {Rule::kShardDiffers, file_of_split([](const auto& file) {
+         const TempFolder other;
+         write_tensors(other, "file", {{"model.norm.weight", "BF16", {32}}});
+         fs::copy(other / "file", file, fs::copy_options::overwrite_existing);
+       })},
+      {Rule::kHeaderChanged,
+       file_of_split([](const auto& o) { edit(o, R"("format":"pt")", R"("format":"tf")"); })},
+      {Rule::kFileSize,
+       file_of_split([](const auto& o) { fs::resize_file(o, fs::file_size(o) + 1); })},
+      {Rule::kExtraFile,
+       [](const TempFolder& folder) {
+         const std::string output = split_sample(folder);
+         fs::copy(output + kRank0, output + "/other.safetensors");
+         return options_for(output + "/other.safetensors");
+       }},
+      {Rule::kNoDigest,
+       [](const TempFolder& folder) {
+         const std::string output = split_sample(folder);
+         drop_digest(output, "model.norm.weight");  // of which each file has everything
+         return options_for(output + kRank1);
        }},
       {Rule::kUnproved, foreign({{"w", "F32", {2, 2}}, {"n", "F32", {3}}},
                                 {{"w", "F32", {2, 2}}, {"n", "F32", {3}}})},

@@ -71,7 +71,8 @@ TEST_CASE("a baseline leaves out what it knows, and nothing else") {
   const api::CheckReport before = api::check(options_for(model));
   REQUIRE(before.errors == 1);
   api::CheckOptions options = options_for(model);
-  options.baseline = folder.write("baseline.json", api::baseline_text(before));
+  options.baseline =
+      folder.write("baseline.json", api::baseline_text(before, folder / "baseline.json"));
   const api::CheckReport same = api::check(options);
   CHECK(same.errors == 0);
   CHECK(same.known == 1);
@@ -84,6 +85,64 @@ TEST_CASE("a baseline leaves out what it knows, and nothing else") {
   CHECK(count_of(worse, Rule::kVocabSize) == 0);
   options.baseline = folder.write("baseline.json", "{}");
   CHECK_ERROR(kUsage, api::check(options));
+}
+
+/// Two checkpoints with the same fault, and a baseline that knows the first one's.
+struct TwoFaults {
+  TempFolder folder;
+  std::string first = folder / "out/a";
+  std::string second = folder / "out/b";
+  std::string baseline = folder / "known.json";
+
+  TwoFaults() {
+    for (const std::string& model : {first, second}) {
+      std::filesystem::create_directories(folder / "out");
+      std::filesystem::rename(copy_sample(folder), model);
+      edit(model + "/config.json", R"("vocab_size": 1000)", R"("vocab_size": 1001)");
+    }
+    folder.write("known.json", api::baseline_text(api::check(options_for(first)), baseline));
+  }
+  api::CheckReport check(const std::vector<std::string>& sources) const {
+    api::CheckOptions options;
+    options.sources = sources;
+    options.baseline = baseline;
+    return api::check(options);
+  }
+};
+
+TEST_CASE("a baseline of one folder does not hide the same fault in another") {
+  const TwoFaults fixture;
+  const api::CheckReport both = fixture.check({fixture.first, fixture.second});
+  CHECK(both.known == 1);
+  REQUIRE(both.errors == 1);
+  CHECK(both.findings.front().file == fixture.second + "/config.json");
+  CHECK(fixture.check({fixture.second}).errors == 1);
+}
+
+TEST_CASE("a baseline knows a folder by every way to name it") {
+  namespace fs = std::filesystem;
+  const TwoFaults fixture;
+  const std::string& a = fixture.first;
+  fs::create_directory_symlink(fs::path(a).parent_path(), fixture.folder / "link");
+  for (const std::string& name :
+       {a, a + "/", a + "/.", a + "/../a", a + "//", fixture.folder / "link/a",
+        fs::relative(a).string(), "./" + fs::relative(a).string(), a + "/../../out/b/../a"}) {
+    CAPTURE(name);
+    const api::CheckReport report = fixture.check({name});
+    CHECK(report.known == 1);
+    CHECK(report.errors == 0);
+  }
+}
+
+TEST_CASE("a baseline that knew files by their names alone is refused and says how to renew it") {
+  const TwoFaults fixture;
+  fixture.folder.write("known.json", R"({"format_version": "1.0", "findings": [
+    {"id": "ST0403", "file": "config.json", "tensor": "model.embed_tokens.weight", "count": 1}]})");
+  const auto error = testing::error_of([&] { fixture.check({fixture.second}); });
+  REQUIRE(error.has_value());
+  CHECK(error->code() == ErrorCode::kUsage);
+  CHECK(error->help_lines().at(0).find("--write-baseline " + fixture.baseline) !=
+        std::string::npos);
 }
 
 TEST_CASE("profiles and --ignore change what a rule weighs") {

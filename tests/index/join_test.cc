@@ -123,6 +123,33 @@ TEST_CASE("two partitions of p and q pieces have at most p + q - 1 cells") {
   }));
 }
 
+TEST_CASE("holders cover a tensor when every element is in one of them") {
+  CHECK(rc::check("covers == element by element", [] {
+    const Shape shape = *gen::shape();
+    const auto regions = any_regions(shape);
+    std::set<std::vector<i64>> held;
+    for (const Region& region : regions) {
+      std::set<std::vector<i64>> of_one{{}};
+      for (const AxisMap& map : region) {
+        std::set<std::vector<i64>> longer;
+        for (const auto& tuple : of_one) {
+          for (i64 local = 0; local < map.local_size(); ++local) {
+            const auto global = map(local);
+            if (!global) continue;
+            std::vector<i64> next = tuple;
+            next.push_back(*global);
+            longer.insert(std::move(next));
+          }
+        }
+        of_one = std::move(longer);
+      }
+      held.insert(of_one.begin(), of_one.end());
+    }
+    const bool is_covered = std::ssize(held) == element_count(shape).value();
+    RC_ASSERT(index::covers(HolderSet::of(shape, regions)) == is_covered);
+  }));
+}
+
 TEST_CASE("every wanted element of any holders is in exactly one box, with the right source") {
   CHECK(rc::check("Join == element by element", [] {
     const Shape shape = *gen::shape();

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "shardtool/api/logical_checkpoint.h"
+#include "shardtool/api/validate.h"
+#include "shardtool/check/finding.h"
+#include "shardtool/comm/communicator.h"
+#include "shardtool/engine/recorded_bytes.h"
+
+namespace shardtool::api {
+
+/// The hashes in the manifests of the shards, which must outlive the result.
+engine::RecordedHashes recorded_hashes(const LogicalCheckpoint& shards);
+
+/// Reads the tensors that a validation left unread, each process its share of them, and adds what
+/// differs, the same in all. Returns the bytes that all read. Throws what reading throws.
+i64 hold_unread(const LogicalCheckpoint& shards, const ValidateOptions& options,
+                comm::Communicator& comm, engine::RecordedBytes& recorded);
+
+/// What differs, as `check --read-data` tells it.
+std::vector<check::Finding> findings_of(const LogicalCheckpoint& shards,
+                                        const engine::RecordedBytes& recorded);
+
+}  // namespace shardtool::api
