@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "shardtool/base/error.h"
+
 namespace shardtool::comm {
 namespace {
 
@@ -17,8 +19,16 @@ constexpr size_t kMostVisitors = 256;
 /// Visitors that are taken in before those who are there are served again.
 constexpr int kAtOnce = 64;
 constexpr std::chrono::milliseconds kPause{20};
+/// A flag that is set is seen after this time.
+constexpr std::chrono::milliseconds kGlance{100};
 
 }  // namespace
+
+void check_not_cancelled(const std::atomic<bool>* cancel) {
+  if (cancel != nullptr && *cancel) {
+    throw Error(ErrorCode::kInterrupted, "interrupted while the processes of the launch met");
+  }
+}
 
 int Gate::admit(std::vector<Socket>& peers, Deadline end) {
   const auto higher = peers.begin() + rank_ + 1;
@@ -26,7 +36,8 @@ int Gate::admit(std::vector<Socket>& peers, Deadline end) {
   const auto all = std::distance(higher, peers.end());
   while (std::count_if(higher, peers.end(), is_open) < all) {
     if (milliseconds_until(end) == 0) break;
-    wait(end);
+    check_not_cancelled(cancel_);
+    wait(std::min(end, Deadline::clock::now() + kGlance));
     for (const Socket& listening : listener_.sockets) take_in(listening);
     for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
       const Verdict verdict = serve(*visitor, peers);

@@ -90,10 +90,11 @@ class TcpCommunicator final : public MessageCommunicator {
 }  // namespace
 
 std::unique_ptr<Communicator> meet(const MeetingPoint& point, int rank, int size,
-                                   milliseconds patience, Reach reach) {
+                                   milliseconds patience, Reach reach,
+                                   const std::atomic<bool>* cancel) {
   if (size == 1) return std::make_unique<SoloCommunicator>();
   return std::make_unique<TcpCommunicator>(
-      rank, size, connect_processes(point, rank, size, patience, reach), reach);
+      rank, size, connect_processes(point, rank, size, patience, reach, cancel), reach);
 }
 
 }  // namespace shardtool::comm

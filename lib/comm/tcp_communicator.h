@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -17,9 +18,10 @@ inline constexpr std::chrono::seconds kMeetingTime{120};
 /// Reach::kFirst only rank 0 can send to all and receive from all; all_gather and gather work, what
 /// needs two others to meet throws kInternal.
 ///
-/// Throws kPeerLost when not all have come in time, and what writing the file throws.
+/// Throws what connect_processes throws.
 std::unique_ptr<Communicator> meet(const MeetingPoint& point, int rank, int size,
                                    std::chrono::milliseconds patience = kMeetingTime,
-                                   Reach reach = Reach::kEverybody);
+                                   Reach reach = Reach::kEverybody,
+                                   const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace shardtool::comm

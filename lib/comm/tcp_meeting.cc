@@ -38,10 +38,12 @@ Deadline at_most(milliseconds time, Deadline end) {
 /// Connections to processes of lower rank, and from those of higher rank.
 class Meeting {
  public:
-  Meeting(const MeetingPoint& point, int rank, int size, Deadline end)
+  Meeting(const MeetingPoint& point, int rank, int size, Deadline end,
+          const std::atomic<bool>* cancel)
       : point_(point),
         rank_(rank),
         end_(end),
+        cancel_(cancel),
         credentials_{point.secret, point.launch, size},
         peers_(static_cast<size_t>(size)) {}
 
@@ -72,6 +74,7 @@ class Meeting {
   const MeetingPoint& point_;
   const int rank_;
   const Deadline end_;
+  const std::atomic<bool>* cancel_;
   Credentials credentials_;
   std::vector<Socket> peers_;
   std::string refusal_ = {};  ///< why the last attempt to find a process failed
@@ -87,7 +90,7 @@ void Meeting::accept_all() {
 
 /// Those of the ranks above this one, which connect to it, into their places.
 void Meeting::accept_higher(const Listener& listener) {
-  Gate gate(listener, credentials_, rank_);
+  Gate gate(listener, credentials_, rank_, cancel_);
   const int came = gate.admit(peers_, end_);
   const int expected = size() - rank_ - 1;
   if (came == expected) return;
@@ -126,6 +129,7 @@ void Meeting::find(int host, const std::function<std::vector<Address>()>& addres
   while (milliseconds_until(end_) > 0) {
     try_addresses(host, addresses());
     if (peer(host).is_open()) return;
+    check_not_cancelled(cancel_);
     std::this_thread::sleep_until(at_most(kPause, end_));
   }
   Error error = peer_lost(fmt::format("process {} of {} could not be reached", host, size()))
@@ -211,9 +215,10 @@ void Meeting::connect_others() {
 }  // namespace
 
 std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
-                                      milliseconds patience, Reach reach) {
+                                      milliseconds patience, Reach reach,
+                                      const std::atomic<bool>* cancel) {
   io::allow_many_files();
-  return Meeting(point, rank, size, Deadline::clock::now() + patience).connect(reach);
+  return Meeting(point, rank, size, Deadline::clock::now() + patience, cancel).connect(reach);
 }
 
 }  // namespace shardtool::comm

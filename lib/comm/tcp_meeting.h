@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -42,8 +43,10 @@ struct MeetingPoint {
 /// For everybody's reach the others listen too; rank 0 tells each where, and each process connects
 /// to those of lower ranks.
 ///
-/// Throws kPeerLost when not all have come in time, and what writing the file throws.
+/// Throws kPeerLost when not all have come in time, kInterrupted soon after `cancel` is set, and
+/// what writing the file throws.
 std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
-                                      std::chrono::milliseconds patience, Reach reach);
+                                      std::chrono::milliseconds patience, Reach reach,
+                                      const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace shardtool::comm

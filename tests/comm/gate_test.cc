@@ -9,6 +9,7 @@
 
 #include "shardtool/comm/tcp_communicator.h"
 #include "shardtool/comm/tcp_meeting.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::comm {
@@ -144,6 +145,23 @@ TEST_CASE("the gate closes at its deadline, whoever trickles") {
   done = true;
   CHECK(Deadline::clock::now() - start >= milliseconds(100));
   CHECK(Deadline::clock::now() - start < seconds(5));
+}
+
+TEST_CASE("processes that wait for the others end when they are interrupted") {
+  const test::TempFolder folder;
+  for (const int rank : {0, 1}) {
+    CAPTURE(rank);
+    std::atomic<bool> cancel = false;
+    const std::jthread signal([&] {
+      std::this_thread::sleep_for(milliseconds(200));
+      cancel = true;
+    });
+    const auto start = Deadline::clock::now();
+    CHECK_ERROR(kInterrupted, connect_processes(MeetingPoint(folder / "meeting"), rank, 2,
+                                                seconds(60), Reach::kFirst, &cancel)
+                                  .size());
+    CHECK(Deadline::clock::now() - start < seconds(30));
+  }
 }
 
 TEST_CASE("a process does not wait past its deadline for one that trickles or is silent") {
