@@ -54,6 +54,11 @@ class SingleHolders {
   std::map<std::pair<const HolderSet*, int>, std::shared_ptr<const HolderSet>> singles_;
 };
 
+bool is_integer(Dtype dtype) {
+  const DtypeKind kind = dtype_info(dtype).kind;
+  return kind == DtypeKind::kSigned || kind == DtypeKind::kUnsigned;
+}
+
 /// Every holder of every tensor, in the order of (file, offset).
 std::vector<Stored> in_file_order(std::span<const DataTensor> tensors) {
   std::vector<Stored> stored;
@@ -67,6 +72,19 @@ std::vector<Stored> in_file_order(std::span<const DataTensor> tensors) {
   std::sort(stored.begin(), stored.end(),
             [&](const Stored& a, const Stored& b) { return slot(a) < slot(b); });
   return stored;
+}
+
+/// Returns whether part of what the holder has is padding or copies, and no element of the tensor.
+bool has_padding(const DataTensor& tensor, int holder) {
+  const index::Region region = tensor.side.holders->region(holder);
+  return index::image_size(region) != element_count(index::local_shape(region)).value_or(0);
+}
+
+bool pads(const DataTensor& tensor) {
+  for (int h = 0; h < tensor.side.holders->size(); ++h) {
+    if (has_padding(tensor, h)) return true;
+  }
+  return false;
 }
 
 /// Reads holders as they are stored: each is moved from itself to itself, so that a chunk is a
@@ -91,8 +109,9 @@ class Reader {
     const std::vector<exec::SourceFile> sources = exec::open_sources(opened_files_);
     running_.resize(moves_.size());
     exec::StreamOptions with_digests = options;
-    const bool any_digest = std::any_of(tensors_.begin(), tensors_.end(),
-                                        [](const auto& t) { return t.digest.has_value(); });
+    const bool any_digest = std::any_of(tensors_.begin(), tensors_.end(), [](const auto& t) {
+      return t.digest.has_value() || pads(t);
+    });
     with_digests.digests = any_digest ? exec::Digests::kOfEverything : exec::Digests::kNone;
     exec::stream(moves_, sources, with_digests,
                  {[this](size_t i, const exec::ChunkPlan& plan) { begin(i, plan); },
@@ -122,11 +141,8 @@ class Reader {
   void begin(size_t i, const exec::ChunkPlan& plan) {
     const Stored& s = stored_[i];
     const DataTensor& tensor = tensors_[s.tensor];
-    const index::Region region = tensor.side.holders->region(s.holder);
-    const bool has_padding =
-        index::image_size(region) != element_count(index::local_shape(region)).value_or(0);
     // What does not come front to back, or has padding between, is hashed on its own at the end.
-    if (wants_hash(tensor) && plan.is_sequential(0) && !has_padding) {
+    if (wants_hash(tensor) && plan.is_sequential(0) && !has_padding(tensor, s.holder)) {
       running_[i] = std::make_unique<kernels::Xxh3>();
     }
   }
@@ -229,7 +245,8 @@ class Judge {
     }
     if (zeros == 0) return;
     const bool all = zeros == with_elements;
-    if (all && tensor_.spec.shape.size() < 2) return;  // a bias may well be zero
+    const bool is_vector = tensor_.spec.shape.size() < 2;
+    if (is_vector && (all || is_integer(tensor_.spec.dtype))) return;  // a bias, or group 0
     for (int h = 0; h < size(); ++h) {
       if (!is_zero(h)) continue;
       findings_.add(all ? finding(Rule::kZeroTensor, h, "all elements are zero")
@@ -252,13 +269,15 @@ class Judge {
     findings_.add(std::move(wrong));
   }
 
-  /// Replicas have equal hashes. Returns whether they do.
+  /// Replicas have equal hashes, or equal digests where they pad: devices may fill padding with
+  /// copies of different elements. Returns whether they do.
   bool check_replicas() {
     const HolderSet& holders = *tensor_.side.holders;
     bool equal = true;
     for (int h = 0; h < size(); ++h) {
       const int first = holders.holders_with(holders.pick(h)).front();
       if (seen(first).xxh3 == seen(h).xxh3) continue;
+      if (has_padding(tensor_, h) && seen(first).digest == seen(h).digest) continue;
       equal = false;
       Finding differs =
           finding(Rule::kReplicasDiffer, h,

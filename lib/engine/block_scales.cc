@@ -3,43 +3,41 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/numbers.h"
+#include "shardtool/engine/part_axis.h"
 #include "shardtool/engine/scale_names.h"
 
 namespace shardtool::engine {
 namespace {
 
-/// Indices that one scale stands for: of an axis of `extent` in `scales` of them.
+/// The block that config.json says, of an axis of the matrix.
+std::optional<i64> configured_block(const mapping::ModelConfig& config, size_t axis) {
+  const std::string root = "quantization_config.";
+  const std::string weights = root + "config_groups.group_0.weights.";
+  if (const auto size = config.size(fmt::format("{}weight_block_size[{}]", root, axis)))
+    return size;
+  if (const auto size = config.size(fmt::format("{}block_structure[{}]", weights, axis)))
+    return size;
+  return axis == 1 ? config.size(weights + "group_size") : std::nullopt;
+}
+
+/// Indices that one scale stands for: of an axis of `extent` in `scales` of them; 0 where they do
+/// not fit.
 i64 block_size(const Side& side, i64 extent, i64 scales, size_t axis) {
   if (scales == 1) return std::max<i64>(extent, 1);
   if (scales == extent) return 1;
-  const auto configured =
-      side.config->size(fmt::format("quantization_config.weight_block_size[{}]", axis));
-  const i64 size = configured.value_or(ceil_div(extent, scales));
+  const i64 size = configured_block(*side.config, axis).value_or(ceil_div(extent, scales));
   return ceil_div(extent, size) == scales ? size : 0;
 }
 
-/// The global index of every local one; -1 for padding.
-std::vector<i64> globals_of(const index::AxisMap& map) {
-  std::vector<i64> globals(static_cast<size_t>(map.local_size()), -1);
-  for (const index::Piece& piece : map.pieces()) {
-    for (i64 i = 0; i < piece.size; ++i) {
-      globals[static_cast<size_t>(piece.local + i)] = piece.global + i;
-    }
-  }
-  return globals;
-}
-
 /// For every local index the local index of its scale; 0 for padding.
-std::vector<i64> scale_of_each(const index::AxisMap& axis, const index::AxisMap& scales, i64 block,
+std::vector<i64> scale_of_each(const index::AxisMap& axis, const PartAxis& scales,
                                const std::string& name) {
   std::vector<i64> found;
-  const index::AxisMap where = index::inverse(scales);
-  for (const i64 global : globals_of(axis)) {
-    const auto local = global < 0 ? std::optional<i64>(0) : where(global / block);
+  for (const i64 global : globals_of(axis, 0, axis.local_size())) {
+    const auto local = global == kPadding ? std::optional<i64>(0) : scales.of_weight(global);
     if (!local) {
       throw Error(ErrorCode::kUnsupported, "a device lacks the scale of a block that it has")
           .tensor(name);
@@ -60,6 +58,34 @@ Error not_rows_by_columns(const Side& side, size_t scales) {
   return std::move(Error(ErrorCode::kUnsupported,
                          "scales are known of matrices that are stored as [out, in] alone")
                        .tensor(side.tensors[scales].name));
+}
+
+/// Indices of the scales of a product's rows and columns among those that the device has.
+struct ScalePlaces {
+  std::vector<i64> of_row, of_column;
+  i64 width = 1;             ///< scales in a row of blocks
+  bool has_columns = false;  ///< the whole tensor has several in a row
+
+  bool is_per_row() const { return !has_columns && width == 1; }
+};
+
+ScalePlaces places_of(const Side& side, const Product& product, size_t tensor) {
+  const TensorSpec& spec = side.tensors[tensor];
+  const TensorSpec& matrix = side.tensors[product.tensor];
+  if (spec.shape.size() > 2) throw unknown_shape(spec, matrix);
+  ScalePlaces places;
+  places.of_row.resize(static_cast<size_t>(product.rows.local_size()));
+  places.of_column.resize(static_cast<size_t>(product.columns.local_size()));
+  for (size_t axis = 0; axis < spec.shape.size(); ++axis) {
+    const i64 unit = block_size(side, matrix.shape[axis], spec.shape[axis], axis);
+    if (unit == 0) throw unknown_shape(spec, matrix);
+    const PartAxis part(side.layouts(tensor), axis, product.rank, unit);
+    (axis == 0 ? places.of_row : places.of_column) =
+        scale_of_each(axis == 0 ? product.rows : product.columns, part, spec.name);
+    if (axis == 1) places.width = part.local_size();
+  }
+  places.has_columns = spec.shape.size() == 2 && spec.shape[1] > 1;
+  return places;
 }
 
 }  // namespace
@@ -90,26 +116,19 @@ std::optional<BlockScales<N>> BlockScales<N>::of(const Side& side, kernels::Numb
   const bool is_in_stack = product.rows.global_size() != side.tensors[product.tensor].shape[0];
   if (product.outer >= 0 || is_in_stack || product.is_in_out)
     throw not_rows_by_columns(side, *tensor);
-  const TensorSpec& spec = side.tensors[*tensor];
-  const TensorSpec& matrix = side.tensors[product.tensor];
-  auto stored = load_small<N>(side, map, *tensor, product.rank);
-  while (stored.region.size() < 2) stored.region.push_back(index::AxisMap::identity(1));
-  const i64 rows = block_size(side, matrix.shape[0], stored.region[0].global_size(), 0);
-  const i64 columns = block_size(side, matrix.shape[1], stored.region[1].global_size(), 1);
-  if (stored.region.size() != 2 || rows == 0 || columns == 0) throw unknown_shape(spec, matrix);
+  const auto stored = load_small<N>(side, map, *tensor, product.rank);
+  ScalePlaces places = places_of(side, product, *tensor);
   BlockScales scales;
-  scales.block_of_row_ = scale_of_each(product.rows, stored.region[0], rows, spec.name);
-  const auto column = scale_of_each(product.columns, stored.region[1], columns, spec.name);
-  const i64 stride = stored.region[1].local_size();
-  scales.is_per_row_ = stored.region[1].global_size() == 1;
-  for (i64 r = 0; r < stored.region[0].local_size(); ++r) {
+  scales.block_of_row_ = std::move(places.of_row);
+  scales.is_per_row_ = places.is_per_row();
+  for (i64 r = 0; places.width > 0 && r < std::ssize(stored.data) / places.width; ++r) {
     std::vector<N>& row = scales.by_block_.emplace_back();
-    const size_t first = static_cast<size_t>(r * stride);
+    const auto first = static_cast<size_t>(r * places.width);
     if (scales.is_per_row_) {
       row.push_back(stored.data[first]);
       continue;
     }
-    for (const i64 c : column) row.push_back(stored.data[first + static_cast<size_t>(c)]);
+    for (const i64 c : places.of_column) row.push_back(stored.data[first + static_cast<size_t>(c)]);
   }
   return scales;
 }

@@ -1,6 +1,7 @@
 #include "shardtool/engine/cut_side.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/block_scales.h"
@@ -36,30 +37,33 @@ class CutSide::Source final : public WeightSource {
   explicit Source(const CutSide& cut) : cut_(cut) {}
 
   void read(const StoredRows& rows, std::span<std::byte> bytes) const override {
-    const auto part = stored_part(cut_.side_, cut_.side_, rows.tensor, rows.rank);
+    const auto parts = part_with_copies(cut_.side_, cut_.side_, rows.tensor, rows.rank);
     const auto& from = cut_.whole_tensor_.at(rows.tensor);
-    if (!part || !from) throw other_tensors(cut_.side_, rows.tensor);
-    if (!part->has_outer || rows.outer >= 0) {
-      return read_matrix(*part, *from, rows, bytes);
-    }
-    const i64 inner = part->rows.local_size();
-    const auto size = static_cast<size_t>(inner * part->row_bytes());
-    for (i64 outer = rows.begin; outer < rows.end; ++outer) {
-      const auto at = static_cast<size_t>(outer - rows.begin) * size;
-      read_matrix(*part, *from, {rows.tensor, rows.rank, outer, 0, inner}, bytes.subspan(at, size));
-    }
+    if (parts.empty() || !from) throw other_tensors(cut_.side_, rows.tensor);
+    std::ranges::fill(bytes, std::byte{0});
+    for (const StoredPart& part : parts) add_part(part, *from, rows, bytes);
   }
 
  private:
-  void read_matrix(const StoredPart& part, size_t from, const StoredRows& rows,
-                   std::span<std::byte> bytes) const {
-    auto matrix = expected_matrix(part, std::max<i64>(0, rows.outer));
-    if (!matrix) {
-      std::ranges::fill(bytes, std::byte{0});
-      return;
+  /// Parts have bytes of their own each and zeros elsewhere.
+  void add_part(const StoredPart& part, size_t from, const StoredRows& rows,
+                std::span<std::byte> bytes) const {
+    if (!part.has_outer || rows.outer >= 0) return add_matrix(part, from, rows, bytes);
+    const i64 inner = part.rows.local_size();
+    const auto size = static_cast<size_t>(inner * part.row_bytes());
+    for (i64 outer = rows.begin; outer < rows.end; ++outer) {
+      const auto at = static_cast<size_t>(outer - rows.begin) * size;
+      add_matrix(part, from, {rows.tensor, rows.rank, outer, 0, inner}, bytes.subspan(at, size));
     }
+  }
+
+  void add_matrix(const StoredPart& part, size_t from, const StoredRows& rows,
+                  std::span<std::byte> bytes) const {
+    auto matrix = expected_matrix(part, std::max<i64>(0, rows.outer));
+    if (!matrix) return;
     matrix->tensor = from;
-    std::ranges::copy(whole_rows(cut_.whole_, *matrix, rows.begin, rows.end), bytes.begin());
+    const ByteRows added = whole_rows(cut_.whole_, *matrix, rows.begin, rows.end);
+    std::ranges::transform(bytes, added, bytes.begin(), std::bit_or<>());
   }
 
   const CutSide& cut_;

@@ -15,7 +15,7 @@ namespace shardtool::engine {
 /// this side and theirs compute the same.
 ///
 /// C1 layouts, mesh and the order of ops are the shards'
-/// C2 padding is zero
+/// C2 padding is zero, but for the copies of refined blocks
 /// C3 a bias of a sum counts once, in the shares in which the shards store it
 /// C4 scales that the whole model alone has are on every device
 class CutSide {

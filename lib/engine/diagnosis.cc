@@ -72,8 +72,7 @@ class OpTelling {
       return;
     }
     for (const i64 rank : shards_.layouts(tensor).ranks()) {
-      const auto part = stored_part(whole_, shards_, tensor, rank);
-      const auto difference = part ? part_difference(whole_, shards_, *part) : std::nullopt;
+      const auto difference = first_difference(tensor, rank);
       if (!difference) continue;
       if (told_ >= kMostTold) {
         ++told_;
@@ -83,6 +82,13 @@ class OpTelling {
           fmt::format("rank {} {}", rank,
                       describe(whole_, shards_, *difference, {&layer_, sections})));
     }
+  }
+
+  std::optional<PartDifference> first_difference(size_t tensor, i64 rank) const {
+    for (const StoredPart& part : part_with_copies(whole_, shards_, tensor, rank)) {
+      if (auto difference = part_difference(whole_, shards_, part)) return difference;
+    }
+    return std::nullopt;
   }
 
   void add(size_t tensor, i64 rank, const std::string& text) {

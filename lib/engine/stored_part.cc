@@ -10,6 +10,22 @@ index::AxisMap axis_of(const index::Region& region, size_t axis) {
   return axis < region.size() ? region[axis] : index::AxisMap::identity(1);
 }
 
+/// Puts the region's axes in the places of matrices, rows and columns.
+void place(StoredPart& part, const index::Region& region, bool is_turned) {
+  constexpr size_t kStack = 3;
+  part.has_outer = region.size() >= kStack;
+  const size_t first = part.has_outer ? 1 : 0;
+  part.outer = part.has_outer ? region.front() : index::AxisMap::identity(1);
+  part.rows = axis_of(region, first);
+  part.columns = axis_of(region, first + 1);
+  part.inner.clear();
+  for (size_t axis = first + 2; axis < region.size(); ++axis) {
+    part.columns = index::product(part.columns, region[axis]);
+    part.inner.push_back(region[axis].global_size());
+  }
+  if (is_turned) std::swap(part.rows, part.columns);
+}
+
 }  // namespace
 
 std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, size_t tensor,
@@ -21,7 +37,6 @@ std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, siz
   const TensorSpec& other = whole.tensors[same->second];
   if (other.shape != spec.shape || other.dtype != spec.dtype) return std::nullopt;
   if (whole.is_turned(same->second) != shards.is_turned(tensor)) return std::nullopt;
-  constexpr size_t kStack = 3;
   constexpr int kByte = 8;
   constexpr int kWord = 64;
   if (bits(spec.dtype) % kByte != 0 || bits(spec.dtype) > kWord) return std::nullopt;
@@ -30,17 +45,25 @@ std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, siz
   part.whole_tensor = same->second;
   part.rank = rank;
   part.dtype = spec.dtype;
-  part.has_outer = region->size() >= kStack;
-  const size_t first = part.has_outer ? 1 : 0;
-  part.outer = part.has_outer ? region->front() : index::AxisMap::identity(1);
-  part.rows = axis_of(*region, first);
-  part.columns = axis_of(*region, first + 1);
-  for (size_t axis = first + 2; axis < region->size(); ++axis) {
-    part.columns = index::product(part.columns, (*region)[axis]);
-    part.inner.push_back((*region)[axis].global_size());
-  }
-  if (shards.is_turned(tensor)) std::swap(part.rows, part.columns);
+  place(part, *region, shards.is_turned(tensor));
   return part;
+}
+
+std::vector<StoredPart> part_with_copies(const Side& whole, const Side& shards, size_t tensor,
+                                         i64 rank) {
+  std::vector<StoredPart> parts;
+  const auto part = stored_part(whole, shards, tensor, rank);
+  if (!part) return parts;
+  parts.push_back(*part);
+  const layout::Layout& layout = shards.layouts(tensor);
+  const bool is_refined =
+      std::ranges::any_of(layout.refinement(), [](i64 blocks) { return blocks > 1; });
+  if (!is_refined) return parts;
+  for (const index::Region& copy : layout.fills(rank)) {
+    parts.push_back(*part);
+    place(parts.back(), copy, shards.is_turned(tensor));
+  }
+  return parts;
 }
 
 ByteRows stored_rows(const Side& shards, const StoredPart& part, i64 outer, i64 begin, i64 end) {

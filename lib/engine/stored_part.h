@@ -31,6 +31,11 @@ struct StoredPart {
 std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, size_t tensor,
                                       i64 rank);
 
+/// The part, and behind it one for every copy of the elements that blocks were refined into: local
+/// indices are the same, images disjoint. Empty where stored_part is.
+std::vector<StoredPart> part_with_copies(const Side& whole, const Side& shards, size_t tensor,
+                                         i64 rank);
+
 using ByteRows = std::vector<std::byte>;
 
 /// Local rows [begin, end) of matrix `outer` (local), as they are stored.

@@ -3,35 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "shardtool/base/error.h"
 #include "shardtool/engine/packed_grid.h"
-#include "shardtool/kernels/decode/decode.h"
+#include "shardtool/engine/packed_places.h"
 #include "shardtool/kernels/decode/element.h"
 
 namespace shardtool::engine {
 namespace {
-
-constexpr i64 kPadding = -1;
-
-/// Stored rows of one part of the weight, as numbers.
-template <class T>
-std::vector<T> read_numbers(const PackedPart& part, const StoredRows& rows, i64 columns,
-                            std::optional<Dtype> instead = {}) {
-  const Dtype dtype = instead.value_or(part.tensors[rows.tensor].dtype);
-  const i64 count = (rows.end - rows.begin) * columns;
-  std::vector<std::byte> bytes(static_cast<size_t>(count * bits(dtype) / 8));
-  if (!bytes.empty()) part.stored.read(rows, bytes);
-  std::vector<T> numbers(static_cast<size_t>(count));
-  if constexpr (std::is_same_v<T, float>) {
-    kernels::to_floats(dtype, bytes.data(), count, numbers.data());
-  } else {
-    kernels::to_doubles(dtype, bytes.data(), count, numbers.data());
-  }
-  return numbers;
-}
 
 /// The value of every code.
 template <class T>
@@ -71,96 +51,19 @@ void require_shape(const PackedPart& part, i64 rank) {
       .note("expected", to_string(part.weight.spec.shape));
 }
 
-/// How the groups of inputs lie on the device: the axis of the scales that numbers them.
-index::AxisMap group_axis(const PackedPart& part, i64 rank) {
-  const auto region = part.layouts(part.weight.scales).region(rank);
+/// Stored numbers in a row of a part on the device; a word counts as one.
+i64 row_width(const PackedPart& part, size_t tensor, i64 rank) {
+  const auto region = part.layouts(tensor).region(rank);
   if (!region) {
-    throw Error(ErrorCode::kUnsupported, "a device lacks the scales of a weight that it has")
-        .tensor(part.tensors[part.weight.scales].name);
-  }
-  if (region->size() < 2) return index::AxisMap::identity(1);
-  return part.weight.format->has_input_rows ? region->front() : region->back();
-}
-
-/// That the device has of scales, zeros and group numbers what belongs to its part of the weight.
-void require_cut_alike(const PackedPart& part, i64 rank, i64 groups) {
-  const model::PackedWeight& weight = part.weight;
-  const bool has_input_rows = weight.format->has_input_rows;
-  const auto require = [&](size_t tensor, auto fits) {
-    const auto region = part.layouts(tensor).region(rank);
-    if (region && fits(*region)) return;
-    throw Error(ErrorCode::kUnsupported,
-                "a part of a packed weight is cut otherwise than its codes")
+    throw Error(ErrorCode::kUnsupported, "a device lacks a part of a weight that it has")
         .tensor(part.tensors[tensor].name)
         .note("device", std::to_string(rank));
-  };
-  require(weight.scales, [&](const index::Region& region) {
-    const size_t axes = region.size();
-    return axes < 2 || region[has_input_rows ? axes - 1 : axes - 2] == part.outputs;
-  });
-  if (weight.groups) {
-    require(*weight.groups, [&](const index::Region& region) { return region[0] == part.inputs; });
   }
-  if (!weight.zeros) return;
-  require(*weight.zeros, [&](const index::Region& region) {
-    const i64 out = region[has_input_rows ? 1 : 0].local_size();
-    const bool is_packed_by_output = has_input_rows != weight.format->are_zeros_packed_in_rows;
-    const i64 words = ceil_div(part.outputs.local_size(), weight.per_word);
-    return region[has_input_rows ? 0 : 1].local_size() == groups &&
-           out == (is_packed_by_output ? words : part.outputs.local_size());
-  });
-}
-
-/// Inputs of one group. Groups may have been cut into equal parts.
-i64 group_size(const PackedPart& part, i64 inputs, i64 groups) {
-  if (groups == 1) return std::max<i64>(inputs, 1);
-  const i64 said = part.weight.group_size;
-  if (said > 0 && ceil_div(inputs, said) == groups) return said;
-  if (groups > 0 && inputs % groups == 0 && (said < 0 || said % (inputs / groups) == 0)) {
-    return inputs / groups;
-  }
-  throw Error(ErrorCode::kUnsupported, "scales are not one per group of inputs")
-      .tensor(part.tensors[part.weight.scales].name)
-      .note("found", fmt::format("{} for {} inputs", groups, inputs))
-      .note("expected", fmt::format("groups of {}", said));
-}
-
-Error lacks_group(const PackedPart& part, i64 rank, i64 input, i64 group,
-                  const index::AxisMap& axis) {
-  const size_t said_by = part.weight.groups.value_or(part.weight.scales);
-  return std::move(Error(ErrorCode::kDataMismatch,
-                         fmt::format("input {} is in group {} of scales, which device {} lacks",
-                                     input, group, rank))
-                       .tensor(part.tensors[said_by].name)
-                       .note("groups", std::to_string(axis.global_size()))
-                       .note("has", to_string(axis)));
-}
-
-/// Of local inputs [begin, end) the local group; kPadding for inputs that are none.
-std::vector<i64> groups_of(const PackedPart& part, i64 rank, i64 begin, i64 end) {
-  const index::AxisMap axis = group_axis(part, rank);
-  const index::AxisMap where = index::inverse(axis);
-  std::vector<double> said;
-  if (part.weight.groups) {
-    said = read_numbers<double>(part, {*part.weight.groups, rank, -1, begin, end}, 1);
-  }
-  const i64 size =
-      said.empty() ? group_size(part, part.inputs.global_size(), axis.global_size()) : 1;
-  std::vector<i64> groups;
-  for (i64 input = begin; input < end; ++input) {
-    const auto global = part.inputs(input);
-    if (!global) {
-      groups.push_back(kPadding);
-      continue;
-    }
-    const i64 group =
-        said.empty() ? *global / size : static_cast<i64>(said[static_cast<size_t>(input - begin)]);
-    const bool is_group = group >= 0 && group < axis.global_size();
-    const auto local = is_group ? where(group) : std::nullopt;
-    if (!local) throw lacks_group(part, rank, *global, group, axis);
-    groups.push_back(*local);
-  }
-  return groups;
+  const size_t row_axis = part.weight.spec.shape.size() > 2 ? 1 : 0;
+  i64 width = 1;
+  for (size_t axis = row_axis + 1; axis < region->size(); ++axis)
+    width *= (*region)[axis].local_size();
+  return width;
 }
 
 /// Every scale times the factor of all, or divided by their divisor.
@@ -179,92 +82,116 @@ void apply_common_scale(const PackedPart& part, i64 rank, std::vector<T>& scales
   }
 }
 
-/// Scales and zeros of the groups, by row and column: of weights with inputs in rows a row is a
-/// group, else a row of the weight.
+/// Consecutive rows of scales or zeros.
 template <class T>
-class GroupNumbers {
- public:
-  GroupNumbers(const PackedPart& part, const StoredRows& rows, const std::vector<i64>& groups,
-               const std::vector<T>& codes)
-      : part_(part), is_by_group_(part.weight.format->has_input_rows) {
-    const auto [least, most] = std::ranges::minmax(groups);
-    begin_ = is_by_group_ ? std::max<i64>(0, least) : rows.begin;
-    end_ = is_by_group_ ? most + 1 : rows.end;
-    columns_ = is_by_group_ ? part.outputs.local_size() : group_axis(part, rows.rank).local_size();
-    read_scales(rows);
-    read_zeros(rows, codes);
-  }
+struct NumberRows {
+  i64 begin = 0;
+  i64 width = 0;
+  std::vector<T> numbers;
 
-  const T* scales(i64 row) const { return scales_.data() + (is_one_ ? 0 : at(row)); }
-  const T* zeros(i64 row) const { return zeros_.data() + at(row); }
-
- private:
-  i64 at(i64 row) const { return (row - begin_) * columns_; }
-
-  void read_scales(const StoredRows& rows) {
-    const size_t tensor = part_.weight.scales;
-    is_one_ = part_.tensors[tensor].shape.size() < 2;
-    const StoredRows all{tensor, rows.rank, rows.outer, begin_, std::max(begin_, end_)};
-    const StoredRows one{tensor, rows.rank, -1, 0, 1};
-    scales_ = read_numbers<T>(part_, is_one_ ? one : all, is_one_ ? 1 : columns_,
-                              part_.weight.format->scale_dtype);
-    apply_common_scale(part_, rows.rank, scales_);
-  }
-
-  void read_zeros(const StoredRows& rows, const std::vector<T>& codes) {
-    zeros_.resize(static_cast<size_t>(std::max<i64>(0, end_ - begin_) * columns_));
-    if (!part_.weight.zeros) return;
-    const PackedGrid grid(part_.weight, part_.stored, part_.tensors[*part_.weight.zeros].dtype,
-                          {*part_.weight.zeros, rows.rank, rows.outer, begin_, end_}, columns_,
-                          part_.weight.format->are_zeros_packed_in_rows);
-    std::vector<std::uint8_t> row(static_cast<size_t>(columns_));
-    const T offset = static_cast<T>(part_.weight.zero_offset);
-    for (i64 r = begin_; r < end_; ++r) {
-      grid.codes_of_row(r, row.data());
-      T* const out = zeros_.data() + at(r);
-      for (i64 c = 0; c < columns_; ++c) out[c] = codes[row[static_cast<size_t>(c)]] + offset;
-    }
-  }
-
-  const PackedPart& part_;
-  bool is_by_group_;
-  bool is_one_ = false;  ///< scale for all
-  i64 begin_ = 0, end_ = 0, columns_ = 0;
-  std::vector<T> scales_, zeros_;
+  const T* row(i64 r) const { return numbers.data() + (r - begin) * width; }
 };
+
+template <class T>
+NumberRows<T> read_scales(const PackedPart& part, const StoredRows& rows, const PartPlaces& at) {
+  const size_t tensor = part.weight.scales;
+  const auto [begin, end] = at.used_rows();
+  const bool is_one = part.tensors[tensor].shape.size() < 2;
+  const StoredRows stored{tensor, rows.rank, is_one ? -1 : rows.outer, begin, end};
+  const i64 width = row_width(part, tensor, rows.rank);
+  NumberRows<T> scales{begin, width,
+                       read_numbers<T>(part, stored, width, part.weight.format->scale_dtype)};
+  apply_common_scale(part, rows.rank, scales.numbers);
+  return scales;
+}
+
+template <class T>
+NumberRows<T> read_zeros(const PackedPart& part, const StoredRows& rows, const PartPlaces& at,
+                         const std::vector<T>& value_of) {
+  const size_t tensor = *part.weight.zeros;
+  const bool are_rows_packed = part.weight.format->are_zeros_packed_in_rows;
+  const auto [begin, end] = at.used_rows();
+  const i64 width =
+      row_width(part, tensor, rows.rank) * (are_rows_packed ? 1 : part.weight.per_word);
+  const PackedGrid grid(part.weight, part.stored, part.tensors[tensor].dtype,
+                        {tensor, rows.rank, rows.outer, begin, end}, width, are_rows_packed);
+  NumberRows<T> zeros{begin, width, std::vector<T>(static_cast<size_t>((end - begin) * width))};
+  std::vector<std::uint8_t> codes(static_cast<size_t>(width));
+  const T offset = static_cast<T>(part.weight.zero_offset);
+  T* out = zeros.numbers.data();
+  for (i64 r = begin; r < end; ++r) {
+    grid.codes_of_row(r, codes.data());
+    for (const std::uint8_t code : codes) *out++ = value_of[code] + offset;
+  }
+  return zeros;
+}
+
+/// The codes of one row of a weight and what they are scaled by.
+template <class T>
+struct RowNumbers {
+  const std::uint8_t* codes = nullptr;
+  const T* zeros = nullptr;
+  const T* scales = nullptr;
+};
+
+/// Their indices for each column.
+struct ColumnPlaces {
+  const PartPlaces& codes;
+  const PartPlaces& zeros;
+  const PartPlaces& scales;
+  /// All in the order of the weight's columns, as where a row is an input.
+  bool are_plain =
+      codes.has_weight_columns() && zeros.has_weight_columns() && scales.has_weight_columns();
+};
+
+template <class T>
+void unpack_row(const RowNumbers<T>& row, const ColumnPlaces& at, const std::vector<T>& value_of,
+                i64 width, T* values) {
+  for (i64 c = 0; c < width && at.are_plain; ++c) {
+    values[c] = (value_of[row.codes[c]] - row.zeros[c]) * row.scales[c];
+  }
+  for (size_t c = 0; c < static_cast<size_t>(width) && !at.are_plain; ++c) {
+    const i64 code = at.codes.columns[c];
+    values[c] = code == kPadding ? T{0}
+                                 : (value_of[row.codes[code]] - row.zeros[at.zeros.columns[c]]) *
+                                       row.scales[at.scales.columns[c]];
+  }
+}
 
 }  // namespace
 
 template <class T>
 void unpack_rows(const PackedPart& part, const StoredRows& rows, T* values) {
-  const model::PackedFormat& format = *part.weight.format;
+  const model::PackedWeight& weight = part.weight;
+  const model::PackedFormat& format = *weight.format;
   const i64 width = format.has_input_rows ? part.outputs.local_size() : part.inputs.local_size();
   if (rows.end <= rows.begin || width == 0) return;
   require_shape(part, rows.rank);
-  require_cut_alike(part, rows.rank, group_axis(part, rows.rank).local_size());
-  const auto groups = format.has_input_rows ? groups_of(part, rows.rank, rows.begin, rows.end)
-                                            : groups_of(part, rows.rank, 0, width);
-  const std::vector<T> value_of = values_of_codes<T>(part.weight);
-  const GroupNumbers<T> numbers(part, rows, groups, value_of);
-  const PackedGrid grid(part.weight, part.stored, part.tensors[part.weight.codes].dtype,
-                        {part.weight.codes, rows.rank, rows.outer, rows.begin, rows.end}, width,
+  const PackedPlaces places(part, rows);
+  const PartPlaces at_codes = places.codes();
+  const PartPlaces at_scales = places.scales();
+  const PartPlaces at_zeros = weight.zeros ? places.zeros() : at_scales;
+  const ColumnPlaces columns{at_codes, at_zeros, at_scales};
+  const std::vector<T> value_of = values_of_codes<T>(weight);
+  const NumberRows<T> scales = read_scales<T>(part, rows, at_scales);
+  const NumberRows<T> zeros = weight.zeros ? read_zeros<T>(part, rows, at_zeros, value_of)
+                                           : NumberRows<T>{scales.begin, scales.width,
+                                                           std::vector<T>(scales.numbers.size())};
+  const auto [begin, end] = at_codes.used_rows();
+  const i64 codes_in_row =
+      row_width(part, weight.codes, rows.rank) * (format.is_packed_in_rows ? 1 : weight.per_word);
+  const PackedGrid grid(weight, part.stored, part.tensors[weight.codes].dtype,
+                        {weight.codes, rows.rank, rows.outer, begin, end}, codes_in_row,
                         format.is_packed_in_rows);
-  std::vector<std::uint8_t> codes(static_cast<size_t>(width));
-  for (i64 r = rows.begin; r < rows.end; ++r, values += width) {
-    grid.codes_of_row(r, codes.data());
-    const i64 group_of_row =
-        format.has_input_rows ? groups[static_cast<size_t>(r - rows.begin)] : r;
-    if (group_of_row == kPadding) {
+  std::vector<std::uint8_t> codes(static_cast<size_t>(codes_in_row));
+  for (size_t r = 0; r < at_codes.rows.size(); ++r, values += width) {
+    if (at_codes.rows[r] == kPadding) {
       std::fill_n(values, width, T{0});
       continue;
     }
-    const T* const scales = numbers.scales(group_of_row);
-    const T* const zeros = numbers.zeros(group_of_row);
-    for (i64 c = 0; c < width; ++c) {
-      const auto column = static_cast<size_t>(c);
-      const i64 at = format.has_input_rows ? c : groups[column];
-      values[c] = at == kPadding ? 0 : (value_of[codes[column]] - zeros[at]) * scales[at];
-    }
+    grid.codes_of_row(at_codes.rows[r], codes.data());
+    unpack_row<T>({codes.data(), zeros.row(at_zeros.rows[r]), scales.row(at_scales.rows[r])},
+                  columns, value_of, width, values);
   }
 }
 

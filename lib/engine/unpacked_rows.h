@@ -1,22 +1,8 @@
 #pragma once
 
-#include <span>
-
-#include "shardtool/engine/weight_source.h"
-#include "shardtool/index/region.h"
-#include "shardtool/model/flow.h"
-#include "shardtool/model/packed_format.h"
+#include "shardtool/engine/packed_part.h"
 
 namespace shardtool::engine {
-
-/// A packed weight on one device.
-struct PackedPart {
-  const model::PackedWeight& weight;
-  std::span<const TensorSpec> tensors;
-  const model::LayoutOf& layouts;
-  const WeightSource& stored;
-  index::AxisMap inputs, outputs;  ///< of the device's part
-};
 
 /// (code - zero) * scale of every element of consecutive rows, row-major, in the order of the
 /// stored codes:

@@ -230,11 +230,15 @@ std::optional<index::Region> Layout::region(i64 rank) const {
   }
   index::Region region;
   for (size_t a = 0; a < axes_.size(); ++a) {
-    AxisMap stored = stored_map(axes_[a], a, mesh_, rank, refinement_[a]);
+    AxisMap stored = blocks(rank, a);
     region.push_back(refinement_[a] == 1 ? std::move(stored)
                                          : every_kth(stored, refinement_[a], 0));
   }
   return region;
+}
+
+index::AxisMap Layout::blocks(i64 rank, size_t axis) const {
+  return stored_map(axes_[axis], axis, mesh_, rank, refinement_[axis]);
 }
 
 std::vector<index::Region> Layout::fills(i64 rank) const {
@@ -246,8 +250,7 @@ std::vector<index::Region> Layout::fills(i64 rank) const {
   if (!repeats && !refines) return {};        // nearly every layout
   std::vector<index::Region> regions = {{}};  // the first one is the place itself
   for (size_t a = 0; a < axes_.size(); ++a) {
-    const AxisParts parts =
-        parts_of(axes_[a], stored_map(axes_[a], a, mesh_, rank, refinement_[a]), refinement_[a]);
+    const AxisParts parts = parts_of(axes_[a], blocks(rank, a), refinement_[a]);
     std::vector<index::Region> longer;
     for (const index::Region& region : regions) {
       longer.push_back(region);

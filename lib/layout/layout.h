@@ -69,6 +69,9 @@ class Layout {
   /// What its padding repeats: regions over the same local extents whose images are outside
   /// region(rank), each a copy of elements that some device holds. Empty for padding of zeros.
   std::vector<index::Region> fills(i64 rank) const;
+  /// Maps the stored indices of a device's axis to blocks of granularity / refinement logical
+  /// indices. Each copy that kRefine makes has a block of its own.
+  index::AxisMap blocks(i64 rank, size_t axis) const;
   /// How many smaller blocks a block of each axis falls into; 1 without kRefine.
   const std::vector<i64>& refinement() const { return refinement_; }
   /// The devices that hold it, ascending.

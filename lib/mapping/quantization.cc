@@ -24,6 +24,15 @@ bool is_there(const ModelConfig& config, const std::string& path) {
   return value != nullptr && !value->is_null();
 }
 
+/// Tells whether inputs are in groups by activation order, so that the group of every input is
+/// stored. The words are those of ActivationOrdering in compressed-tensors'
+/// quantization/quant_args.py; "weight" and "static" keep groups of neighbours.
+bool has_act_order(const ModelConfig& config) {
+  const std::string path = kRoot + "config_groups.group_0.weights.actorder";
+  const std::string order = config.text(path).value_or("");
+  return order == "group" || order == "dynamic" || is_true(config, path);
+}
+
 bool knows(const std::vector<std::string>& tags, const std::string& tag) {
   return std::find(tags.begin(), tags.end(), tag) != tags.end();
 }
@@ -55,7 +64,11 @@ std::optional<std::string> quantization_tag(const ModelConfig& config) {
   if (*method == "awq") return "awq/" + text("version", "gemm");
   if (*method == "fp8")
     return is_there(config, kRoot + "weight_block_size") ? "fp8/block" : "fp8/tensor";
-  if (*method == "compressed-tensors") return "compressed-tensors/" + text("format", "unknown");
+  if (*method == "compressed-tensors") {
+    const std::string format = text("format", "unknown");
+    const bool has_order = format == "pack-quantized" && has_act_order(config);
+    return "compressed-tensors/" + format + (has_order ? "/act_order" : "");
+  }
   if (*method == "modelopt") return "modelopt/" + text("quant_algo", "unknown");
   if (*method == "bitsandbytes")
     return is_true(config, kRoot + "load_in_8bit") ? "bitsandbytes/8bit" : "bitsandbytes/4bit";

@@ -10,8 +10,8 @@ namespace shardtool::mapping {
 
 /// How a model's weights are stored, by its config.json: quant_method, and what decides the form of
 /// the tensors: "gptq", "gptq/desc_act", "awq/gemm", "fp8/block", "fp8/tensor",
-/// "compressed-tensors/pack-quantized", "modelopt/NVFP4", "bitsandbytes/4bit". Nothing when there
-/// is no quantization_config.
+/// "compressed-tensors/pack-quantized", "compressed-tensors/pack-quantized/act_order",
+/// "modelopt/NVFP4", "bitsandbytes/4bit". Nothing when there is no quantization_config.
 std::optional<std::string> quantization_tag(const ModelConfig& config);
 
 /// The mapping with the family of tensors that knows the tag as its farthest document; the same

@@ -37,6 +37,21 @@ constexpr PackedFormat gptq(std::string_view tag) {
           .group_size = kGroupSize};
 }
 
+constexpr PackedFormat pack_quantized(std::string_view tag) {
+  return {.name = "compressed-tensors pack-quantized",
+          .tag = tag,
+          .weight = ".weight",
+          .codes = ".weight_packed",
+          .scales = ".weight_scale",
+          .zeros = ".weight_zero_point",
+          .groups = ".weight_g_idx",
+          .shape = ".weight_shape",
+          .are_zeros_packed_in_rows = true,
+          .code = PackedFormat::Code::kOffset,
+          .bits = kPackBits,
+          .group_size = kPackGroupSize};
+}
+
 constexpr PackedFormat mxfp4(std::string_view weight, std::string_view codes,
                              std::string_view scales) {
   return {.name = "MXFP4",
@@ -62,18 +77,8 @@ constexpr auto kFormats = std::to_array<PackedFormat>({
      .order = {0, 4, 1, 5, 2, 6, 3, 7},
      .bits = kBits,
      .group_size = kGroupSize},
-    {.name = "compressed-tensors pack-quantized",
-     .tag = "compressed-tensors/pack-quantized",
-     .weight = ".weight",
-     .codes = ".weight_packed",
-     .scales = ".weight_scale",
-     .zeros = ".weight_zero_point",
-     .groups = ".weight_g_idx",
-     .shape = ".weight_shape",
-     .are_zeros_packed_in_rows = true,
-     .code = PackedFormat::Code::kOffset,
-     .bits = kPackBits,
-     .group_size = kPackGroupSize},
+    pack_quantized("compressed-tensors/pack-quantized"),
+    pack_quantized("compressed-tensors/pack-quantized/act_order"),
     {.name = "NVFP4",
      .tag = "compressed-tensors/nvfp4-pack-quantized",
      .weight = ".weight",

@@ -127,6 +127,17 @@ TEST_CASE("FP8 blocks, refined to the greatest common divisor, on either axis") 
   }
 }
 
+TEST_CASE("FP8 blocks, refined: devices that have copies of different scales are no replicas") {
+  const Tensors whole = fp8_weight(8, 8, 4);
+  const Matrix decoded = fp8_decoded(whole, 4, 4);
+  const Quantised split(whole, kFp8, R"("x", null)", 4, "refine");
+  for (i64 rank = 0; rank < 4; ++rank) {
+    CHECK(fp8_decoded(split.part(rank), 2, 4).values ==
+          taken(decoded, 0, range(2 * rank, 2 * rank + 2)).values);
+  }
+  split.check_round_trip();
+}
+
 // DeepSeek-V4: bytes of two FP4 values, low nibble first, beside FP8, both with powers of two.
 
 TEST_CASE("FP4 pairs with a scale per 32 inputs lie beside FP8 blocks, in one model") {

@@ -83,6 +83,15 @@ TEST_CASE("GPTQ: a part decodes to the part of the whole, its groups counted fro
   outputs.check_reshard(2);
 }
 
+TEST_CASE("GPTQ: a device of one group numbers it zero, which is no finding") {
+  const Tensors whole =
+      gptq_weight(16, 48, 16, [](i64 in) { return static_cast<std::int32_t>(in / 16); });
+  const Quantised inputs(whole, gptq_config(false), R"(null, "x")", 2, "uneven-aligned");
+  CHECK(element<std::int32_t>(inputs.part(0).at("w.g_idx"), 31) == 1);
+  CHECK(element<std::int32_t>(inputs.part(1).at("w.g_idx"), 15) == 0);
+  inputs.check_round_trip();
+}
+
 TEST_CASE("GPTQ with activation order: any input in any group, scales whole on every device") {
   const Tensors whole =
       gptq_weight(16, 64, 16, [](i64 in) { return static_cast<std::int32_t>(in * 7 % 4); });

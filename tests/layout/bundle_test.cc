@@ -121,6 +121,44 @@ TEST_CASE("values per row or per column follow that axis, values per tensor are 
   CHECK(held(member_layout(both, same_axes({10, 6})), 0) == held(both, 0));
 }
 
+TEST_CASE("shared and refined blocks: every element's block is on its device") {
+  CHECK(rc::check("blocks(rank) has the block of every held element", [] {
+    const mesh::Mesh mesh = *gen::mesh();
+    const i64 block = *gen::between(2, 6);
+    const i64 n = *gen::between(1, 24);
+    const auto straddling =
+        *rc::gen::element(layout::Straddling::kShare, layout::Straddling::kRefine);
+    const AxisExpr expr = *gen::axis_expr(n, mesh, *gen::directions(mesh));
+    const Layout leader(mesh, {n}, {{expr, 1, {}}});
+    std::optional<Layout> scales;
+    const auto refused = error_of([&] {
+      scales = member_layout(leader, block_scale({ceil_div(n, block)}, {block}), straddling);
+      return 0;
+    });
+    RC_CLASSIFY(scales.has_value(), "accepted");
+    if (refused) {
+      RC_ASSERT(refused->code() == ErrorCode::kBlockStraddle);  // shared blocks beside padding
+      return;
+    }
+    const i64 refinement = scales->refinement()[0];
+    for (i64 rank = 0; rank < mesh.size(); ++rank) {
+      const index::AxisMap blocks = scales->blocks(rank, 0);
+      const index::AxisMap where = index::inverse(blocks);
+      for (const i64 i : reference::indices((*leader.region(rank))[0])) {
+        if (i != reference::kPadding) RC_ASSERT(where(i / (block / refinement)).has_value());
+      }
+      const index::AxisMap region = (*scales->region(rank))[0];
+      RC_ASSERT(blocks.local_size() == region.local_size());
+      for (i64 local = 0; local < region.local_size(); ++local) {
+        const auto refined = blocks(local);
+        const bool is_first = refined && *refined % refinement == 0;
+        RC_ASSERT(region(local) ==
+                  (is_first ? std::optional(*refined / refinement) : std::nullopt));
+      }
+    }
+  }));
+}
+
 TEST_CASE("a bias of a stacked projection has the weight's sections") {
   // heads 4, head_dim 2, N 2: not the contiguous [0, 12), which would be all of Q and half of K.
   const auto qkv = weight(tp(2), layout::repeat(3, scale(split(4, kTp), 2)), whole(8));

@@ -143,6 +143,18 @@ TEST_CASE("compressed-tensors: packed weights, zeros packed along the output, on
   CHECK(held_of(result, tensors, "down.weight_zero_point", 1)[1] == "[1, 2)");
 }
 
+TEST_CASE("compressed-tensors with activation order keeps scales and zeros whole along the input") {
+  std::string config = kPack;
+  config.replace(config.find("\"group_size\""), 0, R"("actorder": "group", )");
+  auto tensors = packed("down", 1024, 512, 4);
+  tensors.push_back(spec("down.weight_g_idx", {512}, Dtype::kI32));
+  const auto result = resolved(tensors, config, "tp=4");
+  CHECK(held_of(result, tensors, "down.weight_packed", 1)[1] == "[16, 32)");
+  CHECK(held_of(result, tensors, "down.weight_g_idx", 0)[1] == "[128, 256)");
+  CHECK(held_of(result, tensors, "down.weight_scale", 1)[1] == "[0, 4)");
+  CHECK(held_of(result, tensors, "down.weight_zero_point", 1)[1] == "[0, 4)");
+}
+
 TEST_CASE("one scale for the tensor, for a row or for a block: the shape says which") {
   const auto scale = [](const Shape& shape) -> std::vector<TensorSpec> {
     return {spec("up.weight", {512, 256}, Dtype::kF8E4M3),
@@ -232,6 +244,15 @@ TEST_CASE("what config.json says about the storage is one tag") {
   CHECK(tag(kFp8Blocks) == "fp8/block");
   CHECK(tag(R"({"quant_method": "fp8"})") == "fp8/tensor");
   CHECK(tag(kPack) == "compressed-tensors/pack-quantized");
+  const auto pack_in_order = [&](const std::string& order) {
+    return tag(R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+      "config_groups": {"group_0": {"weights": {"actorder": )" +
+               order + "}}}}");
+  };
+  CHECK(pack_in_order(R"("group")") == "compressed-tensors/pack-quantized/act_order");
+  CHECK(pack_in_order(R"("dynamic")") == "compressed-tensors/pack-quantized/act_order");
+  CHECK(pack_in_order(R"("weight")") == "compressed-tensors/pack-quantized");
+  CHECK(pack_in_order("null") == "compressed-tensors/pack-quantized");
   CHECK(tag(R"({"quant_method": "modelopt", "quant_algo": "FP8"})") == "modelopt/FP8");
   CHECK(tag(R"({"quant_method": "bitsandbytes", "load_in_8bit": true})") == "bitsandbytes/8bit");
   CHECK(tag(R"({"quant_method": "hqq"})") == "hqq");

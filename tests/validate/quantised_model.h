@@ -1,0 +1,30 @@
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/checkpoint_files.h"
+
+/// Small models of random sizes whose weights are stored in every quantised form that the program
+/// knows: any bits are some weight.
+namespace shardtool::test {
+
+using Random = std::mt19937;
+i64 between(Random& random, i64 low, i64 high);
+template <class T>
+const T& one_of(Random& random, const std::vector<T>& values) {
+  return values[static_cast<size_t>(between(random, 0, std::ssize(values) - 1))];
+}
+
+/// "fp8 block", "gptq act order", ...: one for every way in which weights and their parts lie.
+const std::vector<std::string>& quantised_forms();
+
+struct QuantisedModel {
+  Tensors tensors;
+  std::string config;
+};
+/// Heads in a number that divides over `tp` devices twice out of three times.
+QuantisedModel quantised_model(const std::string& form, i64 tp, Random& random);
+
+}  // namespace shardtool::test

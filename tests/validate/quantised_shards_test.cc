@@ -1,0 +1,218 @@
+// Whatever `split` accepts of a quantised model merges to the bytes that it was made of, computes
+// what the model computes, and has no findings.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <map>
+
+#include "shardtool/api/check.h"
+#include "shardtool/api/transform.h"
+#include "shardtool/api/validate.h"
+#include "tests/validate/quantised_model.h"
+#include "tests/validate/shard_set.h"
+
+namespace shardtool::test {
+namespace {
+
+const std::vector<std::string> kPolicies{"error", "uneven-aligned", "pad", "replicate-scale",
+                                         "refine"};
+
+/// A model, a mesh and what the mapping says beside its family's.
+struct Case {
+  QuantisedModel model;
+  mesh::Mesh mesh;
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::string words;  ///< for messages
+};
+
+Case any_case(const std::string& form, const std::string& policy, Random& random) {
+  const i64 tp = between(random, 2, 4);
+  const std::string mesh =
+      one_of<std::string>(random, {"tp={}", "tp={}", "dp=2,tp={}", "ep=2,tp={}"});
+  Case made;
+  made.model = quantised_model(form, tp, random);
+  made.words = fmt::format(fmt::runtime(mesh), tp);
+  made.mesh = mesh::parse_mesh(made.words);
+  made.settings = {{"straddle", policy}};
+  const std::string uneven = one_of<std::string>(random, {"", "", "balanced", "chunk", "pad"});
+  if (!uneven.empty()) made.settings.push_back({"axes.mlp.uneven", uneven});
+  if (between(random, 0, 3) == 0) made.settings.push_back({"axes.kv_heads.small", "gather"});
+  for (const auto& [path, value] : made.settings) made.words += fmt::format(" {}={}", path, value);
+  return made;
+}
+
+class Shards {
+ public:
+  explicit Shards(const Case& made) : made_(made) {
+    write_checkpoint(whole(), made.model.tensors);
+    folder_.write("whole/config.json", made.model.config);
+  }
+
+  /// Returns false where split refuses the case.
+  bool split() const {
+    api::SplitOptions options;
+    options.source = whole();
+    options.mapping.mesh = made_.mesh;
+    options.mapping.settings = made_.settings;
+    options.write.output = parts();
+    options.write.threads = 1;
+    try {
+      api::split(options);
+      return true;
+    } catch (const Error& refusal) {
+      INFO(refusal.message());
+      CHECK(refusal.code() != ErrorCode::kInternal);
+      return false;
+    }
+  }
+
+  void check_merge() const {
+    api::MergeOptions options;
+    options.sources = {parts()};
+    options.write.output = folder_ / "merged";
+    options.write.threads = 1;
+    api::merge(options);
+    const Tensors merged = read_tensors(options.write.output, "model");
+    REQUIRE(merged.size() == made_.model.tensors.size());
+    for (const auto& [name, tensor] : made_.model.tensors) {
+      CAPTURE(name);
+      CHECK(merged.at(name).spec.shape == tensor.spec.shape);
+      CHECK(merged.at(name).bytes == tensor.bytes);
+    }
+  }
+
+  void check_validate() const {
+    const api::ValidateReport report = validated(false);
+    CAPTURE(report.faults.empty() ? "" : report.faults.front().diagnosis);
+    CHECK(report.passes());
+    CHECK(report.tiers.at(1).verdict == "pass");
+    CHECK(report.tiers.at(2).verdict == "pass");
+  }
+
+  api::ValidateReport validated(bool ordered) const {
+    api::ValidateOptions options;
+    options.sources = {parts()};
+    options.reference = whole();
+    options.threads = 1;
+    options.ordered = ordered;
+    return api::validate(options);
+  }
+  std::string parts() const { return folder_ / "parts"; }
+
+  void check_has_no_findings() const {
+    api::CheckOptions options;
+    options.sources = {parts()};
+    options.data.emplace();
+    for (const check::Finding& finding : api::check(options).findings) {
+      if (finding.severity < check::Severity::kWarning) continue;
+      FAIL_CHECK(check::rule_info(finding.rule).id, " ", finding.tensor, ": ", finding.message);
+    }
+  }
+
+ private:
+  std::string whole() const { return folder_ / "whole"; }
+
+  const Case& made_;
+  TempFolder folder_;
+};
+
+/// Returns whether split accepts the case; then everything else must, too.
+bool holds(const Case& made) {
+  const Shards shards(made);
+  if (!shards.split()) return false;
+  try {
+    shards.check_merge();
+    shards.check_validate();
+    shards.check_has_no_findings();
+  } catch (const Error& error) {
+    FAIL_CHECK(error.id(), " ", error.tensor_name(), ": ", error.message());
+  }
+  return true;
+}
+
+TEST_CASE("quantised shards that split accepts merge, validate and have no findings") {
+  constexpr std::uint32_t kRounds = 4;
+  std::uint32_t seed = 0;
+  std::map<std::string, int> accepted;  // by form and by policy
+  for (const std::string& form : quantised_forms()) {
+    for (const std::string& policy : kPolicies) {
+      for (std::uint32_t round = 0; round < kRounds; ++round) {
+        Random random(seed++);
+        const Case made = any_case(form, policy, random);
+        CAPTURE(form);
+        CAPTURE(seed);
+        CAPTURE(made.words);
+        CAPTURE(made.model.config);
+        const int count = holds(made) ? 1 : 0;
+        accepted[form] += count;
+        accepted[policy] += count;
+      }
+    }
+  }
+  // A law over refusals alone would hold of everything.
+  for (const auto& [form_or_policy, count] : accepted) {
+    CAPTURE(form_or_policy);
+    CHECK(count >= 4);
+  }
+}
+
+/// A case of this policy that split accepts.
+Case accepted_case(const std::string& form, const std::string& policy, std::uint32_t seed) {
+  for (;; ++seed) {
+    Random random(seed);
+    Case made = any_case(form, policy, random);
+    if (Shards(made).split()) return made;
+  }
+}
+
+const std::vector<std::string> kScaledForms{"fp8 block", "float-quantized group", "awq", "nvfp4"};
+
+TEST_CASE("shards with shared and refined scales compute the bits of the whole model cut alike") {
+  for (const std::string& form : kScaledForms) {
+    for (const std::string policy : {"replicate-scale", "refine"}) {
+      const Case made = accepted_case(form, policy, 1);
+      CAPTURE(form);
+      CAPTURE(made.words);
+      const Shards shards(made);
+      REQUIRE(shards.split());
+      for (const api::ValidateTier& tier : shards.validated(true).tiers) {
+        CAPTURE(tier.name);
+        CHECK(tier.verdict == "pass");
+      }
+    }
+  }
+}
+
+TEST_CASE("a changed scale fails, also where it is one of several copies") {
+  for (const std::string& form : kScaledForms) {
+    for (const std::string policy : {"replicate-scale", "refine"}) {
+      const Case made = accepted_case(form, policy, 1);
+      CAPTURE(form);
+      CAPTURE(made.words);
+      const Shards shards(made);
+      REQUIRE(shards.split());
+      const ShardSet files(shards.parts());
+      Random random(1);
+      for (const std::string& name : files.tensors()) {
+        if (name.find("scale") == std::string::npos || name.ends_with("global_scale")) continue;
+        CAPTURE(name);
+        const i64 rank = one_of(random, files.ranks_of(name));
+        const ShardRows before = files.read(name, rank);
+        ShardRows rows = before;
+        rows.add_to_bits(between(random, 0, rows.rows - 1), between(random, 0, rows.columns - 1),
+                         1);
+        files.write(name, rank, rows);
+        const api::ValidateReport report = shards.validated(false);
+        files.write(name, rank, before);
+        CHECK(report.tiers.at(1).verdict == "fail");
+        REQUIRE(!report.faults.empty());
+        CAPTURE(report.faults.front().diagnosis);
+        CHECK(report.faults.front().tensor == name);
+        CHECK(report.faults.front().rank == rank);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardtool::test
