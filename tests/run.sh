@@ -6,13 +6,14 @@ source "$root/samples/setup.sh"
 
 usage() {
   cat <<'TEXT'
-usage: bash tests/run.sh [--asan | --tidy] [--filter REGEX] [--bench] [--no-install]
+usage: bash tests/run.sh [--asan | --tsan | --tidy] [--filter REGEX] [--bench] [--no-install]
        bash tests/run.sh --fuzz [SECONDS]
        bash tests/run.sh --chaos [MINUTES]
        bash tests/run.sh --gpu
        bash tests/run.sh --fresh
 
   --asan           build and test with the address and undefined-behaviour sanitizers
+  --tsan           build and test what has threads (comm, exec, io) with the thread sanitizer
   --tidy           build and test with clang-19, clang-tidy on every file
   --filter REGEX   only the tests whose name matches
   --bench          print the benchmark tables, too
@@ -44,6 +45,7 @@ gpu=no
 while (($#)); do
   case $1 in
     --asan) preset=asan ;;
+    --tsan) preset=tsan ;;
     --tidy) preset=tidy packages+=("${tidy_packages[@]}") ;;
     --filter) (($# > 1)) || usage_error "--filter needs a regular expression"
       filter=(--tests-regex "$2"); shift ;;

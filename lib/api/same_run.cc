@@ -28,8 +28,9 @@ std::string time_text(i64 nanoseconds) {
 }
 
 std::string state_of(const checkpoint::SourceFile& file) {
-  return fmt::format("{} bytes, inode {}, written {}", format_count(file.identity.size),
-                     file.identity.inode, time_text(file.identity.mtime_ns));
+  return fmt::format("{} bytes, inode {}, written {}, changed {}", format_count(file.identity.size),
+                     file.identity.inode, time_text(file.identity.mtime_ns),
+                     time_text(file.identity.ctime_ns));
 }
 
 comm::Facts source_facts(const LogicalCheckpoint& source) {

@@ -389,7 +389,7 @@ class Round:
             # What runs of earlier versions finished must not be in it.
             self.allowed.add(self.version)
             self.resume()
-        hidden = [name for name in os.listdir(self.folder) if name.startswith(".out") and not name.endswith(".meeting")]
+        hidden = [name for name in os.listdir(self.folder) if name.startswith(".out") and ".meeting" not in name]
         if hidden and not published:
             raise Wrong(f"left behind: {hidden}")
 
