@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "shardtool/base/error.h"
+#include "shardtool/base/name_map.h"
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/glob.h"
 #include "shardtool/mapping/quantization.h"
@@ -118,7 +119,7 @@ class Binder {
   Model& model_;
   std::span<const TensorSpec> tensors_;
   std::string stored_as_;
-  std::unordered_map<std::string_view, size_t> by_name_;
+  NameViewMap<size_t> by_name_;
   std::vector<bool> is_read_;
   std::unordered_map<const std::string*, Spelling> spellings_;  ///< of the graph's globs
   std::set<std::string> made_;                                  ///< values of any layer so far
