@@ -28,7 +28,9 @@ TEST_CASE("each launcher is known by what it sets for its processes") {
       {"mpirun", {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}}},
       {"mpirun", {{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}}},
       {"srun",
-       {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_ID", "0"},
+       {{"SLURM_PROCID", "1"},
+        {"SLURM_STEP_NUM_TASKS", "4"},
+        {"SLURM_STEP_ID", "0"},
         {"SLURM_JOB_ID", "77"}}},
       {"torchrun", {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"TORCHELASTIC_RUN_ID", "none"}}},
   };
@@ -47,6 +49,18 @@ TEST_CASE("a batch script, a cluster's container and a launch of one are no laun
   CHECK_FALSE(detect({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_ID", "77"}}));
   CHECK_FALSE(detect({{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}}));
   CHECK_FALSE(detect({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}));
+}
+
+TEST_CASE("a launch of more processes than there are is refused by the name of its variable") {
+  for (const char* size : {"65537", "2147483647"}) {
+    const auto error = testing::error_of([&] {
+      return detect({{"RANK", "1"}, {"WORLD_SIZE", size}, {"TORCHELASTIC_RUN_ID", "none"}});
+    });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kLimit);
+    CHECK(error->message().find("WORLD_SIZE is " + std::string(size)) != std::string::npos);
+  }
+  CHECK(detect({{"RANK", "1"}, {"WORLD_SIZE", "65536"}, {"TORCHELASTIC_RUN_ID", "none"}}));
 }
 
 TEST_CASE("processes of one launch have one job, those of two have two") {
