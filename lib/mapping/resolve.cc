@@ -133,6 +133,10 @@ class Resolver {
       result_.warnings.push_back(std::move(warning));
     for (std::string& warning : axes_without_tensors(rules_, axes_))
       result_.warnings.push_back(std::move(warning));
+    if (options_.mesh) {
+      for (std::string& warning : idle_mesh_axes(mapping_, result_))
+        result_.warnings.push_back(std::move(warning));
+    }
     return std::move(result_);
   }
 
