@@ -12,6 +12,7 @@
 #include "cli/commands/version.h"
 #include "cli/help_text.h"
 #include "cli/launch.h"
+#include "cli/print/output.h"
 #include "cli/suggest.h"
 #include "shardtool/base/error.h"
 #include "shardtool/base/text.h"
@@ -124,7 +125,7 @@ void report_run(const Session& session, double seconds) {
   if (!session.verbose() || session.json()) return;
   const auto line = fmt::format("took {:.3f} s, peak memory {}\n", seconds,
                                 format_bytes(io::peak_memory_bytes()));
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  write_to_stderr(line);
 }
 
 ExitCode run_command(const Command& command, const Commands& commands, Session& session) {
@@ -156,7 +157,7 @@ ExitCode run_without_command(const Commands& commands, Session& session) {
     throw Error(ErrorCode::kUsage, "no command was given")
         .help("`shardtool -h` lists the commands");
   }
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  write_to_stderr(text);
   return ExitCode::kUsage;
 }
 

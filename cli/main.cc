@@ -49,8 +49,8 @@ int report(const Error& error, const Commands& commands, const std::vector<std::
     }
   }
   if (!json) {
-    const auto text = error_text(error, style_of(global, STDERR_FILENO), global.verbose);
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    const Style style = style_of(global, STDERR_FILENO);
+    write_to_stderr(error_text(error, style, global.verbose), style.enabled());
   }
   // The contract of terraform plan: 0 and 2 are answers, every error is 1.
   const bool detailed = std::find(words.begin(), words.end(), "--detailed-exitcode") != words.end();

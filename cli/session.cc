@@ -12,7 +12,7 @@ namespace shardtool::cli {
 
 Session::Session(const GlobalArgs& global)
     : global_(global),
-      out_(stdout),
+      out_(stdout, style_of(global, STDOUT_FILENO).enabled()),
       out_style_(style_of(global, STDOUT_FILENO)),
       err_style_(style_of(global, STDERR_FILENO)),
       progress_(
@@ -22,7 +22,7 @@ void Session::warn(std::string_view text) const {
   if (quiet() || json()) return;
   const auto line =
       fmt::format("{} {}\n", err_style_.yellow("warning:"), quote_for_message(text, 1000));
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  write_to_stderr(line, err_style_.enabled());
 }
 
 JsonWriter Session::open_document(std::string_view command, std::string_view status) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,8 +20,13 @@ bool use_color(std::string_view when, const Environment& environment, bool is_te
 /// Text attributes of one stream; the identity where colours are off.
 class Style {
  public:
+  /// What the functions below put around a text.
+  static constexpr auto kSequences = std::to_array<std::string_view>(
+      {"\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[1;33m", "\x1b[1;34m", "\x1b[1;36m"});
+
   explicit Style(bool enabled) : enabled_(enabled) {}
 
+  bool enabled() const { return enabled_; }
   std::string bold(std::string_view text) const { return wrap("1", text); }
   std::string red(std::string_view text) const { return wrap("1;31", text); }
   std::string yellow(std::string_view text) const { return wrap("1;33", text); }

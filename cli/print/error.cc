@@ -76,15 +76,17 @@ std::string excerpt(const Place& place, const std::string& line, const Style& st
   constexpr size_t kWidth = 120;
   const auto column = static_cast<size_t>(std::max(place.column, 1)) - 1;
   if (column > line.size()) return {};
-  const size_t begin = line.size() <= kWidth || column < kBefore ? 0 : column - kBefore;
-  const auto shown = std::string_view(line).substr(begin, kWidth);
+  const bool is_whole = line.size() <= kWidth || column < kBefore;
+  const size_t begin = is_whole ? 0 : character_boundary(line, column - kBefore);
+  const size_t end = character_boundary(line, std::min(line.size(), begin + kWidth));
+  const auto shown = std::string_view(line).substr(begin, end - begin);
   const auto caret_at = std::min(column - begin, shown.size());
   const auto carets = place.column == 0 ? 0 : token_length(shown.substr(caret_at));
   const auto number = fmt::format("{:>4}", place.line);
   std::string out = style.blue("     |") + "\n";
   out += style.blue(number + " |") + " " + escaped(shown) + "\n";
   if (carets == 0) return out;
-  const auto before = escaped(shown.substr(0, caret_at)).size();
+  const auto before = display_width(escaped(shown.substr(0, caret_at)));
   return out + style.blue("     |") + " " + std::string(before, ' ') +
          style.red(std::string(carets, '^')) + "\n";
 }
@@ -101,7 +103,7 @@ std::string place_text(const Place& place, const Style& style) {
 }
 
 std::string note_text(std::string_view label, std::string_view text, const Style& style) {
-  return fmt::format("   {} {}: {}\n", style.blue("="), label, escaped(text));
+  return fmt::format("   {} {}: {}\n", style.blue("="), escaped(label), escaped(text));
 }
 
 /// Whether no note says more about the tensor than its name.

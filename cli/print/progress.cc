@@ -11,18 +11,19 @@
 #include <utility>
 
 #include "cli/print/json_writer.h"
+#include "cli/print/output.h"
 #include "shardtool/base/text.h"
 
 namespace shardtool::cli {
 namespace {
 
+constexpr std::string_view kClearLine = "\r\x1b[K";
 constexpr double kFirstAfter = 0.5;  // seconds: short runs show nothing
 constexpr double kBarEvery = 0.1;    // ten frames a second
 constexpr double kLineEvery = 30;    // a log is not a terminal
 constexpr double kRateMemory = 3;    // seconds after which an old rate counts 1/e
 constexpr size_t kMaxCells = 24;
 constexpr size_t kItemSpace = 16;  // columns that the bar leaves to the item
-constexpr std::string_view kClearLine = "\r\x1b[K";
 
 double fraction(const api::Progress& progress) {
   if (progress.bytes_total <= 0) return 0;
@@ -103,7 +104,8 @@ std::string progress_bar(const ProgressState& state, size_t width) {
   if (line.size() + 2 + item.size() <= limit) {
     line += "  " + item;
   } else if (line.size() + kLeastItem <= limit) {
-    line += "  ..." + item.substr(item.size() - (limit - line.size() - 5));
+    const size_t cut = item.size() - (limit - line.size() - 5);
+    line += "  ..." + item.substr(character_boundary(item, cut));
   }
   return line.substr(0, limit);
 }
@@ -179,8 +181,12 @@ void ProgressPrinter::finish() {
 }
 
 ProgressPrinter stderr_progress(ProgressMode mode, std::string_view verb) {
-  return {mode, terminal_width(STDERR_FILENO), steady_seconds,
-          [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }, verb};
+  const auto show = [](std::string_view text) {
+    const bool clears = text.starts_with(kClearLine);
+    if (clears) std::fwrite(kClearLine.data(), 1, kClearLine.size(), stderr);
+    write_to_stderr(text.substr(clears ? kClearLine.size() : 0));
+  };
+  return {mode, terminal_width(STDERR_FILENO), steady_seconds, show, verb};
 }
 
 }  // namespace shardtool::cli

@@ -11,13 +11,6 @@ namespace {
 
 constexpr size_t kMaxCell = 512;
 
-/// Characters of a UTF-8 text: bytes that do not continue one.
-size_t display_width(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
-
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string out;
   for (size_t at = 0; at < text.size();) {

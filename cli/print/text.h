@@ -29,7 +29,8 @@ void print_text(Session& session, const ErrorInfo& info);
 void print_text(Session& session, const api::PresetList& list);
 void print_text(Session& session, const std::vector<model::GraphHead>& graphs);
 void print_text(Session& session, const std::vector<api::DoctorCheck>& checks);
-/// Rates, and the fraction of each that split reached; last the two that matter, all that -q leaves.
+/// Rates, and the fraction of each that split reached; last the two that matter, all that -q
+/// leaves.
 void print_text(Session& session, const api::BenchIoReport& report);
 
 /// A line of the form "label    text".

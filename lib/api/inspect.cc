@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 
 #include "shardtool/api/logical_checkpoint.h"
 #include "shardtool/api/mapping_choice.h"
 #include "shardtool/api/tensor_view.h"
+#include "shardtool/base/name_map.h"
 #include "shardtool/mapping/glob.h"
 #include "shardtool/mapping/presets.h"
 
@@ -49,7 +49,7 @@ class Groups {
   }
 
  private:
-  std::unordered_map<std::string, size_t> number_;
+  NameMap<size_t> number_;
   std::vector<InspectGroup> groups_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <unordered_map>
@@ -43,23 +44,31 @@ class ChosenHolders {
   };
   const Set& of(const std::shared_ptr<const layout::Layout>& layout) {
     const auto [found, is_new] = sets_.try_emplace(layout.get());
-    if (is_new) found->second = choose(*layout);
+    if (is_new) found->second = choose(layout);
     return found->second;
   }
 
  private:
-  Set choose(const layout::Layout& layout) const {
-    auto holders = std::make_shared<index::HolderSet>(layout.shape());
+  Set choose(const std::shared_ptr<const layout::Layout>& layout) const {
+    const std::vector<i64>& all = layout->ranks();
     Set set;
-    for (size_t h = 0; h < layout.ranks().size(); ++h) {
-      const i64 rank = layout.ranks()[h];
-      if (!std::binary_search(ranks_->begin(), ranks_->end(), rank)) continue;
-      holders->add(layout.holders().region(static_cast<int>(h)));
-      set.ranks.push_back(rank);
-    }
-    set.holders = std::move(holders);
-    set.fills = fills_of(layout, set.ranks);
+    std::set_intersection(all.begin(), all.end(), ranks_->begin(), ranks_->end(),
+                          std::back_inserter(set.ranks));
+    set.holders = set.ranks == all
+                      ? std::shared_ptr<const index::HolderSet>(layout, &layout->holders())
+                      : holders_on(set.ranks, *layout);
+    set.fills = fills_of(*layout, set.ranks);
     return set;
+  }
+
+  static std::shared_ptr<const index::HolderSet> holders_on(const std::vector<i64>& ranks,
+                                                            const layout::Layout& layout) {
+    auto holders = std::make_shared<index::HolderSet>(layout.shape());
+    for (size_t h = 0; h < layout.ranks().size(); ++h) {
+      if (!std::binary_search(ranks.begin(), ranks.end(), layout.ranks()[h])) continue;
+      holders->add(layout.holders().region(static_cast<int>(h)));
+    }
+    return holders;
   }
 
   /// The n-th fills of all ranks are one set of holders.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "shardtool/base/json_reader.h"
+#include "shardtool/base/text.h"
 
 namespace shardtool {
 namespace {
@@ -14,29 +15,6 @@ constexpr auto kStandsForItself = [] {
   for (size_t byte = 0x20; byte < 0x80; ++byte) table[byte] = byte != '"' && byte != '\\';
   return table;
 }();
-
-/// The byte length of the UTF-8 sequence at the front of `text`, or 0 when it is not valid
-/// (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF).
-size_t utf8_length(std::string_view text) {
-  const auto byte = [text](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const auto continues = [&byte](size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead <= 0xdf) return continues(1) ? 2 : 0;
-  if (lead >= 0xe0 && lead <= 0xef) {
-    const unsigned low = lead == 0xe0 ? 0xa0 : 0x80;
-    const unsigned high = lead == 0xed ? 0x9f : 0xbf;
-    return byte(1) >= low && byte(1) <= high && continues(2) ? 3 : 0;
-  }
-  if (lead >= 0xf0 && lead <= 0xf4) {
-    const unsigned low = lead == 0xf0 ? 0x90 : 0x80;
-    const unsigned high = lead == 0xf4 ? 0x8f : 0xbf;
-    return byte(1) >= low && byte(1) <= high && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 void append_utf8(std::string& out, unsigned code_point) {
   const auto put = [&out](unsigned byte) { out += static_cast<char>(byte); };

@@ -35,19 +35,11 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-/// The end of the UTF-8 character that begins at `begin`: behind as many continuation bytes as its
-/// first byte announces, where they are there. A byte that begins none stands for itself.
-size_t end_of_character(std::string_view text, size_t begin) {
-  const auto first = static_cast<unsigned char>(text[begin]);
-  size_t end = begin + 1;
-  if (first < 0xc0 || first >= 0xf8) return end;
-  const size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  const size_t last = std::min(text.size(), begin + length);
-  while (end < last && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;
-  return end;
+bool continues_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
 
-/// The code point of a character, or the byte that begins none.
+/// The code point of a valid UTF-8 sequence.
 char32_t code_point(std::string_view character) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 1) return byte(0);
@@ -56,20 +48,15 @@ char32_t code_point(std::string_view character) {
   return point;
 }
 
-/// Whether a terminal would act on it, or show other characters in another order: controls (C0, C1)
-/// and the marks of bidirectional text (Unicode Standard Annex #9).
+/// True for what a terminal acts on, ends a line at, or shows other characters in another order
+/// for: controls (C0, DEL, C1), line and paragraph separators, and the marks of bidirectional text
+/// (Unicode Standard Annex #9).
 bool is_unsafe(char32_t point) {
   const auto in = [point](char32_t first, char32_t last) {
     return first <= point && point <= last;
   };
   return in(0, 0x1f) || in(0x7f, 0x9f) || point == 0x61c || in(0x200e, 0x200f) ||
-         in(0x202a, 0x202e) || in(0x2066, 0x2069);
-}
-
-/// "\x1b", "\u202e".
-std::string escaped(char32_t point) {
-  const auto number = static_cast<unsigned>(point);
-  return number < 0x100 ? fmt::format("\\x{:02x}", number) : fmt::format("\\u{:04x}", number);
+         in(0x2028, 0x202e) || in(0x2066, 0x2069);
 }
 
 }  // namespace
@@ -109,18 +96,64 @@ std::string plural(i64 count, std::string_view noun) {
   return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
 }
 
+size_t utf8_length(std::string_view text) {
+  const auto byte = [text](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  const auto continues = [&byte](size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xc2 && lead <= 0xdf) return continues(1) ? 2 : 0;
+  if (lead >= 0xe0 && lead <= 0xef) {
+    const unsigned low = lead == 0xe0 ? 0xa0 : 0x80;
+    const unsigned high = lead == 0xed ? 0x9f : 0xbf;
+    return byte(1) >= low && byte(1) <= high && continues(2) ? 3 : 0;
+  }
+  if (lead >= 0xf0 && lead <= 0xf4) {
+    const unsigned low = lead == 0xf0 ? 0x90 : 0x80;
+    const unsigned high = lead == 0xf4 ? 0x8f : 0xbf;
+    return byte(1) >= low && byte(1) <= high && continues(2) && continues(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+size_t append_escaped_character(std::string& out, std::string_view text) {
+  const size_t length = utf8_length(text.substr(0, 4));
+  if (length == 0) {
+    out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    return 1;
+  }
+  const char32_t point = code_point(text.substr(0, length));
+  if (!is_unsafe(point)) {
+    out += text.substr(0, length);
+  } else if (point < 0x20) {
+    out += fmt::format("\\x{:02x}", static_cast<unsigned>(point));
+  } else {
+    out += fmt::format("\\u{:04x}", static_cast<unsigned>(point));
+  }
+  return length;
+}
+
 std::string quote_for_message(std::string_view text, size_t limit) {
   std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = end_of_character(text, at);
-    const std::string_view character = text.substr(at, end - at);
-    const char32_t point = code_point(character);
-    const std::string shown = is_unsafe(point) ? escaped(point) : std::string(character);
-    if (out.size() + shown.size() > limit) return out + "...";
-    out += shown;
-    at = end;
+  while (!text.empty()) {
+    const size_t before = out.size();
+    text.remove_prefix(append_escaped_character(out, text));
+    if (out.size() <= limit) continue;
+    out.resize(before);
+    return out + "...";
   }
   return out;
+}
+
+size_t character_boundary(std::string_view text, size_t at) {
+  while (at < text.size() && continues_character(text[at])) ++at;
+  return std::min(at, text.size());
+}
+
+size_t display_width(std::string_view text) {
+  return text.size() -
+         static_cast<size_t>(std::count_if(text.begin(), text.end(), continues_character));
 }
 
 std::vector<std::string> near_misses(std::string_view word,

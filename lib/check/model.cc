@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
+#include "shardtool/base/checked.h"
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/config_number.h"
+#include "shardtool/mapping/missing_numbers.h"
 
 namespace shardtool::check {
 namespace {
@@ -117,7 +120,9 @@ void check_sizes(const Model& model, Findings& findings) {
     const std::string_view name = tensor.name;
     if (!is_plain_matrix(tensor) || !name.ends_with("_proj.weight")) continue;
     const auto expect_heads = [&](i64 count, std::string_view key) {
-      expect_size(model, tensor, 0, count * heads->width, Rule::kHeads,
+      constexpr i64 kMost = std::numeric_limits<i64>::max();
+      const i64 expected = checked_mul(count, heads->width).value_or(kMost);
+      expect_size(model, tensor, 0, expected, Rule::kHeads,
                   fmt::format("{} {} x head_dim {}", key, count, heads->width), findings);
     };
     if (heads && name.ends_with(".self_attn.q_proj.weight")) {
@@ -220,18 +225,21 @@ void check_layer_count(const Model& model, const NumberedLayers& found, Findings
   const auto count = config_integer(model.config, {"num_hidden_layers", "n_layer", "num_layers"});
   if (!count || found.layers.empty()) return;
   const i64 more = config_integer(model.config, {"num_nextn_predict_layers"}).value_or(0);
-  for (i64 layer = 0; layer < *count; ++layer) {
-    if (found.layers.contains(layer)) continue;
+  const i64 end = checked_add(*count, more).value_or(*count);
+  std::set<i64> layers;
+  for (const auto& [layer, tensors] : found.layers) layers.insert(layer);
+  const auto missing = mapping::missing_numbers(layers, *count);
+  if (!missing.empty()) {
     findings.add({.rule = Rule::kMissingLayer,
-                  .message = fmt::format("there is no tensor of layer {}", layer),
+                  .message = fmt::format("there is no tensor of layer {}", to_string(missing)),
                   .file = model.config_file,
-                  .tensor = fmt::format("{}{}", found.prefix, layer),
-                  .found = fmt::format("{} layers", found.layers.size()),
+                  .tensor = fmt::format("{}{}", found.prefix, missing.first.front()),
+                  .found = plural(std::ssize(layers), "layer"),
                   .expected = fmt::format("{} = num_hidden_layers", *count),
-                  .fix = "fetch the missing files"});
+                  .fix = "fetch the missing files, or correct num_hidden_layers"});
   }
-  for (const auto& [layer, tensors] : found.layers) {
-    if (layer < *count + more) continue;
+  for (const i64 layer : layers) {
+    if (layer < end) continue;
     findings.add({.rule = Rule::kExtraLayer,
                   .message = fmt::format("layer {} is beyond num_hidden_layers", layer),
                   .file = model.config_file,
@@ -322,16 +330,16 @@ void check_experts(const Model& model, const NumberedLayers& found, Findings& fi
       if (const auto expert = numbered(name, prefix)) experts[prefix].insert(expert->first);
     }
     for (const auto& [prefix, numbers] : experts) {
-      for (i64 expert = 0; expert < *count; ++expert) {
-        if (numbers.contains(expert)) continue;
-        findings.add({.rule = Rule::kMissingExpert,
-                      .message = fmt::format("layer {} has no expert {}", layer, expert),
-                      .file = model.config_file,
-                      .tensor = fmt::format("{}{}.{}{}", found.prefix, layer, prefix, expert),
-                      .found = fmt::format("{} experts", numbers.size()),
-                      .expected = fmt::format("{} experts", *count),
-                      .fix = "fetch the missing files"});
-      }
+      const auto missing = mapping::missing_numbers(numbers, *count);
+      if (missing.empty()) continue;
+      findings.add(
+          {.rule = Rule::kMissingExpert,
+           .message = fmt::format("layer {} has no expert {}", layer, to_string(missing)),
+           .file = model.config_file,
+           .tensor = fmt::format("{}{}.{}{}", found.prefix, layer, prefix, missing.first.front()),
+           .found = plural(std::ssize(numbers), "expert"),
+           .expected = fmt::format("{} experts", *count),
+           .fix = "fetch the missing files, or correct the number of experts"});
     }
   }
 }
@@ -343,7 +351,9 @@ std::optional<i64> config_integer(const mapping::ModelConfig& config,
   for (const std::string_view path : paths) {
     for (const std::string& place : {std::string(path), fmt::format("text_config.{}", path)}) {
       const nlohmann::json* const value = config.find(place);
-      if (value != nullptr && value->is_number_integer()) return value->get<i64>();
+      if (value == nullptr || !value->is_number_integer()) continue;
+      const i64 number = value->get<i64>();
+      return number < 0 ? std::nullopt : std::optional(number);
     }
   }
   return std::nullopt;

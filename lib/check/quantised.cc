@@ -5,8 +5,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <unordered_map>
 
+#include "shardtool/base/name_map.h"
 #include "shardtool/check/model.h"
 
 namespace shardtool::check {
@@ -14,7 +14,7 @@ namespace {
 
 using shardtool::to_string;
 
-using ByName = std::unordered_map<std::string_view, const TensorSpec*>;
+using ByName = NameViewMap<const TensorSpec*>;
 
 /// A companion and the weights that it may belong to: one of them must be there.
 struct Family {

@@ -38,6 +38,9 @@ constexpr std::array kLaunchers{
     Launcher{"mpirun", "PMI_RANK", "PMI_SIZE", nullptr, {"PMI_JOBID", "SLURM_JOB_ID", "PBS_JOBID"}},
 };
 
+/// More processes than any launch has: what is kept per process stays small.
+constexpr int kMostProcesses = 1 << 16;
+
 int number(const char* name, const std::string& text) {
   int value = -1;
   const char* const end = text.data() + text.size();
@@ -57,6 +60,12 @@ std::optional<Launch> detect_launch(const Environment& environment) {
     Launch launch{
         std::string(launcher.name), number(launcher.rank, *rank), number(launcher.size, *size), {}};
     if (launch.size <= 1) continue;
+    if (launch.size > kMostProcesses) {
+      throw Error(ErrorCode::kLimit,
+                  fmt::format("the variable {} is {}: a launch has at most {} processes",
+                              launcher.size, *size, kMostProcesses))
+          .help("unset the variables of the launcher, or start fewer processes");
+    }
     if (launch.rank >= launch.size) {
       throw Error(ErrorCode::kUsage, fmt::format("the variable {} is {}, but {} is {}",
                                                  launcher.rank, *rank, launcher.size, *size));

@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "shardtool/base/name_map.h"
 #include "shardtool/base/tensor_spec.h"
 #include "shardtool/engine/weight_source.h"
 #include "shardtool/kernels/decode/decode.h"
@@ -42,8 +42,8 @@ struct Side {
   mesh::Mesh mesh;
   const WeightSource* weights = nullptr;
   std::function<SumBias(size_t tensor)> sum_bias;
-  std::unordered_map<std::string_view, size_t> by_name;  ///< of `tensors`
-  std::map<size_t, UnpackedWeight> unpacked;             ///< by tensor
+  NameViewMap<size_t> by_name;                ///< of `tensors`
+  std::map<size_t, UnpackedWeight> unpacked;  ///< by tensor
 
   bool is_turned(size_t tensor) const;
   /// What a device has of a tensor. Throws kUnsupported when it has none of it.

@@ -3,36 +3,20 @@
 #include <algorithm>
 
 #include "shardtool/base/error.h"
+#include "shardtool/base/name_map.h"
 
 namespace shardtool::index {
 namespace {
 
-std::uint64_t mix(std::uint64_t hash, i64 value) {
-  hash ^= static_cast<std::uint64_t>(value) + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2);
-  return hash;
+/// Under a key of the process: regions come from manifests, too.
+template <class Value>
+std::uint64_t hash_of(std::span<const Value> values) {
+  return NameHash()({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
 }
 
 std::uint64_t hash_of(const AxisMap& map) {
-  std::uint64_t hash = mix(0, map.local_size());
-  for (const Piece& p : map.pieces()) hash = mix(mix(mix(hash, p.local), p.global), p.size);
-  return hash;
-}
-
-std::uint64_t hash_of(std::span<const int> pick) {
-  std::uint64_t hash = 0;
-  for (const int number : pick) hash = mix(hash, number);
-  return hash;
-}
-
-/// The number with this hash that satisfies `is_equal`, or nothing.
-template <class IsEqual>
-std::optional<int> find_number(const std::unordered_multimap<std::uint64_t, int>& numbers,
-                               std::uint64_t hash, IsEqual is_equal) {
-  const auto [first, last] = numbers.equal_range(hash);
-  const auto found =
-      std::find_if(first, last, [&](const auto& entry) { return is_equal(entry.second); });
-  if (found == last) return std::nullopt;
-  return found->second;
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
+  return hash_of(map.pieces()) ^ static_cast<std::uint64_t>(map.local_size()) * kOdd;
 }
 
 }  // namespace
@@ -55,14 +39,15 @@ HolderSet HolderSet::of(const Shape& shape, std::span<const Region> regions) {
 int HolderSet::map_number(int axis, const AxisMap& map) {
   auto& maps = maps_[static_cast<size_t>(axis)];
   auto& numbers = map_numbers_[static_cast<size_t>(axis)];
-  const std::uint64_t hash = hash_of(map);
-  const auto known = find_number(
-      numbers, hash, [&](int number) { return maps[static_cast<size_t>(number)] == map; });
+  const auto number_of = [&maps](int number) -> const AxisMap& {
+    return maps[static_cast<size_t>(number)];
+  };
+  const auto known =
+      numbers.find(hash_of(map), [&](int number) { return number_of(number) == map; });
   if (known) return *known;
-  const int number = static_cast<int>(maps.size());
   maps.push_back(map);
-  numbers.emplace(hash, number);
-  return number;
+  numbers.append([&](int number) { return hash_of(number_of(number)); });
+  return static_cast<int>(maps.size()) - 1;
 }
 
 int HolderSet::add(const Region& region) {
@@ -74,17 +59,20 @@ int HolderSet::add(const Region& region) {
   }
   const int holder = size_++;
   if (const auto group = group_number(pick(holder))) {
-    groups_[static_cast<size_t>(*group)].push_back(holder);
+    auto& replicas = replicas_[*group];
+    if (replicas.empty()) replicas.push_back(first_of_group_[static_cast<size_t>(*group)]);
+    replicas.push_back(holder);
   } else {
-    group_numbers_.emplace(hash_of(pick(holder)), static_cast<int>(groups_.size()));
-    groups_.push_back({holder});
+    first_of_group_.push_back(holder);
+    group_numbers_.append(
+        [this](int number) { return hash_of(pick(first_of_group_[static_cast<size_t>(number)])); });
   }
   return holder;
 }
 
 std::optional<int> HolderSet::group_number(std::span<const int> wanted) const {
-  return find_number(group_numbers_, hash_of(wanted), [&](int group) {
-    const auto same = pick(groups_[static_cast<size_t>(group)].front());
+  return group_numbers_.find(hash_of(wanted), [&](int group) {
+    const auto same = pick(first_of_group_[static_cast<size_t>(group)]);
     return std::equal(same.begin(), same.end(), wanted.begin(), wanted.end());
   });
 }
@@ -110,7 +98,9 @@ Shape HolderSet::local_shape(int holder) const {
 std::span<const int> HolderSet::holders_with(std::span<const int> pick) const {
   const auto group = group_number(pick);
   if (!group) return {};
-  return groups_[static_cast<size_t>(*group)];
+  const auto replicas = replicas_.find(*group);
+  if (replicas != replicas_.end()) return replicas->second;
+  return {&first_of_group_[static_cast<size_t>(*group)], 1};
 }
 
 }  // namespace shardtool::index

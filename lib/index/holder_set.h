@@ -1,12 +1,12 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "shardtool/base/shape.h"
+#include "shardtool/index/number_table.h"
 #include "shardtool/index/region.h"
 
 namespace shardtool::index {
@@ -42,19 +42,17 @@ class HolderSet {
   std::span<const int> holders_with(std::span<const int> pick) const;
 
  private:
-  /// Numbers by the hash of what they number.
-  using Numbers = std::unordered_multimap<std::uint64_t, int>;
-
   int map_number(int axis, const AxisMap& map);
   std::optional<int> group_number(std::span<const int> pick) const;
 
   Shape shape_;
   std::vector<std::vector<AxisMap>> maps_;
-  std::vector<Numbers> map_numbers_;
+  std::vector<NumberTable> map_numbers_;
   int size_ = 0;
-  std::vector<int> picks_;                ///< of all holders, one after the other
-  std::vector<std::vector<int>> groups_;  ///< holders with equal picks
-  Numbers group_numbers_;
+  std::vector<int> picks_;           ///< of all holders, one after the other
+  std::vector<int> first_of_group_;  ///< of holders with equal picks, the first
+  NumberTable group_numbers_;
+  std::unordered_map<int, std::vector<int>> replicas_;  ///< by group, where it has two or more
 };
 
 }  // namespace shardtool::index

@@ -3,11 +3,11 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "shardtool/base/error.h"
+#include "shardtool/base/name_map.h"
 #include "shardtool/base/tensor_spec.h"
 #include "shardtool/mapping/companions.h"
 #include "shardtool/mapping/config.h"
@@ -27,7 +27,7 @@ struct Assignment {
 
 /// Position of every tensor by name, of the last one where a packed weight has the name of its
 /// stored part. Views into the specs.
-using TensorIndex = std::unordered_map<std::string_view, size_t>;
+using TensorIndex = NameViewMap<size_t>;
 TensorIndex index_by_name(std::span<const TensorSpec> tensors);
 
 /// Is told of an error about one tensor or rule, and may throw it.

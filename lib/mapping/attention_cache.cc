@@ -11,7 +11,6 @@
 #include <optional>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 
 #include "shardtool/mapping/facts.h"
 #include "shardtool/mapping/glob.h"
@@ -187,11 +186,10 @@ class Projections {
     int compressed = 0;       ///< which kind of entries, each of several tokens; 0: of one token
   };
   std::optional<Found> find(const std::string& name) {
-    const auto [form, is_new] = kinds_.try_emplace(name_form(name), nullptr);
-    if (is_new) form->second = kind_of(name);
-    if (form->second == nullptr) return std::nullopt;
-    Found found = form->second->found;
-    const RE2& regex = *form->second->regex;
+    const Kind* const kind = kinds_.of(name_form(name), [&] { return kind_of(name); });
+    if (kind == nullptr) return std::nullopt;
+    Found found = kind->found;
+    const RE2& regex = *kind->regex;
     const bool matches = regex.NumberOfCapturingGroups() > 1
                              ? RE2::FullMatch(name, regex, &found.layer, &found.part)
                              : RE2::FullMatch(name, regex, &found.layer);
@@ -220,7 +218,7 @@ class Projections {
 
   std::vector<std::function<bool(std::string_view)>> not_;
   std::vector<Kind> all_;
-  std::unordered_map<std::string, const Kind*> kinds_;
+  ByForm<const Kind*> kinds_;
 };
 
 std::optional<std::string> dtype_of(const Keys& keys, const json& facts) {

@@ -175,21 +175,14 @@ i64 AxisTable::required_size(const std::string& axis, const std::string& because
 std::optional<i64> AxisTable::declared_size(const std::string& axis) {
   Entry& entry = axes_.at(axis);
   if (entry.size || !entry.spec.size) return entry.size;
-  if (!being_evaluated_.insert(axis).second) {
-    throw Error(ErrorCode::kSizeExpression,
-                fmt::format("the size of axis '{}' depends on itself", axis))
-        .at(entry.spec.size->place);
-  }
-  entry.size = evaluate_size(*entry.spec.size);
-  being_evaluated_.erase(axis);
-  return entry.size;
+  const SizeChain::Link link = chain_.enter(axis, entry.spec.size->place);
+  return entry.size = evaluate_size(*entry.spec.size);
 }
 
 std::optional<i64> AxisTable::size_if_given(const std::string& axis) {
   try {
     return declared_size(axis);
   } catch (const Error& e) {
-    being_evaluated_.clear();
     if (e.code() == ErrorCode::kSizeExpression || e.code() == ErrorCode::kConfig)
       return std::nullopt;
     throw;
@@ -220,6 +213,16 @@ AxisExpr AxisTable::owned_units(const std::string& axis, i64 n) const {
   const Entry& entry = axes_.at(axis);
   const OwnersSpec& spec = *entry.spec.owners;
   if (spec.kind == OwnersSpec::Kind::kLists) return layout::owners(n, spec.lists, entry.over);
+  constexpr i64 kMostDealt = 1 << 20;
+  if (n > kMostDealt) {
+    throw Error(ErrorCode::kLimit,
+                fmt::format("axis '{}' of {} units is too long to be dealt out one "
+                            "by one",
+                            axis, n))
+        .note("found", size_origin(axis).empty() ? std::to_string(n) : size_origin(axis))
+        .note("expected", fmt::format("at most {}", kMostDealt))
+        .help("correct the size of the axis, or leave \"owners\" out");
+  }
   const i64 parts = extent(mesh_, entry.over);
   std::vector<std::vector<i64>> dealt(static_cast<size_t>(parts));
   for (i64 unit = 0; unit < n; ++unit) dealt[static_cast<size_t>(unit % parts)].push_back(unit);

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -96,7 +95,7 @@ class AxisTable {
   mesh::Mesh mesh_;
   const ModelConfig* config_;
   std::map<std::string, Entry> axes_;
-  std::set<std::string> being_evaluated_;
+  SizeChain chain_;
   std::map<std::pair<std::string, i64>, UnitCut> cuts_;
 };
 

@@ -1,8 +1,11 @@
 #include "shardtool/mapping/axis_usage.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
+
+#include "shardtool/base/text.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -44,7 +47,50 @@ void add_names(const Rule& rule, Names& names) {
   }
 }
 
+/// The mesh axes that cut a tensor.
+Names cutting_axes(const Resolution& resolution) {
+  std::set<const layout::Layout*> seen;
+  Names used;
+  const auto add = [&used](const layout::AxisExpr& expr) {
+    for (const mesh::AxisRef& ref : layout::axes_used(expr)) used.insert(ref.axis);
+  };
+  for (const ResolvedTensor& tensor : resolution.tensors) {
+    if (!seen.insert(tensor.layout.get()).second) continue;
+    for (const layout::LayoutAxis& axis : tensor.layout->axes()) add(axis.expr);
+    for (const layout::IndexAxis& axis : tensor.layout->index_axes()) add(axis.expr);
+  }
+  return used;
+}
+
+/// The mesh axes that the documents lay their axes over.
+Names known_mesh_axes(const Mapping& mapping) {
+  Names known;
+  for (const Document& document : mapping.documents()) {
+    for (const auto& [name, axis] : document.axes) {
+      if (!axis.mesh) continue;
+      for (const mesh::AxisRef& ref : axis.mesh->over) known.insert(ref.axis);
+    }
+  }
+  return known;
+}
+
 }  // namespace
+
+std::vector<std::string> idle_mesh_axes(const Mapping& mapping, const Resolution& resolution) {
+  const Names used = cutting_axes(resolution);
+  const Names known = known_mesh_axes(mapping);
+  std::vector<std::string> warnings;
+  for (const mesh::MeshAxis& axis : resolution.mesh.axes()) {
+    if (axis.size == 1 || used.contains(axis.name)) continue;
+    std::string text =
+        fmt::format("mesh axis '{}' cuts no tensor: the {} devices along it get the same bytes",
+                    quote_for_message(axis.name), axis.size);
+    if (!known.empty() && !known.contains(axis.name))
+      text += fmt::format("; the mapping cuts over {}", fmt::join(known, ", "));
+    warnings.push_back(std::move(text));
+  }
+  return warnings;
+}
 
 std::vector<std::string> unused_axes(const Mapping& mapping) {
   Names named;

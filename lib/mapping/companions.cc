@@ -171,9 +171,9 @@ std::optional<NameTemplate> Companions::leader_template(size_t companion,
 
 std::string Companions::leader(size_t companion, const std::string& name) {
   const NumberedName numbered(name);
-  const auto [known, is_new] = leaders_[companion].try_emplace(numbered.form());
-  if (is_new) known->second = leader_template(companion, numbered);
-  if (known->second) return known->second->fill(numbered);
+  const auto& known =
+      leaders_[companion].of(numbered.form(), [&] { return leader_template(companion, numbered); });
+  if (known) return known->fill(numbered);
   std::vector<std::string> texts;
   for (const std::string_view text : groups_in(name, *groups_[companion])) texts.emplace_back(text);
   return all_[companion].spec->of.fill(texts);

@@ -1,12 +1,11 @@
 #include "shardtool/mapping/index_numbers.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <span>
 
 #include "shardtool/base/text.h"
+#include "shardtool/mapping/missing_numbers.h"
 #include "shardtool/mapping/name_form.h"
 
 namespace shardtool::mapping {
@@ -19,15 +18,6 @@ i64 first_fault(const std::vector<i64>& sorted, i64 n) {
     if (end - begin != 1) return i;
   }
   return n;
-}
-
-/// "2, 3, 5 and 9 more".
-std::string listed(const std::vector<i64>& numbers) {
-  constexpr size_t kShown = 5;
-  const std::span<const i64> shown(numbers.data(), std::min(numbers.size(), kShown));
-  const size_t more = numbers.size() - shown.size();
-  return fmt::format("{}{}", fmt::join(shown, ", "),
-                     more == 0 ? "" : fmt::format(" and {} more", more));
 }
 
 }  // namespace
@@ -92,16 +82,13 @@ std::vector<std::string> IndexNumbers::gaps(AxisTable& axes) const {
   for (const auto& [axis, numbers] : outer_) {
     const auto size = axes.size_if_given(axis);
     if (!size) continue;
-    std::vector<i64> missing;
-    for (i64 i = 0; i < *size; ++i) {
-      if (!numbers.contains(i)) missing.push_back(i);
-    }
+    const MissingNumbers missing = missing_numbers(numbers, *size);
     const i64 beyond = static_cast<i64>(std::distance(numbers.lower_bound(*size), numbers.end()));
     if (missing.empty() && beyond == 0) continue;
     const std::string origin = axes.size_origin(axis);
     std::string text =
         fmt::format("axis '{}' has size {}{}", axis, *size, origin.empty() ? "" : ", " + origin);
-    if (!missing.empty()) text += fmt::format(", but no tensor has index {}", listed(missing));
+    if (!missing.empty()) text += fmt::format(", but no tensor has index {}", to_string(missing));
     if (beyond > 0) text += fmt::format(", but tensors have indices up to {}", *numbers.rbegin());
     warnings.push_back(std::move(text));
   }

@@ -3,8 +3,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
+
+#include "shardtool/base/name_map.h"
 
 namespace shardtool::mapping {
 
@@ -54,8 +55,23 @@ class NameTemplate {
   std::vector<Piece> pieces_;
 };
 
-/// What is found once for all names of a form.
+/// What is found once for all names of a form. Models have few forms; where a checkpoint has more
+/// than are kept, the table would only cost memory, and what is beyond it is found again.
 template <class Found>
-using ByForm = std::unordered_map<std::string, Found>;
+class ByForm {
+ public:
+  /// What `find` makes of the form, kept or made now; valid until the next call.
+  template <class Find>
+  const Found& of(const std::string& form, Find find) {
+    constexpr size_t kMostKept = 1 << 12;
+    if (const auto known = kept_.find(form); known != kept_.end()) return known->second;
+    if (kept_.size() < kMostKept) return kept_.emplace(form, find()).first->second;
+    return last_ = find();
+  }
+
+ private:
+  NameMap<Found> kept_;
+  Found last_ = {};
+};
 
 }  // namespace shardtool::mapping

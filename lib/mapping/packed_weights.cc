@@ -6,9 +6,9 @@
 #include <limits>
 #include <map>
 #include <string>
-#include <unordered_set>
 
 #include "shardtool/base/checked.h"
+#include "shardtool/base/name_map.h"
 #include "shardtool/mapping/assertions.h"
 
 namespace shardtool::mapping {
@@ -67,7 +67,7 @@ std::vector<TensorSpec> packed_weights(std::span<const TensorSpec> tensors, Comp
   const auto placed = companions.all();
   if (std::none_of(placed.begin(), placed.end(), [](const auto& p) { return p.spec->leads; }))
     return {};
-  std::unordered_set<std::string_view> names;
+  NameViewSet names;
   for (const TensorSpec& tensor : tensors) names.insert(tensor.name);
   std::map<std::string, Packed> weights;
   for (const TensorSpec& tensor : tensors) {

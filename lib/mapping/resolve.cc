@@ -133,6 +133,10 @@ class Resolver {
       result_.warnings.push_back(std::move(warning));
     for (std::string& warning : axes_without_tensors(rules_, axes_))
       result_.warnings.push_back(std::move(warning));
+    if (options_.mesh) {
+      for (std::string& warning : idle_mesh_axes(mapping_, result_))
+        result_.warnings.push_back(std::move(warning));
+    }
     return std::move(result_);
   }
 
@@ -242,7 +246,24 @@ class Resolver {
     for (const UnitCut& units : cut.units) decision.cuts.push_back(ledger_.enter(units));
     decision.layout = checked(Layout(mesh_, spec.shape, std::move(cut.axes), std::move(index)),
                               spec.dtype, options_.allow_empty_shards);
+    count_places(*decision.layout);
     return decision;
+  }
+
+  /// Every layout keeps what each device has of it.
+  void count_places(const Layout& layout) {
+    constexpr i64 kMostPlaces = 1 << 22;
+    places_ += std::ssize(layout.ranks());
+    if (places_ <= kMostPlaces) return;
+    throw Error(ErrorCode::kLimit,
+                fmt::format("{} layouts over {} devices are more than fit into memory",
+                            decisions_.size() + 1, mesh_.size()))
+        .note("found",
+              fmt::format("{} places of tensors of different rules, shapes or layers", places_))
+        .note("expected", fmt::format("at most {}", kMostPlaces))
+        .help(
+            "take a smaller mesh: replicas along an axis are alike, so that one of them says what "
+            "all get");
   }
 
   Decision& decision_of(size_t tensor) {
@@ -283,8 +304,10 @@ class Resolver {
 
   ResolvedTensor replicated(size_t tensor) {
     auto& layout = replicated_[tensors_[tensor].shape];
-    if (!layout)
+    if (!layout) {
       layout = std::make_shared<const Layout>(Layout::replicated(mesh_, tensors_[tensor].shape));
+      count_places(*layout);
+    }
     if (!unknown_) {
       unknown_ = std::make_shared<const TensorDecision>(
           TensorDecision{"unknown", {mapping_.own().name, 0, 0, {}}, "replicate"});
@@ -306,6 +329,7 @@ class Resolver {
   std::span<const TensorSpec> tensors_;
   TensorIndex by_name_;
   CutLedger ledger_;
+  i64 places_ = 0;  ///< devices of all layouts together
   std::vector<Assignment> assigned_;
   IndexNumbers numbers_;
   std::vector<Numbers> numbers_of_;  ///< by tensor

@@ -70,8 +70,8 @@ struct Resolution {
   std::vector<std::vector<std::string>> tied;  ///< groups of which two or more names are present
   std::vector<UnevenCut> uneven;
   /// Axes of one's own that no rule names, a mapping for other models, layers or experts that
-  /// config.json counts otherwise than the tensors' names do, and tensors that "unknown"
-  /// replicates.
+  /// config.json counts otherwise than the tensors' names do, axes of a mesh from the command line
+  /// that cut nothing, and tensors that "unknown" replicates.
   std::vector<std::string> warnings;
   std::map<std::string, i64> axis_sizes;  ///< declared ones that a rule needed
 };

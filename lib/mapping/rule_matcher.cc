@@ -102,10 +102,7 @@ void PatternSet::compile() {
 const std::vector<int>& PatternSet::match(std::string_view name) {
   if (impl_->numbers == NumberUse::kRead) return impl_->last = impl_->match(name);
   impl_->numbered.assign(name);
-  const std::string& form = impl_->numbered.form();
-  const auto known = impl_->by_form.find(form);
-  if (known != impl_->by_form.end()) return known->second;
-  return impl_->by_form.emplace(form, impl_->match(name)).first->second;
+  return impl_->by_form.of(impl_->numbered.form(), [&] { return impl_->match(name); });
 }
 
 RuleMatcher::RuleMatcher(const Mapping& mapping, const ModelConfig* config) : config_(config) {
@@ -190,11 +187,11 @@ RuleMatcher::CapturedNumbers RuleMatcher::captured_numbers(RuleMatch match,
 
 std::map<std::string, Capture> RuleMatcher::captures(RuleMatch match, std::string_view name) {
   const NumberedName numbered(name);
-  const auto [known, is_new] = captured_[match.pattern].try_emplace(numbered.form());
-  if (is_new) known->second = captured_numbers(match, numbered);
-  if (!known->second) return captures_in(match, name);
+  const CapturedNumbers& known = captured_[match.pattern].of(
+      numbered.form(), [&] { return captured_numbers(match, numbered); });
+  if (!known) return captures_in(match, name);
   std::map<std::string, Capture> found;
-  for (const auto& [capture, number] : *known->second) {
+  for (const auto& [capture, number] : *known) {
     const std::string_view digits = numbered.numbers()[number];
     i64 value = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), value);

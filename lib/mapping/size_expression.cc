@@ -1,12 +1,14 @@
 #include "shardtool/mapping/size_expression.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "shardtool/base/checked.h"
 #include "shardtool/base/text.h"
@@ -167,6 +169,26 @@ i64 apply(const SizeExpression& size, i64 left, const SizeStep& step, const Size
 }
 
 }  // namespace
+
+SizeChain::Link SizeChain::enter(const std::string& axis, const Place& place) {
+  if (const auto first = std::find(axes_.begin(), axes_.end(), axis); first != axes_.end()) {
+    const auto circle = std::span(axes_).subspan(static_cast<size_t>(first - axes_.begin()));
+    throw Error(ErrorCode::kSizeExpression,
+                fmt::format("the size of axis '{}' depends on itself", axis))
+        .at(place)
+        .note("circle", fmt::format("{} -> {}", fmt::join(circle, " -> "), axis))
+        .help("write one of these sizes as a number, or in terms of config.json");
+  }
+  if (axes_.size() == kLongest) {
+    throw Error(ErrorCode::kLimit, fmt::format("the size of axis '{}' needs more than {} others, "
+                                               "one for another",
+                                               axes_.front(), kLongest))
+        .at(place)
+        .help("write the sizes in terms of config.json, or of fewer axes");
+  }
+  axes_.push_back(axis);
+  return Link(*this);
+}
 
 SizeExpression integer_size(i64 value) {
   return {std::to_string(value), {{{SizeAtom::Kind::kInteger, value, {}}, {}}}, nullptr, {}};

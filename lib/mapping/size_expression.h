@@ -52,6 +52,31 @@ struct SizeScope {
   std::function<i64(const std::string& axis)> axis_size;
 };
 
+/// The axes whose sizes are being evaluated, each for the one before it. Documents are input: their
+/// sizes may refer to each other in a circle, or in a row that is longer than the stack.
+class SizeChain {
+ public:
+  static constexpr size_t kLongest = 100;
+
+  /// An axis on the chain for as long as this lives.
+  class Link {
+   public:
+    explicit Link(SizeChain& chain) : chain_(chain) {}
+    ~Link() { chain_.axes_.pop_back(); }
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+
+   private:
+    SizeChain& chain_;
+  };
+  /// Throws kSizeExpression, at the place of the axis' size, when the axis is on the chain already;
+  /// kLimit when more than kLongest would be.
+  Link enter(const std::string& axis, const Place& place);
+
+ private:
+  std::vector<std::string> axes_;
+};
+
 SizeExpression integer_size(i64 value);
 /// Throws kMappingSchema.
 SizeExpression parse_size(std::string_view text);

@@ -64,10 +64,8 @@ int TensorClasses::of(const std::string& tensor) {
   for (const auto& [number, matches] : own_) {
     if (matches(tensor)) return number;
   }
-  std::string form = name_form(tensor);
-  const auto [found, is_new] = known_forms_.try_emplace(std::move(form), 0);
-  if (is_new) found->second = built_in(found->first);
-  return found->second;
+  const std::string form = name_form(tensor);
+  return known_forms_.of(form, [&] { return built_in(form); });
 }
 
 }  // namespace shardtool::mapping

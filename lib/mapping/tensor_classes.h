@@ -1,11 +1,11 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "shardtool/mapping/glob.h"
+#include "shardtool/mapping/name_form.h"
 
 namespace shardtool::mapping {
 
@@ -45,7 +45,7 @@ class TensorClasses {
   std::vector<std::string> names_;
   std::vector<std::pair<int, Matches>> own_;
   std::vector<Entry> entries_;
-  std::unordered_map<std::string, int> known_forms_;
+  ByForm<int> known_forms_;
 };
 
 }  // namespace shardtool::mapping

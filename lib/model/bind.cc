@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "shardtool/base/error.h"
+#include "shardtool/base/name_map.h"
 #include "shardtool/base/text.h"
 #include "shardtool/mapping/glob.h"
 #include "shardtool/mapping/quantization.h"
@@ -27,17 +28,18 @@ class Sizes {
  public:
   Sizes(const Graph& graph, const mapping::ModelConfig& config) : graph_(graph), config_(config) {
     for (const auto& [name, size] : graph.sizes) {
-      if (is_known(size)) static_cast<void>(of(name));
+      if (is_known(name)) static_cast<void>(of(name));
     }
   }
 
   i64 of(const std::string& name) {
-    if (const auto known = values_.find(name); known != values_.end()) return known->second;
+    if (const auto found = values_.find(name); found != values_.end()) return found->second;
     const auto size = graph_.sizes.find(name);
     if (size == graph_.sizes.end()) {
       throw Error(ErrorCode::kInternal,
                   fmt::format("the graph of {} has no size '{}'", graph_.family, name));
     }
+    const auto link = chain_.enter(name, size->second.place);
     const mapping::SizeScope scope{&config_, [this](const std::string& axis) { return of(axis); }};
     return values_[name] = evaluate(size->second, scope);
   }
@@ -46,7 +48,14 @@ class Sizes {
  private:
   /// Whether the config has every value: sizes of parts that a model lacks, or of which it says 0,
   /// stay unknown.
-  bool is_known(const mapping::SizeExpression& size) const {
+  bool is_known(const std::string& name) {
+    if (const auto found = known_.find(name); found != known_.end()) return found->second;
+    const auto size = graph_.sizes.find(name);
+    if (size == graph_.sizes.end()) return known_[name] = false;
+    const auto link = chain_.enter(name, size->second.place);
+    return known_[name] = is_known(size->second);
+  }
+  bool is_known(const mapping::SizeExpression& size) {
     for (const mapping::SizeProduct& product : size.sum) {
       if (!is_known(product.first)) return size.fallback && is_known(*size.fallback);
       for (const mapping::SizeStep& step : product.rest) {
@@ -55,26 +64,26 @@ class Sizes {
     }
     return true;
   }
-  bool is_known(const mapping::SizeStep& step) const {
+  bool is_known(const mapping::SizeStep& step) {
     const bool is_number = step.op == mapping::SizeOp::kTimesDown &&
                            step.atom.kind == mapping::SizeAtom::Kind::kConfig;
     if (!is_number) return is_known(step.atom);
     const nlohmann::json* value = config_.find(step.atom.name);
     return value != nullptr && !value->is_null();
   }
-  bool is_known(const mapping::SizeAtom& atom) const {
+  bool is_known(const mapping::SizeAtom& atom) {
     if (atom.kind == mapping::SizeAtom::Kind::kConfig) {
       const nlohmann::json* value = config_.find(atom.name);
       const bool is_none = value != nullptr && *value == 0;
       return !is_none && config_.size(atom.name).has_value();
     }
-    if (atom.kind != mapping::SizeAtom::Kind::kAxis) return true;
-    const auto size = graph_.sizes.find(atom.name);
-    return size != graph_.sizes.end() && is_known(size->second);
+    return atom.kind != mapping::SizeAtom::Kind::kAxis || is_known(atom.name);
   }
 
   const Graph& graph_;
   const mapping::ModelConfig& config_;
+  mapping::SizeChain chain_;
+  std::map<std::string, bool> known_;
   std::map<std::string, i64> values_;
 };
 
@@ -93,6 +102,7 @@ class Binder {
 
   Layer layer(const std::string& block, const std::vector<Alternatives>& stretches, i64 number);
   Layer layer(const std::vector<Block>& blocks, i64 number);
+  void check_layers(const Stack& stack, i64 layers) const;
   void add(const Stack& stack);
   std::vector<std::string> unread() const;
 
@@ -118,7 +128,7 @@ class Binder {
   Model& model_;
   std::span<const TensorSpec> tensors_;
   std::string stored_as_;
-  std::unordered_map<std::string_view, size_t> by_name_;
+  NameViewMap<size_t> by_name_;
   std::vector<bool> is_read_;
   std::unordered_map<const std::string*, Spelling> spellings_;  ///< of the graph's globs
   std::set<std::string> made_;                                  ///< values of any layer so far
@@ -318,11 +328,23 @@ Layer Binder::layer(const std::vector<Block>& blocks, i64 number) {
   return layer(used.name, used.stretches, number);
 }
 
+/// Refuses what no model has: layers without tensors would be bound for as long as one likes.
+void Binder::check_layers(const Stack& stack, i64 layers) const {
+  constexpr i64 kMostLayers = 1 << 16;
+  if (layers <= kMostLayers) return;
+  throw Error(ErrorCode::kLimit,
+              fmt::format("a stack of {} layers is more than a graph may have", layers))
+      .note("found", fmt::format("{} = {}", stack.layers.text, layers))
+      .note("expected", fmt::format("at most {}", kMostLayers))
+      .help(fmt::format("correct the number of layers in {}", model_.config.file()));
+}
+
 void Binder::add(const Stack& stack) {
   if (stack.beside && !has_required(stack.start, -1)) return;
   const size_t first = model_.layers.size();
   model_.layers.push_back(layer(stack.name.empty() ? "start" : stack.name, stack.start, -1));
   const i64 layers = model_.size(stack.layers);
+  check_layers(stack, layers);
   for (i64 number = 0; number < layers; ++number) {
     model_.layers.push_back(layer(stack.blocks, number));
   }

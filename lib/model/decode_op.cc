@@ -6,6 +6,7 @@
 
 #include "shardtool/model/op_decoder.h"
 #include "shardtool/model/operands.h"
+#include "shardtool/model/spelling.h"
 
 namespace shardtool::model {
 namespace {
@@ -33,11 +34,13 @@ std::string OpDecoder::full_name(const JsonValue& value, bool& optional) const {
     optional = true;
     name.pop_back();
   }
-  const size_t slash = name.find('/');
-  if (slash == std::string::npos) return name;
-  const auto prefix = context_.prefixes.find(name.substr(0, slash));
-  if (prefix == context_.prefixes.end()) value.refuse("a name, or one below a prefix");
-  return prefix->second + name.substr(slash + 1);
+  if (const size_t slash = name.find('/'); slash != std::string::npos) {
+    const auto prefix = context_.prefixes.find(name.substr(0, slash));
+    if (prefix == context_.prefixes.end()) value.refuse("a name, or one below a prefix");
+    name = prefix->second + name.substr(slash + 1);
+  }
+  value.located([&name] { return Spelling(name); });
+  return name;
 }
 
 WeightRef OpDecoder::names(const JsonValue& value) const {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 
 #include "shardtool/base/error.h"
+#include "shardtool/base/name_map.h"
 #include "shardtool/mapping/quantization.h"
 #include "shardtool/model/packed_extents.h"
 
@@ -223,7 +223,7 @@ class Finder {
 
   const mapping::ModelConfig& config_;
   std::span<const TensorSpec> tensors_;
-  std::unordered_map<std::string_view, size_t> by_name_;
+  NameViewMap<size_t> by_name_;
 };
 
 }  // namespace

@@ -1,5 +1,10 @@
 #include "shardtool/model/spelling.h"
 
+#include <fmt/format.h>
+
+#include "shardtool/base/error.h"
+#include "shardtool/base/text.h"
+
 namespace shardtool::model {
 namespace {
 
@@ -14,6 +19,14 @@ size_t choices(const GlobToken& token) {
 Spelling::Spelling(const std::string& glob) {
   const mapping::Glob pattern(glob);
   tokens_.assign(pattern.tokens().begin(), pattern.tokens().end());
+  size_t texts = 1;
+  for (const GlobToken& token : tokens_) {
+    texts *= choices(token);
+    if (texts <= kMost) continue;
+    throw Error(ErrorCode::kLimit, fmt::format("'{}' stands for more than {} names",
+                                               quote_for_message(glob, 100), kMost))
+        .help("write fewer choices {a,b} in it and in its prefix");
+  }
 }
 
 size_t Spelling::count() const {

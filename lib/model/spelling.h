@@ -15,6 +15,9 @@ class Spelling {
   /// What a number of this name stands for.
   using NumberOf = std::function<i64(const std::string& name)>;
 
+  static constexpr size_t kMost = 256;
+
+  /// Throws what Glob throws, and kLimit for more than kMost texts: n choices of two make 2^n.
   explicit Spelling(const std::string& glob);
 
   size_t count() const;

@@ -69,6 +69,24 @@ Findings undiscoverable_names(const Source& source) {
   return findings;
 }
 
+/// Names come from files, and std::hash has a fixed key: a file could make all of them collide.
+Findings unkeyed_hashes_of_names(const Source& source) {
+  constexpr std::string_view kOwner = "lib/base/name_map.h";
+  Findings findings;
+  if (source.path == kOwner) return findings;
+  size_t number = 0;
+  for (const std::string_view line : lines_of(source.text)) {
+    ++number;
+    for (const std::string_view table : {"map<", "set<"}) {
+      const std::string hashed = "unordered_" + std::string(table) + "std::string";
+      const std::string several = "unordered_multi" + std::string(table) + "std::string";
+      if (line.find(hashed) == line.npos && line.find(several) == line.npos) continue;
+      findings.push_back(at_line(source, number, "names are hashed by NameMap, NameViewMap, ..."));
+    }
+  }
+  return findings;
+}
+
 std::set<std::string> header_paths() {
   std::set<std::string> paths;
   for (const Source& header : load_sources({"lib"}, {".h"})) paths.insert(header.path);
@@ -113,6 +131,13 @@ TEST_CASE("no function is longer than 60 lines") {
 
 TEST_CASE("no file names a folder of one machine or leaves a note to finish it") {
   CHECK(findings_in(all_texts(), forbidden_text) == "");
+}
+
+TEST_CASE("tables of names from files are hashed under a key of the process") {
+  CHECK(findings_in(product_sources(), unkeyed_hashes_of_names) == "");
+  const std::string table = std::string("std::unordered_map<") + "std::string_view, int> x;\n";
+  CHECK(unkeyed_hashes_of_names({"lib/api/plan.cc", "\n" + table}).size() == 1);
+  CHECK(unkeyed_hashes_of_names({"lib/base/name_map.h", "\n" + table}).empty());
 }
 
 TEST_CASE("properties that join conditions have parentheses of their own") {

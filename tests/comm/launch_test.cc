@@ -51,6 +51,18 @@ TEST_CASE("a batch script, a cluster's container and a launch of one are no laun
   CHECK_FALSE(detect({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}));
 }
 
+TEST_CASE("a launch of more processes than there are is refused by the name of its variable") {
+  for (const char* size : {"65537", "2147483647"}) {
+    const auto error = testing::error_of([&] {
+      return detect({{"RANK", "1"}, {"WORLD_SIZE", size}, {"TORCHELASTIC_RUN_ID", "none"}});
+    });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kLimit);
+    CHECK(error->message().find("WORLD_SIZE is " + std::string(size)) != std::string::npos);
+  }
+  CHECK(detect({{"RANK", "1"}, {"WORLD_SIZE", "65536"}, {"TORCHELASTIC_RUN_ID", "none"}}));
+}
+
 TEST_CASE("processes of one launch have one job, those of two have two") {
   const auto job = [](const char* rank, const char* step) {
     return detect({{"SLURM_PROCID", rank},

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rows A18, B24, B25, C20, G24, H13 and H14 of the bad-input catalogue: files that claim too much, and a
+# Rows A18, B24, B25, C20, E25, E28, G24, H13, H14 and I14 of the bad-input catalogue: files that claim too much, and a
 # process that gets too little. Rows that this machine cannot show are named; when there are any, 77: skipped.
 #   limits.sh SHARDTOOL SOURCE
 set -euo pipefail
@@ -113,6 +113,35 @@ else
   not_here+=("B24 B25 time and memory (sanitizers take more of both)")
 fi
 
+# E25: as many layers and experts as config.json likes are told of once.
+cp -r "$source" "$work/layers"
+chmod -R u+w "$work/layers"
+for layers in 1000000000 1000000000000000000; do
+  sed "s/\"num_hidden_layers\": [0-9]*/\"num_hidden_layers\": $layers/" "$source/config.json" >"$work/layers/config.json"
+  more="2, 3, 4, 5, 6 and $((layers - 7)) more"
+  expect E25 0 "no tensor has index $more" timeout 60 "$shardtool" split "$work/layers" --tp 2 -n -o "$work/e25"
+  expect E25 0 "num_hidden_layers = $layers" timeout 60 "$shardtool" plan "$work/layers" --tp 2
+  expect E25 1 "there is no tensor of layer $more" timeout 60 "$shardtool" check "$work/layers"
+  if [[ $sanitized == no ]]; then
+    expect E25 0 "no tensor has index $more" within 300000 "$shardtool" split "$work/layers" --tp 2 -n -o "$work/e25"
+  fi
+done
+
+# E28: 2^20 devices, of which each has its own part of two tensors.
+mkdir "$work/devices"
+header='{"v":{"dtype":"U8","shape":[1048576],"data_offsets":[0,1048576]},"w":{"dtype":"U8","shape":[1048576,2],"data_offsets":[1048576,3145728]}}'
+write_length "$work/devices/m.safetensors" ${#header}
+printf %s "$header" >>"$work/devices/m.safetensors"
+head -c 3145728 /dev/zero >>"$work/devices/m.safetensors"
+printf '{"version":1,"mesh":[{"axis":"tp","size":1048576}],"rules":[{"match":"*","strategy":"rowwise"}]}' >"$work/devices.json"
+if [[ $sanitized == no ]]; then
+  expect E28 0 "1048576 devices" within 700000 "$shardtool" inspect "$work/devices" -m "$work/devices.json" --tensors
+fi
+
+# I14: a launcher's variable that says more processes than there are.
+expect I14 6 "WORLD_SIZE is 2147483647" env RANK=1 WORLD_SIZE=2147483647 TORCHELASTIC_RUN_ID=none \
+  "$shardtool" split "$source" --tp 2 -n -o "$work/i14"
+
 # C20: one tensor of 300 GB. A rank of 65536 is written; the others differ in their offset only.
 mkdir "$work/large"
 cut 65536 >"$work/65536.json"
@@ -200,4 +229,4 @@ if ((${#not_here[@]})); then
   printf 'SKIPPED: not shown here: %s; the other rows hold\n' "$(IFS=,; echo "${not_here[*]}")"
   exit 77
 fi
-echo "A18 B24 B25 C20 G24 H13 H14: all hold"
+echo "A18 B24 B25 C20 E25 E28 G24 H13 H14 I14: all hold"

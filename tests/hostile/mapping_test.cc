@@ -1,12 +1,15 @@
 // Rows E of the catalogue of bad input: mappings, and meshes that a checkpoint does not fit.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <ctime>
 #include <string>
 #include <vector>
 
+#include "shardtool/mapping/assignment.h"
 #include "tests/hostile/verdict.h"
 #include "tests/mapping/fixtures.h"
+#include "tests/support/colliding_names.h"
 
 namespace shardtool {
 namespace {
@@ -46,7 +49,7 @@ Error refusal_of_mapping(const std::string& text, const std::vector<TensorSpec>&
     mapping::resolve(mapping::mapping_of(text), tensors, nullptr,
                      mesh.empty() ? mapping::ResolveOptions{} : over(mesh));
   } catch (const Error& error) {
-    CHECK(error.exit_status() == 3);
+    CHECK((error.exit_status() == 3 || error.code() == ErrorCode::kLimit));
     CHECK(error.place().has_value());
     return error;
   }
@@ -213,7 +216,8 @@ TEST_CASE("E17 experts: missing, twice, or not all dealt out") {
 TEST_CASE("E18 E20 meshes that are none, and mesh axes that are used twice") {
   using enum ErrorCode;
   const std::string rows = rule(R"("strategy": "rowwise")");
-  for (const char* size : {"0", "-1", "1048577", "2147483648", "9223372036854775808", "\"4\"", "1e3"}) {
+  for (const char* size :
+       {"0", "-1", "1048577", "2147483648", "9223372036854775808", "\"4\"", "1e3"}) {
     CAPTURE(size);
     const Error error = refusal_of_mapping(
         document(R"("mesh": [{"axis": "tp", "size": )" + std::string(size) + "}], " + rows),
@@ -269,6 +273,92 @@ TEST_CASE("E24 a million rules reach a limit before they are read") {
   const auto begin = std::clock();
   CHECK_ERROR(kLimit, mapping::load_mapping(path));
   CHECK(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC < 1.0);
+}
+
+TEST_CASE("B29 names that collide in std::hash are found one by one") {
+  std::vector<TensorSpec> tensors;
+  for (const std::string& name : test::colliding_names(12)) tensors.push_back(spec(name, {1}));
+  const mapping::TensorIndex index = mapping::index_by_name(tensors);
+  size_t longest = 0;
+  for (size_t bucket = 0; bucket < index.bucket_count(); ++bucket)
+    longest = std::max(longest, index.bucket_size(bucket));
+  CHECK(index.size() == tensors.size());
+  CHECK(longest < 20);  // 4,096 names in as many buckets or more: 20 in one has a chance of 10^-14
+}
+
+TEST_CASE("E25 as many layers as config.json likes are one warning, in no time") {
+  const std::string text = document(
+      R"("axes": {"layers": {"size": "config.num_hidden_layers"}},
+         "rules": [{"match": "l.<n>.w", "strategy": "replicate", "index": {"n": "layers"}}])");
+  const std::vector<TensorSpec> two = {spec("l.0.w", {1}), spec("l.2.w", {1})};
+  for (const std::string layers : {"1000000000", "1000000000000000000", "9223372036854775807"}) {
+    const auto config = mapping::config_of(R"({"num_hidden_layers": )" + layers + "}");
+    const auto resolution = mapping::resolve(mapping::mapping_of(text), two, &config, over("tp=2"));
+    const i64 more = std::stoll(layers) - 7;
+    CHECK(std::count(resolution.warnings.begin(), resolution.warnings.end(),
+                     "axis 'layers' has size " + layers + ", num_hidden_layers = " + layers +
+                         " (from config.json), but no tensor has index 1, 3, 4, 5, 6 and " +
+                         std::to_string(more) + " more") == 1);
+  }
+}
+
+TEST_CASE("E25 an axis that is dealt out unit by unit has a longest size") {
+  using enum ErrorCode;
+  check_rows(
+      {{"dealt",
+        document(R"("axes": {"e": {"mesh": "ep", "size": 1000000000000, "owners": "round_robin"}},
+                 "rules": [{"match": "w.<n>", "strategy": "replicate", "index": {"n": "e"}}])"),
+        {spec("w.0", {1})},
+        "ep=2",
+        kLimit,
+        "1000000000000"}});
+}
+
+TEST_CASE(
+    "E26 sizes that refer to each other in a circle or a long row are refused at their place") {
+  const auto sizes = [](int axes, const std::string& last) {
+    std::string text;
+    for (int i = 0; i < axes; ++i) {
+      const std::string next = i + 1 == axes ? last : "\"axes.a" + std::to_string(i + 1) + '"';
+      text += (i == 0 ? "" : ", ") + ("\"a" + std::to_string(i)) + R"(": {"size": )" + next + "}";
+    }
+    return document("\"axes\": {" + text + R"(}, "rules": [{"match": "w", "dims": ["a0", null]}])");
+  };
+  const Error circle = refusal_of_mapping(
+      document(R"("axes": {"a": {"mesh": "tp", "size": "axes.b"}, "b": {"size": "axes.a"}},
+        "rules": [{"match": "w", "dims": ["a*b", null]}])"),
+      kMatrix, "tp=2");
+  CHECK(circle.code() == ErrorCode::kSizeExpression);
+  CHECK(says(circle, "->"));
+  const Error row = refusal_of_mapping(sizes(20'000, "8"), kMatrix, "tp=2");
+  CHECK(row.code() == ErrorCode::kLimit);
+  CHECK(says(row, "a0"));
+}
+
+TEST_CASE("E27 an axis of --mesh that cuts nothing is a warning that names it") {
+  const std::string own =
+      document(R"("mesh": [{"axis": "dp", "size": 2}, {"axis": "tp", "size": 2}],
+    "axes": {"x": "tp"}, "rules": [{"match": "w", "dims": ["x", null]}])");
+  const auto warnings = [&](const mapping::ResolveOptions& options) {
+    return mapping::resolve(mapping::mapping_of(own), kMatrix, nullptr, options).warnings;
+  };
+  CHECK(warnings({}).empty());
+  CHECK(warnings(over("tp=4")).empty());
+  CHECK(warnings(over("dp=1,tp=4")).empty());
+  CHECK(warnings(over("dp=2,tp=4")) ==
+        std::vector<std::string>{"mesh axis 'dp' cuts no tensor: the 2 devices along it get the "
+                                 "same bytes; the mapping cuts over tp"});
+}
+
+TEST_CASE("E28 layouts over more devices than fit into memory reach a limit") {
+  std::vector<TensorSpec> tensors;
+  for (int i = 1; i <= 5; ++i) tensors.push_back(spec("w" + std::to_string(i), {i}));
+  mapping::ResolveOptions many = over("tp=1048576");
+  CHECK_ERROR(
+      kLimit,
+      mapping::resolve(
+          mapping::mapping_of(document(R"("rules": [{"match": "**", "strategy": "replicate"}])")),
+          tensors, nullptr, many));
 }
 
 }  // namespace shardtool

@@ -134,4 +134,25 @@ TEST_CASE("what wildcards take of the form, they take of every name of the form"
   CHECK(meant > 20);
 }
 
+TEST_CASE("a table of forms keeps a model's, and no more for as many names as one likes") {
+  ByForm<std::string> table;
+  int found = 0;
+  const auto of = [&](int number) {
+    const std::string form = "t" + std::to_string(number);
+    const std::string& answer = table.of(form, [&] {
+      ++found;
+      return form + "!";
+    });
+    CHECK(answer == form + "!");
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (int number = 0; number < 1000; ++number) of(number);
+  }
+  CHECK(found == 1000);
+  for (int number = 0; number < 20'000; ++number) of(number);
+  found = 0;
+  for (int number = 10'000; number < 20'000; ++number) of(number);
+  CHECK(found == 10'000);  // none of these was kept
+}
+
 }  // namespace shardtool::mapping

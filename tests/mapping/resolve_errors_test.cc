@@ -99,7 +99,7 @@ TEST_CASE("a rule that matches nothing is an error with the name that was meant"
       R"("rules": [{"match": "**", "strategy": "replicate"}], "overrides": [{"match": "x", "strategy": "rowwise"}])";
   CHECK_FALSE(fault(unused + R"(, "unused_rule": "ignore")", tensors, over("tp=2")));
   const Mapping warns = mapping_of(R"({"version": 1, )" + unused + R"(, "unused_rule": "warn"})");
-  CHECK(resolve(warns, tensors, nullptr, over("tp=2")).warnings ==
+  CHECK(resolve(warns, tensors, nullptr, over("tp=1")).warnings ==
         std::vector<std::string>{"mapping.json:1: rule 'overrides/0' matches no tensor"});
 }
 

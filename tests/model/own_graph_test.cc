@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "shardtool/model/bind.h"
 #include "shardtool/model/graph_list.h"
 #include "tests/support/throws.h"
 
@@ -54,4 +55,53 @@ TEST_CASE("every built-in graph says what it is") {
     CHECK_FALSE(head.description.empty());
     CHECK(model::graph_text(head.name).starts_with("{"));
   }
+}
+
+TEST_CASE("sizes of a graph that refer to each other are refused with the circle and its place") {
+  const auto graph = decoded(R"("extends": "llama", "sizes": {"a": "axes.b", "b": "axes.a + 1"})");
+  const auto config = mapping::parse_config("{}", "c");
+  const auto error = testing::error_of([&] { return model::sizes_of(*graph, config); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kSizeExpression);
+  REQUIRE(error->place());
+  CHECK(error->place()->file == "mine.json");
+  CHECK(error->place()->line == 3);
+  REQUIRE_FALSE(error->notes().empty());
+  CHECK(error->notes().front().second == "a -> b -> a");
+}
+
+TEST_CASE("sizes in a row longer than the stack, or each named twice, cost no more than they are") {
+  const auto sizes = [](int count, const std::string& times) {
+    std::string text = R"("extends": "llama", "sizes": {"s0": 1)";
+    for (int i = 1; i < count; ++i) {
+      const std::string before = "axes.s" + std::to_string(i - 1);
+      text += ", \"s" + std::to_string(i) + "\": \"" + before + times + before + '"';
+    }
+    return text + "}";
+  };
+  const auto config = mapping::parse_config("{}", "c");
+  CHECK_ERROR(kLimit, model::sizes_of(*decoded(sizes(100'000, " / ")), config));
+  const auto doubled = model::sizes_of(*decoded(sizes(60, " + ")), config);
+  CHECK(doubled.at("s59") == i64{1} << 59);
+}
+
+TEST_CASE("a name with more spellings than can be tried is refused at its place") {
+  std::string choices;
+  for (int i = 0; i < 70; ++i) choices += "{a,b}";
+  const auto error = testing::error_of(
+      [&] { return decoded(R"("extends": "llama", "prefix": {"layer": ")" + choices + "\"}"); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kLimit);
+  REQUIRE(error->place());
+}
+
+TEST_CASE("a graph has no more layers than a model may have, whatever config.json says") {
+  const auto graph = decoded(R"("sizes": {"layers": "config.num_hidden_layers", "one": 1},
+    "start": [{"op": "given", "out": "x", "size": "one"}],
+    "blocks": [{"name": "empty", "ops": [{"op": "act", "in": "x", "out": "x", "kind": "silu"}]}],
+    "end": [{"op": "act", "in": "x", "out": "logits", "kind": "silu"}])");
+  const auto config = mapping::parse_config(R"({"num_hidden_layers": 1000000000000000000})", "c");
+  const auto error = testing::error_of([&] { return model::bind_model(graph, config, {}); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kLimit);
 }

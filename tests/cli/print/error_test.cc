@@ -2,32 +2,15 @@
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "tests/cli/print/printed.h"
 
 namespace shardtool::cli {
 namespace {
 
 const Style kPlain(false);
-
-/// A text file that is deleted again.
-class TextFile {
- public:
-  explicit TextFile(const std::string& text)
-      : path_(std::filesystem::temp_directory_path() /
-              ("shardtool-error-" + std::to_string(getpid()))) {
-    std::ofstream(path_) << text;
-  }
-  ~TextFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 TEST_CASE("nothing from a file reaches the terminal as a control character") {
   CHECK(rc::check("any bytes", [] {
