@@ -79,8 +79,8 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .help = "go on with what an interrupted run of the same command left",
        .target = &args.resume},
       {.name = "--verify",
-       .help = "read the output back and compare every shard with its hash, before the output "
-               "appears; with --resume also an output that is complete already",
+       .help = "read the output back and compare every shard with its hash; also one that --resume "
+               "finds complete",
        .target = &args.verify,
        .advanced = true},
   };
