@@ -19,7 +19,7 @@ namespace {
 /// Where a follower's standard error went before it was silenced; -1: it was not.
 int own_stderr = -1;
 
-/// What was typed: the same in every process of a launch.
+/// The words that were typed: the same in every process of a launch.
 comm::Facts options;
 
 /// Nothing for an argument that was not typed and has no default.

@@ -20,7 +20,7 @@ bool use_color(std::string_view when, const Environment& environment, bool is_te
 /// Text attributes of one stream; the identity where colours are off.
 class Style {
  public:
-  /// What the functions below put around a text.
+  /// The sequences that the functions below put around a text.
   static constexpr auto kSequences = std::to_array<std::string_view>(
       {"\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[1;33m", "\x1b[1;34m", "\x1b[1;36m"});
 

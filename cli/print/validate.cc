@@ -127,7 +127,7 @@ std::string_view byte_standard(const api::ValidateReport& report) {
   return report.has_reference ? "reference" : "manifest";
 }
 
-/// What of the bytes is the reference's: a report, since the function decides. Or the manifest's.
+/// Reports which bytes equal the reference's, or the manifest's without one. Decides nothing.
 std::string bytes_text(const api::ValidateReport& report) {
   const engine::ComparedBytes& bytes = *report.bytes;
   std::string text;

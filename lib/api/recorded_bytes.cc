@@ -55,7 +55,7 @@ std::vector<Difference> read_differences(const LogicalCheckpoint& shards,
   return different;
 }
 
-/// What passed and was read, too, is told once; a tensor as a whole, where none of its parts is.
+/// Keeps one difference per part, and that of a whole tensor only where no part of it differs.
 void keep_one_each(std::vector<Difference>& sorted) {
   const auto same = [](const Difference& a, const Difference& b) {
     return a.tensor == b.tensor && a.rank == b.rank;

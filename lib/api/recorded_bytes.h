@@ -18,7 +18,7 @@ engine::RecordedHashes recorded_hashes(const LogicalCheckpoint& shards);
 i64 hold_unread(const LogicalCheckpoint& shards, const ValidateOptions& options,
                 comm::Communicator& comm, engine::RecordedBytes& recorded);
 
-/// What differs, as `check --read-data` tells it.
+/// The differences, as `check --read-data` tells it.
 std::vector<check::Finding> findings_of(const LogicalCheckpoint& shards,
                                         const engine::RecordedBytes& recorded);
 

@@ -307,7 +307,7 @@ class SharedRun {
   std::vector<io::WrittenFile> written_;
 };
 
-/// Whether the output is there already, in all processes; verified where the options want it.
+/// Returns whether all processes find the output complete. Verifies it where the options say so.
 bool was_complete(const Run& run, const WriteOptions& options, Team& team,
                   TransformReport& report) {
   const auto manifest =

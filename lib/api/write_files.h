@@ -23,7 +23,7 @@ struct Run {
   Extents extents = Extents::kOwn;
 };
 
-/// Whether `copied` can be the result of copying tensor `t` to all holders of the run: a hash per
+/// Returns whether `copied` can be the result of copying tensor `t` to all holders of the run: a hash per
 /// holder, and the digest of the whole tensor where the holders together want all of it.
 bool is_complete(const Run& run, size_t t, const exec::CopiedTensor& copied);
 

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kVersion = "2.0";
 
-/// Whether one end of this way between folders lies inside the other.
+/// Returns whether one of two folders lies inside the other, given the path between them.
 bool is_straight(const fs::path& relative) {
   const auto is_up = [](const fs::path& name) { return name == ".."; };
   return std::ranges::all_of(relative, is_up) || std::ranges::none_of(relative, is_up);

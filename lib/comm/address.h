@@ -5,7 +5,7 @@
 
 namespace shardtool::comm {
 
-/// Where a process listens: a host, numeric or named, and a port.
+/// The place where a process listens: a host, numeric or named, and a port.
 struct Address {
   std::string host;
   int port = 0;

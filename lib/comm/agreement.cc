@@ -23,7 +23,7 @@ std::string pack(const Error& error) {
   return packer.take();
 }
 
-Error unpack(const std::string& packed) {
+Error error_in(const std::string& packed) {
   Unpacker fields(packed);
   const ErrorInfo* info = find_error(fields.next());
   Error error(info == nullptr ? ErrorCode::kInternal : info->code, fields.next());
@@ -59,7 +59,7 @@ void all_do(Communicator& comm, const std::function<void()>& part) {
   std::optional<Error> first;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].empty()) continue;
-    Error error = unpack(all[rank]);
+    Error error = error_in(all[rank]);
     const bool was_stopped = error.code() == ErrorCode::kInterrupted;
     if (first && (was_stopped || first->code() != ErrorCode::kInterrupted)) continue;
     first = std::move(error.note("process", fmt::format("{} of {}", rank, all.size())));

@@ -22,7 +22,7 @@ std::string pack(const Facts& facts) {
   return packer.take();
 }
 
-Facts unpack(const std::string& packed) {
+Facts facts_in(const std::string& packed) {
   Unpacker texts(packed);
   Facts facts;
   while (!texts.is_at_end()) {
@@ -78,8 +78,8 @@ void require_same(Communicator& comm, const Facts& mine, Error error) {
   const auto other = static_cast<int>(first - digests.begin());
   const bool is_asked = comm.rank() == 0 || comm.rank() == other;
   const std::vector<std::string> told = comm.all_gather(is_asked ? packed : std::string());
-  const Facts of_first = unpack(told.front());
-  const Facts of_other = unpack(told[static_cast<size_t>(other)]);
+  const Facts of_first = facts_in(told.front());
+  const Facts of_other = facts_in(told[static_cast<size_t>(other)]);
   const std::vector<std::string> names = differing_names(of_first, of_other);
   error.note("process 0", said_of(of_first, names));
   error.note(fmt::format("process {}", other), said_of(of_other, names));

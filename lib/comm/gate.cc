@@ -14,7 +14,7 @@ namespace {
 
 /// A process of the launch proves itself within milliseconds; one that could not comes again.
 constexpr std::chrono::seconds kVisit{10};
-/// Of more visitors than these, the one that has waited longest goes.
+/// Limit of visitors; above it the one that has waited longest is turned away.
 constexpr size_t kMostVisitors = 256;
 /// Visitors that are taken in before those who are there are served again.
 constexpr int kAtOnce = 64;

@@ -35,7 +35,7 @@ class Gate {
     Deadline until;
     std::string answer = {};
   };
-  /// Whether a visitor has gone through, waits, or is turned away.
+  /// The state of a visitor after it was served.
   enum class Verdict { kWaits, kAdmitted, kRefused };
 
   void wait(Deadline end) const;

@@ -66,7 +66,7 @@ class GuestSide {
 
   /// Nothing when the challenge is none.
   std::optional<std::string> answer(std::string_view challenge);
-  /// Whether the host knows the secret, too.
+  /// Returns whether the host knows the secret, too.
   bool is_welcome(std::string_view welcome) const;
 
  private:

@@ -40,8 +40,8 @@ Address address_in(std::string_view text) {
       .note("expected", "tcp://HOST:PORT, with a port from 1 to 65535");
 }
 
-/// What is needed where strangers can connect. Every process without it says so: that of rank 0 may
-/// have it, where a launcher does not take the variable to other machines.
+/// The secret, which is needed where strangers can connect. Every process without it says so: that
+/// of rank 0 may have it, where a launcher does not take the variable to other machines.
 std::string required_secret(const Launch& launch) {
   const size_t length = launch.secret.size();
   if (length >= kLeastSecretBytes) return launch.secret;

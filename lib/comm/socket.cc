@@ -58,10 +58,6 @@ bool wait_for(int fd, short events, Deadline end) {
   }
 }
 
-bool would_wait() {
-  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-}
-
 /// A socket that listens there, or a closed one, with errno.
 Socket listening_socket(const sockaddr* address, socklen_t size, bool both_protocols) {
   Socket socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -165,6 +161,10 @@ std::vector<Address> numeric_addresses(const addrinfo* list, int port) {
 }
 
 }  // namespace
+
+bool would_wait() {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
 
 int milliseconds_until(Deadline end) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Deadline::clock::now());

@@ -17,6 +17,9 @@ using Deadline = std::chrono::steady_clock::time_point;
 /// Time until the deadline, at least 0, rounded up for poll(2).
 int milliseconds_until(Deadline end);
 
+/// Returns whether errno says that a call on a socket had nothing to do yet, and is to be repeated.
+bool would_wait();
+
 /// A TCP socket of our own.
 class Socket {
  public:

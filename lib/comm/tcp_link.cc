@@ -9,13 +9,6 @@
 #include <utility>
 
 namespace shardtool::comm {
-namespace {
-
-bool would_wait() {
-  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-}
-
-}  // namespace
 
 void TcpLink::enqueue(std::string head, std::string bytes) {
   queue_.push_back({std::move(head), std::move(bytes)});

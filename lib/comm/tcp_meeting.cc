@@ -113,7 +113,8 @@ void Meeting::find_first() {
       point_.address ? to_string(*point_.address) : point_.file);
 }
 
-/// Where the first listens, as the meeting point says now; reads the secret with it.
+/// The addresses of the first process, as the meeting point gives them now; reads the secret with
+/// it.
 std::vector<Address> Meeting::addresses_of_first() {
   if (point_.address) return resolved(*point_.address, end_);
   FoundNote found = read_meeting_file(point_.file);
@@ -195,8 +196,8 @@ std::vector<std::string> Meeting::share_texts(const std::string& mine) {
   return all;
 }
 
-/// Where an address was named, the others listen on the interface that leads there, and on no
-/// other.
+/// Connects to all but the first. At a named address, the others listen on the interface that leads
+/// there, and on no other.
 void Meeting::connect_others() {
   if (rank_ == 0) {
     share_texts({});

@@ -32,7 +32,7 @@ void RecordedByteCheck::add_all(bool of_shards, size_t tensor, i64 rank,
   if (tensor < recorded_.tensors) add_at({of_shards, tensor, rank}, 0, bytes);
 }
 
-/// What has passed in whole and comes again is left out.
+/// Skips bytes that come again after the whole part has passed.
 void RecordedByteCheck::add_at(const Key& key, i64 offset, std::span<const std::byte> bytes) {
   const auto& [of_shards, tensor, rank] = key;
   const auto [entry, is_new] = streams_.try_emplace(key);

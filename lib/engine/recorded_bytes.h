@@ -69,7 +69,7 @@ class RecordedByteCheck {
   std::map<Key, Stream> streams_;
 };
 
-/// What all processes found, each about other parts. Throws what all_gather throws.
+/// Joins the findings of all processes, each about other parts. Throws what all_gather throws.
 RecordedBytes merged(const RecordedBytes& mine, comm::Communicator& comm);
 
 }  // namespace shardtool::engine

@@ -62,7 +62,7 @@ class Join {
   std::vector<std::vector<AxisCell>> cells_;
 };
 
-/// Whether every element of the tensor is in some holder.
+/// Returns whether every element of the tensor is in some holder.
 bool covers(const HolderSet& holders);
 
 }  // namespace shardtool::index

@@ -55,12 +55,12 @@ class NameTemplate {
   std::vector<Piece> pieces_;
 };
 
-/// What is found once for all names of a form. Models have few forms; where a checkpoint has more
-/// than are kept, the table would only cost memory, and what is beyond it is found again.
+/// Keeps what is found once for all names of a form. Models have few forms; where a checkpoint has
+/// more than are kept, the table would only cost memory, and what is beyond it is found again.
 template <class Found>
 class ByForm {
  public:
-  /// What `find` makes of the form, kept or made now; valid until the next call.
+  /// The value that `find` makes of the form, kept or made now; valid until the next call.
   template <class Find>
   const Found& of(const std::string& form, Find find) {
     constexpr size_t kMostKept = 1 << 12;

@@ -42,7 +42,7 @@ class ListedTensors final : public ScheduledTensors {
   std::vector<i64> chunks_;
 };
 
-/// What a thread of `stream` does next.
+/// The next step of a thread of `stream`.
 enum class Phase { kTakes, kHashes, kWrites, kReports, kHasEnded };
 
 struct Thread {
@@ -137,7 +137,7 @@ bool step(State& state, size_t number, ListedTensors& tensors) {
   return false;
 }
 
-/// Whether reading, hashing or writing may fail now.
+/// Reading, hashing and writing may fail; taking and reporting cannot.
 bool may_fail(const Thread& thread) {
   return thread.phase == Phase::kHashes || thread.phase == Phase::kWrites;
 }

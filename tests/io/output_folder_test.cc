@@ -22,7 +22,7 @@ using Names = std::vector<std::string>;
 const std::string kId(32, 'a');
 const std::string kOtherId(32, 'b');
 
-/// What `fill` writes.
+/// The files that `fill` writes.
 const std::vector<WrittenFile> kFilled{{"a", 1}, {"b", 1}};
 
 void fill(OutputFolder& output) {
