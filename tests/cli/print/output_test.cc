@@ -102,9 +102,9 @@ TEST_CASE("no bytes leave for a terminal that it would act on") {
 TEST_CASE("a document keeps its meaning on the way to a terminal") {
   CHECK(rc::check("any names", [] {
     std::string text;
-    JsonWriter json([&text](std::string_view piece) { text += piece; });
+    JsonWriter writer([&text](std::string_view piece) { text += piece; });
     const std::string name = hostile_text();
-    json.begin_object().field("name", name).key(name).value(name).end_object();
+    writer.begin_object().field("name", name).key(name).value(name).end_object();
     const std::string shown = terminal_text(text, false);
     RC_ASSERT(is_harmless(shown));
     RC_ASSERT(nlohmann::json::parse(shown) == nlohmann::json::parse(text));
