@@ -13,7 +13,7 @@ namespace {
 
 using Errors = std::vector<std::optional<Error>>;
 
-/// What each process ends with, by rank, when these are their facts.
+/// The error that each process ends with, by rank, when these are their facts.
 Errors compared(const std::vector<Facts>& facts) {
   Errors all(facts.size());
   run_embedded(static_cast<int>(facts.size()), [&](Communicator& comm) {

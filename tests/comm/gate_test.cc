@@ -35,7 +35,7 @@ struct Door {
     REQUIRE(socket.is_open());
     return socket;
   }
-  /// What process 1 meets here.
+  /// The meeting point of process 1 here.
   MeetingPoint point() const { return {address, kLaunch.launch, kLaunch.secret}; }
 };
 

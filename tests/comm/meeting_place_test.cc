@@ -73,7 +73,7 @@ TEST_CASE("at an address nobody meets without a secret, or with a short one") {
   CHECK(meeting_point(parse_meeting("f"), {"srun", 0, 2, "job"}).secret.empty());
 }
 
-/// Whether something listens there.
+/// Returns whether something listens there.
 bool answers(const std::string& host, int port) {
   return connect({host, port}, Deadline::clock::now() + milliseconds(5000)).is_open();
 }

@@ -69,7 +69,7 @@ std::vector<long> code_points(const std::string& text) {
   return points;
 }
 
-/// Whether a terminal shows it as it stands.
+/// Returns whether a terminal shows the text as it stands.
 bool is_harmless(const std::string& text) {
   const auto points = code_points(text);
   return std::none_of(points.begin(), points.end(), [](long p) {
