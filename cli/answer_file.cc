@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "cli/launch.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/io/file.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/io/file.h"
 
 namespace shardtool::cli {
 

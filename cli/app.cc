@@ -14,9 +14,9 @@
 #include "cli/launch.h"
 #include "cli/print/output.h"
 #include "cli/suggest.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/io/peak_memory.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/io/peak_memory.h"
 
 namespace shardtool::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "cli/command.h"
-#include "shardtool/comm/launch.h"
+#include "lib/comm/launch.h"
 
 namespace shardtool::cli {
 

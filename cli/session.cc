@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 

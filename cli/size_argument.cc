@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

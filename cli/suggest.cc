@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "cli/help_text.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

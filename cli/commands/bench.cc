@@ -1,6 +1,6 @@
 #include "cli/commands/bench.h"
 
-#include "cli/commands/watch.h"
+#include "cli/args/watch.h"
 #include "cli/print/answer.h"
 #include "cli/size_argument.h"
 

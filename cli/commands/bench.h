@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
+#include "cli/args/write_args.h"
 #include "cli/command.h"
-#include "cli/commands/write_args.h"
-#include "shardtool/api/bench_io.h"
+#include "lib/api/bench_io.h"
 
 namespace shardtool::cli {
 

@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <memory>
 
-#include "cli/commands/watch.h"
+#include "cli/args/watch.h"
 #include "cli/print/findings.h"
 #include "cli/session.h"
 #include "cli/size_argument.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/args/mapping_args.h"
+#include "cli/args/write_args.h"
 #include "cli/command.h"
-#include "cli/commands/mapping_args.h"
-#include "cli/commands/write_args.h"
-#include "shardtool/api/check.h"
+#include "lib/api/check.h"
 
 namespace shardtool::cli {
 

@@ -2,9 +2,9 @@
 
 #include <string>
 
+#include "cli/args/write_args.h"
 #include "cli/command.h"
-#include "cli/commands/write_args.h"
-#include "shardtool/api/diff.h"
+#include "lib/api/diff.h"
 
 namespace shardtool::cli {
 

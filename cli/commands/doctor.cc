@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cli/print/answer.h"
-#include "shardtool/api/doctor.h"
+#include "lib/api/doctor.h"
 
 namespace shardtool::cli {
 namespace {

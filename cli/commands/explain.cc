@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "cli/print/answer.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/check/rules.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/check/rules.h"
 
 namespace shardtool::cli {
 namespace {

@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
+#include "cli/args/mapping_args.h"
 #include "cli/command.h"
-#include "cli/commands/mapping_args.h"
-#include "shardtool/api/explain.h"
+#include "lib/api/explain.h"
 
 namespace shardtool::cli {
 

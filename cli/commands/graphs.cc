@@ -1,6 +1,6 @@
 #include "cli/commands/graphs.h"
 
-#include "shardtool/api/graphs.h"
+#include "lib/api/graphs.h"
 
 namespace shardtool::cli {
 

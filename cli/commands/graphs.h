@@ -1,7 +1,7 @@
 #pragma once
 
+#include "cli/args/show.h"
 #include "cli/command.h"
-#include "cli/commands/show.h"
 
 namespace shardtool::cli {
 

@@ -5,8 +5,8 @@
 #include "cli/help_text.h"
 #include "cli/man_page.h"
 #include "cli/session.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

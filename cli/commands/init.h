@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/command.h"
-#include "shardtool/api/presets.h"
+#include "lib/api/presets.h"
 
 namespace shardtool::cli {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "cli/print/json.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

@@ -3,10 +3,10 @@
 #include <optional>
 #include <string>
 
+#include "cli/args/mapping_args.h"
 #include "cli/command.h"
-#include "cli/commands/mapping_args.h"
 #include "cli/print/inspect_text.h"
-#include "shardtool/api/inspect.h"
+#include "lib/api/inspect.h"
 
 namespace shardtool::cli {
 

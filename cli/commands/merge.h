@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/args/write_args.h"
 #include "cli/command.h"
-#include "cli/commands/write_args.h"
 
 namespace shardtool::cli {
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "cli/answer_file.h"
-#include "cli/commands/plan_profile.h"
+#include "cli/args/plan_profile.h"
 #include "cli/print/plan.h"
 #include "cli/print/text.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "cli/args/plan_args.h"
 #include "cli/command.h"
-#include "cli/commands/plan_args.h"
 
 namespace shardtool::cli {
 

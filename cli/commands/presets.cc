@@ -1,6 +1,6 @@
 #include "cli/commands/presets.h"
 
-#include "shardtool/api/presets.h"
+#include "lib/api/presets.h"
 
 namespace shardtool::cli {
 

@@ -1,9 +1,9 @@
 #include "cli/commands/reshard.h"
 
+#include "cli/args/watch.h"
 #include "cli/commands/merge.h"
-#include "cli/commands/watch.h"
 #include "cli/print/answer.h"
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::cli {
 namespace {

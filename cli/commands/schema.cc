@@ -1,7 +1,7 @@
 #include "cli/commands/schema.h"
 
 #include "cli/session.h"
-#include "shardtool/api/presets.h"
+#include "lib/api/presets.h"
 
 namespace shardtool::cli {
 namespace {

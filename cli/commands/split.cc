@@ -1,6 +1,6 @@
 #include "cli/commands/split.h"
 
-#include "cli/commands/watch.h"
+#include "cli/args/watch.h"
 #include "cli/print/answer.h"
 
 namespace shardtool::cli {

@@ -2,14 +2,14 @@
 
 #include <limits>
 
-#include "cli/commands/mapping_args.h"
-#include "cli/commands/watch.h"
+#include "cli/args/mapping_args.h"
+#include "cli/args/watch.h"
 #include "cli/launch.h"
 #include "cli/print/validate.h"
 #include "cli/session.h"
 #include "cli/size_argument.h"
-#include "shardtool/api/graphs.h"
-#include "shardtool/base/error.h"
+#include "lib/api/graphs.h"
+#include "lib/base/error.h"
 
 namespace shardtool::cli {
 namespace {

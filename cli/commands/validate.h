@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/args/engine_args.h"
+#include "cli/args/write_args.h"
 #include "cli/command.h"
-#include "cli/commands/engine_args.h"
-#include "cli/commands/write_args.h"
-#include "shardtool/api/demo.h"
-#include "shardtool/api/validate.h"
+#include "lib/api/demo.h"
+#include "lib/api/validate.h"
 
 namespace shardtool::cli {
 

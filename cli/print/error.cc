@@ -8,9 +8,9 @@
 #include <optional>
 #include <sstream>
 
-#include "shardtool/api/graphs.h"
-#include "shardtool/api/presets.h"
-#include "shardtool/base/text.h"
+#include "lib/api/graphs.h"
+#include "lib/api/presets.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

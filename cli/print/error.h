@@ -4,7 +4,7 @@
 
 #include "cli/print/color.h"
 #include "cli/print/json_writer.h"
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::cli {
 

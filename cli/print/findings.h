@@ -7,7 +7,7 @@
 #include "cli/print/color.h"
 #include "cli/print/json_writer.h"
 #include "cli/print/output.h"
-#include "shardtool/api/check.h"
+#include "lib/api/check.h"
 
 namespace shardtool::cli {
 

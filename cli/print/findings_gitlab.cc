@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cli/print/findings.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
 
 namespace shardtool::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "cli/print/findings.h"
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cli/print/text.h"
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "cli/print/table.h"
 #include "cli/session.h"
-#include "shardtool/api/inspect.h"
+#include "lib/api/inspect.h"
 
 namespace shardtool::cli {
 

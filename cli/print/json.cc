@@ -1,6 +1,6 @@
 #include "cli/print/json.h"
 
-#include "shardtool/checkpoint/manifest.h"
+#include "lib/checkpoint/manifest.h"
 
 namespace shardtool::cli {
 namespace {

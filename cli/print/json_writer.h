@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::cli {
 

@@ -5,8 +5,8 @@
 #include <system_error>
 
 #include "cli/print/color.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

@@ -3,8 +3,8 @@
 #include "cli/print/json_writer.h"
 #include "cli/print/table.h"
 #include "cli/session.h"
-#include "shardtool/api/plan.h"
-#include "shardtool/api/plan_diff.h"
+#include "lib/api/plan.h"
+#include "lib/api/planning/plan_diff.h"
 
 namespace shardtool::cli {
 

@@ -4,7 +4,7 @@
 
 #include "cli/print/json_writer.h"
 #include "cli/session.h"
-#include "shardtool/api/plan_cost.h"
+#include "lib/api/planning/plan_cost.h"
 
 namespace shardtool::cli {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/print/table.h"
-#include "shardtool/api/plan.h"
+#include "lib/api/plan.h"
 
 namespace shardtool::cli {
 

@@ -6,7 +6,7 @@
 #include "cli/print/plan_cost.h"
 #include "cli/print/plan_tables.h"
 #include "cli/print/text.h"
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "cli/print/json_writer.h"
 #include "cli/print/output.h"
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

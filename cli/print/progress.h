@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "shardtool/api/transform.h"
+#include "lib/api/transform.h"
 
 namespace shardtool::cli {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <cctype>
 
 #include "cli/print/table.h"
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "cli/session.h"
-#include "shardtool/api/bench_io.h"
-#include "shardtool/api/diff.h"
-#include "shardtool/api/doctor.h"
-#include "shardtool/api/explain.h"
-#include "shardtool/api/graphs.h"
-#include "shardtool/api/presets.h"
-#include "shardtool/api/transform.h"
-#include "shardtool/base/error.h"
+#include "lib/api/bench_io.h"
+#include "lib/api/diff.h"
+#include "lib/api/doctor.h"
+#include "lib/api/explain.h"
+#include "lib/api/graphs.h"
+#include "lib/api/presets.h"
+#include "lib/api/transform.h"
+#include "lib/base/error.h"
 
 namespace shardtool::cli {
 

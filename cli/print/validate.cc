@@ -7,7 +7,7 @@
 
 #include "cli/print/table.h"
 #include "cli/print/text.h"
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "cli/print/json_writer.h"
 #include "cli/session.h"
-#include "shardtool/api/demo.h"
-#include "shardtool/api/validate.h"
+#include "lib/api/demo.h"
+#include "lib/api/validate.h"
 
 namespace shardtool::cli {
 

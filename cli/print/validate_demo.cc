@@ -5,12 +5,12 @@
 #include "cli/print/table.h"
 #include "cli/print/text.h"
 #include "cli/print/validate.h"
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {
 
-using engine::mlp::DemoRow;
+using tutorial::DemoRow;
 
 /// Of a planted fault so much is printed; the document has all of it.
 constexpr size_t kShownWords = 110;
@@ -23,7 +23,7 @@ std::string outcome(const DemoRow& row) {
 }
 
 /// One line per system, its outcome in each arithmetic beside each other.
-Table systems_table(const engine::mlp::DemoReport& demo) {
+Table systems_table(const tutorial::DemoReport& demo) {
   Table table{{{"system"},
                {"field"},
                {"f64"},
@@ -50,7 +50,7 @@ std::string shortened(const std::string& text) {
   return text.size() <= kShownWords ? text : text.substr(0, kShownWords) + " ...";
 }
 
-Table faults_table(const engine::mlp::DemoReport& demo) {
+Table faults_table(const tutorial::DemoReport& demo) {
   Table table{{{"planted fault"}, {"in"}, {"seen"}, {"as"}}, {}};
   for (const DemoRow& row : demo.rows) {
     if (row.planted.empty()) continue;
@@ -62,7 +62,7 @@ Table faults_table(const engine::mlp::DemoReport& demo) {
 
 void write_traffic(JsonWriter& json, const DemoRow& row) {
   json.key("traffic").begin_array();
-  for (const engine::mlp::DemoTraffic& one : row.traffic) {
+  for (const tutorial::DemoTraffic& one : row.traffic) {
     json.begin_object().field("pass", one.is_forward ? "forward" : "backward");
     json.field("op", one.operation);
     json.field("predicted_count", one.predicted.count).field("counted", one.counted.count);

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <cstdint>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/kernels/both.h"
-#include "shardtool/kernels/field/field.h"
-#include "shardtool/kernels/product/product.h"
+#include "kernels/both.h"
+#include "kernels/field/field.h"
+#include "kernels/product/product.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::kernels {
 

@@ -1,5 +1,5 @@
-#include "shardtool/kernels/compare/compare_cuda.h"
-#include "shardtool/kernels/device/launch.cuh"
+#include "kernels/compare/compare_cuda.h"
+#include "kernels/device/launch.cuh"
 
 namespace shardtool::kernels::gpu {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "shardtool/kernels/compare/compare.h"
-#include "shardtool/kernels/device/device.h"
+#include "kernels/compare/compare.h"
+#include "kernels/device/device.h"
 
 namespace shardtool::kernels::gpu {
 

@@ -1,4 +1,4 @@
-#include "shardtool/kernels/crc64/folding.inc"
+#include "kernels/crc64/folding.inc"
 
 namespace shardtool::kernels {
 namespace {

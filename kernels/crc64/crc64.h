@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::kernels {
 

@@ -1,9 +1,9 @@
 #include <bit>
 #include <vector>
 
-#include "shardtool/kernels/crc64/crc64.h"
-#include "shardtool/kernels/crc64/implementation.h"
-#include "shardtool/kernels/crc64/polynomial.h"
+#include "kernels/crc64/crc64.h"
+#include "kernels/crc64/implementation.h"
+#include "kernels/crc64/polynomial.h"
 
 namespace shardtool::kernels {
 namespace {

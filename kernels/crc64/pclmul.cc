@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "shardtool/kernels/crc64/folding.inc"
+#include "kernels/crc64/folding.inc"
 
 namespace shardtool::kernels {
 namespace {

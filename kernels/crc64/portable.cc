@@ -1,7 +1,7 @@
 #include <array>
 
-#include "shardtool/kernels/crc64/implementation.h"
-#include "shardtool/kernels/crc64/polynomial.h"
+#include "kernels/crc64/implementation.h"
+#include "kernels/crc64/polynomial.h"
 
 namespace shardtool::kernels {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shardtool/base/dtype.h"
-#include "shardtool/kernels/field/field.h"
+#include "kernels/field/field.h"
+#include "lib/base/dtype.h"
 
 namespace shardtool::kernels {
 

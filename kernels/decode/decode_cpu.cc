@@ -1,8 +1,8 @@
 #include <array>
 #include <cstdint>
 
-#include "shardtool/kernels/decode/decode.h"
-#include "shardtool/kernels/decode/element.h"
+#include "kernels/decode/decode.h"
+#include "kernels/decode/element.h"
 
 namespace shardtool::kernels {
 namespace {

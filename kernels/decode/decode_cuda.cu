@@ -1,5 +1,5 @@
-#include "shardtool/kernels/decode/decode_works.h"
-#include "shardtool/kernels/device/launch.cuh"
+#include "kernels/decode/decode_works.h"
+#include "kernels/device/launch.cuh"
 
 namespace shardtool::kernels::gpu {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "shardtool/kernels/decode/element.h"
+#include "kernels/decode/element.h"
 
 namespace shardtool::kernels {
 

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <limits>
 
-#include "shardtool/base/dtype.h"
-#include "shardtool/kernels/both.h"
-#include "shardtool/kernels/decode/decode.h"
+#include "kernels/both.h"
+#include "kernels/decode/decode.h"
+#include "lib/base/dtype.h"
 
 /// One stored element as a number: what decode.h does to many, for code that runs on both sides.
 namespace shardtool::kernels {

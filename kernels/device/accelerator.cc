@@ -1,8 +1,8 @@
-#include "shardtool/kernels/device/accelerator.h"
+#include "kernels/device/accelerator.h"
 
 #include <utility>
 
-#include "shardtool/kernels/device/device.h"
+#include "kernels/device/device.h"
 
 namespace shardtool::kernels {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "shardtool/kernels/device/any_work.h"
+#include "kernels/device/any_work.h"
 
 namespace shardtool::kernels {
 

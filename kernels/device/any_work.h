@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <variant>
 
-#include "shardtool/index/strided_copy.h"
-#include "shardtool/kernels/compare/compare.h"
-#include "shardtool/kernels/decode/decode_works.h"
-#include "shardtool/kernels/fill/fill.h"
-#include "shardtool/kernels/fold/fold.h"
-#include "shardtool/kernels/native/native_products.h"
-#include "shardtool/kernels/ops/works.h"
-#include "shardtool/kernels/product/product.h"
+#include "kernels/compare/compare.h"
+#include "kernels/decode/decode_works.h"
+#include "kernels/fill/fill.h"
+#include "kernels/fold/fold.h"
+#include "kernels/native/native_products.h"
+#include "kernels/ops/works.h"
+#include "kernels/product/product.h"
+#include "lib/index/strided_copy.h"
 
 /// All that an accelerator runs, as values. Their pointers are to its memory.
 namespace shardtool::kernels {

@@ -3,15 +3,15 @@
 #include <deque>
 #include <vector>
 
-#include "shardtool/base/error.h"
-#include "shardtool/kernels/compare/compare_cuda.h"
-#include "shardtool/kernels/device/accelerator.h"
-#include "shardtool/kernels/device/device.h"
-#include "shardtool/kernels/device/launch.h"
-#include "shardtool/kernels/device/require.cuh"
-#include "shardtool/kernels/native/cublaslt.h"
-#include "shardtool/kernels/product/product_cuda.h"
-#include "shardtool/kernels/strided_copy/strided_copy_cuda.h"
+#include "kernels/compare/compare_cuda.h"
+#include "kernels/device/accelerator.h"
+#include "kernels/device/device.h"
+#include "kernels/device/launch.h"
+#include "kernels/device/require.cuh"
+#include "kernels/native/cublaslt.h"
+#include "kernels/product/product_cuda.h"
+#include "kernels/strided_copy/strided_copy_cuda.h"
+#include "lib/base/error.h"
 
 namespace shardtool::kernels {
 namespace gpu {

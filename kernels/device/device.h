@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 struct CUstream_st;
 

@@ -1,5 +1,5 @@
-#include "shardtool/kernels/device/accelerator.h"
-#include "shardtool/kernels/device/device.h"
+#include "kernels/device/accelerator.h"
+#include "kernels/device/device.h"
 
 namespace shardtool::kernels {
 

@@ -1,8 +1,8 @@
 #include <cuda_runtime_api.h>
 
-#include "shardtool/base/error.h"
-#include "shardtool/kernels/device/device.h"
-#include "shardtool/kernels/device/require.cuh"
+#include "kernels/device/device.h"
+#include "kernels/device/require.cuh"
+#include "lib/base/error.h"
 
 namespace shardtool::kernels {
 

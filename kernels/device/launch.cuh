@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "shardtool/kernels/device/launch.h"
-#include "shardtool/kernels/device/require.cuh"
+#include "kernels/device/launch.h"
+#include "kernels/device/require.cuh"
 
 /// For .cu files alone.
 namespace shardtool::kernels::gpu {

@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/kernels/device/device.h"
+#include "kernels/device/device.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::kernels {
 

@@ -1,4 +1,4 @@
-#include "shardtool/kernels/device/upload_ring.h"
+#include "kernels/device/upload_ring.h"
 
 namespace shardtool::kernels {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "shardtool/kernels/device/accelerator.h"
+#include "kernels/device/accelerator.h"
 
 namespace shardtool::kernels {
 

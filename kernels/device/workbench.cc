@@ -1,4 +1,4 @@
-#include "shardtool/kernels/device/workbench.h"
+#include "kernels/device/workbench.h"
 
 #include <algorithm>
 

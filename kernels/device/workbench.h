@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "shardtool/kernels/device/accelerator.h"
-#include "shardtool/kernels/device/launch.h"
+#include "kernels/device/accelerator.h"
+#include "kernels/device/launch.h"
 
 namespace shardtool::kernels {
 

@@ -1,11 +1,11 @@
-#include "shardtool/kernels/digest/placed_crc64.h"
+#include "kernels/digest/placed_crc64.h"
 
 #include <algorithm>
 #include <span>
 #include <vector>
 
-#include "shardtool/kernels/crc64/crc64.h"
-#include "shardtool/kernels/crc64/implementation.h"
+#include "kernels/crc64/crc64.h"
+#include "kernels/crc64/implementation.h"
 
 namespace shardtool::kernels {
 namespace {

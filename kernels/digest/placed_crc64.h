@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "shardtool/index/strided_copy.h"
+#include "lib/index/strided_copy.h"
 
 namespace shardtool::kernels {
 

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/base/dtype.h"
+#include "lib/base/checked.h"
+#include "lib/base/dtype.h"
 
 namespace shardtool::kernels {
 

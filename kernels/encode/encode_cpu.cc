@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "shardtool/kernels/encode/encode.h"
-#include "shardtool/kernels/ops/round.h"
+#include "kernels/encode/encode.h"
+#include "kernels/ops/round.h"
 
 namespace shardtool::kernels {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "shardtool/kernels/both.h"
+#include "kernels/both.h"
 
 namespace shardtool::kernels {
 

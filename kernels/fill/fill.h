@@ -1,7 +1,7 @@
 #pragma once
 
-#include "shardtool/base/checked.h"
-#include "shardtool/kernels/both.h"
+#include "kernels/both.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::kernels {
 

@@ -1,7 +1,7 @@
 #include <cstdint>
 
-#include "shardtool/kernels/device/launch.cuh"
-#include "shardtool/kernels/fill/fill.h"
+#include "kernels/device/launch.cuh"
+#include "kernels/fill/fill.h"
 
 namespace shardtool::kernels::gpu {
 

@@ -1,4 +1,4 @@
-#include "shardtool/kernels/float_census/formats.inc"
+#include "kernels/float_census/formats.inc"
 
 namespace shardtool::kernels {
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <span>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/base/dtype.h"
+#include "lib/base/checked.h"
+#include "lib/base/dtype.h"
 
 namespace shardtool::kernels {
 

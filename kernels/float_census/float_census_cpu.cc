@@ -1,7 +1,7 @@
 #include <vector>
 
-#include "shardtool/kernels/float_census/float_census.h"
-#include "shardtool/kernels/float_census/implementation.h"
+#include "kernels/float_census/float_census.h"
+#include "kernels/float_census/implementation.h"
 
 namespace shardtool::kernels {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <span>
 
-#include "shardtool/base/dtype.h"
-#include "shardtool/kernels/float_census/float_census.h"
+#include "kernels/float_census/float_census.h"
+#include "lib/base/dtype.h"
 
 namespace shardtool::kernels {
 

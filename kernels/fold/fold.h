@@ -3,8 +3,8 @@
 #include <array>
 #include <cstddef>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/kernels/both.h"
+#include "kernels/both.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::kernels {
 

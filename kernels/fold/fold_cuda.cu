@@ -1,6 +1,6 @@
-#include "shardtool/kernels/device/launch.cuh"
-#include "shardtool/kernels/field/field.h"
-#include "shardtool/kernels/fold/fold.h"
+#include "kernels/device/launch.cuh"
+#include "kernels/field/field.h"
+#include "kernels/fold/fold.h"
 
 namespace shardtool::kernels::gpu {
 

@@ -1,4 +1,4 @@
-#include "shardtool/kernels/native/cublaslt.h"
+#include "kernels/native/cublaslt.h"
 
 #include <cublasLt.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <map>
 #include <tuple>
 
-#include "shardtool/io/dynamic_library.h"
+#include "lib/io/dynamic_library.h"
 
 namespace shardtool::kernels {
 namespace {

@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
-#include "shardtool/kernels/device/accelerator.h"
-#include "shardtool/kernels/device/device.h"
-#include "shardtool/kernels/native/native_products.h"
+#include "kernels/device/accelerator.h"
+#include "kernels/device/device.h"
+#include "kernels/native/native_products.h"
 
 namespace shardtool::kernels {
 

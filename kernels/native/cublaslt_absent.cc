@@ -1,5 +1,5 @@
-#include "shardtool/io/dynamic_library.h"
-#include "shardtool/kernels/native/cublaslt.h"
+#include "kernels/native/cublaslt.h"
+#include "lib/io/dynamic_library.h"
 
 namespace shardtool::kernels {
 

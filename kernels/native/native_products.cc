@@ -1,4 +1,4 @@
-#include "shardtool/kernels/native/native_products.h"
+#include "kernels/native/native_products.h"
 
 namespace shardtool::kernels {
 

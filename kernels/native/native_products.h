@@ -1,7 +1,7 @@
 #pragma once
 
-#include "shardtool/kernels/encode/encode.h"
-#include "shardtool/kernels/product/product.h"
+#include "kernels/encode/encode.h"
+#include "kernels/product/product.h"
 
 namespace shardtool::kernels {
 

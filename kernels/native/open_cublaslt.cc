@@ -1,4 +1,4 @@
-#include "shardtool/kernels/native/cublaslt.h"
+#include "kernels/native/cublaslt.h"
 
 namespace shardtool::kernels {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "shardtool/kernels/ops/activation.h"
-#include "shardtool/kernels/ops/surrogate.h"
+#include "kernels/ops/activation.h"
+#include "kernels/ops/surrogate.h"
 
 namespace shardtool::kernels {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "shardtool/kernels/both.h"
+#include "kernels/both.h"
 
 namespace shardtool::kernels {
 

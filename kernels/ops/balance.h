@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/kernels/both.h"
-#include "shardtool/kernels/ops/surrogate.h"
+#include "kernels/both.h"
+#include "kernels/ops/surrogate.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::kernels {
 

@@ -1,5 +1,5 @@
-#include "shardtool/kernels/device/launch.cuh"
-#include "shardtool/kernels/ops/works.h"
+#include "kernels/device/launch.cuh"
+#include "kernels/ops/works.h"
 
 namespace shardtool::kernels::gpu {
 

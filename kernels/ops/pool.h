@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/kernels/both.h"
-#include "shardtool/kernels/ops/infinity.h"
-#include "shardtool/kernels/ops/surrogate.h"
+#include "kernels/both.h"
+#include "kernels/ops/infinity.h"
+#include "kernels/ops/surrogate.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::kernels {
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "shardtool/base/checked.h"
-#include "shardtool/kernels/both.h"
-#include "shardtool/kernels/ops/activated.h"
-#include "shardtool/kernels/ops/router.h"
+#include "kernels/both.h"
+#include "kernels/ops/activated.h"
+#include "kernels/ops/router.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::kernels {
 

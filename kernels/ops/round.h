@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "shardtool/kernels/both.h"
+#include "kernels/both.h"
 
 namespace shardtool::kernels {
 

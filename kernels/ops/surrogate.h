@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "shardtool/kernels/field/field.h"
+#include "kernels/field/field.h"
 
 namespace shardtool::kernels {
 

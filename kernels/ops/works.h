@@ -1,14 +1,14 @@
 #pragma once
 
-#include "shardtool/kernels/ops/activated.h"
-#include "shardtool/kernels/ops/attend.h"
-#include "shardtool/kernels/ops/convolve.h"
-#include "shardtool/kernels/ops/norm.h"
-#include "shardtool/kernels/ops/position_index.h"
-#include "shardtool/kernels/ops/recur.h"
-#include "shardtool/kernels/ops/rotate.h"
-#include "shardtool/kernels/ops/router.h"
-#include "shardtool/kernels/product/product.h"
+#include "kernels/ops/activated.h"
+#include "kernels/ops/attend.h"
+#include "kernels/ops/convolve.h"
+#include "kernels/ops/norm.h"
+#include "kernels/ops/position_index.h"
+#include "kernels/ops/recur.h"
+#include "kernels/ops/rotate.h"
+#include "kernels/ops/router.h"
+#include "kernels/product/product.h"
 
 /// The ops over all rows of a value, as works (device/launch.h). An item calls the one body of its
 /// op, so sums have the order that they have on the CPU. T is Field, double or float.

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "shardtool/kernels/both.h"
-#include "shardtool/kernels/ops/activation.h"
-#include "shardtool/kernels/ops/surrogate.h"
+#include "kernels/both.h"
+#include "kernels/ops/activation.h"
+#include "kernels/ops/surrogate.h"
 
 namespace shardtool::kernels {
 

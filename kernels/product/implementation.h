@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "shardtool/kernels/product/product.h"
+#include "kernels/product/product.h"
 
 namespace shardtool::kernels {
 

@@ -30,7 +30,7 @@ struct Lanes {
 }  // namespace
 }  // namespace shardtool::kernels
 
-#include "shardtool/kernels/product/loops.inc"
+#include "kernels/product/loops.inc"
 
 namespace shardtool::kernels {
 

@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <span>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/base/dtype.h"
-#include "shardtool/kernels/both.h"
-#include "shardtool/kernels/decode/decode.h"
-#include "shardtool/kernels/field/field.h"
+#include "kernels/both.h"
+#include "kernels/decode/decode.h"
+#include "kernels/field/field.h"
+#include "lib/base/checked.h"
+#include "lib/base/dtype.h"
 
 namespace shardtool::kernels {
 

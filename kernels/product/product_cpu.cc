@@ -1,7 +1,7 @@
 #include <vector>
 
-#include "shardtool/kernels/product/implementation.h"
-#include "shardtool/kernels/product/product.h"
+#include "kernels/product/implementation.h"
+#include "kernels/product/product.h"
 
 namespace shardtool::kernels {
 namespace {

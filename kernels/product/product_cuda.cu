@@ -1,6 +1,6 @@
-#include "shardtool/kernels/device/launch.cuh"
-#include "shardtool/kernels/product/product_cuda.h"
-#include "shardtool/kernels/product/sums.h"
+#include "kernels/device/launch.cuh"
+#include "kernels/product/product_cuda.h"
+#include "kernels/product/sums.h"
 
 namespace shardtool::kernels::gpu {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "shardtool/kernels/device/device.h"
-#include "shardtool/kernels/product/product.h"
+#include "kernels/device/device.h"
+#include "kernels/product/product.h"
 
 namespace shardtool::kernels::gpu {
 

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "shardtool/kernels/both.h"
-#include "shardtool/kernels/decode/element.h"
-#include "shardtool/kernels/product/product.h"
+#include "kernels/both.h"
+#include "kernels/decode/element.h"
+#include "kernels/product/product.h"
 
 /// product.h in pieces that are independent of each other, for code that runs on both sides. On a
 /// GPU the bytes of a matrix must be aligned to its elements.

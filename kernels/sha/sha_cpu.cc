@@ -8,8 +8,8 @@
 #include <array>
 #include <variant>
 
-#include "shardtool/base/error.h"
-#include "shardtool/kernels/sha/sha.h"
+#include "kernels/sha/sha.h"
+#include "lib/base/error.h"
 
 namespace shardtool::kernels {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "shardtool/index/strided_copy.h"
+#include "lib/index/strided_copy.h"
 
 namespace shardtool::kernels {
 

@@ -1,7 +1,7 @@
 #include <cstring>
 #include <span>
 
-#include "shardtool/kernels/strided_copy/strided_copy.h"
+#include "kernels/strided_copy/strided_copy.h"
 
 namespace shardtool::kernels {
 namespace {

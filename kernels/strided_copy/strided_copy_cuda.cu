@@ -1,9 +1,9 @@
 #include <string>
 
-#include "shardtool/base/error.h"
-#include "shardtool/kernels/device/launch.cuh"
-#include "shardtool/kernels/strided_copy/strided_copy_cuda.h"
-#include "shardtool/kernels/strided_copy/unit_copy.h"
+#include "kernels/device/launch.cuh"
+#include "kernels/strided_copy/strided_copy_cuda.h"
+#include "kernels/strided_copy/unit_copy.h"
+#include "lib/base/error.h"
 
 namespace shardtool::kernels::gpu {
 namespace {

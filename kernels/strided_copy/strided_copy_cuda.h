@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-#include "shardtool/index/strided_copy.h"
-#include "shardtool/kernels/device/device.h"
+#include "kernels/device/device.h"
+#include "lib/index/strided_copy.h"
 
 namespace shardtool::kernels::gpu {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <optional>
 
-#include "shardtool/index/strided_copy.h"
-#include "shardtool/kernels/both.h"
+#include "kernels/both.h"
+#include "lib/index/strided_copy.h"
 
 namespace shardtool::kernels {
 

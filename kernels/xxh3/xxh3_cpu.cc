@@ -1,12 +1,12 @@
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
 #if defined(SHARDTOOL_HAS_XXH_DISPATCH)
 #include <xxh_x86dispatch.h>  // the calls of xxhash.h, each on the widest vector unit of this CPU
 #else
 #include <xxhash.h>
 #endif
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::kernels {
 namespace {

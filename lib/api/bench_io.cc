@@ -1,4 +1,4 @@
-#include "shardtool/api/bench_io.h"
+#include "lib/api/bench_io.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,17 +9,17 @@
 #include <filesystem>
 #include <utility>
 
-#include "shardtool/api/scratch_folder.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/median.h"
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/shard_files.h"
-#include "shardtool/exec/raw_transfer.h"
-#include "shardtool/io/file.h"
-#include "shardtool/io/page_cache.h"
-#include "shardtool/io/syscalls.h"
-#include "shardtool/io/tree.h"
+#include "lib/api/transfer/scratch_folder.h"
+#include "lib/base/error.h"
+#include "lib/base/median.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/shard_files.h"
+#include "lib/exec/raw_transfer.h"
+#include "lib/io/file.h"
+#include "lib/io/page_cache.h"
+#include "lib/io/syscalls.h"
+#include "lib/io/tree.h"
 
 namespace shardtool::api {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/api/transform.h"
-#include "shardtool/base/checked.h"
+#include "lib/api/transform.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::api {
 

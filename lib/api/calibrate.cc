@@ -1,4 +1,4 @@
-#include "shardtool/api/calibrate.h"
+#include "lib/api/calibrate.h"
 
 #include <fmt/format.h>
 
@@ -8,13 +8,13 @@
 #include <span>
 #include <thread>
 
-#include "shardtool/api/machine_rates.h"
-#include "shardtool/api/scratch_folder.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/comm/call_time.h"
-#include "shardtool/comm/engine.h"
-#include "shardtool/comm/reduce.h"
+#include "lib/api/planning/machine_rates.h"
+#include "lib/api/transfer/scratch_folder.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/comm/call_time.h"
+#include "lib/comm/engine.h"
+#include "lib/comm/reduce.h"
 
 namespace shardtool::api {
 namespace {

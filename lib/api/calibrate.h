@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "shardtool/comm/launch.h"
-#include "shardtool/comm/meeting_place.h"
-#include "shardtool/plan/hardware_profile.h"
+#include "lib/comm/launch.h"
+#include "lib/comm/tcp/meeting_place.h"
+#include "lib/plan/collective/hardware_profile.h"
 
 namespace shardtool::api {
 

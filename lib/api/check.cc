@@ -1,25 +1,25 @@
-#include "shardtool/api/check.h"
+#include "lib/api/check.h"
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <utility>
 
-#include "shardtool/api/logical_checkpoint.h"
-#include "shardtool/api/mapping_choice.h"
-#include "shardtool/api/replicas.h"
-#include "shardtool/api/stored_data.h"
-#include "shardtool/api/survey.h"
-#include "shardtool/base/error.h"
-#include "shardtool/check/baseline.h"
-#include "shardtool/check/container.h"
-#include "shardtool/check/coverage.h"
-#include "shardtool/check/data.h"
-#include "shardtool/check/file_hash.h"
-#include "shardtool/check/mapping.h"
-#include "shardtool/check/model.h"
-#include "shardtool/checkpoint/folder_listing.h"
-#include "shardtool/io/file.h"
+#include "lib/api/mapping_choice.h"
+#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/replicas.h"
+#include "lib/api/transfer/stored_data.h"
+#include "lib/api/transfer/survey.h"
+#include "lib/base/error.h"
+#include "lib/check/baseline.h"
+#include "lib/check/container.h"
+#include "lib/check/coverage.h"
+#include "lib/check/data.h"
+#include "lib/check/file_hash.h"
+#include "lib/check/mapping.h"
+#include "lib/check/model.h"
+#include "lib/checkpoint/folder_listing.h"
+#include "lib/io/file.h"
 
 namespace shardtool::api {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/api/transform.h"
-#include "shardtool/check/findings.h"
-#include "shardtool/check/subset.h"
+#include "lib/api/transform.h"
+#include "lib/check/findings.h"
+#include "lib/check/subset.h"
 
 namespace shardtool::api {
 

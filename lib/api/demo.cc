@@ -1,17 +1,17 @@
-#include "shardtool/api/demo.h"
+#include "lib/api/demo.h"
 
-#include "shardtool/comm/engine.h"
+#include "lib/comm/engine.h"
 
 namespace shardtool::api {
 namespace {
 
 /// Sizes that four devices do not divide, so that parts differ in size.
-constexpr engine::mlp::DemoSizes kSizes{12, 22, 9, 10, 0};
+constexpr tutorial::DemoSizes kSizes{12, 22, 9, 10, 0};
 /// Each device has one feature at least.
 constexpr i64 kPerDevice = 2;
 
-engine::mlp::DemoSizes sizes_for(int ranks, std::uint64_t seed) {
-  engine::mlp::DemoSizes sizes = kSizes;
+tutorial::DemoSizes sizes_for(int ranks, std::uint64_t seed) {
+  tutorial::DemoSizes sizes = kSizes;
   for (i64* size : {&sizes.in, &sizes.hidden, &sizes.out, &sizes.batch}) {
     *size = std::max(*size, kPerDevice * ranks + 1);
   }
@@ -33,7 +33,7 @@ DemoRunReport run_demo(const DemoRunOptions& options) {
   const bool embedded = engine.engine == comm::Engine::kEmbedded;
   const int ranks = embedded ? options.ranks : options.launch ? options.launch->size : 1;
   comm::run_ranks(engine, ranks, [&](comm::Communicator& comm) {
-    const auto demo = engine::mlp::run_mlp_demo(comm, sizes_for(ranks, options.seed));
+    const auto demo = tutorial::run_mlp_demo(comm, sizes_for(ranks, options.seed));
     if (!embedded || comm.rank() == 0) report.demo = demo;
   });
   return report;

@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
-#include "shardtool/comm/launch.h"
-#include "shardtool/comm/meeting_place.h"
-#include "shardtool/engine/mlp/demo.h"
+#include "lib/comm/launch.h"
+#include "lib/comm/tcp/meeting_place.h"
+#include "lib/tutorial/demo.h"
 
 namespace shardtool::api {
 
@@ -20,7 +20,7 @@ struct DemoRunOptions {
 
 struct DemoRunReport {
   std::string engine;
-  engine::mlp::DemoReport demo;
+  tutorial::DemoReport demo;
 };
 
 /// Runs the two-layer MLP in every sharding, forward and backward, and plants faults in it; every

@@ -1,13 +1,13 @@
-#include "shardtool/api/diff.h"
+#include "lib/api/diff.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "shardtool/api/logical_checkpoint.h"
-#include "shardtool/api/replicas.h"
-#include "shardtool/exec/compare.h"
+#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/replicas.h"
+#include "lib/exec/compare.h"
 
 namespace shardtool::api {
 namespace {

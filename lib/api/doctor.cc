@@ -1,4 +1,4 @@
-#include "shardtool/api/doctor.h"
+#include "lib/api/doctor.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,14 +11,14 @@
 #include <filesystem>
 #include <thread>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/comm/engine.h"
-#include "shardtool/io/dynamic_library.h"
-#include "shardtool/io/file.h"
-#include "shardtool/kernels/device/accelerator.h"
-#include "shardtool/kernels/device/device.h"
-#include "shardtool/kernels/native/cublaslt.h"
+#include "kernels/device/accelerator.h"
+#include "kernels/device/device.h"
+#include "kernels/native/cublaslt.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/comm/engine.h"
+#include "lib/io/dynamic_library.h"
+#include "lib/io/file.h"
 
 namespace shardtool::api {
 namespace {

@@ -1,14 +1,14 @@
-#include "shardtool/api/explain.h"
+#include "lib/api/explain.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "shardtool/api/logical_checkpoint.h"
-#include "shardtool/api/mapping_choice.h"
-#include "shardtool/api/tensor_view.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/api/mapping_choice.h"
+#include "lib/api/tensor_view.h"
+#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::api {
 namespace {

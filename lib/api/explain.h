@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/api/inspect.h"
+#include "lib/api/inspect.h"
 
 namespace shardtool::api {
 

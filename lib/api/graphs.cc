@@ -1,6 +1,6 @@
-#include "shardtool/api/graphs.h"
+#include "lib/api/graphs.h"
 
-#include "shardtool/io/file.h"
+#include "lib/io/file.h"
 
 namespace shardtool::api {
 namespace {

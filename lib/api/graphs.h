@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/model/graph_list.h"
+#include "lib/model/graph/graph_list.h"
 
 namespace shardtool::api {
 

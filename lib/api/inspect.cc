@@ -1,15 +1,15 @@
-#include "shardtool/api/inspect.h"
+#include "lib/api/inspect.h"
 
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/api/logical_checkpoint.h"
-#include "shardtool/api/mapping_choice.h"
-#include "shardtool/api/tensor_view.h"
-#include "shardtool/base/name_map.h"
-#include "shardtool/mapping/glob.h"
-#include "shardtool/mapping/presets.h"
+#include "lib/api/mapping_choice.h"
+#include "lib/api/tensor_view.h"
+#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/base/name_map.h"
+#include "lib/mapping/document/glob.h"
+#include "lib/mapping/presets.h"
 
 namespace shardtool::api {
 namespace {

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/api/transform.h"
-#include "shardtool/base/dtype.h"
-#include "shardtool/base/shape.h"
-#include "shardtool/index/region.h"
-#include "shardtool/mesh/mesh.h"
+#include "lib/api/transform.h"
+#include "lib/base/dtype.h"
+#include "lib/base/shape.h"
+#include "lib/index/region.h"
+#include "lib/mesh/mesh.h"
 
 namespace shardtool::api {
 

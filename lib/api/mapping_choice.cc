@@ -1,4 +1,4 @@
-#include "shardtool/api/mapping_choice.h"
+#include "lib/api/mapping_choice.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/strict_json.h"
-#include "shardtool/mapping/presets.h"
-#include "shardtool/mapping/quantization.h"
+#include "lib/base/error.h"
+#include "lib/base/strict_json.h"
+#include "lib/mapping/presets.h"
+#include "lib/mapping/quantization.h"
 
 namespace shardtool::api {
 namespace {

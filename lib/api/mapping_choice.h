@@ -5,10 +5,10 @@
 #include <span>
 #include <string>
 
-#include "shardtool/api/logical_checkpoint.h"
-#include "shardtool/api/transform.h"
-#include "shardtool/mapping/mapping.h"
-#include "shardtool/mapping/resolve.h"
+#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transform.h"
+#include "lib/mapping/mapping.h"
+#include "lib/mapping/resolve/resolve.h"
 
 namespace shardtool::api {
 

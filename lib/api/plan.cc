@@ -1,16 +1,16 @@
-#include "shardtool/api/plan.h"
+#include "lib/api/plan.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <future>
 
-#include "shardtool/api/plan_file.h"
-#include "shardtool/api/plan_forward.h"
-#include "shardtool/api/plan_memory.h"
-#include "shardtool/api/plan_reshard.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/api/planning/plan_file.h"
+#include "lib/api/planning/plan_forward.h"
+#include "lib/api/planning/plan_memory.h"
+#include "lib/api/planning/plan_reshard.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::api {
 namespace {

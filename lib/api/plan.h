@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/api/plan_cost.h"
-#include "shardtool/api/transform.h"
-#include "shardtool/mapping/tensor_classes.h"
-#include "shardtool/mesh/mesh.h"
-#include "shardtool/plan/activations.h"
-#include "shardtool/plan/reshard.h"
-#include "shardtool/plan/reshard_time.h"
-#include "shardtool/plan/training.h"
+#include "lib/api/planning/plan_cost.h"
+#include "lib/api/transform.h"
+#include "lib/mapping/tensor_classes.h"
+#include "lib/mesh/mesh.h"
+#include "lib/plan/activations.h"
+#include "lib/plan/reshard.h"
+#include "lib/plan/reshard_time.h"
+#include "lib/plan/training.h"
 
 namespace shardtool::api {
 
@@ -53,7 +53,7 @@ struct PlanOptions {
   bool mapping_is_given =
       false;  ///< of a whole checkpoint: it is the layout that a reshard begins at
   std::shared_ptr<const model::Graph> graph;  ///< of one's own; null: of the model's family
-  std::optional<std::string> from;  ///< a mapping file or an entry of "layouts"
+  std::optional<std::string> from;            ///< a mapping file or an entry of "layouts"
   std::optional<std::string> to;
   std::string to_preset;
   std::optional<mesh::Mesh> to_mesh;

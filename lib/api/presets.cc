@@ -1,10 +1,10 @@
-#include "shardtool/api/presets.h"
+#include "lib/api/presets.h"
 
-#include "shardtool/api/logical_checkpoint.h"
-#include "shardtool/api/mapping_choice.h"
-#include "shardtool/mapping/init.h"
-#include "shardtool/mapping/mapping.h"
-#include "shardtool/mapping/presets.h"
+#include "lib/api/mapping_choice.h"
+#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/mapping/init.h"
+#include "lib/mapping/mapping.h"
+#include "lib/mapping/presets.h"
 
 namespace shardtool::api {
 

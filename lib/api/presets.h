@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/api/transform.h"
+#include "lib/api/transform.h"
 
 namespace shardtool::api {
 

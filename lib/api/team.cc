@@ -1,12 +1,12 @@
-#include "shardtool/api/team.h"
+#include "lib/api/team.h"
 
 #include <algorithm>
 #include <chrono>
 
-#include "shardtool/comm/agreement.h"
-#include "shardtool/comm/tcp_communicator.h"
-#include "shardtool/io/output_place.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/comm/agreement.h"
+#include "lib/comm/tcp/tcp_communicator.h"
+#include "lib/io/output_place.h"
 
 namespace shardtool::api {
 namespace {

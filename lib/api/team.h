@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "shardtool/api/transform.h"
-#include "shardtool/comm/communicator.h"
-#include "shardtool/exec/move.h"
+#include "lib/api/transform.h"
+#include "lib/comm/communicator.h"
+#include "lib/exec/move.h"
 
 namespace shardtool::api {
 

@@ -1,6 +1,6 @@
-#include "shardtool/api/tensor_view.h"
+#include "lib/api/tensor_view.h"
 
-#include "shardtool/api/target_layout.h"
+#include "lib/api/transfer/target_layout.h"
 
 namespace shardtool::api {
 namespace {

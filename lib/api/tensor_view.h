@@ -1,8 +1,8 @@
 #pragma once
 
-#include "shardtool/api/inspect.h"
-#include "shardtool/api/logical_checkpoint.h"
-#include "shardtool/mapping/resolve.h"
+#include "lib/api/inspect.h"
+#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/mapping/resolve/resolve.h"
 
 namespace shardtool::api {
 

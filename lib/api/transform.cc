@@ -1,8 +1,8 @@
-#include "shardtool/api/transform.h"
+#include "lib/api/transform.h"
 
-#include "shardtool/api/plan_file.h"
-#include "shardtool/api/transfer.h"
-#include "shardtool/base/error.h"
+#include "lib/api/planning/plan_file.h"
+#include "lib/api/transfer/transfer.h"
+#include "lib/base/error.h"
 
 namespace shardtool::api {
 namespace {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/comm/launch.h"
-#include "shardtool/exec/io_mode.h"
-#include "shardtool/mesh/mesh.h"
+#include "lib/base/checked.h"
+#include "lib/comm/launch.h"
+#include "lib/exec/io_mode.h"
+#include "lib/mesh/mesh.h"
 
 namespace shardtool::api {
 

@@ -1,4 +1,4 @@
-#include "shardtool/api/validate.h"
+#include "lib/api/validate.h"
 
 #include <fmt/format.h>
 
@@ -9,20 +9,20 @@
 #include <memory>
 #include <set>
 
-#include "shardtool/api/bound_side.h"
-#include "shardtool/api/check.h"
-#include "shardtool/api/golden_file.h"
-#include "shardtool/api/recorded_bytes.h"
-#include "shardtool/api/reference_headers.h"
-#include "shardtool/api/validate_engine.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/comm/agreement.h"
-#include "shardtool/engine/diagnosis.h"
-#include "shardtool/engine/padding.h"
-#include "shardtool/engine/validation.h"
-#include "shardtool/kernels/encode/encode.h"
-#include "shardtool/model/graph_list.h"
+#include "kernels/encode/encode.h"
+#include "lib/api/check.h"
+#include "lib/api/proof/bound_side.h"
+#include "lib/api/proof/golden_file.h"
+#include "lib/api/proof/reference_headers.h"
+#include "lib/api/proof/validate_engine.h"
+#include "lib/api/transfer/recorded_bytes.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/comm/agreement.h"
+#include "lib/engine/diagnosis/diagnosis.h"
+#include "lib/engine/validation.h"
+#include "lib/engine/weights/padding.h"
+#include "lib/model/graph/graph_list.h"
 
 namespace shardtool::api {
 namespace {

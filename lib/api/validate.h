@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/api/transform.h"
-#include "shardtool/check/finding.h"
-#include "shardtool/comm/meeting_place.h"
-#include "shardtool/comm/nccl_communicator.h"
-#include "shardtool/engine/verdict.h"
-#include "shardtool/model/graph.h"
+#include "lib/api/transform.h"
+#include "lib/check/finding.h"
+#include "lib/comm/nccl/nccl_communicator.h"
+#include "lib/comm/tcp/meeting_place.h"
+#include "lib/engine/diagnosis/verdict.h"
+#include "lib/model/graph/graph.h"
 
 namespace shardtool::kernels {
 class Accelerator;
@@ -23,13 +23,13 @@ namespace shardtool::api {
 struct ValidateOptions {
   /// An output of ours, or files that names number by ranks, with a mapping and a reference.
   std::vector<std::string> sources;
-  std::string reference;  ///< the whole model, or empty: the shards, merged
-  MappingChoice mapping;  ///< nothing chosen: the manifest's
+  std::string reference;                      ///< the whole model, or empty: the shards, merged
+  MappingChoice mapping;                      ///< nothing chosen: the manifest's
   std::shared_ptr<const model::Graph> graph;  ///< of one's own; null: of the model's family
-  bool quick = false;     ///< headers and the field alone
-  bool ordered = false;   ///< also in f32 and bf16, the whole model summed as the shards: a report
-  bool native = false;    ///< also in the weights' type, as engines compute: a report
-  std::string golden;     ///< a file of what another implementation computed, or empty
+  bool quick = false;                         ///< headers and the field alone
+  bool ordered = false;  ///< also in f32 and bf16, the whole model summed as the shards: a report
+  bool native = false;   ///< also in the weights' type, as engines compute: a report
+  std::string golden;    ///< a file of what another implementation computed, or empty
   std::uint64_t seed = 1;
   i64 tokens = 8;                ///< of the runs in floats
   double require_coverage = 0;   ///< percent of the tensors that some result must depend on

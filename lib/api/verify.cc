@@ -1,10 +1,10 @@
-#include "shardtool/api/verify.h"
+#include "lib/api/verify.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::api {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "shardtool/api/replicas.h"
-#include "shardtool/api/write_files.h"
+#include "lib/api/transfer/replicas.h"
+#include "lib/api/transfer/write_files.h"
 
 namespace shardtool::api {
 

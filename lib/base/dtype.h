@@ -4,8 +4,8 @@
 #include <span>
 #include <string_view>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/base/shape.h"
+#include "lib/base/checked.h"
+#include "lib/base/shape.h"
 
 namespace shardtool {
 

@@ -1,4 +1,4 @@
-#include "shardtool/base/json_reader.h"
+#include "lib/base/json_reader.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cstdint>
 
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool {
 namespace {

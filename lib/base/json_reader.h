@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/base/error.h"
+#include "lib/base/checked.h"
+#include "lib/base/error.h"
 
 namespace shardtool {
 

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <optional>
 
-#include "shardtool/base/json_reader.h"
-#include "shardtool/base/text.h"
+#include "lib/base/json_reader.h"
+#include "lib/base/text.h"
 
 namespace shardtool {
 namespace {

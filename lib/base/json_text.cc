@@ -1,4 +1,4 @@
-#include "shardtool/base/json_text.h"
+#include "lib/base/json_text.h"
 
 #include <fmt/format.h>
 

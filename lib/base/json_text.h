@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool {
 

@@ -1,4 +1,4 @@
-#include "shardtool/base/name_map.h"
+#include "lib/base/name_map.h"
 
 #include <bit>
 #include <cstring>

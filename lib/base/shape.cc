@@ -1,4 +1,4 @@
-#include "shardtool/base/shape.h"
+#include "lib/base/shape.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

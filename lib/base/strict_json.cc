@@ -1,9 +1,9 @@
-#include "shardtool/base/strict_json.h"
+#include "lib/base/strict_json.h"
 
 #include <optional>
 #include <utility>
 
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool {
 namespace {

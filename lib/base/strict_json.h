@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/json_reader.h"
+#include "lib/base/error.h"
+#include "lib/base/json_reader.h"
 
 namespace shardtool {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "shardtool/base/dtype.h"
-#include "shardtool/base/shape.h"
+#include "lib/base/dtype.h"
+#include "lib/base/shape.h"
 
 namespace shardtool {
 

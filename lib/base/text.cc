@@ -1,4 +1,4 @@
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 #include <fmt/format.h>
 

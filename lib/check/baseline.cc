@@ -1,13 +1,13 @@
-#include "shardtool/check/baseline.h"
+#include "lib/check/baseline.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/json_reader.h"
-#include "shardtool/base/json_text.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/json_reader.h"
+#include "lib/base/json_text.h"
+#include "lib/base/text.h"
 
 namespace shardtool::check {
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "shardtool/check/findings.h"
+#include "lib/check/findings.h"
 
 namespace shardtool::check {
 

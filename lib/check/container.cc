@@ -1,4 +1,4 @@
-#include "shardtool/check/container.h"
+#include "lib/check/container.h"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/check/findings.h"
-#include "shardtool/checkpoint/checkpoint.h"
+#include "lib/check/findings.h"
+#include "lib/checkpoint/checkpoint.h"
 
 namespace shardtool::check {
 

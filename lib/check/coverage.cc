@@ -1,4 +1,4 @@
-#include "shardtool/check/coverage.h"
+#include "lib/check/coverage.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,10 +7,10 @@
 #include <map>
 #include <set>
 
-#include "shardtool/base/text.h"
-#include "shardtool/check/container.h"
-#include "shardtool/checkpoint/manifest_rules.h"
-#include "shardtool/index/join.h"
+#include "lib/base/text.h"
+#include "lib/check/container.h"
+#include "lib/checkpoint/manifest_rules.h"
+#include "lib/index/join.h"
 
 namespace shardtool::check {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/check/findings.h"
-#include "shardtool/checkpoint/checkpoint.h"
-#include "shardtool/index/holder_set.h"
+#include "lib/check/findings.h"
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/index/holder_set.h"
 
 namespace shardtool::check {
 

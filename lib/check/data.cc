@@ -1,4 +1,4 @@
-#include "shardtool/check/data.h"
+#include "lib/check/data.h"
 
 #include <fmt/format.h>
 
@@ -10,13 +10,13 @@
 #include <tuple>
 #include <utility>
 
-#include "shardtool/base/error.h"
-#include "shardtool/check/coverage.h"
-#include "shardtool/exec/compare.h"
-#include "shardtool/exec/range_hash.h"
-#include "shardtool/io/file.h"
-#include "shardtool/kernels/float_census/float_census.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/float_census/float_census.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/base/error.h"
+#include "lib/check/coverage.h"
+#include "lib/exec/compare.h"
+#include "lib/exec/range_hash.h"
+#include "lib/io/file.h"
 
 namespace shardtool::check {
 namespace {

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/check/findings.h"
-#include "shardtool/exec/data_file.h"
-#include "shardtool/exec/move.h"
-#include "shardtool/exec/shifted.h"
-#include "shardtool/exec/stream.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/check/findings.h"
+#include "lib/exec/data_file.h"
+#include "lib/exec/move.h"
+#include "lib/exec/shifted.h"
+#include "lib/exec/stream.h"
 
 namespace shardtool::check {
 

@@ -1,14 +1,14 @@
-#include "shardtool/check/file_hash.h"
+#include "lib/check/file_hash.h"
 
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "shardtool/check/container.h"
-#include "shardtool/checkpoint/hf_cache.h"
-#include "shardtool/exec/file_hash.h"
-#include "shardtool/io/file.h"
+#include "lib/check/container.h"
+#include "lib/checkpoint/hf_cache.h"
+#include "lib/exec/file_hash.h"
+#include "lib/io/file.h"
 
 namespace shardtool::check {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "shardtool/check/findings.h"
-#include "shardtool/checkpoint/checkpoint.h"
-#include "shardtool/exec/stream.h"
+#include "lib/check/findings.h"
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/exec/stream.h"
 
 namespace shardtool::check {
 

@@ -1,4 +1,4 @@
-#include "shardtool/check/finding.h"
+#include "lib/check/finding.h"
 
 #include <utility>
 

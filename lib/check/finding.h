@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/base/error.h"
-#include "shardtool/check/rules.h"
+#include "lib/base/checked.h"
+#include "lib/base/error.h"
+#include "lib/check/rules.h"
 
 namespace shardtool::check {
 

@@ -1,4 +1,4 @@
-#include "shardtool/check/findings.h"
+#include "lib/check/findings.h"
 
 #include <algorithm>
 #include <tuple>

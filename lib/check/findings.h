@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/check/finding.h"
-#include "shardtool/check/profile.h"
+#include "lib/check/finding.h"
+#include "lib/check/profile.h"
 
 namespace shardtool::check {
 

@@ -1,4 +1,4 @@
-#include "shardtool/check/folder.h"
+#include "lib/check/folder.h"
 
 #include <fmt/format.h>
 
@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/check/container.h"
-#include "shardtool/checkpoint/folder_listing.h"
-#include "shardtool/checkpoint/hf_cache.h"
-#include "shardtool/mapping/config.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/check/container.h"
+#include "lib/checkpoint/folder_listing.h"
+#include "lib/checkpoint/hf_cache.h"
+#include "lib/mapping/document/config.h"
 
 namespace shardtool::check {
 namespace {

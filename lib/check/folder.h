@@ -1,7 +1,7 @@
 #pragma once
 
-#include "shardtool/check/findings.h"
-#include "shardtool/checkpoint/checkpoint.h"
+#include "lib/check/findings.h"
+#include "lib/checkpoint/checkpoint.h"
 
 namespace shardtool::check {
 

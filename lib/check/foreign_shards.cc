@@ -1,4 +1,4 @@
-#include "shardtool/check/foreign_shards.h"
+#include "lib/check/foreign_shards.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "shardtool/check/container.h"
-#include "shardtool/check/model.h"
+#include "lib/check/container.h"
+#include "lib/check/model.h"
 
 namespace shardtool::check {
 namespace {

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/check/data.h"
-#include "shardtool/check/findings.h"
-#include "shardtool/check/rank_names.h"
-#include "shardtool/checkpoint/checkpoint.h"
-#include "shardtool/mapping/resolve.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/check/data.h"
+#include "lib/check/findings.h"
+#include "lib/check/rank_names.h"
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/mapping/resolve/resolve.h"
 
 namespace shardtool::check {
 

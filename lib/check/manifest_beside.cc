@@ -1,12 +1,12 @@
-#include "shardtool/check/manifest_beside.h"
+#include "lib/check/manifest_beside.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
-#include "shardtool/base/error.h"
-#include "shardtool/checkpoint/manifest_against_headers.h"
-#include "shardtool/index/holder_set_pool.h"
+#include "lib/base/error.h"
+#include "lib/checkpoint/manifest_against_headers.h"
+#include "lib/index/holder_set_pool.h"
 
 namespace shardtool::check {
 namespace {

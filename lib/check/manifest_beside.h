@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "shardtool/check/container.h"
-#include "shardtool/checkpoint/checkpoint.h"
+#include "lib/check/container.h"
+#include "lib/checkpoint/checkpoint.h"
 
 namespace shardtool::check {
 

@@ -1,4 +1,4 @@
-#include "shardtool/check/mapping.h"
+#include "lib/check/mapping.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "shardtool/base/error.h"
-#include "shardtool/check/findings.h"
-#include "shardtool/mapping/resolve.h"
+#include "lib/base/error.h"
+#include "lib/check/findings.h"
+#include "lib/mapping/resolve/resolve.h"
 
 namespace shardtool::check {
 

@@ -1,4 +1,4 @@
-#include "shardtool/check/model.h"
+#include "lib/check/model.h"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,10 @@
 #include <set>
 #include <utility>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/base/text.h"
-#include "shardtool/mapping/config_number.h"
-#include "shardtool/mapping/missing_numbers.h"
+#include "lib/base/checked.h"
+#include "lib/base/text.h"
+#include "lib/mapping/document/config_number.h"
+#include "lib/mapping/resolve/missing_numbers.h"
 
 namespace shardtool::check {
 namespace {

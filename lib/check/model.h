@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/check/findings.h"
-#include "shardtool/mapping/config.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/check/findings.h"
+#include "lib/mapping/document/config.h"
 
 namespace shardtool::check {
 

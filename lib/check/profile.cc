@@ -1,4 +1,4 @@
-#include "shardtool/check/profile.h"
+#include "lib/check/profile.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,8 +7,8 @@
 #include <array>
 #include <cctype>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::check {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/check/rules.h"
+#include "lib/check/rules.h"
 
 namespace shardtool::check {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "shardtool/base/name_map.h"
-#include "shardtool/check/model.h"
+#include "lib/base/name_map.h"
+#include "lib/check/model.h"
 
 namespace shardtool::check {
 namespace {

@@ -1,4 +1,4 @@
-#include "shardtool/check/rank_names.h"
+#include "lib/check/rank_names.h"
 
 #include <re2/re2.h>
 

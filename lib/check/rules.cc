@@ -1,4 +1,4 @@
-#include "shardtool/check/rules.h"
+#include "lib/check/rules.h"
 
 #include <algorithm>
 #include <array>

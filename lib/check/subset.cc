@@ -1,11 +1,11 @@
-#include "shardtool/check/subset.h"
+#include "lib/check/subset.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
 
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
 
 namespace shardtool::check {
 namespace {

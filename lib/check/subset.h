@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/check/data.h"
+#include "lib/check/data.h"
 
 namespace shardtool::check {
 

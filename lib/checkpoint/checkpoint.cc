@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/checkpoint.h"
+#include "lib/checkpoint/checkpoint.h"
 
 #include <fmt/format.h>
 
@@ -6,14 +6,14 @@
 #include <filesystem>
 #include <utility>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/folder_listing.h"
-#include "shardtool/checkpoint/hf_cache.h"
-#include "shardtool/checkpoint/hf_index.h"
-#include "shardtool/checkpoint/manifest_against_headers.h"
-#include "shardtool/checkpoint/names.h"
-#include "shardtool/checkpoint/read_headers.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/folder_listing.h"
+#include "lib/checkpoint/hf_cache.h"
+#include "lib/checkpoint/hf_index.h"
+#include "lib/checkpoint/manifest_against_headers.h"
+#include "lib/checkpoint/names.h"
+#include "lib/checkpoint/read_headers.h"
 
 namespace shardtool::checkpoint {
 namespace {

@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/base/dtype.h"
-#include "shardtool/base/shape.h"
-#include "shardtool/checkpoint/manifest.h"
-#include "shardtool/checkpoint/problem.h"
-#include "shardtool/io/file.h"
+#include "lib/base/dtype.h"
+#include "lib/base/shape.h"
+#include "lib/checkpoint/manifest.h"
+#include "lib/checkpoint/problem.h"
+#include "lib/io/file.h"
 
 namespace shardtool::checkpoint {
 

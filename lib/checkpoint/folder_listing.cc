@@ -1,11 +1,11 @@
-#include "shardtool/checkpoint/folder_listing.h"
+#include "lib/checkpoint/folder_listing.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include "shardtool/base/error.h"
-#include "shardtool/checkpoint/hf_cache.h"
-#include "shardtool/checkpoint/names.h"
+#include "lib/base/error.h"
+#include "lib/checkpoint/hf_cache.h"
+#include "lib/checkpoint/names.h"
 
 namespace shardtool::checkpoint {
 namespace {

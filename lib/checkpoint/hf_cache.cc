@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/hf_cache.h"
+#include "lib/checkpoint/hf_cache.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <vector>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/names.h"
-#include "shardtool/io/file.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/names.h"
+#include "lib/io/file.h"
 
 namespace shardtool::checkpoint {
 namespace {

@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/hf_index.h"
+#include "lib/checkpoint/hf_index.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 #include <map>
 #include <utility>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/json_reader.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/names.h"
+#include "lib/base/error.h"
+#include "lib/base/json_reader.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/names.h"
 
 namespace shardtool::checkpoint {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/checkpoint/checkpoint.h"
+#include "lib/checkpoint/checkpoint.h"
 
 namespace shardtool::checkpoint {
 

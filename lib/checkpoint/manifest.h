@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/base/dtype.h"
-#include "shardtool/base/shape.h"
-#include "shardtool/index/holder_set.h"
-#include "shardtool/index/value_shift.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
-#include "shardtool/mesh/mesh.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/base/dtype.h"
+#include "lib/base/shape.h"
+#include "lib/index/holder_set.h"
+#include "lib/index/value_shift.h"
+#include "lib/mesh/mesh.h"
 
 namespace shardtool::checkpoint {
 

@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/manifest_against_headers.h"
+#include "lib/checkpoint/manifest_against_headers.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <tuple>
 #include <utility>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/hf_cache.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/hf_cache.h"
 
 namespace shardtool::checkpoint {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "shardtool/checkpoint/checkpoint.h"
+#include "lib/checkpoint/checkpoint.h"
 
 namespace shardtool::checkpoint {
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <unordered_map>
 
-#include "shardtool/base/json_text.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/manifest.h"
+#include "lib/base/json_text.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/manifest.h"
 
 namespace shardtool::checkpoint {
 namespace {

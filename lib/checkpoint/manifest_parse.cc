@@ -7,13 +7,13 @@
 #include <optional>
 #include <utility>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/json_reader.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/manifest.h"
-#include "shardtool/checkpoint/manifest_rules.h"
-#include "shardtool/checkpoint/names.h"
-#include "shardtool/index/holder_set_pool.h"
+#include "lib/base/error.h"
+#include "lib/base/json_reader.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/manifest.h"
+#include "lib/checkpoint/manifest_rules.h"
+#include "lib/checkpoint/names.h"
+#include "lib/index/holder_set_pool.h"
 
 namespace shardtool::checkpoint {
 namespace {

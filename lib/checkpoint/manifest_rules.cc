@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/manifest_rules.h"
+#include "lib/checkpoint/manifest_rules.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <set>
 #include <vector>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/names.h"
-#include "shardtool/index/join.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/names.h"
+#include "lib/index/join.h"
 
 namespace shardtool::checkpoint {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/checkpoint/manifest.h"
+#include "lib/checkpoint/manifest.h"
 
 namespace shardtool::checkpoint {
 

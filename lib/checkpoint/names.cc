@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/names.h"
+#include "lib/checkpoint/names.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool::checkpoint {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::checkpoint {
 

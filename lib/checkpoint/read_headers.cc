@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/read_headers.h"
+#include "lib/checkpoint/read_headers.h"
 
 #include <fmt/format.h>
 
@@ -8,11 +8,11 @@
 #include <string_view>
 #include <utility>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/hf_cache.h"
-#include "shardtool/checkpoint/names.h"
-#include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/hf_cache.h"
+#include "lib/checkpoint/names.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
 
 namespace shardtool::checkpoint {
 namespace {

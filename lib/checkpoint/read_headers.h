@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/checkpoint/checkpoint.h"
+#include "lib/checkpoint/checkpoint.h"
 
 namespace shardtool::checkpoint {
 

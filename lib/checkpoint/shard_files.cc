@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/shard_files.h"
+#include "lib/checkpoint/shard_files.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <map>
 #include <utility>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/json_text.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/base/error.h"
+#include "lib/base/json_text.h"
 
 namespace shardtool::checkpoint {
 namespace {

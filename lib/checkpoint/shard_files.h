@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
 
 namespace shardtool::checkpoint {
 

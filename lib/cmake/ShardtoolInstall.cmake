@@ -19,12 +19,18 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/shardtool-config-version.
 install(FILES ${PROJECT_BINARY_DIR}/shardtool-config.cmake
               ${PROJECT_BINARY_DIR}/shardtool-config-version.cmake DESTINATION ${package_dir})
 
-foreach(folder IN LISTS SHARDTOOL_LIB_FOLDERS)
-  install(DIRECTORY lib/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardtool
-          FILES_MATCHING PATTERN "*.h")
+# Headers are installed as shardtool/<module>/<file>.h, and include each other by these names.
+set(public_headers ${PROJECT_BINARY_DIR}/public_headers)
+file(REMOVE_RECURSE ${public_headers})
+file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR} lib/*.h kernels/*.h)
+foreach(header IN LISTS headers)
+  file(READ ${header} text)
+  string(REPLACE "#include \"lib/" "#include \"shardtool/" text "${text}")
+  string(REPLACE "#include \"kernels/" "#include \"shardtool/kernels/" text "${text}")
+  string(REGEX REPLACE "^lib/" "" name ${header})
+  file(WRITE ${public_headers}/shardtool/${name} "${text}")
 endforeach()
-install(DIRECTORY kernels DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardtool
-        FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${public_headers}/shardtool DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY lib/mapping/presets DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool
         FILES_MATCHING PATTERN "*.json")
 install(FILES lib/mapping/schema/mapping-v1.json

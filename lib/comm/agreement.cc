@@ -1,4 +1,4 @@
-#include "shardtool/comm/agreement.h"
+#include "lib/comm/agreement.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "shardtool/base/error.h"
-#include "shardtool/comm/packed.h"
+#include "lib/base/error.h"
+#include "lib/comm/packed.h"
 
 namespace shardtool::comm {
 namespace {

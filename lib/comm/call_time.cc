@@ -1,11 +1,11 @@
-#include "shardtool/comm/call_time.h"
+#include "lib/comm/call_time.h"
 
 #include <algorithm>
 #include <chrono>
 #include <functional>
 
-#include "shardtool/base/median.h"
-#include "shardtool/comm/reduce.h"
+#include "lib/base/median.h"
+#include "lib/comm/reduce.h"
 
 namespace shardtool::comm {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "shardtool/comm/communicator.h"
+#include "lib/comm/communicator.h"
 
 namespace shardtool::comm {
 

@@ -1,11 +1,11 @@
-#include "shardtool/comm/communicator.h"
+#include "lib/comm/communicator.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "shardtool/comm/group_communicator.h"
+#include "lib/comm/group_communicator.h"
 
 namespace shardtool::comm {
 namespace {

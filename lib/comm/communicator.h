@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/base/error.h"
-#include "shardtool/comm/counters.h"
+#include "lib/base/error.h"
+#include "lib/comm/counters.h"
 
 namespace shardtool::comm {
 

@@ -1,4 +1,4 @@
-#include "shardtool/comm/embedded.h"
+#include "lib/comm/embedded.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "shardtool/comm/agreement.h"
-#include "shardtool/comm/mailbox.h"
+#include "lib/comm/agreement.h"
+#include "lib/comm/tcp/mailbox.h"
 
 namespace shardtool::comm {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "shardtool/comm/communicator.h"
+#include "lib/comm/communicator.h"
 
 namespace shardtool::comm {
 

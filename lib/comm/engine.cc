@@ -1,15 +1,15 @@
-#include "shardtool/comm/engine.h"
+#include "lib/comm/engine.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <array>
 
-#include "shardtool/base/error.h"
-#include "shardtool/comm/agreement.h"
-#include "shardtool/comm/embedded.h"
-#include "shardtool/comm/mpi_communicator.h"
-#include "shardtool/comm/socket.h"
+#include "lib/base/error.h"
+#include "lib/comm/agreement.h"
+#include "lib/comm/embedded.h"
+#include "lib/comm/mpi/mpi_communicator.h"
+#include "lib/comm/tcp/socket.h"
 
 namespace shardtool::comm {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "shardtool/comm/communicator.h"
-#include "shardtool/comm/launch.h"
-#include "shardtool/comm/meeting_place.h"
-#include "shardtool/comm/nccl_communicator.h"
-#include "shardtool/comm/tcp_communicator.h"
+#include "lib/comm/communicator.h"
+#include "lib/comm/launch.h"
+#include "lib/comm/nccl/nccl_communicator.h"
+#include "lib/comm/tcp/meeting_place.h"
+#include "lib/comm/tcp/tcp_communicator.h"
 
 namespace shardtool::comm {
 

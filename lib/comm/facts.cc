@@ -1,4 +1,4 @@
-#include "shardtool/comm/facts.h"
+#include "lib/comm/facts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <string_view>
 
-#include "shardtool/base/text.h"
-#include "shardtool/comm/communicator.h"
-#include "shardtool/comm/packed.h"
-#include "shardtool/comm/secret.h"
+#include "lib/base/text.h"
+#include "lib/comm/communicator.h"
+#include "lib/comm/packed.h"
+#include "lib/comm/tcp/secret.h"
 
 namespace shardtool::comm {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::comm {
 

@@ -1,4 +1,4 @@
-#include "shardtool/comm/group_communicator.h"
+#include "lib/comm/group_communicator.h"
 
 #include <algorithm>
 #include <numeric>

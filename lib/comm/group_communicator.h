@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/comm/communicator.h"
+#include "lib/comm/communicator.h"
 
 namespace shardtool::comm {
 

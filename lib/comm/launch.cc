@@ -1,4 +1,4 @@
-#include "shardtool/comm/launch.h"
+#include "lib/comm/launch.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::comm {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "shardtool/comm/facts.h"
+#include "lib/comm/facts.h"
 
 namespace shardtool::comm {
 

@@ -1,4 +1,4 @@
-#include "shardtool/comm/machine.h"
+#include "lib/comm/machine.h"
 
 #include <unistd.h>
 

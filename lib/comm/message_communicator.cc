@@ -1,11 +1,11 @@
-#include "shardtool/comm/message_communicator.h"
+#include "lib/comm/message_communicator.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::comm {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/comm/communicator.h"
-#include "shardtool/comm/frame.h"
-#include "shardtool/comm/mailbox.h"
+#include "lib/comm/communicator.h"
+#include "lib/comm/tcp/frame.h"
+#include "lib/comm/tcp/mailbox.h"
 
 namespace shardtool::comm {
 

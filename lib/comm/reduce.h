@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/base/error.h"
-#include "shardtool/comm/communicator.h"
+#include "lib/base/error.h"
+#include "lib/comm/communicator.h"
 
 namespace shardtool::comm {
 

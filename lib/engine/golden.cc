@@ -1,13 +1,13 @@
-#include "shardtool/engine/golden.h"
+#include "lib/engine/golden.h"
 
 #include <fmt/format.h>
 
 #include <array>
 
-#include "shardtool/base/error.h"
-#include "shardtool/engine/compare.h"
-#include "shardtool/engine/row_chunks.h"
-#include "shardtool/engine/run.h"
+#include "lib/base/error.h"
+#include "lib/engine/diagnosis/compare.h"
+#include "lib/engine/run/run.h"
+#include "lib/engine/weights/row_chunks.h"
 
 namespace shardtool::engine {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/engine/side.h"
+#include "lib/engine/side.h"
 
 namespace shardtool::engine {
 

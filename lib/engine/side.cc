@@ -1,8 +1,8 @@
-#include "shardtool/engine/side.h"
+#include "lib/engine/side.h"
 
 #include <fmt/format.h>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::engine {
 

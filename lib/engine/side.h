@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/base/name_map.h"
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/engine/weight_source.h"
-#include "shardtool/kernels/decode/decode.h"
-#include "shardtool/mapping/config.h"
-#include "shardtool/mesh/mesh.h"
-#include "shardtool/model/bind.h"
-#include "shardtool/model/flow.h"
+#include "kernels/decode/decode.h"
+#include "lib/base/name_map.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/engine/weights/weight_source.h"
+#include "lib/mapping/document/config.h"
+#include "lib/mesh/mesh.h"
+#include "lib/model/bind.h"
+#include "lib/model/flow/flow.h"
 
 namespace shardtool::engine {
 

@@ -1,12 +1,12 @@
-#include "shardtool/engine/tier.h"
+#include "lib/engine/tier.h"
 
 #include <fmt/format.h>
 
 #include <limits>
 
-#include "shardtool/engine/layer_entry.h"
-#include "shardtool/engine/numbers.h"
-#include "shardtool/engine/peer_text.h"
+#include "lib/engine/diagnosis/peer_text.h"
+#include "lib/engine/run/layer_entry.h"
+#include "lib/engine/run/numbers.h"
 
 namespace shardtool::engine {
 namespace {

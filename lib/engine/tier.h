@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/engine/compare.h"
-#include "shardtool/engine/layer_pair.h"
-#include "shardtool/engine/reference.h"
-#include "shardtool/engine/run.h"
-#include "shardtool/engine/verdict.h"
+#include "lib/engine/diagnosis/compare.h"
+#include "lib/engine/diagnosis/layer_pair.h"
+#include "lib/engine/diagnosis/verdict.h"
+#include "lib/engine/run/reference.h"
+#include "lib/engine/run/run.h"
 
 namespace shardtool::engine {
 

@@ -1,4 +1,4 @@
-#include "shardtool/engine/validation.h"
+#include "lib/engine/validation.h"
 
 #include <fmt/format.h>
 
@@ -13,19 +13,19 @@
 #include <thread>
 #include <tuple>
 
-#include "shardtool/base/error.h"
-#include "shardtool/engine/block_scales.h"
-#include "shardtool/engine/byte_equality.h"
-#include "shardtool/engine/crew.h"
-#include "shardtool/engine/cut_side.h"
-#include "shardtool/engine/numbers.h"
-#include "shardtool/engine/odd_weights.h"
-#include "shardtool/engine/reading_order.h"
-#include "shardtool/engine/rounding.h"
-#include "shardtool/engine/stop.h"
-#include "shardtool/engine/tier.h"
-#include "shardtool/engine/verdict_merge.h"
-#include "shardtool/kernels/device/upload_ring.h"
+#include "kernels/device/upload_ring.h"
+#include "lib/base/error.h"
+#include "lib/engine/diagnosis/byte_equality.h"
+#include "lib/engine/diagnosis/odd_weights.h"
+#include "lib/engine/diagnosis/verdict_merge.h"
+#include "lib/engine/ops/rounding.h"
+#include "lib/engine/run/crew.h"
+#include "lib/engine/run/numbers.h"
+#include "lib/engine/run/stop.h"
+#include "lib/engine/tier.h"
+#include "lib/engine/weights/block_scales.h"
+#include "lib/engine/weights/cut_side.h"
+#include "lib/engine/weights/reading_order.h"
 
 namespace shardtool::engine {
 namespace {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "shardtool/comm/communicator.h"
-#include "shardtool/engine/recorded_bytes.h"
-#include "shardtool/engine/side.h"
-#include "shardtool/engine/verdict.h"
-#include "shardtool/kernels/device/accelerator.h"
+#include "kernels/device/accelerator.h"
+#include "lib/comm/communicator.h"
+#include "lib/engine/diagnosis/recorded_bytes.h"
+#include "lib/engine/diagnosis/verdict.h"
+#include "lib/engine/side.h"
 
 namespace shardtool::engine {
 

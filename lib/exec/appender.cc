@@ -1,4 +1,4 @@
-#include "shardtool/exec/appender.h"
+#include "lib/exec/appender.h"
 
 #include <algorithm>
 #include <cstring>

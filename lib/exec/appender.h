@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-#include "shardtool/exec/data_file.h"
-#include "shardtool/exec/page_buffer.h"
+#include "lib/exec/data_file.h"
+#include "lib/exec/page_buffer.h"
 
 namespace shardtool::exec {
 

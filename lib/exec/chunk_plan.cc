@@ -1,4 +1,4 @@
-#include "shardtool/exec/chunk_plan.h"
+#include "lib/exec/chunk_plan.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 #include <unordered_set>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::exec {
 namespace {

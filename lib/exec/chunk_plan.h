@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "shardtool/exec/move.h"
-#include "shardtool/index/join.h"
-#include "shardtool/index/strided_copy.h"
+#include "lib/exec/move.h"
+#include "lib/index/join.h"
+#include "lib/index/strided_copy.h"
 
 namespace shardtool::exec {
 

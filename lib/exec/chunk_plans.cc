@@ -1,7 +1,7 @@
-#include "shardtool/exec/chunk_plans.h"
+#include "lib/exec/chunk_plans.h"
 
-#include "shardtool/base/error.h"
-#include "shardtool/exec/chunk_reader.h"
+#include "lib/base/error.h"
+#include "lib/exec/chunk_reader.h"
 
 namespace shardtool::exec {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "shardtool/exec/chunk_plan.h"
+#include "lib/exec/chunk_plan.h"
 
 namespace shardtool::exec {
 

@@ -1,4 +1,4 @@
-#include "shardtool/exec/chunk_reader.h"
+#include "lib/exec/chunk_reader.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -8,9 +8,9 @@
 #include <cstring>
 #include <new>
 
-#include "shardtool/kernels/crc64/crc64.h"
-#include "shardtool/kernels/digest/placed_crc64.h"
-#include "shardtool/kernels/strided_copy/strided_copy.h"
+#include "kernels/crc64/crc64.h"
+#include "kernels/digest/placed_crc64.h"
+#include "kernels/strided_copy/strided_copy.h"
 
 namespace shardtool::exec {
 namespace {

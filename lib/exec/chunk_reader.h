@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "shardtool/base/error.h"
-#include "shardtool/exec/chunk_plan.h"
-#include "shardtool/exec/data_file.h"
+#include "lib/base/error.h"
+#include "lib/exec/chunk_plan.h"
+#include "lib/exec/data_file.h"
 
 namespace shardtool::exec {
 

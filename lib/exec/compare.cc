@@ -1,11 +1,11 @@
-#include "shardtool/exec/compare.h"
+#include "lib/exec/compare.h"
 
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <mutex>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::exec {
 namespace {

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "shardtool/exec/stream.h"
+#include "lib/exec/stream.h"
 
 namespace shardtool::exec {
 

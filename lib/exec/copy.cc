@@ -1,4 +1,4 @@
-#include "shardtool/exec/copy.h"
+#include "lib/exec/copy.h"
 
 #include <fmt/format.h>
 
@@ -9,10 +9,10 @@
 #include <mutex>
 #include <optional>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/exec/range_hash.h"
-#include "shardtool/kernels/digest/placed_crc64.h"
+#include "kernels/digest/placed_crc64.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/exec/range_hash.h"
 
 namespace shardtool::exec {
 namespace {

@@ -1,9 +1,9 @@
-#include "shardtool/exec/data_file.h"
+#include "lib/exec/data_file.h"
 
 #include <algorithm>
 #include <array>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::exec {
 namespace {

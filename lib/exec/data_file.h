@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/exec/io_mode.h"
-#include "shardtool/io/file.h"
+#include "lib/base/checked.h"
+#include "lib/exec/io_mode.h"
+#include "lib/io/file.h"
 
 namespace shardtool::exec {
 

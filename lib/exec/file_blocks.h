@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <span>
 
-#include "shardtool/exec/data_file.h"
-#include "shardtool/exec/page_buffer.h"
+#include "lib/exec/data_file.h"
+#include "lib/exec/page_buffer.h"
 
 namespace shardtool::exec {
 

@@ -1,16 +1,16 @@
-#include "shardtool/exec/file_hash.h"
+#include "lib/exec/file_hash.h"
 
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <numeric>
 
-#include "shardtool/base/error.h"
-#include "shardtool/exec/data_file.h"
-#include "shardtool/exec/file_blocks.h"
-#include "shardtool/exec/progress_meter.h"
-#include "shardtool/exec/workers.h"
-#include "shardtool/kernels/sha/sha.h"
+#include "kernels/sha/sha.h"
+#include "lib/base/error.h"
+#include "lib/exec/data_file.h"
+#include "lib/exec/file_blocks.h"
+#include "lib/exec/progress_meter.h"
+#include "lib/exec/workers.h"
 
 namespace shardtool::exec {
 namespace {

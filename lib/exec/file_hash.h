@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/exec/stream.h"
+#include "lib/base/checked.h"
+#include "lib/exec/stream.h"
 
 namespace shardtool::exec {
 

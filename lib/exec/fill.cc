@@ -1,16 +1,16 @@
-#include "shardtool/exec/fill.h"
+#include "lib/exec/fill.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/index/join.h"
-#include "shardtool/index/strided_copy.h"
-#include "shardtool/io/file.h"
-#include "shardtool/kernels/strided_copy/strided_copy.h"
+#include "kernels/strided_copy/strided_copy.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/index/join.h"
+#include "lib/index/strided_copy.h"
+#include "lib/io/file.h"
 
 namespace shardtool::exec {
 namespace {

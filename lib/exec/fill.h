@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "shardtool/exec/data_file.h"
-#include "shardtool/exec/move.h"
+#include "lib/exec/data_file.h"
+#include "lib/exec/move.h"
 
 namespace shardtool::exec {
 

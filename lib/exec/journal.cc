@@ -1,4 +1,4 @@
-#include "shardtool/exec/journal.h"
+#include "lib/exec/journal.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::exec {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "shardtool/exec/copy.h"
-#include "shardtool/io/file.h"
+#include "lib/exec/copy.h"
+#include "lib/io/file.h"
 
 namespace shardtool::exec {
 

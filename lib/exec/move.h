@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/dtype.h"
-#include "shardtool/base/shape.h"
-#include "shardtool/index/holder_set.h"
+#include "lib/base/dtype.h"
+#include "lib/base/shape.h"
+#include "lib/index/holder_set.h"
 
 namespace shardtool::exec {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <span>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/base/error.h"
-#include "shardtool/io/file.h"
+#include "lib/base/checked.h"
+#include "lib/base/error.h"
+#include "lib/io/file.h"
 
 namespace shardtool::exec {
 

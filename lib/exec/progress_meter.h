@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "shardtool/exec/stream.h"
+#include "lib/exec/stream.h"
 
 namespace shardtool::exec {
 

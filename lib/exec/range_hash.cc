@@ -1,6 +1,6 @@
-#include "shardtool/exec/range_hash.h"
+#include "lib/exec/range_hash.h"
 
-#include "shardtool/exec/file_blocks.h"
+#include "lib/exec/file_blocks.h"
 
 namespace shardtool::exec {
 

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/exec/data_file.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/base/checked.h"
+#include "lib/exec/data_file.h"
 
 namespace shardtool::exec {
 

@@ -1,4 +1,4 @@
-#include "shardtool/exec/raw_transfer.h"
+#include "lib/exec/raw_transfer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,13 +7,13 @@
 #include <span>
 #include <string_view>
 
-#include "shardtool/base/error.h"
-#include "shardtool/exec/page_buffer.h"
-#include "shardtool/exec/workers.h"
-#include "shardtool/io/file.h"
-#include "shardtool/io/sync_all.h"
-#include "shardtool/kernels/crc64/crc64.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/crc64/crc64.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/base/error.h"
+#include "lib/exec/page_buffer.h"
+#include "lib/exec/workers.h"
+#include "lib/io/file.h"
+#include "lib/io/sync_all.h"
 
 namespace shardtool::exec {
 namespace {

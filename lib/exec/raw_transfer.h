@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::exec {
 

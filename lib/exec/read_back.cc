@@ -1,12 +1,12 @@
-#include "shardtool/exec/read_back.h"
+#include "lib/exec/read_back.h"
 
 #include <algorithm>
 #include <atomic>
 
-#include "shardtool/base/error.h"
-#include "shardtool/exec/progress_meter.h"
-#include "shardtool/exec/range_hash.h"
-#include "shardtool/exec/workers.h"
+#include "lib/base/error.h"
+#include "lib/exec/progress_meter.h"
+#include "lib/exec/range_hash.h"
+#include "lib/exec/workers.h"
 
 namespace shardtool::exec {
 namespace {

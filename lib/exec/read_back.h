@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/exec/stream.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/exec/stream.h"
 
 namespace shardtool::exec {
 

@@ -1,8 +1,8 @@
-#include "shardtool/exec/schedule.h"
+#include "lib/exec/schedule.h"
 
 #include <fmt/format.h>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::exec {
 

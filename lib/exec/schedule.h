@@ -5,7 +5,7 @@
 #include <optional>
 #include <variant>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::exec {
 

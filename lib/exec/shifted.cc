@@ -1,4 +1,4 @@
-#include "shardtool/exec/shifted.h"
+#include "lib/exec/shifted.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <limits>
 #include <map>
 
-#include "shardtool/base/error.h"
-#include "shardtool/kernels/crc64/crc64.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/crc64/crc64.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/base/error.h"
 
 namespace shardtool::exec {
 namespace {

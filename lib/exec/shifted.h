@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/exec/copy.h"
-#include "shardtool/exec/data_file.h"
-#include "shardtool/exec/move.h"
-#include "shardtool/index/value_shift.h"
+#include "lib/exec/copy.h"
+#include "lib/exec/data_file.h"
+#include "lib/exec/move.h"
+#include "lib/index/value_shift.h"
 
 namespace shardtool::exec {
 

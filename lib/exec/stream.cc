@@ -1,4 +1,4 @@
-#include "shardtool/exec/stream.h"
+#include "lib/exec/stream.h"
 
 #include <fmt/format.h>
 
@@ -13,12 +13,12 @@
 #include <tuple>
 #include <variant>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/exec/chunk_plans.h"
-#include "shardtool/exec/progress_meter.h"
-#include "shardtool/exec/schedule.h"
-#include "shardtool/exec/workers.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/exec/chunk_plans.h"
+#include "lib/exec/progress_meter.h"
+#include "lib/exec/schedule.h"
+#include "lib/exec/workers.h"
 
 namespace shardtool::exec {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/exec/chunk_reader.h"
-#include "shardtool/exec/data_file.h"
-#include "shardtool/exec/move.h"
+#include "lib/exec/chunk_reader.h"
+#include "lib/exec/data_file.h"
+#include "lib/exec/move.h"
 
 namespace shardtool::exec {
 

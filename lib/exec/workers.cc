@@ -1,4 +1,4 @@
-#include "shardtool/exec/workers.h"
+#include "lib/exec/workers.h"
 
 #include <exception>
 #include <mutex>

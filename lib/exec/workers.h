@@ -3,7 +3,7 @@
 #include <atomic>
 #include <functional>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::exec {
 

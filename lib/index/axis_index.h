@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "shardtool/index/axis_map.h"
+#include "lib/index/axis_map.h"
 
 namespace shardtool::index {
 

@@ -1,11 +1,11 @@
-#include "shardtool/index/axis_map.h"
+#include "lib/index/axis_map.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::index {
 namespace {

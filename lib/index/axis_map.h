@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::index {
 

@@ -1,9 +1,9 @@
-#include "shardtool/index/holder_set.h"
+#include "lib/index/holder_set.h"
 
 #include <algorithm>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/name_map.h"
+#include "lib/base/error.h"
+#include "lib/base/name_map.h"
 
 namespace shardtool::index {
 namespace {

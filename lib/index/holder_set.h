@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardtool/base/shape.h"
-#include "shardtool/index/number_table.h"
-#include "shardtool/index/region.h"
+#include "lib/base/shape.h"
+#include "lib/index/number_table.h"
+#include "lib/index/region.h"
 
 namespace shardtool::index {
 

@@ -1,4 +1,4 @@
-#include "shardtool/index/holder_set_pool.h"
+#include "lib/index/holder_set_pool.h"
 
 namespace shardtool::index {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "shardtool/base/shape.h"
-#include "shardtool/index/holder_set.h"
+#include "lib/base/shape.h"
+#include "lib/index/holder_set.h"
 
 namespace shardtool::index {
 

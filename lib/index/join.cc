@@ -1,8 +1,8 @@
-#include "shardtool/index/join.h"
+#include "lib/index/join.h"
 
 #include <algorithm>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::index {
 namespace {

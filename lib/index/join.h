@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "shardtool/index/axis_index.h"
-#include "shardtool/index/holder_set.h"
+#include "lib/index/axis_index.h"
+#include "lib/index/holder_set.h"
 
 namespace shardtool::index {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/shape.h"
-#include "shardtool/index/axis_map.h"
+#include "lib/base/shape.h"
+#include "lib/index/axis_map.h"
 
 namespace shardtool::index {
 

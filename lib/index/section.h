@@ -1,6 +1,6 @@
 #pragma once
 
-#include "shardtool/index/axis_map.h"
+#include "lib/index/axis_map.h"
 
 namespace shardtool::index {
 

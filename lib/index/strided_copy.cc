@@ -1,4 +1,4 @@
-#include "shardtool/index/strided_copy.h"
+#include "lib/index/strided_copy.h"
 
 #include <fmt/format.h>
 

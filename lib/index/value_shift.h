@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::index {
 

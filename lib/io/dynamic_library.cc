@@ -1,4 +1,4 @@
-#include "shardtool/io/dynamic_library.h"
+#include "lib/io/dynamic_library.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

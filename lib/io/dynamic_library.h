@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::io {
 

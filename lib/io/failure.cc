@@ -1,4 +1,4 @@
-#include "shardtool/io/failure.h"
+#include "lib/io/failure.h"
 
 #include <fmt/format.h>
 

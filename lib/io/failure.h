@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::io {
 

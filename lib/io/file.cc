@@ -1,4 +1,4 @@
-#include "shardtool/io/file.h"
+#include "lib/io/file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,9 +11,9 @@
 #include <cerrno>
 #include <climits>
 
-#include "shardtool/base/text.h"
-#include "shardtool/io/failure.h"
-#include "shardtool/io/syscalls.h"
+#include "lib/base/text.h"
+#include "lib/io/failure.h"
+#include "lib/io/syscalls.h"
 
 namespace shardtool::io {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::io {
 

@@ -1,12 +1,12 @@
-#include "shardtool/io/folder_lock.h"
+#include "lib/io/folder_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
 
 #include <cerrno>
 
-#include "shardtool/io/failure.h"
-#include "shardtool/io/syscalls.h"
+#include "lib/io/failure.h"
+#include "lib/io/syscalls.h"
 
 namespace shardtool::io {
 namespace {

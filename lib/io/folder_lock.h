@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "shardtool/io/file.h"
+#include "lib/io/file.h"
 
 namespace shardtool::io {
 

@@ -1,4 +1,4 @@
-#include "shardtool/io/output_claim.h"
+#include "lib/io/output_claim.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,8 +8,8 @@
 #include <exception>
 #include <set>
 
-#include "shardtool/io/syscalls.h"
-#include "shardtool/io/tree.h"
+#include "lib/io/syscalls.h"
+#include "lib/io/tree.h"
 
 namespace shardtool::io {
 namespace {

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/error.h"
-#include "shardtool/io/folder_lock.h"
-#include "shardtool/io/output_place.h"
+#include "lib/base/error.h"
+#include "lib/io/folder_lock.h"
+#include "lib/io/output_place.h"
 
 namespace shardtool::io {
 

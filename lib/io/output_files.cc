@@ -1,4 +1,4 @@
-#include "shardtool/io/output_files.h"
+#include "lib/io/output_files.h"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,11 @@
 #include <set>
 #include <string_view>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/io/failure.h"
-#include "shardtool/io/sync_all.h"
-#include "shardtool/io/tree.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/io/failure.h"
+#include "lib/io/sync_all.h"
+#include "lib/io/tree.h"
 
 namespace shardtool::io {
 namespace {

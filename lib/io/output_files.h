@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "shardtool/io/file.h"
+#include "lib/io/file.h"
 
 namespace shardtool::io {
 

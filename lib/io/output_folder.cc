@@ -1,4 +1,4 @@
-#include "shardtool/io/output_folder.h"
+#include "lib/io/output_folder.h"
 
 #include <fcntl.h>
 #include <sys/statvfs.h>
@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "shardtool/io/failure.h"
-#include "shardtool/io/syscalls.h"
-#include "shardtool/io/tree.h"
+#include "lib/io/failure.h"
+#include "lib/io/syscalls.h"
+#include "lib/io/tree.h"
 
 namespace shardtool::io {
 namespace {

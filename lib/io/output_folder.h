@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "shardtool/base/error.h"
-#include "shardtool/io/file.h"
-#include "shardtool/io/output_claim.h"
-#include "shardtool/io/output_files.h"
+#include "lib/base/error.h"
+#include "lib/io/file.h"
+#include "lib/io/output_claim.h"
+#include "lib/io/output_files.h"
 
 namespace shardtool::io {
 

@@ -1,4 +1,4 @@
-#include "shardtool/io/output_place.h"
+#include "lib/io/output_place.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "shardtool/io/failure.h"
-#include "shardtool/io/tree.h"
+#include "lib/io/failure.h"
+#include "lib/io/tree.h"
 
 namespace shardtool::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "shardtool/io/page_cache.h"
+#include "lib/io/page_cache.h"
 
 #include <fcntl.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "shardtool/io/file.h"
+#include "lib/io/file.h"
 
 namespace shardtool::io {
 

@@ -1,4 +1,4 @@
-#include "shardtool/io/peak_memory.h"
+#include "lib/io/peak_memory.h"
 
 #include <fstream>
 #include <limits>

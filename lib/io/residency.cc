@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "shardtool/io/file.h"
+#include "lib/io/file.h"
 
 namespace shardtool::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "shardtool/io/sync_all.h"
+#include "lib/io/sync_all.h"
 
 #include <algorithm>
 #include <atomic>

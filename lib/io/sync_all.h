@@ -2,7 +2,7 @@
 
 #include <deque>
 
-#include "shardtool/io/file.h"
+#include "lib/io/file.h"
 
 namespace shardtool::io {
 

@@ -1,4 +1,4 @@
-#include "shardtool/io/syscalls.h"
+#include "lib/io/syscalls.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -1,4 +1,4 @@
-#include "shardtool/io/tree.h"
+#include "lib/io/tree.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 #include <memory>
 #include <optional>
 
-#include "shardtool/io/failure.h"
-#include "shardtool/io/syscalls.h"
+#include "lib/io/failure.h"
+#include "lib/io/syscalls.h"
 
 namespace shardtool::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "shardtool/layout/axis_expr.h"
+#include "lib/layout/axis_expr.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::layout {
 namespace {

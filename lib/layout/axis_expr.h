@@ -5,8 +5,8 @@
 #include <variant>
 #include <vector>
 
-#include "shardtool/index/axis_map.h"
-#include "shardtool/mesh/axis_ref.h"
+#include "lib/index/axis_map.h"
+#include "lib/mesh/axis_ref.h"
 
 namespace shardtool::layout {
 

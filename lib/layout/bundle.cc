@@ -1,10 +1,10 @@
-#include "shardtool/layout/bundle.h"
+#include "lib/layout/bundle.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::layout {
 

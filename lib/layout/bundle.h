@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "shardtool/layout/layout.h"
+#include "lib/layout/layout.h"
 
 namespace shardtool::layout {
 

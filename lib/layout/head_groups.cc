@@ -1,11 +1,11 @@
-#include "shardtool/layout/head_groups.h"
+#include "lib/layout/head_groups.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::layout {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-#include "shardtool/layout/axis_expr.h"
-#include "shardtool/mesh/mesh.h"
+#include "lib/layout/axis_expr.h"
+#include "lib/mesh/mesh.h"
 
 namespace shardtool::layout {
 

@@ -1,12 +1,12 @@
-#include "shardtool/layout/layout.h"
+#include "lib/layout/layout.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "shardtool/base/error.h"
-#include "shardtool/index/axis_index.h"
+#include "lib/base/error.h"
+#include "lib/index/axis_index.h"
 
 namespace shardtool::layout {
 namespace {

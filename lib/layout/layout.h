@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/shape.h"
-#include "shardtool/index/holder_set.h"
-#include "shardtool/index/region.h"
-#include "shardtool/layout/axis_expr.h"
-#include "shardtool/mesh/mesh.h"
+#include "lib/base/shape.h"
+#include "lib/index/holder_set.h"
+#include "lib/index/region.h"
+#include "lib/layout/axis_expr.h"
+#include "lib/mesh/mesh.h"
 
 namespace shardtool::layout {
 

@@ -1,4 +1,4 @@
-#include "shardtool/layout/strategy.h"
+#include "lib/layout/strategy.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::layout {
 namespace {

@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/base/shape.h"
-#include "shardtool/layout/axis_expr.h"
-#include "shardtool/layout/head_groups.h"
-#include "shardtool/mesh/mesh.h"
+#include "lib/base/shape.h"
+#include "lib/layout/axis_expr.h"
+#include "lib/layout/head_groups.h"
+#include "lib/mesh/mesh.h"
 
 namespace shardtool::layout {
 

@@ -1,11 +1,11 @@
-#include "shardtool/mapping/assertions.h"
+#include "lib/mapping/assertions.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 
 namespace shardtool::mapping {
 namespace {

@@ -3,10 +3,10 @@
 #include <span>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/mapping/assignment.h"
-#include "shardtool/mapping/axis_table.h"
-#include "shardtool/mapping/rule_matcher.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/mapping/resolve/assignment.h"
+#include "lib/mapping/resolve/axis_table.h"
+#include "lib/mapping/resolve/rule_matcher.h"
 
 namespace shardtool::mapping {
 

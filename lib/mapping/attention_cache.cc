@@ -1,4 +1,4 @@
-#include "shardtool/mapping/attention_cache.h"
+#include "lib/mapping/attention_cache.h"
 
 #include <fmt/format.h>
 #include <re2/re2.h>
@@ -12,9 +12,9 @@
 #include <set>
 #include <tuple>
 
-#include "shardtool/mapping/facts.h"
-#include "shardtool/mapping/glob.h"
-#include "shardtool/mapping/name_form.h"
+#include "lib/mapping/document/glob.h"
+#include "lib/mapping/document/name_form.h"
+#include "lib/mapping/facts.h"
 
 namespace shardtool::mapping {
 namespace {

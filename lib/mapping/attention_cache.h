@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/mapping/config.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/mapping/document/config.h"
 
 namespace shardtool::mapping {
 

@@ -1,10 +1,10 @@
-#include "shardtool/mapping/facts.h"
+#include "lib/mapping/facts.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/base/strict_json.h"
-#include "shardtool/mapping/embedded.h"
+#include "lib/base/strict_json.h"
+#include "lib/mapping/embedded.h"
 
 namespace shardtool::mapping {
 

@@ -1,4 +1,4 @@
-#include "shardtool/mapping/init.h"
+#include "lib/mapping/init.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "shardtool/mapping/companions.h"
-#include "shardtool/mapping/name_form.h"
-#include "shardtool/mapping/presets.h"
-#include "shardtool/mapping/rule_matcher.h"
+#include "lib/mapping/document/name_form.h"
+#include "lib/mapping/presets.h"
+#include "lib/mapping/resolve/companions.h"
+#include "lib/mapping/resolve/rule_matcher.h"
 
 namespace shardtool::mapping {
 namespace {

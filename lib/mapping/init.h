@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/mapping/config.h"
-#include "shardtool/mesh/mesh.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/mapping/document/config.h"
+#include "lib/mesh/mesh.h"
 
 namespace shardtool::mapping {
 

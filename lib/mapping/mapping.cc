@@ -1,4 +1,4 @@
-#include "shardtool/mapping/mapping.h"
+#include "lib/mapping/mapping.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/io/file.h"
-#include "shardtool/mapping/embedded.h"
-#include "shardtool/mapping/presets.h"
+#include "lib/io/file.h"
+#include "lib/mapping/embedded.h"
+#include "lib/mapping/presets.h"
 
 namespace shardtool::mapping {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/mapping/document.h"
+#include "lib/mapping/document/document.h"
 
 namespace shardtool::mapping {
 

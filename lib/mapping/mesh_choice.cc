@@ -1,4 +1,4 @@
-#include "shardtool/mapping/mesh_choice.h"
+#include "lib/mapping/mesh_choice.h"
 
 #include <fmt/format.h>
 

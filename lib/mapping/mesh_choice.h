@@ -1,8 +1,8 @@
 #pragma once
 
-#include "shardtool/mapping/mapping.h"
-#include "shardtool/mapping/resolve.h"
-#include "shardtool/mesh/mesh.h"
+#include "lib/mapping/mapping.h"
+#include "lib/mapping/resolve/resolve.h"
+#include "lib/mesh/mesh.h"
 
 namespace shardtool::mapping {
 

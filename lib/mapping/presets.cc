@@ -1,15 +1,15 @@
-#include "shardtool/mapping/presets.h"
+#include "lib/mapping/presets.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/mapping/document.h"
-#include "shardtool/mapping/embedded.h"
-#include "shardtool/mapping/glob.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/mapping/document/document.h"
+#include "lib/mapping/document/glob.h"
+#include "lib/mapping/embedded.h"
 
 namespace shardtool::mapping {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/mapping/config.h"
-#include "shardtool/mapping/document.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/mapping/document/config.h"
+#include "lib/mapping/document/document.h"
 
 namespace shardtool::mapping {
 

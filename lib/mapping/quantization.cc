@@ -1,4 +1,4 @@
-#include "shardtool/mapping/quantization.h"
+#include "lib/mapping/quantization.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/base/text.h"
-#include "shardtool/mapping/presets.h"
+#include "lib/base/text.h"
+#include "lib/mapping/presets.h"
 
 namespace shardtool::mapping {
 namespace {

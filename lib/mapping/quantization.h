@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "shardtool/mapping/config.h"
-#include "shardtool/mapping/mapping.h"
+#include "lib/mapping/document/config.h"
+#include "lib/mapping/mapping.h"
 
 namespace shardtool::mapping {
 

@@ -1,11 +1,11 @@
-#include "shardtool/mapping/tensor_classes.h"
+#include "lib/mapping/tensor_classes.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/base/error.h"
-#include "shardtool/mapping/facts.h"
-#include "shardtool/mapping/name_form.h"
+#include "lib/base/error.h"
+#include "lib/mapping/document/name_form.h"
+#include "lib/mapping/facts.h"
 
 namespace shardtool::mapping {
 namespace {

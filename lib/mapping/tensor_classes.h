@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/mapping/glob.h"
-#include "shardtool/mapping/name_form.h"
+#include "lib/mapping/document/glob.h"
+#include "lib/mapping/document/name_form.h"
 
 namespace shardtool::mapping {
 

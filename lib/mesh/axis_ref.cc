@@ -1,11 +1,11 @@
-#include "shardtool/mesh/axis_ref.h"
+#include "lib/mesh/axis_ref.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::mesh {
 namespace {

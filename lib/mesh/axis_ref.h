@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/mesh/mesh.h"
+#include "lib/mesh/mesh.h"
 
 namespace shardtool::mesh {
 

@@ -1,12 +1,12 @@
-#include "shardtool/mesh/mesh.h"
+#include "lib/mesh/mesh.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::mesh {
 namespace {

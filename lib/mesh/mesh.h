@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::mesh {
 

@@ -1,4 +1,4 @@
-#include "shardtool/model/bind.h"
+#include "lib/model/bind.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,15 +10,15 @@
 #include <set>
 #include <unordered_map>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/name_map.h"
-#include "shardtool/base/text.h"
-#include "shardtool/mapping/glob.h"
-#include "shardtool/mapping/quantization.h"
-#include "shardtool/model/layer_number.h"
-#include "shardtool/model/requirement.h"
-#include "shardtool/model/spelling.h"
-#include "shardtool/model/value_order.h"
+#include "lib/base/error.h"
+#include "lib/base/name_map.h"
+#include "lib/base/text.h"
+#include "lib/mapping/document/glob.h"
+#include "lib/mapping/quantization.h"
+#include "lib/model/graph/layer_number.h"
+#include "lib/model/graph/requirement.h"
+#include "lib/model/graph/spelling.h"
+#include "lib/model/graph/value_order.h"
 
 namespace shardtool::model {
 namespace {

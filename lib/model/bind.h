@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/mapping/config.h"
-#include "shardtool/model/graph.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/mapping/document/config.h"
+#include "lib/model/graph/graph.h"
 
 namespace shardtool::model {
 

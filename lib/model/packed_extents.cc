@@ -1,6 +1,6 @@
-#include "shardtool/model/packed_extents.h"
+#include "lib/model/packed_extents.h"
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::model {
 namespace {

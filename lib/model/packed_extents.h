@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/model/packed_format.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/model/packed_format.h"
 
 namespace shardtool::model {
 

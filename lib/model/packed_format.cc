@@ -1,13 +1,13 @@
-#include "shardtool/model/packed_format.h"
+#include "lib/model/packed_format.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/name_map.h"
-#include "shardtool/mapping/quantization.h"
-#include "shardtool/model/packed_extents.h"
+#include "lib/base/error.h"
+#include "lib/base/name_map.h"
+#include "lib/mapping/quantization.h"
+#include "lib/model/packed_extents.h"
 
 namespace shardtool::model {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/mapping/config.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/mapping/document/config.h"
 
 /// Weights that a checkpoint stores as words of small numbers beside their scales, as data: one row
 /// per format says in which tensors the parts of a weight are and what its numbers mean,

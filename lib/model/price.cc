@@ -1,4 +1,4 @@
-#include "shardtool/model/price.h"
+#include "lib/model/price.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,11 +6,11 @@
 #include <set>
 #include <tuple>
 
-#include "shardtool/base/dtype.h"
-#include "shardtool/base/error.h"
-#include "shardtool/model/handoff.h"
-#include "shardtool/model/mesh_cuts.h"
-#include "shardtool/model/window.h"
+#include "lib/base/dtype.h"
+#include "lib/base/error.h"
+#include "lib/model/flow/handoff.h"
+#include "lib/model/flow/mesh_cuts.h"
+#include "lib/model/flow/window.h"
 
 namespace shardtool::model {
 namespace {

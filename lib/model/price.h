@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/model/flow.h"
-#include "shardtool/model/roofline.h"
-#include "shardtool/plan/collective_time.h"
-#include "shardtool/plan/hardware_profile.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/model/flow/flow.h"
+#include "lib/model/roofline.h"
+#include "lib/plan/collective/collective_time.h"
+#include "lib/plan/collective/hardware_profile.h"
 
 namespace shardtool::model {
 

@@ -1,4 +1,4 @@
-#include "shardtool/model/roofline.h"
+#include "lib/model/roofline.h"
 
 #include <algorithm>
 #include <numeric>

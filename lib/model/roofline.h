@@ -3,8 +3,8 @@
 #include <array>
 #include <string_view>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/plan/hardware_profile.h"
+#include "lib/base/checked.h"
+#include "lib/plan/collective/hardware_profile.h"
 
 namespace shardtool::model {
 

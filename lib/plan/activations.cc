@@ -1,8 +1,8 @@
-#include "shardtool/plan/activations.h"
+#include "lib/plan/activations.h"
 
 #include <algorithm>
 
-#include "shardtool/plan/byte_count.h"
+#include "lib/plan/byte_count.h"
 
 namespace shardtool::plan {
 

@@ -1,6 +1,6 @@
-#include "shardtool/plan/byte_count.h"
+#include "lib/plan/byte_count.h"
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::plan {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::plan {
 

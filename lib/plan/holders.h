@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "shardtool/index/holder_set.h"
+#include "lib/index/holder_set.h"
 
 namespace shardtool::plan {
 

@@ -1,8 +1,8 @@
-#include "shardtool/plan/kv_cache.h"
+#include "lib/plan/kv_cache.h"
 
 #include <algorithm>
 
-#include "shardtool/plan/byte_count.h"
+#include "lib/plan/byte_count.h"
 
 namespace shardtool::plan {
 

@@ -1,8 +1,8 @@
-#include "shardtool/plan/layout_pool.h"
+#include "lib/plan/layout_pool.h"
 
 #include <algorithm>
 
-#include "shardtool/base/name_map.h"
+#include "lib/base/name_map.h"
 
 namespace shardtool::plan {
 namespace {

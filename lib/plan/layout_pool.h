@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardtool/plan/holders.h"
+#include "lib/plan/holders.h"
 
 namespace shardtool::plan {
 

@@ -1,6 +1,6 @@
-#include "shardtool/plan/read_requests.h"
+#include "lib/plan/read_requests.h"
 
-#include "shardtool/plan/byte_count.h"
+#include "lib/plan/byte_count.h"
 
 namespace shardtool::plan {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::plan {
 

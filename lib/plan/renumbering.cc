@@ -1,10 +1,10 @@
-#include "shardtool/plan/renumbering.h"
+#include "lib/plan/renumbering.h"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::plan {
 namespace {

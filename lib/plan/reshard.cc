@@ -1,14 +1,14 @@
-#include "shardtool/plan/reshard.h"
+#include "lib/plan/reshard.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
-#include "shardtool/base/error.h"
-#include "shardtool/plan/byte_count.h"
-#include "shardtool/plan/layout_pool.h"
-#include "shardtool/plan/renumbering.h"
+#include "lib/base/error.h"
+#include "lib/plan/byte_count.h"
+#include "lib/plan/layout_pool.h"
+#include "lib/plan/renumbering.h"
 
 namespace shardtool::plan {
 namespace {

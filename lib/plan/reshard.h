@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/plan/schedule.h"
-#include "shardtool/plan/traffic.h"
+#include "lib/plan/collective/traffic.h"
+#include "lib/plan/schedule.h"
 
 namespace shardtool::plan {
 

@@ -1,12 +1,12 @@
-#include "shardtool/plan/reshard_report.h"
+#include "lib/plan/reshard_report.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::plan {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/plan/solver.h"
+#include "lib/plan/placement/solver.h"
 
 namespace shardtool::plan {
 

@@ -1,9 +1,9 @@
-#include "shardtool/plan/reshard_time.h"
+#include "lib/plan/reshard_time.h"
 
 #include <algorithm>
 #include <map>
 
-#include "shardtool/plan/collective_time.h"
+#include "lib/plan/collective/collective_time.h"
 
 namespace shardtool::plan {
 namespace {

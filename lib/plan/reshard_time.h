@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "shardtool/plan/hardware_profile.h"
-#include "shardtool/plan/reshard.h"
+#include "lib/plan/collective/hardware_profile.h"
+#include "lib/plan/reshard.h"
 
 namespace shardtool::plan {
 

@@ -1,4 +1,4 @@
-#include "shardtool/plan/schedule.h"
+#include "lib/plan/schedule.h"
 
 #include <algorithm>
 #include <numeric>

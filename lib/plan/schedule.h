@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool::plan {
 

@@ -1,7 +1,7 @@
-#include "shardtool/plan/training.h"
+#include "lib/plan/training.h"
 
-#include "shardtool/base/error.h"
-#include "shardtool/plan/byte_count.h"
+#include "lib/base/error.h"
+#include "lib/plan/byte_count.h"
 
 namespace shardtool::plan {
 

@@ -1,9 +1,9 @@
-#include "shardtool/plan/weights.h"
+#include "lib/plan/weights.h"
 
 #include <algorithm>
 
-#include "shardtool/index/join.h"
-#include "shardtool/plan/byte_count.h"
+#include "lib/index/join.h"
+#include "lib/plan/byte_count.h"
 
 namespace shardtool::plan {
 namespace {

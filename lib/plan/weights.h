@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "shardtool/plan/holders.h"
+#include "lib/plan/holders.h"
 
 namespace shardtool::plan {
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "shardtool/api/transform.h"
+#include "lib/api/transform.h"
 #include "tests/mapping/models.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"

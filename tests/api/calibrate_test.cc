@@ -1,10 +1,10 @@
-#include "shardtool/api/calibrate.h"
+#include "lib/api/calibrate.h"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
 
-#include "shardtool/plan/collective_time.h"
+#include "lib/plan/collective/collective_time.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 

@@ -2,8 +2,8 @@
 
 #include <fstream>
 
-#include "shardtool/api/diff.h"
-#include "shardtool/api/transform.h"
+#include "lib/api/diff.h"
+#include "lib/api/transform.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"
 

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <utility>
 
-#include "shardtool/api/mapping_choice.h"
-#include "shardtool/api/transfer.h"
-#include "shardtool/io/syscalls.h"
+#include "lib/api/mapping_choice.h"
+#include "lib/api/transfer/transfer.h"
+#include "lib/io/syscalls.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/faulty_syscalls.h"
 #include "tests/support/throws.h"

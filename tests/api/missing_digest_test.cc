@@ -5,12 +5,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/api/check.h"
-#include "shardtool/api/inspect.h"
-#include "shardtool/api/transform.h"
-#include "shardtool/checkpoint/checkpoint.h"
-#include "shardtool/checkpoint/manifest_rules.h"
-#include "shardtool/index/join.h"
+#include "lib/api/check.h"
+#include "lib/api/inspect.h"
+#include "lib/api/transform.h"
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/checkpoint/manifest_rules.h"
+#include "lib/index/join.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"
 

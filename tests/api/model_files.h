@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/api/transform.h"
+#include "lib/api/transform.h"
 #include "tests/mapping/models.h"
 #include "tests/support/checkpoint_files.h"
 

@@ -1,10 +1,10 @@
-#include "shardtool/api/plan_cost.h"
+#include "lib/api/planning/plan_cost.h"
 
 #include <doctest/doctest.h>
 
 #include <fstream>
 
-#include "shardtool/mapping/presets.h"
+#include "lib/mapping/presets.h"
 #include "tests/mapping/models.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"

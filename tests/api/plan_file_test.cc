@@ -1,6 +1,6 @@
 // A plan is a product: what it says is what reshard does, byte for byte, or nothing is done.
 
-#include "shardtool/api/plan_file.h"
+#include "lib/api/planning/plan_file.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "shardtool/api/plan.h"
+#include "lib/api/plan.h"
 #include "tests/api/model_files.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"

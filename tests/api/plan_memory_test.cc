@@ -1,6 +1,6 @@
 // The memory of published models, against numbers that others computed or measured.
 
-#include "shardtool/api/plan_memory.h"
+#include "lib/api/planning/plan_memory.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "shardtool/io/file.h"
-#include "shardtool/mapping/attention_cache.h"
-#include "shardtool/mapping/presets.h"
-#include "shardtool/mapping/quantization.h"
+#include "lib/io/file.h"
+#include "lib/mapping/attention_cache.h"
+#include "lib/mapping/presets.h"
+#include "lib/mapping/quantization.h"
 #include "tests/api/published_models.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"

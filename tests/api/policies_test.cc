@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "shardtool/api/diff.h"
-#include "shardtool/api/transform.h"
+#include "lib/api/diff.h"
+#include "lib/api/transform.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/api/check.h"
+#include "lib/api/check.h"
 #include "tests/api/model_files.h"
 
 namespace shardtool::api {

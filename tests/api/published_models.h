@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
+#include "lib/base/tensor_spec.h"
 
 /// The tensors of published models at their own sizes: names, types and shapes, no data.
 namespace shardtool::test {

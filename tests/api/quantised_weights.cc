@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "shardtool/api/check.h"
-#include "shardtool/api/diff.h"
+#include "lib/api/check.h"
+#include "lib/api/diff.h"
 
 namespace shardtool::api {
 

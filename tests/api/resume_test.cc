@@ -9,9 +9,9 @@
 #include <random>
 #include <thread>
 
-#include "shardtool/api/transform.h"
-#include "shardtool/exec/stream.h"
-#include "shardtool/io/tree.h"
+#include "lib/api/transform.h"
+#include "lib/exec/stream.h"
+#include "lib/io/tree.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/dying_syscalls.h"
 #include "tests/support/faulty_syscalls.h"

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "shardtool/api/diff.h"
-#include "shardtool/api/transform.h"
+#include "lib/api/diff.h"
+#include "lib/api/transform.h"
 #include "tests/api/model_files.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/generators.h"

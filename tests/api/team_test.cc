@@ -1,4 +1,4 @@
-#include "shardtool/api/team.h"
+#include "lib/api/team.h"
 
 #include <doctest/doctest.h>
 

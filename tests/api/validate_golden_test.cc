@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/api/transform.h"
-#include "shardtool/api/validate.h"
+#include "lib/api/transform.h"
+#include "lib/api/validate.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"

@@ -103,12 +103,11 @@ Findings own_header_first(const Source& source) {
                : Findings{at_line(source, 1, "a header begins with #pragma once")};
   }
   const std::string header = source.path.substr(0, source.path.rfind('.')) + ".h";
-  const std::string own = "shardtool/" + header.substr(header.find('/') + 1);
   static const std::set<std::string> headers = header_paths();
   if (headers.count(header) == 0) return {};
   const size_t first = source.text.find("#include");
-  if (source.text.compare(first, own.size() + 11, "#include \"" + own + "\"") == 0) return {};
-  return {at_line(source, 1, "the first include is not " + own)};
+  if (source.text.compare(first, header.size() + 11, "#include \"" + header + "\"") == 0) return {};
+  return {at_line(source, 1, "the first include is not " + header)};
 }
 
 TEST_CASE("every source of the library begins with its own header") {
@@ -157,19 +156,19 @@ TEST_CASE("the level checker allows lower lines and one's own module, and nothin
   const auto includes = [](std::string path, std::string included) {
     return upward_includes({std::move(path), "#pragma once\n\n#include \"" + included + "\"\n"});
   };
-  CHECK(includes("lib/index/join.h", "shardtool/base/shape.h").empty());
-  CHECK(includes("lib/index/join.h", "shardtool/index/region.h").empty());
-  CHECK(includes("lib/checkpoint/manifest.cc", "shardtool/kernels/xxh3/xxh3.h").empty());
+  CHECK(includes("lib/index/join.h", "lib/base/shape.h").empty());
+  CHECK(includes("lib/index/join.h", "lib/index/region.h").empty());
+  CHECK(includes("lib/checkpoint/manifest.cc", "kernels/xxh3/xxh3.h").empty());
   CHECK(includes("cli/main.cc", "cli/app.h").empty());
 
-  CHECK(includes("lib/index/join.h", "shardtool/mesh/mesh.h") ==
+  CHECK(includes("lib/index/join.h", "lib/mesh/mesh.h") ==
         Findings{"lib/index/join.h:3: index may not include mesh: it is not on a lower level"});
-  CHECK(includes("kernels/xxh3/xxh3.h", "shardtool/checkpoint/manifest.h").size() == 1);
-  CHECK(includes("lib/plan/plan.cc", "shardtool/mapping/mapping.h").size() == 1);
+  CHECK(includes("kernels/xxh3/xxh3.h", "lib/checkpoint/manifest.h").size() == 1);
+  CHECK(includes("lib/plan/plan.cc", "lib/mapping/mapping.h").size() == 1);
   CHECK(includes("lib/api/split.cc", "cli/app.h").size() == 1);
   CHECK(includes("lib/io/file.cc", "file.h").size() == 1);
-  CHECK(includes("lib/io/file.cc", "shardtool/novel/file.h").size() == 1);
-  CHECK(includes("lib/novel/file.cc", "shardtool/base/shape.h").size() == 1);
+  CHECK(includes("lib/io/file.cc", "lib/novel/file.h").size() == 1);
+  CHECK(includes("lib/novel/file.cc", "lib/base/shape.h").size() == 1);
 }
 
 TEST_CASE("the function scanner counts from the declaration to the closing brace") {

@@ -1,4 +1,4 @@
-#include "shardtool/base/dtype.h"
+#include "lib/base/dtype.h"
 
 #include <doctest/doctest.h>
 

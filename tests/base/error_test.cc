@@ -1,4 +1,4 @@
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 #include <doctest/doctest.h>
 

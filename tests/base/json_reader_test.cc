@@ -1,4 +1,4 @@
-#include "shardtool/base/json_reader.h"
+#include "lib/base/json_reader.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

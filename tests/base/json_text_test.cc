@@ -1,4 +1,4 @@
-#include "shardtool/base/json_text.h"
+#include "lib/base/json_text.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/json_reader.h"
+#include "lib/base/json_reader.h"
 
 namespace shardtool {
 

@@ -1,10 +1,10 @@
-#include "shardtool/base/shape.h"
+#include "lib/base/shape.h"
 
 #include <doctest/doctest.h>
 
 #include <limits>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 using namespace shardtool;
 

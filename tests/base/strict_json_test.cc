@@ -1,11 +1,11 @@
-#include "shardtool/base/strict_json.h"
+#include "lib/base/strict_json.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <string>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 namespace shardtool {
 namespace {

@@ -1,8 +1,8 @@
 // What every kernel costs on the first GPU: the table of kernels/README.md.
 #include <cstdio>
 
-#include "shardtool/base/error.h"
-#include "shardtool/kernels/device/device.h"
+#include "kernels/device/device.h"
+#include "lib/base/error.h"
 #include "tests/kernels/accelerator_table.h"
 
 int main() {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
 #include "tests/bench/command_sample.h"
 #include "tests/bench/llama_checkpoint.h"
 

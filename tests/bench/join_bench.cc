@@ -5,9 +5,9 @@
 #include <array>
 #include <vector>
 
-#include "shardtool/index/join.h"
-#include "shardtool/index/strided_copy.h"
-#include "shardtool/layout/layout.h"
+#include "lib/index/join.h"
+#include "lib/index/strided_copy.h"
+#include "lib/layout/layout.h"
 
 namespace shardtool {
 namespace {

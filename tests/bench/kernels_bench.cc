@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/kernels/crc64/crc64.h"
-#include "shardtool/kernels/crc64/implementation.h"
-#include "shardtool/kernels/digest/placed_crc64.h"
-#include "shardtool/kernels/float_census/float_census.h"
-#include "shardtool/kernels/product/implementation.h"
-#include "shardtool/kernels/strided_copy/strided_copy.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/crc64/crc64.h"
+#include "kernels/crc64/implementation.h"
+#include "kernels/digest/placed_crc64.h"
+#include "kernels/float_census/float_census.h"
+#include "kernels/product/implementation.h"
+#include "kernels/strided_copy/strided_copy.h"
+#include "kernels/xxh3/xxh3.h"
 
 namespace shardtool::kernels {
 namespace {

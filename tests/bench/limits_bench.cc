@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/io/output_folder.h"
+#include "lib/io/output_folder.h"
 #include "tests/bench/llama_checkpoint.h"
 #include "tests/bench/rounds.h"
 

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/checkpoint/shard_files.h"
-#include "shardtool/io/file.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/checkpoint/shard_files.h"
+#include "lib/io/file.h"
 #include "tests/bench/command_sample.h"
 
 namespace shardtool::bench {

@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/base/tensor_spec.h"
+#include "lib/base/checked.h"
+#include "lib/base/tensor_spec.h"
 
 namespace shardtool::bench {
 

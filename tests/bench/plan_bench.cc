@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/io/file.h"
-#include "shardtool/layout/layout.h"
-#include "shardtool/plan/reshard.h"
+#include "lib/io/file.h"
+#include "lib/layout/layout.h"
+#include "lib/plan/reshard.h"
 #include "tests/api/published_models.h"
 #include "tests/bench/command_sample.h"
 #include "tests/bench/llama_checkpoint.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 #include "tests/bench/command_sample.h"
 
 namespace shardtool::bench {

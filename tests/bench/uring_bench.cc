@@ -25,7 +25,7 @@
 #include <thread>
 #include <vector>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 #include "tests/bench/command_sample.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "shardtool/base/dtype.h"
+#include "lib/base/dtype.h"
 #include "tests/support/safetensors_text.h"
 
 namespace shardtool::test {

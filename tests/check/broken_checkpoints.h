@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/api/check.h"
+#include "lib/api/check.h"
 #include "tests/support/temp_folder.h"
 
 namespace shardtool::test {

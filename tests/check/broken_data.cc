@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "shardtool/api/transform.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/api/transform.h"
 #include "tests/check/broken_checkpoints.h"
 #include "tests/support/safetensors_text.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/check/model.h"
+#include "lib/check/model.h"
 #include "tests/presets/fixture.h"
 
 namespace shardtool::test {

@@ -1,12 +1,12 @@
 // Shards without a manifest: from the shapes that the devices hold, and the mapping that made them,
 // the whole shapes are found again.
-#include "shardtool/check/foreign_shards.h"
+#include "lib/check/foreign_shards.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "shardtool/base/error.h"
-#include "shardtool/mapping/mapping.h"
+#include "lib/base/error.h"
+#include "lib/mapping/mapping.h"
 #include "tests/presets/fixture.h"
 
 namespace shardtool::test {

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 #include "tests/check/broken_checkpoints.h"
 
 namespace shardtool::test {

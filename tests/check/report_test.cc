@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "shardtool/base/error.h"
-#include "shardtool/check/baseline.h"
-#include "shardtool/check/rank_names.h"
-#include "shardtool/check/subset.h"
+#include "lib/base/error.h"
+#include "lib/check/baseline.h"
+#include "lib/check/rank_names.h"
+#include "lib/check/subset.h"
 #include "tests/check/broken_checkpoints.h"
 #include "tests/support/safetensors_text.h"
 #include "tests/support/throws.h"

@@ -1,12 +1,12 @@
 // A broken checkpoint for every rule.
-#include "shardtool/check/rules.h"
+#include "lib/check/rules.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "shardtool/check/coverage.h"
+#include "lib/check/coverage.h"
 #include "tests/check/broken_checkpoints.h"
 
 namespace shardtool::test {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "shardtool/api/transform.h"
+#include "lib/api/transform.h"
 #include "tests/check/broken_checkpoints.h"
 
 namespace shardtool::test {

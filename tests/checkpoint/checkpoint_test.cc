@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/checkpoint.h"
+#include "lib/checkpoint/checkpoint.h"
 
 #include <doctest/doctest.h>
 
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/error.h"
-#include "shardtool/checkpoint/shard_files.h"
+#include "lib/base/error.h"
+#include "lib/checkpoint/shard_files.h"
 #include "tests/support/safetensors_text.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"

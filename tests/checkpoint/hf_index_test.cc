@@ -1,8 +1,8 @@
-#include "shardtool/checkpoint/hf_index.h"
+#include "lib/checkpoint/hf_index.h"
 
 #include <doctest/doctest.h>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::checkpoint {
 namespace {

@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/manifest.h"
+#include "lib/checkpoint/manifest.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::checkpoint {
 namespace {

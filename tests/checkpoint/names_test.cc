@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/names.h"
+#include "lib/checkpoint/names.h"
 
 #include <doctest/doctest.h>
 

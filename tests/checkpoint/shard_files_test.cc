@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/shard_files.h"
+#include "lib/checkpoint/shard_files.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/checkpoint/hf_index.h"
-#include "shardtool/checkpoint/safetensors/safetensors.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/checkpoint/hf_index.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
 
 namespace shardtool::checkpoint {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cli/commands/commands.h"
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "shardtool/comm/address.h"
+#include "lib/comm/tcp/address.h"
 
 #include <doctest/doctest.h>
 

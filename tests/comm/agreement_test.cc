@@ -1,10 +1,10 @@
-#include "shardtool/comm/agreement.h"
+#include "lib/comm/agreement.h"
 
 #include <doctest/doctest.h>
 
 #include <mutex>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 #include "tests/comm/threads.h"
 #include "tests/support/throws.h"
 

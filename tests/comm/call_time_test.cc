@@ -1,8 +1,8 @@
-#include "shardtool/comm/call_time.h"
+#include "lib/comm/call_time.h"
 
 #include <doctest/doctest.h>
 
-#include "shardtool/comm/embedded.h"
+#include "lib/comm/embedded.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::comm {

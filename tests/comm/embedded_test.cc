@@ -1,4 +1,4 @@
-#include "shardtool/comm/embedded.h"
+#include "lib/comm/embedded.h"
 
 #include <doctest/doctest.h>
 
@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "shardtool/base/error.h"
-#include "shardtool/comm/reduce.h"
+#include "lib/base/error.h"
+#include "lib/comm/reduce.h"
 #include "tests/comm/laws.h"
 #include "tests/support/throws.h"
 

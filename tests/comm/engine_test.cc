@@ -1,11 +1,11 @@
-#include "shardtool/comm/engine.h"
+#include "lib/comm/engine.h"
 
 #include <doctest/doctest.h>
 
 #include <iostream>
 
-#include "shardtool/base/error.h"
-#include "shardtool/comm/embedded.h"
+#include "lib/base/error.h"
+#include "lib/comm/embedded.h"
 #include "tests/comm/launched.h"
 #include "tests/comm/laws.h"
 #include "tests/support/temp_folder.h"

@@ -1,10 +1,10 @@
-#include "shardtool/comm/facts.h"
+#include "lib/comm/facts.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
-#include "shardtool/comm/embedded.h"
-#include "shardtool/comm/launch.h"
+#include "lib/comm/embedded.h"
+#include "lib/comm/launch.h"
 #include "tests/comm/threads.h"
 #include "tests/support/throws.h"
 

@@ -1,4 +1,4 @@
-#include "shardtool/comm/frame.h"
+#include "lib/comm/tcp/frame.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -1,4 +1,4 @@
-#include "shardtool/comm/gate.h"
+#include "lib/comm/tcp/gate.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>
@@ -7,8 +7,8 @@
 #include <chrono>
 #include <thread>
 
-#include "shardtool/comm/tcp_communicator.h"
-#include "shardtool/comm/tcp_meeting.h"
+#include "lib/comm/tcp/tcp_communicator.h"
+#include "lib/comm/tcp/tcp_meeting.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 

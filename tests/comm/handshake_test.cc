@@ -1,4 +1,4 @@
-#include "shardtool/comm/handshake.h"
+#include "lib/comm/tcp/handshake.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -1,10 +1,10 @@
-#include "shardtool/comm/launch.h"
+#include "lib/comm/launch.h"
 
 #include <doctest/doctest.h>
 
 #include <map>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::comm {

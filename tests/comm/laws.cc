@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "shardtool/comm/embedded.h"
-#include "shardtool/comm/reduce.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/comm/embedded.h"
+#include "lib/comm/reduce.h"
 
 namespace shardtool::comm {
 namespace {

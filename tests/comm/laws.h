@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "shardtool/comm/communicator.h"
+#include "lib/comm/communicator.h"
 
 namespace shardtool::comm {
 

@@ -1,4 +1,4 @@
-#include "shardtool/comm/meeting_file.h"
+#include "lib/comm/tcp/meeting_file.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

@@ -1,11 +1,11 @@
-#include "shardtool/comm/meeting_place.h"
+#include "lib/comm/tcp/meeting_place.h"
 
 #include <doctest/doctest.h>
 
 #include <array>
 #include <thread>
 
-#include "shardtool/comm/engine.h"
+#include "lib/comm/engine.h"
 #include "tests/comm/laws.h"
 #include "tests/support/throws.h"
 

@@ -1,4 +1,4 @@
-#include "shardtool/comm/nccl_communicator.h"
+#include "lib/comm/nccl/nccl_communicator.h"
 
 #include <doctest/doctest.h>
 
@@ -6,9 +6,9 @@
 #include <iostream>
 #include <thread>
 
-#include "shardtool/base/error.h"
-#include "shardtool/comm/embedded.h"
-#include "shardtool/comm/engine.h"
+#include "lib/base/error.h"
+#include "lib/comm/embedded.h"
+#include "lib/comm/engine.h"
 #include "tests/comm/laws.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/temp_folder.h"

@@ -10,9 +10,9 @@
 #include <string>
 #include <thread>
 
-#include "shardtool/base/error.h"
-#include "shardtool/comm/agreement.h"
-#include "shardtool/comm/engine.h"
+#include "lib/base/error.h"
+#include "lib/comm/agreement.h"
+#include "lib/comm/engine.h"
 #include "tests/comm/laws.h"
 
 namespace shardtool::comm {

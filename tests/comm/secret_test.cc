@@ -1,4 +1,4 @@
-#include "shardtool/comm/secret.h"
+#include "lib/comm/tcp/secret.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -1,4 +1,4 @@
-#include "shardtool/comm/tcp_communicator.h"
+#include "lib/comm/tcp/tcp_communicator.h"
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -12,8 +12,8 @@
 #include <csignal>
 #include <filesystem>
 
-#include "shardtool/base/error.h"
-#include "shardtool/comm/socket.h"
+#include "lib/base/error.h"
+#include "lib/comm/tcp/socket.h"
 #include "tests/comm/laws.h"
 #include "tests/comm/threads.h"
 #include "tests/support/throws.h"

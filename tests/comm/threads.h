@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "shardtool/comm/tcp_communicator.h"
+#include "lib/comm/tcp/tcp_communicator.h"
 #include "tests/support/temp_folder.h"
 
 namespace shardtool::comm {

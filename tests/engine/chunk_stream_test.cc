@@ -1,4 +1,4 @@
-#include "shardtool/engine/chunk_stream.h"
+#include "lib/engine/weights/chunk_stream.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <atomic>
 
-#include "shardtool/base/error.h"
-#include "shardtool/engine/crew.h"
-#include "shardtool/kernels/field/field.h"
+#include "kernels/field/field.h"
+#include "lib/base/error.h"
+#include "lib/engine/run/crew.h"
 
 namespace shardtool::engine {
 namespace {

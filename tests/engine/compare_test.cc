@@ -1,11 +1,11 @@
-#include "shardtool/engine/compare.h"
+#include "lib/engine/diagnosis/compare.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::engine {

@@ -1,4 +1,4 @@
-#include "shardtool/engine/fabric.h"
+#include "lib/engine/run/fabric.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -7,8 +7,8 @@
 #include <functional>
 #include <mutex>
 
-#include "shardtool/comm/embedded.h"
-#include "shardtool/kernels/field/field.h"
+#include "kernels/field/field.h"
+#include "lib/comm/embedded.h"
 
 namespace shardtool::engine {
 namespace {

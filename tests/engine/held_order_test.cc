@@ -1,4 +1,4 @@
-#include "shardtool/engine/held_order.h"
+#include "lib/engine/run/held_order.h"
 
 #include <doctest/doctest.h>
 

@@ -1,14 +1,14 @@
 // Parts that are read in several chunks: of some MiB, cut along either axis or both.
-#include "shardtool/engine/part_difference.h"
+#include "lib/engine/diagnosis/part_difference.h"
 
 #include <doctest/doctest.h>
 
 #include <cstring>
 #include <map>
 
-#include "shardtool/engine/line_hashes.h"
-#include "shardtool/kernels/field/field.h"
-#include "shardtool/layout/layout.h"
+#include "kernels/field/field.h"
+#include "lib/engine/diagnosis/line_hashes.h"
+#include "lib/layout/layout.h"
 
 namespace shardtool::engine {
 namespace {

@@ -1,5 +1,5 @@
 // Where patches are in an image, and which of them become one position.
-#include "shardtool/engine/patch_grid.h"
+#include "lib/engine/ops/patch_grid.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -1,12 +1,12 @@
-#include "shardtool/engine/rope_frequencies.h"
+#include "lib/engine/ops/rope_frequencies.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <optional>
 
-#include "shardtool/base/error.h"
-#include "shardtool/model/graph.h"
+#include "lib/base/error.h"
+#include "lib/model/graph/graph.h"
 #include "tests/golden/tables.h"
 #include "tests/support/throws.h"
 

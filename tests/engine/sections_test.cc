@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
-#include "shardtool/base/error.h"
-#include "shardtool/engine/apply.h"
+#include "lib/base/error.h"
+#include "lib/engine/ops/apply.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::engine {

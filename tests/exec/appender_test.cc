@@ -1,9 +1,9 @@
-#include "shardtool/exec/appender.h"
+#include "lib/exec/appender.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
-#include "shardtool/io/file.h"
+#include "lib/io/file.h"
 #include "tests/support/generators.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,11 +1,11 @@
-#include "shardtool/exec/chunk_plan.h"
+#include "lib/exec/chunk_plan.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <map>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
 

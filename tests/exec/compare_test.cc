@@ -1,4 +1,4 @@
-#include "shardtool/exec/compare.h"
+#include "lib/exec/compare.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

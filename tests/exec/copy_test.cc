@@ -1,10 +1,10 @@
-#include "shardtool/exec/copy.h"
+#include "lib/exec/copy.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
-#include "shardtool/index/join.h"
+#include "lib/index/join.h"
 #include "tests/exec/moved_files.h"
 #include "tests/support/throws.h"
 

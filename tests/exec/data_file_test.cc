@@ -1,4 +1,4 @@
-#include "shardtool/exec/data_file.h"
+#include "lib/exec/data_file.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shardtool/exec/file_hash.h"
+#include "lib/exec/file_hash.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "shardtool/kernels/sha/sha.h"
+#include "kernels/sha/sha.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 

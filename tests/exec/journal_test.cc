@@ -1,4 +1,4 @@
-#include "shardtool/exec/journal.h"
+#include "lib/exec/journal.h"
 
 #include <doctest/doctest.h>
 

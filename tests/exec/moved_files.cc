@@ -3,9 +3,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "shardtool/io/file.h"
-#include "shardtool/kernels/crc64/crc64.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/crc64/crc64.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/io/file.h"
 
 namespace shardtool::exec {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/exec/copy.h"
+#include "lib/exec/copy.h"
 #include "tests/support/generators.h"
 #include "tests/support/reference.h"
 #include "tests/support/temp_folder.h"

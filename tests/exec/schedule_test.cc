@@ -2,7 +2,7 @@
 // small runs, with a cancellation or a failure at every place, and random interleavings of larger
 // ones.
 
-#include "shardtool/exec/schedule.h"
+#include "lib/exec/schedule.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <atomic>
 
-#include "shardtool/exec/copy.h"
-#include "shardtool/io/syscalls.h"
-#include "shardtool/kernels/crc64/crc64.h"
+#include "kernels/crc64/crc64.h"
+#include "lib/exec/copy.h"
+#include "lib/io/syscalls.h"
 #include "tests/exec/moved_files.h"
 #include "tests/support/throws.h"
 

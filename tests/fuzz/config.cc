@@ -1,10 +1,10 @@
 // A model's config.json.
-#include "shardtool/mapping/config.h"
+#include "lib/mapping/document/config.h"
 
 #include <nlohmann/json.hpp>
 
-#include "shardtool/mapping/presets.h"
-#include "shardtool/mapping/quantization.h"
+#include "lib/mapping/presets.h"
+#include "lib/mapping/quantization.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 

@@ -1,7 +1,7 @@
 // A whole file under the name of a safetensors file.
 #include <sys/mman.h>
 
-#include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 

@@ -1,11 +1,11 @@
 // A pattern, a new line, and a name that it may match.
-#include "shardtool/mapping/glob.h"
+#include "lib/mapping/document/glob.h"
 
 #include <string>
 #include <vector>
 
-#include "shardtool/base/json_reader.h"
-#include "shardtool/base/json_text.h"
+#include "lib/base/json_reader.h"
+#include "lib/base/json_text.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 

@@ -1,7 +1,7 @@
 // The JSON of a safetensors header. The last byte is the number of bytes of data in the file.
 #include <vector>
 
-#include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 

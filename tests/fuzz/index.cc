@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <string>
 
-#include "shardtool/base/json_text.h"
-#include "shardtool/checkpoint/hf_index.h"
-#include "shardtool/checkpoint/names.h"
+#include "lib/base/json_text.h"
+#include "lib/checkpoint/hf_index.h"
+#include "lib/checkpoint/names.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 

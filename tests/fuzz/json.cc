@@ -1,8 +1,8 @@
 // Any JSON text: our strict reader, as a tree and value by value, against nlohmann's.
 #include <nlohmann/json.hpp>
 
-#include "shardtool/base/json_reader.h"
-#include "shardtool/base/strict_json.h"
+#include "lib/base/json_reader.h"
+#include "lib/base/strict_json.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 

@@ -1,9 +1,9 @@
 // manifest.json of an output.
-#include "shardtool/checkpoint/manifest.h"
+#include "lib/checkpoint/manifest.h"
 
 #include <string>
 
-#include "shardtool/checkpoint/names.h"
+#include "lib/checkpoint/names.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 

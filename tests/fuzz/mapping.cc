@@ -2,7 +2,7 @@
 #include <span>
 #include <vector>
 
-#include "shardtool/mapping/resolve.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 

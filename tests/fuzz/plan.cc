@@ -1,9 +1,9 @@
 // The plan of a reshard: the object under "apply", in a document of this version under its seal.
-#include "shardtool/api/plan.h"
+#include "lib/api/plan.h"
 
 #include <string>
 
-#include "shardtool/api/plan_file.h"
+#include "lib/api/planning/plan_file.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 

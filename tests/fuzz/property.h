@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::fuzz {
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "shardtool/mapping/config.h"
-#include "shardtool/mapping/size_expression.h"
+#include "lib/mapping/document/config.h"
+#include "lib/mapping/document/size_expression.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <sstream>
 
-#include "shardtool/base/json_reader.h"
+#include "lib/base/json_reader.h"
 
 namespace shardtool::golden {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 
 /// What the transformers library computes for single functions: functions.json, made by
 /// functions.py.

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
 #include "tests/hostile/verdict.h"
 
 namespace shardtool {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/io/syscalls.h"
+#include "lib/io/syscalls.h"
 #include "tests/hostile/verdict.h"
 
 namespace shardtool {

@@ -1,5 +1,5 @@
 // Rows F of the catalogue of bad input: output folders and their manifest.
-#include "shardtool/checkpoint/manifest.h"
+#include "lib/checkpoint/manifest.h"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/checkpoint/safetensors/safetensors.h"
-#include "shardtool/checkpoint/shard_files.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
+#include "lib/checkpoint/shard_files.h"
 #include "tests/hostile/verdict.h"
 
 namespace shardtool {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/mapping/assignment.h"
+#include "lib/mapping/resolve/assignment.h"
 #include "tests/hostile/verdict.h"
 #include "tests/mapping/fixtures.h"
 #include "tests/support/colliding_names.h"

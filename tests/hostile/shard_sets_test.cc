@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/api/check.h"
-#include "shardtool/api/transform.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/api/check.h"
+#include "lib/api/transform.h"
 #include "tests/hostile/verdict.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "shardtool/api/transform.h"
+#include "lib/api/transform.h"
 #include "tests/hostile/verdict.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"

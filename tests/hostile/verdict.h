@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "shardtool/base/error.h"
-#include "shardtool/checkpoint/checkpoint.h"
+#include "lib/base/error.h"
+#include "lib/checkpoint/checkpoint.h"
 #include "tests/support/safetensors_text.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,4 +1,4 @@
-#include "shardtool/index/axis_index.h"
+#include "lib/index/axis_index.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shardtool/index/axis_map.h"
+#include "lib/index/axis_map.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shardtool/index/holder_set.h"
+#include "lib/index/holder_set.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shardtool/index/join.h"
+#include "lib/index/join.h"
 
 #include <doctest/doctest.h>
 

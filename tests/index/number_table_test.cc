@@ -1,4 +1,4 @@
-#include "shardtool/index/number_table.h"
+#include "lib/index/number_table.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

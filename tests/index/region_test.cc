@@ -1,4 +1,4 @@
-#include "shardtool/index/region.h"
+#include "lib/index/region.h"
 
 #include <doctest/doctest.h>
 

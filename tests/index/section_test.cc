@@ -1,4 +1,4 @@
-#include "shardtool/index/section.h"
+#include "lib/index/section.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

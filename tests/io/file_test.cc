@@ -1,4 +1,4 @@
-#include "shardtool/io/file.h"
+#include "lib/io/file.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

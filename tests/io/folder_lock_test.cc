@@ -1,4 +1,4 @@
-#include "shardtool/io/folder_lock.h"
+#include "lib/io/folder_lock.h"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "shardtool/io/tree.h"
+#include "lib/io/tree.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "shardtool/io/output_folder.h"
-#include "shardtool/io/tree.h"
+#include "lib/io/output_folder.h"
+#include "lib/io/tree.h"
 #include "tests/support/faulty_syscalls.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"

@@ -1,4 +1,4 @@
-#include "shardtool/io/output_folder.h"
+#include "lib/io/output_folder.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "shardtool/io/tree.h"
+#include "lib/io/tree.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 

@@ -1,4 +1,4 @@
-#include "shardtool/io/tree.h"
+#include "lib/io/tree.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "shardtool/kernels/device/accelerator.h"
+#include "kernels/device/accelerator.h"
 #include "tests/kernels/machine.h"
 
 namespace shardtool::kernels {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "shardtool/kernels/device/accelerator.h"
+#include "kernels/device/accelerator.h"
 
 namespace shardtool::kernels {
 

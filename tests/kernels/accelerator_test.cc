@@ -1,4 +1,4 @@
-#include "shardtool/kernels/device/accelerator.h"
+#include "kernels/device/accelerator.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -6,8 +6,8 @@
 #include <array>
 #include <csignal>
 
-#include "shardtool/kernels/device/upload_ring.h"
-#include "shardtool/kernels/device/workbench.h"
+#include "kernels/device/upload_ring.h"
+#include "kernels/device/workbench.h"
 #include "tests/kernels/accelerator_machine.h"
 #include "tests/kernels/accelerator_table.h"
 #include "tests/kernels/machine_test.h"

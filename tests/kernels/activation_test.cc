@@ -1,4 +1,4 @@
-#include "shardtool/kernels/ops/activation.h"
+#include "kernels/ops/activation.h"
 
 #include <doctest/doctest.h>
 

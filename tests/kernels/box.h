@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "shardtool/index/strided_copy.h"
+#include "lib/index/strided_copy.h"
 
 namespace shardtool::kernels {
 

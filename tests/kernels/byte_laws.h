@@ -2,10 +2,10 @@
 
 #include <rapidcheck.h>
 
-#include "shardtool/kernels/decode/decode_works.h"
-#include "shardtool/kernels/fill/fill.h"
-#include "shardtool/kernels/fold/fold.h"
-#include "shardtool/kernels/strided_copy/strided_copy.h"
+#include "kernels/decode/decode_works.h"
+#include "kernels/fill/fill.h"
+#include "kernels/fold/fold.h"
+#include "kernels/strided_copy/strided_copy.h"
 #include "tests/kernels/box.h"
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"

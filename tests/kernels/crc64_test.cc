@@ -1,4 +1,4 @@
-#include "shardtool/kernels/crc64/crc64.h"
+#include "kernels/crc64/crc64.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/kernels/crc64/implementation.h"
+#include "kernels/crc64/implementation.h"
 #include "tests/kernels/crc64_reference.h"
 #include "tests/kernels/text_bytes.h"
 

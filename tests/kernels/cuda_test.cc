@@ -1,7 +1,7 @@
 #include <cstdio>
 
-#include "shardtool/base/error.h"
-#include "shardtool/kernels/device/device.h"
+#include "kernels/device/device.h"
+#include "lib/base/error.h"
 #include "tests/kernels/accelerator_machine.h"
 #include "tests/kernels/machine_test.h"
 #include "tests/kernels/native_laws.h"

@@ -1,4 +1,4 @@
-#include "shardtool/kernels/field/field.h"
+#include "kernels/field/field.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -1,4 +1,4 @@
-#include "shardtool/kernels/float_census/float_census.h"
+#include "kernels/float_census/float_census.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "shardtool/kernels/float_census/implementation.h"
+#include "kernels/float_census/implementation.h"
 
 namespace shardtool::kernels {
 namespace {

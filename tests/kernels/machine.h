@@ -6,10 +6,10 @@
 #include <deque>
 #include <vector>
 
-#include "shardtool/kernels/compare/compare.h"
-#include "shardtool/kernels/device/launch.h"
-#include "shardtool/kernels/product/sums.h"
-#include "shardtool/kernels/strided_copy/unit_copy.h"
+#include "kernels/compare/compare.h"
+#include "kernels/device/launch.h"
+#include "kernels/product/sums.h"
+#include "kernels/strided_copy/unit_copy.h"
 
 namespace shardtool::kernels {
 

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "shardtool/kernels/device/workbench.h"
-#include "shardtool/kernels/native/native_products.h"
+#include "kernels/device/workbench.h"
+#include "kernels/native/native_products.h"
 #include "tests/kernels/random_numbers.h"
 
 /// What every accelerator's library has to give for products.

@@ -1,4 +1,4 @@
-#include "shardtool/kernels/native/native_products.h"
+#include "kernels/native/native_products.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "shardtool/kernels/native/cublaslt.h"
+#include "kernels/native/cublaslt.h"
 #include "tests/kernels/native_laws.h"
 #include "tests/support/emulated_accelerator.h"
 #include "tests/support/fake_cublaslt.h"

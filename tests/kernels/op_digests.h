@@ -6,15 +6,15 @@
 #include <cstring>
 #include <vector>
 
-#include "shardtool/kernels/compare/compare.h"
-#include "shardtool/kernels/decode/element.h"
-#include "shardtool/kernels/device/launch.h"
-#include "shardtool/kernels/ops/balance.h"
-#include "shardtool/kernels/ops/pool.h"
-#include "shardtool/kernels/ops/round.h"
-#include "shardtool/kernels/ops/sums.h"
-#include "shardtool/kernels/ops/works.h"
-#include "shardtool/kernels/product/sums.h"
+#include "kernels/compare/compare.h"
+#include "kernels/decode/element.h"
+#include "kernels/device/launch.h"
+#include "kernels/ops/balance.h"
+#include "kernels/ops/pool.h"
+#include "kernels/ops/round.h"
+#include "kernels/ops/sums.h"
+#include "kernels/ops/works.h"
+#include "kernels/product/sums.h"
 #include "tests/kernels/random_numbers.h"
 
 /// Digests of what every op body gives. Two programs print them, one compiled by the C++ compiler,

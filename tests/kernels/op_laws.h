@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "shardtool/kernels/ops/works.h"
+#include "kernels/ops/works.h"
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"
 

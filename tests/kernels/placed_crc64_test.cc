@@ -1,4 +1,4 @@
-#include "shardtool/kernels/digest/placed_crc64.h"
+#include "kernels/digest/placed_crc64.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "shardtool/kernels/crc64/crc64.h"
-#include "shardtool/kernels/strided_copy/strided_copy.h"
+#include "kernels/crc64/crc64.h"
+#include "kernels/strided_copy/strided_copy.h"
 #include "tests/kernels/box.h"
 #include "tests/kernels/crc64_reference.h"
 

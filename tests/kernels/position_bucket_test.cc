@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "shardtool/kernels/ops/attend.h"
+#include "kernels/ops/attend.h"
 #include "tests/golden/tables.h"
 
 using namespace shardtool;

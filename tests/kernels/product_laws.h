@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "shardtool/kernels/product/product.h"
+#include "kernels/product/product.h"
 #include "tests/kernels/byte_laws.h"
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"

@@ -1,4 +1,4 @@
-#include "shardtool/kernels/product/product.h"
+#include "kernels/product/product.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-#include "shardtool/kernels/product/implementation.h"
+#include "kernels/product/implementation.h"
 
 namespace shardtool::kernels {
 namespace {

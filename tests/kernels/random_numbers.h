@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "shardtool/kernels/field/field.h"
+#include "kernels/field/field.h"
 
 namespace shardtool::kernels {
 

@@ -2,7 +2,7 @@
 
 #include <rapidcheck.h>
 
-#include "shardtool/kernels/ops/works.h"
+#include "kernels/ops/works.h"
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "shardtool/kernels/field/field.h"
-#include "shardtool/kernels/ops/recur.h"
+#include "kernels/field/field.h"
+#include "kernels/ops/recur.h"
 
 namespace shardtool::kernels {
 namespace {

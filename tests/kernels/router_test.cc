@@ -1,4 +1,4 @@
-#include "shardtool/kernels/ops/router.h"
+#include "kernels/ops/router.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -1,4 +1,4 @@
-#include "shardtool/kernels/sha/sha.h"
+#include "kernels/sha/sha.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -1,4 +1,4 @@
-#include "shardtool/kernels/strided_copy/strided_copy.h"
+#include "kernels/strided_copy/strided_copy.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -1,14 +1,14 @@
 // What is made of sums of numbers and of their squares, held against the numbers themselves.
-#include "shardtool/kernels/ops/sums.h"
+#include "kernels/ops/sums.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <cmath>
 
-#include "shardtool/kernels/field/field.h"
-#include "shardtool/kernels/ops/balance.h"
-#include "shardtool/kernels/ops/pool.h"
+#include "kernels/field/field.h"
+#include "kernels/ops/balance.h"
+#include "kernels/ops/pool.h"
 #include "tests/kernels/random_numbers.h"
 
 namespace shardtool::kernels {

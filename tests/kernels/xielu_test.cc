@@ -1,12 +1,12 @@
 // xIELU at points where it is known, and how it goes on between them.
-#include "shardtool/kernels/ops/xielu.h"
+#include "kernels/ops/xielu.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <cmath>
 
-#include "shardtool/kernels/field/field.h"
+#include "kernels/field/field.h"
 
 namespace shardtool::kernels {
 namespace {

@@ -1,4 +1,4 @@
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -2,8 +2,8 @@
 // of merge. A reference copies element by element; the library copies boxes with StridedCopy.
 #include <doctest/doctest.h>
 
-#include "shardtool/index/join.h"
-#include "shardtool/index/strided_copy.h"
+#include "lib/index/join.h"
+#include "lib/index/strided_copy.h"
 #include "tests/support/generators.h"
 
 using namespace shardtool;

@@ -1,4 +1,4 @@
-#include "shardtool/layout/axis_expr.h"
+#include "lib/layout/axis_expr.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shardtool/layout/bundle.h"
+#include "lib/layout/bundle.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shardtool/layout/head_groups.h"
+#include "lib/layout/head_groups.h"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
-#include "shardtool/layout/layout.h"
+#include "lib/layout/layout.h"
 
 #include <doctest/doctest.h>
 
-#include "shardtool/index/join.h"
+#include "lib/index/join.h"
 #include "tests/support/held.h"
 #include "tests/support/throws.h"
 

@@ -1,10 +1,10 @@
-#include "shardtool/layout/strategy.h"
+#include "lib/layout/strategy.h"
 
 #include <doctest/doctest.h>
 
 #include <limits>
 
-#include "shardtool/layout/layout.h"
+#include "lib/layout/layout.h"
 #include "tests/support/held.h"
 #include "tests/support/throws.h"
 

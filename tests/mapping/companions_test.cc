@@ -1,4 +1,4 @@
-#include "shardtool/mapping/companions.h"
+#include "lib/mapping/resolve/companions.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

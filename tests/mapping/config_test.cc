@@ -1,4 +1,4 @@
-#include "shardtool/mapping/config.h"
+#include "lib/mapping/document/config.h"
 
 #include <doctest/doctest.h>
 

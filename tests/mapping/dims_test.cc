@@ -1,4 +1,4 @@
-#include "shardtool/mapping/dims.h"
+#include "lib/mapping/document/dims.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -1,4 +1,4 @@
-#include "shardtool/mapping/document.h"
+#include "lib/mapping/document/document.h"
 
 #include <doctest/doctest.h>
 

@@ -5,8 +5,8 @@
 
 #include <map>
 
-#include "shardtool/mapping/presets.h"
-#include "shardtool/mapping/quantization.h"
+#include "lib/mapping/presets.h"
+#include "lib/mapping/quantization.h"
 #include "tests/mapping/fixtures.h"
 
 namespace shardtool::mapping {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shardtool/mapping/resolve.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "tests/support/held.h"
 #include "tests/support/throws.h"
 

@@ -1,4 +1,4 @@
-#include "shardtool/mapping/glob.h"
+#include "lib/mapping/document/glob.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -1,4 +1,4 @@
-#include "shardtool/mapping/init.h"
+#include "lib/mapping/init.h"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 #include <rapidcheck.h>
 
-#include "shardtool/mapping/resolve.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "tests/mapping/fixtures.h"
 
 namespace shardtool::mapping {

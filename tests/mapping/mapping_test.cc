@@ -1,4 +1,4 @@
-#include "shardtool/mapping/mapping.h"
+#include "lib/mapping/mapping.h"
 
 #include <doctest/doctest.h>
 

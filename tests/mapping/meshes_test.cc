@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "shardtool/mapping/presets.h"
+#include "lib/mapping/presets.h"
 #include "tests/mapping/fixtures.h"
 #include "tests/mapping/models.h"
 

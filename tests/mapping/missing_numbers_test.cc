@@ -1,4 +1,4 @@
-#include "shardtool/mapping/missing_numbers.h"
+#include "lib/mapping/resolve/missing_numbers.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
+#include "lib/base/tensor_spec.h"
 
 /// The tensors of small models of each family, with the names and shapes of the real checkpoints.
 namespace shardtool::mapping {

@@ -1,4 +1,4 @@
-#include "shardtool/mapping/name_form.h"
+#include "lib/mapping/document/name_form.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/mapping/glob.h"
+#include "lib/mapping/document/glob.h"
 
 namespace shardtool::mapping {
 namespace {

@@ -1,11 +1,11 @@
-#include "shardtool/mapping/presets.h"
+#include "lib/mapping/presets.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "shardtool/mapping/attention_cache.h"
+#include "lib/mapping/attention_cache.h"
 #include "tests/mapping/fixtures.h"
 #include "tests/mapping/models.h"
 
@@ -55,9 +55,9 @@ TEST_CASE("every preset is found by architecture, by model type, and by the name
 }
 
 TEST_CASE("a model that calls itself something unknown is not guessed from its names") {
-  CHECK(
-      detect_preset(config_of(R"({"architectures": ["UnheardForCausalLM"], "model_type": "unheard"})"),
-                    tiny_llama().tensors) == std::nullopt);
+  CHECK(detect_preset(
+            config_of(R"({"architectures": ["UnheardForCausalLM"], "model_type": "unheard"})"),
+            tiny_llama().tensors) == std::nullopt);
   CHECK(detect_preset(config_of("{}"), {}) == std::nullopt);
 }
 
@@ -289,19 +289,19 @@ TinyModel tiny_internlm2() {
     "intermediate_size": 40, "vocab_size": 96, "bias": true})",
                   {}};
   const std::string layer = "model.layers.0.";
-  for (const auto& [name, shape] : std::vector<std::pair<std::string, Shape>>{
-           {"model.tok_embeddings.weight", {96, 32}},
-           {layer + "attention_norm.weight", {32}},
-           {layer + "attention.wqkv.weight", {64, 32}},
-           {layer + "attention.wqkv.bias", {64}},
-           {layer + "attention.wo.weight", {32, 32}},
-           {layer + "attention.wo.bias", {32}},
-           {layer + "ffn_norm.weight", {32}},
-           {layer + "feed_forward.w1.weight", {40, 32}},
-           {layer + "feed_forward.w3.weight", {40, 32}},
-           {layer + "feed_forward.w2.weight", {32, 40}},
-           {"model.norm.weight", {32}},
-           {"output.weight", {96, 32}}}) {
+  for (const auto& [name, shape] :
+       std::vector<std::pair<std::string, Shape>>{{"model.tok_embeddings.weight", {96, 32}},
+                                                  {layer + "attention_norm.weight", {32}},
+                                                  {layer + "attention.wqkv.weight", {64, 32}},
+                                                  {layer + "attention.wqkv.bias", {64}},
+                                                  {layer + "attention.wo.weight", {32, 32}},
+                                                  {layer + "attention.wo.bias", {32}},
+                                                  {layer + "ffn_norm.weight", {32}},
+                                                  {layer + "feed_forward.w1.weight", {40, 32}},
+                                                  {layer + "feed_forward.w3.weight", {40, 32}},
+                                                  {layer + "feed_forward.w2.weight", {32, 40}},
+                                                  {"model.norm.weight", {32}},
+                                                  {"output.weight", {96, 32}}}) {
     model.tensors.push_back(spec(name, shape));
   }
   return model;

@@ -1,4 +1,4 @@
-#include "shardtool/mapping/resolve.h"
+#include "lib/mapping/resolve/resolve.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

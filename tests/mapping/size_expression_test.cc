@@ -1,4 +1,4 @@
-#include "shardtool/mapping/size_expression.h"
+#include "lib/mapping/document/size_expression.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -1,4 +1,4 @@
-#include "shardtool/mapping/tensor_classes.h"
+#include "lib/mapping/tensor_classes.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shardtool/mesh/axis_ref.h"
+#include "lib/mesh/axis_ref.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shardtool/mesh/mesh.h"
+#include "lib/mesh/mesh.h"
 
 #include <doctest/doctest.h>
 

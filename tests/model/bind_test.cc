@@ -1,10 +1,10 @@
-#include "shardtool/model/bind.h"
+#include "lib/model/bind.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "shardtool/model/graph_list.h"
+#include "lib/model/graph/graph_list.h"
 #include "tests/presets/fixture.h"
 #include "tests/support/throws.h"
 

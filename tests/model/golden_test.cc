@@ -5,8 +5,8 @@
 #include <fstream>
 #include <set>
 
-#include "shardtool/model/bind.h"
-#include "shardtool/model/graph_list.h"
+#include "lib/model/bind.h"
+#include "lib/model/graph/graph_list.h"
 #include "tests/support/checkpoint_files.h"
 
 using namespace shardtool;

@@ -1,12 +1,12 @@
-#include "shardtool/model/graph.h"
+#include "lib/model/graph/graph.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "shardtool/model/bind.h"
-#include "shardtool/model/graph_list.h"
+#include "lib/model/bind.h"
+#include "lib/model/graph/graph_list.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;

@@ -1,11 +1,11 @@
-#include "shardtool/model/layer_number.h"
+#include "lib/model/graph/layer_number.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <nlohmann/json.hpp>
 
-#include "shardtool/model/bind.h"
+#include "lib/model/bind.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;

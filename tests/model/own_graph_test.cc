@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
-#include "shardtool/model/bind.h"
-#include "shardtool/model/graph_list.h"
+#include "lib/model/bind.h"
+#include "lib/model/graph/graph_list.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "shardtool/model/bind.h"
+#include "lib/model/bind.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;

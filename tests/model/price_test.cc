@@ -1,13 +1,13 @@
-#include "shardtool/model/price.h"
+#include "lib/model/price.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "shardtool/mapping/presets.h"
-#include "shardtool/mapping/quantization.h"
-#include "shardtool/model/graph_list.h"
-#include "shardtool/model/mesh_cuts.h"
-#include "shardtool/plan/profile_list.h"
+#include "lib/mapping/presets.h"
+#include "lib/mapping/quantization.h"
+#include "lib/model/flow/mesh_cuts.h"
+#include "lib/model/graph/graph_list.h"
+#include "lib/plan/collective/profile_list.h"
 #include "tests/model/published.h"
 #include "tests/presets/fixture.h"
 #include "tests/support/throws.h"

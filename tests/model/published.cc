@@ -5,9 +5,9 @@
 #include <set>
 #include <stdexcept>
 
-#include "shardtool/mapping/glob.h"
-#include "shardtool/mapping/presets.h"
-#include "shardtool/model/graph_list.h"
+#include "lib/mapping/document/glob.h"
+#include "lib/mapping/presets.h"
+#include "lib/model/graph/graph_list.h"
 
 namespace shardtool::model {
 namespace {

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/mapping/config.h"
-#include "shardtool/mapping/resolve.h"
-#include "shardtool/model/bind.h"
-#include "shardtool/model/flow.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/mapping/document/config.h"
+#include "lib/mapping/resolve/resolve.h"
+#include "lib/model/bind.h"
+#include "lib/model/flow/flow.h"
 
 /// Published models at their own sizes: the tensors follow from config.json and the graph.
 namespace shardtool::model {

@@ -4,9 +4,9 @@
 
 #include <fstream>
 
-#include "shardtool/mapping/mapping.h"
-#include "shardtool/model/graph_list.h"
-#include "shardtool/model/price.h"
+#include "lib/mapping/mapping.h"
+#include "lib/model/graph/graph_list.h"
+#include "lib/model/price.h"
 #include "tests/model/published.h"
 #include "tests/presets/fixture.h"
 #include "tests/support/temp_folder.h"

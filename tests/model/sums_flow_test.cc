@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "shardtool/model/graph_list.h"
-#include "shardtool/model/price.h"
+#include "lib/model/graph/graph_list.h"
+#include "lib/model/price.h"
 #include "tests/model/published.h"
 #include "tests/support/checkpoint_files.h"
 

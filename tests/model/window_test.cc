@@ -1,8 +1,8 @@
-#include "shardtool/model/window.h"
+#include "lib/model/flow/window.h"
 
 #include <doctest/doctest.h>
 
-#include "shardtool/model/graph_list.h"
+#include "lib/model/graph/graph_list.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;

@@ -1,8 +1,8 @@
-#include "shardtool/plan/activations.h"
+#include "lib/plan/activations.h"
 
 #include <doctest/doctest.h>
 
-#include "shardtool/plan/training.h"
+#include "lib/plan/training.h"
 #include "tests/plan/gib.h"
 #include "tests/support/throws.h"
 

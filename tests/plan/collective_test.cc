@@ -1,4 +1,4 @@
-#include "shardtool/plan/collective.h"
+#include "lib/plan/collective/collective.h"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
-#include "shardtool/plan/collective_time.h"
+#include "lib/plan/collective/collective_time.h"
 
 #include <doctest/doctest.h>
 
-#include "shardtool/plan/profile_list.h"
+#include "lib/plan/collective/profile_list.h"
 #include "tests/support/generators.h"
 
 using namespace shardtool;

@@ -1,10 +1,10 @@
-#include "shardtool/plan/hardware_profile.h"
+#include "lib/plan/collective/hardware_profile.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "shardtool/plan/profile_list.h"
+#include "lib/plan/collective/profile_list.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;

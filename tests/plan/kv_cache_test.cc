@@ -1,8 +1,8 @@
-#include "shardtool/plan/kv_cache.h"
+#include "lib/plan/kv_cache.h"
 
 #include <doctest/doctest.h>
 
-#include "shardtool/base/checked.h"
+#include "lib/base/checked.h"
 #include "tests/plan/gib.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"

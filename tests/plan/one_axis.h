@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "shardtool/layout/layout.h"
-#include "shardtool/plan/holders.h"
+#include "lib/layout/layout.h"
+#include "lib/plan/holders.h"
 
 /// Small layouts by name, for tables of known numbers.
 namespace shardtool::plan {

@@ -1,4 +1,4 @@
-#include "shardtool/plan/op_rules.h"
+#include "lib/plan/placement/op_rules.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

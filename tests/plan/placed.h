@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/index/join.h"
-#include "shardtool/layout/layout.h"
-#include "shardtool/plan/placement.h"
+#include "lib/index/join.h"
+#include "lib/layout/layout.h"
+#include "lib/plan/placement/placement.h"
 
 /// Tensors that are placed on a mesh, and what they lack of another placement.
 namespace shardtool::plan {

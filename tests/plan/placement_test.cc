@@ -1,4 +1,4 @@
-#include "shardtool/plan/placement.h"
+#include "lib/plan/placement/placement.h"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "shardtool/mesh/mesh.h"
-#include "shardtool/plan/placement.h"
+#include "lib/mesh/mesh.h"
+#include "lib/plan/placement/placement.h"
 
 namespace shardtool {
 

@@ -1,4 +1,4 @@
-#include "shardtool/plan/program.h"
+#include "lib/plan/placement/program.h"
 
 #include <doctest/doctest.h>
 

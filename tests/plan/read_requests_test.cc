@@ -1,4 +1,4 @@
-#include "shardtool/plan/read_requests.h"
+#include "lib/plan/read_requests.h"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
-#include "shardtool/plan/redistribute.h"
+#include "lib/plan/placement/redistribute.h"
 
 #include <doctest/doctest.h>
 
-#include "shardtool/plan/regular_layout.h"
+#include "lib/plan/placement/regular_layout.h"
 #include "tests/plan/placed.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"

@@ -1,4 +1,4 @@
-#include "shardtool/plan/renumbering.h"
+#include "lib/plan/renumbering.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shardtool/plan/reshard.h"
+#include "lib/plan/reshard.h"
 
 #include <doctest/doctest.h>
 

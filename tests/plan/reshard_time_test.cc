@@ -1,8 +1,8 @@
-#include "shardtool/plan/reshard_time.h"
+#include "lib/plan/reshard_time.h"
 
 #include <doctest/doctest.h>
 
-#include "shardtool/plan/profile_list.h"
+#include "lib/plan/collective/profile_list.h"
 #include "tests/plan/one_axis.h"
 
 using namespace shardtool;

@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-#include "shardtool/mesh/mesh.h"
-#include "shardtool/plan/redistribute.h"
-#include "shardtool/plan/regular_layout.h"
+#include "lib/mesh/mesh.h"
+#include "lib/plan/placement/redistribute.h"
+#include "lib/plan/placement/regular_layout.h"
 #include "tests/plan/placed.h"
 
 /// Sequences that openxla/shardy expects of its pass from reshards to collectives (test of

@@ -1,8 +1,8 @@
-#include "shardtool/plan/solver.h"
+#include "lib/plan/placement/solver.h"
 
 #include <doctest/doctest.h>
 
-#include "shardtool/plan/reshard_report.h"
+#include "lib/plan/reshard_report.h"
 #include "tests/plan/placements.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"

@@ -1,4 +1,4 @@
-#include "shardtool/plan/time_table.h"
+#include "lib/plan/collective/time_table.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shardtool/plan/traffic.h"
+#include "lib/plan/collective/traffic.h"
 
 #include <doctest/doctest.h>
 

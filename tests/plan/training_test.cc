@@ -1,4 +1,4 @@
-#include "shardtool/plan/training.h"
+#include "lib/plan/training.h"
 
 #include <doctest/doctest.h>
 

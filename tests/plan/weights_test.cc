@@ -1,4 +1,4 @@
-#include "shardtool/plan/weights.h"
+#include "lib/plan/weights.h"
 
 #include <doctest/doctest.h>
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
-#include "shardtool/index/axis_map.h"
-#include "shardtool/mapping/config.h"
+#include "lib/base/tensor_spec.h"
+#include "lib/index/axis_map.h"
+#include "lib/mapping/document/config.h"
 
 /// What the transformers library says about a family: fixtures/*.json, made by make_fixtures.py.
 namespace shardtool::mapping {

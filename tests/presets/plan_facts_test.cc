@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <set>
 
-#include "shardtool/mapping/attention_cache.h"
-#include "shardtool/mapping/glob.h"
-#include "shardtool/mapping/mapping.h"
-#include "shardtool/mapping/resolve.h"
-#include "shardtool/mapping/tensor_classes.h"
+#include "lib/mapping/attention_cache.h"
+#include "lib/mapping/document/glob.h"
+#include "lib/mapping/mapping.h"
+#include "lib/mapping/resolve/resolve.h"
+#include "lib/mapping/tensor_classes.h"
 #include "tests/presets/fixture.h"
 
 namespace shardtool::mapping {

@@ -1,4 +1,4 @@
-#include "shardtool/mapping/presets.h"
+#include "lib/mapping/presets.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "shardtool/base/text.h"
+#include "lib/base/text.h"
 #include "tests/mapping/fixtures.h"
 #include "tests/presets/fixture.h"
 

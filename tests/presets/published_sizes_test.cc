@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "shardtool/mapping/presets.h"
-#include "shardtool/mapping/quantization.h"
+#include "lib/mapping/presets.h"
+#include "lib/mapping/quantization.h"
 #include "tests/mapping/fixtures.h"
 
 /// Layers of published models at their own sizes, on the meshes that people run them on.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "shardtool/api/transform.h"
+#include "lib/api/transform.h"
 #include "tests/presets/fixture.h"
 #include "tests/support/checkpoint_files.h"
 

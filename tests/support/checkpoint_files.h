@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/base/tensor_spec.h"
+#include "lib/base/tensor_spec.h"
 #include "tests/support/reference.h"
 #include "tests/support/temp_folder.h"
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/io/syscalls.h"
+#include "lib/io/syscalls.h"
 
 namespace shardtool::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include <new>
 #include <utility>
 
-#include "shardtool/base/error.h"
-#include "shardtool/kernels/device/device.h"
+#include "kernels/device/device.h"
+#include "lib/base/error.h"
 #include "tests/kernels/machine.h"
 
 namespace shardtool::test {

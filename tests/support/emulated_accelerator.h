@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "shardtool/kernels/device/accelerator.h"
-#include "shardtool/kernels/native/cublaslt.h"
+#include "kernels/device/accelerator.h"
+#include "kernels/native/cublaslt.h"
 #include "tests/support/work_operands.h"
 
 namespace shardtool::test {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/kernels/decode/decode.h"
+#include "kernels/decode/decode.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "shardtool/io/syscalls.h"
+#include "lib/io/syscalls.h"
 
 namespace shardtool::testing {
 

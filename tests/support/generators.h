@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "shardtool/index/axis_map.h"
-#include "shardtool/layout/axis_expr.h"
-#include "shardtool/layout/layout.h"
-#include "shardtool/mesh/mesh.h"
+#include "lib/index/axis_map.h"
+#include "lib/layout/axis_expr.h"
+#include "lib/layout/layout.h"
+#include "lib/mesh/mesh.h"
 #include "tests/support/reference.h"
 
 /// Generators of valid random values, which shrink towards small ones.

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/layout/axis_expr.h"
-#include "shardtool/layout/layout.h"
+#include "lib/layout/axis_expr.h"
+#include "lib/layout/layout.h"
 
 /// What devices hold, as text: the tables of expected intervals read like the specification.
 namespace shardtool::testing {

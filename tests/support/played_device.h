@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/io/syscalls.h"
+#include "lib/base/checked.h"
+#include "lib/io/syscalls.h"
 
 namespace shardtool::testing {
 

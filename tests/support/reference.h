@@ -5,12 +5,12 @@
 #include <span>
 #include <vector>
 
-#include "shardtool/base/shape.h"
-#include "shardtool/index/axis_map.h"
-#include "shardtool/index/region.h"
-#include "shardtool/index/strided_copy.h"
-#include "shardtool/layout/axis_expr.h"
-#include "shardtool/layout/layout.h"
+#include "lib/base/shape.h"
+#include "lib/index/axis_map.h"
+#include "lib/index/region.h"
+#include "lib/index/strided_copy.h"
+#include "lib/layout/axis_expr.h"
+#include "lib/layout/layout.h"
 
 /// References written one index at a time, so that they are obviously right: what the library
 /// computes with pieces is compared with them.

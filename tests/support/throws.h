@@ -3,7 +3,7 @@
 #include <optional>
 #include <ostream>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool {
 inline std::ostream& operator<<(std::ostream& out, ErrorCode code) {

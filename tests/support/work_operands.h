@@ -3,7 +3,7 @@
 #include <variant>
 #include <vector>
 
-#include "shardtool/kernels/device/any_work.h"
+#include "kernels/device/any_work.h"
 
 /// Which memory works name, for what stands in for an accelerator.
 namespace shardtool::test {

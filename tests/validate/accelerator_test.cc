@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "shardtool/kernels/device/device.h"
+#include "kernels/device/device.h"
 #include "tests/support/emulated_accelerator.h"
 #include "tests/support/fake_cublaslt.h"
 #include "tests/support/throws.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/api/validate.h"
+#include "lib/api/validate.h"
 #include "tests/support/throws.h"
 #include "tests/validate/mutations.h"
 

@@ -3,8 +3,8 @@
 
 #include <mutex>
 
-#include "shardtool/comm/embedded.h"
-#include "shardtool/engine/validation.h"
+#include "lib/comm/embedded.h"
+#include "lib/engine/validation.h"
 #include "tests/validate/compared.h"
 #include "tests/validate/mutations.h"
 

@@ -1,6 +1,6 @@
 #include "tests/validate/compared.h"
 
-#include "shardtool/model/graph_list.h"
+#include "lib/model/graph/graph_list.h"
 
 namespace shardtool::test {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "shardtool/api/bound_side.h"
+#include "lib/api/proof/bound_side.h"
 
 namespace shardtool::test {
 

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <random>
 
-#include "shardtool/api/validate.h"
-#include "shardtool/base/error.h"
+#include "lib/api/validate.h"
+#include "lib/base/error.h"
 #include "tests/validate/made_model.h"
 #include "tests/validate/mutations.h"
 

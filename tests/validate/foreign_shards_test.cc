@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 #include "tests/validate/mutations.h"
 
 namespace shardtool::test {

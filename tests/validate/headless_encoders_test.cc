@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "shardtool/api/transform.h"
-#include "shardtool/api/validate.h"
+#include "lib/api/transform.h"
+#include "lib/api/validate.h"
 #include "tests/support/checkpoint_files.h"
 
 namespace shardtool::test {

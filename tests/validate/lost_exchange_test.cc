@@ -1,9 +1,9 @@
 // Row 38: shards that are right, and devices that do not add up what they are to.
 #include <doctest/doctest.h>
 
-#include "shardtool/comm/embedded.h"
-#include "shardtool/engine/diagnosis.h"
-#include "shardtool/engine/validation.h"
+#include "lib/comm/embedded.h"
+#include "lib/engine/diagnosis/diagnosis.h"
+#include "lib/engine/validation.h"
 #include "tests/validate/compared.h"
 #include "tests/validate/mutations.h"
 

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <fstream>
 
-#include "shardtool/engine/scale_names.h"
-#include "shardtool/kernels/decode/decode.h"
-#include "shardtool/kernels/encode/encode.h"
-#include "shardtool/kernels/field/field.h"
+#include "kernels/decode/decode.h"
+#include "kernels/encode/encode.h"
+#include "kernels/field/field.h"
+#include "lib/engine/weights/scale_names.h"
 
 namespace shardtool::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/api/transform.h"
+#include "lib/api/transform.h"
 #include "tests/validate/made_model.h"
 #include "tests/validate/mutations.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/api/validate.h"
+#include "lib/api/validate.h"
 #include "tests/validate/shard_set.h"
 
 /// The mutation matrix: what can be wrong with the shards of a model, and what `validate` says.

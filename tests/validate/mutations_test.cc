@@ -8,8 +8,8 @@
 #include <iostream>
 #include <set>
 
-#include "shardtool/api/check.h"
-#include "shardtool/base/error.h"
+#include "lib/api/check.h"
+#include "lib/base/error.h"
 
 namespace shardtool::test {
 namespace {

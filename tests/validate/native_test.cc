@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "shardtool/api/transform.h"
+#include "lib/api/transform.h"
 #include "tests/validate/made_model.h"
 #include "tests/validate/mutations.h"
 

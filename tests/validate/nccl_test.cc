@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
-#include "shardtool/comm/agreement.h"
-#include "shardtool/comm/engine.h"
-#include "shardtool/engine/validation.h"
-#include "shardtool/kernels/device/device.h"
+#include "kernels/device/device.h"
+#include "lib/comm/agreement.h"
+#include "lib/comm/engine.h"
+#include "lib/engine/validation.h"
 #include "tests/support/emulated_accelerator.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/throws.h"

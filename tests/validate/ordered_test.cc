@@ -9,11 +9,11 @@
 #include <string>
 #include <tuple>
 
-#include "shardtool/comm/embedded.h"
-#include "shardtool/engine/cut_side.h"
-#include "shardtool/engine/scale_names.h"
-#include "shardtool/engine/stored_part.h"
-#include "shardtool/engine/validation.h"
+#include "lib/comm/embedded.h"
+#include "lib/engine/validation.h"
+#include "lib/engine/weights/cut_side.h"
+#include "lib/engine/weights/scale_names.h"
+#include "lib/engine/weights/stored_part.h"
 #include "tests/validate/compared.h"
 #include "tests/validate/made_model.h"
 #include "tests/validate/mutations.h"

@@ -8,11 +8,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/api/bound_side.h"
-#include "shardtool/api/transform.h"
-#include "shardtool/engine/apply.h"
-#include "shardtool/engine/stored_part.h"
-#include "shardtool/model/graph_list.h"
+#include "lib/api/proof/bound_side.h"
+#include "lib/api/transform.h"
+#include "lib/engine/ops/apply.h"
+#include "lib/engine/weights/stored_part.h"
+#include "lib/model/graph/graph_list.h"
 #include "tests/support/throws.h"
 #include "tests/validate/mutations.h"
 

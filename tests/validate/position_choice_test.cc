@@ -1,12 +1,12 @@
 // Which positions an index chooses: near ones are chosen as the whole model chose.
-#include "shardtool/engine/position_choice.h"
+#include "lib/engine/run/position_choice.h"
 
 #include <doctest/doctest.h>
 
 #include <cstring>
 #include <filesystem>
 
-#include "shardtool/api/transform.h"
+#include "lib/api/transform.h"
 #include "tests/validate/mutations.h"
 
 namespace shardtool::test {

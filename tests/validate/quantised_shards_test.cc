@@ -5,9 +5,9 @@
 
 #include <map>
 
-#include "shardtool/api/check.h"
-#include "shardtool/api/transform.h"
-#include "shardtool/api/validate.h"
+#include "lib/api/check.h"
+#include "lib/api/transform.h"
+#include "lib/api/validate.h"
 #include "tests/validate/quantised_model.h"
 #include "tests/validate/shard_set.h"
 

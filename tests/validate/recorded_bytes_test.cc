@@ -1,6 +1,6 @@
 // Without a reference the shards are held against the hashes of their manifest: a pass is never
 // given to bytes that `split` did not write.
-#include "shardtool/api/recorded_bytes.h"
+#include "lib/api/transfer/recorded_bytes.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -8,9 +8,9 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "shardtool/api/transform.h"
-#include "shardtool/comm/embedded.h"
-#include "shardtool/engine/validation.h"
+#include "lib/api/transform.h"
+#include "lib/comm/embedded.h"
+#include "lib/engine/validation.h"
 #include "tests/validate/compared.h"
 #include "tests/validate/mutations.h"
 

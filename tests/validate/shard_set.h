@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/checkpoint/manifest.h"
+#include "lib/checkpoint/manifest.h"
 #include "tests/support/checkpoint_files.h"
 
 namespace shardtool::test {

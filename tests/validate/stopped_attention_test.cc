@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "shardtool/engine/apply.h"
+#include "lib/engine/ops/apply.h"
 #include "tests/support/throws.h"
 #include "tests/validate/compared.h"
 #include "tests/validate/mutations.h"

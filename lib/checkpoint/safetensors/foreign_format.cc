@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/safetensors/foreign_format.h"
+#include "lib/checkpoint/safetensors/foreign_format.h"
 
 #include <fmt/format.h>
 

@@ -6,13 +6,13 @@
 #include <set>
 #include <utility>
 
-#include "shardtool/base/checked.h"
-#include "shardtool/base/error.h"
-#include "shardtool/base/json_reader.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/safetensors/safetensors.h"
-#include "shardtool/checkpoint/safetensors/tiling.h"
-#include "shardtool/kernels/xxh3/xxh3.h"
+#include "kernels/xxh3/xxh3.h"
+#include "lib/base/checked.h"
+#include "lib/base/error.h"
+#include "lib/base/json_reader.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
+#include "lib/checkpoint/safetensors/tiling.h"
 
 namespace shardtool::checkpoint::safetensors {
 namespace {

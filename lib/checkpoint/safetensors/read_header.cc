@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/safetensors/foreign_format.h"
-#include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/safetensors/foreign_format.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
 
 namespace shardtool::checkpoint::safetensors {
 namespace {

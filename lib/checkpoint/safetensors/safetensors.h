@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "shardtool/base/dtype.h"
-#include "shardtool/base/shape.h"
-#include "shardtool/checkpoint/problem.h"
-#include "shardtool/io/file.h"
+#include "lib/base/dtype.h"
+#include "lib/base/shape.h"
+#include "lib/checkpoint/problem.h"
+#include "lib/io/file.h"
 
 namespace shardtool::checkpoint::safetensors {
 

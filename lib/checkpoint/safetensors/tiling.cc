@@ -1,4 +1,4 @@
-#include "shardtool/checkpoint/safetensors/tiling.h"
+#include "lib/checkpoint/safetensors/tiling.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <tuple>
 #include <utility>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/names.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/names.h"
 
 namespace shardtool::checkpoint::safetensors {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
 
 namespace shardtool::checkpoint::safetensors {
 

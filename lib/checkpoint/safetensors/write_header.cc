@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "shardtool/base/error.h"
-#include "shardtool/base/json_text.h"
-#include "shardtool/base/text.h"
-#include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "lib/base/error.h"
+#include "lib/base/json_text.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
 
 namespace shardtool::checkpoint::safetensors {
 

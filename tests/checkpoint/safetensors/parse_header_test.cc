@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include "shardtool/base/error.h"
-#include "shardtool/checkpoint/safetensors/safetensors.h"
+#include "lib/base/error.h"
+#include "lib/checkpoint/safetensors/safetensors.h"
 
 namespace shardtool::checkpoint::safetensors {
 namespace {

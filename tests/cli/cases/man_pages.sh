@@ -7,6 +7,6 @@ echo "all pages are valid"
 
 # The page on graphs has every op.
 man=$samples/../cli/man/shardtool-graph.5.scd
-sed -n 's/.*{"\([a-z_]*\)", &OpDecoder.*/\1/p' "$samples/../lib/model/decode_op.cc" | while read -r op; do
+sed -n 's/.*{"\([a-z_]*\)", &OpDecoder.*/\1/p' "$samples/../lib/model/graph/decode_op.cc" | while read -r op; do
   grep -q "\*$op\*" "$man" || echo "no word of: $op"
 done

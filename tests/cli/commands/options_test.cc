@@ -8,7 +8,7 @@
 #include "cli/commands/merge.h"
 #include "cli/commands/reshard.h"
 #include "cli/commands/split.h"
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::cli {
 namespace {

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/commands/plan.h"
-#include "shardtool/base/error.h"
+#include "lib/base/error.h"
 
 namespace shardtool::cli {
 namespace {

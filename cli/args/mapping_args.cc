@@ -1,0 +1,118 @@
+#include "cli/args/mapping_args.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/size_argument.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr i64 kMaxDevices = (i64{1} << 31) - 1;
+
+/// "axes.heads.uneven=balanced" at its first '='.
+std::pair<std::string, std::string> parse_setting(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--set '{}' is not PATH=VALUE", quote_for_message(text)))
+        .help("for example --set axes.heads.uneven=balanced");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+}  // namespace
+
+bool MappingArgs::given() const {
+  return file || preset || mesh || tp || ep || pp || axes || straddle || model_config ||
+         require_even || allow_empty_shards || !settings.empty();
+}
+
+std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& flags) {
+  return {
+      {.name = std::string(flags.file),
+       .short_name = std::string(flags.short_file),
+       .value = "FILE",
+       .help = "the mapping file; without one the preset that fits config.json",
+       .target = &args.file},
+      {.name = std::string(flags.preset),
+       .value = "NAME",
+       .help = "a built-in mapping, see `shardtool presets`",
+       .target = &args.preset},
+      {.name = std::string(flags.mesh),
+       .value = "AXIS=N,...",
+       .help = "the devices, first axis slowest; replaces the mapping's mesh",
+       .target = &args.mesh},
+      {.name = "--tp",
+       .value = "N",
+       .help = "short for a mesh with a tensor-parallel axis",
+       .target = &args.tp},
+      {.name = "--ep", .value = "N", .help = "the same for experts", .target = &args.ep},
+      {.name = "--pp", .value = "N", .help = "the same for pipeline stages", .target = &args.pp},
+      {.name = "--axes",
+       .value = "NAME",
+       .help = "one of the axis maps that the mapping names",
+       .target = &args.axes},
+      {.name = "--straddle",
+       .value = "POLICY",
+       .help = "where a cut falls inside a quantisation block: error, uneven-aligned, pad, "
+               "replicate-scale or refine",
+       .target = &args.straddle},
+      {.name = "--model-config",
+       .value = "FILE",
+       .help = "the model's config.json, where it is not beside the weights",
+       .target = &args.model_config},
+      {.name = "--require-even",
+       .help = "refuse axes that do not divide",
+       .target = &args.require_even},
+      {.name = "--allow-empty-shards",
+       .help = "let devices go without a part of a tensor",
+       .target = &args.allow_empty_shards},
+      {.name = "--set",
+       .value = "PATH=VALUE",
+       .help = "change one value of the mapping; repeatable",
+       .target = &args.settings},
+  };
+}
+
+std::optional<mesh::Mesh> to_mesh(const MappingArgs& args, const MappingFlags& flags) {
+  std::string axes;
+  const std::pair<std::string_view, const std::optional<std::string>*> shorthands[] = {
+      {"pp", &args.pp}, {"ep", &args.ep}, {"tp", &args.tp}};
+  for (const auto& [axis, typed] : shorthands) {
+    if (!*typed) continue;
+    const auto flag = fmt::format("--{}", axis);
+    refuse_both(flags.mesh, args.mesh.has_value(), flag, true);
+    axes += fmt::format("{}{}={}", axes.empty() ? "" : ",", axis,
+                        parse_count(flag, **typed, 1, kMaxDevices));
+  }
+  if (args.mesh) axes = *args.mesh;
+  if (axes.empty() && !args.mesh) return std::nullopt;
+  return mesh::parse_mesh(axes);
+}
+
+api::MappingChoice to_mapping_choice(const MappingArgs& args, const MappingFlags& flags) {
+  refuse_both(flags.file, args.file.has_value(), flags.preset, args.preset.has_value());
+  api::MappingChoice choice;
+  choice.path = args.file.value_or("");
+  choice.preset = args.preset.value_or("");
+  choice.mesh = to_mesh(args, flags);
+  choice.layout = args.axes.value_or("");
+  choice.config = args.model_config.value_or("");
+  choice.require_even = args.require_even;
+  choice.allow_empty_shards = args.allow_empty_shards;
+  if (args.straddle) choice.settings.push_back({"straddle", *args.straddle});
+  for (const auto& setting : args.settings) choice.settings.push_back(parse_setting(setting));
+  return choice;
+}
+
+void refuse_both(std::string_view a, bool a_given, std::string_view b, bool b_given) {
+  if (!a_given || !b_given) return;
+  throw Error(ErrorCode::kUsage, fmt::format("{} and {} contradict each other", a, b))
+      .help("give one of them");
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/command.h"
+#include "lib/api/transform.h"
+
+namespace shardtool::cli {
+
+/// The flags that choose a mapping and a mesh, as typed.
+struct MappingArgs {
+  std::optional<std::string> file = {};
+  std::optional<std::string> preset = {};
+  std::optional<std::string> mesh = {};
+  std::optional<std::string> tp = {};
+  std::optional<std::string> ep = {};
+  std::optional<std::string> pp = {};
+  std::optional<std::string> axes = {};
+  std::optional<std::string> straddle = {};
+  std::optional<std::string> model_config = {};
+  bool require_even = false;
+  bool allow_empty_shards = false;
+  std::vector<std::string> settings = {};
+
+  /// Whether any of them was typed.
+  bool given() const;
+};
+
+/// What the three main flags are called: split describes its result, reshard its destination.
+struct MappingFlags {
+  std::string_view file;
+  std::string_view short_file;
+  std::string_view preset;
+  std::string_view mesh;
+};
+inline constexpr MappingFlags kMapping{"--mapping", "-m", "--preset", "--mesh"};
+inline constexpr MappingFlags kDestination{"--to", "", "--to-preset", "--to-mesh"};
+
+std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& flags);
+
+/// The mesh that was typed, or nothing. --tp, --ep and --pp are short for a mesh of pp, ep and tp,
+/// in this order, the last one fastest. Throws kUsage for contradictions and bad numbers.
+std::optional<mesh::Mesh> to_mesh(const MappingArgs& args, const MappingFlags& flags);
+
+/// Throws kUsage like to_mesh, and for a mapping and a preset at once or a malformed --set.
+api::MappingChoice to_mapping_choice(const MappingArgs& args, const MappingFlags& flags);
+
+/// Throws kUsage when both were typed.
+void refuse_both(std::string_view a, bool a_given, std::string_view b, bool b_given);
+
+}  // namespace shardtool::cli

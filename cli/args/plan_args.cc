@@ -1,0 +1,348 @@
+#include "cli/args/plan_args.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "cli/size_argument.h"
+#include "lib/api/graphs.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr i64 kMany = (i64{1} << 31) - 1;
+constexpr i64 kLargestAmount = 1'000'000'000;
+
+i64 count_or(const char* flag, const std::optional<std::string>& typed, i64 otherwise,
+             i64 least = 1) {
+  return typed ? parse_count(flag, *typed, least, kMany) : otherwise;
+}
+
+/// A plain decimal number of at least 0.
+double number_or(const char* flag, const std::optional<std::string>& typed, double otherwise) {
+  if (!typed) return otherwise;
+  char* end = nullptr;
+  const double value = std::strtod(typed->c_str(), &end);
+  const bool is_plain = !typed->empty() && *end == '\0' && std::isfinite(value) && value >= 0 &&
+                        value <= static_cast<double>(kLargestAmount) &&
+                        typed->find_first_not_of("0123456789.eE+-") == std::string::npos;
+  if (is_plain) return value;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{} '{}' is no number from 0 to {}", flag, quote_for_message(*typed),
+                          format_count(kLargestAmount)))
+      .help("for example 2.49");
+}
+
+std::vector<i64> counts_of(const char* flag, const std::string& text) {
+  std::vector<i64> counts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    counts.push_back(parse_count(flag, text.substr(begin, end - begin), 1, api::kMostDevices));
+    begin = end + 1;
+  }
+  return counts;
+}
+
+mapping::OwnClass own_class(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--class '{}' is not NAME=GLOB", quote_for_message(text)))
+        .help("for example --class router=**.mlp.gate.weight");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+api::Workload to_workload(const WorkloadArgs& args) {
+  api::Workload workload;
+  workload.batch = count_or("--batch", args.batch, workload.batch);
+  workload.prompt_len = count_or("--prompt-len", args.prompt_len, 0);
+  workload.context = count_or("--context", args.context, workload.prompt_len);
+  workload.kv_dtype = args.kv_dtype.value_or("");
+  workload.block_tokens = count_or("--block-tokens", args.block_tokens, workload.block_tokens);
+  return workload;
+}
+
+api::DeviceBudget to_budget(const WorkloadArgs& args) {
+  api::DeviceBudget device;
+  if (args.budget) device.bytes = parse_size("--budget", *args.budget);
+  device.fraction = number_or("--memory-fraction", args.memory_fraction, device.fraction);
+  if (args.overhead) device.overhead_bytes = parse_size("--overhead", *args.overhead);
+  device.price_per_hour = number_or("--price", args.price, 0);
+  return device;
+}
+
+/// The profile's memory is the budget where none is given, and its domain a node.
+void use_hardware(const std::string& name_or_file, api::PlanOptions& options) {
+  options.hardware = api::load_profile(name_or_file);
+  options.node_size = options.hardware->domain();
+  if (options.device.bytes > 0) return;
+  options.device.bytes = options.hardware->usable_bytes;
+  if (options.device.overhead_bytes == 0) {
+    options.device.overhead_bytes = options.hardware->runtime_bytes;
+  }
+}
+
+std::optional<api::TrainingPlan> to_training(const TrainingArgs& args) {
+  const bool any = args.zero || args.dp || args.optimizer || args.micro_batch || args.sequence ||
+                   args.sequence_parallel || args.recompute;
+  if (!args.train) {
+    if (!any) return std::nullopt;
+    throw Error(ErrorCode::kUsage, "flags of training are given without --train");
+  }
+  constexpr i64 kLastStage = 3;
+  api::TrainingPlan training;
+  if (args.zero)
+    training.zero_stage = static_cast<int>(parse_count("--zero", *args.zero, 0, kLastStage));
+  training.data_parallel = count_or("--dp", args.dp, 1);
+  if (args.optimizer == "momentum") training.state = plan::kMomentum;
+  if (args.optimizer == "sgd") training.state = plan::kSgd;
+  training.micro_batch = count_or("--micro-batch", args.micro_batch, 1);
+  training.sequence = count_or("--sequence", args.sequence, 0);
+  training.sequence_parallel = args.sequence_parallel;
+  if (args.recompute == "selective") training.recompute = plan::Recompute::kSelective;
+  if (args.recompute == "full") training.recompute = plan::Recompute::kFull;
+  return training;
+}
+
+std::vector<Argument> reshard_arguments(PlanArgs& args) {
+  return {
+      {.name = "--to",
+       .value = "LAYOUT",
+       .help = "plan a reshard to a mapping file, or to an entry of the mapping's \"layouts\"",
+       .target = &args.to},
+      {.name = "--to-preset",
+       .value = "NAME",
+       .help = "plan a reshard to a built-in mapping",
+       .target = &args.to_preset,
+       .advanced = true},
+      {.name = "--to-mesh",
+       .value = "AXIS=N,...",
+       .help = "plan a reshard to this mesh",
+       .target = &args.to_mesh},
+      {.name = "--from",
+       .value = "LAYOUT",
+       .help = "where the reshard begins, like --to; without it the parts as they are",
+       .target = &args.from,
+       .advanced = true},
+      {.name = "--node-size",
+       .value = "N",
+       .help = "devices of one node, default 8",
+       .target = &args.node_size,
+       .advanced = true},
+      {.name = "--explain",
+       .value = "TENSOR",
+       .help = "list who sends what of this tensor to whom",
+       .target = &args.explain,
+       .advanced = true},
+      {.name = "--detailed-exitcode",
+       .help = "exit 0 when nothing moves, 2 when something does, 1 for any error",
+       .target = &args.detailed_exitcode,
+       .advanced = true},
+  };
+}
+
+std::vector<Argument> workload_arguments(WorkloadArgs& args) {
+  return {
+      {.name = "--budget",
+       .value = "SIZE",
+       .help = "memory of one device: does it fit?",
+       .target = &args.budget},
+      {.name = "--memory-fraction",
+       .value = "F",
+       .help = "the part of all of --budget that may be used, default 1",
+       .target = &args.memory_fraction,
+       .advanced = true},
+      {.name = "--overhead",
+       .value = "SIZE",
+       .help = "what contexts, communicators and graphs take of a device, default 0",
+       .target = &args.overhead,
+       .advanced = true},
+      {.name = "--batch",
+       .value = "N",
+       .help = "sequences at a time, default 1",
+       .target = &args.batch},
+      {.name = "--prompt-len",
+       .value = "N",
+       .help = "tokens that go through the model at once",
+       .target = &args.prompt_len,
+       .advanced = true},
+      {.name = "--context",
+       .value = "N",
+       .help = "tokens that every sequence caches, default --prompt-len",
+       .target = &args.context},
+      {.name = "--kv-dtype",
+       .value = "TYPE",
+       .help = "of the cache: bf16, fp8, int8, ...; default the model's own",
+       .target = &args.kv_dtype,
+       .advanced = true},
+      {.name = "--block-tokens",
+       .value = "N",
+       .help = "tokens of a block of a paged cache, default 16",
+       .target = &args.block_tokens,
+       .advanced = true},
+      {.name = "--price",
+       .value = "AMOUNT",
+       .help = "of one device per hour",
+       .target = &args.price,
+       .advanced = true},
+  };
+}
+
+std::vector<Argument> training_arguments(TrainingArgs& args) {
+  return {
+      {.name = "--train",
+       .help = "count training: gradients and optimizer instead of a cache",
+       .target = &args.train},
+      {.name = "--zero",
+       .value = "STAGE",
+       .help = "ZeRO stage 0 to 3 over --dp devices",
+       .target = &args.zero,
+       .advanced = true},
+      {.name = "--dp",
+       .value = "N",
+       .help = "data-parallel devices, default 1",
+       .target = &args.dp,
+       .advanced = true},
+      {.name = "--optimizer",
+       .value = "NAME",
+       .help = "12, 8 or 4 bytes of state per parameter; default adam",
+       .target = &args.optimizer,
+       .choices = {"adam", "momentum", "sgd"},
+       .advanced = true},
+      {.name = "--micro-batch",
+       .value = "N",
+       .help = "sequences of one micro-batch, default 1",
+       .target = &args.micro_batch,
+       .advanced = true},
+      {.name = "--sequence",
+       .value = "N",
+       .help = "tokens of a sequence; without it no activations are counted",
+       .target = &args.sequence,
+       .advanced = true},
+      {.name = "--sequence-parallel",
+       .help = "activations outside of matrices are cut over tp, too",
+       .target = &args.sequence_parallel,
+       .advanced = true},
+      {.name = "--recompute",
+       .value = "WHAT",
+       .help = "activations that the backward pass computes again, default none",
+       .target = &args.recompute,
+       .choices = {"none", "selective", "full"},
+       .advanced = true},
+  };
+}
+
+std::vector<Argument> report_arguments(PlanArgs& args) {
+  return {
+      {.name = "--what-if",
+       .value = "N,N,...",
+       .help = "the same on these numbers of devices",
+       .target = &args.what_if},
+      {.name = "--compare",
+       .value = "MAPPING",
+       .help = "another mapping file or preset in one line; repeatable",
+       .target = &args.compare,
+       .advanced = true},
+      {.name = "--profile",
+       .value = "NAME|FILE",
+       .help = "the hardware: its memory is the budget, and a forward pass has a time",
+       .target = &args.profile},
+      {.name = "--graph",
+       .value = "FILE",
+       .help = "what the model computes, instead of its family's graph",
+       .target = &args.graph,
+       .advanced = true},
+      {.name = "--class",
+       .value = "NAME=GLOB",
+       .help = "count these tensors as a class of their own; repeatable",
+       .target = &args.classes,
+       .advanced = true},
+      {.name = "--format",
+       .value = "NAME",
+       .help = "how the report is printed",
+       .target = &args.format,
+       .choices = {"text", "json", "md", "csv"}},
+      {.name = "--output",
+       .short_name = "-o",
+       .value = "FILE",
+       .help =
+           "write the reshard's plan there, for `shardtool reshard --plan FILE`, or the profile",
+       .target = &args.output},
+      {.name = "--fail-over-budget",
+       .help = "exit 1 when it does not fit",
+       .target = &args.fail_over_budget,
+       .advanced = true},
+  };
+}
+
+std::vector<Argument> calibrate_arguments(CalibrateArgs& args) {
+  std::vector<Argument> arguments{
+      {.name = "--ranks",
+       .value = "N",
+       .help = "of profile calibrate: ranks of the embedded engine, default 2",
+       .target = &args.ranks,
+       .advanced = true},
+      {.name = "--size",
+       .value = "SIZE",
+       .help = "of profile calibrate: of the files that it writes and reads, default 256MiB",
+       .target = &args.size,
+       .advanced = true},
+      {.name = "--rounds",
+       .value = "N",
+       .help = "of profile calibrate: measure everything N times, default 5",
+       .target = &args.rounds,
+       .advanced = true}};
+  append(arguments, engine_arguments(args.engine));
+  return arguments;
+}
+
+}  // namespace
+
+api::PlanOptions to_options(const PlanArgs& args) {
+  if (args.calibrate.given()) {
+    throw Error(ErrorCode::kUsage, "flags of `plan profile calibrate` are given to a plan");
+  }
+  api::PlanOptions options;
+  options.sources = args.sources;
+  options.mapping = to_mapping_choice(args.mapping, kMapping);
+  const MappingArgs& typed = args.mapping;
+  options.mapping_is_given =
+      typed.file || typed.preset || typed.mesh || typed.tp || typed.ep || typed.pp || typed.axes;
+  options.from = args.from;
+  options.to = args.to;
+  options.to_preset = args.to_preset.value_or("");
+  refuse_both("--to", args.to.has_value(), "--to-preset", args.to_preset.has_value());
+  if (args.to_mesh) options.to_mesh = mesh::parse_mesh(*args.to_mesh);
+  if (!options.is_reshard() && (args.from || args.explain)) {
+    throw Error(ErrorCode::kUsage, "--from and --explain are about a reshard, and there is none")
+        .help("say where it goes with --to, --to-preset or --to-mesh");
+  }
+  options.workload = to_workload(args.workload);
+  options.device = to_budget(args.workload);
+  if (args.profile) use_hardware(*args.profile, options);
+  if (args.graph) options.graph = api::read_graph(*args.graph);
+  options.training = to_training(args.training);
+  for (const std::string& text : args.classes) options.classes.push_back(own_class(text));
+  if (args.what_if) options.what_if = counts_of("--what-if", *args.what_if);
+  options.compare = args.compare;
+  options.node_size = count_or("--node-size", args.node_size, options.node_size);
+  options.explain = args.explain.value_or("");
+  options.recipe = args.output.has_value();
+  return options;
+}
+
+std::vector<Argument> plan_arguments(PlanArgs& args) {
+  std::vector<Argument> arguments = mapping_arguments(args.mapping, kMapping);
+  append(arguments, reshard_arguments(args));
+  append(arguments, workload_arguments(args.workload));
+  append(arguments, training_arguments(args.training));
+  append(arguments, report_arguments(args));
+  append(arguments, calibrate_arguments(args.calibrate));
+  return arguments;
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/args/engine_args.h"
+#include "cli/args/mapping_args.h"
+#include "cli/command.h"
+#include "lib/api/plan.h"
+
+namespace shardtool::cli {
+
+/// What the model is asked to do and what a device has, as typed.
+struct WorkloadArgs {
+  std::optional<std::string> batch = {};
+  std::optional<std::string> prompt_len = {};
+  std::optional<std::string> context = {};
+  std::optional<std::string> kv_dtype = {};
+  std::optional<std::string> block_tokens = {};
+  std::optional<std::string> budget = {};
+  std::optional<std::string> memory_fraction = {};
+  std::optional<std::string> overhead = {};
+  std::optional<std::string> price = {};
+};
+
+/// How the model is trained, as typed.
+struct TrainingArgs {
+  bool train = false;
+  std::optional<std::string> zero = {};
+  std::optional<std::string> dp = {};
+  std::optional<std::string> optimizer = {};
+  std::optional<std::string> micro_batch = {};
+  std::optional<std::string> sequence = {};
+  bool sequence_parallel = false;
+  std::optional<std::string> recompute = {};
+};
+
+/// `plan profile calibrate`, as typed.
+struct CalibrateArgs {
+  EngineArgs engine = {};
+  std::optional<std::string> ranks = {};
+  std::optional<std::string> size = {};
+  std::optional<std::string> rounds = {};
+
+  bool given() const { return engine.given() || ranks || size || rounds; }
+};
+
+/// `shardtool plan`, as typed.
+struct PlanArgs {
+  std::vector<std::string> sources = {};
+  MappingArgs mapping = {};
+  std::optional<std::string> from = {};
+  std::optional<std::string> to = {};
+  std::optional<std::string> to_preset = {};
+  std::optional<std::string> to_mesh = {};
+  WorkloadArgs workload = {};
+  TrainingArgs training = {};
+  CalibrateArgs calibrate = {};
+  std::vector<std::string> classes = {};
+  std::optional<std::string> what_if = {};
+  std::vector<std::string> compare = {};
+  std::optional<std::string> node_size = {};
+  std::optional<std::string> profile = {};
+  std::optional<std::string> graph = {};
+  std::optional<std::string> explain = {};
+  std::optional<std::string> format = {};
+  std::optional<std::string> output = {};
+  bool fail_over_budget = false;
+  bool detailed_exitcode = false;
+};
+
+/// Throws kUsage, and for a profile what api::load_profile throws.
+api::PlanOptions to_options(const PlanArgs& args);
+/// Every flag of `plan`. `args` must outlive them.
+std::vector<Argument> plan_arguments(PlanArgs& args);
+}  // namespace shardtool::cli

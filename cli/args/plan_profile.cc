@@ -1,0 +1,106 @@
+#include "cli/args/plan_profile.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/answer_file.h"
+#include "cli/args/engine_args.h"
+#include "cli/launch.h"
+#include "cli/print/plan_cost.h"
+#include "cli/print/text.h"
+#include "cli/signals.h"
+#include "cli/size_argument.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr i64 kMostRounds = 1000;
+
+/// One profile as it is written in a file.
+void answer_text(Session& session, const std::string& name, const std::string& text) {
+  if (!session.json()) {
+    session.out().write(text);
+    return;
+  }
+  session.document("plan_profile", Status::kOk,
+                   [&](JsonWriter& json) { json.field("name", name).key("profile").raw(text); });
+}
+
+void answer_list(Session& session) {
+  const auto profiles = api::list_profiles();
+  if (!session.json()) {
+    print_text(session, profiles);
+    return;
+  }
+  session.document("plan_profile", Status::kOk,
+                   [&](JsonWriter& json) { write_fields(json, profiles); });
+}
+
+/// With -o the profile goes there, and the answer is what it says.
+void answer_calibrated(const PlanArgs& args, Session& session,
+                       const plan::HardwareProfile& profile) {
+  const std::string text = plan::to_json(profile);
+  if (args.output) write_answer(*args.output, text);
+  if (!args.output || session.json()) {
+    answer_text(session, profile.name, text);
+    return;
+  }
+  if (session.quiet()) {
+    session.out().write(*args.output + "\n");
+    return;
+  }
+  print_calibrated(session, profile);
+  session.out().write(
+      labelled(session.out_style(), "saved",
+               fmt::format("{}; use it with --profile {}", quote_for_message(*args.output),
+                           shell_quoted(*args.output))));
+}
+
+}  // namespace
+
+api::CalibrateOptions to_calibrate_options(const PlanArgs& args) {
+  constexpr size_t kFolder = 2;
+  const CalibrateArgs& typed = args.calibrate;
+  api::CalibrateOptions options;
+  if (args.sources.size() > kFolder) options.folder = args.sources[kFolder];
+  if (args.output && !args.output->ends_with(".json")) {
+    throw Error(ErrorCode::kUsage, fmt::format("a profile is a file that ends in .json, and '{}' "
+                                               "does not",
+                                               quote_for_message(*args.output)))
+        .help("--profile takes names without it for profiles that are built in");
+  }
+  options.name = args.output ? std::filesystem::path(*args.output).stem().string() : "this-machine";
+  if (typed.size) options.bytes = parse_size("--size", *typed.size);
+  if (typed.rounds) options.rounds = parse_count("--rounds", *typed.rounds, 1, kMostRounds);
+  if (typed.ranks)
+    options.ranks = static_cast<int>(parse_count("--ranks", *typed.ranks, 2, kMostRanks));
+  set_engine(typed.engine, options);
+  options.launch = this_launch();
+  options.cancel = catch_interrupts();
+  return options;
+}
+
+ExitCode run_plan_profile(const PlanArgs& args, Session& session) {
+  const auto& words = args.sources;
+  const std::string what = words.size() == 1 ? "list" : words[1];
+  const size_t n = words.size();
+  if (what == "list" && n <= 2) {
+    answer_list(session);
+  } else if (what == "show" && n == 3) {
+    answer_text(session, words[2], api::profile_text(words[2]));
+  } else if (what == "calibrate" && n <= 3) {
+    const api::CalibrateOptions options = to_calibrate_options(args);
+    if (args.output) require_free(*args.output);
+    answer_calibrated(args, session, api::calibrate(options));
+  } else {
+    throw Error(ErrorCode::kUsage,
+                "'plan profile' takes list, show and a name, or calibrate and a folder")
+        .help("for example: shardtool plan profile show h100-sxm");
+  }
+  return ExitCode::kSuccess;
+}
+
+}  // namespace shardtool::cli

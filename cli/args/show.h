@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cli/command.h"
+#include "cli/print/answer.h"
+#include "lib/base/error.h"
+
+namespace shardtool::cli {
+
+/// `shardtool COMMAND [show NAME]`, as typed.
+struct ShowArgs {
+  std::optional<std::string> action = {};
+  std::optional<std::string> name = {};
+};
+
+/// Of a command that lists documents that are built in, or prints one of `kind`, a word.
+inline std::vector<Argument> show_arguments(ShowArgs& args, std::string_view kind) {
+  return {{.name = "ACTION",
+           .help = "show: print one " + std::string(kind),
+           .target = &args.action,
+           .choices = {"show"}},
+          {.name = "NAME", .help = "its name", .target = &args.name}};
+}
+
+/// `list` gives what is printed of all, `text` a document of JSON by its name.
+template <class List, class Text>
+ExitCode list_or_show(const ShowArgs& args, Session& session, std::string_view command,
+                      std::string_view kind, List list, Text text) {
+  if (args.action && !args.name) {
+    throw Error(ErrorCode::kUsage,
+                std::string(command) + " show needs the name of a " + std::string(kind))
+        .help("`shardtool " + std::string(command) + "` lists them");
+  }
+  if (!args.name) {
+    answer(session, command, Status::kOk, list());
+  } else if (const std::string document = text(*args.name); session.json()) {
+    session.document(command, Status::kOk, [&](JsonWriter& json) {
+      json.field("name", *args.name).key(kind).raw(document);
+    });
+  } else {
+    session.out().write(document);
+  }
+  return ExitCode::kSuccess;
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,136 @@
+#include "cli/args/write_args.h"
+
+#include <fmt/format.h>
+
+#include "cli/args/mapping_args.h"
+#include "cli/launch.h"
+#include "cli/size_argument.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr i64 kMaxThreads = 1024;
+constexpr i64 kMaxRank = (i64{1} << 31) - 2;
+
+}  // namespace
+
+std::vector<Argument> resource_arguments(ResourceArgs& args) {
+  return {
+      {.name = "--max-memory",
+       .value = "SIZE",
+       .help = "bytes of buffers, default 64MiB; the headers come on top",
+       .target = &args.max_memory,
+       .environment = "SHARDTOOL_MAX_MEMORY",
+       .advanced = true,
+       .of_process = true},
+      {.name = "--threads",
+       .short_name = "-j",
+       .value = "N",
+       .help = "threads, default chosen from the machine",
+       .target = &args.threads,
+       .environment = "SHARDTOOL_THREADS",
+       .advanced = true,
+       .of_process = true},
+  };
+}
+
+std::vector<Argument> write_arguments(WriteArgs& args) {
+  std::vector<Argument> arguments{
+      {.name = "--output",
+       .short_name = "-o",
+       .value = "FOLDER",
+       .help = "the folder to write; it appears complete or not at all",
+       .target = &args.output,
+       .required = true,
+       .of_process = true},  // processes that meet beside it have the same
+      {.name = "--layout",
+       .value = "NAME",
+       .help = "how the output's files are arranged",
+       .target = &args.layout,
+       .choices = {"plain"},
+       .advanced = true},
+      {.name = "--max-file-size",
+       .value = "SIZE",
+       .help = "start a new file above it, default 50GB",
+       .target = &args.max_file_size},
+      {.name = "--io",
+       .value = "HOW",
+       .help = "through the page cache, past it, or whichever is better for each piece",
+       .target = &args.io,
+       .choices = {"auto", "buffered", "direct"},
+       .advanced = true,
+       .of_process = true},
+      {.name = "--hash",
+       .value = "NAME",
+       .help = "also record every file's SHA-256, the hub's name for it; reads the output again",
+       .target = &args.hash,
+       .choices = {"xxh3", "sha256"},
+       .advanced = true},
+      {.name = "--no-copy-side-files",
+       .help = "leave out config, tokenizer and the like",
+       .target = &args.no_copy_side_files,
+       .advanced = true},
+      {.name = "--dry-run",
+       .short_name = "-n",
+       .help = "check everything, write nothing",
+       .target = &args.dry_run},
+      {.name = "--force", .help = "replace an output that exists", .target = &args.force},
+      {.name = "--resume",
+       .help = "go on with what an interrupted run of the same command left",
+       .target = &args.resume},
+      {.name = "--verify",
+       .help = "read the output back and compare every shard with its hash; also one that --resume "
+               "finds complete",
+       .target = &args.verify,
+       .advanced = true},
+  };
+  append(arguments, resource_arguments(args.resources));
+  return arguments;
+}
+
+std::vector<Argument> rank_arguments(RankArgs& args) {
+  return {
+      {.name = "--ranks",
+       .value = "LIST",
+       .help = "write these devices' parts only, like 0-3,7",
+       .target = &args.ranks},
+      {.name = "--rank",
+       .value = "N",
+       .help = "write one device's part only",
+       .target = &args.rank},
+  };
+}
+
+api::WriteOptions to_write_options(const WriteArgs& args) {
+  api::WriteOptions options;
+  options.output = args.output;
+  if (args.max_file_size)
+    options.max_file_size = parse_size("--max-file-size", *args.max_file_size);
+  set_resources(args.resources, options.max_memory, options.threads);
+  options.force = args.force;
+  options.resume = args.resume;
+  options.verify = args.verify;
+  options.dry_run = args.dry_run;
+  options.copy_side_files = !args.no_copy_side_files;
+  options.launch = this_launch();
+  if (args.io == "buffered") options.io = exec::IoMode::kBuffered;
+  if (args.io == "direct") options.io = exec::IoMode::kDirect;
+  options.sha256 = args.hash == "sha256";
+  return options;
+}
+
+std::vector<i64> to_ranks(const RankArgs& args) {
+  refuse_both("--ranks", args.ranks.has_value(), "--rank", args.rank.has_value());
+  if (args.rank) return {parse_count("--rank", *args.rank, 0, kMaxRank)};
+  if (args.ranks) return parse_ranks("--ranks", *args.ranks);
+  return {};
+}
+
+void set_resources(const ResourceArgs& args, i64& max_memory, int& threads) {
+  if (args.max_memory) max_memory = parse_size("--max-memory", *args.max_memory);
+  if (args.threads) {
+    threads = static_cast<int>(parse_count("--threads", *args.threads, 1, kMaxThreads));
+  }
+}
+
+}  // namespace shardtool::cli

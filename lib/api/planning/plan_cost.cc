@@ -1,0 +1,85 @@
+#include "lib/api/planning/plan_cost.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "lib/api/transfer/placed_tensors.h"
+#include "lib/base/error.h"
+#include "lib/io/file.h"
+#include "lib/model/graph/graph_list.h"
+#include "lib/plan/collective/profile_list.h"
+
+namespace shardtool::api {
+namespace {
+
+constexpr i64 kMaxProfileBytes = 1 << 20;
+
+/// The dtype of the model's first norm that has a weight, which quantised models keep plain.
+Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& specs) {
+  for (const model::Layer& layer : bound.layers) {
+    for (const model::BoundOp& op : layer.ops) {
+      const bool is_norm = std::holds_alternative<model::Norm>(op.op->kind);
+      if (!is_norm || op.weights.empty() || op.weights.front().empty()) continue;
+      return specs[op.weights.front().front()].dtype;
+    }
+  }
+  return Dtype::kBF16;
+}
+
+void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelConfig& config,
+               const AppliedMapping& applied, const plan::HardwareProfile* profile,
+               CostReport& report) {
+  const PlacedTensors placed = placed_tensors(applied);
+  const model::Model bound = model::bind_model(std::move(graph), config, placed.specs);
+  report.workload.activations = dtype_of_norms(bound, placed.specs);
+  const model::LayoutOf layouts = [&placed](size_t tensor) -> const layout::Layout& {
+    return *placed.layouts[tensor];
+  };
+  report.price =
+      model::price(bound, placed.specs, layouts, applied.resolution.mesh, report.workload, profile);
+  report.unread = bound.unread;
+}
+
+}  // namespace
+
+CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<const model::Graph> own,
+                        const AppliedMapping& applied, const model::Workload& workload,
+                        const plan::HardwareProfile* profile) {
+  CostReport report;
+  report.workload = workload;
+  if (profile != nullptr) report.profile = profile->name;
+  if (config == nullptr) {
+    report.why_not = "there is no config.json";
+    return report;
+  }
+  auto graph = model::find_graph(*config, std::move(own), report.why_not);
+  if (graph == nullptr) return report;
+  report.family = graph->family;
+  try {
+    add_price(std::move(graph), *config, applied, profile, report);
+  } catch (const Error& error) {
+    const auto why_not = why_not_this_model(error);
+    if (!why_not) throw;
+    report.why_not = *why_not;
+  }
+  return report;
+}
+
+plan::HardwareProfile load_profile(const std::string& name_or_file) {
+  if (!name_or_file.ends_with(".json")) return plan::find_profile(name_or_file);
+  const std::string name = std::filesystem::path(name_or_file).filename().string();
+  return plan::decode_profile(io::read_text(name_or_file, kMaxProfileBytes), name);
+}
+
+std::vector<plan::HardwareProfile> list_profiles() {
+  std::vector<plan::HardwareProfile> profiles;
+  for (const std::string& name : plan::profile_names())
+    profiles.push_back(plan::find_profile(name));
+  return profiles;
+}
+
+std::string profile_text(const std::string& name) {
+  return std::string(plan::profile_text(name));
+}
+
+}  // namespace shardtool::api

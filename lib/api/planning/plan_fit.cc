@@ -1,0 +1,194 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/api/planning/plan_forward.h"
+#include "lib/api/planning/plan_memory.h"
+#include "lib/base/error.h"
+
+namespace shardtool::api {
+namespace {
+
+/// Errors about a mapping or a mesh: another number of devices may be possible.
+bool is_refusal(const Error& error) {
+  constexpr int kMappingStatus = 3;
+  return error_info(error.code()).exit_status == kMappingStatus;
+}
+
+/// The axis that more devices go to: tp, or the last one.
+std::string scaled_axis(const mesh::Mesh& mesh) {
+  if (mesh.axes().empty()) return "tp";
+  return mesh.has_axis("tp") ? "tp" : mesh.axes().back().name;
+}
+
+/// The mesh with as much of that axis as gives `devices`; throws kMesh when the others do not
+/// divide them.
+mesh::Mesh scaled(const mesh::Mesh& mesh, i64 devices) {
+  const std::string scaled = scaled_axis(mesh);
+  std::vector<mesh::MeshAxis> axes(mesh.axes().begin(), mesh.axes().end());
+  if (axes.empty()) axes.push_back({scaled, 1});
+  i64 others = 1;
+  for (const auto& axis : axes) others *= axis.name == scaled ? 1 : axis.size;
+  if (devices % others != 0) {
+    throw Error(ErrorCode::kMesh, fmt::format("the other axes of {} take {} devices, which do not "
+                                              "divide {}",
+                                              to_string(mesh), others, devices));
+  }
+  for (auto& axis : axes) {
+    if (axis.name == scaled) axis.size = devices / others;
+  }
+  return mesh::Mesh(std::move(axes));
+}
+
+LayoutRow row_of(std::string name, const MemoryReport& memory) {
+  const PlanDevice& fullest = memory.devices[memory.fullest];
+  LayoutRow row;
+  row.name = std::move(name);
+  row.devices = memory.mesh.size();
+  row.weights = fullest.weights;
+  row.kv = fullest.kv;
+  row.total = fullest.total;
+  row.fits = memory.fits;
+  return row;
+}
+
+/// What stays the same when only the layout changes.
+struct Question {
+  const LogicalCheckpoint& source;
+  const mapping::ModelConfig* config;
+  const MappingChoice& choice;
+  const PlanOptions& options;
+};
+
+/// How long a decode step takes at least, where the hardware is known.
+void add_time(const Question& question, const AppliedMapping& applied, LayoutRow& row) {
+  if (!question.options.hardware || question.options.training) return;
+  const CostReport cost = planned_cost(question.config, applied, question.options);
+  if (cost.price) row.decode_us = cost.price->decode.roofline->step_us;
+}
+
+/// Whether a row says how long a step takes, which costs as much as the rest of it.
+enum class Timed { kNo, kYes };
+
+/// The same choice over another mesh, in one row.
+LayoutRow row_with(const Question& question, MappingChoice choice, const mesh::Mesh& mesh,
+                   Timed timed) {
+  choice.mesh = mesh;
+  std::vector<std::string> notes;
+  const AppliedMapping applied = apply_mapping(choice, question.source);
+  LayoutRow row =
+      row_of(to_string(mesh), device_memory(question.config, applied, question.options, notes));
+  if (timed == Timed::kYes) add_time(question, applied, row);
+  return row;
+}
+
+LayoutRow row_on(const Question& question, const mesh::Mesh& mesh, i64 devices, Timed timed) {
+  try {
+    return row_with(question, question.choice, scaled(mesh, devices), timed);
+  } catch (const Error& error) {
+    if (!is_refusal(error)) throw;
+    LayoutRow row;
+    row.name = fmt::format("{} devices", devices);
+    row.devices = devices;
+    row.refusal = error.what();
+    return row;
+  }
+}
+
+/// What the fullest of so many devices has at least: its share of what all of them hold once.
+i64 least_on(const MemoryReport& now, i64 devices) {
+  i64 once = 0;
+  for (const PlanDevice& device : now.devices) {
+    if (device.training == 0) once += device.weights - device.replicated - device.padding;
+  }
+  return ceil_div(once, devices);
+}
+
+/// The smallest number of devices, by doubling, on which it fits; nothing up to the limit.
+std::optional<LayoutRow> smallest_fit(const Question& question, const MemoryReport& now) {
+  constexpr i64 kMostDevices = 1024;
+  std::optional<LayoutRow> best;
+  if (now.fits == true) {
+    for (i64 devices = now.mesh.size() / 2; devices >= 1; devices /= 2) {
+      if (least_on(now, devices) > now.budget) break;
+      LayoutRow row = row_on(question, now.mesh, devices, Timed::kNo);
+      if (!row.refusal.empty()) continue;
+      if (row.fits != true) break;
+      best = std::move(row);
+    }
+    return best;
+  }
+  for (i64 devices = now.mesh.size() * 2; devices <= kMostDevices; devices *= 2) {
+    if (least_on(now, devices) > now.budget) continue;
+    LayoutRow row = row_on(question, now.mesh, devices, Timed::kNo);
+    if (row.fits == true) return row;
+  }
+  return best;
+}
+
+/// The fullest device when every weight of 16 bits or more is stored in `bits`.
+i64 total_with_weights_of(const Question& question, const AppliedMapping& applied, int bits) {
+  constexpr int kWide = 16;
+  AppliedMapping narrow{applied.mapping, applied.resolution, applied.specs};
+  std::vector<std::string> notes;
+  for (TensorSpec& spec : narrow.specs) {
+    const DtypeInfo& dtype = dtype_info(spec.dtype);
+    if (spec.shape.size() < 2 || dtype.kind != DtypeKind::kFloat || dtype.bits < kWide) continue;
+    spec.dtype = bits == 8 ? Dtype::kF8E4M3 : Dtype::kF4;
+  }
+  const MemoryReport memory = device_memory(question.config, narrow, question.options, notes);
+  return memory.devices[memory.fullest].total;
+}
+
+void add_advice(const Question& question, const AppliedMapping& applied, MemoryReport& report) {
+  if (!report.fits) return;
+  const PlanOptions& options = question.options;
+  const i64 total = report.devices[report.fullest].total;
+  if (const auto row = smallest_fit(question, report)) {
+    report.advice.push_back({"devices", row->name, row->total});
+  }
+  for (const int bits : {8, 4}) {
+    if (*report.fits || options.training) break;
+    const i64 narrow = total_with_weights_of(question, applied, bits);
+    if (narrow > report.budget) continue;
+    report.advice.push_back({"weight bits", fmt::format("{}", bits), narrow});
+    break;
+  }
+  const double least = static_cast<double>(total) / static_cast<double>(options.device.bytes);
+  if (least <= 1) {
+    constexpr double kDigits = 10000;  // rounded up: the printed fraction is enough
+    report.advice.push_back(
+        {"memory fraction", fmt::format("{:.4f}", std::ceil(least * kDigits) / kDigits), total});
+  }
+}
+
+LayoutRow compared(const Question& question, const mesh::Mesh& mesh, const std::string& name) {
+  MappingChoice choice = question.choice;
+  const bool is_file = name.find('/') != name.npos || name.ends_with(".json");
+  choice.path = is_file ? name : "";
+  choice.preset = is_file ? "" : name;
+  LayoutRow row = row_with(question, choice, mesh, Timed::kYes);
+  row.name = name;
+  return row;
+}
+
+}  // namespace
+
+MemoryReport memory_report(const LogicalCheckpoint& source, const AppliedMapping& applied,
+                           const MappingChoice& choice, const PlanOptions& options,
+                           std::vector<std::string>& notes) {
+  const auto config = model_config(choice, source);
+  const Question question{source, config ? &*config : nullptr, choice, options};
+  MemoryReport report = device_memory(question.config, applied, options, notes);
+  for (const i64 devices : options.what_if) {
+    report.what_if.push_back(row_on(question, report.mesh, devices, Timed::kYes));
+  }
+  for (const std::string& name : options.compare) {
+    report.compare.push_back(compared(question, report.mesh, name));
+  }
+  add_advice(question, applied, report);
+  return report;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,22 @@
+#include "lib/api/planning/plan_forward.h"
+
+#include <algorithm>
+
+#include "lib/api/planning/kv_heads.h"
+
+namespace shardtool::api {
+
+CostReport planned_cost(const mapping::ModelConfig* config, const AppliedMapping& applied,
+                        const PlanOptions& options) {
+  model::Workload workload;
+  workload.batch = options.workload.batch;
+  workload.prompt_len = std::max<i64>(options.workload.prompt_len, 1);
+  workload.context = std::max<i64>(options.workload.context, 1);
+  if (!options.workload.kv_dtype.empty()) {
+    workload.kv_cache_bits = dtype_bits(options.workload.kv_dtype);
+  }
+  return forward_cost(config, options.graph, applied, workload,
+                      options.hardware ? &*options.hardware : nullptr);
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,144 @@
+#include "lib/api/proof/bound_side.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lib/api/mapping_choice.h"
+#include "lib/api/proof/unpacked_files.h"
+#include "lib/api/proof/weight_files.h"
+#include "lib/base/error.h"
+
+namespace shardtool::api {
+namespace {
+
+using Layouts = std::vector<std::shared_ptr<const layout::Layout>>;
+
+/// How a bias of a sum is stored, by the mapping's word for it.
+engine::SumBias sum_bias(const std::string& word) {
+  if (word.empty() || word == "after_reduction") return engine::SumBias::kAfterReduction;
+  return word == "divided" ? engine::SumBias::kDivided : engine::SumBias::kOwnShare;
+}
+
+/// By spec; tensors that the mapping drops are on every device.
+Layouts layouts_of(const mapping::Resolution& resolution, const std::vector<TensorSpec>& specs) {
+  Layouts layouts(specs.size());
+  for (const mapping::ResolvedTensor& tensor : resolution.tensors) {
+    layouts[tensor.tensor] = tensor.layout;
+  }
+  for (size_t t = 0; t < layouts.size(); ++t) {
+    if (layouts[t]) continue;
+    layouts[t] = std::make_shared<layout::Layout>(
+        layout::Layout::replicated(resolution.mesh, specs[t].shape));
+  }
+  return layouts;
+}
+
+/// Throws kShapeMismatch unless every device stores what its layout gives it.
+void require_stored_so(const LogicalCheckpoint& shards, const Layouts& layouts) {
+  for (size_t t = 0; t < layouts.size(); ++t) {
+    const LogicalTensor& tensor = shards.tensors[t];
+    for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
+      const i64 rank = tensor.ranks[holder];
+      const auto given = rank < layouts[t]->mesh().size() ? layouts[t]->region(rank) : std::nullopt;
+      const index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
+      if (given && *given == stored) continue;
+      throw Error(ErrorCode::kShapeMismatch,
+                  fmt::format("the mapping gives rank {} another part than the shards have", rank))
+          .tensor(tensor.spec.name)
+          .note("mapping", given ? to_string(*given) : "nothing")
+          .note("manifest", to_string(stored))
+          .help("leave --mapping away: the manifest holds the one of the split");
+    }
+  }
+}
+
+}  // namespace
+
+bool SideFiles::has_divided_bias() const {
+  return std::ranges::find(biases, "divided") != biases.end();
+}
+
+SideFiles whole_files(const LogicalCheckpoint& checkpoint) {
+  SideFiles files;
+  files.specs = checkpoint.specs();
+  std::map<Shape, std::shared_ptr<const layout::Layout>> by_shape;  // tensors of one share theirs
+  for (const TensorSpec& spec : files.specs) {
+    auto& layout = by_shape[spec.shape];
+    if (!layout) {
+      layout =
+          std::make_shared<layout::Layout>(layout::Layout::replicated(mesh::Mesh(), spec.shape));
+    }
+    files.layouts.push_back(layout);
+  }
+  files.biases.resize(files.specs.size());
+  if (checkpoint.is_sharded()) {
+    files.weights = std::make_unique<MergedFiles>(checkpoint);
+  } else {
+    files.weights = std::make_unique<WeightFiles>(checkpoint);
+  }
+  return files;
+}
+
+SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choice) {
+  SideFiles files;
+  files.specs = shards.specs();
+  const AppliedMapping applied = apply_mapping(over_own_mesh(shards, choice), shards);
+  files.mesh = applied.resolution.mesh;
+  files.layouts = layouts_of(applied.resolution, files.specs);
+  require_stored_so(shards, files.layouts);
+  for (const LogicalTensor& tensor : shards.tensors) {
+    files.biases.push_back(tensor.record == nullptr ? "" : tensor.record->cut->bias);
+  }
+  files.weights = std::make_unique<WeightFiles>(shards);
+  return files;
+}
+
+SideFiles shard_files(const ForeignCheckpoint& foreign) {
+  if (!foreign.misfits.empty()) {
+    throw Error(ErrorCode::kShapeMismatch, "the parts are not those that the mapping cuts")
+        .tensor(foreign.misfits.front().tensor);
+  }
+  SideFiles files;
+  files.specs = foreign.shards.specs();
+  files.mesh = foreign.resolution.mesh;
+  files.layouts = layouts_of(foreign.resolution, files.specs);
+  for (const mapping::ResolvedTensor& tensor : foreign.resolution.tensors) {
+    files.biases.push_back(tensor.by->bias);
+  }
+  files.weights = std::make_unique<WeightFiles>(foreign.shards);
+  return files;
+}
+
+BoundSide::BoundSide(std::shared_ptr<const model::Graph> graph, const mapping::ModelConfig& config,
+                     SideFiles files)
+    : files_(with_unpacked_weights(std::move(files), config)),
+      model_(model::bind_model(std::move(graph), config, files_.specs)) {
+  side_.model = &model_;
+  side_.config = &config;
+  side_.tensors = files_.specs;
+  side_.layouts = [this](size_t tensor) -> const layout::Layout& {
+    return *files_.layouts[tensor];
+  };
+  side_.mesh = files_.mesh;
+  side_.weights = files_.weights.get();
+  side_.unpacked = files_.unpacked;
+  side_.sum_bias = [this](size_t tensor) { return sum_bias(files_.biases[tensor]); };
+  for (size_t t = 0; t < files_.specs.size(); ++t) side_.by_name[files_.specs[t].name] = t;
+}
+
+i64 BoundSide::parts() const {
+  std::set<size_t> members;
+  for (const auto& [weight, made_of] : files_.unpacked) {
+    members.insert(made_of.members.begin(), made_of.members.end());
+  }
+  i64 parts = 0;
+  for (size_t t = 0; t < files_.layouts.size(); ++t) {
+    if (!members.contains(t)) parts += std::ssize(files_.layouts[t]->ranks());
+  }
+  return parts;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,80 @@
+#include "lib/api/proof/golden_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/api/proof/weight_files.h"
+#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/base/error.h"
+
+namespace shardtool::api {
+namespace {
+
+/// Memory that a file of golden values may ask for.
+constexpr i64 kMostGoldenBytes = i64{1} << 30;
+
+class GoldenFile {
+ public:
+  explicit GoldenFile(const std::string& path)
+      : path_(path), checkpoint_(open_logical({path})), files_(checkpoint_) {}
+
+  bool has(const std::string& name) const { return find(name) < checkpoint_.tensors.size(); }
+
+  /// All elements of a tensor of this dtype and rank.
+  template <class T>
+  std::vector<T> read(const std::string& name, Dtype dtype, size_t rank, Shape& shape) const {
+    const size_t tensor = find(name);
+    if (tensor == checkpoint_.tensors.size()) throw wrong(name, "no such tensor");
+    const TensorSpec& spec = checkpoint_.tensors[tensor].spec;
+    const auto bytes = byte_size(dtype, spec.shape);
+    if (spec.dtype != dtype || spec.shape.size() != rank || !bytes || *bytes > kMostGoldenBytes) {
+      throw wrong(name, fmt::format("{} {}", to_string(spec.dtype), to_string(spec.shape)));
+    }
+    shape = spec.shape;
+    std::vector<T> values(static_cast<size_t>(*bytes) / sizeof(T));
+    files_.read({tensor, 0, -1, 0, shape[0]}, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+
+ private:
+  size_t find(const std::string& name) const {
+    const auto& tensors = checkpoint_.tensors;
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](const LogicalTensor& t) { return t.spec.name == name; });
+    return static_cast<size_t>(found - tensors.begin());
+  }
+  Error wrong(const std::string& name, const std::string& found) const {
+    return Error(ErrorCode::kShapeMismatch, "the file has no golden values")
+        .at({path_, 0, 0, {}})
+        .tensor(name)
+        .note("found", found)
+        .help(
+            "it has input_ids [s, t] I64, logits [s, t, vocab] F32 and hidden.N [s, t, embed] F32, "
+            "and given [s, t, size] F32 where more than tokens enters");
+  }
+
+  std::string path_;
+  LogicalCheckpoint checkpoint_;
+  WeightFiles files_;
+};
+
+}  // namespace
+
+engine::Golden load_golden(const std::string& path) {
+  const GoldenFile file(path);
+  engine::Golden golden;
+  Shape shape;
+  golden.tokens = file.read<i64>("input_ids", Dtype::kI64, 2, shape);
+  golden.sequences = shape[0];
+  golden.length = shape[1];
+  if (file.has("given")) golden.given = file.read<float>("given", Dtype::kF32, 3, shape);
+  golden.logits = file.read<float>("logits", Dtype::kF32, 3, shape);
+  for (i64 i = 0; file.has(fmt::format("hidden.{}", i)); ++i) {
+    golden.hidden.push_back(file.read<float>(fmt::format("hidden.{}", i), Dtype::kF32, 3, shape));
+  }
+  return golden;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,57 @@
+#include "lib/api/proof/unpacked_files.h"
+
+#include <utility>
+
+#include "lib/engine/weights/unpacked_weights.h"
+#include "lib/model/packed_format.h"
+
+namespace shardtool::api {
+namespace {
+
+/// The stored axis of the codes behind every axis of the weight.
+std::vector<size_t> stored_axes(const model::PackedWeight& weight) {
+  if (weight.spec.shape.size() == 3) return {0, 2, 1};  // of [experts, out, blocks, bytes]
+  if (weight.format->has_input_rows) return {1, 0};
+  return {0, 1};
+}
+
+/// An axis of the codes, as one of what they stand for.
+layout::LayoutAxis unpacked_axis(layout::LayoutAxis axis, i64 extent) {
+  const i64 counted = axis.expr.size();
+  if (counted < extent && counted > 0) axis.expr = layout::scale(axis.expr, extent / counted);
+  axis.granularity = 1;
+  return axis;
+}
+
+std::shared_ptr<const layout::Layout> layout_of(const model::PackedWeight& weight,
+                                                const layout::Layout& codes) {
+  std::vector<layout::LayoutAxis> axes;
+  for (const size_t stored : stored_axes(weight)) {
+    axes.push_back(unpacked_axis(codes.axes()[stored], weight.spec.shape[axes.size()]));
+  }
+  return std::make_shared<layout::Layout>(codes.mesh(), weight.spec.shape, std::move(axes),
+                                          codes.index_axes());
+}
+
+}  // namespace
+
+SideFiles with_unpacked_weights(SideFiles files, const mapping::ModelConfig& config) {
+  std::vector<model::PackedWeight> weights = model::packed_weights(config, files.specs);
+  if (weights.empty()) return files;
+  for (const model::PackedWeight& weight : weights) {
+    files.unpacked[files.specs.size()] = {weight.members(), weight.is_turned()};
+    TensorSpec& codes = files.specs[weight.codes];
+    if (codes.name == weight.spec.name) codes.name += " (codes)";
+    files.specs.push_back(weight.spec);
+    files.layouts.push_back(layout_of(weight, *files.layouts[weight.codes]));
+    files.biases.emplace_back();
+  }
+  files.weights = std::make_unique<engine::UnpackedWeights>(
+      std::move(files.weights), std::move(weights), files.specs,
+      [layouts = files.layouts](size_t tensor) -> const layout::Layout& {
+        return *layouts[tensor];
+      });
+  return files;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,199 @@
+#include "lib/api/transfer/logical_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/checkpoint/manifest_rules.h"
+#include "lib/index/holder_set_pool.h"
+
+namespace shardtool::api {
+namespace {
+
+using checkpoint::Checkpoint;
+using checkpoint::Manifest;
+using checkpoint::ShardRecord;
+using checkpoint::TensorRecord;
+
+void add_whole(LogicalCheckpoint& into, std::vector<checkpoint::StoredTensor> stored,
+               index::HolderSetPool& pool) {
+  into.tensors.reserve(stored.size());
+  for (checkpoint::StoredTensor& tensor : stored) {
+    LogicalTensor logical;
+    logical.side = {pool.whole(tensor.shape), {{tensor.file, tensor.offset}}};
+    logical.spec = {std::move(tensor.name), tensor.dtype, std::move(tensor.shape)};
+    into.tensors.push_back(std::move(logical));
+  }
+}
+
+Error inconsistent(const Checkpoint& part, const std::string& message) {
+  return Error(ErrorCode::kManifestInvalid, message).at({part.path + "/manifest.json", 0, 0, {}});
+}
+
+void check_same_split(const Checkpoint& first, const Checkpoint& part) {
+  const Manifest& a = *first.manifest;
+  const Manifest& b = *part.manifest;
+  if (a.mesh != b.mesh) {
+    throw inconsistent(part, fmt::format("the mesh is {}, but {} has {}", to_string(b.mesh),
+                                         first.path, to_string(a.mesh)));
+  }
+  const auto same = [](const TensorRecord& x, const TensorRecord& y) {
+    return x.name == y.name && x.dtype == y.dtype && x.shape == y.shape;
+  };
+  const bool equal =
+      std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(), same);
+  if (!equal) throw inconsistent(part, "its tensors are not those of " + first.path);
+}
+
+/// The shards of a tensor in one part more.
+void add_part(LogicalTensor& into, const TensorRecord& record, int first_file) {
+  if (!record.shifts.empty()) into.shifts.resize(into.ranks.size());
+  for (const ShardRecord& shard : record.shards) {
+    into.side.slots.push_back({first_file + shard.file, shard.offset});
+    into.ranks.push_back(shard.rank);
+  }
+  into.shifts.insert(into.shifts.end(), record.shifts.begin(), record.shifts.end());
+  if (!into.shifts.empty()) into.shifts.resize(into.ranks.size());
+}
+
+/// Who has what of a tensor, over all parts.
+std::shared_ptr<const index::HolderSet> joined_holders(const std::vector<Checkpoint>& parts,
+                                                       size_t tensor, index::HolderSetPool& pool) {
+  const TensorRecord& first = parts.front().manifest->tensors[tensor];
+  if (parts.size() == 1) return first.holders;
+  std::vector<index::Region> regions;
+  for (const Checkpoint& part : parts) {
+    const index::HolderSet& holders = *part.manifest->tensors[tensor].holders;
+    for (int h = 0; h < holders.size(); ++h) regions.push_back(holders.region(h));
+  }
+  return pool.of(first.shape, regions);
+}
+
+void add_shards(LogicalCheckpoint& into, const std::vector<int>& first_file,
+                index::HolderSetPool& pool) {
+  const Manifest& first = *into.parts.front().manifest;
+  into.tensors.reserve(first.tensors.size());
+  for (size_t t = 0; t < first.tensors.size(); ++t) {
+    const TensorRecord& record = first.tensors[t];
+    LogicalTensor& logical = into.tensors.emplace_back();
+    logical.spec = {record.name, record.dtype, record.shape};
+    logical.side.holders = joined_holders(into.parts, t, pool);
+    logical.digest = record.digest;
+    logical.record = &record;
+    for (size_t p = 0; p < into.parts.size(); ++p) {
+      add_part(logical, into.parts[p].manifest->tensors[t], first_file[p]);
+    }
+  }
+}
+
+std::string undigested_text(size_t tensors) {
+  return fmt::format("{} {} no digest although all of {} was written",
+                     plural(static_cast<i64>(tensors), "tensor"), tensors == 1 ? "has" : "have",
+                     tensors == 1 ? "it" : "each");
+}
+
+/// The run that wrote such a manifest cannot have read all of the tensor.
+void require_digests(const Checkpoint& part) {
+  if (!part.manifest) return;
+  const auto found = checkpoint::without_digest(*part.manifest);
+  if (found.empty()) return;
+  throw inconsistent(part, "a tensor has no digest although all of it was written")
+      .tensor(quote_for_message(found.front()->name))
+      .note("found", undigested_text(found.size()))
+      .note("expected", "a digest for every tensor that the manifest's shards cover")
+      .help(fmt::format("it may have been published unfinished: split the checkpoint again, or "
+                        "compare the output with its source: shardtool diff SOURCE {}",
+                        quote_for_message(part.path)));
+}
+
+void check_ranks_once(const LogicalCheckpoint& all) {
+  std::set<i64> seen;
+  for (const Checkpoint& part : all.parts) {
+    for (const checkpoint::RankRecord& rank : part.manifest->ranks) {
+      if (seen.insert(rank.rank).second) continue;
+      throw inconsistent(part,
+                         fmt::format("rank {} is in another of the given folders, too", rank.rank))
+          .help("give each folder once");
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<TensorSpec> LogicalCheckpoint::specs() const {
+  std::vector<TensorSpec> specs;
+  specs.reserve(tensors.size());
+  for (const LogicalTensor& tensor : tensors) specs.push_back(tensor.spec);
+  return specs;
+}
+
+std::vector<std::string> LogicalCheckpoint::warnings() const {
+  std::vector<std::string> texts;
+  for (const Checkpoint& part : parts) {
+    for (const checkpoint::Warning& warning : part.warnings) {
+      texts.push_back(warning.file.empty() ? warning.message
+                                           : warning.file + ": " + warning.message);
+    }
+    if (!part.manifest) continue;
+    if (const auto found = checkpoint::without_digest(*part.manifest); !found.empty()) {
+      texts.push_back(fmt::format("{}: {}, the first is '{}'", checkpoint::kManifestName,
+                                  undigested_text(found.size()),
+                                  quote_for_message(found.front()->name)));
+    }
+  }
+  return texts;
+}
+
+std::optional<mapping::ModelConfig> LogicalCheckpoint::config() const {
+  const std::string& path = parts.front().config_path;
+  if (path.empty()) return std::nullopt;
+  return mapping::load_config(path);
+}
+
+LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
+  LogicalCheckpoint all;
+  all.parts = std::move(parts);
+  std::vector<int> first_file;
+  for (const Checkpoint& part : all.parts) {
+    if (all.parts.size() > 1 && !part.manifest) {
+      throw Error(ErrorCode::kManifestInvalid,
+                  fmt::format("{} is a whole checkpoint; only outputs of one split can be joined",
+                              part.path));
+    }
+    first_file.push_back(static_cast<int>(all.files.size()));
+    for (const checkpoint::SourceFile& file : part.files) {
+      all.files.push_back({file.path, file.identity});
+    }
+    if (&part != &all.parts.front()) check_same_split(all.parts.front(), part);
+  }
+  index::HolderSetPool pool;
+  if (all.is_sharded()) {
+    check_ranks_once(all);
+    add_shards(all, first_file, pool);
+  } else {
+    add_whole(all, std::move(all.parts.front().tensors), pool);
+  }
+  // From here on the logical tensors say it all.
+  for (Checkpoint& part : all.parts) part.tensors = {};
+  return all;
+}
+
+LogicalCheckpoint open_finished(const std::vector<std::string>& locations) {
+  LogicalCheckpoint opened = open_logical(locations);
+  for (const Checkpoint& part : opened.parts) require_digests(part);
+  return opened;
+}
+
+LogicalCheckpoint open_logical(const std::vector<std::string>& locations) {
+  std::vector<Checkpoint> parts;
+  for (const std::string& location : locations) {
+    parts.push_back(checkpoint::open_checkpoint(location));
+  }
+  return join_parts(std::move(parts));
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,304 @@
+#include "lib/api/transfer/output_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace shardtool::api {
+namespace {
+
+using checkpoint::FilePlan;
+using checkpoint::Manifest;
+
+constexpr const char* kToolVersion = SHARDTOOL_VERSION;
+
+/// Appends a plan's files and gives its places as slots of the whole run.
+void append(OutputPlan& output, FilePlan plan, std::span<const ShardNumber> shards) {
+  const int first = static_cast<int>(output.files.size());
+  for (size_t i = 0; i < shards.size(); ++i) {
+    auto& slots = output.slots[static_cast<size_t>(shards[i].tensor)];
+    slots[static_cast<size_t>(shards[i].holder)] = {first + plan.places[i].file,
+                                                    plan.places[i].offset};
+  }
+  output.files_of_rank.emplace_back();
+  for (size_t f = 0; f < plan.files.size(); ++f) {
+    output.files_of_rank.back().push_back(first + static_cast<int>(f));
+  }
+  std::move(plan.files.begin(), plan.files.end(), std::back_inserter(output.files));
+}
+
+/// In the order of the ranks, and for each in that of the tensors.
+std::vector<std::vector<ShardNumber>> shards_by_rank(const TargetLayout& target) {
+  std::unordered_map<i64, size_t> number;
+  for (const i64 rank : target.ranks) number.emplace(rank, number.size());
+  std::vector<std::vector<ShardNumber>> shards(target.ranks.size());
+  for (size_t t = 0; t < target.tensors.size(); ++t) {
+    const std::vector<i64>& ranks = target.tensors[t].ranks;
+    for (size_t h = 0; h < ranks.size(); ++h) {
+      shards[number.at(ranks[h])].push_back(
+          {static_cast<std::int32_t>(t), static_cast<std::int32_t>(h)});
+    }
+  }
+  return shards;
+}
+
+/// What a rank's files hold.
+checkpoint::TensorTable table_of(const LogicalCheckpoint& source, const TargetLayout& target,
+                                 std::span<const ShardNumber> shards) {
+  return {shards.size(), [&source, &target, shards](size_t i) {
+            const TargetTensor& tensor = target.tensors[static_cast<size_t>(shards[i].tensor)];
+            const TensorSpec& spec = source.tensors[tensor.source].spec;
+            return checkpoint::TensorTable::Tensor{spec.name, spec.dtype,
+                                                   tensor.holders->local_shape(shards[i].holder)};
+          }};
+}
+
+i64 tensor_bytes(const TensorSpec& spec) {
+  return byte_size(spec.dtype, spec.shape).value_or(0);
+}
+
+std::vector<checkpoint::FileRecord> source_records(const LogicalCheckpoint& source) {
+  const checkpoint::Checkpoint& first = source.parts.front();
+  if (first.manifest) return first.manifest->source;
+  std::vector<checkpoint::FileRecord> records;
+  for (const checkpoint::SourceFile& file : first.files) {
+    records.push_back({file.name, file.identity.size, file.header_xxh3});
+  }
+  return records;
+}
+
+std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
+                                                   const std::vector<exec::Slot>& slots,
+                                                   Dtype dtype, const exec::CopiedTensor& copied) {
+  std::vector<checkpoint::ShardRecord> records;
+  records.reserve(tensor.ranks.size());
+  for (size_t h = 0; h < tensor.ranks.size(); ++h) {
+    const i64 bytes = exec::holder_bytes(*tensor.holders, static_cast<int>(h), dtype);
+    records.push_back({tensor.ranks[h], slots[h].file, slots[h].offset, bytes});
+    if (!copied.xxh3.empty()) records.back().xxh3 = copied.xxh3[h];
+  }
+  return records;
+}
+
+/// The local index of a global one, or nothing.
+std::optional<i64> local_index(const index::AxisMap& map, i64 global) {
+  for (const index::Piece& piece : map.pieces()) {
+    if (global >= piece.global && global < piece.global + piece.size) {
+      return piece.local + global - piece.global;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The elements that follow each other from the first on, in a row-major array of this region and
+/// in the whole tensor alike.
+i64 leading_run(const index::Region& region) {
+  i64 run = 1;
+  for (size_t axis = region.size(); axis-- > 0;) {
+    const auto& pieces = region[axis].pieces();
+    if (pieces.empty()) return 0;
+    run *= pieces.front().size;
+    if (pieces.front().size != region[axis].global_size()) return run;
+  }
+  return run;
+}
+
+/// Where in its file the first element of a region lies, if a long run begins there and here.
+i64 origin_of(const LogicalTensor& tensor, const index::Region& wanted) {
+  constexpr i64 kLongBytes = 64 << 10;
+  const i64 element_bits = bits(tensor.spec.dtype);
+  if (leading_run(wanted) * element_bits / 8 < kLongBytes) return checkpoint::kNoOrigin;
+  const index::HolderSet& holders = *tensor.side.holders;
+  for (int h = 0; h < holders.size(); ++h) {
+    const index::Region held = holders.region(h);
+    i64 at = 0;
+    bool has_it = leading_run(held) * element_bits / 8 >= kLongBytes;
+    for (size_t axis = 0; axis < wanted.size() && has_it; ++axis) {
+      const auto local = local_index(held[axis], wanted[axis].pieces().front().global);
+      has_it = local.has_value();
+      at = at * held[axis].local_size() + local.value_or(0);
+    }
+    if (has_it) return tensor.side.slots[static_cast<size_t>(h)].offset + at * element_bits / 8;
+  }
+  return checkpoint::kNoOrigin;
+}
+
+}  // namespace
+
+bool is_shifted(const LogicalCheckpoint& source, const TargetTensor& tensor) {
+  return !tensor.shifts.empty() || !source.tensors[tensor.source].shifts.empty();
+}
+
+OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
+                       i64 max_file_size, Extents extents) {
+  OutputPlan output;
+  output.slots.reserve(target.tensors.size());
+  for (const TargetTensor& tensor : target.tensors) output.slots.emplace_back(tensor.ranks.size());
+  output.shards_of_rank = shards_by_rank(target);
+  for (size_t r = 0; r < target.ranks.size(); ++r) {
+    const std::span<const ShardNumber> shards = output.shards_of_rank[r];
+    std::vector<i64> origins;
+    if (extents == Extents::kShared) {
+      for (const ShardNumber shard : shards) {
+        const TargetTensor& wanted = target.tensors[static_cast<size_t>(shard.tensor)];
+        origins.push_back(
+            origin_of(source.tensors[wanted.source], wanted.holders->region(shard.holder)));
+      }
+    }
+    const checkpoint::TensorTable table = table_of(source, target, shards);
+    FilePlan plan = target.is_whole ? checkpoint::plan_whole_files(table, max_file_size, origins)
+                                    : checkpoint::plan_rank_files(target.ranks[r], table,
+                                                                  max_file_size, origins);
+    if (target.is_whole) output.index_text = index_text(plan, table).value_or("");
+    append(output, std::move(plan), shards);
+  }
+  return output;
+}
+
+std::string file_header(const LogicalCheckpoint& source, const TargetLayout& target,
+                        const OutputPlan& output, size_t file) {
+  const auto has_it = [file](const std::vector<int>& files) {
+    return std::find(files.begin(), files.end(), static_cast<int>(file)) != files.end();
+  };
+  const auto rank = std::find_if(output.files_of_rank.begin(), output.files_of_rank.end(), has_it);
+  const auto number = static_cast<size_t>(rank - output.files_of_rank.begin());
+  return header_text(output.files[file], table_of(source, target, output.shards_of_rank[number]));
+}
+
+std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
+                                         const TargetLayout& target, const OutputPlan& output) {
+  std::vector<exec::TensorMove> moves;
+  moves.reserve(target.tensors.size());
+  for (size_t t = 0; t < target.tensors.size(); ++t) {
+    const LogicalTensor& from = source.tensors[target.tensors[t].source];
+    moves.push_back({from.spec.name,
+                     from.spec.dtype,
+                     from.spec.shape,
+                     from.side,
+                     {target.tensors[t].holders, output.slots[t]},
+                     from.digest});
+  }
+  return moves;
+}
+
+std::vector<exec::TensorMove> plan_fills(const LogicalCheckpoint& source,
+                                         const TargetLayout& target, const OutputPlan& output) {
+  std::vector<exec::TensorMove> moves;
+  for (size_t t = 0; t < target.tensors.size(); ++t) {
+    if (!target.tensors[t].fills) continue;
+    const LogicalTensor& from = source.tensors[target.tensors[t].source];
+    for (const Fill& fill : *target.tensors[t].fills) {
+      std::vector<exec::Slot> slots;
+      for (const size_t holder : fill.of) slots.push_back(output.slots[t][holder]);
+      moves.push_back({from.spec.name,
+                       from.spec.dtype,
+                       from.spec.shape,
+                       from.side,
+                       {fill.holders, std::move(slots)},
+                       std::nullopt});
+    }
+  }
+  return moves;
+}
+
+namespace {
+
+void add_alterations(const TargetTensor& tensor, const std::string& name, TransformPlan& plan) {
+  for (const std::string& what : tensor.cut->transforms) {
+    const auto found = std::find_if(plan.alterations.begin(), plan.alterations.end(),
+                                    [&](const Alteration& known) { return known.what == what; });
+    if (found == plan.alterations.end()) {
+      plan.alterations.push_back({what, name, 1});
+    } else {
+      ++found->tensors;
+    }
+  }
+}
+
+/// The bytes of a tensor's shards, and how many of them hold no element.
+struct WrittenBytes {
+  i64 all = 0;
+  i64 padding = 0;
+};
+WrittenBytes written_bytes(const index::HolderSet& holders, Dtype dtype) {
+  WrittenBytes written;
+  for (int h = 0; h < holders.size(); ++h) {
+    const i64 bytes = exec::holder_bytes(holders, h, dtype);
+    written.all += bytes;
+    written.padding += bytes - image_size(holders.region(h)) * bits(dtype) / 8;
+  }
+  return written;
+}
+
+}  // namespace
+
+TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& target,
+                        const OutputPlan& output) {
+  TransformPlan plan;
+  plan.tensors = static_cast<i64>(target.tensors.size());
+  plan.dropped = static_cast<i64>(target.dropped.size());
+  plan.mapping = target.mapping_names;
+  plan.mesh = target.is_whole ? "" : to_string(target.mesh);
+  plan.ranks = target.is_whole ? 0 : static_cast<i64>(target.ranks.size());
+  plan.files = static_cast<i64>(output.files.size());
+  plan.uneven = target.uneven;
+  std::map<std::pair<const index::HolderSet*, Dtype>, WrittenBytes> of_layout;
+  for (const TargetTensor& tensor : target.tensors) {
+    const TensorSpec& spec = source.tensors[tensor.source].spec;
+    ++(tensor.is_sharded ? plan.split : plan.replicated);
+    plan.bytes_in += tensor_bytes(spec);
+    const auto [found, is_new] = of_layout.try_emplace({tensor.holders.get(), spec.dtype});
+    if (is_new) found->second = written_bytes(*tensor.holders, spec.dtype);
+    const auto& [written, padding] = found->second;
+    add_alterations(tensor, spec.name, plan);
+    plan.bytes_out += written;
+    plan.replicated_bytes += std::max<i64>(0, written - padding - tensor_bytes(spec));
+    plan.padding_bytes += padding;
+  }
+  return plan;
+}
+
+Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayout& target,
+                       const OutputPlan& plan) {
+  Manifest manifest;
+  manifest.tool_version = kToolVersion;
+  manifest.source = source_records(source);
+  manifest.mesh = target.mesh;
+  manifest.layout = target.is_whole ? "whole" : "plain";
+  manifest.tied = target.tied;
+  manifest.dropped = target.dropped;
+  manifest.mapping = target.mapping;
+  for (const auto& file : plan.files) {
+    manifest.files.push_back({file.name, file.size, file.header_xxh3});
+  }
+  for (size_t r = 0; r < target.ranks.size(); ++r) {
+    checkpoint::RankRecord record{target.ranks[r], {}, plan.files_of_rank[r]};
+    const mesh::Coordinate coordinate = target.mesh.coordinate(target.ranks[r]);
+    for (size_t a = 0; a < coordinate.size(); ++a) {
+      record.coordinate.emplace_back(target.mesh.axes()[a].name, coordinate[a]);
+    }
+    manifest.ranks.push_back(std::move(record));
+  }
+  return manifest;
+}
+
+checkpoint::TensorRecord tensor_record(const LogicalCheckpoint& source, const TargetLayout& target,
+                                       const OutputPlan& plan, size_t tensor,
+                                       const exec::CopiedTensor& copied) {
+  const TargetTensor& wanted = target.tensors[tensor];
+  const TensorSpec& spec = source.tensors[wanted.source].spec;
+  checkpoint::TensorRecord record;
+  record.name = spec.name;
+  record.dtype = spec.dtype;
+  record.shape = spec.shape;
+  record.cut = wanted.cut;
+  if (copied.is_whole) record.digest = copied.digest;
+  record.shards = shard_records(wanted, plan.slots[tensor], spec.dtype, copied);
+  record.holders = wanted.holders;
+  record.shifts = wanted.shifts;
+  return record;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,27 @@
+#include "lib/api/transfer/placed_tensors.h"
+
+namespace shardtool::api {
+
+PlacedTensors placed_tensors(const AppliedMapping& applied) {
+  PlacedTensors placed;
+  for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
+    placed.specs.push_back(applied.specs[tensor.tensor]);
+    placed.layouts.push_back(tensor.layout.get());
+  }
+  return placed;
+}
+
+std::optional<std::string> why_not_this_model(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kShapeMismatch:
+    case ErrorCode::kSizeExpression:
+    case ErrorCode::kConfig:
+      return error.tensor_name().empty() ? error.message()
+                                         : error.message() + ": " + error.tensor_name();
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,136 @@
+#include "lib/api/transfer/recorded_bytes.h"
+
+#include <algorithm>
+
+#include "lib/api/transfer/replicas.h"
+#include "lib/api/transfer/stored_data.h"
+#include "lib/check/data.h"
+
+namespace shardtool::api {
+namespace {
+
+using Difference = engine::RecordedBytes::Difference;
+
+std::optional<kernels::Hash128> recorded_hash(const LogicalCheckpoint& shards, size_t tensor,
+                                              i64 rank) {
+  for (const checkpoint::Checkpoint& part : shards.parts) {
+    for (const checkpoint::ShardRecord& shard : part.manifest->tensors[tensor].shards) {
+      if (shard.rank == rank) return shard.xxh3;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The tensors of `unread` that process `comm.rank()` reads.
+std::vector<check::DataTensor> own_share(const LogicalCheckpoint& shards,
+                                         const std::set<size_t>& unread,
+                                         const comm::Communicator& comm) {
+  std::vector<check::DataTensor> own;
+  int number = 0;
+  for (const size_t tensor : unread) {
+    if (number++ % comm.size() != comm.rank()) continue;
+    own.push_back(stored_data(shards, shards.tensors[tensor]));
+  }
+  return own;
+}
+
+std::vector<Difference> read_differences(const LogicalCheckpoint& shards,
+                                         const ValidateOptions& options,
+                                         std::span<const check::DataTensor> tensors) {
+  if (tensors.empty()) return {};
+  std::vector<check::DataFile> files;
+  for (const exec::SurveyedFile& file : shards.files) files.push_back({file, file.path});
+  WriteOptions stream;
+  stream.max_memory = options.max_memory;
+  stream.threads = options.threads;
+  stream.on_progress = options.on_progress;
+  stream.cancel = options.cancel;
+  check::Findings findings{check::Profile("")};
+  check::check_data(tensors, files, stream_options(stream), findings);
+  std::vector<Difference> different;
+  for (const check::Finding& one : findings.all()) {
+    const bool is_of_hash = one.rule == check::Rule::kShardHash || one.rule == check::Rule::kDigest;
+    if (is_of_hash) different.push_back({one.tensor, one.rank, one.found, one.expected});
+  }
+  return different;
+}
+
+/// Keeps one difference per part, and that of a whole tensor only where no part of it differs.
+void keep_one_each(std::vector<Difference>& sorted) {
+  const auto same = [](const Difference& a, const Difference& b) {
+    return a.tensor == b.tensor && a.rank == b.rank;
+  };
+  const auto [begin, end] = std::ranges::unique(sorted, same);
+  sorted.erase(begin, end);
+  std::set<std::string> with_parts;
+  for (const Difference& one : sorted) {
+    if (one.rank != engine::RecordedBytes::kWhole) with_parts.insert(one.tensor);
+  }
+  std::erase_if(sorted, [&](const Difference& one) {
+    return one.rank == engine::RecordedBytes::kWhole && with_parts.contains(one.tensor);
+  });
+}
+
+std::string file_of(const LogicalCheckpoint& shards, const Difference& difference) {
+  if (difference.rank == engine::RecordedBytes::kWhole) return shards.parts.front().path;
+  for (const LogicalTensor& tensor : shards.tensors) {
+    if (tensor.spec.name != difference.tensor) continue;
+    const auto holder = std::ranges::find(tensor.ranks, difference.rank) - tensor.ranks.begin();
+    const exec::Slot& slot = tensor.side.slots.at(static_cast<size_t>(holder));
+    return shards.files.at(static_cast<size_t>(slot.file)).path;
+  }
+  return "";
+}
+
+}  // namespace
+
+engine::RecordedHashes recorded_hashes(const LogicalCheckpoint& shards) {
+  engine::RecordedHashes recorded;
+  recorded.tensors = shards.tensors.size();
+  recorded.of_part = [&shards](size_t tensor, i64 rank) -> std::optional<kernels::Hash128> {
+    if (!shards.tensors[tensor].shifts.empty()) return std::nullopt;  // they pass as plain values
+    return recorded_hash(shards, tensor, rank);
+  };
+  recorded.of_whole = [&shards](size_t tensor) { return shards.tensors[tensor].digest; };
+  return recorded;
+}
+
+i64 hold_unread(const LogicalCheckpoint& shards, const ValidateOptions& options,
+                comm::Communicator& comm, engine::RecordedBytes& recorded) {
+  i64 bytes = 0;
+  for (const size_t tensor : recorded.unread) {
+    bytes += check::stored_bytes(stored_data(shards, shards.tensors[tensor]));
+  }
+  const auto own = own_share(shards, recorded.unread, comm);
+  engine::RecordedBytes read;
+  read.different = read_differences(shards, options, own);
+  if (comm.rank() == 0) {  // every process knows these
+    auto& all = read.different;
+    all.insert(all.end(), recorded.different.begin(), recorded.different.end());
+  }
+  recorded = engine::merged(read, comm);
+  keep_one_each(recorded.different);
+  return bytes;
+}
+
+std::vector<check::Finding> findings_of(const LogicalCheckpoint& shards,
+                                        const engine::RecordedBytes& recorded) {
+  std::vector<check::Finding> findings;
+  for (const Difference& one : recorded.different) {
+    const bool is_whole = one.rank == engine::RecordedBytes::kWhole;
+    findings.push_back({.rule = is_whole ? check::Rule::kDigest : check::Rule::kShardHash,
+                        .message = is_whole
+                                       ? "the shards together are not the tensor that was split"
+                                       : "the bytes are not those that the manifest records",
+                        .file = file_of(shards, one),
+                        .tensor = one.tensor,
+                        .rank = one.rank,
+                        .found = one.found,
+                        .expected = one.expected,
+                        .fix = "split the checkpoint again, or copy the file again",
+                        .severity = check::Severity::kError});
+  }
+  return findings;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,55 @@
+#include "lib/api/transfer/replicas.h"
+
+#include <fmt/format.h>
+
+#include "lib/base/error.h"
+#include "lib/exec/compare.h"
+
+namespace shardtool::api {
+namespace {
+
+/// Whether the holders have more elements than the tensor.
+bool has_replicas(const LogicalTensor& tensor) {
+  const index::HolderSet& holders = *tensor.side.holders;
+  if (holders.size() == 1) return false;  // a holder has no element twice
+  i64 held = 0;
+  for (int h = 0; h < holders.size(); ++h) held += image_size(holders.region(h));
+  return held > element_count(tensor.spec.shape).value_or(0);
+}
+
+}  // namespace
+
+i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::SourceFile> files,
+                     const exec::StreamOptions& options, Share share) {
+  std::vector<exec::TensorMove> moves;
+  std::vector<const LogicalTensor*> compared;
+  i64 copies = 0;
+  int number = 0;
+  for (const LogicalTensor& tensor : source.tensors) {
+    if (!has_replicas(tensor) || !tensor.shifts.empty()) continue;  // those are compared when read
+    if (number++ % share.of != share.number) continue;
+    moves.push_back(
+        {tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, tensor.side, tensor.side, {}});
+    compared.push_back(&tensor);
+    copies += tensor.side.holders->size();
+  }
+  exec::StreamOptions quiet = options;
+  quiet.on_progress = nullptr;
+  const auto differences = exec::compare(moves, files, files, quiet);
+  for (size_t i = 0; i < differences.size(); ++i) {
+    const exec::Difference& difference = differences[i];
+    if (difference.bytes == 0) continue;
+    const i64 rank = compared[i]->ranks[static_cast<size_t>(difference.holder)];
+    throw Error(ErrorCode::kDataMismatch,
+                fmt::format("replicas differ: rank {} has other bytes", rank))
+        .tensor(compared[i]->spec.name)
+        .note("first difference", fmt::format("byte {} of the whole tensor", difference.first))
+        .note("bytes that differ", std::to_string(difference.bytes))
+        .help(
+            "one of the copies is damaged: split the checkpoint again, or take the first copy of "
+            "each with --replicas first");
+  }
+  return copies;
+}
+
+}  // namespace shardtool::api

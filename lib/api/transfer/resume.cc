@@ -1,0 +1,163 @@
+#include "lib/api/transfer/resume.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "kernels/xxh3/xxh3.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/exec/read_back.h"
+
+namespace shardtool::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A hash of a manifest's text.
+kernels::Hash128 text_hash(const checkpoint::Manifest& head, size_t tensors,
+                           const std::function<checkpoint::TensorRecord(size_t)>& record) {
+  kernels::Xxh3 hash;
+  write_json(head, tensors, record,
+             [&](std::string_view text) { hash.update(std::as_bytes(std::span(text))); });
+  return hash.value();
+}
+
+/// Of what a manifest says before the data is known.
+kernels::Hash128 hash_without_data(const checkpoint::Manifest& manifest) {
+  checkpoint::Manifest head = manifest;
+  head.tensors.clear();
+  for (checkpoint::FileRecord& file : head.files) file.sha256.clear();
+  return text_hash(head, manifest.tensors.size(), [&](size_t t) {
+    checkpoint::TensorRecord record = manifest.tensors[t];
+    record.digest.reset();
+    for (checkpoint::ShardRecord& shard : record.shards) shard.xxh3.reset();
+    return record;
+  });
+}
+
+kernels::Hash128 planned_hash(const LogicalCheckpoint& source, const TargetLayout& target,
+                              const OutputPlan& plan) {
+  return text_hash(manifest_head(source, target, plan), target.tensors.size(),
+                   [&](size_t t) { return tensor_record(source, target, plan, t, {}); });
+}
+
+/// Whether another try could end otherwise with what is there.
+bool leaves_data_alone(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInputChanged:
+    case ErrorCode::kDataMismatch:
+    case ErrorCode::kCoverage:
+    case ErrorCode::kTied:
+    case ErrorCode::kInternal:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::string what_changed(const RunIdentity& then, const RunIdentity& now) {
+  if (then.source == now.source) return "the mapping, the mesh or an option";
+  if (then.target == now.target) return "the source";
+  return "the source and the layout";
+}
+
+}  // namespace
+
+std::optional<checkpoint::Manifest> complete_output(const std::string& output,
+                                                    const LogicalCheckpoint& source,
+                                                    const TargetLayout& target,
+                                                    const OutputPlan& plan, bool sha256) {
+  const std::string path = output + "/manifest.json";
+  std::error_code absent;
+  if (!fs::is_regular_file(path, absent)) return std::nullopt;
+  for (const checkpoint::PlannedFile& file : plan.files) {
+    const auto size = fs::file_size(output + "/" + file.name, absent);
+    if (absent || static_cast<i64>(size) != file.size) return std::nullopt;
+  }
+  const std::string text = io::read_text(path, static_cast<i64>(fs::file_size(path)));
+  checkpoint::Manifest manifest = checkpoint::parse_manifest(text, path);
+  const auto lacks_hash = [](const checkpoint::FileRecord& file) { return file.sha256.empty(); };
+  const bool lacks_hashes = std::any_of(manifest.files.begin(), manifest.files.end(), lacks_hash);
+  if (sha256 && lacks_hashes) return std::nullopt;
+  if (hash_without_data(manifest) != planned_hash(source, target, plan)) return std::nullopt;
+  return manifest;
+}
+
+exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
+                                  const RunIdentity& identity) {
+  exec::FinishedTensors all;
+  for (const std::string& journal : journals) {
+    all.merge(exec::read_journal(journal, identity.text()));
+  }
+  return all;
+}
+
+void check_same_run(const io::OutputClaim& claim, const RunIdentity& run) {
+  for (const std::string& id : claim.leftovers()) {
+    if (id == run.id()) continue;
+    for (const std::string& journal : io::hidden_journals(claim.place(), id)) {
+      const auto text = exec::journal_run(journal);
+      if (!text) continue;
+      throw Error(ErrorCode::kOtherRun,
+                  fmt::format("the interrupted run cannot be resumed: {} changed since",
+                              what_changed(parse_run_identity(*text), run)))
+          .at({io::hidden_folder(claim.place(), id), 0, 0, {}})
+          .help(
+              "start again without --resume (this deletes the folder), or with the mapping and the "
+              "options of before");
+    }
+  }
+}
+
+TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::FinishedTensors finished,
+                std::span<const exec::TargetFile> files, const exec::StreamOptions& options) {
+  TakenUp taken;
+  taken.tensors = std::move(finished);
+  std::erase_if(taken.tensors, [&](const auto& entry) {
+    const auto& [t, copied] = entry;
+    return t >= is_mine.size() || !is_mine[t] || !is_complete(run, t, copied);
+  });
+  std::vector<exec::WrittenRange> ranges;
+  std::vector<size_t> tensor_of;
+  for (const auto& [t, copied] : taken.tensors) {
+    add_ranges(run, t, copied.xxh3, ranges);
+    tensor_of.resize(ranges.size(), t);
+  }
+  if (ranges.empty()) return taken;
+  std::vector<exec::SourceFile> written;
+  for (const exec::TargetFile& file : files) written.emplace_back(file.path());
+  const std::vector<bool> intact = exec::read_back(ranges, written, options);
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (intact[i] || taken.tensors.erase(tensor_of[i]) == 0) continue;
+    // Where padding was being filled, the bytes are others and nothing is wrong.
+    if (!run.target.tensors[tensor_of[i]].fills) ++taken.damaged;
+  }
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (taken.tensors.contains(tensor_of[i])) taken.bytes += ranges[i].bytes;
+  }
+  return taken;
+}
+
+void keep_for_resume(Error& error, const Run& run, const RunIdentity& identity,
+                     io::OutputFolder& folder, i64 worth_keeping) noexcept {
+  if (!leaves_data_alone(error.code())) return folder.give_up();
+  i64 bytes = 0;
+  try {
+    const auto journals = io::hidden_journals(folder.claim().place(), identity.id());
+    for (const auto& [t, copied] : finished_in(journals, identity)) {
+      bytes += byte_size(run.moves[t].dtype, run.moves[t].shape).value_or(0);
+    }
+  } catch (const std::exception&) {
+    // What cannot be read now may be readable for the run that resumes.
+    bytes = worth_keeping;
+  }
+  if (bytes < std::max<i64>(worth_keeping, 1)) return folder.give_up();
+  folder.keep();
+  error.resumable().note("kept",
+                         fmt::format("{}, in {}", format_bytes(bytes), folder.working_path()));
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,138 @@
+#include "lib/api/transfer/survey.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "lib/api/transfer/foreign_source.h"
+#include "lib/base/error.h"
+#include "lib/check/container.h"
+#include "lib/check/folder.h"
+#include "lib/check/manifest_beside.h"
+#include "lib/checkpoint/hf_cache.h"
+
+namespace shardtool::api {
+namespace {
+
+using check::Finding;
+using check::Findings;
+using checkpoint::Checkpoint;
+using checkpoint::FileState;
+
+/// One split, as far as its locations are known, and what is unclear about the first of them.
+struct Group {
+  std::vector<Checkpoint> parts;
+  std::optional<Finding> unclear;
+};
+
+/// Opens one location; everything that is wrong with it becomes a finding.
+Group open(const std::string& location, check::ManifestsBeside& manifests, Findings& findings) {
+  Checkpoint where;
+  where.path =
+      checkpoint::is_hf_location(location) ? checkpoint::resolve_hf_location(location) : location;
+  while (where.path.size() > 1 && where.path.back() == '/') where.path.pop_back();
+  const std::string folder = where.folder();
+  check::ContainerProblems problems(folder, findings);
+  Checkpoint opened = checkpoint::survey_checkpoint(
+      where.path, [&](checkpoint::Problem problem) { problems.note(problem); });
+  manifests.add_to(opened, problems, findings);
+  problems.finish(opened);
+  check::check_container(opened, findings);
+  check::check_hub(opened, findings);
+  check::check_safety(opened, findings);
+  check::check_one_numbering(opened, findings);
+  Group group{{}, problems.unclear()};
+  group.parts.push_back(std::move(opened));
+  return group;
+}
+
+/// A name that stands twice was reported; the rest goes on with its first tensor.
+void drop_second_names(Checkpoint& opened) {
+  std::set<std::string_view> seen;
+  std::vector<checkpoint::StoredTensor> kept;
+  kept.reserve(opened.tensors.size());
+  for (checkpoint::StoredTensor& tensor : opened.tensors) {
+    if (!seen.contains(tensor.name)) {
+      kept.push_back(std::move(tensor));
+      seen.insert(kept.back().name);
+    }
+  }
+  opened.tensors = std::move(kept);
+}
+
+bool is_folder(const Checkpoint& opened) {
+  std::error_code error;
+  return std::filesystem::is_directory(opened.path, error);
+}
+
+/// Whether two folders are parts of one split, each for some of the ranks, or folders of ranks side
+/// by side.
+bool are_parts_of_one(const Checkpoint& a, const Checkpoint& b) {
+  if (!a.manifest && !b.manifest && rank_of_folder(a) && rank_of_folder(b)) {
+    namespace fs = std::filesystem;
+    return fs::path(a.path).parent_path() == fs::path(b.path).parent_path();
+  }
+  const auto is_partial = [](const Checkpoint& c) {
+    return c.manifest && is_folder(c) && std::ssize(c.manifest->ranks) < c.manifest->mesh.size();
+  };
+  return is_partial(a) && is_partial(b) && a.manifest->mesh == b.manifest->mesh &&
+         a.manifest->tensors.size() == b.manifest->tensors.size();
+}
+
+Surveyed joined(std::vector<Checkpoint> parts) {
+  Surveyed surveyed;
+  for (const Checkpoint& part : parts) {
+    for (const auto& file : part.files) {
+      surveyed.files.push_back({file.path, file.identity});
+      surveyed.shown_files.push_back(check::path_in(part.folder(), file.name));
+      surveyed.sizes.push_back(file.state == FileState::kRead ? file.identity.size : 0);
+    }
+  }
+  if (!parts.front().manifest) {
+    surveyed.foreign = as_foreign_shards(parts);
+    if (surveyed.foreign) parts.resize(1);  // the others have the same names
+    drop_second_names(parts.front());
+  }
+  surveyed.logical = join_parts(std::move(parts));
+  return surveyed;
+}
+
+/// Parts that cannot be joined after all are of different splits.
+Surveyed joined_if_one(std::vector<Checkpoint> parts, Findings& findings) {
+  if (parts.size() == 1) return joined(std::move(parts));
+  try {
+    return joined(parts);
+  } catch (const Error& error) {
+    findings.add(check::finding_of(check::Rule::kMixedCheckpoints, error));
+    parts.resize(1);
+    return joined(std::move(parts));
+  }
+}
+
+}  // namespace
+
+std::vector<Surveyed> survey(const std::vector<std::string>& locations, Findings& findings) {
+  std::vector<Group> groups;
+  check::ManifestsBeside manifests;
+  for (const std::string& location : with_rank_folders(locations)) {
+    Group opened = open(location, manifests, findings);
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+      return are_parts_of_one(group.parts.front(), opened.parts.front());
+    });
+    if (same != groups.end()) {
+      same->parts.push_back(std::move(opened.parts.front()));
+    } else {
+      groups.push_back(std::move(opened));
+    }
+  }
+  std::vector<Surveyed> all;
+  for (Group& group : groups) {
+    all.push_back(joined_if_one(std::move(group.parts), findings));
+    all.back().unclear = std::move(group.unclear);
+  }
+  return all;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,213 @@
+#include "lib/api/transfer/target_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <unordered_map>
+
+#include "lib/base/error.h"
+#include "lib/index/holder_set_pool.h"
+
+namespace shardtool::api {
+namespace {
+
+std::vector<i64> chosen_ranks(const mesh::Mesh& mesh, const std::vector<i64>& ranks) {
+  if (ranks.empty()) {
+    std::vector<i64> all(static_cast<size_t>(mesh.size()));
+    std::iota(all.begin(), all.end(), i64{0});
+    return all;
+  }
+  std::vector<i64> chosen = ranks;
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  for (const i64 rank : {chosen.front(), chosen.back()}) {
+    if (rank >= 0 && rank < mesh.size()) continue;
+    throw Error(ErrorCode::kUsage, fmt::format("there is no rank {}: the mesh {} has {} devices",
+                                               rank, to_string(mesh), mesh.size()))
+        .help(fmt::format("ranks go from 0 to {}", mesh.size() - 1));
+  }
+  return chosen;
+}
+
+/// The holders of a layout on the chosen ranks; one set for all tensors that share the layout.
+class ChosenHolders {
+ public:
+  explicit ChosenHolders(const std::vector<i64>& ranks) : ranks_(&ranks) {}
+
+  struct Set {
+    std::shared_ptr<const index::HolderSet> holders;
+    std::vector<i64> ranks;
+    std::shared_ptr<const std::vector<Fill>> fills;
+  };
+  const Set& of(const std::shared_ptr<const layout::Layout>& layout) {
+    const auto [found, is_new] = sets_.try_emplace(layout.get());
+    if (is_new) found->second = choose(layout);
+    return found->second;
+  }
+
+ private:
+  Set choose(const std::shared_ptr<const layout::Layout>& layout) const {
+    const std::vector<i64>& all = layout->ranks();
+    Set set;
+    std::set_intersection(all.begin(), all.end(), ranks_->begin(), ranks_->end(),
+                          std::back_inserter(set.ranks));
+    set.holders = set.ranks == all
+                      ? std::shared_ptr<const index::HolderSet>(layout, &layout->holders())
+                      : holders_on(set.ranks, *layout);
+    set.fills = fills_of(*layout, set.ranks);
+    return set;
+  }
+
+  static std::shared_ptr<const index::HolderSet> holders_on(const std::vector<i64>& ranks,
+                                                            const layout::Layout& layout) {
+    auto holders = std::make_shared<index::HolderSet>(layout.shape());
+    for (size_t h = 0; h < layout.ranks().size(); ++h) {
+      if (!std::binary_search(ranks.begin(), ranks.end(), layout.ranks()[h])) continue;
+      holders->add(layout.holders().region(static_cast<int>(h)));
+    }
+    return holders;
+  }
+
+  /// The n-th fills of all ranks are one set of holders.
+  static std::shared_ptr<const std::vector<Fill>> fills_of(const layout::Layout& layout,
+                                                           const std::vector<i64>& ranks) {
+    std::vector<std::shared_ptr<index::HolderSet>> sets;
+    std::vector<Fill> fills;
+    for (size_t h = 0; h < ranks.size(); ++h) {
+      const auto regions = layout.fills(ranks[h]);
+      for (size_t f = 0; f < regions.size(); ++f) {
+        if (f == sets.size()) {
+          sets.push_back(std::make_shared<index::HolderSet>(layout.shape()));
+          fills.push_back({sets.back(), {}});
+        }
+        sets[f]->add(regions[f]);
+        fills[f].of.push_back(h);
+      }
+    }
+    return fills.empty() ? nullptr : std::make_shared<const std::vector<Fill>>(std::move(fills));
+  }
+
+  const std::vector<i64>* ranks_;
+  std::map<const layout::Layout*, Set> sets_;
+};
+
+bool is_refined(const mapping::ResolvedTensor& tensor) {
+  const auto& refinement = tensor.layout->refinement();
+  return std::any_of(refinement.begin(), refinement.end(), [](i64 parts) { return parts > 1; });
+}
+
+std::shared_ptr<const checkpoint::CutRecord> merged_cut(const Shape& shape) {
+  checkpoint::CutRecord cut{"merged"};
+  for (const i64 extent : shape) cut.axes.push_back({"", to_string(layout::whole(extent))});
+  return std::make_shared<const checkpoint::CutRecord>(std::move(cut));
+}
+
+/// The shifts of the chosen ranks.
+std::vector<index::ValueShift> chosen_shifts(const mapping::ResolvedTensor& resolved,
+                                             const std::vector<i64>& ranks) {
+  std::vector<index::ValueShift> shifts;
+  const auto& all = resolved.layout->ranks();
+  for (size_t h = 0; h < all.size() && !resolved.by->shifts.empty(); ++h) {
+    if (!std::binary_search(ranks.begin(), ranks.end(), all[h])) continue;
+    shifts.push_back(resolved.by->shifts[h]);
+  }
+  return shifts;
+}
+
+}  // namespace
+
+std::vector<checkpoint::AxisRecord> axis_records(const layout::Layout& layout) {
+  std::vector<checkpoint::AxisRecord> records;
+  for (const layout::LayoutAxis& axis : layout.axes()) {
+    const std::string expression = to_string(axis.expr);
+    records.push_back(
+        {axis.logical, axis.granularity == 1
+                           ? expression
+                           : fmt::format("coarsen({}, {})", expression, axis.granularity)});
+  }
+  for (const layout::IndexAxis& axis : layout.index_axes()) {
+    if (!axis.expr.is_sharded()) continue;
+    records.push_back({fmt::format("{}={}", axis.logical, axis.index), to_string(axis.expr)});
+  }
+  return records;
+}
+
+namespace {
+
+std::shared_ptr<const checkpoint::CutRecord> cut_record(const mapping::ResolvedTensor& resolved) {
+  const mapping::TensorDecision& by = *resolved.by;
+  return std::make_shared<const checkpoint::CutRecord>(
+      checkpoint::CutRecord{by.rule, axis_records(*resolved.layout), by.transforms, by.bias});
+}
+
+/// The document that somebody named or config.json calls for, and those for how weights are stored;
+/// not what they extend.
+std::vector<std::string> chosen_documents(const mapping::Mapping& mapping) {
+  std::vector<std::string> names{mapping.own().name};
+  for (const mapping::Document& document : mapping.documents()) {
+    const bool is_storage = !document.quantization.empty() && document.name != names.front();
+    if (is_storage) names.push_back(document.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMapping& applied,
+                            const std::vector<i64>& ranks) {
+  const mapping::Resolution& resolution = applied.resolution;
+  TargetLayout target;
+  target.mesh = resolution.mesh;
+  target.ranks = chosen_ranks(target.mesh, ranks);
+  target.mapping = mapping_to_json(applied.mapping);
+  target.mapping_names = chosen_documents(applied.mapping);
+  target.tied = resolution.tied;
+  target.warnings = resolution.warnings;
+  for (const size_t dropped : resolution.dropped) {
+    target.dropped.push_back(source.tensors[dropped].spec.name);
+  }
+  for (const mapping::UnevenCut& cut : resolution.uneven) {
+    target.uneven.push_back({cut.axis, cut.sizes, cut.example_tensor, cut.tensors});
+  }
+  if (std::any_of(resolution.tensors.begin(), resolution.tensors.end(), is_refined)) {
+    target.warnings.emplace_back(
+        "some scales have smaller blocks now than config.json says; it is copied as it is");
+  }
+  ChosenHolders chosen(target.ranks);
+  std::unordered_map<const layout::Layout*, std::shared_ptr<const checkpoint::CutRecord>> cuts;
+  for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
+    const ChosenHolders::Set& set = chosen.of(resolved.layout);
+    auto& cut = cuts[resolved.layout.get()];
+    if (!cut) cut = cut_record(resolved);
+    target.tensors.push_back({resolved.tensor, set.holders, set.ranks,
+                              resolved.layout->is_sharded(), cut, set.fills,
+                              chosen_shifts(resolved, set.ranks)});
+  }
+  return target;
+}
+
+TargetLayout whole_target(const LogicalCheckpoint& source) {
+  TargetLayout target;
+  target.is_whole = true;
+  target.ranks = {0};
+  index::HolderSetPool pool;
+  std::map<Shape, std::shared_ptr<const checkpoint::CutRecord>> cuts;
+  for (size_t t = 0; t < source.tensors.size(); ++t) {
+    const Shape& shape = source.tensors[t].spec.shape;
+    auto& cut = cuts[shape];
+    if (!cut) cut = merged_cut(shape);
+    target.tensors.push_back({t, pool.whole(shape), {0}, false, cut});
+  }
+  const auto& manifest = source.parts.front().manifest;
+  if (manifest) {
+    target.mapping = manifest->mapping;
+    target.tied = manifest->tied;
+    target.dropped = manifest->dropped;
+  }
+  return target;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,365 @@
+#include "lib/api/transfer/transfer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "lib/api/team.h"
+#include "lib/api/transfer/output_plan.h"
+#include "lib/api/transfer/replicas.h"
+#include "lib/api/transfer/resume.h"
+#include "lib/api/transfer/run_identity.h"
+#include "lib/api/transfer/same_run.h"
+#include "lib/api/transfer/write_files.h"
+#include "lib/api/verify.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/index/join.h"
+#include "lib/io/peak_memory.h"
+
+namespace shardtool::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kManifestName = "manifest.json";
+
+/// Whether `inner` is `outer` or lies in it; both canonical.
+bool is_within(const fs::path& inner, const fs::path& outer) {
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+void check_apart(const LogicalCheckpoint& source, const std::string& output) {
+  const fs::path to = fs::weakly_canonical(fs::absolute(output));
+  for (const checkpoint::Checkpoint& part : source.parts) {
+    // Beside a single file is fine; in a checkpoint's folder the output would belong to it.
+    const bool is_file = fs::is_regular_file(part.path);
+    const fs::path from = fs::weakly_canonical(fs::absolute(is_file ? part.path : part.folder()));
+    if (!is_within(from, to) && !is_within(to, from)) continue;
+    throw Error(ErrorCode::kOutputAliasesInput,
+                fmt::format("the output {} and the input {} lie in one another", output, part.path))
+        .help("write to a folder beside the checkpoint");
+  }
+}
+
+/// --force replaces an output of ours, never a folder that merely has the name.
+void check_replaceable(const std::string& output) {
+  std::error_code unreadable;
+  const bool has_content =
+      fs::is_directory(output, unreadable) && !fs::is_empty(output, unreadable);
+  if (!has_content || fs::exists(fs::path(output) / kManifestName, unreadable)) return;
+  throw Error(ErrorCode::kOutputExists,
+              "the folder is not an output of shardtool: it has no manifest.json")
+      .at({output, 0, 0, {}})
+      .help(
+          "--force only replaces earlier outputs; choose another folder, or delete this one "
+          "yourself");
+}
+
+void check_space(const OutputPlan& plan, const io::OutputFolder& folder) {
+  if (folder.continues()) return;  // the files have their space
+  i64 needed = 0;
+  for (const auto& file : plan.files) needed += file.size;
+  if (needed <= folder.bytes_free()) return;
+  throw Error(ErrorCode::kNoSpace,
+              fmt::format("the output needs {}, its file system has {} free", format_bytes(needed),
+                          format_bytes(folder.bytes_free())))
+      .at({folder.final_path(), 0, 0, {}})
+      .help("write fewer --ranks at a time, or to another file system");
+}
+
+/// Without those that no rank has. Sorts names, and moves every tensor once.
+void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
+  std::vector<std::pair<std::string_view, size_t>> names;
+  names.reserve(target.tensors.size());
+  for (size_t t = 0; t < target.tensors.size(); ++t) {
+    const TargetTensor& tensor = target.tensors[t];
+    if (!tensor.ranks.empty()) names.emplace_back(source.tensors[tensor.source].spec.name, t);
+  }
+  std::sort(names.begin(), names.end());
+  std::vector<TargetTensor> sorted;
+  sorted.reserve(names.size());
+  for (const auto& [name, t] : names) sorted.push_back(std::move(target.tensors[t]));
+  target.tensors = std::move(sorted);
+}
+
+/// What the file system of the output can do for every file of the source.
+Extents possible_extents(const LogicalCheckpoint& source, const std::string& output) {
+  const std::string folder = io::look_at_output(output).parent;
+  const bool can =
+      std::all_of(source.files.begin(), source.files.end(), [&](const exec::SurveyedFile& file) {
+        return io::can_share(io::open_read(file.path), folder);
+      });
+  return can ? Extents::kShared : Extents::kOwn;
+}
+
+std::vector<bool> want_whole(std::span<const exec::TensorMove> moves) {
+  std::map<const index::HolderSet*, bool> known;  // holder sets are shared by many tensors
+  std::vector<bool> whole;
+  for (const exec::TensorMove& move : moves) {
+    const auto [found, is_new] = known.try_emplace(move.to.holders.get());
+    if (is_new) found->second = index::covers(*move.to.holders);
+    whole.push_back(found->second);
+  }
+  return whole;
+}
+
+/// A task with everything that follows from it before any byte moves.
+struct Planned {
+  LogicalCheckpoint source;
+  TargetLayout target;
+  Extents extents = Extents::kOwn;
+  OutputPlan plan;
+  std::vector<exec::TensorMove> moves;
+  std::vector<size_t> order;      ///< of the moves, by place in the source
+  std::vector<bool> wants_whole;  ///< per move: the destinations hold every element
+  std::vector<int> owners;        ///< of the moves: the process that makes each
+
+  Planned(Task task, const WriteOptions& options)
+      : source(std::move(task.source)), target(std::move(task.target)) {
+    sort_by_name(source, target);
+    if (!options.dry_run) {
+      check_apart(source, options.output);
+      extents = possible_extents(source, options.output);
+    }
+    plan = plan_output(source, target, options.max_file_size, extents);
+    moves = plan_moves(source, target, plan);
+    exec::check_moves(moves);
+    order = source_order(moves);
+    wants_whole = want_whole(moves);
+    owners = share_out(moves, order, processes(options));
+  }
+
+  TransformReport report(const WriteOptions& options) const {
+    TransformReport report;
+    report.plan = summarize(source, target, plan);
+    if (options.launch) {
+      report.plan.shares = summarize_shares(moves, owners, processes(options));
+    }
+    report.output = options.output;
+    report.warnings = source.warnings();
+    report.warnings.insert(report.warnings.end(), target.warnings.begin(), target.warnings.end());
+    return report;
+  }
+
+ private:
+  static int processes(const WriteOptions& options) {
+    return options.launch ? options.launch->size : 1;
+  }
+};
+
+/// Claims the output and makes its hidden folder, or takes up that of an interrupted run.
+void begin_output(std::optional<io::OutputFolder>& folder, const WriteOptions& options,
+                  const RunIdentity& identity, const OutputPlan& plan) {
+  if (options.force) check_replaceable(options.output);
+  io::OutputClaim claim(options.output,
+                        options.force ? io::Existing::kReplace : io::Existing::kRefuse);
+  if (options.resume) check_same_run(claim, identity);
+  folder.emplace(std::move(claim), identity.id(),
+                 options.resume ? io::Leftover::kContinue : io::Leftover::kDiscard);
+  check_space(plan, *folder);
+}
+
+/// What the processes of a run do together, each with its own share of the tensors. The first
+/// leads: it has the folder, and completes it.
+class SharedRun {
+ public:
+  SharedRun(const Run& run, std::span<const int> owners, const WriteOptions& options, Team& team)
+      : run_(run),
+        identity_(run_identity(run_.source, run_.target, run_.plan)),
+        options_(options),
+        team_(team),
+        stream_(stream_options(options)),
+        sources_(exec::open_sources(run_.source.files, options.io)) {
+    stream_.cancel = team.cancel();
+    if (!team.leads()) stream_.on_progress = nullptr;
+    for (const int owner : owners) is_mine_.push_back(owner == team.rank());
+  }
+
+  void go(bool compare_replicas, TransformReport& report) {
+    require_same_run(team_, run_, identity_);
+    team_.all_do([&] {
+      if (team_.leads()) begin_output(folder_, options_, identity_, run_.plan);
+    });
+    try {
+      if (compare_replicas) report.replicas_compared = compare_shares();
+      team_.all_do([&] {
+        if (team_.leads()) take_files(create_files(run_, options_.io, *folder_));
+      });
+      copy_shares(report);
+      complete(report);
+    } catch (Error& error) {
+      if (journal_) commit_what_is_finished();
+      if (team_.leads()) keep_for_resume(error, run_, identity_, *folder_, options_.worth_keeping);
+      if (error.is_leaderless()) error.resumable();  // who is gone has not removed anything
+      throw;
+    }
+  }
+
+ private:
+  i64 compare_shares() {
+    i64 compared = 0;
+    team_.all_do([&] {
+      compared =
+          api::compare_replicas(run_.source, sources_, stream_, {team_.rank(), team_.size()});
+    });
+    return team_.sum(compared);
+  }
+
+  void copy_shares(TransformReport& report) {
+    const io::OutputPlace place = io::look_at_output(options_.output);
+    const bool continues = team_.sum(team_.leads() && folder_->continues() ? 1 : 0) > 0;
+    team_.all_do([&] {
+      open_own_files(place);
+      const std::string own = hidden_journal(place, identity_.id(), team_.rank());
+      journal_.emplace(own, identity_.text(), exec::JournalLimits{.bytes = options_.journal_bytes},
+                       [this] { sync(); });
+      auto others = hidden_journals(place, identity_.id());
+      std::erase(others, own);
+      try {
+        exec::FinishedTensors finished = journal_->take_up();
+        finished.merge(finished_in(others, identity_));
+        finished_ = take_up(run_, is_mine_, std::move(finished), targets_, stream_);
+        if (continues) clear_padded_shards(run_, is_mine_, finished_.tensors, targets_);
+        copied_ =
+            copy_tensors(run_, is_mine_, finished_.tensors, sources_, targets_, stream_, *journal_);
+        // Others may take hours, or fail.
+        if (team_.size() > 1) journal_->commit();
+      } catch (const Error&) {
+        commit_what_is_finished();
+        throw;
+      }
+    });
+    const TransformResumed all{team_.sum(std::ssize(finished_.tensors)), team_.sum(finished_.bytes),
+                               team_.sum(finished_.damaged)};
+    if (continues) report.resumed = all;
+  }
+
+  void open_own_files(const io::OutputPlace& place) {
+    if (team_.leads()) return;
+    files_.emplace(hidden_folder(place, identity_.id()));
+    take_files(open_files(run_.plan, options_.io, *files_));
+  }
+
+  void take_files(std::vector<exec::TargetFile> files) {
+    targets_ = std::move(files);
+    for (exec::TargetFile& file : targets_) {
+      if (run_.extents == Extents::kShared) file.allow_sharing();
+    }
+  }
+
+  void sync() { team_.leads() ? folder_->sync() : files_->sync(); }
+
+  /// So that it is kept; what cannot be committed counts as not finished.
+  void commit_what_is_finished() noexcept {
+    try {
+      journal_->commit();
+    } catch (const std::exception&) {
+      // What was committed before stands.
+    }
+  }
+
+  void complete(TransformReport& report) {
+    exec::FinishedTensors own = std::move(finished_.tensors);
+    own.merge(copied_);
+    i64 shared = 0;
+    for (const auto& [tensor, copied] : own) shared += copied.shared_bytes;
+    const std::vector<std::string> shares =
+        team_.comm().gather(team_.leads() ? std::string() : exec::to_lines(own));
+    team_.all_do([&] {
+      if (!team_.leads()) return sync();
+      std::vector<exec::CopiedTensor> copied(run_.moves.size());
+      for (const std::string& share : shares) own.merge(exec::parse_lines(share));
+      for (auto& [tensor, result] : own) copied[tensor] = std::move(result);
+      written_ = complete_files(run_, sources_, targets_, copied, options_, *folder_);
+      if (!options_.verify) return;
+      const auto hash = [&](size_t t, size_t h) { return std::optional(copied[t].xxh3[h]); };
+      report.bytes_verified =
+          verify_output(run_, folder_->working_path(), hash, {}, stream_options(options_));
+    });
+    team_.all_do([&] {
+      if (team_.leads()) folder_->publish(written_);
+    });
+    const bool has_index = !run_.plan.index_text.empty();
+    report.written.emplace().files = std::ssize(written_) - (has_index ? 2 : 1);  // no manifest
+    report.written->shared_bytes = team_.sum(shared);
+  }
+
+  const Run& run_;
+  RunIdentity identity_;
+  const WriteOptions& options_;
+  Team& team_;
+  exec::StreamOptions stream_;
+  std::vector<exec::SourceFile> sources_;
+  std::vector<bool> is_mine_;
+  std::optional<io::OutputFolder> folder_;  ///< of the process that leads
+  std::optional<io::OutputFiles> files_;    ///< of the others
+  std::vector<exec::TargetFile> targets_;
+  std::optional<exec::Journal> journal_;
+  TakenUp finished_;
+  exec::FinishedTensors copied_;
+  std::vector<io::WrittenFile> written_;
+};
+
+/// Returns whether all processes find the output complete. Verifies it where the options say so.
+bool was_complete(const Run& run, const WriteOptions& options, Team& team,
+                  TransformReport& report) {
+  const auto manifest =
+      complete_output(options.output, run.source, run.target, run.plan, options.sha256);
+  if (!team.agrees(manifest.has_value())) return false;
+  report.was_complete = true;
+  if (!options.verify) return true;
+  i64 bytes = 0;
+  team.all_do([&] {
+    const auto hash = [&](size_t t, size_t h) { return manifest->tensors[t].shards[h].xxh3; };
+    bytes = verify_output(run, options.output, hash, {team.rank(), team.size()},
+                          stream_options(options));
+  });
+  report.bytes_verified = team.sum(bytes);
+  return true;
+}
+
+}  // namespace
+
+exec::StreamOptions stream_options(const WriteOptions& options) {
+  exec::StreamOptions stream;
+  stream.max_memory = options.max_memory;
+  stream.threads = options.threads;
+  stream.cancel = options.cancel;
+  if (options.on_progress) {
+    stream.on_progress = [report = options.on_progress](const exec::Progress& p) {
+      report({p.bytes_done, p.bytes_total, p.item});
+    };
+  }
+  return stream;
+}
+
+TransformReport transfer(const std::function<Task()>& open_task, const WriteOptions& options,
+                         bool compare_replicas) {
+  const auto start = std::chrono::steady_clock::now();
+  Team team(options);
+  std::optional<Planned> planned;
+  team.all_do([&] { planned.emplace(open_task(), options); });
+  const auto& [source, target, extents, plan, moves, order, wants_whole, owners] = *planned;
+  TransformReport report = planned->report(options);
+  if (options.dry_run) return report;
+
+  const Run run{source, target, plan, moves, order, wants_whole, extents};
+  if (options.resume && was_complete(run, options, team, report)) return report;
+  SharedRun(run, owners, options, team).go(compare_replicas, report);
+
+  TransformWritten& written = *report.written;
+  for (const auto& file : plan.files) written.bytes += file.size;
+  written.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  written.bytes_per_second = static_cast<double>(written.bytes) / std::max(written.seconds, 1e-9);
+  written.peak_rss_bytes = io::peak_memory_bytes();
+  return report;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,267 @@
+#include "lib/api/transfer/write_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "lib/api/transfer/replicas.h"
+#include "lib/base/error.h"
+#include "lib/exec/appender.h"
+#include "lib/exec/copy.h"
+#include "lib/exec/file_hash.h"
+#include "lib/exec/fill.h"
+#include "lib/exec/range_hash.h"
+#include "lib/index/region.h"
+
+namespace shardtool::api {
+namespace {
+
+constexpr const char* kManifestName = "manifest.json";
+constexpr const char* kIndexName = "model.safetensors.index.json";
+
+/// Returns the bytes that were copied.
+i64 copy_side_file(const std::string& from, io::File& to) {
+  const exec::SourceFile file(from);
+  std::vector<std::byte> buffer(1 << 20);
+  for (i64 at = 0; at < file.size(); at += std::ssize(buffer)) {
+    const auto part = std::span(buffer).first(
+        static_cast<size_t>(std::min<i64>(file.size() - at, std::ssize(buffer))));
+    io::read_exact(file.file(), part, at);
+    io::write_exact(to, part, at);
+  }
+  file.check_unchanged();
+  return file.size();
+}
+
+io::WrittenFile write_text(io::OutputFolder& folder, const std::string& name,
+                           const std::string& text) {
+  io::write_exact(folder.create(name), std::as_bytes(std::span(text)), 0);
+  return {name, std::ssize(text)};
+}
+
+std::vector<io::WrittenFile> copy_all_side_files(const LogicalCheckpoint& source,
+                                                 const OutputPlan& plan, io::OutputFolder& folder) {
+  const checkpoint::Checkpoint& first = source.parts.front();
+  std::vector<io::WrittenFile> copied;
+  for (const std::string& name : first.side_files) {
+    const bool is_ours = name == kManifestName || name == kIndexName ||
+                         std::any_of(plan.files.begin(), plan.files.end(),
+                                     [&](const auto& file) { return file.name == name; });
+    if (is_ours) continue;
+    copied.push_back({name, copy_side_file(first.folder() + "/" + name, folder.create(name))});
+  }
+  return copied;
+}
+
+/// Tensors that are declared tied must have come out equal.
+void check_tied(const TargetLayout& target, std::span<const exec::TensorMove> moves,
+                std::span<const exec::CopiedTensor> copied) {
+  if (target.tied.empty()) return;  // most are: no table of all names
+  std::map<std::string_view, size_t> number;
+  for (size_t i = 0; i < moves.size(); ++i) number[moves[i].name] = i;
+  for (const auto& group : target.tied) {
+    for (size_t i = 1; i < group.size(); ++i) {
+      const auto a = number.find(group[0]);
+      const auto b = number.find(group[i]);
+      if (a == number.end() || b == number.end()) continue;
+      const auto& first = copied[a->second];
+      const auto& other = copied[b->second];
+      if (first.digest == other.digest || !first.is_whole || !other.is_whole) continue;
+      throw Error(ErrorCode::kTied,
+                  fmt::format("'{}' and '{}' are declared tied, but their bytes differ", group[0],
+                              group[i]))
+          .tensor(group[i])
+          .help("remove the pair from \"tied\" when the two are separate weights");
+    }
+  }
+}
+
+/// Fills padding with what it repeats, and hashes those shards again.
+void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
+                  const OutputPlan& plan, std::span<const exec::SourceFile> sources,
+                  std::span<const exec::TargetFile> targets,
+                  std::vector<exec::CopiedTensor>& copied) {
+  const std::vector<exec::TensorMove> fills = plan_fills(source, target, plan);
+  if (fills.empty()) return;
+  exec::fill(fills, sources, targets);
+  for (size_t t = 0; t < target.tensors.size(); ++t) {
+    const TargetTensor& tensor = target.tensors[t];
+    if (!tensor.fills) continue;
+    const Dtype dtype = source.tensors[tensor.source].spec.dtype;
+    for (int h = 0; h < tensor.holders->size(); ++h) {
+      const exec::Slot& slot = plan.slots[t][static_cast<size_t>(h)];
+      const i64 bytes = exec::holder_bytes(*tensor.holders, h, dtype);
+      copied[t].xxh3[static_cast<size_t>(h)] =
+          exec::hash_range(targets[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
+    }
+  }
+}
+
+/// Files are written out of order, so each is read back once it is whole.
+void add_file_hashes(checkpoint::Manifest& manifest, const std::string& folder,
+                     const exec::StreamOptions& options) {
+  std::vector<exec::FileToHash> files;
+  for (const auto& file : manifest.files) {
+    files.push_back({folder + "/" + file.name, file.bytes, exec::FileHash::kSha256});
+  }
+  const std::vector<std::string> hashes = exec::hash_files(files, options);
+  for (size_t i = 0; i < hashes.size(); ++i) manifest.files[i].sha256 = hashes[i];
+}
+
+/// Returns the bytes of the manifest.
+i64 write_manifest(const Run& run, const checkpoint::Manifest& head,
+                   std::span<const exec::CopiedTensor> copied, const exec::TargetFile& file) {
+  i64 bytes = 0;
+  exec::Appender appender;
+  appender.begin(file);
+  write_json(
+      head, copied.size(),
+      [&](size_t t) { return tensor_record(run.source, run.target, run.plan, t, copied[t]); },
+      [&](std::string_view text) {
+        appender.append(text);
+        bytes += std::ssize(text);
+      });
+  appender.finish();
+  return bytes;
+}
+
+/// Nothing is published of which a byte may be missing.
+void check_complete(const Run& run, std::span<const exec::CopiedTensor> copied) {
+  for (size_t t = 0; t < copied.size(); ++t) {
+    if (is_complete(run, t, copied[t])) continue;
+    throw Error(ErrorCode::kInternal, "a tensor was not wholly written: nothing was published")
+        .tensor(run.moves[t].name)
+        .help("please report this with the command line that led to it");
+  }
+}
+
+}  // namespace
+
+bool is_complete(const Run& run, size_t t, const exec::CopiedTensor& copied) {
+  const exec::TensorMove& move = run.moves[t];
+  return copied.xxh3.size() == move.to.slots.size() && copied.is_whole == run.wants_whole[t];
+}
+
+void add_ranges(const Run& run, size_t t, std::span<const kernels::Hash128> xxh3,
+                std::vector<exec::WrittenRange>& ranges) {
+  const exec::TensorMove& move = run.moves[t];
+  for (size_t h = 0; h < xxh3.size(); ++h) {
+    const exec::Slot& slot = move.to.slots[h];
+    ranges.push_back({slot.file, slot.offset,
+                      exec::holder_bytes(*move.to.holders, static_cast<int>(h), move.dtype),
+                      xxh3[h]});
+  }
+}
+
+std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
+  struct Place {
+    int file = 0;
+    i64 offset = 0;
+    size_t move = 0;
+  };
+  std::vector<Place> places;
+  places.reserve(moves.size());
+  for (size_t i = 0; i < moves.size(); ++i) {
+    const exec::Slot& slot = moves[i].from.slots.front();
+    places.push_back({slot.file, slot.offset, i});
+  }
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    const bool is_same = a.file == b.file && a.offset == b.offset;
+    return is_same ? a.move < b.move : exec::lies_before(a, b);
+  });
+  std::vector<size_t> order;
+  order.reserve(moves.size());
+  for (const Place& place : places) order.push_back(place.move);
+  return order;
+}
+
+std::vector<exec::TargetFile> create_files(const Run& run, exec::IoMode mode,
+                                           io::OutputFolder& folder) {
+  std::vector<exec::TargetFile> targets;
+  exec::Appender appender;
+  for (size_t f = 0; f < run.plan.files.size(); ++f) {
+    const checkpoint::PlannedFile& planned = run.plan.files[f];
+    io::File& file = folder.create_or_open(planned.name);
+    io::allocate(file, planned.size);
+    if (folder.continues()) io::set_size(file, planned.size);
+    targets.emplace_back(file, mode);
+    appender.begin(targets.back());
+    appender.append(file_header(run.source, run.target, run.plan, f));
+    appender.finish();
+  }
+  return targets;
+}
+
+std::vector<exec::TargetFile> open_files(const OutputPlan& plan, exec::IoMode mode,
+                                         io::OutputFiles& files) {
+  std::vector<exec::TargetFile> targets;
+  for (const auto& planned : plan.files) targets.emplace_back(files.open(planned.name), mode);
+  return targets;
+}
+
+void clear_padded_shards(const Run& run, const std::vector<bool>& is_mine,
+                         const exec::FinishedTensors& finished,
+                         std::span<const exec::TargetFile> targets) {
+  for (size_t t = 0; t < run.moves.size(); ++t) {
+    if (!is_mine[t] || finished.contains(t)) continue;
+    const exec::Side& to = run.moves[t].to;
+    for (int h = 0; h < to.holders->size(); ++h) {
+      const i64 elements = element_count(to.holders->local_shape(h)).value_or(0);
+      if (index::image_size(to.holders->region(h)) == elements) continue;
+      const exec::Slot& slot = to.slots[static_cast<size_t>(h)];
+      targets[static_cast<size_t>(slot.file)].clear(
+          slot.offset, exec::holder_bytes(*to.holders, h, run.moves[t].dtype));
+    }
+  }
+}
+
+exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_mine,
+                                   const exec::FinishedTensors& finished,
+                                   std::span<const exec::SourceFile> sources,
+                                   std::span<const exec::TargetFile> targets,
+                                   const exec::StreamOptions& options, exec::Journal& journal) {
+  exec::FinishedTensors copied;
+  std::vector<size_t> order;
+  for (const size_t i : run.order) {
+    const TargetTensor& tensor = run.target.tensors[i];
+    if (!is_mine[i] || finished.contains(i)) continue;
+    if (is_shifted(run.source, tensor)) {
+      const auto& shifts = run.source.tensors[tensor.source].shifts;
+      copied[i] = exec::copy_shifted({run.moves[i], shifts, tensor.shifts}, sources, targets);
+      continue;
+    }
+    order.push_back(i);
+  }
+  std::vector<exec::CopiedTensor> done = exec::copy(
+      {run.moves, order}, sources, targets, options,
+      [&](size_t i, const exec::CopiedTensor& tensor) {
+        const exec::TensorMove& move = run.moves[order[i]];
+        journal.finished(order[i], tensor, byte_size(move.dtype, move.shape).value_or(0));
+      });
+  for (size_t i = 0; i < order.size(); ++i) copied[order[i]] = std::move(done[i]);
+  return copied;
+}
+
+std::vector<io::WrittenFile> complete_files(const Run& run,
+                                            std::span<const exec::SourceFile> sources,
+                                            std::span<const exec::TargetFile> targets,
+                                            std::vector<exec::CopiedTensor>& copied,
+                                            const WriteOptions& options, io::OutputFolder& folder) {
+  check_complete(run, copied);
+  fill_padding(run.source, run.target, run.plan, sources, targets, copied);
+  check_tied(run.target, run.moves, copied);
+  std::vector<io::WrittenFile> written;
+  if (options.copy_side_files) written = copy_all_side_files(run.source, run.plan, folder);
+  for (const auto& file : run.plan.files) written.push_back({file.name, file.size});
+  if (!run.plan.index_text.empty()) {
+    written.push_back(write_text(folder, kIndexName, run.plan.index_text));
+  }
+  checkpoint::Manifest manifest = manifest_head(run.source, run.target, run.plan);
+  if (options.sha256) add_file_hashes(manifest, folder.working_path(), stream_options(options));
+  const exec::TargetFile file(folder.create(kManifestName), options.io);
+  written.push_back({kManifestName, write_manifest(run, manifest, copied, file)});
+  return written;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,361 @@
+#include "lib/comm/nccl/nccl_communicator.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/comm/agreement.h"
+#include "lib/comm/group_communicator.h"
+#include "lib/comm/machine.h"
+#include "lib/io/dynamic_library.h"
+
+namespace shardtool::comm {
+namespace {
+
+constexpr std::chrono::microseconds kRest{50};
+
+/// The functions that are used, by their own names and types.
+struct Libraries {
+  explicit Libraries(const NcclLibraries& files)
+      : cuda("the CUDA runtime",
+             files.cuda_runtime.empty()
+                 ? std::vector<std::string>{fmt::format("libcudart.so.{}", CUDART_VERSION / 1000)}
+                 : std::vector<std::string>{files.cuda_runtime}),
+        nccl("NCCL", {files.nccl.empty() ? "libnccl.so.2" : files.nccl}) {}
+
+  io::DynamicLibrary cuda;
+  io::DynamicLibrary nccl;
+
+#define SHARDTOOL_FUNCTION(library, name) \
+  decltype(&::name) name = library.function<decltype(&::name)>(#name)
+  // cudaMalloc has an overload of C++, which no library holds.
+  using Malloc = cudaError_t (*)(void**, size_t);
+  Malloc cudaMalloc = cuda.function<Malloc>("cudaMalloc");
+  SHARDTOOL_FUNCTION(cuda, cudaRuntimeGetVersion);
+  SHARDTOOL_FUNCTION(cuda, cudaGetDeviceCount);
+  SHARDTOOL_FUNCTION(cuda, cudaSetDevice);
+  SHARDTOOL_FUNCTION(cuda, cudaGetErrorString);
+  SHARDTOOL_FUNCTION(cuda, cudaFree);
+  SHARDTOOL_FUNCTION(cuda, cudaMemcpyAsync);
+  SHARDTOOL_FUNCTION(cuda, cudaStreamCreateWithFlags);
+  SHARDTOOL_FUNCTION(cuda, cudaStreamDestroy);
+  SHARDTOOL_FUNCTION(cuda, cudaStreamQuery);
+  SHARDTOOL_FUNCTION(nccl, ncclGetVersion);
+  SHARDTOOL_FUNCTION(nccl, ncclGetUniqueId);
+  SHARDTOOL_FUNCTION(nccl, ncclCommInitRankConfig);
+  SHARDTOOL_FUNCTION(nccl, ncclCommGetAsyncError);
+  SHARDTOOL_FUNCTION(nccl, ncclCommFinalize);
+  SHARDTOOL_FUNCTION(nccl, ncclCommDestroy);
+  SHARDTOOL_FUNCTION(nccl, ncclCommAbort);
+  SHARDTOOL_FUNCTION(nccl, ncclGetErrorString);
+  SHARDTOOL_FUNCTION(nccl, ncclGroupStart);
+  SHARDTOOL_FUNCTION(nccl, ncclGroupEnd);
+  SHARDTOOL_FUNCTION(nccl, ncclBroadcast);
+  SHARDTOOL_FUNCTION(nccl, ncclSend);
+  SHARDTOOL_FUNCTION(nccl, ncclRecv);
+#undef SHARDTOOL_FUNCTION
+
+  void check(cudaError_t result, const char* call) const {
+    if (result == cudaSuccess) return;
+    throw Error(ErrorCode::kDeviceFailed, fmt::format("{}: {}", call, cudaGetErrorString(result)));
+  }
+};
+
+/// Device memory that grows to what is asked for.
+class DeviceBuffer {
+ public:
+  explicit DeviceBuffer(const Libraries& api) : api_(api) {}
+  ~DeviceBuffer() { api_.cudaFree(data_); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  char* of(size_t bytes) {
+    if (bytes <= bytes_) return static_cast<char*>(data_);
+    api_.check(api_.cudaFree(std::exchange(data_, nullptr)), "cudaFree");
+    bytes_ = 0;
+    api_.check(api_.cudaMalloc(&data_, bytes), "cudaMalloc");
+    bytes_ = bytes;
+    return static_cast<char*>(data_);
+  }
+
+ private:
+  const Libraries& api_;
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+/// Lengths as messages, and where stretches of these lengths begin in one buffer; one more at the
+/// end.
+std::string length_message(std::uint64_t bytes) {
+  return {reinterpret_cast<const char*>(&bytes), sizeof bytes};
+}
+std::uint64_t length_in(const std::string& message) {
+  std::uint64_t bytes = 0;
+  if (message.size() != sizeof bytes) throw Error(ErrorCode::kInternal, "a length has no 8 bytes");
+  std::memcpy(&bytes, message.data(), sizeof bytes);
+  return bytes;
+}
+std::vector<size_t> offsets_of(const std::vector<std::string>& lengths) {
+  std::vector<size_t> offsets{0};
+  for (const std::string& length : lengths) offsets.push_back(offsets.back() + length_in(length));
+  return offsets;
+}
+
+/// A group of all of `control`, whose large collectives take the other way.
+class NcclCommunicator final : public GroupCommunicator {
+ public:
+  NcclCommunicator(std::shared_ptr<const Libraries> libraries, int device,
+                   std::unique_ptr<Communicator> control)
+      : GroupCommunicator(*control),
+        control_(std::move(control)),
+        libraries_(std::move(libraries)),
+        device_(device),
+        sent_(*libraries_),
+        received_(*libraries_) {
+    try {
+      begin_nccl();
+    } catch (const Error&) {
+      end_nccl();
+      throw;
+    }
+  }
+
+  ~NcclCommunicator() override { end_nccl(); }
+
+ protected:
+  std::vector<std::string> do_all_gather(std::string_view mine) override {
+    const auto offsets = offsets_of(GroupCommunicator::do_all_to_all(
+        std::vector<std::string>(static_cast<size_t>(size()), length_message(mine.size()))));
+    char* const device = received_.of(offsets.back());
+    const auto at = [&](int rank) { return offsets[static_cast<size_t>(rank)]; };
+    copy(device + at(rank()), mine.data(), mine.size(), cudaMemcpyHostToDevice);
+    group([&] {
+      for (int root = 0; root < size(); ++root) {
+        const size_t bytes = at(root + 1) - at(root);
+        char* const part = device + at(root);
+        if (bytes > 0)
+          check(api().ncclBroadcast(part, part, bytes, ncclUint8, root, comm_, stream_));
+      }
+    });
+    return fetch(device, offsets);
+  }
+
+  std::string do_broadcast(int from, std::string bytes) override {
+    const auto length =
+        length_in(GroupCommunicator::do_broadcast(from, length_message(bytes.size())));
+    bytes.resize(length);
+    if (length == 0) return bytes;
+    char* const device = received_.of(length);
+    if (rank() == from) copy(device, bytes.data(), length, cudaMemcpyHostToDevice);
+    group([&] {
+      check(api().ncclBroadcast(device, device, length, ncclUint8, from, comm_, stream_));
+    });
+    wait_for_stream();
+    copy(bytes.data(), device, length, cudaMemcpyDeviceToHost);
+    wait_for_stream();
+    return bytes;
+  }
+
+  std::vector<std::string> do_all_to_all(std::vector<std::string> to_each) override {
+    std::vector<std::string> lengths;
+    for (const std::string& one : to_each) lengths.push_back(length_message(one.size()));
+    const auto out = offsets_of(lengths);
+    const auto in = offsets_of(GroupCommunicator::do_all_to_all(std::move(lengths)));
+    char* const sending = sent_.of(out.back());
+    char* const receiving = received_.of(in.back());
+    for (size_t to = 0; to < to_each.size(); ++to) {
+      copy(sending + out[to], to_each[to].data(), to_each[to].size(), cudaMemcpyHostToDevice);
+    }
+    group([&] {
+      for (int peer = 0; peer < size(); ++peer) {
+        const auto i = static_cast<size_t>(peer);
+        const size_t to = out[i + 1] - out[i];
+        const size_t from = in[i + 1] - in[i];
+        if (to > 0) check(api().ncclSend(sending + out[i], to, ncclUint8, peer, comm_, stream_));
+        if (from > 0) {
+          check(api().ncclRecv(receiving + in[i], from, ncclUint8, peer, comm_, stream_));
+        }
+      }
+    });
+    return fetch(receiving, in);
+  }
+
+  std::unique_ptr<Communicator> do_split(std::vector<int> members, Channel first) override {
+    auto control = std::make_unique<GroupCommunicator>(*this, std::move(members), first);
+    return std::make_unique<NcclCommunicator>(libraries_, device_, std::move(control));
+  }
+
+ private:
+  const Libraries& api() const { return *libraries_; }
+
+  /// The first process makes an id that the others get over `control`.
+  void begin_nccl() {
+    api().check(api().cudaSetDevice(device_), "cudaSetDevice");
+    api().check(api().cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+                "cudaStreamCreateWithFlags");
+    ncclUniqueId id{};
+    std::string text(sizeof id, '\0');
+    if (rank() == 0) {
+      check(api().ncclGetUniqueId(&id));
+      std::memcpy(text.data(), &id, sizeof id);
+    }
+    text = GroupCommunicator::do_broadcast(0, std::move(text));
+    std::memcpy(&id, text.data(), std::min(text.size(), sizeof id));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    check(api().ncclCommInitRankConfig(&comm_, size(), id, rank(), &config));
+    wait_for_nccl();
+  }
+
+  /// What others may still wait for is cut off after a failure.
+  void end_nccl() noexcept {
+    if (comm_ != nullptr && !failed_) finish();
+    if (comm_ != nullptr) failed_ ? api().ncclCommAbort(comm_) : api().ncclCommDestroy(comm_);
+    if (stream_ != nullptr) api().cudaStreamDestroy(stream_);
+  }
+
+  void finish() noexcept {
+    try {
+      require_others();
+      check(api().ncclCommFinalize(comm_));
+      wait_for_nccl();
+    } catch (const Error&) {
+      failed_ = true;
+    }
+  }
+
+  template <class Calls>
+  void group(const Calls& calls) {
+    check(api().ncclGroupStart());
+    calls();
+    check(api().ncclGroupEnd());
+    wait_for_nccl();
+  }
+
+  void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+    if (bytes == 0) return;
+    api().check(api().cudaMemcpyAsync(to, from, bytes, kind, stream_), "cudaMemcpyAsync");
+  }
+
+  std::vector<std::string> fetch(const char* device, const std::vector<size_t>& offsets) {
+    // The runtime blocks in copies to memory of this kind: not before NCCL is done.
+    wait_for_stream();
+    std::vector<std::string> parts;
+    for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+      parts.emplace_back(offsets[i + 1] - offsets[i], '\0');
+      copy(parts[i].data(), device + offsets[i], parts[i].size(), cudaMemcpyDeviceToHost);
+    }
+    wait_for_stream();
+    return parts;
+  }
+
+  /// A call that goes on in the background is no failure: wait_for_nccl() sees how it ends.
+  void check(ncclResult_t result) {
+    if (result == ncclSuccess || result == ncclInProgress) return;
+    fail(fmt::format("NCCL: {}", api().ncclGetErrorString(result)));
+  }
+
+  /// Polls until `done`, and gives up with the others or after the deadline.
+  template <class Done>
+  void wait(const Done& done) {
+    const auto end = wait_end();
+    while (!done()) {
+      try {
+        require_others();
+      } catch (const Error&) {
+        failed_ = true;
+        throw;
+      }
+      if (end && Clock::now() >= *end) {
+        fail(fmt::format("NCCL did not end {} in time", operation_name()));
+      }
+      std::this_thread::sleep_for(kRest);
+    }
+  }
+
+  bool nccl_is_ready() {
+    ncclResult_t state = ncclSuccess;
+    check(api().ncclCommGetAsyncError(comm_, &state));
+    check(state);
+    return state == ncclSuccess;
+  }
+
+  void wait_for_nccl() {
+    wait([&] { return nccl_is_ready(); });
+  }
+
+  void wait_for_stream() {
+    wait([&] {
+      nccl_is_ready();
+      const cudaError_t state = api().cudaStreamQuery(stream_);
+      if (state != cudaErrorNotReady) api().check(state, "cudaStreamQuery");
+      return state == cudaSuccess;
+    });
+  }
+
+  [[noreturn]] void fail(const std::string& reason) {
+    failed_ = true;
+    abort(reason);
+    throw Error(ErrorCode::kPeerLost,
+                fmt::format("process {} of {} failed: {}", rank(), size(), reason));
+  }
+
+  const std::unique_ptr<Communicator> control_;
+  const std::shared_ptr<const Libraries> libraries_;  ///< shared with what is split off
+  const int device_;
+  DeviceBuffer sent_;
+  DeviceBuffer received_;
+  cudaStream_t stream_ = nullptr;
+  ncclComm_t comm_ = nullptr;
+  bool failed_ = false;
+};
+
+void require_device(const Libraries& api, int device) {
+  int devices = 0;
+  const cudaError_t state = api.cudaGetDeviceCount(&devices);
+  if (state != cudaSuccess) {
+    throw io::engine_missing(fmt::format("cudaGetDeviceCount: {}", api.cudaGetErrorString(state)));
+  }
+  if (device < devices) return;
+  throw io::engine_missing(
+      fmt::format("there are {} GPUs for {} or more processes of one machine", devices, device + 1))
+      .help("start as many processes as there are GPUs: NCCL takes one for each");
+}
+
+}  // namespace
+
+std::string found_nccl(const NcclLibraries& files) {
+  const Libraries libraries(files);
+  // 10,000 a major version of NCCL; 1,000 one of CUDA, 10 a minor one.
+  int nccl = 0;
+  int cuda = 0;
+  if (libraries.ncclGetVersion(&nccl) != ncclSuccess)
+    throw io::engine_missing("ncclGetVersion fails");
+  libraries.check(libraries.cudaRuntimeGetVersion(&cuda), "cudaRuntimeGetVersion");
+  return fmt::format("NCCL {}.{}.{} and CUDA runtime {}.{}, {} and {}", nccl / 10'000,
+                     nccl / 100 % 100, nccl % 100, cuda / 1'000, cuda / 10 % 100,
+                     libraries.nccl.name(), libraries.cuda.name());
+}
+
+std::unique_ptr<Communicator> open_nccl(std::unique_ptr<Communicator> control,
+                                        const NcclLibraries& files) {
+  std::shared_ptr<const Libraries> libraries;
+  const int device = rank_on_machine(*control);
+  all_do(*control, [&] {
+    libraries = std::make_shared<const Libraries>(files);
+    require_device(*libraries, device);
+  });
+  return std::make_unique<NcclCommunicator>(std::move(libraries), device, std::move(control));
+}
+
+}  // namespace shardtool::comm

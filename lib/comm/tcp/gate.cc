@@ -1,0 +1,97 @@
+#include "lib/comm/tcp/gate.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "lib/base/error.h"
+
+namespace shardtool::comm {
+namespace {
+
+/// A process of the launch proves itself within milliseconds; one that could not comes again.
+constexpr std::chrono::seconds kVisit{10};
+/// Limit of visitors; above it the one that has waited longest is turned away.
+constexpr size_t kMostVisitors = 256;
+/// Visitors that are taken in before those who are there are served again.
+constexpr int kAtOnce = 64;
+constexpr std::chrono::milliseconds kPause{20};
+/// A flag that is set is seen after this time.
+constexpr std::chrono::milliseconds kGlance{100};
+
+}  // namespace
+
+void check_not_cancelled(const std::atomic<bool>* cancel) {
+  if (cancel != nullptr && *cancel) {
+    throw Error(ErrorCode::kInterrupted, "interrupted while the processes of the launch met");
+  }
+}
+
+int Gate::admit(std::vector<Socket>& peers, Deadline end) {
+  const auto higher = peers.begin() + rank_ + 1;
+  const auto is_open = [](const Socket& socket) { return socket.is_open(); };
+  const auto all = std::distance(higher, peers.end());
+  while (std::count_if(higher, peers.end(), is_open) < all) {
+    if (milliseconds_until(end) == 0) break;
+    check_not_cancelled(cancel_);
+    wait(std::min(end, Deadline::clock::now() + kGlance));
+    for (const Socket& listening : listener_.sockets) take_in(listening);
+    for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
+      const Verdict verdict = serve(*visitor, peers);
+      refused_ += verdict == Verdict::kRefused ? 1 : 0;
+      visitor = verdict == Verdict::kWaits ? std::next(visitor) : visitors_.erase(visitor);
+    }
+  }
+  return static_cast<int>(std::count_if(higher, peers.end(), is_open));
+}
+
+/// Until someone comes or says something, or a visit ends.
+void Gate::wait(Deadline end) const {
+  std::vector<pollfd> wanted;
+  for (const Socket& listening : listener_.sockets) wanted.push_back({listening.fd(), POLLIN, 0});
+  for (const Visitor& visitor : visitors_) wanted.push_back({visitor.socket.fd(), POLLIN, 0});
+  const Deadline first = visitors_.empty() ? end : std::min(end, visitors_.front().until);
+  ::poll(wanted.data(), wanted.size(), milliseconds_until(first));
+}
+
+void Gate::take_in(const Socket& listening) {
+  for (int taken = 0; taken < kAtOnce; ++taken) {
+    std::optional<Socket> socket = accept(listening);
+    if (!socket) return;
+    if (!socket->is_open()) {
+      make_room();
+      std::this_thread::sleep_for(kPause);
+      return;
+    }
+    const Deadline now = Deadline::clock::now();
+    HostSide side(credentials_, rank_);
+    // It fits into the buffers of a new connection.
+    if (!socket->send(side.challenge(), now)) continue;
+    if (visitors_.size() == kMostVisitors) make_room();
+    visitors_.push_back({*std::move(socket), std::move(side), now + kVisit});
+  }
+}
+
+void Gate::make_room() {
+  if (visitors_.empty()) return;
+  visitors_.pop_front();
+  ++refused_;
+}
+
+Gate::Verdict Gate::serve(Visitor& visitor, std::vector<Socket>& peers) const {
+  const bool is_there = visitor.socket.receive_some(visitor.answer, kAnswerBytes);
+  if (std::ssize(visitor.answer) < static_cast<i64>(kAnswerBytes)) {
+    const bool may_stay = is_there && milliseconds_until(visitor.until) > 0;
+    return may_stay ? Verdict::kWaits : Verdict::kRefused;
+  }
+  const auto admission = visitor.side.judge(visitor.answer);
+  if (!admission) return Verdict::kRefused;
+  if (!visitor.socket.send(admission->welcome, visitor.until)) return Verdict::kRefused;
+  peers[static_cast<size_t>(admission->rank)] = std::move(visitor.socket);
+  return Verdict::kAdmitted;
+}
+
+}  // namespace shardtool::comm

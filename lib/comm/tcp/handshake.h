@@ -1,0 +1,80 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lib/comm/tcp/secret.h"
+
+namespace shardtool::comm {
+
+/// Facts that the processes of one launch share and strangers do not. Two processes whose
+/// credentials differ in anything refuse each other.
+struct Credentials {
+  std::string secret;  ///< never sent
+  std::string launch;  ///< names the launch among those that have the same secret
+  int size = 0;        ///< number of processes
+};
+
+/// Two processes prove to each other that they know the secret, without sending it:
+///
+///     host  -> guest   challenge   a greeting, random bytes
+///     guest -> host    answer      random bytes, its rank, proof of the guest
+///     host  -> guest   welcome     proof of the host
+///
+/// A proof is the HMAC-SHA256, keyed with the secret, of who proves, both ranks, the number of
+/// processes, both random texts and the name of the launch. So no proof holds on another
+/// connection, in the other direction, or for another rank. The guest proves first: a stranger who
+/// connects gets nothing that depends on the secret.
+inline constexpr size_t kNonceBytes = 32;
+inline constexpr size_t kRankBytes = 8;
+inline constexpr std::string_view kGreeting = "shardtool meeting 2\n";
+inline constexpr size_t kChallengeBytes = kGreeting.size() + kNonceBytes;
+inline constexpr size_t kAnswerBytes = kNonceBytes + kRankBytes + kDigestBytes;
+inline constexpr size_t kWelcomeBytes = kDigestBytes;
+
+/// The side that listens, for one connection.
+class HostSide {
+ public:
+  HostSide(const Credentials& credentials, int rank)
+      : credentials_(credentials), rank_(rank), nonce_(random_bytes(kNonceBytes)) {}
+
+  std::string challenge() const { return std::string(kGreeting) + nonce_; }
+
+  struct Admission {
+    int rank = 0;
+    std::string welcome;
+  };
+  /// The guest's rank and what to send it; nothing for a stranger, or a rank that is not above the
+  /// host's.
+  std::optional<Admission> judge(std::string_view answer) const;
+
+ private:
+  const Credentials& credentials_;
+  int rank_;
+  std::string nonce_;
+};
+
+/// The side that connects to a host of a known rank, for one connection.
+class GuestSide {
+ public:
+  GuestSide(const Credentials& credentials, int rank, int host_rank)
+      : credentials_(credentials),
+        rank_(rank),
+        host_rank_(host_rank),
+        nonce_(random_bytes(kNonceBytes)) {}
+
+  /// Nothing when the challenge is none.
+  std::optional<std::string> answer(std::string_view challenge);
+  /// Returns whether the host knows the secret, too.
+  bool is_welcome(std::string_view welcome) const;
+
+ private:
+  const Credentials& credentials_;
+  int rank_;
+  int host_rank_;
+  std::string nonce_;
+  std::string host_nonce_;
+};
+
+}  // namespace shardtool::comm

@@ -1,0 +1,121 @@
+#include "lib/comm/tcp/meeting_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/io/syscalls.h"
+
+namespace shardtool::comm {
+namespace {
+
+constexpr i64 kMaxNoteBytes = 1 << 20;
+constexpr mode_t kOwnerOnly = S_IRUSR | S_IWUSR;
+constexpr unsigned kOthers = S_IRWXG | S_IRWXO;
+constexpr unsigned kModeBits = 07777;
+
+/// Anybody could put a file of their own in place of the one that is there.
+void check_folder(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path();
+  const std::string folder = parent.empty() ? "." : parent;
+  struct stat found {};
+  if (::stat(folder.c_str(), &found) != 0) return;  // opening the file says so
+  if ((found.st_mode & S_IWOTH) == 0 || (found.st_mode & S_ISVTX) != 0) return;
+  throw Error(ErrorCode::kUsage, "everybody may replace files in the folder where processes meet")
+      .at({folder, 0, 0, {}})
+      .note("mode", fmt::format("{:04o}", found.st_mode & kModeBits))
+      .help("chmod o-w or chmod +t the folder, or meet in a folder inside it");
+}
+
+/// Empty for a file that this user alone can have written, and can read.
+std::string reason_to_doubt(int fd) {
+  struct stat found {};
+  if (::fstat(fd, &found) != 0) return "the system does not say whose file it is";
+  if (!S_ISREG(found.st_mode)) return "it is no regular file";
+  if (found.st_uid != ::geteuid()) {
+    return fmt::format("it belongs to user {}, expected {}", found.st_uid, ::geteuid());
+  }
+  if ((found.st_mode & kOthers) == 0) return {};
+  return fmt::format("others may use it: its mode is {:04o}, expected 0600",
+                     found.st_mode & kModeBits);
+}
+
+std::string text_in(const io::File& file) {
+  const i64 size = io::identity(file).size;
+  if (size > kMaxNoteBytes) return {};
+  std::string text(static_cast<size_t>(size), '\0');
+  io::read_exact(file, std::as_writable_bytes(std::span(text)), 0);
+  return text;
+}
+
+/// The secret in the first line, an address in each of the others.
+MeetingNote parse_note(const std::string& text) {
+  const size_t line = std::min(text.find('\n'), text.size());
+  return {text.substr(0, line), addresses_in(text.substr(line))};
+}
+
+/// A new file that is its owner's alone from the first moment.
+io::File create_own(const std::string& path) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  io::File file(io::syscalls().openat(AT_FDCWD, path.c_str(), kFlags, kOwnerOnly), path);
+  if (!file.is_open()) {
+    throw Error(ErrorCode::kWriteFailed, "cannot create the file over which the processes meet")
+        .at({path, 0, 0, {}});
+  }
+  if (const std::string doubt = reason_to_doubt(file.fd()); !doubt.empty()) {
+    io::syscalls().unlinkat(AT_FDCWD, path.c_str(), 0);
+    throw Error(ErrorCode::kWriteFailed, "the file system cannot keep a secret file to its owner")
+        .at({path, 0, 0, {}})
+        .note("found", doubt)
+        .help("meet on a file system that has owners and modes");
+  }
+  return file;
+}
+
+}  // namespace
+
+MeetingFile::MeetingFile(std::string path, const MeetingNote& note) : path_(std::move(path)) {
+  check_folder(path_);
+  const std::string whole = path_ + ".new";  // one that a launch left behind goes
+  io::syscalls().unlinkat(AT_FDCWD, whole.c_str(), 0);
+  {
+    const std::string text = note.secret + "\n" + to_lines(note.addresses);
+    const io::File file = create_own(whole);
+    own_ = io::identity(file);
+    io::write_exact(file, std::as_bytes(std::span(text)), 0);
+  }
+  if (io::syscalls().rename(whole.c_str(), path_.c_str()) == 0) return;
+  io::syscalls().unlinkat(AT_FDCWD, whole.c_str(), 0);
+  throw Error(ErrorCode::kWriteFailed, "cannot name the file over which the processes meet")
+      .at({path_, 0, 0, {}});
+}
+
+MeetingFile::~MeetingFile() {
+  if (io::is_at(path_, own_)) io::syscalls().unlinkat(AT_FDCWD, path_.c_str(), 0);
+}
+
+FoundNote read_meeting_file(const std::string& path) {
+  check_folder(path);
+  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const io::File file(io::syscalls().openat(AT_FDCWD, path.c_str(), kFlags, 0), path);
+  if (!file.is_open()) {
+    if (errno == ELOOP) return {{}, "it is a symbolic link"};
+    return {{}, errno == EACCES ? "this user may not read it" : ""};
+  }
+  if (std::string doubt = reason_to_doubt(file.fd()); !doubt.empty()) return {{}, std::move(doubt)};
+  try {
+    return {parse_note(text_in(file)), {}};
+  } catch (const Error& error) {
+    return {{}, error.message()};  // it may be replaced while it is read
+  }
+}
+
+}  // namespace shardtool::comm

@@ -1,0 +1,225 @@
+#include "lib/comm/tcp/tcp_meeting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/comm/tcp/gate.h"
+#include "lib/comm/tcp/handshake.h"
+#include "lib/comm/tcp/meeting_file.h"
+#include "lib/io/file.h"
+
+namespace shardtool::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr i64 kMaxTextBytes = 1 << 20;
+constexpr i64 kLengthBytes = 8;
+constexpr size_t kSecretBytes = 32;
+constexpr milliseconds kPause{20};
+constexpr milliseconds kConnectTime{2000};
+constexpr milliseconds kHandshakeTime{5000};
+
+Error peer_lost(std::string message) {
+  return Error(ErrorCode::kPeerLost, std::move(message));
+}
+
+Deadline at_most(milliseconds time, Deadline end) {
+  return std::min(end, Deadline::clock::now() + time);
+}
+
+/// Connections to processes of lower rank, and from those of higher rank.
+class Meeting {
+ public:
+  Meeting(const MeetingPoint& point, int rank, int size, Deadline end,
+          const std::atomic<bool>* cancel)
+      : point_(point),
+        rank_(rank),
+        end_(end),
+        cancel_(cancel),
+        credentials_{point.secret, point.launch, size},
+        peers_(static_cast<size_t>(size)) {}
+
+  std::vector<Socket> connect(Reach reach) {
+    rank_ == 0 ? accept_all() : find_first();
+    if (reach == Reach::kEverybody) connect_others();
+    return std::move(peers_);
+  }
+
+ private:
+  int size() const { return credentials_.size; }
+  Socket& peer(int rank) { return peers_[static_cast<size_t>(rank)]; }
+
+  void accept_all();
+  void accept_higher(const Listener& listener);
+  void find_first();
+  void find(int host, const std::function<std::vector<Address>()>& addresses,
+            const std::string& looked_for);
+  void try_addresses(int host, const std::vector<Address>& addresses);
+  Socket shake_hands(int host, Socket socket);
+  std::vector<Address> addresses_of_first();
+
+  void connect_others();
+  std::vector<std::string> share_texts(const std::string& mine);
+  void send_text(int to, const std::string& text);
+  std::string receive_text(int from);
+
+  const MeetingPoint& point_;
+  const int rank_;
+  const Deadline end_;
+  const std::atomic<bool>* cancel_;
+  Credentials credentials_;
+  std::vector<Socket> peers_;
+  std::string refusal_ = {};  ///< why the last attempt to find a process failed
+};
+
+void Meeting::accept_all() {
+  if (point_.address) return accept_higher(listen_at(*point_.address, end_));
+  const Listener listener = listen();
+  credentials_.secret = hex(random_bytes(kSecretBytes));
+  const MeetingFile file(point_.file, {credentials_.secret, listener.addresses});
+  accept_higher(listener);
+}
+
+/// Those of the ranks above this one, which connect to it, into their places.
+void Meeting::accept_higher(const Listener& listener) {
+  Gate gate(listener, credentials_, rank_, cancel_);
+  const int came = gate.admit(peers_, end_);
+  const int expected = size() - rank_ - 1;
+  if (came == expected) return;
+  Error error =
+      peer_lost(rank_ == 0 ? fmt::format("only {} of {} processes have begun", came + 1, size())
+                           : fmt::format("only {} of {} processes could reach process {}", came,
+                                         expected, rank_));
+  if (rank_ == 0 && !point_.file.empty()) error.note("met over", point_.file);
+  error.note("listened at", list_of(listener.addresses));
+  if (gate.refused() > 0) {
+    error.note("refused",
+               fmt::format("{} connections without the secret of this launch", gate.refused()));
+  }
+  throw std::move(error);
+}
+
+void Meeting::find_first() {
+  find(
+      0, [this] { return addresses_of_first(); },
+      point_.address ? to_string(*point_.address) : point_.file);
+}
+
+/// The addresses of the first process, as the meeting point gives them now; reads the secret with
+/// it.
+std::vector<Address> Meeting::addresses_of_first() {
+  if (point_.address) return resolved(*point_.address, end_);
+  FoundNote found = read_meeting_file(point_.file);
+  if (!found.refusal.empty()) refusal_ = "the file is not believed: " + found.refusal;
+  if (!found.note) return {};
+  credentials_.secret = std::move(found.note->secret);
+  return std::move(found.note->addresses);
+}
+
+/// Connects to a process of lower rank, which may listen later than now.
+void Meeting::find(int host, const std::function<std::vector<Address>()>& addresses,
+                   const std::string& looked_for) {
+  while (milliseconds_until(end_) > 0) {
+    try_addresses(host, addresses());
+    if (peer(host).is_open()) return;
+    check_not_cancelled(cancel_);
+    std::this_thread::sleep_until(at_most(kPause, end_));
+  }
+  Error error = peer_lost(fmt::format("process {} of {} could not be reached", host, size()))
+                    .note("looked for", looked_for);
+  if (host == 0) error.leaderless();
+  if (!refusal_.empty()) error.note("found", refusal_);
+  throw std::move(error);
+}
+
+void Meeting::try_addresses(int host, const std::vector<Address>& addresses) {
+  for (const Address& address : addresses) {
+    Socket socket = comm::connect(address, at_most(kConnectTime, end_));
+    if (socket.is_open()) peer(host) = shake_hands(host, std::move(socket));
+    if (peer(host).is_open()) return;
+  }
+}
+
+/// The connection when the process there is the one that is looked for.
+Socket Meeting::shake_hands(int host, Socket socket) {
+  const Deadline end = at_most(kHandshakeTime, end_);
+  GuestSide side(credentials_, rank_, host);
+  const auto challenge = socket.receive(kChallengeBytes, end);
+  const auto answer = challenge ? side.answer(*challenge) : std::nullopt;
+  if (!answer) {
+    refusal_ = "what listens there is no process of shardtool";
+    return {};
+  }
+  const auto welcome =
+      socket.send(*answer, end) ? socket.receive(kWelcomeBytes, end) : std::nullopt;
+  if (welcome && side.is_welcome(*welcome)) return socket;
+  refusal_ = "the process there has another secret, or is of another launch";
+  return {};
+}
+
+/// A text with its length in front.
+void Meeting::send_text(int to, const std::string& text) {
+  const Socket& socket = peer(to);
+  if (socket.send(fmt::format("{:>{}}", text.size(), kLengthBytes) + text, end_)) return;
+  throw peer_lost(fmt::format("process {} ended while the processes met", to));
+}
+
+std::string Meeting::receive_text(int from) {
+  const Socket& socket = peer(from);
+  const auto length = socket.receive(kLengthBytes, end_);
+  const i64 bytes = length ? std::strtoll(length->c_str(), nullptr, 10) : -1;
+  auto text = bytes >= 0 && bytes <= kMaxTextBytes ? socket.receive(bytes, end_) : std::nullopt;
+  if (text) return *std::move(text);
+  throw peer_lost(fmt::format("process {} ended while the processes met", from));
+}
+
+/// Where everybody listens, by rank, over the connections to rank 0. Empty for that one.
+std::vector<std::string> Meeting::share_texts(const std::string& mine) {
+  std::vector<std::string> all(peers_.size());
+  if (rank_ != 0) {
+    send_text(0, mine);
+    for (int of = 1; of < size(); ++of) all[static_cast<size_t>(of)] = receive_text(0);
+    return all;
+  }
+  for (int from = 1; from < size(); ++from) all[static_cast<size_t>(from)] = receive_text(from);
+  for (int to = 1; to < size(); ++to) {
+    for (int of = 1; of < size(); ++of) send_text(to, all[static_cast<size_t>(of)]);
+  }
+  return all;
+}
+
+/// Connects to all but the first. At a named address, the others listen on the interface that leads
+/// there, and on no other.
+void Meeting::connect_others() {
+  if (rank_ == 0) {
+    share_texts({});
+    return;
+  }
+  const Listener listener = point_.address ? listen_at(own_end(peer(0)), end_) : listen();
+  const auto texts = share_texts(to_lines(listener.addresses));
+  for (int lower = 1; lower < rank_; ++lower) {
+    const auto addresses = addresses_in(texts[static_cast<size_t>(lower)]);
+    find(
+        lower, [&] { return addresses; }, list_of(addresses));
+  }
+  accept_higher(listener);
+}
+
+}  // namespace
+
+std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
+                                      milliseconds patience, Reach reach,
+                                      const std::atomic<bool>* cancel) {
+  io::allow_many_files();
+  return Meeting(point, rank, size, Deadline::clock::now() + patience, cancel).connect(reach);
+}
+
+}  // namespace shardtool::comm

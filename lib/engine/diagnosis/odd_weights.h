@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "kernels/float_census/float_census.h"
+#include "lib/engine/diagnosis/verdict.h"
+#include "lib/engine/run/product_list.h"
+
+namespace shardtool::engine {
+
+/// Notes the numbers that are none among some that a device has of a tensor.
+void add_odd_weights(const Side& side, bool is_shard, size_t tensor, i64 rank,
+                     const kernels::FloatCensus& census, std::vector<OddWeight>& odd);
+
+/// Is told what a device has of a tensor.
+using WeightVisitor = std::function<void(size_t tensor, i64 rank, std::span<const std::byte>)>;
+
+/// Reads the weights of one op that no product streams: norms, biases, sinks, scales, on the
+/// devices of `ranks`, which run the layer.
+void visit_small_weights(const Side& side, const model::BoundOp& op, std::span<const i64> ranks,
+                         const WeightVisitor& visit);
+
+}  // namespace shardtool::engine

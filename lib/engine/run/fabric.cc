@@ -1,0 +1,215 @@
+#include "lib/engine/run/fabric.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "kernels/field/field.h"
+#include "lib/base/error.h"
+#include "lib/comm/reduce.h"
+#include "lib/engine/weights/part_bytes.h"
+
+namespace shardtool::engine {
+namespace {
+
+std::vector<std::string> names_of(const mesh::Over& over) {
+  std::vector<std::string> names;
+  for (const mesh::AxisRef& ref : over) names.push_back(ref.axis);
+  return names;
+}
+
+template <class N>
+std::vector<i64> ranks_of(const Placed<N>& parts) {
+  std::vector<i64> ranks;
+  for (const auto& [rank, part] : parts) ranks.push_back(rank);
+  return ranks;
+}
+
+}  // namespace
+
+Fabric::Fabric(mesh::Mesh mesh, comm::Communicator* comm) : mesh_(std::move(mesh)), comm_(comm) {
+  const i64 processes = comm == nullptr ? 1 : comm->size();
+  const i64 process = comm == nullptr ? 0 : comm->rank();
+  for (i64 rank = mesh_.size() * process / processes;
+       rank < mesh_.size() * (process + 1) / processes; ++rank) {
+    own_.push_back(rank);
+  }
+}
+
+template <class N>
+Placed<N> Fabric::with_others(const Placed<N>& own) {
+  Placed<N> all = own;
+  if (comm_ == nullptr || comm_->size() == 1) return all;
+  for (const std::string& bytes : comm_->all_gather(to_bytes(own))) add_from_bytes(bytes, all);
+  return all;
+}
+
+std::vector<i64> Fabric::group(const std::vector<i64>& all, i64 rank,
+                               const std::vector<std::string>& along) const {
+  const mesh::Coordinate here = mesh_.coordinate(rank);
+  std::vector<i64> group;
+  for (const i64 other : all) {
+    const mesh::Coordinate there = mesh_.coordinate(other);
+    bool same = true;
+    for (size_t a = 0; a < here.size() && same; ++a) {
+      const bool is_along =
+          std::find(along.begin(), along.end(), mesh_.axes()[a].name) != along.end();
+      same = is_along || here[a] == there[a];
+    }
+    if (same) group.push_back(other);
+  }
+  return group;
+}
+
+template <class N>
+i64 Fabric::sum_over(const std::vector<std::string>& along, Placed<N>& value) {
+  const Placed<N> all = with_others(value);
+  const std::vector<i64> ranks = ranks_of(all);
+  std::map<std::vector<i64>, std::vector<N>> sums;  // groups share theirs
+  for (auto& [rank, part] : value) {
+    const std::vector<i64> members = group(ranks, rank, along);
+    auto [sum, is_new] = sums.try_emplace(members);
+    for (const i64 member : members) {
+      if (!is_new) break;
+      const Part<N>& summand = all.at(member);
+      if (!(summand.features == part.features)) {
+        throw Error(ErrorCode::kUnsupported,
+                    fmt::format("devices {} and {} add up different features", rank, member))
+            .note("one has", to_string(part.features))
+            .note("the other", to_string(summand.features));
+      }
+      sum->second.resize(summand.data.size());
+      for (size_t i = 0; i < summand.data.size(); ++i) {
+        sum->second[i] =
+            member == members.front() ? summand.data[i] : sum->second[i] + summand.data[i];
+      }
+    }
+    part.data = sum->second;
+  }
+  i64 most = 0;
+  for (const auto& [rank, part] : all) most = std::max(most, std::ssize(part.data));
+  return most;
+}
+
+template <class N>
+i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value) {
+  const Placed<N> all = with_others(value);
+  const std::vector<i64> ranks = ranks_of(all);
+  std::map<std::vector<i64>, Part<N>> wholes;
+  for (auto& [rank, part] : value) {
+    const std::vector<i64> members = group(ranks, rank, along);
+    auto [whole, is_new] = wholes.try_emplace(members);
+    if (is_new) {
+      Placed<N> parts;
+      for (const i64 member : members) parts[member] = all.at(member);
+      whole->second = joined(parts, tokens);
+    }
+    part = whole->second;
+  }
+  return all.empty() ? 0 : all.begin()->second.features.global_size() * tokens;
+}
+
+template <class N>
+void Fabric::exchange(const model::Exchange& exchange, i64 tokens, Placed<N>& value) {
+  const std::vector<std::string> along = names_of(exchange.over);
+  i64 elements = 0;
+  if (exchange.move == plan::Move::kAllReduce) {
+    elements = sum_over(along, value);
+  } else if (exchange.move == plan::Move::kAllGather) {
+    elements = gather_over(along, tokens, value);
+  } else {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the engine has no {}", plan::to_string(exchange.move)));
+  }
+  count(exchange, elements);
+}
+
+void Fabric::count(const model::Exchange& exchange, i64 elements) {
+  Counted& counted = counts_[{mesh::to_string(exchange.over), exchange.move}];
+  ++counted.count;
+  counted.elements += elements;
+}
+
+int Fabric::process_of(i64 rank) const {
+  const i64 processes = comm_ == nullptr ? 1 : comm_->size();
+  // The last process whose first rank is not above this one.
+  return static_cast<int>(((rank + 1) * processes - 1) / mesh_.size());
+}
+
+template <class N>
+Placed<N> Fabric::hand_over(const model::Exchange& handoff, std::span<const i64> senders,
+                            std::span<const i64> receivers, const Placed<N>& sent) {
+  const std::vector<std::string> along = names_of(handoff.over);
+  const std::vector<i64> all(senders.begin(), senders.end());
+  const int here = comm_ == nullptr ? 0 : comm_->rank();
+  std::vector<std::pair<i64, i64>> routes;  // in the same order in every process
+  for (const i64 receiver : receivers) {
+    const std::vector<i64> candidates = group(all, receiver, along);
+    if (candidates.empty()) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          fmt::format("no device of the stage before hands anything to device {}", receiver))
+          .note("found", fmt::format("devices {}", fmt::join(senders, ", ")));
+    }
+    routes.emplace_back(candidates.front(), receiver);
+  }
+  std::vector<comm::PendingSend> leaving;
+  for (const auto& [sender, receiver] : routes) {
+    const int to = process_of(receiver);
+    if (process_of(sender) != here || to == here) continue;
+    leaving.push_back(comm_->send_async(to, to_bytes(Placed<N>{{receiver, sent.at(sender)}})));
+  }
+  Placed<N> received;
+  for (const auto& [sender, receiver] : routes) {
+    if (process_of(receiver) != here) continue;
+    const int from = process_of(sender);
+    if (from == here) {
+      received[receiver] = sent.at(sender);
+    } else {
+      add_from_bytes(comm_->receive(from), received);
+    }
+  }
+  for (comm::PendingSend& one : leaving) one.wait();
+  i64 most = 0;
+  for (const auto& [rank, part] : received) most = std::max(most, std::ssize(part.data));
+  if (comm_ != nullptr) comm::all_reduce(*comm_, std::span(&most, 1), comm::Maximum());
+  count(handoff, most);
+  return received;
+}
+
+template <class N>
+void Fabric::reduce(const std::vector<plan::Placement>& on, Placed<N>& value) {
+  std::vector<std::string> along;
+  for (size_t a = 0; a < on.size(); ++a) {
+    if (on[a].is(plan::Placement::Kind::kPartial)) along.push_back(mesh_.axes()[a].name);
+  }
+  if (!along.empty()) sum_over(along, value);
+}
+
+std::string Fabric::broadcast(std::string bytes) {
+  if (comm_ == nullptr || comm_->size() == 1) return bytes;
+  return comm_->broadcast(0, std::move(bytes));
+}
+
+template <class N>
+void Fabric::broadcast(Placed<N>& parts) {
+  if (comm_ == nullptr || comm_->size() == 1) return;
+  const std::string bytes =
+      comm_->broadcast(0, is_first_process() ? to_bytes(parts) : std::string());
+  parts.clear();
+  add_from_bytes(bytes, parts);
+}
+
+#define SHARDTOOL_INSTANTIATE(N)                                                     \
+  template void Fabric::exchange(const model::Exchange&, i64, Placed<N>&);           \
+  template Placed<N> Fabric::hand_over(const model::Exchange&, std::span<const i64>, \
+                                       std::span<const i64>, const Placed<N>&);      \
+  template void Fabric::reduce(const std::vector<plan::Placement>&, Placed<N>&);     \
+  template void Fabric::broadcast(Placed<N>&);
+SHARDTOOL_INSTANTIATE(kernels::Field)
+SHARDTOOL_INSTANTIATE(double)
+SHARDTOOL_INSTANTIATE(float)
+#undef SHARDTOOL_INSTANTIATE
+
+}  // namespace shardtool::engine

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+
+#include "lib/engine/run/part.h"
+#include "lib/mesh/mesh.h"
+#include "lib/model/flow/flow.h"
+
+namespace shardtool::engine {
+
+/// What the devices of `own` among `devices`, which run a layer, begin it with: of every value,
+/// which is whole, the features that `entry` gives them. Of a sum that is not yet reduced the first
+/// device has everything and the others have zeros.
+template <class N>
+PlacedValues<N> layer_entry(const Wholes<N>& values, const model::Stream& entry,
+                            const mesh::Mesh& mesh, std::span<const i64> devices,
+                            std::span<const i64> own, i64 tokens);
+
+}  // namespace shardtool::engine

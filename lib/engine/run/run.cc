@@ -1,0 +1,456 @@
+#include "lib/engine/run/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+#include "kernels/encode/encode.h"
+#include "kernels/ops/router.h"
+#include "lib/base/error.h"
+#include "lib/engine/ops/patch_grid.h"
+#include "lib/engine/run/numbers.h"
+#include "lib/engine/run/word_experts.h"
+
+namespace shardtool::engine {
+namespace {
+
+using index::AxisMap;
+using Kind = plan::Placement::Kind;
+
+kernels::RouterSpec spec_of(const model::Router& op, const Side& side) {
+  const auto number = [&](const model::Number& n) {
+    return mapping::value_of(n, side.model->config);
+  };
+  kernels::RouterSpec spec;
+  spec.kind = op.kind;
+  spec.experts = side.model->size(op.experts);
+  spec.top_k = side.model->size(op.top_k);
+  spec.renormalise = model::is_true(op.renormalise, side.model->config);
+  spec.scale = number(op.scale);
+  spec.groups = static_cast<i64>(number(op.groups));
+  spec.top_groups = static_cast<i64>(number(op.top_groups));
+  spec.least_sum = number(op.least_sum);
+  spec.jitter = number(op.jitter);
+  return spec;
+}
+
+}  // namespace
+
+bool chooses(const model::Op& op) {
+  const auto* attention = std::get_if<model::Attention>(&op.kind);
+  return std::holds_alternative<model::Router>(op.kind) ||
+         (attention != nullptr && attention->index.has_value());
+}
+
+template <class N>
+OpAt<N> Run<N>::at(i64 rank) {
+  OpAt<N> at{side_, inputs_, *step_->op, layer_, rank, bench_, {}};
+  at.choosing = choosing();
+  for (size_t i = 0; i < step_->op->op->in.size(); ++i) at.in.push_back(&input(i, rank));
+  const auto& on = step_->made.at(0);
+  at.is_summed =
+      std::any_of(on.begin(), on.end(), [](const auto& one) { return one.is(Kind::kPartial); });
+  return at;
+}
+
+template <class N>
+Choosing Run<N>::choosing() {
+  if (is_field<N> || !chooses(*step_->op->op)) return {};
+  const std::string& name = step_->op->op->out[0];
+  const Choice* replayed = replayed_ == nullptr ? nullptr : &replayed_->at(name);
+  return {replayed, &choices_[name], &undecidable_};
+}
+
+template <class N>
+const Part<N>& Run<N>::input(size_t i, i64 rank) const {
+  return values_.at(step_->op->op->in[i]).at(rank);
+}
+
+template <class N>
+void Run<N>::make(const std::string& name, i64 rank, Part<N> part) {
+  values_[name][rank] = std::move(part);
+}
+
+template <class N>
+void Run<N>::begin_layer(const model::Layer& layer, PlacedValues<N> entry,
+                         std::span<const i64> devices) {
+  values_ = std::move(entry);
+  choices_.clear();
+  layer_ = layer.number;
+  all_devices_.assign(devices.begin(), devices.end());
+  devices_.clear();
+  std::ranges::set_intersection(fabric_.own(), devices, std::back_inserter(devices_));
+}
+
+template <class N>
+void Run<N>::begin_step(const model::Step& step) {
+  step_ = &step;
+  for (const model::ValueMove& input : step.before) {
+    fabric_.exchange(input.exchange, inputs_.rows(), values_[input.value]);
+    round(input.value);
+  }
+  const auto* experts = std::get_if<model::Experts>(&step.op->op->kind);
+  if (experts == nullptr) return;
+  const AxisMap features = AxisMap::identity(side_.model->size(experts->embed));
+  for (const i64 rank : devices_) {
+    make(step.op->op->out[0], rank, empty_part<N>(features, inputs_.rows()));
+  }
+}
+
+/// Residues look no token up where no other product reads the table: every row counts, times
+/// numbers of its own.
+template <class N>
+void Run<N>::embed_probe(const Product& product, Part<N>& x) const {
+  if constexpr (is_field<N>) {
+    const auto& op = std::get<model::Embed>(step_->op->op->kind);
+    const std::uint64_t table = kernels::hashed(inputs_.seed, static_cast<std::uint64_t>(op.by));
+    for (i64 t = 0; t < inputs_.rows(); ++t) {
+      const std::uint64_t seed = kernels::hashed(table, static_cast<std::uint64_t>(t));
+      for (const index::Piece& piece : product.rows.pieces()) {
+        for (i64 i = 0; i < piece.size; ++i) {
+          x.row(t)[piece.local + i] =
+              kernels::field_random(seed, static_cast<std::uint64_t>(piece.global + i));
+        }
+      }
+    }
+  }
+}
+
+template <class N>
+void Run<N>::begin(const Product& product) {
+  Open& open = open_[product.rank];
+  open.scales = BlockScales<N>::of(side_, inputs_.map, product);
+  open.y = empty_part<N>(product.outputs(), inputs_.rows());
+  if (is_look_up(product)) return;
+  if (std::holds_alternative<model::Embed>(step_->op->op->kind)) {
+    open.x = empty_part<N>(product.rows, inputs_.rows());
+    embed_probe(product, open.x);
+  } else if (product.expert >= 0) {
+    open.x = expert_input(product);
+  } else {
+    open.x = aligned(input(0, product.rank), product.inputs(), inputs_.rows(),
+                     step_->op->op->in.front());
+  }
+  begin_there(product);
+}
+
+template <class N>
+bool Run<N>::is_look_up(const Product& product) const {
+  const bool is_table = std::holds_alternative<model::Embed>(step_->op->op->kind);
+  return is_table && (!is_field<N> || product.is_looked_up);
+}
+
+/// The rows of the table that tokens, positions or segments name; a token that a smaller table of
+/// its own lacks has the first row.
+template <class N>
+void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
+  const auto& op = std::get<model::Embed>(step_->op->op->kind);
+  const auto by = op.by;
+  const auto offset = static_cast<i64>(mapping::value_of(op.offset, side_.model->config));
+  const AxisMap where = index::inverse(product.rows);
+  const i64 row_bytes = block.stride * bits(product.dtype) / 8;
+  Part<N>& y = open_.at(product.rank).y;
+  for (i64 t = 0; t < inputs_.rows(); ++t) {
+    i64 row = 0;
+    if (by == model::Embed::By::kToken) row = inputs_.tokens.at(static_cast<size_t>(t));
+    if (by == model::Embed::By::kToken && row >= where.local_size()) row = 0;
+    if (by == model::Embed::By::kPosition) row = offset + t % inputs_.length;
+    if (by == model::Embed::By::kPatch) row = row_of_patch(op.patches, product, t);
+    const auto local = row < where.local_size() ? where(row) : std::nullopt;
+    if (!local || *local < block.rows.begin || *local >= block.rows.end) continue;
+    to_numbers(product.dtype, inputs_.map, block.bytes + (*local - block.rows.begin) * row_bytes,
+               block.columns.size(), y.row(t) + block.columns.begin);
+  }
+}
+
+template <class N>
+i64 Run<N>::row_of_patch(const model::Patches& patches, const Product& product, i64 token) const {
+  const i64 position = token % inputs_.length;
+  const i64 others = patches.has_class ? 1 : 0;
+  if (patches.has_class && position + 1 == inputs_.length) return 0;
+  const PatchGrid grid = grid_of(patches, *side_.model, inputs_.length);
+  const auto [row, column] = grid.place(position);
+  const i64 side = root_of(product.rows.global_size() - others);
+  return others + row % side * side + column % side;
+}
+
+template <class N>
+void Run<N>::multiply(const Product& product, const MatrixBlock& block) {
+  if (is_look_up(product)) return look_up(product, block);
+  for (const GroupBlock& one : by_group(product, block)) {
+    multiply_group(product, one.block, one.first_input);
+  }
+}
+
+/// A block that reads the product's inputs from `first_input` on.
+template <class N>
+void Run<N>::multiply_group(const Product& product, const MatrixBlock& block, i64 first_input) {
+  Open& open = open_.at(product.rank);
+  if (open.scales) return multiply_scaled(product, block, first_input);
+  const i64 tokens = inputs_.rows();
+  const kernels::StoredMatrix w{product.dtype, block.bytes, block.rows.size(), block.columns.size(),
+                                block.stride};
+  if (product.is_in_out) {
+    add_columns<N>(w, inputs_.map, {open.x.data.data() + block.rows.begin, tokens, open.x.width()},
+                   {open.y.data.data() + block.columns.begin, tokens, open.y.width()});
+  } else {
+    multiply_rows<N>(w, inputs_.map, {open.x.data.data() + first_input, tokens, open.x.width()},
+                     {open.y.data.data() + block.rows.begin, tokens, open.y.width()});
+  }
+}
+
+/// A block of a matrix of q * s. One scale of a row is a factor of what the row gives; those of
+/// blocks are factors of x, for as many rows as have them.
+template <class N>
+void Run<N>::multiply_scaled(const Product& product, const MatrixBlock& block, i64 first_input) {
+  Open& open = open_.at(product.rank);
+  const BlockScales<N>& scales = *open.scales;
+  const i64 tokens = inputs_.rows();
+  const i64 columns = block.columns.size();
+  const i64 row_bytes = block.stride * bits(product.dtype) / 8;
+  Part<N> scaled;
+  for (i64 r = block.rows.begin; r < block.rows.end;) {
+    const i64 count =
+        scales.is_per_row() ? block.rows.end - r : scales.run_of_rows(r, block.rows.end);
+    if (!scales.is_per_row()) {
+      scaled = open.x;
+      const std::vector<N>& factors = scales.of_row(r);
+      for (i64 t = 0; t < tokens; ++t) {
+        N* const row = scaled.row(t) + first_input;
+        for (i64 k = 0; k < columns; ++k) row[k] *= factors[static_cast<size_t>(k)];
+      }
+    }
+    const Part<N>& x = scales.is_per_row() ? open.x : scaled;
+    multiply_rows<N>({product.dtype, block.bytes + (r - block.rows.begin) * row_bytes, count,
+                      columns, block.stride},
+                     inputs_.map, {x.data.data() + first_input, tokens, x.width()},
+                     {open.y.data.data() + r, tokens, open.y.width()});
+    r += count;
+  }
+  for (i64 r = block.rows.begin; r < block.rows.end && scales.is_per_row(); ++r) {
+    for (i64 t = 0; t < tokens; ++t) open.y.row(t)[r] *= scales.of_whole_row(r);
+  }
+}
+
+template <class N>
+void Run<N>::end(const Product& product) {
+  end_there(product);
+  Part<N> y = std::move(open_.extract(product.rank).mapped().y);
+  if (product.expert >= 0) return end_expert(product, std::move(y));
+  make(step_->op->op->out[0], product.rank, std::move(y));
+}
+
+/// The ranks of the layer, of all processes, that have any tensor of a weight.
+template <class N>
+std::vector<i64> Run<N>::holders_of(const model::BoundWeight& weight) const {
+  std::vector<i64> holders;
+  for (const i64 rank : all_devices_) {
+    const bool has = std::any_of(weight.begin(), weight.end(), [&](size_t tensor) {
+      return side_.layouts(tensor).region(rank).has_value();
+    });
+    if (has) holders.push_back(rank);
+  }
+  return holders;
+}
+
+/// Those of `holders` whose parts are added up with the device's own, itself among them.
+template <class N>
+std::vector<i64> Run<N>::sum_group(i64 rank, const std::vector<i64>& holders) const {
+  const mesh::Mesh& mesh = side_.mesh;
+  const auto& on = step_->made.at(0);
+  const mesh::Coordinate here = mesh.coordinate(rank);
+  std::vector<i64> group;
+  for (const i64 other : holders) {
+    const mesh::Coordinate there = mesh.coordinate(other);
+    bool same_group = true;
+    for (size_t a = 0; a < on.size(); ++a) {
+      same_group = same_group && (on[a].is(Kind::kPartial) || here[a] == there[a]);
+    }
+    if (same_group) group.push_back(other);
+  }
+  return group;
+}
+
+/// What part of a replicated summand a device adds, so that all devices of a sum add it once. Of
+/// residues random parts, of which the first device's is what the others leave: only replicas that
+/// are all the same add up to it. Of floats the first device adds all.
+template <class N>
+N Run<N>::share_of(i64 rank, const std::vector<i64>& holders) const {
+  const std::vector<i64> group = sum_group(rank, holders);
+  const bool is_first = !group.empty() && group.front() == rank;
+  if constexpr (is_field<N>) {
+    const std::uint64_t seed = kernels::hashed(inputs_.seed, 2000);
+    const auto part = [seed](i64 device) {
+      return kernels::field_random(seed, static_cast<std::uint64_t>(device));
+    };
+    if (!is_first) return part(rank);
+    N rest = kernels::to_field(1);
+    for (const i64 device : group) rest = device == rank ? rest : rest - part(device);
+    return rest;
+  } else {
+    return is_first ? 1 : 0;
+  }
+}
+
+/// What part of a stored bias a device adds to its part of a sum.
+template <class N>
+N Run<N>::share_of_bias(const model::BoundWeight& weight, i64 rank) const {
+  switch (side_.sum_bias(weight.front())) {
+    case SumBias::kAfterReduction:
+      return share_of(rank, holders_of(weight));
+    case SumBias::kToDivide:
+      return number_of<N>(1.0 / static_cast<double>(sum_group(rank, holders_of(weight)).size()));
+    case SumBias::kOwnShare:
+    case SumBias::kDivided:
+      break;
+  }
+  return number_of<N>(1);
+}
+
+template <class N>
+void Run<N>::add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part) {
+  const size_t tensor = weight.front();
+  if (!side_.layouts(tensor).region(rank)) return;
+  const OpAt<N> here = at(rank);
+  const N share = here.is_summed ? share_of_bias(weight, rank) : number_of<N>(1);
+  std::vector<N> bias = load_vector(here, tensor, part.features);
+  for (N& b : bias) b *= share;
+  for (i64 t = 0; t < inputs_.rows(); ++t) {
+    for (i64 f = 0; f < part.width(); ++f) part.row(t)[f] += bias[static_cast<size_t>(f)];
+  }
+}
+
+template <class N>
+void Run<N>::run_op(i64 rank) {
+  const model::Op& op = *step_->op->op;
+  const auto& weights = step_->op->weights;
+  const bool has_bias = weights.size() > 1 && !weights[1].empty();
+  std::visit(
+      [&](const auto& kind) {
+        using Op = std::decay_t<decltype(kind)>;
+        if constexpr (std::is_same_v<Op, model::Linear>) {
+          if (has_bias) add_bias(weights[1], rank, values_.at(op.out[0]).at(rank));
+        } else if constexpr (std::is_same_v<Op, model::Router>) {
+          if (has_bias && !kind.words && !kind.is_corrected()) {
+            add_bias(weights[1], rank, values_.at(op.out[0]).at(rank));
+          }
+        } else if constexpr (std::is_same_v<Op, model::Split>) {
+          auto parts = apply(kind, at(rank));
+          for (size_t i = 0; i < parts.size(); ++i) make(op.out[i], rank, std::move(parts[i]));
+        } else if constexpr (!std::is_same_v<Op, model::Embed> &&
+                             !std::is_same_v<Op, model::Experts>) {
+          make(op.out[0], rank, apply(kind, at(rank)));
+        }
+      },
+      op.kind);
+}
+
+template <class N>
+void Run<N>::route(const model::Router& op, i64 rank) {
+  Part<N>& scores = values_.at(step_->op->op->out[0]).at(rank);
+  const auto& weights = step_->op->weights;
+  std::vector<N> correction;
+  std::optional<WordExperts> of_words;
+  if (op.words) {
+    of_words.emplace(side_, weights[1].front(), rank);
+  } else if (op.is_corrected() && weights.size() > 1 && !weights[1].empty()) {
+    correction = load_vector(at(rank), weights[1].front(), scores.features);
+  }
+  if constexpr (is_field<N>) {
+    // Every expert of every token, by two functions of its score and one of all: a device that is
+    // wrong about experts that others have gives its own another weight. So does one that is wrong
+    // about any word's experts.
+    for (i64 t = 0; t < inputs_.rows(); ++t) {
+      N sum =
+          of_words
+              ? of_words->probe(kernels::hashed(inputs_.seed, 3000 + static_cast<std::uint64_t>(t)))
+              : N{};
+      for (i64 e = 0; e < scores.width(); ++e) {
+        N& score = scores.row(t)[e];
+        const N corrected = correction.empty() ? score : score + correction[static_cast<size_t>(e)];
+        score = kernels::surrogate(kernels::Surrogate::kGate, score) +
+                kernels::surrogate(kernels::Surrogate::kCorrectedGate, corrected);
+        sum += score;
+      }
+      const N factor = kernels::surrogate(kernels::Surrogate::kNormaliser, sum);
+      for (i64 e = 0; e < scores.width(); ++e) scores.row(t)[e] *= factor;
+    }
+  } else {
+    kernels::RouterSpec spec = spec_of(op, side_);
+    const Choosing here = choosing();
+    Choice& choice = *here.chosen;
+    const i64 top_k = spec.top_k;
+    choice.resize(static_cast<size_t>(inputs_.rows() * top_k));
+    const bool is_replayed = here.replayed != nullptr && !of_words;
+    if (is_replayed) choice = *here.replayed;
+    std::vector<N> gates(static_cast<size_t>(spec.experts));
+    for (i64 t = 0; t < inputs_.rows(); ++t) {
+      i64* chosen = choice.data() + t * top_k;
+      if (of_words) {
+        of_words->copy(inputs_.tokens.at(static_cast<size_t>(t)), chosen);
+        // What is no expert counts for nothing.
+        const auto is_expert = [&spec](i64 e) { return e >= 0 && e < spec.experts; };
+        spec.top_k = std::partition(chosen, chosen + top_k, is_expert) - chosen;
+      } else if (!is_replayed) {
+        const N gap =
+            choose_experts(spec, scores.row(t), correction.empty() ? nullptr : correction.data(),
+                           gates.data(), chosen);
+        *here.undecidable += static_cast<double>(gap) < kUndecidableGap ? 1 : 0;
+      }
+      gates_of_choice(spec, scores.row(t), chosen, gates.data());
+      std::copy(gates.begin(), gates.end(), scores.row(t));
+    }
+  }
+}
+
+template <class N>
+void Run<N>::round(const std::string& name) {
+  if constexpr (std::is_same_v<N, float>) {
+    if (inputs_.activations == Dtype::kF32) return;
+    std::vector<std::byte> stored;
+    for (auto& [rank, part] : values_[name]) {
+      const i64 count = std::ssize(part.data);
+      stored.resize(static_cast<size_t>(count * bits(inputs_.activations) / 8));
+      kernels::from_floats(inputs_.activations, part.data.data(), count, stored.data());
+      kernels::to_floats(inputs_.activations, stored.data(), count, part.data.data());
+    }
+  }
+}
+
+template <class N>
+void Run<N>::end_step(const model::Step& step) {
+  for (const i64 rank : devices_) run_op(rank);
+  for (const std::string& name : step.op->op->out) round(name);
+  for (const model::Exchange& exchange : step.after) {
+    fabric_.exchange(exchange, inputs_.rows(), values_[step.op->op->out[0]]);
+  }
+  if (const auto* router = std::get_if<model::Router>(&step.op->op->kind)) {
+    for (const i64 rank : devices_) route(*router, rank);
+    round(step.op->op->out[0]);
+  }
+}
+
+#define SHARDTOOL_INSTANTIATE(N)                                                                 \
+  template OpAt<N> Run<N>::at(i64);                                                              \
+  template Choosing Run<N>::choosing();                                                          \
+  template const Part<N>& Run<N>::input(size_t, i64) const;                                      \
+  template N Run<N>::share_of(i64, const std::vector<i64>&) const;                               \
+  template std::vector<i64> Run<N>::holders_of(const model::BoundWeight&) const;                 \
+  template void Run<N>::begin_layer(const model::Layer&, PlacedValues<N>, std::span<const i64>); \
+  template void Run<N>::begin_step(const model::Step&);                                          \
+  template void Run<N>::begin(const Product&);                                                   \
+  template bool Run<N>::is_look_up(const Product&) const;                                        \
+  template void Run<N>::look_up(const Product&, const MatrixBlock&);                             \
+  template void Run<N>::multiply(const Product&, const MatrixBlock&);                            \
+  template void Run<N>::end(const Product&);                                                     \
+  template void Run<N>::round(const std::string&);                                               \
+  template void Run<N>::end_step(const model::Step&);
+SHARDTOOL_INSTANTIATE(Field)
+SHARDTOOL_INSTANTIATE(double)
+SHARDTOOL_INSTANTIATE(float)
+#undef SHARDTOOL_INSTANTIATE
+
+}  // namespace shardtool::engine

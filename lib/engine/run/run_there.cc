@@ -1,0 +1,137 @@
+#include "lib/engine/run/numbers.h"
+#include "lib/engine/run/run.h"
+
+// The products of a run by an accelerator: x goes there, the rows of the matrix come by, y returns.
+namespace shardtool::engine {
+
+/// Scales of blocks, and what is stored in 8 bits, are for kernels of ours.
+template <class N>
+bool Run<N>::is_for_library(const Product& product) const {
+  return inputs_.uses_library && kernels::is_float_storage(product.dtype) &&
+         !open_.at(product.rank).scales;
+}
+
+template <class N>
+void Run<N>::begin_there(const Product& product) {
+  if (bench_.accelerator() == nullptr || is_look_up(product)) return;
+  Open& open = open_.at(product.rank);
+  open.y_there = bench_.in_out(open.y.data);
+  if constexpr (std::is_same_v<N, float>) {
+    if (is_for_library(product)) {
+      ++computed_by_.library;
+      open.stored.resize(open.x.data.size() * static_cast<size_t>(bits(product.dtype) / 8));
+      kernels::from_floats(product.dtype, open.x.data.data(), std::ssize(open.x.data),
+                           open.stored.data());
+      open.stored_there = bench_.in(open.stored);
+      return;
+    }
+  }
+  ++computed_by_.kernels;
+  open.x_there = bench_.in(open.x.data);
+  if (!open.scales || open.scales->is_per_row()) return;
+  open.scaled_there = bench_.template room<N>(open.x.data.size());
+}
+
+template <class N>
+void Run<N>::multiply_there(const Product& product, const MatrixBlock& block,
+                            const std::byte* there) {
+  if (is_look_up(product)) return look_up(product, block);
+  for (const GroupBlock& one : by_group(product, block)) {
+    multiply_group_there(product, one.block, there + (one.block.bytes - block.bytes),
+                         one.first_input);
+  }
+}
+
+template <class N>
+void Run<N>::multiply_group_there(const Product& product, const MatrixBlock& block,
+                                  const std::byte* there, i64 first_in) {
+  const Open& open = open_.at(product.rank);
+  if (open.stored_there != nullptr) return multiply_by_library(product, block, there, first_in);
+  if (open.scaled_there != nullptr) return multiply_scaled_there(product, block, there, first_in);
+  const i64 tokens = inputs_.rows();
+  const kernels::StoredMatrix w{product.dtype, there, block.rows.size(), block.columns.size(),
+                                block.stride};
+  if (product.is_in_out) {
+    bench_.accelerator()->run(
+        kernels::ColumnProducts<N>{w,
+                                   inputs_.map,
+                                   {open.x_there + block.rows.begin, tokens, open.x.width()},
+                                   {open.y_there, tokens, open.y.width()}});
+  } else {
+    bench_.accelerator()->run(
+        kernels::RowProducts<N>{w,
+                                inputs_.map,
+                                {open.x_there + first_in, tokens, open.x.width()},
+                                {open.y_there + block.rows.begin, tokens, open.y.width()}});
+  }
+}
+
+template <class N>
+void Run<N>::multiply_by_library(const Product& product, const MatrixBlock& block,
+                                 const std::byte* there, i64 first_in) {
+  if constexpr (std::is_same_v<N, float>) {
+    const Open& open = open_.at(product.rank);
+    const i64 tokens = inputs_.rows();
+    const i64 width = open.x.width();
+    const kernels::StoredMatrix w{product.dtype, there, block.rows.size(), block.columns.size(),
+                                  block.stride};
+    const i64 first_input = product.is_in_out ? block.rows.begin : first_in;
+    const i64 first_output = product.is_in_out ? 0 : block.rows.begin;
+    const kernels::StoredMatrix x{product.dtype,
+                                  open.stored_there + first_input * bits(product.dtype) / 8, tokens,
+                                  product.is_in_out ? w.rows : w.columns, width};
+    bench_.accelerator()->run(kernels::NativeProducts{
+        w, x, {open.y_there + first_output, tokens, open.y.width()}, product.is_in_out});
+  }
+}
+
+/// Row after row of blocks, each with its own x.
+template <class N>
+void Run<N>::multiply_scaled_there(const Product& product, const MatrixBlock& block,
+                                   const std::byte* there, i64 first_in) {
+  const Open& open = open_.at(product.rank);
+  const i64 tokens = inputs_.rows();
+  const i64 columns = block.columns.size();
+  for (i64 r = block.rows.begin; r < block.rows.end;) {
+    const i64 count = open.scales->run_of_rows(r, block.rows.end);
+    bench_.run(kernels::ScaleRows<N>{{open.x_there + first_in, tokens, open.x.width()},
+                                     columns,
+                                     bench_.in(open.scales->of_row(r)),
+                                     {open.scaled_there, tokens, columns}});
+    bench_.accelerator()->run(kernels::RowProducts<N>{
+        {product.dtype, there + (r - block.rows.begin) * product.row_bytes(), count, columns},
+        inputs_.map,
+        {open.scaled_there, tokens, columns},
+        {open.y_there + r, tokens, open.y.width()}});
+    r += count;
+  }
+}
+
+template <class N>
+void Run<N>::end_there(const Product& product) {
+  if (bench_.accelerator() == nullptr || is_look_up(product)) return;
+  bench_.finish();
+  Open& open = open_.at(product.rank);
+  if (!open.scales || !open.scales->is_per_row()) return;
+  for (i64 t = 0; t < inputs_.rows(); ++t) {
+    for (i64 r = 0; r < open.y.width(); ++r) open.y.row(t)[r] *= open.scales->of_whole_row(r);
+  }
+}
+
+#define SHARDTOOL_INSTANTIATE(N)                                                                   \
+  template bool Run<N>::is_for_library(const Product&) const;                                      \
+  template void Run<N>::begin_there(const Product&);                                               \
+  template void Run<N>::multiply_group_there(const Product&, const MatrixBlock&, const std::byte*, \
+                                             i64);                                                 \
+  template void Run<N>::multiply_by_library(const Product&, const MatrixBlock&, const std::byte*,  \
+                                            i64);                                                  \
+  template void Run<N>::multiply_there(const Product&, const MatrixBlock&, const std::byte*);      \
+  template void Run<N>::multiply_scaled_there(const Product&, const MatrixBlock&,                  \
+                                              const std::byte*, i64);                              \
+  template void Run<N>::end_there(const Product&);
+SHARDTOOL_INSTANTIATE(Field)
+SHARDTOOL_INSTANTIATE(double)
+SHARDTOOL_INSTANTIATE(float)
+#undef SHARDTOOL_INSTANTIATE
+
+}  // namespace shardtool::engine

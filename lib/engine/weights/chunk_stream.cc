@@ -1,0 +1,93 @@
+#include "lib/engine/weights/chunk_stream.h"
+
+#include "lib/base/error.h"
+#include "lib/exec/data_file.h"
+
+namespace shardtool::engine {
+namespace {
+
+/// Room for the pages around a request.
+constexpr i64 kEdges = 2 * exec::kPageBytes;
+
+}  // namespace
+
+std::byte* ChunkStream::Room::at_least(i64 wanted) {
+  if (wanted > bytes) {
+    pages.reset();
+    pages.emplace(wanted);
+    bytes = wanted;
+  }
+  return pages->data();
+}
+
+ChunkStream::ChunkStream(std::function<std::optional<ReadRequest>()> next, i64 budget_bytes,
+                         int threads)
+    : next_(std::move(next)), budget_(budget_bytes) {
+  for (int i = 0; i < threads; ++i) {
+    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  }
+}
+
+ChunkStream::~ChunkStream() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  changed_.notify_all();
+}
+
+void ChunkStream::work(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested() && !at_end_) {
+    const bool has_room =
+        changed_.wait(lock, stop, [this] { return at_end_ || held_ < budget_ || slots_.empty(); });
+    if (!has_room || at_end_) return;
+    auto slot = std::make_unique<Slot>();
+    Slot& mine = *slot;
+    slots_.push_back(std::move(slot));
+    try {
+      const auto request = next_();
+      if (!request) {
+        slots_.pop_back();
+        at_end_ = true;
+        changed_.notify_all();
+        return;
+      }
+      mine.request = *request;
+      held_ += mine.request.bytes;
+      if (!spare_.empty()) {
+        mine.room = std::move(spare_.back());
+        spare_.pop_back();
+      }
+      lock.unlock();
+      const i64 bytes = mine.request.bytes;
+      mine.bytes = mine.request.source->read_pages(mine.request.rows, bytes,
+                                                   mine.room.at_least(bytes + kEdges));
+    } catch (...) {
+      mine.failure = std::current_exception();
+    }
+    if (!lock.owns_lock()) lock.lock();
+    mine.is_full = true;
+    at_end_ = at_end_ || mine.failure != nullptr;
+    changed_.notify_all();
+  }
+}
+
+std::span<const std::byte> ChunkStream::take() {
+  std::unique_lock lock(mutex_);
+  if (current_) {
+    held_ -= current_->request.bytes;
+    spare_.push_back(std::move(current_->room));
+    current_.reset();
+    changed_.notify_all();
+  }
+  changed_.wait(lock, [this] { return slots_.empty() ? at_end_ : slots_.front()->is_full; });
+  if (slots_.empty()) {
+    throw Error(ErrorCode::kInternal, "more chunks are taken than were asked for");
+  }
+  current_ = std::move(slots_.front());
+  slots_.pop_front();
+  if (current_->failure) std::rethrow_exception(current_->failure);
+  const ReadRequest& request = current_->request;
+  taken_ += request.source->stored_bytes(request.rows, request.bytes);
+  return {current_->bytes, static_cast<size_t>(current_->request.bytes)};
+}
+
+}  // namespace shardtool::engine

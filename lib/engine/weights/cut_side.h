@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lib/engine/diagnosis/layer_pair.h"
+#include "lib/engine/side.h"
+
+namespace shardtool::engine {
+
+/// The whole model on the shards' devices: of every tensor what its layout gives each of them, cut
+/// from the whole model's bytes when it is read, in the whole model's dtype. Shards are right where
+/// this side and theirs compute the same.
+///
+/// C1 layouts, mesh and the order of ops are the shards'
+/// C2 padding is zero, but for the copies of refined blocks
+/// C3 a bias of a sum counts once, in the shares in which the shards store it
+/// C4 scales that the whole model alone has are on every device
+class CutSide {
+ public:
+  /// All of it outlives this. Throws kUnsupported where an op has more tensors on one side, where
+  /// the shards have scales and the whole model has the same quantised numbers without, and where
+  /// one tensor of the shards stands for two of other dtypes.
+  CutSide(const Side& whole, const Side& shards, std::span<const LayerPair> layers);
+  ~CutSide();
+  CutSide(const CutSide&) = delete;
+  CutSide& operator=(const CutSide&) = delete;
+
+  const Side& side() const { return side_; }
+
+ private:
+  class Source;
+
+  void pair_tensors(const model::BoundOp& of_whole, const model::BoundOp& of_shards);
+  void pair_scales(size_t of_whole, size_t of_shards);
+  void add_scales(size_t of_whole, size_t scales, size_t of_shards);
+  void pair(size_t of_whole, size_t of_shards);
+
+  const Side& whole_;
+  const Side& shards_;
+  std::vector<TensorSpec> tensors_;
+  std::vector<std::optional<size_t>> whole_tensor_;     ///< by the shards' tensor
+  std::vector<std::unique_ptr<layout::Layout>> added_;  ///< of tensors behind the shards'
+  std::unique_ptr<Source> source_;
+  Side side_;
+};
+
+}  // namespace shardtool::engine

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lib/engine/weights/weight_source.h"
+#include "lib/model/packed_format.h"
+
+namespace shardtool::engine {
+
+/// Rows of small codes that are stored in words (bytes or 32 bits), several in one, along a row or
+/// below each other.
+class PackedGrid {
+ public:
+  /// Reads what has the codes' rows [rows.begin, rows.end), `columns` codes each.
+  PackedGrid(const model::PackedWeight& weight, const WeightSource& stored, Dtype word,
+             const StoredRows& rows, i64 columns, bool is_packed_in_rows);
+
+  /// The codes of a row, `columns` of them.
+  void codes_of_row(i64 row, std::uint8_t* codes) const;
+
+ private:
+  const std::uint32_t* words_of_row(i64 word_row) const;
+
+  i64 per_word_, bits_, columns_;
+  bool is_packed_in_rows_;
+  std::vector<i64> shifts_;  ///< by place in a word
+  i64 first_word_row_ = 0;
+  i64 words_in_row_ = 0;
+  std::vector<std::uint32_t> words_;
+};
+
+}  // namespace shardtool::engine

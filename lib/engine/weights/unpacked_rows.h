@@ -1,0 +1,22 @@
+#pragma once
+
+#include "lib/engine/weights/packed_part.h"
+
+namespace shardtool::engine {
+
+/// (code - zero) * scale of every element of consecutive rows, row-major, in the order of the
+/// stored codes:
+///
+///     inputs in rows (GPTQ, AWQ)          inputs in columns
+///     codes  [in / word, out] or          codes  [.., out, in / word]
+///            [in, out / word]
+///     scales [groups, out]                scales [.., out, groups], [out, 1] or one
+///     zeros  [groups, out / word]         zeros  [out / word, groups]
+///
+/// Padded inputs are zero. T is float or double, as the weight's dtype. Throws kDataMismatch for a
+/// group that the device lacks and a stored shape that is not the weight's, kUnsupported for scales
+/// of another form, and what reading throws.
+template <class T>
+void unpack_rows(const PackedPart& part, const StoredRows& rows, T* values);
+
+}  // namespace shardtool::engine

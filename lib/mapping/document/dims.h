@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/base/checked.h"
+#include "lib/base/error.h"
+
+namespace shardtool::mapping {
+
+/// A logical axis, or a literal number when the name is empty.
+struct Factor {
+  std::string axis;
+  i64 literal = 1;
+};
+
+/// a*b*c: axes folded into one, the first slowest; each may be cut.
+struct Product {
+  std::vector<Factor> factors;  ///< not empty
+};
+
+/// One axis of a tensor in terms of logical axes.
+///
+///     dim := product ('+' product)*     product := factor ('*' factor)*     factor := name |
+///     digits
+struct Dim {
+  std::string text;               ///< as written; empty for null
+  std::vector<Product> sections;  ///< side by side; empty for null: any extent, whole everywhere
+  Place place;
+};
+
+/// Throws kMappingSchema.
+Dim parse_dim(std::string_view text);
+
+/// The declared size of an axis, or nothing when it is to be inferred.
+using DeclaredSize = std::function<std::optional<i64>(const std::string& axis)>;
+
+/// The axis of `dim` without a declared size, with the size that makes the sections add up to
+/// `extent`; nothing when all are declared. Throws kShapeMismatch when they do not add up, and when
+/// two different axes are to be inferred or one is multiplied by itself.
+std::optional<std::pair<std::string, i64>> infer_size(const Dim& dim, const DeclaredSize& declared,
+                                                      i64 extent);
+
+/// The product of the factors from `first` on. Throws kShapeMismatch on overflow.
+i64 product_of(const Product& product, size_t first, const DeclaredSize& size);
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/base/checked.h"
+#include "lib/base/error.h"
+
+namespace shardtool::mapping {
+
+/// Where every value and key of a JSON text begins, by JSON pointer. Built in one pass, because a
+/// mapping keeps the place of most of its values.
+class PlaceIndex {
+ public:
+  /// The text is strict JSON already.
+  PlaceIndex(std::string_view text, std::string file);
+
+  Place value(const std::string& pointer) const { return find(values_, pointer); }
+  Place key(const std::string& pointer) const { return find(keys_, pointer); }
+
+ private:
+  using Offsets = std::map<std::string, size_t>;
+  Place find(const Offsets& offsets, const std::string& pointer) const;
+
+  std::string file_;
+  std::vector<size_t> line_starts_;
+  Offsets values_;
+  Offsets keys_;
+};
+
+/// A JSON value together with where it stands. Every accessor throws kMappingSchema, with place,
+/// found and expected, when the value is something else.
+class JsonValue {
+ public:
+  JsonValue(const nlohmann::json& value, std::string pointer, const PlaceIndex& places)
+      : value_(&value), pointer_(std::move(pointer)), places_(&places) {}
+
+  Place place() const { return places_->value(pointer_); }
+  bool is_null() const { return value_->is_null(); }
+  bool is_text() const { return value_->is_string(); }
+  bool is_number() const { return value_->is_number(); }
+  bool is_array() const { return value_->is_array(); }
+  bool is_object() const { return value_->is_object(); }
+  bool has(const std::string& key) const { return value_->is_object() && value_->contains(key); }
+
+  /// "heads" or "/axes/heads": what messages call it.
+  std::string name() const;
+  std::string text() const;
+  /// A string that is not empty.
+  std::string nonempty_text() const;
+  /// The JSON text of null, a boolean, an integer or a string.
+  std::string scalar() const;
+  /// A string of letters, digits and underscores that begins with no digit.
+  std::string identifier() const;
+  /// 1.0 and 1e0 are no integers.
+  i64 integer(i64 min = std::numeric_limits<i64>::min()) const;
+  /// Any number, also one with a fraction.
+  double number() const;
+  bool boolean() const;
+  std::vector<JsonValue> elements(size_t at_least = 0) const;
+  /// The members of an object whose keys are free.
+  std::vector<std::pair<std::string, JsonValue>> members() const;
+  /// The enumerator that the string names.
+  template <class E>
+  E one_of(std::initializer_list<std::pair<std::string_view, E>> names) const {
+    const std::string word = text();
+    std::vector<std::string> known;
+    for (const auto& [name, value] : names) {
+      if (name == word) return value;
+      known.emplace_back(name);
+    }
+    refuse_word(word, known);
+  }
+
+  struct Field {
+    std::string_view key;
+    std::function<void(const JsonValue&)> read;
+    bool required = false;
+  };
+  /// Reads an object that has these keys and no others.
+  void object(const std::vector<Field>& fields) const;
+
+  [[noreturn]] void refuse(const std::string& expected) const;
+  Error error(ErrorCode code, const std::string& message) const;
+  /// The result of `parse`, whose errors get this place when they have none.
+  template <class Parse>
+  auto located(Parse parse) const {
+    try {
+      return parse();
+    } catch (Error& e) {
+      if (!e.place()) e.at(place());
+      throw;
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse_word(const std::string& word,
+                                const std::vector<std::string>& known) const;
+  [[noreturn]] void refuse_key(const std::string& key, const std::vector<Field>& fields) const;
+  JsonValue member(const std::string& key) const;
+
+  const nlohmann::json* value_;
+  std::string pointer_;
+  const PlaceIndex* places_;
+};
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,299 @@
+#include "lib/mapping/resolve/assignment.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "lib/base/text.h"
+#include "lib/mapping/document/name_form.h"
+#include "lib/mapping/presets.h"
+
+namespace shardtool::mapping {
+namespace {
+
+using Kind = Assignment::Kind;
+
+/// A pattern in the form of name_form, for near misses.
+std::string pattern_form(const std::string& pattern) {
+  std::string text;
+  for (size_t at = 0; at < pattern.size(); ++at) {
+    const size_t close = pattern[at] == '<' ? pattern.find('>', at) : std::string::npos;
+    if (close == std::string::npos) {
+      text += pattern[at];
+      continue;
+    }
+    text += '*';
+    at = close;
+  }
+  return text;
+}
+
+UnknownPolicy unknown_policy(const Mapping& mapping) {
+  for (const Document& document : mapping.documents()) {
+    if (document.unknown) return *document.unknown;
+  }
+  return UnknownPolicy::kError;
+}
+
+bool extends_preset(const Mapping& mapping, const std::string& name) {
+  const auto documents = mapping.documents();
+  return std::any_of(documents.begin(), documents.end(),
+                     [&](const Document& document) { return document.name == "preset:" + name; });
+}
+
+/// Unmatched names by their general form, with how many there are of each.
+std::map<std::string, i64> count_forms(std::span<const TensorSpec> tensors,
+                                       const std::vector<Assignment>& assignments) {
+  std::map<std::string, i64> forms;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (assignments[i].kind == Kind::kUnknown) ++forms[name_form(tensors[i].name)];
+  }
+  return forms;
+}
+
+std::vector<std::string> unused_labels(const RuleMatcher& rules) {
+  std::vector<std::string> labels;
+  for (size_t r = 0; r < rules.rules().size(); ++r) {
+    if (!rules.is_used(r) && !rules.rules()[r].document->is_preset)
+      labels.push_back(rules.rules()[r].label);
+  }
+  return labels;
+}
+
+/// Says of a tensor that would follow another one which that is, where it is not there.
+void explain_missing_leader(Error& e, const TensorSpec& tensor, const TensorIndex& by_name,
+                            Companions& companions) {
+  const auto matches = companions.find(tensor);
+  const auto missing =
+      std::find_if(matches.begin(), matches.end(),
+                   [&](const CompanionMatch& match) { return !by_name.contains(match.leader); });
+  if (missing == matches.end()) return;
+  e.note("follows", fmt::format("'{}' ({}), which is not in the checkpoint",
+                                quote_for_message(missing->leader),
+                                companions.all()[missing->companion].label));
+  e.help("take the tensor that it follows from the same checkpoint, or leave both out");
+}
+
+/// The families of quantised tensors that know the tensor, though config.json calls for none of
+/// them.
+std::vector<std::string> families_that_know(const TensorSpec& tensor) {
+  std::vector<std::string> names;
+  for (const Preset& family : quantized_families()) {
+    const Mapping document({{"preset:" + family.name, family.text}});
+    if (!Companions(document).find(tensor).empty()) names.push_back(family.name);
+  }
+  return names;
+}
+
+/// Says of a tensor of a quantised model why no family of them has decided it.
+void explain_missing_family(Error& e, const TensorSpec& tensor, Companions& companions) {
+  if (!companions.find(tensor).empty()) return;
+  const auto families = families_that_know(tensor);
+  if (families.empty()) return;
+  e.note("known to",
+         fmt::format("the families of quantised tensors: {}", fmt::join(families, ", ")));
+  e.help(
+      "config.json calls for none of them: put the quantised model's own config.json beside the "
+      "weights, with its \"quantization_config\"");
+}
+
+/// Whether the name is one of those that tensors of several matrices have.
+bool sounds_fused(const std::string& name) {
+  constexpr std::array<std::string_view, 5> kWords = {"qkv", "query_key_value", "c_attn", "gate_up",
+                                                      "fused"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return name.find(word) != std::string::npos; });
+}
+
+Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors,
+              const TensorIndex& by_name, const ModelConfig* config, const RuleMatcher& rules,
+              Companions& companions, const std::vector<Assignment>& assignments) {
+  constexpr size_t kForms = 5;
+  const auto forms = count_forms(tensors, assignments);
+  const auto first = std::find_if(assignments.begin(), assignments.end(),
+                                  [](const Assignment& a) { return a.kind == Kind::kUnknown; });
+  const TensorSpec& tensor = tensors[static_cast<size_t>(first - assignments.begin())];
+  const auto count = std::count_if(first, assignments.end(),
+                                   [](const Assignment& a) { return a.kind == Kind::kUnknown; });
+  Error e(ErrorCode::kNoRule, fmt::format("{} {} no rule, the first is '{}'", count,
+                                          count == 1 ? "tensor matches" : "tensors match",
+                                          quote_for_message(tensor.name)));
+  e.at({mapping.own().name, 0, 0, {}}).tensor(tensor.name);
+  size_t shown = 0;
+  for (const auto& [form, of_form] : forms) {
+    if (shown++ < kForms)
+      e.note("no rule", fmt::format("{} ({})", quote_for_message(form), of_form));
+  }
+  for (const std::string& label : unused_labels(rules))
+    e.note("matches nothing", "rule '" + label + "'");
+  const auto preset = config == nullptr ? std::nullopt : detect_preset(*config, tensors);
+  if (preset && !extends_preset(mapping, *preset)) {
+    e.help(fmt::format(
+        "this looks like a model that preset '{0}' knows: \"extends\": [\"preset:{0}\"]", *preset));
+  }
+  explain_missing_leader(e, tensor, by_name, companions);
+  explain_missing_family(e, tensor, companions);
+  if (sounds_fused(tensor.name)) {
+    e.help(
+        "the order inside a fused tensor is not guessed: sections side by side are \"dims\": "
+        "[\"heads*head_dim + kv_heads*head_dim + kv_heads*head_dim\", null], parts of each head "
+        "\"heads*3*head_dim\"");
+  }
+  e.help(
+      fmt::format("add a rule, such as {{\"match\": \"{}\", \"strategy\": \"replicate\"}}, or say "
+                  "\"unknown\": \"replicate\"",
+                  quote_for_message(forms.begin()->first)));
+  return e;
+}
+
+Error unused_rule(const PlacedRule& placed, std::span<const TensorSpec> tensors) {
+  const std::string& pattern = placed.rule->patterns.front().text;
+  Error e(ErrorCode::kUnusedRule, fmt::format("rule '{}' matches no tensor", placed.label));
+  e.at(placed.rule->place).note("pattern", quote_for_message(pattern));
+  for (const auto& [capture, set] : placed.rule->where)
+    e.note("where", fmt::format("<{}> is a layer of which {}", capture, to_string(set)));
+  std::vector<std::string> names;
+  for (const TensorSpec& tensor : tensors) names.push_back(name_form(tensor.name));
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  const std::string hint = did_you_mean(pattern_form(pattern), names);
+  if (!hint.empty()) e.help(hint);
+  return e.help("correct or delete the rule, or say \"unused_rule\": \"ignore\"");
+}
+
+/// Throws, or tells where somebody wants to be told.
+void raise(Error error, const ErrorSink& report) {
+  if (!report) throw std::move(error);
+  report(std::move(error));
+}
+
+void check_unused(const RuleMatcher& rules, std::span<const TensorSpec> tensors,
+                  std::vector<std::string>& warnings, const ErrorSink& report) {
+  for (size_t r = 0; r < rules.rules().size(); ++r) {
+    const PlacedRule& placed = rules.rules()[r];
+    if (rules.is_used(r) || placed.document->unused_rule == UnusedPolicy::kIgnore) continue;
+    if (report || placed.document->unused_rule == UnusedPolicy::kError) {
+      raise(unused_rule(placed, tensors), report);
+      continue;
+    }
+    warnings.push_back(fmt::format("{}:{}: rule '{}' matches no tensor", placed.rule->place.file,
+                                   placed.rule->place.line, placed.label));
+  }
+}
+
+/// A rule that only fits an absent tensor whose tied partner is there is no typo.
+void use_rules_of_absent_twins(const Mapping& mapping, const TensorIndex& by_name,
+                               RuleMatcher& rules) {
+  for (const Document& document : mapping.documents()) {
+    for (const auto& group : document.tied) {
+      const bool any = std::any_of(group.begin(), group.end(),
+                                   [&](const std::string& name) { return by_name.contains(name); });
+      for (const std::string& name : group) {
+        if (any && !by_name.contains(name)) rules.find(name);
+      }
+    }
+  }
+}
+
+class Assigner {
+ public:
+  Assigner(const Mapping& mapping, std::span<const TensorSpec> tensors, const TensorIndex& by_name,
+           RuleMatcher& rules, Companions& companions, const ErrorSink& report)
+      : tensors_(tensors),
+        by_name_(by_name),
+        rules_(rules),
+        companions_(companions),
+        report_(report),
+        assigned_(tensors.size()) {
+    for (const Document& document : mapping.documents()) {
+      for (const Glob& glob : document.drop) drop_.add(glob);
+    }
+    drop_.compile();
+  }
+
+  std::vector<Assignment> run() && {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (!drop_.match(tensors_[i].name).empty()) assigned_[i].kind = Kind::kDropped;
+    }
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (assigned_[i].kind != Kind::kDropped && !follow(i)) apply_rule(i);
+    }
+    for (const Assignment& a : assigned_) check_leader(a);
+    return std::move(assigned_);
+  }
+
+ private:
+  bool follow(size_t i) {
+    for (const CompanionMatch& match : companions_.find(tensors_[i])) {
+      const auto leader = by_name_.find(match.leader);
+      if (leader == by_name_.end() || leader->second == i) continue;
+      if (assigned_[leader->second].kind == Kind::kDropped) continue;
+      assigned_[i] = {Kind::kCompanion, {}, match.companion, leader->second};
+      return true;
+    }
+    return false;
+  }
+
+  void apply_rule(size_t i) {
+    try {
+      if (const auto match = rules_.find(tensors_[i].name))
+        assigned_[i] = {Kind::kRule, *match, 0, 0};
+    } catch (const Error& ambiguous) {
+      raise(ambiguous, report_);
+      assigned_[i].kind = Kind::kDropped;
+    }
+  }
+
+  void check_leader(const Assignment& a) const {
+    if (a.kind != Kind::kCompanion || assigned_[a.leader].kind != Kind::kCompanion) return;
+    throw Error(ErrorCode::kMappingSchema,
+                fmt::format("the companion of '{}' follows a tensor that is a companion itself",
+                            quote_for_message(tensors_[a.leader].name)))
+        .at(companions_.all()[a.companion].spec->place)
+        .tensor(tensors_[a.leader].name)
+        .help("let both follow the tensor that a rule cuts");
+  }
+
+  std::span<const TensorSpec> tensors_;
+  const TensorIndex& by_name_;
+  RuleMatcher& rules_;
+  Companions& companions_;
+  const ErrorSink& report_;
+  PatternSet drop_;
+  std::vector<Assignment> assigned_;
+};
+
+}  // namespace
+
+TensorIndex index_by_name(std::span<const TensorSpec> tensors) {
+  TensorIndex by_name;
+  by_name.reserve(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) by_name.insert_or_assign(tensors[i].name, i);
+  return by_name;
+}
+
+std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpec> tensors,
+                               const TensorIndex& by_name, const ModelConfig* config,
+                               RuleMatcher& rules, Companions& companions,
+                               std::vector<std::string>& warnings, const ErrorSink& report) {
+  auto assigned = Assigner(mapping, tensors, by_name, rules, companions, report).run();
+  use_rules_of_absent_twins(mapping, by_name, rules);
+  const UnknownPolicy policy = unknown_policy(mapping);
+  const auto unknown = std::count_if(assigned.begin(), assigned.end(),
+                                     [](const Assignment& a) { return a.kind == Kind::kUnknown; });
+  if (unknown > 0 && policy == UnknownPolicy::kError)
+    raise(no_rule(mapping, tensors, by_name, config, rules, companions, assigned), report);
+  if (unknown > 0 && policy == UnknownPolicy::kWarn) {
+    for (const auto& [form, count] : count_forms(tensors, assigned)) {
+      warnings.push_back(
+          fmt::format("no rule matches {} ({}); replicated", quote_for_message(form), count));
+    }
+  }
+  check_unused(rules, tensors, warnings, report);
+  return assigned;
+}
+
+}  // namespace shardtool::mapping

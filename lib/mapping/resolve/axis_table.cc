@@ -1,0 +1,313 @@
+#include "lib/mapping/resolve/axis_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "lib/base/text.h"
+#include "lib/layout/head_groups.h"
+
+namespace shardtool::mapping {
+namespace {
+
+using layout::AxisExpr;
+using layout::SmallPolicy;
+
+/// The nearer document's field, where it has one.
+template <class T>
+void inherit(std::optional<T>& nearer, const std::optional<T>& farther) {
+  if (!nearer) nearer = farther;
+}
+
+layout::SplitRule rule_of(const AxisSpec& spec) {
+  return split_rule(spec.uneven.value_or(Uneven::kBalanced), spec.pad_to.value_or(1));
+}
+
+/// What query heads are grouped under, which messages call by their usual names.
+constexpr std::string_view kKvHeads = "kv_heads";
+
+/// "linear_k_heads" -> "linear k heads".
+std::string words_of(std::string axis) {
+  std::replace(axis.begin(), axis.end(), '_', ' ');
+  return axis;
+}
+
+/// Refuses fields that would say nothing beside each other.
+void check_fields(const std::string& name, const AxisSpec& spec) {
+  const auto refuse = [&](bool both, const std::string& what) {
+    if (both)
+      throw Error(ErrorCode::kMappingSchema, fmt::format("axis '{}' has {}", name, what))
+          .at(spec.place);
+  };
+  const bool grouped = spec.groups.has_value();
+  refuse(spec.pad_to && spec.uneven != Uneven::kPad, "\"pad_to\" without \"uneven\": \"pad\"");
+  refuse(grouped && spec.small,
+         fmt::format("\"groups\" and \"small\": what is small is '{}'", spec.groups.value_or("")));
+  refuse(grouped && spec.owners, "\"groups\" and \"owners\"");
+  refuse(spec.small && spec.owners, "\"small\" and \"owners\"");
+}
+
+Error unknown_name(const std::string& kind, const std::string& name,
+                   const std::vector<std::string>& known) {
+  Error e(ErrorCode::kUnknownName, fmt::format("nothing defines the {} '{}'", kind, name));
+  const std::string hint = did_you_mean(name, known);
+  if (!hint.empty()) e.help(hint);
+  return e;
+}
+
+}  // namespace
+
+layout::SplitRule split_rule(Uneven uneven, i64 pad_to) {
+  switch (uneven) {
+    case Uneven::kBalanced:
+    case Uneven::kError:
+      return layout::kBalanced;
+    case Uneven::kChunk:
+      return layout::kCeil;
+    case Uneven::kPad:
+      return layout::padded(pad_to);
+  }
+  throw Error(ErrorCode::kInternal, "unknown policy for uneven axes");
+}
+
+mesh::Over over_of(const MeshRef& ref, bool in_preset, const mesh::Mesh& mesh) {
+  mesh::Over over;
+  for (const mesh::AxisRef& axis : ref.over) {
+    if (in_preset && !mesh.has_axis(axis.axis)) continue;
+    try {
+      extent(mesh, axis);
+    } catch (Error& e) {
+      throw e.at(ref.place);
+    }
+    over.push_back(axis);
+  }
+  return over;
+}
+
+AxisTable::AxisTable(const Mapping& mapping, const mesh::Mesh& mesh, const ModelConfig* config,
+                     const std::string& layout)
+    : mesh_(mesh), config_(config) {
+  for (const Document& document : mapping.documents()) {
+    for (const auto& [name, spec] : document.axes) merge(name, spec, document.is_preset);
+  }
+  if (!layout.empty()) apply_layout(mapping, layout);
+  for (auto& [name, entry] : axes_) {
+    if (entry.spec.mesh) entry.over = over_of(*entry.spec.mesh, entry.mesh_in_preset, mesh_);
+    check_fields(name, entry.spec);
+  }
+  check_groups();
+}
+
+void AxisTable::merge(const std::string& name, const AxisSpec& spec, bool in_preset) {
+  const auto [at, is_new] = axes_.try_emplace(name, Entry{spec, in_preset, {}, {}});
+  if (is_new) return;
+  AxisSpec& nearer = at->second.spec;
+  if (!nearer.mesh) at->second.mesh_in_preset = in_preset;
+  inherit(nearer.mesh, spec.mesh);
+  inherit(nearer.size, spec.size);
+  inherit(nearer.uneven, spec.uneven);
+  inherit(nearer.pad_to, spec.pad_to);
+  inherit(nearer.padding, spec.padding);
+  inherit(nearer.small, spec.small);
+  inherit(nearer.groups, spec.groups);
+  inherit(nearer.owners, spec.owners);
+}
+
+void AxisTable::apply_layout(const Mapping& mapping, const std::string& layout) {
+  std::vector<std::string> known;
+  for (const Document& document : mapping.documents()) {
+    for (const auto& [name, axes] : document.layouts) known.push_back(name);
+    const auto found = document.layouts.find(layout);
+    if (found == document.layouts.end()) continue;
+    for (const auto& [name, ref] : found->second) {
+      require(name, ref.place);
+      axes_.at(name).spec.mesh = ref;
+      axes_.at(name).mesh_in_preset = document.is_preset;
+    }
+    return;
+  }
+  throw unknown_name("layout", layout, known);
+}
+
+void AxisTable::check_groups() const {
+  for (const auto& [name, entry] : axes_) {
+    if (!entry.spec.groups) continue;
+    const std::string& group = *entry.spec.groups;
+    require(group, entry.spec.place);
+    if (entry.over == over(group)) continue;
+    throw Error(
+        ErrorCode::kGroups,
+        fmt::format("axis '{}' lies over {}, but it is grouped under '{}', which lies over {}",
+                    name, to_string(entry.over), group, to_string(over(group))))
+        .at(entry.spec.place)
+        .help(fmt::format("give '{}' and '{}' the same \"mesh\"", name, group));
+  }
+}
+
+void AxisTable::require(const std::string& axis, const Place& named_at) const {
+  if (has(axis)) return;
+  std::vector<std::string> known;
+  for (const auto& [name, entry] : axes_) known.push_back(name);
+  throw unknown_name("axis", axis, known).at(named_at);
+}
+
+i64 AxisTable::evaluate_size(const SizeExpression& size) {
+  try {
+    return evaluate(size, {config_, [&](const std::string& axis) {
+                             require(axis, size.place);
+                             return required_size(axis, size.text);
+                           }});
+  } catch (Error& e) {
+    if (!e.place()) e.at(size.place);
+    throw;
+  }
+}
+
+i64 AxisTable::required_size(const std::string& axis, const std::string& because_of) {
+  if (const auto size = declared_size(axis)) return *size;
+  throw Error(ErrorCode::kSizeExpression,
+              fmt::format("'{}' needs the size of axis '{}', which has none", because_of, axis))
+      .at(place(axis))
+      .help(fmt::format("give '{}' a \"size\", such as \"config.num_attention_heads\"", axis));
+}
+
+std::optional<i64> AxisTable::declared_size(const std::string& axis) {
+  Entry& entry = axes_.at(axis);
+  if (entry.size || !entry.spec.size) return entry.size;
+  const SizeChain::Link link = chain_.enter(axis, entry.spec.size->place);
+  return entry.size = evaluate_size(*entry.spec.size);
+}
+
+std::optional<i64> AxisTable::size_if_given(const std::string& axis) {
+  try {
+    return declared_size(axis);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kSizeExpression || e.code() == ErrorCode::kConfig)
+      return std::nullopt;
+    throw;
+  }
+}
+
+std::map<std::string, i64> AxisTable::known_sizes() const {
+  std::map<std::string, i64> sizes;
+  for (const auto& [name, entry] : axes_) {
+    if (entry.size) sizes[name] = *entry.size;
+  }
+  return sizes;
+}
+
+std::string AxisTable::size_origin(const std::string& axis) const {
+  const auto& size = axes_.at(axis).spec.size;
+  return size ? config_values(*size, config_) : "";
+}
+
+std::string AxisTable::grouped_by(const std::string& axis) const {
+  for (const auto& [name, entry] : axes_) {
+    if (entry.spec.groups == axis) return name;
+  }
+  return {};
+}
+
+AxisExpr AxisTable::owned_units(const std::string& axis, i64 n) const {
+  const Entry& entry = axes_.at(axis);
+  const OwnersSpec& spec = *entry.spec.owners;
+  if (spec.kind == OwnersSpec::Kind::kLists) return layout::owners(n, spec.lists, entry.over);
+  constexpr i64 kMostDealt = 1 << 20;
+  if (n > kMostDealt) {
+    throw Error(ErrorCode::kLimit,
+                fmt::format("axis '{}' of {} units is too long to be dealt out one "
+                            "by one",
+                            axis, n))
+        .note("found", size_origin(axis).empty() ? std::to_string(n) : size_origin(axis))
+        .note("expected", fmt::format("at most {}", kMostDealt))
+        .help("correct the size of the axis, or leave \"owners\" out");
+  }
+  const i64 parts = extent(mesh_, entry.over);
+  std::vector<std::vector<i64>> dealt(static_cast<size_t>(parts));
+  for (i64 unit = 0; unit < n; ++unit) dealt[static_cast<size_t>(unit % parts)].push_back(unit);
+  return layout::owners(n, std::move(dealt), entry.over);
+}
+
+/// In runs of `aligned` units, the last of which may be shorter.
+AxisExpr AxisTable::aligned_units(const std::string& axis, i64 n) const {
+  const Entry& entry = axes_.at(axis);
+  const i64 parts = extent(mesh_, entry.over);
+  if (entry.pad_aligned) {
+    const auto multiple = checked_mul(entry.aligned, parts);
+    if (!multiple) throw Error(ErrorCode::kLimit, "a padded axis has 2^63 units or more");
+    return layout::split(n, entry.over, layout::padded(*multiple));
+  }
+  const i64 runs = ceil_div(n, entry.aligned);
+  if (n % entry.aligned == 0)
+    return layout::scale(layout::split(runs, entry.over, rule_of(entry.spec)), entry.aligned);
+  std::vector<i64> boundaries = {0};
+  for (i64 part = 0; part < parts; ++part) {
+    const i64 end = layout::part_of(runs, parts, part, rule_of(entry.spec)).end * entry.aligned;
+    boundaries.push_back(std::min(n, end));
+  }
+  return layout::cuts(std::move(boundaries), entry.over);
+}
+
+/// n units of `axis`, one of the two, where heads and the KV heads that they are grouped under are
+/// cut together; aligned in whole KV groups where the alignment divides them.
+AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::string& heads,
+                                  const std::string& kv_heads) {
+  const Entry& queries = axes_.at(heads);
+  const Entry& group = axes_.at(kv_heads);
+  layout::HeadCounts counts{axis == heads ? n : required_size(heads, axis),
+                            axis == heads ? required_size(kv_heads, axis) : n};
+  const std::string heads_name = words_of(heads);
+  const std::string kv_name = words_of(kv_heads);
+  if (kv_heads != kKvHeads) {
+    counts.heads_name = heads_name;
+    counts.kv_name = kv_name;
+  }
+  const i64 per_group = counts.kv_heads > 0 ? std::max<i64>(counts.heads / counts.kv_heads, 1) : 1;
+  const i64 parts = extent(mesh_, queries.over);
+  i64 together = std::lcm(group.aligned, queries.aligned / std::gcd(queries.aligned, per_group));
+  const bool divides = counts.heads % together == 0 && counts.kv_heads % together == 0;
+  // With fewer runs than devices, runs would be replicated, and with them foreign KV heads.
+  if (!divides || counts.kv_heads / together < parts) together = 1;
+  const layout::HeadCut cut = layout::cut_heads(
+      {counts.heads / together, counts.kv_heads / together, counts.heads_name, counts.kv_name},
+      mesh_, queries.over, rule_of(queries.spec), group.spec.small.value_or(SmallPolicy::kError));
+  const AxisExpr& units = axis == heads ? cut.queries : cut.kv;
+  return together == 1 ? units : layout::scale(units, together);
+}
+
+AxisExpr AxisTable::units(const std::string& axis, i64 n) {
+  const Entry& entry = axes_.at(axis);
+  if (entry.spec.groups) return grouped_units(axis, n, axis, *entry.spec.groups);
+  if (const std::string heads = grouped_by(axis); !heads.empty())
+    return grouped_units(axis, n, heads, axis);
+  if (entry.spec.owners && entry.spec.owners->kind != OwnersSpec::Kind::kContiguous)
+    return owned_units(axis, n);
+  if (entry.aligned > 1) return aligned_units(axis, n);
+  return layout::cut_units(n, mesh_, entry.over, rule_of(entry.spec),
+                           entry.spec.small.value_or(SmallPolicy::kError));
+}
+
+void AxisTable::align(const std::map<std::string, i64>& units, bool pad) {
+  for (const auto& [axis, together] : units) {
+    axes_.at(axis).aligned = together;
+    axes_.at(axis).pad_aligned = pad;
+  }
+}
+
+const UnitCut& AxisTable::cut(const std::string& axis, i64 n) {
+  const auto key = std::pair(axis, n);
+  if (const auto found = cuts_.find(key); found != cuts_.end()) return found->second;
+  const Entry& entry = axes_.at(axis);
+  try {
+    UnitCut made{axis, units(axis, n), entry.spec.uneven == Uneven::kError, entry.spec.place,
+                 entry.spec.padding.value_or(layout::Fill::kZero)};
+    return cuts_.emplace(key, std::move(made)).first->second;
+  } catch (Error& e) {
+    if (!e.place()) e.at(entry.spec.place);
+    if (const std::string origin = size_origin(axis); !origin.empty()) e.note("config", origin);
+    throw;
+  }
+}
+
+}  // namespace shardtool::mapping

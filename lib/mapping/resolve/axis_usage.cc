@@ -1,0 +1,140 @@
+#include "lib/mapping/resolve/axis_usage.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+
+#include "lib/base/text.h"
+
+namespace shardtool::mapping {
+namespace {
+
+using Names = std::set<std::string>;
+
+void add_names(const SizeExpression& size, Names& names) {
+  const auto add = [&](const SizeAtom& atom) {
+    if (atom.kind == SizeAtom::Kind::kAxis) names.insert(atom.name);
+  };
+  for (const SizeProduct& product : size.sum) {
+    add(product.first);
+    for (const SizeStep& step : product.rest) add(step.atom);
+  }
+  if (size.fallback != nullptr) add_names(*size.fallback, names);
+}
+
+void add_names(const StrategySpec& strategy, Names& names) {
+  for (const auto* size : {&strategy.num_heads, &strategy.num_kv_heads, &strategy.head_dim}) {
+    if (*size) add_names(**size, names);
+  }
+  for (const SegmentSpec& segment : strategy.segments) {
+    add_names(segment.units, names);
+    if (segment.unit) add_names(*segment.unit, names);
+  }
+}
+
+void add_names(const Rule& rule, Names& names) {
+  for (const auto& [capture, axis] : rule.index) names.insert(axis);
+  if (rule.count) add_names(*rule.count, names);
+  if (const auto* strategy = std::get_if<StrategySpec>(&rule.cut)) {
+    add_names(*strategy, names);
+    return;
+  }
+  for (const Dim& dim : std::get<std::vector<Dim>>(rule.cut)) {
+    for (const Product& section : dim.sections) {
+      for (const Factor& factor : section.factors) names.insert(factor.axis);
+    }
+  }
+}
+
+/// The mesh axes that cut a tensor.
+Names cutting_axes(const Resolution& resolution) {
+  std::set<const layout::Layout*> seen;
+  Names used;
+  const auto add = [&used](const layout::AxisExpr& expr) {
+    for (const mesh::AxisRef& ref : layout::axes_used(expr)) used.insert(ref.axis);
+  };
+  for (const ResolvedTensor& tensor : resolution.tensors) {
+    if (!seen.insert(tensor.layout.get()).second) continue;
+    for (const layout::LayoutAxis& axis : tensor.layout->axes()) add(axis.expr);
+    for (const layout::IndexAxis& axis : tensor.layout->index_axes()) add(axis.expr);
+  }
+  return used;
+}
+
+/// The mesh axes that the documents lay their axes over.
+Names known_mesh_axes(const Mapping& mapping) {
+  Names known;
+  for (const Document& document : mapping.documents()) {
+    for (const auto& [name, axis] : document.axes) {
+      if (!axis.mesh) continue;
+      for (const mesh::AxisRef& ref : axis.mesh->over) known.insert(ref.axis);
+    }
+  }
+  return known;
+}
+
+}  // namespace
+
+std::vector<std::string> idle_mesh_axes(const Mapping& mapping, const Resolution& resolution) {
+  const Names used = cutting_axes(resolution);
+  const Names known = known_mesh_axes(mapping);
+  std::vector<std::string> warnings;
+  for (const mesh::MeshAxis& axis : resolution.mesh.axes()) {
+    if (axis.size == 1 || used.contains(axis.name)) continue;
+    std::string text =
+        fmt::format("mesh axis '{}' cuts no tensor: the {} devices along it get the same bytes",
+                    quote_for_message(axis.name), axis.size);
+    if (!known.empty() && !known.contains(axis.name))
+      text += fmt::format("; the mapping cuts over {}", fmt::join(known, ", "));
+    warnings.push_back(std::move(text));
+  }
+  return warnings;
+}
+
+std::vector<std::string> unused_axes(const Mapping& mapping) {
+  Names named;
+  for (const Document& document : mapping.documents()) {
+    for (const Rule& rule : document.rules) add_names(rule, named);
+    for (const Rule& rule : document.overrides) add_names(rule, named);
+    for (const auto& [name, axis] : document.axes) {
+      if (axis.size) add_names(*axis.size, named);
+      if (axis.groups) named.insert(*axis.groups);
+    }
+  }
+  std::vector<std::string> warnings;
+  for (const Document& document : mapping.documents()) {
+    if (document.is_preset) continue;
+    for (const auto& [name, axis] : document.axes) {
+      if (named.contains(name)) continue;
+      warnings.push_back(fmt::format("{}:{}: axis '{}' is named by no rule", axis.place.file,
+                                     axis.place.line, name));
+    }
+  }
+  return warnings;
+}
+
+std::vector<std::string> axes_without_tensors(const RuleMatcher& rules, AxisTable& axes) {
+  Names used;
+  Names inner;
+  Names outer;
+  for (size_t r = 0; r < rules.rules().size(); ++r) {
+    const Rule& rule = *rules.rules()[r].rule;
+    if (rules.is_used(r)) add_names(rule, used);
+    for (const auto& [capture, axis] : rule.index)
+      (rule.index.size() > 1 ? inner : outer).insert(axis);
+  }
+  std::vector<std::string> warnings;
+  for (const std::string& axis : inner) {
+    // A rule that matches nothing may name an axis that nobody defines.
+    const bool expected = axes.has(axis) && !outer.contains(axis) && !used.contains(axis);
+    const auto size = expected ? axes.size_if_given(axis) : std::nullopt;
+    const std::string origin = size ? axes.size_origin(axis) : "";
+    if (origin.empty()) continue;
+    warnings.push_back(
+        fmt::format("axis '{}' has size {}, {}, but no tensor lies along it", axis, *size, origin));
+  }
+  return warnings;
+}
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,180 @@
+#include "lib/mapping/resolve/cut_checks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "lib/base/error.h"
+
+namespace shardtool::mapping {
+namespace {
+
+using index::AxisMap;
+using index::Piece;
+
+/// The number of local indices per part of an expression, in the order of the parts.
+std::vector<i64> extents_by_part(const layout::AxisExpr& expr, const mesh::Mesh& mesh) {
+  const auto overs = layout::overs(expr);
+  const mesh::Over over = overs.empty() ? mesh::Over{} : overs.front();
+  std::vector<i64> sizes(static_cast<size_t>(extent(mesh, over)));
+  for (i64 rank = 0; rank < mesh.size(); ++rank) {
+    sizes[static_cast<size_t>(index_along(mesh, over, rank))] =
+        evaluate(expr, mesh, rank).local_size();
+  }
+  return sizes;
+}
+
+std::vector<i64> divisors(i64 n) {
+  constexpr i64 kLargest = 1024;
+  std::vector<i64> found;
+  for (i64 d = 1; d <= std::min(n, kLargest); ++d) {
+    if (n % d == 0) found.push_back(d);
+  }
+  return found;
+}
+
+bool on_bytes(i64 elements, int element_bits) {
+  return elements % 8 * element_bits % 8 == 0;
+}
+
+/// Whether every run of a region begins and ends on a byte of the tensor and of the shard. Runs lie
+/// along the innermost axis that is not whole; the rows above it must be whole bytes, too.
+bool is_byte_aligned(const index::Region& region, int element_bits) {
+  i64 stride = 1;
+  size_t cut = region.size();
+  while (cut > 0 && region[cut - 1].is_identity())
+    stride = stride * (region[--cut].global_size() % 8) % 8;
+  if (cut == 0) return true;
+  const AxisMap& axis = region[cut - 1];
+  const bool runs =
+      std::all_of(axis.pieces().begin(), axis.pieces().end(), [&](const Piece& piece) {
+        return on_bytes(piece.global % 8 * stride, element_bits) &&
+               on_bytes(piece.local % 8 * stride, element_bits) &&
+               on_bytes(piece.size % 8 * stride, element_bits);
+      });
+  const bool only_row = cut == 1;
+  return runs && (only_row || (on_bytes(axis.global_size() % 8 * stride, element_bits) &&
+                               on_bytes(axis.local_size() % 8 * stride, element_bits)));
+}
+
+}  // namespace
+
+std::vector<i64> part_sizes(const UnitCut& cut, const mesh::Mesh& mesh) {
+  return extents_by_part(cut.units, mesh);
+}
+
+void refuse_empty_shards(const layout::Layout& layout) {
+  const auto fix = [](Error e) {
+    return e.help(
+        "use fewer devices on this axis, \"small\": \"replicate\", or --allow-empty-shards");
+  };
+  for (const layout::IndexAxis& axis : layout.index_axes()) {
+    const auto sizes = extents_by_part(axis.expr, layout.mesh());
+    const auto empty = std::find(sizes.begin(), sizes.end(), 0);
+    if (empty == sizes.end()) continue;
+    throw fix(
+        Error(ErrorCode::kEmptyShard,
+              fmt::format("part {} of axis '{}' would be empty: {} indices over {} parts",
+                          empty - sizes.begin(), axis.logical, axis.expr.size(), sizes.size())));
+  }
+  const auto rank = layout.first_empty_shard();
+  if (!rank) return;
+  Error e(ErrorCode::kEmptyShard, fmt::format("device {} would hold nothing of the tensor", *rank));
+  for (size_t a = 0; a < layout.axes().size(); ++a) {
+    const layout::LayoutAxis& axis = layout.axes()[a];
+    if (!axis.expr.is_sharded()) continue;
+    e.note("cut", fmt::format("{} of {} as {}", axis_name(axis, a), axis.expr.size(),
+                              to_string(axis.expr)));
+  }
+  throw fix(e);
+}
+
+void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype) {
+  if (bits(dtype) % 8 == 0) return;
+  for (const i64 rank : layout.ranks()) {
+    const auto region = layout.region(rank);
+    if (!region || is_byte_aligned(*region, bits(dtype))) continue;
+    Error e(ErrorCode::kSubByteCut,
+            fmt::format("a cut of {} elements of {} bits falls inside a byte", to_string(dtype),
+                        bits(dtype)));
+    for (size_t a = 0; a < region->size(); ++a) {
+      e.note(axis_name(layout.axes()[a], a),
+             fmt::format("device {} holds {}", rank, index::to_string((*region)[a])));
+    }
+    throw e.help("choose a mesh size whose cuts fall on whole bytes, or replicate the tensor");
+  }
+}
+
+Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes) {
+  const auto* groups = std::get_if<layout::Scale>(&cut.units.node());
+  const i64 n = groups == nullptr ? cut.units.size() : groups->of->size();
+  const i64 parts = static_cast<i64>(sizes.size());
+  const std::string what =
+      groups == nullptr ? cut.name : fmt::format("groups of {} {}", groups->unit, cut.name);
+  const auto overs = layout::overs(cut.units);
+  Error e(ErrorCode::kNotDivisible,
+          fmt::format("{} {} cannot be split evenly over mesh axis \"{}\" (size {}): {} % {} = {}",
+                      n, what, overs.empty() ? "nothing" : to_string(overs.front()), parts, n,
+                      parts, n % parts));
+  e.help(fmt::format(
+      "use a size that divides {} ({}), or allow uneven parts with \"uneven\": \"balanced\" -> {}",
+      n, fmt::join(divisors(n), " "), fmt::join(sizes, "+")));
+  return e;
+}
+
+namespace {
+
+bool pads(std::span<const AxisMap> maps) {
+  return std::any_of(maps.begin(), maps.end(),
+                     [](const AxisMap& map) { return map.image_size() != map.local_size(); });
+}
+
+/// Whether some stored index is held by devices that have different parts of its block.
+bool shares(std::span<const AxisMap> maps, i64 extent) {
+  std::vector<AxisMap> distinct;
+  for (const AxisMap& map : maps) {
+    if (std::find(distinct.begin(), distinct.end(), map) == distinct.end()) distinct.push_back(map);
+  }
+  const i64 held =
+      std::accumulate(distinct.begin(), distinct.end(), i64{0},
+                      [](i64 sum, const AxisMap& map) { return sum + map.image_size(); });
+  return held > extent;
+}
+
+}  // namespace
+
+std::shared_ptr<const layout::Layout> checked(layout::Layout layout, Dtype dtype,
+                                              bool allow_empty_shards) {
+  if (!allow_empty_shards) refuse_empty_shards(layout);
+  refuse_sub_byte_cuts(layout, dtype);
+  return std::make_shared<const layout::Layout>(std::move(layout));
+}
+
+std::vector<std::string> transforms_of(const layout::Layout& layout) {
+  std::vector<std::string> found;
+  for (size_t a = 0; a < layout.axes().size(); ++a) {
+    const layout::LayoutAxis& axis = layout.axes()[a];
+    const auto maps = layout.holders().maps(static_cast<int>(a));
+    const i64 parts = layout.refinement()[a];
+    const std::string name = axis_name(axis, a);
+    if (parts > 1) {
+      found.push_back(fmt::format("refine {}: blocks of {} become {} of {}, each with a copy", name,
+                                  axis.granularity, parts, axis.granularity / parts));
+    } else if (pads(maps)) {
+      const auto sizes = extents_by_part(axis.expr, layout.mesh());
+      const bool repeats = axis.fill == layout::Fill::kRepeatLast;
+      found.push_back(fmt::format("pad {} from {} to {} with {}", name, axis.expr.size(),
+                                  std::accumulate(sizes.begin(), sizes.end(), i64{0}),
+                                  repeats ? "copies of the last one" : "zeros"));
+    } else if (axis.straddling == layout::Straddling::kShare && shares(maps, layout.shape()[a])) {
+      found.push_back(
+          fmt::format("share {}: a block of {} that a cut falls into is on both sides, whole", name,
+                      axis.granularity));
+    }
+  }
+  return found;
+}
+
+}  // namespace shardtool::mapping

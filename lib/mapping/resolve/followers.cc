@@ -1,0 +1,73 @@
+#include "lib/mapping/resolve/followers.h"
+
+#include "lib/mapping/assertions.h"
+#include "lib/mapping/resolve/cut_checks.h"
+
+namespace shardtool::mapping {
+namespace {
+
+layout::Straddling straddling_of(Straddle straddle) {
+  switch (straddle) {
+    case Straddle::kReplicateScale:
+      return layout::Straddling::kShare;
+    case Straddle::kRefine:
+      return layout::Straddling::kRefine;
+    case Straddle::kError:
+    case Straddle::kUnevenAligned:
+    case Straddle::kPad:
+      return layout::Straddling::kRefuse;
+  }
+  throw Error(ErrorCode::kInternal, "unknown policy for straddled blocks");
+}
+
+/// Adds both tensors, and what helps.
+Error& explain(Error& e, const PlacedCompanion& placed, const TensorSpec& tensor,
+               const TensorSpec& leader) {
+  if (!e.place()) e.at(placed.spec->place);
+  if (e.code() == ErrorCode::kBlockStraddle) {
+    e.help("or say what happens there: --straddle uneven-aligned, pad, replicate-scale or refine");
+  }
+  if (e.code() == ErrorCode::kShapeMismatch)
+    e.help("take the tensor, the one that it follows and config.json from one model");
+  return e.tensor(tensor.name).note("tensor", describe(tensor)).note("follows", describe(leader));
+}
+
+}  // namespace
+
+Followers::Followed Followers::decide(const PlacedCompanion& placed,
+                                      const layout::BundleMember& member,
+                                      const layout::Layout& leader, Dtype dtype) const {
+  const CompanionSpec& spec = *placed.spec;
+  Followed followed;
+  followed.layout =
+      checked(member_layout(leader, member, straddling_of(straddle_)), dtype, allow_empty_shards_);
+  if (spec.values == MemberValues::kGroupIndices && straddle_ == Straddle::kRefine)
+    throw Error(ErrorCode::kStrategy, "groups that tensors point into cannot be refined")
+        .help("use \"uneven-aligned\" or \"replicate-scale\"");
+  followed.by = std::make_shared<const TensorDecision>(
+      TensorDecision{placed.label,
+                     spec.place,
+                     std::string(to_string(spec.kind)),
+                     {},
+                     transforms_of(*followed.layout),
+                     value_shifts(spec, leader, *followed.layout, sizes_),
+                     {}});
+  return followed;
+}
+
+ResolvedTensor Followers::follow(size_t companion, size_t tensor, const ResolvedTensor& leader,
+                                 std::span<const TensorSpec> tensors) {
+  const PlacedCompanion& placed = companions_.all()[companion];
+  const TensorSpec& spec = tensors[tensor];
+  Followed& followed = followed_[{companion, leader.layout.get(), spec.shape, spec.dtype}];
+  if (followed.layout) return {tensor, followed.layout, followed.by};
+  try {
+    const auto member = companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
+    followed = decide(placed, member, *leader.layout, spec.dtype);
+  } catch (Error& e) {
+    throw explain(e, placed, spec, tensors[leader.tensor]);
+  }
+  return {tensor, followed.layout, followed.by};
+}
+
+}  // namespace shardtool::mapping

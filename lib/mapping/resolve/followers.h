@@ -1,0 +1,47 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+
+#include "lib/base/tensor_spec.h"
+#include "lib/mapping/resolve/companions.h"
+#include "lib/mapping/resolve/resolve.h"
+
+namespace shardtool::mapping {
+
+/// Decides the tensors that follow another one's cut. What it is made of must outlive it.
+class Followers {
+ public:
+  Followers(const Companions& companions, const CompanionSizes& sizes, Straddle straddle,
+            bool allow_empty_shards)
+      : companions_(companions),
+        sizes_(sizes),
+        straddle_(straddle),
+        allow_empty_shards_(allow_empty_shards) {}
+
+  /// The decision for a tensor, by index into `tensors`, that is this companion of the leader; made
+  /// once for all tensors of one shape and dtype behind leaders of one layout. Throws
+  /// kShapeMismatch, kBlockStraddle, kStrategy, kEmptyShard and kSubByteCut with both tensors.
+  ResolvedTensor follow(size_t companion, size_t tensor, const ResolvedTensor& leader,
+                        std::span<const TensorSpec> tensors);
+
+ private:
+  struct Followed {
+    std::shared_ptr<const layout::Layout> layout;
+    std::shared_ptr<const TensorDecision> by;
+  };
+  using Key = std::tuple<size_t, const layout::Layout*, Shape, Dtype>;
+
+  Followed decide(const PlacedCompanion& placed, const layout::BundleMember& member,
+                  const layout::Layout& leader, Dtype dtype) const;
+
+  const Companions& companions_;
+  const CompanionSizes& sizes_;
+  Straddle straddle_;
+  bool allow_empty_shards_;
+  std::map<Key, Followed> followed_;
+};
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,95 @@
+#include "lib/mapping/resolve/packed_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "lib/base/checked.h"
+#include "lib/base/name_map.h"
+#include "lib/mapping/assertions.h"
+
+namespace shardtool::mapping {
+namespace {
+
+/// A weight that some leading members stand for.
+struct Packed {
+  std::vector<const TensorSpec*> members;
+  std::vector<size_t> companions;  ///< parallel to members
+};
+
+Error contradiction(const std::string& weight, const Packed& packed, const std::string& what) {
+  Error e(ErrorCode::kShapeMismatch,
+          fmt::format("the parts of the packed weight '{}' {}", weight, what));
+  for (const TensorSpec* member : packed.members) e.note("stored", describe(*member));
+  return e.tensor(packed.members.front()->name);
+}
+
+/// The logical extents: of an axis that several members follow, the least that any of them allows,
+/// because a last block may be partial.
+Shape logical_shape(const std::string& weight, const Packed& packed, const Companions& companions,
+                    const CompanionSizes& sizes) {
+  constexpr i64 kUnsaid = std::numeric_limits<i64>::max();
+  Shape shape;
+  for (size_t m = 0; m < packed.members.size(); ++m) {
+    const auto& form = companions.all()[packed.companions[m]].spec->forms.front();
+    const Shape& stored = packed.members[m]->shape;
+    if (form.size() != stored.size())
+      throw contradiction(weight, packed,
+                          fmt::format("have a part that is not of rank {}", form.size()));
+    for (size_t a = 0; a < form.size(); ++a) {
+      if (!form[a].axis) continue;
+      shape.resize(std::max(shape.size(), *form[a].axis + 1), kUnsaid);
+      const auto extent = checked_mul(stored[a], granularity_of(form[a], stored[a], sizes));
+      if (!extent) throw Error(ErrorCode::kLimit, "a packed weight has 2^63 elements or more");
+      shape[*form[a].axis] = std::min(shape[*form[a].axis], *extent);
+    }
+  }
+  if (std::find(shape.begin(), shape.end(), kUnsaid) != shape.end())
+    throw contradiction(weight, packed, "do not say how large it is");
+  for (size_t m = 0; m < packed.members.size(); ++m) {
+    try {
+      companions.member(packed.companions[m], shape, packed.members[m]->shape, sizes);
+    } catch (Error& e) {
+      throw contradiction(weight, packed, "do not fit each other").note("why", e.message());
+    }
+  }
+  return shape;
+}
+
+}  // namespace
+
+std::vector<TensorSpec> packed_weights(std::span<const TensorSpec> tensors, Companions& companions,
+                                       const CompanionSizes& sizes,
+                                       const std::function<void(Error)>& report) {
+  const auto placed = companions.all();
+  if (std::none_of(placed.begin(), placed.end(), [](const auto& p) { return p.spec->leads; }))
+    return {};
+  NameViewSet names;
+  for (const TensorSpec& tensor : tensors) names.insert(tensor.name);
+  std::map<std::string, Packed> weights;
+  for (const TensorSpec& tensor : tensors) {
+    for (const CompanionMatch& match : companions.find(tensor)) {
+      if (!placed[match.companion].spec->leads) continue;
+      if (names.contains(match.leader) && match.leader != tensor.name) continue;
+      Packed& packed = weights[match.leader];
+      packed.members.push_back(&tensor);
+      packed.companions.push_back(match.companion);
+    }
+  }
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, packed] : weights) {
+    try {
+      specs.push_back(
+          {name, packed.members.front()->dtype, logical_shape(name, packed, companions, sizes)});
+    } catch (const Error& e) {
+      if (!report) throw;
+      report(e);
+    }
+  }
+  return specs;
+}
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,381 @@
+#include "lib/mapping/resolve/resolve.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "lib/mapping/assertions.h"
+#include "lib/mapping/document/index_numbers.h"
+#include "lib/mapping/mesh_choice.h"
+#include "lib/mapping/resolve/assignment.h"
+#include "lib/mapping/resolve/axis_table.h"
+#include "lib/mapping/resolve/axis_usage.h"
+#include "lib/mapping/resolve/block_alignment.h"
+#include "lib/mapping/resolve/companions.h"
+#include "lib/mapping/resolve/cut_checks.h"
+#include "lib/mapping/resolve/cut_ledger.h"
+#include "lib/mapping/resolve/followers.h"
+#include "lib/mapping/resolve/packed_weights.h"
+#include "lib/mapping/resolve/reduced_bias.h"
+#include "lib/mapping/resolve/rule_matcher.h"
+#include "lib/mapping/resolve/tensor_cut.h"
+#include "lib/mapping/resolve/tied.h"
+
+namespace shardtool::mapping {
+namespace {
+
+using layout::Layout;
+using Kind = Assignment::Kind;
+
+/// The index axes that are cut, with a tensor's number on each.
+using Numbers = std::vector<std::pair<std::string, i64>>;
+
+/// What is decided once for all tensors with the same rule, dtype, shape and numbers.
+struct Decision {
+  std::shared_ptr<const Layout> layout;
+  std::string strategy;
+  std::vector<size_t> cuts;                  ///< entries of the ledger
+  std::shared_ptr<const TensorDecision> by;  ///< null until the bias is decided, too
+};
+
+/// A warning for each document of one's own whose "when" names other models than this one.
+std::vector<std::string> other_model(const Mapping& mapping, const ModelConfig* config) {
+  std::vector<std::string> warnings;
+  const auto architectures =
+      config == nullptr ? std::vector<std::string>{} : config->architectures();
+  if (architectures.empty()) return warnings;
+  for (const Document& document : mapping.documents()) {
+    const auto& meant = document.when.architectures;
+    const bool fits = std::find(meant.begin(), meant.end(), architectures.front()) != meant.end();
+    if (document.is_preset || meant.empty() || fits) continue;
+    warnings.push_back(fmt::format("{} is for {}, and the model is a {}", document.name,
+                                   fmt::join(meant, ", "), architectures.front()));
+  }
+  return warnings;
+}
+
+/// "after_reduction" for the bias of a row-parallel layer, unless the rule says otherwise.
+std::string bias_of(const Rule& rule, const TensorSpec& tensor) {
+  if (rule.bias) return *rule.bias;
+  const auto* strategy = std::get_if<StrategySpec>(&rule.cut);
+  const bool row_parallel =
+      strategy != nullptr && strategy->kind == layout::StrategyKind::kRowParallel;
+  return row_parallel && tensor.shape.size() == 1 ? "after_reduction" : "";
+}
+
+/// The layers that the rule holds in, in words; empty where it holds in all.
+std::string where_of(const Rule& rule) {
+  std::vector<std::string> sets;
+  for (const auto& [capture, set] : rule.where) sets.push_back(to_string(set));
+  return fmt::format("{}", fmt::join(sets, " and "));
+}
+
+/// Of the nearest document that says it.
+template <class Policy>
+std::optional<Policy> nearest(const Mapping& mapping, std::optional<Policy> Document::*field) {
+  for (const Document& document : mapping.documents()) {
+    if (document.*field) return document.*field;
+  }
+  return std::nullopt;
+}
+
+/// The tensors and then the packed weights; empty when there are none of these.
+std::vector<TensorSpec> followed_by(std::span<const TensorSpec> tensors,
+                                    std::vector<TensorSpec> packed) {
+  if (packed.empty()) return packed;
+  std::vector<TensorSpec> all(tensors.begin(), tensors.end());
+  std::move(packed.begin(), packed.end(), std::back_inserter(all));
+  return all;
+}
+
+class Resolver {
+ public:
+  Resolver(const Mapping& mapping, std::span<const TensorSpec> tensors, const ModelConfig* config,
+           const ResolveOptions& options)
+      : mapping_(mapping),
+        options_(options),
+        straddle_(nearest(mapping, &Document::straddle).value_or(Straddle::kError)),
+        reduced_bias_(nearest(mapping, &Document::reduced_bias).value_or(ReducedBias::kReplicate)),
+        mesh_(choose_mesh(mapping, options)),
+        axes_(mapping, mesh_, config, options.layout),
+        sizes_{[this](const SizeExpression& size) { return axes_.evaluate_size(size); }, config},
+        rules_(mapping, config),
+        companions_(mapping),
+        stored_(tensors.size()),
+        with_packed_(
+            followed_by(tensors, packed_weights(tensors, companions_, sizes_, options.report))),
+        tensors_(with_packed_.empty() ? tensors : with_packed_),
+        by_name_(index_by_name(tensors_)),
+        ledger_(axes_, options.require_even),
+        followers_(companions_, sizes_, straddle_, options.allow_empty_shards) {
+    result_.mesh = mesh_;
+    result_.warnings = other_model(mapping, config);
+    assigned_ = assign(mapping, tensors_, by_name_, config, rules_, companions_, result_.warnings,
+                       options.report);
+  }
+
+  Resolution run() && {
+    attempt([this] { check_assertions(tensors_, assigned_, rules_, axes_); });
+    attempt([this] { align_axes(); });
+    read_index_numbers();
+    decide_all();
+    attempt([this] { result_.tied = tied_groups(mapping_, tensors_, by_name_, result_.tensors); });
+    std::erase_if(result_.tensors, [this](const ResolvedTensor& tensor) {
+      return tensor.layout == nullptr || tensor.tensor >= stored_;
+    });
+    result_.uneven = ledger_.uneven();
+    for (std::string& warning : unused_axes(mapping_))
+      result_.warnings.push_back(std::move(warning));
+    result_.axis_sizes = axes_.known_sizes();
+    for (std::string& warning : numbers_.gaps(axes_))
+      result_.warnings.push_back(std::move(warning));
+    for (std::string& warning : axes_without_tensors(rules_, axes_))
+      result_.warnings.push_back(std::move(warning));
+    if (options_.mesh) {
+      for (std::string& warning : idle_mesh_axes(mapping_, result_))
+        result_.warnings.push_back(std::move(warning));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// A step about one tensor: its error is thrown, or told where somebody wants to be told.
+  template <class Step>
+  void attempt(Step step) {
+    try {
+      step();
+    } catch (const Error& error) {
+      if (!options_.report) throw;
+      options_.report(error);
+    }
+  }
+
+  const PlacedRule& rule_of(size_t tensor) const {
+    return rules_.rules()[assigned_[tensor].match.rule];
+  }
+
+  void align_axes() {
+    if (straddle_ != Straddle::kUnevenAligned && straddle_ != Straddle::kPad) return;
+    axes_.align(block_alignment(tensors_, assigned_, rules_, companions_, sizes_, axes_),
+                straddle_ == Straddle::kPad);
+  }
+
+  void read_index_numbers() {
+    numbers_of_.resize(tensors_.size());
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (assigned_[i].kind != Kind::kRule || rule_of(i).rule->index.empty()) continue;
+      const PlacedRule& placed = rule_of(i);
+      const auto captures = rules_.captures(assigned_[i].match, tensors_[i].name);
+      for (const auto& [capture, axis] : placed.rule->index) {
+        axes_.require(axis, placed.rule->place);
+        numbers_.add(placed, axis, tensors_[i].name, captures.at(capture));
+        if (!axes_.over(axis).empty()) numbers_of_[i].push_back({axis, captures.at(capture).value});
+      }
+    }
+    numbers_.check_complete(axes_);
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (assigned_[i].kind == Kind::kRule) place_at(i, *rule_of(i).rule);
+    }
+  }
+
+  /// The numbers that a rule itself gives, once the sizes of the axes are known.
+  void place_at(size_t tensor, const Rule& rule) {
+    for (const auto& [axis, number] : rule.at) {
+      axes_.require(axis, rule.place);
+      const i64 size = numbers_.size(axis, axes_);
+      const i64 index = number < 0 ? number + size : number;
+      if (index < 0 || index >= size) {
+        throw Error(
+            ErrorCode::kShapeMismatch,
+            fmt::format("\"at\" says {} of axis '{}', which has {} indices", number, axis, size))
+            .at(rule.place)
+            .tensor(tensors_[tensor].name);
+      }
+      if (!axes_.over(axis).empty()) numbers_of_[tensor].push_back({axis, index});
+    }
+  }
+
+  /// Fills result_.tensors parallel to the specs, leaders before the tensors that follow them; a
+  /// dropped one has no layout.
+  void decide_all() {
+    result_.tensors.resize(tensors_.size());
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (assigned_[i].kind == Kind::kRule) attempt([&] { result_.tensors[i] = by_rule(i); });
+      if (assigned_[i].kind == Kind::kUnknown) result_.tensors[i] = replicated(i);
+      if (assigned_[i].kind == Kind::kDropped) result_.dropped.push_back(i);
+    }
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (assigned_[i].kind != Kind::kCompanion) continue;
+      const ResolvedTensor& leader = result_.tensors[assigned_[i].leader];
+      if (leader.layout)
+        attempt([&] {
+          result_.tensors[i] = followers_.follow(assigned_[i].companion, i, leader, tensors_);
+        });
+    }
+  }
+
+  std::vector<layout::IndexAxis> index_axes(size_t tensor, std::vector<UnitCut>& units) {
+    std::vector<layout::IndexAxis> found;
+    for (const auto& [axis, number] : numbers_of_[tensor]) {
+      const i64 size = numbers_.size(axis, axes_);
+      if (number >= size) {
+        throw Error(ErrorCode::kShapeMismatch,
+                    fmt::format("index {} is outside axis '{}' of size {}", number, axis, size))
+            .note("config", axes_.size_origin(axis))
+            .help("take config.json and the tensors from one model, or correct the axis' \"size\"");
+      }
+      const UnitCut& cut = axes_.cut(axis, size);
+      found.push_back({axis, cut.units, number});
+      units.push_back(cut);
+    }
+    return found;
+  }
+
+  Decision decide(size_t tensor) {
+    const PlacedRule& placed = rule_of(tensor);
+    const TensorSpec& spec = tensors_[tensor];
+    const auto* dims = std::get_if<std::vector<Dim>>(&placed.rule->cut);
+    TensorCut cut = dims != nullptr
+                        ? cut_by_dims(*dims, spec.shape, axes_)
+                        : cut_by_strategy(std::get<StrategySpec>(placed.rule->cut), *placed.rule,
+                                          placed.document->is_preset, spec.shape, axes_);
+    auto index = index_axes(tensor, cut.units);
+    Decision decision{nullptr, cut.strategy, {}, nullptr};
+    for (const UnitCut& units : cut.units) decision.cuts.push_back(ledger_.enter(units));
+    decision.layout = checked(Layout(mesh_, spec.shape, std::move(cut.axes), std::move(index)),
+                              spec.dtype, options_.allow_empty_shards);
+    count_places(*decision.layout);
+    return decision;
+  }
+
+  /// Every layout keeps what each device has of it.
+  void count_places(const Layout& layout) {
+    constexpr i64 kMostPlaces = 1 << 22;
+    places_ += std::ssize(layout.ranks());
+    if (places_ <= kMostPlaces) return;
+    throw Error(ErrorCode::kLimit,
+                fmt::format("{} layouts over {} devices are more than fit into memory",
+                            decisions_.size() + 1, mesh_.size()))
+        .note("found",
+              fmt::format("{} places of tensors of different rules, shapes or layers", places_))
+        .note("expected", fmt::format("at most {}", kMostPlaces))
+        .help(
+            "take a smaller mesh: replicas along an axis are alike, so that one of them says what "
+            "all get");
+  }
+
+  Decision& decision_of(size_t tensor) {
+    const TensorSpec& spec = tensors_[tensor];
+    const auto key =
+        std::tuple(assigned_[tensor].match.rule, spec.dtype, spec.shape, numbers_of_[tensor]);
+    const auto found = decisions_.find(key);
+    if (found != decisions_.end()) return found->second;
+    try {
+      return decisions_.emplace(key, decide(tensor)).first->second;
+    } catch (Error& e) {
+      decisions_.emplace(key, Decision{});  // told once for all tensors that are alike
+      throw blame(e, tensor, tensors_, assigned_, rules_);
+    }
+  }
+
+  ResolvedTensor by_rule(size_t tensor) {
+    Decision& decision = decision_of(tensor);
+    for (const size_t cut : decision.cuts) ledger_.count(cut, tensors_[tensor].name);
+    if (decision.layout && !decision.by) decide_bias(decision, tensor);
+    return {tensor, decision.layout, decision.by};
+  }
+
+  void decide_bias(Decision& decision, size_t tensor) const {
+    const PlacedRule& placed = rule_of(tensor);
+    std::vector<std::string> transforms = transforms_of(*decision.layout);
+    BiasDecision bias{decision.layout, {}, bias_of(*placed.rule, tensors_[tensor])};
+    try {
+      if (!bias.convention.empty()) bias = decide_reduced_bias(reduced_bias_, decision.layout);
+    } catch (Error& e) {
+      throw e.at(placed.rule->place);
+    }
+    decision.layout = bias.layout;
+    decision.by = std::make_shared<const TensorDecision>(
+        TensorDecision{placed.label, placed.rule->place, decision.strategy, bias.convention,
+                       std::move(transforms), std::move(bias.shifts), where_of(*placed.rule)});
+  }
+
+  ResolvedTensor replicated(size_t tensor) {
+    auto& layout = replicated_[tensors_[tensor].shape];
+    if (!layout) {
+      layout = std::make_shared<const Layout>(Layout::replicated(mesh_, tensors_[tensor].shape));
+      count_places(*layout);
+    }
+    if (!unknown_) {
+      unknown_ = std::make_shared<const TensorDecision>(
+          TensorDecision{"unknown", {mapping_.own().name, 0, 0, {}}, "replicate"});
+    }
+    return {tensor, layout, unknown_};
+  }
+
+  const Mapping& mapping_;
+  const ResolveOptions& options_;
+  Straddle straddle_;
+  ReducedBias reduced_bias_;
+  mesh::Mesh mesh_;
+  AxisTable axes_;
+  CompanionSizes sizes_;
+  RuleMatcher rules_;
+  Companions companions_;
+  size_t stored_;                        ///< how many tensors the checkpoint has
+  std::vector<TensorSpec> with_packed_;  ///< those and the packed weights; empty without any
+  std::span<const TensorSpec> tensors_;
+  TensorIndex by_name_;
+  CutLedger ledger_;
+  i64 places_ = 0;  ///< devices of all layouts together
+  std::vector<Assignment> assigned_;
+  IndexNumbers numbers_;
+  std::vector<Numbers> numbers_of_;  ///< by tensor
+  std::map<std::tuple<size_t, Dtype, Shape, Numbers>, Decision> decisions_;
+  std::map<Shape, std::shared_ptr<const Layout>> replicated_;
+  std::shared_ptr<const TensorDecision> unknown_;
+  Followers followers_;
+  Resolution result_;
+};
+
+}  // namespace
+
+Resolution resolve(const Mapping& mapping, std::span<const TensorSpec> tensors,
+                   const ModelConfig* config, const ResolveOptions& options) {
+  const Mapping with_options = with_settings(mapping, options.settings);
+  return Resolver(with_options, tensors, config, options).run();
+}
+
+std::string why(const ResolvedTensor& tensor) {
+  const Place& place = tensor.by->rule_place;
+  const std::string where =
+      place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file;
+  const std::string& layers = tensor.by->where;
+  std::string text =
+      fmt::format("rule '{}' ({}){} ", tensor.by->rule, where,
+                  layers.empty() ? "" : fmt::format(", for layers of which {},", layers));
+  std::vector<std::string> cuts;
+  for (size_t a = 0; a < tensor.layout->axes().size(); ++a) {
+    const layout::LayoutAxis& axis = tensor.layout->axes()[a];
+    if (axis.expr.is_sharded())
+      cuts.push_back(fmt::format("cuts {} as {}", axis_name(axis, a), to_string(axis.expr)));
+  }
+  for (const layout::IndexAxis& axis : tensor.layout->index_axes()) {
+    cuts.push_back(fmt::format("puts it where index {} of '{}' lives, {}", axis.index, axis.logical,
+                               to_string(axis.expr)));
+  }
+  return text + (cuts.empty() ? "keeps it whole on every device"
+                              : fmt::format("{}", fmt::join(cuts, ", and ")));
+}
+
+i64 physical_axis_size(const mesh::Mesh& mesh, const mesh::Over& over) {
+  return extent(mesh, over);
+}
+
+i64 round_axis_for_partitioning(i64 size, const mesh::Mesh& mesh, const mesh::Over& over) {
+  return round_up(size, physical_axis_size(mesh, over));
+}
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "lib/index/value_shift.h"
+#include "lib/layout/layout.h"
+#include "lib/mapping/resolve/companions.h"
+
+namespace shardtool::mapping {
+
+/// The shifts of a companion, one per device that holds it (`member.ranks()`); empty when its
+/// values are plain. Throws kStrategy when a device has several runs of the grouped axis.
+std::vector<index::ValueShift> value_shifts(const CompanionSpec& spec, const layout::Layout& leader,
+                                            const layout::Layout& member,
+                                            const CompanionSizes& sizes);
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,57 @@
+#include "lib/model/flow/handoff.h"
+
+#include <algorithm>
+
+namespace shardtool::model {
+namespace {
+
+Exchange stage_exchange(const mesh::Mesh& mesh, i64 sender, i64 receiver, const Value& value) {
+  Exchange exchange{plan::Move::kPermute, {}, 0, value.of_prompt};
+  for (const index::AxisMap& map : value.features) {
+    exchange.elements = std::max(exchange.elements, map.local_size());
+  }
+  for (const mesh::MeshAxis& axis : mesh.axes()) {
+    if (mesh.index_on(axis.name, sender) == mesh.index_on(axis.name, receiver)) continue;
+    exchange.over.push_back({axis.name});
+    exchange.elements *= axis.size;
+  }
+  return exchange;
+}
+
+/// None for a layer without weights.
+std::span<const i64> devices_of_weights(const Layer& layer, const LayoutOf& layouts) {
+  std::span<const i64> fewest;
+  for (const BoundOp& bound : layer.ops) {
+    const bool is_whole = bound.form == nullptr && !bound.weights.empty();
+    if (!is_whole || bound.weights.front().size() != 1) continue;
+    const std::span<const i64> ranks = layouts(bound.weights.front().front()).ranks();
+    if (fewest.empty() || ranks.size() < fewest.size()) fewest = ranks;
+  }
+  return fewest;
+}
+
+}  // namespace
+
+std::span<const i64> devices_of(const Model& model, size_t layer, const LayoutOf& layouts) {
+  for (size_t i = layer + 1; i-- > 0;) {
+    const auto devices = devices_of_weights(model.layers[i], layouts);
+    if (!devices.empty()) return devices;
+  }
+  return {};
+}
+
+std::vector<ValueMove> handoffs(const Model& model, size_t from, const LayoutOf& layouts,
+                                const mesh::Mesh& mesh, const Stream& passed) {
+  const auto senders = devices_of(model, from, layouts);
+  const auto receivers = devices_of(model, from + 1, layouts);
+  const bool meet = std::find_first_of(senders.begin(), senders.end(), receivers.begin(),
+                                       receivers.end()) != senders.end();
+  if (meet || senders.empty() || receivers.empty()) return {};
+  std::vector<ValueMove> all;
+  for (const auto& [name, value] : passed) {
+    all.push_back({name, stage_exchange(mesh, senders.front(), receivers.front(), value)});
+  }
+  return all;
+}
+
+}  // namespace shardtool::model

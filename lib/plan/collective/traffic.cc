@@ -1,0 +1,271 @@
+#include "lib/plan/collective/traffic.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "lib/base/error.h"
+#include "lib/index/join.h"
+#include "lib/plan/byte_count.h"
+
+namespace shardtool::plan {
+namespace {
+
+using index::AxisIndex;
+using index::AxisMap;
+using index::Join;
+
+constexpr int kBitsPerByte = 8;
+
+/// The holders of a box on one side: every choice of one claim per axis that somebody has.
+class BoxHolders {
+ public:
+  BoxHolders(const Holders& side, const AxisIndex::Segment* index::AxisCell::*segment)
+      : side_(&side), segment_(segment), pick_(static_cast<size_t>(side.set->rank())) {}
+
+  /// Holder numbers, ascending; empty when nobody has it.
+  const std::vector<int>& of(Join::Box box) {
+    holders_.clear();
+    collect(box, 0);
+    std::sort(holders_.begin(), holders_.end());
+    return holders_;
+  }
+  /// The device of a holder.
+  i64 rank(int holder) const {
+    return side_->in_storage() ? kStorage : side_->ranks[static_cast<size_t>(holder)];
+  }
+  /// The box in the holder's row-major array.
+  Reads reads(Join::Box box, int holder, int bits, i64 most_gap) {
+    sizes_.clear();
+    extents_.clear();
+    for (size_t axis = 0; axis < box.size(); ++axis) {
+      const auto& maps = side_->set->maps(static_cast<int>(axis));
+      sizes_.push_back(box[axis]->size);
+      extents_.push_back(maps[static_cast<size_t>(side_->set->pick(holder)[axis])].local_size());
+    }
+    return reads_of(sizes_, extents_, bits, most_gap);
+  }
+
+ private:
+  void collect(Join::Box box, size_t axis) {
+    if (axis == box.size()) {
+      const auto found = side_->set->holders_with(pick_);
+      holders_.insert(holders_.end(), found.begin(), found.end());
+      return;
+    }
+    const AxisIndex::Segment* segment = box[axis]->*segment_;
+    if (segment == nullptr) return;
+    for (const index::Claim& claim : segment->claims) {
+      pick_[axis] = claim.map;
+      collect(box, axis + 1);
+    }
+  }
+
+  const Holders* side_;
+  const AxisIndex::Segment* index::AxisCell::*segment_;
+  std::vector<int> pick_;
+  std::vector<int> holders_;
+  std::vector<i64> sizes_;
+  std::vector<i64> extents_;
+};
+
+i64 box_bytes(Join::Box box, int bits) {
+  i64 elements = 1;
+  for (const index::AxisCell* cell : box) elements *= cell->size;
+  return bytes_of(elements, bits);
+}
+
+/// What a group of equal sources has to send, by destination.
+using Demand = std::map<i64, i64>;
+
+/// Cuts the stream of a group's demands into equal parts, one per sender.
+void deal_out(const std::vector<i64>& senders, const Demand& demand, i64 unit,
+              std::map<std::pair<i64, i64>, i64>& sent) {
+  i64 all = 0;
+  for (const auto& [to, bytes] : demand) add_bytes(all, bytes);
+  const i64 units = all / unit;
+  const auto n = static_cast<i64>(senders.size());
+  const auto end_of = [&](i64 sender) {
+    return (units / n * (sender + 1) + std::min(sender + 1, units % n)) * unit;
+  };
+  i64 at = 0;
+  i64 sender = 0;
+  for (const auto& [to, bytes] : demand) {
+    for (i64 left = bytes; left > 0;) {
+      while (sender + 1 < n && end_of(sender) <= at) ++sender;
+      const i64 part = sender + 1 < n ? std::min(left, end_of(sender) - at) : left;
+      sent[{senders[static_cast<size_t>(sender)], to}] += part;
+      at += part;
+      left -= part;
+    }
+  }
+}
+
+/// The boxes of one move, one after the other.
+class Measure {
+ public:
+  Measure(const Holders& from, const Holders& to, int bits, i64 node_size, i64 most_gap)
+      : sources_(from, &index::AxisCell::source),
+        destinations_(to, &index::AxisCell::destination),
+        bits_(bits),
+        node_size_(node_size),
+        most_gap_(most_gap),
+        in_storage_(from.in_storage()) {}
+
+  void add(Join::Box box, Traffic& traffic) {
+    const std::vector<int>& wanting = destinations_.of(box);
+    if (wanting.empty()) return;
+    const std::vector<int>& having = sources_.of(box);
+    if (having.empty()) throw Error(ErrorCode::kCoverage, "no source has all that is wanted");
+    const i64 bytes = box_bytes(box, bits_);
+    if (bytes == 0) return;
+    add_bytes(traffic.wanted_once, bytes);
+    senders_.clear();
+    for (const int holder : having) senders_.push_back(sources_.rank(holder));
+    std::sort(senders_.begin(), senders_.end());
+    const Reads reads = sources_.reads(box, having.front(), bits_, most_gap_);
+    traffic.reads += reads;
+    for (const int holder : wanting) {
+      add_bytes(traffic.total, bytes);
+      traffic.write_segments += destinations_.reads(box, holder, bits_, 0).runs;
+      const i64 rank = destinations_.rank(holder);
+      if (in_storage_) loads_[rank] += reads;
+      deliver(rank, bytes, traffic);
+    }
+    if (!in_storage_) add_bytes(traffic.inter_node, times(bytes, nodes_without(wanting)));
+  }
+
+  void finish(Traffic& traffic) const {
+    std::map<std::pair<i64, i64>, i64> sent;
+    const i64 unit = std::max(1, bits_ / kBitsPerByte);
+    for (const auto& [senders, demand] : demands_) deal_out(senders, demand, unit, sent);
+    for (const auto& [ends, bytes] : sent) {
+      if (bytes == 0) continue;
+      const auto& [sender, receiver] = ends;
+      traffic.transfers.push_back({sender, receiver, bytes});
+      if (!in_storage_ && sender / node_size_ != receiver / node_size_)
+        add_bytes(traffic.between_nodes, bytes);
+    }
+    for (const auto& [rank, reads] : loads_) traffic.loads.push_back({rank, reads});
+  }
+
+ private:
+  void deliver(i64 rank, i64 bytes, Traffic& traffic) {
+    if (std::binary_search(senders_.begin(), senders_.end(), rank)) {
+      add_bytes(traffic.kept, bytes);
+      return;
+    }
+    add_bytes(traffic.moved, bytes);
+    find_near(rank);
+    const auto n = std::ssize(senders_);
+    if (!in_storage_) {
+      const i64 far_share = times(bytes, n - std::ssize(near_));
+      add_bytes(traffic.between_nodes_equal, ceil_div(far_share, n));
+    }
+    demands_[near_.empty() ? senders_ : near_][rank] += bytes;
+  }
+
+  /// The senders in the rank's own node.
+  void find_near(i64 rank) {
+    const i64 begin = rank / node_size_ * node_size_;
+    const auto first = std::lower_bound(senders_.begin(), senders_.end(), begin);
+    const auto last = std::lower_bound(first, senders_.end(), begin + node_size_);
+    near_.assign(first, last);
+    if (in_storage_) near_.clear();
+  }
+
+  /// Nodes in which somebody wants the box and nobody has it.
+  i64 nodes_without(const std::vector<int>& wanting) {
+    nodes_.clear();
+    for (const int holder : wanting) nodes_.push_back(destinations_.rank(holder) / node_size_);
+    std::sort(nodes_.begin(), nodes_.end());
+    nodes_.erase(std::unique(nodes_.begin(), nodes_.end()), nodes_.end());
+    return std::count_if(nodes_.begin(), nodes_.end(), [&](i64 node) {
+      const auto first = std::lower_bound(senders_.begin(), senders_.end(), node * node_size_);
+      return first == senders_.end() || *first / node_size_ != node;
+    });
+  }
+
+  BoxHolders sources_;
+  BoxHolders destinations_;
+  int bits_;
+  i64 node_size_;
+  i64 most_gap_;
+  bool in_storage_;
+  std::vector<i64> senders_;
+  std::vector<i64> near_;
+  std::vector<i64> nodes_;
+  std::map<std::vector<i64>, Demand> demands_;
+  std::map<i64, Reads> loads_;
+};
+
+const AxisMap& axis_map(const Holders& side, int holder, int axis) {
+  return side.set->maps(axis)[static_cast<size_t>(side.set->pick(holder)[axis])];
+}
+
+i64 overlap(const AxisMap& a, const AxisMap& b) {
+  if (a.is_identity()) return b.image_size();
+  if (b.is_identity()) return a.image_size();
+  return compose(inverse(b), a).image_size();
+}
+
+/// The holder of each rank, or nothing.
+std::map<i64, int> holder_of_rank(const Holders& side) {
+  std::map<i64, int> holders;
+  for (size_t h = 0; h < side.ranks.size(); ++h) holders[side.ranks[h]] = static_cast<int>(h);
+  return holders;
+}
+
+/// The bounds, from products over the axes alone: a second derivation beside the boxes.
+void add_bounds(const Holders& from, const Holders& to, int bits, Traffic& traffic) {
+  i64 whole = 1;
+  for (const i64 extent : from.set->shape()) whole *= extent;
+  const auto having = holder_of_rank(from);
+  for (int wanting = 0; wanting < to.set->size(); ++wanting) {
+    const auto device =
+        to.in_storage() ? having.end() : having.find(to.ranks[static_cast<size_t>(wanting)]);
+    i64 wanted = 1;
+    i64 had = device == having.end() ? 0 : 1;
+    i64 both = had;
+    for (int axis = 0; axis < to.set->rank(); ++axis) {
+      const AxisMap& map = axis_map(to, wanting, axis);
+      wanted *= map.image_size();
+      if (device == having.end()) continue;
+      had *= axis_map(from, device->second, axis).image_size();
+      both *= overlap(map, axis_map(from, device->second, axis));
+    }
+    add_bytes(traffic.lower_bound, bytes_of(wanted - both, bits));
+    if (wanted > both) add_bytes(traffic.gather_first, bytes_of(whole - had, bits));
+  }
+}
+
+}  // namespace
+
+Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size, i64 most_gap) {
+  Traffic traffic;
+  const Join join(*from.set, *to.set);
+  Measure measure(from, to, bits, node_size, most_gap);
+  join.for_each_box([&](Join::Box box) { measure.add(box, traffic); });
+  measure.finish(traffic);
+  add_bounds(from, to, bits, traffic);
+  return traffic;
+}
+
+void add_overlaps(const Holders& from, const Holders& to, int bits, i64 count, i64 n_devices,
+                  std::vector<i64>& overlap) {
+  const Join join(*from.set, *to.set);
+  BoxHolders sources(from, &index::AxisCell::source);
+  BoxHolders destinations(to, &index::AxisCell::destination);
+  join.for_each_box([&](Join::Box box) {
+    const i64 bytes = times(box_bytes(box, bits), count);
+    const auto& wanting = destinations.of(box);
+    if (bytes == 0 || wanting.empty()) return;
+    const auto& having = sources.of(box);
+    for (const int w : wanting) {
+      i64* row = overlap.data() + destinations.rank(w) * n_devices;
+      for (const int h : having) row[sources.rank(h)] += bytes;
+    }
+  });
+}
+
+}  // namespace shardtool::plan

@@ -1,0 +1,117 @@
+#include "lib/tutorial/demo.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <concepts>
+
+#include "lib/tutorial/faults.h"
+
+namespace shardtool::tutorial {
+namespace {
+
+/// A central difference with h = 1e-6 has about ten good digits where no ReLU bends in between.
+constexpr double kDirectionalTolerance = 1e-6;
+
+std::string both_ways(const Counts& forward, const Counts& backward) {
+  return fmt::format("forward {}; backward {}", to_string(forward), to_string(backward));
+}
+
+template <Number T>
+void add_traffic(bool is_forward, const Counts& predicted, const Counts& counted, DemoRow& row) {
+  for (const auto& [name, kind] : kCountedKinds) {
+    if (predicted.*kind == engine::Counted{} && counted.*kind == engine::Counted{}) continue;
+    row.traffic.push_back({is_forward, name, predicted.*kind, counted.*kind, i64{sizeof(T)}});
+  }
+}
+
+template <Number T>
+DemoRow row_of(const SystemCase<T>& one, CaseReport found) {
+  const Proof& proof = found.proof;
+  DemoRow row;
+  row.system = one.name;
+  row.number = number_name<T>();
+  row.forward_equal = proof.forward_is_equal();
+  row.backward_equal = proof.backward_is_equal();
+  row.worst = proof.worst();
+  row.adjoint = proof.adjoint;
+  row.collectives = both_ways(proof.forward, proof.backward);
+  row.expected_collectives = both_ways(one.expected.forward, one.expected.backward);
+  add_traffic<T>(true, one.expected.forward, proof.forward, row);
+  add_traffic<T>(false, one.expected.backward, proof.backward, row);
+  const bool is_pipeline = std::any_of(proof.most_in_flight.begin(), proof.most_in_flight.end(),
+                                       [](i64 n) { return n != 0; });
+  if (is_pipeline) row.in_flight = fmt::format("{}", fmt::join(proof.most_in_flight, " "));
+  row.fault = std::move(found.diagnosis);
+  row.is_as_expected = row.fault.empty() && holds<T>(proof, one.expected);
+  row.is_judged = !std::same_as<T, float>;
+  return row;
+}
+
+template <Number T>
+void add_systems(comm::Communicator& comm, const DemoOptions& options, DemoReport& report) {
+  Device<T> device(comm);
+  for (const SystemCase<T>& one : all_systems<T>(options, comm.size())) {
+    CaseReport found = report_on(device, one, one.workload.parameters);
+    report.rows.push_back(row_of(one, std::move(found)));
+  }
+}
+
+void add_faults(comm::Communicator& comm, const DemoOptions& options, DemoReport& report) {
+  const auto systems = all_systems<Field>(options, comm.size());
+  for (const PlantedFault<Field>& fault : all_faults<Field>(options.hidden, comm.size())) {
+    const auto one = std::find_if(systems.begin(), systems.end(),
+                                  [&](const auto& c) { return c.name.starts_with(fault.system); });
+    DemoRow row = row_of(*one, plant(comm, fault, *one));
+    row.planted = fault.name;
+    row.is_as_expected = !row.fault.empty();
+    report.rows.push_back(std::move(row));
+  }
+}
+
+std::vector<std::string> not_planted(const DemoOptions& options, int devices) {
+  std::vector<std::string> reasons;
+  if (devices == 1) reasons.emplace_back("exchanged shards: there is one device");
+  if (options.hidden % devices == 0) {
+    reasons.push_back(
+        fmt::format("a dropped tail: {} hidden units over {} leave none", options.hidden, devices));
+  }
+  return reasons;
+}
+
+double directional(comm::Communicator& comm, const DemoOptions& options) {
+  Device<double> device(comm);
+  const auto workload =
+      random_layers<double>({options.in, options.hidden, options.out}, options.batch, options.seed);
+  return directional_gap(device, workload, yardstick(device, workload).gradients,
+                         kernels::hashed(options.seed, 0));
+}
+
+void require_sizes(const DemoOptions& options) {
+  for (const i64 size : {options.in, options.hidden, options.out, options.batch}) {
+    if (size > 0) continue;
+    throw Error(ErrorCode::kUsage, fmt::format("a size of {}: sizes are at least 1", size));
+  }
+}
+
+}  // namespace
+
+DemoReport run_mlp_demo(comm::Communicator& comm, const DemoOptions& options) {
+  require_sizes(options);
+  DemoReport report;
+  report.devices = comm.size();
+  add_systems<Field>(comm, options, report);
+  add_systems<double>(comm, options, report);
+  add_systems<float>(comm, options, report);
+  add_faults(comm, options, report);
+  report.not_planted = not_planted(options, comm.size());
+  report.directional = directional(comm, options);
+  report.passed = report.directional <= kDirectionalTolerance &&
+                  std::all_of(report.rows.begin(), report.rows.end(), [](const DemoRow& row) {
+                    return row.is_as_expected || !row.is_judged;
+                  });
+  return report;
+}
+
+}  // namespace shardtool::tutorial

@@ -1,0 +1,191 @@
+#include "lib/tutorial/workload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/tutorial/expert_bank.h"
+
+namespace shardtool::tutorial {
+namespace {
+
+/// Draws arrays one after the other, each from numbers of its own.
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : seed_(seed) {}
+  template <Number T>
+  Matrix<T> matrix(i64 rows, i64 columns) {
+    return random_matrix<T>(rows, columns, kernels::hashed(seed_, n_drawn_++));
+  }
+  i64 below(i64 n) {
+    return static_cast<i64>(kernels::hashed(seed_, n_drawn_++) % static_cast<std::uint64_t>(n));
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t n_drawn_ = 0;
+};
+
+template <Number T>
+Parameters<T> draw_layers(const std::vector<i64>& sizes, Draw& draw, const std::string& prefix) {
+  Parameters<T> parameters;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) {
+    parameters[prefix + weights_name(i)] = draw.matrix<T>(sizes[i], sizes[i + 1]);
+    parameters[prefix + bias_name(i)] = draw.matrix<T>(1, sizes[i + 1]);
+  }
+  return parameters;
+}
+
+template <Number T>
+std::unique_ptr<System<T>> loaded_yardstick(Device<T>& device, const Workload<T>& workload) {
+  auto system = workload.assignment.empty() ? unsharded(device)
+                                            : unsharded_experts(device, workload.assignment);
+  system->load_checkpoint(workload.parameters);
+  return system;
+}
+
+/// The workload moved by h along a direction.
+Workload<double> moved(Workload<double> workload, const Parameters<double>& direction, double h) {
+  for (const auto& [name, change] : direction) {
+    Matrix<double>& array = name == kInputGradient ? workload.x : workload.parameters.at(name);
+    array = plus(std::move(array), scaled(change, h));
+  }
+  return workload;
+}
+
+double loss(Device<double>& device, const Workload<double>& workload) {
+  return inner_product(loaded_yardstick(device, workload)->infer(workload.x), workload.g);
+}
+
+/// <v, gradients> over all arrays.
+template <Number T>
+T along(const Parameters<T>& direction, const Parameters<T>& gradients) {
+  T sum{};
+  for (const auto& [name, change] : direction) sum += inner_product(change, gradients.at(name));
+  return sum;
+}
+
+template <Number T>
+double sum_of_magnitudes(const Parameters<T>& direction, const Parameters<T>& gradients) {
+  double sum = 0;
+  for (const auto& [name, change] : direction) {
+    const auto other = gradients.at(name).values();
+    for (size_t i = 0; i < other.size(); ++i) sum += magnitude(change.values()[i] * other[i]);
+  }
+  return sum;
+}
+
+}  // namespace
+
+template <Number T>
+Workload<T> random_layers(const std::vector<i64>& sizes, i64 batch, std::uint64_t seed) {
+  Draw draw(seed);
+  Workload<T> workload;
+  workload.parameters = draw_layers<T>(sizes, draw, "");
+  workload.x = draw.matrix<T>(batch, sizes.front());
+  workload.g = draw.matrix<T>(batch, sizes.back());
+  return workload;
+}
+
+template <Number T>
+Workload<T> random_experts(const TwoLayers& sizes, i64 n_experts, i64 batch, std::uint64_t seed) {
+  Draw draw(seed);
+  Workload<T> workload;
+  for (i64 e = 0; e < n_experts; ++e) {
+    workload.parameters.merge(
+        draw_layers<T>({sizes.in, sizes.hidden, sizes.out}, draw, fmt::format("expert_{}/", e)));
+  }
+  workload.x = draw.matrix<T>(batch, sizes.in);
+  workload.g = draw.matrix<T>(batch, sizes.out);
+  // The first two rows go to the first two experts, so that these are not exchanged unseen.
+  for (i64 row = 0; row < batch; ++row) {
+    workload.assignment.push_back(row < std::min<i64>(2, n_experts) ? row : draw.below(n_experts));
+  }
+  return workload;
+}
+
+template <Number T>
+Workload<T> without_biases(Workload<T> workload) {
+  std::erase_if(workload.parameters,
+                [](const auto& entry) { return entry.first.ends_with("/bias"); });
+  return workload;
+}
+
+template <Number T>
+Yardstick<T> yardstick(Device<T>& device, const Workload<T>& workload) {
+  const auto system = loaded_yardstick(device, workload);
+  Yardstick<T> result;
+  result.y = system->forward(workload.x);
+  result.gradients = system->backward(workload.g);
+  return result;
+}
+
+template <Number T>
+Parameters<T> random_direction(const Workload<T>& workload, std::uint64_t seed) {
+  Draw draw(seed);
+  Parameters<T> direction;
+  direction[std::string(kInputGradient)] = draw.matrix<T>(workload.x.rows(), workload.x.columns());
+  for (const auto& [name, array] : workload.parameters) {
+    direction[name] = draw.matrix<T>(array.rows(), array.columns());
+  }
+  return direction;
+}
+
+template <Number T>
+Matrix<T> push_forward(const Workload<T>& workload, const Parameters<T>& direction) {
+  if (workload.assignment.empty()) {
+    const std::vector<Layer<T>> layers = layers_of(workload.parameters);
+    return push_forward_layers<T>(layers, run_layers<T>(layers, workload.x).tape, direction);
+  }
+  auto models = experts_of(workload.parameters);
+  const auto n_experts = static_cast<i64>(models.size());
+  const ExpertBank<T> bank(std::move(models), {0, n_experts});
+  return bank.push_forward(bank.run(workload.x, workload.assignment).tape, direction,
+                           workload.assignment);
+}
+
+template <Number T>
+double adjoint_gap(const Workload<T>& workload, const Parameters<T>& gradients,
+                   std::uint64_t seed) {
+  const Parameters<T> direction = random_direction(workload, seed);
+  const T forward = inner_product(push_forward(workload, direction), workload.g);
+  const double gap = magnitude(forward - along(direction, gradients));
+  // In the field a gap has no size: there is one, or there is none.
+  if (gap == 0 || std::same_as<T, Field>) return gap;
+  return gap / sum_of_magnitudes(direction, gradients);
+}
+
+double directional_gap(Device<double>& device, const Workload<double>& workload,
+                       const Parameters<double>& gradients, std::uint64_t seed) {
+  constexpr double kStep = 1e-6;
+  const Parameters<double> direction = random_direction(workload, seed);
+  const double ahead = loss(device, moved(workload, direction, kStep));
+  const double behind = loss(device, moved(workload, direction, -kStep));
+  const double difference = (ahead - behind) / (2 * kStep);
+  const double derivative = along(direction, gradients);
+  if (difference == derivative) return 0;
+  return std::abs(difference - derivative) / std::max(std::abs(difference), std::abs(derivative));
+}
+
+template Workload<Field> random_layers(const std::vector<i64>&, i64, std::uint64_t);
+template Workload<Field> random_experts(const TwoLayers&, i64, i64, std::uint64_t);
+template Workload<Field> without_biases(Workload<Field>);
+template Yardstick<Field> yardstick(Device<Field>&, const Workload<Field>&);
+template Parameters<Field> random_direction(const Workload<Field>&, std::uint64_t);
+template Matrix<Field> push_forward(const Workload<Field>&, const Parameters<Field>&);
+template double adjoint_gap(const Workload<Field>&, const Parameters<Field>&, std::uint64_t);
+template Workload<double> random_layers(const std::vector<i64>&, i64, std::uint64_t);
+template Workload<double> random_experts(const TwoLayers&, i64, i64, std::uint64_t);
+template Workload<double> without_biases(Workload<double>);
+template Yardstick<double> yardstick(Device<double>&, const Workload<double>&);
+template Parameters<double> random_direction(const Workload<double>&, std::uint64_t);
+template Matrix<double> push_forward(const Workload<double>&, const Parameters<double>&);
+template double adjoint_gap(const Workload<double>&, const Parameters<double>&, std::uint64_t);
+template Workload<float> random_layers(const std::vector<i64>&, i64, std::uint64_t);
+template Workload<float> random_experts(const TwoLayers&, i64, i64, std::uint64_t);
+template Workload<float> without_biases(Workload<float>);
+template Yardstick<float> yardstick(Device<float>&, const Workload<float>&);
+template Parameters<float> random_direction(const Workload<float>&, std::uint64_t);
+template Matrix<float> push_forward(const Workload<float>&, const Parameters<float>&);
+template double adjoint_gap(const Workload<float>&, const Parameters<float>&, std::uint64_t);
+}  // namespace shardtool::tutorial

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <vector>
+
+#include "lib/tutorial/systems.h"
+
+namespace shardtool::tutorial {
+
+/// A model with a batch and a gradient to pull back, all whole, the same on every device.
+template <Number T>
+struct Workload {
+  Parameters<T> parameters;
+  Matrix<T> x;
+  Matrix<T> g;            ///< dL/dy
+  Assignment assignment;  ///< of a model with experts; else empty
+};
+
+/// Layers of sizes[0] -> sizes[1] -> ..., with biases, drawn from a seed.
+template <Number T>
+Workload<T> random_layers(const std::vector<i64>& sizes, i64 batch, std::uint64_t seed);
+
+/// Experts of two layers each, with biases, and an assignment drawn from a seed but for the first
+/// two rows, which go to experts 0 and 1.
+template <Number T>
+Workload<T> random_experts(const TwoLayers& sizes, i64 n_experts, i64 batch, std::uint64_t seed);
+
+/// The same without the biases.
+template <Number T>
+Workload<T> without_biases(Workload<T> workload);
+
+/// What one device computes, and with it what all others are held against.
+template <Number T>
+struct Yardstick {
+  Matrix<T> y;
+  Parameters<T> gradients;
+};
+template <Number T>
+Yardstick<T> yardstick(Device<T>& device, const Workload<T>& workload);
+
+/// A direction in which x (as "dx") and every parameter can move.
+template <Number T>
+Parameters<T> random_direction(const Workload<T>& workload, std::uint64_t seed);
+
+/// J v: how y moves along a direction v.
+template <Number T>
+Matrix<T> push_forward(const Workload<T>& workload, const Parameters<T>& direction);
+
+/// |<Jv, g> - <v, J^T g>| with J^T g as given: in the field 0, or 1 when a gradient is wrong; in
+/// floats relative to the sum of the magnitudes of what is added.
+template <Number T>
+double adjoint_gap(const Workload<T>& workload, const Parameters<T>& gradients, std::uint64_t seed);
+
+/// (L(p + h v) - L(p - h v)) / 2h - <v, gradients> for L = <y, g> and h = 1e-6, relative to the
+/// larger of the two. Only f64 has digits enough for it.
+double directional_gap(Device<double>& device, const Workload<double>& workload,
+                       const Parameters<double>& gradients, std::uint64_t seed);
+
+}  // namespace shardtool::tutorial

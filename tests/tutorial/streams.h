@@ -1,0 +1,65 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lib/tutorial/catalogue.h"
+
+namespace shardtool::tutorial {
+
+/// Sizes that no number of devices from 2 on divides all of.
+inline constexpr DemoSizes kStreamSizes{6, 10, 5, 7, 1};
+
+/// Inputs that a system takes; batches differ where they may.
+template <Number T>
+std::vector<Matrix<T>> inputs_for(const SystemCase<T>& one, int n) {
+  std::vector<Matrix<T>> inputs;
+  for (int i = 0; i < n; ++i) {
+    // An assignment to experts is for batches of one size; all other systems take any.
+    const i64 batch =
+        one.workload.assignment.empty() ? kStreamSizes.batch + i % 4 : kStreamSizes.batch;
+    inputs.push_back(
+        random_matrix<T>(batch, kStreamSizes.in, static_cast<std::uint64_t>(1000 + i)));
+  }
+  return inputs;
+}
+
+/// What one device would give for them.
+template <Number T>
+std::vector<Matrix<T>> expected_outputs(const SystemCase<T>& one,
+                                        const std::vector<Matrix<T>>& inputs) {
+  comm::SoloCommunicator solo;
+  Device<T> device(solo);
+  std::vector<Matrix<T>> outputs;
+  for (const Matrix<T>& x : inputs) {
+    Workload<T> workload = one.workload;
+    workload.x = x;
+    workload.g = Matrix<T>(x.rows(), workload.g.columns());
+    outputs.push_back(yardstick(device, workload).y);
+  }
+  return outputs;
+}
+
+/// What device 0 gives out; empty on the others, whose streams nobody may touch.
+template <Number T>
+std::vector<Matrix<T>> stream(Device<T>& device, const SystemCase<T>& one,
+                              const std::vector<Matrix<T>>& inputs) {
+  const auto system = one.make(device);
+  system->load_checkpoint(one.workload.parameters);
+  const bool leads = device.device_id() == 0;
+  size_t next = 0;
+  std::vector<Matrix<T>> outputs;
+  system->inference_loop(
+      [&]() -> std::optional<Matrix<T>> {
+        if (!leads) throw Error(ErrorCode::kInternal, "a follower's input was touched");
+        if (next == inputs.size()) return std::nullopt;
+        return inputs[next++];
+      },
+      [&](const Matrix<T>& y) {
+        if (!leads) throw Error(ErrorCode::kInternal, "a follower's output was touched");
+        outputs.push_back(y);
+      });
+  return outputs;
+}
+
+}  // namespace shardtool::tutorial
