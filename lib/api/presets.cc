@@ -20,7 +20,7 @@ PresetList list_presets() {
 }
 
 std::string preset_text(const std::string& name) {
-  return mapping::find_preset(name).text;
+  return std::string(mapping::preset_text(name));
 }
 
 std::string mapping_schema() {

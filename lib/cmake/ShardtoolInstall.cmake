@@ -31,7 +31,7 @@ foreach(header IN LISTS headers)
   file(WRITE ${public_headers}/shardtool/${name} "${text}")
 endforeach()
 install(DIRECTORY ${public_headers}/shardtool DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY lib/mapping/presets DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool
+install(DIRECTORY lib/family DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool
         FILES_MATCHING PATTERN "*.json")
 install(FILES lib/mapping/schema/mapping-v1.json
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool/schemas)

@@ -11,7 +11,7 @@ struct EmbeddedFile {
   std::string_view text;
 };
 
-/// presets/*.json, sorted by name.
+/// families/*.json, sorted by name: families of quantised tensors.
 std::span<const EmbeddedFile> embedded_presets();
 /// facts/*.json, sorted by name: what the field calls things, as data.
 std::span<const EmbeddedFile> embedded_facts();

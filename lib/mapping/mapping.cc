@@ -86,7 +86,7 @@ class Loader {
 
   std::string read(const std::string& name) const {
     if (!name.starts_with(kPresetPrefix)) return io::read_text(folder_ + name, kMaxDocumentBytes);
-    return find_preset(std::string_view(name).substr(kPresetPrefix.size())).text;
+    return std::string(preset_text(std::string_view(name).substr(kPresetPrefix.size())));
   }
 
   std::string folder_;

@@ -7,6 +7,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/family/documents.h"
+#include "lib/family/family.h"
 #include "lib/mapping/document/document.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/embedded.h"
@@ -14,18 +16,32 @@
 namespace shardtool::mapping {
 namespace {
 
-/// The presets for models, or the families of quantised tensors.
-std::vector<Preset> decode_presets(bool families) {
+/// The families with a mapping, sorted by name.
+std::vector<Preset> model_presets() {
+  std::vector<Preset> presets;
+  for (const family::Family& family : family::families()) {
+    if (!family.when) continue;
+    const family::Family::When& when = *family.when;
+    Preset preset{std::string(family.name),
+                  family.description,
+                  when.architectures,
+                  when.model_types,
+                  when.tensors_present,
+                  {},
+                  {}};
+    for (const auto& [path, values] : when.config) preset.config.push_back({path, values});
+    presets.push_back(std::move(preset));
+  }
+  return presets;
+}
+
+std::vector<Preset> quantization_presets() {
   std::vector<Preset> presets;
   for (const EmbeddedFile& file : embedded_presets()) {
     const DocumentHead head = decode_head(file.text, "preset:" + std::string(file.name));
-    if (head.quantization.empty() == families) continue;
-    presets.push_back({std::string(file.name), head.description, head.when.architectures,
-                       head.when.model_types, head.when.tensors_present, head.when.config,
-                       head.quantization, std::string(file.text)});
+    presets.push_back(
+        {std::string(file.name), head.description, {}, {}, {}, {}, head.quantization});
   }
-  std::sort(presets.begin(), presets.end(),
-            [](const Preset& a, const Preset& b) { return a.name < b.name; });
   return presets;
 }
 
@@ -64,12 +80,12 @@ std::optional<std::string> only_one(const ModelConfig& config, const Fits& fits)
 }  // namespace
 
 std::span<const Preset> presets() {
-  static const std::vector<Preset> decoded = decode_presets(false);
+  static const std::vector<Preset> decoded = model_presets();
   return decoded;
 }
 
 std::span<const Preset> quantized_families() {
-  static const std::vector<Preset> decoded = decode_presets(true);
+  static const std::vector<Preset> decoded = quantization_presets();
   return decoded;
 }
 
@@ -86,6 +102,13 @@ const Preset& find_preset(std::string_view name) {
   const std::string hint = did_you_mean(name, names);
   if (!hint.empty()) e.help(hint);
   throw e.help("`shardtool presets` lists them");
+}
+
+std::string_view preset_text(std::string_view name) {
+  const Preset& preset = find_preset(name);
+  if (preset.quantization.empty()) return family::mapping_document(preset.name);
+  const auto files = embedded_presets();
+  return std::ranges::find(files, preset.name, &EmbeddedFile::name)->text;
 }
 
 std::optional<std::string> detect_preset(const ModelConfig& config,

@@ -12,7 +12,8 @@
 
 namespace shardtool::mapping {
 
-/// A mapping document that is compiled in from presets/<name>.json.
+/// A mapping document that is compiled in: the mapping of a model family (lib/family/<name>.json),
+/// or families/<name>.json.
 struct Preset {
   std::string name;
   std::string description;
@@ -21,7 +22,6 @@ struct Preset {
   std::vector<std::string> tensors_present;  ///< globs that must all match some tensor
   std::vector<ConfigCondition> config;       ///< what the config must say
   std::vector<std::string> quantization;     ///< of a family of quantised tensors: its tags
-  std::string text;
 };
 
 /// The presets for models, sorted by name.
@@ -31,6 +31,8 @@ std::span<const Preset> presets();
 std::span<const Preset> quantized_families();
 /// A preset or a family. Throws kUnknownName with near misses.
 const Preset& find_preset(std::string_view name);
+/// The document of a preset or a family. Throws kUnknownName with near misses.
+std::string_view preset_text(std::string_view name);
 
 /// The preset for a model, among those whose conditions on the config hold: by architectures[0],
 /// then by model_type; only where the config says neither, by the tensors' names. Nothing when none

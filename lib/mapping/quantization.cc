@@ -86,7 +86,7 @@ Mapping with_family(const Mapping& mapping, const std::string& tag, const std::s
   });
   if (family == families.end()) throw unknown_family(tag, said_by);
   std::vector<DocumentText> texts = mapping.texts();
-  texts.push_back({"preset:" + family->name, family->text});
+  texts.push_back({"preset:" + family->name, std::string(preset_text(family->name))});
   Mapping extended(std::move(texts));
   const std::string& refused = extended.documents().back().refuse;
   if (refused.empty()) return extended;

@@ -17,6 +17,7 @@ struct Module {
 /// Checkpoint formats hash and copy, so that they stand half a level above the kernels.
 constexpr auto kModules = std::to_array<Module>({
     {"base", 0},
+    {"family", 10},
     {"io", 10},
     {"index", 10},
     {"mesh", 10},

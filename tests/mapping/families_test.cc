@@ -216,7 +216,7 @@ TEST_CASE("MXFP4 experts are the transposed BF16 experts in blocks of 32 inputs"
 TEST_CASE("LoRA: along the output B is cut and A whole, along the input A is cut and B whole") {
   const Mapping mapping = [] {
     auto texts = model("tp=4").texts();
-    texts.push_back({"preset:lora", find_preset("lora").text});
+    texts.push_back({"preset:lora", std::string(preset_text("lora"))});
     return Mapping(std::move(texts));
   }();
   const std::string base = "base_model.model.model.layers.0.";

@@ -82,7 +82,7 @@ void explain_missing_leader(Error& e, const TensorSpec& tensor, const TensorInde
 std::vector<std::string> families_that_know(const TensorSpec& tensor) {
   std::vector<std::string> names;
   for (const Preset& family : quantized_families()) {
-    const Mapping document({{"preset:" + family.name, family.text}});
+    const Mapping document({{"preset:" + family.name, std::string(preset_text(family.name))}});
     if (!Companions(document).find(tensor).empty()) names.push_back(family.name);
   }
   return names;

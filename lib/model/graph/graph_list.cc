@@ -11,52 +11,55 @@
 
 #include "lib/base/json_reader.h"
 #include "lib/base/text.h"
-#include "lib/model/graph/embedded_graphs.h"
+#include "lib/family/documents.h"
+#include "lib/family/family.h"
 #include "lib/model/graph/requirement.h"
 
 namespace shardtool::model {
 namespace {
 
-GraphHead head_of(const GraphText& text) {
-  GraphHead head{std::string(text.name), {}, {}, {}};
-  JsonReader in(text.text, {text.place(), ErrorCode::kMappingSyntax}, 16);
-  const auto list = [&in](std::vector<std::string>& into) {
-    in.begin_array();
-    while (in.next_element()) into.push_back(in.string());
-  };
-  in.object({{"extends",
-              [&] {
-                if (in.kind() == JsonKind::kArray) return list(head.extends);
-                head.extends = {in.string()};
-              },
-              false},
-             {"description", [&] { head.description = in.string(); }},
-             {"model_types", [&] { list(head.model_types); }}});
-  return head;
+GraphHead head_of(const family::Family& family) {
+  return {std::string(family.name), family.computes.empty() ? family.description : family.computes,
+          family.op_model_types, family.extends_ops};
 }
 
-const GraphText& built_in(std::string_view name) {
-  const auto all = embedded_graphs();
-  const auto found = std::ranges::find(all, name, &GraphText::name);
-  if (found != all.end()) return *found;
+/// The documents that a graph of the user names in "extends".
+std::vector<std::string> extended_by(const GraphText& text) {
+  std::vector<std::string> extends;
+  JsonReader in(text.text, {text.place(), ErrorCode::kMappingSyntax}, 16);
+  in.object({{"extends",
+              [&] {
+                if (in.kind() != JsonKind::kArray) return extends.push_back(in.string());
+                in.begin_array();
+                while (in.next_element()) extends.push_back(in.string());
+              },
+              false}});
+  return extends;
+}
+
+const family::Family& built_in(std::string_view name) {
+  const family::Family* found = family::find_family(name);
+  if (found != nullptr && found->has_ops) return *found;
   std::vector<std::string> names;
-  for (const GraphText& text : all) names.emplace_back(text.name);
+  for (const family::Family& family : family::families()) {
+    if (family.has_ops) names.emplace_back(family.name);
+  }
   const std::string hint = did_you_mean(name, names);
   throw Error(ErrorCode::kUnknownName,
               fmt::format("no graph is built in for '{}'", quote_for_message(name)))
       .help(hint.empty() ? "`shardtool graphs` lists them" : hint);
 }
 
-/// A document and what it extends: the last one named is the nearest.
-void collect(const GraphText& text, std::vector<GraphText>& texts) {
-  texts.push_back(text);
-  const std::vector<std::string> extends = head_of(text).extends;
-  for (const std::string& one : extends | std::views::reverse) collect(built_in(one), texts);
+/// Collects a document and those that it extends: the last one named is the nearest.
+void collect(const family::Family& family, std::vector<GraphText>& texts) {
+  texts.push_back({family.name, family::graph_document(family.name)});
+  for (const std::string& one : family.extends_ops | std::views::reverse)
+    collect(built_in(one), texts);
 }
 
-Graph with_what_it_extends(const GraphText& text) {
+Graph graph_of(const family::Family& family) {
   std::vector<GraphText> texts;
-  collect(text, texts);
+  collect(family, texts);
   return decode_graph(texts);
 }
 
@@ -69,10 +72,10 @@ Graphs graphs_of(const std::string& model_type) {
   const std::lock_guard lock(mutex);
   if (const auto known = decoded.find(model_type); known != decoded.end()) return known->second;
   Graphs found;
-  for (const GraphText& text : embedded_graphs()) {
-    const std::vector<std::string> types = head_of(text).model_types;
-    if (std::find(types.begin(), types.end(), model_type) == types.end()) continue;
-    found.push_back(std::make_shared<const Graph>(load_graph(text.name)));
+  for (const family::Family& family : family::families()) {
+    if (std::ranges::find(family.op_model_types, model_type) == family.op_model_types.end())
+      continue;
+    found.push_back(std::make_shared<const Graph>(graph_of(family)));
   }
   return decoded.emplace(model_type, std::move(found)).first->second;
 }
@@ -99,20 +102,25 @@ std::vector<std::string> families() {
 
 std::vector<GraphHead> graph_heads() {
   std::vector<GraphHead> heads;
-  for (const GraphText& text : embedded_graphs()) heads.push_back(head_of(text));
+  for (const family::Family& family : family::families()) {
+    if (family.has_ops) heads.push_back(head_of(family));
+  }
   return heads;
 }
 
 std::string_view graph_text(std::string_view name) {
-  return built_in(name).text;
+  return family::graph_document(built_in(name).name);
 }
 
 Graph load_graph(std::string_view family) {
-  return with_what_it_extends(built_in(family));
+  return graph_of(built_in(family));
 }
 
 Graph decode_own_graph(std::string_view text, const std::string& file) {
-  return with_what_it_extends({file, text, file});
+  std::vector<GraphText> texts = {{file, text, file}};
+  for (const std::string& one : extended_by(texts.front()) | std::views::reverse)
+    collect(built_in(one), texts);
+  return decode_graph(texts);
 }
 
 std::shared_ptr<const Graph> find_graph(const mapping::ModelConfig& config,
