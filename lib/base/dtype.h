@@ -9,7 +9,7 @@
 
 namespace shardtool {
 
-/// The element types of the safetensors format (safetensors/src/tensor.rs, 0.8).
+/// Element types of the safetensors format (safetensors/src/tensor.rs, 0.8).
 enum class Dtype {
   kBool,
   kF4,
@@ -37,11 +37,11 @@ enum class Dtype {
 
 enum class DtypeKind { kBool, kUnsigned, kSigned, kFloat, kComplex };
 
-/// The only table of dtypes: everything else moves bits.
+/// One row of the only dtype table. All other code moves bits.
 struct DtypeInfo {
   Dtype dtype;
   std::string_view name;  ///< as in a safetensors header, e.g. "BF16"
-  int bits;               ///< of one element
+  int bits;               ///< bits per element
   DtypeKind kind;
 };
 
@@ -53,10 +53,10 @@ inline int bits(Dtype dtype) {
 inline std::string_view to_string(Dtype dtype) {
   return dtype_info(dtype).name;
 }
-/// The dtype with exactly this name, or nothing.
+/// Returns the dtype with exactly this name, or nullopt.
 std::optional<Dtype> parse_dtype(std::string_view name);
 
-/// Bytes of a tensor, or nothing on overflow or when its bits are no whole number of bytes.
+/// Bytes of a tensor. Nullopt on overflow, or when its bits are not a whole number of bytes.
 std::optional<i64> byte_size(Dtype dtype, const Shape& shape);
 
 }  // namespace shardtool

@@ -11,8 +11,8 @@
 
 namespace shardtool {
 
-/// Every way in which shardtool cannot go on. Closed: error_table() holds the id, the exit status
-/// and the explanation of each, and a test provokes each of them.
+/// Every kind of failure of shardtool. Closed: error_table() holds id, exit status and explanation
+/// of each, and a test provokes each of them.
 enum class ErrorCode {
   // usage, exit 2
   kUsage,
@@ -76,21 +76,21 @@ struct ErrorInfo {
   ErrorCode code;
   std::string_view id;  ///< stable, e.g. "E0203"
   int exit_status;  ///< 2 usage, 3 mapping, 4 input, 5 output, 6 resource, 130 interrupted, 70 bug
-  std::string_view title;        ///< a few words
-  std::string_view explanation;  ///< what it means and what to do, printed by `explain <id>`
+  std::string_view title;
+  std::string_view explanation;  ///< meaning and remedy, printed by `explain <id>`
 };
 
 std::span<const ErrorInfo> error_table();
 const ErrorInfo& error_info(ErrorCode code);
-/// The row with this id ("E0203", case-insensitive), or null.
+/// Returns the row with this id ("E0203", case-insensitive), or null.
 const ErrorInfo* find_error(std::string_view id);
 
-/// A place in a text file. Line and column count from 1; 0 means unknown.
+/// Position in a text file. Line and column count from 1; 0 means unknown.
 struct Place {
   std::string file;
   int line = 0;
   int column = 0;
-  std::string pointer;  ///< JSON pointer (RFC 6901) of the value, or empty
+  std::string pointer;  ///< JSON pointer (RFC 6901) of the value; may be empty
 
   bool operator==(const Place&) const = default;
 };
@@ -103,7 +103,7 @@ class Error : public std::exception {
 
   Error& at(Place place) &;
   Error&& at(Place place) && { return std::move(at(std::move(place))); }
-  /// Names the tensor that the error is about (the innermost name wins).
+  /// Sets the name of the affected tensor unless an inner call has set it.
   Error& tensor(std::string_view name) &;
   Error&& tensor(std::string_view name) && { return std::move(tensor(name)); }
   /// Adds a fact, printed as "= label: text".
@@ -111,13 +111,14 @@ class Error : public std::exception {
   Error&& note(std::string_view label, std::string text) && {
     return std::move(note(label, std::move(text)));
   }
-  /// Adds a line that tells how to fix it.
+  /// Adds a line that explains how to fix the problem.
   Error& help(std::string text) &;
   Error&& help(std::string text) && { return std::move(help(std::move(text))); }
 
-  /// Says that the work so far is kept: the same command with --resume goes on.
+  /// Marks the work so far as kept: the same command with --resume continues it.
   Error& resumable() &;
-  /// Says that the process which speaks for all of a launch is gone: who meets this says it itself.
+  /// Marks the loss of the process that reports errors for the whole launch: every process that
+  /// catches this error reports it itself.
   Error& leaderless() &;
   Error&& leaderless() && { return std::move(leaderless()); }
 

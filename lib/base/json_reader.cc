@@ -19,7 +19,7 @@ bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/// What stands at a byte, for a message.
+/// Describes the byte at `at` for a message.
 std::string found_at(std::string_view text, size_t at) {
   if (at >= text.size()) return "the end";
   const auto byte = static_cast<unsigned char>(text[at]);
@@ -79,7 +79,7 @@ JsonKind JsonReader::kind() {
   return JsonKind::kNumber;
 }
 
-/// The word for a number that stands here, where there may be one; else nothing.
+/// Word for a number at the current offset if such words are allowed; otherwise empty.
 std::string_view JsonReader::word_here() const {
   if (numbers_ == JsonNumbers::kFinite) return {};
   for (const std::string_view word : {"Infinity", "-Infinity", "NaN"}) {

@@ -15,17 +15,17 @@ enum class JsonKind { kObject, kArray, kString, kNumber, kBool, kNull };
 
 std::string_view to_string(JsonKind kind);
 
-/// Where a JSON text comes from, for its errors.
+/// Source of a JSON text, for error messages.
 struct JsonOrigin {
   std::string file;
-  ErrorCode code = ErrorCode::kInternal;  ///< of every error
-  i64 offset = 0;                         ///< of the text inside the file, bytes
+  ErrorCode code = ErrorCode::kInternal;  ///< code of every error
+  i64 offset = 0;                         ///< byte offset of the text inside the file
 };
 
-/// Which numbers a text may have.
+/// Numbers that a text may contain.
 enum class JsonNumbers {
-  kFinite,  ///< JSON's
-  kPython,  ///< also the words Infinity, -Infinity and NaN, as Python's json module writes
+  kFinite,  ///< numbers of RFC 8259
+  kPython,  ///< also the words Infinity, -Infinity and NaN, which Python's json module writes
 };
 
 /// Reads JSON (RFC 8259) value by value, in the order of the text, without building a tree:
@@ -35,9 +35,9 @@ enum class JsonNumbers {
 ///     while (in.next_element()) sum += in.integer();
 ///     in.finish();
 ///
-/// Strict: UTF-8 only, no byte order mark, no lone surrogates, nothing after the document. Whatever
-/// is not so throws an Error of the origin's code with place, byte offset, found and expected.
-/// Memory is the depth, never a number in the text. O(text).
+/// Strict: UTF-8 only, no byte order mark, no lone surrogates, no text after the document.
+/// Violations throw an Error of the origin's code with place, byte offset, found and expected.
+/// Memory grows with the depth, never with a number in the text. O(text).
 ///
 /// Every call below that reads a value requires that one comes next: at the start, after next_key
 /// or after next_element.
@@ -47,67 +47,68 @@ class JsonReader {
   JsonReader(std::string_view text, JsonOrigin origin, int max_depth,
              JsonNumbers numbers = JsonNumbers::kFinite);
 
-  /// The kind of the next value; does not consume it.
+  /// Kind of the next value, which is not consumed.
   JsonKind kind();
 
   void begin_object();
-  /// The next key, unescaped; false consumes the end of the object. Does not look for duplicates.
+  /// Reads the next key, unescaped. Returns false at the end of the object and consumes it. Does
+  /// not check for duplicates.
   bool next_key(std::string& key);
   void begin_array();
-  /// Whether another element follows; false consumes the end of the array.
+  /// Returns true if another element follows; otherwise consumes the end of the array.
   bool next_element();
 
   std::string string();
-  /// The same, into a buffer that is reused.
+  /// Reads a string into a buffer that is reused.
   void string(std::string& into);
-  /// An integer of 64 bits. Refuses -0, fractions, exponents and what does not fit.
+  /// Reads a 64-bit integer. Refuses -0, fractions, exponents and values out of range.
   i64 integer();
-  /// Any number that a double can hold.
+  /// Reads any number that a double can hold.
   double number();
   bool boolean();
   void null();
-  /// Any value; checks it like the others.
+  /// Skips any value, with the same checks.
   void skip();
-  /// The same, and its text.
+  /// Skips any value and returns its text.
   std::string_view raw();
-  /// Requires that only whitespace follows.
+  /// Throws unless only whitespace follows.
   void finish();
 
-  /// One field of an object, and what to do when it comes.
+  /// One field of an object and the function that reads its value.
   struct Field {
     std::string_view name;
     std::function<void()> read;
     bool required = true;
   };
-  /// Reads a whole object: each field at most once, each required one exactly once. Other keys are
-  /// skipped, and reported to `unknown` when it is given.
+  /// Reads a whole object: each field at most once, each required one exactly once. Skips other
+  /// keys and passes them to `unknown` if given.
   void object(std::initializer_list<Field> fields,
               const std::function<void(const std::string&)>& unknown = nullptr);
 
-  /// Whether the next value is written as an integer. Requires kind() == kNumber.
+  /// True if the next value is written as an integer. Requires kind() == kNumber.
   bool next_is_integer();
-  /// Whether it is a word for a number. Requires kind() == kNumber.
+  /// True if the next value is a word for a number. Requires kind() == kNumber.
   bool next_is_word();
-  /// The byte offset in the text where the next token begins.
+  /// Byte offset of the next token in the text.
   size_t offset();
-  /// Where the value or key began that was read last.
+  /// Byte offset of the value or key read last.
   size_t last_offset() const { return value_at_; }
-  /// The place of a byte of the text, and the pointer of the value that is being read.
+  /// Place of a byte of the text, with the pointer of the value being read.
   Place place_at(size_t offset) const;
-  /// An error about the value that was read last (or is being read): "message" at that place.
+  /// Error about the value read last (or being read): "message" at its place.
   Error error(const std::string& message, const std::string& found,
               const std::string& expected) const {
     return error(origin_.code, message, found, expected);
   }
-  /// The same with another code, for what is JSON but means nothing sensible.
+  /// Same with another code, for valid JSON with an invalid meaning.
   Error error(ErrorCode code, const std::string& message, const std::string& found,
               const std::string& expected) const;
 
  private:
   struct Frame {
     bool is_object = false;
-    i64 index = -1;        ///< of the current key or element
-    std::string_view key;  ///< of the current value, as written, with its quotes
+    i64 index = -1;        ///< index of the current key or element
+    std::string_view key;  ///< key of the current value as written, with its quotes
   };
 
   [[noreturn]] void fail(size_t at, const std::string& expected) const;
@@ -130,11 +131,11 @@ class JsonReader {
   size_t max_depth_;
   JsonNumbers numbers_;
   size_t at_ = 0;        ///< next byte
-  size_t value_at_ = 0;  ///< begin of the value or key that was read last
+  size_t value_at_ = 0;  ///< offset of the value or key read last
   std::vector<Frame> stack_;
 };
 
-/// A key as a token of a JSON pointer: ~ and / escaped (RFC 6901).
+/// Escapes ~ and / of a key for use as a JSON pointer token (RFC 6901).
 std::string pointer_token(std::string_view key);
 
 }  // namespace shardtool

@@ -1,4 +1,4 @@
-// What JsonReader reads between quotes.
+// String parsing of JsonReader.
 #include <array>
 #include <charconv>
 #include <optional>
@@ -9,7 +9,7 @@
 namespace shardtool {
 namespace {
 
-/// By byte, whether a string has it as it is, and no bytes around it matter.
+/// True for bytes that a string holds unescaped, independent of the bytes around them.
 constexpr auto kStandsForItself = [] {
   std::array<bool, 256> table{};
   for (size_t byte = 0x20; byte < 0x80; ++byte) table[byte] = byte != '"' && byte != '\\';
@@ -45,7 +45,7 @@ std::optional<char> simple_escape(char letter) {
 
 }  // namespace
 
-/// Reads from the opening to the closing quote.
+/// Reads a string with both quotes.
 void JsonReader::scan_string(std::string* into) {
   if (into != nullptr) into->clear();
   ++at_;

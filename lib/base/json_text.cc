@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::ptrdiff_t kBlock = 8;
 
-/// This byte in all eight places.
+/// Repeats a byte in all eight positions.
 constexpr std::uint64_t everywhere(unsigned char byte) {
   return byte * std::uint64_t{0x0101010101010101};
 }
@@ -22,8 +22,8 @@ bool is_plain(char c) {
   return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
 }
 
-/// is_plain of eight characters: a byte below n sets its top bit in (byte - n) & ~byte, and so does
-/// no other while none below it borrows.
+/// is_plain for eight characters: a byte below n sets its top bit in (byte - n) & ~byte. Other
+/// bytes do so only after a borrow from a lower byte below n.
 bool is_plain_block(const char* text) {
   std::uint64_t block = 0;
   std::memcpy(&block, text, kBlock);

@@ -8,13 +8,13 @@
 
 namespace shardtool {
 
-/// The text as a JSON string with its quotes. Valid UTF-8 stays as it is.
+/// Quotes text as a JSON string. Valid UTF-8 is kept as it is.
 std::string json_quote(std::string_view text);
-/// The same behind what `out` has.
+/// Appends text as a JSON string with its quotes.
 void append_json_quoted(std::string& out, std::string_view text);
-/// Numbers in decimal, behind what `out` has.
+/// Appends a number in decimal.
 void append_json_integer(std::string& out, i64 number);
-/// "[1,2,3]".
+/// Appends "[1,2,3]".
 void append_json_integers(std::string& out, std::span<const i64> numbers);
 
 }  // namespace shardtool

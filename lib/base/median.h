@@ -5,7 +5,7 @@
 
 namespace shardtool {
 
-/// The middle one, or the mean of the two in the middle. Requires one value or more.
+/// Middle value, or mean of the two middle values. Requires at least one value.
 inline double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t half = values.size() / 2;

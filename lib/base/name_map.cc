@@ -7,7 +7,7 @@
 namespace shardtool {
 namespace {
 
-/// The four words of SipHash and its round.
+/// State of SipHash (four words) and its round function.
 struct State {
   std::uint64_t a, b, c, d;
 

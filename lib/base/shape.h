@@ -8,14 +8,14 @@
 
 namespace shardtool {
 
-/// The extents of a tensor, outermost axis first; empty for a scalar. No extent is negative.
+/// Extents of a tensor, outermost axis first; empty for a scalar. Extents are never negative.
 using Shape = std::vector<i64>;
 
-/// The product of the extents (1 for a scalar), or nothing when it overflows. The verdict does not
-/// depend on the order of the axes: [0, 2^62, 4] overflows like [2^62, 4, 0].
+/// Product of the extents (1 for a scalar), or nullopt on overflow. The result does not depend on
+/// the order of the axes: [0, 2^62, 4] overflows like [2^62, 4, 0].
 std::optional<i64> element_count(const Shape& shape);
 
-/// "[4096, 14336]"; "[]" for a scalar.
+/// Formats as "[4096, 14336]"; "[]" for a scalar.
 std::string to_string(const Shape& shape);
 
 }  // namespace shardtool

@@ -52,15 +52,15 @@ json read_value(JsonReader& in) {
   return nullptr;
 }
 
-/// The first token of a pointer, as written in it, and the rest.
+/// Splits a pointer into its first token, still escaped, and the rest.
 std::pair<std::string, std::string> split_pointer(const std::string& pointer) {
   const size_t end = pointer.find('/', 1);
   if (end == std::string::npos) return {pointer.substr(1), ""};
   return {pointer.substr(1, end - 1), pointer.substr(end)};
 }
 
-/// Moves to the member or element that `token` names and returns where its key (of an element: its
-/// value) begins, or nothing when there is none.
+/// Moves to the member or element that `token` names. Returns the offset of its key (of the value
+/// for an element), or nullopt if it does not exist.
 std::optional<size_t> descend(JsonReader& in, const std::string& token) {
   if (in.kind() == JsonKind::kObject) {
     in.begin_object();

@@ -11,16 +11,16 @@ namespace shardtool {
 
 /// A JSON document as a tree, with the places of its values for messages.
 ///
-/// Integers are exact and 64-bit (is_number_integer()); what is written with a fraction or an
-/// exponent is a double (is_number_float()), even 1.0.
+/// Integers are exact and 64-bit (is_number_integer()). A number with a fraction or an exponent is
+/// a double (is_number_float()), even 1.0.
 class JsonDocument {
  public:
   nlohmann::json value;
 
-  /// Line and column where the value at this JSON pointer (RFC 6901, "" is the root) begins; of the
-  /// nearest enclosing value when nothing is there. O(text): meant for errors.
+  /// Line and column of the value at this JSON pointer (RFC 6901, "" is the root), or of the
+  /// nearest enclosing value if there is no such value. O(text): meant for errors.
   Place place(const std::string& pointer) const { return find(pointer, false); }
-  /// The same for the key of that member.
+  /// Line and column of that member's key.
   Place key_place(const std::string& pointer) const { return find(pointer, true); }
 
  private:
@@ -33,10 +33,10 @@ class JsonDocument {
   JsonNumbers numbers_ = JsonNumbers::kFinite;
 };
 
-/// Parses what JsonReader reads (strict, see there), and refuses a key that stands twice in one
-/// object, integers beyond 64 bits and numbers beyond double. Throws Error of this code with place,
-/// found and expected. `file` is for messages. A word for a number becomes what newer versions of
-/// the transformers library write instead: {"__float__": "Infinity"}.
+/// Parses strict JSON (see JsonReader). Refuses duplicate keys in an object, integers beyond 64
+/// bits and numbers beyond double. Throws Error of this code with place, found and expected. `file`
+/// is for messages. A word for a number becomes the object that newer versions of the transformers
+/// library write: {"__float__": "Infinity"}.
 JsonDocument parse_strict_json(std::string_view text, const std::string& file,
                                ErrorCode code_for_errors, int max_depth,
                                JsonNumbers numbers = JsonNumbers::kFinite);

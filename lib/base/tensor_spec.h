@@ -7,7 +7,7 @@
 
 namespace shardtool {
 
-/// What a checkpoint says about one tensor, without its data.
+/// Metadata of one tensor in a checkpoint.
 struct TensorSpec {
   std::string name;
   Dtype dtype = Dtype::kF32;

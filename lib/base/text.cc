@@ -10,7 +10,7 @@
 namespace shardtool {
 namespace {
 
-/// The two hexadecimal digits of every byte.
+/// Two hexadecimal digits for every byte.
 constexpr auto kHexDigits = [] {
   std::array<std::array<char, 2>, 256> digits{};
   for (size_t byte = 0; byte < digits.size(); ++byte) {
@@ -39,7 +39,7 @@ bool continues_character(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
 
-/// The code point of a valid UTF-8 sequence.
+/// Code point of a valid UTF-8 sequence.
 char32_t code_point(std::string_view character) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 1) return byte(0);
@@ -48,9 +48,8 @@ char32_t code_point(std::string_view character) {
   return point;
 }
 
-/// True for what a terminal acts on, ends a line at, or shows other characters in another order
-/// for: controls (C0, DEL, C1), line and paragraph separators, and the marks of bidirectional text
-/// (Unicode Standard Annex #9).
+/// True for characters that control a terminal, break a line or reorder text: controls (C0, DEL,
+/// C1), line and paragraph separators, and bidirectional marks (Unicode Standard Annex #9).
 bool is_unsafe(char32_t point) {
   const auto in = [point](char32_t first, char32_t last) {
     return first <= point && point <= last;

@@ -17,13 +17,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kVersion = "2.0";
 
-/// Returns whether one of two folders lies inside the other, given the path between them.
+/// True if one of two folders is inside the other, given the path between them.
 bool is_straight(const fs::path& relative) {
   const auto is_up = [](const fs::path& name) { return name == ".."; };
   return std::ranges::all_of(relative, is_up) || std::ranges::none_of(relative, is_up);
 }
 
-/// A path without symbolic links, absolute; of what does not exist, as far as it does.
+/// Absolute path without symbolic links; resolves as much of the path as exists.
 fs::path resolved(const fs::path& path) {
   return fs::weakly_canonical(fs::absolute(path));
 }
@@ -43,7 +43,7 @@ void require_version(const JsonReader& in, const std::string& version, const std
 
 }  // namespace
 
-/// The last name is kept: what a link is found as, not what it leads to.
+/// Keeps the last name: a link counts under its own name, not under its target.
 std::string Baseline::known_path(const std::string& file) const {
   if (file.empty()) return file;
   const fs::path typed = fs::absolute(file).lexically_normal();

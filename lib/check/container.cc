@@ -126,7 +126,7 @@ std::string path_in(const std::string& folder, const std::string& name) {
 }
 
 void ContainerProblems::note(const checkpoint::Problem& problem) {
-  // That files are missing is said once for all of them and once for each.
+  // Missing files are reported once together and once each; skip the summary.
   if (problem.kind == ProblemKind::kFileMissing && problem.file.empty()) return;
   const auto& place = problem.error.place();
   const bool in_file = problem.file.empty() && place && !place->file.empty();

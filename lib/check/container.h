@@ -9,18 +9,17 @@
 
 namespace shardtool::check {
 
-/// Turns what reading a checkpoint reports into findings about files of `folder`, as they come. The
-/// folder and the findings must outlive it.
+/// Converts the problems of reading a checkpoint into findings about files of `folder`, as they
+/// arrive. The folder and the findings must outlive it.
 class ContainerProblems {
  public:
   ContainerProblems(const std::string& folder, Findings& findings)
       : folder_(folder), findings_(findings) {}
 
   void note(const checkpoint::Problem& problem);
-  /// Adds what is only understood at the end: a missing file is a rank's where a manifest names it.
+  /// Adds findings that depend on the end: a missing file belongs to a rank if a manifest names it.
   void finish(const checkpoint::Checkpoint& opened);
-  /// Whether it is unclear how the files belong together; no finding yet, since a mapping may say
-  /// it.
+  /// Finding for files with an unclear grouping; not yet added, because a mapping may resolve it.
   const std::optional<Finding>& unclear() const { return unclear_; }
 
  private:
@@ -30,10 +29,10 @@ class ContainerProblems {
   std::optional<Finding> unclear_;
 };
 
-/// ST01: what opened headers tell: odd addresses, missing "format", unlisted files, total_size.
+/// ST01: findings from opened headers: odd addresses, missing "format", unlisted files, total_size.
 void check_container(const checkpoint::Checkpoint& checkpoint, Findings& findings);
 
-/// "folder/name", and the folder alone without a name.
+/// Joins "folder/name"; without a name, the folder alone.
 std::string path_in(const std::string& folder, const std::string& name);
 
 }  // namespace shardtool::check

@@ -17,12 +17,12 @@ namespace {
 
 using index::HolderSet;
 
-/// What is said about one set of holders.
+/// Result for one set of holders.
 struct Verdict {
   std::string gap;
   bool overlaps = false;
-  int uneven_axis = -1;  ///< the first axis of which devices have other sizes
-  i64 tensors = 0;       ///< that share the set
+  int uneven_axis = -1;  ///< first axis with different sizes between devices
+  i64 tensors = 0;       ///< number of tensors that share the set
   const std::string* example = nullptr;
 };
 
@@ -53,7 +53,7 @@ Verdict judge(const HolderSet& holders) {
   return verdict;
 }
 
-/// "parts of 334+333", of many devices the first few.
+/// Formats "parts of 334+333", with only the first few of many devices.
 std::string sizes_text(const HolderSet& holders, int axis) {
   constexpr int kShown = 16;
   std::string text;

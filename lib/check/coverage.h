@@ -11,33 +11,32 @@
 
 namespace shardtool::check {
 
-/// A tensor and who holds it. Tensors with equal holders share the set, and are looked at once.
+/// Tensor and its holders. Tensors with equal holders share the set, which is checked once.
 struct HeldTensor {
   const std::string* name = nullptr;
   std::shared_ptr<const index::HolderSet> holders;
-  bool is_overlap_meant = false;  ///< the layout says that devices share elements
+  bool is_overlap_meant = false;  ///< the layout declares that devices share elements
 };
 
-/// Whether a manifest's record says that devices share elements without being replicas: heads that
-/// are gathered, or blocks that a cut falls into.
+/// True if a manifest's record declares that devices share elements without being replicas:
+/// gathered heads, or blocks with a cut inside.
 bool is_overlap_meant(const checkpoint::TensorRecord& record);
 
-/// ST03: every element of every tensor is held, and holders that share some are replicas; ST02: an
-/// uneven cut is announced, once for all tensors that share it. `file` is where the layout stands.
+/// ST03: every element of every tensor is held, and holders that share some are replicas; ST02:
+/// reports an uneven cut, once for all tensors that share it. `file` is the file with the layout.
 void check_coverage(std::span<const HeldTensor> tensors, const std::string& file,
                     Findings& findings);
 
-/// ST03: every device of the manifest's mesh is in one of the folders. Returns whether all are.
+/// ST03: every device of the manifest's mesh is in one of the folders. Returns true if so.
 bool check_ranks(std::span<const checkpoint::Checkpoint> parts, Findings& findings);
 
-/// ST03: every tensor that the shards of a manifest cover has a digest there.
+/// ST03: every tensor that the shards of a manifest cover has a digest in it.
 void check_digests(const checkpoint::Checkpoint& part, Findings& findings);
 
-/// The box that no holder has and that comes first in the tensor, "[0, 4) x [7168, 7232)"; empty
-/// when there is none.
+/// First box of the tensor without a holder, "[0, 4) x [7168, 7232)"; empty if there is no gap.
 std::string first_gap(const index::HolderSet& holders);
 
-/// Whether some elements are held by two holders that are no replicas of each other. Requires that
+/// True if some elements are held by two holders that are not replicas of each other. Requires that
 /// there is no gap.
 bool has_partial_overlap(const index::HolderSet& holders);
 

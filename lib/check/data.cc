@@ -23,20 +23,20 @@ namespace {
 
 using index::HolderSet;
 
-/// One holder's bytes of one tensor.
+/// Bytes of one holder of one tensor.
 struct Stored {
   size_t tensor = 0;
   int holder = 0;
 };
 
-/// What was read of them.
+/// Result of reading them.
 struct Seen {
   kernels::FloatCensus census;
-  std::uint64_t digest = 0;  ///< its part of the tensor's
+  std::uint64_t digest = 0;  ///< part of the tensor's digest
   kernels::Hash128 xxh3;
 };
 
-/// The set of one holder of a set, the same for all tensors that share the set.
+/// Holder sets of one holder of a set, shared by all tensors that share the set.
 class SingleHolders {
  public:
   const std::shared_ptr<const HolderSet>& of(const std::shared_ptr<const HolderSet>& set,
@@ -59,7 +59,7 @@ bool is_integer(Dtype dtype) {
   return kind == DtypeKind::kSigned || kind == DtypeKind::kUnsigned;
 }
 
-/// Every holder of every tensor, in the order of (file, offset).
+/// Every holder of every tensor, ordered by (file, offset).
 std::vector<Stored> in_file_order(std::span<const DataTensor> tensors) {
   std::vector<Stored> stored;
   for (size_t t = 0; t < tensors.size(); ++t) {
@@ -74,7 +74,7 @@ std::vector<Stored> in_file_order(std::span<const DataTensor> tensors) {
   return stored;
 }
 
-/// Returns whether part of what the holder has is padding or copies, and no element of the tensor.
+/// True if the holder has padding or copies in addition to elements of the tensor.
 bool has_padding(const DataTensor& tensor, int holder) {
   const index::Region region = tensor.side.holders->region(holder);
   return index::image_size(region) != element_count(index::local_shape(region)).value_or(0);
@@ -88,7 +88,7 @@ bool pads(const DataTensor& tensor) {
 }
 
 /// Reads holders as they are stored: each is moved from itself to itself, so that a chunk is a
-/// range of its bytes and its digest is that of the place in the whole tensor.
+/// range of its bytes and its digest is relative to the whole tensor.
 class Reader {
  public:
   Reader(std::span<const DataTensor> tensors, std::span<const DataFile> files)
@@ -125,15 +125,15 @@ class Reader {
   const std::vector<Seen>& seen() const { return seen_; }
 
  private:
-  /// The number of a file among those that are opened: others may be missing or damaged.
+  /// Number of a file among the opened ones: others may be missing or damaged.
   int opened(int file) {
     const auto [found, is_new] = opened_.try_emplace(file, static_cast<int>(opened_files_.size()));
     if (is_new) opened_files_.push_back(files_[static_cast<size_t>(file)].file);
     return found->second;
   }
 
-  /// Hashes tell replicas apart and are held against the manifest; a tensor that nothing knows and
-  /// that only one holder has needs none.
+  /// True if hashes are needed, to compare replicas or to compare with the manifest. A tensor with
+  /// one holder and no recorded hash needs none.
   bool wants_hash(const DataTensor& tensor) const {
     return !tensor.xxh3.empty() || tensor.side.holders->size() > 1;
   }
@@ -141,7 +141,7 @@ class Reader {
   void begin(size_t i, const exec::ChunkPlan& plan) {
     const Stored& s = stored_[i];
     const DataTensor& tensor = tensors_[s.tensor];
-    // What does not come front to back, or has padding between, is hashed on its own at the end.
+    // Bytes that come out of order, or with padding between, are hashed separately at the end.
     if (wants_hash(tensor) && plan.is_sequential(0) && !has_padding(tensor, s.holder)) {
       running_[i] = std::make_unique<kernels::Xxh3>();
     }
@@ -187,7 +187,7 @@ class Reader {
   std::mutex mutex_;
 };
 
-/// Turns what was read of one tensor into findings.
+/// Converts the results of one tensor into findings.
 class Judge {
  public:
   Judge(const DataTensor& tensor, std::vector<const Seen*> seen, std::span<const DataFile> files,
@@ -269,8 +269,8 @@ class Judge {
     findings_.add(std::move(wrong));
   }
 
-  /// Replicas have equal hashes, or equal digests where they pad: devices may fill padding with
-  /// copies of different elements. Returns whether they do.
+  /// Checks that replicas have equal hashes, or equal digests if they pad: devices may fill padding
+  /// with copies of different elements. Returns true if all agree.
   bool check_replicas() {
     const HolderSet& holders = *tensor_.side.holders;
     bool equal = true;
@@ -290,7 +290,7 @@ class Judge {
     return equal;
   }
 
-  /// Values that every device stores as its own are compared as what they stand for.
+  /// Compares values that are stored differently on each device by their logical values.
   void check_shifted() {
     exec::Side side = tensor_.side;
     std::vector<exec::SourceFile> sources;
@@ -304,7 +304,7 @@ class Judge {
           exec::load_shifted(spec.name, spec.dtype, spec.shape, side, tensor_.shifts, sources);
       hold_digest(exec::digest_of_values(values, spec.dtype));
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::kCoverage) return;  // a finding about the layout
+      if (error.code() == ErrorCode::kCoverage) return;  // reported as a finding about the layout
       if (error.code() != ErrorCode::kDataMismatch) throw;
       findings_.add(finding(Rule::kReplicasDiffer, 0, error.message()));
     }
@@ -339,7 +339,7 @@ class Judge {
   bool all_hashes_fit_ = true;
 };
 
-/// Elements that holders share without being replicas are compared one by one.
+/// Compares elements that holders share without being replicas one by one.
 void compare_overlaps(std::span<const DataTensor> tensors, std::span<const DataFile> files,
                       const exec::StreamOptions& options, Findings& findings) {
   std::vector<exec::TensorMove> moves;

@@ -16,7 +16,7 @@
 
 namespace shardtool::check {
 
-/// A tensor whose data is read: the holders that can be, and what is known of them.
+/// Tensor whose data is read: its readable holders, and their known hashes.
 struct DataTensor {
   TensorSpec spec;
   exec::Side side;
@@ -26,20 +26,19 @@ struct DataTensor {
   std::vector<index::ValueShift> shifts = {};  ///< of the holders; empty: plain values
 };
 
-/// A file that data is read from.
+/// File from which data is read.
 struct DataFile {
-  exec::SurveyedFile file;  ///< to open
-  std::string shown;        ///< for findings
+  exec::SurveyedFile file;  ///< file to open
+  std::string shown;        ///< path for findings
 };
 
-/// ST07: reads every holder's bytes once, in the order in which they lie, within the memory budget
-/// of the options, and counts NaN, infinities and zeros; holds hashes and digests against the
-/// manifest and replicas against each other. Returns the bytes read. Throws what exec::stream
-/// throws.
+/// ST07: reads every holder's bytes once, in file order, within the memory budget of the options,
+/// and counts NaN, infinities and zeros; compares hashes and digests with the manifest and replicas
+/// with each other. Returns the bytes read. Throws the errors of exec::stream.
 i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
                const exec::StreamOptions& options, Findings& findings);
 
-/// Bytes of one holder of a tensor, and of all.
+/// Bytes of one holder of a tensor, and of all holders.
 i64 holder_bytes(const DataTensor& tensor, int holder);
 i64 stored_bytes(const DataTensor& tensor);
 

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using checkpoint::Checkpoint;
 using checkpoint::FileState;
 
-/// A file, the hash that it should have, and the finding when it has another.
+/// File, its expected hash, and the finding for a mismatch.
 struct Claim {
   exec::FileToHash file;
   std::string expected;
@@ -40,7 +40,7 @@ void add_manifest_claims(const Checkpoint& checkpoint, std::vector<Claim>& claim
   }
 }
 
-/// The names of the files of a snapshot: all that lie there, or the one that was asked for.
+/// Names of the files of a snapshot: all in the folder, or the requested one.
 std::vector<std::string> snapshot_files(const Checkpoint& checkpoint) {
   std::vector<std::string> names;
   std::error_code error;
@@ -60,7 +60,7 @@ void add_blob_claims(const Checkpoint& checkpoint, std::vector<Claim>& claims) {
   for (const std::string& name : snapshot_files(checkpoint)) {
     std::error_code error;
     const fs::path blob = fs::canonical(fs::path(folder) / name, error);
-    if (error) continue;  // a link to nothing is a missing file
+    if (error) continue;  // a dangling link is a missing file
     const auto named = checkpoint::blob_name(blob.string());
     if (!named) continue;
     Claim& claim = claims.emplace_back();
@@ -74,7 +74,7 @@ void add_blob_claims(const Checkpoint& checkpoint, std::vector<Claim>& claims) {
   }
 }
 
-/// Leaves out, and tells of, files that cannot be opened.
+/// Drops and reports files that cannot be opened.
 void drop_unreadable(std::vector<Claim>& claims, Findings& findings) {
   std::erase_if(claims, [&](const Claim& claim) {
     try {

@@ -8,12 +8,12 @@
 
 namespace shardtool::check {
 
-/// One thing that a check found, and where.
+/// One result of a check, with its place.
 struct Finding {
   Rule rule = Rule::kFileUnreadable;
   std::string message = {};  ///< one sentence
-  std::string file = {};     ///< a path as the user would type it, or empty
-  int line = 0;              ///< from 1; 0 where there is none
+  std::string file = {};     ///< path as the user would type it; may be empty
+  int line = 0;              ///< from 1; 0 if unknown
   int column = 0;
   std::string tensor = {};
   int axis = -1;
@@ -26,7 +26,7 @@ struct Finding {
   bool operator==(const Finding&) const = default;
 };
 
-/// An error that did not end the check. Its place names the file unless `file` does.
+/// Finding for an error that did not end the check. Its place names the file unless `file` does.
 Finding finding_of(Rule rule, const Error& error, std::string file = "");
 
 }  // namespace shardtool::check

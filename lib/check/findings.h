@@ -8,30 +8,30 @@
 
 namespace shardtool::check {
 
-/// How often a rule was broken; of many findings only the first are kept.
+/// Number of findings of a rule; only the first ones are kept.
 struct RuleCount {
   Rule rule = Rule::kFileUnreadable;
   Severity severity = Severity::kOff;
   i64 count = 0;
 };
 
-/// Takes findings, gives them their severity, and keeps at most kKeptPerRule of a rule: a
-/// checkpoint with 94,000 bad tensors stays readable and small.
+/// Collects findings, sets their severity, and keeps at most kKeptPerRule of a rule: the result for
+/// a checkpoint with 94,000 bad tensors stays readable and small.
 class Findings {
  public:
   static constexpr i64 kKeptPerRule = 1000;
 
   explicit Findings(Profile profile);
 
-  /// Whether findings of a rule are wanted at all, so that costly ones need not be made.
+  /// True if findings of a rule are wanted, so that costly checks can be skipped.
   bool wants(Rule rule) const { return profile_.severity(rule) != Severity::kOff; }
   void add(Finding finding);
 
-  /// Those kept, in the order in which they came until `sort`.
+  /// Kept findings, in order of arrival until `sort`.
   const std::vector<Finding>& all() const { return kept_; }
-  /// The rules that were broken, in the order of the table.
+  /// Violated rules, in table order.
   std::vector<RuleCount> counts() const;
-  /// By rule, file, tensor, line and rank: the same whatever the threads did.
+  /// Sorts by rule, file, tensor, line and rank: the same order for any thread timing.
   void sort();
 
  private:

@@ -30,7 +30,7 @@ bool is_portable(std::string_view name) {
   });
 }
 
-/// A single file has no folder of its own.
+/// False for a single file, which has no folder of its own.
 bool is_folder(const Checkpoint& checkpoint) {
   std::error_code error;
   return std::filesystem::is_directory(checkpoint.path, error);
@@ -42,8 +42,7 @@ bool is_pickle_name(std::string_view name) {
                      [name](std::string_view end) { return name.ends_with(end); });
 }
 
-/// Whether config.json asks for code of the checkpoint's own. A config that cannot be read is
-/// ST04's matter.
+/// True if config.json requests code from the checkpoint. ST04 reports an unreadable config.
 bool asks_for_code(const Checkpoint& checkpoint) {
   if (checkpoint.config_path.empty()) return false;
   try {
@@ -53,7 +52,8 @@ bool asks_for_code(const Checkpoint& checkpoint) {
   }
 }
 
-/// Weights behind a link out of the folder; a snapshot of the Hugging Face cache is made of them.
+/// Reports weights behind a link out of the folder, except in snapshots of the Hugging Face cache,
+/// which consist of links.
 void check_links(const Checkpoint& checkpoint, Findings& findings) {
   namespace fs = std::filesystem;
   const std::string folder = checkpoint.folder();

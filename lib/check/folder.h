@@ -5,11 +5,11 @@
 
 namespace shardtool::check {
 
-/// ST05: sizes, counts and names of the files of a checkpoint against the limits of the Hugging
-/// Face Hub.
+/// ST05: compares sizes, counts and names of the files of a checkpoint with the limits of the
+/// Hugging Face Hub.
 void check_hub(const checkpoint::Checkpoint& checkpoint, Findings& findings);
 
-/// ST06: what lies beside the weights and could do harm: pickles, and Python files that config.json
+/// ST06: reports dangerous files in the weights' folder: pickles, and Python files that config.json
 /// asks loaders to run. Files are named, never opened.
 void check_safety(const checkpoint::Checkpoint& checkpoint, Findings& findings);
 

@@ -15,23 +15,23 @@ namespace {
 using mapping::ResolvedTensor;
 using shardtool::to_string;
 
-/// The parts of one tensor on all devices that have it.
+/// Parts of one tensor on all devices that have it.
 struct Parts {
   std::vector<const RankTensor*> by_rank;        ///< ascending
-  std::vector<Shape> candidates;                 ///< whole shapes that are yet to be tried
+  std::vector<Shape> candidates;                 ///< untested whole shapes
   std::shared_ptr<const layout::Layout> layout;  ///< once one of them fits
   std::optional<TensorSpec> whole;
 };
 
 using AllParts = std::map<std::string_view, Parts>;
 
-/// The ranks of a mesh that have files.
+/// Ranks of a mesh that have files.
 struct Ranks {
   i64 devices = 0;
   std::set<i64> present;
 };
 
-/// Tensors of ranks that the mesh does not have are left aside.
+/// Groups tensors by name; skips ranks outside the mesh.
 AllParts gather(const ForeignShards& shards, const Ranks& ranks) {
   AllParts all;
   for (const RankTensor& tensor : shards.tensors) {
@@ -50,8 +50,8 @@ i64 sum_along(const Parts& parts, size_t axis) {
   return sum;
 }
 
-/// Extents that an axis may have had before it was cut: its parts side by side, each of them held
-/// by the same number of devices. A rank without files is taken to have had as much as the first.
+/// Possible extents of an axis before it was cut: the sum of its parts, each held by the same
+/// number of devices. Assumes the first part's size for a rank without files.
 std::vector<i64> extents_of(const Parts& parts, size_t axis, i64 missing) {
   const i64 devices = std::ssize(parts.by_rank) + missing;
   const i64 first = parts.by_rank.front()->spec.shape[axis];
@@ -63,8 +63,8 @@ std::vector<i64> extents_of(const Parts& parts, size_t axis, i64 missing) {
   return extents;
 }
 
-/// Whole shapes from which cutting none, one or two axes may have led to these parts. Parts that
-/// are padded, or of which only some is replicated, do not add up: there config.json helps.
+/// Whole shapes from which these parts may result by cutting no, one or two axes. Parts that are
+/// padded, or only partly replicated, do not add up: then config.json helps.
 std::vector<Shape> candidates_of(const Parts& parts, const Ranks& ranks,
                                  const std::vector<i64>& known) {
   const Shape& first = parts.by_rank.front()->spec.shape;
@@ -101,7 +101,7 @@ std::vector<Shape> candidates_of(const Parts& parts, const Ranks& ranks,
   return candidates;
 }
 
-/// Whether a layout gives every device with files what it has, and none what it lacks.
+/// True if a layout gives every device with files exactly its part, and no part to the others.
 bool fits(const layout::Layout& layout, const Parts& parts, const Ranks& ranks) {
   const auto is_present = [&](i64 rank) { return ranks.present.contains(rank); };
   const auto expected = std::count_if(layout.ranks().begin(), layout.ranks().end(), is_present);
@@ -112,7 +112,7 @@ bool fits(const layout::Layout& layout, const Parts& parts, const Ranks& ranks) 
   });
 }
 
-/// Tries the next candidate of every tensor that has none yet. Returns whether any was left.
+/// Tries the next candidate of every undecided tensor. Returns false if no candidates are left.
 bool try_next(AllParts& all, size_t round, const Ranks& ranks, const Resolve& resolve) {
   std::vector<TensorSpec> specs;
   std::vector<Parts*> tried;
@@ -121,7 +121,7 @@ bool try_next(AllParts& all, size_t round, const Ranks& ranks, const Resolve& re
     const RankTensor& first = *parts.by_rank.front();
     const bool is_new = !parts.whole && round < parts.candidates.size();
     any = any || is_new;
-    // Tensors that are decided stay, since others may follow them.
+    // Include decided tensors, since others may follow them.
     const Shape& shape = parts.whole ? parts.whole->shape
                          : is_new    ? parts.candidates[round]
                                      : first.spec.shape;
@@ -180,7 +180,7 @@ void check_files(const ForeignShards& shards, i64 devices, Findings& findings) {
   }
 }
 
-/// "rank 0 [32, 64], rank 1 [32, 48]" of the first few.
+/// Formats "rank 0 [32, 64], rank 1 [32, 48]" for the first few.
 std::string shapes_text(const Parts& parts) {
   constexpr size_t kShown = 8;
   std::string text;
@@ -215,7 +215,7 @@ class Judge {
   }
 
  private:
-  /// A tensor that some ranks lack is said to be missing there.
+  /// Reports a tensor that some ranks lack as missing on them.
   bool all_ranks_have(const Parts& parts) {
     std::set<i64> lacking = present_;
     for (const RankTensor* part : parts.by_rank) lacking.erase(part->rank);
@@ -244,7 +244,7 @@ class Judge {
   Findings& findings_;
 };
 
-/// The holders of a tensor, or each part alone where it is unknown what it is a part of.
+/// Adds the holders of a tensor, or each part alone if its whole tensor is unknown.
 void add_data(const Parts& parts, std::vector<DataTensor>& data) {
   if (!parts.whole) {
     for (const RankTensor* part : parts.by_rank) {
@@ -273,7 +273,7 @@ void add_data(const Parts& parts, std::vector<DataTensor>& data) {
 
 namespace {
 
-/// More than any size in a config.json; sums of products of two such sizes are within an i64.
+/// Upper limit of sizes in config.json; sums of products of two such sizes fit an i64.
 constexpr i64 kWidest = i64{1} << 24;
 
 std::optional<i64> width_in(const mapping::ModelConfig& config,
@@ -296,8 +296,7 @@ void add_state_space(const mapping::ModelConfig& config, std::set<i64>& extents)
   extents.insert({inner + shared, 2 * inner + shared + *heads});
 }
 
-/// Queries, keys and values of linear attention in one tensor: of heads whose keys some devices
-/// share.
+/// Queries, keys and values of linear attention in one tensor, with keys shared between devices.
 void add_linear_attention(const mapping::ModelConfig& config, std::set<i64>& extents) {
   const auto keys = width_in(config, {"linear_num_key_heads"});
   const auto values = width_in(config, {"linear_num_value_heads"});
@@ -315,7 +314,7 @@ std::vector<i64> extents_of_model(const mapping::ModelConfig& config) {
   const auto add = [&](i64 extent) {
     if (extent > 0) extents.insert(extent);
   };
-  // Of keys or values, and of queries, keys and values together.
+  // Adds the extents of keys or values, and of fused queries, keys and values.
   const auto add_heads = [&](i64 queries, i64 key_value, i64 width) {
     add(key_value * width);
     add((queries + 2 * key_value) * width);
@@ -331,7 +330,7 @@ std::vector<i64> extents_of_model(const mapping::ModelConfig& config) {
     add(*heads * width);
     const auto groups = width_in(
         config, {"num_key_value_heads", "num_kv_heads", "n_head_kv", "attn_config.kv_n_heads"});
-    // One shared key and value where config.json counts none: multi-query attention.
+    // Also try one shared key and value: multi-query attention may have no count in config.json.
     for (const i64 key_value : {groups.value_or(1), i64{1}}) add_heads(*heads, key_value, width);
   }
   const auto tower_heads = width_in(config, {"vision_config.num_heads"});

@@ -18,39 +18,39 @@
 
 namespace shardtool::check {
 
-/// A weights file of some device, without a manifest.
+/// Weights file of one device, without a manifest.
 struct RankFile {
   RankName name;
-  std::string shown;  ///< for findings
-  int number = 0;     ///< of Slot::file
+  std::string shown;  ///< path for findings
+  int number = 0;     ///< value of Slot::file
 };
 
-/// A tensor of one device.
+/// Tensor of one device.
 struct RankTensor {
   TensorSpec spec;
   i64 rank = 0;
   exec::Slot slot;
 };
 
-/// What devices hold by the files' names.
+/// Content of devices by the files' names.
 struct ForeignShards {
   std::vector<RankFile> files;
   std::vector<RankTensor> tensors;
-  std::vector<i64> extents = {};  ///< that whole tensors may have by config.json
+  std::vector<i64> extents = {};  ///< possible extents of whole tensors by config.json
 };
 
-/// The extents that a model's config.json speaks of: vocabulary, MLP, heads, fused QKV.
+/// Extents that a model's config.json implies: vocabulary, MLP, heads, fused QKV.
 std::vector<i64> extents_of_model(const mapping::ModelConfig& config);
 
-/// Applies the mapping to tensors of assumed whole shapes. A tensor that does not resolve is
-/// absent.
+/// Applies the mapping to tensors of assumed whole shapes. The result lacks tensors that do not
+/// resolve.
 using Resolve = std::function<mapping::Resolution(std::span<const TensorSpec>)>;
 
-/// ST03 without a manifest. No file says what a shard is a part of, but a whole tensor has a shape
-/// from which the mapping makes exactly the shapes that the devices hold: it is looked for among
-/// those that come from cutting up to two axes, or have extents that config.json gives. Where there
-/// is one, the shapes are proved to fit; which rows a device holds never is. Returns the tensors
-/// for reading data, with all holders where their shapes are proved.
+/// ST03 without a manifest. No file records the whole tensor of a shard, but the whole tensor has a
+/// shape from which the mapping makes exactly the shapes on the devices. The search tries shapes
+/// that result from cutting up to two axes, or have extents from config.json. A match proves that
+/// the shapes fit, but never which rows a device holds. Returns the tensors for reading data, with
+/// all holders if their shapes are proved.
 std::vector<DataTensor> check_foreign_shards(const ForeignShards& shards, const Resolve& resolve,
                                              Findings& findings);
 

@@ -15,7 +15,7 @@ using checkpoint::Checkpoint;
 using checkpoint::Manifest;
 using checkpoint::TensorRecord;
 
-/// The record with the one shard that lies in the file, as file 0.
+/// Record with only the shard in this file, as file 0.
 TensorRecord only_shard(const TensorRecord& record, size_t shard, index::HolderSetPool& pool) {
   TensorRecord only;
   only.name = record.name;
@@ -30,7 +30,7 @@ TensorRecord only_shard(const TensorRecord& record, size_t shard, index::HolderS
   return only;
 }
 
-/// Everything that a manifest says about one of its files.
+/// Part of a manifest about one of its files.
 Manifest about_file(const Manifest& all, int file) {
   Manifest one;
   one.tool_version = all.tool_version;

@@ -8,21 +8,19 @@
 
 namespace shardtool::check {
 
-/// The manifests beside single files, each read once for files of one folder that follow each
-/// other.
+/// Manifests in the folders of single files, each read once for consecutive files of one folder.
 class ManifestsBeside {
  public:
-  /// Gives a single file that lies in an output what the output's manifest says about it: the
-  /// records of this file, its rank and its shards. Reports what differs from the header, and
-  /// ST0305 for a file that the manifest does not name. A folder, and a file without a manifest of
-  /// ours beside it, stay as they are.
+  /// Adds the output manifest's records to a single file of an output: those of this file, its rank
+  /// and its shards. Reports differences from the header, and ST0305 for a file that the manifest
+  /// does not name. Leaves folders, and files without one of our manifests, unchanged.
   void add_to(checkpoint::Checkpoint& opened, ContainerProblems& problems, Findings& findings);
 
  private:
   void read(const std::string& folder, ContainerProblems& problems);
 
   std::string folder_;
-  std::shared_ptr<const checkpoint::Manifest> manifest_;  ///< of folder_; null: none of ours
+  std::shared_ptr<const checkpoint::Manifest> manifest_;  ///< of folder_; null: no manifest of ours
 };
 
 }  // namespace shardtool::check

@@ -49,7 +49,7 @@ Finding mapping_finding(const Error& error, const std::string& folder, const std
     return finding;
   }
   if (finding.file.starts_with("preset:")) {
-    // No file of the user's: what stands in one is the choice of the preset.
+    // The place is inside a preset, not in a file of the user: report the file that selects it.
     finding.message += fmt::format("; at {}:{}:{}", finding.file, finding.line, finding.column);
     finding.file = file;
     finding.line = finding.column = 0;

@@ -8,11 +8,11 @@
 
 namespace shardtool::check {
 
-/// ST02: the finding that an error of a mapping is. `folder` is where the mapping file lies, empty
-/// for a preset; `file` is what an error without a place is about. Throws other errors again.
+/// ST02: converts an error of a mapping into a finding. `folder` is the mapping file's folder,
+/// empty for a preset; `file` applies to errors without a place. Rethrows other errors.
 Finding mapping_finding(const Error& error, const std::string& folder, const std::string& file);
 
-/// ST02: what a resolution announces: uneven cuts and warnings. `file` is the mapping's.
+/// ST02: reports uneven cuts and warnings of a resolution. `file` is the mapping's.
 void check_resolution(const mapping::Resolution& resolution, const std::string& file,
                       Findings& findings);
 

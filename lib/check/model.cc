@@ -21,14 +21,14 @@ namespace {
 
 using shardtool::to_string;
 
-/// Models whose projections are [heads * head_dim, hidden], whose embedding is [vocab, hidden] and
-/// whose MLP is [intermediate_size, hidden].
+/// Models with projections of [heads * head_dim, hidden], an embedding of [vocab, hidden] and an
+/// MLP of [intermediate_size, hidden].
 constexpr auto kPlainModels = std::to_array<std::string_view>(
     {"llama",   "mistral", "mixtral",  "qwen2",    "qwen2_moe",  "qwen3",           "qwen3_moe",
      "gemma",   "gemma2",  "olmo",     "olmo2",    "starcoder2", "cohere",          "stablelm",
      "granite", "smollm3", "seed_oss", "ernie4_5", "exaone4",    "hunyuan_v1_dense"});
 
-/// Where the numbered layers of a language model stand.
+/// Name prefixes of the numbered layers of a language model.
 constexpr auto kLayerPrefixes = std::to_array<std::string_view>(
     {"model.layers.", "layers.", "transformer.h.", "h.", "gpt_neox.layers.",
      "model.language_model.layers.", "language_model.model.layers.", "transformer.layers."});
@@ -38,7 +38,7 @@ bool is_plain(const mapping::ModelConfig& config) {
   return std::find(kPlainModels.begin(), kPlainModels.end(), type) != kPlainModels.end();
 }
 
-/// Names to tensors, without copies.
+/// Map from names to tensors, without copies.
 class Tensors {
  public:
   explicit Tensors(std::span<const TensorSpec> tensors) {
@@ -48,7 +48,7 @@ class Tensors {
     const auto found = by_name_.find(name);
     return found == by_name_.end() ? nullptr : found->second;
   }
-  /// The first that is there.
+  /// First of the names that exists, or null.
   const TensorSpec* any(std::initializer_list<std::string_view> names) const {
     for (const std::string_view name : names) {
       if (const TensorSpec* tensor = find(name)) return tensor;
@@ -60,7 +60,7 @@ class Tensors {
   std::map<std::string_view, const TensorSpec*> by_name_;
 };
 
-/// Whether one element is one weight: packed ones have other shapes.
+/// True if one element is one weight: packed ones have other shapes.
 bool is_plain_matrix(const TensorSpec& tensor) {
   constexpr int kBitsOfByte = 8;
   const DtypeInfo& info = dtype_info(tensor.dtype);
@@ -73,7 +73,7 @@ const TensorSpec* embedding(const Tensors& tensors) {
                       "language_model.model.embed_tokens.weight"});
 }
 
-/// An axis of a tensor that config.json says to have another size.
+/// Reports an axis of a tensor that has another size than config.json implies.
 void expect_size(const Model& model, const TensorSpec& tensor, size_t axis, i64 expected, Rule rule,
                  const std::string& why, Findings& findings) {
   if (axis >= tensor.shape.size() || tensor.shape[axis] == expected) return;
@@ -88,15 +88,14 @@ void expect_size(const Model& model, const TensorSpec& tensor, size_t axis, i64 
        .fix = "take config.json and weights from the same model"});
 }
 
-/// The widths of the attention projections, in heads.
+/// Widths of the attention projections, in heads.
 struct Heads {
   i64 query;
   std::optional<i64> key_value;
   i64 width;
 };
 
-/// Models for which head_dim, where config.json leaves it out, is another number than
-/// hidden_size / heads.
+/// Models with a default head_dim other than hidden_size / heads.
 constexpr auto kOwnHeadDim = std::to_array<std::string_view>(
     {"gemma", "gemma2", "qwen3", "qwen3_moe", "seed_oss", "ernie4_5"});
 
@@ -189,7 +188,7 @@ void check_tied(const Model& model, const Tensors& tensors, Findings& findings) 
   }
 }
 
-/// "model.layers.12.mlp.up_proj.weight" at "model.layers." is 12 and "mlp.up_proj.weight".
+/// Splits "model.layers.12.mlp.up_proj.weight" at "model.layers." into 12 and "mlp.up_proj.weight".
 std::optional<std::pair<i64, std::string_view>> numbered(std::string_view name,
                                                          std::string_view prefix) {
   if (!name.starts_with(prefix)) return std::nullopt;
@@ -200,7 +199,7 @@ std::optional<std::pair<i64, std::string_view>> numbered(std::string_view name,
   return std::pair(number, name.substr(static_cast<size_t>(end - name.data()) + 1));
 }
 
-/// The tensors of every layer, by what follows the layer's number.
+/// Tensors of every layer, by the name after the layer's number.
 using Layers = std::map<i64, std::set<std::string_view>>;
 
 struct NumberedLayers {
@@ -248,7 +247,7 @@ void check_layer_count(const Model& model, const NumberedLayers& found, Findings
   }
 }
 
-/// The set of tensors that most layers have; of sets that are equally common, the largest.
+/// Most common set of tensors among the layers; the largest of equally common sets.
 const std::set<std::string_view>* usual_tensors(const Layers& layers) {
   std::map<std::set<std::string_view>, i64> counts;
   for (const auto& [layer, tensors] : layers) ++counts[tensors];
@@ -262,14 +261,14 @@ const std::set<std::string_view>* usual_tensors(const Layers& layers) {
   return nullptr;
 }
 
-/// Layers beyond those that config.json counts predict further tokens and are of another kind.
+/// Drops layers beyond the count of config.json, which predict further tokens and differ in kind.
 void drop_extra_layers(const Model& model, NumberedLayers& found) {
   const auto count = config_integer(model.config, {"num_hidden_layers", "n_layer", "num_layers"});
   if (count) found.layers.erase(found.layers.lower_bound(*count), found.layers.end());
 }
 
-/// Whether the last layers attend to keys and values of a layer before them, and this tensor of
-/// theirs would make their own.
+/// True for a key or value tensor in one of the last layers that reuse keys and values of an
+/// earlier layer.
 bool is_anothers(const Model& model, i64 layer, std::string_view name) {
   const auto count = config_integer(model.config, {"num_hidden_layers"});
   const auto shared = config_integer(model.config, {"num_kv_shared_layers"});
@@ -277,7 +276,7 @@ bool is_anothers(const Model& model, i64 layer, std::string_view name) {
   return makes_keys && count && shared && layer >= *count - *shared;
 }
 
-/// What config.json's lists of layers call the layer, as JSON texts.
+/// Kinds of the layer in config.json's lists of layers, as JSON texts.
 std::string kind_of(const Model& model, i64 layer) {
   std::string kind;
   for (const char* list : {"layer_types", "mlp_layer_types", "compress_ratios"}) {
@@ -288,7 +287,7 @@ std::string kind_of(const Model& model, i64 layer) {
   return kind;
 }
 
-/// Apart by what config.json calls them: those of other kinds may have other tensors.
+/// Groups layers by their kind in config.json: other kinds may have other tensors.
 std::vector<Layers> by_kind(const Model& model, const Layers& layers) {
   std::map<std::string, Layers> kinds;
   for (const auto& [layer, tensors] : layers) kinds[kind_of(model, layer)][layer] = tensors;
@@ -302,7 +301,7 @@ void check_layers_alike(const Model& model, std::string_view prefix, const Layer
   if (layers.size() < 2) return;
   const auto& usual = *usual_tensors(layers);
   for (const auto& [layer, tensors] : layers) {
-    // A layer of another kind has tensors of its own; one that merely lacks some lost them.
+    // A layer of another kind has tensors of its own; a layer with a proper subset lost some.
     if (tensors.size() >= usual.size()) continue;
     if (!std::includes(usual.begin(), usual.end(), tensors.begin(), tensors.end())) continue;
     for (const std::string_view name : usual) {
@@ -322,7 +321,7 @@ void check_experts(const Model& model, const NumberedLayers& found, Findings& fi
   if (!count) return;
   constexpr std::string_view kExperts = "experts.";
   for (const auto& [layer, tensors] : found.layers) {
-    std::map<std::string_view, std::set<i64>> experts;  // by what stands before the number
+    std::map<std::string_view, std::set<i64>> experts;  // by the name before the number
     for (const std::string_view name : tensors) {
       const size_t at = name.find(kExperts);
       if (at == name.npos || (at > 0 && name[at - 1] != '.')) continue;

@@ -12,23 +12,23 @@
 
 namespace shardtool::check {
 
-/// A model to be held against its config.json.
+/// Model to compare with its config.json.
 struct Model {
   std::span<const TensorSpec> tensors;
   const mapping::ModelConfig& config;
-  std::string config_file;  ///< for findings
+  std::string config_file;  ///< path for findings
 };
 
-/// ST04: heads, hidden size, vocabulary, layers, experts and tied tensors as config.json says.
-/// Sizes are only compared for architectures that are known to mean them so; what config.json does
-/// not say is not asked for.
+/// ST04: compares heads, hidden size, vocabulary, layers, experts and tied tensors with
+/// config.json. Compares sizes only for architectures with these meanings of the keys; skips
+/// missing keys.
 void check_model(const Model& model, Findings& findings);
 
 /// ST04: every quantised weight has its scales and every scale its weight, of shapes that fit; and
 /// a table of the tensor-parallel sizes at which an equal cut falls inside a block.
 void check_quantised(const Model& model, Findings& findings);
 
-/// The integer at the first of these paths that has one, also under "text_config".
+/// Integer at the first of these paths that has one, also under "text_config".
 std::optional<i64> config_integer(const mapping::ModelConfig& config,
                                   std::initializer_list<std::string_view> paths);
 

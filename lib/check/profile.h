@@ -9,21 +9,20 @@
 
 namespace shardtool::check {
 
-/// How much each rule matters.
+/// Severity of each rule.
 ///
-///     (none)   as the table says
-///     hf       what transformers refuses is an error
+///     (none)   as in the table
+///     hf       violations that transformers refuses are errors
 ///     vllm     uneven and partial parts are errors: engines load equal ones
 ///     dcp      links and odd names are errors
-///     hub      what the Hub refuses or warns of
+///     hub      violations that the Hub refuses or warns about
 ///     strict   everything one step more severe
 class Profile {
  public:
   /// Throws kUsage with near misses. Empty: no profile.
   explicit Profile(const std::string& name);
 
-  /// Turns rules off, by their ids or the begin of one: "ST0301", "ST04". Throws kUsage for what
-  /// begins no id.
+  /// Turns rules off by id or id prefix: "ST0301", "ST04". Throws kUsage if no id has the prefix.
   void ignore(const std::string& id);
 
   Severity severity(Rule rule) const { return severities_[static_cast<size_t>(rule)]; }
@@ -32,7 +31,7 @@ class Profile {
   std::vector<Severity> severities_;  ///< by rule
 };
 
-/// The names that the constructor takes.
+/// Names that the constructor accepts.
 const std::vector<std::string>& profile_names();
 
 }  // namespace shardtool::check

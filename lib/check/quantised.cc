@@ -16,7 +16,7 @@ using shardtool::to_string;
 
 using ByName = NameViewMap<const TensorSpec*>;
 
-/// A companion and the weights that it may belong to: one of them must be there.
+/// Companion and its possible weights: one of them must exist.
 struct Family {
   std::string_view companion;
   std::array<std::string_view, 3> weights;
@@ -37,13 +37,13 @@ constexpr auto kQuantisedFamilies = std::to_array<Family>({
     {".scale", {".weight", "", ""}},
 });
 
-/// Names that others have for something else are those of scales where they are stored as such.
+/// Selects names that are scales only with a certain dtype; others use them for other tensors.
 bool is_of_scales(std::string_view companion, Dtype dtype) {
   if (companion == "_scales") return dtype == Dtype::kU8;
   return companion != ".scale" || dtype == Dtype::kF8E8M0;
 }
 
-/// A quantised weight and the scales of which one must be there.
+/// Quantised weight and its possible scales: one of them must exist.
 struct Needs {
   std::string_view weight;
   std::array<std::string_view, 4> scales;
@@ -61,7 +61,7 @@ std::string with_end(std::string_view name, std::string_view end, std::string_vi
   return std::string(name.substr(0, name.size() - end.size())).append(other);
 }
 
-/// Whether one of the names is there that `name` has with another end.
+/// True if one of the names that result from replacing the end of `name` exists.
 bool has_any(const ByName& tensors, std::string_view name, std::string_view end,
              std::span<const std::string_view> others) {
   return std::any_of(others.begin(), others.end(), [&](std::string_view other) {
@@ -89,7 +89,7 @@ void check_companion(const Model& model, const ByName& tensors, const TensorSpec
   }
 }
 
-/// Weights of 8 bits; E8M0 is a scale.
+/// 8-bit weights; E8M0 is a scale.
 bool is_float8(Dtype dtype) {
   return bits(dtype) == 8 && dtype_info(dtype).kind == DtypeKind::kFloat && dtype != Dtype::kF8E8M0;
 }
@@ -105,17 +105,17 @@ void check_needs(const Model& model, const ByName& tensors, const TensorSpec& te
                 .fix = "fetch the missing files"});
 }
 
-/// Whether the weight's own elements are codes. Without a quantization_config, 8-bit floats are a
-/// plain conversion that has no scales.
+/// True if the weight's own elements are codes. Without a quantization_config, 8-bit floats are a
+/// plain conversion without scales.
 bool is_scaled(const Model& model, const TensorSpec& tensor) {
   if (tensor.shape.size() < 2 || model.config.find("quantization_config") == nullptr) return false;
-  // Two 4-bit floats in a byte, beside weights of 8-bit floats (DeepSeek-V4's experts).
+  // Two 4-bit floats in a byte, used together with weights of 8-bit floats (DeepSeek-V4's experts).
   const bool is_pair =
       tensor.dtype == Dtype::kI8 && model.config.text("quantization_config.quant_method") == "fp8";
   return is_float8(tensor.dtype) || is_pair;
 }
 
-/// First the scales that this model calls so, for what a finding expects.
+/// Puts the scale names that this model uses first, as the expected names of a finding.
 Needs scaled_needs(const Model& model) {
   Needs needs = kScaledNeeds;
   const auto is_used = [&model](std::string_view scale) {
@@ -139,7 +139,7 @@ void check_weight(const Model& model, const ByName& tensors, const TensorSpec& t
   }
 }
 
-/// The block of a block-quantised model: quantization_config.weight_block_size.
+/// Block of a block-quantised model: quantization_config.weight_block_size.
 std::optional<std::pair<i64, i64>> block_of(const mapping::ModelConfig& config) {
   const nlohmann::json* const size = config.find("quantization_config.weight_block_size");
   if (size == nullptr || !size->is_array() || size->size() != 2) return std::nullopt;
@@ -165,7 +165,7 @@ void check_scale_shape(const Model& model, const TensorSpec& weight, const Tenso
                 .fix = "take weights, scales and config.json from the same model"});
 }
 
-/// The axis that tensor parallelism cuts, by the usual names of projections.
+/// Axis that tensor parallelism cuts, by the usual names of projections.
 std::optional<size_t> usual_cut(std::string_view name) {
   constexpr auto kRows = std::to_array<std::string_view>(
       {".gate_proj.", ".up_proj.", ".q_proj.", ".k_proj.", ".v_proj.", ".q_b_proj.", ".kv_b_proj.",
@@ -178,7 +178,7 @@ std::optional<size_t> usual_cut(std::string_view name) {
   return std::nullopt;
 }
 
-/// The common sizes for which every part is whole blocks, and those for which it is not.
+/// Common sizes for which every part is whole blocks, and those for which it is not.
 struct LegalSizes {
   std::vector<i64> fit;
   std::vector<i64> straddle;
@@ -192,7 +192,7 @@ LegalSizes legal_sizes(i64 extent, i64 block) {
   return sizes;
 }
 
-/// One note per kind of tensor: which sizes fit its blocks.
+/// Notes which sizes fit the blocks, once per kind of tensor.
 class BlockTable {
  public:
   BlockTable(const Model& model, Findings& findings) : model_(model), findings_(findings) {}
@@ -224,7 +224,7 @@ class BlockTable {
   std::set<std::pair<std::string, i64>> seen_;
 };
 
-/// The end of the name of a scale per block, or nothing.
+/// Suffix of the name of a scale per block, or empty.
 std::string_view block_scale_suffix(std::string_view name) {
   for (const std::string_view suffix : {".weight_scale_inv", ".scale"}) {
     if (name.ends_with(suffix)) return suffix;

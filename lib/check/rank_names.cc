@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostDigits = 9;
 
-/// A number in a name, or nothing where there is none or it is absurdly long.
+/// Number in a name; nullopt if empty or longer than nine digits.
 std::optional<i64> number(const std::string& digits) {
   if (digits.empty() || digits.size() > kMostDigits) return std::nullopt;
   return std::stoll(digits);

@@ -9,23 +9,23 @@
 
 namespace shardtool::check {
 
-/// Which device's file a name says it is, in the ways that engines number them.
+/// Rank in a file's name, in the numbering schemes of engines.
 struct RankName {
   i64 rank = 0;
-  std::optional<i64> part;   ///< of that rank's files, from 0
-  std::optional<i64> ranks;  ///< how many there are, where the name says it
+  std::optional<i64> part;   ///< part among that rank's files, from 0
+  std::optional<i64> ranks;  ///< number of ranks, if the name contains it
 };
 
-/// "model-rank-3-part-0.safetensors" (vLLM, ours), "rank3.safetensors" (TensorRT-LLM),
+/// Parses "model-rank-3-part-0.safetensors" (vLLM, ours), "rank3.safetensors" (TensorRT-LLM),
 /// "model3-mp8.safetensors" (DeepSeek), "pytorch_model-TP-003.safetensors", "rank_3", "mp_rank_03";
-/// nothing for other names.
+/// nullopt for other names.
 std::optional<RankName> parse_rank_name(std::string_view name);
 
-/// Parts of one numbering, "model-00001-of-00003": the stem and the count. Nothing for other names.
+/// Parses a numbered part, "model-00001-of-00003", into stem and count. Nullopt for other names.
 std::optional<std::pair<std::string, i64>> parse_part_name(std::string_view name);
 
-/// The folders "rank_0", "rank_1", ... inside a folder, in the order of the ranks; empty when there
-/// are none, or when one of them cannot be told from another.
+/// Folders "rank_0", "rank_1", ... inside a folder, ordered by rank; empty if there are none, or if
+/// two have the same rank.
 std::vector<std::string> rank_folders(const std::string& folder);
 
 }  // namespace shardtool::check

@@ -266,7 +266,7 @@ constexpr auto join_tables() {
 
 constexpr auto kTable = join_tables();
 
-/// The table is in the order of the enumeration, so that looking up is indexing.
+/// Checks that the table is in enumeration order, so that a look-up is indexing.
 constexpr bool is_in_order() {
   for (size_t i = 0; i < kTable.size(); ++i) {
     if (kTable[i].rule != static_cast<Rule>(i)) return false;

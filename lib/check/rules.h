@@ -5,13 +5,13 @@
 
 namespace shardtool::check {
 
-/// How much a finding matters. In this order, so that "at least a warning" is a comparison.
+/// Severity of a finding. Ordered, so that "at least a warning" is a comparison.
 enum class Severity { kOff, kNote, kWarning, kError };
 
 std::string_view to_string(Severity severity);
 
-/// Everything that a check can find. Closed: rule_table() holds id, severity, title and explanation
-/// of each, and a test provokes each of them.
+/// Every result that a check can report. Closed: rule_table() holds id, severity, title and
+/// explanation of each, and a test provokes each of them.
 enum class Rule {
   // the container
   kFileUnreadable,
@@ -124,14 +124,14 @@ struct RuleInfo {
   std::string_view id;  ///< stable, "ST0301"
   Severity severity;    ///< without a profile
   std::string_view title;
-  std::string_view explanation;  ///< what it means and what to do, printed by `explain <id>`
+  std::string_view explanation;  ///< meaning and remedy, printed by `explain <id>`
 };
 
 std::span<const RuleInfo> rule_table();
 const RuleInfo& rule_info(Rule rule);
-/// The row with this id ("ST0301", case-insensitive), or null.
+/// Returns the row with this id ("ST0301", case-insensitive), or null.
 const RuleInfo* find_rule(std::string_view id);
-/// "ST03: shards", of the family that an id belongs to.
+/// Name of the family of an id, such as "shards" for "ST0301"; empty if unknown.
 std::string_view family_of(std::string_view id);
 
 }  // namespace shardtool::check

@@ -10,7 +10,7 @@
 namespace shardtool::check {
 namespace {
 
-/// A number that spreads names evenly, the same everywhere.
+/// Hash that spreads names evenly, the same on every machine.
 std::uint64_t hash_of(const std::string& name) {
   constexpr size_t kDigits = 16;
   constexpr int kHex = 16;

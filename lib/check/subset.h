@@ -9,7 +9,7 @@
 
 namespace shardtool::check {
 
-/// Which tensors' data is read: part n of t, a fraction, or as much as fits into some bytes.
+/// Selection of tensors for reading data: part n of t, a fraction, or a number of bytes.
 struct DataSubset {
   i64 part = 1;  ///< part `part` of `parts`, from 1
   i64 parts = 1;
@@ -19,9 +19,9 @@ struct DataSubset {
   bool is_all() const { return parts == 1 && fraction == 1 && !bytes; }
 };
 
-/// Which of these tensors a subset has. They are chosen by the hash of their names: the same on
-/// every machine, and the parts of n/t together are all. A budget of bytes takes tensors in the
-/// order of their hashes while they fit, and at least one.
+/// Selects tensors of a subset by the hash of their names: the same on every machine, and the parts
+/// of n/t together are all tensors. A budget of bytes takes tensors in the order of their hashes
+/// while they fit, and at least one.
 std::vector<bool> choose(const DataSubset& subset, std::span<const DataTensor> tensors);
 
 }  // namespace shardtool::check

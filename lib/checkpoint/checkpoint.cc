@@ -47,12 +47,12 @@ void warn_of_unlisted(Checkpoint& checkpoint, const FolderListing& listing, std:
   }
 }
 
-/// Whether manifest.json is ours, even when damaged, or some other tool's side file.
+/// True if manifest.json belongs to shardtool, even when damaged, and not to another tool.
 bool mentions_shardtool(const std::string& text) {
   return text.find("\"shardtool\"") != std::string::npos;
 }
 
-/// The files as they are, where what should say how they belong together cannot be read.
+/// Opens the files independently when the index or manifest that groups them is unreadable.
 void open_loose_files(Checkpoint& checkpoint, const FolderListing& listing,
                       const ProblemSink& report) {
   read_headers(checkpoint, listing.weights, report);
@@ -76,7 +76,7 @@ void open_output(Checkpoint& checkpoint, std::string text, const FolderListing& 
   warn_of_unlisted(checkpoint, listing, kManifestName);
 }
 
-/// What the index says about the files that could be read.
+/// Restricts the index to the files that could be read.
 HfIndex without_unread_files(HfIndex index, const std::vector<SourceFile>& files) {
   const auto is_read = [&files](int file) {
     return files[static_cast<size_t>(file)].state == FileState::kRead;
@@ -111,7 +111,7 @@ void open_index(Checkpoint& checkpoint, const std::string& name, const FolderLis
   warn_of_unlisted(checkpoint, listing, name);
 }
 
-/// Whether the files are model-00001-of-0000N to model-0000N-of-0000N of one stem.
+/// True if the files are model-00001-of-0000N to model-0000N-of-0000N of one stem.
 bool are_all_parts(const std::vector<std::string>& names) {
   const std::string& first = names.front();
   const size_t dash = first.rfind("-00001-of-");
@@ -168,7 +168,7 @@ void open_without_index(Checkpoint& checkpoint, const FolderListing& listing,
   report_tensors_in_two_files(checkpoint, report);
 }
 
-/// What a folder is, most telling sign first: our manifest, an index, its only weights.
+/// Opens a folder by its most specific sign: our manifest, an index, its only weights.
 void open_folder(Checkpoint& checkpoint, const ProblemSink& report) {
   const FolderListing listing = list_folder(checkpoint.path);
   add_side_files(checkpoint, listing);

@@ -13,7 +13,7 @@
 
 namespace shardtool::checkpoint {
 
-/// A tensor as it lies in a file.
+/// Tensor stored in a file.
 struct StoredTensor {
   std::string name;
   Dtype dtype = Dtype::kF32;
@@ -23,20 +23,20 @@ struct StoredTensor {
   i64 bytes = 0;
 };
 
-/// How far a weights file could be opened. All are read, unless problems are reported.
+/// Result of opening a weights file. Without problem reports every file is kRead.
 enum class FileState { kRead, kMissing, kBroken };
 
 /// An opened weights file.
 struct SourceFile {
   std::string name;  ///< relative to Checkpoint::path
-  std::string path;  ///< to open (symbolic links resolved)
+  std::string path;  ///< path to open (symbolic links resolved)
   io::FileIdentity identity;
-  std::string header_xxh3;  ///< XXH3-128 of the 8 length bytes and the header, lower-case hex
-  std::string framework;    ///< "format" of its __metadata__, "pt" for most; or empty
+  std::string header_xxh3;  ///< XXH3-128 of the 8 length bytes and the header, lowercase hex
+  std::string framework;    ///< "format" of its __metadata__, usually "pt"; may be empty
   FileState state = FileState::kRead;
 };
 
-/// Something odd that does not stop reading: a stale shard beside the index, an unknown field.
+/// Anomaly that does not stop reading: a stale shard in the index's folder, an unknown field.
 enum class Oddity { kUnlistedFile, kTotalSize, kUnknownField, kOutsideLink, kNoIndex };
 
 struct Warning {
@@ -45,40 +45,40 @@ struct Warning {
   Oddity oddity;
 };
 
-/// A checkpoint whose headers were read and validated; no data was read.
+/// Checkpoint whose headers were read and validated, without reading data.
 ///
-/// K1 every tensor lies inside its file, and the tensors of a file tile its data exactly
+/// K1 every tensor is inside its file, and the tensors of a file tile its data exactly
 /// K2 without a manifest, names are unique over all files
-/// K3 tensors are in the order of (file, offset)
+/// K3 tensors are ordered by (file, offset)
 struct Checkpoint {
-  std::string path;    ///< as resolved: a folder or a single file
+  std::string path;    ///< resolved path of a folder or a single file
   std::string format;  ///< "safetensors", "safetensors index", "shardtool output", ...
   std::vector<SourceFile> files;
   std::vector<StoredTensor> tensors;
-  std::optional<Manifest> manifest;     ///< present for our own outputs
-  std::string config_path;              ///< config.json beside the weights, or empty
+  std::optional<Manifest> manifest;     ///< present for outputs of shardtool
+  std::string config_path;              ///< config.json in the weights' folder, or empty
   std::vector<std::string> side_files;  ///< names of other plain files (config, tokenizer, README)
-  i64 header_bytes = 0;                 ///< of all files together
+  i64 header_bytes = 0;                 ///< total of all files
   std::vector<Warning> warnings;
 
-  std::string folder() const;  ///< where files and side_files lie
+  std::string folder() const;  ///< folder of files and side_files
 };
 
 inline constexpr std::string_view kManifestName = "manifest.json";
 
-/// The text of the manifest.json in a folder; nothing where there is none, or one of another tool.
-/// Throws what reading throws.
+/// Text of the manifest.json in a folder; nullopt if it is missing or belongs to another tool.
+/// Throws the errors of reading.
 std::optional<std::string> manifest_text(const std::string& folder);
 
-/// Opens what the user typed: a folder, a .safetensors file, an index.json, our own output folder,
-/// or hf://org/name[@revision] (the local Hugging Face cache, never the network).
-/// Throws the input errors (kFileMissing, kUnreadable, kMalformed, kHeaderJson, kTensorInvalid,
-/// kIndexInvalid, kUnsupported, kManifestInvalid, kLimit).
+/// Opens a location given by the user: a folder, a .safetensors file, an index.json, an output
+/// folder of shardtool, or hf://org/name[@revision] (the local Hugging Face cache, never the
+/// network). Throws the input errors (kFileMissing, kUnreadable, kMalformed, kHeaderJson,
+/// kTensorInvalid, kIndexInvalid, kUnsupported, kManifestInvalid, kLimit).
 Checkpoint open_checkpoint(const std::string& location);
 
-/// The same, but tells `report` what is wrong and goes on with what can be read: the tensors of the
-/// files that can be opened, without K1's tiling and without K2. Throws only where nothing can be
-/// read at all.
+/// Same, but reports problems to `report` and continues with the readable part: the tensors of the
+/// files that can be opened, without K1's tiling and without K2. Throws only if no part can be
+/// read.
 Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& report);
 
 }  // namespace shardtool::checkpoint

@@ -5,8 +5,7 @@
 
 namespace shardtool::checkpoint {
 
-/// What lies in a folder, by what it is for. All names are sorted; hidden files and folders are
-/// left out.
+/// Files of a folder by purpose. All names are sorted; hidden files and folders are left out.
 struct FolderListing {
   std::vector<std::string> weights;          ///< *.safetensors
   std::vector<std::string> indices;          ///< *.safetensors.index.json
@@ -15,7 +14,7 @@ struct FolderListing {
   std::vector<std::string> outside_links;  ///< links that leave the folder, unless it is a snapshot
 };
 
-/// Throws kUnreadable when the folder cannot be listed.
+/// Throws kUnreadable if the folder cannot be listed.
 FolderListing list_folder(const std::string& path);
 
 }  // namespace shardtool::checkpoint

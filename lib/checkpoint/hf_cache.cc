@@ -24,7 +24,8 @@ struct HfName {
   std::string revision;
 };
 
-/// Parts between slashes that are plain names; a name must not begin with '.', so none is "..".
+/// True for parts between slashes that are plain names; a name must not begin with '.', which
+/// excludes "..".
 bool is_path_of_plain_names(std::string_view path) {
   while (true) {
     const size_t slash = path.find('/');
@@ -49,7 +50,7 @@ HfName parse_location(std::string_view location) {
       .note("expected", "hf://org/name or hf://org/name@revision");
 }
 
-/// The value of an environment variable, or empty.
+/// Value of an environment variable, or empty.
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -65,7 +66,7 @@ fs::path hub_folder() {
   return base / "huggingface" / "hub";
 }
 
-/// The names in a folder and below it, sorted; empty when it is not there.
+/// Names in a folder and below it, sorted; empty if the folder does not exist.
 std::vector<std::string> files_below(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -96,7 +97,7 @@ Error missing(const HfName& name, const std::string& message, const fs::path& lo
       .help("HF_HUB_CACHE or HF_HOME name another cache folder");
 }
 
-/// The commit that a branch or tag points to, or the revision itself.
+/// Commit that a branch or tag points to, or the revision itself.
 std::string commit_of(const fs::path& repository, const std::string& revision) {
   const fs::path ref = repository / "refs" / revision;
   if (!fs::is_regular_file(ref)) return revision;

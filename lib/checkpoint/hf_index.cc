@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMaxIndexDepth = 16;
 
-/// What is wrong with the file name that was read last, or nothing.
+/// Error for the file name read last; nullopt if the name is valid.
 std::optional<Error> objection(JsonReader& in, const std::string& name) {
   if (!is_plain_file_name(name)) {
     return in.error("a file name leaves the folder of the index or is hidden",
@@ -66,11 +66,11 @@ Error invalid(const std::string& path, const std::string& message) {
   return Error(ErrorCode::kIndexInvalid, message).at({path, 0, 0, ""});
 }
 
-/// The two ways in which an index and the headers can differ.
+/// Differences between an index and the headers.
 struct IndexDifference {
-  std::vector<const HfIndex::Weight*> absent;  ///< named by the index, not in that file
+  std::vector<const HfIndex::Weight*> absent;  ///< named by the index, missing in that file
   std::vector<const StoredTensor*> unlisted;   ///< in a file, not named by the index
-  i64 bytes = 0;                               ///< of all tensors
+  i64 bytes = 0;                               ///< total of all tensors
 };
 
 IndexDifference compare_index(const HfIndex& index, const std::vector<StoredTensor>& tensors) {

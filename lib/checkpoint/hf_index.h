@@ -9,7 +9,7 @@
 
 namespace shardtool::checkpoint {
 
-/// model.safetensors.index.json: which file holds which tensor.
+/// model.safetensors.index.json: the map from tensors to files.
 struct HfIndex {
   struct Weight {
     std::string tensor;
@@ -20,14 +20,14 @@ struct HfIndex {
   std::vector<Weight> weights;     ///< sorted by tensor, each once, not empty
 };
 
-/// Throws kIndexInvalid with the place. A file name that is not plain is refused before anything
-/// could open it; with a sink that does not throw, its tensors are left out.
+/// Throws kIndexInvalid with the place. Refuses a file name that is not plain before any code could
+/// open it; with a sink that does not throw, its tensors are left out.
 HfIndex parse_index(std::string_view text, const std::string& path,
                     const ProblemSink& report = throw_problem);
 
-/// Holds the index against the headers: every weight is in the file that it names, and nothing else
-/// is anywhere. `tensors` has names once, with files numbered like the index's.
-/// Reports kIndexInvalid and lists what is wrong; returns a warning when total_size is wrong.
+/// Compares the index with the headers: every weight is in the file that the index names, and the
+/// files hold no other tensors. `tensors` has unique names, with files numbered as in the index.
+/// Reports kIndexInvalid with the differences; returns a warning when total_size is wrong.
 std::vector<Warning> check_index(const HfIndex& index, const std::vector<StoredTensor>& tensors,
                                  const std::string& path,
                                  const ProblemSink& report = throw_problem);

@@ -21,7 +21,7 @@ std::string describe(Dtype dtype, const Shape& shape, i64 offset, i64 bytes) {
                      bytes, offset);
 }
 
-/// The stored tensors of all files, to be found by file and name.
+/// Index of the stored tensors of all files by file and name.
 class StoredTensors {
  public:
   explicit StoredTensors(const std::vector<StoredTensor>& tensors) {
@@ -80,7 +80,7 @@ class Comparison {
          file.name});
   }
 
-  /// The number of tensors that the record stands for: 0 where its file has none.
+  /// Number of tensors that match the record: 0 if its file lacks the tensor.
   size_t check_shard(const TensorRecord& tensor, size_t s) const {
     const ShardRecord& shard = tensor.shards[s];
     const SourceFile& source = checkpoint_.files[static_cast<size_t>(shard.file)];
@@ -110,7 +110,8 @@ class Comparison {
     return 1;
   }
 
-  /// Every record has its own tensor (N3, N4), so the files hold more than is recorded.
+  /// Reports extra tensors. Every record has its own tensor (N3, N4), so only the files can have
+  /// more.
   void report_unrecorded() const {
     std::vector<std::pair<int, std::string>> recorded;
     for (const TensorRecord& tensor : manifest_.tensors) {

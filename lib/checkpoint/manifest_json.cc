@@ -18,7 +18,7 @@ using index::Piece;
 
 constexpr size_t kPieceBytes = 256 << 10;
 
-/// A list's items with commas between them.
+/// Appends a list's items with commas between them.
 template <class Items, class Append>
 void append_list(std::string& out, const Items& items, std::string_view separator, Append append) {
   bool first = true;
@@ -93,7 +93,7 @@ void append_field(std::string& out, std::string_view name, i64 number) {
   append_json_integer(out, number);
 }
 
-/// ,"rule" and ,"axes" of a tensor, and what follows behind its digest.
+/// Text of ,"rule" and ,"axes" of a tensor, and of the fields after its digest.
 struct CutText {
   std::string front;
   std::string back;
@@ -111,7 +111,7 @@ struct CutText {
   }
 };
 
-/// Writes tensor after tensor; what many share is made into text once.
+/// Writes tensor after tensor; builds the text of shared parts once.
 class TensorTexts {
  public:
   void append(std::string& out, const TensorRecord& tensor) {
@@ -164,7 +164,7 @@ class TensorTexts {
     return cuts_.try_emplace(cut, *cut).first->second;
   }
 
-  /// Per holder.
+  /// Region texts per holder.
   const std::vector<std::string>& of(const std::shared_ptr<const index::HolderSet>& holders) {
     const auto [found, is_new] = regions_.try_emplace(holders);
     for (int h = 0; is_new && h < holders->size(); ++h) {
@@ -185,7 +185,7 @@ std::vector<const TensorRecord*> sorted_by_name(const std::vector<TensorRecord>&
   return sorted;
 }
 
-/// Everything before the tensors.
+/// Text before the tensors.
 std::string head_json(const Manifest& manifest) {
   std::string out = R"({"format_version":"1.0",)";
   out += fmt::format("\n\"tool\":{{\"name\":\"shardtool\",\"version\":{}}},\n\"source\":",
@@ -201,7 +201,7 @@ std::string head_json(const Manifest& manifest) {
   return out + ",\n\"tensors\":{\n";
 }
 
-/// Everything behind them.
+/// Text after the tensors.
 std::string tail_json(const Manifest& manifest) {
   std::string out = "},\n\"tied\":[";
   append_list(out, manifest.tied, ",",

@@ -23,8 +23,7 @@ using index::Piece;
 
 constexpr int kMaxManifestDepth = 64;
 
-/// One function per record of the document. What needs more than one record to judge is left to
-/// check_manifest.
+/// Parses with one function per record of the document. check_manifest checks rules across records.
 class ManifestParser {
  public:
   ManifestParser(std::string_view text, const std::string& path)
@@ -53,7 +52,7 @@ class ManifestParser {
     while (in_.next_element()) read();
   }
 
-  /// Fields may be added within 1.x; another major version means something else.
+  /// Fields may be added within 1.x; another major version changes their meaning.
   void check_version(const std::string& version) {
     if (version.starts_with("1.") && version.size() > 2) return;
     throw in_
@@ -299,7 +298,7 @@ class ManifestParser {
 
   JsonReader in_;
   Manifest manifest_;
-  std::vector<index::Region> regions_;  ///< of the shards of the tensor that is being read
+  std::vector<index::Region> regions_;  ///< of the shards of the current tensor
   index::HolderSetPool holder_sets_;
   std::map<CutRecord, std::shared_ptr<const CutRecord>> cuts_;
 };

@@ -8,7 +8,7 @@
 
 namespace shardtool::checkpoint {
 
-/// What can be wrong with a checkpoint that can still be read in part.
+/// Defects of a checkpoint that can still be read in part.
 enum class ProblemKind {
   // a file
   kFileMissing,
@@ -45,13 +45,13 @@ enum class ProblemKind {
 struct Problem {
   ProblemKind kind;
   Error error;
-  std::string file;  ///< name relative to the checkpoint's folder, or empty
+  std::string file;  ///< name relative to the checkpoint's folder; may be empty
 };
 
-/// Is told of problems after which reading can go on. One that throws ends the reading.
+/// Receives problems after which reading can continue. A throwing sink ends the reading.
 using ProblemSink = std::function<void(Problem)>;
 
-/// The sink of whoever needs a valid checkpoint.
+/// Sink for callers that need a valid checkpoint.
 [[noreturn]] inline void throw_problem(Problem problem) {
   throw std::move(problem.error);
 }

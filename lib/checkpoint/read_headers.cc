@@ -35,7 +35,7 @@ void report_missing(const std::string& folder, const std::vector<std::string>& n
   report({ProblemKind::kFileMissing, std::move(error), ""});
 }
 
-/// A link is resolved once, so that what is opened later is what was validated.
+/// Resolves links once, so that later opens use the validated file.
 std::string resolved(const std::string& path) {
   std::error_code error;
   const fs::path canonical = fs::canonical(path, error);
@@ -71,7 +71,7 @@ void read_file(Checkpoint& checkpoint, SourceFile& source, const ProblemSink& re
   }
 }
 
-/// What a file that could not be read at all suffers from.
+/// Problem kind for a file that could not be read at all.
 ProblemKind kind_of(const Error& error) {
   switch (error.code()) {
     case ErrorCode::kFileMissing:

@@ -24,7 +24,7 @@ i64 bytes_of(const TensorTable::Tensor& tensor) {
   return *bytes;
 }
 
-/// The tensors, as indices, of each file: a new file begins where the next tensor does not fit.
+/// Distributes tensors, as indices, to files: a new file begins when the next tensor does not fit.
 std::vector<std::vector<size_t>> deal_out(std::span<const i64> bytes, i64 max_file_size) {
   std::vector<std::vector<size_t>> files(1);
   i64 filled = 0;
@@ -43,7 +43,7 @@ std::vector<std::vector<size_t>> deal_out(std::span<const i64> bytes, i64 max_fi
   return files;
 }
 
-/// The layout of the files' data.
+/// Plans the layout of the files' data.
 class Planner {
  public:
   Planner(const TensorTable& tensors, i64 max_file_size, std::span<const i64> origins)
@@ -81,8 +81,8 @@ class Planner {
     plan_.files.push_back(std::move(file));
   }
 
-  /// Where in a page data must begin so that most bytes lie there as where they come from. Only
-  /// multiples of 8, which every reader takes. Requires places relative to the data.
+  /// Page offset of the data's begin at which most bytes keep the page offset of their source. Only
+  /// multiples of 8, which every reader accepts. Requires places relative to the data.
   i64 best_residue(const std::vector<size_t>& members) const {
     constexpr i64 kHeaderUnit = 8;
     std::map<i64, i64> bytes_at;

@@ -37,7 +37,7 @@ Error error_in(const std::string& packed) {
   return error;
 }
 
-/// What `part` failed with, or nothing.
+/// Packed error of `part`, or an empty string.
 std::string failure_of(const std::function<void()>& part) {
   try {
     part();

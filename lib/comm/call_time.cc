@@ -10,7 +10,7 @@
 namespace shardtool::comm {
 namespace {
 
-/// One call with buffers that are made beforehand.
+/// One call with buffers allocated in advance.
 std::function<void()> call_of(Communicator& comm, Operation operation, i64 bytes) {
   const int size = comm.size();
   const std::string all(static_cast<size_t>(bytes), 'x');
@@ -24,7 +24,8 @@ std::function<void()> call_of(Communicator& comm, Operation operation, i64 bytes
         comm.all_to_all(std::vector<std::string>(static_cast<size_t>(size), share));
       };
     case Operation::kBroadcast:
-      // From each in turn, so that a call cannot begin before the one before has arrived.
+      // Each rank in turn is the root, so that a call cannot begin before the previous one has
+      // arrived.
       return [&comm, all, size, from = 0]() mutable {
         comm.broadcast(from, comm.rank() == from ? all : std::string());
         from = (from + 1) % size;
@@ -48,7 +49,7 @@ std::function<void()> call_of(Communicator& comm, Operation operation, i64 bytes
   }
 }
 
-/// Of the process that has most of it.
+/// Maximum over all processes.
 double most(Communicator& comm, double mine) {
   all_reduce<double>(comm, std::span(&mine, 1), [](double a, double b) { return std::max(a, b); });
   return mine;

@@ -4,15 +4,15 @@
 
 namespace shardtool::comm {
 
-/// Microseconds of one call, in the process that takes longest: the median over `rounds`, short
-/// calls several times in a round. `bytes` is what a process has of the operation:
+/// Median time of one call in microseconds over `rounds`, in the slowest process; short calls are
+/// repeated within a round. `bytes` is the data of one process:
 ///
 ///     all_gather       the gathered result        reduce_scatter   the input
 ///     all_reduce       the buffer                 all_to_all       the parts for all processes
-///     broadcast        the buffer                 send             of a message, each to the next
+///     broadcast        the buffer                 send             one message to the next rank
 ///
-/// Every process calls it and gets the same number. Throws what the operation throws, kInternal for
-/// any other operation.
+/// Every process calls it and gets the same number. Throws the operation's errors, and kInternal
+/// for any other operation.
 double call_us(Communicator& comm, Operation operation, i64 bytes, i64 rounds);
 
 }  // namespace shardtool::comm

@@ -20,7 +20,7 @@ std::string seconds(std::chrono::milliseconds time) {
   return fmt::format("{} s", static_cast<double>(time.count()) / 1000);
 }
 
-/// What a process says in a split.
+/// Arguments of one process in a split.
 struct Choice {
   std::int64_t color;
   std::int64_t key;
@@ -38,7 +38,7 @@ std::vector<Choice> choices(const std::vector<std::string>& all) {
   return list;
 }
 
-/// The ranks of a color, by (key, rank).
+/// Ranks of a color, by (key, rank).
 std::vector<int> members_of(const std::vector<Choice>& all, std::int64_t color) {
   std::vector<int> members;
   for (size_t rank = 0; rank < all.size(); ++rank) {
@@ -177,7 +177,7 @@ std::string Communicator::do_broadcast(int from, std::string bytes) {
 
 std::vector<std::string> Communicator::do_all_to_all(std::vector<std::string> to_each) {
   std::vector<Ticket> tickets;
-  // Everybody begins with the next rank, so that not all send to the same one at first.
+  // Each rank begins with the next one, so that not all send to the same rank at first.
   for (int step = 1; step < size_; ++step) {
     const int to = (rank_ + step) % size_;
     tickets.push_back(

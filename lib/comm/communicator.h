@@ -20,14 +20,14 @@ class Communicator;
 /// No deadline: processes that share files may wait for each other for hours.
 inline constexpr std::chrono::milliseconds kForever = std::chrono::milliseconds::max();
 
-/// A message on its way. The communicator must outlive it; a message that nobody waits for may be
-/// lost when the communicator ends.
+/// Message being sent. The communicator must outlive it; a message without a wait() may be lost
+/// when the communicator ends.
 class PendingSend {
  public:
   PendingSend() = default;
   PendingSend(PendingSend&&) = default;
   PendingSend& operator=(PendingSend&&) = default;
-  /// Returns when the message has left; at once when called again. Throws what sending failed with.
+  /// Returns when the message has left; later calls return at once. Throws the error of sending.
   void wait();
 
  private:
@@ -35,26 +35,27 @@ class PendingSend {
   PendingSend(Communicator* comm, std::uint64_t ticket) : comm_(comm), ticket_(ticket) {}
   explicit PendingSend(Error failure) : failure_(std::move(failure)) {}
 
-  Communicator* comm_ = nullptr;  ///< null when it has left
+  Communicator* comm_ = nullptr;  ///< null after the message has left
   std::uint64_t ticket_ = 0;
   std::optional<Error> failure_;
 };
 
-/// The processes of one run, as one of them sees them. All of them call the same collective
-/// operations in the same order, each from one thread at a time; stopping and aborting may come
+/// The processes of one run, from the view of one of them. All of them call the same collective
+/// operations in the same order, each from one thread at a time; stopping and aborting are allowed
 /// from any thread.
 ///
 ///     barrier     returns when all have called it
 ///     send        messages from one process to another arrive in the order in which they were
-///                 sent. It may wait for the other to receive, but takes in what arrives meanwhile:
-///                 two that send to each other first, however much, do not block each other
+///                 sent. It may wait for the other to receive, but takes in arriving messages
+///                 meanwhile: two processes that both send first do not block each other,
+///                 regardless of the amount
 ///     all_gather  r -> x[r]  becomes  r -> x[0], ..., x[size - 1]
 ///     all_to_all  r -> x[r][0], ..., x[r][size - 1]  becomes  r -> x[0][r], ..., x[size - 1][r]
 ///     split       one communicator for each color, its ranks ordered by (key, rank here)
 ///
 /// Messages are bytes of any length, the same at every rank or not. Every operation throws
-/// kPeerLost when another process that it waits for has ended, cannot be reached, gives no sign of
-/// itself within the deadline, or aborted; kInternal when an argument is out of range.
+/// kPeerLost when another process that it waits for has ended, cannot be reached, is silent until
+/// the deadline, or aborted; kInternal when an argument is out of range.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -67,78 +68,79 @@ class Communicator {
   void barrier();
   void send(int to, std::string_view bytes);
   std::string receive(int from);
-  /// As send, but returns at once; what fails is thrown by wait().
+  /// Like send, but returns at once; wait() throws the errors.
   PendingSend send_async(int to, std::string bytes);
 
-  /// What every process gives, in the order of ranks, in every process. A collective that is built
-  /// on this one names itself, so that it is counted and named in messages as what it is.
+  /// Values of all processes in rank order, in every process. A collective built on this one passes
+  /// its own name for counters and messages.
   std::vector<std::string> all_gather(std::string_view mine,
                                       Operation counted_as = Operation::kAllGather);
-  /// The same at rank 0 alone; nothing elsewhere.
+  /// Values of all processes in rank order at rank 0; an empty vector elsewhere.
   std::vector<std::string> gather(std::string_view mine);
-  /// What rank `from` gives, in every process; what others give is not looked at.
+  /// Value of rank `from` in every process; the values of other ranks are ignored.
   std::string broadcast(int from, std::string bytes);
-  /// What every process gave for this one, in the order of ranks. `to_each` has an entry per rank.
+  /// Parts that all processes gave for this rank, in rank order. `to_each` has an entry per rank.
   std::vector<std::string> all_to_all(std::vector<std::string> to_each,
                                       Operation counted_as = Operation::kAllToAll);
-  /// Those that give the same color; null for those whose color is negative. All processes take
-  /// part. This communicator must outlive what it was split into.
+  /// Communicator of the processes with the same color; null for a negative color. All processes
+  /// take part. This communicator must outlive the result.
   std::unique_ptr<Communicator> split(int color, int key);
 
-  /// Ends the run: whatever any process waits for or begins from now on throws kPeerLost with this
-  /// process and the reason, the first that was given. All parts of a split end.
+  /// Ends the run: current waits and later operations of every process throw kPeerLost with this
+  /// process and the reason; the first reason wins. All parts of a split end.
   virtual void abort(const std::string& reason) noexcept;
 
-  /// Throws kPeerLost when the run was aborted, by whomever, as waiting would. Does not wait.
+  /// Throws kPeerLost when any process aborted the run, as waiting would. Does not wait.
   virtual void require_others() = 0;
 
-  /// How long an operation waits without a sign of a process that it needs: in the first operation
-  /// of this communicator, and later; half as long again when that process waits for others itself.
-  /// What was split off before keeps its own.
+  /// Sets how long an operation waits for a silent process that it needs: in the first operation of
+  /// this communicator, and later; half as long again when that process itself waits for others.
+  /// Earlier splits keep their deadlines.
   void set_deadline(std::chrono::milliseconds first, std::chrono::milliseconds later);
   const Counters& counters() const { return counters_; }
 
-  /// Tells the others to give up what they are doing. Does not wait, and never throws.
+  /// Asks the other processes to stop their work. Does not wait, and never throws.
   virtual void raise_stop() noexcept = 0;
-  /// Whether some process raised a stop, aborted, or has ended. Does not wait.
+  /// True if some process raised a stop, aborted, or has ended. Does not wait.
   virtual bool stop_was_raised() = 0;
 
  protected:
-  /// Names a sequence of messages between two processes; those of different channels do not meet.
+  /// Sequence of messages between two processes, independent of other channels.
   using Channel = std::uint64_t;
   using Ticket = std::uint64_t;
   using Clock = std::chrono::steady_clock;
 
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
 
-  // What an implementation writes. The process itself is never a peer; ranks are in range.
+  // Operations that an implementation provides. A peer is never the process itself; ranks are in
+  // range.
 
-  /// Takes a message to be sent. Does not wait.
+  /// Queues a message. Does not wait.
   virtual Ticket do_post(int to, Channel channel, std::string bytes) = 0;
-  /// Waits until it has left, taking in what arrives meanwhile.
+  /// Waits until the message has left, taking in arriving messages meanwhile.
   virtual void do_finish(Ticket ticket) = 0;
   virtual std::string do_receive(int from, Channel channel) = 0;
   virtual void do_abort(const std::string& reason) noexcept = 0;
 
-  // What it may do better than by messages between two.
+  // Operations with a default over point-to-point messages that an implementation may improve.
 
   virtual std::vector<std::string> do_all_gather(std::string_view mine);
   virtual std::vector<std::string> do_gather(std::string_view mine);
   virtual std::string do_broadcast(int from, std::string bytes);
   virtual std::vector<std::string> do_all_to_all(std::vector<std::string> to_each);
-  /// `members` are ranks here, in the order of the new ranks, this one among them. Channels from
-  /// `first` on are free.
+  /// Creates the group of `members`: ranks here, in the order of the new ranks, this one among
+  /// them. Channels from `first` on are free.
   virtual std::unique_ptr<Communicator> do_split(std::vector<int> members, Channel first);
   virtual Channel& next_channel() { return next_channel_; }
 
-  /// The operation under way, for messages.
+  /// Current operation, for messages.
   std::string_view operation_name() const { return name_of(current_.operation); }
-  /// When a wait that begins now, or had a sign of life now, ends; nothing: never.
+  /// End of a wait that begins, or had a sign of life, now; nullopt: no end.
   std::optional<Clock::time_point> wait_end() const;
-  /// Half of that time: when one that waits asks whether the other waits, too. Who waits for a
-  /// process that waits for a third gives up later than that one, which knows who is silent.
+  /// Half of the deadline: a waiting process then asks whether its peer waits, too. A process that
+  /// waits for a waiting process gives up later than that one, which knows the silent process.
   std::chrono::milliseconds half_patience() const { return current_.patience / 2; }
-  /// Says that a process is silent.
+  /// Message that a process is silent.
   std::string silence_of(int peer) const;
   Channel collective_channel() const { return base_ + 1; }
 
@@ -161,12 +163,13 @@ class Communicator {
   bool is_first_ = true;
   std::chrono::milliseconds first_{120'000};
   std::chrono::milliseconds later_{30'000};
-  Channel base_ = 0;          ///< of two channels: messages between two, and collectives
-  Channel next_channel_ = 2;  ///< that no split has taken yet, as far as this process knows
+  Channel base_ = 0;          ///< first of two channels: point-to-point messages, and collectives
+  Channel next_channel_ = 2;  ///< lowest channel that no split has taken, as far as this process
+                              ///< knows
   std::deque<std::string> to_self_;
 };
 
-/// A process on its own.
+/// Communicator of a single process.
 class SoloCommunicator final : public Communicator {
  public:
   SoloCommunicator() : Communicator(0, 1) {}

@@ -8,7 +8,7 @@
 
 namespace shardtool::comm {
 
-/// What processes do together.
+/// Operations between processes.
 enum class Operation {
   kBarrier,
   kSend,
@@ -29,8 +29,8 @@ constexpr std::string_view name_of(Operation operation) {
   return kOperationNames[static_cast<size_t>(operation)];
 }
 
-/// How often one process took part in an operation, and with how many bytes of its own: those that
-/// it sent or received from one other, gave to a collective, or had after a broadcast.
+/// Calls of an operation by one process, and their bytes: those that it sent to or received from
+/// one other, gave to a collective, or had after a broadcast.
 struct Count {
   i64 calls = 0;
   i64 bytes = 0;
@@ -47,7 +47,7 @@ class Counters {
     ++counts_[static_cast<size_t>(operation)].calls;
     add_bytes(operation, bytes);
   }
-  /// To a call that was counted when its bytes were not known yet.
+  /// Adds bytes to a call that was counted before its size was known.
   void add_bytes(Operation operation, i64 bytes) {
     counts_[static_cast<size_t>(operation)].bytes += bytes;
   }

@@ -16,7 +16,7 @@
 namespace shardtool::comm {
 namespace {
 
-/// Where the ranks meet. Everything is under the mutex.
+/// State shared by the ranks. The mutex protects everything.
 struct Hub {
   explicit Hub(int ranks)
       : mailboxes(static_cast<size_t>(ranks)), ended(mailboxes.size()), waiting(mailboxes.size()) {}
@@ -99,7 +99,7 @@ class EmbeddedCommunicator final : public Communicator {
   void throw_abort() const {
     if (hub_.aborted) throw Error(ErrorCode::kPeerLost, *hub_.aborted);
   }
-  /// Until something changes or the time is over.
+  /// Waits for a change or the end of the time.
   void wait(std::unique_lock<std::mutex>& lock, const std::optional<Clock::time_point>& end) {
     const auto own = static_cast<size_t>(rank());
     hub_.waiting[own] = true;
@@ -111,7 +111,7 @@ class EmbeddedCommunicator final : public Communicator {
     hub_.waiting[own] = false;
   }
 
-  /// Under the same lock as what was found, so that no other finds this process busy.
+  /// Aborts under the lock of the preceding check, so that no other rank finds this process busy.
   [[noreturn]] void end_for(const std::string& reason) {
     hub_.aborted = reason;
     hub_.changed.notify_all();
@@ -121,10 +121,10 @@ class EmbeddedCommunicator final : public Communicator {
   Hub& hub_;
 };
 
-/// What a rank threw.
+/// Exception of a rank.
 struct Failure {
   std::exception_ptr thrown;
-  bool is_of_others = false;  ///< it missed another, or was stopped
+  bool is_of_others = false;  ///< lost a peer, or was stopped
 };
 
 Failure run_rank(Hub& hub, int rank, int size, const std::function<void(Communicator&)>& body) {

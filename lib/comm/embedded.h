@@ -9,8 +9,9 @@ namespace shardtool::comm {
 /// Runs `body` as each of `ranks` processes, every one a thread of this process, and returns when
 /// all have ended. The reference for every other engine.
 ///
-/// A rank whose body throws ends the run for all. What is thrown then is what the lowest rank threw
-/// of its own, not that it missed another or was stopped; an Error gets a note that names the rank.
+/// A rank whose body throws ends the run for all. Throws the exception of the lowest rank that
+/// failed by itself, in preference to ranks that lost a peer or were stopped; an Error gets a note
+/// that names the rank.
 void run_embedded(int ranks, const std::function<void(Communicator&)>& body);
 
 }  // namespace shardtool::comm

@@ -91,7 +91,7 @@ void run_ranks(const EngineOptions& options, int ranks,
                const std::function<void(Communicator&)>& body) {
   if (options.engine == Engine::kEmbedded) return run_embedded(ranks, body);
   const auto comm = connect(options);
-  // Every process finds the same, so nobody needs to be told.
+  // Every process finds the same sizes, so no abort message is needed.
   if (comm->size() != ranks) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} processes were started, expected {}", comm->size(), ranks))

@@ -15,43 +15,43 @@
 
 namespace shardtool::comm {
 
-/// What carries the messages between the ranks of a run.
+/// Transport of the messages between the ranks of a run.
 ///
 ///     embedded   threads of this process
 ///     tcp        processes of a launcher, over TCP
-///     mpi        processes of mpirun, over its MPI, which a plugin speaks
+///     mpi        processes of mpirun, over its MPI, through a plugin
 ///     nccl       processes of a launcher with a GPU each, over NCCL; they meet over TCP
 enum class Engine { kEmbedded, kTcp, kMpi, kNccl };
 
-/// Throws kUsage when no engine has this name.
+/// Throws kUsage if no engine has this name.
 Engine engine_named(std::string_view name);
 std::string_view name_of(Engine engine);
 
 struct EngineOptions {
   Engine engine = Engine::kEmbedded;
-  /// What detect_launch() found.
+  /// Result of detect_launch().
   std::optional<Launch> launch;
-  /// Where those of tcp and nccl meet, and for how long they wait there for each other.
+  /// Meeting place of the processes of tcp and nccl, and their time limit for meeting.
   MeetingPlace meeting;
   std::chrono::milliseconds meeting_time = kMeetingTime;
-  /// The file of the plugin for mpi; empty: where it is installed.
+  /// Plugin file for mpi; empty: the installed one.
   std::string mpi_plugin;
   NcclLibraries nccl;
 };
 
-/// What the engine would run on here, in words: libraries and their versions, which are opened and
-/// not started. Throws kEngineMissing or, for tcp, kPeerLost with what is missing. Of the options
-/// only the files of libraries count.
+/// Describes the engine on this machine: libraries and their versions, which are opened and not
+/// started. Throws kEngineMissing or, for tcp, kPeerLost with the missing part. Uses only the
+/// library files of the options.
 std::string found(const EngineOptions& options);
 
-/// The processes of the launch, or this one alone where there is none. Every process of the launch
+/// Connects the processes of the launch; a single process without one. Every process of the launch
 /// calls this. Throws kEngineMissing when the engine cannot be used here, kPeerLost when not all
 /// come in time; kUsage when the launcher and the engine disagree about the processes, when the
-/// processes have different options, or for embedded, whose ranks are no processes.
+/// processes have different options, or for embedded, whose ranks are not processes.
 std::unique_ptr<Communicator> connect(const EngineOptions& options);
 
-/// Runs `body` as each of `ranks` ranks: those of this process. What one throws ends the run for
-/// all and is thrown; kUsage when the launcher started another number of processes.
+/// Runs `body` as each of `ranks` ranks; in this process those that belong to it. An exception ends
+/// the run for all and is rethrown; kUsage when the launcher started another number of processes.
 void run_ranks(const EngineOptions& options, int ranks,
                const std::function<void(Communicator&)>& body);
 

@@ -36,14 +36,14 @@ Facts::const_iterator named(const Facts& facts, std::string_view name) {
   return std::ranges::find(facts, name, &Facts::value_type::first);
 }
 
-/// "--max-file-size 1GB", "--force", "without --force".
+/// Formats as "--max-file-size 1GB", "--force", "without --force".
 std::string said_of(const Facts& facts, const std::string& name) {
   const auto fact = named(facts, name);
   if (fact == facts.end()) return "without " + name;
   return fact->second.empty() ? name : name + " " + quote_for_message(fact->second);
 }
 
-/// The names of facts that one of the two lacks, or has with another value; in their order.
+/// Names of facts that are missing or have another value in one of the two, in their order.
 std::vector<std::string> differing_names(const Facts& a, const Facts& b) {
   std::vector<std::string> names;
   for (const auto& [name, value] : a) {
@@ -74,7 +74,8 @@ void require_same(Communicator& comm, const Facts& mine, Error error) {
   const auto differs = [&](const std::string& digest) { return digest != digests.front(); };
   const auto first = std::ranges::find_if(digests, differs);
   if (first == digests.end()) return;
-  // Among many processes, all facts of all would be too much to send.
+  // Only the first differing process sends its facts: all facts of many processes would be too
+  // much.
   const auto other = static_cast<int>(first - digests.begin());
   const bool is_asked = comm.rank() == 0 || comm.rank() == other;
   const std::vector<std::string> told = comm.all_gather(is_asked ? packed : std::string());

@@ -8,13 +8,13 @@
 
 namespace shardtool::comm {
 
-/// Some of the processes of another communicator, which carries their messages on channels of
-/// their own. Messages name processes as that one does.
+/// Some of the processes of another communicator, which carries their messages on separate
+/// channels. Error messages use the parent's process numbers.
 class GroupCommunicator : public Communicator {
  public:
-  /// Two channels from `first` on belong to the group.
+  /// Takes two channels of the parent, beginning at `first`.
   GroupCommunicator(Communicator& parent, std::vector<int> members, Channel first);
-  /// All of the parent, in its place.
+  /// Group of all processes, which replaces the parent.
   explicit GroupCommunicator(Communicator& parent);
 
   void abort(const std::string& reason) noexcept override { parent_.abort(reason); }
@@ -30,12 +30,12 @@ class GroupCommunicator : public Communicator {
   Channel& next_channel() override { return parent_.next_channel(); }
 
  private:
-  /// The parent waits as long as this one would, and says for what.
+  /// Gives the parent this group's operation name and deadline.
   void lend_operation() { parent_.current_ = current_; }
   int at_parent(int rank) const { return members_[static_cast<size_t>(rank)]; }
 
   Communicator& parent_;
-  std::vector<int> members_;  ///< ranks at the parent, by rank here
+  std::vector<int> members_;  ///< ranks in the parent, by rank here
 };
 
 }  // namespace shardtool::comm

@@ -15,8 +15,8 @@ struct Launcher {
   std::string_view name;
   const char* rank;
   const char* size;
-  const char* required;            ///< must be set beside the two, or null
-  std::array<const char*, 3> job;  ///< those that are set name the launch
+  const char* required;            ///< must be set in addition to the two, or null
+  std::array<const char*, 3> job;  ///< their values identify the launch
 };
 
 constexpr std::array kLaunchers{
@@ -38,7 +38,7 @@ constexpr std::array kLaunchers{
     Launcher{"mpirun", "PMI_RANK", "PMI_SIZE", nullptr, {"PMI_JOBID", "SLURM_JOB_ID", "PBS_JOBID"}},
 };
 
-/// More processes than any launch has: what is kept per process stays small.
+/// Upper limit of processes, above any real launch: it bounds the memory for per-process state.
 constexpr int kMostProcesses = 1 << 16;
 
 int number(const char* name, const std::string& text) {

@@ -10,7 +10,7 @@
 namespace shardtool::comm {
 namespace {
 
-/// Names this machine as long as it runs.
+/// Identifies this machine until its next boot.
 std::string machine_name() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);

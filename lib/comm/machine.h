@@ -4,8 +4,8 @@
 
 namespace shardtool::comm {
 
-/// How many processes of lower ranks are on this one's machine: the number of its GPU, where each
-/// has one. All processes call it.
+/// Number of processes with lower ranks on this machine: the index of this process's GPU if each
+/// process has one. All processes call it.
 int rank_on_machine(Communicator& comm);
 
 }  // namespace shardtool::comm

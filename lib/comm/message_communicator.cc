@@ -15,7 +15,7 @@ Error loss_of(int peer, const std::string& reason) {
   return peer == 0 ? std::move(error.leaderless()) : error;
 }
 
-/// Set as long as this lives.
+/// Sets a flag for the lifetime of this object.
 class Flag {
  public:
   explicit Flag(bool& flag) : flag_(flag) { flag_ = true; }
@@ -87,12 +87,12 @@ void MessageCommunicator::do_abort(const std::string& reason) noexcept {
       pump();
     }
   } catch (const Error&) {
-    // A link that refuses cannot take words either.
+    // A failing link cannot take the reason either.
   }
 }
 
-/// Takes in and sends out until `done`, which is asked under the mutex; gives up when `peer` has
-/// ended or is silent for too long.
+/// Sends and receives until `done`, which is called under the mutex; throws if `peer` has ended or
+/// is silent for too long.
 template <class Done>
 void MessageCommunicator::wait_for(int peer, const Done& done) {
   std::unique_lock lock(mutex_);
@@ -141,7 +141,7 @@ void MessageCommunicator::accept(int from, Frame frame) {
     case FrameKind::kData:
       return mailbox_.put(from, frame.channel, std::move(frame.bytes));
     case FrameKind::kStop:
-      return spread_stop();  // from rank 0 those hear of it who are connected to it alone
+      return spread_stop();  // rank 0 forwards it to processes that are connected to rank 0 alone
     case FrameKind::kAbort:
       return spread_abort(frame.bytes);
     case FrameKind::kAsk:
@@ -150,7 +150,7 @@ void MessageCommunicator::accept(int from, Frame frame) {
     case FrameKind::kAlive:
       return;
     case FrameKind::kEnd:
-      break;  // is for links that cannot see it otherwise
+      break;  // only for links that cannot detect the end otherwise
   }
   spread_abort(fmt::format("process {} of {} sent what no process sends", from, size()));
 }
@@ -170,7 +170,7 @@ void MessageCommunicator::spread_stop() noexcept {
   try {
     spread(FrameKind::kStop, {});
   } catch (const Error&) {
-    // The next operation meets the link that refuses.
+    // The next operation reports the failing link.
   }
 }
 
@@ -181,7 +181,7 @@ void MessageCommunicator::spread_abort(const std::string& reason) noexcept {
   try {
     spread(FrameKind::kAbort, reason);
   } catch (const Error&) {
-    // Those behind a link that refuses find out that this process ends.
+    // Processes behind a failing link detect the end of this process.
   }
 }
 

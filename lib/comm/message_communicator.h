@@ -14,29 +14,29 @@
 
 namespace shardtool::comm {
 
-/// A way to one other process that never waits. Frames are numbered from 1 as they are queued,
-/// leave in this order, and arrive in the order in which the other queued them.
+/// Non-blocking connection to one other process. Frames are numbered from 1 as they are queued,
+/// leave in this order, and arrive in the order in which the peer queued them.
 class MessageLink {
  public:
   virtual ~MessageLink() = default;
 
-  /// Puts a frame at the end of the queue; its number.
+  /// Appends a frame to the queue and returns its number.
   std::uint64_t queue(FrameKind kind, std::uint64_t channel, std::string bytes) {
     std::string head = frame_head(kind, channel, bytes.size());
     enqueue(std::move(head), std::move(bytes));
     return ++queued_;
   }
-  /// Something has not left yet, and may still.
+  /// True if queued frames can still be sent.
   bool has_queue() const { return is_sending() && !has_ended(); }
   bool is_sending() const { return queued_ > left(); }
 
-  /// Sends what can be sent now; the frames that are complete with what has arrived by now.
+  /// Sends as much as possible now and returns the frames completed by the data received so far.
   virtual std::vector<Frame> pump() = 0;
-  /// The number of the last frame that has left.
+  /// Number of the last frame that has left.
   virtual std::uint64_t left() const = 0;
-  /// Grows with what is sent or arrives: the other side is alive.
+  /// Counter that grows when data is sent or arrives, as a sign that the peer is alive.
   virtual std::uint64_t activity() const = 0;
-  /// The other process has ended, and everything that it sent has been taken.
+  /// True if the other process has ended and everything that it sent has been taken.
   virtual bool has_ended() const = 0;
 
  protected:
@@ -46,12 +46,12 @@ class MessageLink {
   std::uint64_t queued_ = 0;
 };
 
-/// Before a process that fails ends: for the others to read why, and to say in their own words why
-/// they end.
+/// Time that a failing process waits before it ends, so that the others can read the reason and
+/// report it.
 inline constexpr std::chrono::milliseconds kLastWords{500};
 
-/// Processes with links between them. One thread waits, and not under the mutex; others look for a
-/// stop or raise one at the same time.
+/// Communicator over links. One thread waits, outside the mutex; other threads may check for or
+/// raise a stop at the same time.
 class MessageCommunicator : public Communicator {
  public:
   void require_others() override;
@@ -61,10 +61,10 @@ class MessageCommunicator : public Communicator {
  protected:
   using Links = std::vector<std::unique_ptr<MessageLink>>;
 
-  /// The links by rank; null: itself, and those to whom there is none.
+  /// Takes the links by rank; null: this process itself, and ranks without a link.
   MessageCommunicator(int rank, int size, Links links);
 
-  /// Until something may have changed, for the `looks`th time in a row. Without the mutex.
+  /// Waits for a possible change, for the `looks`th time in a row. Called without the mutex.
   virtual void pause(int looks) = 0;
 
   Ticket do_post(int to, Channel channel, std::string bytes) override;
@@ -76,7 +76,7 @@ class MessageCommunicator : public Communicator {
   bool was_aborted() const { return aborted_.has_value(); }
   std::mutex& mutex() { return mutex_; }
 
-  // Under the mutex.
+  // The following require the mutex.
 
   void pump();
   void spread(FrameKind kind, const std::string& bytes);

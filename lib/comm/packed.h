@@ -8,7 +8,7 @@
 
 namespace shardtool::comm {
 
-/// Texts in one, each with its length in front, for a message to another process.
+/// Packs texts into one message, each preceded by its length.
 class Packer {
  public:
   Packer& add(std::string_view text) {
@@ -21,7 +21,7 @@ class Packer {
   std::string packed_;
 };
 
-/// The texts that a Packer packed, one after the other.
+/// Reads the texts of a Packer, in order.
 class Unpacker {
  public:
   explicit Unpacker(std::string_view packed) : left_(packed) {}

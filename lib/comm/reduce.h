@@ -14,7 +14,7 @@
 
 namespace shardtool::comm {
 
-/// What can be reduced: its bytes are its value.
+/// Type that can be reduced: its bytes are its value.
 template <class T>
 concept Reducible = std::is_trivially_copyable_v<T>;
 
@@ -56,7 +56,7 @@ void fold(const std::vector<std::string>& parts, std::span<T> result, Op& op,
 
 }  // namespace reduce_detail
 
-/// The larger of two, for all_reduce and reduce_scatter; the first where neither is, as with NaN.
+/// Larger of two, for all_reduce and reduce_scatter; the first if neither is larger, as with NaN.
 struct Maximum {
   template <class T>
   T operator()(const T& a, const T& b) const {
@@ -64,9 +64,9 @@ struct Maximum {
   }
 };
 
-/// values[i] = x[0][i] op x[1][i] op ... op x[size - 1][i], where x[r] is what rank r gives, in
-/// this order whatever carries the bytes: floating-point sums have the same bits on every engine,
-/// at any size. Every rank gives as many values, else kInternal. Moves (size - 1) * values.size()
+/// values[i] = x[0][i] op x[1][i] op ... op x[size - 1][i], where x[r] is the input of rank r, in
+/// this order for every engine and size: floating-point sums have the same bits on every engine.
+/// Every rank gives the same number of values, else kInternal. Moves (size - 1) * values.size()
 /// values to each process.
 template <Reducible T, class Op = std::plus<>>
 void all_reduce(Communicator& comm, std::span<T> values, Op op = {}) {
@@ -74,9 +74,9 @@ void all_reduce(Communicator& comm, std::span<T> values, Op op = {}) {
   reduce_detail::fold(parts, values, op, "all_reduce");
 }
 
-/// This rank's stretch of what all_reduce would give: `counts` has the number of values of each
-/// rank, which may differ, and the stretches follow each other. The counts are the same in every
-/// process and sum to values.size(), else kInternal.
+/// This rank's range of the all_reduce result: `counts` has the number of values of each rank,
+/// which may differ, and the ranges are consecutive. The counts are the same in every process and
+/// sum to values.size(), else kInternal.
 template <Reducible T, class Op = std::plus<>>
 std::vector<std::remove_const_t<T>> reduce_scatter(Communicator& comm, std::span<T> values,
                                                    std::span<const size_t> counts, Op op = {}) {

@@ -7,18 +7,18 @@
 
 namespace shardtool::exec {
 
-/// Writes texts that come in pieces from the front of files on, past the page cache where the file
-/// allows it: the pages that a cache takes for 100 MB of text cost more time than writing it.
+/// Appends pieces of text to files from their beginning, past the page cache if the file allows it:
+/// for 100 MB of text, allocating cache pages takes longer than writing.
 class Appender {
  public:
-  /// Throws kLimit when there is no memory.
+  /// Throws kLimit if memory runs out.
   Appender() : buffer_(kBufferBytes) {}
 
-  /// Goes on with the beginning of another file; what was appended before must be finished.
+  /// Starts at the beginning of another file; earlier text must be finished.
   void begin(const TargetFile& file);
-  /// Throws what writing throws.
+  /// Throws the errors of writing.
   void append(std::string_view text);
-  /// Writes what is left.
+  /// Writes the rest of the buffer.
   void finish();
 
  private:
@@ -26,7 +26,7 @@ class Appender {
 
   PageBuffer buffer_;
   const TargetFile* file_ = nullptr;
-  i64 offset_ = 0;  ///< in the file, of the buffer
+  i64 offset_ = 0;  ///< file offset of the buffer
   i64 used_ = 0;
 };
 

@@ -20,7 +20,7 @@ using index::Join;
 
 constexpr i64 kPage = 4096;
 
-/// A scalar is streamed as a vector of one element.
+/// Adds a unit axis to scalars, which are streamed as vectors of one element.
 std::shared_ptr<const HolderSet> with_an_axis(const std::shared_ptr<const HolderSet>& holders) {
   if (holders->rank() > 0) return holders;
   auto vector = std::make_shared<HolderSet>(Shape{1});
@@ -28,7 +28,7 @@ std::shared_ptr<const HolderSet> with_an_axis(const std::shared_ptr<const Holder
   return vector;
 }
 
-/// The distinct inner extents behind `axis`, in elements, one per class of holders that share them.
+/// Distinct inner extents after `axis`, in elements, one per class of holders that share them.
 std::vector<i64> inner_sizes(const HolderSet& side, int axis) {
   std::set<std::vector<int>> picks;
   for (int h = 0; h < side.size(); ++h) {
@@ -112,8 +112,8 @@ struct ChunkPlan::Builder {
     return std::accumulate(inner.begin(), inner.end(), i64{1}, std::multiplies<>());
   }
 
-  /// Byte offset, in a holder, of the chunk's first row. `local` is that of the box's first
-  /// element.
+  /// Byte offset, in a holder, of the chunk's first row. `local` is the local index of the box's
+  /// first element.
   i64 range_offset(const HolderSet& side, int holder, const std::vector<i64>& local) const {
     const auto pick = side.pick(holder);
     i64 row = 0;
@@ -155,7 +155,7 @@ struct ChunkPlan::Builder {
     return found->second;
   }
 
-  /// The rows of a box in a holder's range: local indices behind the chunk axis.
+  /// Rows of a box in a holder's range: local indices of the axes after the chunk axis.
   struct RowSide {
     std::vector<i64> begin;
     Shape extents;
@@ -182,7 +182,7 @@ struct ChunkPlan::Builder {
     return *copy;
   }
 
-  /// The rows of a box in the whole tensor, outer axes folded into the row number.
+  /// Rows of a box in the whole tensor, outer axes flattened into the row number.
   RowSide global_side(Join::Box box) const {
     RowSide rows{{0}, {1}};
     for (size_t a = 0; a <= axis(); ++a) {
@@ -239,7 +239,7 @@ void check_move(const TensorMove& move) {
         .note("shape", to_string(move.shape));
   });
   if (bits(move.dtype) % 8 == 0) return;
-  // Sub-byte: every cell must begin and end on a byte; walking the chunks of eight rows shows it.
+  // Sub-byte: every cell must begin and end on a byte; building the chunks of eight rows checks it.
   const ChunkPlan plan(move, {kPage * 1024, kPage * 1024});
   try {
     for (ChunkPlan::Position at; plan.next(at);) plan.chunk(at);
@@ -274,7 +274,7 @@ void ChunkPlan::choose_chunk_axis() {
     const std::vector<i64> outputs = inner_sizes(*to_, axis_);
     const i64 in_bits = sum(inner_sizes(*from_, axis_)) * element_bits_;
     const i64 all_bits = in_bits + sum(outputs) * element_bits_;
-    // Each output may begin at any offset of a page and is given pages of its own.
+    // Each output may begin at any offset of a page and gets pages of its own.
     const i64 alignment = 2 * kPage * static_cast<i64>(outputs.size());
     const i64 arena = std::max(limits_.arena_bytes - alignment, limits_.arena_bytes / 2);
     rows_ = std::min(arena * 8 / std::max<i64>(all_bits, 1),

@@ -10,16 +10,16 @@
 
 namespace shardtool::exec {
 
-/// The chunk plans of a run: tensors of one layout and element type share one. Not for several
-/// threads at once; what it returns lives as long as it.
+/// Chunk plans of a run: tensors of one layout and element type share one. Not thread-safe;
+/// returned references are valid as long as this object.
 class ChunkPlans {
  public:
   struct Entry {
     ChunkPlan plan;
     i64 chunks;  ///< of the plan
-    /// All chunks of the tensor, where they fit the limits together; else none.
+    /// All chunks of the tensor if they fit the limits together; otherwise empty.
     std::vector<Chunk> together;
-    i64 arena_bytes = 0;  ///< that they take
+    i64 arena_bytes = 0;  ///< that the chunks in `together` take
     i64 input_bytes = 0;
 
     Entry(const TensorMove& move, ChunkLimits limits);
@@ -27,7 +27,7 @@ class ChunkPlans {
 
   explicit ChunkPlans(ChunkLimits limits) : limits_(limits) {}
 
-  /// Requires check_move(move). Throws what ChunkPlan throws, with the tensor's name.
+  /// Requires check_move(move). Throws the errors of ChunkPlan, with the tensor's name.
   const Entry& of(const TensorMove& move);
 
  private:

@@ -15,19 +15,20 @@
 namespace shardtool::exec {
 namespace {
 
-/// Shorter pieces cost more as iovecs than as memory copies (measured: 512 B is break-even).
+/// Below this size, pieces cost more as iovecs than as memory copies (measured: 512 B is
+/// break-even).
 constexpr i64 kMinScatterBytes = 512;
-/// More pieces than this in a chunk are copied: the list would not fit the cache.
+/// Above this number the pieces of a chunk are copied: the list would not fit the cache.
 constexpr i64 kMaxStretches = 16384;
 
 constexpr i64 kHugePageBytes = 2 << 20;
 
-/// Of an input that was staged, digested and then copied: fits the cache of a core.
+/// Bytes of a staged input that are digested and then copied at a time: fits the cache of a core.
 constexpr i64 kTakenBytes = 256 << 10;
-/// So many elements of any width are whole bytes.
+/// This many elements of any width are whole bytes.
 constexpr i64 kByteElements = 8;
 
-/// By file and offset; what is empty lies before what is not.
+/// Sorts by file and offset; empty ranges come first at equal offsets.
 template <class Located>
 void sort_by_place(std::vector<Located>& places) {
   const auto before = [](const Located& a, const Located& b) {
@@ -39,7 +40,7 @@ void sort_by_place(std::vector<Located>& places) {
   }
 }
 
-/// When this memory is all of an output, its CRC is known.
+/// Records the CRC if this memory is all of an output.
 void note_crc(const std::byte* memory, i64 bytes, std::uint64_t crc, FilledChunk& filled) {
   const auto output = std::find(filled.outputs.begin(), filled.outputs.end(), memory);
   if (output == filled.outputs.end()) return;
@@ -47,7 +48,7 @@ void note_crc(const std::byte* memory, i64 bytes, std::uint64_t crc, FilledChunk
   if (filled.chunk->outputs[number].bytes == bytes) filled.crcs[number] = crc;
 }
 
-/// Follows the source's order, from `src` on, through the memory that it was scattered over.
+/// CRC of source bytes from `src` on, in source order, over the scattered memory.
 template <class Stretches>
 std::uint64_t crc_of(const Stretches& stretches, i64 src, i64 bytes) {
   auto at = std::prev(std::upper_bound(stretches.begin(), stretches.end(), src,
@@ -76,7 +77,7 @@ ChunkReader::ChunkReader(i64 arena_bytes, Digests digests)
   arena_.reset(
       static_cast<std::byte*>(std::aligned_alloc(static_cast<size_t>(kHugePageBytes), size)));
   if (!arena_) throw std::bad_alloc();
-  // Advice only: direct I/O pins pages, and large ones are fewer.
+  // Advice only: direct I/O pins pages, and there are fewer large ones.
   ::madvise(arena_.get(), size, MADV_HUGEPAGE);
 }
 
@@ -87,9 +88,9 @@ i64 ChunkReader::arena_bytes(const Chunk& chunk) {
   return bytes;
 }
 
-/// Outputs from the front of the arena, each congruent to where it will be written, and a sole one
-/// with a page before it, where whole pages of its source may begin; without room for that they are
-/// packed, which costs buffered writes and nothing else.
+/// Places outputs from the front of the arena, each congruent to its file offset, and a single one
+/// after a free page, so that a read can begin with a whole page; without enough room they are
+/// packed, which only costs buffered writes.
 void ChunkReader::place_outputs() {
   outputs_.clear();
   i64 needed = kStagingPages * kPageBytes;
@@ -133,8 +134,8 @@ void ChunkReader::locate_inputs() {
   sort_by_place(inputs_);
 }
 
-/// Fills stretches_ when the kernel can scatter this range: every byte of it goes to exactly one
-/// place, in pieces that are long enough.
+/// Fills stretches_ if the kernel can scatter this range: every byte of it goes to exactly one
+/// destination, in pieces that are long enough.
 bool ChunkReader::collect_stretches(Range range) {
   stretches_.clear();
   for (const Located& input : range) {
@@ -191,7 +192,7 @@ std::uint64_t ChunkReader::digest_of(const Located& input, std::span<const Stret
       note_crc(first.dst, first.bytes, crc, filled);
       continue;
     }
-    if (stretches.size() == 1) {  // side by side in memory, as they were in the file
+    if (stretches.size() == 1) {  // contiguous in memory, as in the file
       digest ^= kernels::placed_crc64(place.place, first.dst, filled.total_bytes);
       continue;
     }
@@ -213,7 +214,7 @@ void ChunkReader::read_staged(Range range, const SourceFile& source) {
   for (const Located& input : range) take(input, read + (input.offset - range.front().offset));
 }
 
-/// A block of rows after the other: what was digested is still in the cache when it is copied.
+/// Digests and copies in blocks of rows, so that the copied bytes are still in the cache.
 void ChunkReader::take(const Located& input, const std::byte* bytes) {
   const i64 rows = filled_[input.chunk].chunk->rows;
   const i64 blocks = std::max<i64>(input.bytes / kTakenBytes, 1);
@@ -240,8 +241,8 @@ void ChunkReader::take_rows(const Located& input, const std::byte* bytes, i64 be
   }
 }
 
-/// Whether the range is the only output and can be read to where that lies: the memory around it is
-/// then nobody else's, so that whole pages can be read.
+/// True if the range is the only output and can be read straight into it: the surrounding memory is
+/// then unused, so that whole pages can be read.
 bool ChunkReader::is_output_in_place(Range range, const SourceFile& source) const {
   if (outputs_.size() != 1 || stretches_.size() != 1) return false;
   const Stretch& all = stretches_.front();
@@ -256,7 +257,7 @@ void ChunkReader::read(Range range, const SourceFile& source) {
   const i64 offset = range.front().offset;
   const i64 bytes = range.back().end() - offset;
   const bool is_direct = source.wants_direct(offset, bytes);
-  // Several outputs are staged: their stretches are not asked for.
+  // Several outputs are staged without collecting their pieces.
   const bool is_staged = (is_direct && outputs_.size() > 1) || !collect_stretches(range) ||
                          (is_direct && !is_output_in_place(range, source));
   if (is_staged) return read_staged(range, source);
@@ -280,7 +281,7 @@ Error ChunkReader::named_after(Error error, Range range) const {
   return error.tensor(filled_[range.front().chunk].move->name);
 }
 
-/// Takes over the memory of the chunk before it: tensors are many.
+/// Reuses the memory of the previous chunk, because there are many tensors.
 void ChunkReader::begin(const WantedChunk& wanted, FilledChunk& filled) {
   filled.number = wanted.number;
   filled.move = wanted.move;

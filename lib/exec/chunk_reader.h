@@ -13,28 +13,28 @@
 
 namespace shardtool::exec {
 
-/// Whether a run digests what it reads. What nothing is held against needs no digest.
+/// Selects whether to digest input. Skip it when there is no value to compare with.
 enum class Digests { kOfEverything, kNone };
 
-/// A chunk that is to be read.
+/// Chunk to read.
 struct WantedChunk {
-  size_t number = 0;  ///< the caller's, of the move
+  size_t number = 0;  ///< the caller's number of the move
   const TensorMove* move = nullptr;
   const Chunk* chunk = nullptr;
 };
 
-/// A chunk whose outputs are in memory.
+/// Chunk whose outputs are in memory.
 struct FilledChunk {
-  size_t number = 0;  ///< of the move, as it was wanted
+  size_t number = 0;  ///< the caller's number of the move
   const TensorMove* move = nullptr;
   const Chunk* chunk = nullptr;
   std::vector<std::byte*>
       outputs;  ///< congruent, modulo a page, to their first target's file offset
-  /// The CRC of an output's bytes, where reading has computed it: the kernel put an input into the
-  /// output in one piece, so that what was read and what is written are one memory.
+  /// CRC of an output's bytes if reading has computed it: the kernel put an input into the output
+  /// in one piece, so the bytes read and the bytes to write share one memory range.
   std::vector<std::optional<std::uint64_t>> crcs;
-  std::uint64_t digest_read = 0;  ///< the chunk's part of the tensor's digest, of what was read; 0
-                                  ///< without digests
+  std::uint64_t digest_read = 0;  ///< the chunk's part of the tensor's digest, over the bytes read;
+                                  ///< 0 without digests
   i64 total_bytes = 0;            ///< of the whole tensor
 
   std::span<const std::byte> bytes_of(size_t output) const {
@@ -42,54 +42,54 @@ struct FilledChunk {
   }
 };
 
-/// Whether the copy is this many bytes from the source's beginning on, in one run.
+/// True if the copy is a single run of this many bytes from the source's beginning.
 inline bool is_one_run(const index::StridedCopy& copy, i64 bytes) {
   return copy.loops.empty() && copy.src == 0 && copy.run == bytes;
 }
 
-/// Reads chunks into one arena, again and again; one per thread.
+/// Reads chunks into one reused arena; one reader per thread.
 ///
-/// Several chunks are read together: inputs that follow each other in a file are one read, outputs
-/// that follow each other in a file lie side by side in memory, so that they can be one write.
+/// Several chunks are read together: adjacent inputs of a file are one read, adjacent outputs of a
+/// file are contiguous in memory, so that they can be one write.
 ///
-/// Where the pieces are long and the source is in the page cache, the kernel scatters them straight
+/// If the pieces are long and the source is in the page cache, the kernel scatters them straight
 /// into the outputs (one copy). A range that is the only output is read from the device straight
-/// into it (no copy) where the device takes its address: any multiple of 4 on many, of a sector or
-/// a page on others (SourceFile::is_readable_to). Otherwise a source range is read into a staging
+/// into it (no copy) if the device accepts its address: any multiple of 4 on many, of a sector or a
+/// page on others (SourceFile::is_readable_to). Otherwise a source range is read into a staging
 /// buffer and copied.
 class ChunkReader {
  public:
   explicit ChunkReader(i64 arena_bytes, Digests digests = Digests::kOfEverything);
 
-  /// What a chunk takes of the arena at most; those of several add up. Room for one range of inputs
-  /// to be staged is extra: `kStagingPages` pages.
+  /// Upper limit of the arena bytes of a chunk; those of several add up. Staging one range of
+  /// inputs needs `kStagingPages` more pages.
   static i64 arena_bytes(const Chunk& chunk);
   static constexpr i64 kStagingPages = 3;
 
-  /// Throws what reading throws; the error names the first tensor of the range that was read. The
+  /// Throws the errors of reading; the error names the first tensor of the range that was read. The
   /// result is valid until the next call.
   std::span<const FilledChunk> fill(std::span<const WantedChunk> chunks,
                                     std::span<const SourceFile> sources);
 
  private:
-  /// A stretch of a range, in source order, and where it goes.
+  /// Part of a range, in source order, and its destination.
   struct Stretch {
     i64 src = 0;
     std::byte* dst = nullptr;
     i64 bytes = 0;
   };
-  /// Where an input's or an output's bytes lie in a file.
+  /// File position of an input's or an output's bytes.
   struct Located {
     int file = 0;
     i64 offset = 0;
     i64 bytes = 0;
-    size_t chunk = 0;   ///< among those that are filled
-    size_t number = 0;  ///< of the chunk's inputs or outputs
+    size_t chunk = 0;   ///< index among the chunks being filled
+    size_t number = 0;  ///< index of the chunk's input or output
 
     i64 end() const { return offset + bytes; }
     bool precedes(const Located& next) const { return file == next.file && end() == next.offset; }
   };
-  /// Inputs that follow each other in one file.
+  /// Adjacent inputs of one file.
   using Range = std::span<const Located>;
 
   static void begin(const WantedChunk& wanted, FilledChunk& filled);

@@ -33,8 +33,8 @@ void merge_into(Difference& total, const Difference& part) {
   if (part.first >= 0) note_first(total, part.first, part.holder);
 }
 
-/// Compares stretch [at, at + size) of an output with other bytes, through the places of the output
-/// in the whole tensor.
+/// Compares bytes [at, at + size) of an output with other bytes, through the placement of the
+/// output in the whole tensor.
 struct OutputCompare {
   const FilledChunk& filled;
   size_t output;

@@ -17,7 +17,7 @@
 namespace shardtool::exec {
 namespace {
 
-/// The running hash of one destination's bytes, fed front to back; what lies between is padding.
+/// Running hash of one destination's bytes, fed front to back; gaps are padding.
 struct ShardHash {
   kernels::Xxh3 hash;
   i64 next = 0;
@@ -35,17 +35,17 @@ struct ShardHash {
     hash.update(bytes);
     next += static_cast<i64>(bytes.size());
   }
-  /// Ends with the padding up to `bytes`; requires that everything else was added.
+  /// Adds the padding up to `bytes`; requires that all other bytes were added.
   kernels::Hash128 finish(i64 bytes) {
     skip_to(bytes);
     return hash.value();
   }
 };
 
-/// What the destinations of tensors of one layout have in common.
+/// Properties that destinations of tensors of one layout share.
 struct Destination {
   int first_replica = 0;
-  bool is_sequential = false;  ///< its bytes come front to back; others are hashed when written
+  bool is_sequential = false;  ///< bytes come front to back; otherwise hashed after writing
   i64 bytes = 0;
   i64 bytes_to_come = 0;  ///< of these, all but the padding between rows
 
@@ -60,22 +60,22 @@ struct Destination {
   }
 };
 
-/// The bytes of one destination that came so far, and what is known of their hash.
+/// Number of bytes of one destination so far, and their hash if known.
 struct Arrived {
   i64 bytes = 0;
-  std::optional<kernels::Hash128> whole;  ///< they came in one piece
-  std::unique_ptr<ShardHash> running;     ///< they come in several
+  std::optional<kernels::Hash128> whole;  ///< set if they came in one piece
+  std::unique_ptr<ShardHash> running;     ///< set if they come in several
 };
 
-/// A tensor between begin and end.
+/// Tensor between begin and end.
 struct Copying {
   const std::vector<Destination>* destinations = nullptr;
-  std::vector<Arrived> arrived;  ///< at the first replica of every destination
+  std::vector<Arrived> arrived;  ///< for the first replica of every destination
   std::mutex mutex;
   std::uint64_t read = 0;
   std::uint64_t written = 0;
-  i64 bytes = 0;          ///< of the tensor that were written
-  i64 bytes_to_come = 0;  ///< that its plan has
+  i64 bytes = 0;          ///< bytes of the tensor that were written
+  i64 bytes_to_come = 0;  ///< total bytes of its plan
   i64 shared = 0;
 };
 
@@ -146,7 +146,7 @@ class Copier {
     return found->second;
   }
 
-  /// Every group of replicas once; replicas get their group's hash.
+  /// Hashes every group of replicas once; replicas share their group's hash.
   static void hash(Copying& copying, const FilledChunk& filled) {
     for (size_t i = 0; i < filled.outputs.size(); ++i) {
       for (const ChunkTarget& target : filled.chunk->outputs[i].targets) {
@@ -174,7 +174,7 @@ class Copier {
     if (known.whole) return *known.whole;
     if (destination.is_sequential) return ShardHash().finish(destination.bytes);  // all padding
     const Slot& slot = move.to.slots[holder];
-    // Written out of order: read back.
+    // Read back bytes that were written out of order.
     return hash_range(targets_[static_cast<size_t>(slot.file)].path(), slot.offset,
                       destination.bytes);
   }
@@ -189,7 +189,7 @@ class Copier {
     return kernels::placed_crc64(place.place, filled.outputs[output], filled.total_bytes);
   }
 
-  /// Bytes in memory that go to a file.
+  /// Bytes in memory to write to a file.
   struct Piece {
     int file = 0;
     i64 offset = 0;
@@ -221,7 +221,7 @@ class Copier {
     }
   }
 
-  /// Shares the source's space, or leaves the bytes to be written.
+  /// Shares the source's space, or collects the bytes for writing.
   void share_or_collect(const FilledChunk& filled, size_t output, std::vector<Piece>& pieces) {
     const TensorMove& move = *filled.move;
     const std::span<const std::byte> bytes = filled.bytes_of(output);
@@ -244,7 +244,7 @@ class Copier {
     copying.shared += shared;
   }
 
-  /// Where an output's bytes lie in a source file, when all of them lie there side by side.
+  /// Source position of an output's bytes, if they are contiguous in one source file.
   static std::optional<Slot> origin_of(const TensorMove& move, const Chunk& chunk, int output) {
     for (const ChunkCopy& copy : chunk.copies) {
       if (copy.output != output) continue;
@@ -259,7 +259,7 @@ class Copier {
     return std::nullopt;
   }
 
-  /// A hash or digest of bytes that did not come would be one of something else.
+  /// Throws unless all bytes came: hashes and digests would cover other content.
   static void check_all_came(const TensorMove& move, const Copying& copying) {
     i64 came = copying.bytes;
     i64 to_come = copying.bytes_to_come;

@@ -11,21 +11,21 @@
 
 namespace shardtool::exec {
 
-/// What a copied tensor turned out to be.
+/// Result of copying a tensor.
 struct CopiedTensor {
-  std::uint64_t digest = 0;  ///< linear CRC-64 of the elements that were wanted, each once
-  bool is_whole = false;     ///< all elements were wanted: `digest` is the tensor's
+  std::uint64_t digest = 0;            ///< linear CRC-64 of the needed elements, each once
+  bool is_whole = false;               ///< all elements were needed: `digest` is the tensor's
   std::vector<kernels::Hash128> xxh3;  ///< of each destination holder's bytes
   i64 shared_bytes = 0;                ///< written by sharing the source's space
 };
 
-/// Hears of every tensor whose bytes are all written; from any thread, for one tensor once.
+/// Called once per tensor after its last byte is written, possibly from several threads.
 using OnCopied = std::function<void(size_t move, const CopiedTensor& copied)>;
 
 /// Copies every tensor from its sources to its destinations; `targets` are own files of their final
-/// size, zero where nothing is written (padding). Digests what it read and, from the outgoing
-/// buffers, what it writes. Throws kDataMismatch when the two differ or a tensor's expected digest
-/// is another, and what `stream` and writing throw.
+/// size, zero in unwritten ranges (padding). Digests the bytes read and, from the outgoing buffers,
+/// the bytes to write. Throws kDataMismatch when the two differ or a tensor's expected digest
+/// differs, and the errors of `stream` and of writing.
 std::vector<CopiedTensor> copy(const MoveList& moves, std::span<const SourceFile> sources,
                                std::span<const TargetFile> targets, const StreamOptions& options,
                                const OnCopied& on_copied = {});

@@ -8,7 +8,7 @@
 namespace shardtool::exec {
 namespace {
 
-/// Below this a direct write costs more than it saves.
+/// Below this size a direct write costs more than it saves.
 constexpr i64 kMinDirectBytes = 64 << 10;
 /// Larger buffered writes allocate large folios, which are slow to fault in on some machines.
 constexpr i64 kBufferedWriteBytes = 256 << 10;
@@ -17,7 +17,7 @@ i64 to_number(const std::byte* address) {
   return static_cast<i64>(reinterpret_cast<std::uintptr_t>(address));
 }
 
-/// The descriptor for direct I/O that the mode allows or demands, or a closed file.
+/// Opens a descriptor for direct I/O as the mode allows or demands; may return a closed file.
 io::File opened(const std::string& path, IoMode mode, io::File (*open)(const std::string&)) {
   if (mode == IoMode::kBuffered) return {};
   io::File file = open(path);
@@ -35,8 +35,8 @@ SourceFile::SourceFile(const std::string& path, IoMode mode)
       memory_alignment_(io::memory_alignment(direct_)),
       identity_(identity(file_)),
       mode_(mode) {
-  // The path was opened twice: both must be the same file. Its content may change meanwhile, where
-  // an output is read back that others still write to.
+  // The path was opened twice: both must be the same file. Its content may change meanwhile, when
+  // an output is read back while other processes write to it.
   if (direct_.is_open() && !identity(direct_).is_of_same_file(identity_)) {
     throw Error(ErrorCode::kInputChanged, "the file was replaced while it was opened")
         .at({path, 0, 0, {}});
@@ -82,8 +82,8 @@ bool SourceFile::is_readable_to(const std::byte* memory, i64 offset) const {
 }
 
 std::byte* SourceFile::read_pages(std::byte* buffer, i64 bytes, i64 offset) const {
-  // What direct I/O does not reach (the end of the file, or all of it where the file system
-  // refuses) is read through the cache.
+  // The rest after direct I/O (the end of the file, or all of it if the file system refuses) is
+  // read through the cache.
   const i64 begin = offset / kPageBytes * kPageBytes;
   const i64 end =
       std::min(round_up(offset + bytes, kPageBytes), identity_.size / kPageBytes * kPageBytes);

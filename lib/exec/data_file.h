@@ -11,43 +11,45 @@
 
 namespace shardtool::exec {
 
-/// Direct I/O moves whole pages of files: offsets and sizes are multiples of this, and addresses
-/// where nothing better is known.
+/// Direct I/O moves whole pages of files: offsets and sizes are multiples of this, and addresses as
+/// well if the device reports no other alignment.
 inline constexpr i64 kPageBytes = 4096;
 
-/// A file whose header was read: where it is, and its content's identity at that time.
+/// File whose header was read: its path and its identity at that time.
 struct SurveyedFile {
   std::string path;
   io::FileIdentity identity;
 };
 
-/// A weights file that is read. Bytes that the page cache holds are read through it; others are
-/// read past it (O_DIRECT), where the file system can: on a cold source that is faster, and it
-/// leaves the cache to others.
+/// Weights file opened for reading. Cached bytes are read through the page cache, others past it
+/// (O_DIRECT) if the file system supports that: on a cold source that is faster, and it leaves the
+/// cache to others.
 class SourceFile {
  public:
-  /// Throws what io::open_read throws; kLimit when kDirect is asked of a file system without it.
+  /// Throws the errors of io::open_read; kLimit when kDirect is requested of a file system without
+  /// it.
   explicit SourceFile(const std::string& path, IoMode mode = IoMode::kAuto);
-  /// Throws kInputChanged, too, when the path names another file now or the content changed.
+  /// Also throws kInputChanged when the path now names another file or the content changed.
   explicit SourceFile(const SurveyedFile& surveyed, IoMode mode = IoMode::kAuto);
 
-  /// Its bytes when it was opened.
+  /// Size in bytes at opening.
   i64 size() const { return identity_.size; }
-  /// Whether [offset, offset + bytes) is better read past the page cache.
+  /// True if [offset, offset + bytes) is better read past the page cache.
   bool wants_direct(i64 offset, i64 bytes) const;
   /// Reads straight into scattered memory, through the page cache.
   void read_scattered(std::span<iovec> parts, i64 offset) const;
-  /// Reads into one buffer by the better way and returns where the first byte is: `buffer` is
+  /// Reads into one buffer by the better way and returns the address of the first byte: `buffer` is
   /// page-aligned and has room for `bytes` and two pages more.
   std::byte* read(std::byte* buffer, i64 bytes, i64 offset) const;
-  /// Whether the device takes the address that the file's page around `offset` begins at when the
-  /// byte at `offset` comes to `memory`. Any address is near enough for some devices.
+  /// True if the device accepts the memory address of the page around `offset` when the byte at
+  /// `offset` goes to `memory`. Some devices accept almost any address.
   bool is_readable_to(const std::byte* memory, i64 offset) const;
-  /// The same past the page cache: whole pages around the bytes, so that the first of them is
-  /// `offset % kPageBytes` into the buffer, which is_readable_to says is well placed.
+  /// Like read, but always past the page cache: reads whole pages around the bytes, so that the
+  /// first of them is `offset % kPageBytes` into the buffer. is_readable_to checks the alignment of
+  /// the buffer.
   std::byte* read_pages(std::byte* buffer, i64 bytes, i64 offset) const;
   const io::File& file() const { return file_; }
-  /// Throws kInputChanged when the file is no longer what it was when it was opened.
+  /// Throws kInputChanged if the file differs from its state at opening.
   void check_unchanged() const;
 
  private:
@@ -58,16 +60,16 @@ class SourceFile {
   IoMode mode_;
 };
 
-/// Opens every file, in this order. Throws what SourceFile throws.
+/// Opens every file, in this order. Throws the errors of SourceFile.
 std::vector<SourceFile> open_sources(std::span<const SurveyedFile> files,
                                      IoMode mode = IoMode::kAuto);
 
-/// A file that is written: whole pages past the page cache where memory and offset are congruent
-/// modulo the page, edges and everything else through it.
+/// File opened for writing: whole pages past the page cache if memory and offset are congruent
+/// modulo the page, edges and all other bytes through it.
 class TargetFile {
  public:
-  /// `file` belongs to the output folder and outlives this. Throws kLimit when kDirect is asked of
-  /// a file system without it.
+  /// Takes a `file` of the output folder, which outlives this object. Throws kLimit when kDirect is
+  /// requested of a file system without it.
   explicit TargetFile(io::File& file, IoMode mode = IoMode::kAuto);
 
   const std::string& path() const { return file_->path(); }
@@ -76,11 +78,11 @@ class TargetFile {
   /// Writes zeros over [offset, offset + bytes).
   void clear(i64 offset, i64 bytes) const;
 
-  /// From now on, space is shared with the source where that can be.
+  /// Allows share() to share space with the source from now on.
   void allow_sharing() { may_share_ = true; }
-  /// Writes bytes that are those of the source at `source_offset`: whole pages share its space, the
-  /// edges are written. False, and nothing is done, where they cannot: sharing is not allowed, the
-  /// two offsets differ inside a page, or the file system refuses.
+  /// Writes bytes that equal those of the source at `source_offset`: whole pages share its space,
+  /// the edges are written. Returns false and writes no bytes if sharing is not allowed, the two
+  /// offsets differ inside a page, or the file system refuses.
   bool share(const SourceFile& source, i64 source_offset, std::span<const std::byte> bytes,
              i64 offset) const;
 

@@ -10,11 +10,11 @@
 namespace shardtool::exec {
 
 inline constexpr i64 kBlockBytes = 1 << 20;
-/// Room for one block wherever it begins in its page.
+/// Room for one block at any offset in its page.
 inline constexpr i64 kBlockBufferBytes = kBlockBytes + 2 * kPageBytes;
 
-/// Reads the file's bytes [offset, offset + bytes) in order and hands them to `visit`, a block at a
-/// time. Throws what reading and `visit` throw.
+/// Reads the file's bytes [offset, offset + bytes) in order and passes them to `visit` in blocks.
+/// Throws the errors of reading and of `visit`.
 template <class Visit>
 void read_blocks(const SourceFile& file, i64 offset, i64 bytes, const PageBuffer& buffer,
                  Visit visit) {

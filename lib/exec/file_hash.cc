@@ -37,7 +37,7 @@ class Run {
         hashes_(files.size()),
         largest_first_(files.size()),
         progress_(options.on_progress, total_bytes(files)) {
-    // The last file to be begun is a small one, so that the threads end together.
+    // Hash large files first, so that the threads end together.
     std::iota(largest_first_.begin(), largest_first_.end(), size_t{0});
     std::stable_sort(largest_first_.begin(), largest_first_.end(),
                      [&](size_t a, size_t b) { return files[a].bytes > files[b].bytes; });

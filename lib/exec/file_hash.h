@@ -9,10 +9,10 @@
 
 namespace shardtool::exec {
 
-/// The hashes by which the Hugging Face Hub knows a file.
+/// Hashes that the Hugging Face Hub publishes for a file.
 enum class FileHash {
-  kSha256,   ///< of a file that LFS or Xet stores: the SHA-256 of its bytes
-  kGitBlob,  ///< of one that git stores: the SHA-1 of "blob <size>\0" and its bytes
+  kSha256,   ///< for files stored in LFS or Xet: the SHA-256 of the bytes
+  kGitBlob,  ///< for files stored in git: the SHA-1 of "blob <size>\0" and the bytes
 };
 
 struct FileToHash {
@@ -21,10 +21,10 @@ struct FileToHash {
   FileHash hash = FileHash::kSha256;
 };
 
-/// The hash of every file in lower-case hex, in the order given. Reads each once, several at a time
-/// (one thread a file, options.threads in all), within options.max_memory; progress counts bytes.
-/// Throws kInterrupted when cancelled, kInputChanged when a size is another, and what reading
-/// throws. One file is as fast as one core hashes.
+/// Hashes every file, as lowercase hex in the given order. Reads each once, several at a time (one
+/// thread a file, options.threads in all), within options.max_memory; progress counts bytes. Throws
+/// kInterrupted when cancelled, kInputChanged when a size differs, and the errors of reading. One
+/// file is limited by the hash speed of one core.
 std::vector<std::string> hash_files(std::span<const FileToHash> files,
                                     const StreamOptions& options);
 

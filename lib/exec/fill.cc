@@ -34,7 +34,7 @@ Error too_large(const TensorMove& move, i64 bytes) {
       .help("choose another policy, or a mesh size whose cuts need no padding");
 }
 
-/// Empty rows [begin, begin + count) of a holder.
+/// Allocates rows [begin, begin + count) of a holder.
 Rows rows_of(const TensorMove& move, const index::HolderSet& holders, int holder, i64 begin,
              i64 count) {
   Rows rows{begin, holders.local_shape(holder), {}};
@@ -45,14 +45,14 @@ Rows rows_of(const TensorMove& move, const index::HolderSet& holders, int holder
   return rows;
 }
 
-/// Where rows lie in the file of a slot.
+/// Offset of rows in the file of a slot.
 i64 offset_of(const Slot& slot, const Rows& rows, Dtype dtype) {
   Shape before = rows.extents;
   before[0] = rows.begin;
   return slot.offset + *byte_size(dtype, before);
 }
 
-/// One box of a move: read around it, copied, written back.
+/// One box of a move: reads the surrounding rows, copies into them, writes them back.
 class Box {
  public:
   Box(const TensorMove& move, std::span<const i64> sizes) : move_(move), sizes_(sizes) {}

@@ -7,10 +7,10 @@
 
 namespace shardtool::exec {
 
-/// Puts copies of elements into padding that was written as zeros. The destinations of each move
-/// have the extents of a shard; where they have no image, what is there already stays. The rows
-/// of one box are in memory at a time: throws kLimit where they are above kMaxFilledBytes, else
-/// what reading and writing throw. Not for elements of less than a byte (kUnsupported).
+/// Fills padding that was written as zeros with copies of elements. The destinations of each move
+/// have the extents of a shard; bytes without an image stay unchanged. Holds the rows of one box in
+/// memory at a time: throws kLimit above kMaxFilledBytes, and the errors of reading and writing.
+/// Throws kUnsupported for elements of less than a byte.
 void fill(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
           std::span<const TargetFile> targets);
 

@@ -2,11 +2,11 @@
 
 namespace shardtool::exec {
 
-/// How data moves between memory and files.
+/// Use of the page cache for data transfers.
 enum class IoMode {
-  kAuto,      ///< reads what the page cache has through it and the rest past it; writes past it
+  kAuto,      ///< reads cached data through the page cache and the rest past it; writes past it
   kBuffered,  ///< all through the page cache
-  kDirect,    ///< whole pages past the page cache, or not at all
+  kDirect,    ///< whole pages past the page cache; an error if unsupported
 };
 
 }  // namespace shardtool::exec

@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::string_view kTitle = "shardtool-journal 2 ";
 constexpr size_t kHashDigits = 32;
-constexpr size_t kLineWithoutHashes = 80;  ///< at most
+constexpr size_t kLineWithoutHashes = 80;  ///< upper limit
 
-/// The content with its check.
+/// Appends its check to a line.
 std::string checked_line(std::string line) {
   const kernels::Hash128 check = kernels::xxh3(std::as_bytes(std::span(line)));
   line += ' ';
@@ -58,7 +58,7 @@ bool parse(std::string_view text, Number& number, int base) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// A line without its end, when its check agrees (J2).
+/// Line without its check; nullopt if the check differs (J2).
 std::optional<std::string_view> content_of(std::string_view line) {
   const size_t space = line.rfind(' ');
   if (space == line.npos || line.size() - space - 1 != kHashDigits) return std::nullopt;
@@ -93,7 +93,7 @@ std::string text_of(const std::string& path) {
   return io::read_text(io::open_own(path), std::numeric_limits<i64>::max());
 }
 
-/// The first line, without its end; empty when it was cut off.
+/// First line without its end; empty if it was cut off.
 std::string_view first_line(std::string_view text) {
   const size_t end = text.find('\n');
   return end == text.npos ? std::string_view() : text.substr(0, end);
@@ -103,7 +103,7 @@ std::string title_of(const std::string& run) {
   return checked_line(fmt::format("{}{}", kTitle, run));
 }
 
-/// Up to the first line that is damaged or cut off; `end` advances behind the last good one.
+/// Reads up to the first damaged or truncated line; `end` advances past the last good one.
 FinishedTensors read_lines(std::string_view text, i64& end) {
   FinishedTensors finished;
   for (size_t at = 0, stop = text.find('\n'); stop != text.npos; stop = text.find('\n', at)) {

@@ -13,43 +13,42 @@
 
 namespace shardtool::exec {
 
-/// Where a holder's row-major bytes begin.
+/// Begin of a holder's row-major bytes.
 struct Slot {
   int file = 0;    ///< index into the run's list of files
   i64 offset = 0;  ///< absolute, bytes
 };
 
-/// Whether `a` lies before `b`, by their `file` and `offset`. A function object, which sorting
-/// inlines.
+/// Orders by `file` and `offset`. A function object, so that sorting inlines it.
 inline constexpr auto lies_before = [](const auto& a, const auto& b) {
   return a.file != b.file ? a.file < b.file : a.offset < b.offset;
 };
 
-/// The bytes of a holder's part; 0 where they are no whole number.
+/// Bytes of a holder's part; 0 if they are not a whole number.
 inline i64 holder_bytes(const index::HolderSet& holders, int holder, Dtype dtype) {
   return byte_size(dtype, holders.local_shape(holder)).value_or(0);
 }
 
-/// One side of a move: the holders of a tensor and where each lies. Holder sets are shared: tensors
-/// with equal layouts have one.
+/// One side of a move: the holders of a tensor and their file positions. Tensors with equal layouts
+/// share one holder set.
 struct Side {
   std::shared_ptr<const index::HolderSet> holders;
   std::vector<Slot> slots;  ///< one per holder
 };
 
-/// One tensor from the holders that have it to the holders that want it.
+/// Move of one tensor from its source holders to its destination holders.
 struct TensorMove {
   std::string name;
   Dtype dtype = Dtype::kF32;
   Shape shape;
   Side from;
   Side to;
-  /// The digest that the whole tensor must have, where a manifest says so.
+  /// Digest of the whole tensor from a manifest, if known.
   std::optional<std::uint64_t> expected_digest;
 };
 
-/// Moves in the order in which they are to be made: all of them, or those that `order` numbers.
-/// What it was made of outlives it.
+/// Moves in order of execution: all of them, or those that `order` selects. Its arguments must
+/// outlive it.
 class MoveList {
  public:
   MoveList(std::span<const TensorMove> moves)  // NOLINT(google-explicit-constructor)
@@ -64,7 +63,7 @@ class MoveList {
 
  private:
   std::span<const TensorMove> moves_;
-  const size_t* order_ = nullptr;  ///< null: as they are
+  const size_t* order_ = nullptr;  ///< null: the given order
   size_t size_ = 0;
 };
 

@@ -11,10 +11,10 @@
 
 namespace shardtool::exec {
 
-/// Memory that begins on a page, as direct I/O needs it.
+/// Page-aligned memory, as direct I/O requires.
 class PageBuffer {
  public:
-  /// Throws kLimit when there is no memory.
+  /// Throws kLimit if memory runs out.
   explicit PageBuffer(i64 bytes)
       : memory_(static_cast<std::byte*>(std::aligned_alloc(
             io::kDirectAlignment, static_cast<size_t>(round_up(bytes, io::kDirectAlignment))))) {

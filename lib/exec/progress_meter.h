@@ -9,16 +9,16 @@
 
 namespace shardtool::exec {
 
-/// Adds up what several threads have done and reports it, at most ten times a second.
+/// Adds up the work of several threads and reports it, at most ten times a second.
 class ProgressMeter {
  public:
-  /// `report` may be empty; it outlives this.
+  /// Takes a `report` that may be empty and must outlive this.
   explicit ProgressMeter(const std::function<void(const Progress&)>& report, i64 bytes_total = 0)
       : report_(report) {
     progress_.bytes_total = bytes_total;
   }
 
-  /// Raises the bytes in total. Not while others add.
+  /// Raises the total bytes. Not thread-safe with add().
   void expect(i64 bytes) { progress_.bytes_total += bytes; }
   void add(i64 bytes, const std::string& item) {
     const std::lock_guard lock(mutex_);

@@ -18,7 +18,7 @@
 namespace shardtool::exec {
 namespace {
 
-// Direct I/O is fastest in blocks of 2 to 4 MiB, the page cache in blocks that fit into a core's.
+// Direct I/O is fastest in blocks of 2 to 4 MiB, buffered I/O in blocks that fit a core's cache.
 constexpr i64 kBufferedBlock = 256 << 10;
 
 void check_cancelled(const RawOptions& options) {
@@ -27,7 +27,7 @@ void check_cancelled(const RawOptions& options) {
   }
 }
 
-/// Calls `move(offset, bytes)` for the blocks of [0, bytes) that `next` deals out.
+/// Calls `move(offset, bytes)` for the blocks of [0, bytes) taken from the shared counter `next`.
 void each_block(i64 bytes, i64 block, std::atomic<i64>& next, const std::atomic<bool>& stop,
                 const RawOptions& options, const std::function<void(i64, i64)>& move) {
   for (i64 at = next.fetch_add(block); at < bytes && !stop; at = next.fetch_add(block)) {
@@ -43,7 +43,7 @@ void each_block(i64 bytes, i64 block, const RawOptions& options,
   each_block(bytes, block, next, stop, options, move);
 }
 
-/// What `content` holds from its beginning, repeated.
+/// Fills the block with `content`, repeated.
 void fill(std::span<std::byte> block, std::string_view content) {
   for (size_t at = 0; at < block.size(); at += content.size()) {
     std::memcpy(block.data() + at, content.data(), std::min(content.size(), block.size() - at));
@@ -120,7 +120,7 @@ void digest_memory(i64 bytes, const RawOptions& options) {
     hash.update(block.first(size));
     crc = kernels::Crc64::extend(crc, block.first(size));
   });
-  // Asked for, so that no compiler leaves the work out.
+  // Use the results, so that the compiler keeps the computation.
   if (hash.value() == kernels::Hash128{} && crc == 0)
     throw Error(ErrorCode::kInternal, "a hash of nothing");
 }

@@ -8,8 +8,8 @@
 
 namespace shardtool::exec {
 
-/// What a machine does at best with whole files: the measure that moves are held against. Nothing
-/// here knows of tensors. All throw what lib/io throws, and kInterrupted once `cancel` is set.
+/// Baseline throughput of a machine with whole files, to compare moves with. All functions throw
+/// the errors of lib/io, and kInterrupted once `cancel` is set.
 struct RawOptions {
   int threads = 4;
   i64 direct_block = 4 << 20;  ///< bytes of a request past the page cache; whole pages
@@ -19,14 +19,14 @@ struct RawOptions {
 /// Copies a file through the page cache, like cp, and syncs the copy.
 void copy_buffered(const std::string& from, const std::string& to, const RawOptions& options);
 
-/// Creates files of `bytes` each and syncs them; a thread a file. Past the page cache; through it
-/// where the file system allows nothing else. `content` is what is written, again and again.
+/// Creates files of `bytes` each and syncs them, one thread a file. Writes `content` repeatedly,
+/// past the page cache if the file system supports it.
 void write_files(const std::vector<std::string>& paths, i64 bytes, const std::string& content,
                  const RawOptions& options);
 
 enum class ReadBy { kPageCache, kDirect };
 
-/// Reads a whole file once, its blocks dealt out over the threads.
+/// Reads a whole file once, its blocks distributed over the threads.
 void read_file(const std::string& path, ReadBy way, const RawOptions& options);
 
 /// Digests this many bytes on one thread, as a move does: CRC-64 and XXH3-128.

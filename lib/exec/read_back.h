@@ -10,7 +10,7 @@
 
 namespace shardtool::exec {
 
-/// Bytes of a file and the hash that they had when they were written.
+/// Bytes of a file and their hash when they were written.
 struct WrittenRange {
   int file = 0;
   i64 offset = 0;
@@ -18,8 +18,8 @@ struct WrittenRange {
   kernels::Hash128 xxh3;
 };
 
-/// Reads every range of the files again, several at a time, and returns for each whether it still
-/// has its hash. Throws what reading throws, and kInterrupted when the options' `cancel` is set.
+/// Reads every range of the files again, several at a time, and returns for each whether its hash
+/// still matches. Throws the errors of reading, and kInterrupted when the options' `cancel` is set.
 std::vector<bool> read_back(std::span<const WrittenRange> ranges, std::span<const SourceFile> files,
                             const StreamOptions& options);
 

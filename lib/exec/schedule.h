@@ -27,19 +27,19 @@ struct TensorPart {
 
 using Work = std::variant<WholeTensors, TensorPart>;
 
-/// The sizes that the schedule asks for.
+/// Tensor sizes that the schedule needs.
 class ScheduledTensors {
  public:
   virtual ~ScheduledTensors() = default;
   virtual size_t size() const = 0;
-  /// Number of tensors from `tensor` on that one thread moves whole; 0 when `tensor` is moved in
-  /// parts.
+  /// Number of tensors, beginning with `tensor`, that one thread moves whole; 0 if `tensor` is
+  /// moved in parts.
   virtual size_t whole_from(size_t tensor) = 0;
-  /// Number of chunks of a tensor; more than 0 for one that is moved in parts.
+  /// Number of chunks of a tensor; above 0 for a tensor that is moved in parts.
   virtual i64 chunks(size_t tensor) = 0;
 };
 
-/// Hands out the chunks of a list of tensors and counts those that were written.
+/// Hands out the chunks of a list of tensors and counts the written ones.
 ///
 /// A value without threads, locks and data: `stream` calls it under a mutex, and a test can call it
 /// in every order in which threads might.
@@ -47,13 +47,13 @@ class ScheduledTensors {
 /// S1 every chunk is handed out at most once: tensors in order, the chunks of a tensor in order
 /// S2 `written` reports a tensor as complete with the last of all its chunks, and never because no
 ///    chunk is left to hand out
-/// S3 nothing is handed out after `stop`; what was handed out before still counts
+/// S3 no chunk is handed out after `stop`; chunks handed out before still count
 class Schedule {
  public:
-  /// Returns what to do next, or nullopt when everything was handed out or the run was stopped.
+  /// Returns the next work, or nullopt when all was handed out or the run was stopped.
   std::optional<Work> next(ScheduledTensors& tensors);
 
-  /// Records that all bytes of a chunk were written. Returns whether its tensor is complete now.
+  /// Records that all bytes of a chunk were written. Returns true if its tensor is now complete.
   /// Throws kInternal for a chunk of a tensor that has no chunk outstanding.
   bool written(const TensorPart& part);
 
@@ -66,7 +66,7 @@ class Schedule {
   size_t next_tensor_ = 0;
   TensorPart next_part_;             ///< of the tensor that is being handed out
   i64 left_to_hand_out_ = 0;         ///< chunks of that tensor
-  std::map<size_t, i64> unwritten_;  ///< chunks per tensor that is begun and not complete
+  std::map<size_t, i64> unwritten_;  ///< chunks per started, incomplete tensor
   bool is_stopped_ = false;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// An element format: integers, or floating point by the place of its exponent.
+/// Element format: integers, or floating point by the widths of mantissa and exponent.
 struct Format {
   i64 width = 0;  ///< bytes
   int mantissa_bits = 0;
@@ -45,7 +45,7 @@ Format format_of(const std::string& name, Dtype dtype, const Shape& shape) {
   return format->second;
 }
 
-/// The bits of an element; of integers their value.
+/// Bits of an element; the value of an integer.
 i64 decode(const std::byte* at, const Format& format) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, at, static_cast<size_t>(format.width));
@@ -53,13 +53,13 @@ i64 decode(const std::byte* at, const Format& format) {
   return is_int32 ? static_cast<std::int32_t>(bits) : static_cast<i64>(bits);
 }
 
-/// Elements are little-endian, and so are the machines that this builds for.
+/// Stores an element in little-endian order, which is also that of the supported machines.
 void encode(i64 value, std::byte* at, const Format& format) {
   std::memcpy(at, &value, static_cast<size_t>(format.width));
 }
 
-/// The bits of value / 2^halvings. Zero, infinities and NaN stay; nothing where the quotient is
-/// below the normal numbers, or the value was.
+/// Bits of value / 2^halvings. Zero, infinities and NaN stay unchanged; nullopt if the quotient or
+/// the value is below the normal numbers.
 std::optional<i64> halved(i64 bits, i64 halvings, const Format& format) {
   const i64 largest = (i64{1} << format.exponent_bits) - 1;
   const i64 exponent = bits >> format.mantissa_bits & largest;
@@ -125,7 +125,7 @@ Error foreign_group(const std::string& name, i64 element, i64 group, i64 first, 
           "activation order, config.json must say \"desc_act\": true");
 }
 
-/// The bytes of one destination. Padding is zero.
+/// Bytes of one destination. Padding is zero.
 Bytes stored_bytes(const ShiftedMove& move, int holder, const std::vector<i64>& logical,
                    const Format& format) {
   constexpr i64 kAny = std::numeric_limits<i64>::max();

@@ -23,7 +23,7 @@
 namespace shardtool::exec {
 namespace {
 
-/// Larger blocks gain nothing and fall out of the cache (4 MiB is at the device's limit).
+/// Larger blocks are no faster and exceed the cache (4 MiB reaches the device's limit).
 constexpr i64 kMaxInputBytes = 4 << 20;
 constexpr i64 kMaxArenaBytes = 16 << 20;
 constexpr i64 kMinArenaBytes = 1 << 20;
@@ -56,18 +56,18 @@ class OrderedPassage final : public Turnstile {
   i64 next_ = 0;
 };
 
-/// The chunks of a whole tensor come in their order.
+/// Turnstile for chunks of a whole tensor, which come in order.
 class FreePassage final : public Turnstile {
  public:
   void in_order(i64 /*sequence*/, const std::function<void()>& pass) override { pass(); }
 };
 
-/// A tensor whose chunks are being handed out.
+/// Tensor whose chunks are being handed out.
 struct InFlight {
   InFlight(const ChunkPlan& chunks, StopSignal& stop) : plan(chunks), turns(stop) {}
 
   const ChunkPlan& plan;
-  ChunkPlan::Position last;  ///< that was handed out
+  ChunkPlan::Position last;  ///< the last one handed out
   OrderedPassage turns;
 };
 
@@ -84,7 +84,7 @@ struct Part {
   ChunkPlan::Position position;
 };
 
-/// The moves as the schedule sees them.
+/// View of the moves for the schedule.
 class ScheduledMoves final : public ScheduledTensors {
  public:
   ScheduledMoves(const MoveList& moves, ChunkLimits limits)
@@ -94,7 +94,7 @@ class ScheduledMoves final : public ScheduledTensors {
 
   size_t size() const override { return moves_.size(); }
   i64 chunks(size_t tensor) override { return entry(tensor).chunks; }
-  /// As many as fit the buffers together.
+  /// Number of tensors that fit the buffers together.
   size_t whole_from(size_t tensor) override {
     i64 arena_bytes = 0;
     i64 input_bytes = 0;
@@ -136,7 +136,7 @@ class Run {
     {
       std::vector<std::jthread> workers;
       for (int i = 1; i < threads_; ++i) {
-        // A machine that refuses threads is served by fewer.
+        // Continue with fewer threads if the system refuses more.
         try {
           workers.emplace_back([this] { work(); });
         } catch (const std::system_error&) {
@@ -242,7 +242,7 @@ class Run {
     return {place, current_, current_->last};
   }
 
-  /// Ends all threads. Keeps the first failure: the others may be its consequence.
+  /// Ends all threads. Keeps the first failure, which may cause the others.
   void fail(std::exception_ptr failure) {
     {
       const std::lock_guard lock(queue_mutex_);
@@ -261,10 +261,10 @@ class Run {
   int threads_;
   i64 arena_bytes_;
 
-  std::mutex queue_mutex_;  ///< of what stands between here and stop_
+  std::mutex queue_mutex_;  ///< guards the members up to stop_
   ScheduledMoves scheduled_;
   Schedule schedule_;
-  std::shared_ptr<InFlight> current_;  ///< the tensor whose chunks are handed out
+  std::shared_ptr<InFlight> current_;  ///< tensor whose chunks are being handed out
   std::exception_ptr failure_;
 
   StopSignal stop_;

@@ -21,16 +21,16 @@ struct Progress {
 
 struct StreamOptions {
   i64 max_memory = 64 << 20;  ///< bytes of buffers, over all threads
-  int threads = 0;            ///< 0: four, fewer where the machine or the budget is small
+  int threads = 0;            ///< 0: four, fewer on a small machine or budget
   std::function<void(const Progress&)> on_progress;
   const std::atomic<bool>* cancel = nullptr;
   Digests digests = Digests::kOfEverything;
 };
 
-/// The least max_memory that a run accepts.
+/// Smallest max_memory that a run accepts.
 inline constexpr i64 kMinMemory = 4 << 20;
 
-/// Lets the chunks of one tensor pass one at a time in their order, whichever thread holds them.
+/// Passes the chunks of one tensor one at a time in their order, on any thread.
 class Turnstile {
  public:
   virtual ~Turnstile() = default;
@@ -39,22 +39,22 @@ class Turnstile {
   virtual void in_order(i64 sequence, const std::function<void()>& pass) = 0;
 };
 
-/// What a run does with the chunks of its tensors. `begin` and `end` of a tensor surround its
-/// chunks; all are called from several threads at once, but for one tensor by one at a time, except
-/// `chunks`. It hears of several chunks at a time when they are whole tensors, and else of one.
+/// Consumer of the chunks of a run. `begin` and `end` of a tensor surround its chunks; all are
+/// called from several threads at once, but only `chunks` concurrently for one tensor. `chunks`
+/// receives several chunks when they are whole tensors, otherwise one.
 struct ChunkSink {
   std::function<void(size_t move, const ChunkPlan& plan)> begin;
   std::function<void(std::span<const FilledChunk> chunks, Turnstile& turns)> chunks;
   std::function<void(size_t move)> end;
 };
 
-/// check_move for every distinct pair of holder sets and element size.
+/// Runs check_move for every distinct pair of holder sets and element size.
 void check_moves(const MoveList& moves);
 
-/// Streams every tensor from its sources through memory, chunk by chunk, within the budget; small
-/// tensors that follow each other are read together. The moves are checked (check_move) before the
-/// first byte is read. The first error ends all threads and is thrown; so is kInterrupted when
-/// `cancel` is set.
+/// Streams every tensor from its sources through memory, chunk by chunk, within the budget;
+/// consecutive small tensors are read together. Checks the moves (check_move) before the first byte
+/// is read. The first error ends all threads and is thrown, as is kInterrupted when `cancel` is
+/// set.
 void stream(const MoveList& moves, std::span<const SourceFile> sources,
             const StreamOptions& options, const ChunkSink& sink);
 

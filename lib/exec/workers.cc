@@ -26,7 +26,7 @@ void run_workers(i64 threads, const std::function<void(const std::atomic<bool>& 
     try {
       for (i64 i = 1; i < threads; ++i) helpers.emplace_back(guarded);
     } catch (const std::system_error&) {
-      // A machine that refuses threads is served by fewer.
+      // Continue with fewer threads if the system refuses more.
     }
     guarded();
   }

@@ -18,7 +18,7 @@ std::vector<i64> cut_points(std::span<const AxisMap> maps) {
   return cuts;
 }
 
-/// The number of the cut at which each piece begins, map after map.
+/// Index of the cut at which each piece begins, in map order.
 std::vector<size_t> first_cuts(std::span<const AxisMap> maps, const std::vector<i64>& cuts) {
   std::vector<size_t> first;
   for (const AxisMap& map : maps) {
@@ -36,7 +36,8 @@ AxisIndex::AxisIndex(std::span<const AxisMap> maps) {
   const std::vector<i64> cuts = cut_points(maps);
   if (cuts.empty()) return;
   const std::vector<size_t> first_cut = first_cuts(maps, cuts);
-  // Counting sort of the claims by segment, so that they lie side by side in map order.
+  // Counting sort of the claims by segment, so that each segment's claims are contiguous and in map
+  // order.
   std::vector<size_t> first_claim(cuts.size() + 1, 0);
   const auto for_each_claim = [&](const auto& visit) {
     size_t piece = 0;

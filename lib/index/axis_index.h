@@ -7,7 +7,7 @@
 
 namespace shardtool::index {
 
-/// Map number `map` holds a segment; the segment's first index is its local index `local`.
+/// Map number `map` contains a segment; the segment starts at local index `local` of that map.
 struct Claim {
   int map = 0;
   i64 local = 0;
@@ -19,7 +19,7 @@ struct Claim {
 ///     map 1         |-----B-----|
 ///     segments|  0  |  1  |  2  |        claims {0}, {0, 1}, {1}
 ///
-/// S1 segments are disjoint, in ascending order, and together the union of all images
+/// S1 segments are disjoint and ascending; their union is the union of all images
 /// S2 every segment has at least one claim; its claims are in ascending map number
 class AxisIndex {
  public:

@@ -27,7 +27,7 @@ bool local_intervals_disjoint(const std::vector<Piece>& sorted) {
 }
 
 bool global_intervals_disjoint(std::span<const Piece> sorted_by_local) {
-  if (sorted_by_local.size() < 2) return true;  // most maps, and the copy below is their whole cost
+  if (sorted_by_local.size() < 2) return true;  // true for most maps; spares them the copy below
   std::vector<Piece> pieces(sorted_by_local.begin(), sorted_by_local.end());
   std::sort(pieces.begin(), pieces.end(),
             [](const Piece& a, const Piece& b) { return a.global < b.global; });
@@ -52,7 +52,7 @@ void coalesce(std::vector<Piece>& sorted) {
   if (!sorted.empty()) sorted.resize(kept + 1);
 }
 
-/// A size that may have overflowed.
+/// Returns the size; throws kLimit if it overflowed.
 i64 in_range(std::optional<i64> size) {
   if (!size) throw Error(ErrorCode::kLimit, "an axis has 2^63 elements or more");
   return *size;
@@ -181,7 +181,7 @@ std::optional<i64> first_cut_inside_block(const AxisMap& a, i64 b) {
   i64 end_before = 0;
   for (const Piece& p : a.pieces()) {
     if (p.global % b != 0) return p.global;
-    if (p.local % b != 0) return end_before;  // the axis' last, partial block is not the local last
+    if (p.local % b != 0) return end_before;  // the local end cuts the axis' last, partial block
     const bool ends_the_axis = p.global_end() == a.global_size();
     if (p.size % b != 0 && !ends_the_axis) return p.global_end();
     end_before = p.global_end();

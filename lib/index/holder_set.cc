@@ -8,7 +8,7 @@
 namespace shardtool::index {
 namespace {
 
-/// Under a key of the process: regions come from manifests, too.
+/// Hash with a random key per process, because regions may come from manifests.
 template <class Value>
 std::uint64_t hash_of(std::span<const Value> values) {
   return NameHash()({reinterpret_cast<const char*>(values.data()), values.size_bytes()});

@@ -11,21 +11,22 @@
 
 namespace shardtool::index {
 
-/// Every holder of one tensor, factored by axis. Holder h has, on axis a, the map
+/// Every holder of one tensor, factored by axis. The map of holder h on axis a is
 /// maps(a)[pick(h)[a]]; holders with equal picks are replicas of each other.
 ///
 /// H1 the maps of one axis are distinct and share their global size, the extent of the tensor
 /// H2 every pick is in range
 class HolderSet {
  public:
-  /// No holders yet; `shape` is the whole tensor's.
+  /// Starts without holders; `shape` is that of the whole tensor.
   explicit HolderSet(Shape shape);
-  /// One holder of everything.
+  /// One holder of the whole tensor.
   static HolderSet whole(const Shape& shape);
-  /// Holder h has regions[h]. Throws kInternal when a region's global shape is not `shape`.
+  /// Set in which holder h has regions[h]. Throws kInternal when a region's global shape is not
+  /// `shape`.
   static HolderSet of(const Shape& shape, std::span<const Region> regions);
 
-  /// Appends a holder and returns its number.
+  /// Appends a holder and returns its index.
   int add(const Region& region);
 
   const Shape& shape() const { return shape_; }
@@ -36,9 +37,9 @@ class HolderSet {
     return std::span(picks_).subspan(static_cast<size_t>(holder) * shape_.size(), shape_.size());
   }
   Region region(int holder) const;
-  /// local_shape(region(holder)), without making the region.
+  /// Equals local_shape(region(holder)), without building the region.
   Shape local_shape(int holder) const;
-  /// The holders with this pick, ascending; empty when there are none.
+  /// Holders with this pick, ascending; may be empty.
   std::span<const int> holders_with(std::span<const int> pick) const;
 
  private:
@@ -49,10 +50,10 @@ class HolderSet {
   std::vector<std::vector<AxisMap>> maps_;
   std::vector<NumberTable> map_numbers_;
   int size_ = 0;
-  std::vector<int> picks_;           ///< of all holders, one after the other
-  std::vector<int> first_of_group_;  ///< of holders with equal picks, the first
+  std::vector<int> picks_;           ///< picks of all holders, concatenated
+  std::vector<int> first_of_group_;  ///< first holder of each group with equal picks
   NumberTable group_numbers_;
-  std::unordered_map<int, std::vector<int>> replicas_;  ///< by group, where it has two or more
+  std::unordered_map<int, std::vector<int>> replicas_;  ///< by group, for groups of two or more
 };
 
 }  // namespace shardtool::index

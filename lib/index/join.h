@@ -9,8 +9,8 @@
 
 namespace shardtool::index {
 
-/// A stretch of one axis over which nothing changes on either side: where a segment of the sources
-/// and a segment of the destinations meet.
+/// Interval of one axis with constant holders on both sides: the intersection of a source segment
+/// and a destination segment.
 ///
 ///     sources       |-----s0-----|-----s1-----|
 ///     destinations     |------d0------|--d1--|
@@ -18,18 +18,18 @@ namespace shardtool::index {
 struct AxisCell {
   i64 begin = 0;
   i64 size = 0;
-  const AxisIndex::Segment* source = nullptr;       ///< null: no source has it
+  const AxisIndex::Segment* source = nullptr;       ///< null: no source holds it
   const AxisIndex::Segment* destination = nullptr;  ///< never null
 };
 
-/// The cells of one axis that a destination wants, ascending; they point into the two indices.
-/// Two sides with p and q segments give at most p + q - 1 cells where the sources have no gap.
+/// Cells of one axis that the destinations cover, ascending; they point into the two indices. Two
+/// sides with p and q segments give at most p + q - 1 cells if the sources have no gap.
 std::vector<AxisCell> join_axis(const AxisIndex& sources, const AxisIndex& destinations);
 
-/// move(s -> d) = place(s)^-1 o place(d) for all holders of one tensor at once: the product, over
-/// its axes, of cells. Every element of the product is a box that a source holder and one or more
-/// destination holders hold as a translation. (The product may hold boxes that no destination
-/// wants, where the holders are no product themselves.)
+/// Computes move(s -> d) = place(s)^-1 o place(d) for all holders of one tensor at once, as the
+/// product of the cells of its axes. Every element of the product is a box that a source holder and
+/// one or more destination holders hold as a translation. (The product may contain boxes that no
+/// destination holds, if the holders are not a product themselves.)
 class Join {
  public:
   /// Keeps references to both. Requires equal shapes (kInternal).
@@ -43,15 +43,15 @@ class Join {
   /// Calls visit(box) for every element of the product, last axis fastest. A scalar has one box.
   void for_each_box(const std::function<void(Box)>& visit) const;
 
-  /// Holders that are replicas of each other (ascending; none when nobody has the box), and the
-  /// local index, per axis, of the box's first element in each of them.
+  /// Replicas that hold a box (ascending; may be empty) and, per axis, the local index of the box's
+  /// first element in each of them.
   struct Located {
     std::span<const int> holders;
     std::vector<i64> local;
   };
-  /// The first source holders of the box in claim order.
+  /// First source holders of the box in claim order.
   Located source_of(Box box) const;
-  /// One entry per group of replicas among the destinations.
+  /// Destinations of the box, one entry per group of replicas.
   std::vector<Located> destinations_of(Box box) const;
 
  private:
@@ -62,7 +62,7 @@ class Join {
   std::vector<std::vector<AxisCell>> cells_;
 };
 
-/// Returns whether every element of the tensor is in some holder.
+/// True if every element of the tensor is in some holder.
 bool covers(const HolderSet& holders);
 
 }  // namespace shardtool::index

@@ -6,11 +6,11 @@
 
 namespace shardtool::index {
 
-/// Finds the numbers 0, 1, 2, ... of things by the things' hashes: open addressing, four bytes a
-/// slot. The things, and their hashes, are the owner's.
+/// Hash index from items to their numbers 0, 1, 2, ...: open addressing, four bytes a slot. The
+/// owner stores the items and their hashes.
 class NumberTable {
  public:
-  /// The number with this hash that is_equal(number) accepts, or nothing.
+  /// Returns the number with this hash that is_equal(number) accepts, or nullopt.
   template <class IsEqual>
   std::optional<int> find(std::uint64_t hash, IsEqual is_equal) const {
     if (slots_.empty()) return std::nullopt;
@@ -20,7 +20,7 @@ class NumberTable {
     return std::nullopt;
   }
 
-  /// Appends the next number; hash_of(n) is the hash of every number so far.
+  /// Appends the next number; hash_of(n) is the hash of number n, old or new.
   template <class HashOf>
   void append(HashOf hash_of) {
     constexpr size_t kLeast = 16;
@@ -40,7 +40,7 @@ class NumberTable {
     slots_[at] = number;
   }
 
-  std::vector<int> slots_;  ///< as many as a power of two, at most half of them taken; -1: free
+  std::vector<int> slots_;  ///< power of two in size, at most half used; -1: free
   size_t size_ = 0;
 };
 

@@ -7,14 +7,14 @@
 namespace shardtool::index {
 namespace {
 
-/// The offset, in elements, of a box's first element in a row-major array.
+/// Offset, in elements, of a box's first element in a row-major array.
 i64 offset_of(BoxSide side) {
   i64 offset = 0;
   for (size_t a = 0; a < side.begin.size(); ++a) offset = offset * side.extents[a] + side.begin[a];
   return offset;
 }
 
-/// Adds an outer loop (strides in bits), merged into what is inside it where both sides allow.
+/// Adds an outer loop (strides in bits), merged into the inner one where both sides allow.
 void add_outer(StridedCopy& copy, Loop loop) {
   if (loop.count == 1) return;
   if (copy.loops.empty()) {
@@ -78,7 +78,7 @@ StridedCopy rows_of(const StridedCopy& copy, i64 rows, i64 begin, i64 end) {
     return part;
   }
   Loop& outer = part.loops.front();
-  const i64 steps = outer.count / rows;  // of each row: more where an inner axis is merged with it
+  const i64 steps = outer.count / rows;  // of each row: above 1 after a merge with an inner axis
   if (rows == 1) return part;
   part.src += begin * steps * outer.src_stride;
   part.dst += begin * steps * outer.dst_stride;

@@ -18,13 +18,13 @@ struct Loop {
   bool operator==(const Loop&) const = default;
 };
 
-/// Moves a box between two row-major arrays. All fields are bytes:
+/// Copies a box between two row-major arrays. All fields are bytes:
 ///
 ///     for each index tuple (i0, i1, ...) over `loops`, outermost first:
 ///       dst[dst + sum ik * dst_stride_k, + run) = src[src + sum ik * src_stride_k, + run)
 ///
 /// Normal form: no loop has count 1, no two loops can be merged, and no loop can be merged into the
-/// run. Its size is O(rank), whatever the size of the box.
+/// run. Its size is O(rank), for any size of the box.
 struct StridedCopy {
   i64 src = 0;
   i64 dst = 0;
@@ -34,25 +34,27 @@ struct StridedCopy {
   bool operator==(const StridedCopy&) const = default;
 };
 
-/// One side of a box: where it begins in a row-major array of these extents (elements).
+/// Begin of a box in a row-major array of these extents, in elements.
 struct BoxSide {
   std::span<const i64> begin;
   std::span<const i64> extents;
 };
 
-/// The copy of a box of `sizes` elements of `element_bits` bits between two arrays, in normal form.
-/// Nothing when an offset, a stride or a run is no whole number of bytes. An empty box has run 0.
+/// Lowers the copy of a box of `sizes` elements of `element_bits` bits between two arrays to normal
+/// form. Nullopt when an offset, a stride or a run is not a whole number of bytes. An empty box has
+/// run 0.
 std::optional<StridedCopy> lower(std::span<const i64> sizes, BoxSide src, BoxSide dst,
                                  int element_bits);
 
-/// Of the copy of a box of `rows` rows (indices of its first axis) that of the rows [begin, end).
-/// Requires 0 <= begin < end <= rows; where rows are no whole bytes, begin and end to be.
+/// Restricts the copy of a box of `rows` rows (indices of its first axis) to the rows [begin, end).
+/// Requires 0 <= begin < end <= rows; if rows are not whole bytes, begin and end must be at whole
+/// bytes.
 StridedCopy rows_of(const StridedCopy& copy, i64 rows, i64 begin, i64 end);
 
 /// Bytes moved: run times all counts.
 i64 byte_count(const StridedCopy& copy);
 
-/// "src 0 dst 128 run 2048 x 4096 (+8192 +2048)".
+/// Formats as "src 0 dst 128 run 2048 x 4096 (+8192 +2048)".
 std::string to_string(const StridedCopy& copy);
 
 }  // namespace shardtool::index

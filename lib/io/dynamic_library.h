@@ -7,21 +7,22 @@
 
 namespace shardtool::io {
 
-/// Why an engine cannot be used here: not built, a library or a device that is missing. Exit 6.
+/// Error for an engine that is not built, or whose library or device is missing. Exit status 6.
 Error engine_missing(std::string message);
 
-/// A shared library that is opened at run time, its symbols kept to itself. It stays open as long
-/// as the process lives: MPI and NCCL leave threads and exit handlers behind.
+/// Shared library that is opened at run time with private symbols. It stays open until the process
+/// ends: MPI and NCCL leave threads and exit handlers behind.
 class DynamicLibrary {
  public:
-  /// Opens the first of these that can be opened: names that the loader looks for, or paths. Throws
-  /// engine_missing with what the loader says of each; `what` names the thing in the message.
+  /// Opens the first candidate that can be opened: names that the loader searches for, or paths.
+  /// Throws engine_missing with the loader's message for each; `what` names the library in the
+  /// message.
   DynamicLibrary(const std::string& what, const std::vector<std::string>& candidates);
 
-  /// The candidate that was opened.
+  /// Candidate that was opened.
   const std::string& name() const { return name_; }
 
-  /// The function of this name. Throws engine_missing when the library has none.
+  /// Returns the function of this name. Throws engine_missing if the library lacks it.
   template <class Function>
   Function function(const char* symbol) const {
     return reinterpret_cast<Function>(address_of(symbol));

@@ -21,7 +21,7 @@ namespace {
 constexpr mode_t kFileMode = 0666;  // less the umask
 constexpr int kCreateNew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
 
-/// Opens relative to the working folder; negative with errno set.
+/// Opens relative to the working folder; returns a negative value with errno set on failure.
 int open_fd(const std::string& path, int flags) {
   int fd = -1;
   do {
@@ -30,13 +30,13 @@ int open_fd(const std::string& path, int flags) {
   return fd;
 }
 
-/// What addresses, and offsets and sizes, of O_DIRECT transfers must be multiples of.
+/// Required alignment of addresses (memory), and of offsets and sizes (offset), for O_DIRECT.
 struct DirectAlignment {
   i64 memory = kDirectAlignment;
   i64 offset = kDirectAlignment;
 };
 
-/// What the system says; pages where it does not say. Zeros where the file has no direct I/O.
+/// Alignment that the system reports, pages by default. Zeros if the file has no direct I/O.
 DirectAlignment direct_alignment(const File& file) {
 #if defined(STATX_DIOALIGN)
   struct statx found {};
@@ -48,7 +48,7 @@ DirectAlignment direct_alignment(const File& file) {
   return {};
 }
 
-/// Whether whole pages can be moved between pages.
+/// True if page-aligned transfers of whole pages satisfy the alignment.
 bool is_aligned_enough(const File& file) {
   const auto [memory, offset] = direct_alignment(file);
   const auto divides_page = [](i64 size) { return size > 0 && kDirectAlignment % size == 0; };
@@ -96,8 +96,8 @@ FileIdentity identity_of(const struct stat& found) {
   return {found.st_size, to_ns(found.st_mtim), to_ns(found.st_ctim), found.st_dev, found.st_ino};
 }
 
-/// The owner that the file system gives to new files beside `path`: a network file system may map
-/// users. -1 when no file can be made there.
+/// Owner that the file system gives to new files in the folder of `path`: a network file system may
+/// map users. -1 if no file can be created there.
 uid_t owner_of_new_files(const std::string& path) {
   const std::string probe = fmt::format("{}.{}.owner", path, ::getpid());
   const File file = open_or_closed(probe, kCreateNew);
@@ -121,7 +121,7 @@ Error not_own(const std::string& path, const std::string& found) {
       .help("delete it if it is yours, or write to another output");
 }
 
-/// `file` is what O_NOFOLLOW opened at `path`; closed for a symbolic link.
+/// Checks the file opened with O_NOFOLLOW at `path`; it is closed if that is a symbolic link.
 void check_own_file(const File& file, const std::string& path) {
   if (!file.is_open()) throw not_own(path, "expected a file, found a symbolic link");
   const struct stat found = status(file);
@@ -345,7 +345,7 @@ void sync(const File& file) {
 void sync_folder(const std::string& path) {
   const File folder = open_or_closed(path, O_RDONLY | O_DIRECTORY);
   if (!folder.is_open()) throw write_failure("open the folder", path, errno);
-  // A file system that answers EINVAL has no sync of folders; its names need none or have none.
+  // EINVAL means that this file system has no sync of folders, so there is no error to report.
   if (syscalls().fsync(folder.fd()) != 0 && errno != EINVAL) {
     throw write_failure("sync the folder", path, errno);
   }

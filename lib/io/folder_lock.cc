@@ -25,8 +25,8 @@ File locked(const std::string& path) {
 }  // namespace
 
 FolderLock::FolderLock(const std::string& path) : file_(locked(path)) {
-  // Its last holder deletes it, also when it is already open here, and a lock on a deleted file
-  // excludes no one.
+  // The last holder deletes the file, even if it is already open here, and a lock on a deleted file
+  // excludes no other run.
   while (!is_at(path, identity(file_))) file_ = locked(path);
 }
 

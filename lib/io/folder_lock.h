@@ -6,11 +6,11 @@
 
 namespace shardtool::io {
 
-/// Holds an exclusive flock on a file that it creates, and deletes the file when destroyed. The
-/// system releases the lock of a killed process; the file that remains does no harm.
+/// Holds an exclusive flock on a file that it creates, and deletes the file on destruction. The
+/// system releases the lock of a killed process; the remaining file does no harm.
 class FolderLock {
  public:
-  /// Throws kOutputLocked when another process, or another FolderLock, holds it.
+  /// Throws kOutputLocked if another process, or another FolderLock, holds the lock.
   explicit FolderLock(const std::string& path);
   ~FolderLock();
   FolderLock(FolderLock&&) noexcept = default;

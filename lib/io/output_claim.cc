@@ -34,7 +34,7 @@ std::string name_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// The names beside an output that begin with the id of a run.
+/// Names in the output's parent folder that begin with the id of a run.
 std::vector<std::string> hidden_names(const OutputPlace& place) {
   const std::string prefix = name_of(place.hidden("-"));
   std::vector<std::string> names = names_in(place.parent);
@@ -99,7 +99,7 @@ bool OutputClaim::discard_journals(const std::string& id) const noexcept {
 }
 
 bool OutputClaim::discard(const std::string& id) const noexcept {
-  // The journals first: they never speak of files that are gone.
+  // Delete the journals first, so that they never refer to deleted files.
   const bool journals = discard_journals(id);
   const bool folder = remove_tree(hidden_folder(place_, id)) || errno == ENOENT;
   return journals && folder;

@@ -8,36 +8,36 @@
 
 namespace shardtool::io {
 
-/// A file of an output and its final size.
+/// File of an output and its final size.
 struct WrittenFile {
   std::string name;
   i64 bytes = 0;
 };
 
-/// The files in the hidden folder of an output, while they are written by this process.
+/// Files in the hidden folder of an output, while this process writes them.
 class OutputFiles {
  public:
   explicit OutputFiles(std::string folder) : folder_(std::move(folder)) {}
 
   const std::string& folder() const { return folder_; }
-  /// The path of a plain name. Throws kWriteFailed for any other.
+  /// Path of a plain name. Throws kWriteFailed for any other name.
   std::string path_of(const std::string& name) const;
 
   /// Opens a file that a run of this user left, or creates it. Throws kOtherRun. The reference
   /// stays valid until clear().
   File& open(const std::string& name);
-  /// Creates a file. Throws kOutputExists when the name is taken.
+  /// Creates a file. Throws kOutputExists if the name is taken.
   File& create(const std::string& name);
 
-  /// Makes all files and their names durable as they are now. Throws kWriteFailed; after one
-  /// failure always, since the system may have forgotten what it could not write.
+  /// Makes all files and their names durable. Throws kWriteFailed, and always does so after one
+  /// failure, since the system may have discarded data that it could not write.
   void sync();
-  /// Throws kWriteFailed unless every expected name is, in the folder, the file that was opened
-  /// here, and has its size.
+  /// Throws kWriteFailed unless every expected name in the folder is still the file that was opened
+  /// here and has the expected size.
   void check_complete(std::span<const WrittenFile> expected) const;
   /// Deletes every other name in the folder. Throws kWriteFailed.
   void remove_others(std::span<const WrittenFile> expected) const;
-  /// Closes all; throws kWriteFailed when the system reports an error.
+  /// Closes all files; throws kWriteFailed when the system reports an error.
   void close_checked();
   void clear() { files_.clear(); }
 

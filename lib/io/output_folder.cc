@@ -25,7 +25,7 @@ OutputFolder::OutputFolder(OutputClaim claim, const std::string& id, Leftover le
     if (other != id || leftover == Leftover::kDiscard) claim_.discard(other);
   }
   if (syscalls().mkdir(working_path().c_str(), kFolderMode) == 0) {
-    claim_.discard_journals(id);  // of a folder that is gone
+    claim_.discard_journals(id);  // journals of a folder that no longer exists
     return;
   }
   if (errno != EEXIST || leftover == Leftover::kDiscard) {
@@ -71,7 +71,7 @@ void OutputFolder::publish(std::span<const WrittenFile> expected) {
     throw;
   }
   finished_ = true;
-  // The rest of what was hidden: the journal, and in an exchange the old content.
+  // Delete the other hidden files: the journal and, after an exchange, the old content.
   const bool replaced = claim_.place().found == Found::kContent;
   if (!claim_.discard(id_) && replaced) leftover_ = working_path();
 }
@@ -92,7 +92,7 @@ void OutputFolder::put_in_place() {
               : write_failure("rename the finished folder to the output", final_path(), errno);
 }
 
-/// Undoes put_in_place after a failure that leaves open whether it would survive a power cut.
+/// Undoes put_in_place after a sync failure, when the rename might not survive a power cut.
 void OutputFolder::withdraw(Error& error) {
   const Syscalls& call = syscalls();
   const bool replaced = claim_.place().found == Found::kContent;

@@ -28,7 +28,7 @@ std::string real_path(const std::string& path) {
   throw error;
 }
 
-/// Parent and name, as text.
+/// Splits a path into parent and name.
 OutputPlace split(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const size_t slash = path.rfind('/');

@@ -4,7 +4,7 @@
 
 namespace shardtool::io {
 
-/// Where an output folder goes, and what is there now.
+/// Location of an output folder and its current content.
 struct OutputPlace {
   enum class Found { kNothing, kEmptyFolder, kContent };
 
@@ -13,14 +13,14 @@ struct OutputPlace {
   Found found = Found::kNothing;
 
   std::string path() const;
-  /// A hidden path beside it, ".NAME.shardtool" + suffix. Of a very long name only the beginning is
-  /// used, so that the result is a valid name; outputs that share it share the lock, too.
+  /// Hidden path in the same folder, ".NAME.shardtool" + suffix. Very long names are truncated so
+  /// that the result is a valid name; outputs with the same truncated name share the lock, too.
   std::string hidden(const std::string& suffix) const;
 };
 
-/// Looks at a path that may be relative and end in slashes, "." or "..". Links in the parent are
-/// resolved here, once. Throws kOutputExists when a file is there, kOutputAliasesInput when it is a
-/// symbolic link, kWriteFailed when the parent is missing or the path is a mount point.
+/// Examines a path that may be relative and end in slashes, "." or "..". Links in the parent are
+/// resolved here, once. Throws kOutputExists if the path is a file, kOutputAliasesInput if it is a
+/// symbolic link, kWriteFailed if the parent is missing or the path is a mount point.
 OutputPlace look_at_output(const std::string& path);
 
 }  // namespace shardtool::io

@@ -5,7 +5,7 @@
 namespace shardtool::io {
 
 void drop_from_page_cache(const File& file) {
-  // Advice: a file system that keeps its pages (tmpfs) may.
+  // The call is advice: file systems such as tmpfs may keep their pages.
   static_cast<void>(posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED));
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr i64 kSamples = 8;
 
-/// Whether the byte at `offset` can be read without waiting for the device.
+/// True if the byte at `offset` can be read without waiting for the device.
 bool is_byte_resident(int fd, i64 offset) {
   std::byte byte{};
   const iovec part{&byte, 1};

@@ -21,7 +21,7 @@ std::exception_ptr sync_failure(const File& file) noexcept {
   }
 }
 
-/// One more thread, or false when the system has no more to give.
+/// Starts one more thread; returns false if the system refuses.
 template <class Work>
 bool start(std::vector<std::jthread>& helpers, const Work& work) {
   try {
@@ -42,7 +42,7 @@ void sync_all(const std::deque<File>& files) {
   };
   {
     const size_t threads = std::min(kMaxThreads, files.size());
-    std::vector<std::jthread> helpers;  // with this thread, which also works
+    std::vector<std::jthread> helpers;  // in addition to this thread
     while (helpers.size() + 1 < threads && start(helpers, work)) {
     }
     work();

@@ -7,10 +7,10 @@
 
 namespace shardtool::io {
 
-/// Every system call that touches the data or the names of files, or says how data may be touched,
-/// goes through this table, so that tests can make the n-th call of a kind fail, fall short or be
-/// interrupted, and play other devices. Each entry has the signature and the errno convention of
-/// the call that it is named after.
+/// Table of every system call that touches the data or the names of files, or queries file
+/// properties. Tests replace it to make the n-th call of a kind fail, fall short or be interrupted,
+/// and to emulate devices. Each entry has the signature and the errno convention of the call that
+/// it is named after.
 struct Syscalls {
   int (*openat)(int folder, const char* path, int flags, mode_t mode);
   int (*close)(int fd);
@@ -27,7 +27,7 @@ struct Syscalls {
   int (*unlinkat)(int folder, const char* name, int flags);
 };
 
-/// The table in use: the real calls unless a test replaced it.
+/// Table in use: the real calls unless a test replaced it.
 const Syscalls& syscalls();
 
 /// Replaces the table until destroyed. For tests only; not thread-safe against running I/O.
@@ -41,7 +41,7 @@ class ScopedSyscalls {
  private:
   Syscalls saved_;
 };
-/// The real calls, to build replacements from.
+/// Real calls, to build replacements from.
 const Syscalls& real_syscalls();
 
 }  // namespace shardtool::io

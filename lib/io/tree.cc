@@ -14,10 +14,10 @@
 namespace shardtool::io {
 namespace {
 
-/// A folder open for listing.
+/// Folder open for listing.
 class Listing {
  public:
-  /// Relative to the open folder `parent`; never through a symbolic link at the end of `path`.
+  /// Opens `path` relative to the open folder `parent`; never through a symbolic link at the end.
   Listing(int parent, const char* path)
       : fd_(syscalls().openat(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0)),
         stream_(fd_ < 0 ? nullptr : ::fdopendir(fd_)) {}
@@ -34,7 +34,7 @@ class Listing {
   bool is_open() const { return stream_ != nullptr; }
   int fd() const { return fd_; }
 
-  /// What is in it, or nothing with errno set.
+  /// Names in the folder, or nullopt with errno set.
   std::optional<std::vector<std::string>> names() const {
     std::vector<std::string> names;
     errno = 0;

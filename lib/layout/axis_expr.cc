@@ -26,7 +26,7 @@ void require(bool holds, std::string message) {
   if (!holds) throw Error(ErrorCode::kStrategy, std::move(message));
 }
 
-/// n rounded up to the least common multiple of the rule's m and the parts.
+/// Rounds n up to the least common multiple of the rule's m and the parts.
 i64 padded_size(i64 n, i64 parts, SplitRule rule) {
   const i64 gcd = std::gcd(rule.multiple, parts);
   const auto multiple = checked_mul(rule.multiple / gcd, parts);
@@ -104,7 +104,7 @@ AxisMap evaluate_cuts(const Cuts& e, const Mesh& mesh, i64 rank) {
   return AxisMap::slice(e.boundaries.back(), {e.boundaries[part], e.boundaries[part + 1]});
 }
 
-/// The part of n units at the device's index along `over`, as local -> unit.
+/// Part of n units at the device's index along `over`, as local -> unit.
 AxisMap evaluate_split(i64 n, const Over& over, SplitRule rule, const Mesh& mesh, i64 rank) {
   const i64 parts = extent(mesh, over);
   const i64 index = index_along(mesh, over, rank);

@@ -12,7 +12,7 @@ namespace shardtool::layout {
 
 using mesh::Over;
 
-/// How n units are dealt out to N parts. The field disagrees, so the rule is always explicit:
+/// Rule that distributes n units over N parts. Frameworks disagree, so the rule is always explicit:
 ///   exact      every part n / N; an error when N does not divide n
 ///   balanced   the first n mod N parts get one more (numpy.array_split, MAX)
 ///   ceil       parts of ceil(n / N), the tail shorter or empty (torch.chunk, DTensor)
@@ -34,15 +34,15 @@ constexpr SplitRule padded(i64 multiple) {
   return {SplitRule::Kind::kPadded, multiple};
 }
 
-/// The part [begin, end) of n units that part `index` of `parts` gets. For padded(m) the interval
-/// is clipped to n; its local extent is `part_extent`. Throws kNotDivisible for exact.
+/// Interval [begin, end) of n units in part `index` of `parts`. For padded(m) the interval is
+/// clipped to n; its local extent is `part_extent`. Throws kNotDivisible for exact.
 index::Interval part_of(i64 n, i64 parts, i64 index, SplitRule rule);
-/// The local extent of a part, padding included.
+/// Local extent of a part, padding included.
 i64 part_extent(i64 n, i64 parts, i64 index, SplitRule rule);
 
 class AxisExpr;
 
-/// Everybody has everything.
+/// Every device holds the whole axis.
 struct Whole {
   i64 n = 0;
 };
@@ -64,22 +64,22 @@ struct Owners {
   std::vector<std::vector<i64>> owned;
   Over over;
 };
-/// The expression counts units of `unit` consecutive indices: heads -> rows.
+/// Expression over units of `unit` consecutive indices: heads -> rows.
 struct Scale {
   std::shared_ptr<const AxisExpr> of;
   i64 unit = 1;
 };
-/// Two axes folded into one, the outer one slowest: the rows of all experts below each other, cut
-/// by expert and inside each expert.
+/// Two axes flattened into one, the outer one slowest: the stacked rows of all experts, cut by
+/// expert and inside each expert.
 struct Product {
   std::shared_ptr<const AxisExpr> outer;
   std::shared_ptr<const AxisExpr> inner;
 };
-/// Sections of one axis, each cut by itself.
+/// Sections of one axis, each cut independently.
 struct Concat {
   std::vector<AxisExpr> sections;
 };
-/// Every local axis of `of` is cut again (tensor parallel, then FSDP, on the same axis).
+/// Every local axis of `of` cut again (tensor parallel, then FSDP, on the same axis).
 struct Nest {
   std::shared_ptr<const AxisExpr> of;
   Over over;
@@ -90,20 +90,20 @@ struct Pad {
   std::shared_ptr<const AxisExpr> of;
 };
 
-/// How one axis of a tensor is laid over a mesh: an expression that evaluates, for every device, to
-/// the AxisMap of what it holds. A closed set of nine nodes; immutable values.
+/// Sharding of one tensor axis over a mesh: an expression that evaluates, for every device, to the
+/// AxisMap of its part. A closed set of nine nodes; immutable values.
 class AxisExpr {
  public:
   using Node = std::variant<Whole, Split, Cuts, Owners, Scale, Product, Concat, Nest, Pad>;
 
-  /// Throws kStrategy when the node makes no sense by itself (a negative size, boundaries that
-  /// fall, owners out of range, a unit or a padding below 1, no sections).
+  /// Throws kStrategy for an invalid node (a negative size, decreasing boundaries, owners out of
+  /// range, a unit or a padding below 1, no sections).
   AxisExpr(Node node);  // NOLINT(google-explicit-constructor): a node is an expression
 
   const Node& node() const { return *node_; }
-  /// The extent of the global axis.
+  /// Extent of the global axis.
   i64 size() const;
-  /// Whether any part of it is cut (has a non-empty `over`).
+  /// True if any part is cut (has a non-empty `over`).
   bool is_sharded() const;
 
  private:
@@ -115,7 +115,7 @@ AxisExpr split(i64 n, Over over, SplitRule rule = kBalanced);
 AxisExpr cuts(std::vector<i64> boundaries, Over over);
 AxisExpr owners(i64 n, std::vector<std::vector<i64>> owned, Over over);
 AxisExpr scale(AxisExpr of, i64 unit);
-/// scale(outer, n) where the inner axis of n is whole.
+/// Equals scale(outer, n) if the inner axis of n is whole.
 AxisExpr product(AxisExpr outer, AxisExpr inner);
 AxisExpr concat(std::vector<AxisExpr> sections);
 /// concat of m equal sections.
@@ -123,17 +123,17 @@ AxisExpr repeat(i64 m, const AxisExpr& section);
 AxisExpr nest(AxisExpr of, Over over, SplitRule rule = kBalanced);
 AxisExpr pad(AxisExpr of);
 
-/// What the device with this rank holds. O(pieces) (Pad: times the mesh size).
-/// Throws kUnknownName, kMesh, kNotDivisible; kStrategy when a list has another length than the
-/// number of parts.
+/// Part of the device with this rank. O(pieces) (Pad: times the mesh size). Throws kUnknownName,
+/// kMesh, kNotDivisible; kStrategy when the length of a list does not match the number of parts.
 index::AxisMap evaluate(const AxisExpr& expr, const mesh::Mesh& mesh, i64 rank);
 
-/// Every list of mesh axes in it, in order of appearance.
+/// Every list of mesh axes in the expression, in order of appearance.
 std::vector<Over> overs(const AxisExpr& expr);
-/// Every mesh axis reference it uses, once each, in order of appearance.
+/// Every mesh axis reference in the expression, once each, in order of appearance.
 std::vector<mesh::AxisRef> axes_used(const AxisExpr& expr);
 
-/// "Scale(Split(32, tp), 128)"; balanced is not printed, equal sections print as Repeat(3, ...).
+/// Formats as "Scale(Split(32, tp), 128)"; balanced is not printed, equal sections print as
+/// Repeat(3, ...).
 std::string to_string(const AxisExpr& expr);
 std::string to_string(SplitRule rule);
 

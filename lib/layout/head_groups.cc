@@ -10,7 +10,7 @@
 namespace shardtool::layout {
 namespace {
 
-/// The device counts for which cut_heads succeeds with replication, as many as a message can take.
+/// Device counts for which cut_heads succeeds with replication, up to 1024 for the message.
 std::vector<i64> counts_that_work(HeadCounts counts) {
   constexpr i64 kLargest = 1024;
   std::vector<i64> legal;
@@ -32,7 +32,7 @@ Error cannot_share(HeadCounts counts, i64 devices, const std::string& why) {
                         counts.kv_name, counts.heads_name));
 }
 
-/// Queries dealt out evenly, and to every device the KV heads that they attend to.
+/// Distributes queries evenly and gives every device the KV heads that they attend to.
 HeadCut gathered(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, SplitRule rule) {
   const i64 group = counts.heads / counts.kv_heads;
   std::vector<std::vector<i64>> owned;

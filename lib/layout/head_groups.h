@@ -8,7 +8,7 @@
 namespace shardtool::layout {
 
 /// Query heads and the key/value heads that they share (grouped-query attention), or other heads
-/// that are grouped so.
+/// grouped in the same way.
 struct HeadCounts {
   i64 heads = 0;
   i64 kv_heads = 0;
@@ -16,11 +16,11 @@ struct HeadCounts {
   std::string_view kv_name = "KV heads";
 };
 
-/// What happens where there are more devices than KV heads.
+/// Policy for more devices than KV heads.
 enum class SmallPolicy {
   kError,      ///< refuse
-  kReplicate,  ///< N a multiple of the KV heads: each KV head on a run of N / kv devices
-  kGather,     ///< every device gets every KV head that its query heads need
+  kReplicate,  ///< if N is a multiple of the KV heads: each KV head on N / kv consecutive devices
+  kGather,     ///< every device gets all KV heads that its query heads need
 };
 
 /// One cut decision for q, k, v and o, in units of heads.
@@ -29,18 +29,17 @@ struct HeadCut {
   AxisExpr kv;       ///< over `kv_heads` units
 };
 
-/// Over N devices (the extent of `over`), with g = heads / kv_heads queries per KV head:
+/// Cuts heads over N devices (the extent of `over`), with g = heads / kv_heads queries per KV head:
 ///   N <= kv        whole KV groups by `rule`: kv = Split(kv), queries = Scale(Split(kv), g)
 ///   N = kv * r     kReplicate: kv over the leading kv parts (repeat-interleave), queries =
-///   Split(heads),
-///                  where N must divide `heads`
+///                  Split(heads), where N must divide `heads`
 ///   otherwise      kGather: queries = Split(heads), kv = Owners(the KV heads of those queries)
 /// Throws kGroups, with the device counts that work, and kNotDivisible for rule exact.
 HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, SplitRule rule,
                   SmallPolicy small);
 
-/// The cut of n units where there may be fewer units than devices: kReplicate lays them over the
-/// leading n parts (n must divide the devices, kNotDivisible), kError and kGather cut as they are.
+/// Cuts n units that may be fewer than the devices: kReplicate uses the leading n parts (n must
+/// divide the devices, kNotDivisible), kError and kGather split by `rule`.
 AxisExpr cut_units(i64 n, const mesh::Mesh& mesh, const Over& over, SplitRule rule,
                    SmallPolicy small);
 

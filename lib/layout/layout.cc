@@ -16,7 +16,7 @@ using index::Piece;
 using mesh::AxisRef;
 using mesh::Mesh;
 
-/// What cuts one axis of a tensor and the words for it.
+/// Mesh axes that cut one axis of a tensor, and its name for messages.
 struct Cut {
   std::string where;
   std::vector<AxisRef> refs;
@@ -37,7 +37,7 @@ void check_disjoint(const Mesh& mesh, const Cut& a, const Cut& b) {
   }
 }
 
-/// L3 inside an expression: Nest and Product cut with axes that their other part does not use.
+/// Checks L3 inside an expression: both parts of a Nest or Product must use disjoint mesh axes.
 void check_nests(const Mesh& mesh, const AxisExpr& expr, const std::string& where) {
   if (const auto* e = std::get_if<Nest>(&expr.node())) {
     check_disjoint(mesh, {where, axes_used(*e->of)}, {where + " again", e->over});
@@ -56,8 +56,7 @@ void check_nests(const Mesh& mesh, const AxisExpr& expr, const std::string& wher
   }
 }
 
-/// L3 inside one `over` list. (Sections of a Concat may share mesh axes, so only lists are
-/// checked.)
+/// Checks L3 inside each `over` list only, because sections of a Concat may share mesh axes.
 void check_lists(const Mesh& mesh, const AxisExpr& expr, const std::string& where) {
   for (const Over& over : overs(expr)) {
     for (size_t i = 0; i < over.size(); ++i) {
@@ -117,7 +116,7 @@ Error cut_inside_block(const LayoutAxis& axis, size_t position, const AxisMap& l
       .help("choose a mesh size whose cuts are multiples of the block, or keep this tensor whole");
 }
 
-/// The stored axis of a device, its blocks refined `refinement` times.
+/// Stored axis of a device, its blocks refined `refinement` times.
 AxisMap stored_map(const LayoutAxis& axis, size_t position, const Mesh& mesh, i64 rank,
                    i64 refinement) {
   const AxisMap logical = evaluate(axis.expr, mesh, rank);
@@ -129,7 +128,7 @@ AxisMap stored_map(const LayoutAxis& axis, size_t position, const Mesh& mesh, i6
   throw cut_inside_block(axis, position, logical, rank);
 }
 
-/// Into how many equal blocks each block falls, so that every cut is between blocks.
+/// Number of equal parts per block that puts every cut between blocks.
 i64 refinement_of(const LayoutAxis& axis, const Mesh& mesh) {
   if (axis.straddling != Straddling::kRefine) return 1;
   i64 block = axis.granularity;
@@ -143,8 +142,7 @@ i64 refinement_of(const LayoutAxis& axis, const Mesh& mesh) {
   return axis.granularity / block;
 }
 
-/// What a device has of a stored axis: where its own indices sit, and one map per way in which the
-/// others repeat elements.
+/// Part of a stored axis on a device: the map of its own indices, and one map per repeated copy.
 struct AxisParts {
   AxisMap place;
   std::vector<AxisMap> fills;
@@ -171,7 +169,7 @@ bool holds(const IndexAxis& axis, const Mesh& mesh, i64 rank) {
   return axis.index < to_local.local_size() && to_local(axis.index).has_value();
 }
 
-/// L2 for one axis: the maps' images together are [0, n).
+/// Checks L2 for one axis: the union of the maps' images is [0, n).
 void check_complete(std::span<const AxisMap> maps, const LayoutAxis& axis, size_t position) {
   const index::AxisIndex covered(maps);
   i64 next = 0;
@@ -247,7 +245,7 @@ std::vector<index::Region> Layout::fills(i64 rank) const {
   });
   const bool refines =
       std::any_of(refinement_.begin(), refinement_.end(), [](i64 parts) { return parts > 1; });
-  if (!repeats && !refines) return {};        // nearly every layout
+  if (!repeats && !refines) return {};        // true for nearly every layout
   std::vector<index::Region> regions = {{}};  // the first one is the place itself
   for (size_t a = 0; a < axes_.size(); ++a) {
     const AxisParts parts = parts_of(axes_[a], blocks(rank, a), refinement_[a]);

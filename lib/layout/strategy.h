@@ -11,9 +11,9 @@
 
 namespace shardtool::layout {
 
-/// The strategies under the names of MAX (max.graph.ShardingStrategy); column_parallel and
-/// row_parallel are Megatron's and Hugging Face's words. The kind is a tag for people: what is cut
-/// is the expression.
+/// Strategies under the names of MAX (max.graph.ShardingStrategy); column_parallel and row_parallel
+/// are the names in Megatron and Hugging Face. The kind is only a label; the expression defines the
+/// cut.
 enum class StrategyKind {
   kReplicate,
   kRowwise,
@@ -32,23 +32,23 @@ enum class StrategyKind {
 std::string_view to_string(StrategyKind kind);
 std::optional<StrategyKind> parse_strategy_kind(std::string_view name);
 
-/// How a linear layer's kernel is stored: PyTorch's nn.Linear is [out, in], GPT-2's Conv1D [in,
+/// Storage order of a linear layer's kernel: PyTorch's nn.Linear is [out, in], GPT-2's Conv1D [in,
 /// out].
 enum class Kernel { kOutIn, kInOut };
 
-/// The order of a fused QKV axis: Q|K|V blocks; q,k,v per head; (g queries, k, v) per KV group.
+/// Order of a fused QKV axis: Q|K|V blocks; q,k,v per head; (g queries, k, v) per KV group.
 enum class QkvOrder { kConcat, kPerHead, kPerKvGroup };
 
-/// The order of a fused gate and up projection: gate|up blocks, or g0,u0,g1,u1,...
+/// Order of a fused gate and up projection: gate|up blocks, or g0,u0,g1,u1,...
 enum class GateUpOrder { kStacked, kInterleaved };
 
 /// One section of an axis: `units` indivisible runs of `unit` elements.
 struct Segment {
   i64 units = 0;
   i64 unit = 1;
-  /// Cut in elements.
+  /// Section cut in elements.
   static Segment even(i64 size) { return {size, 1}; }
-  /// Cut in heads.
+  /// Section cut in heads.
   static Segment head_aware(i64 num_heads, i64 head_dim) { return {num_heads, head_dim}; }
 };
 
@@ -61,51 +61,51 @@ struct QkvHeads {
   SmallPolicy small = SmallPolicy::kError;
 };
 
-/// A strategy cuts one axis of a tensor over mesh axes, or none.
+/// Strategy that cuts one axis of a tensor over mesh axes, or no axis.
 class ShardingStrategy {
  public:
   static ShardingStrategy replicate();
-  /// Axis 0 of the stored tensor (MAX's word: Megatron's column-parallel for [out, in]).
+  /// Cuts axis 0 of the stored tensor (MAX's name: Megatron's column-parallel for [out, in]).
   static ShardingStrategy rowwise(Over over, SplitRule rule = kBalanced);
-  /// Axis 1 of the stored tensor.
+  /// Cuts axis 1 of the stored tensor.
   static ShardingStrategy columnwise(Over over, SplitRule rule = kBalanced);
-  /// Any axis; negative counts from the end.
+  /// Cuts any axis; negative counts from the end.
   static ShardingStrategy axiswise(i64 axis, Over over, SplitRule rule = kBalanced);
-  /// Output features: axis 0 of [out, in], axis 1 of [in, out]; a bias (rank 1) is cut.
+  /// Cuts output features: axis 0 of [out, in], axis 1 of [in, out]; a bias (rank 1) is cut.
   static ShardingStrategy column_parallel(Kernel kernel, Over over, SplitRule rule = kBalanced);
-  /// Input features: axis 1 of [out, in], axis 0 of [in, out]; a bias (rank 1) is replicated and is
-  /// added after the reduction.
+  /// Cuts input features: axis 1 of [out, in], axis 0 of [in, out]; a bias (rank 1) is replicated
+  /// and is added after the reduction.
   static ShardingStrategy row_parallel(Kernel kernel, Over over, SplitRule rule = kBalanced);
-  /// Axis 1 in whole heads; the width must be num_heads * head_dim.
+  /// Cuts axis 1 in whole heads; the width must be num_heads * head_dim.
   static ShardingStrategy head_aware_columnwise(i64 num_heads, i64 head_dim, Over over,
                                                 SplitRule rule = kBalanced);
-  /// Axis 0 in whole heads.
+  /// Cuts axis 0 in whole heads.
   static ShardingStrategy head_aware_rowwise(i64 num_heads, i64 head_dim, Over over,
                                              SplitRule rule = kBalanced);
   static ShardingStrategy stacked_qkv(QkvHeads heads, Over over, i64 axis = 0,
                                       SplitRule rule = kBalanced);
-  /// `parts` equal sections side by side (gate | up), or interleaved element by element.
+  /// Cuts `parts` equal sections that are concatenated (gate | up) or interleaved by element.
   static ShardingStrategy gate_up(Over over, i64 axis = 2,
                                   GateUpOrder order = GateUpOrder::kStacked, i64 parts = 2,
                                   SplitRule rule = kBalanced);
-  /// Sections that together cover the axis, each cut by itself.
+  /// Cuts sections that together cover the axis, each independently.
   static ShardingStrategy segmented(std::vector<Segment> segments, Over over, i64 axis = 0,
                                     SplitRule rule = kBalanced);
-  /// The expert dimension (axis 0) of a stacked [experts, ...] tensor.
+  /// Cuts the expert dimension (axis 0) of a stacked [experts, ...] tensor.
   static ShardingStrategy expert_parallel(Over over, SplitRule rule = kBalanced);
-  /// A marker for a module's tensors (a preset); applying it to one tensor is an error.
+  /// Marker for a module's tensors (a preset); applying it to one tensor is an error.
   static ShardingStrategy tensor_parallel(Over over);
 
   StrategyKind kind() const { return kind_; }
   bool is(StrategyKind kind) const { return kind_ == kind; }
-  /// The axis that is cut, as given (negative counts from the end); nothing for replicate and the
+  /// Axis that is cut, as given (negative counts from the end); nullopt for replicate and the
   /// module-level marker. column_parallel and row_parallel answer for a kernel of rank 2.
   std::optional<i64> sharded_axis() const { return axis_; }
   const Over& over() const { return over_; }
 
   /// One expression per axis of a tensor of this shape. Throws kShapeMismatch when the axis is out
-  /// of range or the rank is no linear layer's, kStrategy when sizes do not fit, kGroups
-  /// (stacked_qkv), and what cut_heads throws.
+  /// of range or the rank does not fit a linear layer, kStrategy when sizes do not fit, kGroups
+  /// (stacked_qkv), and the errors of cut_heads.
   std::vector<AxisExpr> apply(const Shape& shape, const mesh::Mesh& mesh) const;
 
  private:

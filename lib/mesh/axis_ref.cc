@@ -79,7 +79,9 @@ i64 index_along(const Mesh& mesh, const Over& over, i64 rank) {
 
 bool overlaps(const Mesh& mesh, const AxisRef& a, const AxisRef& b) {
   if (a.axis != b.axis) return false;
-  if (a.whole() || b.whole()) return true;  // also on an axis of size 1: it may be larger tomorrow
+  if (a.whole() || b.whole())
+    return true;  // also on an axis of size 1: another mesh may have a
+                  // larger one
   const i64 a_minor = minor_extent(mesh, a);
   const i64 b_minor = minor_extent(mesh, b);
   const i64 a_major = a_minor * extent(mesh, a);

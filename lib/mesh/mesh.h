@@ -17,13 +17,14 @@ struct MeshAxis {
   bool operator==(const MeshAxis&) const = default;
 };
 
-/// Tables have a row per device, so that a number in a file must not ask for any number of them.
+/// Upper limit of devices. Tables have a row per device, so a number in a file must not set their
+/// size.
 inline constexpr i64 kMaxDevices = i64{1} << 20;
 
-/// A device's index on every axis of its mesh.
+/// Index of a device on every axis of its mesh.
 using Coordinate = std::vector<i64>;
 
-/// A named grid of devices. Ranks are row-major over the axes, the first axis slowest:
+/// Named grid of devices. Ranks are row-major over the axes, the first axis slowest:
 ///
 ///     mesh (dp 2, tp 4)      tp 0  1  2  3
 ///                     dp 0   |  0  1  2  3
@@ -38,12 +39,12 @@ class Mesh {
   explicit Mesh(std::vector<MeshAxis> axes);
 
   std::span<const MeshAxis> axes() const { return axes_; }
-  /// The number of devices: the product of the sizes.
+  /// Number of devices: the product of the sizes.
   i64 size() const { return size_; }
-  /// Throws kUnknownName (with near misses) when no axis has this name.
+  /// Throws kUnknownName (with near misses) if no axis has this name.
   const MeshAxis& axis(std::string_view name) const;
   bool has_axis(std::string_view name) const;
-  /// The index on one axis of the device with this rank.
+  /// Index of the device with this rank on one axis.
   i64 index_on(std::string_view name, i64 rank) const;
   Coordinate coordinate(i64 rank) const;
   i64 rank(const Coordinate& coordinate) const;
@@ -57,9 +58,9 @@ class Mesh {
   i64 size_ = 1;
 };
 
-/// "tp=4" or "ep=2,tp=4"; "one device" without axes.
+/// Formats as "tp=4" or "ep=2,tp=4"; "one device" without axes.
 std::string to_string(const Mesh& mesh);
-/// The inverse of to_string for command lines. Throws kUsage, and kMesh as the constructor does.
+/// Inverse of to_string for command lines. Throws kUsage, and kMesh as the constructor does.
 Mesh parse_mesh(std::string_view text);
 
 }  // namespace shardtool::mesh

@@ -4,15 +4,15 @@
 
 namespace shardtool::plan {
 
-/// What is live while a forward pass goes through one layer, on one device, in elements per token.
+/// Live values of one layer during a forward pass, on one device, in elements per token.
 struct LiveWidths {
   i64 hidden = 0;     ///< the residual stream
-  i64 attention = 0;  ///< outputs of the attention's matrices here
-  i64 mlp = 0;        ///< outputs of the MLP's matrices here
-  i64 vocab = 0;      ///< logits here
+  i64 attention = 0;  ///< outputs of the attention's matrices on this device
+  i64 mlp = 0;        ///< outputs of the MLP's matrices on this device
+  i64 vocab = 0;      ///< logits on this device
 };
 
-/// An estimate of the buffers of a forward pass, in bytes:
+/// Estimates the buffers of a forward pass, in bytes:
 ///     tokens * (2 hidden + max(attention, mlp)) * bits / 8  +  sequences * vocab * 4
 /// the residual stream and its normed copy, the widest block's outputs, and the logits of the last
 /// token of every sequence in FP32. Throws kLimit on overflow.
@@ -20,7 +20,7 @@ i64 inference_activations(const LiveWidths& widths, int bits, i64 tokens, i64 se
 
 enum class Recompute { kNone, kSelective, kFull };
 
-/// A transformer layer as the formulas of Korthikanti et al. (arXiv 2205.05198) name it.
+/// Transformer layer, with the names of Korthikanti et al. (arXiv 2205.05198).
 struct TrainedLayer {
   i64 sequence = 0;         ///< s, tokens
   i64 batch = 0;            ///< b, micro-batch
@@ -31,7 +31,7 @@ struct TrainedLayer {
   Recompute recompute = Recompute::kNone;
 };
 
-/// Activations that one layer keeps for its backward pass, in bytes of 16-bit training (table 2 of
+/// Bytes of activations that one layer keeps for its backward pass in 16-bit training (table 2 of
 /// the paper):
 ///     none        s b h (10 + 24 / t + 5 a s / (h t))
 ///     and with sequence parallelism   s b h / t (34 + 5 a s / h)

@@ -6,7 +6,7 @@
 
 namespace shardtool::plan {
 
-/// Who has a tensor: its holders, and the devices that they are. Both belong to somebody else.
+/// Holders of a tensor and their devices. Non-owning.
 ///
 /// P1 no ranks: one holder, which is storage and no device; else one rank per holder, each once
 struct Holders {

@@ -14,7 +14,7 @@ void mix(std::uint64_t& hash, i64 value) {
 }
 
 std::uint64_t hash_of(const index::HolderSet& set) {
-  std::uint64_t hash = NameHash()("");  // unknown to who writes a manifest
+  std::uint64_t hash = NameHash()("");  // random key, so that a manifest cannot cause collisions
   for (const i64 extent : set.shape()) mix(hash, extent);
   for (int axis = 0; axis < set.rank(); ++axis) {
     for (const index::AxisMap& map : set.maps(axis)) {

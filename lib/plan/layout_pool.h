@@ -9,11 +9,11 @@
 
 namespace shardtool::plan {
 
-/// Numbers holders by what they hold: equal holders get one number, wherever they come from. The
-/// holder sets must outlive the pool.
+/// Numbers holders by content: equal holders get the same number, from any source. The holder sets
+/// must outlive the pool.
 class LayoutPool {
  public:
-  /// O(1) for a set that was seen before, else O(its holders).
+  /// O(1) for a known set, else O(its holders).
   int number(const Holders& holders);
 
  private:

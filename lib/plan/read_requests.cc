@@ -5,7 +5,7 @@
 namespace shardtool::plan {
 namespace {
 
-/// How many pieces of how many elements, with the gaps inside them.
+/// Number of pieces, and elements per piece with the gaps inside it.
 struct Pieces {
   i64 count = 1;
   i64 elements = 1;

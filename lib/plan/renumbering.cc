@@ -11,8 +11,8 @@ namespace {
 
 constexpr i64 kInfinite = std::numeric_limits<i64>::max() / 4;
 
-/// Minimum-cost assignment of rows 1.. to columns 1..; column 0 stands for "the row that is being
-/// placed". Potentials u, v keep cost - u - v >= 0, with equality on the chosen pairs.
+/// Minimum-cost assignment of rows 1.. to columns 1..; column 0 is a sentinel for the row being
+/// placed. Potentials u, v keep cost - u - v >= 0, with equality on the chosen pairs.
 class Hungarian {
  public:
   Hungarian(i64 rows, i64 columns, std::span<const i64> weights)
@@ -49,7 +49,7 @@ class Hungarian {
   }
 
  private:
-  /// Relaxes the edges of the row at `from`, and goes on to the column of least slack.
+  /// Relaxes the edges of the row at `from` and returns the column of least slack.
   size_t nearest(size_t from) {
     const size_t row = row_of_[from];
     const i64* weights = weights_.data() + (row - 1) * columns_;
@@ -98,7 +98,7 @@ void require_columns(i64 rows, i64 columns, std::span<const i64> weights) {
     throw Error(ErrorCode::kInternal, "an assignment needs a column for every row");
 }
 
-/// A weight above the least of its row, which any column gives.
+/// Weight above its row's minimum, which any column gives.
 struct Gain {
   i64 weight = 0;
   i64 row = 0;

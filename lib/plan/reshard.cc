@@ -53,7 +53,7 @@ void measure_groups(std::span<const ReshardTensor> tensors, const ReshardOptions
   }
 }
 
-/// What `n` tensors alike put on the devices at both ends of a transfer.
+/// Adds the load of `n` equal tensors to the devices at both ends of a transfer.
 void add_load(const Transfer& transfer, i64 n, i64 node_size, ReshardPlan& plan) {
   const i64 bytes = transfer.bytes * n;
   RankLoad& receiver = plan.per_rank[static_cast<size_t>(transfer.to)];
@@ -97,12 +97,12 @@ void add_totals(i64 node_size, ReshardPlan& plan) {
   plan.pairs = static_cast<i64>(pairs.size());
 }
 
-/// Whether the holder of a rank keeps exactly what it has, so that nothing is allocated.
+/// True if a rank's region is unchanged, so that no memory is allocated.
 bool same_region(const ReshardTensor& tensor, int from, int to) {
   return tensor.from.set->region(from) == tensor.to.set->region(to);
 }
 
-/// One device's memory while the groups move.
+/// Memory steps of each device while the groups move.
 void add_steps(const ReshardTensor& tensor, size_t group, i64 n,
                std::vector<std::vector<Step>>& steps) {
   std::map<i64, int> holders;

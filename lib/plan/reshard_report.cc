@@ -50,7 +50,7 @@ CandidateLine line_of(const ActionSet& set, const Action& action, size_t axis, s
   return line;
 }
 
-/// The table's rows as texts, the heading first.
+/// Rows of the table as texts, the heading first.
 std::vector<std::vector<std::string>> cells_of(const ReshardReport& report) {
   std::vector<std::vector<std::string>> cells{
       {"axis", "operands", "result", "moves", "bytes", "status"}};

@@ -7,20 +7,20 @@
 
 namespace shardtool::plan {
 
-/// What happens when an op's operands must move.
+/// Policy for operands that must move.
 enum class OnReshard { kSilent, kWarn, kRaise };
 
-/// One row along one mesh axis as the report shows it.
+/// One row along one mesh axis in the report.
 struct CandidateLine {
   std::string axis;
-  std::vector<std::string> operands;  ///< placements that it needs
+  std::vector<std::string> operands;  ///< required placements
   std::string result;
   std::string collectives;  ///< "all_reduce x", or empty
-  i64 bytes = 0;            ///< along this axis, of the chosen action with this row in it
+  i64 bytes = 0;            ///< along this axis, for the chosen action with this row in it
   std::string status;       ///< "chosen", "chosen, moves", "infeasible", "not allowed", ""
 };
 
-/// Why an op runs as it does: every row along every mesh axis, the others as chosen.
+/// Explanation of an op's execution: every row along every mesh axis, the others as chosen.
 struct ReshardReport {
   std::string headline;  ///< "add moves 1 operand: 6,291,456 bytes per device"
   std::vector<CandidateLine> lines;
@@ -28,11 +28,11 @@ struct ReshardReport {
 };
 
 ReshardReport report_of(const ActionSet& set, const Action& action, const AllowedMoves& allowed);
-/// The headline and an aligned table.
+/// Formats the headline and an aligned table.
 std::string to_string(const ReshardReport& report);
 
-/// Where the source system's generation `other` runs the op in another way than this solver does,
-/// both ways with the bytes that they really move; empty where they agree.
+/// Compares this solver's choice with that of the source system's generation `other`, both with the
+/// bytes that they really move; empty if they agree.
 std::string difference(const ActionSet& set, const AllowedMoves& allowed, Parity other);
 
 /// Chooses with the solver and applies the policy: kWarn appends the headline to `warnings`, kRaise

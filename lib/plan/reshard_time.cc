@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kUsPerSecond = 1e6;
 
-/// Of a device to those of its own node, per direction.
+/// Rate from a device to those of its own node, per direction.
 double peer_bytes_per_us(const HardwareProfile& profile) {
   constexpr double kBytesPerUsOfGb = 1e3;
   struct Rate {
@@ -23,7 +23,7 @@ double peer_bytes_per_us(const HardwareProfile& profile) {
   return std::visit(Rate{}, profile.fabric) * kBytesPerUsOfGb;
 }
 
-/// Of a message that has hardly any bytes.
+/// Time of a nearly empty message.
 double latency_us(bool is_far, const HardwareProfile& profile) {
   return time_of({CollectiveOp::kPermute, {2, is_far ? 2 : 1}, 1}, profile).us;
 }
@@ -42,13 +42,13 @@ double network_us(const ReshardPlan& plan, const HardwareProfile& profile) {
   return latency_us(plan.between_nodes_bytes > 0, profile) + slowest;
 }
 
-/// What the requests take beyond their bytes at the largest one's rate.
+/// Fixed time of a request: its time beyond its bytes at the rate of the largest.
 double us_per_request(const TimeTable& table) {
   const auto& [bytes, us] = table.front();
   return std::max(0.0, us - static_cast<double>(bytes) / bytes_per_s(table) * kUsPerSecond);
 }
 
-/// At the rate of the largest requests.
+/// Time at the rate of the largest requests.
 double us_of_all(i64 bytes, const TimeTable& table) {
   return static_cast<double>(bytes) / bytes_per_s(table) * kUsPerSecond;
 }
@@ -84,7 +84,7 @@ ReshardTime time_of(const ReshardPlan& plan, const HardwareProfile& profile, i64
   if (!profile.storage) return time;
   const Storage& storage = *profile.storage;
   if (plan.from_storage) time.load_us = load_us(plan, storage.read_us_of_bytes, node_size);
-  // Whole rows are read in large blocks and dealt out in memory, whatever runs a device needs.
+  // Whole rows are read in large blocks and distributed in memory, regardless of the devices' runs.
   time.read_us = us_of_all(plan.wanted_once, storage.read_us_of_bytes);
   time.write_us = us_of_all(plan.bytes_total, storage.write_us_of_bytes);
   return time;

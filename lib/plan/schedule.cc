@@ -31,7 +31,7 @@ i64 peak_bytes(std::span<const Step> steps, std::span<const size_t> order) {
   i64 peak = resident;
   for (const size_t i : order) {
     const Step& step = steps[i];
-    // Of alike tensors the first or the last one has the highest level.
+    // The first or the last of equal tensors has the highest level.
     const i64 before_last = std::max<i64>(0, (step.tensors - 1) * step.growth());
     peak = std::max(peak, resident + before_last + step.extra);
     resident += step.tensors * step.growth();

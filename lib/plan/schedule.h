@@ -7,21 +7,21 @@
 
 namespace shardtool::plan {
 
-/// What moving some tensors, one after the other, does to one device's memory; bytes per tensor.
+/// Memory effect on one device of moving some tensors one by one; bytes per tensor.
 struct Step {
-  i64 source = 0;       ///< freed afterwards
-  i64 destination = 0;  ///< stays afterwards
-  i64 extra = 0;        ///< allocated while the source is still there; 0 when nothing changes
-  i64 tensors = 1;      ///< that are alike
+  i64 source = 0;       ///< freed after the move
+  i64 destination = 0;  ///< kept after the move
+  i64 extra = 0;        ///< allocated while the source still exists; 0 if unchanged
+  i64 tensors = 1;      ///< number of equal tensors
 
   i64 growth() const { return destination - source; }
 };
 
-/// The most that the device holds when the steps are done in this order: what is not freed yet,
-/// what is done, and the extra of the step at hand.
+/// Peak memory of the device when the steps run in this order: sources not yet freed, finished
+/// destinations, and the extra of the current step.
 i64 peak_bytes(std::span<const Step> steps, std::span<const size_t> order);
 
-/// The order with the lowest peak: first the steps that do not grow, by ascending extra, then the
+/// Order with the lowest peak: first the steps that do not grow, by ascending extra, then the
 /// others, by descending extra - growth.
 std::vector<size_t> best_order(std::span<const Step> steps);
 
@@ -30,12 +30,13 @@ struct Schedule {
   std::vector<size_t> order;
   std::vector<i64> peak_bytes;  ///< per device
   i64 peak = 0;                 ///< the largest of them
-  /// No order can go below: the largest of any device's sources, destinations or single step.
+  /// Lower bound for any order: the largest of any device's sources or destinations.
   i64 bound = 0;
 };
 
-/// steps[device][step], equally many for every device. Tries the best order of whichever device has
-/// the highest peak, a few times, and keeps the best: optimal for one device, good for many.
+/// Schedules steps[device][step], with the same number of steps for every device. Tries the best
+/// order of the device with the highest peak, a few times, and keeps the best: optimal for one
+/// device, good for many.
 Schedule schedule(const std::vector<std::vector<Step>>& steps);
 
 }  // namespace shardtool::plan

@@ -24,7 +24,7 @@ i64 image_elements(const index::HolderSet& set, int holder) {
   return elements;
 }
 
-/// Adds, for every box, a copy to each holder but the one of the lowest rank.
+/// Adds, for every box, a copy to each holder except the one of the lowest rank.
 void add_replicas(const WeightGroup& group, std::vector<DeviceWeights>& devices) {
   const index::Join join(*group.held.set, *group.held.set);
   std::vector<int> having;

@@ -7,23 +7,23 @@
 
 namespace shardtool::plan {
 
-/// Tensors that are alike in everything that costs memory.
+/// Tensors with the same memory cost.
 struct WeightGroup {
-  int tensor_class = 0;  ///< of the caller's own
-  int bits = 0;          ///< of one element
+  int tensor_class = 0;  ///< defined by the caller
+  int bits = 0;          ///< bits per element
   Holders held;          ///< by devices
-  i64 tensors = 1;       ///< how many there are
+  i64 tensors = 1;       ///< number of tensors
 };
 
-/// The weights of one device, in bytes.
+/// Weights of one device, in bytes.
 struct DeviceWeights {
-  i64 bytes = 0;              ///< the sum of by_class
-  std::vector<i64> by_class;  ///< of n_classes, padding included
+  i64 bytes = 0;              ///< sum of by_class
+  std::vector<i64> by_class;  ///< n_classes entries, padding included
   i64 replicated_bytes = 0;   ///< elements that a lower rank has, too
-  i64 padding_bytes = 0;      ///< that hold no element
+  i64 padding_bytes = 0;      ///< bytes without an element
 };
 
-/// What the devices 0 to n_devices - 1 hold. For every set of tensors
+/// Weights on the devices 0 to n_devices - 1. For every set of tensors
 ///     sum of bytes - sum of replicated_bytes - sum of padding_bytes = bytes of the tensors
 /// Requires ranks below n_devices, classes below n_classes, parts of whole bytes. Throws kLimit
 /// when a sum overflows. Work is per group and holder, not per tensor.

@@ -7,9 +7,9 @@
 
 namespace shardtool::checkpoint::safetensors {
 
-/// Throws kUnsupported with a hint when `head`, the first bytes of a file, are those of a format
-/// that often ends up under this name: pickle, zip, GGUF, a git-LFS pointer, a web page. Looks at
-/// bytes only; nothing is decoded.
+/// Throws kUnsupported with a hint when `head`, the first bytes of a file, match a format that
+/// often has this file name by mistake: pickle, zip, GGUF, a git-LFS pointer, a web page. Only
+/// compares bytes, without decoding.
 void refuse_foreign_format(std::string_view head, const std::string& path);
 
 }  // namespace shardtool::checkpoint::safetensors

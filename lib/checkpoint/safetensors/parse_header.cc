@@ -20,7 +20,7 @@ namespace {
 constexpr int kMaxDepth = 16;
 constexpr size_t kShortestEntry = 50;  // "":{"dtype":"U8","shape":[],"data_offsets":[0,0]},
 
-/// Reads the header's JSON. Memory follows the entries that are there, never a number in the text.
+/// Reads the header's JSON. Memory grows with the entries present, never with a number in the text.
 class HeaderParser {
  public:
   HeaderParser(std::string_view json, const std::string& path, const ProblemSink& report)
@@ -28,7 +28,7 @@ class HeaderParser {
     header_.entries.reserve(json.size() / kShortestEntry);
   }
 
-  /// All entries in the order of the text, or those up to the one at which they must overlap.
+  /// Reads all entries in text order, or those up to the first that must overlap.
   Header read() {
     std::string key;
     in_.begin_object();
@@ -44,7 +44,7 @@ class HeaderParser {
     return std::move(header_);
   }
 
-  /// Whether `read` stopped at entries that must overlap.
+  /// True if `read` stopped at entries that must overlap.
   bool must_overlap() const { return must_overlap_; }
 
  private:
@@ -96,7 +96,7 @@ class HeaderParser {
     reject(entry, ProblemKind::kDtype, nearest.empty() ? error : error.help(nearest));
   }
 
-  /// Tells of an entry that means nothing sensible.
+  /// Marks an entry as invalid and reports it.
   void reject(Entry& entry, ProblemKind kind, Error error) {
     entry.is_valid = false;
     report_({kind, std::move(error.tensor(quote_for_message(entry.name))), ""});
@@ -111,7 +111,7 @@ class HeaderParser {
   }
 
   void read_shape(Entry& entry) {
-    constexpr size_t kUsualRank = 3;  // all the same to the allocator
+    constexpr size_t kUsualRank = 3;  // all ranks up to this cost the allocator the same
     entry.shape.reserve(kUsualRank);
     in_.begin_array();
     while (in_.next_element()) entry.shape.push_back(read_size(entry));
@@ -136,7 +136,7 @@ class HeaderParser {
     }
   }
 
-  /// The bytes that dtype and shape say are the bytes that data_offsets give.
+  /// Checks that the size from dtype and shape equals the size of data_offsets.
   void check_size(Entry& entry) {
     const auto bytes = byte_size(entry.dtype, entry.shape);
     if (bytes == entry.end - entry.begin) return;
@@ -154,8 +154,8 @@ class HeaderParser {
                 fmt::format("{} bytes for {}", *bytes, what)));
   }
 
-  /// Entries whose bytes together exceed the largest end cannot be disjoint: reading on would only
-  /// cost memory.
+  /// Adds an entry. Entries with more total bytes than the largest end cannot be disjoint: reading
+  /// on would only cost memory.
   void add(Entry entry) {
     largest_end_ = std::max(largest_end_, entry.end);
     const auto sum = checked_add(bytes_, entry.end - entry.begin);
@@ -190,7 +190,7 @@ class HeaderParser {
   std::map<std::string, i64> unknown_;
 };
 
-/// The entries of a text that was not read to its end say nothing about holes and the end.
+/// Reports only the first overlap: a partly read text cannot show holes or the end of the data.
 ProblemSink first_overlap_only(const ProblemSink& report) {
   return [&report, seen = false](Problem problem) mutable {
     if (problem.kind != ProblemKind::kOverlap || std::exchange(seen, true)) return;

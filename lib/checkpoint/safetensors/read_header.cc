@@ -14,7 +14,7 @@ namespace {
 constexpr i64 kHeadBytes = 64;
 constexpr i64 kMinHeaderBytes = 2;  // {}
 
-/// The first bytes of the file, at most kHeadBytes.
+/// Reads the first bytes of the file, at most kHeadBytes.
 std::string read_head(const io::File& file, i64 file_size) {
   std::string head(static_cast<size_t>(std::min(file_size, kHeadBytes)), '\0');
   io::read_exact(file, std::as_writable_bytes(std::span(head)), 0);
@@ -34,15 +34,15 @@ bool fits(std::uint64_t length, i64 file_size) {
   return length >= kMinHeaderBytes && most > 0 && length <= static_cast<std::uint64_t>(most);
 }
 
-/// Every other format is known by its first bytes, but so can be a valid length: 640 bytes of
-/// header begin like a pickle. Only what is no safetensors file is looked at as something else.
+/// True if the file begins like safetensors. A valid length can look like another format: 640 bytes
+/// of header begin like a pickle. Only other files are checked for foreign formats.
 bool begins_like_safetensors(std::string_view head, i64 file_size) {
   constexpr std::string_view kJsonBegins = "{ \t\r\n";
   return head.size() > kLengthBytes && fits(little_endian_length(head), file_size) &&
          kJsonBegins.find(head[kLengthBytes]) != std::string_view::npos;
 }
 
-/// The header's length, when the file can hold it.
+/// Header length. Throws kMalformed if it does not fit the file.
 i64 header_bytes(std::string_view head, i64 file_size, const std::string& path) {
   const Place place{path, 0, 0, ""};
   if (head.size() < kLengthBytes) {

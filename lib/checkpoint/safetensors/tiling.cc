@@ -32,7 +32,7 @@ Error misplaced(const Entry& entry, i64 expected_begin, const Entry* before,
       .note("expected", fmt::format("begin {}", expected_begin));
 }
 
-/// The data is as long as the tensors say.
+/// Checks that the data is as long as the tensors describe.
 void check_end(Header& header, i64 described, i64 file_size, const std::string& path,
                const ProblemSink& report) {
   const i64 data_bytes = file_size - header.data_begin;
@@ -81,7 +81,7 @@ void sort_by_offset(std::vector<Entry>& entries) {
 
 void check_tiling(Header& header, i64 file_size, const std::string& path,
                   const ProblemSink& report) {
-  const Entry* before = nullptr;  // the one that ends last
+  const Entry* before = nullptr;  // entry with the largest end so far
   for (const Entry& entry : header.entries) {
     const i64 expected_begin = before == nullptr ? 0 : before->end;
     if (entry.begin != expected_begin) {

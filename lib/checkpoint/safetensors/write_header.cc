@@ -32,7 +32,7 @@ void HeaderText::add(std::string_view name, Dtype dtype, const Shape& shape, i64
   ++tensors_;
 }
 
-/// What stands between a tensor's name and its offsets.
+/// Header text between a tensor's name and its offsets.
 const std::string& HeaderText::kind_of(Dtype dtype, const Shape& shape) {
   if (!last_kind_.empty() && dtype == last_dtype_ && shape == last_shape_) return last_kind_;
   last_dtype_ = dtype;

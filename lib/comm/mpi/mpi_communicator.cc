@@ -19,14 +19,14 @@ using Functions = shardtool_mpi_functions;
 
 constexpr const char* kPlugin = "the MPI plugin";
 
-/// How often to look before resting: processes may share a core.
+/// Number of polls before sleeping: processes may share a core.
 constexpr int kEagerLooks = 200;
 constexpr std::chrono::microseconds kRest{50};
 
 /// Set when a run was aborted: MPI has to end it.
 struct Aborted {
   const Functions* mpi = nullptr;
-  bool is_own = false;  ///< this process did, so that its exit status is the one to tell
+  bool is_own = false;  ///< this process aborted, so its exit status is reported
 } aborted;
 
 void abort_at_exit(int status, void*) {
@@ -71,8 +71,8 @@ class MpiCommunicator final : public MessageCommunicator {
     return links;
   }
 
-  /// Nothing may be on its way any more when MPI is finalized: everybody says that it ends, and
-  /// waits until the others have.
+  /// Drains all messages before MPI is finalized: every process announces its end and waits for the
+  /// others to do so.
   bool everybody_ended() {
     try {
       for (const auto& link : links()) {
@@ -86,7 +86,7 @@ class MpiCommunicator final : public MessageCommunicator {
         pause(looks);
       }
     } catch (const Error&) {
-      // MPI refuses.
+      // MPI failed.
     }
     return false;
   }
@@ -101,7 +101,7 @@ class MpiCommunicator final : public MessageCommunicator {
   bool is_own_abort_ = false;
 };
 
-/// The plugin's functions. Throws kEngineMissing for those of another version.
+/// Functions of the plugin. Throws kEngineMissing for another version.
 const Functions& functions_of(const io::DynamicLibrary& library) {
   const auto functions =
       library.function<shardtool_mpi_plugin_function>(SHARDTOOL_MPI_PLUGIN_SYMBOL);
@@ -128,7 +128,7 @@ std::string found_mpi(const std::vector<std::string>& plugins) {
   const io::DynamicLibrary library(kPlugin, plugins);
   std::array<char, 1024> text{};
   functions_of(library).name(text.data(), text.size());
-  // Behind the version stand the options that it was built with.
+  // MPI's build options follow the version.
   const std::string_view words(text.data());
   return fmt::format("{} through {}", words.substr(0, words.find_first_of(",\n")), library.name());
 }

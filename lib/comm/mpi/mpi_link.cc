@@ -14,7 +14,7 @@ namespace {
 
 /// MPI counts bytes in an int.
 constexpr size_t kMaxPieceBytes = 1 << 28;
-/// Up to here the head and the bytes go in one message.
+/// Up to this size the head and the bytes go in one message.
 constexpr size_t kSmallBytes = 1 << 16;
 
 }  // namespace
@@ -48,7 +48,7 @@ void MpiLink::finish_sending() {
     auto& pieces = sending_.front().pieces;
     while (!pieces.empty() && is_done(pieces.front())) {
       pieces.pop_front();
-      // A small message leaves whether the other process is alive or not.
+      // A small message leaves even if the other process is dead.
       activity_ += sending_.front().bytes.empty() ? 0 : 1;
     }
     if (!pieces.empty()) return;

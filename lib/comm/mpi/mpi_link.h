@@ -12,8 +12,8 @@
 
 namespace shardtool::comm {
 
-/// Messages of MPI with one other process, which says by a frame of its own that it ends. Whatever
-/// MPI refuses throws kPeerLost.
+/// MPI messages with one other process, which announces its end with a frame. Throws kPeerLost when
+/// MPI fails.
 class MpiLink final : public MessageLink {
  public:
   MpiLink(const shardtool_mpi_functions& mpi, int peer) : mpi_(mpi), peer_(peer) {}
@@ -27,13 +27,13 @@ class MpiLink final : public MessageLink {
   void enqueue(std::string head, std::string bytes) override;
 
  private:
-  /// A frame on its way out: pieces of its head and of it. MPI reads the strings where they are.
+  /// Outgoing frame: pieces of its head and its bytes. MPI reads the strings in place.
   struct Outgoing {
     std::string head;
     std::string bytes;
     std::deque<shardtool_mpi_request*> pieces;
   };
-  /// A piece on its way in.
+  /// Incoming piece.
   struct Incoming {
     std::string bytes;
     shardtool_mpi_request* request = nullptr;

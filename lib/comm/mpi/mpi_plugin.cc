@@ -1,4 +1,4 @@
-// The plugin: a thin layer over the MPI that it was compiled with. No exception leaves it.
+// MPI plugin: a thin layer over the MPI that it was compiled with. It lets no exception escape.
 
 #include "lib/comm/mpi/mpi_plugin.h"
 
@@ -46,7 +46,7 @@ int begin(int* rank, int* size, char* text, size_t room) {
     std::snprintf(text, room, "this MPI was built for programs of one thread");
     return MPI_ERR_OTHER;
   }
-  // Of its own, so that no message meets those of others in this process.
+  // A separate communicator keeps messages apart from other users of MPI in this process.
   if (const int code = MPI_Comm_dup(MPI_COMM_WORLD, &communicator)) {
     return explain(code, "MPI_Comm_dup", text, room);
   }

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::chrono::microseconds kRest{50};
 
-/// The functions that are used, by their own names and types.
+/// Functions in use, by their own names and types.
 struct Libraries {
   explicit Libraries(const NcclLibraries& files)
       : cuda("the CUDA runtime",
@@ -38,7 +38,7 @@ struct Libraries {
 
 #define SHARDTOOL_FUNCTION(library, name) \
   decltype(&::name) name = library.function<decltype(&::name)>(#name)
-  // cudaMalloc has an overload of C++, which no library holds.
+  // cudaMalloc has a C++ overload, which no library exports.
   using Malloc = cudaError_t (*)(void**, size_t);
   Malloc cudaMalloc = cuda.function<Malloc>("cudaMalloc");
   SHARDTOOL_FUNCTION(cuda, cudaRuntimeGetVersion);
@@ -71,7 +71,7 @@ struct Libraries {
   }
 };
 
-/// Device memory that grows to what is asked for.
+/// Device memory that grows to the requested size.
 class DeviceBuffer {
  public:
   explicit DeviceBuffer(const Libraries& api) : api_(api) {}
@@ -94,8 +94,8 @@ class DeviceBuffer {
   size_t bytes_ = 0;
 };
 
-/// Lengths as messages, and where stretches of these lengths begin in one buffer; one more at the
-/// end.
+/// Lengths as messages, and the offsets of ranges of these lengths in one buffer, followed by the
+/// total.
 std::string length_message(std::uint64_t bytes) {
   return {reinterpret_cast<const char*>(&bytes), sizeof bytes};
 }
@@ -111,7 +111,7 @@ std::vector<size_t> offsets_of(const std::vector<std::string>& lengths) {
   return offsets;
 }
 
-/// A group of all of `control`, whose large collectives take the other way.
+/// Group of all processes of `control` that sends large collectives over NCCL.
 class NcclCommunicator final : public GroupCommunicator {
  public:
   NcclCommunicator(std::shared_ptr<const Libraries> libraries, int device,
@@ -198,7 +198,7 @@ class NcclCommunicator final : public GroupCommunicator {
  private:
   const Libraries& api() const { return *libraries_; }
 
-  /// The first process makes an id that the others get over `control`.
+  /// The first process creates the NCCL id and broadcasts it over `control`.
   void begin_nccl() {
     api().check(api().cudaSetDevice(device_), "cudaSetDevice");
     api().check(api().cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
@@ -217,7 +217,7 @@ class NcclCommunicator final : public GroupCommunicator {
     wait_for_nccl();
   }
 
-  /// What others may still wait for is cut off after a failure.
+  /// Aborts NCCL after a failure, so that the others stop waiting.
   void end_nccl() noexcept {
     if (comm_ != nullptr && !failed_) finish();
     if (comm_ != nullptr) failed_ ? api().ncclCommAbort(comm_) : api().ncclCommDestroy(comm_);
@@ -248,7 +248,7 @@ class NcclCommunicator final : public GroupCommunicator {
   }
 
   std::vector<std::string> fetch(const char* device, const std::vector<size_t>& offsets) {
-    // The runtime blocks in copies to memory of this kind: not before NCCL is done.
+    // Copies to pageable memory block in the runtime, so wait for NCCL first.
     wait_for_stream();
     std::vector<std::string> parts;
     for (size_t i = 0; i + 1 < offsets.size(); ++i) {
@@ -259,13 +259,13 @@ class NcclCommunicator final : public GroupCommunicator {
     return parts;
   }
 
-  /// A call that goes on in the background is no failure: wait_for_nccl() sees how it ends.
+  /// Accepts a call in progress; wait_for_nccl() checks its result.
   void check(ncclResult_t result) {
     if (result == ncclSuccess || result == ncclInProgress) return;
     fail(fmt::format("NCCL: {}", api().ncclGetErrorString(result)));
   }
 
-  /// Polls until `done`, and gives up with the others or after the deadline.
+  /// Polls until `done`; throws when another process aborts or the deadline passes.
   template <class Done>
   void wait(const Done& done) {
     const auto end = wait_end();
@@ -311,7 +311,7 @@ class NcclCommunicator final : public GroupCommunicator {
   }
 
   const std::unique_ptr<Communicator> control_;
-  const std::shared_ptr<const Libraries> libraries_;  ///< shared with what is split off
+  const std::shared_ptr<const Libraries> libraries_;  ///< shared with the groups split off
   const int device_;
   DeviceBuffer sent_;
   DeviceBuffer received_;
@@ -336,7 +336,7 @@ void require_device(const Libraries& api, int device) {
 
 std::string found_nccl(const NcclLibraries& files) {
   const Libraries libraries(files);
-  // 10,000 a major version of NCCL; 1,000 one of CUDA, 10 a minor one.
+  // NCCL's factor is 10,000 per major version; CUDA's are 1,000 per major, 10 per minor version.
   int nccl = 0;
   int cuda = 0;
   if (libraries.ncclGetVersion(&nccl) != ncclSuccess)

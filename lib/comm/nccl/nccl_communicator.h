@@ -7,22 +7,23 @@
 
 namespace shardtool::comm {
 
-/// Which libraries to open; empty: those that the loader finds under their usual names.
+/// Library files to open; empty: the loader's default names.
 struct NcclLibraries {
   std::string nccl;
   std::string cuda_runtime;
 };
 
-/// The libraries with their versions. Throws kEngineMissing when one of them is not here or lacks a
-/// function, and in a build without NCCL. Asks for no GPU.
+/// Names and versions of the libraries. Throws kEngineMissing when one is missing or lacks a
+/// function, and in a build without NCCL. Needs no GPU.
 std::string found_nccl(const NcclLibraries& libraries);
 
-/// The processes of `control`, which exchange large messages over NCCL, each with a GPU of its own:
-/// the n-th process of a machine has its n-th GPU. all_gather, broadcast and all_to_all go through
-/// device memory; messages between two, sizes, and the end of a run go over `control`.
+/// Connects the processes of `control` so that they exchange large messages over NCCL, each with a
+/// GPU of its own: the n-th process of a machine uses its n-th GPU. all_gather, broadcast and
+/// all_to_all go through device memory; point-to-point messages, sizes, and the end of a run go
+/// over `control`.
 ///
-/// All processes call this. When one of them has no library or no GPU, all throw kEngineMissing and
-/// say which; so they do in a build without NCCL. Nothing waits for NCCL longer than the deadline.
+/// All processes call this. If one lacks the libraries or a GPU, all throw kEngineMissing and name
+/// it, as in a build without NCCL. No wait for NCCL exceeds the deadline.
 std::unique_ptr<Communicator> open_nccl(std::unique_ptr<Communicator> control,
                                         const NcclLibraries& libraries);
 

@@ -5,7 +5,7 @@
 
 namespace shardtool::comm {
 
-/// The place where a process listens: a host, numeric or named, and a port.
+/// Listening address of a process: a numeric host or a host name, and a port.
 struct Address {
   std::string host;
   int port = 0;
@@ -13,14 +13,15 @@ struct Address {
   bool operator==(const Address&) const = default;
 };
 
-/// "host:port", "[host]:port" of a host with colons.
+/// Formats as "host:port", or "[host]:port" for a host with colons.
 std::string to_string(const Address& address);
-/// As in to_string, with commas between.
+/// Joins the addresses, formatted as in to_string, with commas.
 std::string list_of(const std::vector<Address>& addresses);
 
-/// A line for each, as processes tell each other; addresses_in(to_lines(a)) == a for numeric hosts.
+/// Formats one line per address for the exchange between processes; addresses_in(to_lines(a)) == a
+/// for numeric hosts.
 std::string to_lines(const std::vector<Address>& addresses);
-/// Up to the first line that has no address.
+/// Parses up to the first line without an address.
 std::vector<Address> addresses_in(const std::string& lines);
 
 }  // namespace shardtool::comm

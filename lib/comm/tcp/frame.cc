@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t kHeadBytes = 1 + 2 * sizeof(std::uint64_t);
 constexpr size_t kPieceBytes = 1 << 20;
-/// Address space that a frame gets at once, so that it is not copied as it grows; what is not
-/// touched takes no memory.
+/// Address space reserved for a frame at once, so that it is not copied as it grows; untouched
+/// pages take no memory.
 constexpr size_t kReservedBytes = 1 << 30;
 
 std::uint64_t number_at(const std::string& head, size_t at) {

@@ -9,14 +9,14 @@
 
 namespace shardtool::comm {
 
-/// What processes send each other: a kind, a channel, a length, and so many bytes.
+/// Frames between processes: a kind, a channel, a length, and that many bytes.
 enum class FrameKind : char {
   kData = 'D',
   kStop = 'S',
   kAbort = 'A',
   kEnd = 'E',
-  kAsk = '?',    ///< asks for a sign of a process that is long awaited
-  kAlive = '!',  ///< the answer: it waits itself
+  kAsk = '?',    ///< asks for a sign of life after a long wait
+  kAlive = '!',  ///< the answer: it is waiting, too
 };
 
 struct Frame {
@@ -25,22 +25,22 @@ struct Frame {
   std::string bytes;
 };
 
-/// The frame as it is sent, but for its bytes.
+/// Encoded frame without its bytes.
 std::string frame_head(FrameKind kind, std::uint64_t channel, std::uint64_t bytes);
 
-/// Frames out of a stream that arrives in pieces of any size.
+/// Parses frames from a stream that arrives in pieces of any size.
 ///
 ///     while (bytes can be had)
 ///       reader.filled(read(reader.room()))
 ///       while (auto frame = reader.take()) ...
 class FrameReader {
  public:
-  /// Where the next bytes go, after take() had nothing more; never empty. They are of one frame
-  /// only, so that a large one is not copied twice.
+  /// Buffer for the next bytes, after take() returned nullopt; never empty. It belongs to a single
+  /// frame, so that a large one is not copied twice.
   std::span<char> room();
-  /// That many bytes are there now.
+  /// Reports that this many bytes have arrived in room().
   void filled(size_t bytes);
-  /// A frame that is complete, or nothing.
+  /// Returns a complete frame, or nullopt.
   std::optional<Frame> take();
 
  private:

@@ -12,14 +12,15 @@
 namespace shardtool::comm {
 namespace {
 
-/// A process of the launch proves itself within milliseconds; one that could not comes again.
+/// Time limit of a visit: a process of the launch proves itself within milliseconds, or connects
+/// again.
 constexpr std::chrono::seconds kVisit{10};
-/// Limit of visitors; above it the one that has waited longest is turned away.
+/// Limit of visitors; above it the longest waiting one is turned away.
 constexpr size_t kMostVisitors = 256;
-/// Visitors that are taken in before those who are there are served again.
+/// Visitors accepted before the present ones are served again.
 constexpr int kAtOnce = 64;
 constexpr std::chrono::milliseconds kPause{20};
-/// A flag that is set is seen after this time.
+/// Interval of checks of the cancel flag.
 constexpr std::chrono::milliseconds kGlance{100};
 
 }  // namespace
@@ -48,7 +49,7 @@ int Gate::admit(std::vector<Socket>& peers, Deadline end) {
   return static_cast<int>(std::count_if(higher, peers.end(), is_open));
 }
 
-/// Until someone comes or says something, or a visit ends.
+/// Waits for a new connection, data from a visitor, or the end of a visit.
 void Gate::wait(Deadline end) const {
   std::vector<pollfd> wanted;
   for (const Socket& listening : listener_.sockets) wanted.push_back({listening.fd(), POLLIN, 0});
@@ -68,7 +69,7 @@ void Gate::take_in(const Socket& listening) {
     }
     const Deadline now = Deadline::clock::now();
     HostSide side(credentials_, rank_);
-    // It fits into the buffers of a new connection.
+    // The challenge fits into the buffers of a new connection.
     if (!socket->send(side.challenge(), now)) continue;
     if (visitors_.size() == kMostVisitors) make_room();
     visitors_.push_back({*std::move(socket), std::move(side), now + kVisit});

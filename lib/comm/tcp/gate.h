@@ -9,23 +9,23 @@
 
 namespace shardtool::comm {
 
-/// Throws kInterrupted when the flag is set; null is a flag that never is.
+/// Throws kInterrupted if the flag is set; null means never.
 void check_not_cancelled(const std::atomic<bool>* cancel);
 
-/// Lets the processes of a launch in where one of them listens, and nobody else. All who connect
-/// are served at the same time, so that those who are slow or silent delay nobody.
+/// Admits the processes of a launch to a listening one, and refuses others. All connections are
+/// served at the same time, so that slow or silent ones delay no others.
 class Gate {
  public:
-  /// `rank` is that of the process that listens; `cancel` may be null.
+  /// Takes the rank of the listening process; `cancel` may be null.
   Gate(const Listener& listener, const Credentials& credentials, int rank,
        const std::atomic<bool>* cancel = nullptr)
       : listener_(listener), credentials_(credentials), rank_(rank), cancel_(cancel) {}
 
-  /// Puts the connections of higher ranks into their places until all are there, or `end`. Returns
-  /// how many are there. A rank that comes again takes its place again. Throws kInterrupted soon
-  /// after `cancel` is set.
+  /// Puts the connections of higher ranks into their slots until all are there, or `end`. Returns
+  /// how many are there. A rank that connects again replaces its connection. Throws kInterrupted
+  /// soon after `cancel` is set.
   int admit(std::vector<Socket>& peers, Deadline end);
-  /// Connections that ended without proof of the secret.
+  /// Number of connections that ended without proof of the secret.
   i64 refused() const { return refused_; }
 
  private:
@@ -35,7 +35,7 @@ class Gate {
     Deadline until;
     std::string answer = {};
   };
-  /// The state of a visitor after it was served.
+  /// State of a visitor after it was served.
   enum class Verdict { kWaits, kAdmitted, kRefused };
 
   void wait(Deadline end) const;
@@ -47,7 +47,7 @@ class Gate {
   const Credentials& credentials_;
   const int rank_;
   const std::atomic<bool>* cancel_;
-  std::list<Visitor> visitors_;  ///< the one that has waited longest first
+  std::list<Visitor> visitors_;  ///< longest waiting first
   i64 refused_ = 0;
 };
 

@@ -16,7 +16,7 @@ struct Connection {
   std::string_view guest_nonce;
 };
 
-/// Every field but the last has a fixed width, so that no two connections give one text.
+/// Fixed width of every field but the last makes the text of each connection unique.
 std::string proof(Prover prover, const Credentials& credentials, const Connection& connection) {
   return hmac_sha256(
       credentials.secret,

@@ -8,11 +8,11 @@
 
 namespace shardtool::comm {
 
-/// Facts that the processes of one launch share and strangers do not. Two processes whose
-/// credentials differ in anything refuse each other.
+/// Facts that the processes of one launch share and strangers do not. Two processes with any
+/// difference in their credentials refuse each other.
 struct Credentials {
   std::string secret;  ///< never sent
-  std::string launch;  ///< names the launch among those that have the same secret
+  std::string launch;  ///< distinguishes launches that have the same secret
   int size = 0;        ///< number of processes
 };
 
@@ -22,10 +22,10 @@ struct Credentials {
 ///     guest -> host    answer      random bytes, its rank, proof of the guest
 ///     host  -> guest   welcome     proof of the host
 ///
-/// A proof is the HMAC-SHA256, keyed with the secret, of who proves, both ranks, the number of
-/// processes, both random texts and the name of the launch. So no proof holds on another
-/// connection, in the other direction, or for another rank. The guest proves first: a stranger who
-/// connects gets nothing that depends on the secret.
+/// A proof is the HMAC-SHA256, keyed with the secret, of the prover's role, both ranks, the number
+/// of processes, both random texts and the name of the launch. A proof is therefore invalid on
+/// another connection, in the other direction, or for another rank. The guest proves first: a
+/// stranger who connects receives no data that depends on the secret.
 inline constexpr size_t kNonceBytes = 32;
 inline constexpr size_t kRankBytes = 8;
 inline constexpr std::string_view kGreeting = "shardtool meeting 2\n";
@@ -33,7 +33,7 @@ inline constexpr size_t kChallengeBytes = kGreeting.size() + kNonceBytes;
 inline constexpr size_t kAnswerBytes = kNonceBytes + kRankBytes + kDigestBytes;
 inline constexpr size_t kWelcomeBytes = kDigestBytes;
 
-/// The side that listens, for one connection.
+/// Listening side of one connection.
 class HostSide {
  public:
   HostSide(const Credentials& credentials, int rank)
@@ -45,7 +45,7 @@ class HostSide {
     int rank = 0;
     std::string welcome;
   };
-  /// The guest's rank and what to send it; nothing for a stranger, or a rank that is not above the
+  /// Rank of the guest and the reply to send; nullopt for a stranger, or a rank not above the
   /// host's.
   std::optional<Admission> judge(std::string_view answer) const;
 
@@ -55,7 +55,7 @@ class HostSide {
   std::string nonce_;
 };
 
-/// The side that connects to a host of a known rank, for one connection.
+/// Connecting side of one connection to a host of a known rank.
 class GuestSide {
  public:
   GuestSide(const Credentials& credentials, int rank, int host_rank)
@@ -64,9 +64,9 @@ class GuestSide {
         host_rank_(host_rank),
         nonce_(random_bytes(kNonceBytes)) {}
 
-  /// Nothing when the challenge is none.
+  /// Answer to the challenge; nullopt if it is malformed.
   std::optional<std::string> answer(std::string_view challenge);
-  /// Returns whether the host knows the secret, too.
+  /// True if the host knows the secret, too.
   bool is_welcome(std::string_view welcome) const;
 
  private:

@@ -9,14 +9,14 @@
 
 namespace shardtool::comm {
 
-/// Messages that have arrived and nobody has asked for yet, in order for each sender and channel.
+/// Messages that have arrived but are not yet received, in order for each sender and channel.
 class Mailbox {
  public:
   void put(int from, std::uint64_t channel, std::string bytes) {
     messages_[{from, channel}].push_back(std::move(bytes));
   }
 
-  /// The oldest of them, or nothing.
+  /// Takes the oldest message, or returns nullopt.
   std::optional<std::string> take(int from, std::uint64_t channel) {
     const auto found = messages_.find({from, channel});
     if (found == messages_.end()) return std::nullopt;
@@ -27,7 +27,8 @@ class Mailbox {
   }
 
  private:
-  std::map<std::pair<int, std::uint64_t>, std::deque<std::string>> messages_;  ///< none is empty
+  std::map<std::pair<int, std::uint64_t>, std::deque<std::string>> messages_;  ///< no queue is
+                                                                               ///< empty
 };
 
 }  // namespace shardtool::comm

@@ -22,12 +22,12 @@ constexpr mode_t kOwnerOnly = S_IRUSR | S_IWUSR;
 constexpr unsigned kOthers = S_IRWXG | S_IRWXO;
 constexpr unsigned kModeBits = 07777;
 
-/// Anybody could put a file of their own in place of the one that is there.
+/// Rejects folders in which every user could replace the file.
 void check_folder(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path();
   const std::string folder = parent.empty() ? "." : parent;
   struct stat found {};
-  if (::stat(folder.c_str(), &found) != 0) return;  // opening the file says so
+  if (::stat(folder.c_str(), &found) != 0) return;  // opening the file reports this
   if ((found.st_mode & S_IWOTH) == 0 || (found.st_mode & S_ISVTX) != 0) return;
   throw Error(ErrorCode::kUsage, "everybody may replace files in the folder where processes meet")
       .at({folder, 0, 0, {}})
@@ -35,7 +35,7 @@ void check_folder(const std::string& path) {
       .help("chmod o-w or chmod +t the folder, or meet in a folder inside it");
 }
 
-/// Empty for a file that this user alone can have written, and can read.
+/// Reason to reject a file; empty if only this user can have written it, and can read it.
 std::string reason_to_doubt(int fd) {
   struct stat found {};
   if (::fstat(fd, &found) != 0) return "the system does not say whose file it is";
@@ -56,13 +56,13 @@ std::string text_in(const io::File& file) {
   return text;
 }
 
-/// The secret in the first line, an address in each of the others.
+/// Parses the secret in the first line and an address in each other line.
 MeetingNote parse_note(const std::string& text) {
   const size_t line = std::min(text.find('\n'), text.size());
   return {text.substr(0, line), addresses_in(text.substr(line))};
 }
 
-/// A new file that is its owner's alone from the first moment.
+/// Creates a file with owner-only access from the first moment.
 io::File create_own(const std::string& path) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   io::File file(io::syscalls().openat(AT_FDCWD, path.c_str(), kFlags, kOwnerOnly), path);
@@ -84,7 +84,7 @@ io::File create_own(const std::string& path) {
 
 MeetingFile::MeetingFile(std::string path, const MeetingNote& note) : path_(std::move(path)) {
   check_folder(path_);
-  const std::string whole = path_ + ".new";  // one that a launch left behind goes
+  const std::string whole = path_ + ".new";  // replaces the remains of an earlier launch
   io::syscalls().unlinkat(AT_FDCWD, whole.c_str(), 0);
   {
     const std::string text = note.secret + "\n" + to_lines(note.addresses);

@@ -9,16 +9,16 @@
 
 namespace shardtool::comm {
 
-/// The content of the file over which processes meet.
+/// Content of the file over which processes meet.
 struct MeetingNote {
   std::string secret;
-  std::vector<Address> addresses;  ///< where rank 0 listens
+  std::vector<Address> addresses;  ///< listening addresses of rank 0
 };
 
-/// A file that only this user can read, complete as soon as it has its name; deleted at the end,
-/// unless another launch has put its own there meanwhile. Throws kUsage for a folder in which
-/// everybody may replace files, kWriteFailed for a file system that cannot keep a file to its
-/// owner, and what writing throws.
+/// File that only this user can read, complete as soon as it has its name; deleted on destruction,
+/// unless another launch has replaced it meanwhile. Throws kUsage for a folder in which every user
+/// may replace files, kWriteFailed for a file system that cannot restrict a file to its owner, and
+/// the errors of writing.
 class MeetingFile {
  public:
   MeetingFile(std::string path, const MeetingNote& note);
@@ -31,12 +31,12 @@ class MeetingFile {
   io::FileIdentity own_;
 };
 
-/// A note, or the reason why a file that is there is not believed; neither while none is there.
+/// Note of an existing file, or the reason to reject the file; both empty if it does not exist.
 struct FoundNote {
   std::optional<MeetingNote> note;
   std::string refusal;
 };
-/// Believes a regular file of the effective user that nobody else can read or write, and no
+/// Accepts a regular file of the effective user that no other user can read or write, and no
 /// symbolic link. Throws kUsage as MeetingFile does.
 FoundNote read_meeting_file(const std::string& path);
 

@@ -14,10 +14,10 @@ namespace {
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::string_view kMaster = "env://";
 constexpr int kMostPort = 65'535;
-/// Whoever listens in could try shorter ones, one after the other.
+/// Shorter secrets could be found by brute force from recorded traffic.
 constexpr size_t kLeastSecretBytes = 16;
 
-/// A name of few letters for a launch: FNV-1a, whose answer is the same in every process.
+/// Short name of a launch: FNV-1a, which gives the same result in every process.
 std::string short_name(std::string_view job) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char letter : job) {
@@ -26,7 +26,7 @@ std::string short_name(std::string_view job) {
   return fmt::format("{:016x}", hash);
 }
 
-/// HOST:PORT, or [HOST]:PORT of a numeric host with colons.
+/// Parses HOST:PORT, or [HOST]:PORT for a numeric host with colons.
 Address address_in(std::string_view text) {
   const size_t colon = text.rfind(':');
   std::string_view host = text.substr(0, colon);
@@ -40,8 +40,8 @@ Address address_in(std::string_view text) {
       .note("expected", "tcp://HOST:PORT, with a port from 1 to 65535");
 }
 
-/// The secret, which is needed where strangers can connect. Every process without it says so: that
-/// of rank 0 may have it, where a launcher does not take the variable to other machines.
+/// Secret for meeting at an address. Every process without it throws: rank 0 may have it when a
+/// launcher does not pass the variable to other machines.
 std::string required_secret(const Launch& launch) {
   const size_t length = launch.secret.size();
   if (length >= kLeastSecretBytes) return launch.secret;

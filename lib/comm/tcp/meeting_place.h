@@ -9,26 +9,26 @@
 
 namespace shardtool::comm {
 
-/// Where the processes of a launch are told to meet:
+/// Place where the processes of a launch meet:
 ///
-///     FOLDER             all of them see it, and nobody else may write there
+///     FOLDER             visible to all of them, writable by no other user
 ///     tcp://HOST:PORT    the host of the first process, and a port that is free there
 ///     env://             the same, in the variables MASTER_ADDR and MASTER_PORT
 ///
-/// At an address anybody can knock: processes that meet there prove to each other that they have
-/// the secret that the variable SHARDTOOL_SECRET carries.
+/// Any process can connect to an address: processes that meet there prove to each other that they
+/// have the secret in the variable SHARDTOOL_SECRET.
 struct MeetingPlace {
   enum class Kind { kFolder, kAddress, kMaster };
   Kind kind = Kind::kFolder;
   std::string folder = ".";
-  Address address = {};  ///< of kAddress
+  Address address = {};  ///< for kAddress
 };
 
-/// What was typed. Throws kUsage for an address that is none.
+/// Parses the option's text. Throws kUsage for an invalid address.
 MeetingPlace parse_meeting(std::string_view text);
 
-/// Where those of this launch meet; the same in all of them. Throws kUsage where the launch does
-/// not say what kMaster needs, or has no secret for an address.
+/// Meeting point of this launch, the same in all processes. Throws kUsage if the launch lacks the
+/// variables that kMaster needs, or a secret for an address.
 MeetingPoint meeting_point(const MeetingPlace& place, const Launch& launch);
 
 }  // namespace shardtool::comm

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 
-// SHA-256 alone: OpenSSL's HMAC brings in all of libcrypto, whose tables take longer to load than
-// all else that the program needs to start.
+// SHA-256 alone: OpenSSL's HMAC pulls in all of libcrypto, whose tables take longer to load than
+// everything else at startup.
 #define OPENSSL_API_COMPAT 0x10100000L
 #include <openssl/crypto.h>
 #include <openssl/sha.h>

@@ -36,9 +36,9 @@ void set_option(int fd, int level, int option, int value) {
   ::setsockopt(fd, level, option, &value, sizeof value);
 }
 
-/// Small messages go at once; a machine that vanished is noticed within a minute, also when it owes
-/// an answer to what was sent: then it is not asked whether it lives (tcp(7), TCP_USER_TIMEOUT),
-/// and the system would send again for a quarter of an hour.
+/// Sends small messages at once and detects a vanished machine within a minute, even while data is
+/// unacknowledged: keepalive probes are then not sent (tcp(7), TCP_USER_TIMEOUT), and the system
+/// would retransmit for a quarter of an hour.
 void tune(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -48,7 +48,7 @@ void tune(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
 }
 
-/// Waits until the socket is ready. False when it is not by `end`.
+/// Waits until the socket is ready. False if it is not by `end`.
 bool wait_for(int fd, short events, Deadline end) {
   while (true) {
     pollfd wanted{fd, events, 0};
@@ -58,14 +58,14 @@ bool wait_for(int fd, short events, Deadline end) {
   }
 }
 
-/// A socket that listens there, or a closed one, with errno.
+/// Listening socket at the address, or a closed one with errno set.
 Socket listening_socket(const sockaddr* address, socklen_t size, bool both_protocols) {
   Socket socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) return {};
   if (address->sa_family == AF_INET6) {
     set_option(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, both_protocols ? 0 : 1);
   }
-  // The port lies at the same place in both kinds of address.
+  // The port has the same offset in both kinds of address.
   const bool chosen = reinterpret_cast<const sockaddr_in*>(address)->sin_port != 0;
   set_option(socket.fd(), SOL_SOCKET, SO_REUSEADDR, chosen ? 1 : 0);
   if (::bind(socket.fd(), address, size) != 0) return {};
@@ -73,7 +73,7 @@ Socket listening_socket(const sockaddr* address, socklen_t size, bool both_proto
   return socket;
 }
 
-/// For both protocols, or for the older one where there is no other.
+/// Listens for IPv6 and IPv4, or for IPv4 alone if IPv6 is unavailable.
 Socket socket_on_every_interface() {
   sockaddr_in6 any{};
   any.sin6_family = AF_INET6;
@@ -106,7 +106,7 @@ bool is_loopback(const std::string& host) {
   return host.starts_with("127.") || host == "::1";
 }
 
-/// The numeric addresses of this machine; those that only it can use come last.
+/// Numeric addresses of this machine; loopback and link-local ones come last.
 std::vector<std::string> own_hosts() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return {"127.0.0.1"};
@@ -138,7 +138,7 @@ Error cannot_listen_at(const Address& address, int why) {
       "torchrun keeps MASTER_PORT for itself: name a free port, or a folder, with --meeting");
 }
 
-/// The system's list for a host: of numeric hosts alone, or of names, which may take long.
+/// Resolver's list for a host: `flags` restricts it to numeric hosts; names may take long.
 AddressList look_up(const Address& address, int flags) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
@@ -253,7 +253,7 @@ std::vector<Address> resolved(const Address& address, Deadline end) {
   if (const AddressList numbers = look_up(address, AI_NUMERICHOST)) {
     return numeric_addresses(numbers.get(), address.port);
   }
-  // The system's resolver has no deadline: where it is late, its thread ends on its own.
+  // The system's resolver has no deadline: a late lookup ends in its detached thread.
   std::packaged_task<std::vector<Address>()> task(
       [address] { return numeric_addresses(look_up(address, 0).get(), address.port); });
   std::future<std::vector<Address>> found = task.get_future();

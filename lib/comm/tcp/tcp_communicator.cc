@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// At most so long until what another thread of this process took in is seen.
+/// Maximum delay until data that another thread of this process received is seen.
 constexpr milliseconds kGlance{20};
 
 class TcpCommunicator final : public MessageCommunicator {
@@ -21,7 +21,8 @@ class TcpCommunicator final : public MessageCommunicator {
   TcpCommunicator(int rank, int size, std::vector<Socket> peers, Reach reach)
       : MessageCommunicator(rank, size, links_over(std::move(peers))), reach_(reach) {}
 
-  /// A socket that is closed with bytes unread takes back what it sent.
+  /// Shuts down sending and drains incoming data: closing a socket with unread bytes discards sent
+  /// ones.
   ~TcpCommunicator() override {
     for (const auto& link : links()) {
       if (link) tcp(*link).finish_sending();

@@ -10,15 +10,15 @@
 
 namespace shardtool::comm {
 
-/// How long processes wait for each other to begin.
+/// Time limit for the processes of a launch to meet.
 inline constexpr std::chrono::seconds kMeetingTime{120};
 
-/// Processes, on one machine or several, that are connected by TCP; they meet as tcp_meeting.h
-/// says. A process that dies closes its connections, so that the others know at once. With
-/// Reach::kFirst only rank 0 can send to all and receive from all; all_gather and gather work, what
-/// needs two others to meet throws kInternal.
+/// Connects processes on one or several machines by TCP; they meet as in tcp_meeting.h. A process
+/// that dies closes its connections, so that the others detect it at once. With Reach::kFirst only
+/// rank 0 can send to all and receive from all; all_gather and gather work, and operations between
+/// two others throw kInternal.
 ///
-/// Throws what connect_processes throws.
+/// Throws the errors of connect_processes.
 std::unique_ptr<Communicator> meet(const MeetingPoint& point, int rank, int size,
                                    std::chrono::milliseconds patience = kMeetingTime,
                                    Reach reach = Reach::kEverybody,

@@ -11,7 +11,7 @@
 
 namespace shardtool::comm {
 
-/// A TCP connection; the other process has ended when it is closed.
+/// TCP connection; the other process has ended when it is closed.
 class TcpLink final : public MessageLink {
  public:
   explicit TcpLink(Socket socket) : socket_(std::move(socket)) {}
@@ -21,12 +21,12 @@ class TcpLink final : public MessageLink {
   std::uint64_t activity() const override { return activity_; }
   bool has_ended() const override { return closed_; }
 
-  /// Says that nothing more will be sent.
+  /// Ends sending on this connection.
   void finish_sending() const;
   int fd() const { return socket_.fd(); }
 
  protected:
-  /// Small messages go at once.
+  /// Sends at once as much as the system takes.
   void enqueue(std::string head, std::string bytes) override;
 
  private:
@@ -35,13 +35,13 @@ class TcpLink final : public MessageLink {
     std::string bytes;
   };
   void flush();
-  /// How many bytes of the first in the queue the system took, 0 when it takes none now.
+  /// Bytes of the first queue entry that the system took; 0 if it takes none now.
   size_t send_some(const Outgoing& first);
 
   Socket socket_;
   FrameReader reader_;
   std::deque<Outgoing> queue_;
-  size_t sent_ = 0;  ///< bytes of the first in the queue, its head included
+  size_t sent_ = 0;  ///< bytes sent of the first queue entry, its head included
   std::uint64_t left_ = 0;
   std::uint64_t activity_ = 0;
   bool closed_ = false;

@@ -77,7 +77,7 @@ class Meeting {
   const std::atomic<bool>* cancel_;
   Credentials credentials_;
   std::vector<Socket> peers_;
-  std::string refusal_ = {};  ///< why the last attempt to find a process failed
+  std::string refusal_ = {};  ///< reason why the last attempt to find a process failed
 };
 
 void Meeting::accept_all() {
@@ -88,7 +88,7 @@ void Meeting::accept_all() {
   accept_higher(listener);
 }
 
-/// Those of the ranks above this one, which connect to it, into their places.
+/// Accepts the connections of higher ranks into their slots.
 void Meeting::accept_higher(const Listener& listener) {
   Gate gate(listener, credentials_, rank_, cancel_);
   const int came = gate.admit(peers_, end_);
@@ -113,8 +113,7 @@ void Meeting::find_first() {
       point_.address ? to_string(*point_.address) : point_.file);
 }
 
-/// The addresses of the first process, as the meeting point gives them now; reads the secret with
-/// it.
+/// Current addresses of the first process at the meeting point; also reads the secret from a file.
 std::vector<Address> Meeting::addresses_of_first() {
   if (point_.address) return resolved(*point_.address, end_);
   FoundNote found = read_meeting_file(point_.file);
@@ -124,7 +123,7 @@ std::vector<Address> Meeting::addresses_of_first() {
   return std::move(found.note->addresses);
 }
 
-/// Connects to a process of lower rank, which may listen later than now.
+/// Connects to a process of lower rank, which may start to listen later.
 void Meeting::find(int host, const std::function<std::vector<Address>()>& addresses,
                    const std::string& looked_for) {
   while (milliseconds_until(end_) > 0) {
@@ -148,7 +147,7 @@ void Meeting::try_addresses(int host, const std::vector<Address>& addresses) {
   }
 }
 
-/// The connection when the process there is the one that is looked for.
+/// Returns the connection if the process there is the expected one.
 Socket Meeting::shake_hands(int host, Socket socket) {
   const Deadline end = at_most(kHandshakeTime, end_);
   GuestSide side(credentials_, rank_, host);
@@ -165,7 +164,7 @@ Socket Meeting::shake_hands(int host, Socket socket) {
   return {};
 }
 
-/// A text with its length in front.
+/// Sends a text preceded by its length.
 void Meeting::send_text(int to, const std::string& text) {
   const Socket& socket = peer(to);
   if (socket.send(fmt::format("{:>{}}", text.size(), kLengthBytes) + text, end_)) return;
@@ -181,7 +180,8 @@ std::string Meeting::receive_text(int from) {
   throw peer_lost(fmt::format("process {} ended while the processes met", from));
 }
 
-/// Where everybody listens, by rank, over the connections to rank 0. Empty for that one.
+/// Shares the listening addresses of all ranks over the connections to rank 0, whose entry is
+/// empty.
 std::vector<std::string> Meeting::share_texts(const std::string& mine) {
   std::vector<std::string> all(peers_.size());
   if (rank_ != 0) {
@@ -196,8 +196,8 @@ std::vector<std::string> Meeting::share_texts(const std::string& mine) {
   return all;
 }
 
-/// Connects to all but the first. At a named address, the others listen on the interface that leads
-/// there, and on no other.
+/// Connects to all but the first. For a meeting at an address, the others listen only on the
+/// interface that leads to it.
 void Meeting::connect_others() {
   if (rank_ == 0) {
     share_texts({});

@@ -49,7 +49,7 @@ i64 require_fits(std::optional<i64> bytes) {
   return *bytes;
 }
 
-/// The coordinate of a device without its digits along `over`: the same for all of one group.
+/// Coordinate of a device without its digits along `over`: equal within one group.
 std::vector<i64> coordinate_outside(const mesh::Mesh& mesh, const mesh::Over& over, i64 rank) {
   std::vector<i64> outside;
   for (const mesh::MeshAxis& axis : mesh.axes()) {
@@ -64,8 +64,8 @@ std::vector<i64> coordinate_outside(const mesh::Mesh& mesh, const mesh::Over& ov
   return outside;
 }
 
-/// The chance that none of a token's `top_k` of `experts` is among `here` of them:
-/// C(experts - here, k) / C(experts, k), factor by factor.
+/// Probability that no expert of a token's `top_k` of `experts` is among `here` of them: C(experts
+/// - here, k) / C(experts, k), factor by factor.
 double none_among(i64 here, i64 experts, i64 top_k) {
   double none = 1;
   for (i64 i = 0; i < top_k; ++i) {
@@ -131,7 +131,7 @@ i64 total_wire_bytes(const Collective& collective) {
 }
 
 double expected_destinations(i64 experts, i64 top_k, i64 devices) {
-  const i64 with_more = experts % devices;  // one expert more than the others
+  const i64 with_more = experts % devices;  // devices with one expert more than the others
   const i64 each = experts / devices;
   return static_cast<double>(with_more) * (1 - none_among(each + 1, experts, top_k)) +
          static_cast<double>(devices - with_more) * (1 - none_among(each, experts, top_k));

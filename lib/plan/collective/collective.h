@@ -19,11 +19,11 @@ enum class CollectiveOp {
   kReduce,
   kPermute,  ///< every device sends its whole part to one other
 };
-/// "all_gather", ...
+/// Formats as "all_gather", ...
 std::string_view to_string(CollectiveOp op);
 std::optional<CollectiveOp> parse_collective_op(std::string_view name);
 
-/// The devices that take part in a collective, spread evenly over the domains of the fabric.
+/// Devices that take part in a collective, spread evenly over the domains of the fabric.
 struct Group {
   i64 devices = 1;
   i64 nodes = 1;  ///< domains that it spans, at most `devices`
@@ -31,35 +31,35 @@ struct Group {
   bool operator==(const Group&) const = default;
 };
 
-/// The groups of devices of a mesh that differ only along `over`, where ranks fill domains of
-/// `domain` devices one after another. `nodes` is that of the group that spans most.
-/// Throws what mesh::extent throws. O(devices).
+/// Group of mesh devices that differ only along `over`, where ranks fill domains of `domain`
+/// devices one after another. `nodes` is that of the group that spans most. Throws the errors of
+/// mesh::extent. O(devices).
 Group group_along(const mesh::Mesh& mesh, const mesh::Over& over, i64 domain);
 
 /// One collective of every device of a group. The payload S is, in bytes on one device:
 ///   all_gather             the gathered result      reduce_scatter      the input
 ///   all_reduce             the buffer               all_to_all          the parts for all devices
 ///   broadcast, reduce      the buffer               permute             the part
-/// nccl-tests counts alike (PERFORMANCE.md).
+/// nccl-tests uses the same convention (PERFORMANCE.md).
 struct Collective {
   CollectiveOp op = CollectiveOp::kAllReduce;
   Group group;
   i64 payload_bytes = 0;
 };
 
-/// What the busiest device sends, as a fraction of the payload: 2(n-1)/n for all_reduce, (n-1)/n
-/// for the other three of the first four, 1 for the rest; 0 for one device.
+/// Bytes that the busiest device sends, as a fraction of the payload: 2(n-1)/n for all_reduce,
+/// (n-1)/n for the other three of the first four, 1 for the rest; 0 for one device.
 double bus_factor(CollectiveOp op, i64 devices);
 
-/// What the busiest device sends: ceil(payload * bus_factor), exact.
+/// Bytes that the busiest device sends: ceil(payload * bus_factor), exact.
 i64 wire_bytes(const Collective& collective);
 
-/// What all devices receive together: devices * wire_bytes where that is exact, (n-1) payloads for
-/// broadcast and reduce. Throws kLimit when it overflows.
+/// Bytes that all devices receive together: devices * wire_bytes where that is exact, (n-1)
+/// payloads for broadcast and reduce. Throws kLimit on overflow.
 i64 total_wire_bytes(const Collective& collective);
 
-/// The number of different devices that a token's `top_k` experts live on, on average over uniform
-/// choices of experts, of which the first devices have one more where they do not divide:
+/// Expected number of different devices with a token's `top_k` experts, over uniform choices of
+/// experts; the first devices have one more expert if the division is uneven:
 /// n (1 - C(E - E/n, k) / C(E, k)). Requires 1 <= top_k <= experts.
 double expected_destinations(i64 experts, i64 top_k, i64 devices);
 

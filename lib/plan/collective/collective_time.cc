@@ -37,7 +37,7 @@ constexpr PerProtocol kTreePcie{1.0, 1.9, 4.0};
 constexpr PerProtocol kRingNetwork{2.7, 4.0, 14.0};
 constexpr PerProtocol kTreeNetwork{5.0, 8.5, 14.0};
 constexpr double kInSwitchUs = 25;
-constexpr double kLowLatency128Share = 0.92;  ///< 120 of 128 bytes are data, and some
+constexpr double kLowLatency128Share = 0.92;  ///< 120 of 128 bytes are data, and some overhead
 constexpr double kLowLatencyShare = 0.5;      ///< every second word is a flag
 constexpr double kTreeShare = 0.5;            ///< each inner device receives twice
 constexpr double kInSwitchShare = 5.0 / 6.0;
@@ -55,7 +55,7 @@ double device_count(i64 n) {
   return static_cast<double>(n);
 }
 
-/// The devices of a group on its fullest node.
+/// Number of devices of a group on its fullest node.
 i64 devices_per_node(const Group& group) {
   return ceil_div(group.devices, group.nodes);
 }
@@ -88,7 +88,7 @@ double gather_us(double bytes, const Links& links, double network_gb_per_s, cons
          kUsPerSecond;
 }
 
-/// What a protocol makes of the time that Simple needs for the bytes.
+/// Time with a protocol, given the time of Simple for the bytes.
 double with_protocol(double simple_us, double wire_bytes, const Links& links, Protocol protocol) {
   if (protocol == Protocol::kSimple) return simple_us;
   if (protocol == Protocol::kLowLatency128) return simple_us / kLowLatency128Share;
@@ -102,7 +102,7 @@ double ring_us(const Collective& c, const Links& links, double network, Protocol
   const i64 rounds = all_reduce ? 2 : 1;
   const double bytes = static_cast<double>(c.payload_bytes);
   double simple = static_cast<double>(rounds) * gather_us(bytes, links, network, c.group);
-  // A pipeline around the ring: every link carries everything, not all but one's part.
+  // A pipeline around the ring: every link carries the whole payload, not all but one part.
   if (rooted) simple *= device_count(c.group.devices) / device_count(c.group.devices - 1);
   const double wire = bytes * bus_factor(c.op, c.group.devices);
   return ring_latency(links, protocol, rounds * (c.group.devices - 1),
@@ -127,7 +127,7 @@ double in_switch_us(const Collective& c, const Links& links, double network) {
   return kInSwitchUs + 2 * tree_depth(c.group) * kTreeNetwork.simple + std::max(inside, across);
 }
 
-/// All pairs at once: what leaves the node shares the device's adapter.
+/// Time of all pairs at once: traffic between nodes shares the device's adapter.
 double pairwise_us(const Collective& c, const Links& links, double network, Protocol protocol) {
   const double n = device_count(c.group.devices);
   const double outside = n - device_count(devices_per_node(c.group));
@@ -199,7 +199,7 @@ double time_on(const Collective& c, const Torus& torus, i64 torus_axes) {
   const double bytes = static_cast<double>(c.payload_bytes);
   const double gathered = c.op == CollectiveOp::kAllToAll ? bytes * device_count(n) : bytes;
   double us = ring ? gathered / (2 * one_way) : gathered * share / one_way;
-  // Half of what a gather sends stops halfway on a line, a quarter both ways around a ring.
+  // Half of a gather's bytes stop halfway on a line, a quarter in both directions around a ring.
   if (c.op == CollectiveOp::kAllToAll) us *= ring ? 0.25 : 0.5;
   if (c.op == CollectiveOp::kPermute) us = bytes / one_way;
   const double hops = device_count(ring ? ceil_div(n, 2) : n - 1);
@@ -245,7 +245,7 @@ CollectiveTime time_of(const Collective& collective, const HardwareProfile& prof
 double two_digits(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double exponent = std::floor(std::log10(std::abs(value))) - 1;
-  // Powers of ten with a positive exponent are exact, and so is what is divided by one.
+  // Powers of ten with a positive exponent are exact, and so is the division by one.
   const double unit = std::pow(10.0, std::abs(exponent));
   return exponent < 0 ? std::round(value * unit) / unit : std::round(value / unit) * unit;
 }

@@ -5,13 +5,13 @@
 
 namespace shardtool::plan {
 
-/// A file of profiles/ that the build compiles in.
+/// File of profiles/ that the build compiles in.
 struct EmbeddedProfile {
   std::string_view name;  ///< without folder and ".json"
   std::string_view text;
 };
 
-/// Sorted by name.
+/// Embedded profiles, sorted by name.
 std::span<const EmbeddedProfile> embedded_profiles();
 
 }  // namespace shardtool::plan

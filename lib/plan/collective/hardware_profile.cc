@@ -17,12 +17,11 @@ constexpr int kMaxDepth = 8;
 constexpr double kGb = 1e9;
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
-constexpr double kMostGb =
-    1e5;  ///< of memory, GB per second, or TFLOP/s times ten: beyond is a typo
+constexpr double kMostGb = 1e5;  ///< upper limit of GB of memory; beyond is a typo
 constexpr double kMostRate = 1e6;
 constexpr i64 kMostDevices = 1'000'000;
 
-/// The fields that a kind of fabric has beside its domain, and of links which they are.
+/// Required fields of a fabric kind besides its domain, and the kind of links.
 struct FabricKind {
   std::set<std::string> fields;
   std::optional<Links::Kind> links = std::nullopt;
@@ -136,7 +135,8 @@ void Decoder::read_rates(Rates& into) {
           rate("fp4", into.fp4_tflops)});
 }
 
-/// One object whose fields depend on its "kind": everything is read, then held against the kind.
+/// Reads one object whose fields depend on its "kind": reads everything, then checks it for the
+/// kind.
 void Decoder::read_fabric(HardwareProfile& into) {
   std::string kind;
   Links links;

@@ -8,11 +8,11 @@
 
 namespace shardtool::plan {
 
-/// The names of the profiles that are built in, sorted.
+/// Names of the built-in profiles, sorted.
 std::vector<std::string> profile_names();
-/// The JSON text of one. Throws kUnknownName with near misses.
+/// JSON text of one profile. Throws kUnknownName with near misses.
 std::string_view profile_text(std::string_view name);
-/// The same, decoded.
+/// Decodes a built-in profile. Throws as profile_text.
 HardwareProfile find_profile(std::string_view name);
 
 }  // namespace shardtool::plan

@@ -17,24 +17,24 @@ using index::Join;
 
 constexpr int kBitsPerByte = 8;
 
-/// The holders of a box on one side: every choice of one claim per axis that somebody has.
+/// Holders of a box on one side: every choice of one claim per axis with a holder.
 class BoxHolders {
  public:
   BoxHolders(const Holders& side, const AxisIndex::Segment* index::AxisCell::*segment)
       : side_(&side), segment_(segment), pick_(static_cast<size_t>(side.set->rank())) {}
 
-  /// Holder numbers, ascending; empty when nobody has it.
+  /// Holder numbers, ascending; may be empty.
   const std::vector<int>& of(Join::Box box) {
     holders_.clear();
     collect(box, 0);
     std::sort(holders_.begin(), holders_.end());
     return holders_;
   }
-  /// The device of a holder.
+  /// Device of a holder.
   i64 rank(int holder) const {
     return side_->in_storage() ? kStorage : side_->ranks[static_cast<size_t>(holder)];
   }
-  /// The box in the holder's row-major array.
+  /// Reads of the box in the holder's row-major array.
   Reads reads(Join::Box box, int holder, int bits, i64 most_gap) {
     sizes_.clear();
     extents_.clear();
@@ -75,10 +75,10 @@ i64 box_bytes(Join::Box box, int bits) {
   return bytes_of(elements, bits);
 }
 
-/// What a group of equal sources has to send, by destination.
+/// Bytes that a group of equal sources has to send, by destination.
 using Demand = std::map<i64, i64>;
 
-/// Cuts the stream of a group's demands into equal parts, one per sender.
+/// Splits a group's demands, as one stream, into equal parts, one per sender.
 void deal_out(const std::vector<i64>& senders, const Demand& demand, i64 unit,
               std::map<std::pair<i64, i64>, i64>& sent) {
   i64 all = 0;
@@ -101,7 +101,7 @@ void deal_out(const std::vector<i64>& senders, const Demand& demand, i64 unit,
   }
 }
 
-/// The boxes of one move, one after the other.
+/// Measures the boxes of one move, one after the other.
 class Measure {
  public:
   Measure(const Holders& from, const Holders& to, int bits, i64 node_size, i64 most_gap)
@@ -165,7 +165,7 @@ class Measure {
     demands_[near_.empty() ? senders_ : near_][rank] += bytes;
   }
 
-  /// The senders in the rank's own node.
+  /// Finds the senders in the rank's own node.
   void find_near(i64 rank) {
     const i64 begin = rank / node_size_ * node_size_;
     const auto first = std::lower_bound(senders_.begin(), senders_.end(), begin);
@@ -174,7 +174,7 @@ class Measure {
     if (in_storage_) near_.clear();
   }
 
-  /// Nodes in which somebody wants the box and nobody has it.
+  /// Number of nodes that need the box without a holder of it.
   i64 nodes_without(const std::vector<int>& wanting) {
     nodes_.clear();
     for (const int holder : wanting) nodes_.push_back(destinations_.rank(holder) / node_size_);
@@ -209,14 +209,15 @@ i64 overlap(const AxisMap& a, const AxisMap& b) {
   return compose(inverse(b), a).image_size();
 }
 
-/// The holder of each rank, or nothing.
+/// Holder of each rank.
 std::map<i64, int> holder_of_rank(const Holders& side) {
   std::map<i64, int> holders;
   for (size_t h = 0; h < side.ranks.size(); ++h) holders[side.ranks[h]] = static_cast<int>(h);
   return holders;
 }
 
-/// The bounds, from products over the axes alone: a second derivation beside the boxes.
+/// Computes the bounds from products over the axes alone: a second derivation, independent of
+/// boxes.
 void add_bounds(const Holders& from, const Holders& to, int bits, Traffic& traffic) {
   i64 whole = 1;
   for (const i64 extent : from.set->shape()) whole *= extent;

@@ -7,7 +7,7 @@
 
 namespace shardtool::plan {
 
-/// The place of tensors that no device has: the files of a checkpoint.
+/// Sender of tensors that no device has: the files of a checkpoint.
 inline constexpr i64 kStorage = -1;
 
 /// Bytes of one tensor that one device sends to another.
@@ -19,7 +19,7 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
-/// What one device reads for itself when a tensor is in storage.
+/// Reads of one device when a tensor is in storage.
 struct Load {
   i64 to = 0;
   Reads reads;
@@ -27,45 +27,46 @@ struct Load {
   bool operator==(const Load&) const = default;
 };
 
-/// What it takes to bring one tensor from its holders to those that want it; bytes. Sums are over
-/// the devices that want it, padding excluded.
+/// Traffic that brings one tensor from its source holders to its destination holders, in bytes.
+/// Sums are over the destination devices, padding excluded.
 ///
 /// T1 total = kept + moved   T2 moved = sum of the transfers' bytes = lower_bound
 /// T3 inter_node <= between_nodes <= between_nodes_equal <= moved
 struct Traffic {
-  i64 total = 0;  ///< wanted
-  i64 kept = 0;   ///< of these, what a device has already
-  i64 moved = 0;  ///< of these, what it has not
-  /// That somebody wants, each once: what a copy through the files of one machine reads.
+  i64 total = 0;  ///< needed
+  i64 kept = 0;   ///< of these, already on the device
+  i64 moved = 0;  ///< of these, missing on the device
+  /// Bytes needed by any device, each counted once: the amount that a copy through the files of one
+  /// machine reads.
   i64 wanted_once = 0;
-  /// Sum over devices of |wanted| - |wanted and had|, each a product over the axes: what no
-  /// plan can do without.
+  /// Sum over devices of |needed| - |needed and present|, each a product over the axes: the minimum
+  /// for any plan.
   i64 lower_bound = 0;
-  /// What it takes when every device that lacks anything first puts the whole tensor together.
+  /// Bytes if every device with a missing part first gathers the whole tensor.
   i64 gather_first = 0;
-  /// Bytes that must enter a node from outside, each once per node, with copies made inside.
+  /// Bytes that must enter a node from outside, each once per node, with copies inside.
   i64 inter_node = 0;
-  i64 between_nodes = 0;  ///< of moved, what these transfers carry from node to node
-  /// The same if every device that has something sent an equal part of it, near or far.
+  i64 between_nodes = 0;  ///< of moved, the bytes of these transfers between nodes
+  /// Same if all devices that have a part sent equal shares of it, near or far.
   i64 between_nodes_equal = 0;
   Reads reads;                      ///< in the arrays of the sources, each box once
   i64 write_segments = 0;           ///< contiguous runs in the arrays of the destinations
-  std::vector<Transfer> transfers;  ///< ascending by (from, to); none of 0 bytes
-  std::vector<Load> loads;          ///< from storage alone; ascending by device
+  std::vector<Transfer> transfers;  ///< ascending by (from, to); without transfers of 0 bytes
+  std::vector<Load> loads;          ///< only from storage; ascending by device
 };
 
-/// The direct plan: every device gets exactly what it lacks, from those of its node that have it,
-/// and from other nodes where none has. What several of these have is sent by all of them in equal
-/// parts (to within one element): on one node the least that the busiest of them can send. Ranks on
-/// both sides are the same devices; nodes are runs of `node_size` of them. Reads go over gaps of up
-/// to `most_gap` bytes.
-/// Requires equal shapes and parts of whole bytes. Throws kCoverage when nobody has what somebody
-/// wants, kLimit on overflow. Work is per box of the join and holder of it.
+/// Computes the direct plan: every device gets exactly its missing part, from devices of its node
+/// that have it, else from other nodes. If several of these have a part, all of them send equal
+/// shares (to within one element): on one node the minimum for the busiest sender. Ranks on both
+/// sides are the same devices; nodes are ranges of `node_size` of them. Reads span gaps of up to
+/// `most_gap` bytes.
+/// Requires equal shapes and parts of whole bytes. Throws kCoverage when a needed part has no
+/// source, kLimit on overflow. Work is per box of the join and holder of it.
 Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size,
                 i64 most_gap = kReadThrough);
 
-/// Adds to overlap[wanted * n_devices + having] the bytes of one tensor that device `having` has of
-/// what rank `wanted` of the destinations wants.
+/// Adds to overlap[wanted * n_devices + having] the bytes of one tensor that rank `wanted` of the
+/// destinations needs and device `having` has.
 void add_overlaps(const Holders& from, const Holders& to, int bits, i64 count, i64 n_devices,
                   std::vector<i64>& overlap);
 

@@ -20,7 +20,7 @@ i64 axis_size(const ActionSet& set, size_t mesh_axis) {
   return set.mesh.axes()[mesh_axis].size;
 }
 
-/// Parts that mesh axes other than `mesh_axis` cut tensor axis d into.
+/// Number of parts into which mesh axes other than `mesh_axis` cut tensor axis d.
 i64 other_parts(const ActionSet& set, const Operand& operand, int d, size_t mesh_axis) {
   i64 product = 1;
   for (size_t a = 0; a < operand.on.size(); ++a) {
@@ -35,7 +35,7 @@ bool any_cut_along(const ActionSet& set, int d, size_t mesh_axis) {
   });
 }
 
-/// The parts of tensor axis d where they are unequal and the generation looks at them; else empty.
+/// Parts of tensor axis d if they are unequal and the generation uses them; else empty.
 const std::vector<i64>& unequal_parts(const ActionSet& set, const Operand& operand, size_t d) {
   static const std::vector<i64> kNone;
   return is_older(set.parity) && d < operand.parts.size() ? operand.parts[d] : kNone;
@@ -55,7 +55,7 @@ bool has_enough_parts(const ActionSet& set, const Operand& operand, const Placem
   return extent >= axis_size(set, mesh_axis) * other_parts(set, operand, needed.axis, mesh_axis);
 }
 
-/// The whole tensor's; of unequal parts kA to kC take the first for the size of all.
+/// Bytes of the whole tensor; kA to kC take the first of unequal parts as the size of all.
 i64 bytes_of(const ActionSet& set, const Operand& operand) {
   Shape shape = operand.shape;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -68,7 +68,7 @@ i64 bytes_of(const ActionSet& set, const Operand& operand) {
   return *bytes;
 }
 
-/// Whether a row averages parts of different sizes.
+/// True if a row averages parts of different sizes.
 bool averages_unequal_parts(const ActionSet& set, const OpRow& row, size_t mesh_axis) {
   if (row.result != Placement::partial(ReduceOp::kAvg)) return false;
   for (size_t i = 0; i < row.operands.size(); ++i) {
@@ -81,7 +81,7 @@ bool averages_unequal_parts(const ActionSet& set, const OpRow& row, size_t mesh_
   return false;
 }
 
-/// The ring formula on the bytes of the whole tensor.
+/// Ring formula on the bytes of the whole tensor.
 i64 ring_bytes(Move move, i64 n, i64 bytes, Parity parity) {
   const bool local = move == Move::kSlice || move == Move::kKeepOne;
   if (local) return parity == Parity::kD && n > 1 ? bytes / n / 64 : 0;
@@ -90,7 +90,7 @@ i64 ring_bytes(Move move, i64 n, i64 bytes, Parity parity) {
   return move == Move::kAllReduce ? 2 * once : once;
 }
 
-/// Bytes along the mesh axes one after the other, each with the bytes that its group owns.
+/// Bytes along the mesh axes one by one, each with the bytes that its group owns.
 i64 bytes_by_axis(const ActionSet& set, const Operand& operand, std::vector<Placement> to) {
   i64 total = 0;
   std::vector<Placement> at = operand.on;
@@ -126,7 +126,7 @@ i64 exact_bytes(const ActionSet& set, const Operand& operand, const std::vector<
   const int rank = static_cast<int>(operand.shape.size());
   const auto way = redistribute(set.mesh, operand.shape, in_mesh_order(operand.on, rank),
                                 in_mesh_order(to, rank));
-  // A kept copy (R -> P) is no way of redistribute, and moves nothing.
+  // redistribute has no path for a kept copy (R -> P), which moves no bytes.
   if (!way) return bytes_by_axis(set, operand, to);
   return ceil_div(way->elements * operand.element_bytes, set.mesh.size());
 }

@@ -30,14 +30,14 @@ Error unfit(const Shape& a, const Shape& b, std::string_view op) {
       fmt::format("{} of {} and {}", op, shardtool::to_string(a), shardtool::to_string(b)));
 }
 
-/// Of result axis `axis` of `rank`, the placement that cuts it in an operand aligned from the
-/// right: R where the operand lacks it or broadcasts over it.
+/// Placement that cuts result axis `axis` of `rank` in an operand aligned from the right: R if the
+/// operand lacks it or broadcasts over it.
 Placement aligned(const Shape& operand, int axis, int rank) {
   const int own = axis - (rank - rank_of(operand));
   return own < 0 || operand[static_cast<size_t>(own)] == 1 ? kR : cut(own);
 }
 
-/// The extent of an operand along result axis `axis`, 1 where it lacks it.
+/// Extent of an operand along result axis `axis`, 1 if it lacks the axis.
 i64 extent(const Shape& operand, int axis, int rank) {
   const int own = axis - (rank - rank_of(operand));
   return own < 0 ? 1 : operand[static_cast<size_t>(own)];
@@ -151,7 +151,7 @@ std::vector<OpRow> reshape_rows(const Shape& from, const Shape& to) {
     const i64 size = from[static_cast<size_t>(axis)];
     i64 target_before = 1;
     for (int target = 0; target < rank_of(to); ++target) {
-      // Parts of both are runs of whole trailing axes when as much stands before them.
+      // Parts of both are ranges of whole trailing axes if the leading extents have equal products.
       const i64 target_size = to[static_cast<size_t>(target)];
       if (target_before == before && size > 1 && target_size > 1) {
         rows.push_back({{cut(axis)}, cut(target)});

@@ -14,10 +14,10 @@ namespace {
 
 using On = std::vector<Placement>;
 
-/// The placements in which every value is there.
+/// Placements in which every value is available.
 using Values = std::map<std::string, std::set<On>>;
 
-/// The shapes of all values, which no choice changes.
+/// Shapes of all values, which no choice changes.
 class Shapes {
  public:
   explicit Shapes(const Program& program) {
@@ -42,7 +42,7 @@ class Shapes {
   std::map<std::string, Operand> operands_;
 };
 
-/// The set of actions of an op whose operands lie as `on` says.
+/// Set of actions of an op with operands in the placements `on`.
 ActionSet actions_of(const Program& program, const ProgramOp& op, const Shapes& shapes,
                      const std::vector<On>& on, Parity parity) {
   ActionSet set{op.op, program.mesh, {}, op.rows, {}, parity};
@@ -55,7 +55,7 @@ ActionSet actions_of(const Program& program, const ProgramOp& op, const Shapes& 
   return build_action_set(std::move(set));
 }
 
-/// Every combination of a placement in which each operand is there.
+/// Every combination of one available placement per operand.
 std::vector<std::vector<On>> sources_of(const ProgramOp& op, const Values& values) {
   std::vector<std::vector<On>> combinations{{}};
   for (const std::string& name : op.in) {
@@ -71,7 +71,7 @@ std::vector<std::vector<On>> sources_of(const ProgramOp& op, const Values& value
   return combinations;
 }
 
-/// The values after an action: the operands also where it took them, and the result.
+/// Records the values after an action: the operands in their new placements, too, and the result.
 void record(const ProgramOp& op, const ActionSet& set, const Action& action, Reuse reuse,
             Values& values) {
   for (size_t i = 0; i < op.in.size() && reuse == Reuse::kYes; ++i) {
@@ -88,7 +88,7 @@ Values placed_operands(const Program& program) {
   return values;
 }
 
-/// Every feasible action whose moves are allowed.
+/// Every feasible action with allowed moves only.
 std::vector<Action> allowed_actions(const ActionSet& set, const AllowedMoves& allowed) {
   std::vector<Action> actions;
   const size_t axes = set.mesh.axes().size();

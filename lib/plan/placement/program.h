@@ -5,8 +5,8 @@
 
 #include "lib/plan/placement/solver.h"
 
-/// Ops one after the other on placed values: what a solver that decides op by op pays for all of
-/// them, and what the cheapest choice for all of them together is.
+/// Sequence of ops on placed values, to compare the total price of op-by-op decisions with that of
+/// the cheapest joint choice.
 namespace shardtool::plan {
 
 struct ProgramOp {
@@ -27,20 +27,21 @@ struct Program {
 
 struct ProgramPlan {
   std::vector<Action> actions;  ///< one per op
-  i64 bytes = 0;                ///< that one device receives
+  i64 bytes = 0;                ///< received by one device
 };
 
-/// Whether a value that was moved for one op is still there so for the next.
+/// Policy for a value that was moved for one op: available in the new placement to later ops or
+/// not.
 enum class Reuse { kNo, kYes };
 
-/// Every op by the solver alone, with the values as the ops before left them. Throws what the
-/// solver throws, kInternal where P1 does not hold.
+/// Chooses every op with the solver alone, with the values as earlier ops left them. Throws the
+/// errors of the solver, kInternal for violations of P1.
 ProgramPlan plan_op_by_op(const Program& program, const Solver& solver, Parity parity, Reuse reuse);
 
-/// The fewest bytes for all ops together, moves as allowed, values that were moved kept in both
-/// places: the shortest path over (op, placements of the values that later ops read). Exponential
-/// in the values that live at a time, which are few in a block. Throws kPlacement where nothing is
-/// allowed.
+/// Finds the fewest bytes for all ops together, with allowed moves only and moved values kept in
+/// both placements: the shortest path over (op, placements of the values that later ops read).
+/// Exponential in the number of live values, which is small in a block. Throws kPlacement if no
+/// allowed moves run all ops.
 ProgramPlan plan_together(const Program& program, const AllowedMoves& allowed);
 
 }  // namespace shardtool::plan

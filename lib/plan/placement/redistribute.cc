@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Placement::Kind;
 
-/// The steps that leave a placement of one tensor on one mesh.
+/// Steps that leave a placement of one tensor on one mesh.
 class Steps {
  public:
   Steps(const mesh::Mesh& mesh, const Shape& shape) : mesh_(mesh), shape_(shape) {
@@ -50,7 +50,7 @@ class Steps {
     for (const int a : axes) product *= size_of(a);
     return product;
   }
-  /// Elements that one device has.
+  /// Elements on one device.
   i64 local(const Placements& state) const {
     i64 product = 1;
     for (int d = 0; d < rank(); ++d) product *= parts(state, mesh_, d);
@@ -80,7 +80,7 @@ class Steps {
     }
   }
 
-  /// The innermost mesh axes of a tensor axis, gathered or moved to another one.
+  /// Gathers the innermost mesh axes of a tensor axis or moves them to another one.
   void add_moves_of_parts(const Placements& state, std::vector<RedistributionStep>& steps) const {
     for (int d = 0; d < rank(); ++d) {
       const std::vector<int>& order = state.order[static_cast<size_t>(d)];
@@ -101,7 +101,7 @@ class Steps {
     }
   }
 
-  /// Any Partial axes of one op at once to R; one at a time to S.
+  /// Reduces any Partial axes of one op at once to R; one at a time to S.
   void add_reductions(const Placements& state, std::vector<RedistributionStep>& steps) const {
     for (const std::vector<int>& axes : partial_subsets(state)) {
       const i64 n = size_of(axes);
@@ -131,7 +131,8 @@ class Steps {
     return subsets;
   }
 
-  /// Every other placement with as many parts of each tensor axis and the same Partial axes.
+  /// Adds every other placement with equal numbers of parts per tensor axis and the same Partial
+  /// axes.
   void add_permutations(const Placements& state, std::vector<RedistributionStep>& steps) const {
     std::vector<int> free;
     Placements bare = state;
@@ -144,7 +145,7 @@ class Steps {
     arrange(state, bare, 0, free, steps);
   }
 
-  /// Lays free mesh axes over tensor axes from d on until each has as many parts as in `state`.
+  /// Assigns free mesh axes to tensor axes from d on until each has as many parts as in `state`.
   void arrange(const Placements& state, const Placements& partial, int d,
                const std::vector<int>& free, std::vector<RedistributionStep>& steps) const {
     if (d == rank()) {
@@ -176,7 +177,7 @@ class Steps {
     add({Move::kPermute, changed, -1, -1, movers * local(state), after}, steps);
   }
 
-  /// Which part of each tensor axis a device has.
+  /// Index of a device's part along each tensor axis.
   std::vector<i64> part(const Placements& state, i64 device) const {
     const mesh::Coordinate at = mesh_.coordinate(device);
     std::vector<i64> index;

@@ -11,7 +11,7 @@ namespace {
 
 using layout::LayoutAxis;
 
-/// The number of a mesh axis in its mesh.
+/// Index of a mesh axis in its mesh.
 int number_of(const mesh::Mesh& mesh, const std::string& name) {
   const auto axes = mesh.axes();
   const auto found = std::find_if(
@@ -19,8 +19,8 @@ int number_of(const mesh::Mesh& mesh, const std::string& name) {
   return static_cast<int>(found - axes.begin());
 }
 
-/// Every mesh axis that the expression is cut over, outer cuts first; nothing with parts of axes,
-/// and where several sections are cut over the same one.
+/// Every mesh axis over which the expression is cut, outer cuts first; nullopt for parts of axes
+/// and for several sections cut over the same axis.
 std::optional<mesh::Over> whole_axes(const layout::AxisExpr& expr) {
   mesh::Over over;
   for (const mesh::Over& list : layout::overs(expr)) {
@@ -33,7 +33,7 @@ std::optional<mesh::Over> whole_axes(const layout::AxisExpr& expr) {
   return whole ? std::optional(over) : std::nullopt;
 }
 
-/// Whether device `rank` has exactly part index_along(over) of equal contiguous parts of the axis.
+/// True if device `rank` has exactly part index_along(over) of equal contiguous parts of the axis.
 bool is_equal_part(const layout::Layout& layout, size_t axis, const mesh::Over& over, i64 rank) {
   const i64 extent = layout.shape()[axis];
   const i64 count = mesh::extent(layout.mesh(), over);

@@ -7,13 +7,13 @@
 
 namespace shardtool::plan {
 
-/// The placements that say the same as a layout: every cut axis in equal contiguous parts over
-/// whole mesh axes, on every device. Nothing for a layout that is not so regular (fused sections,
-/// uneven parts, sub-axes, padding, only some devices); its moves stay point to point. O(devices).
+/// Placements equivalent to a layout: every cut axis in equal contiguous parts over whole mesh
+/// axes, on every device. Nullopt for less regular layouts (fused sections, uneven parts, sub-axes,
+/// padding, only some devices); their moves stay point to point. O(devices).
 std::optional<Placements> placements_of(const layout::Layout& layout);
 
-/// The layout that says the same as placements of Replicated and Sharded only (kInternal). Throws
-/// kNotDivisible where they do not cut the shape evenly.
+/// Layout equivalent to placements of Replicated and Sharded only (kInternal). Throws kNotDivisible
+/// if they do not cut the shape evenly.
 layout::Layout layout_of(const mesh::Mesh& mesh, const Shape& shape, const Placements& placements);
 
 }  // namespace shardtool::plan

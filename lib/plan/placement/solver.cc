@@ -27,7 +27,7 @@ bool is_feasible_everywhere(const ActionSet& set, const Rows& rows) {
   return true;
 }
 
-/// Every choice of one row per mesh axis, the last axis fastest, until `visit` says true.
+/// Visits every choice of one row per mesh axis, the last axis fastest, until `visit` returns true.
 void for_each_choice(const ActionSet& set, const std::function<bool(const Rows&)>& visit) {
   Rows rows(set.mesh.axes().size(), 0);
   while (!visit(rows)) {
@@ -37,7 +37,7 @@ void for_each_choice(const ActionSet& set, const std::function<bool(const Rows&)
   }
 }
 
-/// The first feasible choice whose moves along every axis are all among `moves`.
+/// First feasible choice whose moves along every axis are all among `moves`.
 std::optional<Rows> first_with(const ActionSet& set, const AllowedMoves& moves) {
   std::optional<Rows> found;
   for_each_choice(set, [&](const Rows& rows) {
@@ -143,7 +143,7 @@ Action GreedyReshard::jointly(const ActionSet& set) const {
   return action_of(set, std::move(*best));
 }
 
-/// Each axis takes its cheapest row, and the operands lie so for the next.
+/// Gives each axis its cheapest row and the operands' placements after it to the next axis.
 Action GreedyReshard::axis_by_axis(const ActionSet& set) const {
   ActionSet now = set;
   Rows rows;

@@ -8,25 +8,25 @@
 
 namespace shardtool::plan {
 
-/// The chosen way to run an op.
+/// Chosen way to run an op.
 struct Action {
   std::vector<size_t> rows;        ///< per mesh axis, an index into the set's rows
   i64 bytes = 0;                   ///< price_of
   std::vector<Placement> results;  ///< of the result, per mesh axis
 };
 
-/// Chooses how an op runs. Users of the library may implement their own.
+/// Chooses the way to run an op. Users of the library may implement their own.
 class Solver {
  public:
   Solver() = default;
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
   virtual ~Solver() = default;
-  /// One row per mesh axis. Throws kPlacement where none is allowed.
+  /// Chooses one row per mesh axis. Throws kPlacement if no choice is allowed.
   virtual Action choose(const ActionSet& set) const = 0;
 };
 
-/// Which moves of operands a solver may make by itself.
+/// Moves of operands that a solver may make by itself.
 struct AllowedMoves {
   bool slice = true;
   bool all_gather = true;
@@ -36,16 +36,16 @@ struct AllowedMoves {
   bool keep_one = true;         ///< R -> P, which only kD's rows reach
 
   static AllowedMoves all() { return {.reduce_scatter = true}; }
-  /// Sums only: {(Partial, Replicated)}.
+  /// Allows all-reduce only: {(Partial, Replicated)}.
   static AllowedMoves partials_only();
   static AllowedMoves none();
   bool contains(Move move) const;
 };
 
-/// The cheapest feasible and allowed action, where no operands' bytes on a device exceed the
-/// budget. Decides all mesh axes together, kC and kD axis by axis, each with the ones before it
-/// decided. Ties go to the fewest moved operands, then to the rows' order; kA and kB to the first
-/// found in product order, the last mesh axis fastest.
+/// Chooses the cheapest feasible and allowed action whose operands' bytes on a device fit the
+/// budget. Decides all mesh axes together, kC and kD axis by axis, each after the previous ones.
+/// Breaks ties by the fewest moved operands, then by the rows' order; kA and kB by the first found
+/// in product order, the last mesh axis fastest.
 class GreedyReshard : public Solver {
  public:
   explicit GreedyReshard(AllowedMoves allowed = {}, std::optional<i64> budget_bytes = std::nullopt)
@@ -62,13 +62,13 @@ class GreedyReshard : public Solver {
   std::optional<i64> budget_bytes_;
 };
 
-/// The first action that moves nothing; kA the first feasible one where there is none.
+/// Chooses the first action without moves; otherwise kA takes the first feasible one.
 class NoReshard : public Solver {
  public:
   Action choose(const ActionSet& set) const override;
 };
 
-/// The first action that moves nothing, else the first that only reduces Partial operands.
+/// Chooses the first action without moves, else the first that only reduces Partial operands.
 class PartialsOnly : public Solver {
  public:
   Action choose(const ActionSet& set) const override;
