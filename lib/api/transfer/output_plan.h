@@ -29,7 +29,7 @@ struct OutputPlan {
                                                          ///< files
 };
 
-/// Whether output files may share the disk space of the source's.
+/// Permission for output files to share the disk space of the source's.
 enum class Extents { kOwn, kShared };
 
 /// Requires tensors sorted by name. The output bytes depend on nothing else, except that shared
