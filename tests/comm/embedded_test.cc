@@ -134,7 +134,7 @@ TEST_CASE("an abort ends those who wait, in every part of a split, and whatever 
     } else {
       comm.send(3, "ready");
     }
-    // Neither call gets a message: rank 3 sends nothing, and a receive from it waits.
+    // No message arrives: rank 3 does not send, and a receive from it waits.
     for (int attempt = 0; attempt < 2; ++attempt) {
       const auto lost = testing::error_of([&] { return comm.receive((comm.rank() + 1) % 4); });
       ended += lost && lost->code() == ErrorCode::kPeerLost &&
