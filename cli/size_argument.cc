@@ -60,7 +60,7 @@ std::optional<i64> unit_bytes(std::string_view unit) {
   return bytes;
 }
 
-/// digits * 10^exponent * unit, or nullopt if that is no whole number or overflows.
+/// digits * 10^exponent * unit, or nullopt if that is not a whole number or overflows.
 std::optional<i64> scaled(const std::string& digits, i64 exponent, i64 unit) {
   auto value = parse_digits(digits);
   for (; value && exponent > 0; --exponent) value = checked_mul(*value, 10);

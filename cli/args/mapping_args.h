@@ -45,8 +45,7 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
 /// this order, the last one fastest. Throws kUsage for contradictions and bad numbers.
 std::optional<mesh::Mesh> to_mesh(const MappingArgs& args, const MappingFlags& flags);
 
-/// Throws kUsage like to_mesh, and also if both a mapping and a preset or a malformed --set are
-/// given.
+/// Throws kUsage like to_mesh, for a mapping combined with a preset, and for a malformed --set.
 api::MappingChoice to_mapping_choice(const MappingArgs& args, const MappingFlags& flags);
 
 /// Throws kUsage if both were typed.

@@ -129,7 +129,7 @@ void print_answer(Session& session, const api::PlanReport& report) {
                   plural(static_cast<i64>(report.tensors.size()), "tensor"))));
 }
 
-/// Describes the traffic between nodes and its avoidable part.
+/// Describes the traffic between nodes, its unavoidable part, and the bytes saved.
 std::string nodes_text(const plan::ReshardPlan& reshard) {
   if (reshard.between_nodes_equal == 0) return "";
   std::string text =
