@@ -4,13 +4,13 @@
 
 namespace shardtool::cli {
 
-/// A file that a command answers with. Processes of a launch answer with one voice: the one that
-/// leads looks and writes, the others do nothing.
+/// Output files of commands. In a launch of several processes only the leading one checks and
+/// writes.
 
-/// Throws kOutputExists when something has that name.
+/// Throws kOutputExists if the path exists.
 void require_free(const std::string& path);
 
-/// Writes a new file. Throws kOutputExists, and what io::write_new_file throws.
+/// Writes a new file. Throws kOutputExists and the errors of io::write_new_file.
 void write_answer(const std::string& path, const std::string& text);
 
 }  // namespace shardtool::cli

@@ -38,7 +38,8 @@ void store(const Argument& argument, const std::vector<std::string>& values) {
   if (auto* const* all = std::get_if<std::vector<std::string>*>(&argument.target)) **all = values;
 }
 
-/// Gives the parser one argument. Values stay texts: the commands read them, with better messages.
+/// Declares one argument to the parser. Values stay texts: the commands parse them, with better
+/// messages.
 void declare(CLI::App& app, const Argument& argument) {
   const auto names = argument.short_name.empty()
                          ? argument.name
@@ -60,8 +61,8 @@ void declare(CLI::App& app, const Argument& argument) {
   if (!argument.environment.empty()) option->envname(argument.environment);
 }
 
-/// The parser reads a word "[a,b]" for a list as two words; as a path, "./" in front changes
-/// nothing.
+/// Prefixes a word "[a,b]" with "./": CLI11 would read it as a list of two words, and the path
+/// stays the same.
 std::vector<std::string> parser_words(const std::vector<Word>& words) {
   std::vector<std::string> texts;
   for (const auto& word : words) {
@@ -72,15 +73,15 @@ std::vector<std::string> parser_words(const std::vector<Word>& words) {
   return texts;
 }
 
-/// The command that was typed, or null.
+/// Returns the command that was typed, or null.
 const Command* typed_command(const std::vector<Word>& words, const CommandTree& tree) {
   const auto word = std::find_if(words.begin(), words.end(),
                                  [](const Word& w) { return w.role == Role::kCommand; });
   return word == words.end() ? nullptr : tree.find(word->text);
 }
 
-/// Fills the arguments' targets and returns the command that was typed, or null. The parser hears
-/// of that command alone: to describe all of them takes longer than most of what they do at first.
+/// Fills the arguments' targets and returns the typed command, or null. Only this command is
+/// declared to the parser: declaring all of them takes longer than most commands.
 const Command* parse(const Commands& commands, const std::vector<std::string>& words) {
   const auto read = read_words(words, commands.tree());
   const Command* command = typed_command(read, commands.tree());

@@ -13,22 +13,22 @@ namespace shardtool::cli {
 
 class Session;
 
-/// Where an argument goes, as typed: a switch, one text, or several.
+/// Destination of an argument's text: a switch, one text, or several.
 using Target =
     std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*>;
 
 /// One flag or positional argument. Parsing, suggestions, help, completion and man pages are all
-/// made from this description, so they cannot disagree.
+/// generated from this description, so they cannot disagree.
 struct Argument {
-  std::string name = {};        ///< "--mapping"; of a positional "SRC"
+  std::string name = {};        ///< "--mapping"; for a positional "SRC"
   std::string short_name = {};  ///< "-m" or empty
-  std::string value = {};       ///< stands for the value in help, "FILE"; empty for a switch
+  std::string value = {};       ///< placeholder of the value in help, "FILE"; empty for a switch
   std::string help = {};        ///< one line
   Target target = {};
   bool required = false;
-  std::vector<std::string> choices = {};  ///< the only values that are accepted, or empty
-  std::string environment = {};           ///< the variable that is read when the flag is absent
-  bool advanced = false;                  ///< left out of the short help
+  std::vector<std::string> choices = {};  ///< accepted values; empty: any
+  std::string environment = {};           ///< environment variable for the default
+  bool advanced = false;                  ///< omitted from the short help
   bool of_process = false;                ///< may differ between the processes of a launch
 
   bool positional() const { return !name.starts_with('-'); }
@@ -50,12 +50,12 @@ struct Command {
   std::function<ExitCode(Session&)> run = {};
 };
 
-/// Everything that can be typed.
+/// All commands and the global flags.
 struct CommandTree {
   std::vector<Argument> global = {};
   std::vector<Command> commands = {};
 
-  /// The command with this name, or null.
+  /// Returns the command with this name, or null.
   const Command* find(std::string_view name) const {
     for (const auto& command : commands) {
       if (command.name == name) return &command;

@@ -24,7 +24,7 @@ std::vector<std::string> flag_names(const std::vector<Argument>& arguments) {
   return names;
 }
 
-/// The words of the first positional argument, where it has some; `help` takes command names.
+/// Completions of the first positional argument: its choices, or command names for `help`.
 std::vector<std::string> first_words(const Command& command, const CommandTree& tree) {
   if (command.name == "help") return command_names(tree);
   const auto first = std::find_if(command.arguments.begin(), command.arguments.end(),
@@ -78,7 +78,7 @@ complete -o default -F _shardtool shardtool
 
 // ---- zsh
 
-/// Text inside single quotes in an _arguments specification.
+/// Escapes text inside single quotes of an _arguments specification.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -7,8 +7,8 @@
 
 namespace shardtool::cli {
 
-/// A script for "bash", "zsh" or "fish" that completes commands, flags and their choices, and file
-/// names elsewhere. It needs nothing but the shell.
+/// Returns a script for "bash", "zsh" or "fish" that completes commands, flags and their choices,
+/// and otherwise file names. The script only needs the shell.
 std::string completion_script(std::string_view shell, const CommandTree& tree);
 
 }  // namespace shardtool::cli

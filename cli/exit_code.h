@@ -5,8 +5,8 @@
 
 namespace shardtool::cli {
 
-/// What the process returns. Stable: a number never changes its meaning, new ones may be added, and
-/// a number that a script does not know is a failure.
+/// Exit status of the process. Stable: a number never changes its meaning, new ones may be added.
+/// Scripts must treat an unknown number as a failure.
 enum class ExitCode : int {
   kSuccess = 0,
   kNegative = 1,

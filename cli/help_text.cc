@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kTextWidth = 80;
 constexpr size_t kShortExamples = 2;
 
-/// Words of `text` on lines of at most kTextWidth columns.
+/// Wraps `text` at kTextWidth columns.
 std::string wrapped(std::string_view text) {
   std::string out;
   size_t column = 0;

@@ -16,13 +16,13 @@
 namespace shardtool::cli {
 namespace {
 
-/// Where a follower's standard error went before it was silenced; -1: it was not.
+/// Duplicate of a follower's original standard error; -1 if it was not silenced.
 int own_stderr = -1;
 
-/// The words that were typed: the same in every process of a launch.
+/// The typed command line, which must be the same in every process of a launch.
 comm::Facts options;
 
-/// Nothing for an argument that was not typed and has no default.
+/// Returns nullopt for an argument that was not typed and has no default.
 std::optional<std::string> typed(const Argument& argument) {
   return std::visit(
       [](const auto* target) -> std::optional<std::string> {
@@ -67,7 +67,7 @@ void silence_followers() {
   try {
     if (!follows()) return;
   } catch (const Error&) {
-    return;  // the command that needs the launch says what is wrong
+    return;  // the command that needs the launch reports the error
   }
   const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere < 0) return;

@@ -7,22 +7,20 @@
 
 namespace shardtool::cli {
 
-/// The launch, where a launcher (mpirun, srun, torchrun) started this process with others, with the
-/// options that remember_options() was given. Throws kUsage.
+/// Returns the launch if a launcher (mpirun, srun, torchrun) started this process as one of
+/// several, with the options given to remember_options(). Throws kUsage.
 std::optional<comm::Launch> this_launch();
 
-/// Keeps what was typed for a command, after it was parsed, so that processes of one launch can
-/// compare it.
+/// Stores a command's parsed arguments, so that the processes of a launch can compare them.
 void remember_options(const Command& command);
 
-/// Whether this process is one of a launch that another one leads. Throws kUsage.
+/// True if this process belongs to a launch and does not lead it. Throws kUsage.
 bool follows();
 
-/// Processes of a launch answer with one voice: those that do not lead it write to nowhere from now
-/// on. What fails in one of them the leading one says.
+/// Redirects the output of followers to /dev/null. The leading process reports their failures.
 void silence_followers();
 
-/// Lets this process write to standard error again: the one that leads is gone.
+/// Restores standard error of this process after the leading one is gone.
 void speak_for_lost_leader();
 
 }  // namespace shardtool::cli

@@ -23,7 +23,7 @@ int exit_status(const Error& error) {
   return by_signal ? kSignalled + caught_signal() : error.exit_status();
 }
 
-/// The command that was typed, for the document of an error.
+/// Returns the typed command, for the document of an error.
 std::string_view command_name(const Commands& commands, const std::vector<std::string>& words) {
   for (const auto& word : words) {
     if (const auto* command = commands.tree().find(word)) return command->name;
@@ -31,11 +31,11 @@ std::string_view command_name(const Commands& commands, const std::vector<std::s
   return "shardtool";
 }
 
-/// Says what went wrong: on standard error, or as a document on standard output. When that cannot
-/// be written either, the exit status alone says it.
+/// Reports an error on standard error, or as a document on standard output. If that fails too, only
+/// the exit status reports it.
 int report(const Error& error, const Commands& commands, const std::vector<std::string>& words) {
   const auto& global = commands.global();
-  // Looked for in the words as typed, since parsing them may be what failed.
+  // Searches the words as typed, since parsing may be the step that failed.
   bool json = std::find(words.begin(), words.end(), "--json") != words.end();
   if (json) {
     Output out(stdout);
@@ -52,12 +52,12 @@ int report(const Error& error, const Commands& commands, const std::vector<std::
     const Style style = style_of(global, STDERR_FILENO);
     write_to_stderr(error_text(error, style, global.verbose), style.enabled());
   }
-  // The contract of terraform plan: 0 and 2 are answers, every error is 1.
+  // The exit codes of `terraform plan -detailed-exitcode`: 0 and 2 are answers, every error is 1.
   const bool detailed = std::find(words.begin(), words.end(), "--detailed-exitcode") != words.end();
   return detailed ? static_cast<int>(ExitCode::kNegative) : exit_status(error);
 }
 
-/// The command line that goes on with an interrupted run.
+/// Returns the command line that resumes an interrupted run.
 std::string resume_command(const std::vector<std::string>& words) {
   std::string command = "shardtool";
   for (const auto& word : words) command += " " + shell_quoted(word);
@@ -85,15 +85,16 @@ int run(const std::vector<std::string>& words) {
   }
 }
 
-/// Says so where nothing may be allocated, and gives the exit status.
+/// Prints the error without allocating memory and returns the exit status.
 int refused_memory() {
   constexpr std::string_view kMessage = "error[E0501]: the system refused memory\n";
   static_cast<void>(!::write(STDERR_FILENO, kMessage.data(), kMessage.size()));
   return static_cast<int>(ExitCode::kResource);
 }
 
-/// Runs before every other initialiser: some do not look whether they get their memory (the CUDA
-/// runtime), and without that of libstdc++ no exception can be thrown once memory is gone.
+/// Runs before all other initialisers. Some of them (the CUDA runtime) do not check their
+/// allocations, and without libstdc++'s own allocation no exception can be thrown after memory runs
+/// out.
 [[gnu::constructor(101)]] void need_memory_to_start() {
   constexpr size_t kBytes = 1 << 20;
   void* const room =
@@ -111,7 +112,7 @@ int main(int argc, char** argv) {
     shardtool::cli::silence_followers();
     return shardtool::cli::run({argv + std::min(argc, 1), argv + argc});
   } catch (const std::bad_alloc&) {
-    // There is not even room for the list of commands.
+    // not even enough memory for the list of commands
     return shardtool::cli::refused_memory();
   }
 }

@@ -7,7 +7,7 @@
 namespace shardtool::cli {
 namespace {
 
-/// Text in which scdoc sees no markup.
+/// Escapes scdoc markup.
 std::string plain(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -12,7 +12,7 @@
 
 namespace shardtool::cli {
 
-/// Flags that every command takes, as typed.
+/// Global flags of all commands, as typed.
 struct GlobalArgs {
   bool json = false;
   bool quiet = false;
@@ -24,10 +24,10 @@ struct GlobalArgs {
   bool version = false;
 };
 
-/// The status of a document: whether the command found what one hoped for.
+/// Status of a document: kFindings if the command found something.
 enum class Status { kOk, kFindings };
 
-/// One invocation: how to answer and where.
+/// One invocation: its global flags and its outputs.
 class Session {
  public:
   explicit Session(const GlobalArgs& global);
@@ -39,10 +39,10 @@ class Session {
   const Style& out_style() const { return out_style_; }
   ProgressMode progress() const { return progress_; }
 
-  /// A warning on standard error, unless quiet. Documents carry their warnings themselves.
+  /// Prints a warning on standard error, unless quiet. JSON documents contain their own warnings.
   void warn(std::string_view text) const;
 
-  /// Prints a document: the envelope, and inside it whatever `fields` writes.
+  /// Prints a document: the envelope around the fields that `fields` writes.
   template <class Fields>
   void document(std::string_view command, Status status, Fields fields) {
     auto json = open_document(command, status == Status::kOk ? "ok" : "findings");
@@ -60,13 +60,14 @@ class Session {
   ProgressMode progress_;
 };
 
-/// Opens {"format_version": ..., "tool": ..., "command": ..., "status": ... and leaves it open.
+/// Writes {"format_version": ..., "tool": ..., "command": ..., "status": ... and leaves the object
+/// open.
 JsonWriter open_document(Output& out, std::string_view command, std::string_view status);
 JsonWriter open_document(JsonWriter::Sink sink, std::string_view command, std::string_view status);
 
-/// Whether a file descriptor is a terminal.
+/// True if a file descriptor is a terminal.
 bool is_terminal(int fd);
-/// The colours of the stream with this descriptor.
+/// Colours of the stream with this descriptor.
 Style style_of(const GlobalArgs& global, int fd);
 
 }  // namespace shardtool::cli

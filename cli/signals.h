@@ -4,16 +4,15 @@
 
 namespace shardtool::cli {
 
-/// Writing to a closed pipe or past a file size limit becomes an error of that write, and streams
-/// that the caller closed become /dev/null, so that no output file ever gets their numbers.
+/// Makes a write to a closed pipe or past a file size limit fail with an error instead of a signal,
+/// and opens /dev/null for closed standard streams, so that no output file gets their descriptors.
 void prepare_process();
 
 /// From now on the first SIGINT or SIGTERM sets the returned flag and the second ends the process
-/// at once; one that the caller had us ignore (nohup, a script's `&`) stays ignored. Until this is
-/// called, both end the process as usual.
+/// immediately. A signal that was ignored at start (nohup, a script's `&`) stays ignored.
 const std::atomic<bool>* catch_interrupts();
 
-/// The signal that set the flag, or 0.
+/// Returns the signal that set the flag, or 0.
 int caught_signal();
 
 }  // namespace shardtool::cli

@@ -24,7 +24,7 @@ Error refusal(std::string_view flag, std::string_view text, std::string_view wan
                fmt::format("{} '{}' is not {}", flag, quote_for_message(text), wanted));
 }
 
-/// Plain digits, nothing else: no sign, no blank, no overflow.
+/// Parses plain digits; rejects signs, blanks and overflow.
 std::optional<i64> parse_digits(std::string_view text) {
   i64 value = 0;
   const auto end = text.data() + text.size();
@@ -34,7 +34,7 @@ std::optional<i64> parse_digits(std::string_view text) {
   return value;
 }
 
-/// The digits at the front of `text`, which loses them.
+/// Removes the leading digits of `text` and returns them.
 std::string_view take_digits(std::string_view& text) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
@@ -60,7 +60,7 @@ std::optional<i64> unit_bytes(std::string_view unit) {
   return bytes;
 }
 
-/// digits * 10^exponent * unit, where that is a whole number that fits.
+/// digits * 10^exponent * unit, or nullopt if that is not a whole number or overflows.
 std::optional<i64> scaled(const std::string& digits, i64 exponent, i64 unit) {
   auto value = parse_digits(digits);
   for (; value && exponent > 0; --exponent) value = checked_mul(*value, 10);

@@ -7,19 +7,19 @@
 
 namespace shardtool::cli {
 
-// Numbers as they are typed. All throw kUsage, naming the flag, what was typed and what is
-// accepted.
+// Parsers of numeric arguments. All throw kUsage with the flag, the typed text and the accepted
+// form.
 
-/// A size in bytes: digits, optionally a fraction or an exponent, optionally a unit.
+/// Parses a size in bytes: digits, optionally a fraction or an exponent, optionally a unit.
 ///   "1.5GiB" = 1610612736   "500MB" = 500000000   "2e9" = 2000000000   "4096" = 4096
-/// K, M, G, T, P count in 1000, with an i in 1024; the B may be absent and case does not matter.
-/// The result is a whole number of bytes >= 1.
+/// K, M, G, T, P are powers of 1000, with an i of 1024. The B is optional, case is ignored. The
+/// result is a whole number of bytes >= 1.
 i64 parse_size(std::string_view flag, std::string_view text);
 
-/// A whole number in [least, most], plain digits only.
+/// Parses a whole number in [least, most], plain digits only.
 i64 parse_count(std::string_view flag, std::string_view text, i64 least, i64 most);
 
-/// "0-3,7" = 0 1 2 3 7. Sorted; every rank once; at most 65536 of them.
+/// Parses a rank list: "0-3,7" = 0 1 2 3 7. Sorted, without duplicates, at most 65536 ranks.
 std::vector<i64> parse_ranks(std::string_view flag, std::string_view text);
 
 }  // namespace shardtool::cli

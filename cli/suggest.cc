@@ -83,7 +83,7 @@ class Reader {
     add(word, Role::kFlag);
   }
 
-  /// "-j4", "-j 4" and clusters of switches, "-qn".
+  /// Handles "-j4", "-j 4" and clusters of switches, "-qn".
   void take_short(const std::string& word) {
     for (size_t i = 1; i < word.size(); ++i) {
       const auto name = std::string{'-', word[i]};

@@ -10,16 +10,15 @@ namespace shardtool::cli {
 
 enum class Role { kCommand, kFlag, kValue, kPositional, kMark };
 
-/// One word of a command line and what it stands for.
+/// One word of a command line with its role.
 struct Word {
   std::string text = {};
   Role role = Role::kPositional;
 };
 
-/// Walks the words after the program's name against the tree, before they are parsed, because the
-/// parser reports a mistyped flag as a problem of whatever word comes next. Throws kUsage, with
-/// near misses: an unknown command or flag, a flag without its value, a flag given twice, a
-/// positional too many.
+/// Assigns roles to the words after the program's name before they are parsed, because CLI11 blames
+/// the next word for a mistyped flag. Throws kUsage with suggestions for an unknown command or
+/// flag, a flag without its value, a repeated flag, or an extra positional.
 std::vector<Word> read_words(std::span<const std::string> words, const CommandTree& tree);
 
 }  // namespace shardtool::cli

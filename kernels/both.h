@@ -1,7 +1,6 @@
 #pragma once
 
-/// Marks op bodies that both compilers see: what a kernel computes on a GPU is tested on machines
-/// without one.
+/// Marks op bodies that both compilers see, so that GPU code is tested on machines without a GPU.
 #ifdef __CUDACC__
 #define SHARDTOOL_BOTH __host__ __device__
 #else

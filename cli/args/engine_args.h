@@ -10,22 +10,22 @@
 
 namespace shardtool::cli {
 
-/// That one process plays.
+/// Maximum number of ranks that one process runs.
 inline constexpr i64 kMostRanks = 64;
 
-/// Who plays the devices, as typed.
+/// Flags that choose the engine, as typed.
 struct EngineArgs {
   std::optional<std::string> engine = {};
   std::optional<std::string> meeting = {};
   std::optional<std::string> mpi_plugin = {};
 
-  /// Whether the engine or the place to meet was typed.
+  /// True if the engine or the meeting point was typed.
   bool given() const { return engine || meeting; }
 };
 
 std::vector<Argument> engine_arguments(EngineArgs& args);
 
-/// Replaces the defaults of any options that have an engine where something was typed.
+/// Overrides the engine fields of any options struct with the typed values.
 template <class Options>
 void set_engine(const EngineArgs& args, Options& options) {
   if (args.engine) options.engine = *args.engine;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr i64 kMaxDevices = (i64{1} << 31) - 1;
 
-/// "axes.heads.uneven=balanced" at its first '='.
+/// Splits "axes.heads.uneven=balanced" at its first '='.
 std::pair<std::string, std::string> parse_setting(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == 0 || equals == std::string::npos) {

@@ -25,11 +25,11 @@ struct MappingArgs {
   bool allow_empty_shards = false;
   std::vector<std::string> settings = {};
 
-  /// Whether any of them was typed.
+  /// True if any of these flags was typed.
   bool given() const;
 };
 
-/// What the three main flags are called: split describes its result, reshard its destination.
+/// Names of the three main flags: split describes its result, reshard its destination.
 struct MappingFlags {
   std::string_view file;
   std::string_view short_file;
@@ -41,14 +41,14 @@ inline constexpr MappingFlags kDestination{"--to", "", "--to-preset", "--to-mesh
 
 std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& flags);
 
-/// The mesh that was typed, or nothing. --tp, --ep and --pp are short for a mesh of pp, ep and tp,
-/// in this order, the last one fastest. Throws kUsage for contradictions and bad numbers.
+/// Returns the typed mesh, or nullopt. --tp, --ep and --pp are short for a mesh of pp, ep and tp in
+/// this order, the last one fastest. Throws kUsage for contradictions and bad numbers.
 std::optional<mesh::Mesh> to_mesh(const MappingArgs& args, const MappingFlags& flags);
 
-/// Throws kUsage like to_mesh, and for a mapping and a preset at once or a malformed --set.
+/// Throws kUsage like to_mesh, for a mapping combined with a preset, and for a malformed --set.
 api::MappingChoice to_mapping_choice(const MappingArgs& args, const MappingFlags& flags);
 
-/// Throws kUsage when both were typed.
+/// Throws kUsage if both were typed.
 void refuse_both(std::string_view a, bool a_given, std::string_view b, bool b_given);
 
 }  // namespace shardtool::cli

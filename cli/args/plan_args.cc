@@ -21,7 +21,7 @@ i64 count_or(const char* flag, const std::optional<std::string>& typed, i64 othe
   return typed ? parse_count(flag, *typed, least, kMany) : otherwise;
 }
 
-/// A plain decimal number of at least 0.
+/// Parses a plain non-negative decimal number. Throws kUsage.
 double number_or(const char* flag, const std::optional<std::string>& typed, double otherwise) {
   if (!typed) return otherwise;
   char* end = nullptr;
@@ -75,7 +75,7 @@ api::DeviceBudget to_budget(const WorkloadArgs& args) {
   return device;
 }
 
-/// The profile's memory is the budget where none is given, and its domain a node.
+/// Loads a hardware profile. Its memory is the default budget, its domain size the node size.
 void use_hardware(const std::string& name_or_file, api::PlanOptions& options) {
   options.hardware = api::load_profile(name_or_file);
   options.node_size = options.hardware->domain();

@@ -11,7 +11,7 @@
 
 namespace shardtool::cli {
 
-/// What the model is asked to do and what a device has, as typed.
+/// Workload and device memory, as typed.
 struct WorkloadArgs {
   std::optional<std::string> batch = {};
   std::optional<std::string> prompt_len = {};
@@ -24,7 +24,7 @@ struct WorkloadArgs {
   std::optional<std::string> price = {};
 };
 
-/// How the model is trained, as typed.
+/// Training flags, as typed.
 struct TrainingArgs {
   bool train = false;
   std::optional<std::string> zero = {};
@@ -36,7 +36,7 @@ struct TrainingArgs {
   std::optional<std::string> recompute = {};
 };
 
-/// `plan profile calibrate`, as typed.
+/// Flags of `plan profile calibrate`, as typed.
 struct CalibrateArgs {
   EngineArgs engine = {};
   std::optional<std::string> ranks = {};
@@ -46,7 +46,7 @@ struct CalibrateArgs {
   bool given() const { return engine.given() || ranks || size || rounds; }
 };
 
-/// `shardtool plan`, as typed.
+/// Arguments of `shardtool plan`, as typed.
 struct PlanArgs {
   std::vector<std::string> sources = {};
   MappingArgs mapping = {};
@@ -70,8 +70,8 @@ struct PlanArgs {
   bool detailed_exitcode = false;
 };
 
-/// Throws kUsage, and for a profile what api::load_profile throws.
+/// Throws kUsage, and for a profile the errors of api::load_profile.
 api::PlanOptions to_options(const PlanArgs& args);
-/// Every flag of `plan`. `args` must outlive them.
+/// Returns all flags of `plan`. `args` must outlive them.
 std::vector<Argument> plan_arguments(PlanArgs& args);
 }  // namespace shardtool::cli

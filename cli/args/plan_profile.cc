@@ -19,7 +19,7 @@ namespace {
 
 constexpr i64 kMostRounds = 1000;
 
-/// One profile as it is written in a file.
+/// Prints one profile in its file format.
 void answer_text(Session& session, const std::string& name, const std::string& text) {
   if (!session.json()) {
     session.out().write(text);
@@ -39,7 +39,7 @@ void answer_list(Session& session) {
                    [&](JsonWriter& json) { write_fields(json, profiles); });
 }
 
-/// With -o the profile goes there, and the answer is what it says.
+/// Writes the profile to the -o file, if given, and prints it.
 void answer_calibrated(const PlanArgs& args, Session& session,
                        const plan::HardwareProfile& profile) {
   const std::string text = plan::to_json(profile);

@@ -7,10 +7,10 @@
 
 namespace shardtool::cli {
 
-/// `plan profile [list | show NAME | calibrate [FOLDER]]`.
+/// Runs `plan profile [list | show NAME | calibrate [FOLDER]]`.
 ExitCode run_plan_profile(const PlanArgs& args, Session& session);
 
-/// Of `plan profile calibrate`. Throws kUsage.
+/// Options of `plan profile calibrate`. Throws kUsage.
 api::CalibrateOptions to_calibrate_options(const PlanArgs& args);
 
 }  // namespace shardtool::cli

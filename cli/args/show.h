@@ -10,13 +10,13 @@
 
 namespace shardtool::cli {
 
-/// `shardtool COMMAND [show NAME]`, as typed.
+/// Arguments of `shardtool COMMAND [show NAME]`, as typed.
 struct ShowArgs {
   std::optional<std::string> action = {};
   std::optional<std::string> name = {};
 };
 
-/// Of a command that lists documents that are built in, or prints one of `kind`, a word.
+/// Arguments of a command that lists built-in documents or prints one of them; `kind` is a noun.
 inline std::vector<Argument> show_arguments(ShowArgs& args, std::string_view kind) {
   return {{.name = "ACTION",
            .help = "show: print one " + std::string(kind),
@@ -25,7 +25,7 @@ inline std::vector<Argument> show_arguments(ShowArgs& args, std::string_view kin
           {.name = "NAME", .help = "its name", .target = &args.name}};
 }
 
-/// `list` gives what is printed of all, `text` a document of JSON by its name.
+/// Prints the result of `list`, or the JSON document that `text` returns for a name.
 template <class List, class Text>
 ExitCode list_or_show(const ShowArgs& args, Session& session, std::string_view command,
                       std::string_view kind, List list, Text text) {

@@ -7,11 +7,11 @@
 
 namespace shardtool::cli {
 
-/// What the verbs that move data share: progress on standard error and interruption by signals.
-/// Works on any options that have `on_progress` and `cancel`; they must not outlive it.
+/// Progress on standard error and interruption by signals, shared by the verbs that move data.
+/// Works on any options with `on_progress` and `cancel`, which must not outlive it.
 class Watch {
  public:
-  /// `verb` is what the progress says that the run does.
+  /// `verb` describes the run in progress lines.
   template <class Options>
   Watch(const Session& session, Options& options, std::string_view verb = "writing")
       : printer_(stderr_progress(session.progress(), verb)) {

@@ -42,7 +42,7 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .help = "the folder to write; it appears complete or not at all",
        .target = &args.output,
        .required = true,
-       .of_process = true},  // processes that meet beside it have the same
+       .of_process = true},  // the same for all processes of one launch
       {.name = "--layout",
        .value = "NAME",
        .help = "how the output's files are arranged",

@@ -9,13 +9,13 @@
 
 namespace shardtool::cli {
 
-/// How much memory and how many threads, as typed.
+/// Memory and thread limits, as typed.
 struct ResourceArgs {
   std::optional<std::string> max_memory = {};
   std::optional<std::string> threads = {};
 };
 
-/// How an output is written, as typed; the same for split, merge and reshard.
+/// Output options, as typed; the same for split, merge and reshard.
 struct WriteArgs {
   std::string output = {};
   std::string layout = "plain";
@@ -30,7 +30,7 @@ struct WriteArgs {
   bool verify = false;
 };
 
-/// Which devices' parts are written, as typed.
+/// Selection of the ranks to write, as typed.
 struct RankArgs {
   std::optional<std::string> ranks = {};
   std::optional<std::string> rank = {};
@@ -42,10 +42,10 @@ std::vector<Argument> rank_arguments(RankArgs& args);
 
 // All throw kUsage.
 api::WriteOptions to_write_options(const WriteArgs& args);
-/// Empty when neither flag was typed.
+/// Returns an empty list if neither flag was typed.
 std::vector<i64> to_ranks(const RankArgs& args);
 
-/// Replaces the defaults where something was typed.
+/// Overrides the defaults with the typed values.
 void set_resources(const ResourceArgs& args, i64& max_memory, int& threads);
 
 }  // namespace shardtool::cli

@@ -9,7 +9,7 @@
 
 namespace shardtool::cli {
 
-/// `shardtool bench io [FOLDER]`, as typed.
+/// Arguments of `shardtool bench io [FOLDER]`, as typed.
 struct BenchArgs {
   std::string what = {};
   std::string folder = ".";

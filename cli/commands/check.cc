@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kSubsetFlag = "--read-data-subset";
 
-/// A file that is written in one go. Throws kWriteFailed.
+/// A file that is written sequentially. Throws kWriteFailed.
 class TextFile {
  public:
   explicit TextFile(const std::string& path, const char* mode = "w")
@@ -42,7 +42,7 @@ class TextFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-/// What decides the exit status: whether something is at or above --fail-on.
+/// True if a finding is at or above --fail-on, which decides the exit status.
 bool fails(const CheckArgs& args, const api::CheckReport& report) {
   if (args.fail_on == "never") return false;
   return report.errors > 0 || (args.fail_on == "warning" && report.warnings > 0);
@@ -71,7 +71,7 @@ void print_report(Output& out, const Style& style, const std::string& format, bo
   print_findings_text(out, style, report);
 }
 
-/// The page that GitHub shows for a job.
+/// Appends to the job summary page of GitHub Actions.
 void append_step_summary(const api::CheckReport& report) {
   const auto path = process_environment()("GITHUB_STEP_SUMMARY");
   if (!path) return;
@@ -127,7 +127,7 @@ ExitCode run_check(const CheckArgs& args, Session& session) {
   return fails(args, report) && !args.exit_zero ? ExitCode::kNegative : ExitCode::kSuccess;
 }
 
-/// "ST0301,ST04" as two.
+/// Splits "ST0301,ST04" at the commas.
 std::vector<std::string> split_ids(const std::vector<std::string>& typed) {
   std::vector<std::string> ids;
   for (const std::string& text : typed) {

@@ -11,7 +11,7 @@
 
 namespace shardtool::cli {
 
-/// `shardtool check`, as typed.
+/// Arguments of `shardtool check`, as typed.
 struct CheckArgs {
   std::vector<std::string> sources = {};
   MappingArgs mapping = {};
@@ -31,7 +31,7 @@ struct CheckArgs {
 
 /// Throws kUsage.
 api::CheckOptions to_options(const CheckArgs& args);
-/// "1/10", "5%" or "20GiB". Throws kUsage.
+/// Parses "1/10", "5%" or "20GiB". Throws kUsage.
 check::DataSubset parse_subset(const std::string& text);
 /// `args` must outlive the command.
 Command check_command(CheckArgs& args);

@@ -21,7 +21,7 @@
 
 namespace shardtool::cli {
 
-/// Every command, and the places that its arguments are read into.
+/// All commands and the storage of their arguments.
 class Commands {
  public:
   Commands();

@@ -6,7 +6,7 @@
 
 namespace shardtool::cli {
 
-/// `shardtool completion`, as typed.
+/// Arguments of `shardtool completion`, as typed.
 struct CompletionArgs {
   std::string shell = {};
 };

@@ -8,7 +8,7 @@
 
 namespace shardtool::cli {
 
-/// `shardtool diff`, as typed.
+/// Arguments of `shardtool diff`, as typed.
 struct DiffArgs {
   std::string a = {};
   std::string b = {};

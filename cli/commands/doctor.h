@@ -6,7 +6,7 @@
 
 namespace shardtool::cli {
 
-/// `shardtool doctor`, as typed.
+/// Arguments of `shardtool doctor`, as typed.
 struct DoctorArgs {
   std::string folder = ".";
   std::string mpi_plugin = {};

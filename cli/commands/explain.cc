@@ -10,7 +10,7 @@
 namespace shardtool::cli {
 namespace {
 
-/// A rule as an error is explained: its title and what to do.
+/// Prints a check rule like an error id: its title and explanation.
 void answer_rule(Session& session, const check::RuleInfo& rule) {
   if (!session.json()) {
     session.out().write(fmt::format("{}  {}  ({}, {})\n{}\n", session.out_style().bold(rule.id),

@@ -9,14 +9,14 @@
 
 namespace shardtool::cli {
 
-/// `shardtool explain`, as typed: an error id, or a checkpoint and a tensor.
+/// Arguments of `shardtool explain`, as typed: an error id, or a checkpoint and a tensor.
 struct ExplainArgs {
   std::string subject = {};
   std::optional<std::string> tensor = {};
   MappingArgs mapping = {};
 };
 
-/// For a checkpoint and a tensor. Throws kUsage.
+/// Options for a checkpoint and a tensor. Throws kUsage.
 api::ExplainOptions to_options(const ExplainArgs& args);
 /// `args` must outlive the command.
 Command explain_command(ExplainArgs& args);

@@ -7,7 +7,7 @@
 
 namespace shardtool::cli {
 
-/// `shardtool help`, as typed.
+/// Arguments of `shardtool help`, as typed.
 struct HelpArgs {
   std::optional<std::string> topic = {};
   bool man = false;

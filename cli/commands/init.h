@@ -8,7 +8,7 @@
 
 namespace shardtool::cli {
 
-/// `shardtool init`, as typed.
+/// Arguments of `shardtool init`, as typed.
 struct InitArgs {
   std::string source = {};
   std::optional<std::string> preset = {};

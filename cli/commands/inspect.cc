@@ -12,7 +12,7 @@
 namespace shardtool::cli {
 namespace {
 
-/// Splits "a,b" and calls `take` for each name; throws where it returns false.
+/// Splits "a,b" and calls `take` for each name. Throws kUsage if it returns false.
 template <class Take>
 void each_name(std::string_view flag, std::string_view text, const std::vector<std::string>& known,
                Take take) {

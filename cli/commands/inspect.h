@@ -10,7 +10,7 @@
 
 namespace shardtool::cli {
 
-/// `shardtool inspect`, as typed.
+/// Arguments of `shardtool inspect`, as typed.
 struct InspectArgs {
   std::string source = {};
   MappingArgs mapping = {};
@@ -23,8 +23,8 @@ struct InspectArgs {
 
 /// Throws kUsage.
 api::InspectOptions to_options(const InspectArgs& args);
-/// What of the report is shown: the summary, unless tensors are asked for in a table format. Throws
-/// kUsage for unknown columns and groups.
+/// Selects the printed parts of the report: the summary, unless tensors are requested in a table
+/// format. Throws kUsage for unknown columns and groups.
 InspectView to_view(const InspectArgs& args);
 /// `args` must outlive the command.
 Command inspect_command(InspectArgs& args);

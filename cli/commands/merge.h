@@ -8,7 +8,7 @@
 
 namespace shardtool::cli {
 
-/// `shardtool merge`, as typed.
+/// Arguments of `shardtool merge`, as typed.
 struct MergeArgs {
   std::vector<std::string> sources = {};
   std::string replicas = "compare";
@@ -20,7 +20,7 @@ api::MergeOptions to_options(const MergeArgs& args);
 /// `args` must outlive the command.
 Command merge_command(MergeArgs& args);
 
-/// --replicas, for the verbs that read shards.
+/// The --replicas flag of the verbs that read shards.
 Argument replicas_argument(std::string& replicas);
 
 }  // namespace shardtool::cli

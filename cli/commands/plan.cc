@@ -14,12 +14,13 @@ namespace {
 
 ExitCode exit_code(const PlanArgs& args, const api::PlanReport& report) {
   if (args.fail_over_budget && report.memory.fits == false) return ExitCode::kNegative;
-  constexpr auto kSomethingMoves = static_cast<ExitCode>(2);  // the contract of terraform plan
+  constexpr auto kSomethingMoves = static_cast<ExitCode>(2);  // exit code of `terraform plan
+                                                              // -detailed-exitcode`
   const bool moves = report.reshard && report.reshard->changes > 0;
   return args.detailed_exitcode && moves ? kSomethingMoves : ExitCode::kSuccess;
 }
 
-/// The document and the recipe, under a seal.
+/// Writes a sealed plan file: the JSON document and the recipe.
 void save_plan(const std::string& path, const api::PlanReport& report) {
   std::string text;
   const char* status = report.memory.fits == false ? "findings" : "ok";
@@ -35,7 +36,7 @@ std::string saved_text(const Style& style, const std::string& path) {
                               quote_for_message(path), shell_quoted(path)));
 }
 
-/// `plan diff A B`: what two plans do not share.
+/// `plan diff A B`: prints the differences between two plans.
 ExitCode run_plan_diff(const PlanArgs& args, Session& session) {
   constexpr size_t kWords = 3;
   if (args.sources.size() != kWords) {
@@ -56,7 +57,7 @@ ExitCode run_plan(const PlanArgs& args, Session& session) {
   if (args.sources.front() == "diff") return run_plan_diff(args, session);
   if (args.sources.front() == "profile") return run_plan_profile(args, session);
   api::PlanOptions options = to_options(args);
-  // Without times the text has no word of collectives; documents and plan files do.
+  // Without times the text shows no collectives; JSON documents and plan files always do.
   options.prices_forward = args.profile || args.output || session.json() || args.format == "json";
   const api::PlanReport report = api::make_plan(options);
   if (args.output) save_plan(*args.output, report);

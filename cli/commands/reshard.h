@@ -9,7 +9,7 @@
 
 namespace shardtool::cli {
 
-/// `shardtool reshard`, as typed.
+/// Arguments of `shardtool reshard`, as typed.
 struct ReshardArgs {
   std::optional<std::string> plan = {};
   std::vector<std::string> sources = {};
@@ -19,7 +19,7 @@ struct ReshardArgs {
   WriteArgs write = {};
 };
 
-/// Throws kUsage, also when no destination was typed.
+/// Throws kUsage, also if no destination was typed.
 api::ReshardOptions to_options(const ReshardArgs& args);
 /// `args` must outlive the command.
 Command reshard_command(ReshardArgs& args);

@@ -8,7 +8,7 @@
 
 namespace shardtool::cli {
 
-/// `shardtool split`, as typed.
+/// Arguments of `shardtool split`, as typed.
 struct SplitArgs {
   std::string source = {};
   MappingArgs mapping = {};

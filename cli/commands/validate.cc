@@ -49,7 +49,7 @@ ExitCode run_validate(const ValidateArgs& args, Session& session) {
   return report.passes() ? ExitCode::kSuccess : ExitCode::kNegative;
 }
 
-/// What is held against what.
+/// Flags of the inputs to compare.
 std::vector<Argument> source_arguments(ValidateArgs& args) {
   return {{.name = "SHARDS",
            .help = "outputs of one split, or files whose names number ranks",
@@ -75,7 +75,7 @@ std::vector<Argument> source_arguments(ValidateArgs& args) {
            .target = &args.graph}};
 }
 
-/// How it is proved.
+/// Flags of the proof's tiers.
 std::vector<Argument> proof_arguments(ValidateArgs& args) {
   return {
       {.name = "--quick", .help = "headers and exact arithmetic, no f64", .target = &args.quick},
@@ -108,7 +108,7 @@ std::vector<Argument> proof_arguments(ValidateArgs& args) {
        .advanced = true}};
 }
 
-/// What is played instead of shards.
+/// Flags of a demo that replaces the shards.
 std::vector<Argument> demo_arguments(ValidateArgs& args) {
   return {{.name = "--demo",
            .value = "NAME",
@@ -121,7 +121,7 @@ std::vector<Argument> demo_arguments(ValidateArgs& args) {
            .target = &args.ranks}};
 }
 
-/// Who plays the devices, and the seed: the same of shards and of a demo.
+/// Sets the engine and the seed, for shards and demos alike.
 template <class Options>
 void set_devices(const ValidateArgs& args, Options& options) {
   constexpr i64 kMostSeed = std::numeric_limits<i64>::max();

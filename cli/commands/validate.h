@@ -12,7 +12,7 @@
 
 namespace shardtool::cli {
 
-/// `shardtool validate`, as typed.
+/// Arguments of `shardtool validate`, as typed.
 struct ValidateArgs {
   std::vector<std::string> shards = {};
   std::string reference = {};

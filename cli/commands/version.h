@@ -4,7 +4,7 @@
 
 namespace shardtool::cli {
 
-/// Prints "shardtool 0.1.0", or the document with everything that identifies this build.
+/// Prints "shardtool 0.1.0", or the JSON document that identifies this build.
 ExitCode run_version(Session& session);
 Command version_command();
 

@@ -8,7 +8,7 @@
 
 namespace shardtool::cli {
 
-/// The one report of a command, printed as text or as a document.
+/// Prints the report of a command as text or as a document.
 template <class Report>
 void answer(Session& session, std::string_view command, Status status, const Report& report) {
   if (!session.json()) return print_text(session, report);

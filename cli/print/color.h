@@ -8,19 +8,19 @@
 
 namespace shardtool::cli {
 
-/// Reads an environment variable; nothing when unset or empty.
+/// Reads an environment variable; returns nullopt if it is unset or empty.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment process_environment();
 
-/// Whether a stream gets colours. The first that speaks decides: --color or SHARDTOOL_COLOR
-/// ("always", "never"; "auto" and empty leave it open), FORCE_COLOR or CLICOLOR_FORCE, NO_COLOR,
-/// TERM=dumb, and last whether the stream is a terminal.
+/// Returns true if a stream gets colours. The first of these that is set decides: --color or
+/// SHARDTOOL_COLOR ("always", "never"; "auto" and empty do not decide), FORCE_COLOR or
+/// CLICOLOR_FORCE, NO_COLOR, TERM=dumb. The default is colours on a terminal.
 bool use_color(std::string_view when, const Environment& environment, bool is_terminal);
 
-/// Text attributes of one stream; the identity where colours are off.
+/// Text attributes of one stream; returns text unchanged if colours are off.
 class Style {
  public:
-  /// The sequences that the functions below put around a text.
+  /// All escape sequences that the functions below emit.
   static constexpr auto kSequences = std::to_array<std::string_view>(
       {"\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[1;33m", "\x1b[1;34m", "\x1b[1;36m"});
 

@@ -21,7 +21,7 @@ std::string escaped(std::string_view text) {
   return quote_for_message(text, kMaxMessage);
 }
 
-/// The lines of a text, each escaped, joined with `indent`.
+/// Escapes each line of a text and joins the lines with `indent`.
 std::string escaped_lines(std::string_view text, std::string_view indent) {
   std::string out;
   for (size_t begin = 0; begin <= text.size();) {
@@ -33,8 +33,8 @@ std::string escaped_lines(std::string_view text, std::string_view indent) {
   return out;
 }
 
-/// The text that a place is in: a built-in document or a file. In a bad state where neither is
-/// there.
+/// Opens the text that a place refers to: a built-in document or a file. If neither exists, the
+/// stream is in a failed state.
 std::unique_ptr<std::istream> source_text(const std::string& name) {
   const std::string document = name.substr(name.find(':') + 1);
   try {
@@ -45,7 +45,7 @@ std::unique_ptr<std::istream> source_text(const std::string& name) {
       return std::make_unique<std::istringstream>(api::graph_text(document));
     }
   } catch (const Error&) {
-    // A file that is called so.
+    // A file with that name.
   }
   return std::make_unique<std::ifstream>(name);
 }
@@ -60,7 +60,7 @@ std::optional<std::string> source_line(const Place& place) {
   return line;
 }
 
-/// The length of the JSON token that starts at the front of `text`; at least 1.
+/// Length of the JSON token at the front of `text`; at least 1.
 size_t token_length(std::string_view text) {
   if (text.starts_with('"')) {
     const auto quote = text.find('"', 1);
@@ -70,7 +70,7 @@ size_t token_length(std::string_view text) {
   return std::max<size_t>(end, 1);
 }
 
-/// The line with a caret under the place; of a long line, the part around it.
+/// Returns the line with a caret under the place; of a long line only the part around it.
 std::string excerpt(const Place& place, const std::string& line, const Style& style) {
   constexpr size_t kBefore = 60;
   constexpr size_t kWidth = 120;
@@ -106,7 +106,7 @@ std::string note_text(std::string_view label, std::string_view text, const Style
   return fmt::format("   {} {}: {}\n", style.blue("="), escaped(label), escaped(text));
 }
 
-/// Whether no note says more about the tensor than its name.
+/// True if the error names a tensor and has no "tensor" note.
 bool names_tensor_itself(const Error& error) {
   const auto& notes = error.notes();
   return !error.tensor_name().empty() &&

@@ -8,7 +8,7 @@
 
 namespace shardtool::cli {
 
-/// An error for people:
+/// Formats an error for people:
 ///
 ///     error[E0203]: 30 heads cannot be split over mesh axis 'tp' (size 4)
 ///       --> mapping.json:7:17  /axes/heads
@@ -19,11 +19,11 @@ namespace shardtool::cli {
 ///        = config: num_attention_heads = 30
 ///        help: use a tp that divides 30
 ///
-/// The source line is shown when the file can be read. Control characters are escaped, since
-/// messages quote names from files. `verbose` adds the explanation of the error's id.
+/// The source line is shown if the file can be read. Control characters are escaped, since messages
+/// quote names from files. `verbose` adds the explanation of the error id.
 std::string error_text(const Error& error, const Style& style, bool verbose);
 
-/// The same as the fields of the "error" object.
+/// Writes the fields of the "error" object.
 void write_error(JsonWriter& json, const Error& error);
 
 }  // namespace shardtool::cli

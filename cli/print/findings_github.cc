@@ -10,7 +10,7 @@ namespace {
 using check::Finding;
 using check::Severity;
 
-/// GitHub shows this many annotations of a severity per step.
+/// Annotations per severity that GitHub shows for a step.
 constexpr int kShownPerSeverity = 10;
 constexpr size_t kShownPerRule = 3;
 

@@ -18,7 +18,7 @@ std::string_view severity_of(Severity severity) {
   return severity == Severity::kWarning ? "minor" : "info";
 }
 
-/// The same for the same finding of two runs, and different for any two of one run.
+/// Stable identifier: equal for the same finding of two runs, distinct within one run.
 std::string fingerprint(const Finding& finding, size_t number) {
   const std::string text = fmt::format("{}\n{}\n{}\n{}\n{}", check::rule_info(finding.rule).id,
                                        finding.file, finding.tensor, finding.rank, number);

@@ -38,7 +38,7 @@ void write_fields(JsonWriter& json, const api::CheckReport& report) {
   json.key("findings").begin_array();
   for (const check::Finding& finding : report.findings) write_finding(json, finding);
   json.end_array();
-  // Of a rule that is broken many times only the first findings are listed above.
+  // The list above has only the first findings of each rule; these are the totals.
   json.key("rules").begin_array();
   for (const check::RuleCount& rule : report.rules) {
     json.begin_object().field("id", check::rule_info(rule.rule).id);

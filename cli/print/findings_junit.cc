@@ -31,7 +31,7 @@ std::string details(const RuleFindings& rule) {
   return text;
 }
 
-/// One rule: passed, failed, noted or skipped.
+/// Adds one rule: passed, failed, noted or skipped.
 void add_case(Suite& suite, const RuleInfo& info, const RuleFindings* broken, bool data_read) {
   ++suite.tests;
   suite.cases += fmt::format("    <testcase classname=\"shardtool.check.{}\" name=\"{}\"",
@@ -69,7 +69,7 @@ std::string xml_escaped(std::string_view text) {
       out += "&quot;";
     } else {
       const bool is_control = static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
-      out += is_control ? '?' : c;  // XML 1.0 has no way to write them
+      out += is_control ? '?' : c;  // XML 1.0 cannot represent control characters
     }
   }
   return out;
@@ -77,7 +77,7 @@ std::string xml_escaped(std::string_view text) {
 
 void print_findings_junit(Output& out, const api::CheckReport& report) {
   const std::vector<RuleFindings> broken = by_rule(report, kListedInJunit);
-  std::map<std::string_view, Suite> suites;  // by the begin of the ids
+  std::map<std::string_view, Suite> suites;  // by id prefix
   int failures = 0;
   constexpr size_t kFamilyLength = 4;
   for (const RuleInfo& info : check::rule_table()) {

@@ -12,7 +12,7 @@ using check::Finding;
 using check::RuleInfo;
 using check::Severity;
 
-/// Code scanning takes 25,000 results of a run; with this many of each rule there are fewer.
+/// Listed findings per rule, which keeps a run below code scanning's limit of 25,000 results.
 constexpr size_t kListedInSarif = 250;
 
 std::string_view level_of(Severity severity) {
@@ -20,7 +20,7 @@ std::string_view level_of(Severity severity) {
   return severity == Severity::kWarning ? "warning" : "note";
 }
 
-/// A path as a URI reference: percent-encoded, slashes kept.
+/// Converts a path to a URI reference: percent-encoded, slashes kept.
 std::string uri_of(std::string_view path) {
   constexpr std::string_view kKept = "/._-~";
   std::string uri;
@@ -73,7 +73,7 @@ void write_result(JsonWriter& json, const Finding& finding, i64 rule_index) {
   json.end_object().end_object();
 }
 
-/// Says of which rules not every finding is listed.
+/// Notes the rules whose findings are not all listed.
 void write_invocation(JsonWriter& json, const std::vector<RuleFindings>& rules) {
   json.key("invocations").begin_array().begin_object().field("executionSuccessful", true);
   json.key("toolExecutionNotifications").begin_array();

@@ -51,7 +51,7 @@ void print_finding(Output& out, const Style& style, const Finding& finding) {
   }
 }
 
-/// "(1 error, 2 notes)", without what there is none of.
+/// Returns "(1 error, 2 notes)", without zero counts.
 std::string severities(const api::CheckReport& report) {
   std::string text;
   const auto add = [&text](i64 count, std::string_view noun) {

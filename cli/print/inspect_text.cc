@@ -11,7 +11,7 @@
 namespace shardtool::cli {
 namespace {
 
-/// "4096x4096": no commas or blanks, so that it stays one cell everywhere.
+/// "4096x4096", without commas and blanks, so that it is one cell in every format.
 std::string shape_cell(const Shape& shape) {
   return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x"));
 }

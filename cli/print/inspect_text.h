@@ -9,20 +9,20 @@
 
 namespace shardtool::cli {
 
-/// A column of the tensor table. --query names them.
+/// A column of the tensor table, selected by --query.
 struct InspectColumn {
   std::string_view name;
   bool right;
   std::string (*cell)(const api::InspectTensor& tensor);
 };
 
-/// What to show of a report.
+/// Parts of a report to print.
 struct InspectView {
   bool summary = true;
   bool by_dtype = true;
   bool by_module = true;
   bool tensors = false;
-  std::vector<const InspectColumn*> columns = {};  ///< empty: chosen from what the report has
+  std::vector<const InspectColumn*> columns = {};  ///< empty: chosen by the report's content
   TableFormat format = TableFormat::kText;
 };
 

@@ -15,8 +15,8 @@
 
 namespace shardtool::cli {
 
-// The fields of each command's document, after the envelope. Their names are a contract, held by
-// the schemas beside this folder: within format_version 1.x fields are only added.
+// Fields of each command's document after the envelope. Their names are a contract, checked by the
+// JSON schemas: within format_version 1.x fields are only added.
 
 void write_fields(JsonWriter& json, const api::TransformReport& report);
 void write_fields(JsonWriter& json, const api::InspectReport& report);
@@ -28,7 +28,7 @@ void write_fields(JsonWriter& json, const std::vector<model::GraphHead>& graphs)
 void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks);
 void write_fields(JsonWriter& json, const api::BenchIoReport& report);
 
-/// "mesh", its axes from the slowest to the fastest.
+/// Writes "mesh", its axes from the slowest to the fastest.
 void write_mesh(JsonWriter& json, const mesh::Mesh& mesh);
 
 }  // namespace shardtool::cli

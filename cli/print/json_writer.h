@@ -10,8 +10,8 @@
 
 namespace shardtool::cli {
 
-/// Writes one JSON document as it goes, fields in the order of the calls: a listing of 100,000
-/// tensors never stands in memory. Invalid UTF-8 (in paths) becomes U+FFFD.
+/// Streaming JSON writer: fields appear in call order, and a listing of 100,000 tensors is never
+/// held in memory. Invalid UTF-8 (in paths) becomes U+FFFD.
 class JsonWriter {
  public:
   using Sink = std::function<void(std::string_view)>;
@@ -31,7 +31,7 @@ class JsonWriter {
   JsonWriter& value(double number);
   JsonWriter& value(bool truth);
   JsonWriter& null();
-  /// A text that is JSON already.
+  /// Appends text that is already JSON.
   JsonWriter& raw(std::string_view json);
 
   template <class Value>
@@ -51,7 +51,7 @@ class JsonWriter {
   void separate();
 
   Sink sink_;
-  std::vector<bool> filled_;  ///< per open bracket: whether it has an element
+  std::vector<bool> filled_;  ///< per open bracket: has an element
   bool after_key_ = false;
 };
 

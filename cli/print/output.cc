@@ -15,7 +15,7 @@ bool is_harmless(char c) {
   return (c >= ' ' && c <= '~') || c == '\n' || c == '\t';
 }
 
-/// The length of a colour of this program's own at the front of the text, or 0.
+/// Length of one of this program's colour sequences at the front of the text, or 0.
 size_t own_colour(std::string_view text, bool colours) {
   if (!colours) return 0;
   for (const std::string_view sequence : Style::kSequences) {

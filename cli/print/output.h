@@ -6,18 +6,16 @@
 
 namespace shardtool::cli {
 
-/// The text as it may leave for a terminal, in whatever format: line breaks, tabs and, where they
-/// are on, the colours of Style stay; all else that a terminal would act on or show in another
-/// order is escaped, and bytes that are no UTF-8. The escapes of characters are those of JSON, so
-/// that a document keeps its meaning.
+/// Makes text safe for a terminal, in every output format. Keeps line breaks, tabs and, if
+/// `colours`, the sequences of Style. Escapes all other control and bidirectional characters and
+/// bytes that are not UTF-8. Escapes follow JSON syntax, so that a document keeps its meaning.
 std::string terminal_text(std::string_view text, bool colours);
 
-/// Writes it to standard error, as far as that works.
+/// Writes to standard error and ignores failures.
 void write_to_stderr(std::string_view text, bool colours = false);
 
-/// Standard output, buffered; all that is written passes through `terminal_text`. A reader that
-/// went away (`| head`) has all it wanted: what follows is dropped silently. Any other failure to
-/// write is an error.
+/// Buffered standard output; all text passes through `terminal_text`. If the reader has closed the
+/// pipe (`| head`), further output is dropped silently. Any other write failure is an error.
 class Output {
  public:
   explicit Output(std::FILE* file, bool colours = false) : file_(file), colours_(colours) {}
@@ -26,7 +24,7 @@ class Output {
 
   /// Appends whole characters.
   void write(std::string_view text);
-  /// Hands everything to the system. Throws kWriteFailed when any of it could not be written.
+  /// Flushes the buffer. Throws kWriteFailed if a write fails.
   void flush();
 
  private:

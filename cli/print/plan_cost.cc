@@ -69,7 +69,7 @@ void write_rows(JsonWriter& json, std::string_view name, const std::vector<CommR
                 bool timed) {
   json.key(name).begin_array();
   for (const CommRow& row : rows) {
-    // The name tells equal calls of two plans apart from others, for `plan diff`.
+    // The name identifies equal calls in two plans for `plan diff`.
     json.begin_object().field("name",
                               fmt::format("{} {} of {}", row.axis, to_string(row.collective.op),
                                           row.collective.payload_bytes));

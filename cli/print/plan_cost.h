@@ -8,16 +8,16 @@
 
 namespace shardtool::cli {
 
-/// With a profile, what a forward pass costs: how long a prefill and a decode step take at least,
-/// and on what, then every kind of collective.
+/// Prints the cost of a forward pass if there is a profile: lower bounds of prefill and decode
+/// times with their bottleneck, then every kind of collective.
 void print_cost(Session& session, const api::CostReport& cost);
-/// "comm" and, with a profile, "roofline"; or "unpriced" with the reason.
+/// Writes "comm" and, with a profile, "roofline"; or "unpriced" with the reason.
 void write_cost(JsonWriter& json, const api::CostReport& cost);
 
-/// What was measured of this machine.
+/// Prints the measurements of this machine.
 void print_calibrated(Session& session, const plan::HardwareProfile& profile);
 
-/// One line per profile.
+/// Prints one line per profile.
 void print_text(Session& session, const std::vector<plan::HardwareProfile>& profiles);
 void write_fields(JsonWriter& json, const std::vector<plan::HardwareProfile>& profiles);
 

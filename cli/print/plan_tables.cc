@@ -19,7 +19,7 @@ std::string share_cell(i64 part, i64 whole) {
                                   100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-/// But for which of several copies counts as the first.
+/// Compares devices, ignoring which of several replicas counts as the first.
 bool alike(const api::PlanDevice& a, const api::PlanDevice& b) {
   return a.by_class == b.by_class && a.kv == b.kv && a.kv_per_token == b.kv_per_token &&
          a.states == b.states && a.activations == b.activations && a.total == b.total;
@@ -34,7 +34,7 @@ struct PartOfDevice {
   i64 api::PlanDevice::*bytes;
 };
 
-/// Columns of every device; states only where some device has them.
+/// Columns of the device table; states only if some device has them.
 std::vector<PartOfDevice> parts_of(const api::MemoryReport& memory) {
   using Device = api::PlanDevice;
   std::vector<PartOfDevice> parts{{"weights", &Device::weights},

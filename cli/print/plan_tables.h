@@ -8,26 +8,26 @@
 
 namespace shardtool::cli {
 
-// The tables of a plan. Byte counts are exact numbers where `exact`, for other programs; else in
-// units, for people.
+// Tables of a plan. With `exact` byte counts are plain numbers for other programs, else in units
+// for people.
 
-/// What the fullest device holds, part by part.
+/// Memory of the fullest device by part.
 Table parts_table(const api::MemoryReport& memory, bool exact);
-/// One row per device, or per run of devices that are alike when not `exact`.
+/// One row per device; without `exact`, one row per run of equal devices.
 Table devices_table(const api::MemoryReport& memory, bool exact);
 Table layouts_table(const std::vector<api::LayoutRow>& rows, bool exact);
-/// The direct plan beside renumbered ranks and gathering first.
+/// Compares the direct plan with renumbered ranks and with gathering first.
 Table methods_table(const plan::ReshardPlan& reshard, bool exact);
-/// What every device sends, receives and holds at most.
+/// Bytes that every device sends, receives and holds at most.
 Table ranks_table(const plan::ReshardPlan& reshard, bool exact);
-/// The tensors that move, in the reshard's order of names.
+/// The tensors that move, sorted by name as in the reshard.
 Table moves_table(const api::PlanReport& report, bool exact);
-/// Who sends what of one tensor to whom.
+/// Senders, receivers and bytes of one tensor.
 Table transfers_table(const plan::Traffic& traffic, bool exact);
 
-/// Bytes as a number or in units.
+/// Formats bytes as a number or in units.
 std::string bytes_cell(i64 bytes, bool exact);
-/// "0-3,6": ascending numbers as runs.
+/// Formats ascending numbers as runs: "0-3,6".
 std::string ranges_text(const std::vector<i64>& numbers);
 
 }  // namespace shardtool::cli

@@ -129,7 +129,7 @@ void print_answer(Session& session, const api::PlanReport& report) {
                   plural(static_cast<i64>(report.tensors.size()), "tensor"))));
 }
 
-/// What goes from node to node, and how much of it could not be helped.
+/// Describes the traffic between nodes, its unavoidable part, and the bytes saved.
 std::string nodes_text(const plan::ReshardPlan& reshard) {
   if (reshard.between_nodes_equal == 0) return "";
   std::string text =
@@ -219,7 +219,7 @@ void print_renumbering(Session& session, const plan::ReshardPlan& reshard) {
   session.out().write(labelled(session.out_style(), "renumber", line));
 }
 
-/// Whether a value belongs to one of many devices or tensors.
+/// True for a value of a single device or tensor.
 bool is_of_one(const std::string& field) {
   return field.starts_with("devices/") || field.starts_with("reshard/tensors/") ||
          field.starts_with("reshard/per_rank/") || field.starts_with("reshard/renumbered/ranks/");

@@ -18,12 +18,12 @@ namespace shardtool::cli {
 namespace {
 
 constexpr std::string_view kClearLine = "\r\x1b[K";
-constexpr double kFirstAfter = 0.5;  // seconds: short runs show nothing
-constexpr double kBarEvery = 0.1;    // ten frames a second
-constexpr double kLineEvery = 30;    // a log is not a terminal
-constexpr double kRateMemory = 3;    // seconds after which an old rate counts 1/e
+constexpr double kFirstAfter = 0.5;  // seconds; short runs print no progress
+constexpr double kBarEvery = 0.1;    // seconds; ten frames per second
+constexpr double kLineEvery = 30;    // seconds between lines in a log
+constexpr double kRateMemory = 3;    // time constant of the average rate in seconds
 constexpr size_t kMaxCells = 24;
-constexpr size_t kItemSpace = 16;  // columns that the bar leaves to the item
+constexpr size_t kItemSpace = 16;  // columns reserved for the item
 
 double fraction(const api::Progress& progress) {
   if (progress.bytes_total <= 0) return 0;
@@ -31,7 +31,7 @@ double fraction(const api::Progress& progress) {
   return std::clamp(done / static_cast<double>(progress.bytes_total), 0.0, 1.0);
 }
 
-/// Seconds that are left at the recent rate, or a negative number when not known.
+/// Remaining seconds at the recent rate, negative if unknown.
 double eta_seconds(const ProgressState& state) {
   if (state.bytes_per_second <= 0) return -1;
   const auto left = static_cast<double>(state.progress.bytes_total - state.progress.bytes_done);
@@ -51,7 +51,7 @@ std::string rate_text(double bytes_per_second) {
   return format_bytes(static_cast<i64>(bytes_per_second)) + "/s";
 }
 
-/// "8.87/14.96 GiB", or with two units where they differ.
+/// "8.87/14.96 GiB", or with both units if they differ.
 std::string bytes_text(const api::Progress& progress) {
   auto done = format_bytes(progress.bytes_done);
   const auto total = format_bytes(progress.bytes_total);
@@ -162,7 +162,7 @@ void ProgressPrinter::update(const api::Progress& progress) {
   }
 }
 
-/// The rate is an average whose weights fade with time: bursts between frames do not show.
+/// Updates the rate, an exponential moving average that hides bursts between frames.
 void ProgressPrinter::measure(const api::Progress& progress, double now) {
   state_.progress = progress;
   const double elapsed = now - measured_;

@@ -11,17 +11,17 @@ namespace shardtool::cli {
 /// kLines: for a log, one plain line every 30 s.
 enum class ProgressMode { kNone, kBar, kLines, kJson };
 
-/// From --progress or SHARDTOOL_PROGRESS: "always", "never", "json"; "auto" and empty mean a bar on
-/// a terminal and lines elsewhere. Quiet means none.
+/// Parses --progress or SHARDTOOL_PROGRESS: "always", "never", "json"; "auto" and empty mean a bar
+/// on a terminal and lines elsewhere. Quiet disables progress.
 ProgressMode progress_mode(std::string_view how, bool is_terminal, bool quiet);
 
-/// The columns of the terminal on `fd`; 80 where it has none or says 0.
+/// Columns of the terminal on `fd`; 80 if it is not a terminal or reports 0.
 size_t terminal_width(int fd);
 
-/// What a progress line says at one moment.
+/// Content of a progress line.
 struct ProgressState {
   api::Progress progress;
-  double bytes_per_second = 0;  ///< recent rate; 0 when not known yet
+  double bytes_per_second = 0;  ///< recent rate; 0 if unknown
   std::string_view verb = "writing";
 };
 
@@ -33,8 +33,7 @@ std::string progress_line(const ProgressState& state);
 /// {"message_type": "status", "bytes_done": ...} on one line.
 std::string progress_json(const ProgressState& state, std::string_view message_type);
 
-/// Shows a run on standard error: nothing in the first half second, then at most ten times a
-/// second.
+/// Shows progress on standard error: after half a second, then at most ten times a second.
 class ProgressPrinter {
  public:
   using Clock = std::function<double()>;  ///< seconds, steady
@@ -44,7 +43,7 @@ class ProgressPrinter {
                   std::string_view verb = "writing");
 
   void update(const api::Progress& progress);
-  /// Clears the bar; with kJson, the summary line. Without any update, nothing.
+  /// Clears the bar; with kJson, prints the summary line. Does no work if there was no update.
   void finish();
 
  private:
@@ -55,14 +54,14 @@ class ProgressPrinter {
   Clock clock_;
   Sink sink_;
   double started_;
-  double shown_;     ///< when the last line was written
-  double measured_;  ///< when the rate was last brought up to date
+  double shown_;     ///< time of the last line
+  double measured_;  ///< time of the last rate update
   i64 measured_bytes_ = 0;
   bool visible_ = false;
   ProgressState state_;
 };
 
-/// A printer on this process's standard error.
+/// Returns a printer on this process's standard error.
 ProgressPrinter stderr_progress(ProgressMode mode, std::string_view verb);
 
 }  // namespace shardtool::cli

@@ -11,10 +11,10 @@ enum class TableFormat { kText, kCsv, kTsv, kMarkdown };
 
 struct Column {
   std::string title;
-  bool right = false;  ///< numbers are aligned to the right
+  bool right = false;  ///< right-aligned, for numbers
 };
 
-/// Rows of cells under titles. Every row has as many cells as there are columns.
+/// Rows of cells with column titles. Every row has one cell per column.
 struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;

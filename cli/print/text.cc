@@ -46,7 +46,7 @@ std::string shares_text(const api::WorkShares& shares) {
                      format_bytes(shares.most));
 }
 
-/// "8+8+7+7"; of many devices the first few.
+/// "8+8+7+7"; only the first few of many devices.
 std::string sizes_text(const std::vector<i64>& sizes) {
   constexpr size_t kShown = 16;
   const auto shown = static_cast<std::ptrdiff_t>(std::min(sizes.size(), kShown));

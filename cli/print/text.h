@@ -16,27 +16,27 @@
 
 namespace shardtool::cli {
 
-// Reports for people, on standard output. The last line answers the question.
+// Reports for people on standard output. The last line answers the question.
 
-/// Plan, uneven cuts, what was written; last the output's path, which is all that -q leaves.
+/// Prints the plan, uneven cuts and written files; last the output's path, the only line with -q.
 void print_text(Session& session, const api::TransformReport& report);
-/// Counts, the tensors that differ; last "same" or "differs". With -q nothing: the exit code says
-/// it.
+/// Prints counts and the tensors that differ; last "same" or "differs". Empty with -q: the exit
+/// code has the answer.
 void print_text(Session& session, const api::DiffReport& report);
-/// The rule, the axes, and every device's slices.
+/// Prints the rule, the axes, and every device's slices.
 void print_text(Session& session, const api::ExplainReport& report);
 void print_text(Session& session, const ErrorInfo& info);
 void print_text(Session& session, const api::PresetList& list);
 void print_text(Session& session, const std::vector<model::GraphHead>& graphs);
 void print_text(Session& session, const std::vector<api::DoctorCheck>& checks);
-/// Rates, and the fraction of each that split reached; last the two that matter, all that -q
-/// leaves.
+/// Prints rates, and the fraction of each that split reached; last the two most important lines,
+/// the only ones with -q.
 void print_text(Session& session, const api::BenchIoReport& report);
 
-/// A line of the form "label    text".
+/// Returns a line of the form "label    text".
 std::string labelled(const Style& style, std::string_view label, std::string_view text);
 
-/// A word for a POSIX shell: as it is where that is safe, otherwise in single quotes.
+/// Quotes a word for a POSIX shell: unchanged if safe, otherwise in single quotes.
 std::string shell_quoted(std::string_view word);
 
 }  // namespace shardtool::cli

@@ -12,7 +12,7 @@
 namespace shardtool::cli {
 namespace {
 
-/// Of tensors that are listed one by one.
+/// Limits of listed items.
 constexpr size_t kMostListed = 5;
 constexpr size_t kMostFindings = 12;
 constexpr i64 kMostFaults = 8;
@@ -44,7 +44,7 @@ Table tiers_table(const api::ValidateReport& report) {
   return table;
 }
 
-/// Those of the first tier, and what other tiers did that is not as predicted.
+/// Collectives of the first tier, and those of other tiers that differ from the prediction.
 Table collectives_table(const api::ValidateReport& report) {
   Table table{{{"collective"},
                {"over"},
@@ -74,7 +74,7 @@ std::string place_of(const engine::Fault& fault) {
   return text;
 }
 
-/// What an order-matched run proves, or where bits first differ.
+/// Result of an order-matched run: a proof, or the first differing bits.
 std::string ordered_text(const api::ValidateTier& tier) {
   const std::string of = fmt::format("{} {}: ", tier.tier, tier.name);
   if (tier.is_proof()) return of + "every bit equal (proof)";
@@ -122,12 +122,13 @@ std::string coverage_text(const api::ValidateReport& report) {
   return text + (report.untested.size() > kMostListed ? ", ..." : "");
 }
 
-/// Held against these, as a noun.
+/// The byte comparison's counterpart, as a noun.
 std::string_view byte_standard(const api::ValidateReport& report) {
   return report.has_reference ? "reference" : "manifest";
 }
 
-/// Reports which bytes equal the reference's, or the manifest's without one. Decides nothing.
+/// Reports how many parts have the same bytes as the reference, or as the manifest if there is no
+/// reference. Does not affect the verdict.
 std::string bytes_text(const api::ValidateReport& report) {
   const engine::ComparedBytes& bytes = *report.bytes;
   std::string text;
@@ -150,14 +151,14 @@ std::string bytes_text(const api::ValidateReport& report) {
   return text;
 }
 
-/// Who played the devices, and the GPUs that computed.
+/// The engine and the GPUs that computed.
 std::string engine_text(const api::ValidateReport& report) {
   const std::set<std::string> names(report.accelerators.begin(), report.accelerators.end());
   return names.empty() ? report.engine
                        : fmt::format("{} on {}", report.engine, fmt::join(names, ", "));
 }
 
-/// Who multiplied in V4.
+/// The libraries and kernels that multiplied in V4.
 std::string native_text(const api::ValidateReport& report) {
   const std::set<std::string> names(report.libraries.begin(), report.libraries.end());
   return fmt::format("{} by a library ({}), {} by shardtool's kernels",
@@ -207,7 +208,7 @@ void print_body(Session& session, const api::ValidateReport& report) {
 }
 
 void print_faults(Output& out, const std::vector<engine::Fault>& faults) {
-  std::set<std::string> told;  // what one number system found is not told of the other again
+  std::set<std::string> told;  // each diagnosis is printed once, not per number system
   i64 more = 0;
   for (const engine::Fault& fault : faults) {
     if (!fault.diagnosis.empty() && !told.insert(fault.diagnosis).second) continue;

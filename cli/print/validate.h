@@ -7,12 +7,13 @@
 
 namespace shardtool::cli {
 
-/// The tiers, what is wrong and where, collectives and coverage; last the verdict. With -q nothing
-/// but faults: the exit code says it.
+/// Prints the tiers, faults with their places, collectives and coverage; last the verdict. With -q
+/// only faults: the exit code has the answer.
 void print_text(Session& session, const api::ValidateReport& report);
 void write_fields(JsonWriter& json, const api::ValidateReport& report);
 
-/// Every system with its gradients and collectives, then the planted faults; last the verdict.
+/// Prints every system with its gradients and collectives, then the planted faults; last the
+/// verdict.
 void print_text(Session& session, const api::DemoRunReport& report);
 void write_fields(JsonWriter& json, const api::DemoRunReport& report);
 

@@ -12,17 +12,17 @@ namespace {
 
 using tutorial::DemoRow;
 
-/// Of a planted fault so much is printed; the document has all of it.
+/// Printed characters of a planted fault's diagnosis; the document has all of it.
 constexpr size_t kShownWords = 110;
 
-/// "exact", or how far the worst of all arrays is.
+/// "exact", or the largest deviation of all arrays.
 std::string outcome(const DemoRow& row) {
   const bool equal = row.forward_equal && row.backward_equal;
   if (row.number == "field") return equal ? "exact" : "differs";
   return fmt::format("{:.1e}{}", row.worst, equal || !row.is_judged ? "" : " differs");
 }
 
-/// One line per system, its outcome in each arithmetic beside each other.
+/// One line per system, with a column per arithmetic.
 Table systems_table(const tutorial::DemoReport& demo) {
   Table table{{{"system"},
                {"field"},

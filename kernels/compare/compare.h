@@ -10,13 +10,12 @@
 
 namespace shardtool::kernels {
 
-/// How numbers differ, in any order of looking at them. One for the elements of a stretch; those of
-/// several join to that of all.
+/// Mismatch statistics of a range of elements, independent of their order. join() merges ranges.
 struct Disagreement {
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   std::uint64_t mismatches = 0;
-  std::uint64_t first = kNone;  ///< the least key of a mismatch
-  double worst = 0;             ///< the largest distance that is a number
+  std::uint64_t first = kNone;  ///< smallest key of a mismatch
+  double worst = 0;             ///< largest distance, NaN excluded
   bool has_nan = false;
 
   bool operator==(const Disagreement&) const = default;
@@ -36,7 +35,7 @@ struct Disagreement {
   }
 };
 
-/// |a - b| / scale; residues are 0 or 1 apart.
+/// a - b| / scale. For residues: 0 if equal, else 1.
 template <class T>
 SHARDTOOL_BOTH inline double distance(T a, T b, double scale) {
   return std::abs(static_cast<double>(a) - static_cast<double>(b)) / scale;
@@ -45,8 +44,8 @@ SHARDTOOL_BOTH inline double distance(Field a, Field b, double) {
   return a == b ? 0 : 1;
 }
 
-/// `columns` numbers of every row of a and b, as engine/compare judges them. The key of column c of
-/// row t is t * stride + first + c, so that stretches of wider rows share one numbering.
+/// The first `columns` numbers of every row of a and b. The key of column c of row t is t * stride
+/// + first + c, so that column ranges of wider rows share one numbering.
 template <class T>
 struct CompareRows {
   RowView<const T> a, b;

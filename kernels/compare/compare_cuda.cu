@@ -7,7 +7,7 @@ namespace {
 using Counter = unsigned long long;
 static_assert(sizeof(Counter) == sizeof(std::uint64_t) && sizeof(bool) == 1);
 
-/// Distances are not negative, so their bits have their order.
+/// Distances are not negative, so atomicMax on their bits orders them correctly.
 __device__ void join(Disagreement* all, const Disagreement& own) {
   if (own.worst > 0) {
     atomicMax(reinterpret_cast<Counter*>(&all->worst),
@@ -26,7 +26,7 @@ __global__ void compare_rows(const CompareRows<T> rows, Disagreement* found) {
   join(found, own);
 }
 
-/// Enough to fill any device, so that each thread looks at many before it joins.
+/// Enough threads to fill any device; each compares many elements before it joins.
 constexpr i64 kThreadsAtOnce = i64{1} << 19;
 
 }  // namespace

@@ -25,7 +25,7 @@ class Block512 {
 
   static Block512 load(const std::byte* at) { return from_memory_order(_mm512_loadu_si512(at)); }
 
-  /// The masked load touches only the `bytes` bytes at `at`.
+  /// Loads only the `bytes` bytes at `at` (masked).
   static Block512 load_last(const std::byte* at, std::int64_t bytes) {
     const __mmask64 last = ~std::uint64_t{0} << (kBlockBytes - bytes);
     return from_memory_order(_mm512_maskz_loadu_epi8(last, at - (kBlockBytes - bytes)));
@@ -37,7 +37,7 @@ class Block512 {
     return Block512(_mm512_xor_si512(a.value_, b.value_));
   }
 
-  /// The four lanes brought to the end of the block.
+  /// Folds the four lanes to the end of the block and adds them.
   __m128i lane_sum() const {
     alignas(64) __m128i lanes[4];
     const __m512i to_end = four_lanes(distance(48), distance(32), distance(16), distance(0));
@@ -48,7 +48,7 @@ class Block512 {
  private:
   explicit Block512(__m512i value) : value_(value) {}
 
-  /// The first byte of each lane becomes its most significant.
+  /// Reverses the bytes of each lane: the first becomes the most significant.
   static Block512 from_memory_order(__m512i bytes) {
     constexpr WordPair kReverse{0x0001020304050607, 0x08090A0B0C0D0E0F};
     return Block512(_mm512_shuffle_epi8(bytes, four_lanes(kReverse, kReverse, kReverse, kReverse)));

@@ -15,15 +15,15 @@ namespace shardtool::kernels {
 /// every way to cut a tensor gives the same digest. Finds faults (2^-64), not attackers.
 class Crc64 {
  public:
-  /// crc(message). Carry-less multiply where the CPU has it, tables elsewhere; same result.
+  /// Returns crc(message). Uses carry-less multiplication if the CPU has it, else tables.
   static std::uint64_t of(std::span<const std::byte> message);
-  /// crc of `crc`'s message followed by these bytes.
+  /// Returns the crc of `crc`'s message followed by these bytes.
   static std::uint64_t extend(std::uint64_t crc, std::span<const std::byte> message);
-  /// crc of `crc`'s message followed by `bytes` zero bytes. O(log bytes).
+  /// Returns the crc of `crc`'s message followed by `bytes` zero bytes. O(log bytes).
   static std::uint64_t shift(std::uint64_t crc, i64 bytes);
-  /// x^(8 * bytes) mod P: shift(crc, bytes) = multiply(crc, power(bytes)). O(log bytes).
+  /// Returns x^(8 * bytes) mod P: shift(crc, bytes) = multiply(crc, power(bytes)). O(log bytes).
   static std::uint64_t power(i64 bytes);
-  /// The product of two remainders mod P.
+  /// Returns the product of two remainders mod P.
   static std::uint64_t multiply(std::uint64_t a, std::uint64_t b);
 };
 

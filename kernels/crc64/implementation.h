@@ -6,12 +6,11 @@
 
 namespace shardtool::kernels {
 
-/// A message of `count` runs of `run` bytes with zeros between them. In memory run i begins at
-/// first + i * src_stride; in the message at i * dst_stride.
+/// A message of `count` runs of `run` bytes with zeros between them. Run i begins at first + i *
+/// src_stride in memory and at i * dst_stride in the message.
 ///
 /// R1 run > 0, count > 0, and dst_stride >= run unless count is 1
-/// R2 skip = x^(8 * (dst_stride - run)) mod P: what a stretch of zeros multiplies by (1 for count
-/// 1)
+/// R2 skip = x^(8 * (dst_stride - run)) mod P, the factor of a gap of zeros (1 for count 1)
 struct Rows {
   const std::byte* first = nullptr;
   std::int64_t run = 0;
@@ -20,7 +19,7 @@ struct Rows {
   std::uint64_t skip = 1;
 };
 
-/// One way to compute. All give the same results.
+/// One implementation for an instruction set. All give the same results.
 struct Implementation {
   const char* name;
   /// a * b mod P.
@@ -29,7 +28,7 @@ struct Implementation {
   std::uint64_t (*rows)(const Rows& rows);
 };
 
-/// Those that this CPU can run, the fastest first; the portable one is the last and always there.
+/// Implementations that this CPU can run, fastest first. The portable one is always last.
 std::span<const Implementation> implementations();
 
 extern const Implementation kPortable;

@@ -48,7 +48,7 @@ class Block128 {
     return block;
   }
 
-  /// The four lanes brought to the end of the block.
+  /// Folds the four lanes to the end of the block and adds them.
   __m128i lane_sum() const {
     const Factor over_lane(distance(16));
     __m128i sum = lanes_[0];

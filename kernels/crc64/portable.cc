@@ -6,7 +6,7 @@
 namespace shardtool::kernels {
 namespace {
 
-/// kTables[k][b] = b(x) * x^(64 + 8k) mod P: what byte b contributes when k bytes follow it.
+/// kTables[k][b] = b(x) * x^(64 + 8k) mod P, the contribution of byte b followed by k bytes.
 constexpr auto kTables = [] {
   std::array<std::array<std::uint64_t, 256>, 8> tables{};
   for (size_t b = 0; b < 256; ++b) {

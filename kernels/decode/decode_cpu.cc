@@ -10,7 +10,7 @@ namespace {
 template <int kBits>
 using Table = std::array<float, size_t{1} << kBits>;
 
-/// Every value of a small format; all of them are floats exactly.
+/// Table of all values of a small format. Every value is exact as a float.
 template <int kBits>
 Table<kBits> table_of(FloatFormat format) {
   Table<kBits> table{};
@@ -97,7 +97,7 @@ void bits_of(const std::byte* elements, i64 n, Field* residues) {
   for (i64 i = 0; i < n; ++i) residues[i] = to_field(element<Stored>(elements, i));
 }
 
-/// By the width of an element alone.
+/// Depends only on the width of an element.
 void bits_of(Dtype dtype, const std::byte* elements, i64 n, Field* residues) {
   switch (bits(dtype)) {
     case 8:

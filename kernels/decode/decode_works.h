@@ -4,7 +4,7 @@
 
 namespace shardtool::kernels {
 
-/// to_doubles and to_floats.
+/// to_doubles and to_floats as a work.
 template <class T>
 struct DecodeNumbers {
   Dtype dtype = Dtype::kBF16;
@@ -16,7 +16,7 @@ struct DecodeNumbers {
   SHARDTOOL_BOTH void operator()(i64 i) const { values[i] = number_at<T>(dtype, elements, i); }
 };
 
-/// to_residues; width is bits(dtype) / 8, which a GPU has no table for.
+/// to_residues as a work; width is bits(dtype) / 8, a table that GPU code cannot read.
 struct DecodeResidues {
   Dtype dtype = Dtype::kBF16;
   i64 width = 2;

@@ -10,10 +10,10 @@
 #include "kernels/decode/decode.h"
 #include "lib/base/dtype.h"
 
-/// One stored element as a number: what decode.h does to many, for code that runs on both sides.
+/// Decoding of a single stored element, for code that runs on host and GPU (see decode.h).
 namespace shardtool::kernels {
 
-/// Element i of these, as stored. On a GPU elements must be aligned to their size.
+/// Returns stored element i. On a GPU `elements` must be aligned to the element size.
 template <class Stored>
 SHARDTOOL_BOTH inline Stored element(const std::byte* elements, i64 i) {
   const std::byte* at = elements + i * static_cast<i64>(sizeof(Stored));
@@ -26,16 +26,16 @@ SHARDTOOL_BOTH inline Stored element(const std::byte* elements, i64 i) {
   return value;
 }
 
-/// A floating-point format by its fields: sign, exponent, mantissa.
+/// A floating-point format by its field widths: sign, exponent, mantissa.
 struct FloatFormat {
   int exponent_bits = 0;
   int mantissa_bits = 0;
   int bias = 0;
-  bool has_infinity = true;  ///< the largest exponent means infinity and NaN
-  bool is_fnuz = false;      ///< negative zero means NaN, and nothing else does
+  bool has_infinity = true;  ///< the largest exponent encodes infinity and NaN
+  bool is_fnuz = false;      ///< NaN is encoded as negative zero only
 };
 
-/// Of F16 and the 8-bit formats; requires one of them.
+/// Format of F16 or of an 8-bit float dtype; requires one of them.
 SHARDTOOL_BOTH constexpr FloatFormat small_format(Dtype dtype) {
   switch (dtype) {
     case Dtype::kF8E5M2:
@@ -79,17 +79,17 @@ SHARDTOOL_BOTH constexpr double value_of(std::uint32_t bits, FloatFormat format)
   return negative ? -value : value;
 }
 
-/// The value of an E8M0: 2^(bits - 127).
+/// Value of an E8M0: 2^(bits - 127).
 SHARDTOOL_BOTH constexpr double scale_value(std::uint8_t bits) {
   return bits == 255 ? std::numeric_limits<double>::quiet_NaN() : exact_power_of_two(bits - 127);
 }
 
-/// The float of a bf16.
+/// Converts a bf16 to float.
 SHARDTOOL_BOTH constexpr float widened(std::uint16_t bfloat) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bfloat) << 16);
 }
 
-/// Element i as to_doubles and to_floats have it. Requires is_computable(dtype).
+/// Returns element i as to_doubles and to_floats decode it. Requires is_computable(dtype).
 template <class T>
 SHARDTOOL_BOTH inline T number_at(Dtype dtype, const std::byte* elements, i64 i) {
   switch (dtype) {
@@ -125,7 +125,7 @@ SHARDTOOL_BOTH inline T number_at(Dtype dtype, const std::byte* elements, i64 i)
   }
 }
 
-/// The residue of m 2^e; NaN and infinities must not come here.
+/// Residue of m 2^e. Requires a finite value.
 SHARDTOOL_BOTH constexpr Field residue_of_finite(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   const auto exponent = static_cast<int>(bits >> 52 & 0x7ff);
@@ -139,7 +139,7 @@ SHARDTOOL_BOTH constexpr bool is_finite(double value) {
   return (std::bit_cast<std::uint64_t>(value) >> 52 & 0x7ff) != 0x7ff;
 }
 
-/// The bits of element i, of 1, 2, 4 or 8 bytes, as an unsigned integer modulo p.
+/// Bits of element i (1, 2, 4 or 8 bytes) as an unsigned integer modulo p.
 SHARDTOOL_BOTH inline Field bits_at(i64 width, const std::byte* elements, i64 i) {
   switch (width) {
     case 1:
@@ -153,7 +153,7 @@ SHARDTOOL_BOTH inline Field bits_at(i64 width, const std::byte* elements, i64 i)
   }
 }
 
-/// Element i, of `width` bytes, as to_residues has it.
+/// Returns element i, `width` bytes long, as to_residues maps it.
 SHARDTOOL_BOTH inline Field residue_at(Dtype dtype, i64 width, NumberMap map,
                                        const std::byte* elements, i64 i) {
   if (map == NumberMap::kBits) return bits_at(width, elements, i);

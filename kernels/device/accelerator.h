@@ -8,46 +8,44 @@
 
 namespace shardtool::kernels {
 
-/// Whose products NativeProducts are: a library with its version, or why there is none.
+/// The matrix product library (for NativeProducts) with its version, or why there is none.
 struct ProductLibrary {
-  std::string name;     ///< "cuBLASLt 13.1.0 (libcublasLt.so.13)"; empty: none
-  std::string missing;  ///< why; empty where there is one
+  std::string name;     ///< "cuBLASLt 13.1.0 (libcublasLt.so.13)"; empty if missing
+  std::string missing;  ///< the reason; empty if the library was found
 
   bool is_here() const { return !name.empty(); }
 };
 
-/// Something beside the CPU that computes: a GPU, or what tests put in its place. It has memory of
-/// its own and one queue. Calls that queue an operation return before it is done; operations run in
-/// the order of the calls. (A device of a mesh is something else: several can be computed by one
-/// accelerator.)
+/// A compute device with its own memory and one queue: a GPU, or a substitute in tests. Calls that
+/// queue an operation return before it is done; operations run in call order. (Not a device of a
+/// mesh: one accelerator can compute several of those.)
 ///
-/// A1 until a wait() for a ticket that was taken after an operation returns, the host leaves alone
-///    the host memory that the operation reads or writes
-/// A2 the host side of a copy is memory of allocate_host(), the accelerator's side and all pointers
-///    of a work are within allocate()
-/// A3 a call throws kDeviceFailed where it or an operation before it failed; after that nothing
-///    that was computed counts
+/// A1 the host does not touch host memory that an operation reads or writes until wait() returns
+///    for a ticket taken after the operation
+/// A2 the host side of a copy comes from allocate_host(); the accelerator side and all pointers of
+///    a work come from allocate()
+/// A3 a call throws kDeviceFailed if it or an earlier operation failed; results are then invalid
 /// A4 calls come from one thread at a time
-/// A5 NativeProducts are run only after product_library() found one
+/// A5 NativeProducts run only after product_library() found a library
 class Accelerator {
  public:
-  /// Stands for all operations before it.
+  /// Marks a point in the queue: all operations before it.
   using Ticket = std::uint64_t;
 
   virtual ~Accelerator() = default;
 
-  /// "cuda", and the name of the thing itself, "GPU 0: NVIDIA H100".
+  /// "cuda", and the device's name, "GPU 0: NVIDIA H100".
   virtual std::string backend() const = 0;
   virtual std::string name() const = 0;
-  /// Opened by the first call. Throws kDeviceFailed where it is here and does not begin.
+  /// Opens the library on the first call. Throws kDeviceFailed if it exists and fails to start.
   virtual ProductLibrary product_library() = 0;
 
-  /// Memory of the accelerator, aligned for any unit of a copy; what it holds is not known. Null
-  /// for no bytes. Throws kDeviceFailed where there is no room.
+  /// Allocates uninitialised device memory, aligned for any copy unit; null for 0 bytes. Throws
+  /// kDeviceFailed if there is not enough memory.
   virtual std::byte* allocate(size_t bytes) = 0;
-  /// Memory of the host that the accelerator copies from and to.
+  /// Allocates host memory for copies to and from the accelerator.
   virtual std::byte* allocate_host(size_t bytes) = 0;
-  /// Wait until operations on the memory have ended.
+  /// Frees memory after all operations on it have ended.
   virtual void release(std::byte* memory) noexcept = 0;
   virtual void release_host(std::byte* memory) noexcept = 0;
 
@@ -59,7 +57,7 @@ class Accelerator {
   virtual void wait(Ticket ticket) = 0;
 };
 
-/// Memory of an accelerator beside as much of the host, released at the end.
+/// A device buffer and a host buffer of the same size, released together.
 class PairedMemory {
  public:
   PairedMemory(Accelerator& accelerator, size_t bytes);

@@ -13,10 +13,10 @@
 #include "kernels/product/product.h"
 #include "lib/index/strided_copy.h"
 
-/// All that an accelerator runs, as values. Their pointers are to its memory.
+/// All works that an accelerator runs, as values. Their pointers are device pointers.
 namespace shardtool::kernels {
 
-/// multiply_rows (product.h). `map` is of residues.
+/// multiply_rows (product.h). `map` applies to residues only.
 template <class T>
 struct RowProducts {
   StoredMatrix w;
@@ -34,14 +34,14 @@ struct ColumnProducts {
   RowView<T> y;
 };
 
-/// Joins what the rows find to *found.
+/// Joins the mismatches of the rows to *found.
 template <class T>
 struct Comparison {
   CompareRows<T> rows;
   Disagreement* found = nullptr;
 };
 
-/// strided_copy (strided_copy.h) of at most kMostCopyLoops loops.
+/// strided_copy (strided_copy.h) with at most kMostCopyLoops loops.
 struct BoxCopy {
   index::StridedCopy copy;
   const std::byte* src = nullptr;

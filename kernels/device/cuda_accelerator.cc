@@ -17,7 +17,7 @@ namespace shardtool::kernels {
 namespace gpu {
 namespace {
 
-/// What is no plain work has a launcher of its own.
+/// The overloads below launch works that have a launcher of their own.
 template <class Work>
 void launch(const Work& work, Stream stream) {
   run(work, stream);
@@ -123,7 +123,7 @@ class CudaAccelerator final : public Accelerator {
   }
 
  private:
-  /// The current device is the thread's, and others may have another.
+  /// The current device is per thread, and another thread may have chosen a different one.
   void use() const { require(cudaSetDevice(index_), "cudaSetDevice"); }
 
   template <class Work>
@@ -153,7 +153,7 @@ class CudaAccelerator final : public Accelerator {
   std::string name_;
   Stream stream_ = nullptr;
   std::unique_ptr<CublasLt> library_;
-  std::deque<cudaEvent_t> pending_;  ///< of the tickets after `ended_`
+  std::deque<cudaEvent_t> pending_;  ///< events of the tickets after `ended_`
   std::vector<cudaEvent_t> spare_;
   Ticket ended_ = 0;
 };

@@ -9,31 +9,31 @@ struct CUstream_st;
 
 namespace shardtool::kernels {
 
-/// What this build and this machine have of GPUs.
+/// GPU support of this build and GPUs of this machine.
 struct DeviceState {
   std::string
-      compiled_for;  ///< what nvcc compiled the kernels for; empty: they are not in this build
+      compiled_for;  ///< architectures that nvcc compiled for; empty: a build without kernels
   int count = 0;
-  std::string reason;  ///< why count is 0
+  std::string reason;  ///< reason for a count of 0
 };
 
-/// Asks the driver, which takes a while where there is one: not for the start of the program.
+/// Queries the driver, which is slow if there is one; do not call it at program start.
 DeviceState device_state();
 
 class Accelerator;
 
-/// The GPU of this number, from 0. Throws kEngineMissing where there is none, kDeviceFailed where
-/// it cannot be used, with the reason.
+/// Opens the GPU with this number, counted from 0. Throws kEngineMissing if there is no such GPU,
+/// kDeviceFailed with the reason if it cannot be used.
 std::unique_ptr<Accelerator> open_accelerator(int index);
 
-/// That a GPU is asked for, and why there is none.
+/// Error for a requested GPU that is not available, with the reason.
 Error no_gpu(const std::string& reason);
-/// That a call to a GPU failed, and what the GPU says.
+/// Error for a failed GPU call, with the GPU's message.
 Error device_failed(const std::string& call, const std::string& reason);
 
 namespace gpu {
 
-/// Kernels on one stream run in order (cudaStream_t); null is the device's own.
+/// A CUDA stream (cudaStream_t): its kernels run in order. Null is the device's default stream.
 using Stream = CUstream_st*;
 
 }  // namespace gpu

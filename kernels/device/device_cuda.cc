@@ -12,7 +12,7 @@ DeviceState device_state() {
   if (result != cudaSuccess) {
     state.count = 0;
     state.reason = cudaGetErrorString(result);
-    // Of no driver at all CUDA says that it is too old.
+    // CUDA reports a missing driver as too old.
     int driver = 0;
     if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) state.reason += " (no driver)";
   } else if (state.count == 0) {

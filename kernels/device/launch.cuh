@@ -7,14 +7,15 @@
 #include "kernels/device/launch.h"
 #include "kernels/device/require.cuh"
 
-/// For .cu files alone.
+/// For .cu files only.
 namespace shardtool::kernels::gpu {
 
 inline constexpr int kThreads = 256;
 inline constexpr int kWarp = 32;
-inline constexpr i64 kMostBlocks = i64{1} << 20;  ///< threads take more items where there are more
+inline constexpr i64 kMostBlocks = i64{1} << 20;  ///< above this, threads process several items
+                                                  ///< each
 
-/// Blocks for n threads of their own.
+/// Number of blocks for n threads.
 inline unsigned blocks_of(i64 n) {
   return static_cast<unsigned>(std::min(ceil_div(n, kThreads), kMostBlocks));
 }

@@ -9,13 +9,13 @@ namespace shardtool::kernels {
 
 /// A work is a value with
 ///
-///     SHARDTOOL_BOTH i64 count() const;              how many items it has
-///     SHARDTOOL_BOTH void operator()(i64 i) const;   does item i; items are independent
+///     SHARDTOOL_BOTH i64 count() const;              number of items
+///     SHARDTOOL_BOTH void operator()(i64 i) const;   computes item i; items are independent
 ///
-/// It holds pointers to what it reads and writes, so the same work runs on a host or on a GPU.
-/// Every kernel whose items are independent is written so; its contract is the work's.
+/// It holds pointers to its inputs and outputs, so the same work runs on the host or on a GPU.
+/// Every kernel with independent items is written this way.
 ///
-/// Items that have not begun when `cancel` is up are left out; null: never.
+/// Runs all items on the host; skips the rest once `cancel` is set. Null `cancel`: runs to the end.
 template <class Work>
 void run_on_host(const Work& work, const std::atomic<bool>* cancel = nullptr) {
   for (i64 i = 0; i < work.count(); ++i) {
@@ -26,8 +26,8 @@ void run_on_host(const Work& work, const std::atomic<bool>* cancel = nullptr) {
 
 namespace gpu {
 
-/// Launches all items on the current device and returns. All pointers of the work are the device's.
-/// Defined for the works that the .cu files name. Throws kDeviceFailed where the launch fails.
+/// Launches all items on the current device and returns. The work's pointers are device pointers.
+/// Instantiated in the .cu files. Throws kDeviceFailed if the launch fails.
 template <class Work>
 void run(const Work& work, Stream stream);
 

@@ -4,8 +4,8 @@
 
 namespace shardtool::kernels::gpu {
 
-/// Throws kDeviceFailed, with the call and what CUDA says, unless it succeeded. For code that is
-/// compiled with CUDA alone.
+/// Throws kDeviceFailed with the call and CUDA's message unless `result` is success. Only for code
+/// that always has CUDA.
 void require(cudaError_t result, const char* call);
 
 }  // namespace shardtool::kernels::gpu

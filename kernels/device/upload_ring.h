@@ -8,12 +8,12 @@
 
 namespace shardtool::kernels {
 
-/// Where a stream of chunks passes on its way to an accelerator: while one slot is filled, those
-/// before it are copied and computed with. Of every chunk
+/// Ring buffer for chunks on their way to an accelerator: the host fills one slot while earlier
+/// ones are copied and computed with. For every chunk:
 ///
-///     begin(bytes)   room on the host, as soon as the chunk that had it is done with
-///     send()         queues the copy; where the chunk will be
-///     end()          what was queued since then is all that reads it
+///     begin(bytes)   returns host memory, after the previous chunk of the slot is done
+///     send()         queues the copy; returns the device address
+///     end()          marks the end of the operations that read the chunk
 class UploadRing {
  public:
   UploadRing(Accelerator& accelerator, size_t slots);
@@ -31,7 +31,7 @@ class UploadRing {
   Accelerator& accelerator_;
   std::vector<Slot> slots_;
   size_t current_ = 0;
-  size_t bytes_ = 0;  ///< of the current chunk
+  size_t bytes_ = 0;  ///< size of the current chunk
 };
 
 }  // namespace shardtool::kernels

@@ -6,7 +6,7 @@ namespace shardtool::kernels {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{1} << 20;
-/// As much as memory that GPUs give is aligned to.
+/// Alignment of memory that GPUs allocate.
 constexpr size_t kAlignment = 256;
 
 }  // namespace

@@ -13,24 +13,24 @@
 
 namespace shardtool::kernels {
 
-/// Runs works over arrays of the host, wherever it computes: on the host itself, where operands are
-/// the arrays, or on an accelerator, where they are copies that come back in finish(). Of every
-/// computation
+/// Runs works over host arrays, on the host or on an accelerator. On the host the operands are the
+/// arrays themselves; on an accelerator they are copies that finish() copies back. For every
+/// computation:
 ///
-///     in, out, in_out   operands
-///     run               works over them
-///     finish            waits; what out and in_out named has the results
+///     in, out, in_out   make operands of arrays
+///     run               runs works over them
+///     finish            waits; arrays given to out and in_out then have the results
 ///
-/// W1 arrays that operands stand for live until finish(), and the host leaves them alone
-/// W2 once the flag is up, what works write is not known
+/// W1 arrays given as operands live until finish(), and the host does not touch them
+/// W2 after `cancel` is set, results are undefined
 class Workbench {
  public:
-  /// Null: on the host. The flag ends what takes long there; null: nothing does.
+  /// Null `accelerator`: runs on the host, where `cancel` ends long works; null `cancel`: never.
   explicit Workbench(Accelerator* accelerator, const std::atomic<bool>* cancel = nullptr)
       : accelerator_(accelerator), cancel_(cancel) {}
 
   Accelerator* accelerator() const { return accelerator_; }
-  /// Whether items of a work may run at the same time.
+  /// True if items of a work may run at the same time.
   bool is_parallel() const { return accelerator_ != nullptr; }
 
   template <class T>
@@ -42,7 +42,7 @@ class Workbench {
   const T* in(const std::vector<T>& values) {
     return in(std::span<const T>(values));
   }
-  /// What it holds before a work writes it is not known on an accelerator.
+  /// The initial content is undefined on an accelerator.
   template <class T>
   T* out(std::vector<T>& values) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -55,7 +55,8 @@ class Workbench {
     if (accelerator_ != nullptr) send_last();
     return there;
   }
-  /// Room for n numbers that nobody sees afterwards. On the host it lives as long, too.
+  /// Scratch memory for n numbers, never copied back. On the host it lives as long as the
+  /// workbench.
   template <class T>
   T* room(size_t n) {
     if (n == 0) return nullptr;
@@ -72,7 +73,7 @@ class Workbench {
   void finish();
 
  private:
-  /// Blocks are kept from one computation to the next.
+  /// Blocks are reused by later computations.
   struct Block {
     PairedMemory memory;
     size_t used = 0;

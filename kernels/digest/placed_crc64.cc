@@ -10,14 +10,14 @@
 namespace shardtool::kernels {
 namespace {
 
-/// A loop of the copy in ascending dst order, with what one step in dst multiplies a crc by.
+/// A loop of the copy in ascending dst order; `step` is the crc factor of one step in dst.
 struct Level {
   i64 count;
   i64 src_stride;
   std::uint64_t step;
 };
 
-/// The runs of `copy` in the order of their places, so that Horner's rule applies to each loop:
+/// The runs of `copy` in ascending dst order, so that Horner's rule applies to each loop:
 ///   value = (...(run_0 * step ^ run_1) * step ^ ...) ^ run_n-1.
 class Placement {
  public:
@@ -41,10 +41,10 @@ class Placement {
     if (inner.count > 1) rows_.skip = Crc64::power(inner.dst_stride - copy.run);
   }
 
-  /// The end of the last run in dst.
+  /// End of the last run in dst.
   i64 end() const { return end_; }
 
-  /// The innermost loop goes to the kernel as a whole.
+  /// Passes the innermost loop to the kernel as a whole.
   std::uint64_t crc(const std::byte* buffer) const {
     const auto crc_of_rows = [&](i64 src) {
       Rows rows = rows_;
@@ -60,7 +60,7 @@ class Placement {
   }
 
  private:
-  /// The same runs, the last first.
+  /// Reverses a loop: the same runs, last first.
   static void reverse(index::StridedCopy& copy, index::Loop& loop) {
     copy.src += (loop.count - 1) * loop.src_stride;
     copy.dst += (loop.count - 1) * loop.dst_stride;

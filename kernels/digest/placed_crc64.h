@@ -8,19 +8,19 @@
 
 namespace shardtool::kernels {
 
-/// The contribution of `buffer` to the digest (Crc64) of an array of total_bytes, where the copy
-/// says which byte of the array (dst) each byte of the buffer (src) is:
+/// Returns the contribution of `buffer` to the digest (Crc64) of an array of total_bytes. The copy
+/// maps each byte of the buffer (src) to a byte of the array (dst):
 ///
 ///     XOR over every run r of shift(crc(r), total_bytes - end of r in dst)
 ///
-/// Over the parts of any partition of a tensor these XOR to Crc64::of(tensor), whatever the order
-/// of the parts, so bytes that travel are proved to have landed once and at the right place.
-/// Requires: the runs lie within [0, total_bytes) and are disjoint there. The dst strides may have
-/// any order and sign. One pass over the buffer, no allocation per run.
+/// Over the parts of any partition of a tensor, in any order, the contributions XOR to
+/// Crc64::of(tensor). This proves that every byte was written once and at the right place.
+/// Requires: the runs are within [0, total_bytes) and disjoint. The dst strides may have any order
+/// and sign. One pass over the buffer, no allocation per run.
 std::uint64_t placed_crc64(const index::StridedCopy& copy, const std::byte* buffer,
                            i64 total_bytes);
 
-/// The same for bytes that do not lie side by side in memory: crc_of_run(src) is the crc of the run
+/// The same for bytes that are not contiguous in memory: crc_of_run(src) is the crc of the run
 /// (copy.run bytes) that begins at src.
 std::uint64_t placed_crc64(const index::StridedCopy& copy,
                            const std::function<std::uint64_t(i64 src)>& crc_of_run,

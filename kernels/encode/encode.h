@@ -7,11 +7,11 @@
 
 namespace shardtool::kernels {
 
-/// Whether floats can be stored so: BF16, F16 or F32.
+/// Returns true for BF16, F16 and F32.
 bool is_float_storage(Dtype dtype);
 
-/// `n` floats as stored elements, each the nearest one, of two the even one; beyond the largest it
-/// is infinity, and NaN stays NaN. Requires is_float_storage(dtype).
+/// Encodes `n` floats, rounding to nearest even; overflow gives infinity, NaN stays NaN. Requires
+/// is_float_storage(dtype).
 void from_floats(Dtype dtype, const float* values, i64 n, std::byte* elements);
 
 }  // namespace shardtool::kernels

@@ -11,8 +11,8 @@
 namespace shardtool::kernels {
 namespace {
 
-constexpr int kF16Digits = 10;  ///< of the fraction
-constexpr int kF16Least = -14;  ///< exponent of the least normal number
+constexpr int kF16Digits = 10;  ///< fraction bits
+constexpr int kF16Least = -14;  ///< exponent of the smallest normal number
 constexpr int kF16Bias = 15;
 constexpr std::uint32_t kF16Infinity = 0x7c00;
 constexpr std::uint32_t kF16Quiet = 0x7e00;
@@ -21,14 +21,14 @@ std::uint16_t as_bf16(float x) {
   return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(rounded_to_bf16(x)) >> 16);
 }
 
-/// In units of the last digit that the number has there, which a double holds exactly; a fraction
-/// that rounds up into the next exponent carries into it.
+/// Scales to units of the last fraction bit, which a double holds exactly. A fraction that rounds
+/// up to the next exponent carries into it.
 std::uint32_t magnitude_as_f16(float x) {
   if (std::isnan(x)) return kF16Quiet;
   if (std::isinf(x)) return kF16Infinity;
   const int exponent = x == 0 ? kF16Least : std::max(std::ilogb(x), kF16Least);
   const double units = std::nearbyint(std::ldexp(static_cast<double>(x), kF16Digits - exponent));
-  // A normal number's units include its leading one, which adds 1 to the exponent that stands here.
+  // The units of a normal number include its leading 1, which adds 1 to this exponent.
   const auto low = static_cast<std::uint32_t>(exponent + kF16Bias - 1) << kF16Digits;
   return std::min(low + static_cast<std::uint32_t>(units), kF16Infinity);
 }

@@ -6,8 +6,8 @@
 
 namespace shardtool::kernels {
 
-/// A residue modulo the Mersenne prime p = 2^61 - 1. Sums and products are exact and do not depend
-/// on their order, so two ways to compute one thing agree bit for bit or are different.
+/// A residue modulo the Mersenne prime p = 2^61 - 1. Sums and products are exact and independent of
+/// order, so two computations of one value either agree bit for bit or differ.
 ///
 /// F1 canonical: 0 <= v < p, so that equality is equality of v
 struct Field {
@@ -15,7 +15,7 @@ struct Field {
 
   bool operator==(const Field&) const = default;
 
-  /// Any integer, negative ones as p - |n|.
+  /// Any integer; a negative n becomes p - |n|.
   static SHARDTOOL_BOTH constexpr Field from_signed(std::int64_t n);
 };
 
@@ -48,7 +48,7 @@ SHARDTOOL_BOTH constexpr Field operator-(Field a) {
   return Field{} - a;
 }
 
-/// Any 128-bit number modulo p: its digits of 61 bits have weight 1.
+/// Reduces any 128-bit number modulo p by adding its 61-bit digits, whose weight is 1.
 __extension__ using Wide = unsigned __int128;
 SHARDTOOL_BOTH constexpr Field fold(Wide n) {
   const std::uint64_t low = static_cast<std::uint64_t>(n) & kFieldPrime;
@@ -80,20 +80,20 @@ SHARDTOOL_BOTH constexpr Field power(Field a, std::uint64_t n) {
   return result;
 }
 
-/// 1 / a, by Fermat; 0 for 0.
+/// 1 / a, by Fermat's little theorem; 0 for 0.
 SHARDTOOL_BOTH constexpr Field inverse(Field a) {
   return power(a, kFieldPrime - 2);
 }
 
-/// 2^n, n of any sign: a rotation, since 2^61 = 1.
+/// 2^n for any n, since 2^61 = 1.
 SHARDTOOL_BOTH constexpr Field power_of_two(std::int64_t n) {
   std::int64_t exponent = n % kFieldBits;
   if (exponent < 0) exponent += kFieldBits;
   return {std::uint64_t{1} << exponent};
 }
 
-/// The n-th of the numbers that a seed names: the splitmix64 finalizer (Steele, Lea, Flood 2014) of
-/// both. Equal on every machine; neighbours are unrelated.
+/// Number n of the random sequence of a seed: the splitmix64 finalizer (Steele, Lea, Flood 2014) of
+/// both. The same on every machine.
 SHARDTOOL_BOTH constexpr std::uint64_t hashed(std::uint64_t seed, std::uint64_t n) {
   std::uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15U;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;

@@ -8,13 +8,13 @@
 
 namespace shardtool::kernels {
 
-/// One translation of the same loops. All give the same results.
+/// One compilation of the same loops for an instruction set. All give the same results.
 struct CensusImplementation {
   const char* name;
   FloatCensus (*census)(Dtype dtype, std::span<const std::byte> buffer);
 };
 
-/// Those that this CPU can run, the fastest first; the portable one is the last and always there.
+/// Implementations that this CPU can run, fastest first. The portable one is always last.
 std::span<const CensusImplementation> census_implementations();
 
 extern const CensusImplementation kCensusPortable;

@@ -8,11 +8,11 @@
 
 namespace shardtool::kernels {
 
-/// Ranks that can be on one device.
+/// Maximum number of ranks on one device.
 inline constexpr size_t kMostParts = 64;
 
-/// An all-reduce of ranks on one device: y[i] = ((part 0 + part 1) + part 2) + ..., in the order of
-/// ranks, as comm/reduce.h adds. y may be a part. Requires 1 <= parts <= kMostParts.
+/// All-reduce of the ranks on one device: y[i] = ((part 0 + part 1) + part 2) + ..., in rank order
+/// like comm/reduce.h. y may alias a part. Requires 1 <= parts <= kMostParts.
 template <class T>
 struct FoldParts {
   std::array<const T*, kMostParts> part{};

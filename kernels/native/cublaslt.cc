@@ -13,7 +13,7 @@
 namespace shardtool::kernels {
 namespace {
 
-/// The functions that are used, by their own names and types.
+/// The library's functions in use, with their own names and types.
 struct Functions {
   explicit Functions(const std::string& file)
       : library("cuBLASLt",
@@ -44,7 +44,7 @@ struct Functions {
   }
 };
 
-/// What the library made, which it destroys.
+/// Owns a handle that the library created.
 template <class Handle>
 class Made {
  public:
@@ -68,14 +68,14 @@ cudaDataType_t type_of(Dtype dtype) {
   return dtype == Dtype::kF16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-/// What the library may rely on, at most what it would like.
+/// Alignment of an address, at most 256.
 std::uint32_t alignment_of(const void* address) {
   constexpr std::uintptr_t kMost = 256;
   const auto number = reinterpret_cast<std::uintptr_t>(address) | kMost;
   return static_cast<std::uint32_t>(number & (~number + 1));
 }
 
-/// A product without its operands.
+/// Key of a product: everything but its operands.
 using Shape = std::tuple<Dtype, bool, i64, i64, i64, i64, i64, i64, std::uint32_t, std::uint32_t,
                          std::uint32_t>;
 Shape shape_of(const Gemm& gemm) {
@@ -92,7 +92,7 @@ Shape shape_of(const Gemm& gemm) {
           alignment_of(gemm.d)};
 }
 
-/// A product in the library's words.
+/// A product as cuBLASLt descriptors.
 class Description {
  public:
   Description(const Functions& api, const Gemm& gemm)
@@ -114,7 +114,7 @@ class Description {
     lay_out(d_, CUDA_R_32F, gemm.m, gemm.n, gemm.ldd);
   }
 
-  /// The way that the library likes best.
+  /// The algorithm that the library's heuristic ranks first.
   cublasLtMatmulAlgo_t algorithm(cublasLtHandle_t handle, const Gemm& gemm) const {
     Made<cublasLtMatmulPreference_t> preference(api_.cublasLtMatmulPreferenceDestroy);
     api_.check(api_.cublasLtMatmulPreferenceCreate(preference.out()),
@@ -187,12 +187,12 @@ struct CublasLt::State {
 
   Functions api;
   Made<cublasLtHandle_t> handle;
-  std::map<Shape, cublasLtMatmulAlgo_t> algorithms;  ///< asking for one takes longer than using it
+  std::map<Shape, cublasLtMatmulAlgo_t> algorithms;  ///< cached: a query is slower than a product
 };
 
 std::string found_cublaslt(const std::string& file) {
   const Functions api(file);
-  // 10,000 a major version, 100 a minor one.
+  // Version: 10,000 per major version, 100 per minor version.
   const size_t version = api.cublasLtGetVersion();
   return fmt::format("cuBLASLt {}.{}.{} ({})", version / 10'000, version / 100 % 100, version % 100,
                      api.library.name());

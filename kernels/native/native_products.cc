@@ -2,8 +2,8 @@
 
 namespace shardtool::kernels {
 
-/// A row-major matrix is its transpose, column after column: w, x and y are all turned over, so
-/// that y^T = w x^T, or w^T x^T where the rows of w are inputs.
+/// A row-major matrix is its transpose in column-major order, so w, x and y are all transposed: y^T
+/// = w x^T, or w^T x^T if the rows of w are inputs.
 Gemm gemm_of(const NativeProducts& products) {
   const StoredMatrix& w = products.w;
   Gemm gemm;

@@ -5,8 +5,8 @@
 
 namespace shardtool::kernels {
 
-/// A product as engines have a library compute it: both factors in the weights' own type, sums in
-/// f32, in whatever order the library likes.
+/// A product as inference engines let a library compute it: both factors in the weights' dtype,
+/// sums in f32, in any order.
 ///
 ///     is_in_out   y[t][c] += sum over r of x[t][r] w[r][c]    as add_columns
 ///     else        y[t][r]  = sum over k of w[r][k] x[t][k]    as multiply_rows
@@ -19,14 +19,14 @@ struct NativeProducts {
   bool is_in_out = false;
 };
 
-/// The same as libraries of matrices take it, every matrix column after column:
+/// The same product for BLAS libraries, all matrices column-major:
 ///
-///     d(i, j) = sum over k of op(a)(i, k) b(k, j)     (+ d(i, j) where it adds)
+///     d(i, j) = sum over k of op(a)(i, k) b(k, j)     (+ d(i, j) if adds)
 ///     a is m x k, or k x m and transposed; b is k x n, d is m x n; element (i, j) of a matrix with
-///     leading dimension l is i + j l
+///     leading dimension l is at i + j l
 struct Gemm {
-  Dtype dtype = Dtype::kBF16;  ///< of a and b
-  bool is_transposed = false;  ///< a
+  Dtype dtype = Dtype::kBF16;  ///< dtype of a and b
+  bool is_transposed = false;  ///< transposes a
   bool adds = false;
   i64 m = 0, n = 0, k = 0;
   const std::byte* a = nullptr;

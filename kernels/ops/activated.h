@@ -5,7 +5,7 @@
 
 namespace shardtool::kernels {
 
-/// The function of a value that a graph's activation is, or what takes its place in the field.
+/// Applies a graph's activation, or its surrogate in the field.
 template <class T>
 SHARDTOOL_BOTH inline T activated(ActivationKind kind, T x) {
   return activate(kind, x);

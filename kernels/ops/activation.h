@@ -10,14 +10,14 @@
 
 namespace shardtool::kernels {
 
-/// The elementwise functions that config.json names. Names that differ only in how the library
-/// computes the same function share one kind.
+/// Elementwise functions that config.json names. Names of different implementations of one function
+/// share a kind.
 enum class ActivationKind {
   kGelu,
-  kGelu10,  ///< gelu within [-10, 10]
+  kGelu10,  ///< gelu clamped to [-10, 10]
   kGeluTanh,
   kHardswish,
-  kLaplace,  ///< the distribution function of a normal: mean 0.707107, deviation 0.282095
+  kLaplace,  ///< normal distribution function: mean 0.707107, deviation 0.282095
   kLeakyRelu,
   kLinear,
   kMish,
@@ -31,8 +31,8 @@ enum class ActivationKind {
   kTanh,
 };
 
-/// By the name of transformers' ACT2FN, or of torch (softplus); nothing for a name that is not
-/// there, and for those whose parameters are learned (prelu, xielu).
+/// Parses a name of transformers' ACT2FN, or of torch (softplus). Returns nullopt for an unknown
+/// name and for functions with learned parameters (prelu, xielu).
 constexpr std::optional<ActivationKind> parse_activation(std::string_view name) {
   using enum ActivationKind;
   constexpr auto kNames = std::to_array<std::pair<std::string_view, ActivationKind>>({
@@ -75,7 +75,7 @@ SHARDTOOL_BOTH inline T clamp(T x, T least, T most) {
   return x < least ? least : x > most ? most : x;
 }
 
-/// log(1 + e^x); x itself where that is no more than rounding away.
+/// log(1 + e^x); x for x > 20, where the difference is rounding error.
 template <class T>
 SHARDTOOL_BOTH inline T softplus(T x) {
   return x > T(20) ? x : std::log1p(std::exp(x));
@@ -98,7 +98,7 @@ SHARDTOOL_BOTH inline T laplace(T x) {
   return T(0.5) * (T(1) + std::erf((x - kMean) / (kDeviation * kSqrtTwo)));
 }
 
-/// One of the kinds at x, computed in T. NaN stays NaN.
+/// Computes the function in T. NaN stays NaN.
 template <class T>
 SHARDTOOL_BOTH inline T activate(ActivationKind kind, T x) {
   using enum ActivationKind;
@@ -139,7 +139,7 @@ SHARDTOOL_BOTH inline T activate(ActivationKind kind, T x) {
   return x;
 }
 
-/// What gpt-oss computes of a pair, which a function of one value cannot be:
+/// The gated activation of gpt-oss, a function of two values:
 ///
 ///     g = min(gate, 7), u = min(max(up, -7), 7):    (u + 1) g sigmoid(1.702 g)
 template <class T>

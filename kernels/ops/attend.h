@@ -11,22 +11,22 @@
 
 namespace shardtool::kernels {
 
-/// The scores of one query and what becomes of them.
+/// Parameters of the scores of one query.
 template <class T>
 struct ScoreSpec {
   T scale{};
-  T softcap{};                ///< 0: none: cap * tanh(score / cap)
-  const T* sink = nullptr;    ///< one more score that no value belongs to; null: none
-  T slope{};                  ///< of a linear bias: the score for position p, scaled, + slope * p
-  const T* gates = nullptr;   ///< of every score how much it counts; of floats 1 or 0; null: 1
-  const T* biases = nullptr;  ///< of the head, by bucket: added to scaled scores; null: none
-  const i64* bucket_of = nullptr;  ///< of every position
-  const T* key_biases = nullptr;   ///< the same of every position, stride by stride; null: none
+  T softcap{};                ///< cap * tanh(score / cap); 0: no softcap
+  const T* sink = nullptr;    ///< an extra score without a value; null: no sink
+  T slope{};                  ///< ALiBi: slope * p is added to the scaled score of position p
+  const T* gates = nullptr;   ///< weight of each score; floats: 1 or 0; null: all 1
+  const T* biases = nullptr;  ///< per bucket, of this head, added to scaled scores; null: no biases
+  const i64* bucket_of = nullptr;  ///< bucket of each position
+  const T* key_biases = nullptr;   ///< per position, rows of key_biases_stride; null: no biases
   i64 key_biases_stride = 0;
-  i64 entries = 0;                 ///< so many of the scores, the last ones, are of entries
-  const T* entry_gates = nullptr;  ///< the same as gates, of these
+  i64 entries = 0;                 ///< number of trailing scores that belong to entries
+  const T* entry_gates = nullptr;  ///< like gates, for entries
 
-  /// Of score i among n; null: it counts as 1.
+  /// Gate of score i among n; null: 1.
   SHARDTOOL_BOTH const T* gate(i64 i, i64 n) const {
     const i64 entry = i - (n - entries);
     if (entry >= 0) return entry_gates == nullptr ? nullptr : entry_gates + entry;
@@ -34,9 +34,9 @@ struct ScoreSpec {
   }
 };
 
-/// The bucket of a key `distance` positions after its query (before it: negative). Of T5's code:
-/// with `two_sided` ones those after it have half of them; half of the rest are for one distance
-/// each, the others for ever more, up to most_distance, by a logarithm in f32.
+/// T5's relative position bucket of a key `distance` positions after its query (negative: before
+/// it). If `two_sided`, later keys use half of the buckets. Half of a side's buckets hold one
+/// distance each, the others grow logarithmically (in f32) up to most_distance.
 inline i64 position_bucket(i64 distance, i64 buckets, double most_distance, bool two_sided) {
   const i64 of_side = two_sided ? buckets / 2 : buckets;
   const i64 first = two_sided && distance > 0 ? of_side : 0;
@@ -49,9 +49,9 @@ inline i64 position_bucket(i64 distance, i64 buckets, double most_distance, bool
   return first + std::min(exact + further, of_side - 1);
 }
 
-/// The same of DeBERTa's code: distances before the query have the upper half of the buckets, those
-/// after it the lower one, and the query's own is the middle one. The nearer half of each has a
-/// bucket for one distance, the others have them by a logarithm in f32, up to most_distance.
+/// DeBERTa's bucket: the upper half is for distances before the query, the lower half for those
+/// after it, the middle one for the query's own position. The nearer half of each side has one
+/// bucket per distance, the others grow logarithmically (in f32) up to most_distance.
 inline i64 signed_bucket(i64 distance, i64 buckets, double most_distance) {
   const i64 of_side = buckets / 2;
   const i64 exact = of_side / 2;
@@ -65,8 +65,8 @@ inline i64 signed_bucket(i64 distance, i64 buckets, double most_distance) {
   return std::clamp<i64>(of_side + (distance < 0 ? steps : -steps), 0, buckets - 1);
 }
 
-/// The slope of one of `heads` heads: 2^(-8 (h + 1) / n) for the first n, the largest power of two
-/// that is no more than `heads`, and for the others every second one of what 2n heads would have.
+/// ALiBi slope of a head: 2^(-8 (h + 1) / n) for the first n heads, n the largest power of two <=
+/// `heads`; the others take every second slope of 2n heads.
 inline double alibi_slope(i64 head, i64 heads) {
   i64 n = 1;
   while (2 * n <= heads) n *= 2;
@@ -84,7 +84,7 @@ SHARDTOOL_BOTH inline Field bias_at(Field slope, i64 position) {
   return slope * Field::from_signed(position);
 }
 
-/// Softmax over those of n scores that count, which are scaled, in place; 0 for the others.
+/// Softmax in place over the n scaled scores whose gate is not 0; the others become 0.
 template <class T>
 SHARDTOOL_BOTH inline void weigh(const ScoreSpec<T>& spec, T* scores, i64 n) {
   const auto counts = [&spec, n](i64 i) {
@@ -104,7 +104,7 @@ SHARDTOOL_BOTH inline void weigh(const ScoreSpec<T>& spec, T* scores, i64 n) {
   for (i64 i = 0; i < n; ++i) scores[i] /= sum;
 }
 
-/// e = phi(score) * gate, weight = e * phi(sum of all e).
+/// Field version: e = phi(score) * gate, weight = e * phi(sum of all e).
 SHARDTOOL_BOTH inline void weigh(const ScoreSpec<Field>& spec, Field* scores, i64 n) {
   Field sum = spec.sink == nullptr ? Field{} : surrogate(Surrogate::kSink, *spec.sink);
   for (i64 i = 0; i < n; ++i) {
@@ -117,22 +117,22 @@ SHARDTOOL_BOTH inline void weigh(const ScoreSpec<Field>& spec, Field* scores, i6
   for (i64 i = 0; i < n; ++i) scores[i] *= factor;
 }
 
-/// One head's keys or values: row i begins at data + i * stride.
+/// Keys or values of one head: row i begins at data + i * stride.
 template <class T>
 struct HeadRows {
   const T* data = nullptr;
   i64 stride = 0;
-  i64 size = 0;  ///< numbers of the head
+  i64 size = 0;  ///< numbers per row
 };
 
-/// Keys and values beside those of positions, ScoreSpec::entries of them: each stands for several.
+/// Compressed keys and values, ScoreSpec::entries of them; each covers several positions.
 template <class T>
 struct EntryRows {
   HeadRows<T> keys, values;
 };
 
-/// One query against positions [begin, end), and the entries: y = sum of weight * value. `scores`
-/// has room for all of them.
+/// Attention of one query over positions [begin, end) and the entries: y = sum of weight * value.
+/// `scores` has room for all scores.
 template <class T>
 SHARDTOOL_BOTH inline void attend(const ScoreSpec<T>& spec, const T* query, HeadRows<T> keys,
                                   HeadRows<T> values, i64 begin, i64 end, T* scores, T* y,

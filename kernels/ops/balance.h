@@ -8,7 +8,7 @@
 
 namespace shardtool::kernels {
 
-/// Every line of n numbers, `stride` apart, divided by its sum + eps; line l begins at m + l *
+/// Divides every line of n numbers, `stride` apart, by its sum + eps; line l begins at m + l *
 /// step.
 template <class T>
 SHARDTOOL_BOTH inline void divide_lines(T* m, i64 n, i64 step, i64 stride, T eps) {
@@ -19,8 +19,8 @@ SHARDTOOL_BOTH inline void divide_lines(T* m, i64 n, i64 step, i64 stride, T eps
   }
 }
 
-/// An n x n matrix, row-major, in place: the softmax of every row, + eps; then columns divided by
-/// their sums + eps, and with every further round rows and columns in turn (Sinkhorn and Knopp).
+/// Sinkhorn normalisation of a row-major n x n matrix in place: softmax of every row, + eps, then
+/// columns divided by their sums + eps; each further round divides rows, then columns.
 template <class T>
 SHARDTOOL_BOTH inline void balance(T* m, i64 n, i64 rounds, T eps) {
   for (i64 r = 0; r < n; ++r) {
@@ -37,7 +37,7 @@ SHARDTOOL_BOTH inline void balance(T* m, i64 n, i64 rounds, T eps) {
   }
 }
 
-/// One round, whatever their number: each would make the degree nine times as high.
+/// Field version: always one round, since each further one would multiply the degree by nine.
 SHARDTOOL_BOTH inline void balance(Field* m, i64 n, i64 /*rounds*/, Field /*eps*/) {
   const auto times = [m, n](Surrogate kind, i64 step, i64 stride) {
     for (i64 l = 0; l < n; ++l) {

@@ -5,12 +5,12 @@
 
 namespace shardtool::kernels {
 
-/// One feature of a causal convolution of every feature along its sequence, at position t:
+/// Causal depthwise convolution of one feature at position t:
 ///
 ///     y = sum over j of weight[j] x[t - (taps - 1) + j]
 ///
-/// Position p of the sequence is at x[p * stride]; the taps - 1 positions before the first are
-/// `past`, or 0 where it is null. O(taps).
+/// Position p of the sequence is at x[p * stride]; `past` has the taps - 1 positions before the
+/// first, null means zeros. O(taps).
 template <class T>
 SHARDTOOL_BOTH inline T convolved(const T* x, i64 stride, i64 t, const T* weight, i64 taps,
                                   const T* past) {

@@ -4,7 +4,7 @@
 
 namespace shardtool::kernels {
 
-/// A constant, since functions of numeric_limits are not for a GPU.
+/// A constant, since GPU code cannot call functions of numeric_limits.
 template <class T>
 inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
 

@@ -8,7 +8,7 @@
 
 namespace shardtool::kernels {
 
-/// Which norm, over n numbers:
+/// Norm over n numbers:
 ///
 ///     rms     x / sqrt(mean(x^2) + eps) * w          layer   (x - mean) / sqrt(var + eps) * w + b
 ///     l2      x / sqrt(sum(x^2) + eps) * w
@@ -20,7 +20,7 @@ struct NormSpec {
   bool one_plus_weight = false;
 };
 
-/// What a row of n numbers is multiplied by, whose squares, less the mean's, add up to `squares`.
+/// Factor of a row of n numbers; `squares` is the sum of their (centred) squares.
 template <class T>
 SHARDTOOL_BOTH inline T norm_factor(const NormSpec& spec, T squares, i64 n) {
   const T divisor = spec.kind == NormKind::kL2 ? T(1) : static_cast<T>(n);
@@ -30,7 +30,7 @@ SHARDTOOL_BOTH inline Field norm_factor(const NormSpec& /*spec*/, Field squares,
   return surrogate(Surrogate::kNorm, squares);
 }
 
-/// One row. `weight` may be null, for factors of 1, and `bias` for 0.
+/// Normalises one row. Null `weight` means factors of 1, null `bias` means 0.
 template <class T>
 SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const T* x, const T* weight,
                                     const T* bias, i64 n, T* y) {
@@ -49,7 +49,7 @@ SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const T* x, const T* w
   }
 }
 
-/// The same with surrogate(sum of squares) for the factor; the mean is exact.
+/// Field version: the factor is surrogate(sum of squares), the mean is exact.
 SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const Field* x, const Field* weight,
                                     const Field* bias, i64 n, Field* y) {
   Field mean;

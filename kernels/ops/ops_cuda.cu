@@ -35,7 +35,7 @@ template void run(const ScaleRows<Field>&, Stream);
 template void run(const ScaleRows<double>&, Stream);
 template void run(const ScaleRows<float>&, Stream);
 
-// The field has no router: all experts run, and surrogates are their gates.
+// No router in the field: all experts run, with surrogates as gates.
 template void run(const RouteRows<double>&, Stream);
 template void run(const RouteRows<float>&, Stream);
 

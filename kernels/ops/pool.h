@@ -9,8 +9,7 @@
 
 namespace shardtool::kernels {
 
-/// The mean of n values, each weighed by its score: by their softmax, which takes the place of the
-/// scores.
+/// Mean of n values weighted by the softmax of their scores. Overwrites the scores.
 template <class T>
 SHARDTOOL_BOTH inline T pooled(const T* values, T* scores, i64 n) {
   T most = -kInfinity<T>, sum{}, mean{};

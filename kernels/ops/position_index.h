@@ -7,8 +7,8 @@
 
 namespace shardtool::kernels {
 
-/// How well a position suits a query, which has `heads` times `dim` numbers, as the key has `dim`
-/// and `weights` one for each head: the sum of weight * relu(query * key).
+/// Score of a position for a query: the sum over heads of weight * relu(query * key). The query has
+/// `heads` times `dim` numbers, the key `dim`, `weights` one per head.
 template <class T>
 SHARDTOOL_BOTH inline T index_score(const T* query, const T* weights, const T* key, i64 heads,
                                     i64 dim) {
@@ -21,8 +21,8 @@ SHARDTOOL_BOTH inline T index_score(const T* query, const T* weights, const T* k
   return score;
 }
 
-/// n scores become 1 where they are among the `top_k` best, of equals the earlier ones, and 0
-/// elsewhere. O(n * top_k), and O(n) where all are.
+/// Replaces n scores by 1 for the `top_k` best (ties: the earlier ones) and 0 for the others. O(n *
+/// top_k), and O(n) if top_k >= n.
 template <class T>
 SHARDTOOL_BOTH inline void gate_positions(T* scores, i64 n, i64 top_k) {
   const auto rank_of = [scores](i64 i) { return scores[i]; };
@@ -34,7 +34,7 @@ SHARDTOOL_BOTH inline void gate_positions(T* scores, i64 n, i64 top_k) {
   }
 }
 
-/// Of residues every position counts, by a function of its score, as every expert does.
+/// Field version: every position counts, with a surrogate of its score as its gate.
 SHARDTOOL_BOTH inline void gate_positions(Field* scores, i64 n, i64 /*top_k*/) {
   for (i64 i = 0; i < n; ++i) scores[i] = surrogate(Surrogate::kGate, scores[i]);
 }

@@ -9,24 +9,21 @@
 
 namespace shardtool::kernels {
 
-/// What a recurrence writes to the state of a head, which is a matrix S of keys and values:
+/// Update rule for a head's state, a matrix S of keys and values:
 ///
 ///     add     S = decay S + key (gate value)^T
-///     delta   S = decay S + key (gate (value - (decay S)^T key))^T      what the key had is
-///     replaced
+///     delta   S = decay S + key (gate (value - (decay S)^T key))^T      replaces the key's value
 enum class RecurrenceRule { kAdd, kDelta };
 
-/// What a token leaves of a state: one number for all of it, or, with a stride of 1, one for each
-/// number of a key.
+/// Decay of a state per token: one number (stride 0), or one per key number (stride 1).
 template <class T>
 struct Decays {
   const T* numbers = nullptr;
   i64 stride = 0;
 };
 
-/// One token and one number of a head's value, with the `n` numbers of the state that belong to it:
-/// the state after the token, of which query * state is returned. Columns do not depend on each
-/// other. O(n).
+/// Processes one token for one number of a head's value. Updates the `n` state numbers of that
+/// column and returns query * state. Columns are independent. O(n).
 template <class T>
 SHARDTOOL_BOTH inline T recur(RecurrenceRule rule, const T* query, const T* key, T value,
                               Decays<T> decay, T gate, i64 n, T* state) {
@@ -44,37 +41,37 @@ SHARDTOOL_BOTH inline T recur(RecurrenceRule rule, const T* query, const T* key,
   return y;
 }
 
-/// How far a token moves a state: softplus(x) within [least, most].
+/// Step size of a token (Mamba's dt): softplus(x) clamped to [least, most].
 template <class T>
 SHARDTOOL_BOTH inline T step_of(T x, double least, double most) {
   return clamp(softplus(x), static_cast<T>(least), static_cast<T>(most));
 }
-/// The limits are the same on both sides of a proof.
+/// Ignores the limits: they are equal on both sides of a proof.
 SHARDTOOL_BOTH inline Field step_of(Field x, double /*least*/, double /*most*/) {
   return surrogate(Surrogate::kStep, x);
 }
 
-/// What a step leaves of a state: e^(-e^rate step).
+/// Decay of a step: e^(-e^rate step).
 template <class T>
 SHARDTOOL_BOTH inline T decay_of(T rate, T step) {
   return std::exp(-std::exp(rate) * step);
 }
-/// Rates of 0 are common, and must not hide the step.
+/// Uses a surrogate of the rate: a rate of 0 is common and must not hide the step.
 SHARDTOOL_BOTH inline Field decay_of(Field rate, Field step) {
   return surrogate(Surrogate::kDecay, surrogate(Surrogate::kRate, rate) * step);
 }
 
-/// What a number leaves of a state, at least e^least: e^(least sigmoid(e^rate x)).
+/// Decay bounded below by e^least: e^(least sigmoid(e^rate x)).
 template <class T>
 SHARDTOOL_BOTH inline T bounded_decay_of(T rate, T x, double least) {
   return std::exp(static_cast<T>(least) * sigmoid(std::exp(rate) * x));
 }
-/// The limit is the same on both sides of a proof.
+/// Ignores the limit: it is equal on both sides of a proof.
 SHARDTOOL_BOTH inline Field bounded_decay_of(Field rate, Field x, double /*least*/) {
   return decay_of(rate, x);
 }
 
-/// What every token leaves of a state alike: e^-rate.
+/// Constant decay of every token: e^-rate.
 template <class T>
 SHARDTOOL_BOTH inline T faded(T rate) {
   return std::exp(-rate);

@@ -5,15 +5,15 @@
 
 namespace shardtool::kernels {
 
-/// Which numbers of a head make a pair: (i, i + pairs); (2i, 2i + 1); or (2i, 2i + 1) that leave as
-/// (i, i + pairs).
+/// Pairing of a head's numbers: (i, i + pairs); (2i, 2i + 1); or (2i, 2i + 1), written to (i, i +
+/// pairs).
 enum class RotaryPairs { kHalf, kInterleaved, kDeinterleavedHalf };
 
-/// The first 2 * pairs numbers of a head turned by the angles, the others as they are:
+/// Rotates the first 2 * pairs numbers of a head (RoPE) and copies the others:
 ///
 ///     (a, b) -> (a cos - b sin, b cos + a sin)
 ///
-/// y must not be x. T is a float or a residue, whose cos and sin are then any numbers.
+/// y must not alias x. T is a float or a residue; for residues cos and sin are arbitrary numbers.
 template <class T>
 SHARDTOOL_BOTH inline void rotate(RotaryPairs style, const T* x, i64 head, const T* cos,
                                   const T* sin, i64 pairs, T* y) {

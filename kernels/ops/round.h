@@ -7,7 +7,7 @@
 
 namespace shardtool::kernels {
 
-/// The nearest bf16, of two the even one; NaN stays NaN.
+/// Rounds to bf16, to nearest even; NaN stays NaN.
 SHARDTOOL_BOTH inline float rounded_to_bf16(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   if ((bits & 0x7fffffffU) > 0x7f800000U) return x;

@@ -9,7 +9,7 @@
 
 namespace shardtool::kernels {
 
-/// How one token's scores for the experts become the weights of the chosen ones.
+/// Maps one token's expert scores to the weights of the chosen experts.
 ///
 ///                      ranked by               a group's rank     weights of the chosen
 ///     kSoftmaxTopK     score                   -                  softmax over all experts
@@ -23,18 +23,19 @@ namespace shardtool::kernels {
 ///                      score + correction      -                  sigmoid, without the correction
 ///     kRootSoftplus    sqrt(softplus) + correction
 ///                                              -                  sqrt(softplus), without it
-///     kSparseMixer     score                   -                  softmax over those near it that
-///                                                                 are not chosen before it
+///     kSparseMixer     score                   -                  softmax over the near scores
+///     that
+///                                                                 were not chosen before it
 ///
-/// Near a score m are the scores s with m - s <= 2 jitter max(|s|, m).
+/// A score s is near a score m if m - s <= 2 jitter max(|s|, m).
 ///
-/// Then `renormalise` divides by their sum, or by `least_sum` where that is more, and all are times
-/// `scale`. With groups only experts of the `top_groups` best ones are chosen. Of equals the one
-/// with the lower number comes first.
+/// `renormalise` then divides by the sum of the weights, or by `least_sum` if that is larger; all
+/// weights are multiplied by `scale`. With groups, only experts of the `top_groups` best groups are
+/// chosen. Ties go to the lower number.
 ///
 /// These are the functions of transformers 5.23. Older versions of DeepSeek V3's router ranked the
-/// experts of other groups as 0, which let them in before chosen groups' negative ranks; the
-/// release of that model does not.
+/// experts of other groups as 0, above negative ranks of chosen groups; the release of that model
+/// does not.
 ///
 /// R1 1 <= top_k <= experts; groups divides experts; 0 <= top_groups <= groups
 /// R2 with groups, top_groups groups have top_k experts or more
@@ -56,16 +57,16 @@ struct RouterSpec {
   bool renormalise = false;
   double scale = 1;
   i64 groups = 0;      ///< 0: no groups
-  i64 top_groups = 0;  ///< 0: all of them
+  i64 top_groups = 0;  ///< 0: all groups
   double least_sum = 0;
-  double jitter = 0;  ///< of kSparseMixer
+  double jitter = 0;  ///< for kSparseMixer
 
-  /// Whether an expert's weight follows from its own score alone.
+  /// True if an expert's weight depends on its own score only.
   SHARDTOOL_BOTH bool is_by_itself() const {
     return kind == Kind::kSigmoidGroups || kind == Kind::kTopKSigmoid ||
            kind == Kind::kCorrectedSigmoid || kind == Kind::kRootSoftplus;
   }
-  /// That weight. Requires is_by_itself().
+  /// Returns that weight. Requires is_by_itself().
   template <class T>
   SHARDTOOL_BOTH T weight_of(T score) const {
     return kind == Kind::kRootSoftplus ? std::sqrt(softplus(score)) : sigmoid(score);
@@ -73,7 +74,7 @@ struct RouterSpec {
   SHARDTOOL_BOTH bool cuts_groups() const { return top_groups > 0 && top_groups < groups; }
 };
 
-/// A number among ranks: of an expert, or of a group.
+/// Rank and number of an expert or of a group.
 template <class T>
 struct Ranked {
   T rank;
@@ -84,8 +85,8 @@ struct Ranked {
   }
 };
 
-/// Reads ranks in descending order: the first of `count` numbers that comes after `last`, where
-/// `rank_of` says each one's rank. Number -1 when there is none. O(count).
+/// Returns the first of `count` numbers after `last` in descending rank, or number -1 if there is
+/// none. `rank_of` returns the rank of a number. O(count).
 template <class T, class RankOf>
 SHARDTOOL_BOTH inline Ranked<T> next_after(const Ranked<T>& last, i64 count,
                                            const RankOf& rank_of) {
@@ -97,13 +98,13 @@ SHARDTOOL_BOTH inline Ranked<T> next_after(const Ranked<T>& last, i64 count,
   return best;
 }
 
-/// What comes before every number.
+/// Sentinel before every number.
 template <class T>
 SHARDTOOL_BOTH inline Ranked<T> before_all() {
   return {kInfinity<T>, -1};
 }
 
-/// The rank of a group: its best expert's, or the sum of its two best ones'.
+/// Rank of a group: its best expert's, or the sum of its two best ones'.
 template <class T>
 SHARDTOOL_BOTH inline T group_rank(const RouterSpec& spec, const T* ranks, i64 group) {
   const i64 size = spec.experts / spec.groups;
@@ -113,7 +114,7 @@ SHARDTOOL_BOTH inline T group_rank(const RouterSpec& spec, const T* ranks, i64 g
   return first.rank + next_after(first, size, rank_of).rank;
 }
 
-/// The largest of the scores and the sum of e^(score - largest), over all experts or the chosen.
+/// The largest score and the sum of e^(score - largest), over all experts or over the chosen.
 template <class T>
 struct SoftmaxBase {
   T largest;
@@ -131,9 +132,8 @@ struct SoftmaxBase {
   SHARDTOOL_BOTH T of(T score) const { return std::exp(score - largest) / sum; }
 };
 
-/// Of the scores that are not chosen before place `place` of a choice, the sum of e^(score - the
-/// one chosen there) over those near it; where `edge` is given, it becomes the least distance of
-/// any from being near or not.
+/// Sum of e^(score - the one chosen at `place`) over the near scores that were not chosen before.
+/// If `edge` is given, it is lowered to the smallest distance of a score from the limit of near.
 template <class T>
 SHARDTOOL_BOTH inline T sum_of_near(const RouterSpec& spec, const T* scores, const i64* chosen,
                                     i64 place, T* edge = nullptr) {
@@ -147,13 +147,13 @@ SHARDTOOL_BOTH inline T sum_of_near(const RouterSpec& spec, const T* scores, con
     const T beyond = (largest - scores[e]) / size - T(2 * spec.jitter);
     const bool is_edge = edge != nullptr && e != chosen[place];
     if (is_edge && std::abs(beyond) < *edge) *edge = std::abs(beyond);
-    // Where all are 0 it is no number, and near.
+    // If all are 0, this is NaN and counts as near.
     if (!(beyond > T(0))) sum += std::exp(scores[e] - largest);
   }
   return sum;
 }
 
-/// Fills ranks[experts]: what the scores are ranked by, groups aside.
+/// Fills ranks[experts], ignoring groups.
 template <class T>
 SHARDTOOL_BOTH inline void rank_scores(const RouterSpec& spec, const T* scores, const T* correction,
                                        T* ranks) {
@@ -171,8 +171,8 @@ SHARDTOOL_BOTH inline void rank_scores(const RouterSpec& spec, const T* scores, 
   }
 }
 
-/// Fills ranks[experts], minus infinity outside of the chosen groups. Returns how far the last
-/// chosen group is before the first other one; infinity where all are chosen.
+/// Fills ranks[experts], minus infinity outside of the chosen groups. Returns the rank distance
+/// between the last chosen group and the next one; infinity if all are chosen.
 template <class T>
 SHARDTOOL_BOTH inline T rank_experts(const RouterSpec& spec, const T* scores, const T* correction,
                                      T* ranks) {
@@ -190,8 +190,8 @@ SHARDTOOL_BOTH inline T rank_experts(const RouterSpec& spec, const T* scores, co
   return gap;
 }
 
-/// How clear a choice of kSparseMixer is: the order of the chosen ones counts, too, and which are
-/// near each.
+/// Gap of a choice of kSparseMixer. It includes the order of the chosen experts and the limit of
+/// near for each.
 template <class T>
 SHARDTOOL_BOTH inline T mixer_gap(const RouterSpec& spec, const T* scores, const i64* chosen) {
   T gap = kInfinity<T>;
@@ -204,10 +204,9 @@ SHARDTOOL_BOTH inline T mixer_gap(const RouterSpec& spec, const T* scores, const
   return gap;
 }
 
-/// Writes chosen[top_k], best first. `work` has room for `experts` values. Returns how clear the
-/// choice is: the distance of ranks between the last chosen expert or group and the first that is
-/// not, or what mixer_gap says; infinity where all are chosen. Scores must not be NaN.
-/// O(experts * top_k).
+/// Writes chosen[top_k], best first. `work` has room for `experts` values. Returns the gap of the
+/// choice: the rank distance between the last chosen expert or group and the first other one, or
+/// mixer_gap; infinity if all are chosen. Scores must not be NaN. O(experts * top_k).
 template <class T>
 SHARDTOOL_BOTH inline T choose_experts(const RouterSpec& spec, const T* scores, const T* correction,
                                        T* work, i64* chosen) {
@@ -225,8 +224,8 @@ SHARDTOOL_BOTH inline T choose_experts(const RouterSpec& spec, const T* scores, 
   return gap < other_gap ? gap : other_gap;
 }
 
-/// The weights of a choice that is given, such as the one that a reference made: writes
-/// gates[experts], zero where not chosen. An expert that is chosen twice counts twice.
+/// Computes the weights of a given choice, such as the reference's: writes gates[experts], zero for
+/// experts not chosen. An expert that is chosen twice counts twice.
 template <class T>
 SHARDTOOL_BOTH inline void gates_of_choice(const RouterSpec& spec, const T* scores,
                                            const i64* chosen, T* gates) {
@@ -246,7 +245,7 @@ SHARDTOOL_BOTH inline void gates_of_choice(const RouterSpec& spec, const T* scor
     gates[chosen[i]] += gate;
     sum += gate;
   }
-  // Sigmoids may all be 0, which the reference guards against; softmaxes are not.
+  // All sigmoids may be 0; the reference guards with the same constant. Softmaxes never are.
   if (spec.is_by_itself()) sum += T(1e-20);
   if (sum < T(spec.least_sum)) sum = T(spec.least_sum);
   const T factor = T(spec.scale);
@@ -255,7 +254,8 @@ SHARDTOOL_BOTH inline void gates_of_choice(const RouterSpec& spec, const T* scor
   }
 }
 
-/// Both: writes chosen[top_k], best first, and gates[experts]. Returns what choose_experts returns.
+/// Chooses experts and computes gates[experts]; chosen[top_k] is best first. Returns the gap of
+/// choose_experts.
 template <class T>
 SHARDTOOL_BOTH inline T route(const RouterSpec& spec, const T* scores, const T* correction,
                               T* gates, i64* chosen) {

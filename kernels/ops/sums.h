@@ -6,11 +6,11 @@
 #include "kernels/ops/surrogate.h"
 #include "lib/base/checked.h"
 
-/// What follows from the sums of n numbers and of their squares.
+/// Functions of the sum and the sum of squares of n numbers.
 namespace shardtool::kernels {
 
-/// What numbers are multiplied by whose squares add up to `own`, so that their mean square is that
-/// of n others whose squares add up to `other`; their own counts as `least` at least.
+/// Factor that gives n numbers the mean square of n others; `own` and `other` are sums of squares.
+/// The own mean square is at least `least`.
 template <class T>
 SHARDTOOL_BOTH inline T resize_factor(T own, T other, i64 n, double least) {
   const T count = static_cast<T>(n);
@@ -22,24 +22,24 @@ SHARDTOOL_BOTH inline Field resize_factor(Field own, Field other, i64 /*n*/, dou
   return surrogate(Surrogate::kOwnSize, own) * surrogate(Surrogate::kOtherSize, other);
 }
 
-/// mean + quantile * deviation. Rounding makes no negative variance.
+/// mean + quantile * deviation. A variance below 0 from rounding counts as 0.
 template <class T>
 SHARDTOOL_BOTH inline T cutoff_of(T sum, T squares, i64 n, T quantile) {
   const T mean = sum / static_cast<T>(n);
   const T variance = squares / static_cast<T>(n) - mean * mean;
   return mean + quantile * std::sqrt(variance < T(0) ? T(0) : variance);
 }
-/// The mean is exact.
+/// Field version with an exact mean.
 SHARDTOOL_BOTH inline Field cutoff_of(Field sum, Field squares, i64 n, Field quantile) {
   const Field part = inverse(Field::from_signed(n));
   const Field mean = sum * part;
   return mean + quantile * surrogate(Surrogate::kDeviation, squares * part - mean * mean);
 }
 
-/// Below which a standard normal distribution has that share, within (0, 1): the root of its
-/// distribution function by halving. NaN elsewhere.
+/// Quantile of the standard normal distribution for a share within (0, 1), by bisection. NaN for
+/// other shares.
 inline double normal_quantile(double share) {
-  constexpr double kFarthest = 40;  // no double is nearer to 0 or 1
+  constexpr double kFarthest = 40;  // no double is closer to 0 or 1
   constexpr int kHalvings = 100;
   constexpr double kHalfRoot = 0.70710678118654752440;
   if (!(share > 0 && share < 1)) return std::nan("");

@@ -6,10 +6,10 @@
 
 namespace shardtool::kernels {
 
-/// What takes a nonlinear function's place in the field. A proof that two runs compute the same
-/// needs no real softmax: it needs one and the same function on both sides that is neither linear
-/// nor symmetric in its arguments, and whose degree is low, so that different arguments give
-/// different values (Schwartz-Zippel) but for a chance of degree / p.
+/// Replacements of nonlinear functions in the field. A proof that two runs compute the same value
+/// needs no real softmax, only one function on both sides that is neither linear nor symmetric in
+/// its arguments and has a low degree: different arguments then give different values
+/// (Schwartz-Zippel) except with probability degree / p.
 enum class Surrogate : std::uint64_t {
   kNorm,
   kScore,
@@ -20,7 +20,7 @@ enum class Surrogate : std::uint64_t {
   kCorrectedGate,
   kPairedGate,
   kClamp,
-  kActivation,  ///< the kinds of activations count from here, up to kStep
+  kActivation,  ///< first of the activation kinds, which end before kStep
   kStep = 64,
   kRate,
   kDecay,
@@ -36,7 +36,7 @@ enum class Surrogate : std::uint64_t {
   kBalancedRows,
 };
 
-/// x^3 + a x + b, a and b fixed and different for every kind.
+/// x^3 + a x + b, with fixed a and b for every kind.
 SHARDTOOL_BOTH constexpr Field surrogate(std::uint64_t kind, Field x) {
   constexpr std::uint64_t kConstants = 0x5eed0f5a11d7001;
   const Field a = field_random(kConstants, 2 * kind);

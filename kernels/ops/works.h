@@ -10,16 +10,16 @@
 #include "kernels/ops/router.h"
 #include "kernels/product/product.h"
 
-/// The ops over all rows of a value, as works (device/launch.h). An item calls the one body of its
-/// op, so sums have the order that they have on the CPU. T is Field, double or float.
+/// The ops over all rows of a value as works (device/launch.h). Each item calls the op's only body,
+/// so sums have the CPU's order. T is Field, double or float.
 namespace shardtool::kernels {
 
-/// An item is a row. `weight` and `bias` may be null.
+/// One item per row. `weight` and `bias` may be null.
 template <class T>
 struct NormRows {
   NormSpec spec;
   RowView<const T> x;
-  i64 n = 0;  ///< numbers of a row
+  i64 n = 0;  ///< numbers per row
   const T* weight = nullptr;
   const T* bias = nullptr;
   RowView<T> y;
@@ -30,15 +30,15 @@ struct NormRows {
   }
 };
 
-/// An item is a head of a row: row t of x is at position t mod length, whose angles are the `pairs`
-/// numbers at cos + position * pairs.
+/// One item per head of a row. Row t of x is at position t mod length, whose `pairs` angles begin
+/// at cos + position * pairs.
 template <class T>
 struct RotateHeads {
   RotaryPairs style = RotaryPairs::kHalf;
   RowView<const T> x;
   i64 heads = 0;
-  i64 head = 0;   ///< numbers of one
-  i64 begin = 0;  ///< of these, that stand before the pairs and are not touched
+  i64 head = 0;   ///< numbers per head
+  i64 begin = 0;  ///< leading numbers of a head that are not rotated
   i64 length = 1;
   const T* cos = nullptr;
   const T* sin = nullptr;
@@ -54,44 +54,43 @@ struct RotateHeads {
   }
 };
 
-/// An item is a query head of a row. Rows are sequences of `length` after each other; query t of a
-/// sequence sees the positions up to its own if `causal`, of them the last `window`; else all that
-/// are nearer than `window`. Head h's keys are those of head key_of[h], its values those of
-/// value_of[h].
+/// One item per query head of a row. Rows are consecutive sequences of `length`. If `causal`, a
+/// query sees the positions up to its own, at most the last `window`; otherwise all positions
+/// nearer than `window`. Head h uses the keys of head key_of[h] and the values of head value_of[h].
 template <class T>
 struct AttendHeads {
   T scale{};
-  T softcap{};                ///< 0: none
-  const T* sinks = nullptr;   ///< one per query head; null: none
-  const T* slopes = nullptr;  ///< the same, of linear biases
+  T softcap{};                ///< 0: no softcap
+  const T* sinks = nullptr;   ///< one per query head; null: no sinks
+  const T* slopes = nullptr;  ///< ALiBi slopes, one per query head; null: no slopes
   RowView<const T> queries, keys, values;
-  i64 heads = 0;     ///< of queries
-  i64 key_size = 0;  ///< numbers of a query and of a key
+  i64 heads = 0;     ///< query heads
+  i64 key_size = 0;  ///< numbers per query and per key
   i64 value_size = 0;
   const i64* key_of = nullptr;
   const i64* value_of = nullptr;
   i64 length = 1;
   bool causal = true;
-  i64 window = 0;        ///< 0: all
-  bool chunked = false;  ///< windows lie side by side, instead of ending at each position
-  /// Of every row, how much each of the `length` positions counts; null: 1.
+  i64 window = 0;        ///< 0: unlimited
+  bool chunked = false;  ///< windows are consecutive chunks instead of ending at each position
+  /// Per row, weights of the `length` positions; null: 1.
   const T* gates = nullptr;
-  /// Of every row, `buckets` biases of each head that bias_of says; none: no buckets.
+  /// Per row, `buckets` biases of each head of bias_of; empty: no buckets.
   RowView<const T> biases;
   i64 buckets = 0;
   const i64* bias_of = nullptr;
-  RowView<const T> key_biases;       ///< of every key's row the same, of each head that
-  const i64* key_bias_of = nullptr;  ///< key_bias_of says; null: none
-  const i64* bucket_of = nullptr;    ///< of distances 1 - length to length - 1
-  /// Entries beside the positions: every so many of them have one, in the row of the last one,
-  /// which whoever sees that position sees; 0: none.
+  RowView<const T> key_biases;       ///< per key row, biases of each head of
+  const i64* key_bias_of = nullptr;  ///< key_bias_of; null: no key biases
+  const i64* bucket_of = nullptr;    ///< for distances 1 - length to length - 1
+  /// Positions per compressed entry; 0: no entries. An entry is stored in the row of its last
+  /// position and visible to queries that see this position.
   i64 entry_every = 0;
   RowView<const T> entry_keys, entry_values;
   const i64* entry_key_of = nullptr;
   const i64* entry_value_of = nullptr;
-  const T* entry_gates = nullptr;  ///< of every row, how much each of `length` counts; null: 1
-  T* scores = nullptr;             ///< room for most_scores() numbers of every item
-  i64 scores_stride = 0;  ///< from an item's room to the next one's; 0: items run one by one
+  const T* entry_gates = nullptr;  ///< per row, weights of `length` entries; null: 1
+  T* scores = nullptr;             ///< scratch, most_scores() numbers per item
+  i64 scores_stride = 0;           ///< scratch stride between items; 0: items run one by one
   RowView<T> y;
 
   SHARDTOOL_BOTH i64 most_scores() const {
@@ -143,15 +142,15 @@ struct AttendHeads {
   }
 };
 
-/// An item is a row, whose `length` gates say how much each position counts that its query sees:
-/// those of its sequence, up to its own if `causal`. The other gates are left as they are. Without
-/// a top_k the gates are the positions' scores. Where only `every` so many positions are to choose
-/// from, as entries in the row of the last one are, they have a gate each, from the first on.
+/// One item per row, which fills the gates of the positions that its query sees: its sequence, up
+/// to its own position if `causal`. Other gates stay unchanged. Without top_k the gates are the
+/// scores. With `every` > 1 the candidates are entries, stored in the row of their last position;
+/// their gates are consecutive.
 template <class T>
 struct IndexRows {
   RowView<const T> queries, keys, weights;
   i64 heads = 0;
-  i64 dim = 0;  ///< numbers of a head of a query, and of a key
+  i64 dim = 0;  ///< numbers per query head, and per key
   i64 top_k = 0;
   i64 length = 1;
   bool causal = true;
@@ -171,13 +170,12 @@ struct IndexRows {
   }
 };
 
-/// An item is a feature of a row. Rows are sequences of `length` after each other; a feature has
-/// `taps` weights, and taps - 1 numbers of what was before every sequence. `bias` and `past` may be
-/// null.
+/// One item per feature of a row. Rows are consecutive sequences of `length`. A feature has `taps`
+/// weights and taps - 1 numbers from before the sequence. `bias` and `past` may be null.
 template <class T>
 struct ConvolveRows {
   RowView<const T> x;
-  i64 n = 0;  ///< features of a row
+  i64 n = 0;  ///< features per row
   const T* weight = nullptr;
   i64 taps = 1;
   const T* bias = nullptr;
@@ -196,15 +194,14 @@ struct ConvolveRows {
   }
 };
 
-/// An item is a number of a head's value, over a whole sequence of `length` rows. Head h's queries
-/// and keys are those of query_of[h] and key_of[h]; it has a gate per row, and decay_size decays:
-/// 1, or one for each number of a key. A state begins as `first` says, by head, number of the value
-/// and number of the key, or as 0 where it is null. `skips` may be null; else value times its
-/// head's is added.
+/// One item per number of a head's value, over a whole sequence of `length` rows. Head h uses the
+/// queries of query_of[h] and the keys of key_of[h]; it has one gate per row and decay_size decays:
+/// 1, or one per key number. `first` is the initial state, indexed by head, value number and key
+/// number; null means 0. With `skips`, skips[h] times the value is added.
 template <class T>
 struct RecurHeads {
   RecurrenceRule rule = RecurrenceRule::kAdd;
-  T scale{};  ///< of queries
+  T scale{};  ///< factor of the outputs
   RowView<const T> queries, keys, values, decays, gates;
   i64 heads = 0;
   i64 key_size = 0;
@@ -215,8 +212,8 @@ struct RecurHeads {
   const T* skips = nullptr;
   const T* first = nullptr;
   i64 length = 1;
-  T* states = nullptr;    ///< room for key_size numbers of every item
-  i64 states_stride = 0;  ///< from an item's room to the next one's; 0: items run one by one
+  T* states = nullptr;    ///< scratch, key_size numbers per item
+  i64 states_stride = 0;  ///< scratch stride between items; 0: items run one by one
   RowView<T> y;
 
   SHARDTOOL_BOTH i64 count() const { return values.count / length * heads * value_size; }
@@ -239,7 +236,7 @@ struct RecurHeads {
   }
 };
 
-/// y[i] = f(x[i]), or f(x[i]) up[i] where `up` is not null. y may be x.
+/// y[i] = f(x[i]), or f(x[i]) up[i] if `up` is not null. y may alias x.
 template <class T>
 struct ActivateAll {
   ActivationKind kind = ActivationKind::kLinear;
@@ -259,7 +256,7 @@ struct ActivateAll {
 template <class T>
 struct ScaleRows {
   RowView<const T> x;
-  i64 n = 0;  ///< numbers of a row
+  i64 n = 0;  ///< numbers per row
   const T* factor = nullptr;
   RowView<T> y;
 
@@ -269,7 +266,7 @@ struct ScaleRows {
   }
 };
 
-/// An item is a row: route() with chosen[row * top_k] and gaps[row].
+/// One item per row: route() into chosen[row * top_k] and gaps[row].
 template <class T>
 struct RouteRows {
   RouterSpec spec;

@@ -8,7 +8,7 @@
 
 namespace shardtool::kernels {
 
-/// The learned numbers of an xIELU (https://arxiv.org/abs/2411.13010), as they are stored.
+/// Learned parameters of an xIELU (https://arxiv.org/abs/2411.13010), as stored.
 template <class T>
 struct XieluSpec {
   T alpha_p{}, alpha_n{}, beta{}, eps{};
@@ -24,7 +24,7 @@ SHARDTOOL_BOTH inline T xielu(const XieluSpec<T>& spec, T x) {
   const T bounded = x < spec.eps ? x : spec.eps;
   return (std::expm1(bounded) - x) * (spec.beta + softplus(spec.alpha_n)) + spec.beta * x;
 }
-/// Depends on x and on each of the numbers, whatever the others are.
+/// Field version: depends on x and on each parameter, for any values of the others.
 SHARDTOOL_BOTH inline Field xielu(const XieluSpec<Field>& spec, Field x) {
   const Field up = surrogate(Surrogate::kXieluUp, spec.alpha_p);
   const Field down = surrogate(Surrogate::kXieluDown, spec.alpha_n);

@@ -7,7 +7,7 @@
 namespace shardtool::kernels {
 namespace {
 
-/// Four numbers; products of 32 by 32 bits.
+/// Four numbers; 32 x 32 bit products.
 struct Lanes {
   static constexpr int kCount = 4;
   static constexpr int kRows = 2;

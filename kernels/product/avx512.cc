@@ -6,7 +6,7 @@
 namespace shardtool::kernels {
 namespace {
 
-/// Eight numbers; products of 52 by 52 bits, whose low 52 bits are all of ours (IFMA).
+/// Eight numbers; 52 x 52 bit products (IFMA), whose results fit into the low 52 bits.
 struct Lanes {
   static constexpr int kCount = 8;
   static constexpr int kRows = 4;

@@ -6,7 +6,7 @@
 
 namespace shardtool::kernels {
 
-/// One translation of the same loops. All give the same bits.
+/// One compilation of the same loops for an instruction set. All give the same bits.
 struct ProductImplementation {
   const char* name;
   void (*rows_of_residues)(const StoredMatrix&, NumberMap, RowView<const Field>, RowView<Field>);
@@ -17,7 +17,7 @@ struct ProductImplementation {
   void (*columns_of_floats)(const StoredMatrix&, RowView<const float>, RowView<float>);
 };
 
-/// Those that this CPU can run, the fastest first; the portable one is the last and always there.
+/// Implementations that this CPU can run, fastest first. The portable one is always last.
 std::span<const ProductImplementation> product_implementations();
 
 extern const ProductImplementation kProductPortable;

@@ -11,7 +11,7 @@ __device__ Field shuffled(Field x, int distance) {
   return {__shfl_xor_sync(kAll, x.v, distance)};
 }
 
-/// A warp has one row of w and kTokens rows of x.
+/// One row of w and kTokens rows of x per warp.
 template <int kTokens>
 __global__ void residue_rows(const ResidueRows<kTokens> rows, RowView<Field> y) {
   const i64 groups = ceil_div(rows.x.count, kTokens);
@@ -31,8 +31,8 @@ __global__ void residue_rows(const ResidueRows<kTokens> rows, RowView<Field> y) 
   }
 }
 
-/// Eight lanes have one row of w and one of x. All lanes of a warp go on together, those without a
-/// row of their own with the last one, so that they can shuffle.
+/// One row of w and one row of x per eight lanes. Lanes without an item repeat the last one, since
+/// all lanes of a warp must take part in the shuffle.
 template <class T>
 __global__ void real_rows(const RealRows<T> rows, RowView<T> y) {
   constexpr int kLanes = RealRows<T>::kLanes;

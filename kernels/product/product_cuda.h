@@ -5,9 +5,9 @@
 
 namespace shardtool::kernels::gpu {
 
-/// The products of product.h with all pointers on the device, and the same bits as on the CPU: the
-/// floats, too, since their order is a part of the contract. The bytes of w are aligned to its
-/// elements. Return before they are done; throw kDeviceFailed where the launch fails.
+/// The products of product.h on device pointers. They give the same bits as on the CPU, floats
+/// included: the summation order is part of the contract. The bytes of w are aligned to its
+/// elements. Asynchronous; throw kDeviceFailed if the launch fails.
 void multiply_rows(const StoredMatrix& w, NumberMap map, RowView<const Field> x, RowView<Field> y,
                    Stream stream);
 void multiply_rows(const StoredMatrix& w, RowView<const double> x, RowView<double> y,

@@ -6,11 +6,11 @@
 #include "kernels/decode/element.h"
 #include "kernels/product/product.h"
 
-/// product.h in pieces that are independent of each other, for code that runs on both sides. On a
-/// GPU the bytes of a matrix must be aligned to its elements.
+/// The products of product.h as independent pieces, for code that runs on host and GPU. On a GPU
+/// the bytes of a matrix must be aligned to its elements.
 namespace shardtool::kernels {
 
-/// Sum of w x with w < 2^16: x in two parts, so that kMost products fit before they are folded.
+/// Sum of w x with w < 2^16. x is split into two parts, so that kMost products fit before a fold.
 struct NarrowSum {
   static constexpr i64 kMost = i64{1} << 16;
   static constexpr int kLowBits = 31;
@@ -23,7 +23,7 @@ struct NarrowSum {
   SHARDTOOL_BOTH Field value() const { return fold(Wide{low} + (Wide{high} << kLowBits)); }
 };
 
-/// Sum of w x for any residues: products have 122 bits.
+/// Sum of w x for any residues; a product has 122 bits.
 struct WideSum {
   static constexpr i64 kMost = 32;
   Wide sum = 0;
@@ -32,26 +32,26 @@ struct WideSum {
   SHARDTOOL_BOTH Field value() const { return fold(sum); }
 };
 
-/// The weights of a matrix as residues; width is bits(w.dtype) / 8, which a GPU has no table for.
+/// Weights of a matrix as residues; width is bits(w.dtype) / 8, a table that GPU code cannot read.
 struct ResidueMatrix {
   StoredMatrix w;
   i64 width = 2;
   NumberMap map = NumberMap::kBits;
 
-  /// Whether weights have at most 16 bits.
+  /// True if weights have at most 16 bits.
   SHARDTOOL_BOTH bool is_narrow() const { return map == NumberMap::kBits && width <= 2; }
   SHARDTOOL_BOTH Field at(i64 i) const { return residue_at(w.dtype, width, map, w.bytes, i); }
 };
 
-/// multiply_rows of residues, cut so that `lanes` threads share a row of w and kTokens rows of x:
-/// the sums over lanes 0, 1, ... are the products.
+/// multiply_rows of residues, split so that `lanes` threads share a row of w and kTokens rows of x.
+/// The products are the sums over lanes 0, 1, ...
 template <int kTokens>
 struct ResidueRows {
   ResidueMatrix matrix;
   RowView<const Field> x;
 
-  /// Adds to sums[j] what this lane has of row r of w times row t + j of x; of rows past the end
-  /// something that means nothing.
+  /// Adds to sums[j] this lane's part of row r of w times row t + j of x. For rows past the end the
+  /// added value is undefined.
   SHARDTOOL_BOTH void add_lane(i64 r, i64 t, int lane, int lanes, Field* sums) const {
     if (matrix.is_narrow()) return add_lane_of<NarrowSum>(r, t, lane, lanes, sums);
     add_lane_of<WideSum>(r, t, lane, lanes, sums);
@@ -77,7 +77,7 @@ struct ResidueRows {
 };
 
 /// multiply_rows of floats: lane l of kLanes sums the columns k with k mod kLanes = l in ascending
-/// order, and the lanes are added as a tree: 4 apart, then 2, then 1. The order of loops.inc.
+/// order. The lanes are added as a tree: 4 apart, then 2, then 1, the same order as in loops.inc.
 template <class T>
 struct RealRows {
   static constexpr int kLanes = 8;
@@ -93,7 +93,7 @@ struct RealRows {
   }
 };
 
-/// add_columns of residues as a work: an item is an element of y.
+/// add_columns of residues as a work: one item per element of y.
 struct ResidueColumns {
   ResidueMatrix matrix;
   RowView<const Field> x;
@@ -122,7 +122,7 @@ struct ResidueColumns {
   }
 };
 
-/// add_columns of floats: the rows one after the other.
+/// add_columns of floats as a work: rows in ascending order.
 template <class T>
 struct RealColumns {
   StoredMatrix w;

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-// The functions of one hash each: those for any hash bring in all of libcrypto, whose tables take
-// longer to load than all else that the program needs to start.
+// Uses the low-level functions of each hash. The generic EVP functions pull in all of libcrypto,
+// whose tables take longer to load than the rest of the program.
 #define OPENSSL_API_COMPAT 0x10100000L
 #include <openssl/sha.h>
 

@@ -8,7 +8,7 @@ namespace {
 
 using index::Loop;
 
-/// The innermost loop: loop.count runs.
+/// Copies the loop.count runs of the innermost loop.
 using CopyRuns = void (*)(const Loop& loop, size_t run, const std::byte* src, std::byte* dst);
 
 void copy_runs(const Loop& loop, size_t run, const std::byte* src, std::byte* dst) {
@@ -17,7 +17,7 @@ void copy_runs(const Loop& loop, size_t run, const std::byte* src, std::byte* ds
   }
 }
 
-/// The same for a run that the compiler knows: one load and one store instead of a call.
+/// The same for a run length known at compile time: one load and one store instead of a call.
 template <size_t kRun>
 void copy_short_runs(const Loop& loop, size_t, const std::byte* src, std::byte* dst) {
   copy_runs(loop, kRun, src, dst);
@@ -61,7 +61,7 @@ struct Copier {
 
 void strided_copy(const index::StridedCopy& copy, const std::byte* src, std::byte* dst) {
   const auto run = static_cast<size_t>(copy.run);
-  if (run == 0) return;  // an empty box; the buffers may be null
+  if (run == 0) return;  // empty box; the buffers may be null
   if (copy.loops.empty()) {
     std::memcpy(dst + copy.dst, src + copy.src, run);
     return;

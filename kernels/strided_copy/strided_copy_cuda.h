@@ -7,8 +7,8 @@
 
 namespace shardtool::kernels::gpu {
 
-/// strided_copy (strided_copy.h) between buffers of the device; returns before it is done. Throws
-/// kLimit where the copy has more than kMostCopyLoops loops, kDeviceFailed where the launch fails.
+/// strided_copy (strided_copy.h) between device buffers. Asynchronous. Throws kLimit if the copy
+/// has more than kMostCopyLoops loops, kDeviceFailed if the launch fails.
 void strided_copy(const index::StridedCopy& copy, const std::byte* src, std::byte* dst,
                   Stream stream);
 

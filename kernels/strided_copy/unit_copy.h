@@ -12,11 +12,11 @@
 
 namespace shardtool::kernels {
 
-/// More loops than any tensor of a checkpoint needs.
+/// Loop limit, above the number that any checkpoint tensor needs.
 inline constexpr size_t kMostCopyLoops = 8;
 
-/// An index::StridedCopy as a work: item i moves one unit of kUnit bytes, and neighbours move
-/// neighbours, so that a warp's loads and stores are whole.
+/// An index::StridedCopy as a work: item i copies one unit of kUnit bytes. Consecutive items copy
+/// consecutive units, so that the loads and stores of a warp coalesce.
 ///
 /// U1 kUnit divides the run, every stride, and both addresses
 template <size_t kUnit>
@@ -44,7 +44,7 @@ struct UnitCopy {
   }
 };
 
-/// The widest unit, of 1, 2, 4, 8 and 16 bytes, that U1 allows.
+/// Returns the widest unit (1, 2, 4, 8 or 16 bytes) that U1 allows.
 inline size_t unit_of(const index::StridedCopy& copy, const std::byte* src, const std::byte* dst) {
   std::uintptr_t all = reinterpret_cast<std::uintptr_t>(src + copy.src) |
                        reinterpret_cast<std::uintptr_t>(dst + copy.dst) |
@@ -56,14 +56,15 @@ inline size_t unit_of(const index::StridedCopy& copy, const std::byte* src, cons
   return static_cast<size_t>(all & (~all + 1));
 }
 
-/// Requires kUnit to be unit_of the same or less. Nothing when there are too many loops.
+/// Requires kUnit <= unit_of the same arguments. Returns nullopt for more than kMostCopyLoops
+/// loops.
 template <size_t kUnit>
 std::optional<UnitCopy<kUnit>> unit_copy(const index::StridedCopy& copy, const std::byte* src,
                                          std::byte* dst) {
   if (copy.loops.size() > kMostCopyLoops) return std::nullopt;
   UnitCopy<kUnit> units;
   units.units_per_run = copy.run / static_cast<i64>(kUnit);
-  if (copy.run == 0) return units;  // an empty box; the buffers may be null
+  if (copy.run == 0) return units;  // empty box; the buffers may be null
   units.src = src + copy.src;
   units.dst = dst + copy.dst;
   units.runs = 1;

@@ -10,21 +10,21 @@
 
 namespace shardtool::kernels {
 
-/// An XXH3-128.
+/// An XXH3-128 value.
 struct Hash128 {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
 
   bool operator==(const Hash128&) const = default;
-  /// 32 lower-case hex digits, high half first (as `xxhsum -H2` prints).
+  /// Returns 32 lower-case hex digits, high half first (like `xxhsum -H2`).
   std::string hex() const;
   void append_hex(std::string& out) const;
 };
 
-/// The hash that these 32 lower-case hex digits say, or nothing.
+/// Parses 32 lower-case hex digits; returns nullopt for any other text.
 std::optional<Hash128> parse_hash128(std::string_view hex);
 
-/// XXH3-128 (xxHash 0.8), streaming; the vector unit is chosen at run time.
+/// Streaming XXH3-128 (xxHash 0.8); the vector unit is chosen at run time.
 class Xxh3 {
  public:
   Xxh3();
@@ -41,7 +41,7 @@ class Xxh3 {
   std::unique_ptr<State> state_;
 };
 
-/// The hash of one message.
+/// Returns the hash of one message.
 Hash128 xxh3(std::span<const std::byte> bytes);
 std::string xxh3_hex(std::span<const std::byte> bytes);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kHalfDigits = 16;
 
-/// Lower-case hex digits and nothing else.
+/// Parses lower-case hex digits; returns nullopt for any other character.
 std::optional<std::uint64_t> parse_half(std::string_view hex) {
   std::uint64_t value = 0;
   for (const char digit : hex) {

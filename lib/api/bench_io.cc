@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr i64 kDevices = 4;
-constexpr i64 kColumns = 4096;  // 8 KiB a row, 2 KiB a device where columns are cut
+constexpr i64 kColumns = 4096;  // 8 KiB per row; 2 KiB per device with column cuts
 constexpr i64 kMaxTensorBytes = 16 << 20;
 constexpr i64 kMaxRounds = 1000;
 
@@ -35,7 +35,7 @@ constexpr const char* kMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size
   "unused_rule": "ignore",
   "rules": [{"match": "rows.*", "strategy": "rowwise"}, {"match": "columns.*", "strategy": "columnwise"}]})";
 
-/// Tensors of 16 MiB, half to be cut by rows and half by columns, and a smaller one for the rest.
+/// Tensors of 16 MiB, half cut by rows and half by columns, and a smaller one for the remainder.
 std::vector<TensorSpec> tensors_of(i64 bytes) {
   std::vector<TensorSpec> tensors;
   for (i64 done = 0; done < bytes;) {
@@ -65,7 +65,7 @@ void write_checkpoint(const std::string& path, i64 bytes, const std::string& con
   file.close_checked();
 }
 
-/// The median over the rounds of (seconds of a measure / seconds of split).
+/// Median over the rounds of (seconds of a measure / seconds of split).
 double reached(const IoMeasure& measure, const IoMeasure& split) {
   std::vector<double> ratios;
   for (size_t r = 0; r < measure.seconds.size(); ++r) {
@@ -139,7 +139,7 @@ class Bench {
     split(options);
   }
 
-  /// The measures without times, in the order of a round, and the steps that time them.
+  /// Returns the measures without times, in the order of a round, and fills steps_ to time them.
   std::vector<IoMeasure> measures() {
     std::vector<IoMeasure> found;
     const auto add = [&](const char* name, const char* what, Step step) {
@@ -176,7 +176,7 @@ class Bench {
     measure.cpu_seconds.push_back(static_cast<double>(cpu_end - cpu_begin) / CLOCKS_PER_SEC);
   }
 
-  /// Deletes what a step wrote.
+  /// Deletes the files of a step.
   void clear() const {
     for (const char* name : {"copied", "written-0", "written-1", "written-2", "written-3"}) {
       io::syscalls().unlinkat(AT_FDCWD, (*scratch_ / name).c_str(), 0);

@@ -44,7 +44,8 @@ plan::Timing timing_of(comm::Communicator& group, const MeasuredOp& measured, i6
   return {measured.op, group.size(), nodes, plan::rising(std::move(points))};
 }
 
-/// Of one message: its latency, and the bandwidth that the largest two differ by.
+/// Message costs: latency of the smallest message, bandwidth from the difference of the largest
+/// two.
 plan::Messages messages_of(const plan::TimeTable& table, i64 domain) {
   const auto& [bytes, us] = table.back();
   const auto& [fewer_bytes, fewer_us] = table[table.size() - 2];
@@ -53,12 +54,12 @@ plan::Messages messages_of(const plan::TimeTable& table, i64 domain) {
           measured_digits(static_cast<double>(bytes - fewer_bytes) / more_us / 1e3)};
 }
 
-/// The number of each of the first `count` ranks' machines.
+/// Number of distinct machines of the first `count` ranks.
 i64 machines(const std::vector<std::string>& hosts, i64 count) {
   return std::ssize(std::set<std::string>(hosts.begin(), hosts.begin() + count));
 }
 
-/// 2, 4, ..., and all.
+/// 2, 4, ..., and all ranks.
 std::vector<int> group_sizes(int ranks) {
   std::vector<int> sizes;
   for (int size = 2; size < ranks; size *= 2) sizes.push_back(size);
@@ -70,7 +71,7 @@ class Calibration {
  public:
   Calibration(const CalibrateOptions& options, comm::Communicator& comm)
       : options_(options), comm_(comm), hosts_(comm.all_gather(host_name())) {
-    // While rank 0 measures the files the others wait.
+    // No deadline: the other ranks wait while rank 0 measures the files.
     comm.set_deadline(comm::kForever, comm::kForever);
     if (comm.rank() == 0) require_space(options.folder, 2 * options.bytes);
   }
@@ -170,7 +171,7 @@ plan::HardwareProfile calibrate(const CalibrateOptions& options) {
   comm::run_ranks(engine, ranks, [&](comm::Communicator& comm) {
     plan::HardwareProfile mine = Calibration(options, comm).run();
     describe(name, ranks, mine);
-    // Rank 0 alone has measured the files.
+    // Only rank 0 has measured the files.
     const std::string text = comm.all_gather(comm.rank() == 0 ? plan::to_json(mine) : "").front();
     if (!embedded || comm.rank() == 0)
       profile = plan::decode_profile(text, "the profile of rank 0");

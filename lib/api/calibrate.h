@@ -11,27 +11,28 @@
 namespace shardtool::api {
 
 struct CalibrateOptions {
-  std::string name;          ///< of the profile
+  std::string name;          ///< name of the profile
   std::string folder = ".";  ///< on the file system to measure
-  i64 bytes = 256 << 20;     ///< of the files that are written and read there
-  i64 rounds = 5;            ///< of every measurement, of which the median counts
-  int ranks = 2;             ///< of the embedded engine; of others the processes of the launch
-  std::string engine;        ///< "embedded", "tcp", "mpi", "nccl"; empty: as the launch says
-  std::string mpi_plugin;    ///< empty: where it is installed
+  i64 bytes = 256 << 20;     ///< size of the test files
+  i64 rounds = 5;            ///< repetitions of every measurement; the median counts
+  int ranks = 2;             ///< embedded engine only; other engines use the processes of the
+                             ///< launch
+  std::string engine;        ///< "embedded", "tcp", "mpi", "nccl"; empty: chosen by the launch
+  std::string mpi_plugin;    ///< empty: the installed plugin
   std::optional<comm::Launch> launch;
   comm::MeetingPlace meeting;
   const std::atomic<bool>* cancel = nullptr;
 };
 
-/// The least of CalibrateOptions::bytes.
+/// Minimum of CalibrateOptions::bytes.
 inline constexpr i64 kLeastCalibrated = 4 << 20;
 
-/// Measures the machine as the ranks of an engine find it when all of them work at once, a rank
-/// being a device of the profile: copies in memory, products of bf16 weights, the files of `folder`
-/// (by rank 0), and every collective in groups of 2, 4, ... and all ranks, by size. Every process
-/// of a launch calls it, and all get the same profile, which decode_profile takes. What it writes
-/// is deleted. Throws kUsage for fewer than two ranks and sizes that cannot be, kNoSpace,
-/// kInterrupted, and what run_ranks and lib/io throw.
+/// Measures the machine with all ranks of an engine working at once; a rank is a device of the
+/// profile. Measures memory copies, products of bf16 weights, files in `folder` (rank 0 only), and
+/// every collective by size in groups of 2, 4, ... and all ranks. Every process of a launch calls
+/// it, and all get the same profile, in a form that decode_profile accepts. Deletes its files.
+/// Throws kUsage for fewer than two ranks and for invalid sizes, kNoSpace, kInterrupted, and the
+/// errors of run_ranks and lib/io.
 plan::HardwareProfile calibrate(const CalibrateOptions& options);
 
 }  // namespace shardtool::api

@@ -37,7 +37,7 @@ bool is_single_file(const Checkpoint& opened) {
   return !std::filesystem::is_directory(opened.path, error);
 }
 
-/// Whether this is one file of several: a part of a model is not held against its config.json.
+/// True for one file of several: a part of a model is not checked against config.json.
 bool is_part_of_more(const Checkpoint& opened) {
   return is_single_file(opened) && checkpoint::list_folder(opened.folder()).weights.size() > 1;
 }
@@ -69,12 +69,12 @@ class Check {
     for (const Checkpoint& part : logical.parts) {
       if (part.manifest) check::check_digests(part, findings_);
     }
-    // A file alone need not have all ranks.
+    // A single file need not have all ranks.
     if (logical.is_sharded() && !is_single_file(logical.parts.front())) check_shards(logical);
     if (surveyed.unclear) add_unclear(surveyed);
     const auto config = load_config(logical);
     const std::vector<TensorSpec> specs = logical.specs();
-    // Nor are files that belong together in an unknown way.
+    // Skipped if it is unclear which files belong together.
     if (config && !surveyed.unclear && !is_part_of_more(logical.parts.front())) {
       const check::Model model{specs, *config, logical.parts.front().config_path};
       check::check_model(model, findings_);
@@ -97,7 +97,7 @@ class Check {
 
   void check_shards(const LogicalCheckpoint& logical) {
     const bool complete = check::check_ranks(logical.parts, findings_);
-    if (!complete) return;  // what the missing ranks hold is missing with them
+    if (!complete) return;  // tensors of missing ranks would be reported again
     std::vector<check::HeldTensor> held;
     held.reserve(logical.tensors.size());
     for (const LogicalTensor& tensor : logical.tensors) {
@@ -108,7 +108,7 @@ class Check {
                           findings_);
   }
 
-  /// Shards without a manifest: what the mapping says of them.
+  /// Checks shards without a manifest against the mapping.
   void check_foreign(const Surveyed& surveyed) {
     const LogicalCheckpoint& logical = surveyed.logical;
     const auto config = load_config(logical, *options_.mapping);
@@ -146,7 +146,7 @@ class Check {
         check::mapping_finding(error, parent, path.empty() ? logical.parts.front().path : path));
   }
 
-  /// Of shards without a manifest, what does not depend on the whole shapes.
+  /// For shards without a manifest, keeps the errors that do not depend on whole shapes.
   void add_rule_error(const Error& error, const LogicalCheckpoint& logical) {
     const ErrorCode code = error.code();
     const bool of_names = code == ErrorCode::kNoRule || code == ErrorCode::kAmbiguousRule ||
@@ -178,8 +178,8 @@ class Check {
     }
   }
 
-  /// What of the tensors can be read: holders whose bytes lie inside a file that was opened. A
-  /// tensor of which a part cannot be read has no digest.
+  /// Returns the readable holders of each tensor: their bytes are inside an opened file. A tensor
+  /// with an unreadable part has no digest.
   std::vector<check::DataTensor> readable(const Surveyed& surveyed) const {
     std::vector<check::DataTensor> tensors;
     for (const LogicalTensor& tensor : surveyed.logical.tensors) {
@@ -256,7 +256,7 @@ class Check {
       for (check::RuleCount& rule : report_.rules) rule.count -= rule.rule == finding.rule ? 1 : 0;
       return true;
     });
-    // What was not kept is no longer news when all that was kept is known.
+    // Drops the counts of rules whose kept findings are all in the baseline.
     std::erase_if(report_.rules, [&](const check::RuleCount& rule) {
       return std::none_of(report_.findings.begin(), report_.findings.end(),
                           [&](const Finding& finding) { return finding.rule == rule.rule; });

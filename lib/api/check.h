@@ -12,13 +12,13 @@ namespace shardtool::api {
 
 struct CheckOptions {
   std::vector<std::string> sources;  ///< checkpoints; parts of one split are checked together
-  /// Also hold every checkpoint against a mapping. For shards without a manifest it says what they
-  /// are parts of.
+  /// If set, also checks every checkpoint against this mapping. Shards without a manifest need it
+  /// to be checked as parts of a whole.
   std::optional<MappingChoice> mapping;
   std::string profile;              ///< see check::Profile, or empty
-  std::vector<std::string> ignore;  ///< rules, or begins of their ids
+  std::vector<std::string> ignore;  ///< rules, or prefixes of their ids
   std::string baseline;             ///< a file of known findings, or empty
-  /// Read data, of these tensors; without it headers only.
+  /// If set, reads the data of these tensors; otherwise headers only.
   std::optional<check::DataSubset> data;
   i64 max_memory = 64 << 20;
   int threads = 0;
@@ -27,25 +27,25 @@ struct CheckOptions {
 };
 
 struct CheckReport {
-  std::vector<check::Finding> findings;  ///< of each rule the first ones, sorted
-  std::vector<check::RuleCount> rules;   ///< that were broken, with all their findings counted
+  std::vector<check::Finding> findings;  ///< the first ones of each rule, sorted
+  std::vector<check::RuleCount> rules;   ///< broken rules, with all their findings counted
   i64 errors = 0;
   i64 warnings = 0;
   i64 notes = 0;
-  i64 known = 0;  ///< findings left out because the baseline has them
+  i64 known = 0;  ///< findings omitted because the baseline has them
   i64 files = 0;
   i64 tensors = 0;
-  i64 bytes = 0;       ///< of all stored tensors, replicas included
-  i64 bytes_read = 0;  ///< of data
+  i64 bytes = 0;       ///< all stored tensors, replicas included
+  i64 bytes_read = 0;  ///< tensor data
   double seconds = 0;
 };
 
-/// Looks for everything that is wrong with checkpoints and collects it; a file that cannot be read
-/// is a finding. Throws kUsage, and the input errors where a path gives nothing to check at all.
+/// Collects all problems of checkpoints; an unreadable file is a finding. Throws kUsage, and the
+/// input errors if a path cannot be checked at all.
 CheckReport check(const CheckOptions& options);
 
-/// The text of a baseline file at `path` that knows these findings. Paths in it count from the
-/// working directory.
+/// Returns the text of a baseline file at `path` with the report's findings. Paths in it are
+/// relative to the working directory.
 std::string baseline_text(const CheckReport& report, const std::string& path);
 
 }  // namespace shardtool::api

@@ -5,9 +5,9 @@
 namespace shardtool::api {
 namespace {
 
-/// Sizes that four devices do not divide, so that parts differ in size.
+/// Sizes that do not divide by four, so that parts differ in size.
 constexpr tutorial::DemoSizes kSizes{12, 22, 9, 10, 0};
-/// Each device has one feature at least.
+/// Gives each device at least one feature.
 constexpr i64 kPerDevice = 2;
 
 tutorial::DemoSizes sizes_for(int ranks, std::uint64_t seed) {

@@ -10,9 +10,9 @@
 namespace shardtool::api {
 
 struct DemoRunOptions {
-  int ranks = 4;           ///< of the embedded engine; of others the processes of the launch
-  std::string engine;      ///< "embedded", "tcp", "mpi", "nccl"; empty: as the launch says
-  std::string mpi_plugin;  ///< empty: where it is installed
+  int ranks = 4;           ///< embedded engine only; other engines use the processes of the launch
+  std::string engine;      ///< "embedded", "tcp", "mpi", "nccl"; empty: chosen by the launch
+  std::string mpi_plugin;  ///< empty: the installed plugin
   std::optional<comm::Launch> launch;
   comm::MeetingPlace meeting;
   std::uint64_t seed = 1;
@@ -23,8 +23,8 @@ struct DemoRunReport {
   tutorial::DemoReport demo;
 };
 
-/// Runs the two-layer MLP in every sharding, forward and backward, and plants faults in it; every
-/// process of a launch calls it and gets the same report. Throws what run_ranks throws.
+/// Runs the two-layer MLP in every sharding, forward and backward, and plants faults in it. Every
+/// process of a launch calls it and gets the same report. Throws the errors of run_ranks.
 DemoRunReport run_demo(const DemoRunOptions& options);
 
 }  // namespace shardtool::api

@@ -28,7 +28,7 @@ std::string metadata_change(const TensorSpec& a, const TensorSpec& b) {
   return "";
 }
 
-/// Compares the logical values of tensors that devices store shifted.
+/// Compares the logical values of tensors with per-device value shifts.
 void compare_shifted(const LogicalCheckpoint& a, const LogicalCheckpoint& b, const LogicalTensor& x,
                      const LogicalTensor& y, DiffReport& report) {
   const auto values = [](const LogicalCheckpoint& checkpoint, const LogicalTensor& tensor) {
@@ -49,7 +49,7 @@ void compare_shifted(const LogicalCheckpoint& a, const LogicalCheckpoint& b, con
   }
 }
 
-/// Reads a's tensors as b's holders have them, and compares.
+/// Reads a's tensors in the layout of b's holders and compares them.
 void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b,
                   std::vector<exec::TensorMove> moves, const DiffOptions& options,
                   DiffReport& report) {

@@ -20,8 +20,8 @@ struct DiffOptions {
 struct DiffChange {
   std::string name;
   std::string what;           ///< "dtype F32 -> BF16", "shape ...", "data"
-  i64 bytes_differing = 0;    ///< data: bytes that differ
-  i64 first_difference = -1;  ///< data: byte offset in the whole tensor of the first one
+  i64 bytes_differing = 0;    ///< for data
+  i64 first_difference = -1;  ///< for data: byte offset of the first difference in the whole tensor
 };
 
 struct DiffReport {
@@ -34,8 +34,8 @@ struct DiffReport {
   bool equal = false;
 };
 
-/// Compares two checkpoints tensor by tensor, whole or sharded in any layout: each side is read
-/// through its own placement, never merged.
+/// Compares two checkpoints tensor by tensor, whole or sharded in any layout. Each side is read
+/// through its own layout, without merging it first.
 DiffReport diff(const DiffOptions& options);
 
 }  // namespace shardtool::api

@@ -98,7 +98,7 @@ DoctorCheck gpu_check() {
           state.compiled_for.empty() ? "" : kernels};
 }
 
-/// Why something is not here: what the loader says of each file, or what else is wrong.
+/// Describes why a library is missing: the loader's message for each file, or the error's own.
 std::string missing(const Error& error) {
   std::vector<std::string_view> reasons;
   for (const auto& [label, text] : error.notes()) reasons.push_back(text);
@@ -119,7 +119,7 @@ DoctorCheck driver_check() {
   return check;
 }
 
-/// For what `validate --native` multiplies on GPUs.
+/// Library for `validate --native` on GPUs.
 DoctorCheck product_library_check() {
   DoctorCheck check{"product library", "", true, ""};
   try {
@@ -144,7 +144,7 @@ DoctorCheck engine_check(comm::Engine engine, const std::string& mpi_plugin) {
   return check;
 }
 
-/// The embedded engine, computed by a GPU.
+/// The embedded engine on a GPU.
 DoctorCheck gpu_virtual_check() {
   DoctorCheck check{"engine gpu-virtual", "", true, ""};
   try {

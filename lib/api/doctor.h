@@ -5,19 +5,18 @@
 
 namespace shardtool::api {
 
-/// One thing looked at on this machine.
+/// One check of this machine.
 struct DoctorCheck {
   std::string name;
   std::string value;
   bool ok = true;
-  std::string advice;  ///< what to do when not ok, or what it means
+  std::string advice;  ///< advice if not ok, or an explanation
 };
 
-/// CPU and its vector units, threads, memory, page size, direct I/O and free space in `folder`, the
-/// Hugging Face cache, GPUs, their driver and whether there are kernels for them, and the engines
-/// that `validate` can run on, with the versions of their libraries. An engine that is missing is
-/// no fault of the machine: the others do. Changes nothing but one temporary file in `folder`.
-/// `mpi_plugin` is a file, or empty for where it is installed.
+/// Checks the CPU and its vector units, threads, memory, page size, direct I/O and free space in
+/// `folder`, the Hugging Face cache, GPUs, their driver and kernels, and the engines of `validate`
+/// with their library versions. A missing engine counts as ok, since others work. Only writes one
+/// temporary file in `folder`. `mpi_plugin` is a file; empty means the installed one.
 std::vector<DoctorCheck> doctor(const std::string& folder, const std::string& mpi_plugin = "");
 
 }  // namespace shardtool::api

@@ -32,8 +32,8 @@ struct ExplainReport {
   std::vector<std::string> alterations;  ///< padding, refined or shared blocks
 };
 
-/// One tensor: its rule, its expression per axis, every device's slices, and why. Throws
-/// kUnknownName with near misses when the checkpoint has no such tensor.
+/// Explains one tensor: its rule, its expression per axis, every device's slices, and the reason.
+/// Throws kUnknownName with suggestions if the checkpoint has no such tensor.
 ExplainReport explain(const ExplainOptions& options);
 
 }  // namespace shardtool::api

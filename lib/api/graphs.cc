@@ -5,7 +5,7 @@
 namespace shardtool::api {
 namespace {
 
-/// The largest that is built in has a hundredth of it.
+/// About a hundred times the largest built-in graph.
 constexpr i64 kMaxGraphBytes = 4 << 20;
 
 }  // namespace

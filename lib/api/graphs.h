@@ -8,12 +8,13 @@
 
 namespace shardtool::api {
 
-/// The graphs that are built in, sorted by name; those without model types are parts of others.
+/// Returns the built-in graphs sorted by name; graphs without model types are parts of others.
 std::vector<model::GraphHead> list_graphs();
-/// One's JSON text. Throws kUnknownName with near misses.
+/// Returns a graph's JSON text. Throws kUnknownName with suggestions.
 std::string graph_text(const std::string& name);
 
-/// A graph of one's own, from a file. Throws what io::read_text and model::decode_own_graph throw.
+/// Reads a user's graph from a file. Throws the errors of io::read_text and
+/// model::decode_own_graph.
 std::shared_ptr<const model::Graph> read_graph(const std::string& path);
 
 }  // namespace shardtool::api

@@ -14,7 +14,7 @@
 namespace shardtool::api {
 namespace {
 
-/// Names with every number replaced by *, down to the module: model.layers.*.mlp.
+/// Module of a tensor name, with every number replaced by *: model.layers.*.mlp.
 std::string module_of(std::string_view name) {
   const size_t leaf = name.rfind('.');
   if (leaf != name.npos) name = name.substr(0, leaf);
@@ -33,7 +33,7 @@ std::string module_of(std::string_view name) {
   return module;
 }
 
-/// Sums in the order of first appearance, then largest first.
+/// Sums per group, in order of first appearance; then sorted by size.
 class Groups {
  public:
   void add(std::string name, i64 bytes) {
@@ -101,7 +101,7 @@ void add_rank_bytes(InspectReport& report, const std::vector<InspectShard>& shar
   }
 }
 
-/// The cut of every tensor, by the mapping that was asked for or by the manifest.
+/// Adds the cut of every tensor, from the chosen mapping or from the manifest.
 void add_layout(InspectReport& report, const LogicalCheckpoint& source,
                 const InspectOptions& options, std::vector<InspectTensor>& tensors) {
   if (options.mapping) {

@@ -16,10 +16,11 @@ namespace shardtool::api {
 
 struct InspectOptions {
   std::string source;
-  /// Also show what a mapping would do. Our own outputs show what they are without one.
+  /// If set, also shows the effect of a mapping. Outputs with a manifest show their layout without
+  /// one.
   std::optional<MappingChoice> mapping;
   std::string filter;        ///< a glob over tensor names, or empty
-  bool list_tensors = true;  ///< false: the summary alone, in less memory
+  bool list_tensors = true;  ///< false: summary only, which needs less memory
 };
 
 struct InspectShard {
@@ -38,17 +39,17 @@ struct InspectTensor {
   Dtype dtype = Dtype::kF32;
   Shape shape;
   i64 bytes = 0;
-  std::string file;  ///< of a whole checkpoint; of shards, the file of the first one
-  i64 offset = 0;    ///< absolute
-  // with a mapping, or for our own outputs
+  std::string file;  ///< for shards, the file of the first one
+  i64 offset = 0;    ///< from the start of the file
+  // set with a mapping, or for outputs with a manifest
   std::string rule;
   std::string strategy;    ///< kind tag or "dims"
-  std::string convention;  ///< "column-parallel" / "row-parallel" where the cut is one of them
+  std::string convention;  ///< "column-parallel" / "row-parallel" if the cut is one of them
   std::vector<InspectAxis> axes;
   std::vector<InspectShard> shards;
 };
 
-/// A row of a summary: by dtype, or by module.
+/// A row of a summary by dtype or by module.
 struct InspectGroup {
   std::string name;
   i64 tensors = 0;
@@ -59,23 +60,22 @@ struct InspectReport {
   std::string path;
   std::string format;
   i64 files = 0;
-  i64 tensors = 0;     ///< logical tensors, replicas and shards once
+  i64 tensors = 0;     ///< logical tensors; replicas and shards count once
   i64 parameters = 0;  ///< elements
   i64 bytes = 0;
-  std::string model_type;    ///< from config.json, or empty
-  std::string architecture;  ///< architectures[0], or empty
-  std::string preset;        ///< suggested, or empty
-  std::map<std::string, i64>
-      config;  ///< heads, kv_heads, head_dim, layers, hidden, vocab where known
+  std::string model_type;             ///< from config.json, or empty
+  std::string architecture;           ///< architectures[0], or empty
+  std::string preset;                 ///< suggested, or empty
+  std::map<std::string, i64> config;  ///< heads, kv_heads, head_dim, layers, hidden, vocab if known
   std::vector<InspectGroup> dtypes;
   std::vector<InspectGroup> modules;  ///< numbers in names replaced by *
   std::optional<mesh::Mesh> mesh;
-  std::vector<i64> bytes_per_rank;  ///< with a mesh
+  std::vector<i64> bytes_per_rank;  ///< set with a mesh
   std::vector<InspectTensor> list;  ///< after the filter, in the order of (file, offset)
   std::vector<std::string> warnings;
 };
 
-/// Header only: reads no tensor data. 94,000 tensors in under 150 ms.
+/// Reads headers only, no tensor data. 94,000 tensors in under 150 ms.
 InspectReport inspect(const InspectOptions& options);
 
 }  // namespace shardtool::api

@@ -40,7 +40,8 @@ mapping::Mapping detected(const LogicalCheckpoint& source,
   return mapping::load_preset(*name);
 }
 
-/// The file, the preset, the documents in the source's manifest, or the preset that fits.
+/// Loads the mapping file, the preset, the documents of the source's manifest, or the fitting
+/// preset.
 mapping::Mapping named_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
                                const std::optional<mapping::ModelConfig>& config) {
   if (!choice.path.empty() && !choice.preset.empty()) {
@@ -55,8 +56,7 @@ mapping::Mapping named_mapping(const MappingChoice& choice, const LogicalCheckpo
                  : detected(source, config);
 }
 
-/// The mapping with the documents that say how these weights are stored: an adapter's matrices, or
-/// a quantised model's.
+/// Adds the documents that describe the storage of the weights: adapter matrices or a quantisation.
 mapping::Mapping with_storage(const mapping::Mapping& mapping, const LogicalCheckpoint& source,
                               const mapping::ModelConfig* model) {
   const checkpoint::Checkpoint& first = source.parts.front();

@@ -75,7 +75,7 @@ size_t find(const std::vector<std::string>& names, const std::string& name) {
   throw std::move(error).help(hint.empty() ? "`shardtool inspect` lists the tensors" : hint);
 }
 
-/// Both layouts of a reshard; they are resolved at the same time.
+/// Both layouts of a reshard, resolved concurrently.
 struct AppliedEnds {
   std::optional<AppliedMapping> from;
   AppliedMapping to;
@@ -83,10 +83,10 @@ struct AppliedEnds {
 
 AppliedEnds apply_ends(const ReshardEnds& ends, const LogicalCheckpoint& source) {
   if (!ends.from) return {std::nullopt, apply_mapping(ends.to, source)};
-  // Where there is no thread to be had it is done later, by `get`.
+  // Deferred to `get` if no thread can be created.
   auto from = std::async(std::launch::async | std::launch::deferred,
                          [&] { return apply_mapping(*ends.from, source); });
-  AppliedMapping to = apply_mapping(ends.to, source);  // its errors come first
+  AppliedMapping to = apply_mapping(ends.to, source);  // its errors take precedence
   return {from.get(), std::move(to)};
 }
 

@@ -14,36 +14,37 @@ struct PresetInfo {
   std::vector<std::string> model_types;
 };
 
-/// Tensors of quantised models, which a model's preset is followed by where config.json says so.
+/// A document for the tensors of quantised models; config.json selects it in addition to the
+/// preset.
 struct FamilyInfo {
   std::string name;
   std::string description;
-  std::vector<std::string> quantization;  ///< what config.json says: "gptq/desc_act"
+  std::vector<std::string> quantization;  ///< values in config.json: "gptq/desc_act"
 };
 
-/// The documents that are built in, by name.
+/// Names of the built-in documents.
 struct PresetList {
   std::vector<PresetInfo> presets;
   std::vector<FamilyInfo> families;
 };
 PresetList list_presets();
-/// A preset's or a family's JSON text. Throws kUnknownName with near misses.
+/// Returns the JSON text of a preset or family. Throws kUnknownName with suggestions.
 std::string preset_text(const std::string& name);
-/// The JSON Schema (draft-07) of mapping files.
+/// Returns the JSON Schema (draft-07) of mapping files.
 std::string mapping_schema();
 
 struct InitOptions {
   std::string source;              ///< a checkpoint
-  std::string preset;              ///< or empty: the one that fits, if one does
+  std::string preset;              ///< empty: the fitting one, if any
   std::optional<mesh::Mesh> mesh;  ///< default tp=2
 };
 struct InitReport {
-  std::string mapping;                  ///< a mapping file's text
-  std::string preset;                   ///< that it extends; empty: none knows this model
-  std::vector<std::string> replicated;  ///< globs of the tensors that no preset knows
+  std::string mapping;                  ///< text of a mapping file
+  std::string preset;                   ///< the preset that it extends; empty if no preset fits
+  std::vector<std::string> replicated;  ///< globs of tensors without a preset rule
 };
-/// A mapping that extends the preset and spells out mesh and axes; a model that no preset knows
-/// gets a rule for every kind of tensors, which replicates them.
+/// Returns a mapping that extends the preset and spells out mesh and axes. For a model without a
+/// preset it has a rule per kind of tensor, which replicates them.
 InitReport init_mapping(const InitOptions& options);
 
 }  // namespace shardtool::api

@@ -21,7 +21,7 @@ std::unique_ptr<comm::Communicator> communicator(const WriteOptions& options) {
   auto comm = comm::meet(place.hidden("-" + job + ".meeting"), launch.rank, launch.size,
                          comm::kMeetingTime, comm::Reach::kFirst, options.cancel);
   comm::require_same_options(*comm, launch);
-  // Who has moved its share waits for the others, which may take hours.
+  // No deadline: a process that has moved its share may wait hours for the others.
   comm->set_deadline(comm::kForever, comm::kForever);
   return comm;
 }

@@ -14,12 +14,12 @@
 
 namespace shardtool::api {
 
-/// The processes that share one run: those that a launcher started, or this one alone. They meet
-/// beside the output.
+/// Processes that share one run: those of a launch, or this one alone. They meet next to the
+/// output.
 class Team {
  public:
-  /// Waits for the others. Throws kPeerLost, kUsage when they were started with different options,
-  /// and what looking at the output throws.
+  /// Waits for the others. Throws kPeerLost, kUsage if they have different options, and the errors
+  /// of examining the output.
   explicit Team(const WriteOptions& options);
   ~Team();
   Team(const Team&) = delete;
@@ -29,13 +29,13 @@ class Team {
   int rank() const { return comm_->rank(); }
   int size() const { return comm_->size(); }
   bool leads() const { return rank() == 0; }
-  /// comm::all_do: in every process, or an error in every process.
+  /// Runs comm::all_do: succeeds in every process, or throws in every process.
   void all_do(const std::function<void()>& part);
-  /// The sum over all processes, in each.
+  /// Returns the sum over all processes, in each.
   i64 sum(i64 mine);
-  /// Whether it is so for all processes.
+  /// True if `mine` is true in all processes.
   bool agrees(bool mine) { return sum(mine ? 1 : 0) == size(); }
-  /// Set when this process is interrupted, or another gives up; null when nothing can.
+  /// Set if this process is interrupted or another one gives up; null if neither can happen.
   const std::atomic<bool>* cancel() const { return cancel_; }
 
  private:
@@ -45,15 +45,15 @@ class Team {
   const std::atomic<bool>* interrupted_;
   const std::atomic<bool>* cancel_;
   std::atomic<bool> stopped_ = false;
-  std::jthread watcher_;  ///< last: it uses what stands above
+  std::jthread watcher_;  ///< last member: it uses those above
 };
 
-/// Which process moves which tensor: in the order of the source, everyone about the same bytes.
-/// `order` lists the moves; the answer is by number of move.
+/// Assigns each tensor move to a process: in source order, with about equal bytes per process.
+/// `order` lists the moves; the result is indexed by move.
 std::vector<int> share_out(std::span<const exec::TensorMove> moves, std::span<const size_t> order,
                            int processes);
 
-/// How even that is.
+/// Returns the smallest and largest share.
 WorkShares summarize_shares(std::span<const exec::TensorMove> moves, std::span<const int> owners,
                             int processes);
 

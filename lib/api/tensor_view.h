@@ -6,11 +6,11 @@
 
 namespace shardtool::api {
 
-/// A tensor as it lies in its file, without a layout.
+/// Describes a tensor as stored in its file, without a layout.
 InspectTensor describe_stored(const LogicalTensor& tensor, const LogicalCheckpoint& source);
-/// Adds what a mapping decided: rule, expressions, every rank's part.
+/// Adds the mapping's decisions: rule, expressions, every rank's part.
 void describe_resolved(InspectTensor& tensor, const mapping::ResolvedTensor& resolved);
-/// Adds what the manifest recorded.
+/// Adds the manifest's record.
 void describe_recorded(InspectTensor& tensor, const LogicalTensor& logical);
 
 }  // namespace shardtool::api

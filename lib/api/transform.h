@@ -15,76 +15,76 @@
 
 namespace shardtool::api {
 
-/// Which mapping applies, and over which mesh. With neither a file nor a preset, the preset is
-/// chosen from the checkpoint's config.json (reshard: the mapping that the manifest holds).
+/// Choice of mapping and mesh. With neither a file nor a preset, the preset is chosen by the
+/// checkpoint's config.json (reshard: the mapping in the manifest).
 struct MappingChoice {
   std::string path;                ///< a mapping file, or empty
   std::string preset;              ///< a preset's name, or empty
   std::optional<mesh::Mesh> mesh;  ///< replaces the mapping's mesh
   std::string layout;              ///< an entry of the mapping's "layouts", or empty
-  std::string config;  ///< the model's config.json, or empty: the one beside the weights
+  std::string config;  ///< path of the model's config.json; empty: the one in the weights' folder
   bool require_even = false;
   bool allow_empty_shards = false;
   /// Dotted path and value, e.g. {"axes.heads.uneven", "balanced"}.
   std::vector<std::pair<std::string, std::string>> settings;
 };
 
-/// How far a run is. `item` is the tensor whose bytes moved last.
+/// Progress of a run. `item` is the tensor whose bytes moved last.
 struct Progress {
   i64 bytes_done = 0;
   i64 bytes_total = 0;
   std::string item;
 };
 
-/// How outputs are written; the same for split, merge and reshard.
+/// Output options; the same for split, merge and reshard.
 struct WriteOptions {
   std::string output;
   i64 max_file_size = 50'000'000'000;
-  i64 max_memory = 64 << 20;  ///< bytes of buffers; headers come on top
-  int threads = 0;            ///< 0: chosen from the machine
+  i64 max_memory = 64 << 20;  ///< bytes of buffers, not counting headers
+  int threads = 0;            ///< 0: chosen by the machine
   exec::IoMode io = exec::IoMode::kAuto;
   bool force = false;    ///< replace an existing output
-  bool resume = false;   ///< go on with what an interrupted run of the same job left
+  bool resume = false;   ///< continue an interrupted run of the same job
   bool dry_run = false;  ///< plan and check everything, write nothing
   bool copy_side_files = true;
-  /// Read all shards back and compare them with their hashes: before the output appears, or of an
-  /// output that --resume finds complete.
+  /// Read all shards back and compare them with their hashes: before the output is published, or
+  /// for an output that --resume finds complete.
   bool verify = false;
-  bool sha256 = false;  ///< record the SHA-256 of every weights file; each is read again for it
-  i64 journal_bytes = i64{4} << 30;  ///< finished bytes that a power cut may cost, at most
-  i64 worth_keeping = 64 << 20;      ///< finished bytes below which a failed run leaves nothing
-  /// The processes that share the work, when a launcher started several.
+  bool sha256 = false;  ///< record the SHA-256 of every weights file, which is read again for it
+  i64 journal_bytes = i64{4} << 30;  ///< maximum of finished bytes that a power failure may lose
+  i64 worth_keeping = 64 << 20;      ///< a failed run with fewer finished bytes leaves no files
+  /// The processes that share the work, if a launcher started several.
   std::optional<comm::Launch> launch;
   /// Called from one thread at a time, at most ten times a second, and once at the end.
   std::function<void(const Progress&)> on_progress;
-  /// Set from a signal handler: the run ends with kInterrupted before the next chunk.
+  /// Set by a signal handler: the run ends with kInterrupted before the next chunk.
   const std::atomic<bool>* cancel = nullptr;
 };
 
 struct SplitOptions {
   std::string source;
   MappingChoice mapping;
-  std::vector<i64> ranks;  ///< those to write; empty means all
+  std::vector<i64> ranks;  ///< ranks to write; empty: all
   WriteOptions write;
 };
 
 struct MergeOptions {
-  /// Output folders of one split: together they hold every rank (or enough of them).
+  /// Output folders of one split; together they must cover every tensor.
   std::vector<std::string> sources;
   bool compare_replicas = true;  ///< read every copy, not only the first
   WriteOptions write;
 };
 
 struct ReshardOptions {
-  std::vector<std::string> sources;  ///< may be empty with a plan: then those of the plan
+  std::vector<std::string> sources;  ///< may be empty with a plan, which has its own
   MappingChoice to;
   std::vector<i64> ranks;
   bool compare_replicas = true;
   WriteOptions write;
-  std::string plan = {};  ///< a plan file, which is applied exactly; then `to` is not read
+  std::string plan = {};  ///< a plan file to apply exactly; `to` is then ignored
 };
 
-/// An axis that did not divide, with the sizes that the devices got.
+/// An axis that did not divide, with the sizes of the devices' parts.
 struct UnevenAxis {
   std::string axis;
   std::vector<i64> sizes;
@@ -92,67 +92,67 @@ struct UnevenAxis {
   i64 tensors = 0;
 };
 
-/// Something that is done to tensors beside cutting them: padding, refined or shared blocks.
+/// A change of tensors in addition to the cut: padding, refined or shared blocks.
 struct Alteration {
   std::string what;
   std::string example_tensor;
   i64 tensors = 0;
 };
 
-/// How several processes share the work: the bytes of the source that each moves.
+/// Distribution of work over several processes: source bytes that each moves.
 struct WorkShares {
   i64 processes = 1;
   i64 least = 0;
   i64 most = 0;
 };
 
-/// What will be moved.
+/// Planned transfer.
 struct TransformPlan {
   i64 tensors = 0;
   i64 split = 0;       ///< tensors that are cut, or that only some devices hold
   i64 replicated = 0;  ///< tensors that every device holds whole
   i64 dropped = 0;
-  std::vector<std::string> mapping;  ///< "preset:llama" or a file, and a family of stored tensors
+  std::vector<std::string> mapping;  ///< "preset:llama" or a file, and a storage family
   std::string mesh;                  ///< of the destination, "tp=4"; empty for merge
-  i64 ranks = 0;                     ///< that are written (0 for merge)
+  i64 ranks = 0;                     ///< ranks to write (0 for merge)
   i64 files = 0;
   i64 bytes_in = 0;          ///< tensor bytes of the source, replicas once
   i64 bytes_out = 0;         ///< tensor bytes written
-  i64 replicated_bytes = 0;  ///< written beyond one copy of everything
-  i64 padding_bytes = 0;     ///< of these, that hold no element: zeros, and copies made by a policy
+  i64 replicated_bytes = 0;  ///< bytes beyond one copy of everything
+  i64 padding_bytes = 0;     ///< part of these that is padding: zeros, and copies made by a policy
   std::vector<UnevenAxis> uneven;
   std::vector<Alteration> alterations;
-  std::optional<WorkShares> shares;  ///< of the processes of a launch
+  std::optional<WorkShares> shares;  ///< for the processes of a launch
 };
 
-/// What was moved.
+/// Result of the writing.
 struct TransformWritten {
-  i64 bytes = 0;         ///< of all files, headers included
-  i64 shared_bytes = 0;  ///< of these, that share the source's disk space and were not copied
+  i64 bytes = 0;         ///< all files, headers included
+  i64 shared_bytes = 0;  ///< part of these that shares the source's disk space
   i64 files = 0;
   double seconds = 0;
   double bytes_per_second = 0;
   i64 peak_rss_bytes = 0;
 };
 
-/// What changed hands among devices, of a plan that was applied.
+/// Traffic among devices when a plan is applied.
 struct TransformMoved {
   i64 bytes_moved = 0;
-  i64 bytes_kept = 0;  ///< that their device had already
+  i64 bytes_kept = 0;  ///< bytes that the device already had
 };
 
-/// What an interrupted run had finished.
+/// Finished work of an interrupted run.
 struct TransformResumed {
   i64 tensors = 0;
-  i64 bytes = 0;    ///< of their shards, read back and found right
-  i64 damaged = 0;  ///< finished tensors that were not right any more, and were written again
+  i64 bytes = 0;    ///< of their shards, read back and verified
+  i64 damaged = 0;  ///< finished tensors that had changed and were written again
 };
 
 struct TransformReport {
   TransformPlan plan;
   std::optional<TransformMoved> moved;
-  /// Resumed, and there was nothing left to do: the manifest is the one that the run would write,
-  /// and the files have their sizes.
+  /// True if a resumed run had no work left: the manifest equals the run's, and the files have
+  /// their sizes.
   bool was_complete = false;
   std::optional<i64> bytes_verified;  ///< read back and equal to their hashes
   std::optional<TransformResumed> resumed;
@@ -162,14 +162,14 @@ struct TransformReport {
   std::vector<std::string> warnings;
 };
 
-/// A whole checkpoint into one part per device. Throws mapping, input, output and resource errors;
-/// the output appears complete or not at all.
+/// Splits a whole checkpoint into one part per device. Throws mapping, input, output and resource
+/// errors; the output is published complete or not at all.
 TransformReport split(const SplitOptions& options);
-/// Shards back into one checkpoint: merge(split(x)) = x, tensor by tensor, byte for byte.
+/// Merges shards into one checkpoint: merge(split(x)) = x, tensor by tensor, byte for byte.
 TransformReport merge(const MergeOptions& options);
-/// Shards of one layout into shards of another, straight from file to file:
-/// reshard(split(x, A), B) = split(x, B), byte for byte. A whole checkpoint is a layout, too. With
-/// a plan, exactly what was planned or nothing: throws kPlanInvalid and kInputChanged.
+/// Converts shards of one layout to another, directly from file to file: reshard(split(x, A), B) =
+/// split(x, B), byte for byte. A whole checkpoint is a layout, too. With a plan, executes exactly
+/// that plan or throws kPlanInvalid or kInputChanged.
 TransformReport reshard(const ReshardOptions& options);
 
 }  // namespace shardtool::api

@@ -27,14 +27,14 @@
 namespace shardtool::api {
 namespace {
 
-/// How far f32 may be from another implementation's f32, of the root mean square.
+/// Allowed difference between two implementations in f32, relative to the root mean square.
 constexpr double kGoldenTolerance = 1e-4;
 
-/// What `check` would say of shards without a manifest, and the whole model's shapes say better.
+/// Rules of `check` for shards without a manifest that the whole model's shapes judge better.
 constexpr std::array kJudgedByReference{check::Rule::kMissingRank, check::Rule::kShardMissing,
                                         check::Rule::kRankShape, check::Rule::kRankDtype};
 
-/// Its differences are told beside the verdict, and are no faults.
+/// Tier whose differences are reported but are not faults.
 constexpr std::string_view kOrderedTier = "V3";
 
 Error no_graph(const std::string& why) {
@@ -44,7 +44,7 @@ Error no_graph(const std::string& why) {
                 "check --read-data` proves the bytes of any model's shards"));
 }
 
-/// What engines store values in: the type of most of the weights that are plain numbers.
+/// Dtype of activations in engines: that of most plain weights, by elements.
 Dtype activation_type(const LogicalCheckpoint& checkpoint) {
   std::map<Dtype, i64> elements;
   for (const LogicalTensor& tensor : checkpoint.tensors) {
@@ -56,7 +56,7 @@ Dtype activation_type(const LogicalCheckpoint& checkpoint) {
   return most == elements.end() ? Dtype::kF32 : most->first;
 }
 
-/// What one number system found out counts for the same step in another.
+/// Reuses the diagnosis of one number system for the same step in another.
 void copy_diagnosis(const engine::Fault& from, engine::Fault& to) {
   if (from.layer_index != to.layer_index || from.step != to.step) return;
   to.diagnosis = from.diagnosis;
@@ -91,7 +91,7 @@ class Validating {
   const ValidateOptions& options_;
   MappingChoice mapping_;
   LogicalCheckpoint shards_;
-  std::optional<ForeignCheckpoint> foreign_;  ///< instead of them
+  std::optional<ForeignCheckpoint> foreign_;  ///< used instead of shards_
   std::optional<LogicalCheckpoint> reference_;
   std::optional<mapping::ModelConfig> config_;
   std::unique_ptr<BoundSide> whole_bound_, shards_bound_;
@@ -99,7 +99,7 @@ class Validating {
   ValidateReport report_;
 };
 
-/// Shards that cannot be opened are findings where `check` can say what is wrong with them.
+/// Opens the inputs. Shards that cannot be opened are findings if `check` can name the problem.
 void Validating::open() {
   report_.has_reference = !options_.reference.empty();
   report_.engine = engine_name(options_);
@@ -125,7 +125,7 @@ void Validating::open() {
   if (!config_) throw no_graph("there is no config.json");
 }
 
-/// Shards of another tool: the whole model and a mapping say what they are parts of.
+/// Opens shards of another tool, described by the whole model and a mapping.
 void Validating::open_foreign(ForeignFiles files) {
   const bool has_mapping =
       !mapping_.path.empty() || !mapping_.preset.empty() || mapping_.mesh.has_value();
@@ -143,7 +143,7 @@ void Validating::open_foreign(ForeignFiles files) {
   config_ = model_config(mapping_, *reference_);
 }
 
-/// What the mapping drops on purpose.
+/// Tensors that the mapping drops on purpose.
 std::vector<std::string> Validating::dropped() const {
   if (!foreign_) return shards_.parts.front().manifest->dropped;
   std::vector<std::string> names;
@@ -158,7 +158,7 @@ void Validating::check_headers() {
   check_options.sources = options_.sources;
   if (foreign_) {
     check_options.mapping = mapping_;
-    // It looks for whole shapes that could fit; here they are known.
+    // These rules guess whole shapes, which are known here.
     for (const check::Rule rule : kJudgedByReference) {
       check_options.ignore.emplace_back(check::rule_info(rule).id);
     }
@@ -226,7 +226,7 @@ engine::ValidationOptions Validating::engine_options() {
   return options;
 }
 
-/// Of the whole model and of all its parts: about what is read.
+/// Bytes of the whole model and of all its parts, an estimate of the bytes read.
 i64 Validating::stored_bytes() const {
   i64 bytes = 0;
   for (const LogicalTensor& tensor : shards().tensors) {
@@ -276,7 +276,7 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
   add_coverage(verdict);
 }
 
-/// Without the original, what stored bytes are to be is what the manifest records.
+/// Without a reference, compares the stored bytes with the manifest's hashes.
 void Validating::hold_bytes(engine::RecordedBytes recorded, comm::Communicator& comm) {
   report_.bytes_read += hold_unread(shards_, options_, comm, recorded);
   engine::ComparedBytes bytes;
@@ -293,7 +293,7 @@ void Validating::hold_bytes(engine::RecordedBytes recorded, comm::Communicator& 
   report_.bytes = std::move(bytes);
 }
 
-/// What is wrong with the bytes behind the first faults, or what stands in another order.
+/// Diagnoses the bytes behind the first faults, and reordered values.
 void Validating::diagnose(const engine::Verdict& verdict) {
   constexpr size_t kMostDiagnosed = 3;
   constexpr size_t kMostReordered = 2;
@@ -338,7 +338,7 @@ void Validating::compare_with_golden() {
   report_.tiers.push_back(std::move(tier));
 }
 
-/// The headers are wrong, so that nothing could be computed: they are the verdict.
+/// Records wrong headers as the verdict, since no tier could run.
 void Validating::note_not_run(const Error& reason) {
   report_.tiers.resize(1);
   report_.tiers.push_back({"V1", "field", "not run"});
@@ -351,7 +351,7 @@ void Validating::note_not_run(const Error& reason) {
   report_.notes.push_back("the model could not be run: " + why);
 }
 
-/// The field decides; what it cannot decide is no pass.
+/// Computes the verdict. The field decides; an undecided tier is no pass.
 void Validating::decide() {
   if (!report_.has_reference) {
     report_.not_proved.push_back(
@@ -369,7 +369,7 @@ void Validating::decide() {
   }
   const bool fails = std::any_of(report_.tiers.begin(), report_.tiers.end(),
                                  [](const auto& tier) { return tier.verdict == "fail"; });
-  // Of numbers that are none nothing is proved, whatever their bits do.
+  // Non-finite weights prove no equality, whatever their bits.
   const bool is_open =
       !report_.odd_weights.empty() ||
       std::any_of(report_.tiers.begin(), report_.tiers.end(), [](const auto& tier) {

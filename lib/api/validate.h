@@ -21,32 +21,32 @@ class Accelerator;
 namespace shardtool::api {
 
 struct ValidateOptions {
-  /// An output of ours, or files that names number by ranks, with a mapping and a reference.
+  /// An output with a manifest, or files numbered by rank with a mapping and a reference.
   std::vector<std::string> sources;
-  std::string reference;                      ///< the whole model, or empty: the shards, merged
-  MappingChoice mapping;                      ///< nothing chosen: the manifest's
-  std::shared_ptr<const model::Graph> graph;  ///< of one's own; null: of the model's family
-  bool quick = false;                         ///< headers and the field alone
-  bool ordered = false;  ///< also in f32 and bf16, the whole model summed as the shards: a report
-  bool native = false;   ///< also in the weights' type, as engines compute: a report
-  std::string golden;    ///< a file of what another implementation computed, or empty
+  std::string reference;                      ///< the whole model; empty: the merged shards
+  MappingChoice mapping;                      ///< default: the manifest's
+  std::shared_ptr<const model::Graph> graph;  ///< user's graph; null: the model family's
+  bool quick = false;                         ///< headers and the field only
+  bool ordered = false;  ///< also in f32 and bf16, the whole model summed like the shards: a report
+  bool native = false;   ///< also in the weights' dtype, as engines compute: a report
+  std::string golden;    ///< file with results of another implementation, or empty
   std::uint64_t seed = 1;
-  i64 tokens = 8;                ///< of the runs in floats
-  double require_coverage = 0;   ///< percent of the tensors that some result must depend on
-  bool compares_values = false;  ///< residues of values, not of bits: for another dtype
-  /// Who plays the devices: "embedded" (this process all of them), "tcp", "mpi" or "nccl" (the
-  /// processes of a launch, each some), "gpu-virtual" (this process, on a GPU); empty: as the
-  /// launch says. nccl and gpu-virtual compute the products on GPUs.
+  i64 tokens = 8;                ///< for runs in floats
+  double require_coverage = 0;   ///< minimum percentage of tensors that a result depends on
+  bool compares_values = false;  ///< compare residues of values instead of bits, for another dtype
+  /// Engine of the devices: "embedded" (all in this process), "tcp", "mpi" or "nccl" (shared by the
+  /// processes of a launch), "gpu-virtual" (this process, on a GPU); empty: chosen by the launch.
+  /// nccl and gpu-virtual compute products on GPUs.
   std::string engine;
-  std::string mpi_plugin;              ///< empty: where it is installed
-  comm::NcclLibraries nccl;            ///< what nccl opens
-  std::optional<comm::Launch> launch;  ///< the processes that a launcher started
-  comm::MeetingPlace meeting;          ///< where those of tcp meet
+  std::string mpi_plugin;              ///< empty: the installed plugin
+  comm::NcclLibraries nccl;            ///< libraries that nccl opens
+  std::optional<comm::Launch> launch;  ///< processes that the launcher started
+  comm::MeetingPlace meeting;          ///< meeting point for tcp
   i64 max_memory = 64 << 20;
   int threads = 0;
   std::function<void(const Progress&)> on_progress;
   const std::atomic<bool>* cancel = nullptr;
-  /// Computes the products, whatever the engine, and instead of the GPU that it would open.
+  /// Computes the products for any engine, instead of a GPU that it would open.
   kernels::Accelerator* accelerator = nullptr;
 };
 
@@ -54,60 +54,62 @@ struct ValidateOptions {
 struct ValidateTier {
   std::string tier;     ///< "V0" to "V5"
   std::string name;     ///< "manifest" or "headers", "hashes", "field", "f64", "ordered f32", ...
-  std::string verdict;  ///< "pass", "fail", "undecided", "not run"; of V3 "differs" and not "fail"
+  std::string verdict;  ///< "pass", "fail", "undecided", "not run"; V3 has "differs" instead of
+                        ///< "fail"
   i64 checked = 0;
   i64 mismatches = 0;
   double worst = 0;
-  double rounding = 0;                      ///< of V4: the whole model's error, relative
-  i64 reordered = 0;                        ///< values inside layers whose result is the same
-  std::optional<engine::Fault> first = {};  ///< of V3: where bits of a result first differ
+  double rounding = 0;                      ///< for V4: the whole model's relative error
+  i64 reordered = 0;                        ///< reordered values inside layers with equal results
+  std::optional<engine::Fault> first = {};  ///< for V3: first result with differing bits
 
-  /// Of V3: that every bit of every value is equal.
+  /// For V3: true if every bit of every value is equal.
   bool is_proof() const { return verdict == "pass" && reordered == 0; }
 };
 
 struct ValidateReport {
   std::string verdict;                    ///< "pass", "fail" or "undecided"
-  std::string engine;                     ///< who played the devices
-  std::string backend = "none";           ///< what multiplied with the weights: "cpu" or "cuda"
-  std::vector<std::string> accelerators;  ///< the GPU of every process; empty: CPUs
-  /// Of V4 on accelerators, every process' library of products, or why it has none.
+  std::string engine;                     ///< engine that ran the devices
+  std::string backend = "none";           ///< device of the products: "cpu" or "cuda"
+  std::vector<std::string> accelerators;  ///< GPU of every process; empty: CPUs
+  /// For V4 on accelerators: every process' product library, or why it has none.
   std::vector<std::string> libraries;
-  engine::ComputedBy native;  ///< the products of V4 on accelerators
-  std::string native_type;    ///< of V4: that values are rounded to, "BF16"; empty: not run
+  engine::ComputedBy native;  ///< products of V4 on accelerators
+  std::string native_type;    ///< for V4: dtype that values are rounded to, "BF16"; empty: not run
   std::string family;
   std::string mesh;
   i64 ranks = 0;
   i64 layers = 0;
   bool has_reference = false;
   std::vector<ValidateTier> tiers;
-  std::vector<check::Finding> findings;  ///< of the headers, and of bytes against the manifest
-  std::vector<engine::Fault> faults;     ///< in the order of the layers, the field's first
-  i64 reordered = 0;  ///< values inside layers that differ while every result is the same
+  std::vector<check::Finding> findings;  ///< of the headers, and of bytes that differ from the
+                                         ///< manifest
+  std::vector<engine::Fault> faults;     ///< in layer order, the field's first
+  i64 reordered = 0;  ///< differing values inside layers whose results are all equal
   std::vector<engine::CollectiveRow> collectives;
   std::vector<engine::OddWeight> odd_weights;
-  /// Against the reference, or without one against the manifest's hashes; nothing where the model
-  /// was not run, and of shards without a manifest and a reference. Rank -1: a tensor whose shards
-  /// are each as recorded and together are not what was split.
+  /// Comparison with the reference or, without one, with the manifest's hashes. Nullopt if the
+  /// model was not run, and for shards with neither. Rank -1: a tensor whose shards match their
+  /// records but differ as a whole from the split tensor.
   std::optional<engine::ComparedBytes> bytes;
-  i64 parts = 0;               ///< what devices have of tensors, compared or not
-  i64 undecidable_tokens = 0;  ///< choices of experts that rounding could have made otherwise
-  std::vector<std::string> untested;    ///< tensors that nothing depends on
-  double coverage = 0;                  ///< percent of the shards' tensors
-  std::string digest;                   ///< of what the shards computed in the field, 16 hex digits
-  std::vector<std::string> not_proved;  ///< by a pass, of what one might take it to prove
-  std::vector<std::string> notes;       ///< what this run cannot see, and why
+  i64 parts = 0;                        ///< (tensor, device) parts, compared or not
+  i64 undecidable_tokens = 0;           ///< expert choices that rounding could have changed
+  std::vector<std::string> untested;    ///< tensors that no result depends on
+  double coverage = 0;                  ///< percentage of the shards' tensors
+  std::string digest;                   ///< of the shards' results in the field, 16 hex digits
+  std::vector<std::string> not_proved;  ///< claims that a pass does not prove
+  std::vector<std::string> notes;       ///< limits of this run, with reasons
   i64 bytes_read = 0;
   double seconds = 0;
 
   bool passes() const { return verdict == "pass"; }
 };
 
-/// Runs the model on the shards and as a whole, and compares. Throws what opening throws, kConfig
-/// without a config.json, kUnsupported for a family without a graph or shards that no rule of
-/// tensor parallelism can compute with, kPeerLost when a process is lost, kEngineMissing when a GPU
-/// is missing, kDeviceFailed when one fails, kInterrupted. Every process of a launch calls it and
-/// gets the same report, but for what is behind a fault: rank 0 alone reads the bytes again.
+/// Runs the model on the shards and as a whole, and compares. Throws the errors of opening, kConfig
+/// without a config.json, kUnsupported for a family without a graph or for shards that no rule of
+/// tensor parallelism covers, kPeerLost if a process is lost, kEngineMissing if a GPU is missing,
+/// kDeviceFailed if one fails, kInterrupted. Every process of a launch calls it and gets the same
+/// report, except for the diagnosis of faults: only rank 0 reads the bytes again.
 ValidateReport validate(const ValidateOptions& options);
 
 }  // namespace shardtool::api

@@ -9,7 +9,7 @@
 namespace shardtool::api {
 namespace {
 
-/// The ranges to read, and the tensor that each belongs to.
+/// Ranges to read, with the tensor of each.
 struct Expected {
   std::vector<exec::WrittenRange> ranges;
   std::vector<const std::string*> tensors;  ///< null for a header

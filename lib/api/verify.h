@@ -9,12 +9,12 @@
 
 namespace shardtool::api {
 
-/// The hash that holder `h` of tensor `t` must have; nullopt when it is not known.
+/// Returns the expected hash of holder `h` of tensor `t`; nullopt if unknown.
 using ExpectedHash = std::function<std::optional<kernels::Hash128>(size_t t, size_t h)>;
 
-/// Reads the headers and shards of a run's output back from `folder`, of the tensors only this
-/// share, and compares each with its hash. Returns the bytes read. Throws kDataMismatch for the
-/// first that differs, and what reading throws.
+/// Reads the headers and shards of a run's output back from `folder`, for this share of the
+/// tensors, and compares each with its hash. Returns the bytes read. Throws kDataMismatch for the
+/// first difference, and the errors of reading.
 i64 verify_output(const Run& run, const std::string& folder, const ExpectedHash& hash, Share share,
                   const exec::StreamOptions& options);
 

@@ -9,7 +9,7 @@
 namespace shardtool::tutorial {
 namespace {
 
-/// How arrays lie along the one mesh axis; axis 0 is that of the rows.
+/// Placements along the single mesh axis; array axis 0 is the rows.
 const auto kWhole = plan::Placement::replicated();
 const auto kByRows = plan::Placement::sharded(0);
 const auto kByColumns = plan::Placement::sharded(1);
@@ -49,12 +49,12 @@ class Catalogue {
     return random_layers<T>({sizes_.in, sizes_.hidden, sizes_.out}, sizes_.batch, sizes_.seed);
   }
 
-  /// Of so many features of the whole batch.
+  /// Counts to move an activation with this number of features, for the whole batch.
   Counts activations(const plan::Placement& from, const plan::Placement& to, i64 features) const {
     return moved(from, to, sizes_.batch * features);
   }
 
-  /// Of every weight, or of every bias.
+  /// Counts to move every weight, or every bias.
   Counts weights(const plan::Placement& from, const plan::Placement& to) const {
     return moved(from, to, sizes_.in * sizes_.hidden) + moved(from, to, sizes_.hidden * sizes_.out);
   }
@@ -78,7 +78,7 @@ class Catalogue {
 
   void add_batch_parallel() {
     const Counts reduced = weights(kSummands, kWhole) + biases(kSummands, kWhole);
-    // Whether rows or columns are cut makes no difference.
+    // Row and column cuts have equal counts.
     const Counts gathered = weights(kByRows, kWhole);
     const Counts scattered = weights(kSummands, kByRows) + biases(kSummands, kByRows);
     for (const auto reduction : {GradientReduction::kSum, GradientReduction::kAverage}) {
@@ -126,7 +126,7 @@ class Catalogue {
     const TwoLayers layers{sizes_.in, sizes_.hidden, sizes_.out};
     Workload<T> workload = random_experts<T>(layers, devices_ + 1, sizes_.batch, sizes_.seed);
     const Assignment assignment = workload.assignment;
-    // Rows go to the devices of their experts and come back: x and y, dy and dx.
+    // Rows go to the devices of their experts and back: x and y, dy and dx.
     const Counts there_and_back =
         activations(kByRows, kByColumns, sizes_.in) + activations(kByColumns, kByRows, sizes_.out);
     add(fmt::format("expert parallel, {} experts", devices_ + 1), std::move(workload),

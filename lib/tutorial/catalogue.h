@@ -9,7 +9,7 @@
 
 namespace shardtool::tutorial {
 
-/// The sizes of what all systems are run on.
+/// Model and batch sizes for all systems.
 struct DemoSizes {
   i64 in = 0;
   i64 hidden = 0;
@@ -18,37 +18,37 @@ struct DemoSizes {
   std::uint64_t seed = 0;
 };
 
-/// One system, what it is run on, and what it has to communicate.
+/// One system with its workload and its expected communication.
 template <Number T>
 struct SystemCase {
   std::string name;
   Workload<T> workload;
   std::function<std::unique_ptr<System<T>>(Device<T>&)> make;
-  /// Requires a loaded system that `make` made.
+  /// Runs a loaded system that `make` made.
   std::function<Outcome<T>(Device<T>&, System<T>&, const Workload<T>&)> run = run_both_ways<T>;
   Expectation expected;
-  i64 divisor = 1;  ///< of the gradients of parameters
+  i64 divisor = 1;  ///< divisor of parameter gradients
 };
 
-/// Every system for this many devices, with biases: the unsharded one, column->row, row->column,
-/// data parallel and FSDP (summed and averaged), sequence parallel, the pipeline in both schedules
-/// with max(2, devices) layers, experts (one more than devices). The expected counts are what
-/// lib/plan says of the placements of all that has to move (validation.md, section 9), where each
-/// bias is one array more to reduce.
+/// Returns every system for this number of devices, with biases: unsharded, column->row,
+/// row->column, data parallel and FSDP (summed and averaged), sequence parallel, the pipeline in
+/// both schedules with max(2, devices) layers, experts (one more than devices). The expected counts
+/// come from lib/plan for the placements of all arrays that move (validation.md, section 9); each
+/// bias is one more array to reduce.
 template <Number T>
 std::vector<SystemCase<T>> all_systems(const DemoSizes& sizes, int devices);
 
-/// The same models without biases.
+/// Returns the same models without biases.
 template <Number T>
 std::vector<SystemCase<T>> all_systems_without_biases(const DemoSizes& sizes, int devices);
 
-/// How a system did.
+/// Result of a system.
 struct CaseReport {
   Proof proof;
-  std::string diagnosis;  ///< empty when nothing is wrong
+  std::string diagnosis;  ///< empty if correct
 };
-/// Makes a system, loads `checkpoint`, runs it and judges it as if it had loaded the workload's own
-/// parameters. All devices call it, and get the same.
+/// Makes a system, loads `checkpoint`, runs it and compares the result with that of the workload's
+/// own parameters. All devices call it, and get the same result.
 template <Number T>
 CaseReport report_on(Device<T>& device, const SystemCase<T>& one, const Parameters<T>& checkpoint);
 

@@ -3,8 +3,8 @@
 namespace shardtool::tutorial {
 namespace {
 
-/// Between its two layers nothing moves; what does around them is said by the three passages, here
-/// those of x, y and their gradients whole on every device.
+/// No communication between the two layers. The three virtual functions define the communication
+/// around them; by default x, y and their gradients are whole on every device.
 template <Number T>
 class ColumnRow : public System<T> {
  public:
@@ -14,11 +14,11 @@ class ColumnRow : public System<T> {
   Placement output(i64 batch) const override { return this->input(batch); }
 
  protected:
-  /// A device's part of x or dy -> all of it.
+  /// Gathers x or dy from the devices' parts.
   virtual Matrix<T> gathered(const Matrix<T>& part) { return part; }
-  /// A device's summand of y or dx -> its part of the sum.
+  /// Sums y or dx over the devices and returns this device's part.
   virtual Matrix<T> summed(const Matrix<T>& summand) { return this->device_.all_reduce(summand); }
-  /// A sum over the rows of a device's part -> over all rows.
+  /// Extends a sum over the rows of a device's part to all rows.
   virtual Matrix<T> over_all_rows(Matrix<T> sum) { return sum; }
 
   Placements place(const Parameters<T>& whole) const final {
@@ -33,7 +33,7 @@ class ColumnRow : public System<T> {
     Matrix<T> x = gathered(part);
     Matrix<T> h = relu(linear(x, this->weights(0), this->bias(0)));
     const Matrix<T> y = summed(times(h, this->weights(1)));
-    // After the sum: on every device it would count as often as there are devices.
+    // Added after the sum; before it, the bias would count once per device.
     return {plus_bias(y, this->bias(1)), {std::move(x), std::move(h)}};
   }
 
@@ -44,7 +44,7 @@ class ColumnRow : public System<T> {
     Parameters<T> gradients = layer_gradients<T>(1, h, g, nullptr);
     gradients.merge(layer_gradients(0, tape[0], dz, this->bias(0)));
     gradients[std::string(kInputGradient)] = summed(times(dz, transposed(this->weights(0))));
-    // Replicated, but each device has added it to the rows of its own part only.
+    // Replicated, but each device has summed only the rows of its own part.
     if (this->bias(1) != nullptr) gradients[bias_name(1)] = over_all_rows(row_sum(part));
     return gradients;
   }

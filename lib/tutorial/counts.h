@@ -10,9 +10,9 @@
 
 namespace shardtool::tutorial {
 
-/// Per kind of operation, its calls and the numbers in them. Of one device: what it gives. Of a
-/// run: the calls of each device with the numbers that the devices jointly own; sends of all
-/// devices together.
+/// Calls and numbers per kind of operation. For one device: its own calls and the numbers that it
+/// passes in. For a run: the calls of each device and the numbers of all devices together; sends
+/// are summed over the devices.
 struct Counts {
   engine::Counted all_gather{};
   engine::Counted all_reduce{};
@@ -23,7 +23,7 @@ struct Counts {
   bool operator==(const Counts&) const = default;
 };
 
-/// The kinds in the order in which they are told.
+/// The kinds in print order.
 struct CountedKind {
   std::string_view name;
   engine::Counted Counts::*counted;
@@ -39,8 +39,9 @@ inline constexpr std::array<CountedKind, 5> kCountedKinds{{
 Counts& operator+=(Counts& sum, const Counts& counts);
 Counts operator+(Counts a, const Counts& b);
 
-/// What a run communicates to bring an array of so many numbers from one placement to another: one
-/// call of what lib/plan says. Requires a move that an operation carries out; permutes are sends.
+/// Communication of a run that moves an array with `elements` numbers from one placement to
+/// another: one call, as computed by lib/plan. Requires a move that one operation can do; permutes
+/// are sends.
 Counts moved(const plan::Placement& from, const plan::Placement& to, i64 elements);
 
 /// "1 all_reduce of 12, 2 all_gather of 30", or "none".

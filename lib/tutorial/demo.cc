@@ -11,7 +11,8 @@
 namespace shardtool::tutorial {
 namespace {
 
-/// A central difference with h = 1e-6 has about ten good digits where no ReLU bends in between.
+/// A central difference with h = 1e-6 has about ten correct digits unless a ReLU switches between
+/// its two points.
 constexpr double kDirectionalTolerance = 1e-6;
 
 std::string both_ways(const Counts& forward, const Counts& backward) {

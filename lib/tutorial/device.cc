@@ -100,7 +100,7 @@ Matrix<T> Device<T>::all_reduce(const Matrix<T>& summand) {
 
 template <Number T>
 Matrix<T> Device<T>::reduce_scatter(const Matrix<T>& summand, Axis axis, const Parts& parts) {
-  // Part after part, so that every device's share is one stretch.
+  // Ordered by part, so that every device's share is contiguous.
   std::vector<T> values;
   std::vector<size_t> counts;
   for (const Interval& part : parts) {

@@ -6,12 +6,12 @@
 namespace shardtool::tutorial {
 namespace {
 
-/// Along which axis a placement cuts.
+/// Axis of a placement's cut.
 Axis axis_of(const Placement& placement) {
   return placement.kind == Placement::Kind::kColumns ? Axis::kColumns : Axis::kRows;
 }
 
-/// The index along `axis` at which `whole` has this one row or column, or -1.
+/// Index along `axis` of this row or column in `whole`, or -1.
 template <Number T>
 i64 index_of(const Matrix<T>& line, const Matrix<T>& whole, Axis axis) {
   const Axis across = axis == Axis::kRows ? Axis::kColumns : Axis::kRows;
@@ -26,7 +26,8 @@ std::string_view word_for(Axis axis) {
   return axis == Axis::kRows ? "row" : "column";
 }
 
-/// "row 3 of layer_1/weights": where among the parameters, of `name` first, this row or column is.
+/// "row 3 of layer_1/weights": position of this row or column among the parameters; searches `name`
+/// first.
 template <Number T>
 std::string origin(const Matrix<T>& line, Axis axis, const std::string& name,
                    const Parameters<T>& parameters) {
@@ -39,7 +40,7 @@ std::string origin(const Matrix<T>& line, Axis axis, const std::string& name,
   return fmt::format("a {} of no parameter", word_for(axis));
 }
 
-/// What one device holds in the place of what belongs there, or nothing.
+/// Describes a device's part that belongs elsewhere; empty if it is correct.
 template <Number T>
 std::string misplacement(const Parameters<T>& parameters, const std::string& name,
                          const Placement& placement, int device, const Matrix<T>& held) {
@@ -100,7 +101,7 @@ std::string diagnosis(Device<T>& device, const System<T>& system, const Workload
     findings.push_back(
         fmt::format("{}{}: {}", is_gradient ? "gradient of " : "", verdict.name, verdict.finding));
   }
-  // Of wrong gradients this says nothing new.
+  // Wrong gradients already imply a wrong adjoint.
   if (findings.empty() && !(proof.adjoint <= tolerance<T>())) {
     findings.push_back(fmt::format("backward is not the adjoint of forward, by {}", proof.adjoint));
   }

@@ -85,7 +85,7 @@ Pass<T> ExpertBank<T>::run(const Matrix<T>& x, const Assignment& expert_of) cons
   return pass;
 }
 
-/// The stretch of the tape that one expert wrote.
+/// The range of the tape that one expert wrote.
 template <Number T>
 Tape<T> ExpertBank<T>::tape_of(const Tape<T>& tape, size_t expert) const {
   auto begin = tape.begin();

@@ -8,34 +8,34 @@
 
 namespace shardtool::tutorial {
 
-/// The models of a checkpoint's experts, "expert_0/layer_0/weights", ..., numbered without gaps.
-/// Throws kUnknownName for a name of no expert, kShapeMismatch where they differ in what they take
-/// or give, and what layers_of throws.
+/// Returns the models of a checkpoint's experts, "expert_0/layer_0/weights", ..., numbered without
+/// gaps. Throws kUnknownName for a name of no expert, kShapeMismatch if inputs or outputs differ in
+/// size, and the errors of layers_of.
 template <Number T>
 std::vector<std::vector<Layer<T>>> experts_of(const Parameters<T>& whole);
 
-/// Throws kUnknownName where a row has an expert that is not there.
+/// Throws kUnknownName for a row with an unknown expert.
 void require_experts(const Assignment& assignment, i64 n_experts);
 
-/// Row i of the result is row order[i] of a.
+/// Returns a matrix whose row i is row order[i] of a.
 template <Number T>
 Matrix<T> picked(const Matrix<T>& a, const std::vector<i64>& order);
 
-/// Row order[i] of the result is row i of a: `picked` undone; the other rows are 0.
+/// Inverse of `picked`: row order[i] of the result is row i of a; the other rows are 0.
 template <Number T>
 Matrix<T> put_back(const Matrix<T>& a, const std::vector<i64>& order, i64 rows);
 
-/// Some consecutive experts on one device. Rows come with the numbers of their experts, in any
-/// order; an expert may have none.
+/// Consecutive experts on one device. Rows come with the numbers of their experts, in any order; an
+/// expert may have no rows.
 template <Number T>
 class ExpertBank {
  public:
   ExpertBank() = default;
-  /// Of all `models`, keeps those of `experts`; not empty.
+  /// Keeps those of `models` in `experts`, which must not be empty.
   ExpertBank(std::vector<std::vector<Layer<T>>> models, Interval experts);
 
   Pass<T> run(const Matrix<T>& x, const Assignment& expert_of) const;
-  /// Gradients by name, and "dx", row by row as in x.
+  /// Returns gradients by name, and "dx" with the rows in the order of x.
   Parameters<T> pull_back(const Tape<T>& tape, const Matrix<T>& g,
                           const Assignment& expert_of) const;
   /// J v, as push_forward_layers.

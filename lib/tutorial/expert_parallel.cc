@@ -4,12 +4,13 @@
 namespace shardtool::tutorial {
 namespace {
 
-/// What one device sends and works on; both follow from the assignment, which every device knows.
+/// Rows that one device sends and processes, computed from the assignment, which every device
+/// knows.
 struct Route {
-  std::vector<i64> order;  ///< of the device's own rows: grouped by destination
-  Parts to_each;           ///< the groups, in rows of that order
-  Parts from_each;         ///< of the rows that arrive, those of each source
-  Assignment expert_of;    ///< of the rows that arrive
+  std::vector<i64> order;  ///< order of the device's own rows, grouped by destination
+  Parts to_each;           ///< row ranges of the groups
+  Parts from_each;         ///< row ranges of the received rows, by source
+  Assignment expert_of;    ///< experts of the received rows
 };
 
 template <Number T>

@@ -82,12 +82,12 @@ std::vector<PlantedFault<T>> all_faults(i64 hidden, int devices) {
         {"two shards of layer_1/weights exchanged", "column->row", right_device<T>,
          [=](const Parameters<T>& whole) { return with_exchanged_shards(whole, devices); }});
   }
-  // column->row: all_reduce 0 is that of y, 1 that of dx.
+  // column->row: all_reduce 0 is for y, 1 for dx.
   faults.push_back(
       {"the all_reduce of y left out", "column->row", faulty<T>(Fault::kLeftOut, 0), unchanged<T>});
   faults.push_back({"the all_reduce of dx left out", "column->row", faulty<T>(Fault::kLeftOut, 1),
                     unchanged<T>});
-  // data parallel reduces by name: layer_0/bias, layer_0/weights, ...
+  // data parallel reduces in name order: layer_0/bias, layer_0/weights, ...
   faults.push_back({"the gradient of layer_0/weights reduced twice", "data parallel, sum",
                     faulty<T>(Fault::kTwice, 1), unchanged<T>});
   faults.push_back(

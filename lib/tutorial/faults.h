@@ -9,13 +9,13 @@
 
 namespace shardtool::tutorial {
 
-/// A device that does one of its all_reduces wrongly.
+/// A device that does one of its all_reduces wrong.
 template <Number T>
 class FaultyDevice final : public Device<T> {
  public:
   enum class Fault {
-    kLeftOut,  ///< its own summand is taken for the sum
-    kTwice,    ///< the sum is summed again
+    kLeftOut,  ///< returns its own summand as the sum
+    kTwice,    ///< sums the sum again
   };
   /// `nth` counts from 0.
   FaultyDevice(comm::Communicator& comm, Fault fault, i64 nth)
@@ -28,17 +28,17 @@ class FaultyDevice final : public Device<T> {
   i64 n_calls_ = 0;
 };
 
-/// The parameters of two layers, with rows of layer 1's weights that two devices of column->row
-/// would hold exchanged: those of devices 0 and 1, as many as both have. Requires two devices.
+/// Exchanges rows of layer 1's weights between the shards of devices 0 and 1 in column->row, as
+/// many as both have. For two-layer parameters; requires two devices.
 template <Number T>
 Parameters<T> with_exchanged_shards(Parameters<T> whole, int devices);
 
-/// The parameters of two layers as `hidden // devices` leaves them: hidden units beyond the last
-/// multiple of `devices` are gone.
+/// Drops the hidden units beyond the last multiple of `devices`, like `hidden // devices` does. For
+/// two-layer parameters.
 template <Number T>
 Parameters<T> without_tail(const Parameters<T>& whole, int devices);
 
-/// The parameters of experts, with experts 0 and 1 exchanged. Requires two experts.
+/// Exchanges the parameters of experts 0 and 1. Requires two experts.
 template <Number T>
 Parameters<T> with_exchanged_experts(const Parameters<T>& whole);
 
@@ -46,18 +46,18 @@ Parameters<T> with_exchanged_experts(const Parameters<T>& whole);
 template <Number T>
 struct PlantedFault {
   std::string name;
-  std::string system;  ///< how the name of its case in the catalogue begins
+  std::string system;  ///< prefix of its case's name in the catalogue
   std::function<std::unique_ptr<Device<T>>(comm::Communicator&)> device;
-  std::function<Parameters<T>(const Parameters<T>&)> checkpoint;  ///< from the right one
+  std::function<Parameters<T>(const Parameters<T>&)> checkpoint;  ///< modifies the correct one
 };
 
-/// The faults that show on this many devices: exchanged shards (from 2 devices on), a missing
-/// all_reduce forward and backward, a gradient that is reduced twice, exchanged experts, a dropped
-/// tail (where the devices do not divide `hidden`).
+/// Returns the faults that can occur on this number of devices: exchanged shards (from 2 devices
+/// on), a missing all_reduce forward and backward, a gradient reduced twice, exchanged experts, a
+/// dropped tail (if the devices do not divide `hidden`).
 template <Number T>
 std::vector<PlantedFault<T>> all_faults(i64 hidden, int devices);
 
-/// Runs the system that the fault is for, with the fault. All devices call it, and get the same.
+/// Runs the fault's system with the fault. All devices call it, and get the same result.
 template <Number T>
 CaseReport plant(comm::Communicator& comm, const PlantedFault<T>& fault, const SystemCase<T>& one);
 

@@ -54,7 +54,7 @@ class FullySharded final : public System<T> {
     return whole;
   }
 
-  /// A gradient does not depend on the value of a bias: only the weights are gathered again.
+  /// Gathers only the weights again: gradients do not depend on the values of biases.
   std::vector<Layer<T>> layers_for_backward() {
     Parameters<T> parts;
     for (const i64 layer : {0, 1}) parts[weights_name(layer)] = this->weights(layer);

@@ -14,8 +14,8 @@ double largest(const Matrix<T>& a) {
   return result;
 }
 
-/// Same extents, and every element within the tolerance of the arithmetic; `scale` is what that is
-/// relative to.
+/// True if extents are equal and every element is within the arithmetic's tolerance, relative to
+/// `scale`.
 template <Number T>
 bool are_close(const Matrix<T>& a, const Matrix<T>& b, double scale) {
   if (a.rows() != b.rows() || a.columns() != b.columns()) return false;
@@ -39,7 +39,7 @@ struct Held {
   }
 };
 
-/// What the parts of the placement leave out, or nothing.
+/// Describes a range that the placement's parts do not cover; empty if there is none.
 template <Number T>
 std::string missing_tail(const Held<T>& held) {
   if (held.placement.parts.empty()) return "";
@@ -51,7 +51,7 @@ std::string missing_tail(const Held<T>& held) {
                      by_rows ? "rows" : "columns");
 }
 
-/// Whether every device has k times what it should have.
+/// True if every device has k times its expected values.
 template <Number T>
 bool is_multiple(const Held<T>& held, i64 k) {
   for (int device = 0; device < held.devices(); ++device) {
@@ -75,7 +75,7 @@ bool is_summand(const Held<T>& held) {
   return are_close(sum, held.expected, held.scale);
 }
 
-/// What kind of fault gives such parts, or nothing.
+/// Likely cause of such parts; empty if unknown.
 template <Number T>
 std::string cause(const Held<T>& held) {
   if (is_summand(held)) return "the devices' values add up to it: a sum is missing";
@@ -92,10 +92,10 @@ std::string cause(const Held<T>& held) {
   return "";
 }
 
-/// How one device's part differs from the expected one.
+/// Difference between a device's part and the expected one.
 struct Difference {
   double worst = 0;
-  std::string first;  ///< where; empty when nothing is beyond the tolerance
+  std::string first;  ///< position of the first; empty if all are within the tolerance
 };
 
 template <Number T>
@@ -109,7 +109,7 @@ Difference difference_of(const Held<T>& held, int device) {
   Difference result;
   for (size_t i = 0; i < part.values().size(); ++i) {
     const double gap = magnitude(part.values()[i] - expected.values()[i]) / held.scale;
-    // Also a NaN is none of the numbers within the tolerance.
+    // Written so that NaN also fails.
     if (result.first.empty() && !(gap <= tolerance<T>())) {
       result.first = fmt::format("first at device {} [{}, {}]", device, i / part.columns(),
                                  i % part.columns());

@@ -142,7 +142,7 @@ Matrix<T> push_forward_layers(std::span<const Layer<T>> layers, const Tape<T>& t
   return moved;
 }
 
-// What each of the three arithmetics needs.
+// Instantiations for the three arithmetics.
 template Matrix<Field> plus_bias(Matrix<Field>, const Matrix<Field>*);
 template Matrix<double> plus_bias(Matrix<double>, const Matrix<double>*);
 template Matrix<float> plus_bias(Matrix<float>, const Matrix<float>*);

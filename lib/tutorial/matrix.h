@@ -19,7 +19,7 @@ template <Number T>
 class Matrix {
  public:
   Matrix() = default;
-  /// Zeros.
+  /// Fills with zeros.
   Matrix(i64 rows, i64 columns)
       : rows_(rows), columns_(columns), values_(static_cast<size_t>(rows * columns)) {}
   /// Throws kInternal unless there are rows * columns values.
@@ -92,7 +92,7 @@ Matrix<T> scaled(Matrix<T> a, T k) {
   return a;
 }
 
-/// The sum of a's rows in order, as one row.
+/// Sum of a's rows in order, as one row.
 template <Number T>
 Matrix<T> row_sum(const Matrix<T>& a) {
   Matrix<T> sum(1, a.columns());
@@ -112,7 +112,7 @@ T inner_product(const Matrix<T>& a, const Matrix<T>& b) {
   return sum;
 }
 
-/// The rows or columns [begin, end) of a. Requires them to be there.
+/// Rows or columns [begin, end) of a, which must exist.
 template <Number T>
 Matrix<T> slice(const Matrix<T>& a, Axis axis, Interval part) {
   const Interval rows = axis == Axis::kRows ? part : Interval{0, a.rows()};
@@ -125,7 +125,7 @@ Matrix<T> slice(const Matrix<T>& a, Axis axis, Interval part) {
   return result;
 }
 
-/// Parts side by side along an axis, in order. Throws kShapeMismatch when the other extents differ.
+/// Joins parts along an axis, in order. Throws kShapeMismatch if the other extents differ.
 template <Number T>
 Matrix<T> joined(std::span<const Matrix<T>> parts, Axis axis) {
   if (parts.empty()) return {};
@@ -149,7 +149,7 @@ Matrix<T> joined(std::span<const Matrix<T>> parts, Axis axis) {
   return result;
 }
 
-/// The numbers of a seed.
+/// Random numbers of a seed.
 template <Number T>
 Matrix<T> random_matrix(i64 rows, i64 columns, std::uint64_t seed) {
   Matrix<T> result(rows, columns);

@@ -12,8 +12,8 @@ namespace shardtool::tutorial {
 
 using kernels::Field;
 
-/// The arithmetics that one model runs in. In Field a sum has no order, so that a sharded run is
-/// the unsharded run bit for bit, or wrong.
+/// Arithmetics in which a model runs. Field sums are independent of order, so a sharded run equals
+/// the unsharded run bit for bit, or is wrong.
 template <typename T>
 concept Number = std::same_as<T, Field> || std::same_as<T, double> || std::same_as<T, float>;
 
@@ -24,15 +24,15 @@ constexpr std::string_view number_name() {
   return std::same_as<T, double> ? "f64" : "f32";
 }
 
-/// The largest worst() of a correct sharding: none in the field, rounding in f64, and in f32 what
-/// serves as a report only.
+/// Largest allowed worst() of a correct sharding: 0 in the field, rounding error in f64; for f32 it
+/// is a report only.
 template <Number T>
 constexpr double tolerance() {
   if constexpr (std::same_as<T, Field>) return 0;
   return std::same_as<T, double> ? 1e-12 : 1e-4;
 }
 
-/// z > 0; in the field for the residue of least magnitude: 0 < z < p/2.
+/// z > 0; in the field for the residue of smallest magnitude: 0 < z < p/2.
 template <Number T>
 constexpr bool is_positive(T z) {
   if constexpr (std::same_as<T, Field>)
@@ -58,7 +58,7 @@ constexpr T divided(T a, i64 n) {
     return a / static_cast<T>(n);
 }
 
-/// The n-th number of a seed: any residue, or a float in [-1, 1).
+/// Number n of a seed's random sequence: any residue, or a float in [-1, 1).
 template <Number T>
 constexpr T random_number(std::uint64_t seed, std::uint64_t n) {
   if constexpr (std::same_as<T, Field>) return kernels::field_random(seed, n);
@@ -67,7 +67,7 @@ constexpr T random_number(std::uint64_t seed, std::uint64_t n) {
     return static_cast<T>(kernels::hashed(seed, n) >> 40) * static_cast<T>(0x1p-23) - T{1};
 }
 
-/// |a|; in the field only whether it is 0, since its elements have no size.
+/// a|; in the field 0 for 0 and 1 otherwise, since its elements have no size.
 template <Number T>
 double magnitude(T a) {
   if constexpr (std::same_as<T, Field>)

@@ -5,8 +5,8 @@
 namespace shardtool::tutorial {
 namespace {
 
-/// The gradients of microbatches, in their order: dx is put below each other where there is one,
-/// the gradients of parameters are added.
+/// Collects the gradients of microbatches in order: rows of dx are appended, gradients of
+/// parameters are added.
 template <Number T>
 class Collected {
  public:

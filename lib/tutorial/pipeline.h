@@ -9,16 +9,15 @@
 
 namespace shardtool::tutorial {
 
-/// Consecutive layers on every device, which is a stage; activations go to the next one, gradients
-/// to the one before. A batch is cut into microbatches by rows.
+/// Pipeline of stages: each device has consecutive layers, sends activations to the next device and
+/// gradients to the previous one. A batch is cut into microbatches by rows.
 ///
 ///     device 0: x --layers--> h ==send==> device 1: --layers--> h ==send==> ... --> y
 ///               dx <--layers-- dh <==send==  ...                               <-- dy
 ///
 /// x and dx are at device 0, y and dy at the last. forward() and backward() are GPipe's two halves;
-/// step() runs them in any schedule. Per microbatch there is one send over each boundary in each
-/// direction. Throws kEmptyShard where there are fewer layers than devices or fewer rows than
-/// microbatches.
+/// step() runs them in any schedule. Each microbatch takes one send over each boundary in each
+/// direction. Throws kEmptyShard for fewer layers than devices or fewer rows than microbatches.
 template <Number T>
 class Pipeline final : public System<T> {
  public:
@@ -28,18 +27,18 @@ class Pipeline final : public System<T> {
   void load_checkpoint(const Parameters<T>& whole) override;
   Placement input(i64 batch) const override;
   Placement output(i64 batch) const override;
-  /// As many inputs are under way as there are stages.
+  /// Keeps as many inputs in flight as there are stages.
   void inference_loop(const InputStream<T>& input_stream,
                       const OutputStream<T>& output_stream) override;
 
   struct Result {
     Matrix<T> y;
     Parameters<T> gradients;
-    Counts forward_counts;  ///< of this device, all microbatches' forward passes
+    Counts forward_counts;  ///< of this device, forward passes of all microbatches
     Counts backward_counts;
-    i64 most_in_flight = 0;  ///< microbatches of which this stage kept activations at once
+    i64 most_in_flight = 0;  ///< most microbatches with activations kept on this stage
   };
-  /// Forward and backward of one batch: `x` at device 0, `g` = dL/dy at the last.
+  /// Runs forward and backward of one batch: `x` at device 0, `g` = dL/dy at the last.
   Result step(const Matrix<T>& x, const Matrix<T>& g, PipelineSchedule schedule);
 
  protected:
@@ -51,16 +50,16 @@ class Pipeline final : public System<T> {
   bool is_first() const { return this->device_id() == 0; }
   bool is_last() const { return this->device_id() == this->num_devices() - 1; }
 
-  /// Microbatch i of what this device was given, or what the neighbour sends.
+  /// Runs microbatch i of this device's input, or the one that the previous stage sends.
   Pass<T> run_microbatch(const Matrix<T>& x, i64 i);
-  /// Gradients of one microbatch; "dx" is only left where it is the model's.
+  /// Gradients of one microbatch; "dx" is only kept on the first stage.
   Parameters<T> pull_back_microbatch(const Tape<T>& tape, const Matrix<T>& g, i64 i);
   Matrix<T> microbatch(const Matrix<T>& whole, i64 i) const;
   void lead(const InputStream<T>& input_stream, const OutputStream<T>& output_stream);
   void follow();
 
   i64 microbatches_;
-  std::vector<Layer<T>> layers_;  ///< of this stage
+  std::vector<Layer<T>> layers_;  ///< layers of this stage
 };
 
 }  // namespace shardtool::tutorial

@@ -11,7 +11,7 @@ std::string_view to_string(PipelineSchedule schedule) {
 std::vector<PipelineStep> pipeline_steps(PipelineSchedule schedule, i64 stages, i64 stage,
                                          i64 microbatches) {
   std::vector<PipelineStep> steps;
-  // How far the forward passes run ahead of the backward ones.
+  // Lead of the forward passes over the backward ones.
   const i64 ahead = most_in_flight(schedule, stages, stage, microbatches);
   i64 forward = 0;
   for (; forward < ahead; ++forward) steps.push_back({true, forward});

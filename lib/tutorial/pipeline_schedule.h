@@ -9,7 +9,7 @@ namespace shardtool::tutorial {
 
 enum class PipelineSchedule {
   kGpipe,  ///< all forward, then all backward; every microbatch is in flight at once
-  k1F1B,   ///< as early as it can, one backward after each forward
+  k1F1B,   ///< as early as possible, one backward after each forward
 };
 /// "GPipe", "1F1B".
 std::string_view to_string(PipelineSchedule schedule);
@@ -21,17 +21,17 @@ struct PipelineStep {
   bool operator==(const PipelineStep&) const = default;
 };
 
-/// What one stage does, in order. Both schedules take the backward passes in the order of the
-/// microbatches, so that sums of gradients are the same bits.
+/// Returns the steps of one stage in order. Both schedules run the backward passes in microbatch
+/// order, so that sums of gradients have the same bits.
 std::vector<PipelineStep> pipeline_steps(PipelineSchedule schedule, i64 stages, i64 stage,
                                          i64 microbatches);
 
-/// The most microbatches that have gone forward through a stage and not yet back:
-/// m for GPipe, min(m, p - stage) for 1F1B.
+/// Maximum number of microbatches between their forward and backward pass on a stage: m for GPipe,
+/// min(m, p - stage) for 1F1B.
 i64 most_in_flight(PipelineSchedule schedule, i64 stages, i64 stage, i64 microbatches);
 
-/// The share of its time that a stage waits, when all steps take the same time and messages none:
-/// (p - 1) / (m + p - 1) for both.
+/// Idle share of a stage's time if all steps take equal time and messages take none: (p - 1) / (m +
+/// p - 1) for both schedules.
 double bubble(i64 stages, i64 microbatches);
 
 }  // namespace shardtool::tutorial

@@ -9,27 +9,27 @@
 
 namespace shardtool::tutorial {
 
-/// One interval per device, in their order.
+/// One interval per device, in device order.
 ///
-/// P1  the intervals lie one after another: [0, a) [a, b) ... [z, n)
-/// P2  none is empty, unless it was asked for
+/// P1  the intervals are consecutive: [0, a) [a, b) ... [z, n)
+/// P2  all are non-empty, except in parts_or_nothing
 using Parts = std::vector<Interval>;
 
-/// n units dealt out to devices by one rule of the library; 10 over 4 are 3, 3, 2, 2.
-/// Throws kEmptyShard, naming `what`, when a device would get nothing.
+/// Splits n units over the devices by one rule of the library; 10 over 4 are 3, 3, 2, 2. Throws
+/// kEmptyShard, naming `what`, if a device would get no unit.
 Parts parts_of(std::string_view what, i64 n, int devices,
                layout::SplitRule rule = layout::kBalanced);
 
-/// The same where a device may get nothing, as of a small batch.
+/// The same, but allows empty parts, as for a small batch.
 Parts parts_or_nothing(i64 n, int devices);
 
-/// Where an array lies: every device has all of it, or a part along one axis, or one device has
-/// all and the others none (0 rows, 0 columns).
+/// Placement of an array: whole on every device, cut along one axis, or whole on one device and
+/// empty (0 rows, 0 columns) on the others.
 struct Placement {
   enum class Kind { kReplicated, kRows, kColumns, kOwner };
   Kind kind = Kind::kReplicated;
-  Parts parts;    ///< of kRows, kColumns
-  int owner = 0;  ///< of kOwner
+  Parts parts;    ///< for kRows, kColumns
+  int owner = 0;  ///< for kOwner
 };
 
 Placement replicated();
@@ -37,7 +37,7 @@ Placement rows(Parts parts);
 Placement columns(Parts parts);
 Placement owned_by(int device);
 
-/// What a device holds of an array.
+/// Returns a device's part of an array.
 template <Number T>
 Matrix<T> cut(const Matrix<T>& whole, const Placement& placement, int device) {
   switch (placement.kind) {
@@ -53,8 +53,7 @@ Matrix<T> cut(const Matrix<T>& whole, const Placement& placement, int device) {
   return {};
 }
 
-/// The array from what every device holds. Requires one part per device; of replicas the first is
-/// taken.
+/// Assembles the array from the devices' parts, one per device; uses the first replica.
 template <Number T>
 Matrix<T> assembled(const std::vector<Matrix<T>>& held, const Placement& placement) {
   switch (placement.kind) {

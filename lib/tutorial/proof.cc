@@ -22,8 +22,9 @@ i64 sum_over_devices(Device<T>& device, i64 own) {
   return std::accumulate(numbers.begin(), numbers.end(), i64{0});
 }
 
-/// Every device has a part of what is gathered, of what changes places and of what is sent, and all
-/// of what is summed. Calls are all devices', but for sends, which the ends of a boundary do.
+/// Adds the counts of all devices. For gather, all_to_all and send every device has a part of the
+/// numbers; for reductions it has all. All devices make the same calls, except for sends, which
+/// only the two ends of a boundary make.
 template <Number T>
 Counts counts_of_all(Device<T>& device, const Counts& own) {
   Counts all = own;
@@ -41,7 +42,7 @@ const Matrix<T>& part_of(const Parameters<T>& parts, const std::string& name) {
   return found == nullptr ? kNothing : *found;
 }
 
-/// Where a gradient lies.
+/// Placement of a gradient.
 template <Number T>
 Placement gradient_placement(const System<T>& system, const std::string& name, i64 batch) {
   if (name == kInputGradient) return system.input_gradient(batch);
@@ -54,8 +55,8 @@ Matrix<T> divided_by(Matrix<T> gradient, i64 divisor) {
   return gradient;
 }
 
-/// The gradients put together from all devices, undoing an average; nothing when one has another
-/// size than what it is the gradient of.
+/// Assembles the gradients from all devices and undoes an average; nullopt if one has a size other
+/// than its parameter's.
 template <Number T>
 std::optional<Parameters<T>> whole_gradients(Device<T>& device, const System<T>& system,
                                              const Outcome<T>& outcome,

@@ -40,7 +40,7 @@ void System<T>::inference_loop(const InputStream<T>& input_stream,
   }
 }
 
-/// From device 0 to all: everybody's part of x, or that the stream has ended.
+/// Distributes the parts of x, or the end of the stream, from device 0.
 template <Number T>
 std::optional<Matrix<T>> System<T>::share_out(const std::optional<Matrix<T>>& x) {
   if (device_id() != 0) return device_.receive_next(0);
@@ -53,7 +53,7 @@ std::optional<Matrix<T>> System<T>::share_out(const std::optional<Matrix<T>>& x)
   return cut(*x, placement, 0);
 }
 
-/// From all to device 0: y, of which the others get nothing.
+/// Collects y on device 0; the other devices get nullopt.
 template <Number T>
 std::optional<Matrix<T>> System<T>::collect(const Matrix<T>& part, i64 batch) {
   if (device_id() != 0) {

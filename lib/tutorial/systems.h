@@ -7,11 +7,11 @@
 
 namespace shardtool::tutorial {
 
-/// Each factory makes one sharding of y = relu(x W0 + b0) W1 + b1 over the devices of a launch;
-/// [in, out] weights, so that "column" cuts what a layer gives and "row" what it takes. `device`
-/// must outlive the system. Biases are optional everywhere.
+/// Factories, each for one sharding of y = relu(x W0 + b0) W1 + b1 over the devices of a launch.
+/// Weights are [in, out], so "column" cuts a layer's outputs and "row" its inputs. `device` must
+/// outlive the system. Biases are optional everywhere.
 
-/// Everything on every device; the yardstick. Any number of layers.
+/// Everything on every device: the reference. Any number of layers.
 template <Number T>
 std::unique_ptr<System<T>> unsharded(Device<T>& device);
 
@@ -26,10 +26,10 @@ std::unique_ptr<System<T>> column_row(Device<T>& device);
 template <Number T>
 std::unique_ptr<System<T>> row_column(Device<T>& device);
 
-/// What the gradients of the devices' parts of a batch become.
+/// Reduction of the gradients of a batch's parts.
 enum class GradientReduction {
-  kSum,      ///< of the whole batch, what one device would compute
-  kAverage,  ///< that divided by the number of devices; not by samples, also where batches differ
+  kSum,      ///< sum over the whole batch, equal to one device's result
+  kAverage,  ///< that divided by the number of devices, not by samples, even if batches differ
 };
 
 template <Number T>
@@ -43,19 +43,19 @@ Matrix<T> reduced(Matrix<T> sum, GradientReduction reduction, int devices) {
 template <Number T>
 std::unique_ptr<System<T>> data_parallel(Device<T>& device, GradientReduction reduction);
 
-/// The batch is cut, and so is every parameter: W0 by rows, W1 and biases by columns. forward: one
-/// all_gather per parameter; backward: one per weight again, since nothing whole is kept, and one
-/// reduce_scatter per gradient.
+/// The batch and every parameter are cut: W0 by rows, W1 and biases by columns. forward: one
+/// all_gather per parameter; backward: one per weight again, since whole weights are not kept, and
+/// one reduce_scatter per gradient.
 template <Number T>
 std::unique_ptr<System<T>> fully_sharded(Device<T>& device, GradientReduction reduction);
 
-/// column_row whose x and y are cut by rows (the sequence). forward: all_gather of x,
-/// reduce_scatter of y; backward: all_gather of dy, reduce_scatter of dx, all_reduce of the
-/// gradient of the replicated b1. The gathered x is kept for backward, not gathered again.
+/// column_row with x and y cut by rows (the sequence). forward: all_gather of x, reduce_scatter of
+/// y; backward: all_gather of dy, reduce_scatter of dx, all_reduce of the gradient of the
+/// replicated b1. The gathered x is kept for backward, not gathered again.
 template <Number T>
 std::unique_ptr<System<T>> sequence_parallel(Device<T>& device);
 
-/// The expert of every row of a batch.
+/// Expert of every row of a batch.
 using Assignment = std::vector<i64>;
 
 /// One two-layer model per expert, "expert_<e>/layer_0/weights", ...; row t of x goes through
@@ -63,9 +63,9 @@ using Assignment = std::vector<i64>;
 template <Number T>
 std::unique_ptr<System<T>> unsharded_experts(Device<T>& device, Assignment assignment);
 
-/// The batch is cut, experts are dealt out. forward: all_to_all of the rows to their experts'
-/// devices and all_to_all back; backward the same with dy and dx. Batches have
-/// assignment.size() rows (kShapeMismatch); a device may have no rows, and an expert, too.
+/// The batch and the experts are distributed. forward: all_to_all of the rows to their experts'
+/// devices and all_to_all back; backward the same with dy and dx. Batches have assignment.size()
+/// rows (kShapeMismatch); a device or an expert may have no rows.
 template <Number T>
 std::unique_ptr<System<T>> expert_parallel(Device<T>& device, Assignment assignment);
 

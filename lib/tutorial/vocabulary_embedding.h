@@ -8,12 +8,12 @@ namespace shardtool::tutorial {
 
 using Tokens = std::vector<i64>;
 
-/// A table [vocabulary, width] cut by rows over the devices; a token's row is on one of them.
+/// A table [vocabulary, width] cut by rows over the devices; each token's row is on one device.
 template <Number T>
 class VocabularyEmbedding {
  public:
-  /// Keeps this device's rows. `device` must outlive it. Throws kEmptyShard where a device would
-  /// hold no row.
+  /// Keeps this device's rows. `device` must outlive it. Throws kEmptyShard if a device would have
+  /// no row.
   VocabularyEmbedding(Device<T>& device, const Matrix<T>& whole_table,
                       layout::SplitRule rule = layout::kBalanced);
 
@@ -21,10 +21,11 @@ class VocabularyEmbedding {
   const Matrix<T>& table() const { return table_; }
   Matrix<T>& table() { return table_; }
 
-  /// The row of every token, whole on every device: one all_reduce.
-  /// Throws kUnknownName for a token that the vocabulary lacks.
+  /// Returns the row of every token, whole on every device: one all_reduce. Throws kUnknownName for
+  /// a token outside of the vocabulary.
   Matrix<T> forward(const Tokens& tokens);
-  /// The gradient of this device's rows, from that of what forward() gave: no communication.
+  /// Returns the gradient of this device's rows from that of forward()'s output, without
+  /// communication.
   Matrix<T> backward(const Tokens& tokens, const Matrix<T>& g) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace shardtool::tutorial {
 namespace {
 
-/// Draws arrays one after the other, each from numbers of its own.
+/// Draws consecutive arrays, each from its own random sequence.
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : seed_(seed) {}
@@ -44,7 +44,7 @@ std::unique_ptr<System<T>> loaded_yardstick(Device<T>& device, const Workload<T>
   return system;
 }
 
-/// The workload moved by h along a direction.
+/// Moves the workload by h along a direction.
 Workload<double> moved(Workload<double> workload, const Parameters<double>& direction, double h) {
   for (const auto& [name, change] : direction) {
     Matrix<double>& array = name == kInputGradient ? workload.x : workload.parameters.at(name);
@@ -97,7 +97,7 @@ Workload<T> random_experts(const TwoLayers& sizes, i64 n_experts, i64 batch, std
   }
   workload.x = draw.matrix<T>(batch, sizes.in);
   workload.g = draw.matrix<T>(batch, sizes.out);
-  // The first two rows go to the first two experts, so that these are not exchanged unseen.
+  // The first two rows use the first two experts, so that an exchange of these is detectable.
   for (i64 row = 0; row < batch; ++row) {
     workload.assignment.push_back(row < std::min<i64>(2, n_experts) ? row : draw.below(n_experts));
   }
@@ -150,7 +150,7 @@ double adjoint_gap(const Workload<T>& workload, const Parameters<T>& gradients,
   const Parameters<T> direction = random_direction(workload, seed);
   const T forward = inner_product(push_forward(workload, direction), workload.g);
   const double gap = magnitude(forward - along(direction, gradients));
-  // In the field a gap has no size: there is one, or there is none.
+  // In the field a gap has no size: it is 0 or 1.
   if (gap == 0 || std::same_as<T, Field>) return gap;
   return gap / sum_of_magnitudes(direction, gradients);
 }

@@ -12,15 +12,15 @@ struct Workload {
   Parameters<T> parameters;
   Matrix<T> x;
   Matrix<T> g;            ///< dL/dy
-  Assignment assignment;  ///< of a model with experts; else empty
+  Assignment assignment;  ///< for a model with experts; else empty
 };
 
-/// Layers of sizes[0] -> sizes[1] -> ..., with biases, drawn from a seed.
+/// Random layers sizes[0] -> sizes[1] -> ..., with biases, from a seed.
 template <Number T>
 Workload<T> random_layers(const std::vector<i64>& sizes, i64 batch, std::uint64_t seed);
 
-/// Experts of two layers each, with biases, and an assignment drawn from a seed but for the first
-/// two rows, which go to experts 0 and 1.
+/// Random experts of two layers each, with biases, and an assignment from a seed, except that the
+/// first two rows go to experts 0 and 1.
 template <Number T>
 Workload<T> random_experts(const TwoLayers& sizes, i64 n_experts, i64 batch, std::uint64_t seed);
 
@@ -28,7 +28,7 @@ Workload<T> random_experts(const TwoLayers& sizes, i64 n_experts, i64 batch, std
 template <Number T>
 Workload<T> without_biases(Workload<T> workload);
 
-/// What one device computes, and with it what all others are held against.
+/// Results of one device, the reference for all others.
 template <Number T>
 struct Yardstick {
   Matrix<T> y;
@@ -37,21 +37,21 @@ struct Yardstick {
 template <Number T>
 Yardstick<T> yardstick(Device<T>& device, const Workload<T>& workload);
 
-/// A direction in which x (as "dx") and every parameter can move.
+/// A direction of change for x (as "dx") and every parameter.
 template <Number T>
 Parameters<T> random_direction(const Workload<T>& workload, std::uint64_t seed);
 
-/// J v: how y moves along a direction v.
+/// J v: the change of y along a direction v.
 template <Number T>
 Matrix<T> push_forward(const Workload<T>& workload, const Parameters<T>& direction);
 
-/// |<Jv, g> - <v, J^T g>| with J^T g as given: in the field 0, or 1 when a gradient is wrong; in
-/// floats relative to the sum of the magnitudes of what is added.
+/// <Jv, g> - <v, J^T g>| with the given J^T g: in the field 0, or 1 if a gradient is wrong; in
+/// floats relative to the sum of the magnitudes of the terms.
 template <Number T>
 double adjoint_gap(const Workload<T>& workload, const Parameters<T>& gradients, std::uint64_t seed);
 
 /// (L(p + h v) - L(p - h v)) / 2h - <v, gradients> for L = <y, g> and h = 1e-6, relative to the
-/// larger of the two. Only f64 has digits enough for it.
+/// larger of the two. Only f64 has enough digits for it.
 double directional_gap(Device<double>& device, const Workload<double>& workload,
                        const Parameters<double>& gradients, std::uint64_t seed);
 

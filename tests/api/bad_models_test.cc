@@ -1,4 +1,5 @@
-// Models that contradict themselves: each is refused by name, or warned of, before a byte moves.
+// Models that contradict themselves: each is refused by name, or gets a warning, before a byte
+// moves.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -47,7 +48,7 @@ TransformReport split_model(const TinyModel& model, const std::string& mesh = "t
   }
 }
 
-/// All that a user reads of an error, beside its code.
+/// Text of an error as a user reads it, without its code.
 std::string text_of(const Error& e) {
   std::string text(e.message());
   for (const auto& [label, note] : e.notes()) text += fmt::format("\n{}: {}", label, note);
@@ -55,7 +56,7 @@ std::string text_of(const Error& e) {
   return text;
 }
 
-/// Requires the error that has this code, names this tensor, says all of `parts` and how to go on.
+/// Requires the error with this code and tensor that contains all of `parts` and a help line.
 void check_refused(const TinyModel& model, ErrorCode code, const std::string& tensor,
                    const std::vector<std::string>& parts, const std::string& mesh = "tp=2") {
   const auto e = testing::error_of([&] { return split_model(model, mesh); });
@@ -79,7 +80,7 @@ TinyModel without(TinyModel model, const std::string& name) {
   return model;
 }
 
-/// Llama whose projections are FP8 with scales of blocks of 32, in a config that says `block`.
+/// Llama with FP8 projections and scales for blocks of 32; the config states `block`.
 TinyModel fp8_llama(i64 block, i64 mlp = 128) {
   TinyModel model = tiny_llama({.layers = 1, .heads = 8, .kv_heads = 8, .head_dim = 8, .mlp = mlp});
   std::vector<TensorSpec> scales;
@@ -188,7 +189,8 @@ TEST_CASE("an expert that is missing, in part or whole, or one too many is named
                 {"index 4 of axis 'experts' is too large", "from one model"});
 }
 
-/// Files of Llama and of another model in one folder, with the index of the former when `indexed`.
+/// Writes the files of Llama and of another model into one folder, with the index of the former if
+/// `indexed`.
 std::string mixed(const TempFolder& folder, const Tensors& other, const std::string& file,
                   bool indexed) {
   const TinyModel llama = tiny_llama();

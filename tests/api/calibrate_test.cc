@@ -27,7 +27,7 @@ TEST_CASE("a machine's profile is one that is accepted, with tables of what was 
   CHECK(profile.measured->date.size() == 10);
   CHECK(profile.storage->read_us_of_bytes.size() == 4);
   CHECK(profile.timings.size() == 12);  // six operations in groups of 2 and of 3
-  // The table is what such a call costs, not the model of the fabric.
+  // The measured cost of such a call is used, not the model of the fabric.
   const auto time = plan::time_of({plan::CollectiveOp::kAllReduce, {3, 1}, 1 << 10}, profile);
   CHECK(time.algorithm == plan::Algorithm::kMeasured);
   CHECK(time.us > 0);

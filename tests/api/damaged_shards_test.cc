@@ -15,7 +15,7 @@ using test::TempFolder;
 constexpr const char* kTwoParts = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
   "rules": [{"match": "w", "strategy": "rowwise"}, {"match": "n", "strategy": "replicate"}]})";
 
-/// A checkpoint of a cut and a replicated tensor, and its split to two ranks.
+/// A checkpoint with a cut and a replicated tensor, and its split into two ranks.
 struct SplitModel {
   TempFolder folder;
   SplitModel() {
@@ -47,7 +47,7 @@ struct SplitModel {
   }
 };
 
-// In a rank's file the tensors are n (32 bytes) and w (128 bytes), by name.
+// A rank's file has the tensors n (32 bytes) and w (128 bytes), in name order.
 constexpr i64 kInW = 1;
 constexpr i64 kInN = 128 + 1;
 

@@ -1,4 +1,4 @@
-// Experts on meshes of every kind, as bytes: by name and as a dimension, on one device or several.
+// Bytes of experts on all kinds of meshes: by name and as a dimension, on one device or several.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ constexpr auto kNamed = "model.layers.0.block_sparse_moe.experts.{}.{}.weight";
 constexpr auto kUp = "model.layers.0.mlp.experts.gate_up_proj";
 constexpr auto kDown = "model.layers.0.mlp.experts.down_proj";
 
-/// Six experts over three devices; the busy ones, 0 and 3, on more than one of them.
+/// Six experts over three devices; the busy ones, 0 and 3, are on several of them.
 constexpr auto kRepeated = R"("experts": {"owners": [[0, 1, 2], [3, 0, 4], [5, 0, 3]]})";
 const std::vector<std::vector<i64>> kOwned = {{0, 1, 2}, {3, 0, 4}, {5, 0, 3}};
 

@@ -1,5 +1,5 @@
-// Every system call of a run made to fail once: old state or complete new state, never anything
-// else.
+// Makes every system call of a run fail once. The output must be the old state or the complete new
+// one.
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ constexpr const char* kThreeRules = R"({"version": 1, "mesh": [{"axis": "tp", "s
   "rules": [{"match": "rows", "strategy": "rowwise"}, {"match": "columns", "strategy": "columnwise"},
             {"match": "norm", "strategy": "replicate"}]})";
 
-/// A checkpoint that is large enough for direct I/O, and what its split must be.
+/// A checkpoint that is large enough for direct I/O, and the expected bytes of its split.
 struct FailingSplit {
   TempFolder folder;
   std::map<std::string, std::string> expected;
@@ -134,7 +134,7 @@ TEST_CASE("interrupted calls are repeated") {
   CHECK(test::folder_content(fixture.folder / "out") == fixture.expected);
 }
 
-/// Calls `hook` when a file of the output is opened for reading, once, while it lives.
+/// Calls `hook` once, when a file of the output is opened for reading during its lifetime.
 class OnReadBack {
  public:
   explicit OnReadBack(std::function<void()> hook) : scope_(table()) { pending() = std::move(hook); }

@@ -1,4 +1,4 @@
-// Query heads and their KV heads on any number of devices, and tied embeddings, as bytes.
+// Bytes of query heads and their KV heads on any number of devices, and of tied embeddings.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ struct Heads {
   i64 end = 0;
 };
 
-/// The rows of heads.
+/// Row numbers of a range of heads.
 std::vector<i64> rows_of(Heads heads) {
   std::vector<i64> rows(static_cast<size_t>((heads.end - heads.begin) * kHeadDim));
   std::iota(rows.begin(), rows.end(), heads.begin * kHeadDim);
@@ -36,26 +36,27 @@ struct Grouped {
   i64 heads;
   i64 kv_heads;
   i64 devices;
-  std::string axes;          ///< of one's own, or empty
-  std::vector<Heads> query;  ///< of each device
+  std::string axes;          ///< "axes" of the mapping, or empty
+  std::vector<Heads> query;  ///< per device
   std::vector<Heads> kv;
 };
 
 const std::vector<Grouped> kTable = {
-    // Whole groups of seven, the first device one more: Qwen2-7B over three.
+    // Whole groups of seven, one more on the first device: Qwen2-7B over three.
     {28, 4, 3, "", {{0, 14}, {14, 21}, {21, 28}}, {{0, 2}, {2, 3}, {3, 4}}},
     // Groups that divide.
     {8, 4, 2, "", {{0, 4}, {4, 8}}, {{0, 2}, {2, 4}}},
-    // More devices than KV heads: each of these is repeated for neighbours, ranks 0 and 1 first.
+    // More devices than KV heads: each KV head is repeated on neighbours, starting with ranks 0 and
+    // 1.
     {8,
      4,
      8,
      "",
      {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}, {7, 8}},
      {{0, 1}, {0, 1}, {1, 2}, {1, 2}, {2, 3}, {2, 3}, {3, 4}, {3, 4}}},
-    // One KV head for all.
+    // One KV head for all query heads.
     {6, 1, 3, "", {{0, 2}, {2, 4}, {4, 6}}, {{0, 1}, {0, 1}, {0, 1}}},
-    // On request, each device gets the KV heads that its queries need, whatever the number.
+    // On request, each device gets all KV heads that its queries need.
     {10,
      2,
      4,
@@ -105,7 +106,7 @@ TEST_CASE("queries that need parts of two KV heads are refused until gathering i
 
 constexpr auto kTied = R"("tied": [["model.embed_tokens.weight", "lm_head.weight"]])";
 
-/// Llama with tied embeddings; the head is left out, or stored beside them.
+/// Llama with tied embeddings; the head is omitted, or stored too.
 ModelFiles tied_llama(bool stored_twice) {
   mapping::TinyModel model = llama(9, 3);
   model.config.pop_back();

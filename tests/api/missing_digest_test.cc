@@ -1,4 +1,4 @@
-// A tensor that the shards of a manifest cover has a digest there, or the output is not trusted.
+// A tensor that a manifest's shards cover must have a digest, or the output is not trusted.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 

@@ -7,23 +7,23 @@
 #include "tests/mapping/models.h"
 #include "tests/support/checkpoint_files.h"
 
-/// A small model as files, and the verbs on it.
+/// A small model as files, with the verbs applied to it.
 namespace shardtool::test {
 
 class ModelFiles {
  public:
-  /// Writes the model into a folder, in tensors of bytes that differ from each other's.
+  /// Writes the model into a folder, with different bytes in each tensor.
   explicit ModelFiles(const mapping::TinyModel& model);
   ModelFiles(Tensors tensors, const std::string& config);
 
-  /// A mapping that extends the preset, with these axes ("\"vocab\": null") and further members
-  /// ("\"tied\": [...]") of its own.
+  /// Makes a mapping that extends the preset with its own axes ("\"vocab\": null") and members
+  /// ("\"tied\": [...]").
   void extend(const std::string& preset, const std::string& axes, const std::string& more = "");
 
-  /// Splits into a folder of this name, whose path it returns; over the mapping of the last
-  /// `extend`, or the preset that config.json chooses.
+  /// Splits into a folder of this name and returns its path. Uses the mapping of the last `extend`,
+  /// or the preset that config.json selects.
   std::string split(const std::string& name, const std::string& mesh) const;
-  /// The parts as one checkpoint; `merged` has its tensors.
+  /// Merges the parts into one checkpoint; `merged` returns its tensors.
   api::TransformReport merge(const std::string& parts) const;
   Tensors merged(const std::string& parts) const;
   std::string reshard(const std::string& parts, const std::string& mesh) const;
@@ -39,13 +39,13 @@ class ModelFiles {
   std::string mapping_;
 };
 
-/// What a rank holds.
+/// Returns the tensors of a rank.
 Tensors shards(const std::string& parts, i64 rank);
 
-/// Whether two sets hold the same names with the same shapes and bytes.
+/// True if two sets have the same names, shapes and bytes.
 bool same_tensors(const Tensors& a, const Tensors& b);
 
-/// These rows of the first axis, in this order.
+/// Returns these rows of the first axis, in this order.
 Bytes rows(const Tensor& tensor, const std::vector<i64>& numbers);
 
 }  // namespace shardtool::test

@@ -1,4 +1,4 @@
-// A plan is a product: what it says is what reshard does, byte for byte, or nothing is done.
+// `reshard --plan` executes exactly the plan, byte for byte, or does not start.
 
 #include "lib/api/planning/plan_file.h"
 
@@ -30,7 +30,7 @@ PlanOptions to_mesh(const std::string& parts, const std::string& mesh) {
   return options;
 }
 
-/// The least document that can be applied.
+/// Smallest document that can be applied.
 std::string document(const PlanReport& report, const std::string& version = SHARDTOOL_VERSION) {
   return R"({"format_version":"1.0","tool":{"name":"shardtool","version":")" + version +
          R"("},"command":"plan","apply":)" + report.recipe;
@@ -48,7 +48,7 @@ TransformReport apply_plan(const std::string& plan, const std::string& output) {
   return reshard(options);
 }
 
-/// (rank, elements of each tensor that it has), from a folder's manifest.
+/// Elements of each tensor by (rank, tensor), from a folder's manifest.
 std::map<std::pair<std::string, i64>, std::set<i64>> held_in(const std::string& folder) {
   std::ifstream file(folder + "/manifest.json");
   const json manifest = json::parse(file);
@@ -75,7 +75,7 @@ std::map<std::pair<std::string, i64>, std::set<i64>> held_in(const std::string& 
   return held;
 }
 
-/// Bytes of an element of each tensor, from a folder's manifest.
+/// Bytes per element of each tensor, from a folder's manifest.
 std::map<std::string, i64> element_bytes(const std::string& folder) {
   std::ifstream file(folder + "/manifest.json");
   const json manifest = json::parse(file);
@@ -85,7 +85,7 @@ std::map<std::string, i64> element_bytes(const std::string& folder) {
   return bytes;
 }
 
-/// Bytes of the new parts that their rank had not, and had, in the old ones.
+/// Bytes of the new parts that their rank lacked, and had, in the old ones.
 std::pair<i64, i64> moved_and_kept(const std::string& from, const std::string& to) {
   auto had = held_in(from);
   auto bytes = element_bytes(to);
@@ -106,7 +106,7 @@ TEST_CASE("what is planned is what is executed: bytes that move, and every byte 
     const std::string to = *rc::gen::element<std::string>("tp=1", "tp=2", "tp=4", "tp=2,dp=3");
     const std::string parts = model.split("from", from);
     PlanOptions asked = to_mesh(parts, to);
-    asked.node_size = *rc::gen::element<i64>(1, 2, 8);  // who sends what depends on it
+    asked.node_size = *rc::gen::element<i64>(1, 2, 8);  // affects the choice of senders
     const PlanReport planned = make_plan(asked);
     const std::string plan = saved(folder / "plan.json", sealed(document(planned)));
     const TransformReport done = apply_plan(plan, folder / "out");

@@ -1,4 +1,4 @@
-// The memory of published models, against numbers that others computed or measured.
+// Memory of published models, compared with computed and measured numbers of other projects.
 
 #include "lib/api/planning/plan_memory.h"
 
@@ -57,7 +57,7 @@ double weights_gib(const MemoryReport& report) {
   return static_cast<double>(report.devices.front().weights) / kGib;
 }
 
-// llm-d-planner asserts the one of Qwen; the others are those of the models' cards.
+// Qwen's count is asserted by llm-d-planner; the others are from the model cards.
 TEST_CASE("parameters of published models (D18)") {
   CHECK(parameters(test::llama_3_8b()) == 8'030'261'248);
   CHECK(parameters(test::llama_3_70b()) == 70'553'706'496);
@@ -66,7 +66,7 @@ TEST_CASE("parameters of published models (D18)") {
   CHECK(parameters(test::qwen_3_32b()) == 32'762'123'264);
 }
 
-// Each is the shape times 2 bytes, over 8.
+// Each value is the shape times 2 bytes, over 8.
 TEST_CASE("Llama-3-70B in BF16 on eight devices, class by class (D19)") {
   const MemoryReport report = memory(test::llama_3_70b(), "tp=8");
   for (size_t rank = 0; rank < 8; ++rank) {
@@ -109,8 +109,8 @@ PublishedModel in_fp8(PublishedModel model) {
   return model;
 }
 
-// vllm-project/vllm issue 12330 and llm-d-planner's document of measured memory. An engine has some
-// buffers beside the weights, so that it logs a little more, never less.
+// Sources: vllm-project/vllm issue 12330 and llm-d-planner's document of measured memory. An engine
+// has some additional buffers, so it logs a little more, never less.
 TEST_CASE("weights against what vLLM logged: never more, at most 0.1 GiB less (D20)") {
   struct Row {
     PublishedModel model;
@@ -273,7 +273,7 @@ TEST_CASE("recurrences keep a state per sequence, and convolutions their positio
   }
   options.workload.context = 1000;
   CHECK(memory(mamba, "tp=2", options, &notes).devices[1].states == 3 * (states + before));
-  // What the graph cannot be bound to is told.
+  // A graph that cannot be bound is reported in a note.
   mamba.tensors.resize(10);
   notes.clear();
   CHECK(memory(mamba, "tp=2", options, &notes).devices[1].states == 0);
@@ -317,7 +317,7 @@ TEST_CASE("the first Mamba keeps a state for every feature, short convolutions a
   PlanOptions options;
   options.workload.context = 10;
   options.workload.batch = 3;
-  std::vector<std::string> notes;  // that nothing is cached
+  std::vector<std::string> notes;  // a note that there is no cache
   const i64 state = 16 * 6 * 4, before = 16 * 3 * 2, two_before = 8 * 2 * 2;
   CHECK(memory(mamba, "tp=2", options, &notes).devices[1].states == 3 * (state + before));
   CHECK(memory(lfm2, "tp=2", options, &notes).devices[1].states == 3 * two_before);

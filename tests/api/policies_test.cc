@@ -1,4 +1,4 @@
-// What a mapping may ask for beside cutting: padding that repeats, and biases that are added once.
+// Mapping policies other than cuts: padding that repeats elements, and biases that are added once.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 using test::TempFolder;
 using test::Tensors;
 
-/// Splits by a mapping of this body over tp.
+/// Splits over tp by a mapping with this body.
 void split_by(const TempFolder& folder, const Tensors& tensors, const std::string& mapping,
               i64 tp) {
   test::write_checkpoint(folder / "whole", tensors);
@@ -28,7 +28,7 @@ void split_by(const TempFolder& folder, const Tensors& tensors, const std::strin
   split(options);
 }
 
-/// merge(split(x)) = x.
+/// Checks merge(split(x)) = x.
 void check_merge(const TempFolder& folder, const Tensors& tensors) {
   MergeOptions options;
   options.sources = {folder / "parts"};

@@ -1,5 +1,5 @@
-// The manifest alone proves an output in any layout: with the original gone, a sound one has no
-// finding, and one changed bit of any shard is found.
+// The manifest proves an output in any layout without the original: a correct one has no finding,
+// and one changed bit of any shard is found.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ struct Layout {
   std::string mesh;
 };
 
-/// Random bytes are NaN here and there, which is no matter of the layout.
+/// Drops findings of NaN, which random bytes contain.
 CheckReport read_all(const std::string& parts) {
   CheckOptions options;
   options.sources = {parts};
@@ -43,7 +43,8 @@ void flip_bit(const std::string& path, i64 at) {
   file.put(byte);
 }
 
-/// Changes one bit in every `step`-th shard, checks that it is named, and changes it back.
+/// Changes one bit in every `step`-th shard, checks that the finding names it, and restores the
+/// bit.
 void check_every_change_is_found(const std::string& parts, size_t step) {
   std::ifstream in(parts + "/manifest.json");
   const json manifest = json::parse(in);

@@ -10,7 +10,7 @@ class TensorList {
   void add(const std::string& name, Shape shape, Dtype dtype = Dtype::kBF16) {
     list.push_back({name, dtype, std::move(shape)});
   }
-  /// A weight of FP8 and the scales of its blocks.
+  /// Adds an FP8 weight and the scales of its blocks.
   void add_fp8(const std::string& name, i64 rows, i64 columns) {
     constexpr i64 kBlock = 128;
     add(name + ".weight", {rows, columns}, Dtype::kF8E4M3);

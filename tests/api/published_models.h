@@ -5,7 +5,7 @@
 
 #include "lib/base/tensor_spec.h"
 
-/// The tensors of published models at their own sizes: names, types and shapes, no data.
+/// Tensors of published models at full size: names, dtypes and shapes, no data.
 namespace shardtool::test {
 
 struct PublishedModel {
@@ -36,7 +36,7 @@ PublishedModel llama_3_70b();
 PublishedModel llama_3_405b();
 PublishedModel qwen_2_5_half_billion();
 PublishedModel qwen_3_32b();
-/// FP8 in blocks of 128 x 128, with the layer that predicts further tokens.
+/// FP8 in blocks of 128 x 128, with the multi-token prediction layer.
 PublishedModel deepseek_v3();
 
 }  // namespace shardtool::test

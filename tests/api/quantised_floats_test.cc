@@ -1,5 +1,5 @@
-// Quantised weights through the whole program: what a device's part decodes to is the part of what
-// the whole decodes to, in exact arithmetic (doubles hold every product here exactly).
+// Quantised weights through the whole program: a device's decoded part equals the part of the
+// decoded whole, in exact arithmetic (doubles hold every product here exactly).
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ Tensors fp8_weight(i64 n, i64 k, i64 block) {
   return tensors;
 }
 
-/// Decodes; the weight's first row is row `offset` of its first block.
+/// Decodes; the first row of the weight is row `offset` of its first block.
 Matrix fp8_decoded(const Tensors& t, i64 row_block, i64 column_block, i64 offset = 0) {
   const Tensor& weight = t.at("w.weight");
   const Tensor& scale = t.at("w.weight_scale_inv");
@@ -123,7 +123,7 @@ TEST_CASE("FP8 blocks, refined to the greatest common divisor, on either axis") 
             taken(decoded, axis, range(6 * rank, 6 * rank + 6)).values);
     }
     split.check_round_trip();
-    split.check_reshard(2);  // where cuts are whole blocks again, the stored scales come back
+    split.check_reshard(2);  // Cuts at whole blocks restore the stored scales.
   }
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("FP8 blocks, refined: devices that have copies of different scales are
   split.check_round_trip();
 }
 
-// DeepSeek-V4: bytes of two FP4 values, low nibble first, beside FP8, both with powers of two.
+// DeepSeek-V4: bytes of two FP4 values, low nibble first, and FP8, both with power-of-two scales.
 
 TEST_CASE("FP4 pairs with a scale per 32 inputs lie beside FP8 blocks, in one model") {
   std::mt19937 random(4);
@@ -220,7 +220,7 @@ TEST_CASE("MXFP4 experts: a part decodes to the part of the whole, over ep and t
                    R"({"version": 1, "mesh": [{"axis": "ep", "size": 2}, {"axis": "tp", "size": 2}],
         "axes": {"experts": "ep", "mlp": "tp"},
         "rules": [{"match": "**.down_proj", "dims": ["experts", "mlp", null]}]})");
-  // The names need a dot before "experts" as real ones have.
+  // The pattern needs a dot before "experts", as in real names.
   Tensors named;
   for (auto& [name, tensor] : whole) {
     tensor.spec.name = "mlp." + name;

@@ -1,5 +1,5 @@
-// Quantised weights through the whole program: what a device's part decodes to is the part of what
-// the whole decodes to, in exact arithmetic (doubles hold every product here exactly).
+// Quantised weights through the whole program: a device's decoded part equals the part of the
+// decoded whole, in exact arithmetic (doubles hold every product here exactly).
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ Tensors gptq_weight(i64 n, i64 k, i64 group, const std::function<std::int32_t(i6
   return tensors;
 }
 
-/// W[out][in], by the part's own g_idx.
+/// W[out][in], decoded with the part's own g_idx.
 Matrix gptq_decoded(const Tensors& t) {
   const Tensor& words = t.at("w.qweight");
   const i64 k = words.spec.shape[0] * 8;
@@ -114,7 +114,8 @@ TEST_CASE("groups out of order in a model that says that they are in order are r
   CHECK(e->tensor_name() == "w.g_idx");
 }
 
-// compressed-tensors: the shape of the packed weight is stored, each device stores its own.
+// compressed-tensors: the shape of the packed weight is stored, and each device stores that of its
+// part.
 
 TEST_CASE("the stored shape of a packed weight is that of the device's part") {
   Tensors whole;

@@ -51,7 +51,7 @@ inline Matrix matrix(i64 rows, i64 columns, const std::function<double(i64, i64)
   return m;
 }
 
-/// The rows (axis 0) or columns (axis 1) of m; kZero stands for padding.
+/// Selects rows (axis 0) or columns (axis 1) of m; kZero inserts padding.
 inline constexpr i64 kZero = -1;
 inline Matrix taken(const Matrix& m, size_t axis, const std::vector<i64>& indices) {
   const i64 n = static_cast<i64>(indices.size());
@@ -72,7 +72,7 @@ inline std::vector<i64> range(i64 begin, i64 end, i64 padding = 0) {
 /// A checkpoint with one cut weight and its split.
 class Quantised {
  public:
-  /// Cuts axis "x" of the weight, whose dims are given, over `tp` devices, and checks the output.
+  /// Cuts axis "x" of the weight with these dims over `tp` devices, and checks the output.
   Quantised(const Tensors& tensors, const std::string& quantization, const std::string& dims,
             i64 tp, const std::string& straddle = "error");
 
@@ -81,13 +81,13 @@ class Quantised {
   }
   const TransformReport& report() const { return report_; }
 
-  /// merge(split(x)) = x and diff(whole, parts) is empty.
+  /// Checks merge(split(x)) = x and that diff(whole, parts) is empty.
   void check_round_trip() const;
-  /// reshard(split(x, A), B) = split(x, B), file by file.
+  /// Checks reshard(split(x, A), B) = split(x, B), file by file.
   void check_reshard(i64 tp) const;
 
  private:
-  /// The output is complete and right by its own manifest, whatever was done to its blocks.
+  /// Checks that the output is complete and correct by its own manifest.
   void check_has_no_findings() const;
   std::string parts() const { return folder_ / "parts"; }
 

@@ -1,5 +1,5 @@
-// A run that died anywhere leaves the old state or the complete new one, and --resume ends with the
-// very bytes of an undisturbed run.
+// A run that dies at any point leaves the old state or the complete new one, and --resume produces
+// the bytes of an undisturbed run.
 
 #include <doctest/doctest.h>
 
@@ -38,8 +38,8 @@ constexpr const char* kMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size
 
 enum class Verb { kSplit, kMerge, kReshard };
 
-/// A checkpoint of 22 tensors, large enough for direct I/O and some of them for several chunks, and
-/// the right output of each verb.
+/// A checkpoint of 22 tensors, large enough for direct I/O, some with several chunks, and the
+/// expected output of each verb.
 class Jobs {
  public:
   Jobs() {
@@ -64,7 +64,7 @@ class Jobs {
   }
 
   TransformReport run(Verb verb, WriteOptions write) const {
-    // Buffers of a size that only one or two of these tensors travel together.
+    // Small buffers, so that only one or two of these tensors travel together.
     write.max_memory = exec::kMinMemory;
     if (write.threads == 0) write.threads = 4;
     MappingChoice mapping;
@@ -75,7 +75,7 @@ class Jobs {
     return reshard({{folder / "split"}, mapping, {}, true, write});
   }
 
-  /// To `out`, committing every tensor and keeping whatever was finished.
+  /// Options that write to `out`, commit every tensor and keep all finished work.
   WriteOptions careful(bool resume) const {
     WriteOptions write;
     write.output = folder / "out";
@@ -114,12 +114,12 @@ class Jobs {
   std::map<Verb, Content> expected_;
 };
 
-/// How the deaths of one verb went.
+/// Statistics of the deaths of one verb.
 struct Toll {
   int deaths = 0;
-  int published = 0;  ///< of them, after the output was in place
-  i64 tensors = 0;    ///< that resuming did not do again
-  int lost = 0;       ///< outputs that were not right
+  int published = 0;  ///< deaths after the output was published
+  i64 tensors = 0;    ///< tensors that resuming did not repeat
+  int lost = 0;       ///< wrong outputs
 };
 
 Toll die_everywhere(const Jobs& jobs, Verb verb, Death death, int step) {
@@ -152,7 +152,7 @@ TEST_CASE("a run that is killed at any system call is resumed to the right bytes
     CAPTURE(static_cast<int>(verb));
     const Toll toll = die_everywhere(jobs, verb, Death::kKilled, 2);
     CHECK(toll.lost == 0);
-    CHECK(toll.tensors > toll.deaths);  // most of what was finished was not done again
+    CHECK(toll.tensors > toll.deaths);  // most finished work was not repeated
     deaths += toll.deaths;
   }
   MESSAGE("killed " << deaths << " times, lost 0");
@@ -172,7 +172,7 @@ TEST_CASE("a run that a power cut ends at any system call is resumed to the righ
   MESSAGE("power cut " << deaths << " times, lost 0");
 }
 
-/// Resumes after a disturbed run and looks at the output.
+/// Resumes after a disturbed run and checks the output.
 void check_resumed(const Jobs& jobs, Verb verb) {
   if (jobs.is_published()) CHECK(jobs.is_right(verb));
   jobs.run(verb, jobs.careful(true));
@@ -228,7 +228,7 @@ TEST_CASE("a run that is interrupted at a random moment is resumed to the right 
   CHECK(interrupted > 20);
 }
 
-/// Stops the run after `tensors` were begun and returns the error.
+/// Stops the run after `tensors` have begun and returns the error.
 std::optional<Error> interrupt(const Jobs& jobs, Verb verb, bool resume = false) {
   FaultySyscalls faults;
   faults.fail(Call::kPwrite, 40, EIO);
@@ -332,7 +332,7 @@ TEST_CASE("a changed source, mapping or mesh is not resumed, and nothing is dele
   const auto before = fs::last_write_time(source);
   fs::last_write_time(source, before + std::chrono::seconds(5));
   check_refused("the source changed");
-  // The content may have changed meanwhile: the time of the last change says so.
+  // The content may have changed meanwhile, which the change time reveals.
   fs::last_write_time(source, before);
   check_refused("the source changed");
   jobs.clear();

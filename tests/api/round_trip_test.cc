@@ -18,7 +18,7 @@ using test::same_tensors;
 using test::TempFolder;
 using test::Tensors;
 
-/// A random checkpoint and, for each tensor, the axis that a mapping cuts (-1: replicated).
+/// A random checkpoint and the cut axis of each tensor (-1: replicated).
 struct Model {
   Tensors tensors;
   std::map<std::string, int> cut_axis;
@@ -37,7 +37,7 @@ Model random_model() {
   return model;
 }
 
-/// Each cut axis is dealt out over all devices by numpy.array_split's rule.
+/// Cuts each axis over all devices by numpy.array_split's rule.
 std::string mapping_for(const Model& model, const std::string& mesh_axis, i64 devices) {
   nlohmann::json mapping = {{"version", 1},
                             {"mesh", {{{"axis", mesh_axis}, {"size", devices}}}},
@@ -64,7 +64,7 @@ SplitOptions split_options(const std::string& source, const std::string& mapping
   return options;
 }
 
-/// The part of one rank, element by element.
+/// Returns the part of one rank, copied element by element.
 test::Bytes slice(const test::Tensor& tensor, int axis, i64 devices, i64 rank) {
   const Shape& shape = tensor.spec.shape;
   const int width = bits(tensor.spec.dtype);

@@ -1,4 +1,4 @@
-// Every named strategy through the whole program, against the definition of its layout.
+// Every named strategy through the whole program, compared with its layout's definition.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -15,10 +15,10 @@ namespace {
 
 using test::TempFolder;
 
-/// The global rows (or columns) that a rank must get, in order.
+/// Expected global rows (or columns) of a rank, in order.
 using RowsOf = std::function<std::vector<i64>(i64 rank)>;
 
-/// numpy.array_split.
+/// Reimplements numpy.array_split.
 std::vector<i64> balanced(i64 n, i64 parts, i64 part) {
   std::vector<i64> units;
   i64 begin = 0;
@@ -27,8 +27,8 @@ std::vector<i64> balanced(i64 n, i64 parts, i64 part) {
   return units;
 }
 
-/// Splits one U16 matrix of indices by a strategy and compares what each rank got, row by row or
-/// column by column.
+/// Splits a U16 matrix of indices by a strategy and compares each rank's part row by row or column
+/// by column.
 void check_strategy(const std::string& strategy, Shape shape, size_t axis, i64 devices,
                     const RowsOf& expected) {
   const TempFolder folder;

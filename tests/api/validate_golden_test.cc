@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What tests/golden/make_fixtures.py wrote: checkpoints of every family, two layers each.
+/// Output of tests/golden/make_fixtures.py: checkpoints of every family, two layers each.
 std::vector<std::string> fixtures() {
   std::vector<std::string> folders;
   for (const auto& entry : fs::directory_iterator(SHARDTOOL_SOURCE_DIR "/tests/golden")) {
@@ -30,7 +30,7 @@ std::vector<std::string> fixtures() {
   return folders;
 }
 
-/// Splits into a new folder; false where the heads cannot be cut so.
+/// Splits into a new folder; returns false if the heads cannot be cut this way.
 bool split_over(const std::string& model, const std::string& mesh, const std::string& output) {
   api::SplitOptions options;
   options.source = model;
@@ -47,8 +47,8 @@ bool split_over(const std::string& model, const std::string& mesh, const std::st
   return true;
 }
 
-/// Whether the model has tensors that its graph does not read: a tower for images, or powers of
-/// what it reads.
+/// True if the model has tensors that its graph does not read: an image tower, or powers of
+/// tensors that it reads.
 bool has_unread_tensors(const std::string& model) {
   static const std::set<std::string> kUnread{"gemma4", "kimi_k25", "llava", "llava_next",
                                              "minimax"};
@@ -63,7 +63,7 @@ const api::ValidateTier& tier(const api::ValidateReport& report, const std::stri
   return *found;
 }
 
-/// What two devices' shards of a model, and its graph by a golden file, are like.
+/// Validates two devices' shards of a model, and its graph with a golden file.
 api::ValidateReport against_golden(const std::string& model, const std::string& golden) {
   const test::TempFolder scratch;
   REQUIRE(split_over(model, "tp=2", scratch / "tp2"));

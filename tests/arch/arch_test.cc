@@ -27,7 +27,7 @@ std::vector<Source> all_texts() {
                        ".scd", ".stdout", ".stderr", "run"});
 }
 
-/// One finding per line, so that a failing check lists them all.
+/// One finding per line, so that a failing check prints them all.
 template <typename Check>
 std::string findings_in(const std::vector<Source>& sources, Check check) {
   std::string report;
@@ -53,8 +53,8 @@ Findings long_file(const Source& source) {
   return {at_line(source, lines, "too long a file")};
 }
 
-/// CTest's lists are separated by semicolons and know brackets: a case with such a name is
-/// registered as several that run nothing.
+/// Test names that CTest cannot register: its lists are separated by semicolons and interpret
+/// brackets, so such a case becomes several that run nothing.
 Findings undiscoverable_names(const Source& source) {
   constexpr std::string_view kBegin = "TEST_CASE(\"";
   Findings findings;
@@ -69,7 +69,8 @@ Findings undiscoverable_names(const Source& source) {
   return findings;
 }
 
-/// Names come from files, and std::hash has a fixed key: a file could make all of them collide.
+/// Unkeyed hash tables of names. Names come from files and std::hash has a fixed key, so a file
+/// could make all of them collide.
 Findings unkeyed_hashes_of_names(const Source& source) {
   constexpr std::string_view kOwner = "lib/base/name_map.h";
   Findings findings;
@@ -93,8 +94,8 @@ std::set<std::string> header_paths() {
   return paths;
 }
 
-/// A source begins with the header of its name, where there is one, so that every build shows the
-/// header to be complete; and every header says that it is included once.
+/// Requires a source to include its own header first, which proves that the header is
+/// self-contained, and every header to begin with #pragma once.
 Findings own_header_first(const Source& source) {
   const bool is_header = source.path.ends_with(".h");
   if (is_header) {

@@ -9,7 +9,7 @@
 namespace shardtool::arch {
 namespace {
 
-/// In two halves, so that this file is not its own first finding.
+/// Split in two, so that this file has no finding itself.
 struct Pattern {
   std::string_view first;
   std::string_view second;
@@ -24,7 +24,7 @@ constexpr auto kUnfinished = std::to_array<Pattern>({{"TO", "DO"}, {"FIX", "ME"}
 constexpr auto kVagueNames =
     std::to_array<std::string_view>({"util", "common", "helper", "misc", "manager", "stuff"});
 
-/// Also after the wildcard of a golden text and after a shell's ${variable}.
+/// Also true after the wildcard of a golden text and after a shell's ${variable}.
 bool continues_a_word(std::string_view line, size_t position) {
   if (position == 0) return false;
   const char before = line[position - 1];
@@ -60,7 +60,7 @@ void collect(const Source& source, const Patterns& patterns, Findings& findings)
   }
 }
 
-/// Whether && or || stands in the argument that begins at `at`, outside of inner parentheses.
+/// True if the argument that begins at `at` has && or || outside of inner parentheses.
 bool joins_conditions(std::string_view text, size_t at) {
   int depth = 1;
   for (; at < text.size() && depth > 0; ++at) {

@@ -4,15 +4,14 @@
 
 namespace shardtool::arch {
 
-/// The lines that name a home or work folder of one machine, or that say that something is
-/// unfinished.
+/// Lines that name a home or work folder of one machine, or mark unfinished work.
 Findings forbidden_text(const Source& source);
 
-/// Properties that ask for more than one thing without parentheses of their own: rapidcheck's
-/// macros then evaluate all of it, also what stands behind a condition that does not hold.
+/// Properties with several conditions outside of parentheses: rapidcheck's macros then evaluate all
+/// of them, even after a condition that is false.
 Findings eager_properties(const Source& source);
 
-/// A file whose name says nothing about what is in it.
+/// Files with a name that does not describe their content.
 Findings vague_name(const Source& source);
 
 }  // namespace shardtool::arch

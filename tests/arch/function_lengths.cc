@@ -6,7 +6,7 @@
 namespace shardtool::arch {
 namespace {
 
-/// The text with comments, literals and preprocessor lines turned into spaces; line ends stay.
+/// Replaces comments, literals and preprocessor lines by spaces; keeps line ends.
 class Blanker {
  public:
   explicit Blanker(std::string_view text) : text_(text) {}
@@ -69,7 +69,8 @@ struct Open {
   size_t first_line;
 };
 
-/// "int f(int a = 1)", but not "constexpr auto kTable = to_array(" or "auto f = [](int a)".
+/// True for "int f(int a = 1)", false for "constexpr auto kTable = to_array(" and "auto f = [](int
+/// a)".
 bool has_parameter_list(std::string_view head) {
   const size_t open = head.find('(');
   if (open == std::string_view::npos) return false;
@@ -83,7 +84,7 @@ Block classify(std::string_view head, const std::vector<Open>& open) {
   const bool in_scope =
       std::all_of(open.begin(), open.end(), [](const Open& o) { return o.block == Block::kScope; });
   if (!in_scope) return Block::kOther;
-  // A macro before a namespace has no end of its own.
+  // A macro before a namespace has no terminator.
   if (has_word(head.substr(head.rfind(')') + 1), "namespace")) return Block::kScope;
   if (has_parameter_list(head)) return Block::kFunction;
   for (const std::string_view word : {"namespace", "class", "struct", "union"}) {
@@ -92,7 +93,7 @@ Block classify(std::string_view head, const std::vector<Open>& open) {
   return Block::kOther;
 }
 
-/// Walks the braces of blanked text; a head is what was read since the last ; { or }.
+/// Walks the braces of blanked text; a head is the text since the last ; { or }.
 class Scanner {
  public:
   void read(char c) {

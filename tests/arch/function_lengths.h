@@ -5,13 +5,13 @@
 namespace shardtool::arch {
 
 struct Function {
-  size_t first_line = 0;  ///< where its declaration begins, from 1
-  size_t lines = 0;       ///< to its closing brace
+  size_t first_line = 0;  ///< first line of its declaration, from 1
+  size_t lines = 0;       ///< up to its closing brace
 };
 
-/// The function bodies of a C++ file, in order; a lambda counts as a part of its function. Reads
-/// braces, not grammar: a block is a function when its head has a parameter list and everything
-/// around it is a namespace or a class.
+/// Function bodies of a C++ file, in order; a lambda is part of its function. Uses braces, not
+/// grammar: a block is a function if its head has a parameter list and all enclosing blocks are
+/// namespaces or classes.
 std::vector<Function> functions_of(std::string_view text);
 
 }  // namespace shardtool::arch

@@ -14,7 +14,7 @@ struct Module {
   int level;
 };
 
-/// Checkpoint formats hash and copy, so that they stand half a level above the kernels.
+/// Checkpoint formats use hashes and copies, so their level is half a step above the kernels.
 constexpr auto kModules = std::to_array<Module>({
     {"base", 0},
     {"family", 10},
@@ -51,7 +51,7 @@ std::string_view module_of_file(std::string_view path) {
   return first_folder(path.starts_with(kLib) ? path.substr(kLib.size()) : path);
 }
 
-/// What stands between the quotes of `#include "..."`.
+/// Text between the quotes of `#include "..."`.
 std::optional<std::string_view> quoted_include(std::string_view line) {
   constexpr std::string_view kInclude = "#include \"";
   if (!line.starts_with(kInclude)) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<std::string_view> quoted_include(std::string_view line) {
   return line.substr(0, line.find('"'));
 }
 
-/// Why this include is not allowed, or nothing.
+/// Reason why this include is forbidden, or an empty string.
 std::string objection(const Module& from, std::string_view included) {
   const std::string_view folder = first_folder(included);
   if (folder != "lib" && folder != "kernels" && folder != "cli") {

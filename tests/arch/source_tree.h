@@ -15,12 +15,12 @@ struct Source {
 /// A broken rule: "lib/index/join.cc:12: includes ...".
 using Findings = std::vector<std::string>;
 
-/// The text files below these folders of the repository whose names end in one of `endings`,
+/// Loads the text files below these folders of the repository whose names end in one of `endings`,
 /// sorted by path.
 std::vector<Source> load_sources(const std::vector<std::string>& folders,
                                  const std::vector<std::string>& endings);
 
-/// The lines of a text without their line ends.
+/// Splits a text into lines without line ends.
 std::vector<std::string_view> lines_of(std::string_view text);
 
 /// "path:line: what", lines counted from 1.

@@ -16,11 +16,11 @@ using namespace std::string_literals;
 
 constexpr int kDepth = 8;
 
-/// nlohmann's SAX parser made strict: the slow reference for what a document may be. Numbers keep
-/// JSON's grammar; everything that JsonReader promises to refuse is refused here in other words.
+/// Reference implementation: nlohmann's SAX parser made strict. Numbers keep JSON's grammar; it
+/// rejects everything that JsonReader must reject, by independent code.
 class Reference : public nlohmann::json_sax<nlohmann::json> {
  public:
-  /// Nothing where a number is beyond a double: there the reference ends, and the grammar goes on.
+  /// Returns nullopt for a number beyond a double, which the reference cannot judge.
   static std::optional<bool> accepts(const std::string& text) {
     if (text.starts_with("\xef\xbb\xbf") || text.find('\0') != std::string::npos) return false;
     Reference handler;

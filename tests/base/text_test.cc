@@ -41,7 +41,7 @@ TEST_CASE("text for a message has no control characters") {
   CHECK(quote_for_message("a\xc2\x9b[31m") == "a\\u009b[31m");             // C1: CSI
   CHECK(quote_for_message("a\xe2\x80\xaetxt") == "a\\u202etxt");           // right to left
   CHECK(quote_for_message("\xe2\x81\xa6x\xd8\x9c") == "\\u2066x\\u061c");  // isolate, mark
-  CHECK(quote_for_message("\x0e\x84z") == "\\x0e\\x84z");                  // no UTF-8
+  CHECK(quote_for_message("\x0e\x84z") == "\\x0e\\x84z");                  // invalid UTF-8
   CHECK(quote_for_message("\xf7\xbf\xc3") == "\\xf7\\xbf\\xc3");
   CHECK(quote_for_message("\xe2\x80\xa8\xe2\x80\xa9") == "\\u2028\\u2029");  // ends of lines
   CHECK(quote_for_message("\xf0\x9f\x98\x80") == "\xf0\x9f\x98\x80");

@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   fs::remove_all(folder);
   const double gigabytes = write_parted_llama(tool, folder, {layers, false}, false) / 1e9;
   fmt::print("{:.2f} GB, {} layers of Llama-3.1-8B, BF16, {} rounds\n", gigabytes, layers, rounds);
-  // The pseudo-random bytes hold every pattern of BF16, NaN among them.
+  // The pseudo-random bytes contain every BF16 pattern, including NaN.
   const auto check = [&](const std::string& path) {
     return fmt::format("{} check {} --read-data --exit-zero -q > /dev/null", tool, path);
   };

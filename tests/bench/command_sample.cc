@@ -13,7 +13,7 @@
 namespace shardtool::bench {
 
 Sample run(const std::string& command, int expected) {
-  malloc_trim(0);  // a child begins with our memory, which counts as its own
+  malloc_trim(0);  // a child inherits our memory, which counts as its own
   const auto start = std::chrono::steady_clock::now();
   const pid_t child = fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// What every kernel costs on the first GPU: the table of kernels/README.md.
+// Measures every kernel on the first GPU: the table of kernels/README.md.
 #include <cstdio>
 
 #include "kernels/device/device.h"

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using shardtool::i64;
 using namespace shardtool::bench;
 
-/// Every tensor claims the same bytes.
+/// Writes a header in which every tensor claims the same bytes.
 void write_overlapping(const std::string& path, i64 tensors) {
   std::string header = "{";
   for (i64 t = 0; t < tensors; ++t) {

@@ -17,7 +17,7 @@
 namespace shardtool::kernels {
 namespace {
 
-constexpr i64 kBufferBytes = i64{256} << 10;  // stays in the second-level cache
+constexpr i64 kBufferBytes = i64{256} << 10;  // fits the second-level cache
 constexpr i64 kRanks = 4;
 
 std::vector<std::byte> buffer(i64 bytes) {
@@ -26,7 +26,7 @@ std::vector<std::byte> buffer(i64 bytes) {
   return bytes_of;
 }
 
-/// A rank's columns of a matrix whose rows are kRanks runs long: packed in the buffer.
+/// A rank's columns, packed in the buffer, of a matrix with rows of kRanks runs.
 index::StridedCopy column_shard(i64 run) {
   return {.src = 0, .dst = 0, .run = run, .loops = {{kBufferBytes / run, run, kRanks * run}}};
 }
@@ -93,7 +93,7 @@ void strided_copy_of_columns(benchmark::State& state) {
 }
 BENCHMARK(strided_copy_of_columns)->RangeMultiplier(2)->Range(1, i64{64} << 10)->Arg(12);
 
-/// One rank's part gathered from a matrix, the other direction.
+/// Gathers one rank's part from a matrix.
 void strided_copy_to_columns(benchmark::State& state) {
   const auto from = buffer(kRanks * kBufferBytes);
   auto to = buffer(kBufferBytes);
@@ -107,14 +107,14 @@ void strided_copy_to_columns(benchmark::State& state) {
 }
 BENCHMARK(strided_copy_to_columns)->RangeMultiplier(2)->Range(1, i64{64} << 10)->Arg(12);
 
-/// A chunk of a matrix of bf16, as `validate` reads it.
+/// Chunk of a bf16 matrix, as in `validate`.
 constexpr i64 kChunkBytes = i64{4} << 20;
 constexpr i64 kColumns = 4096;
-/// Rows of x that `validate` multiplies a matrix with.
+/// Rows of x per product in `validate`.
 constexpr i64 kFieldTokens = 3;
 constexpr i64 kFloatTokens = 8;
 
-/// Rows of x against a matrix of bf16: bytes are those of weights.
+/// Product of rows of x and a bf16 matrix; bytes are those of the weights.
 template <class N, class Multiply>
 void product(benchmark::State& state, i64 tokens, const Multiply& multiply) {
   const auto bytes = buffer(kChunkBytes);

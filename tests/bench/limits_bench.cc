@@ -1,8 +1,8 @@
 // limits_bench SHARDTOOL FOLDER [LAYERS] [ROUNDS]
 //
-// Times split with little memory: 16 MiB of buffers against 256 MiB, and a control group of 64 MiB
-// against none, in interleaved rounds, with the source in the page cache and without. Then the
-// publication of 64 small files against writing and syncing them one by one.
+// Times split with little memory: 16 MiB of buffers and 256 MiB, with and without a control group
+// of 64 MiB, in interleaved rounds, with the source in the page cache and without. Then the
+// publication of 64 small files and writing and syncing them one by one.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using namespace shardtool::bench;
 namespace io = shardtool::io;
 
-/// A control group of its own whose processes have 64 MiB, the page cache that they cause included.
+/// A control group whose processes have 64 MiB, their page cache included.
 class MemoryGroup {
  public:
   MemoryGroup() {

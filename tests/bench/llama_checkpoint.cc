@@ -41,7 +41,7 @@ std::vector<TensorSpec> llama_tensors(LlamaSize size) {
   return tensors;
 }
 
-/// xorshift64*: fast, and no two blocks alike.
+/// Fills with xorshift64*, which is fast and repeats no block.
 void fill_random(std::vector<std::byte>& block, std::uint64_t& state) {
   for (size_t i = 0; i + 8 <= block.size(); i += 8) {
     state ^= state >> 12;

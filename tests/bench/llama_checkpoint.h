@@ -8,7 +8,7 @@
 
 namespace shardtool::bench {
 
-/// The widths of a Llama 3.1 in BF16: 8 KV heads of 128, vocabulary 128256.
+/// Widths of a Llama 3.1 in BF16: 8 KV heads of 128, vocabulary 128256.
 struct LlamaWidths {
   i64 hidden = 0;
   i64 heads = 0;
@@ -24,24 +24,24 @@ struct LlamaSize {
   LlamaWidths widths = kLlama8B;
 };
 
-/// Writes model.safetensors and config.json into a new folder, with pseudo-random bytes, or with a
-/// hole for data (`sparse`). Returns the bytes of the file.
+/// Writes model.safetensors and config.json into a new folder, with pseudo-random data, or with a
+/// hole for data (`sparse`). Returns the size of the file.
 i64 write_llama_checkpoint(const std::string& folder, LlamaSize size, bool sparse);
 
-/// Writes such a checkpoint to FOLDER/whole, in place of what was in FOLDER, and what `tool` splits
-/// it into for tp=4 to FOLDER/tp4. Returns the bytes of the one file.
+/// Replaces FOLDER by such a checkpoint in FOLDER/whole and its split by `tool` for tp=4 in
+/// FOLDER/tp4. Returns the size of the unsplit file.
 double write_parted_llama(const std::string& tool, const std::string& folder, LlamaSize size,
                           bool sparse);
 
-/// Writes only a header and a hole for these tensors. Returns the bytes of the file.
+/// Writes only a header and a hole for these tensors. Returns the size of the file.
 i64 write_header(const std::string& folder, std::span<const TensorSpec> tensors);
 
-/// Writes only a header and a hole: `tensors` tensors under DeepSeek-V3's names (experts by
+/// Writes only a header and a hole for `tensors` tensors with DeepSeek-V3's names (experts by
 /// number).
 i64 write_deepseek_header(const std::string& folder, i64 tensors);
 
-/// Writes a checkpoint of `count` matrices [rows, 128] of BF16 with pseudo-random bytes. Returns
-/// the bytes of the file.
+/// Writes a checkpoint of `count` BF16 matrices [rows, 128] with pseudo-random bytes. Returns the
+/// size of the file.
 i64 write_equal_tensors(const std::string& folder, i64 count, i64 rows);
 
 }  // namespace shardtool::bench

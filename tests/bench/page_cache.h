@@ -4,7 +4,7 @@
 
 namespace shardtool::bench {
 
-/// Writes the safetensors files below a folder to the disk and drops them from the page cache.
+/// Syncs the safetensors files below a folder and drops them from the page cache.
 void make_cold(const std::string& folder);
 
 /// Reads them into the page cache.

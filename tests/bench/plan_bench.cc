@@ -1,7 +1,7 @@
 // plan_bench SHARDTOOL FOLDER [ROUNDS]
 //
-// Times `plan` on headers of published sizes (holes for data), and the planner alone where every
-// tensor comes with layouts of its own: fully sharded over 1024 devices, moved to 1536.
+// Times `plan` on headers of published sizes (holes for data), and the planner by itself with
+// separate layouts for every tensor: fully sharded over 1024 devices, moved to 1536.
 
 #include <fmt/format.h>
 
@@ -44,15 +44,15 @@ double report(const std::string& name, const std::string& command, int rounds) {
   return median(cpus);
 }
 
-/// Rows over all devices.
+/// Cuts rows over all devices.
 layout::Layout fsdp(const Shape& shape, i64 devices) {
   return layout::Layout(
       mesh::Mesh({{"fsdp", devices}}), shape,
       {{layout::split(shape[0], {{"fsdp"}}), 1, {}}, {layout::whole(shape[1]), 1, {}}});
 }
 
-/// Seconds to plan the weight matrices of Llama-3-405B, of `layers` layers, from 1024 devices to
-/// 1536; no two tensors share a layout object.
+/// Returns the seconds to plan the move of the weight matrices of `layers` layers of Llama-3-405B
+/// from 1024 devices to 1536; no two tensors share a layout object.
 double plan_fsdp(i64 layers, int rounds) {
   std::vector<layout::Layout> from;
   std::vector<layout::Layout> to;
@@ -75,7 +75,7 @@ double plan_fsdp(i64 layers, int rounds) {
   std::vector<double> seconds;
   i64 transfers = 0;
   for (int round = 0; round < rounds; ++round) {
-    const std::clock_t start = std::clock();  // one thread: CPU time is what it takes
+    const std::clock_t start = std::clock();  // one thread: CPU time equals the run time
     transfers = plan::plan_reshard(tensors, options).transfers;
     seconds.push_back(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   }

@@ -1,7 +1,7 @@
 // reshard_time_bench SHARDTOOL FOLDER [ROUNDS]
 //
-// Measures this machine with `plan profile calibrate`, and then holds the time that `plan` gives
-// for moving files from one layout to another against what the move takes, with a cold source.
+// Measures this machine with `plan profile calibrate`, then compares `plan`'s time for moving files
+// between layouts with the measured time, with a cold source.
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace shardtool::bench;
 
-/// One move: the folder that it begins at, and the flags that say where it ends.
+/// One move: the source folder, and the flags of the destination.
 struct Case {
   std::string source;
   std::string target;

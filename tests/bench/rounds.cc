@@ -19,7 +19,7 @@ double median_of(const std::vector<Sample>& samples, Member member) {
   return median(std::move(values));
 }
 
-/// How many times as fast as the first method of the same round.
+/// Speed relative to the first method of the same round.
 std::vector<double> ratios(const Method& first, const Method& method) {
   std::vector<double> speeds;
   for (size_t r = 0; r < method.samples.size(); ++r) {

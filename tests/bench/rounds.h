@@ -9,7 +9,7 @@
 
 namespace shardtool::bench {
 
-/// A command, and what its runs took.
+/// A command with the samples of its runs.
 struct Method {
   std::string name;
   std::string command;
@@ -19,19 +19,19 @@ struct Method {
 
 using Preparation = std::function<void()>;
 
-/// The weights files below a folder are in the page cache, or not.
+/// Preparations with the weights files below a folder in the page cache, or not.
 Preparation cached(const std::string& folder);
 Preparation uncached(const std::string& folder);
 
-/// The same, and nothing is where the methods write.
+/// The same, and deletes the methods' output.
 Preparation anew(const std::string& output, const Preparation& cache);
 
-/// Runs all methods in turn, `rounds` times, each after `prepare`. A round before them warms up and
-/// is not counted.
+/// Runs all methods in turn for `rounds` rounds, each after `prepare`. A warm-up round is not
+/// counted.
 void measure(std::vector<Method>& methods, const Preparation& prepare, int rounds);
 
-/// One line per method: medians, the largest memory, and the ratios to the first method of the same
-/// round; `gigabytes` are what each of them reads.
+/// Prints one line per method: medians, the largest memory, and the ratios to the first method of
+/// the same round; each method reads `gigabytes`.
 void print_table(const std::string& title, const std::vector<Method>& methods, double gigabytes);
 
 }  // namespace shardtool::bench

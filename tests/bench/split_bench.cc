@@ -46,7 +46,7 @@ void compare_with_copying(const std::string& tool, const std::string& folder, in
   fs::remove_all(folder);
 }
 
-/// The same bytes as 300 tensors and as 93,900.
+/// Compares the same bytes as 300 tensors and as 93,900.
 void compare_counts(const std::string& tool, const std::string& folder, int rounds) {
   const auto bytes = write_equal_tensors(folder + "/few", 300, 80 * 313);
   write_equal_tensors(folder + "/many", 300 * 313, 80);

@@ -1,8 +1,8 @@
 // uring_bench FOLDER [GIB] [ROUNDS]
 //
-// Whether io_uring would move bytes faster than threads that read and write: the same blocks of one
-// file go past the page cache into four others, in interleaved rounds; no digests, no tensors. The
-// source is on the device (read past the page cache) or in the page cache (read through it).
+// Compares io_uring with threads that read and write: copies the blocks of one file with direct I/O
+// to four others, in interleaved rounds; no digests, no tensors. The source is on the device
+// (direct reads) or in the page cache (buffered reads).
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ i64 checked(i64 result, const char* what) {
   return result;
 }
 
-/// What io_uring answers: the error is in the result.
+/// Checks an io_uring result, which carries the error.
 i64 checked_uring(int result, const char* what) {
   errno = result < 0 ? -result : 0;
   return checked(result, what);
@@ -51,7 +51,7 @@ void require_whole(i64 bytes) {
   if (bytes != kBlock) throw std::runtime_error("a transfer was cut short");
 }
 
-/// Page-aligned blocks, in large pages where the machine has them.
+/// Page-aligned blocks, in huge pages if available.
 class Blocks {
  public:
   explicit Blocks(size_t count) : bytes_(count * kBlock) {
@@ -79,7 +79,7 @@ struct Files {
   static i64 target_offset(i64 block) { return block / static_cast<i64>(kTargets) * kBlock; }
 };
 
-/// The engine's way: every thread reads a block and writes it, then takes the next.
+/// Copies like the engine: every thread reads a block, writes it, and takes the next.
 void by_threads(const Files& files, int threads) {
   std::atomic<i64> next = 0;
   std::vector<std::jthread> all;
@@ -96,7 +96,7 @@ void by_threads(const Files& files, int threads) {
   }
 }
 
-/// One thread and `depth` blocks in flight, in registered memory; a block is written as soon as it
+/// One thread with `depth` blocks in flight in registered memory; a block is written as soon as it
 /// is read.
 class Ring {
  public:
@@ -169,7 +169,7 @@ struct Method {
   std::function<void(const Files&)> move;
   std::vector<double> seconds = {};
   std::vector<double> cpu = {};
-  std::vector<double> ratios = {};  ///< speed against the first method of the same round
+  std::vector<double> ratios = {};  ///< speed relative to the first method of the same round
 };
 
 class Bench {
@@ -211,7 +211,7 @@ class Bench {
     return static_cast<int>(checked(::open(path.c_str(), flags | O_CLOEXEC, 0644), path.c_str()));
   }
 
-  /// The source dropped from the page cache, or read into it; the targets new and allocated.
+  /// Drops the source from the page cache, or reads it into it; creates and allocates the targets.
   Files opened(bool cold) const {
     const int through_cache = open(source(), O_RDONLY);
     if (cold) ::posix_fadvise(through_cache, 0, 0, POSIX_FADV_DONTNEED);

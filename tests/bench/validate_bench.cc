@@ -1,9 +1,9 @@
 // validate_bench SHARDTOOL FOLDER [LAYERS] [ROUNDS]
 //
-// Times `validate` against reading the same files to /dev/null, in interleaved rounds: with the
-// files in the page cache against `cat`, and without against direct reads of 4 MiB, as fast as a
-// disk gives them. Both read the whole model and its shards. Then a model of the widths of 70B,
-// with holes for data, of one layer and of three: the memory that it takes and the time of a layer.
+// Times `validate` and plain reading of the same files to /dev/null, in interleaved rounds: `cat`
+// with the files in the page cache, and direct reads of 4 MiB, the speed of the disk, without. Both
+// read the whole model and its shards. Then runs a model with the widths of 70B, with holes for
+// data, of one layer and of three, to measure memory and the time of a layer.
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace shardtool::bench;
 
-/// Of a verdict that is no pass: the pseudo-random bytes hold NaN.
+/// Status of an undecided verdict: the pseudo-random bytes contain NaN.
 constexpr int kUndecided = 1;
 
 std::string validate(const std::string& tool, const std::string& folder, const char* flags) {
@@ -52,7 +52,7 @@ void measure_against_reading(const std::string& tool, const std::string& folder,
   }
 }
 
-/// Holes are read as zeros, which are numbers like others to the field; no disk is in it.
+/// Holes read as zeros, which the field treats like other numbers; no disk is involved.
 void measure_large(const std::string& tool, const std::string& folder) {
   fmt::print(
       "\nwidths of Llama-3.1-70B, holes for data, validate --quick\n{:>6} {:>8} {:>8} {:>7} "

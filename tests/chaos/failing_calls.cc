@@ -1,8 +1,8 @@
 // A library for LD_PRELOAD that makes system calls of a program fail or wait.
 //
-//   CHAOS_FAIL=pwrite:37:28    the 37th pwrite of the process fails with errno 28, and has no
-//   effect CHAOS_DELAY=200            every pwrite and preadv waits for up to so many microseconds
-//   first CHAOS_SEED=1               of the waits
+//   CHAOS_FAIL=pwrite:37:28    the 37th pwrite of the process fails with errno 28 and no effect
+//   CHAOS_DELAY=200            every pwrite and preadv first waits for up to 200 microseconds
+//   CHAOS_SEED=1               seed of the waits
 //
 // Calls: pwrite, preadv, fsync, fallocate, ftruncate, rename, mkdir. Several failures are separated
 // by commas.
@@ -21,11 +21,11 @@
 
 namespace {
 
-/// The calls of one kind, and which of them fails how.
+/// Calls of one kind, with the planned failure.
 struct Kind {
   const char* name;
   std::atomic<int> calls{0};
-  int failing = 0;  ///< number of the call, from 1; 0: none
+  int failing = 0;  ///< number of the call, from 1; 0: no failure
   int error = 0;
 
   explicit Kind(const char* call) : name(call) {
@@ -61,7 +61,7 @@ void wait_a_little() {
   ::usleep(static_cast<useconds_t>((mixed >> 33) % static_cast<std::uint64_t>(longest)));
 }
 
-/// The function of the system that `name` stands for.
+/// Looks up the system's function `name`.
 template <class Function>
 Function real(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));

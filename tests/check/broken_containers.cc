@@ -11,7 +11,7 @@ using check::Rule;
 
 constexpr const char* kIndex = "model.safetensors.index.json";
 
-/// A file with this header and this many bytes of data.
+/// Makes a file with this header and this many bytes of data.
 auto header(const std::string& json, size_t data) {
   return [json, data](const TempFolder& folder) {
     return options_for(
@@ -25,7 +25,7 @@ auto bytes(const std::string& content) {
   };
 }
 
-/// 1.safetensors with a, 2.safetensors with b, and this index.
+/// Makes 1.safetensors with a, 2.safetensors with b, and this index.
 auto index(const std::string& text) {
   return [text](const TempFolder& folder) {
     write_tensors(folder, "1.safetensors", {{"a", "U8", {1}}});

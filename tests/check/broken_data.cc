@@ -15,7 +15,7 @@ namespace {
 
 using check::Rule;
 
-/// One F32 tensor [2, 2] of these bytes.
+/// Makes one F32 tensor [2, 2] with these bytes.
 auto values(const std::string& data) {
   return [data](const TempFolder& folder) {
     return reading(options_for(folder.write(
@@ -24,7 +24,7 @@ auto values(const std::string& data) {
   };
 }
 
-/// Where the manifest says that a rank's part of a tensor lies.
+/// Position of a rank's part of a tensor, by the manifest.
 struct Part {
   std::string path;
   i64 offset;
@@ -66,7 +66,7 @@ api::CheckOptions zero_part(const TempFolder& folder) {
   return reading(options_for(output));
 }
 
-/// One replica changed, and its hash in the manifest with it.
+/// Changes one replica, and its hash in the manifest.
 api::CheckOptions other_replica(const TempFolder& folder) {
   const std::string output = split_sample(folder);
   const Part part = part_of(output, "model.norm.weight", 1);
@@ -90,7 +90,7 @@ api::CheckOptions other_digest(const TempFolder& folder) {
   return reading(options_for(output));
 }
 
-/// A split with the SHA-256 of its files, of which one file has another byte of padding.
+/// Makes a split with the SHA-256 of its files and changes a byte of padding in one file.
 api::CheckOptions other_file(const TempFolder& folder) {
   api::SplitOptions split;
   split.source = SHARDTOOL_SAMPLE;
@@ -106,7 +106,7 @@ api::CheckOptions other_file(const TempFolder& folder) {
   return reading(options_for(split.write.output));
 }
 
-/// The sample as a snapshot of the cache, with a config.json that is not its blob.
+/// Makes a cache snapshot of the sample with a config.json that is not its blob.
 api::CheckOptions other_blob(const TempFolder& folder) {
   namespace fs = std::filesystem;
   const fs::path model = folder / "models--a--b";

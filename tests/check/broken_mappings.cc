@@ -7,7 +7,8 @@ namespace {
 
 using check::Rule;
 
-/// A checkpoint with these tensors (and this config.json), held against a mapping of this text.
+/// Makes a checkpoint with these tensors (and this config.json), checked with a mapping of this
+/// text.
 auto mapped(std::vector<WrittenTensor> tensors, const std::string& text,
             const std::string& config = "") {
   return [tensors, text, config](const TempFolder& folder) {
@@ -20,7 +21,7 @@ auto mapped(std::vector<WrittenTensor> tensors, const std::string& text,
   };
 }
 
-/// A mapping over tp=2 with these rules, and more members.
+/// Returns a mapping over tp=2 with these rules and further members.
 std::string rules(const std::string& rules, const std::string& more = "") {
   return fmt::format(R"({{"version": 1, "mesh": [{{"axis": "tp", "size": 2}}], "rules": [{}]{}}})",
                      rules, more);

@@ -5,7 +5,7 @@ namespace {
 
 using check::Rule;
 
-/// The sample with one text of its config.json replaced.
+/// Makes a copy of the sample with one text of its config.json replaced.
 auto configured(const std::string& from, const std::string& to) {
   return [from, to](const TempFolder& folder) {
     const std::string model = copy_sample(folder);
@@ -14,7 +14,7 @@ auto configured(const std::string& from, const std::string& to) {
   };
 }
 
-/// Tensors and a config.json.
+/// Makes a model of tensors and a config.json.
 auto model(std::vector<WrittenTensor> tensors, const std::string& config = "{}") {
   return [tensors, config](const TempFolder& folder) {
     write_tensors(folder, "model.safetensors", tensors);

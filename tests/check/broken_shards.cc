@@ -13,7 +13,7 @@ constexpr const char* kRank0 = "/model-rank-0-part-0.safetensors";
 constexpr const char* kRank1 = "/model-rank-1-part-0.safetensors";
 constexpr const char* kManifest = "/manifest.json";
 
-/// The sample over tp=2, and something done to its folder.
+/// Splits the sample over tp=2 and damages its folder.
 template <class Damage>
 auto split_and(Damage damage) {
   return [damage](const TempFolder& folder) {
@@ -23,7 +23,8 @@ auto split_and(Damage damage) {
   };
 }
 
-/// Two ranks without a manifest, each with these tensors, and a mapping that cuts axis 0 of "w".
+/// Makes two ranks without a manifest, each with these tensors, and a mapping that cuts axis 0 of
+/// "w".
 auto foreign(std::vector<WrittenTensor> rank0, std::vector<WrittenTensor> rank1) {
   return [rank0, rank1](const TempFolder& folder) {
     write_tensors(folder, "model-rank-0-part-0.safetensors", rank0);
@@ -38,7 +39,7 @@ auto foreign(std::vector<WrittenTensor> rank0, std::vector<WrittenTensor> rank1)
   };
 }
 
-/// One file of such a folder, and something done to it.
+/// Checks a single file of such a folder after damage.
 template <class Damage>
 auto file_of_split(Damage damage) {
   return [damage](const TempFolder& folder) {
@@ -48,7 +49,7 @@ auto file_of_split(Damage damage) {
   };
 }
 
-/// Rank 1 of a tensor is said to hold the rows of rank 0.
+/// Makes the manifest claim that rank 1 of a tensor has the rows of rank 0.
 void repeat_rows(const std::string& output) {
   edit(output + kManifest, "\"slices\":[[[500,1000]]", "\"slices\":[[[0,500]]");
 }
@@ -113,7 +114,7 @@ std::vector<Broken> broken_shards() {
       {Rule::kNoDigest,
        [](const TempFolder& folder) {
          const std::string output = split_sample(folder);
-         drop_digest(output, "model.norm.weight");  // of which each file has everything
+         drop_digest(output, "model.norm.weight");  // a tensor that each file has whole
          return options_for(output + kRank1);
        }},
       {Rule::kUnproved, foreign({{"w", "F32", {2, 2}}, {"n", "F32", {3}}},

@@ -1,5 +1,5 @@
-// Models of every family that the transformers library writes are sound, whatever config.json calls
-// their sizes: a check that cries wolf is switched off.
+// Models of every family that the transformers library writes have no findings, regardless of the
+// names of sizes in config.json: a check with false alarms is switched off.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 

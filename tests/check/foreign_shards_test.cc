@@ -1,5 +1,4 @@
-// Shards without a manifest: from the shapes that the devices hold, and the mapping that made them,
-// the whole shapes are found again.
+// Shards without a manifest: whole shapes are recovered from the devices' shapes and the mapping.
 #include "lib/check/foreign_shards.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +13,7 @@ namespace {
 
 using mapping::Resolution;
 
-/// What the devices of a mesh would hold, without the data.
+/// Shards of the devices of a mesh, without data.
 check::ForeignShards shards_of(const Resolution& resolution, std::span<const TensorSpec> tensors) {
   check::ForeignShards shards;
   for (i64 rank = 0; rank < resolution.mesh.size(); ++rank) {

@@ -1,5 +1,5 @@
-// Random damage: every changed byte of a shard is found, and no damage stops a check in any other
-// way than an error that names the input.
+// Random damage: every changed byte of a shard is found, and no damage stops a check except with an
+// error that names the input.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -17,7 +17,7 @@ void write_file(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// One random damage: a changed byte, a removed, a repeated or a random stretch.
+/// Random damage: a changed byte, or a removed, repeated or random range.
 std::string damaged(std::string bytes) {
   const auto at = *rc::gen::inRange<size_t>(0, bytes.size());
   const auto length = *rc::gen::inRange<size_t>(1, 40);
@@ -45,7 +45,7 @@ TEST_CASE("one changed byte anywhere in a shard's file is found when data is rea
   const std::string good = read_file(file);
   CHECK(rc::check("changed byte = finding", [&] {
     std::string bytes = good;
-    // Half of the changes fall into the header.
+    // Half of the changes hit the header.
     const bool in_header = *rc::gen::arbitrary<bool>();
     const auto at = *rc::gen::inRange<size_t>(0, in_header ? 4096 : bytes.size());
     bytes[at] = static_cast<char>(bytes[at] ^ *rc::gen::inRange(1, 256));

@@ -87,7 +87,7 @@ TEST_CASE("a baseline leaves out what it knows, and nothing else") {
   CHECK_ERROR(kUsage, api::check(options));
 }
 
-/// Two checkpoints with the same fault, and a baseline that knows the first one's.
+/// Two checkpoints with the same fault, and a baseline with the first one's findings.
 struct TwoFaults {
   TempFolder folder;
   std::string first = folder / "out/a";
@@ -165,7 +165,7 @@ TEST_CASE("profiles and --ignore change what a rule weighs") {
   CHECK_ERROR(kUsage, (some.ignore("ST9"), 0));
 }
 
-/// Data tensors of one holder with these many bytes.
+/// Data tensors with one holder and this many bytes.
 std::vector<check::DataTensor> tensors_of(size_t count, i64 bytes) {
   std::vector<check::DataTensor> tensors;
   for (size_t i = 0; i < count; ++i) {
@@ -330,7 +330,7 @@ TEST_CASE("whole shapes are found for shards without a manifest, replicated head
   CHECK(good.warnings == 0);
   CHECK(count_of(good, Rule::kUnproved) == 1);
   CHECK(good.bytes_read == good.bytes);
-  // The replicas that the shapes imply are compared.
+  // Compares the replicas that the shapes imply.
   const std::string file = split.write.output + "/model-rank-7-part-0.safetensors";
   std::string bytes = read_file(file);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);

@@ -24,7 +24,7 @@ std::vector<Broken> all_broken() {
   return all;
 }
 
-/// The rules that no whole checkpoint of this size breaks; each has a case of its own.
+/// Rules that no whole checkpoint of this size breaks; each has its own test case.
 const std::set<Rule> kCasesOfTheirOwn{Rule::kPartialOverlap};
 
 TEST_CASE("every rule is broken by some checkpoint, and found there") {

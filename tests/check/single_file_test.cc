@@ -1,4 +1,4 @@
-// A single file of an output is held against the manifest beside it.
+// Checks a single file of an output against the manifest in its folder.
 #include <doctest/doctest.h>
 
 #include <filesystem>

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file with U8 tensors of one byte, named after its letters.
+/// A file with one-byte U8 tensors, one per letter.
 std::string bytes_with(const std::string& letters) {
   std::string json = "{";
   for (size_t i = 0; i < letters.size(); ++i) {

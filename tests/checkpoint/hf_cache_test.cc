@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kCommit = "0123456789abcdef0123456789abcdef01234567";
 constexpr const char* kHeader = R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
 
-/// An environment variable for one test.
+/// Sets an environment variable for one test.
 class ScopedEnvironment {
  public:
   ScopedEnvironment(const char* name, const std::string& value) : name_(name) {
@@ -34,7 +34,7 @@ class ScopedEnvironment {
   std::string old_;
 };
 
-/// models--org--tiny with main -> kCommit; weights behind two links, as shared blobs have them.
+/// Writes models--org--tiny with main -> kCommit; weights are behind two links, like shared blobs.
 void write_cache(const test::TempFolder& hub) {
   const std::string repository = "models--org--tiny/";
   hub.write(repository + "refs/main", kCommit);

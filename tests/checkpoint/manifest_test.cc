@@ -18,7 +18,7 @@ using index::Piece;
 
 const std::string kHash(32, 'a');
 
-/// A map with pieces in random order of the global axis, gaps and padding.
+/// A random map with pieces in random global order, gaps and padding.
 AxisMap random_axis(i64 global_size) {
   std::vector<Piece> pieces;
   i64 local = 0;
@@ -40,7 +40,7 @@ AxisMap random_axis(i64 global_size) {
   return map ? *map : AxisMap::identity(global_size);
 }
 
-/// Two ranks on tp=2 with a file each, and tensors of random regions.
+/// A random manifest of tp=2: two ranks with a file each, tensors with random regions.
 Manifest random_manifest() {
   Manifest m;
   m.tool_version = "0.1.0";

@@ -49,7 +49,7 @@ TEST_CASE("data begins where its pages lie as those that most of its bytes come 
       {{}, 0},
       {{kNoOrigin, kNoOrigin, kNoOrigin, kNoOrigin}, 0},
       {{4096 + 1000, 8192 + 24, 77, kNoOrigin}, 24},   // b is the largest
-      {{1000, 27, kNoOrigin, 4096 * 9 + 1000}, 1000},  // b's place is no multiple of 8
+      {{1000, 27, kNoOrigin, 4096 * 9 + 1000}, 1000},  // b's offset is not a multiple of 8
       {{16, 4096 * 3, kNoOrigin, 4096 * 5 + 16}, 0},
   };
   for (const Case& test : cases) {

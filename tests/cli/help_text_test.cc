@@ -26,7 +26,7 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-/// The words after "shardtool" in an example, up to a redirection or a closing parenthesis.
+/// Words after "shardtool" in an example, up to a redirection or a closing parenthesis.
 std::vector<std::string> example_words(std::string line) {
   line.erase(0, line.find("shardtool"));
   line.resize(std::min(line.find_first_of(">)|"), line.size()));

@@ -18,7 +18,7 @@ std::vector<Role> roles(const std::vector<std::string>& words) {
   return out;
 }
 
-/// The error's message and help lines, or empty when the words are fine.
+/// Message and help lines of the error, or empty if the words are valid.
 std::string complaint(const std::vector<std::string>& words) {
   const Commands commands;
   try {

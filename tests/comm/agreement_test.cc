@@ -11,7 +11,7 @@
 namespace shardtool::comm {
 namespace {
 
-/// What each process got from an all_do in which `fails` decides what happens.
+/// Error of each process from an all_do with this part.
 std::vector<std::optional<Error>> outcomes(int size, const std::function<void(int rank)>& part) {
   std::vector<std::optional<Error>> all(static_cast<size_t>(size));
   run_processes(size, [&](Communicator& comm) {

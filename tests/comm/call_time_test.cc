@@ -9,7 +9,7 @@ namespace shardtool::comm {
 namespace {
 
 TEST_CASE("a call's time is positive, the same in every rank, and of the operation asked") {
-  constexpr i64 kBytes = 3000;  // no multiple of the ranks
+  constexpr i64 kBytes = 3000;  // not a multiple of the rank count
   for (const Operation operation :
        {Operation::kAllGather, Operation::kReduceScatter, Operation::kAllReduce,
         Operation::kAllToAll, Operation::kBroadcast, Operation::kSend}) {

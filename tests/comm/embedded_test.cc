@@ -134,7 +134,7 @@ TEST_CASE("an abort ends those who wait, in every part of a split, and whatever 
     } else {
       comm.send(3, "ready");
     }
-    // None of them comes: rank 3 sends nothing, and receiving from it waits.
+    // No message arrives: rank 3 does not send, and a receive from it waits.
     for (int attempt = 0; attempt < 2; ++attempt) {
       const auto lost = testing::error_of([&] { return comm.receive((comm.rank() + 1) % 4); });
       ended += lost && lost->code() == ErrorCode::kPeerLost &&
@@ -175,7 +175,7 @@ TEST_CASE("ranks that give numbers of values that differ are named") {
     all_reduce<float>(comm, values);
   });
   REQUIRE(error);
-  // Each of the two finds it, and the one that does first ends the other.
+  // Both detect it, and the first one to do so ends the other.
   const bool at_first = error->message() == "all_reduce: process 1 gave 12 bytes, expected 8";
   const bool at_second = error->message() == "all_reduce: process 0 gave 8 bytes, expected 12";
   CHECK((at_first || at_second));

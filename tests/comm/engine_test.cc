@@ -11,7 +11,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 
-// The engines that have processes.
+// Engines with several processes.
 struct Tcp {
   static constexpr const char* kName = "tcp";
 };
@@ -26,7 +26,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// Says why not.
+/// Prints the reason if the engine cannot run.
 template <class Processes>
 bool can_run() {
   const std::string reason = reason_to_skip(Processes::kName);
@@ -42,7 +42,7 @@ Texts embedded_digests(int size, std::uint64_t seed) {
   return all;
 }
 
-/// Whether a text says what one rank of three may say of the last.
+/// True if a text is what one rank of three may report about the last one.
 bool names_the_last(const std::string& said, const std::string& expected) {
   return said == "process 2 of 3 " + expected;
 }
@@ -63,7 +63,7 @@ TEST_CASE_TEMPLATE("what one process throws, all know", Processes, Tcp, Mpi) {
   if (!can_run<Processes>()) return;
   const std::string engine = Processes::kName;
   const Launched launched = launch(engine, 3, "throws");
-  CHECK(launched.status == (engine == "mpi" ? 3 : 6));  // that of the first, of the worst
+  CHECK(launched.status == (engine == "mpi" ? 3 : 6));  // mpirun: the first status; else the worst
   CHECK(names_the_last(launched.said[0], "failed: no heads"));
   CHECK(names_the_last(launched.said[1], "failed: no heads"));
   CHECK(launched.said[2] == "no heads");
@@ -94,7 +94,7 @@ TEST_CASE_TEMPLATE("a process that hangs is named after the deadline, and ends t
                    Processes, Tcp, Mpi) {
   if (!can_run<Processes>()) return;
   const std::string engine = Processes::kName;
-  // Nobody ends it over TCP.
+  // Over TCP no launcher ends the hanging process.
   const Launched launched = launch(engine, 3, "hangs", engine == "mpi" ? 50 : 2);
   CHECK(names_the_last(launched.said[0], "gave no sign of itself for 0.5 s in all_gather"));
   CHECK(names_the_last(launched.said[1], "gave no sign of itself for 0.5 s in all_gather"));
@@ -118,7 +118,7 @@ TEST_CASE_TEMPLATE("a process that exits in the middle ends the run", Processes,
   const Launched launched = launch(engine, 3, "exits");
   CHECK(launched.status != 0);
   CHECK(launched.seconds < 20);
-  // mpirun kills the others before they can say anything.
+  // mpirun kills the others before they can report.
   if (engine != "tcp") return;
   CHECK(launched.status == 6);
   CHECK(names_the_last(launched.said[0], "ended without a word"));

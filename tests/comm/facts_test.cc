@@ -13,7 +13,7 @@ namespace {
 
 using Errors = std::vector<std::optional<Error>>;
 
-/// The error that each process ends with, by rank, when these are their facts.
+/// Error of each process, by rank, if these are their facts.
 Errors compared(const std::vector<Facts>& facts) {
   Errors all(facts.size());
   run_embedded(static_cast<int>(facts.size()), [&](Communicator& comm) {

@@ -24,7 +24,7 @@ Deadline in(milliseconds time) {
   return Deadline::clock::now() + time;
 }
 
-/// A listener of this machine alone, and a gate of process 0 there.
+/// A listener on this machine only, with the gate of process 0.
 struct Door {
   Listener listener = listen_at({"127.0.0.1", 0}, in(seconds(20)));
   Address address = listener.addresses.front();
@@ -35,12 +35,11 @@ struct Door {
     REQUIRE(socket.is_open());
     return socket;
   }
-  /// The meeting point of process 1 here.
+  /// Meeting point of process 1 here.
   MeetingPoint point() const { return {address, kLaunch.launch, kLaunch.secret}; }
 };
 
-/// Lets process 1 come when everything else is there already; true when it is in before a minute
-/// has passed.
+/// Lets process 1 connect after all strangers. Returns true if it is admitted within a minute.
 bool lets_in_the_other(Door& door) {
   const std::jthread other([&] {
     static_cast<void>(testing::error_of(
@@ -56,7 +55,8 @@ TEST_CASE("a hundred who connect and say nothing delay no process") {
   for (int i = 0; i < 100; ++i) silent.push_back(door.stranger());
   const auto start = Deadline::clock::now();
   CHECK(lets_in_the_other(door));
-  CHECK(Deadline::clock::now() - start < seconds(9));  // less than one of them may stay
+  CHECK(Deadline::clock::now() - start < seconds(9));  // less than the time that a stranger may
+                                                       // stay
 }
 
 TEST_CASE("of more than the gate holds at once, those who have waited longest go") {

@@ -81,7 +81,7 @@ TEST_CASE("processes whose secret, launch, size or ranks differ refuse each othe
     const HostSide host(pair.credentials, pair.host);
     GuestSide guest(other, pair.guest, meant);
     RC_ASSERT(!host.judge(*guest.answer(host.challenge())));
-    // An impostor who takes its guest for genuine.
+    // An impostor that accepts its guest as genuine.
     const HostSide impostor(other, meant);
     GuestSide genuine(pair.credentials, pair.guest, pair.host);
     genuine.answer(impostor.challenge());

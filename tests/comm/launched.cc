@@ -14,9 +14,9 @@
 namespace shardtool::comm {
 namespace {
 
-// Launchers differ; a process that hangs in spite of all is killed, and fails the test by its time.
+// Kills a process that hangs, so that the test fails by its time.
 constexpr const char* kTimed = "timeout -k 1 60 ";
-/// Empty when there was no MPI.
+/// Empty in a build without MPI.
 constexpr const char* kPlugin = SHARDTOOL_TEST_MPI_PLUGIN;
 
 int run(const std::string& script) {
@@ -41,7 +41,7 @@ std::string by_environment(int size, const std::string& command) {
 }
 
 std::string by_mpirun(int size, const std::string& command) {
-  // Open MPI leaves memory behind when it ends, for which LeakSanitizer would fail the process.
+  // Open MPI leaks memory at exit, which LeakSanitizer would report.
   return std::string("export SHARDTOOL_MPI_PLUGIN='") + kPlugin +
          "' OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " +
          "ASAN_OPTIONS=\"$ASAN_OPTIONS:detect_leaks=0\"; " + kTimed + "mpirun --oversubscribe -n " +

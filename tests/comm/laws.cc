@@ -15,7 +15,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// A message that every process can compute: of process `from`, for `to`, in one step of a law.
+/// Messages that every process can compute: by sender, receiver and step of a law.
 class Messages {
  public:
   explicit Messages(std::uint64_t seed) : seed_(seed) {}
@@ -47,7 +47,7 @@ class Messages {
   std::uint64_t seed_;
 };
 
-/// One process under test: what it got so far, and whether it was right.
+/// One process under test, which checks its results.
 class Witness {
  public:
   Witness(Communicator& comm, std::uint64_t seed) : comm_(comm), messages_(seed) {}
@@ -116,7 +116,7 @@ void exchanges(Witness& witness) {
   witness.got("all_to_all", comm.all_to_all(std::move(to_each)), expected);
 }
 
-/// Everybody sends to everybody first, itself included, then receives.
+/// Every process sends to all processes first, itself included, then receives.
 void sends_first(Witness& witness) {
   Communicator& comm = witness.comm();
   const std::string large(3'000'000, 'l');
@@ -125,7 +125,7 @@ void sends_first(Witness& witness) {
     comm.send(to, large);
     comm.send(to, witness.messages().text(41, comm.rank(), to));
   }
-  // A collective between sending and receiving has nothing to do with either.
+  // A collective between send and receive must not affect either.
   witness.got("all_gather between messages", comm.all_gather("x"),
               Texts(static_cast<size_t>(comm.size()), "x"));
   for (int from = comm.size() - 1; from >= 0; --from) {
@@ -135,7 +135,7 @@ void sends_first(Witness& witness) {
   }
 }
 
-/// Messages round a ring, while others are on their way.
+/// Sends messages round a ring while others are in flight.
 void sends_round(Witness& witness) {
   Communicator& comm = witness.comm();
   const int next = (comm.rank() + 1) % comm.size();
@@ -154,8 +154,8 @@ void sends_round(Witness& witness) {
   }
 }
 
-/// Two colors with keys that turn the ranks round, and every third process in none; then each part
-/// again into single processes.
+/// Splits into two colors with keys that rotate the ranks, every third process in none; then splits
+/// each part into single processes.
 void splits(Witness& witness) {
   Communicator& comm = witness.comm();
   const auto color = [](int rank) { return rank % 3 == 2 ? -1 : rank % 2; };
@@ -201,7 +201,7 @@ void reduces(Witness& witness, std::uint64_t step, const std::function<T(std::ui
     all_reduce<T>(comm, values, op);
     witness.got("all_reduce", values, expected);
 
-    // Uneven: the last rank has what the others leave.
+    // Uneven: the last rank has the remainder.
     std::vector<size_t> counts(static_cast<size_t>(comm.size()));
     size_t left = n;
     for (size_t rank = 0; rank + 1 < counts.size(); ++rank) {

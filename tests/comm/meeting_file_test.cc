@@ -18,7 +18,7 @@ using test::TempFolder;
 
 const MeetingNote kNote{"0123456789abcdef", {{"127.0.0.1", 9}, {"::1", 9}}};
 
-/// Why the file at the path is not believed; empty where it is.
+/// Reason why the meeting file at the path is rejected; empty if it is accepted.
 std::string refusal_of(const std::string& path) {
   const FoundNote found = read_meeting_file(path);
   CHECK(found.note.has_value() == found.refusal.empty());

@@ -19,7 +19,7 @@ Launch launch_at(int rank, int size, std::string master = {}) {
   return {"srun", rank, size, "job", std::move(master), "0123456789abcdef", {}};
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 int free_port() {
   return listen().addresses.front().port;
 }
@@ -64,7 +64,7 @@ TEST_CASE("at an address nobody meets without a secret, or with a short one") {
           testing::error_of([&] { return meeting_point(parse_meeting(place), launch).secret; });
       REQUIRE(error);
       CHECK(error->code() == ErrorCode::kUsage);
-      CHECK(error->is_leaderless());  // perhaps only this process lacks it
+      CHECK(error->is_leaderless());  // possibly only this process lacks it
       REQUIRE(error->help_lines().size() == 3);
       CHECK(error->help_lines()[0].find("export SHARDTOOL_SECRET=") == 0);
       CHECK(error->help_lines()[1].find("-x SHARDTOOL_SECRET") != std::string::npos);
@@ -73,7 +73,7 @@ TEST_CASE("at an address nobody meets without a secret, or with a short one") {
   CHECK(meeting_point(parse_meeting("f"), {"srun", 0, 2, "job"}).secret.empty());
 }
 
-/// Returns whether something listens there.
+/// True if a process listens there.
 bool answers(const std::string& host, int port) {
   return connect({host, port}, Deadline::clock::now() + milliseconds(5000)).is_open();
 }

@@ -24,7 +24,7 @@ using test::turn;
 
 const std::string kNotBuilt = "this program was built without NCCL";
 
-/// Threads that exchange over the stand-in, and meet over the embedded engine.
+/// Runs threads that communicate over the fake NCCL and meet over the embedded engine.
 void run_fake(int size, const std::function<void(Communicator&)>& body) {
   run_embedded(size, [&](Communicator& comm) {
     const auto nccl = open_nccl(comm.split(0, 0), {kFakeNccl, kFakeNccl});

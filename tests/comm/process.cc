@@ -1,5 +1,5 @@
-// One process of a launch, for tests: it connects on an engine, plays a part, and writes into
-// FOLDER/out.RANK what came of it. Exits with 0, or with the status of the error.
+// One process of a launch, for tests: connects on an engine, plays a part, and writes the result to
+// FOLDER/out.RANK. Exits with 0, or with the status of the error.
 //   comm_process ENGINE FOLDER PART [SEED]
 
 #include <chrono>
@@ -25,7 +25,7 @@ std::optional<std::string> variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-/// What the last rank does in a part, while the others wait for each other. The number is the seed.
+/// Actions of the last rank while the others wait for each other. The number is the seed.
 const std::map<std::string, std::function<void(Communicator&, std::uint64_t)>> kParts{
     {"exits", [](Communicator&, std::uint64_t) { std::_Exit(3); }},
     {"throws", [](Communicator&, std::uint64_t) { throw Error(ErrorCode::kConfig, "no heads"); }},

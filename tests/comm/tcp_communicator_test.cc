@@ -103,7 +103,7 @@ TEST_CASE("a process that is killed is missed by the others at once") {
   }
 }
 
-/// What each of three processes ends with; the last one does what it likes.
+/// Errors of three processes; the last one runs `last`.
 std::vector<std::optional<Error>> ends(const std::function<void(Communicator&)>& last,
                                        const std::function<void(Communicator&)>& others) {
   std::vector<std::optional<Error>> all(3);

@@ -11,8 +11,7 @@
 
 namespace shardtool::comm {
 
-/// Runs `process` as each of `size` processes, in threads that meet over TCP. Throws what the one
-/// of the lowest rank threw.
+/// Runs `process` in `size` threads that meet over TCP. Throws the error of the lowest failed rank.
 inline void run_reaching(Reach reach, int size, const std::function<void(Communicator&)>& process) {
   const test::TempFolder folder;
   std::vector<std::exception_ptr> thrown(static_cast<size_t>(size));

@@ -13,7 +13,7 @@
 namespace shardtool::engine {
 namespace {
 
-/// Bytes that say where they are from; reading rows that begin at `fails_at` fails.
+/// Source of bytes that encode their position; reading rows that begin at `fails_at` fails.
 class Source final : public WeightSource {
  public:
   void read(const StoredRows& rows, std::span<std::byte> bytes) const override {
@@ -29,7 +29,7 @@ class Source final : public WeightSource {
   mutable std::atomic<i64> most = 0;
 };
 
-/// Requests 0, 1, ... of these sizes.
+/// Requests 0, 1, ... with these sizes.
 std::function<std::optional<ReadRequest>()> requests(const Source& source, std::vector<i64> sizes) {
   auto at = std::make_shared<size_t>(0);
   return [&source, sizes, at]() -> std::optional<ReadRequest> {
@@ -56,7 +56,7 @@ TEST_CASE("chunks come in the order of the requests, and never more than the bud
       total += sizes[i];
     }
     RC_ASSERT(stream.bytes_taken() == total);
-    // The budget may be passed by the last request that begins below it, and one is taken.
+    // The last request that begins below the budget may exceed it, and one request is taken.
     RC_ASSERT(source.most <= budget + 2 * 300);
   }));
 }

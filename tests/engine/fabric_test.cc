@@ -18,7 +18,7 @@ using kernels::Field;
 
 constexpr i64 kTokens = 3;
 
-/// Device r's part of a value of `width` features, cut over tp: any numbers.
+/// Device r's random part of a value of `width` features, cut over tp.
 Part<Field> cut_part(const mesh::Mesh& mesh, i64 rank, i64 width) {
   const i64 parts = mesh.axis("tp").size;
   const i64 at = mesh.index_on("tp", rank);
@@ -46,7 +46,7 @@ model::Exchange over_tp(plan::Move move, i64 width) {
   return {move, {{"tp"}}, width};
 }
 
-/// What every device has after `play`, over this number of processes; each plays its own devices.
+/// Results of all devices after `play` over this number of processes; each runs its own devices.
 Placed<Field> played(const mesh::Mesh& mesh, int processes, Counted& counted,
                      const std::function<Placed<Field>(Fabric&)>& play) {
   Placed<Field> all;
@@ -61,7 +61,7 @@ Placed<Field> played(const mesh::Mesh& mesh, int processes, Counted& counted,
   return all;
 }
 
-/// The value of every device after the move, over this number of processes.
+/// Value of every device after the move, over this number of processes.
 Placed<Field> moved(const mesh::Mesh& mesh, const model::Exchange& exchange, int processes,
                     Counted& counted) {
   return played(mesh, processes, counted, [&](Fabric& fabric) {
@@ -108,7 +108,7 @@ TEST_CASE("any number of processes moves the same numbers, and counts the same")
   }));
 }
 
-/// What every device of stage 1 receives from stage 0, over this number of processes.
+/// Values that the devices of stage 1 receive from stage 0, over this number of processes.
 Placed<Field> handed_over(const mesh::Mesh& mesh, i64 width, int processes, Counted& counted) {
   std::vector<i64> senders, receivers;
   for (i64 rank = 0; rank < mesh.size(); ++rank) {

@@ -8,11 +8,11 @@
 namespace shardtool::engine {
 namespace {
 
-/// Eight heads of four rows: the axis of a q projection.
+/// Axis of a q projection with eight heads of four rows.
 AxisWords heads() {
   return {"row", {{{0, 32}, "", "head", 4}}};
 }
-/// q of four heads, k and v of two, of four rows each.
+/// Fused axis: q of four heads, k and v of two, four rows per head.
 AxisWords fused() {
   return {
       "row",

@@ -1,4 +1,4 @@
-// Parts that are read in several chunks: of some MiB, cut along either axis or both.
+// Parts of several MiB, read in several chunks, cut along either axis or both.
 #include "lib/engine/diagnosis/part_difference.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Where patches are in an image, and which of them become one position.
+// Positions of patches in an image, and the patches that are merged into one position.
 #include "lib/engine/ops/patch_grid.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ Order any_order() {
   return *rc::gen::element(Order::kRows, Order::kSquares);
 }
 
-/// As many patches as a grid of these squares has that is no lower than it is wide.
+/// A grid of `across` x `down` squares of `side` x `side` patches.
 struct Squares {
   i64 side = 0, across = 0, down = 0;
   i64 patches() const { return side * side * across * down; }

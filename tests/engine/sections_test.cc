@@ -11,7 +11,7 @@ namespace {
 using Order = model::Split::Order;
 using index::AxisMap;
 
-/// The global index in the fused axis of element g of section i.
+/// Global index in the fused axis of element g of section i.
 i64 fused_index(Order order, const std::vector<i64>& sizes, size_t i, i64 g) {
   i64 unit = 0;
   i64 before = 0;
@@ -37,7 +37,7 @@ TEST_CASE("a section has, at every place, the element of the fused axis that bel
     }
     const i64 units = order == Order::kPerHead ? *rc::gen::inRange<i64>(1, 5) : 1;
     const i64 n = unit * units;
-    // A device has some whole units of heads, or any stretch.
+    // A device has whole units of heads, or any range.
     const i64 grain = order == Order::kPerHead ? unit : 1;
     const i64 begin = *rc::gen::inRange<i64>(0, n / grain + 1) * grain;
     const i64 end = begin + *rc::gen::inRange<i64>(0, (n - begin) / grain + 1) * grain;

@@ -7,7 +7,7 @@
 #include "tests/support/generators.h"
 #include "tests/support/temp_folder.h"
 
-/// Texts that come in pieces, and the files that have them.
+/// Appends texts in pieces to files.
 namespace shardtool::exec {
 namespace {
 

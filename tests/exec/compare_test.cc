@@ -13,8 +13,7 @@ struct Compared {
   Packed other;
 };
 
-/// Compares layout `to`, with one byte of its file changed when `flip` is not negative, with
-/// `from`.
+/// Compares layout `to` with `from`; changes one byte of its file if `flip` is not negative.
 Compared run_compare(const Case& test, i64 flip) {
   const test::TempFolder folder;
   const Bytes whole =
@@ -57,7 +56,7 @@ TEST_CASE(
     const int holder = static_cast<int>(*gen::between(0, test.to.holders().size() - 1));
     const index::Region region = test.to.holders().region(holder);
     RC_PRE(image_size(region) > 0);
-    // The first local element that is no padding, and where it sits globally.
+    // First local element that is not padding, and its global position.
     std::vector<i64> local;
     std::vector<i64> global;
     for (const auto& map : region) {

@@ -31,8 +31,8 @@ TEST_CASE("a copy between any two layouts writes what an element-by-element slic
   }));
 }
 
-/// Copies a tensor to those holders of `test.to` that are chosen. Checks their bytes and hashes,
-/// and that the digest is the tensor's where they hold all of it.
+/// Copies a tensor to the chosen holders of `test.to`. Checks their bytes and hashes, and the
+/// digest if they hold the whole tensor.
 void check_copy_to_some(const Case& test, const std::vector<int>& chosen) {
   const test::TempFolder folder;
   const Shape& shape = test.from.shape();
@@ -89,7 +89,7 @@ TEST_CASE("boxes that no destination wants are no part of the copy") {
   }));
 }
 
-/// The ways of reading that the file system has; the page cache first.
+/// Read modes that the file system supports; the page cache first.
 std::vector<IoMode> reading_modes() {
   const test::TempFolder folder;
   write_bytes(folder / "file", Bytes(kPageBytes));

@@ -10,7 +10,7 @@
 #include "tests/support/played_device.h"
 #include "tests/support/throws.h"
 
-/// Reads past the page cache, on devices that take addresses of every alignment.
+/// Direct reads on devices with various alignment requirements.
 namespace shardtool::exec {
 namespace {
 
@@ -18,14 +18,14 @@ using testing::Call;
 using testing::FaultySyscalls;
 using testing::PlayedDevice;
 
-/// The smallest buffers, so that a chunk is a third of a MiB.
+/// Smallest buffers, so that a chunk is a third of a MiB.
 StreamOptions small_chunks() {
   StreamOptions options;
   options.max_memory = kMinMemory;
   return options;
 }
 
-/// One tensor of these rows of 1 KiB, cut over two devices.
+/// One tensor with rows of 1 KiB, cut over two devices.
 Case halves(i64 rows, int axis = 0) {
   const Shape shape{rows, 128};
   std::vector<layout::LayoutAxis> axes;
@@ -65,7 +65,7 @@ TEST_CASE("a staged input of several blocks is taken whole, whatever its rows") 
   CHECK(device.refused() == 0);
 }
 
-/// Rows of the second half lie in their file, against their pages in the source, as far as the gap.
+/// Rows of the second half are shifted by up to the gap against their pages in the source.
 TEST_CASE("rows are read in place when the device takes their address, else beside it") {
   const Case test = halves(1200);
   for (const i64 alignment : {4, 8, 512, 4096}) {

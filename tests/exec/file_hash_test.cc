@@ -42,7 +42,7 @@ TEST_CASE("the hash of every file is that of its bytes, whatever the threads and
   }));
 }
 
-// As `git hash-object` prints them.
+// Expected values as `git hash-object` prints them.
 TEST_CASE("a small file is known by git's hash of a blob") {
   const test::TempFolder folder;
   const auto git_blob = [&](const std::string& text) {

@@ -72,7 +72,7 @@ TEST_CASE("the files are synced before each commit, and nothing is committed bef
     CHECK_FALSE(std::filesystem::exists(fixture.path));
     journal.commit();
     CHECK(fixture.syncs == 1);
-    journal.commit();  // nothing is new
+    journal.commit();  // no new records
     CHECK(fixture.syncs == 1);
   }
   CHECK(fixture.taken_up().size() == 5);

@@ -9,7 +9,7 @@
 #include "tests/support/reference.h"
 #include "tests/support/temp_folder.h"
 
-/// A tensor in files, by the reference: every holder's bytes, one after the other, at odd offsets.
+/// A tensor in files, built by the reference: the holders' bytes one after another at odd offsets.
 namespace shardtool::exec {
 
 using reference::Bytes;
@@ -21,10 +21,10 @@ struct Case {
   layout::Layout to;
 };
 
-/// The holders' bytes of a layout, placed element by element.
+/// Bytes of a layout's holders, placed element by element.
 std::vector<Bytes> shards_of(const layout::Layout& layout, Dtype dtype, const Bytes& whole);
 
-/// Slots for these shards in one file, each `gap` bytes after the one before, and the file's bytes.
+/// Slots for these shards in one file, `gap` bytes apart, and the file's bytes.
 struct Packed {
   std::vector<Slot> slots;
   Bytes bytes;
@@ -34,17 +34,17 @@ Packed pack(const std::vector<Bytes>& shards, int file, i64 gap);
 void write_bytes(const std::string& path, const Bytes& bytes);
 Bytes read_bytes(const std::string& path);
 
-/// Runs a copy of one tensor between two packed files and gives what it reported and wrote.
+/// Copies one tensor between two packed files; the result has the report and the written bytes.
 struct Outcome {
   CopiedTensor copied;
   Bytes written;  ///< the destination file
-  Packed wanted;  ///< what it must be
+  Packed wanted;  ///< the expected destination file
 };
 Outcome run_copy(const Case& test, i64 gap, StreamOptions options, IoMode reading = IoMode::kAuto);
 
-/// The digest of a tensor of this many elements.
+/// Digest of a tensor with this many elements.
 std::uint64_t digest_of(i64 elements, Dtype dtype);
-/// Every shard's bytes, its hash, the tensor's digest: all as the reference has them.
+/// True if every shard's bytes, its hash and the tensor's digest equal the reference's.
 bool is_right(const Case& test, const Outcome& outcome, i64 gap);
 
 }  // namespace shardtool::exec

@@ -1,6 +1,6 @@
-// The scheduler of `stream`, with threads as steps that the test orders: every interleaving of
-// small runs, with a cancellation or a failure at every place, and random interleavings of larger
-// ones.
+// The scheduler of `stream`, with threads as steps in an order that the test chooses: every
+// interleaving of small runs, with a cancellation or a failure at every point, and random
+// interleavings of larger ones.
 
 #include "lib/exec/schedule.h"
 
@@ -19,7 +19,7 @@
 namespace shardtool::exec {
 namespace {
 
-/// Chunks per tensor. A tensor of no chunk is moved whole, as one of `kWhole`, which has one chunk.
+/// Chunks per tensor. A tensor with 0 or kWhole chunks is moved whole; kWhole writes one chunk.
 constexpr i64 kWhole = -1;
 
 class ListedTensors final : public ScheduledTensors {
@@ -42,7 +42,7 @@ class ListedTensors final : public ScheduledTensors {
   std::vector<i64> chunks_;
 };
 
-/// The next step of a thread of `stream`.
+/// Next step of a thread of `stream`.
 enum class Phase { kTakes, kHashes, kWrites, kReports, kHasEnded };
 
 struct Thread {
@@ -52,12 +52,12 @@ struct Thread {
   auto operator<=>(const Thread&) const = default;
 };
 
-/// Everything that a step can read or change.
+/// All state that a step can read or change.
 struct State {
   Schedule schedule;
   std::vector<Thread> threads;
-  std::vector<i64> turns;              ///< per tensor: chunks that were hashed
-  std::vector<std::uint32_t> written;  ///< per tensor: a bit per chunk
+  std::vector<i64> turns;              ///< per tensor: number of hashed chunks
+  std::vector<std::uint32_t> written;  ///< per tensor: a bit per written chunk
   std::vector<int> ends;               ///< per tensor: calls of `end`
   bool is_cancelled = false;
   bool has_failed = false;
@@ -97,7 +97,8 @@ void take(State& state, Thread& thread, ListedTensors& tensors) {
   thread = work ? Thread{Phase::kHashes, *work} : Thread{Phase::kHasEnded, {}};
 }
 
-/// One step of a thread of `stream`. False, and nothing is done, when it waits for another thread.
+/// Runs one step of a thread of `stream`. Returns false without effect if it must wait for another
+/// thread.
 bool step(State& state, size_t number, ListedTensors& tensors) {
   Thread& thread = state.threads[number];
   const auto* part = std::get_if<TensorPart>(&thread.work);
@@ -142,24 +143,24 @@ bool may_fail(const Thread& thread) {
   return thread.phase == Phase::kHashes || thread.phase == Phase::kWrites;
 }
 
-/// The law: `end` was called for exactly the tensors of which every chunk was written.
+/// Checks that `end` was called for exactly the tensors with all chunks written.
 void check_ended(const State& state, const ListedTensors& tensors) {
   const bool is_undisturbed = !state.is_cancelled && !state.has_failed;
   for (size_t t = 0; t < tensors.size(); ++t) {
     const bool is_whole = std::popcount(state.written[t]) == tensors.chunks_to_write(t);
-    // Nobody looks at a tensor without chunks that was not taken.
+    // A tensor without chunks that was not taken is not checked.
     if (tensors.chunks_to_write(t) > 0) REQUIRE((state.ends[t] == 1) == is_whole);
     if (is_undisturbed) REQUIRE(state.ends[t] == 1);
   }
 }
 
-/// Visits every state that any order of steps, failures and a cancellation leads to.
+/// Visits every state that is reachable by any order of steps, failures and a cancellation.
 class Explorer {
  public:
   Explorer(const std::vector<i64>& chunks, size_t threads)
       : tensors_(chunks), first_(threads, chunks.size()) {}
 
-  /// Returns how many states there are.
+  /// Returns the number of states.
   size_t visit_all() {
     std::vector<State> open{first_};
     seen_.insert(first_);
@@ -191,7 +192,7 @@ class Explorer {
   }
 
  private:
-  /// Threads are alike: states that differ in which thread does what are one.
+  /// Threads are interchangeable: states that differ only in thread numbers are one state.
   void add(State state, std::vector<State>& open) {
     std::sort(state.threads.begin(), state.threads.end());
     if (seen_.insert(state).second) open.push_back(std::move(state));

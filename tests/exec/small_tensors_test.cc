@@ -11,7 +11,7 @@
 #include "tests/exec/moved_files.h"
 #include "tests/support/throws.h"
 
-/// Many tensors in one run: those that are small are read, placed and written together.
+/// Many tensors in one run: small ones are read, placed and written together.
 namespace shardtool::exec {
 namespace {
 
@@ -19,7 +19,7 @@ std::shared_ptr<const index::HolderSet> holders_of(const layout::Layout& layout)
   return std::make_shared<const index::HolderSet>(layout.holders());
 }
 
-/// The layouts that tensors of one kind have.
+/// Dtype and layouts of one kind of tensors.
 struct Kind {
   Dtype dtype;
   layout::Layout from;
@@ -28,8 +28,7 @@ struct Kind {
   std::shared_ptr<const index::HolderSet> to_holders = holders_of(to);
 };
 
-/// Files that are filled from the front: holder h of every tensor lies in file h modulo their
-/// number.
+/// Files filled from the front: holder h of every tensor is in file h modulo the number of files.
 struct Files {
   std::vector<Bytes> content;
   i64 gap = 0;
@@ -46,7 +45,7 @@ struct Files {
   }
 };
 
-/// Tensors in files, and what a copy of some of them must write.
+/// Tensors in files, and the expected output of a copy of some of them.
 struct Model {
   test::TempFolder folder;
   std::vector<TensorMove> moves;
@@ -87,7 +86,7 @@ struct Model {
     return copy({moves, order}, from, to, options);
   }
 
-  /// The files with these tensors in them, and zeros where the others would be.
+  /// True if the files have these tensors, and zeros in place of the others.
   bool is_written(const std::vector<size_t>& order) const {
     std::vector<Bytes> expected;
     for (const Bytes& file : targets.content) expected.emplace_back(file.size());

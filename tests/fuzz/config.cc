@@ -15,7 +15,7 @@ void config(std::string_view input) {
   if (!read) return;
   const auto* root = read->find("");
   holds(root != nullptr && root->is_object(), "a config that is no object was accepted");
-  const bool has_word = input.find("Infinity") != input.npos ||  // Python's, which are no JSON
+  const bool has_word = input.find("Infinity") != input.npos ||  // extensions of Python, not JSON
                         input.find("NaN") != input.npos;
   holds(has_word || nlohmann::json::parse(input) == *root, "another reader sees another config");
   for (const std::string& path : read->size_paths()) {

@@ -1,4 +1,4 @@
-// The inputs that fuzzing kept: in every build, with every compiler, the properties hold for them.
+// Runs the corpus of fuzzing inputs in every build, with every compiler.
 #include <doctest/doctest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What libFuzzer calls; FUZZ_TARGET is a function of targets.h.
+// Entry point of libFuzzer; FUZZ_TARGET is a function of targets.h.
 #include <cstddef>
 #include <cstdint>
 

@@ -18,7 +18,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Where a match of one token that begins at `at` may end.
+/// Possible end positions of a match of one token that begins at `at`.
 std::vector<size_t> ends(const GlobToken& token, std::string_view name, size_t at) {
   const std::string_view rest = name.substr(at);
   std::vector<size_t> found;
@@ -47,7 +47,7 @@ std::vector<size_t> ends(const GlobToken& token, std::string_view name, size_t a
   return found;
 }
 
-/// Whether the tokens match the whole name, by going through all places where they may end.
+/// True if the tokens match the whole name; visits all possible end positions.
 bool matches(std::span<const GlobToken> tokens, std::string_view name) {
   std::vector<bool> reached(name.size() + 1);
   reached[0] = true;
@@ -77,7 +77,7 @@ bool is_text(std::string_view text) {
 void glob(std::string_view input) {
   const std::string_view pattern = take_until(input, '\n');
   const std::string_view name = input.substr(0, 200);
-  // Patterns and names come from JSON: they are UTF-8.
+  // Patterns and names come from JSON and are UTF-8.
   if (!is_text(json_quote(pattern)) || !is_text(json_quote(name))) return;
   const auto read = accepted([&] { return mapping::Glob(pattern); });
   if (!read) return;

@@ -10,7 +10,7 @@ namespace {
 
 namespace st = checkpoint::safetensors;
 
-/// The tensors tile the data, and every one has the bytes of its shape.
+/// Checks that the tensors tile the data and each has the bytes of its shape.
 void check_tiling(const st::Header& header, i64 data_bytes) {
   i64 end = 0;
   for (const st::Entry& entry : header.entries) {
@@ -29,7 +29,7 @@ bool same(const std::vector<st::Entry>& a, const std::vector<st::Entry>& b) {
   });
 }
 
-/// What was read, written and read again is the same.
+/// Checks that a header is the same after writing and reading it again.
 void check_written_again(const st::Header& header, i64 data_bytes) {
   const std::string text = st::write_header(header.entries, header.metadata, 8);
   const auto again = st::parse_header(std::string_view(text).substr(8),
@@ -39,7 +39,7 @@ void check_written_again(const st::Header& header, i64 data_bytes) {
   holds(again.warnings.empty(), "our own header has unknown fields");
 }
 
-/// Whether reading on after problems tells of one.
+/// True if a survey, which continues after problems, reports at least one.
 bool survey_objects(std::string_view json, i64 file_size) {
   int problems = 0;
   const auto surveyed = accepted([&] {

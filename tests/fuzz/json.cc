@@ -1,4 +1,4 @@
-// Any JSON text: our strict reader, as a tree and value by value, against nlohmann's.
+// Compares our strict JSON reader, as a tree and value by value, with nlohmann's.
 #include <nlohmann/json.hpp>
 
 #include "lib/base/json_reader.h"

@@ -34,7 +34,7 @@ const mapping::ModelConfig& model() {
   return config;
 }
 
-/// Marks the elements of the box that a region's image makes, row-major, from axis `axis` on.
+/// Marks the elements in a region's image, row-major, from axis `axis` on.
 void mark(const index::Region& region, const Shape& shape, size_t axis, i64 at,
           std::vector<bool>& seen) {
   if (axis == shape.size()) {
@@ -48,7 +48,7 @@ void mark(const index::Region& region, const Shape& shape, size_t axis, i64 at,
   }
 }
 
-/// L2: the devices together hold every element.
+/// L2: checks that the devices together hold every element.
 void check_covers(const layout::Layout& layout) {
   const Shape& shape = layout.shape();
   std::vector<bool> seen(static_cast<size_t>(element_count(shape).value()));

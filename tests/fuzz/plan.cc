@@ -17,7 +17,7 @@ std::string document(std::string_view apply) {
       std::string(apply));
 }
 
-/// No byte of a plan can be changed.
+/// Checks that an edit of any byte of a plan is rejected.
 void refuses_edits(const std::string& text, std::string_view input) {
   std::string edited = text;
   edited[input.size() % edited.size()] ^= 1;

@@ -10,13 +10,13 @@
 
 namespace shardtool::fuzz {
 
-/// What a target says of every input. A logic_error is a finding: no target catches it.
+/// Checks a property of every input. A logic_error is a finding: no target catches it.
 inline void holds(bool property, const char* what) {
   if (!property) throw std::logic_error(what);
 }
 
-/// The result of reading an input, or nothing when it was refused: by an Error that says something
-/// and is no bug of ours. Any other exception is a finding.
+/// Returns the result of reading an input, or nullopt if it was rejected by an Error with a message
+/// that is no internal error. Any other exception is a finding.
 template <class Read>
 auto accepted(Read&& read) -> std::optional<decltype(read())> {
   try {
@@ -28,7 +28,7 @@ auto accepted(Read&& read) -> std::optional<decltype(read())> {
   }
 }
 
-/// Cuts off what stands before the first `end`, or everything.
+/// Removes and returns the text before the first `end`, or all of it.
 inline std::string_view take_until(std::string_view& input, char end) {
   const size_t at = std::min(input.find(end), input.size());
   const std::string_view head = input.substr(0, at);

@@ -26,7 +26,7 @@ i64 axis_size(const std::string& axis) {
   return axis == "x" ? 6 : 10;
 }
 
-/// The value of an atom, or nothing where there is none.
+/// Value of an atom, or nullopt.
 std::optional<Wide> value_of(const SizeAtom& atom) {
   if (atom.kind == SizeAtom::Kind::kInteger) return atom.value;
   if (atom.kind == SizeAtom::Kind::kAxis) return axis_size(atom.name);
@@ -41,8 +41,8 @@ bool fits(Wide value) {
   return value <= std::numeric_limits<i64>::max();
 }
 
-/// One step; nothing where it leaves 64 bits, where a division that is exact leaves a remainder,
-/// and where a product with a number of the config leaves what doubles are exact for.
+/// Applies one step. Nullopt if the result exceeds 64 bits, if an exact division leaves a
+/// remainder, or if a product with a number of the config exceeds the exact range of doubles.
 std::optional<Wide> applied(Wide left, const mapping::SizeStep& step, Wide right) {
   using mapping::SizeOp;
   constexpr Wide kExact = Wide{1} << 53;
@@ -55,13 +55,13 @@ std::optional<Wide> applied(Wide left, const mapping::SizeStep& step, Wide right
   return fits(value) ? std::optional(value) : std::nullopt;
 }
 
-/// A value of the config that is 0 counts where it is one of several terms.
+/// True for the config value 0 as one of several terms, where 0 is allowed.
 bool is_zero_term(const SizeExpression& size, const mapping::SizeProduct& product) {
   return size.sum.size() > 1 && product.rest.empty() &&
          product.first.kind == SizeAtom::Kind::kConfig && product.first.name == "z";
 }
 
-/// The sum of products in wide integers; nothing where a name has no size or a step no value.
+/// Sum of products in wide integers; nullopt if a name has no size or a step no value.
 std::optional<Wide> reference(const SizeExpression& size) {
   Wide total = 0;
   for (const auto& product : size.sum) {
@@ -80,7 +80,7 @@ std::optional<Wide> reference(const SizeExpression& size) {
   return total > 0 ? std::optional(total) : std::nullopt;
 }
 
-/// Other ways to write the names of the model's values, which the reference does not know.
+/// False for alternative spellings of the model's values, which the reference does not support.
 bool is_plain(const SizeExpression& size) {
   return size.text.find("[0") == size.text.rfind("[0]");
 }

@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-/// What is fuzzed: one function per format, which reads any bytes and throws std::logic_error where
-/// a property does not hold (property.h). TARGETS is the list for the corpus test; CMakeLists.txt
-/// has it for the fuzzers.
+/// Fuzz targets: one function per format, which reads any bytes and throws std::logic_error if a
+/// property is violated (property.h). TARGETS is the list for the corpus test; CMakeLists.txt has
+/// it for the fuzzers.
 namespace shardtool::fuzz {
 
 void header(std::string_view input);

@@ -1,4 +1,4 @@
-// Rows A of the catalogue of bad input: the container around the header.
+// Catalogue of bad input, rows A: the container around the header.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>

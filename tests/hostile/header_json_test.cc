@@ -1,4 +1,4 @@
-// Rows B of the catalogue of bad input: the header's JSON.
+// Catalogue of bad input, rows B: the header's JSON.
 #include <doctest/doctest.h>
 
 #include <ctime>
@@ -14,7 +14,7 @@ namespace {
 using test::refusal_of_header;
 using test::says;
 
-/// An entry of one byte, with a shape, offsets and a dtype as written.
+/// An entry of one byte with the given texts for shape, offsets and dtype.
 std::string entry(const std::string& shape, const std::string& offsets,
                   const std::string& dtype = "\"U8\"") {
   return R"({"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
@@ -24,7 +24,7 @@ std::string one_tensor(const std::string& name_as_written) {
   return "{" + name_as_written + ":" + entry("[1]", "[0,1]") + "}";
 }
 
-/// Seconds of processor time: other work on the machine does not count.
+/// Processor time in seconds, independent of other load on the machine.
 double seconds_since(std::clock_t begin) {
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }

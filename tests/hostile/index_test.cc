@@ -1,4 +1,4 @@
-// Rows D of the catalogue of bad input: model.safetensors.index.json.
+// Catalogue of bad input, rows D: model.safetensors.index.json.
 #include <doctest/doctest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Rows F of the catalogue of bad input: output folders and their manifest.
+// Catalogue of bad input, rows F: output folders and their manifest.
 #include "lib/checkpoint/manifest.h"
 
 #include <doctest/doctest.h>
@@ -43,7 +43,7 @@ class Output {
 
   void write_manifest(const std::string& text) { folder.write(kManifest, text); }
 
-  /// The manifest's text with one piece replaced, which must be there.
+  /// Replaces a piece of the manifest's text, which must be present.
   void replace_in_manifest(const std::string& from, const std::string& to) {
     std::string text = to_json(manifest);
     const size_t at = text.find(from);
@@ -57,7 +57,7 @@ class Output {
   Manifest manifest;
 
  private:
-  /// What a rank has of b and of w.
+  /// Regions of a rank for b and w.
   static std::vector<index::Region> regions_of(int rank) {
     return {{AxisMap::identity(3)},
             {AxisMap::slice(6, {3 * rank, 3 * rank + 3}), AxisMap::identity(2)}};
@@ -187,8 +187,8 @@ TEST_CASE("F03 F11 F12 F13 F14 a manifest that contradicts itself is refused") {
 
 TEST_CASE("F06 F07 F08 a shard that is not what the manifest records is refused with its tensor") {
   const std::vector<std::pair<std::string, std::string>> rows = {
-      {R"("dtype":"F16")", R"("dtype":"BF16")"},  // of both ranks
-      {"\"w\":{", "\"v\":{"},                     // recorded, not in the file
+      {R"("dtype":"F16")", R"("dtype":"BF16")"},  // in both ranks
+      {"\"w\":{", "\"v\":{"},                     // in the manifest, not in the file
   };
   for (const auto& [from, to] : rows) {
     CAPTURE(to);

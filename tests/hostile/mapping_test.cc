@@ -1,4 +1,4 @@
-// Rows E of the catalogue of bad input: mappings, and meshes that a checkpoint does not fit.
+// Catalogue of bad input, rows E: mappings, and meshes that a checkpoint does not fit.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,8 +18,7 @@ using mapping::over;
 using mapping::spec;
 using test::says;
 
-/// A document, the tensors and the mesh that it is applied to (empty: its own), and what must be
-/// said of them.
+/// A document, the tensors and the mesh to apply it to (empty: its own), and the expected message.
 struct Row {
   std::string id;
   std::string document;
@@ -283,7 +282,7 @@ TEST_CASE("B29 names that collide in std::hash are found one by one") {
   for (size_t bucket = 0; bucket < index.bucket_count(); ++bucket)
     longest = std::max(longest, index.bucket_size(bucket));
   CHECK(index.size() == tensors.size());
-  CHECK(longest < 20);  // 4,096 names in as many buckets or more: 20 in one has a chance of 10^-14
+  CHECK(longest < 20);  // 4,096 names in at least as many buckets: 20 in one has probability 10^-14
 }
 
 TEST_CASE("E25 as many layers as config.json likes are one warning, in no time") {

@@ -1,4 +1,4 @@
-// Rows F of the catalogue of bad input as merge, reshard and check meet them: sets of shards.
+// Catalogue of bad input, rows F, in merge, reshard and check: sets of shards.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using nlohmann::json;
 using test::TempFolder;
 using test::Tensors;
 
-/// w [6, 2] cut, n [3] on every device.
+/// w [6, 2] is cut, n [3] is on every device.
 constexpr const char* kMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
   "rules": [{"match": "w", "strategy": "rowwise"}, {"match": "n", "strategy": "replicate"}]})";
 
@@ -57,14 +57,14 @@ struct Parts {
     options.write.output = folder / "merged";
     return options;
   }
-  /// The code that merging ends with; nothing is left of it.
+  /// Error code of merging, which must leave no files.
   ErrorCode refused() const {
     const auto error = testing::error_of([&] { return api::merge(merge_options()); });
     REQUIRE(error);
     CHECK_FALSE(fs::exists(folder / "merged"));
     return error->code();
   }
-  /// Rules that a check with all data read breaks.
+  /// Rules with findings in a check with all data read.
   std::vector<std::string> broken_rules() const {
     api::CheckOptions options;
     options.sources = {folder / "parts"};
@@ -94,7 +94,7 @@ struct Parts {
   Tensors whole;
 };
 
-/// The shards of a tensor in the order of the ranks.
+/// Shards of a tensor in rank order.
 json& shards(json& manifest, const std::string& tensor) {
   return manifest["tensors"][tensor]["shards"];
 }

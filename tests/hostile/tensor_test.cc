@@ -1,4 +1,4 @@
-// Rows C of the catalogue of bad input: what an entry of the header means.
+// Catalogue of bad input, rows C: the meaning of a header entry.
 #include <doctest/doctest.h>
 
 #include <string>

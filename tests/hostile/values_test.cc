@@ -1,4 +1,4 @@
-// Rows C02, C13 to C20 and G26 of the catalogue of bad input: odd but legal tensors keep every byte
+// Catalogue of bad input, rows C02, C13 to C20 and G26: unusual but legal tensors keep every byte
 // through split, merge and reshard.
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using test::TempFolder;
 using test::Tensors;
 
-/// Cuts what begins with "cut", replicates the rest.
+/// Cuts names that begin with "cut" and replicates the rest.
 constexpr const char* kValuesMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
   "unknown": "replicate", "unused_rule": "ignore",
   "rules": [{"match": "cut**", "strategy": "rowwise"}]})";
@@ -41,7 +41,7 @@ Tensors merged(const TempFolder& folder, const std::string& source) {
   return test::read_tensors(options.write.output, "model");
 }
 
-/// Splits folder/whole over 2, reshards that to 3, and merges both.
+/// Splits folder/whole over 2, reshards to 3, and merges both.
 void check_kept(const TempFolder& folder, const Tensors& whole) {
   api::split(split_options(folder, 2));
   api::ReshardOptions three;

@@ -12,7 +12,7 @@
 
 namespace shardtool::test {
 
-/// Whether reading on after problems tells of one at least.
+/// True if a survey, which continues after problems, reports at least one.
 inline bool survey_objects(const std::string& location) {
   int problems = 0;
   try {
@@ -23,8 +23,7 @@ inline bool survey_objects(const std::string& location) {
   return problems > 0;
 }
 
-/// The error that opening this location ends with. Fails the test when it opens, and when the error
-/// names no file.
+/// Error of opening this location. The test fails if it opens, or if the error names no file.
 inline Error refusal_of_opening(const std::string& location) {
   try {
     checkpoint::open_checkpoint(location);
@@ -38,7 +37,7 @@ inline Error refusal_of_opening(const std::string& location) {
   return Error(ErrorCode::kInternal, "unreachable");
 }
 
-/// The same; fails the test, too, when a survey finds nothing wrong with it.
+/// The same; the test also fails if a survey finds no problem.
 inline Error refusal(const std::string& location) {
   CHECK(survey_objects(location));
   return refusal_of_opening(location);

@@ -18,7 +18,7 @@ using reference::kPadding;
 
 namespace {
 
-/// I1 to I5 of axis_map.h.
+/// Checks I1 to I5 of axis_map.h.
 bool invariants_hold(const AxisMap& map) {
   const auto pieces = map.pieces();
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -44,7 +44,7 @@ Indices composed(const Indices& outer, const Indices& inner) {
   return out;
 }
 
-/// Three maps that meet: a after b after c.
+/// Three composable maps: a after b after c.
 struct Chain {
   AxisMap a, b, c;
 };
@@ -55,7 +55,7 @@ Chain chain() {
           *gen::axis_map(sizes[3], sizes[2])};
 }
 
-/// Whether pieces, taken as they are, overlap or leave their extents: element by element.
+/// True if pieces neither overlap nor leave their extents, element by element.
 bool is_partial_injection(i64 local_size, i64 global_size, const std::vector<Piece>& pieces) {
   std::vector<i64> locals;
   std::vector<i64> globals;
@@ -260,7 +260,7 @@ TEST_CASE("coarsen undoes scale") {
 TEST_CASE("coarsen refuses exactly the maps that cut a block") {
   CHECK(rc::check("coarsen(a, b) exists iff every block moves whole to a block", [] {
     const i64 b = *gen::between(1, 4);
-    // Some maps are aligned but for the end of the axis, so that both answers are frequent.
+    // Some maps are aligned except at the end of the axis, so that both answers are frequent.
     const bool aligned = *rc::gen::element(0, 1, 2) == 0;
     AxisMap a = *gen::axis_map();
     if (aligned) {
@@ -268,13 +268,13 @@ TEST_CASE("coarsen refuses exactly the maps that cut a block") {
       const i64 short_by = *gen::between(0, b - 1);
       const i64 n = std::max<i64>(wide.global_size() - short_by, 0);
       a = compose(AxisMap(wide.global_size(), n, {{0, 0, n}}), wide);
-      if (*rc::gen::arbitrary<bool>()) {  // close the gaps: the partial block may lie anywhere
+      if (*rc::gen::arbitrary<bool>()) {  // close the gaps: the partial block may be anywhere
         Indices held = indices(a);
         std::erase(held, kPadding);
         a = reference::map_of(held, n);
       }
     }
-    // The definition: local block k lies whole on one global block at the same places; a last,
+    // The definition: local block k is one whole global block with the same positions; a final
     // partial block of the global axis counts as whole.
     const Indices at = indices(a);
     const i64 blocks = ceil_div(a.local_size(), b);

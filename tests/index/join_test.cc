@@ -26,7 +26,7 @@ std::vector<AxisMap> maps_over(i64 n) {
   return maps;
 }
 
-/// The claims of one index, by definition.
+/// Claims on one index, by definition.
 std::set<std::pair<int, i64>> claims_on(const std::vector<AxisMap>& maps, i64 global) {
   std::set<std::pair<int, i64>> claims;
   for (size_t m = 0; m < maps.size(); ++m) {
@@ -45,7 +45,7 @@ std::set<std::pair<int, i64>> claims_in(const AxisIndex::Segment* segment, i64 g
   return at;
 }
 
-/// Any holders of a tensor: neither complete nor disjoint, some of them replicas.
+/// Random holders of a tensor: neither complete nor disjoint, some of them replicas.
 std::vector<Region> any_regions(const Shape& shape) {
   std::vector<Region> regions;
   const i64 count = *gen::between(0, 4);
@@ -61,7 +61,7 @@ std::vector<Region> any_regions(const Shape& shape) {
   return regions;
 }
 
-/// Where the element `tuple` of the tensor is in a holder, or nothing.
+/// Local position of the element `tuple` in a holder, or nullopt.
 std::optional<std::vector<i64>> find(const Region& region, const std::vector<i64>& tuple) {
   std::vector<i64> local;
   for (size_t a = 0; a < region.size(); ++a) {

@@ -9,7 +9,7 @@ namespace shardtool::index {
 
 TEST_CASE("numbers are found by hash and equality, whatever the hashes are") {
   CHECK(rc::check("first of equal things", [](const std::vector<unsigned char>& values) {
-    const auto bits = *rc::gen::inRange(0, 9);  // 0: all hashes are the same
+    const auto bits = *rc::gen::inRange(0, 9);  // 0: all hashes are equal
     const auto hash_of = [bits](unsigned char value) {
       return std::uint64_t{value} & ((1U << bits) - 1);
     };

@@ -25,7 +25,7 @@ BoxCase any_box() {
   const i64 rank = *gen::between(0, 4);
   for (i64 a = 0; a < rank; ++a) {
     box.sizes.push_back(*rc::gen::weightedElement<i64>({{1, 0}, {6, 1}, {8, 2}, {8, 3}, {8, 4}}));
-    // Often the box is as wide as the array, so that axes merge.
+    // The box is often as wide as the array, so that axes merge.
     for (const auto& side : {std::pair(&box.src_begin, &box.src_extents),
                              std::pair(&box.dst_begin, &box.dst_extents)}) {
       const bool full = *rc::gen::arbitrary<bool>();
@@ -130,7 +130,7 @@ TEST_CASE("the rows of a copy are the copy of these rows") {
 }
 
 TEST_CASE("a column cut of a large matrix is one descriptor, whatever its rows") {
-  // 53248 x 16384, columns [2048, 4096), 2 bytes: 8 of these stand for 425,984 row copies.
+  // 53248 x 16384, columns [2048, 4096), 2 bytes: 8 such copies replace 425,984 row copies.
   const BoxCase box{{53248, 2048}, {0, 2048}, {53248, 16384}, {0, 0}, {53248, 2048}};
   const auto copy = box.lowered(16);
   REQUIRE(copy);

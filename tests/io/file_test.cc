@@ -43,7 +43,7 @@ std::string read_back(const std::string& path) {
   return read_text(path, i64{1} << 30);
 }
 
-/// A text cut into parts of these lengths, to be read into.
+/// Cuts a text into parts of these lengths to read into.
 std::vector<iovec> cut(std::string& text, const std::vector<size_t>& lengths) {
   std::vector<iovec> parts;
   char* at = text.data();
@@ -84,7 +84,7 @@ TEST_CASE("a scattered read takes more parts than one call can") {
   FaultySyscalls faults;
   read_scattered(file, parts, 0);
   CHECK(into == content);
-  CHECK(faults.count(Call::kPreadv) == 3);  // 1024 parts a call
+  CHECK(faults.count(Call::kPreadv) == 3);  // 1024 parts per call
 }
 
 TEST_CASE("a read past the end says that the input changed, and at which byte") {
@@ -172,7 +172,7 @@ TEST_CASE("allocation sets the size, also where the file system cannot reserve s
     CHECK(identity(file).size == size);
     size += 10'000;
   }
-  CHECK(faults.count(Call::kFtruncate) == 4);  // of nothing, and for each that cannot
+  CHECK(faults.count(Call::kFtruncate) == 4);  // one for the empty file, one per file that fails
 }
 
 TEST_CASE("beyond the process's file size limit there is no space, and no signal kills") {
@@ -373,7 +373,7 @@ TEST_CASE("a file is in the page cache after it was read, and not after it was d
     return;
   }
   const i64 size = 4 << 20;
-  // The kernel may drop pages early, and keep a page that is in use by itself: now and then.
+  // The kernel may drop pages early or keep a page in use, so this takes several attempts.
   bool seen = false;
   for (int attempt = 0; attempt < 20 && !seen; ++attempt) {
     write_exact(file, bytes_of(text_of_size(static_cast<size_t>(size))), 0);

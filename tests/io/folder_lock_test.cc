@@ -16,7 +16,7 @@ namespace {
 
 using test::TempFolder;
 
-/// The exit status of a child process that tries to take the lock: 0 taken, 1 refused.
+/// Exit status of a child process that tries to lock: 0 locked, 1 refused.
 int child_takes(const std::string& path) {
   const pid_t child = fork();
   if (child == 0) {

@@ -21,7 +21,7 @@ using Names = std::vector<std::string>;
 constexpr int kFiles = 3;
 const std::string kRun(32, 'a');
 
-/// What is under the output's name before the run.
+/// Content under the output's name before the run.
 enum class Before { kNothing, kEmptyFolder, kContent };
 
 void prepare(const TempFolder& folder, Before before) {
@@ -29,7 +29,7 @@ void prepare(const TempFolder& folder, Before before) {
   if (before == Before::kContent) folder.write("out/old", "old content");
 }
 
-/// A whole run, and its error.
+/// Runs to the end and returns the error.
 std::optional<Error> run(const TempFolder& folder) {
   return testing::error_of([&] {
     OutputFolder output(OutputClaim(folder / "out", Existing::kReplace), kRun, Leftover::kDiscard);
@@ -55,8 +55,8 @@ bool is_as_before(const TempFolder& folder, Before before) {
   return names_in(folder / "out") == expected;
 }
 
-/// Closing what was only read, and looking for and deleting what nobody needs any more, may fail. A
-/// file of the output that could not be opened is missed in its content.
+/// Failures of close after reading, of probing and of deleting leftovers are tolerated. An output
+/// file that could not be opened is detected by its content.
 bool may_go_unnoticed(Call call) {
   return call == Call::kClose || call == Call::kUnlinkat || call == Call::kOpenat;
 }

@@ -22,7 +22,7 @@ using Names = std::vector<std::string>;
 const std::string kId(32, 'a');
 const std::string kOtherId(32, 'b');
 
-/// The files that `fill` writes.
+/// Files that `fill` writes.
 const std::vector<WrittenFile> kFilled{{"a", 1}, {"b", 1}};
 
 void fill(OutputFolder& output) {
@@ -302,7 +302,7 @@ TEST_CASE("what a killed run left is deleted by the next one, and nothing else i
                                          ".out.shardtool-mine.tmp", "out"});
 }
 
-/// A run that is killed after it has written file "a".
+/// Runs until file "a" is written and is then killed.
 void write_and_die(const std::string& path) {
   const pid_t child = fork();
   if (child == 0) {
@@ -335,7 +335,7 @@ TEST_CASE("what a killed run left is taken up by a run with the same id") {
   CHECK(read_text(folder / "out/b", 10) == "second");
 }
 
-/// Continues the run that was left beside `folder`/out, up to its file "a".
+/// Continues the interrupted run of `folder`/out up to its file "a".
 void take_up(const TempFolder& folder) {
   OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kId, Leftover::kContinue);
   output.create_or_open("a");

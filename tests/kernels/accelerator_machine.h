@@ -10,8 +10,8 @@
 
 namespace shardtool::kernels {
 
-/// Runs works on the accelerator that Open::accelerator() gives, whose floats may differ from the
-/// CPU's by Open::kRoundings where exponentials are taken.
+/// Runs works on Open::accelerator(), whose floats may differ from the CPU's by Open::kRoundings in
+/// ops with exponentials.
 template <class Open>
 class AcceleratorMachine {
  public:

@@ -10,9 +10,9 @@
 namespace shardtool::kernels {
 namespace {
 
-/// Launches that are timed together, so that a launch counts little.
+/// Launches timed together, so that launch overhead is small.
 constexpr int kLaunches = 4;
-/// The widths of a model of 8 billion parameters.
+/// Widths of a model with 8 billion parameters.
 constexpr i64 kHidden = 4096;
 constexpr i64 kHead = 128;
 constexpr i64 kHeads = kHidden / kHead;
@@ -52,7 +52,7 @@ class Bench {
   }
 
  private:
-  /// Zeros are numbers of every kind.
+  /// Zeros are valid numbers in every dtype.
   void clear() {
     for (int i = 0; i < 3; ++i) {
       accelerator_.run(Fill<std::uint8_t>{array<std::uint8_t>(i), bytes_, 0});

@@ -6,9 +6,9 @@
 
 namespace shardtool::kernels {
 
-/// What the works of an accelerator cost, as a table in Markdown: of each the bytes that it has to
-/// read and write, the median time of `rounds` runs, and which fraction of a copy's rate, measured
-/// in the same run, that is. Arrays have about `bytes` bytes.
+/// Measures the works of an accelerator and returns a table in Markdown: the bytes that each reads
+/// and writes, the median time of `rounds` runs, and its rate as a fraction of a copy's rate in the
+/// same run. Arrays have about `bytes` bytes.
 std::string accelerator_table(Accelerator& accelerator, i64 bytes, int rounds);
 
 }  // namespace shardtool::kernels

@@ -66,7 +66,7 @@ TEST_CASE("what stands in for an accelerator refuses memory that is not its own"
   CHECK(accelerator.allocations() == 0);
 }
 
-/// The signal that ends a process which does this.
+/// Signal that ends a process which runs `action`.
 template <class Action>
 int signal_of(const Action& action) {
   const pid_t child = ::fork();
@@ -94,7 +94,7 @@ TEST_CASE(
   const PairedMemory memory(accelerator, 8);
   std::memset(memory.here(), 1, 8);
   accelerator.upload(memory.here(), 8, memory.there());
-  std::memset(memory.here(), 2, 8);  // against A1
+  std::memset(memory.here(), 2, 8);  // violates A1
   accelerator.download(memory.there(), 8, memory.here());
   const auto ticket = accelerator.ticket();
   std::memset(memory.here(), 3, 8);
@@ -133,7 +133,7 @@ TEST_CASE("a failure of any call is told to who waits, and releases what was all
   }
 }
 
-/// Every chunk is checked and overwritten on its way; what arrives is added up.
+/// Checks and overwrites every chunk on its way, and adds up the received ones.
 void check_ring(Accelerator& accelerator, size_t slots) {
   constexpr size_t kChunks = 11;
   UploadRing ring(accelerator, slots);

@@ -11,7 +11,7 @@ namespace shardtool::kernels {
 
 /// A box of a row-major array of whole-byte elements.
 struct Box {
-  std::vector<i64> extents;  ///< of the array
+  std::vector<i64> extents;  ///< extents of the array
   std::vector<i64> begin;
   std::vector<i64> sizes;
   i64 element_bytes = 1;
@@ -23,7 +23,7 @@ inline i64 array_bytes(const std::vector<i64>& extents, i64 element_bytes) {
   return bytes;
 }
 
-/// Any box, also empty ones, of an array of 0 to 4 axes.
+/// A random box, possibly empty, of an array of 0 to 4 axes.
 inline Box any_box() {
   Box box;
   box.element_bytes = *rc::gen::element<i64>(1, 2, 4, 8, 3);
@@ -38,7 +38,7 @@ inline Box any_box() {
   return box;
 }
 
-/// The copy between the box packed in a buffer (src) and its place in the array (dst).
+/// Copy from the box packed in a buffer (src) to its place in the array (dst).
 inline index::StridedCopy unpack(const Box& box) {
   const std::vector<i64> zeros(box.sizes.size());
   return index::lower(box.sizes, {zeros, box.sizes}, {box.begin, box.extents},

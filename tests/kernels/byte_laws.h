@@ -10,7 +10,7 @@
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"
 
-/// What every machine has to give for what only moves, converts, compares and adds: the CPU's bits.
+/// Laws of works that move, convert, compare and add: the CPU's bits on every machine.
 namespace shardtool::kernels {
 
 template <class Machine>
@@ -33,7 +33,7 @@ void copy_law() {
   copy_law_of<Machine>(any_box());
 }
 
-/// Boxes of four axes, none of them whole, whose copies have three loops.
+/// Boxes of four axes, all cut, whose copies have three loops.
 template <class Machine>
 void deep_copy_law() {
   Box box;
@@ -77,7 +77,7 @@ inline const std::vector<Dtype>& computable_dtypes() {
   return dtypes;
 }
 
-/// Every pattern of up to 16 bits, and as many others.
+/// Every pattern of up to 16 bits, and random patterns of wider dtypes.
 inline std::vector<std::byte> patterns_of(Dtype dtype) {
   const auto width = static_cast<size_t>(bits(dtype) / 8);
   constexpr size_t kCount = size_t{1} << 16;
@@ -88,7 +88,7 @@ inline std::vector<std::byte> patterns_of(Dtype dtype) {
   return bytes;
 }
 
-/// Calls fail(dtype, what) where a machine decodes otherwise than decode.h.
+/// Calls fail(dtype, what) if a machine's decoding differs from decode.h.
 template <class Machine, class Fail>
 void decode_law(Dtype dtype, const Fail& fail) {
   Machine machine;
@@ -130,7 +130,7 @@ void fill_law() {
   RC_ASSERT(machine.get(data, n + 1) == expected);
 }
 
-/// Also into a part itself.
+/// Folds, also in place.
 template <class Machine, class T>
 void fold_law() {
   Machine machine;
@@ -155,7 +155,7 @@ void fold_law() {
   RC_ASSERT(same_numbers(machine.get(fold.y, n), expected));
 }
 
-/// Against a loop that looks at one pair after the other.
+/// Compares with a loop over single pairs.
 template <class Machine, class T>
 void compare_law() {
   Machine machine;

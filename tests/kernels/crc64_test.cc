@@ -28,7 +28,7 @@ Bytes concatenate(Bytes a, const Bytes& b) {
   return a;
 }
 
-/// a * b mod P by the definition: shifting by b's bits, each a zero bit appended.
+/// a * b mod P by definition: shifts by b's bits.
 std::uint64_t reference_product(std::uint64_t a, std::uint64_t b) {
   std::uint64_t sum = 0;
   for (int bit = 63; bit >= 0; --bit) {
@@ -38,7 +38,7 @@ std::uint64_t reference_product(std::uint64_t a, std::uint64_t b) {
   return sum;
 }
 
-/// The message that Rows describes, written out.
+/// The message of Rows as contiguous bytes.
 Bytes written_out(const Bytes& memory, const Rows& rows, i64 dst_stride) {
   Bytes message(static_cast<size_t>((rows.count - 1) * dst_stride + rows.run));
   for (i64 i = 0; i < rows.count; ++i) {
@@ -48,7 +48,7 @@ Bytes written_out(const Bytes& memory, const Rows& rows, i64 dst_stride) {
   return message;
 }
 
-/// Memory between two pages that no one may touch.
+/// Memory between two inaccessible pages.
 class GuardedPage {
  public:
   GuardedPage()

@@ -20,7 +20,7 @@ struct FirstGpu {
 };
 using GpuMachine = AcceleratorMachine<FirstGpu>;
 
-/// Says why, if there is no GPU.
+/// Prints the reason if there is no GPU.
 bool has_device() {
   const DeviceState state = device_state();
   if (state.count > 0) return true;

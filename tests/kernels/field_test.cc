@@ -9,13 +9,13 @@
 namespace shardtool::kernels {
 namespace {
 
-/// The residue by the machine's own division.
+/// Residue by integer division.
 std::uint64_t slow(Wide n) {
   return static_cast<std::uint64_t>(n % kFieldPrime);
 }
 
 Field any_residue() {
-  // Near the ends as often as anywhere: that is where carries are.
+  // Values near the ends are frequent, since they cause carries.
   const auto n = *rc::gen::arbitrary<std::uint64_t>();
   const auto near = *rc::gen::inRange<std::uint64_t>(0, 4);
   switch (*rc::gen::inRange(0, 3)) {

@@ -14,7 +14,7 @@
 namespace shardtool::kernels {
 namespace {
 
-/// What every implementation that this CPU has says of a buffer; the test fails when they differ.
+/// Result of all implementations on this CPU; the test fails if they differ.
 FloatCensus census_by_all(Dtype dtype, std::span<const std::byte> buffer) {
   const FloatCensus first = float_census(dtype, buffer);
   for (const CensusImplementation& implementation : census_implementations()) {
@@ -44,7 +44,7 @@ constexpr Format kFormats[] = {
     {Dtype::kF8E5M2Fnuz, 5, 2, Format::kUnsignedZero},
 };
 
-/// One element, decoded by its fields.
+/// Decodes one element by its fields.
 FloatCensus decode(const Format& format, std::uint64_t bits) {
   const std::uint64_t mantissa = bits & ((std::uint64_t{1} << format.mantissa_bits) - 1);
   const std::uint64_t top = (std::uint64_t{1} << format.exponent_bits) - 1;
@@ -108,7 +108,7 @@ TEST_CASE("elements of 32 and 64 bits are what the processor takes them for") {
   std::vector<std::byte> buffer32;
   std::vector<std::byte> buffer64;
   for (int i = 0; i < 50'000; ++i) {
-    // A third has all exponent bits set, half of these no mantissa.
+    // A third has all exponent bits set, half of these with a zero mantissa.
     const std::uint64_t bits = random();
     const std::uint64_t odd32 = i % 3 == 0 ? 0x7f800000u : 0;
     const std::uint64_t odd64 = i % 3 == 0 ? 0x7ff0000000000000u : 0;

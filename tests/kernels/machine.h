@@ -13,15 +13,15 @@
 
 namespace shardtool::kernels {
 
-/// What machines write to has these bytes first.
+/// Initial bytes of the outputs of works.
 inline constexpr auto kPoison = std::byte{0xa5};
 
-/// Runs works on the host, thread after thread. The laws of machine_laws.h ask the same of it and
-/// of a GPU.
+/// Runs works on the host, one thread after another. The laws of machine_laws.h apply to it and to
+/// a GPU.
 class HostMachine {
  public:
-  /// Floats that only add, multiply, divide and take roots have the CPU's bits on every machine; of
-  /// exp, tanh and erf a GPU has its own, a few roundings away.
+  /// Tolerance in roundings. Add, multiply, divide and square root give the CPU's bits on every
+  /// machine; exp, tanh and erf of a GPU differ by a few roundings.
   static constexpr double kRoundings = 0;
 
   template <class T>

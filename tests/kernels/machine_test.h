@@ -7,7 +7,7 @@
 #include "tests/kernels/product_laws.h"
 #include "tests/kernels/recurrence_laws.h"
 
-/// All laws of one machine, as checks of the test that calls.
+/// All laws of one machine, as checks of the calling test.
 namespace shardtool::kernels {
 
 template <class Machine>

@@ -8,17 +8,17 @@
 #include "kernels/native/native_products.h"
 #include "tests/kernels/random_numbers.h"
 
-/// What every accelerator's library has to give for products.
+/// Laws of an accelerator's product library.
 namespace shardtool::kernels {
 
-/// A product of small integers, whose sums are exact in any order; operands lie anywhere.
+/// A product of small integers, whose sums are exact in any order; operands are at any alignment.
 struct NativeCase {
   Dtype dtype = *rc::gen::element(Dtype::kBF16, Dtype::kF16, Dtype::kF32);
   bool is_in_out = *rc::gen::arbitrary<bool>();
   i64 rows = *rc::gen::inRange<i64>(0, 9);
   i64 columns = *rc::gen::inRange<i64>(0, 40);
   i64 tokens = *rc::gen::inRange<i64>(1, 10);
-  i64 before = *rc::gen::inRange<i64>(0, 5);  ///< elements in front of each operand
+  i64 before = *rc::gen::inRange<i64>(0, 5);  ///< elements before each operand
   i64 stride = columns + *rc::gen::inRange<i64>(0, 5);
   i64 x_stride = inputs() + *rc::gen::inRange<i64>(0, 5);
   i64 y_stride = outputs() + *rc::gen::inRange<i64>(0, 5);
@@ -42,7 +42,7 @@ struct NativeCase {
   }
 };
 
-/// y of the CPU's own kernels, and of the accelerator's library.
+/// Compares y of the CPU's kernels with y of the accelerator's library.
 inline void native_law(Accelerator& accelerator) {
   const NativeCase c;
   const std::vector<std::byte> w = c.stored(c.numbers(c.before + c.rows * c.stride, 1));

@@ -42,7 +42,7 @@ TEST_CASE("a float is stored as the nearest element, of two the even one, up to 
   struct SixteenBits {
     Dtype dtype;
     std::uint32_t infinity;
-    float beyond;  ///< what the step after the largest number would be
+    float beyond;  ///< value one step above the largest number
   };
   for (const auto& [dtype, infinity, beyond] :
        {SixteenBits{Dtype::kF16, 0x7c00, 65536.0F}, SixteenBits{Dtype::kBF16, 0x7f80, HUGE_VALF}}) {
@@ -92,7 +92,7 @@ TEST_CASE("a library's products of any sizes, strides and places are the CPU's")
   CHECK(turn_cublaslt<int>("fake_cublaslt_alive") == 0);
 }
 
-/// One product of 3 x 2 by 2 x 1; what it throws.
+/// Error of one product of 3 x 2 by 2 x 1, if any.
 std::optional<Error> failure_of_one_product(i64 repeats = 1) {
   return testing::error_of([&] {
     EmulatedAccelerator accelerator(Pace::kEager, {}, kFakeCublasLt);

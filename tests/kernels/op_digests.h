@@ -17,8 +17,9 @@
 #include "kernels/product/sums.h"
 #include "tests/kernels/random_numbers.h"
 
-/// Digests of what every op body gives. Two programs print them, one compiled by the C++ compiler,
-/// one by nvcc for the host: programs, since a linker keeps one of two inline functions of a name.
+/// Digests of the results of every op body. Two programs print them, one compiled by the C++
+/// compiler, one by nvcc for the host. They are separate programs because a linker keeps only one
+/// of two inline functions with the same name.
 namespace shardtool::kernels {
 
 template <class T>
@@ -189,7 +190,7 @@ void print_routers(const char* name) {
   }
 }
 
-/// Parts of products, as threads have them.
+/// Parts of products, as computed by threads.
 inline void print_products() {
   constexpr i64 kRows = 7, kColumns = 333, kTokens = 4;
   const auto bytes = random_bytes(kRows * kColumns * 2, 7);

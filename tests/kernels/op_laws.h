@@ -8,7 +8,7 @@
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"
 
-/// What every machine has to give for ops over many rows: what the op's body gives row by row.
+/// Laws of ops over many rows: the results of the op's body row by row.
 namespace shardtool::kernels {
 
 template <class Machine, class T>
@@ -74,8 +74,8 @@ void rotate_law() {
   RC_ASSERT(same_numbers(machine.get(y, x.size()), expected));
 }
 
-/// Sequences, windows, sinks, biases, and heads that share keys, against one query after the other
-/// over keys and values that are copied out.
+/// Sequences, windows, sinks, biases, and heads that share keys, compared with one query at a time
+/// over copied keys and values.
 template <class Machine, class T>
 void attend_law() {
   Machine machine;
@@ -198,7 +198,7 @@ void attend_law() {
   RC_ASSERT(near_numbers(machine.get(work.y.data, expected.size()), expected, Machine::kRoundings));
 }
 
-/// Of floats the best positions before and at the query's own; of residues all of them.
+/// Floats: the best positions up to the query's own. Residues: all of them.
 template <class Machine, class T>
 void index_law() {
   Machine machine;
@@ -275,7 +275,7 @@ void scale_law() {
     }
   }
   machine.run(ScaleRows<T>{{machine.put(x), rows, n}, n, machine.put(factor), {y, rows, stride}});
-  // Beside the numbers stands what is no number; bytes are equal all the same.
+  // Gaps between rows may hold NaN, so bytes are compared.
   const auto made = machine.get(y, expected.size());
   RC_ASSERT(std::memcmp(static_cast<const void*>(made.data()),
                         static_cast<const void*>(expected.data()),
@@ -305,7 +305,7 @@ void route_law() {
     gaps[static_cast<size_t>(t)] =
         route(spec, scores.data() + t * spec.experts, correction.data(),
               gates.data() + t * spec.experts, chosen.data() + t * spec.top_k);
-    // Nearly equal experts may change places where exp has other last bits.
+    // Nearly equal experts may swap if exp differs in the last bits.
     if (Machine::kRoundings > 0) RC_PRE(gaps[static_cast<size_t>(t)] > T(1e-5));
   }
   RouteRows<T> work{

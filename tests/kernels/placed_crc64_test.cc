@@ -25,7 +25,7 @@ Bytes patterned(i64 size, std::uint32_t seed) {
   return bytes;
 }
 
-/// The digest of the array that holds the runs at their places and zeros elsewhere.
+/// Digest of an array with the runs at their places and zeros elsewhere.
 std::uint64_t brute_force(const index::StridedCopy& copy, const std::byte* buffer, i64 total) {
   Bytes array(static_cast<size_t>(total));
   strided_copy(copy, buffer, array.data());

@@ -9,10 +9,10 @@
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"
 
-/// What every machine has to give for products: the CPU's bits.
+/// Laws of products: the CPU's bits on every machine.
 namespace shardtool::kernels {
 
-/// A matrix of any finite numbers, or the first columns of one, and the sizes of x.
+/// A matrix of random finite numbers, or its first columns, and the sizes of x.
 struct MatrixCase {
   Dtype dtype = *rc::gen::elementOf(computable_dtypes());
   i64 rows = *rc::gen::inRange<i64>(0, 9);
@@ -23,7 +23,7 @@ struct MatrixCase {
   std::uint64_t seed = *rc::gen::arbitrary<std::uint64_t>();
 
   StoredMatrix of(const std::byte* bytes) const { return {dtype, bytes, rows, columns, stride}; }
-  /// Floats would overflow to infinities and NaN if all patterns were among them.
+  /// With is_tame, zeroes values whose products would overflow to infinities and NaN.
   std::vector<std::byte> bytes(bool is_tame) const {
     const auto width = static_cast<size_t>(bits(dtype) / 8);
     auto all = random_bytes(static_cast<size_t>(rows * stride) * width, seed);
@@ -105,8 +105,8 @@ void real_columns_law() {
   RC_ASSERT(same_numbers(machine.get(y, expected.size()), expected));
 }
 
-/// So many terms that sums overflow unless they are folded in time, of a bf16 times p - 1 = -1. 32
-/// threads share a row, one has a column.
+/// A bf16 times p - 1 = -1, with so many terms that sums overflow unless they are folded in time.
+/// 32 threads share a row; a column has one thread.
 struct LongCase {
   NumberMap map;
   std::uint16_t weight;

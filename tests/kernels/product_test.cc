@@ -18,13 +18,13 @@ namespace {
 constexpr Dtype kDtypes[] = {Dtype::kBF16,   Dtype::kF16, Dtype::kF32, Dtype::kF64,
                              Dtype::kF8E4M3, Dtype::kI8,  Dtype::kU8,  Dtype::kI32};
 
-/// A matrix of any bits, or some columns of one, and rows of x.
+/// A matrix of random bits, or some of its columns, and rows of x.
 struct Case {
   Dtype dtype = *rc::gen::elementOf(std::vector<Dtype>(std::begin(kDtypes), std::end(kDtypes)));
   i64 rows = *rc::gen::inRange<i64>(0, 9);
   i64 columns = *rc::gen::weightedOneOf<i64>(
       {{4, rc::gen::inRange<i64>(0, 40)}, {1, rc::gen::inRange<i64>(1000, 2100)}});
-  i64 before = *rc::gen::inRange<i64>(0, 5);  ///< columns of the stored rows that are not ours
+  i64 before = *rc::gen::inRange<i64>(0, 5);  ///< columns of the stored rows before ours
   i64 stride = before + columns + *rc::gen::inRange<i64>(0, 5);
   i64 tokens = *rc::gen::inRange<i64>(1, 10);
   std::uint64_t seed = *rc::gen::arbitrary<std::uint64_t>();

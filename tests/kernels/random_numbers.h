@@ -11,7 +11,7 @@
 
 namespace shardtool::kernels {
 
-/// n numbers that a seed names: any residues, or floats within [-1, 1].
+/// n random numbers of a seed: any residues, or floats within [-1, 1].
 template <class T>
 std::vector<T> random_numbers(size_t n, std::uint64_t seed) {
   std::vector<T> x(n);
@@ -31,7 +31,7 @@ inline std::vector<std::byte> random_bytes(size_t n, std::uint64_t seed) {
   return bytes;
 }
 
-/// The same bits; of floats, NaNs are the same whatever their payload.
+/// True if bits are equal; NaNs are equal regardless of their payload.
 template <class T>
 bool same_numbers(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.size() != b.size()) return false;
@@ -44,7 +44,8 @@ bool same_numbers(const std::vector<T>& a, const std::vector<T>& b) {
   return true;
 }
 
-/// Within some roundings of the larger of 1 and the numbers; residues are equal.
+/// True if numbers differ by at most `roundings` of the larger of 1 and the numbers; residues must
+/// be equal.
 template <class T>
 bool near_numbers(const std::vector<T>& a, const std::vector<T>& b, double roundings) {
   if constexpr (std::is_floating_point_v<T>) {

@@ -6,11 +6,10 @@
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"
 
-/// What every machine has to give for ops along a sequence: sums over all positions before, written
-/// out.
+/// Laws of ops along a sequence: explicit sums over all earlier positions.
 namespace shardtool::kernels {
 
-/// Every sequence with its past before it, and every output as one sum.
+/// Prepends its past to every sequence and computes every output as one sum.
 template <class Machine, class T>
 void convolve_law() {
   Machine machine;
@@ -51,7 +50,7 @@ void convolve_law() {
   RC_ASSERT(same_numbers(machine.get(y, x.size()), expected));
 }
 
-/// With a state as a matrix of keys and values that one token after the other changes.
+/// Models the state as a matrix of keys and values that each token updates.
 template <class T>
 class StateOfHead {
  public:

@@ -1,4 +1,4 @@
-// Steps of states and what they leave, at points where they are known.
+// Step sizes and decays of states at known points.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 

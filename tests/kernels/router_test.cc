@@ -65,7 +65,7 @@ void check_table(const golden::RouterTable& table) {
   CHECK(golden::distance(gates, table.gates) < 1e-6);
 }
 
-/// Any router that holds R1 and R2.
+/// A random router that satisfies R1 and R2.
 rc::Gen<RouterSpec> any_spec() {
   return rc::gen::exec([] {
     RouterSpec spec;
@@ -84,7 +84,7 @@ rc::Gen<RouterSpec> any_spec() {
   });
 }
 
-/// Few different values, so that there are ties.
+/// Random scores with few distinct values, so that there are ties.
 std::vector<double> any_scores(i64 count) {
   return *rc::gen::container<std::vector<double>>(
       count, rc::gen::map(rc::gen::inRange(-6, 7), [](int i) { return i * 0.5; }));
@@ -114,7 +114,7 @@ TEST_CASE("of equal scores the expert, and the group, with the lower number is c
 TEST_CASE("the gap is that of the choice that is nearest to another one") {
   const RouterSpec plain{Kind::kTopKSoftmax, 4, 2};
   CHECK(routed<double>(plain, {5, 1, 4, 2}).gap == doctest::Approx(2));
-  // Within the chosen group 5 is far before 0, but another group's best is 0.5 behind.
+  // Within the chosen group 5 is far above 0, but another group's best is only 0.5 lower.
   const RouterSpec grouped{Kind::kGroupMax, 4, 1, false, 1, 2, 1};
   CHECK(routed<double>(grouped, {5, 0, 4.5, 1}).gap == doctest::Approx(0.5));
   const RouterSpec all{Kind::kSoftmaxTopK, 2, 2};
@@ -127,7 +127,7 @@ TEST_CASE("a mixer's weights are softmaxes over what is near and not chosen befo
   const auto two = routed<double>(mixer, {5, 4.5, 3, -9});
   CHECK(two.gates[0] == doctest::Approx(1 / (1 + std::exp(-0.5))));
   CHECK(two.gates[1] == 1);
-  CHECK(two.gap == doctest::Approx(0.1));  // 4.5 would be near 5 no longer with 2 jitter of 0.1
+  CHECK(two.gap == doctest::Approx(0.1));  // with 2 jitter of 0.1, 4.5 would no longer be near 5
   const auto ordered = routed<double>(mixer, {5, 4.999, 3, -9});
   CHECK(ordered.gap == doctest::Approx(0.001));  // the order counts
   CHECK(routed<double>(mixer, {0, 0, 0, 0}).gates == std::vector<double>{0.25, 1.0 / 3, 0, 0});

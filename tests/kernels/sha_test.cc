@@ -19,7 +19,7 @@ std::string sha1_hex(std::string_view text) {
   return hash.finish();
 }
 
-// The messages of the examples that NIST publishes beside FIPS 180-4.
+// Messages of the examples that NIST publishes with FIPS 180-4.
 constexpr std::string_view kTwoBlocks = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
 
 TEST_CASE("the hashes are those of the examples of FIPS 180-4") {

@@ -17,7 +17,7 @@ Bytes counted(i64 size) {
   return bytes;
 }
 
-/// Whether element `index` of the array (row-major) lies in the box.
+/// True if element `index` of the array (row-major) is in the box.
 bool inside(const Box& box, i64 index) {
   for (size_t axis = box.extents.size(); axis-- > 0;) {
     const i64 at = index % box.extents[axis];

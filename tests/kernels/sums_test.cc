@@ -1,4 +1,4 @@
-// What is made of sums of numbers and of their squares, held against the numbers themselves.
+// Functions of sums and of sums of squares, compared with the numbers themselves.
 #include "kernels/ops/sums.h"
 
 #include <doctest/doctest.h>

@@ -25,7 +25,7 @@ TEST_CASE("a copy of too many loops is no work") {
 }
 
 TEST_CASE("slopes of linear biases halve evenly, and heads beyond a power of two stand between") {
-  // What the paper and BLOOM's library give for 4 and for 6 heads.
+  // Values of the paper and of BLOOM's library for 4 and for 6 heads.
   const std::vector<double> four = {0.25, 0.0625, 0.015625, 0.00390625};
   const std::vector<double> six = {0.25, 0.0625, 0.015625, 0.00390625, 0.5, 0.125};
   for (i64 h = 0; h < 4; ++h) CHECK(alibi_slope(h, 4) == four[static_cast<size_t>(h)]);

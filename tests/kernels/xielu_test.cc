@@ -1,4 +1,4 @@
-// xIELU at points where it is known, and how it goes on between them.
+// xIELU at known points, and between them.
 #include "kernels/ops/xielu.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ XieluSpec<double> some_spec() {
 }
 
 TEST_CASE("xielu is a parabola above 0 and goes down to a line below") {
-  const double raw = std::log(std::expm1(0.8));  // whose softplus is 0.8
+  const double raw = std::log(std::expm1(0.8));  // softplus(raw) = 0.8
   const XieluSpec<double> spec{raw, std::log(std::expm1(0.3)), 0.5, -1e-6};
   CHECK(xielu(spec, 0.0) == doctest::Approx(-0.8e-6));
   CHECK(xielu(spec, 1.0) == doctest::Approx(1.3));

@@ -1,4 +1,4 @@
-// The laws of expressions and layouts, for all eight nodes over any mesh.
+// Laws of expressions and layouts, for all eight nodes over any mesh.
 #include <doctest/doctest.h>
 
 #include <algorithm>

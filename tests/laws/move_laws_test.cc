@@ -1,5 +1,5 @@
-// The laws of moving a tensor between two layouts, in bytes: merge(split(x)) = x, reshard = split
-// of merge. A reference copies element by element; the library copies boxes with StridedCopy.
+// Laws of moving a tensor between two layouts, in bytes: merge(split(x)) = x, reshard = split after
+// merge. A reference copies element by element; the library copies boxes with StridedCopy.
 #include <doctest/doctest.h>
 
 #include "lib/index/join.h"
@@ -15,7 +15,7 @@ using reference::Bytes;
 
 namespace {
 
-/// The data of every holder.
+/// Data of every holder.
 using Shards = std::vector<Bytes>;
 
 Shards place_all(const HolderSet& holders, const Bytes& whole, int bits) {
@@ -53,8 +53,8 @@ void copy_by_element(const std::vector<i64>& sizes, index::BoxSide from, index::
   }
 }
 
-/// Moves shards by joining and lowering. Boxes inside a byte, which the library leaves to its
-/// caller, move element by element.
+/// Moves shards by joining and lowering. Moves boxes of partial bytes, which the library leaves to
+/// its caller, element by element.
 Shards move(const HolderSet& sources, const HolderSet& destinations, const Shards& src, int bits) {
   Shards dst = empty_shards(destinations, bits);
   const Join join(sources, destinations);

@@ -137,7 +137,8 @@ TEST_CASE("shared and refined blocks: every element's block is on its device") {
     });
     RC_CLASSIFY(scales.has_value(), "accepted");
     if (refused) {
-      RC_ASSERT(refused->code() == ErrorCode::kBlockStraddle);  // shared blocks beside padding
+      RC_ASSERT(refused->code() == ErrorCode::kBlockStraddle);  // shared blocks together with
+                                                                // padding
       return;
     }
     const i64 refinement = scales->refinement()[0];
@@ -160,7 +161,7 @@ TEST_CASE("shared and refined blocks: every element's block is on its device") {
 }
 
 TEST_CASE("a bias of a stacked projection has the weight's sections") {
-  // heads 4, head_dim 2, N 2: not the contiguous [0, 12), which would be all of Q and half of K.
+  // heads 4, head_dim 2, N 2: not the contiguous [0, 12), which is all of Q and half of K.
   const auto qkv = weight(tp(2), layout::repeat(3, scale(split(4, kTp), 2)), whole(8));
   CHECK(held(member_layout(qkv, per_index({24}, 0)), 0)[0] == "[0, 4) [8, 12) [16, 20)");
 }

@@ -1,4 +1,4 @@
-// How units are dealt out: part_of and part_extent, and the vectors of the systems that disagree.
+// Distribution of units: part_of and part_extent, and vectors of systems that disagree.
 #include <doctest/doctest.h>
 
 #include <limits>

@@ -21,8 +21,7 @@ using S = layout::ShardingStrategy;
 
 namespace {
 
-/// What every one of `devices` holds along the axis that the strategy cuts; the other axes are
-/// whole.
+/// Intervals of each of `devices` along the axis that the strategy cuts; the other axes are whole.
 Held cut(const S& strategy, const Shape& shape, size_t axis, i64 devices) {
   const auto axes = strategy.apply(shape, tp(devices));
   REQUIRE(axes.size() == shape.size());

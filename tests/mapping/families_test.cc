@@ -1,4 +1,4 @@
-// The families of quantised tensors: every member follows the cut of the weight that it belongs to.
+// Families of quantised tensors: every member follows the cut of its weight.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ const std::string kPack = R"({"quant_method": "compressed-tensors", "format": "p
 const std::string kFloat = R"({"quant_method": "compressed-tensors", "format": "float-quantized",
   "config_groups": {"group_0": {"weights": {"num_bits": 8}}}})";
 
-/// What stands for a weight [n, k] in each family.
+/// Stored tensors of a weight [n, k] in each family.
 std::vector<TensorSpec> gptq(const std::string& module, i64 n, i64 k, i64 groups) {
   return {spec(module + ".qweight", {k / 8, n}, Dtype::kI32),
           spec(module + ".qzeros", {groups, n / 8}, Dtype::kI32),
@@ -104,7 +104,7 @@ TEST_CASE("GPTQ with activation order keeps scales and zeros whole along the inp
   CHECK(held_of(result, tensors, "down.scales", 0)[1] == "[0, 8)");
   CHECK(held_of(result, tensors, "down.qzeros", 0)[15] == "[0, 8)");
   CHECK(held_of(result, tensors, "down.g_idx", 0)[1] == "[64, 128)");
-  // Without it the same cut falls inside groups.
+  // Without it the same cut is inside of groups.
   CHECK_ERROR(kBlockStraddle, resolved(tensors, kGptq, "tp=16"));
 }
 
@@ -302,7 +302,7 @@ TEST_CASE("every family is described and says what it is for, no tag has two fam
   }
 }
 
-// Where blocks straddle: per-device size of the axis and the block, for popular models.
+// Block straddling in popular models: per-device size of the axis, and the block.
 
 struct Straddled {
   const char* what;
@@ -327,7 +327,7 @@ const std::vector<Straddled> kTable = {
     {"Llama-405B", 53248, 128, {{2, true}, {4, true}, {8, true}, {16, true}, {32, true}}},
 };
 
-/// A weight [n, 128] that is cut along n, in blocks of `block` rows.
+/// A weight [n, 128] cut along n, in blocks of `block` rows.
 Resolution cut_in_blocks(i64 n, i64 block, i64 tp, const std::string& policy) {
   const auto tensors = fp8("up", {n, 128}, {ceil_div(n, block), 1});
   return resolved(
@@ -378,7 +378,8 @@ TEST_CASE("pad rounds the axis up to whole blocks on every device, with zeros at
         std::vector<std::string>{"pad axis 0 'mlp' from 2880 to 2944 with zeros"});
   CHECK(held(*result.tensors[0].layout, 0)[3] == "[2208, 2880) pad 64");
   CHECK(held(*result.tensors[1].layout, 0)[3] == "[69, 90) pad 2");
-  CHECK_ERROR(kEmptyShard, cut_in_blocks(1536, 128, 8, "pad"));  // two devices of padding alone
+  CHECK_ERROR(kEmptyShard, cut_in_blocks(1536, 128, 8, "pad"));  // two devices would have padding
+                                                                 // only
 }
 
 TEST_CASE("replicate-scale gives every device the scale of each block that it has a part of") {

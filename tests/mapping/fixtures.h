@@ -9,7 +9,7 @@
 #include "tests/support/held.h"
 #include "tests/support/throws.h"
 
-/// Small mappings, configs and checkpoints, written where they are used.
+/// Small mappings, configs and checkpoints for inline use.
 namespace shardtool::mapping {
 
 using shardtool::testing::error_of;
@@ -20,7 +20,7 @@ inline Mapping mapping_of(const std::string& text) {
   return Mapping({{"mapping.json", text}});
 }
 
-/// A document that inherits from a preset.
+/// A document that extends a preset.
 inline Mapping extending(std::string_view preset, const std::string& text) {
   std::vector<DocumentText> texts = {{"mapping.json", text}};
   const Mapping inherited = load_preset(preset);
@@ -42,7 +42,7 @@ inline ResolveOptions over(std::string_view mesh) {
   return options;
 }
 
-/// The decision for a tensor by name.
+/// Resolution of a tensor, by name.
 inline const ResolvedTensor& at(const Resolution& resolution,
                                 const std::vector<TensorSpec>& tensors, std::string_view name) {
   for (const ResolvedTensor& tensor : resolution.tensors) {
@@ -51,7 +51,7 @@ inline const ResolvedTensor& at(const Resolution& resolution,
   throw std::logic_error("not resolved: " + std::string(name));
 }
 
-/// What every device holds of an axis of the only tensor.
+/// Intervals of an axis of the only tensor on every device.
 inline Held only(const Mapping& mapping, const TensorSpec& tensor, const ModelConfig* config,
                  const ResolveOptions& options, size_t axis = 0) {
   const std::vector<TensorSpec> tensors = {tensor};

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kLocal =
     R"({"list": ["text.layer_types", "layer_types"], "in": ["local"], "out": ["global"], "all_but_every": {"config": "pattern", "default": 3}})";
 
-/// Rows of heads of 2 in the local layers, of 3 in the others.
+/// Cuts rows of heads of 2 in the local layers, of 3 in the others.
 std::string layered(const std::string& more = "") {
   return fmt::format(
       R"({{"version": 1, "unused_rule": "ignore",
@@ -54,7 +54,7 @@ std::vector<std::string> rules_with(const std::string& config, const std::vector
   return rules_of(resolve(mapping_of(layered()), layers(local), &read, over("tp=2")));
 }
 
-/// "-x-x-": which of the first layers the set has.
+/// Marks the first layers that are in the set: "-x-x-".
 std::string layers_in(const LayerSet& set, const std::string& config_text, i64 layers) {
   const auto config = parse_config(config_text, "config.json");
   std::string found;

@@ -8,13 +8,13 @@
 #include "tests/mapping/fixtures.h"
 #include "tests/mapping/models.h"
 
-/// The meshes that models run on, over the presets: which device holds what.
+/// Placement of models on common meshes, by the presets.
 namespace shardtool::mapping {
 namespace {
 
 using Ranks = std::vector<i64>;
 
-/// A model, resolved over a mesh by its preset and, where given, a document of one's own before it.
+/// A model resolved over a mesh by its preset and, optionally, axes or rules that precede it.
 class OnMesh {
  public:
   OnMesh(std::string_view preset, const TinyModel& model, std::string_view mesh,
@@ -32,7 +32,7 @@ class OnMesh {
   }
   Ranks ranks(std::string_view tensor) const { return layout(tensor).ranks(); }
 
-  /// How many tensors with `part` in their names a device holds.
+  /// Number of a device's tensors with `part` in their names.
   i64 count(i64 rank, std::string_view part) const {
     return std::count_if(resolution_.tensors.begin(), resolution_.tensors.end(),
                          [&](const ResolvedTensor& tensor) {
@@ -62,7 +62,7 @@ std::string gate(i64 layer) {
   return fmt::format("model.layers.{}.mlp.gate_proj.weight", layer);
 }
 
-/// Mixtral as transformers 5 holds it: the experts of a layer in one tensor.
+/// Mixtral as stored by transformers 5: the experts of a layer in one tensor.
 TinyModel stacked_mixtral(i64 experts) {
   TinyModel model = tiny_mixtral({.layers = 1}, experts);
   std::erase_if(model.tensors, [](const TensorSpec& tensor) {
@@ -73,7 +73,7 @@ TinyModel stacked_mixtral(i64 experts) {
   return model;
 }
 
-/// The numbers of the experts of layer 0 that each device holds.
+/// Numbers of the experts of layer 0 on each device.
 std::vector<Ranks> experts_by_rank(const OnMesh& model, i64 experts, i64 devices) {
   std::vector<Ranks> by_rank(static_cast<size_t>(devices));
   for (i64 e = 0; e < experts; ++e) {
@@ -82,7 +82,7 @@ std::vector<Ranks> experts_by_rank(const OnMesh& model, i64 experts, i64 devices
   return by_rank;
 }
 
-/// The layers that each stage holds.
+/// Layers of each stage.
 std::vector<Ranks> layers_by_stage(const std::string& axes, i64 layers, i64 stages) {
   const OnMesh model("llama", tiny_llama({.layers = layers}), fmt::format("pp={}", stages), axes);
   std::vector<Ranks> by_stage(static_cast<size_t>(stages));
@@ -237,7 +237,7 @@ TEST_CASE("10 layers over 4 stages: 3, 3, 2, 2, in chunks 3, 3, 3, 1, or as a li
   CHECK(layers_by_stage("", 10, 4) == std::vector<Ranks>{{0, 1, 2}, {3, 4, 5}, {6, 7}, {8, 9}});
   CHECK(layers_by_stage(R"("layers": {"uneven": "chunk"})", 10, 4) ==
         std::vector<Ranks>{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {9}});
-  // The ends of the pipeline have the embeddings and the head beside fewer layers.
+  // The ends of the pipeline have fewer layers, since they also have the embeddings and the head.
   CHECK(layers_by_stage(R"("layers": {"owners": [[0, 1], [2, 3, 4], [5, 6, 7], [8, 9]]})", 10, 4) ==
         std::vector<Ranks>{{0, 1}, {2, 3, 4}, {5, 6, 7}, {8, 9}});
   // Two virtual stages on each device.

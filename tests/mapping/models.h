@@ -5,7 +5,7 @@
 
 #include "lib/base/tensor_spec.h"
 
-/// The tensors of small models of each family, with the names and shapes of the real checkpoints.
+/// Tensors of small models of each family, with the names and shapes of the real checkpoints.
 namespace shardtool::mapping {
 
 struct TinyModel {
@@ -30,7 +30,8 @@ TinyModel tiny_qwen2(const LlamaSizes& sizes = {});
 TinyModel tiny_qwen3(const LlamaSizes& sizes = {});
 TinyModel tiny_phi3(const LlamaSizes& sizes = {});
 TinyModel tiny_mixtral(const LlamaSizes& sizes = {}, i64 experts = 4);
-/// Without the prefix "transformer.", and with the mask buffers, as on the hub; or the other way.
+/// Without the prefix "transformer." and with the mask buffers, as published; `prefixed`: the other
+/// way.
 TinyModel tiny_gpt2(bool prefixed = false);
 TinyModel tiny_gpt_neox();
 

@@ -22,7 +22,7 @@ std::string digits(int most) {
   return text;
 }
 
-/// A glob of random tokens, and a name that it matches.
+/// A glob of random tokens with a matching name.
 std::pair<std::string, std::string> random_glob() {
   std::string glob;
   std::string name;
@@ -53,7 +53,7 @@ std::pair<std::string, std::string> random_glob() {
   return {glob, name};
 }
 
-/// A name that differs from this one in its numbers only.
+/// A name that differs from this one only in its numbers.
 std::string other_numbers(const NumberedName& name) {
   std::string other;
   size_t next = 0;
@@ -126,7 +126,7 @@ TEST_CASE("what wildcards take of the form, they take of every name of the form"
     for (size_t g = 0; g < of_form.size(); ++g) {
       NameTemplate piece;
       const size_t begin = static_cast<size_t>(of_form[g].data() - name.form().data());
-      if (!piece.append_piece(name, begin, of_form[g].size())) return;  // none of them is one
+      if (!piece.append_piece(name, begin, of_form[g].size())) return;  // no such piece
       RC_ASSERT(piece.fill(NumberedName(other)) == of_other[g]);
       ++meant;
     }
@@ -152,7 +152,7 @@ TEST_CASE("a table of forms keeps a model's, and no more for as many names as on
   for (int number = 0; number < 20'000; ++number) of(number);
   found = 0;
   for (int number = 10'000; number < 20'000; ++number) of(number);
-  CHECK(found == 10'000);  // none of these was kept
+  CHECK(found == 10'000);  // none of these was stored
 }
 
 }  // namespace shardtool::mapping

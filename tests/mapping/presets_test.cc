@@ -127,7 +127,7 @@ bool share_a_name(const std::vector<std::string>& a, const std::vector<std::stri
   });
 }
 
-/// Whether some path is in both, with no value in common.
+/// True if both have a condition on the same path with no value in common.
 bool exclude_each_other(const Preset& a, const Preset& b) {
   return std::any_of(a.config.begin(), a.config.end(), [&](const ConfigCondition& of_a) {
     return std::any_of(b.config.begin(), b.config.end(), [&](const ConfigCondition& of_b) {
@@ -226,7 +226,7 @@ TEST_CASE("phi3 cuts its fused tensors as llama cuts the parts") {
   CHECK(fused.rows("model.layers.0.mlp.down_proj.weight", 1)[1] == "[24, 48)");
 }
 
-/// ChatGLM 2 and 3 by the names and shapes of their published checkpoints: 8 heads of 4, 2 of keys.
+/// ChatGLM 2 and 3, with names and shapes of the published checkpoints: 8 heads of 4, 2 of keys.
 TinyModel tiny_chatglm() {
   TinyModel model{R"({"architectures": ["ChatGLMModel"], "model_type": "chatglm", "num_layers": 1,
     "hidden_size": 24, "num_attention_heads": 8, "kv_channels": 4, "multi_query_attention": true,
@@ -282,7 +282,7 @@ TEST_CASE("the first ChatGLM's other order of Q, K and V is not taken for that o
   CHECK(detect_preset(config_of(config), tiny_chatglm().tensors) == std::nullopt);
 }
 
-/// InternLM 2 by the names and shapes of its published checkpoints: 8 heads of 4, 4 of keys.
+/// InternLM 2, with names and shapes of the published checkpoint: 8 heads of 4, 4 of keys.
 TinyModel tiny_internlm2() {
   TinyModel model{R"({"architectures": ["InternLM2ForCausalLM"], "model_type": "internlm2",
     "num_hidden_layers": 1, "hidden_size": 32, "num_attention_heads": 8, "num_key_value_heads": 4,

@@ -6,7 +6,7 @@
 namespace shardtool::mapping {
 namespace {
 
-/// What resolving one document says about these tensors.
+/// Error of resolving one document for these tensors.
 std::optional<Error> fault(const std::string& members, const std::vector<TensorSpec>& tensors,
                            ResolveOptions options, const ModelConfig* config = nullptr) {
   const Mapping mapping = mapping_of("{\n\"version\": 1,\n" + members + "}");

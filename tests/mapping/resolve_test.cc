@@ -11,13 +11,13 @@
 namespace shardtool::mapping {
 namespace {
 
-/// A document with these axes and rules.
+/// A mapping with these axes and rules.
 Mapping with(const std::string& axes, const std::string& rules, const std::string& more = "") {
   return mapping_of(
       fmt::format(R"({{"version": 1, "axes": {{{}}}, "rules": [{}]{}}})", axes, rules, more));
 }
 
-/// One rule for the tensor "w", over these axes.
+/// Intervals from one rule for the tensor "w" over these axes.
 Held cut(const std::string& axes, const std::string& dims, const Shape& shape,
          std::string_view mesh, size_t axis = 0) {
   const auto rule = fmt::format(R"({{"match": "w", "dims": {}}})", dims);

@@ -109,7 +109,7 @@ constexpr auto kDeepseekConfig =
     R"({"architectures": ["DeepseekV3ForCausalLM"], "num_attention_heads": 128, "n_routed_experts": 256,
   "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "quantization_config": {"weight_block_size": [128, 128]}})";
 
-/// Layer 0 (dense), layer 3 (experts) and what is outside the layers, in their true shapes.
+/// Layer 0 (dense), layer 3 (experts) and the tensors outside of layers, in true shapes.
 std::vector<TensorSpec> deepseek_v3() {
   std::vector<TensorSpec> tensors = {
       spec("model.embed_tokens.weight", {129280, 7168}), spec("lm_head.weight", {129280, 7168}),

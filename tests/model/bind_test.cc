@@ -15,7 +15,7 @@ using testing::error_of;
 
 namespace {
 
-/// The fixture's model, bound to the graph of its config.
+/// Binds the fixture's model to the graph of its config.
 model::Model bound(const Fixture& f) {
   std::string why_not;
   auto graph = model::find_graph(f.config, why_not);
@@ -32,7 +32,7 @@ std::string blocks_of(const model::Model& bound) {
 }  // namespace
 
 TEST_CASE("every graph reads every tensor of its family, in the shape that the library gives it") {
-  // Which the library has no class of: golden_test.cc holds it.
+  // Families without a class in the library; golden_test.cc tests them.
   std::vector<std::string> families{"chatglm", "internlm2"};
   for (const Fixture& f : mapping::fixtures()) {
     std::string why_not;
@@ -41,8 +41,7 @@ TEST_CASE("every graph reads every tensor of its family, in the shape that the l
     CAPTURE(f.family);
     families.push_back(graph->family);
     const auto unread = model::bind_model(std::move(graph), f.config, f.tensors).unread;
-    // DeepSeek V3 and GLM-4.5 are published with layers behind its last, which predict further
-    // tokens.
+    // DeepSeek V3 and GLM-4.5 are published with extra layers for multi-token prediction.
     const std::string behind =
         "model.layers." + std::to_string(f.config.size("num_hidden_layers").value_or(0)) + ".";
     const auto first = std::find_if(unread.begin(), unread.end(), [&](const std::string& name) {

@@ -16,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-/// All values of a document below its head.
+/// Collects all values of a document below its root.
 void collect(json& value, std::vector<json*>& all) {
   all.push_back(&value);
   if (!value.is_structured()) return;
@@ -36,7 +36,7 @@ class Changes {
  public:
   explicit Changes(unsigned seed) : random_(seed) {}
 
-  /// What a slip of the pen, or a stranger, may make of a graph.
+  /// Applies a random change, as from a typo or hostile input.
   void change(json& document) {
     const std::vector<json*> all = values_of(document);
     json& value = *all[below(all.size())];
@@ -65,7 +65,7 @@ class Changes {
   std::mt19937 random_;
 };
 
-/// Whether the graph of the document has a price for the fixture's model.
+/// Prices the fixture's model with the document's graph; returns true if it has a price.
 bool has_price(const json& document, const mapping::Fixture& f) {
   const auto graph = std::make_shared<const model::Graph>(
       model::decode_own_graph(document.dump(1), "changed.json"));
@@ -80,7 +80,7 @@ bool has_price(const json& document, const mapping::Fixture& f) {
 
 }  // namespace
 
-// What is wrong is an Error: any other exception, or a crash, ends the test.
+// A rejection must be an Error: any other exception, or a crash, ends the test.
 TEST_CASE("a graph that was changed anywhere is refused or has a price") {
   constexpr unsigned kChangesOfEach = 60;
   int refused = 0;

@@ -13,7 +13,7 @@ using namespace shardtool;
 
 namespace {
 
-/// The folders that tests/golden/make_fixtures.py wrote: checkpoints as the library saves them.
+/// Folders of tests/golden/make_fixtures.py: checkpoints as the library saves them.
 std::vector<std::string> checkpoints() {
   std::vector<std::string> folders;
   const std::filesystem::path golden = SHARDTOOL_SOURCE_DIR "/tests/golden";
@@ -47,7 +47,7 @@ TEST_CASE("graphs bind every tensor that the library itself saves, in every fami
     const auto& stacks = bound.graph->stacks;
     size_t layers = 1;  // the end
     for (const model::Stack& stack : stacks) {
-      if (stack.beside && !bound.layers.front().beside) continue;  // words alone
+      if (stack.beside && !bound.layers.front().beside) continue;  // text only
       CHECK(bound.size(stack.layers) >= 2);
       layers += static_cast<size_t>(bound.size(stack.layers)) + (stack.end ? 2 : 1);
     }

@@ -21,7 +21,7 @@ std::string refusal(std::string_view text) {
   return error->message();
 }
 
-/// A graph of one op after the embedding.
+/// A graph with one op after the embedding.
 std::string graph_with(std::string_view op) {
   return std::string(R"({"version": 1, "family": "mine", "description": "d", "source": "s",
     "model_types": ["mine"], "sizes": {"n": 4, "layers": 1},

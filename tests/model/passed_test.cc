@@ -40,7 +40,7 @@ model::Model bound(const std::vector<std::string>& kinds) {
   return bind_model(graph, mapping::parse_config(config.dump(), "config.json"), tensors);
 }
 
-/// Whether the first layer of these that has to do with "k" reads it.
+/// True if the first of these layers that uses "k" reads it.
 bool is_read_first(std::span<const std::string> kinds) {
   for (const std::string& kind : kinds) {
     if (reads(kind) || makes(kind)) return reads(kind);

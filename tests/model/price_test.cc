@@ -41,7 +41,7 @@ std::string comm(const std::vector<model::CommRow>& rows) {
   return text;
 }
 
-/// A fixture's price with its own preset.
+/// Price of a fixture with its own preset.
 Price price_of(const std::string& family, const std::string& mesh, const Workload& workload) {
   const Fixture& f = fixture(family);
   std::string why_not;
@@ -53,12 +53,12 @@ Price price_of(const std::string& family, const std::string& mesh, const Workloa
                       resolution.mesh, workload, nullptr);
 }
 
-/// What one decoded token costs in collectives.
+/// Collectives of one decoded token.
 std::string comm_of(const std::string& family, const std::string& mesh) {
   return comm(price_of(family, mesh, {}).decode.comm);
 }
 
-/// bf16 products at these rates, with nothing lost and no launches.
+/// Roofline of bf16 products at these rates, without losses and launches.
 model::Roofline roofline_of(double flops, double params_bytes, double cache_bytes,
                             double flops_per_s, double bytes_per_s) {
   plan::HardwareProfile profile;
@@ -92,7 +92,7 @@ TEST_CASE("parameters that follow from graph and config are the published ones")
     "hidden_size": 5120, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128,
     "intermediate_size": 25600, "num_hidden_layers": 64, "vocab_size": 151936})")
             .parameters() == 32'762'123'264);
-  // scaling-book inference.md question 1, which rounds to 18.4e9; without its norms
+  // scaling-book inference.md question 1, which rounds to 18.4e9; excludes norms
   CHECK(model::published(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
     "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 256,
     "intermediate_size": 16384, "num_hidden_layers": 64, "vocab_size": 32128,
@@ -158,12 +158,12 @@ TEST_CASE("collectives of each family's block") {
     CAPTURE(family);
     CHECK(comm_of(family, "tp=2") == dense);
   }
-  // a norm over all heads needs whole rows of q (48 features) and k (24), and v goes with them
+  // a norm over all heads needs whole rows of q (48 features) and k (24), and v moves with them
   CHECK(comm_of("olmoe", "tp=2") ==
         "tp all_gather 4 x 48; tp all_gather 2 x 96; tp all_gather 1 x 202; tp all_reduce 5 x 96");
-  // an encoder's words are summed with segments and places once they are whole; biases add nothing
+  // an encoder's words are added to segments and positions after they are whole; biases add no call
   CHECK(comm_of("bert", "tp=2") == dense);
-  // attention and MLP side by side are reduced together: one per layer
+  // parallel attention and MLP are reduced together: one per layer
   CHECK(comm_of("gpt_neox", "tp=2") == "tp all_gather 1 x 202; tp all_reduce 3 x 96");
 }
 
@@ -192,15 +192,15 @@ TEST_CASE("what a position keeps on a device: distinct KV heads, latents whole o
 
 TEST_CASE(
     "along an axis of experts alone devices have tokens of their own, sent to their experts") {
-  // 6 experts of which a token has 2: with 3 on each of 2 devices it needs
-  // 2 (1 - C(3, 2) / C(6, 2)) = 1.6 of them. 96 bytes of a token, there and back in two layers.
+  // 6 experts, 2 per token: with 3 on each of 2 devices a token needs 2 (1 - C(3, 2) / C(6, 2)) =
+  // 1.6 of them. 96 bytes per token, there and back in two layers.
   CHECK(comm_of("mixtral", "ep=2") == "ep all_to_all 4 x 154");
   CHECK(comm_of("mixtral_stacked", "ep=2") == "ep all_to_all 4 x 154");
-  // The same where experts are one below the other, and ep and tp cut one axis.
+  // The same if experts are stacked, and ep and tp cut one axis.
   CHECK(comm_of("dbrx", "ep=2") == "ep all_to_all 4 x 154");
   CHECK(comm_of("dbrx", "ep=2,tp=2") ==
         "ep all_to_all 4 x 154; tp all_gather 1 x 202; tp all_reduce 5 x 96");
-  // With tp the sums of the experts' halves are tp's alone, beside attention and embedding.
+  // With tp the sums of the experts' halves are tp's only, like attention and embedding.
   CHECK(comm_of("mixtral", "ep=2,tp=2") ==
         "ep all_to_all 4 x 154; tp all_gather 1 x 202; tp all_reduce 5 x 96");
 }
@@ -232,17 +232,17 @@ TEST_CASE(
 
 TEST_CASE("an encoder reads the prompt once, and behind it a sequence has one token at a time") {
   const Price price = price_of("t5", "tp=2", {.batch = 4, .prompt_len = 100, .context = 32});
-  // Of 48 features in bf16: the encoder's two layers add up twice each, and its embedding; the
-  // decoder's three times, of one token per sequence. The head's 101 words are gathered.
+  // 48 features in bf16: the encoder's two layers reduce twice each, and its embedding once; the
+  // decoder's three times, for one token per sequence. The head's 101 words are gathered.
   CHECK(comm(price.prefill.comm) ==
         "tp all_gather 1 x 808; tp all_reduce 7 x 384; tp all_reduce 5 x 38400");
   CHECK(comm(price.decode.comm) == "tp all_gather 1 x 808; tp all_reduce 7 x 384");
   // A device keeps 16 numbers of keys and of values: 64 bytes per position and layer.
   CHECK(price.decode.amounts.cache_bytes == 4 * 2 * 64 * (32 + 100));
   CHECK(price.prefill.amounts.cache_bytes == 4 * 2 * 64 * (100 + 1 + 100));
-  // Keys and values of the prompt are products of the prefill alone.
+  // Keys and values of the prompt are products of the prefill only.
   CHECK(price.prefill.amounts.launches - price.decode.amounts.launches == 1 + 2 * 7 + 1 + 2);
-  // What the encoder made goes on with the decoder's values, once.
+  // The encoder's output is passed on with the decoder's values, once.
   CHECK(comm(price_of("t5", "pp=2", {.batch = 4, .prompt_len = 100}).decode.comm) ==
         "pp permute 1 x 384");
   CHECK(comm(price_of("t5", "pp=2", {.batch = 4, .prompt_len = 100}).prefill.comm) ==
@@ -273,8 +273,8 @@ TEST_CASE("a window to both sides bounds what an encoder's tokens attend to") {
     const Workload workload{.prompt_len = context, .context = context};
     return price_of(m, "tp=1", workload).prefill.amounts.flops.front();
   };
-  // Of 10 tokens the first and the last see three, and their neighbours four, of 2 + 1 + 2; the
-  // products of 64 numbers, twice, are 256 flops.
+  // 10 tokens with a window of 2 + 1 + 2: the first and the last see three, their neighbours four;
+  // two products of 64 numbers are 256 flops.
   CHECK(flops(20, 10) - flops(4, 10) == 256 * (100 - (2 * 3 + 2 * 4 + 6 * 5)));
 }
 
@@ -289,7 +289,7 @@ TEST_CASE("keys of distances are made once, and met by every token") {
                                                 buckets));
     return price_of(m, "tp=1", {.prompt_len = 10, .context = 10}).prefill.amounts.flops.front();
   };
-  // Four more to either side; queries and keys have 64 features, as a row of the table.
+  // Four more on either side; queries and keys have 64 features, like a row of the table.
   CHECK(flops(8) - flops(4) == 2 * 2 * 8 * 64 * (64 + 10));
 }
 
@@ -307,7 +307,7 @@ TEST_CASE("entries of several positions are read beside a window, of an index's 
     return price_of("deepseek_v4", "tp=2", {.context = context}).decode.amounts.cache_bytes;
   };
   // Three layers in bf16: keys of 8 numbers, of eight positions. The second one's index has keys of
-  // 4 for every fourth position, and chooses three; the third one sees every 128th.
+  // 4 for every fourth position, and selects three; the third one sees every 128th.
   CHECK(cache(256) == (3 * 8 * 8 + 3 * 8 + 64 * 4 + 2 * 8) * 2);
   CHECK(cache(6) == (3 * 6 * 8 + 8 + 4) * 2);
 }
@@ -342,8 +342,8 @@ TEST_CASE("over an axis of experts alone a device attends to its sequences and h
   const auto decode = [](const char* mesh, i64 batch) {
     return price_of("mixtral", mesh, {.batch = batch, .context = 64}).decode.amounts;
   };
-  // All of 6 sequences is three times what each of three devices does: 2 sequences, and of the
-  // 6 * 2 pairs of a token and an expert a third.
+  // All of 6 sequences is three times the work of each of three devices: 2 sequences, and a third
+  // of the 6 * 2 pairs of a token and an expert.
   CHECK(decode("ep=3", 6).cache_bytes == decode("ep=1", 2).cache_bytes);
   CHECK(3 * decode("ep=3", 6).all_flops() == Approx(decode("ep=1", 6).all_flops()));
   // A single sequence is on one device.
@@ -360,7 +360,7 @@ TEST_CASE("products run at the rate of the weights' numbers, where the device ha
   const auto fp8 = step(Dtype::kF8E4M3, "h100-sxm");
   CHECK(bf16.arithmetic == plan::Arithmetic::kBf16);
   CHECK(fp8.arithmetic == plan::Arithmetic::kFp8);
-  // All but attention, 3% of the whole, at 1979 instead of 989 TFLOP/s.
+  // All except attention, 3% of the whole, at 1979 instead of 989 TFLOP/s.
   CHECK(fp8.compute_us > bf16.compute_us * 989 / 1979);
   CHECK(fp8.compute_us < bf16.compute_us * 0.54);
   const auto wide = step(Dtype::kF8E4M3, "a100-80-sxm");  // no 8-bit floats: widened

@@ -14,7 +14,7 @@ namespace {
 
 using mapping::GlobToken;
 
-/// The longest spelling of a name: with "model." and the like.
+/// Longest spelling of a name, including optional parts such as "model.".
 std::string spelled(const std::string& glob, i64 layer) {
   std::string text;
   const mapping::Glob pattern(glob);

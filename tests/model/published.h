@@ -9,7 +9,7 @@
 #include "lib/model/bind.h"
 #include "lib/model/flow/flow.h"
 
-/// Published models at their own sizes: the tensors follow from config.json and the graph.
+/// Published models at full size: tensors derived from config.json and the graph.
 namespace shardtool::model {
 
 struct Published {
@@ -18,19 +18,19 @@ struct Published {
   Model bound;
 
   i64 parameters() const;
-  /// The layouts that the family's preset gives on a mesh.
+  /// Returns the layouts of the family's preset on a mesh.
   mapping::Resolution on(const std::string& mesh) const;
 };
 
-/// The tensors of a family whose layers are all alike, without optional ones; a head of its own
-/// unless the config ties it.
+/// Tensors of a family with uniform layers, without optional ones; with a separate head unless the
+/// config ties it.
 Published published(const std::string& config, Dtype dtype = Dtype::kBF16);
 
 Published llama_3_8b(Dtype dtype = Dtype::kBF16);
 Published llama_3_70b(Dtype dtype = Dtype::kBF16);
 Published llama_3_405b();
 
-/// The layouts of a resolution by tensor, as flow asks for them.
+/// Returns the layouts of a resolution by tensor, in the form that flow takes.
 LayoutOf layouts_of(const mapping::Resolution& resolution, size_t tensors);
 
 }  // namespace shardtool::model

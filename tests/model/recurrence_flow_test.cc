@@ -1,4 +1,4 @@
-// Where a recurrence, what goes with it and convolutions may lie, beside what presets say.
+// Allowed layouts of recurrences and convolutions, beyond those of presets.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ using testing::error_of;
 
 namespace {
 
-/// The collectives of a decoded token, where rules come before the preset's.
+/// Collectives of a decoded token, with rules before the preset's.
 std::string comm_with(const std::string& family, const std::string& rules) {
   const mapping::Fixture& f = mapping::fixture(family);
   const test::TempFolder folder;
@@ -56,7 +56,7 @@ TEST_CASE("a convolution of frames is whole, and one that is cut is refused") {
 TEST_CASE("what a state needs may be whole on every device: each takes what its heads need") {
   const std::string whole = rule("linear_attn.{A_log,dt_bias,conv1d.weight}", "replicate");
   CHECK(comm_with("qwen3_5_text", whole) == comm_with("qwen3_5_text", ""));
-  // A whole projection of steps, too.
+  // Also with a whole projection of steps.
   CHECK(comm_with("qwen3_5_text", rule("linear_attn.in_proj_{a,b}.weight", "replicate")) ==
         comm_with("qwen3_5_text", ""));
 }

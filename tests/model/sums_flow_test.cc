@@ -1,4 +1,4 @@
-// Where sums, and what is made of them, may lie.
+// Allowed layouts of sums and of values derived from them.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ Golden golden(const std::string& name) {
   return found;
 }
 
-/// What a layer's steps move before they run, by value.
+/// Moves before a layer's steps, by value.
 std::string moves_of(const std::string& name, const std::string& preset, i64 layer) {
   const Golden model = golden(name);
   std::string why_not;

@@ -1,4 +1,4 @@
-// Towers that read images: where they are there, what they cost, and how they are written.
+// Image towers: presence, cost and format.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ i64 layers_beside(const model::Model& model) {
   return std::ranges::count_if(model.layers, &model::Layer::beside);
 }
 
-/// With rules before those of the preset.
+/// Price with rules before those of the preset.
 model::Price price_of(const mapping::Fixture& f, const std::vector<TensorSpec>& tensors,
                       const std::string& rules = "") {
   const test::TempFolder folder;
@@ -60,7 +60,7 @@ std::string refusal(const std::string& more, const std::string& tower) {
   return error ? error->message() : "";
 }
 
-/// A tower with this op at its end.
+/// Error for a tower with this op at its end.
 std::string refused_at_end(const std::string& op) {
   return refusal(R"("passed": ["image"], )", R"("start": [{"op": "given", "out": "x", "size": "n"}],
       "blocks": [{"name": "b", "ops": [{"op": "act", "in": "x", "out": "x", "kind": "silu"}]}],

@@ -19,7 +19,7 @@ const model::Attention& attention_of(const model::Graph& graph) {
   throw std::logic_error("a block without attention");
 }
 
-/// The windows of the first layers, 0 where there is none.
+/// Windows of the first layers, 0 for no window.
 Windows windows(const std::string& family, const std::string& config_text, i64 layers = 3) {
   const model::Graph graph = model::load_graph(family);
   const auto config = mapping::parse_config(config_text, "config.json");

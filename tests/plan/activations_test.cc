@@ -13,7 +13,7 @@ using plan::training_activations_per_layer;
 
 namespace {
 
-/// The models of Korthikanti et al., table 3, as Calculon's validation has them.
+/// Models of Korthikanti et al., table 3, as in Calculon's validation.
 TrainedLayer of_22b(bool sequence_parallel, Recompute recompute) {
   return {2048, 4, 6144, 64, 8, sequence_parallel, recompute};
 }

@@ -73,7 +73,7 @@ TEST_CASE("bytes agree with the cost functions of other planners") {
   CHECK(dtensor(kAllGather, 2, 2.7, 87.7 * 0.22) == doctest::Approx(25924.09).epsilon(1e-6));
 
   // Alpa, logical device mesh with alpha = beta = 1: 100 bytes over four devices, with its
-  // constants that break ties, and an all_to_all of the local quarter that it doubles (n / 2)
+  // tie-breaking constants, and an all_to_all of the local quarter that it doubles (n / 2)
   const auto alpa = [](CollectiveOp op, i64 payload) {
     return 1 + static_cast<double>(payload) * plan::bus_factor(op, 4);
   };

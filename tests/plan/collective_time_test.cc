@@ -85,7 +85,7 @@ TEST_CASE("small and large messages on H100 are within the stated band of the me
   CHECK(us_of(kAllGather, {8, 1}, 512, "h100-sxm") == close(10.1));
   CHECK(us_of(kReduceScatter, {8, 1}, 512, "h100-sxm") == close(10.2));
   CHECK(us_of(kAllToAll, {8, 1}, 512, "h100-sxm") == close(7.4));
-  // bytes over bandwidth alone: 300 times too little
+  // bytes over bandwidth only: 300 times too little
   CHECK(us_of(kAllReduce, {8, 1}, 16 << 10, "h100-sxm") > 200 * 16384.0 * 1.75 / 450e3);
 }
 

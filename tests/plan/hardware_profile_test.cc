@@ -14,7 +14,7 @@ using testing::error_of;
 
 namespace {
 
-/// The text of a profile with one part replaced, which must be there.
+/// Text of a profile with one part replaced, which must be present.
 std::string altered(std::string_view part, std::string_view by) {
   std::string text(plan::profile_text("h100-sxm"));
   const size_t at = text.find(part);
@@ -62,8 +62,8 @@ TEST_CASE("a profile's units are decimal, except what says GiB") {
 }
 
 TEST_CASE("critical batch sizes follow from rates and bandwidths") {
-  // scaling-book gpus.md and inference.md: FLOP/s over bytes/s, 295 and 240; B200's 281 is with its
-  // marketed 8 TB/s, of which the profile has the 7.7 that the bus gives
+  // scaling-book gpus.md and inference.md: FLOP/s over bytes/s, 295 and 240; B200's 281 uses its
+  // marketed 8 TB/s, the profile 7.7 as given by the bus
   const auto batch = [](std::string_view name) {
     const auto profile = find_profile(name);
     return profile.rates.bf16_tflops * 1e3 / profile.memory_gb_per_s;

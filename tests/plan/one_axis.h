@@ -5,7 +5,7 @@
 #include "lib/layout/layout.h"
 #include "lib/plan/holders.h"
 
-/// Small layouts by name, for tables of known numbers.
+/// Small layouts by name, for tables of known values.
 namespace shardtool::plan {
 
 inline Holders holders_of(const layout::Layout& layout) {

@@ -8,7 +8,7 @@
 #include "lib/layout/layout.h"
 #include "lib/plan/placement/placement.h"
 
-/// Tensors that are placed on a mesh, and what they lack of another placement.
+/// Helpers for tensors placed on a mesh.
 namespace shardtool::plan {
 
 /// A shape that every placement on the mesh cuts evenly.
@@ -16,7 +16,7 @@ inline Shape even_shape(const mesh::Mesh& mesh, int rank) {
   return Shape(static_cast<size_t>(rank), mesh.size());
 }
 
-/// What devices lack of their new parts, from the join of the two layouts.
+/// Elements of their new parts that devices lack, from the join of the two layouts.
 inline i64 elements_lacking(const layout::Layout& from, const layout::Layout& to) {
   const index::Join join(from.holders(), to.holders());
   i64 lacking = 0;

@@ -17,7 +17,7 @@ namespace {
 const auto kMax = Placement::partial(ReduceOp::kMax);
 const auto kU = Placement::unknown();
 
-/// The bytes that a device of `n` sends in a move of a group that owns `bytes`.
+/// Bytes that a device of `n` sends in a move of a group that owns `bytes`.
 i64 sent(const Placement& from, const Placement& to, i64 n, i64 bytes) {
   const auto collective = plan::collective_for(move_between(from, to), {n, 1}, bytes);
   return collective ? wire_bytes(*collective) : 0;

@@ -18,7 +18,7 @@ using plan::Reuse;
 
 namespace {
 
-/// Builds a program of matrices in bf16 over one mesh axis.
+/// Builder of a program of bf16 matrices over one mesh axis.
 class Builder {
  public:
   explicit Builder(mesh::Mesh mesh) { program_.mesh = std::move(mesh); }
@@ -43,7 +43,7 @@ class Builder {
   Builder& relu(const std::string& out, const std::string& x) {
     return op("relu", {x}, out, shapes_.at(x), plan::nonlinear_rows(shapes_.at(x)));
   }
-  /// Attention on whole heads: all three cut by columns, or none.
+  /// Attention on whole heads: all three cut by columns, or all whole.
   Builder& attend(const std::string& out, const std::string& q, const std::string& k,
                   const std::string& v) {
     return op("attention", {q, k, v}, out, shapes_.at(q),
@@ -63,7 +63,7 @@ class Builder {
   std::map<std::string, Shape> shapes_;
 };
 
-/// A layer of Llama-3-8B, tensor parallel, whose residual comes in as `x_on` lies.
+/// A tensor-parallel layer of Llama-3-8B with its residual placed as `x_on`.
 Program layer(Placement x_on) {
   Builder b(kFour);
   b.operand("x", {512, 4096}, x_on);
@@ -108,7 +108,8 @@ TEST_CASE("the cheapest for one op is not the cheapest for two") {
   const GreedyReshard sums;
   // the source system moves w, then reduces: 9,437,184 twice, where gathering x is 12,582,912
   CHECK(plan_op_by_op(two_ops(1536), sums, Parity::kB, Reuse::kNo).bytes == 18'874'368);
-  CHECK(plan_together(two_ops(1536), {}).bytes == 11'796'480);  // an all_to_all of w is cheaper yet
+  CHECK(plan_together(two_ops(1536), {}).bytes == 11'796'480);  // an all_to_all of w is even
+                                                                // cheaper
   // with bytes as they are, deciding op by op still costs 2.5 times the best
   CHECK(plan_op_by_op(two_ops(4096), sums, Parity::kExact, Reuse::kYes).bytes == 31'457'280);
   CHECK(plan_together(two_ops(4096), {}).bytes == 12'582'912);

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kBits = 16;
 
-/// The bytes that are wanted, one by one; neighbours join where the gap is small enough on the same
-/// axis and on all axes inside it.
+/// Wanted bytes, one by one; neighbours join if the gap is small enough on the same axis and on all
+/// axes inside it.
 struct Box {
   std::vector<i64> extents;
   std::vector<i64> sizes;
@@ -37,7 +37,7 @@ i64 elements(const std::vector<i64>& sizes) {
   return product;
 }
 
-/// Where the elements of the box stand in the array.
+/// Positions of the box's elements in the array.
 std::vector<i64> positions(const Box& box) {
   std::vector<i64> found{0};
   for (size_t axis = 0; axis < box.sizes.size(); ++axis) {

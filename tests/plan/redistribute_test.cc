@@ -20,7 +20,7 @@ using plan::redistribute;
 
 namespace {
 
-/// Any placement on the mesh: axes in any order, Partial where asked for.
+/// Random placements on the mesh: axes in any order, with Partial if `with_partial`.
 Placements any_placements(const mesh::Mesh& mesh, int rank, bool with_partial) {
   Placements placements = plan::replicated(mesh, rank);
   std::vector<int> axes(mesh.axes().size());
@@ -105,7 +105,7 @@ TEST_CASE("one collective on one mesh axis moves the bytes of the table") {
   CHECK(rc::check("elements = devices * wire bytes of collective_for", [] {
     const auto from = *rc::gen::element(Placement::sharded(1), Placement::partial());
     const auto to = *rc::gen::element(Placement::replicated(), Placement::sharded(0));
-    // The other axis cuts tensor axis 0 all the time, so that a group owns only a part.
+    // The other axis always cuts tensor axis 0, so that a group owns only a part.
     const mesh::Mesh mesh({{"y", *gen::between(1, 3)}, {"x", *gen::between(2, 4)}});
     const Shape shape{mesh.size() * 2, mesh.size()};
     const auto other = Placement::sharded(0);
@@ -197,5 +197,6 @@ TEST_CASE("fused, uneven and partly replicated layouts stay point to point") {
   CHECK_FALSE(lowered(layout::split(10, tp)));
   CHECK_FALSE(lowered(layout::repeat(2, layout::split(8, tp))));
   CHECK_FALSE(lowered(layout::split(2, {{"tp", 1, 2}})));
-  CHECK_FALSE(lowered(layout::repeat(2, layout::split(0, tp))));  // of nothing, all parts are equal
+  CHECK_FALSE(lowered(layout::repeat(2, layout::split(0, tp))));  // of an empty axis, all parts are
+                                                                  // equal
 }

@@ -20,7 +20,7 @@ i64 weight_of(const std::vector<i64>& columns, i64 n, const std::vector<i64>& we
   return sum;
 }
 
-/// By trying every order of the columns.
+/// Tries every order of the columns.
 i64 best_by_trying(i64 rows, i64 n, const std::vector<i64>& weights) {
   std::vector<i64> columns(static_cast<size_t>(n));
   std::iota(columns.begin(), columns.end(), i64{0});

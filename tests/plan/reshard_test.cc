@@ -19,7 +19,7 @@ using plan::whole_on;
 
 namespace {
 
-/// Some tensors, each with a layout of its own over one mesh per side.
+/// Tensors with separate layouts over one mesh per side.
 struct Case {
   std::vector<layout::Layout> from;
   std::vector<layout::Layout> to;
@@ -95,7 +95,7 @@ TEST_CASE("tensors with equal layouts are one group, wherever their layouts are 
   CHECK(got.changes == 2);
 }
 
-/// The fewest bytes that move over all ways to put the ranks on devices.
+/// Minimum of bytes moved over all assignments of ranks to devices.
 i64 least_moved(const Case& one, const ReshardPlan& plan) {
   const auto devices = static_cast<i64>(plan.per_rank.size());
   std::vector<i64> overlap(static_cast<size_t>(one.to_devices * devices), 0);
@@ -113,7 +113,8 @@ i64 least_moved(const Case& one, const ReshardPlan& plan) {
   return plan.bytes_total - most;
 }
 
-/// Few enough devices to try every order: rows or columns, evenly or not, or whole on all.
+/// Layouts on few enough devices to try every order: rows or columns, even or uneven, or
+/// replicated.
 layout::Layout any_small_layout(const Shape& shape, i64 devices) {
   if (*gen::between(0, 3) == 0) return whole_on(shape, devices);
   const auto rule = *rc::gen::element(layout::kBalanced, layout::kCeil, layout::padded(2));
@@ -142,8 +143,8 @@ TEST_CASE("no numbering of the new ranks moves less than the one that is found")
   }));
 }
 
-// Fractions of all bytes, by hand: 4 -> 8 keeps the first eighth only; renumbered, every old device
-// keeps one of its two halves.
+// Fractions of all bytes, computed by hand: 4 -> 8 keeps only the first eighth; renumbered, every
+// old device keeps one of its two halves.
 TEST_CASE("tensor parallel over other numbers of devices: what moves, and renumbered (D33)") {
   struct Row {
     i64 from, to, moved_of, moved, renumbered;

@@ -13,7 +13,7 @@ using plan::ReshardPlan;
 
 namespace {
 
-/// 1 GB/s is 1,000 bytes per us; a request takes 9 us beyond its bytes.
+/// 1 GB/s is 1,000 bytes per us; a request takes 9 us in addition to its bytes.
 plan::HardwareProfile slow_machine() {
   plan::HardwareProfile profile;
   profile.fabric = plan::Messages{2, 5, 1};

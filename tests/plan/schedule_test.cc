@@ -30,7 +30,7 @@ std::vector<size_t> in_order(size_t n) {
   return order;
 }
 
-/// One tensor at a time.
+/// Splits steps into single tensors.
 std::vector<Step> one_by_one(const std::vector<Step>& steps, const std::vector<size_t>& order) {
   std::vector<Step> single;
   for (const size_t i : order) {

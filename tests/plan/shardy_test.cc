@@ -111,7 +111,7 @@ TEST_CASE("no way moves more than that of Shardy, nor less than devices lack (D4
     CAPTURE(steps_of(mesh, *ours));
     CHECK(ours->elements <= moved);
     CHECK(ours->elements >= lacking(theirs.front(), theirs.back()));
-    // What one collective does is done by one.
+    // A move that one collective can do must be one collective.
     if (theirs.size() == 2 && moved > 0) CHECK(ours->elements == moved);
   }
 }

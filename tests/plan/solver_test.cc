@@ -7,8 +7,8 @@
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
 
-/// Vectors of the source system's solver: its tests, and plans worked out by its rules for
-/// Llama-3-8B (4,096 hidden, 512 tokens, bf16) over four devices.
+/// Vectors of the source system's solver: its tests, and plans computed by its rules for Llama-3-8B
+/// (4,096 hidden, 512 tokens, bf16) over four devices.
 using namespace shardtool;
 using plan::Action;
 using plan::ActionSet;
@@ -45,7 +45,7 @@ ActionSet matmul(Shape x, Placement x_on, Shape w, Placement w_on, Parity parity
                 parity);
 }
 
-/// "(S(1), S(0)) -> P, 0 bytes" of the only mesh axis.
+/// "(S(1), S(0)) -> P, 0 bytes" for the only mesh axis.
 std::string told(const ActionSet& set, const Action& action) {
   return to_string(set.rows[action.rows.front()]) + ", " + std::to_string(action.bytes) + " bytes";
 }
@@ -104,7 +104,7 @@ TEST_CASE("the older size check is skipped for every operand once one is cut so"
 }
 
 TEST_CASE("the older generations look at unequal parts, at the smallest and at the first") {
-  // 10 rows over tp=4 lie in parts of 3, 3, 2 and 2; dp=2 may cut them again, dp=3 may not
+  // 10 rows over tp=4 are parts of 3, 3, 2 and 2; dp=2 may cut them again, dp=3 may not
   const auto feasible = [](i64 dp, std::vector<i64> parts, Parity parity) {
     Operand x = operand("x", {10, 8}, {kR, kS0});
     x.parts = {std::move(parts), {}};
@@ -118,7 +118,7 @@ TEST_CASE("the older generations look at unequal parts, at the smallest and at t
     CHECK_FALSE(feasible(2, {3, 3, 3, 1}, older));
     CHECK_FALSE(feasible(2, {4, 4, 2, 0}, older));
   }
-  // 10 rows are 8 parts and more for the others, whatever they are
+  // the others only require as many rows as parts: 10 and 8
   CHECK(feasible(2, {3, 3, 3, 1}, Parity::kD));
   CHECK(feasible(2, {3, 3, 3, 1}, Parity::kExact));
   // 12 rows of 16 bytes are counted: 3 of 4 parts are 144 bytes, where 10 rows have 120
@@ -184,7 +184,7 @@ TEST_CASE("the newest generation keeps the sum Partial") {
   // a bias of 4,096 numbers becomes Partial for 8,192 / 256 bytes
   const auto bias = set_of("add", plan::add_rows(kTokens, {4096}),
                            {operand("x", kTokens, {kP}), operand("b", {4096}, {kR})}, Parity::kD);
-  // (a row of P and P: the bias' copies become zeros but one)
+  // (a row of P and P: all copies of the bias except one become zeros)
   CHECK(greedy(bias) == "(P, P) -> P, 32 bytes");
 }
 

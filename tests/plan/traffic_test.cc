@@ -24,7 +24,7 @@ namespace {
 constexpr int kBits = 16;
 constexpr i64 kBytes = 2;
 
-/// The global elements that every rank has: by definition, one at a time.
+/// Global elements of every rank, by definition.
 using Elements = std::map<i64, std::set<i64>>;
 
 std::set<i64> elements_of(const index::Region& region) {
@@ -54,13 +54,13 @@ std::set<i64> both(const std::set<i64>& a, const std::set<i64>& b) {
   return common;
 }
 
-/// Sums over elements and ranks.
+/// Computes sums over elements and ranks.
 Traffic by_definition(const layout::Layout& from, const layout::Layout& to, i64 node_size) {
   Elements have = elements_of(from);
   const Elements need = elements_of(to);
   const i64 whole = element_count(from.shape()).value();
   Traffic sums;
-  std::map<i64, std::set<i64>> in_node;  // what some device of a node has
+  std::map<i64, std::set<i64>> in_node;  // elements on some device of a node
   for (const auto& [rank, elements] : have)
     in_node[rank / node_size].insert(elements.begin(), elements.end());
   std::map<i64, std::set<i64>> entering;
@@ -241,7 +241,7 @@ TEST_CASE("ten rows over four devices: from balanced to ceil one row moves (D37)
 }
 
 // contrib/nccl_m2n of NVIDIA/nccl, README of its tests: shapes, and axes that are replicated (r) or
-// cut (s) over a mesh of 3:1 and of 1:3 devices; here between two sets of devices of their own.
+// cut (s) over a mesh of 3:1 and of 1:3 devices; here between two disjoint sets of devices.
 TEST_CASE("the shapes of NCCL's many-to-many tests arrive whole, with nothing sent twice (D42)") {
   const Shape shapes[] = {{200, 200}, {240, 240}, {64, 128, 128}, {8192}};
   for (const Shape& shape : shapes) {

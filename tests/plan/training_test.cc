@@ -35,8 +35,8 @@ TEST_CASE("on one device every stage is the same, and more devices never need mo
   CHECK_ERROR(kInternal, zero_state_bytes(1, 4, 1));
 }
 
-// DeepSpeed, docs/code-docs/source/memory.rst: a model of 2,851 million parameters, whose largest
-// layer has 32 million, on 8 devices.
+// DeepSpeed, docs/code-docs/source/memory.rst: a model with 2,851 million parameters, the largest
+// layer with 32 million, on 8 devices.
 TEST_CASE("what DeepSpeed's own estimators print (D24)") {
   const auto device = [](int stage, Offload offload) {
     return gib(deepspeed_device_bytes(2'851'000'000, 32'000'000, stage, 8, offload));

@@ -50,7 +50,7 @@ TEST_CASE("bytes of all devices, without copies and padding, are those of the te
       RC_ASSERT(device.by_class[0] + device.by_class[1] == device.bytes);
       RC_ASSERT(device.replicated_bytes + device.padding_bytes <= device.bytes);
     }
-    // The first device that has anything has no copies.
+    // The first device with data has no copies.
     const auto first =
         std::find_if(got.begin(), got.end(), [](const auto& device) { return device.bytes > 0; });
     if (first != got.end()) RC_ASSERT(first->replicated_bytes == 0);

@@ -17,7 +17,7 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// The format in five lines: length, JSON, data.
+/// A minimal safetensors writer: length, JSON, data.
 std::string safetensors_file(const std::vector<const Tensor*>& tensors) {
   nlohmann::json header = nlohmann::json::object();
   std::string data;

@@ -8,7 +8,7 @@
 #include "tests/support/reference.h"
 #include "tests/support/temp_folder.h"
 
-/// Checkpoints as files, written and read by the tests' own few lines.
+/// Checkpoint files, written and read independently of the library.
 namespace shardtool::test {
 
 using reference::Bytes;
@@ -19,19 +19,19 @@ struct Tensor {
 };
 using Tensors = std::map<std::string, Tensor>;
 
-/// A tensor whose elements differ from their neighbours.
+/// A tensor whose neighbouring elements differ.
 Tensor numbered_tensor(const std::string& name, Dtype dtype, const Shape& shape);
 
-/// A tensor of any bytes that no tensor of another name has: one in the place of another is seen.
+/// A tensor with bytes unique to its name, so that an exchange is detected.
 Tensor distinct_tensor(const TensorSpec& spec);
 
 /// Writes folder/model.safetensors, or several files and an index when `files` > 1.
 void write_checkpoint(const std::string& folder, const Tensors& tensors, int files = 1);
 
-/// Every tensor of every safetensors file of a folder whose name begins with `prefix`.
+/// Reads all tensors of the folder's safetensors files whose names begin with `prefix`.
 Tensors read_tensors(const std::string& folder, const std::string& prefix);
 
-/// name -> content of every file of a folder.
+/// Content of every file of a folder, by name.
 std::map<std::string, std::string> folder_content(const std::string& folder);
 
 }  // namespace shardtool::test

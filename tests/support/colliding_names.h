@@ -10,8 +10,8 @@
 
 namespace shardtool::test {
 
-/// The steps of MurmurHash64A as libstdc++'s std::hash of strings takes them, a block of eight
-/// bytes at a time, and their inverse.
+/// The steps of MurmurHash64A as in libstdc++'s std::hash of strings, eight bytes at a time, and
+/// their inverse.
 struct Murmur {
   static constexpr std::uint64_t kFactor = 0xc6a4a7935bd1e995;
   static constexpr std::uint64_t kSeed = 0xc70f6907;
@@ -27,7 +27,7 @@ struct Murmur {
     return folded(mixed * inverse()) * inverse();
   }
   static constexpr std::uint64_t folded(std::uint64_t word) { return word ^ word >> 47; }
-  /// Newton's iteration: each step doubles the number of right bits.
+  /// Newton's iteration: each step doubles the number of correct bits.
   static constexpr std::uint64_t inverse() {
     std::uint64_t x = kFactor;
     for (int i = 0; i < 6; ++i) x *= 2 - kFactor * x;
@@ -35,7 +35,7 @@ struct Murmur {
   }
 };
 
-/// Two texts of 16 letters and digits behind each of which the state is the same.
+/// Two texts of 16 letters and digits that lead to the same state.
 struct CollidingPair {
   std::array<std::string, 2> texts;
   std::uint64_t state = 0;
@@ -60,7 +60,7 @@ inline CollidingPair colliding_pair(std::uint64_t state, std::mt19937_64& random
   const std::uint64_t a = block(), b = block();
   const std::uint64_t end = Murmur::step(Murmur::step(state, a), b);
   while (true) {
-    // The second block makes up for the first, where it happens to be letters.
+    // Compensates for the first block; usable if it consists of letters.
     const std::uint64_t other = block();
     const std::uint64_t makes_up =
         Murmur::unmixed(Murmur::mixed(b) ^ Murmur::step(state, a) ^ Murmur::step(state, other));
@@ -70,8 +70,8 @@ inline CollidingPair colliding_pair(std::uint64_t state, std::mt19937_64& random
   }
 }
 
-/// 2^doublings names of letters and digits, of the same length, for all of which libstdc++'s
-/// std::hash<std::string> is the same.
+/// 2^doublings names of letters and digits with equal length and equal std::hash<std::string> in
+/// libstdc++.
 inline std::vector<std::string> colliding_names(int doublings) {
   std::mt19937_64 random(7);
   std::uint64_t state = Murmur::start(static_cast<size_t>(doublings) * 16);

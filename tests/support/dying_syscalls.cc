@@ -24,21 +24,22 @@ namespace {
 using File = std::pair<dev_t, ino_t>;
 constexpr size_t kPage = 4096;
 
-/// What a page-sized part of a file was before it was written.
+/// Previous content of a page-sized part of a file.
 struct Overwritten {
   File file;
   off_t offset = 0;
   std::vector<std::byte> before;
 };
 
-/// The state of a child; never of the test itself.
+/// State of a child process, never of the test itself.
 struct Doom {
   std::mutex mutex;
   int calls_left = 0;
   Death death = Death::kKilled;
   std::mt19937 random;
   std::vector<Overwritten> unsynced;
-  std::map<File, int> descriptors;  ///< our own: the writer's may be closed, or for direct I/O
+  std::map<File, int> descriptors;  ///< separate descriptors: the writer's may be closed, or for
+                                    ///< direct I/O
 };
 Doom* doom = nullptr;
 
@@ -50,7 +51,7 @@ File file_of(int fd) {
 
 [[noreturn]] void die() {
   if (doom->death == Death::kPowerCut) {
-    // Newest first: what was there before the first of several writes comes last.
+    // Newest first, so that the content before the first of several writes is restored last.
     for (auto lost = doom->unsynced.rbegin(); lost != doom->unsynced.rend(); ++lost) {
       if (doom->random() % 2 == 0) continue;
       if (::pwrite(doom->descriptors[lost->file], lost->before.data(), lost->before.size(),

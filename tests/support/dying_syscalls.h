@@ -6,16 +6,16 @@
 
 namespace shardtool::testing {
 
-/// How a process ends in the middle of its work.
+/// Kind of death of a process in the middle of its work.
 enum class Death {
-  kKilled,    ///< what was written stays
-  kPowerCut,  ///< of what was written and not synced, any part is lost, page by page
+  kKilled,    ///< written data stays
+  kPowerCut,  ///< any part of the unsynced data is lost, page by page
 };
 
-/// Runs `work` in a child process that dies at its n-th system call (from 1) on data or names,
-/// before that call does anything. `seed` decides what a power cut takes. Returns whether it died;
-/// false: it had fewer calls, and ended by itself. Syncs are only noted, not done: nothing but a
-/// real power cut could show the difference. Names survive a power cut as they were.
+/// Runs `work` in a child process that dies just before its n-th system call (from 1) on data or
+/// names. `seed` selects the pages that a power cut loses. Returns true if it died, false if it had
+/// fewer calls and finished. Syncs are recorded, not executed, since only a real power cut could
+/// show the difference. Names survive a power cut.
 bool dies_at(int n, Death death, std::uint32_t seed, const std::function<void()>& work);
 
 }  // namespace shardtool::testing

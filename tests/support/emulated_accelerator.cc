@@ -24,7 +24,7 @@ size_t rounded(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// The same arithmetic as a GPU's: threads that share a row, and joins of what threads found.
+/// Uses the arithmetic of a GPU: threads that share a row, and joins of the threads' results.
 template <class Work>
 void perform_on_host(kernels::HostMachine& machine, const Work& work) {
   machine.run(work);
@@ -87,7 +87,7 @@ std::byte* EmulatedAccelerator::allocate(size_t bytes) {
   if (bytes == 0) return nullptr;
   const size_t pages = rounded(bytes, kPage) + kPage;
   if (used_ + pages > kArenaBytes) throw kernels::device_failed("allocate", "no room");
-  // It ends where a closed page begins.
+  // Placed so that it ends at a protected page.
   std::byte* const memory = arena_ + used_ + pages - kPage - rounded(bytes, kAlignment);
   used_ += pages;
   memory_[memory] = bytes;
@@ -110,7 +110,7 @@ void EmulatedAccelerator::drain() noexcept {
   try {
     wait(ticket());
   } catch (...) {
-    // What failed is told to those who wait for it.
+    // The failure is reported to callers of wait().
   }
 }
 
@@ -118,7 +118,7 @@ void EmulatedAccelerator::release(std::byte* memory) noexcept {
   drain();
   const auto found = memory_.find(memory);
   if (found == memory_.end()) return;
-  // Its address stays closed for ever.
+  // Its address stays protected forever.
   ::madvise(reinterpret_cast<void*>(rounded(reinterpret_cast<size_t>(memory), kPage)),
             (found->second - 1) / kPage * kPage, MADV_DONTNEED);
   memory_.erase(found);

@@ -18,27 +18,27 @@
 
 namespace shardtool::test {
 
-/// Which call is to fail, and after how many that do not.
+/// Call that must fail, and the number of successful calls before it.
 struct PlannedFailure {
   enum class Call { kNone, kAllocate, kAllocateHost, kCopy, kWork };
   Call call = Call::kNone;
   int after = 0;
 };
 
-/// Stands in for a GPU on machines without one: the same works, run by a thread of its own on
-/// memory of its own, which the host cannot touch.
+/// A substitute for a GPU: runs the same works on its own thread and in its own memory, which the
+/// host cannot access.
 ///
-/// E1 its memory is closed to everybody but while an operation that names it runs; what lies beside
-///    it is closed always, and an address is never given out twice
+/// E1 its memory is protected except while an operation that names it runs; adjacent memory is
+///    always protected, and an address is never reused
 /// E2 fresh memory of both kinds is poisoned
-/// E3 kLate: an operation runs only when somebody waits for it, so that what does not wait, or
-///    changes what a copy reads, is wrong every time; kEager: as soon as it can
-/// E4 what Accelerator's A2 forbids throws kInternal
+/// E3 kLate: an operation runs only in a wait(), so that code that does not wait, or that changes
+///    the source of a copy, always fails; kEager: as soon as possible
+/// E4 violations of Accelerator's A2 throw kInternal
 class EmulatedAccelerator final : public kernels::Accelerator {
  public:
   enum class Pace { kEager, kLate };
 
-  /// `cublaslt`: the file of a library that works on the memory of hosts; empty: there is none.
+  /// `cublaslt`: file of a library that works on host memory; empty: no library.
   explicit EmulatedAccelerator(Pace pace, PlannedFailure failure = {}, std::string cublaslt = {});
   ~EmulatedAccelerator() override;
   EmulatedAccelerator(const EmulatedAccelerator&) = delete;
@@ -57,7 +57,7 @@ class EmulatedAccelerator final : public kernels::Accelerator {
   Ticket ticket() override;
   void wait(Ticket ticket) override;
 
-  /// So far.
+  /// Counts so far.
   i64 works() const { return works_; }
   i64 copied_bytes() const { return copied_bytes_; }
   size_t allocations() const { return memory_.size() + host_memory_.size(); }
@@ -69,16 +69,16 @@ class EmulatedAccelerator final : public kernels::Accelerator {
     size_t bytes = 0;
   };
   struct Operation {
-    std::vector<Range> touches;  ///< of the accelerator's memory
+    std::vector<Range> touches;  ///< accelerator memory in use
     std::function<void()> run;
   };
 
   void fail_if_planned(PlannedFailure::Call call, const char* name);
-  /// The allocation that holds the address; kInternal for none.
+  /// Returns the allocation that contains the address; throws kInternal for an unknown address.
   static const Memory::value_type& holder_of(const Memory& memory, const void* address);
   static void require_within(const Memory& memory, const void* address, size_t bytes);
   Range range_of(const void* address) const;
-  /// Memory of the accelerator that the work names, and what is beside it.
+  /// Accelerator memory that the work names, with its allocations.
   std::vector<Range> touched_by(const kernels::AnyWork& work) const;
   template <class Work>
   void perform_work(const Work& work);
@@ -87,7 +87,7 @@ class EmulatedAccelerator final : public kernels::Accelerator {
   void drain() noexcept;
   void serve(const std::stop_token& stop);
   void perform(const Operation& operation);
-  /// Opens or closes the pages of one allocation.
+  /// Opens or protects the pages of one allocation.
   void protect(const Range& range, int protection) const;
 
   const Pace pace_;
@@ -107,7 +107,7 @@ class EmulatedAccelerator final : public kernels::Accelerator {
   Ticket wanted_ = 0;
   Ticket done_ = 0;
   std::exception_ptr thrown_;
-  std::jthread thread_;  ///< last: it uses what stands above
+  std::jthread thread_;  ///< last member: it uses those above
 };
 
 }  // namespace shardtool::test

@@ -1,6 +1,6 @@
-// Stands in for cuBLASLt where there is no GPU: matrices lie in the host's memory and are
-// multiplied at once. It is as strict as the library may be: what does not fit is an invalid value.
-// The test turns its knobs by fake_cublaslt_*.
+// A fake cuBLASLt for machines without a GPU: matrices are in host memory and multiplied at once.
+// It is as strict as the library may be: unsupported arguments return an invalid-value status.
+// Tests control it by fake_cublaslt_*.
 
 #include <cublasLt.h>
 
@@ -27,9 +27,9 @@ struct Layout {
 struct Preference {
   std::uint64_t workspace = 0;
   std::uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_MASK;
-  std::uint32_t a = 256, b = 256, c = 256, d = 256;  ///< the library's own defaults
+  std::uint32_t a = 256, b = 256, c = 256, d = 256;  ///< defaults of cuBLASLt
 };
-/// What an algorithm was found for; it computes nothing else.
+/// The problem that an algorithm was found for; it is valid for no other.
 struct Found {
   i64 m, n, k;
   std::uint64_t workspace;
@@ -75,7 +75,7 @@ bool is_aligned(const void* address, std::uint32_t to) {
   return reinterpret_cast<std::uintptr_t>(address) % to == 0;
 }
 
-/// Column after column.
+/// Reads a column-major matrix.
 std::vector<float> numbers_of(const Layout& layout, const void* data) {
   std::vector<float> numbers(static_cast<size_t>(layout.rows * layout.columns));
   const Dtype dtype = dtype_of(layout.type);
@@ -118,7 +118,7 @@ int fake_cublaslt_asked() {
 int fake_cublaslt_multiplied() {
   return multiplied;
 }
-/// What was made and not destroyed.
+/// Handles that are not destroyed yet.
 int fake_cublaslt_alive() {
   return alive;
 }
@@ -238,7 +238,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
       !is_aligned(b_data, found.b) || !is_aligned(d_data, found.d)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  // Its own, all of it, as long as it computes.
+  // Overwrites the whole workspace, as the library may during a product.
   std::memset(workspace, 0x5a, workspace_bytes);
   const std::vector<float> left = numbers_of(a, a_data);
   const std::vector<float> right = numbers_of(b, b_data);

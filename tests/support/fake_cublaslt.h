@@ -7,11 +7,10 @@
 
 namespace shardtool::test {
 
-/// The library of fake_cublaslt.cc; empty where cuBLASLt's header was not found when this was
-/// built.
+/// Path of the library of fake_cublaslt.cc; empty in a build without cuBLASLt's header.
 inline const std::string kFakeCublasLt = SHARDTOOL_FAKE_CUBLASLT;
 
-/// Whether there is one; says so where there is none.
+/// Returns true if the library exists; else prints that the test is skipped.
 inline bool has_fake_cublaslt() {
   if (kFakeCublasLt.empty()) std::cout << "SKIPPED: no cublasLt.h when this was built\n";
   return !kFakeCublasLt.empty();

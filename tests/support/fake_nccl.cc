@@ -1,6 +1,5 @@
-// Stands in for NCCL and the CUDA runtime where there is no GPU: ranks are threads of one process,
-// device memory is the host's, streams run when they are asked whether they are done. The test
-// turns its knobs by fake_nccl_*.
+// A fake of NCCL and the CUDA runtime for machines without a GPU: ranks are threads of one process,
+// device memory is host memory, streams run when they are queried. Tests control it by fake_nccl_*.
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -77,7 +76,7 @@ void fake_nccl_copies_fail(bool yes) {
 int fake_nccl_aborts() {
   return aborts;
 }
-/// That ranks have given to others so far.
+/// Bytes that ranks have sent to others so far.
 std::uint64_t fake_nccl_bytes() {
   return bytes_put;
 }

@@ -7,17 +7,16 @@
 
 namespace shardtool::test {
 
-/// The library of fake_nccl.cc, for NcclLibraries; empty where NCCL's headers were not found when
-/// this was built.
+/// Path of the library of fake_nccl.cc, for NcclLibraries; empty in a build without NCCL's headers.
 inline const std::string kFakeNccl = SHARDTOOL_FAKE_NCCL;
 
-/// Whether there is one; says so where there is none.
+/// Returns true if the library exists; else prints that the test is skipped.
 inline bool has_fake_nccl() {
   if (kFakeNccl.empty()) std::cout << "SKIPPED: no nccl.h when this was built\n";
   return !kFakeNccl.empty();
 }
 
-/// Calls a knob of fake_nccl.cc.
+/// Calls a control function of fake_nccl.cc.
 template <class Result, class... Args>
 Result turn(const char* knob, Args... args) {
   return turn<Result>(kFakeNccl, knob, args...);

@@ -9,13 +9,13 @@
 namespace shardtool::testing {
 namespace {
 
-/// What happens to the calls of one kind. Global, because the table holds plain functions.
+/// Fault of the calls of one kind. Global, because the table holds plain functions.
 struct Fault {
   std::atomic<int> calls = 0;
-  int first = 0;  ///< 0: none fails
-  int last = 0;   ///< 0: all from the first on
+  int first = 0;  ///< 0: all succeed
+  int last = 0;   ///< 0: no limit
   int error_number = 0;
-  size_t longest = 0;  ///< 0: any
+  size_t longest = 0;  ///< 0: unlimited
 };
 std::array<Fault, kCallKinds> faults;
 
@@ -23,7 +23,7 @@ Fault& fault_of(Call call) {
   return faults[static_cast<size_t>(call)];
 }
 
-/// Counts a call; whether it fails, with errno set.
+/// Counts a call. Returns true with errno set if it must fail.
 bool fails(Call call) {
   Fault& fault = fault_of(call);
   const int n = ++fault.calls;

@@ -6,7 +6,7 @@
 
 namespace shardtool::testing {
 
-/// The kinds of calls of io::Syscalls.
+/// Kinds of calls of io::Syscalls.
 enum class Call {
   kOpenat,
   kClose,
@@ -22,24 +22,23 @@ enum class Call {
 };
 inline constexpr int kCallKinds = 11;
 
-/// While it lives, I/O goes through a table that counts the calls and spoils those that it is told
-/// to; a spoiled call has no effect, except that a descriptor is closed all the same. fsync is only
-/// counted: no test can see its effect, and thousands of them take minutes on a busy disk. One at a
-/// time.
+/// During its lifetime, I/O uses a table that counts the calls and injects faults. A failed call
+/// has no effect, except that a descriptor is closed. fsync is only counted: tests cannot see its
+/// effect, and thousands of them take minutes on a busy disk. Only one instance at a time.
 class FaultySyscalls {
  public:
   FaultySyscalls();
 
-  /// The n-th call (from 1) of this kind from now on fails with this errno.
+  /// Makes the n-th call (from 1) of this kind from now on fail with this errno.
   void fail(Call call, int n, int error_number);
-  /// Every call of this kind fails with this errno from now on.
+  /// Makes every call of this kind fail with this errno from now on.
   void fail_all(Call call, int error_number);
-  /// Each kPreadv or kPwrite moves at most `bytes`.
+  /// Limits each kPreadv or kPwrite to `bytes`.
   void shorten(Call call, size_t bytes);
-  /// No call is spoiled any more, and counting starts again.
+  /// Removes all faults and resets the counts.
   void heal();
 
-  /// The calls of this kind since the beginning (or heal), spoiled ones too.
+  /// Returns the number of calls of this kind since the start (or heal), failed ones included.
   int count(Call call) const;
 
  private:

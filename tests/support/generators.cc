@@ -20,7 +20,7 @@ size_t position(size_t begin, size_t end) {
   return static_cast<size_t>(*between(static_cast<i64>(begin), static_cast<i64>(end) - 1));
 }
 
-/// A random order, by drawing one element after the other.
+/// Shuffles by drawing one element after another.
 template <class T>
 std::vector<T> shuffled(std::vector<T> values) {
   for (size_t i = 0; i + 1 < values.size(); ++i) {
@@ -37,7 +37,7 @@ std::pair<std::vector<T>, std::vector<T>> parted(const std::vector<T>& values) {
   return groups;
 }
 
-/// n as a sum of `parts` numbers, as cut points from 0 to n.
+/// Cut points from 0 to n that split it into `parts`.
 std::vector<i64> cut_points(i64 n, i64 parts) {
   std::vector<i64> points{0, n};
   for (i64 i = 1; i < parts; ++i) points.push_back(*between(0, n));
@@ -62,7 +62,7 @@ SplitRule rule_for(i64 n, i64 parts) {
   return n % parts == 0 && coin() ? layout::kExact : any_uneven_rule();
 }
 
-/// Draws one expression; `depth` bounds how far nodes nest.
+/// Draws one expression; `depth` limits its nesting.
 struct ExprSource {
   const Mesh& mesh;
 
@@ -125,7 +125,7 @@ struct ExprSource {
   }
 };
 
-/// One mesh axis, whole or as a chain of sub-axes whose sizes multiply to it.
+/// Appends one mesh axis, whole or as a chain of sub-axes whose sizes multiply to it.
 void append_directions(const mesh::MeshAxis& axis, Over& out) {
   if (coin()) {
     out.push_back({axis.name, 1, 0});
@@ -175,7 +175,7 @@ rc::Gen<Mesh> mesh() {
   return rc::gen::exec([] {
     std::vector<mesh::MeshAxis> axes;
     i64 devices = 1;
-    // Of four times; more axes leave fewer layouts without replicas.
+    // Each axis is kept `times` times out of four; more axes leave fewer layouts without replicas.
     constexpr std::pair<const char*, i64> kNames[]{{"dp", 3}, {"tp", 3}, {"ep", 3}, {"pp", 1}};
     for (const auto& [name, times] : kNames) {
       const i64 size = *rc::gen::element<i64>(1, 2, 3, 4, 6, 8);

@@ -13,7 +13,7 @@
 /// Generators of valid random values, which shrink towards small ones.
 namespace shardtool::gen {
 
-/// Uniform in [low, high], whatever the size that rapidcheck asks for.
+/// Uniform in [low, high], regardless of rapidcheck's size.
 rc::Gen<i64> between(i64 low, i64 high);
 
 /// Any map with these extents: some pieces in any order, gaps and padding between them.
@@ -28,14 +28,14 @@ rc::Gen<mesh::Mesh> mesh();
 /// the mesh.
 rc::Gen<mesh::Over> directions(const mesh::Mesh& mesh);
 
-/// Any expression of all eight nodes over an axis of n that is complete and cuts with some of the
-/// given directions.
+/// Any complete expression of all eight nodes over an axis of n that uses some of the given
+/// directions.
 rc::Gen<layout::AxisExpr> axis_expr(i64 n, const mesh::Mesh& mesh, const mesh::Over& directions);
 
-/// A shape of 0 to 3 axes, small enough to go through element by element.
+/// A shape of 0 to 3 axes, small enough to visit every element.
 rc::Gen<Shape> shape();
 
-/// A layout of a tensor of this shape over any mesh; its axes share the directions out.
+/// A layout of a tensor of this shape over any mesh; its axes share the mesh directions.
 rc::Gen<layout::Layout> layout(const Shape& shape);
 
 }  // namespace shardtool::gen

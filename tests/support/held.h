@@ -6,12 +6,12 @@
 #include "lib/layout/axis_expr.h"
 #include "lib/layout/layout.h"
 
-/// What devices hold, as text: the tables of expected intervals read like the specification.
+/// Contents of devices as text, so that tables of expected intervals read like the specification.
 namespace shardtool::testing {
 
 using Held = std::vector<std::string>;
 
-/// What every device of the mesh holds of one axis, e.g. {"[0, 4)", "[4, 7)"}.
+/// Returns the intervals of one axis on every device of the mesh, e.g. {"[0, 4)", "[4, 7)"}.
 inline Held held(const layout::AxisExpr& expr, const mesh::Mesh& mesh) {
   Held texts;
   for (i64 rank = 0; rank < mesh.size(); ++rank) {
@@ -20,7 +20,7 @@ inline Held held(const layout::AxisExpr& expr, const mesh::Mesh& mesh) {
   return texts;
 }
 
-/// What every device holds of one stored axis of a tensor.
+/// Returns the intervals of one stored axis of a tensor on every device.
 inline Held held(const layout::Layout& layout, size_t axis) {
   Held texts;
   for (i64 rank = 0; rank < layout.mesh().size(); ++rank) {
@@ -30,7 +30,7 @@ inline Held held(const layout::Layout& layout, size_t axis) {
   return texts;
 }
 
-/// The local extent of one axis on every device.
+/// Returns the local extent of one axis on every device.
 inline std::vector<i64> extents(const layout::AxisExpr& expr, const mesh::Mesh& mesh) {
   std::vector<i64> sizes;
   for (i64 rank = 0; rank < mesh.size(); ++rank) {

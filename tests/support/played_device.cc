@@ -20,7 +20,7 @@ struct Device {
   std::uintptr_t memory_alignment = kPageBytes;
   bool announces = true;
   std::mutex mutex;
-  std::set<int> direct;  ///< descriptors that were opened for direct I/O
+  std::set<int> direct;  ///< descriptors opened for direct I/O
   std::atomic<int> refused = 0;
   std::atomic<int> reads = 0;
   std::atomic<int> reads_inside_pages = 0;
@@ -84,7 +84,7 @@ ssize_t played_pwrite(int fd, const void* from, size_t size, off_t offset) {
   return device.below.pwrite(fd, from, size, offset);
 }
 
-/// The table of a new device above the one in use.
+/// Returns the table of a new device on top of the current one.
 io::Syscalls played_table(i64 memory_alignment, bool announces) {
   io::Syscalls table = device.below = io::syscalls();
   device.memory_alignment = static_cast<std::uintptr_t>(memory_alignment);

@@ -7,19 +7,20 @@
 
 namespace shardtool::testing {
 
-/// While it lives, every file lies on a device that takes direct transfers at the addresses that it
-/// announces and refuses others (EINVAL), as it does offsets and sizes that are no whole sectors;
-/// whatever the file system below has. Other calls go to the table that it found. One at a time.
+/// During its lifetime, every file is on a simulated device that accepts direct transfers only at
+/// addresses with its alignment and refuses others (EINVAL), as well as offsets and sizes that are
+/// not whole sectors; independent of the real file system. Other calls use the previous table. Only
+/// one instance at a time.
 class PlayedDevice {
  public:
   enum class Announces { kItsAlignment, kNothing };
 
-  /// Takes addresses that are multiples of `memory_alignment`, a power of two.
+  /// Accepts addresses that are multiples of `memory_alignment`, a power of two.
   explicit PlayedDevice(i64 memory_alignment, Announces announces = Announces::kItsAlignment);
 
-  /// Direct transfers that were refused.
+  /// Number of refused direct transfers.
   int refused() const;
-  /// Direct reads, and those of them to an address that is not a page's.
+  /// Number of direct reads, and of those to an address inside a page.
   int reads() const;
   int reads_inside_pages() const;
 

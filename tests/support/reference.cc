@@ -11,8 +11,8 @@ using layout::AxisExpr;
 using layout::SplitRule;
 using mesh::Mesh;
 
-/// The device's digit along one reference, by walking all devices: devices that agree on the major
-/// digit of the mesh axis share it.
+/// The device's digit along one reference, found by visiting all devices. Devices with the same
+/// major digit of the mesh axis share it.
 i64 digit_along(const Mesh& mesh, const mesh::AxisRef& ref, i64 rank) {
   const auto axes = mesh.axes();
   const mesh::Coordinate coordinate = mesh.coordinate(rank);
@@ -21,7 +21,7 @@ i64 digit_along(const Mesh& mesh, const mesh::AxisRef& ref, i64 rank) {
   const i64 n = axes[static_cast<size_t>(at)].size;
   const i64 digit = coordinate[static_cast<size_t>(at)];
   if (ref.whole()) return digit;
-  // n devices as a box [pre, size, minor], row-major: the middle coordinate.
+  // View n devices as a row-major box [pre, size, minor]; the digit is the middle coordinate.
   const i64 minor = n / ref.pre / ref.size;
   for (i64 p = 0, device = 0; p < ref.pre; ++p) {
     for (i64 s = 0; s < ref.size; ++s) {
@@ -39,7 +39,7 @@ i64 digit_along(const Mesh& mesh, const mesh::Over& over, i64 rank) {
   return index;
 }
 
-/// Deals n units to `parts` one at a time; entry k is part k. Padding units come after the others.
+/// Distributes n units to `parts` one at a time; entry k is part k. Padding units come last.
 std::vector<Indices> deal(i64 n, i64 parts, SplitRule rule) {
   std::vector<Indices> dealt(static_cast<size_t>(parts));
   std::vector<i64> sizes(dealt.size(), 0);

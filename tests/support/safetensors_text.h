@@ -7,7 +7,7 @@
 
 namespace shardtool::test {
 
-/// The bytes of a safetensors file: the length of `json`, `json`, and `data`.
+/// Bytes of a safetensors file: the length of `json`, `json`, and `data`.
 inline std::string safetensors_bytes(std::string_view json, std::string_view data) {
   std::string bytes;
   for (int i = 0; i < 8; ++i) {

@@ -7,7 +7,7 @@
 
 namespace shardtool::test {
 
-/// Calls a knob of a library that stands in for another.
+/// Calls a control function of a fake library.
 template <class Result, class... Args>
 Result turn(const std::string& library, const char* knob, Args... args) {
   void* const opened = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);

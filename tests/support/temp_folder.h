@@ -10,7 +10,7 @@
 
 namespace shardtool::test {
 
-/// A folder of its own for one test, deleted at the end.
+/// A folder for one test, deleted at the end.
 class TempFolder {
  public:
   TempFolder() {
@@ -29,7 +29,7 @@ class TempFolder {
   const std::string& path() const { return path_; }
   std::string operator/(std::string_view name) const { return path_ + "/" + std::string(name); }
 
-  /// Writes a file, with the folders above it, and returns its path.
+  /// Writes a file, creates its parent folders, and returns its path.
   std::string write(std::string_view name, std::string_view content) const {
     const std::filesystem::path file = *this / name;
     std::filesystem::create_directories(file.parent_path());

@@ -13,7 +13,7 @@ inline std::ostream& operator<<(std::ostream& out, ErrorCode code) {
 
 namespace shardtool::testing {
 
-/// The error that `action` throws, or nothing.
+/// Returns the error that `action` throws, or nullopt.
 template <class Action>
 std::optional<Error> error_of(Action&& action) {
   try {
@@ -26,7 +26,7 @@ std::optional<Error> error_of(Action&& action) {
 
 }  // namespace shardtool::testing
 
-/// Requires that the expression throws an Error with this code.
+/// Checks that the expression throws an Error with this code.
 #define CHECK_ERROR(code_, ...)                                                      \
   do {                                                                               \
     const auto thrown = ::shardtool::testing::error_of([&] { return __VA_ARGS__; }); \

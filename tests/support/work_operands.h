@@ -5,7 +5,7 @@
 
 #include "kernels/device/any_work.h"
 
-/// Which memory works name, for what stands in for an accelerator.
+/// Addresses of all memory that a work names, for the emulated accelerator.
 namespace shardtool::test {
 
 using Operands = std::vector<const void*>;

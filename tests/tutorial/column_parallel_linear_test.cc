@@ -15,7 +15,7 @@ namespace {
 using FieldMatrix = Matrix<Field>;
 using Linear = ColumnParallelLinear<Field>;
 
-/// A layer, its input and a gradient, whole.
+/// A whole layer, its input and a gradient.
 struct Given {
   FieldMatrix weights;
   std::optional<FieldMatrix> bias;
@@ -34,7 +34,7 @@ FieldMatrix whole_output(const Given& all) {
   return linear(all.x, all.weights, all.bias ? &*all.bias : nullptr);
 }
 
-/// Whether this device's part of everything is what the whole layer gives.
+/// True if all parts of this device equal those of the whole layer's results.
 bool is_right(Device<Field>& device, const Given& all, layout::SplitRule rule) {
   Linear layer(device, all.weights, all.bias, rule);
   const Interval own = layer.parts()[device.device_id()];
@@ -87,14 +87,14 @@ struct Head {
   Tokens tokens{9, 0, 3, 3, 6};
 };
 
-/// The rows of the table that the tokens name.
+/// Rows of the table for the tokens.
 FieldMatrix rows_of(const FieldMatrix& table, const Tokens& tokens) {
   std::vector<FieldMatrix> rows;
   for (const i64 token : tokens) rows.push_back(slice(table, Axis::kRows, {token, token + 1}));
   return joined<Field>(rows, Axis::kRows);
 }
 
-/// The gradient of a tied table: what it gets as a head, and at each token as an embedding.
+/// Gradient of a tied table: as a head, plus as an embedding at each token.
 FieldMatrix tied_gradient(const Head& head) {
   const FieldMatrix x = rows_of(head.table, head.tokens);
   FieldMatrix gradient = times(transposed(head.g), x);

@@ -102,7 +102,7 @@ TEST_CASE("streams between two devices keep their order and have an end") {
   const auto received = on_devices<Field>(3, [](FieldDevice& device) {
     const int next = (device.device_id() + 1) % 3;
     const int before = (device.device_id() + 2) % 3;
-    // All send first: nobody may block.
+    // All send first, which must not block.
     for (i64 i = 0; i < 20; ++i) device.send(next, numbers(i, 1, device.device_id()));
     device.send_async(next, numbers(1, 5, device.device_id())).wait();
     device.send_end(next);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr DemoSizes kSizes{6, 10, 5, 7, 1};
 
-/// The report on a fault, which is the same on every device.
+/// Report on a fault, which must be the same on every device.
 template <Number T>
 CaseReport report_of(const std::string& name, int devices) {
   const auto faults = all_faults<T>(kSizes.hidden, devices);
@@ -34,7 +34,7 @@ CaseReport report_of(const std::string& name, int devices) {
   return reports[0];
 }
 
-/// Which arrays differ.
+/// Names of the arrays that differ.
 std::vector<std::string> wrong_arrays(const Proof& proof) {
   std::vector<std::string> names;
   for (const ArrayVerdict& verdict : proof.arrays) {
@@ -48,7 +48,7 @@ using Names = std::vector<std::string>;
 struct Expected {
   std::string fault;
   Names wrong;
-  std::string words;  ///< of the diagnosis
+  std::string words;  ///< text of the diagnosis
 };
 
 const std::vector<Expected> kOnFourDevices{
@@ -127,7 +127,7 @@ TEST_CASE("on one device, where values cannot tell, the counts do") {
   }
 }
 
-/// Sums right, with a row of zeros that nobody needs.
+/// Sums correctly, with a superfluous row of zeros.
 class WastefulDevice final : public Device<Field> {
  public:
   using Device::Device;

@@ -22,7 +22,7 @@ TEST_CASE("every system streams inputs to outputs in order and ends on every dev
       const auto inputs = inputs_for(one, 12);
       const auto outputs = on_devices<Field>(devices, [&](Device<Field>& device) {
         auto result = stream(device, one, inputs);
-        // Nothing is left on the way: what comes next is what is sent next.
+        // No message is left in flight: the next one received is the next one sent.
         const auto sum = device.all_reduce(matrix_of<Field>({{1}}));
         if (sum != matrix_of<Field>({{devices}})) result.clear();
         return result;
@@ -102,7 +102,7 @@ constexpr bool kCountsBytes = false;
 constexpr bool kCountsBytes = true;
 #endif
 
-/// Bytes that the program has allocated and not freed, where the allocator counts them.
+/// Bytes that the program has allocated and not freed, if the allocator counts them.
 size_t allocated_bytes() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;
@@ -115,7 +115,7 @@ TEST_CASE("a long stream needs no more memory than a short one") {
   }
   const DemoSizes sizes{32, 48, 32, 64, 1};
   constexpr int kInputs = 300;
-  // An input that leaked on one device would be 64 x 32 numbers of 8 bytes: 16 KiB each time.
+  // A leaked input on one device would be 64 x 32 numbers of 8 bytes: 16 KiB each time.
   constexpr double kAllowed = 16.0 * 1024 * 60;
   for (const auto& one : all_systems<double>(sizes, 3)) {
     CAPTURE(one.name);

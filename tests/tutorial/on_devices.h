@@ -9,7 +9,8 @@
 
 namespace shardtool::tutorial {
 
-/// What `body(device)` returns on each of `n` devices of the embedded engine, in their order.
+/// Runs `body(device)` on `n` devices of the embedded engine and returns the results in device
+/// order.
 template <Number T, class Body>
 auto on_devices(int n, Body&& body) {
   using Result = std::invoke_result_t<Body&, Device<T>&>;

@@ -14,15 +14,15 @@ namespace {
 
 constexpr PipelineSchedule kBoth[] = {PipelineSchedule::kGpipe, PipelineSchedule::k1F1B};
 
-/// When every stage has ended, if each step takes one unit of time and messages take none; -1 when
-/// the stages wait for each other for ever.
+/// End time of the last stage if each step takes one unit of time and messages take none; -1 for a
+/// deadlock.
 i64 makespan(PipelineSchedule schedule, i64 stages, i64 microbatches) {
   std::vector<std::vector<PipelineStep>> left;
   for (i64 stage = 0; stage < stages; ++stage) {
     left.push_back(pipeline_steps(schedule, stages, stage, microbatches));
     std::reverse(left.back().begin(), left.back().end());
   }
-  // When a microbatch was done at a stage.
+  // Completion time of a microbatch at a stage.
   std::map<std::pair<i64, i64>, i64> forward;
   std::map<std::pair<i64, i64>, i64> backward;
   std::vector<i64> free_at(static_cast<size_t>(stages));

@@ -34,7 +34,7 @@ TEST_CASE("a device that would hold nothing is an error that names it and what i
   CHECK(error->code() == ErrorCode::kEmptyShard);
   CHECK(error->message() == "device 3 of 4 would hold none of the 3 hidden units");
   CHECK(error->help_lines() == std::vector<std::string>{"use at most 3 devices"});
-  // Nine by ceil are 3, 3, 3 and nothing, although there are more units than devices.
+  // Nine units by ceil are 3, 3, 3 and 0, although there are more units than devices.
   CHECK_ERROR(kEmptyShard, parts_of("output features", 9, 4, layout::kCeil));
   CHECK(parts_or_nothing(2, 3) == Parts{{0, 1}, {1, 2}, {2, 2}});
 }

@@ -1,5 +1,5 @@
-// One process of a launch, for tests: it plays a part on an engine and writes into FOLDER/out.RANK
-// what came of it. Exits with 0, or with the status of the error, which it writes instead.
+// One process of a launch, for tests: plays a part on an engine and writes the result to
+// FOLDER/out.RANK. Exits with 0, or with the status of the error, which it writes instead.
 //   tutorial_process ENGINE FOLDER demo|stream SEED
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ std::optional<std::string> variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-/// Inputs through every system.
+/// Streams inputs through every system.
 std::string stream_all(comm::Communicator& comm) {
   Device<Field> device(comm);
   for (const auto& one : all_systems<Field>(kStreamSizes, comm.size())) {

@@ -7,7 +7,7 @@
 
 #include "tests/comm/launched.h"
 
-// The engines that have processes, which run process.cc.
+// Engines with several processes, which run process.cc.
 struct Tcp {
   static constexpr const char* kName = "tcp";
 };
@@ -17,7 +17,7 @@ struct Mpi {
 TYPE_TO_STRING(Tcp);
 TYPE_TO_STRING(Mpi);
 
-/// Whether the engine can be tested here; says why not.
+/// True if the engine can be tested here; prints the reason if not.
 template <class Processes>
 bool can_run() {
   const std::string reason = shardtool::comm::reason_to_skip(Processes::kName);

@@ -6,7 +6,7 @@
 
 namespace shardtool::tutorial {
 
-/// Everything of a report, so that two can be compared: floats with all their digits.
+/// Full text of a report for comparison: floats with all their digits.
 std::string text_of(const DemoReport& report);
 
 }  // namespace shardtool::tutorial

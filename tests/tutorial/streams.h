@@ -7,15 +7,15 @@
 
 namespace shardtool::tutorial {
 
-/// Sizes that no number of devices from 2 on divides all of.
+/// Sizes without a common divisor, so that no number of devices from 2 on divides them all.
 inline constexpr DemoSizes kStreamSizes{6, 10, 5, 7, 1};
 
-/// Inputs that a system takes; batches differ where they may.
+/// Inputs that a system accepts; batches differ if allowed.
 template <Number T>
 std::vector<Matrix<T>> inputs_for(const SystemCase<T>& one, int n) {
   std::vector<Matrix<T>> inputs;
   for (int i = 0; i < n; ++i) {
-    // An assignment to experts is for batches of one size; all other systems take any.
+    // An expert assignment has a fixed batch size; all other systems accept any.
     const i64 batch =
         one.workload.assignment.empty() ? kStreamSizes.batch + i % 4 : kStreamSizes.batch;
     inputs.push_back(
@@ -24,7 +24,7 @@ std::vector<Matrix<T>> inputs_for(const SystemCase<T>& one, int n) {
   return inputs;
 }
 
-/// What one device would give for them.
+/// Outputs of a single device for them.
 template <Number T>
 std::vector<Matrix<T>> expected_outputs(const SystemCase<T>& one,
                                         const std::vector<Matrix<T>>& inputs) {
@@ -40,7 +40,7 @@ std::vector<Matrix<T>> expected_outputs(const SystemCase<T>& one,
   return outputs;
 }
 
-/// What device 0 gives out; empty on the others, whose streams nobody may touch.
+/// Outputs of device 0; empty on the others, whose streams must not be used.
 template <Number T>
 std::vector<Matrix<T>> stream(Device<T>& device, const SystemCase<T>& one,
                               const std::vector<Matrix<T>>& inputs) {

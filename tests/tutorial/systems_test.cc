@@ -20,7 +20,7 @@ DemoSizes any_sizes(int devices) {
   return {size(), size(), size(), size(), static_cast<std::uint64_t>(*gen::between(0, 1'000'000))};
 }
 
-/// What is wrong with the systems on each device; all devices have to say the same.
+/// Descriptions of wrong systems; must be the same on all devices.
 template <Number T>
 std::vector<std::string> wrong_systems(const std::vector<SystemCase<T>>& systems, int devices) {
   return on_devices<T>(devices, [&](Device<T>& device) {
@@ -43,7 +43,7 @@ void check_all_systems() {
   RC_ASSERT(wrong_systems(all_systems_without_biases<T>(sizes, devices), devices) == nothing);
 }
 
-/// Notes what is given to be summed.
+/// Records the summands.
 template <Number T>
 class RecordingDevice final : public Device<T> {
  public:
@@ -122,7 +122,7 @@ TEST_CASE("an average over devices is the sum divided by their number, a sum is 
       const auto sum = gradients_of(GradientReduction::kSum);
       bool is_right = true;
       for (const auto& [name, average] : gradients_of(GradientReduction::kAverage)) {
-        // dx belongs to one device's rows alone: there is nothing to average.
+        // dx belongs to one device's rows only and is not averaged.
         const Field n{name == kInputGradient ? 1U : 3U};
         is_right &= scaled(average, n) == sum.at(name);
         is_right &= (average == sum.at(name)) == (name == kInputGradient);

@@ -16,13 +16,13 @@ namespace {
 
 using Layouts = std::vector<std::shared_ptr<const layout::Layout>>;
 
-/// How a bias of a sum is stored, by the mapping's word for it.
+/// Converts the mapping's word for the storage of a sum's bias.
 engine::SumBias sum_bias(const std::string& word) {
   if (word.empty() || word == "after_reduction") return engine::SumBias::kAfterReduction;
   return word == "divided" ? engine::SumBias::kDivided : engine::SumBias::kOwnShare;
 }
 
-/// By spec; tensors that the mapping drops are on every device.
+/// Layouts by spec; tensors that the mapping drops are replicated.
 Layouts layouts_of(const mapping::Resolution& resolution, const std::vector<TensorSpec>& specs) {
   Layouts layouts(specs.size());
   for (const mapping::ResolvedTensor& tensor : resolution.tensors) {
@@ -36,7 +36,7 @@ Layouts layouts_of(const mapping::Resolution& resolution, const std::vector<Tens
   return layouts;
 }
 
-/// Throws kShapeMismatch unless every device stores what its layout gives it.
+/// Throws kShapeMismatch unless every device stores the region of its layout.
 void require_stored_so(const LogicalCheckpoint& shards, const Layouts& layouts) {
   for (size_t t = 0; t < layouts.size(); ++t) {
     const LogicalTensor& tensor = shards.tensors[t];
@@ -64,7 +64,8 @@ bool SideFiles::has_divided_bias() const {
 SideFiles whole_files(const LogicalCheckpoint& checkpoint) {
   SideFiles files;
   files.specs = checkpoint.specs();
-  std::map<Shape, std::shared_ptr<const layout::Layout>> by_shape;  // tensors of one share theirs
+  std::map<Shape, std::shared_ptr<const layout::Layout>> by_shape;  // shared by tensors of the same
+                                                                    // shape
   for (const TensorSpec& spec : files.specs) {
     auto& layout = by_shape[spec.shape];
     if (!layout) {

@@ -12,46 +12,47 @@
 
 namespace shardtool::api {
 
-/// Where the tensors of a checkpoint lie on a mesh, and how their bytes are read.
+/// Layouts of a checkpoint's tensors on a mesh, and the reader of their bytes.
 struct SideFiles {
   std::vector<TensorSpec> specs;
   std::vector<std::shared_ptr<const layout::Layout>> layouts;  ///< per spec
   mesh::Mesh mesh;
-  std::vector<std::string> biases;  ///< per spec: how a bias of a sum is added once, or empty
+  std::vector<std::string> biases;  ///< per spec: how a bias of a sum is stored, or empty
   std::unique_ptr<engine::WeightSource> weights;
-  std::map<size_t, engine::UnpackedWeight> unpacked;  ///< by spec: behind those of the checkpoint
+  std::map<size_t, engine::UnpackedWeight> unpacked;  ///< by index of the unpacked spec, after
+                                                      ///< those of the checkpoint
 
   bool has_divided_bias() const;
 };
 
-/// A checkpoint on one device; shards as if they were merged. It must outlive the result.
+/// A checkpoint on one device; shards appear merged. It must outlive the result.
 SideFiles whole_files(const LogicalCheckpoint& checkpoint);
 
-/// Shards on the devices that hold them: as the mapping says, which is that of their manifest
-/// unless another one is chosen. They must outlive the result. Throws what choosing a mapping
-/// throws, and kShapeMismatch when a device holds something else than its layout gives it.
+/// Shards on the devices that hold them, laid out by the chosen mapping; default: that of their
+/// manifest. They must outlive the result. Throws the errors of choosing a mapping, and
+/// kShapeMismatch if a device does not hold the region of its layout.
 SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choice);
 
-/// The same for shards without a manifest. Throws kShapeMismatch where they have misfits.
+/// The same for shards without a manifest. Throws kShapeMismatch if they have misfits.
 SideFiles shard_files(const ForeignCheckpoint& foreign);
 
-/// One side of a comparison: tensors bound to the graph of their model. Both sides share a graph.
+/// One side of a comparison: tensors bound to their model's graph, which both sides share.
 class BoundSide {
  public:
-  /// The config must outlive it. Throws what binding throws.
+  /// The config must outlive it. Throws the errors of binding.
   BoundSide(std::shared_ptr<const model::Graph> graph, const mapping::ModelConfig& config,
             SideFiles files);
   BoundSide(const BoundSide&) = delete;
   BoundSide& operator=(const BoundSide&) = delete;
 
   const engine::Side& side() const { return side_; }
-  /// What devices have of tensors; a packed weight counts as one.
+  /// Number of (tensor, device) parts; a packed weight counts as one.
   i64 parts() const;
   bool has_packed_weights() const { return !files_.unpacked.empty(); }
   const SideFiles& files() const { return files_; }
 
  private:
-  SideFiles files_;  ///< with the packed weights unpacked
+  SideFiles files_;  ///< including the unpacked weights
   model::Model model_;
   engine::Side side_;
 };

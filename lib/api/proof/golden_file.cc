@@ -12,7 +12,7 @@
 namespace shardtool::api {
 namespace {
 
-/// Memory that a file of golden values may ask for.
+/// Memory limit for a file of golden values.
 constexpr i64 kMostGoldenBytes = i64{1} << 30;
 
 class GoldenFile {
@@ -22,7 +22,7 @@ class GoldenFile {
 
   bool has(const std::string& name) const { return find(name) < checkpoint_.tensors.size(); }
 
-  /// All elements of a tensor of this dtype and rank.
+  /// Reads all elements of a tensor of this dtype and rank.
   template <class T>
   std::vector<T> read(const std::string& name, Dtype dtype, size_t rank, Shape& shape) const {
     const size_t tensor = find(name);

@@ -10,8 +10,8 @@
 namespace shardtool::api {
 namespace {
 
-/// Of every tensor that is a part of a quantised weight the weight's name: scales, and all parts of
-/// packed weights.
+/// Maps the parts of quantised weights (scales, and all parts of packed weights) to the weight's
+/// name.
 std::map<std::string, std::string> weights_by_part(const LogicalCheckpoint& checkpoint) {
   const std::vector<TensorSpec> specs = checkpoint.specs();
   std::map<std::string, std::string> weights;
@@ -30,8 +30,8 @@ std::map<std::string, std::string> weights_by_part(const LogicalCheckpoint& chec
   return weights;
 }
 
-/// Names of a checkpoint's tensors that count for nothing beside another's, which has the weights
-/// that they are parts of in plain numbers; of packed weights the weights' own, too.
+/// Names of a checkpoint's tensors to ignore in a comparison: parts of weights that `other` has in
+/// plain numbers, and for packed weights the weights' own names.
 std::set<std::string> parts_of_plain(const LogicalCheckpoint& checkpoint,
                                      const LogicalCheckpoint& other) {
   std::set<std::string> plain;

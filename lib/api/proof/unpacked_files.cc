@@ -8,14 +8,14 @@
 namespace shardtool::api {
 namespace {
 
-/// The stored axis of the codes behind every axis of the weight.
+/// Stored axis of the codes for every axis of the weight.
 std::vector<size_t> stored_axes(const model::PackedWeight& weight) {
-  if (weight.spec.shape.size() == 3) return {0, 2, 1};  // of [experts, out, blocks, bytes]
+  if (weight.spec.shape.size() == 3) return {0, 2, 1};  // stored as [experts, out, blocks, bytes]
   if (weight.format->has_input_rows) return {1, 0};
   return {0, 1};
 }
 
-/// An axis of the codes, as one of what they stand for.
+/// Converts an axis of the codes to an axis of the unpacked weight.
 layout::LayoutAxis unpacked_axis(layout::LayoutAxis axis, i64 extent) {
   const i64 counted = axis.expr.size();
   if (counted < extent && counted > 0) axis.expr = layout::scale(axis.expr, extent / counted);

@@ -5,8 +5,8 @@
 
 namespace shardtool::api {
 
-/// The same with the weights that the config says are packed behind the tensors that they are made
-/// of: each lies as its codes do. Throws what model::packed_weights throws.
+/// Appends the weights that the config declares packed after the stored tensors; each has the
+/// layout of its codes. Throws the errors of model::packed_weights.
 SideFiles with_unpacked_weights(SideFiles files, const mapping::ModelConfig& config);
 
 }  // namespace shardtool::api

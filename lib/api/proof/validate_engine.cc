@@ -11,7 +11,7 @@
 namespace shardtool::api {
 namespace {
 
-/// All devices in one process, as the embedded engine, on one GPU.
+/// All devices in one process, like the embedded engine, on one GPU.
 constexpr std::string_view kGpuVirtual = "gpu-virtual";
 
 std::unique_ptr<comm::Communicator> connect(const ValidateOptions& options,
@@ -29,13 +29,13 @@ std::unique_ptr<comm::Communicator> connect(const ValidateOptions& options,
       .help("use --engine tcp, --engine mpi or --engine nccl, or start one process");
 }
 
-/// The process' own GPU: the n-th of a machine has its n-th.
+/// Opens the GPU of this process: rank n of a machine uses GPU n modulo the GPU count.
 std::unique_ptr<kernels::Accelerator> open_gpu(int rank_on_machine) {
   const int count = kernels::device_state().count;
   return kernels::open_accelerator(count > 0 ? rank_on_machine % count : 0);
 }
 
-/// For the products of the native run.
+/// Opens the product library for the native run.
 void open_library(ValidateEngine& engine) {
   kernels::ProductLibrary library;
   comm::all_do(*engine.comm, [&] { library = engine.accelerator->product_library(); });

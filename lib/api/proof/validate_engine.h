@@ -10,25 +10,25 @@
 
 namespace shardtool::api {
 
-/// Who plays the devices of a validation, and what computes.
+/// The communicator of a validation and its compute device.
 struct ValidateEngine {
   std::unique_ptr<comm::Communicator> comm;
-  std::unique_ptr<kernels::Accelerator> own;    ///< that this process opened
+  std::unique_ptr<kernels::Accelerator> own;    ///< opened by this process
   kernels::Accelerator* accelerator = nullptr;  ///< null: the CPU
   std::string backend = "cpu";
-  std::vector<std::string> accelerators;  ///< names, of every process; empty: CPUs
-  bool has_library = false;               ///< this process' accelerator, for the native run
-  /// Of every process, the library's name or why there is none; empty where it is not asked for.
+  std::vector<std::string> accelerators;  ///< names, per process; empty: CPUs
+  bool has_library = false;               ///< this process' accelerator has one for the native run
+  /// Per process, the library's name or why there is none; empty unless requested.
   std::vector<std::string> libraries;
 };
 
-/// The engine's name: what was asked for, or else as the launch says.
+/// Returns the requested engine's name, or the launch's default.
 std::string engine_name(const ValidateOptions& options);
 
-/// The processes that share the devices, or this one alone, each with its GPU where the engine
-/// computes on GPUs. All processes of a launch call it. Throws what comm::connect throws, kUsage
-/// for an engine of one process where several were started, and for engines of GPUs kEngineMissing
-/// where one of the processes has none.
+/// Connects the processes that share the devices, or returns a single process; each opens its GPU
+/// if the engine computes on GPUs. All processes of a launch call it. Throws the errors of
+/// comm::connect, kUsage for a single-process engine in a launch of several, and kEngineMissing if
+/// an engine of GPUs has a process without one.
 ValidateEngine open_engine(const ValidateOptions& options);
 
 }  // namespace shardtool::api

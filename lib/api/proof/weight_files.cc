@@ -14,10 +14,10 @@
 namespace shardtool::api {
 namespace {
 
-/// Room for the pages around a chunk, on both sides of its copy.
+/// Slack for page alignment on both sides of a chunk.
 constexpr i64 kArenaSlack = 64 * exec::kPageBytes;
 
-/// The holder that a device is.
+/// Index of the holder for a device.
 size_t holder_of(const LogicalTensor& tensor, i64 rank) {
   if (tensor.ranks.empty()) return 0;
   const auto found = std::find(tensor.ranks.begin(), tensor.ranks.end(), rank);
@@ -26,7 +26,7 @@ size_t holder_of(const LogicalTensor& tensor, i64 rank) {
       .tensor(tensor.spec.name);
 }
 
-/// The row-major offset of rows in what has this local shape, in elements.
+/// Row-major offset of the rows in a local array of this shape, in elements.
 i64 first_element(const engine::StoredRows& rows, const Shape& shape) {
   const size_t axis = rows.outer < 0 ? 0 : 1;
   i64 row_size = 1;
@@ -35,7 +35,7 @@ i64 first_element(const engine::StoredRows& rows, const Shape& shape) {
   return (before + rows.begin) * row_size;
 }
 
-/// Past the page cache where the file is not in it, by way of a buffer of this thread's own.
+/// Reads with direct I/O if the file is not in the page cache, through a thread-local buffer.
 void read_from(const exec::SourceFile& file, std::span<std::byte> bytes, i64 offset) {
   const i64 size = std::ssize(bytes);
   if (!file.wants_direct(offset, size)) {
@@ -101,7 +101,7 @@ const std::byte* WeightFiles::read_pages(const engine::StoredRows& rows, i64 byt
 MergedFiles::MergedFiles(const LogicalCheckpoint& shards)
     : shards_(shards), files_(exec::open_sources(shards.files)) {}
 
-/// Integers that every device stores as its own.
+/// Reads integers with per-device shifts.
 void MergedFiles::read_values(const LogicalTensor& tensor, const engine::StoredRows& rows,
                               std::span<std::byte> bytes) const {
   const auto values = exec::load_shifted(tensor.spec.name, tensor.spec.dtype, tensor.spec.shape,

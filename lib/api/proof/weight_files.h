@@ -9,9 +9,9 @@
 
 namespace shardtool::api {
 
-/// The tensors of a checkpoint as an engine reads them: of a whole one by device 0, of shards by
-/// the devices that hold them. Integers that a device counts from its own first are those of the
-/// whole tensor. The checkpoint must outlive it. Throws what opening files throws.
+/// Tensors of a checkpoint for an engine to read: a whole one by device 0, shards by the devices
+/// that hold them. Shifted integers are returned as those of the whole tensor. The checkpoint must
+/// outlive it. Throws the errors of opening files.
 class WeightFiles final : public engine::WeightSource {
  public:
   explicit WeightFiles(const LogicalCheckpoint& checkpoint);
@@ -20,7 +20,7 @@ class WeightFiles final : public engine::WeightSource {
                               std::byte* buffer) const override;
 
  private:
-  /// Where rows are.
+  /// File position of rows.
   struct Place {
     const exec::SourceFile* file = nullptr;
     i64 offset = 0;
@@ -31,11 +31,11 @@ class WeightFiles final : public engine::WeightSource {
   std::vector<exec::SourceFile> files_;
 };
 
-/// The tensors of shards as if they were merged: device 0 has everything. Of elements that several
-/// devices hold, the first one's are read.
+/// Tensors of shards as if they were merged: device 0 has everything. Of replicated elements, the
+/// first holder's copy is read.
 class MergedFiles final : public engine::WeightSource {
  public:
-  /// Throws kCoverage when the parts do not make up a tensor.
+  /// Throws kCoverage if the parts do not cover a tensor.
   explicit MergedFiles(const LogicalCheckpoint& shards);
   void read(const engine::StoredRows& rows, std::span<std::byte> bytes) const override;
 

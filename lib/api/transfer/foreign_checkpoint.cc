@@ -17,7 +17,8 @@ using checkpoint::Problem;
 using checkpoint::ProblemKind;
 using shardtool::to_string;
 
-/// Files of ranks belong together in no other way than by their names, and have the same tensors.
+/// Ignores unclear groupings and duplicate tensors, which are normal for files of ranks; throws
+/// other problems.
 void throw_unless_of_ranks(Problem problem) {
   const bool is_of_ranks =
       problem.kind == ProblemKind::kUnclearChoice || problem.kind == ProblemKind::kTensorInTwoFiles;
@@ -39,7 +40,7 @@ class Placing {
     }
   }
 
-  /// The tensor's holders, or nothing where no rank has any of it.
+  /// Returns the tensor's holders, or nullopt if no rank has a part of it.
   std::optional<LogicalTensor> place(const TensorSpec& spec, const layout::Layout& layout) {
     const auto found = parts_.find(spec.name);
     if (found == parts_.end()) return std::nullopt;
@@ -77,13 +78,13 @@ class Placing {
     }
   }
 
-  /// What the ranks have beside what was placed.
+  /// Reports parts of the ranks that were not placed.
   void check_rest(const LogicalCheckpoint& whole) {
     std::map<std::string_view, const LogicalTensor*> known;
     for (const LogicalTensor& tensor : whole.tensors) known[tensor.spec.name] = &tensor;
     for (const auto& [name, parts] : parts_) {
       for (const auto& [rank, part] : parts) {
-        if (rank >= result_.resolution.mesh.size()) continue;  // the file is one too many
+        if (rank >= result_.resolution.mesh.size()) continue;  // a surplus file
         const bool is_known = known.count(name) > 0;
         add(is_known ? Rule::kRankShape : Rule::kMixedCheckpoints, std::string(name), rank,
             is_known ? fmt::format("the mapping gives rank {} no part of it", rank)
@@ -94,7 +95,7 @@ class Placing {
   }
 
  private:
-  /// Of every tensor the first misfit is told.
+  /// Reports only the first misfit of each tensor.
   void check_part(const RankTensor& part, const TensorSpec& spec, const index::Region& region) {
     if (!result_.misfits.empty() && result_.misfits.back().tensor == spec.name) return;
     const Shape expected = index::local_shape(region);
@@ -130,7 +131,7 @@ class Placing {
 
   const ForeignFiles& files_;
   ForeignCheckpoint& result_;
-  std::map<std::string_view, Parts> parts_;  ///< that were not placed yet
+  std::map<std::string_view, Parts> parts_;  ///< not placed yet
   std::set<i64> missing_;                    ///< ranks without files
 };
 

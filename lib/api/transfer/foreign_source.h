@@ -9,15 +9,15 @@
 
 namespace shardtool::api {
 
-/// The locations, with every folder that only holds one folder per rank replaced by these.
+/// Returns the locations, with every folder that only holds one folder per rank replaced by these.
 std::vector<std::string> with_rank_folders(const std::vector<std::string>& locations);
 
-/// What devices hold, by the names of the files, or of the folders that they are in; nothing when
-/// these do not number ranks. Files are numbered over all parts.
+/// Returns the devices' contents by the rank numbers in the names of files or folders; nullopt if
+/// names do not number ranks. Files are numbered over all parts.
 std::optional<check::ForeignShards> as_foreign_shards(
     const std::vector<checkpoint::Checkpoint>& parts);
 
-/// The rank that a folder is named after.
+/// Returns the rank in a folder's name.
 std::optional<check::RankName> rank_of_folder(const checkpoint::Checkpoint& part);
 
 }  // namespace shardtool::api

@@ -49,7 +49,7 @@ void check_same_split(const Checkpoint& first, const Checkpoint& part) {
   if (!equal) throw inconsistent(part, "its tensors are not those of " + first.path);
 }
 
-/// The shards of a tensor in one part more.
+/// Adds the shards of a tensor from another part.
 void add_part(LogicalTensor& into, const TensorRecord& record, int first_file) {
   if (!record.shifts.empty()) into.shifts.resize(into.ranks.size());
   for (const ShardRecord& shard : record.shards) {
@@ -60,7 +60,7 @@ void add_part(LogicalTensor& into, const TensorRecord& record, int first_file) {
   if (!into.shifts.empty()) into.shifts.resize(into.ranks.size());
 }
 
-/// Who has what of a tensor, over all parts.
+/// Joins a tensor's holders over all parts.
 std::shared_ptr<const index::HolderSet> joined_holders(const std::vector<Checkpoint>& parts,
                                                        size_t tensor, index::HolderSetPool& pool) {
   const TensorRecord& first = parts.front().manifest->tensors[tensor];
@@ -96,7 +96,8 @@ std::string undigested_text(size_t tensors) {
                      tensors == 1 ? "it" : "each");
 }
 
-/// The run that wrote such a manifest cannot have read all of the tensor.
+/// Rejects a manifest with missing digests: the run that wrote it cannot have read all of the
+/// tensor.
 void require_digests(const Checkpoint& part) {
   if (!part.manifest) return;
   const auto found = checkpoint::without_digest(*part.manifest);
@@ -177,7 +178,7 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
   } else {
     add_whole(all, std::move(all.parts.front().tensors), pool);
   }
-  // From here on the logical tensors say it all.
+  // The logical tensors replace the parts' own.
   for (Checkpoint& part : all.parts) part.tensors = {};
   return all;
 }

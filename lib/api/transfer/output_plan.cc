@@ -14,7 +14,7 @@ using checkpoint::Manifest;
 
 constexpr const char* kToolVersion = SHARDTOOL_VERSION;
 
-/// Appends a plan's files and gives its places as slots of the whole run.
+/// Appends a plan's files and stores its places as slots of the whole run.
 void append(OutputPlan& output, FilePlan plan, std::span<const ShardNumber> shards) {
   const int first = static_cast<int>(output.files.size());
   for (size_t i = 0; i < shards.size(); ++i) {
@@ -29,7 +29,7 @@ void append(OutputPlan& output, FilePlan plan, std::span<const ShardNumber> shar
   std::move(plan.files.begin(), plan.files.end(), std::back_inserter(output.files));
 }
 
-/// In the order of the ranks, and for each in that of the tensors.
+/// Shards by rank, and per rank in tensor order.
 std::vector<std::vector<ShardNumber>> shards_by_rank(const TargetLayout& target) {
   std::unordered_map<i64, size_t> number;
   for (const i64 rank : target.ranks) number.emplace(rank, number.size());
@@ -44,7 +44,7 @@ std::vector<std::vector<ShardNumber>> shards_by_rank(const TargetLayout& target)
   return shards;
 }
 
-/// What a rank's files hold.
+/// Tensors in a rank's files.
 checkpoint::TensorTable table_of(const LogicalCheckpoint& source, const TargetLayout& target,
                                  std::span<const ShardNumber> shards) {
   return {shards.size(), [&source, &target, shards](size_t i) {
@@ -82,7 +82,7 @@ std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
   return records;
 }
 
-/// The local index of a global one, or nothing.
+/// Local index of a global one, or nullopt.
 std::optional<i64> local_index(const index::AxisMap& map, i64 global) {
   for (const index::Piece& piece : map.pieces()) {
     if (global >= piece.global && global < piece.global + piece.size) {
@@ -92,8 +92,8 @@ std::optional<i64> local_index(const index::AxisMap& map, i64 global) {
   return std::nullopt;
 }
 
-/// The elements that follow each other from the first on, in a row-major array of this region and
-/// in the whole tensor alike.
+/// Number of leading elements that are contiguous both in a row-major array of this region and in
+/// the whole tensor.
 i64 leading_run(const index::Region& region) {
   i64 run = 1;
   for (size_t axis = region.size(); axis-- > 0;) {
@@ -105,7 +105,8 @@ i64 leading_run(const index::Region& region) {
   return run;
 }
 
-/// Where in its file the first element of a region lies, if a long run begins there and here.
+/// File offset of a region's first element, if a long run begins there on both sides; else
+/// kNoOrigin.
 i64 origin_of(const LogicalTensor& tensor, const index::Region& wanted) {
   constexpr i64 kLongBytes = 64 << 10;
   const i64 element_bits = bits(tensor.spec.dtype);
@@ -217,7 +218,7 @@ void add_alterations(const TargetTensor& tensor, const std::string& name, Transf
   }
 }
 
-/// The bytes of a tensor's shards, and how many of them hold no element.
+/// Bytes of a tensor's shards, and the part of them that is padding.
 struct WrittenBytes {
   i64 all = 0;
   i64 padding = 0;

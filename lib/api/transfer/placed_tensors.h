@@ -9,15 +9,15 @@
 
 namespace shardtool::api {
 
-/// The tensors that a mapping places, with their layouts in the same order.
+/// Tensors that a mapping places, with their layouts in the same order.
 struct PlacedTensors {
   std::vector<TensorSpec> specs;
   std::vector<const layout::Layout*> layouts;
 };
 PlacedTensors placed_tensors(const AppliedMapping& applied);
 
-/// In words, where an error says that a family's graph is not this model's; nothing where it says
-/// that the question is wrong.
+/// Explains an error that means that a family's graph does not fit this model; nullopt for errors
+/// of the request itself.
 std::optional<std::string> why_not_this_model(const Error& error);
 
 }  // namespace shardtool::api

@@ -21,7 +21,7 @@ std::optional<kernels::Hash128> recorded_hash(const LogicalCheckpoint& shards, s
   return std::nullopt;
 }
 
-/// The tensors of `unread` that process `comm.rank()` reads.
+/// Tensors of `unread` that process `comm.rank()` reads.
 std::vector<check::DataTensor> own_share(const LogicalCheckpoint& shards,
                                          const std::set<size_t>& unread,
                                          const comm::Communicator& comm) {
@@ -55,7 +55,7 @@ std::vector<Difference> read_differences(const LogicalCheckpoint& shards,
   return different;
 }
 
-/// Keeps one difference per part, and that of a whole tensor only where no part of it differs.
+/// Keeps one difference per part, and that of a whole tensor only if none of its parts differs.
 void keep_one_each(std::vector<Difference>& sorted) {
   const auto same = [](const Difference& a, const Difference& b) {
     return a.tensor == b.tensor && a.rank == b.rank;
@@ -88,7 +88,7 @@ engine::RecordedHashes recorded_hashes(const LogicalCheckpoint& shards) {
   engine::RecordedHashes recorded;
   recorded.tensors = shards.tensors.size();
   recorded.of_part = [&shards](size_t tensor, i64 rank) -> std::optional<kernels::Hash128> {
-    if (!shards.tensors[tensor].shifts.empty()) return std::nullopt;  // they pass as plain values
+    if (!shards.tensors[tensor].shifts.empty()) return std::nullopt;  // compared as plain values
     return recorded_hash(shards, tensor, rank);
   };
   recorded.of_whole = [&shards](size_t tensor) { return shards.tensors[tensor].digest; };

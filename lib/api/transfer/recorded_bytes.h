@@ -10,15 +10,16 @@
 
 namespace shardtool::api {
 
-/// The hashes in the manifests of the shards, which must outlive the result.
+/// Returns the hashes in the shards' manifests, which must outlive the result.
 engine::RecordedHashes recorded_hashes(const LogicalCheckpoint& shards);
 
-/// Reads the tensors that a validation left unread, each process its share of them, and adds what
-/// differs, the same in all. Returns the bytes that all read. Throws what reading throws.
+/// Reads the tensors that a validation left unread, each process its share, and adds the
+/// differences; the result is the same in all processes. Returns the bytes that all processes read.
+/// Throws the errors of reading.
 i64 hold_unread(const LogicalCheckpoint& shards, const ValidateOptions& options,
                 comm::Communicator& comm, engine::RecordedBytes& recorded);
 
-/// The differences, as `check --read-data` tells it.
+/// Returns the differences as findings of `check --read-data`.
 std::vector<check::Finding> findings_of(const LogicalCheckpoint& shards,
                                         const engine::RecordedBytes& recorded);
 

@@ -8,7 +8,7 @@
 namespace shardtool::api {
 namespace {
 
-/// Whether the holders have more elements than the tensor.
+/// True if the holders have more elements than the tensor.
 bool has_replicas(const LogicalTensor& tensor) {
   const index::HolderSet& holders = *tensor.side.holders;
   if (holders.size() == 1) return false;  // a holder has no element twice
@@ -26,7 +26,9 @@ i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::Sour
   i64 copies = 0;
   int number = 0;
   for (const LogicalTensor& tensor : source.tensors) {
-    if (!has_replicas(tensor) || !tensor.shifts.empty()) continue;  // those are compared when read
+    if (!has_replicas(tensor) || !tensor.shifts.empty())
+      continue;  // shifted tensors are compared
+                 // when read
     if (number++ % share.of != share.number) continue;
     moves.push_back(
         {tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, tensor.side, tensor.side, {}});

@@ -8,19 +8,19 @@
 
 namespace shardtool::api {
 
-/// One of several equal parts of some work.
+/// One of several equal shares of the work.
 struct Share {
   int number = 0;
   int of = 1;
 };
 
-/// Reads every element that more than one holder has from all of them; of the
-/// tensors only this share. Returns the number of copies compared. Throws kDataMismatch with the
-/// tensor, the rank and the first byte where two differ.
+/// Reads every replicated element from all of its holders, for this share of the tensors. Returns
+/// the number of copies compared. Throws kDataMismatch with the tensor, the rank and the first byte
+/// if two differ.
 i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::SourceFile> files,
                      const exec::StreamOptions& options, Share share = {});
 
-/// The part of the write options that concerns streaming.
+/// Returns the streaming part of the write options.
 exec::StreamOptions stream_options(const WriteOptions& options);
 
 }  // namespace shardtool::api

@@ -25,7 +25,7 @@ kernels::Hash128 text_hash(const checkpoint::Manifest& head, size_t tensors,
   return hash.value();
 }
 
-/// Of what a manifest says before the data is known.
+/// Hash of a manifest without the fields that depend on the data.
 kernels::Hash128 hash_without_data(const checkpoint::Manifest& manifest) {
   checkpoint::Manifest head = manifest;
   head.tensors.clear();
@@ -44,7 +44,7 @@ kernels::Hash128 planned_hash(const LogicalCheckpoint& source, const TargetLayou
                    [&](size_t t) { return tensor_record(source, target, plan, t, {}); });
 }
 
-/// Whether another try could end otherwise with what is there.
+/// False for errors that a retry with the kept data cannot fix.
 bool leaves_data_alone(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInputChanged:
@@ -132,7 +132,7 @@ TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::Finished
   const std::vector<bool> intact = exec::read_back(ranges, written, options);
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (intact[i] || taken.tensors.erase(tensor_of[i]) == 0) continue;
-    // Where padding was being filled, the bytes are others and nothing is wrong.
+    // A tensor whose padding was being filled has other bytes, which is no damage.
     if (!run.target.tensors[tensor_of[i]].fills) ++taken.damaged;
   }
   for (size_t i = 0; i < ranges.size(); ++i) {
@@ -151,7 +151,7 @@ void keep_for_resume(Error& error, const Run& run, const RunIdentity& identity,
       bytes += byte_size(run.moves[t].dtype, run.moves[t].shape).value_or(0);
     }
   } catch (const std::exception&) {
-    // What cannot be read now may be readable for the run that resumes.
+    // Data that cannot be read now may be readable for the run that resumes.
     bytes = worth_keeping;
   }
   if (bytes < std::max<i64>(worth_keeping, 1)) return folder.give_up();

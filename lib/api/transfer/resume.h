@@ -13,36 +13,36 @@
 
 namespace shardtool::api {
 
-/// Returns the manifest of the folder `output` when that already is what the run would write: the
-/// manifest says the same of everything but the data, with the SHA-256 of the files when these are
-/// wanted, and the files have their sizes. Else nullopt. Throws kManifestInvalid.
+/// Returns the manifest of the folder `output` if the run is already complete: the manifest equals
+/// the run's in everything but the data, has the files' SHA-256 if requested, and the files have
+/// their sizes. Else nullopt. Throws kManifestInvalid.
 std::optional<checkpoint::Manifest> complete_output(const std::string& output,
                                                     const LogicalCheckpoint& source,
                                                     const TargetLayout& target,
                                                     const OutputPlan& plan, bool sha256);
 
-/// Throws kOtherRun when an interrupted run of this output has finished something, but had another
+/// Throws kOtherRun if an interrupted run of this output has finished tensors but had another
 /// source, mapping or options.
 void check_same_run(const io::OutputClaim& claim, const RunIdentity& run);
 
-/// The finished tensors that an interrupted run left.
+/// Finished tensors of an interrupted run.
 struct TakenUp {
   exec::FinishedTensors tensors;
   i64 bytes = 0;    ///< of their shards
-  i64 damaged = 0;  ///< others whose bytes are no longer right
+  i64 damaged = 0;  ///< finished tensors whose bytes have changed
 };
 
-/// Of the tensors that `is_mine` and that the journals say are `finished`, those whose every byte
-/// is read back as it was written. Throws what reading throws, and kInterrupted.
+/// Verifies the tensors that `is_mine` selects and the journals list as `finished`, and returns
+/// those whose bytes all read back as written. Throws the errors of reading, and kInterrupted.
 TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::FinishedTensors finished,
                 std::span<const exec::TargetFile> files, const exec::StreamOptions& options);
 
-/// What these journals of a run say is finished. Throws what reading throws.
+/// Returns the tensors that these journals of a run list as finished. Throws the errors of reading.
 exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
                                   const RunIdentity& identity);
 
-/// After a failure: keeps the hidden folder when that is worth it and the failure left the data
-/// alone, and tells how in the error. Never throws.
+/// After a failure: keeps the hidden folder if it has enough finished data and the failure did not
+/// affect it, and adds the way to resume to the error. Never throws.
 void keep_for_resume(Error& error, const Run& run, const RunIdentity& identity,
                      io::OutputFolder& folder, i64 worth_keeping) noexcept;
 

@@ -7,7 +7,7 @@
 namespace shardtool::api {
 namespace {
 
-/// A hash of a sequence of texts and numbers; texts count with their lengths.
+/// Hash of a sequence of texts and numbers; texts include their lengths.
 class Fingerprint {
  public:
   void add(i64 number) { hash_.update(std::as_bytes(std::span(&number, 1))); }
@@ -31,7 +31,7 @@ class Fingerprint {
   kernels::Xxh3 hash_;
 };
 
-/// Holder sets are shared by many tensors, so each is hashed once.
+/// Hashes each holder set once: many tensors share one.
 class HolderHashes {
  public:
   const std::string& of(const std::shared_ptr<const index::HolderSet>& holders) {

@@ -8,24 +8,24 @@
 
 namespace shardtool::api {
 
-/// What makes two runs the same: whatever is finished of one is finished of the other. Hashes, 32
-/// hexadecimal digits each.
+/// Identity of a run: tensors that one run has finished are finished for any run with an equal
+/// identity. Each hash has 32 hexadecimal digits.
 struct RunIdentity {
-  /// Every source file's size, times of modification and of change, inode and header, and what the
-  /// manifests expect of its data.
+  /// Every source file's size, modification and change times, inode and header, and the manifests'
+  /// hashes of its data.
   std::string source;
-  /// Every output file with its header, and where each element of each tensor goes.
+  /// Every output file with its header, and the destination of each element of each tensor.
   std::string target;
 
-  /// Of both: names the run's hidden folder.
+  /// Hash of both; the name of the run's hidden folder.
   std::string id() const;
-  /// One word that names both.
+  /// Both hashes as one word.
   std::string text() const { return source + "-" + target; }
 
   bool operator==(const RunIdentity&) const = default;
 };
 
-/// Two hashes joined as in text(), or two empty ones.
+/// Parses text(). Returns two empty hashes for invalid text.
 RunIdentity parse_run_identity(const std::string& text);
 
 RunIdentity run_identity(const LogicalCheckpoint& source, const TargetLayout& target,

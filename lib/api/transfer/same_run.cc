@@ -53,7 +53,7 @@ comm::Facts target_facts(const Run& run) {
   return facts;
 }
 
-/// The facts for people first, then the hash, which also counts what these leave out.
+/// Compares the readable facts first, then the hash, which covers the rest.
 void require_same(Team& team, const comm::Facts& facts, const comm::Facts& hash,
                   const Error& error) {
   comm::require_same(team.comm(), facts, error);

@@ -6,9 +6,9 @@
 
 namespace shardtool::api {
 
-/// Throws in every process of the team when one of them would do another run than the first: sees
-/// other source files (kInputChanged), or would write another output (kUsage). Names the process,
-/// and what differs. Every process calls this.
+/// Throws in every process of the team if one of them would do another run than the first:
+/// kInputChanged if it sees other source files, kUsage if it would write another output. The error
+/// names the process and the difference. Every process calls this.
 void require_same_run(Team& team, const Run& run, const RunIdentity& identity);
 
 }  // namespace shardtool::api

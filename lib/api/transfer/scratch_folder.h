@@ -7,10 +7,10 @@
 
 namespace shardtool::api {
 
-/// A hidden folder inside `parent`, of this process, that is deleted with everything in it.
+/// A hidden folder of this process inside `parent`, deleted with its content.
 class ScratchFolder {
  public:
-  /// `purpose` is a part of its name. Throws what creating a folder throws.
+  /// `purpose` is a part of its name. Throws the errors of creating a folder.
   ScratchFolder(const std::string& parent, std::string_view purpose);
   ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;
@@ -23,11 +23,10 @@ class ScratchFolder {
   std::string path_;
 };
 
-/// Throws kNoSpace unless the file system has room for `bytes` and a little more.
+/// Throws kNoSpace unless the file system has room for `bytes` and a small reserve.
 void require_space(const std::string& folder, i64 bytes);
 
-/// Bytes that no file system makes smaller (splitmix64), the same in every run. Requires a multiple
-/// of 8.
+/// Incompressible bytes (splitmix64), the same in every run. Requires a multiple of 8.
 std::string random_bytes(i64 bytes);
 
 }  // namespace shardtool::api

@@ -5,7 +5,7 @@
 
 namespace shardtool::api {
 
-/// A tensor with all its holders and what the manifests record of their bytes.
+/// Returns a tensor with all its holders and the manifests' hashes of their bytes.
 check::DataTensor stored_data(const LogicalCheckpoint& checkpoint, const LogicalTensor& tensor);
 
 }  // namespace shardtool::api

@@ -21,13 +21,13 @@ using check::Findings;
 using checkpoint::Checkpoint;
 using checkpoint::FileState;
 
-/// One split, as far as its locations are known, and what is unclear about the first of them.
+/// Locations of one split found so far, and the unclear grouping of the first one, if any.
 struct Group {
   std::vector<Checkpoint> parts;
   std::optional<Finding> unclear;
 };
 
-/// Opens one location; everything that is wrong with it becomes a finding.
+/// Opens one location and records all its problems as findings.
 Group open(const std::string& location, check::ManifestsBeside& manifests, Findings& findings) {
   Checkpoint where;
   where.path =
@@ -48,7 +48,7 @@ Group open(const std::string& location, check::ManifestsBeside& manifests, Findi
   return group;
 }
 
-/// A name that stands twice was reported; the rest goes on with its first tensor.
+/// Keeps the first of tensors with the same name; the duplicate was already reported.
 void drop_second_names(Checkpoint& opened) {
   std::set<std::string_view> seen;
   std::vector<checkpoint::StoredTensor> kept;
@@ -67,8 +67,8 @@ bool is_folder(const Checkpoint& opened) {
   return std::filesystem::is_directory(opened.path, error);
 }
 
-/// Whether two folders are parts of one split, each for some of the ranks, or folders of ranks side
-/// by side.
+/// True for two folders that are parts of one split, each for some of the ranks, or sibling folders
+/// of ranks.
 bool are_parts_of_one(const Checkpoint& a, const Checkpoint& b) {
   if (!a.manifest && !b.manifest && rank_of_folder(a) && rank_of_folder(b)) {
     namespace fs = std::filesystem;
@@ -99,7 +99,7 @@ Surveyed joined(std::vector<Checkpoint> parts) {
   return surveyed;
 }
 
-/// Parts that cannot be joined after all are of different splits.
+/// Joins the parts. Parts that cannot be joined are reported as different splits.
 Surveyed joined_if_one(std::vector<Checkpoint> parts, Findings& findings) {
   if (parts.size() == 1) return joined(std::move(parts));
   try {

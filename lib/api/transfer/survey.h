@@ -10,19 +10,19 @@
 
 namespace shardtool::api {
 
-/// A checkpoint as far as it could be opened, parts of one split, or shards without a manifest.
+/// A checkpoint as far as it could be opened, the parts of one split, or shards without a manifest.
 struct Surveyed {
   LogicalCheckpoint logical;
   std::optional<check::ForeignShards> foreign;
-  std::vector<exec::SurveyedFile> files;  ///< of all parts, to open
-  std::vector<std::string> shown_files;   ///< the same, for findings
-  std::vector<i64> sizes;                 ///< the same, in bytes; 0 of what cannot be read
-  std::optional<check::Finding> unclear;  ///< how the files belong together
+  std::vector<exec::SurveyedFile> files;  ///< files of all parts, to open
+  std::vector<std::string> shown_files;   ///< their names in findings
+  std::vector<i64> sizes;                 ///< their sizes in bytes; 0 if unreadable
+  std::optional<check::Finding> unclear;  ///< set if the grouping of the files is unclear
 };
 
-/// Opens every location, headers only, and joins the parts of one split. What is wrong with a
-/// location or a file becomes a finding, and the rest goes on without it. Throws the input errors
-/// where a location gives nothing to check at all.
+/// Opens every location, headers only, and joins the parts of one split. A problem of a location or
+/// file becomes a finding, and the survey continues. Throws the input errors if a location cannot
+/// be checked at all.
 std::vector<Surveyed> survey(const std::vector<std::string>& locations, check::Findings& findings);
 
 }  // namespace shardtool::api

@@ -32,7 +32,7 @@ std::vector<i64> chosen_ranks(const mesh::Mesh& mesh, const std::vector<i64>& ra
   return chosen;
 }
 
-/// The holders of a layout on the chosen ranks; one set for all tensors that share the layout.
+/// Holders of a layout on the chosen ranks; one set for all tensors that share the layout.
 class ChosenHolders {
  public:
   explicit ChosenHolders(const std::vector<i64>& ranks) : ranks_(&ranks) {}
@@ -71,7 +71,7 @@ class ChosenHolders {
     return holders;
   }
 
-  /// The n-th fills of all ranks are one set of holders.
+  /// The n-th fills of all ranks form one set of holders.
   static std::shared_ptr<const std::vector<Fill>> fills_of(const layout::Layout& layout,
                                                            const std::vector<i64>& ranks) {
     std::vector<std::shared_ptr<index::HolderSet>> sets;
@@ -105,7 +105,7 @@ std::shared_ptr<const checkpoint::CutRecord> merged_cut(const Shape& shape) {
   return std::make_shared<const checkpoint::CutRecord>(std::move(cut));
 }
 
-/// The shifts of the chosen ranks.
+/// Shifts of the chosen ranks.
 std::vector<index::ValueShift> chosen_shifts(const mapping::ResolvedTensor& resolved,
                                              const std::vector<i64>& ranks) {
   std::vector<index::ValueShift> shifts;
@@ -143,8 +143,8 @@ std::shared_ptr<const checkpoint::CutRecord> cut_record(const mapping::ResolvedT
       checkpoint::CutRecord{by.rule, axis_records(*resolved.layout), by.transforms, by.bias});
 }
 
-/// The document that somebody named or config.json calls for, and those for how weights are stored;
-/// not what they extend.
+/// Names of the document that the user or config.json chose and of those for storage, without the
+/// documents they extend.
 std::vector<std::string> chosen_documents(const mapping::Mapping& mapping) {
   std::vector<std::string> names{mapping.own().name};
   for (const mapping::Document& document : mapping.documents()) {

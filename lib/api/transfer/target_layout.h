@@ -12,46 +12,46 @@
 
 namespace shardtool::api {
 
-/// One way in which padding repeats elements (layout::Layout::fills), on the holders that have it.
+/// One copy of elements into padding (layout::Layout::fills), with the holders that have it.
 struct Fill {
   std::shared_ptr<const index::HolderSet> holders;
-  std::vector<size_t> of;  ///< per holder: its number among the tensor's holders
+  std::vector<size_t> of;  ///< per holder: its index among the tensor's holders
 };
 
-/// One tensor of an output, and who will hold it.
+/// One tensor of an output, with its holders.
 struct TargetTensor {
   size_t source = 0;  ///< index into LogicalCheckpoint::tensors
   std::shared_ptr<const index::HolderSet> holders;
   std::vector<i64> ranks;  ///< of the holders
   bool is_sharded = false;
   std::shared_ptr<const checkpoint::CutRecord> cut;     ///< shared like the holders
-  std::shared_ptr<const std::vector<Fill>> fills = {};  ///< null: none
+  std::shared_ptr<const std::vector<Fill>> fills = {};  ///< null: no fills
   std::vector<index::ValueShift> shifts = {};           ///< per holder; empty: plain values
 };
 
 /// The layout that a run writes. A merged checkpoint is the layout of a mesh of one device.
 struct TargetLayout {
   mesh::Mesh mesh;
-  bool is_whole = false;   ///< written under Hugging Face's names, with an index
-  std::vector<i64> ranks;  ///< that are written, ascending
+  bool is_whole = false;   ///< written with Hugging Face's file names and an index
+  std::vector<i64> ranks;  ///< ranks to write, ascending
   std::vector<TargetTensor> tensors;
   std::vector<std::vector<std::string>> tied;
   std::vector<std::string> dropped;
-  std::string mapping;                     ///< documents as the manifest stores them, or empty
-  std::vector<std::string> mapping_names;  ///< of those that were named or chosen; merge: none
+  std::string mapping;                     ///< documents as stored in the manifest, or empty
+  std::vector<std::string> mapping_names;  ///< chosen documents; empty for merge
   std::vector<UnevenAxis> uneven;
   std::vector<std::string> warnings;
 };
 
-/// What a mapping makes of the source, for these ranks (empty: all). Throws kUsage for a rank that
-/// the mesh does not have.
+/// Applies a mapping to the source for these ranks (empty: all). Throws kUsage for a rank outside
+/// of the mesh.
 TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMapping& applied,
                             const std::vector<i64>& ranks);
 
-/// Everything whole, in one place.
+/// Returns the layout of the whole checkpoint on one device.
 TargetLayout whole_target(const LogicalCheckpoint& source);
 
-/// The expression of every axis, for people.
+/// Returns the expression of every axis, for people.
 std::vector<checkpoint::AxisRecord> axis_records(const layout::Layout& layout);
 
 }  // namespace shardtool::api

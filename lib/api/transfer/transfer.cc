@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kManifestName = "manifest.json";
 
-/// Whether `inner` is `outer` or lies in it; both canonical.
+/// True if `inner` equals or is inside `outer`; both canonical.
 bool is_within(const fs::path& inner, const fs::path& outer) {
   return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
 }
@@ -38,7 +38,8 @@ bool is_within(const fs::path& inner, const fs::path& outer) {
 void check_apart(const LogicalCheckpoint& source, const std::string& output) {
   const fs::path to = fs::weakly_canonical(fs::absolute(output));
   for (const checkpoint::Checkpoint& part : source.parts) {
-    // Beside a single file is fine; in a checkpoint's folder the output would belong to it.
+    // An output next to a single file is allowed; inside a checkpoint's folder it would become part
+    // of it.
     const bool is_file = fs::is_regular_file(part.path);
     const fs::path from = fs::weakly_canonical(fs::absolute(is_file ? part.path : part.folder()));
     if (!is_within(from, to) && !is_within(to, from)) continue;
@@ -48,7 +49,7 @@ void check_apart(const LogicalCheckpoint& source, const std::string& output) {
   }
 }
 
-/// --force replaces an output of ours, never a folder that merely has the name.
+/// Lets --force replace only an output of this tool, never another folder with the same name.
 void check_replaceable(const std::string& output) {
   std::error_code unreadable;
   const bool has_content =
@@ -63,7 +64,7 @@ void check_replaceable(const std::string& output) {
 }
 
 void check_space(const OutputPlan& plan, const io::OutputFolder& folder) {
-  if (folder.continues()) return;  // the files have their space
+  if (folder.continues()) return;  // the files already have their space
   i64 needed = 0;
   for (const auto& file : plan.files) needed += file.size;
   if (needed <= folder.bytes_free()) return;
@@ -74,7 +75,7 @@ void check_space(const OutputPlan& plan, const io::OutputFolder& folder) {
       .help("write fewer --ranks at a time, or to another file system");
 }
 
-/// Without those that no rank has. Sorts names, and moves every tensor once.
+/// Sorts by name and drops tensors without ranks. Sorts names first, and moves every tensor once.
 void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
   std::vector<std::pair<std::string_view, size_t>> names;
   names.reserve(target.tensors.size());
@@ -89,7 +90,7 @@ void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
   target.tensors = std::move(sorted);
 }
 
-/// What the file system of the output can do for every file of the source.
+/// kShared if the output's file system can share extents with every source file.
 Extents possible_extents(const LogicalCheckpoint& source, const std::string& output) {
   const std::string folder = io::look_at_output(output).parent;
   const bool can =
@@ -110,16 +111,16 @@ std::vector<bool> want_whole(std::span<const exec::TensorMove> moves) {
   return whole;
 }
 
-/// A task with everything that follows from it before any byte moves.
+/// A task with everything computed before the first byte moves.
 struct Planned {
   LogicalCheckpoint source;
   TargetLayout target;
   Extents extents = Extents::kOwn;
   OutputPlan plan;
   std::vector<exec::TensorMove> moves;
-  std::vector<size_t> order;      ///< of the moves, by place in the source
+  std::vector<size_t> order;      ///< move indices by position in the source
   std::vector<bool> wants_whole;  ///< per move: the destinations hold every element
-  std::vector<int> owners;        ///< of the moves: the process that makes each
+  std::vector<int> owners;        ///< per move: the process that executes it
 
   Planned(Task task, const WriteOptions& options)
       : source(std::move(task.source)), target(std::move(task.target)) {
@@ -154,7 +155,7 @@ struct Planned {
   }
 };
 
-/// Claims the output and makes its hidden folder, or takes up that of an interrupted run.
+/// Claims the output and creates its hidden folder, or continues that of an interrupted run.
 void begin_output(std::optional<io::OutputFolder>& folder, const WriteOptions& options,
                   const RunIdentity& identity, const OutputPlan& plan) {
   if (options.force) check_replaceable(options.output);
@@ -166,8 +167,8 @@ void begin_output(std::optional<io::OutputFolder>& folder, const WriteOptions& o
   check_space(plan, *folder);
 }
 
-/// What the processes of a run do together, each with its own share of the tensors. The first
-/// leads: it has the folder, and completes it.
+/// Joint work of the processes of a run, each with its own share of the tensors. The first one
+/// leads: it owns the folder and completes it.
 class SharedRun {
  public:
   SharedRun(const Run& run, std::span<const int> owners, const WriteOptions& options, Team& team)
@@ -197,7 +198,7 @@ class SharedRun {
     } catch (Error& error) {
       if (journal_) commit_what_is_finished();
       if (team_.leads()) keep_for_resume(error, run_, identity_, *folder_, options_.worth_keeping);
-      if (error.is_leaderless()) error.resumable();  // who is gone has not removed anything
+      if (error.is_leaderless()) error.resumable();  // a lost leader has not removed the folder
       throw;
     }
   }
@@ -229,7 +230,7 @@ class SharedRun {
         if (continues) clear_padded_shards(run_, is_mine_, finished_.tensors, targets_);
         copied_ =
             copy_tensors(run_, is_mine_, finished_.tensors, sources_, targets_, stream_, *journal_);
-        // Others may take hours, or fail.
+        // Other processes may take hours, or fail.
         if (team_.size() > 1) journal_->commit();
       } catch (const Error&) {
         commit_what_is_finished();
@@ -256,12 +257,12 @@ class SharedRun {
 
   void sync() { team_.leads() ? folder_->sync() : files_->sync(); }
 
-  /// So that it is kept; what cannot be committed counts as not finished.
+  /// Keeps finished tensors for a resume; one that cannot be committed counts as not finished.
   void commit_what_is_finished() noexcept {
     try {
       journal_->commit();
     } catch (const std::exception&) {
-      // What was committed before stands.
+      // Earlier commits stay valid.
     }
   }
 
@@ -287,7 +288,8 @@ class SharedRun {
       if (team_.leads()) folder_->publish(written_);
     });
     const bool has_index = !run_.plan.index_text.empty();
-    report.written.emplace().files = std::ssize(written_) - (has_index ? 2 : 1);  // no manifest
+    report.written.emplace().files = std::ssize(written_) - (has_index ? 2 : 1);  // without the
+                                                                                  // manifest
     report.written->shared_bytes = team_.sum(shared);
   }
 
@@ -298,8 +300,8 @@ class SharedRun {
   exec::StreamOptions stream_;
   std::vector<exec::SourceFile> sources_;
   std::vector<bool> is_mine_;
-  std::optional<io::OutputFolder> folder_;  ///< of the process that leads
-  std::optional<io::OutputFiles> files_;    ///< of the others
+  std::optional<io::OutputFolder> folder_;  ///< in the leading process
+  std::optional<io::OutputFiles> files_;    ///< in the other processes
   std::vector<exec::TargetFile> targets_;
   std::optional<exec::Journal> journal_;
   TakenUp finished_;
@@ -307,7 +309,7 @@ class SharedRun {
   std::vector<io::WrittenFile> written_;
 };
 
-/// Returns whether all processes find the output complete. Verifies it where the options say so.
+/// Returns true if all processes find the output complete. Verifies it if the options request that.
 bool was_complete(const Run& run, const WriteOptions& options, Team& team,
                   TransformReport& report) {
   const auto manifest =

@@ -8,16 +8,16 @@
 
 namespace shardtool::api {
 
-/// From what to what a checkpoint is moved.
+/// Source and destination of a run.
 struct Task {
   LogicalCheckpoint source;
   TargetLayout target;
 };
 
-/// Moves a checkpoint into a layout: the one composition behind split, merge and reshard.
-/// Everything is planned and checked before the first byte is written; see transform.h for what is
-/// promised. The processes of a launch call it with equal tasks and share the work; the report of
-/// the first speaks of all, and what fails in one fails in all.
+/// Moves a checkpoint into a layout; split, merge and reshard are built on this. Plans and checks
+/// everything before it writes the first byte; see transform.h for the guarantees. The processes of
+/// a launch call it with equal tasks and share the work. The first one's report covers all, and a
+/// failure in one fails all.
 TransformReport transfer(const std::function<Task()>& open_task, const WriteOptions& options,
                          bool compare_replicas);
 

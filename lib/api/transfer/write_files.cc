@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kManifestName = "manifest.json";
 constexpr const char* kIndexName = "model.safetensors.index.json";
 
-/// Returns the bytes that were copied.
+/// Returns the number of copied bytes.
 i64 copy_side_file(const std::string& from, io::File& to) {
   const exec::SourceFile file(from);
   std::vector<std::byte> buffer(1 << 20);
@@ -54,10 +54,10 @@ std::vector<io::WrittenFile> copy_all_side_files(const LogicalCheckpoint& source
   return copied;
 }
 
-/// Tensors that are declared tied must have come out equal.
+/// Throws kTied unless tensors declared tied have equal digests.
 void check_tied(const TargetLayout& target, std::span<const exec::TensorMove> moves,
                 std::span<const exec::CopiedTensor> copied) {
-  if (target.tied.empty()) return;  // most are: no table of all names
+  if (target.tied.empty()) return;  // common case: skips the table of all names
   std::map<std::string_view, size_t> number;
   for (size_t i = 0; i < moves.size(); ++i) number[moves[i].name] = i;
   for (const auto& group : target.tied) {
@@ -77,7 +77,7 @@ void check_tied(const TargetLayout& target, std::span<const exec::TensorMove> mo
   }
 }
 
-/// Fills padding with what it repeats, and hashes those shards again.
+/// Fills padding with the repeated elements and hashes those shards again.
 void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
                   const OutputPlan& plan, std::span<const exec::SourceFile> sources,
                   std::span<const exec::TargetFile> targets,
@@ -98,7 +98,7 @@ void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
   }
 }
 
-/// Files are written out of order, so each is read back once it is whole.
+/// Reads each complete file back to hash it, since files are written out of order.
 void add_file_hashes(checkpoint::Manifest& manifest, const std::string& folder,
                      const exec::StreamOptions& options) {
   std::vector<exec::FileToHash> files;
@@ -109,7 +109,7 @@ void add_file_hashes(checkpoint::Manifest& manifest, const std::string& folder,
   for (size_t i = 0; i < hashes.size(); ++i) manifest.files[i].sha256 = hashes[i];
 }
 
-/// Returns the bytes of the manifest.
+/// Returns the size of the manifest.
 i64 write_manifest(const Run& run, const checkpoint::Manifest& head,
                    std::span<const exec::CopiedTensor> copied, const exec::TargetFile& file) {
   i64 bytes = 0;
@@ -126,7 +126,7 @@ i64 write_manifest(const Run& run, const checkpoint::Manifest& head,
   return bytes;
 }
 
-/// Nothing is published of which a byte may be missing.
+/// Throws kInternal if a byte may be missing, so that an incomplete output is never published.
 void check_complete(const Run& run, std::span<const exec::CopiedTensor> copied) {
   for (size_t t = 0; t < copied.size(); ++t) {
     if (is_complete(run, t, copied[t])) continue;

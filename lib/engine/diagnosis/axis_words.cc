@@ -19,7 +19,7 @@ std::vector<std::string> split_at(std::string_view text, std::string_view separa
   }
 }
 
-/// "kv_heads" -> "kv head". Only what is a plural is the name of a unit.
+/// "kv_heads" -> "kv head"; empty for a name that is no plural and so names no unit.
 std::string singular(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');
   if (name.size() < 2 || name.back() != 's') return "";
@@ -36,7 +36,7 @@ std::optional<i64> size_of(const std::string& factor, const Side& side) {
   return found->second;
 }
 
-/// Indices of one unit of "heads*head_dim": the factors behind the first.
+/// Indices per unit of "heads*head_dim": the product of the factors after the first.
 std::optional<i64> unit_by_name(const std::vector<std::string>& factors, const Side& side) {
   i64 unit = 1;
   for (size_t i = 1; i < factors.size(); ++i) {

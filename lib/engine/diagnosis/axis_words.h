@@ -8,15 +8,15 @@
 
 namespace shardtool::engine {
 
-/// A stretch of an axis that has units of its own: the q of a fused q, k and v.
+/// A range of an axis with its own units: the q of a fused q, k and v.
 struct AxisSection {
   index::Interval indices;  ///< global
   std::string name;         ///< "gate", "q"; empty for an axis of one section
-  std::string unit_name;    ///< "head", "kv head"; or as the indices
-  i64 unit = 1;             ///< indices of one unit
+  std::string unit_name;    ///< "head", "kv head"; or equal to AxisWords::index
+  i64 unit = 1;             ///< indices per unit
 };
 
-/// What people call the indices of a stored axis.
+/// Names for the indices of a stored axis in messages.
 ///
 /// W1 the sections cover the axis in order
 struct AxisWords {
@@ -26,8 +26,9 @@ struct AxisWords {
   const AxisSection& section_of(i64 global) const;
 };
 
-/// By the layout's logical name of the axis ("heads*head_dim + kv_heads*head_dim") with the model's
-/// sizes, and its expression; `names` are those of the sections where there are as many.
+/// Derives the words from the axis' logical name in the layout ("heads*head_dim +
+/// kv_heads*head_dim"), the model's sizes, and the axis' expression. `names` are used if there is
+/// one per section.
 AxisWords words_of(const Side& side, size_t tensor, size_t axis, std::string index,
                    std::span<const std::string> names);
 

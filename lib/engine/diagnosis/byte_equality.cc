@@ -9,8 +9,8 @@
 namespace shardtool::engine {
 namespace {
 
-/// The digest of what rows [begin, end) of a matrix have of a part, each byte at its place in the
-/// whole tensor. The rows are the part's own, or the whole model's.
+/// Digest of rows [begin, end) of a part's matrix, each byte at its place in the whole tensor. The
+/// rows are the part's own if `is_own`, else the whole model's.
 std::uint64_t placed_digest(const StoredPart& part, i64 outer, bool is_own, i64 begin, i64 end,
                             std::span<const std::byte> bytes) {
   const i64 rows = part.rows.global_size();
@@ -59,7 +59,7 @@ ByteEquality::Places& ByteEquality::places_of(size_t tensor) {
   return places;
 }
 
-/// `outer` is local on the side.
+/// `outer` is a local index of the side.
 void ByteEquality::add_rows(bool of_shards, size_t tensor, i64 rank, i64 outer, i64 begin, i64 end,
                             std::span<const std::byte> bytes) {
   if (of_shards) {
@@ -93,7 +93,7 @@ void ByteEquality::add(bool of_shards, const Product& product, i64 begin, i64 en
   }
 }
 
-/// Of the tensor's first axis, each with all behind it.
+/// Adds lines of the tensor's first axis, each with all inner axes.
 void ByteEquality::add_lines(bool of_shards, size_t tensor, i64 rank, i64 begin, i64 end,
                              std::span<const std::byte> bytes) {
   const index::Region region = (of_shards ? shards_ : whole_).region(tensor, rank);
@@ -116,7 +116,7 @@ void ByteEquality::add_all(bool of_shards, size_t tensor, i64 rank,
   add_lines(of_shards, tensor, rank, 0, lines, bytes);
 }
 
-/// From the first process, which alone has read the whole model.
+/// Broadcasts from the first process, the only one that has read the whole model.
 void ByteEquality::share_whole_digests(Fabric& fabric) {
   std::map<size_t, std::vector<std::uint64_t>> digests;
   for (const auto& [tensor, places] : places_) digests[tensor] = places.whole_digests;

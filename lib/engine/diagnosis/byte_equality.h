@@ -16,29 +16,30 @@
 
 namespace shardtool::engine {
 
-/// Whether every device stores the bytes of the whole model, by bytes that pass anyway: of every
-/// part, and of what the whole model has in its place, a digest that is linear in the placed bytes
-/// (Crc64), so that neither order nor size of the chunks matters. Padding does not count; tensors
-/// that the whole model lacks, or has in another shape or dtype, are left aside.
+/// Checks that every device stores the bytes of the whole model, using bytes that are read anyway.
+/// For every part and its counterpart in the whole model it computes a digest that is linear in the
+/// placed bytes (Crc64), so order and size of the chunks do not matter. Padding is ignored, as are
+/// tensors that the whole model lacks or has with another shape or dtype.
 class ByteEquality {
  public:
   ByteEquality(const Side& whole, const Side& shards) : whole_(whole), shards_(shards) {}
 
-  /// Rows [begin, end) of a product's matrix on one side; every row once.
+  /// Adds rows [begin, end) of a product's matrix on one side; every row must be added once.
   void add(bool of_shards, const Product& product, i64 begin, i64 end,
            std::span<const std::byte> bytes);
-  /// All that a device has of a tensor; a second time it is left out.
+  /// Adds a device's whole part of a tensor; repeated calls are ignored.
   void add_all(bool of_shards, size_t tensor, i64 rank, std::span<const std::byte> bytes);
 
-  /// Of the parts of this process. Every process calls it; the first has the whole model's digests.
+  /// Compares the parts of this process. Every process calls it; the first one has the whole
+  /// model's digests.
   ComparedBytes result(Fabric& fabric);
 
  private:
-  /// What the shards' devices have of a tensor: devices with the same part share it.
+  /// Distinct parts of a tensor among the shards' devices; devices with equal parts share one.
   struct Places {
     std::vector<StoredPart> parts;
     std::vector<std::uint64_t> whole_digests;  ///< by part
-    std::map<i64, size_t> of_rank;             ///< the part that a device has
+    std::map<i64, size_t> of_rank;             ///< index of a device's part
   };
 
   Places& places_of(size_t tensor);

@@ -13,7 +13,7 @@
 namespace shardtool::engine {
 namespace {
 
-/// Of all numbers of some parts; 1 for zeros alone, and for residues.
+/// Mean square over all numbers of some parts; its root is 1 for zeros only, and for residues.
 template <class N>
 class MeanSquare {
  public:
@@ -38,8 +38,8 @@ bool has_same_bits(const N& a, const N& b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
-/// Looks at every feature of a device's part: `look(t, local, global)` says how far it is from what
-/// is expected, and whether that is a mismatch.
+/// Compares every feature of a device's part: `look(t, local, global)` returns the distance from
+/// the expected value and if it is a mismatch.
 struct Look {
   double apart = 0;
   bool is_mismatch = false;

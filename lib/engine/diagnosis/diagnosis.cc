@@ -14,13 +14,13 @@
 namespace shardtool::engine {
 namespace {
 
-/// Parts that are told in words; further ones are counted.
+/// Maximum number of parts to describe; further ones are only counted.
 constexpr i64 kMostTold = 4;
 
-/// What is wrong with the tensors of one op.
+/// Diagnosis of the tensors of one op.
 struct OpDiagnosis {
   std::string text;
-  std::string tensor;  ///< the first
+  std::string tensor;  ///< first faulty tensor
   i64 rank = -1;
 };
 
@@ -35,7 +35,7 @@ std::vector<size_t> tensors_of(const Side& shards, const model::BoundOp& op) {
   return tensors;
 }
 
-/// What the op's output is cut into by the op that reads it: the names of fused projections.
+/// Section names of an op's output, from the op that reads and splits it (fused projections).
 std::vector<std::string> sections_of(const model::Layer& layer, const model::BoundOp& op) {
   if (op.form != nullptr && op.form->order == model::Experts::Order::kStacked) {
     return {"gate", "up"};
@@ -53,7 +53,7 @@ class OpTelling {
   OpTelling(const Side& whole, const Side& shards, const model::Layer& layer)
       : whole_(whole), shards_(shards), layer_(layer) {}
 
-  /// Empty where every byte is the whole model's.
+  /// Returns an empty diagnosis if every byte equals the whole model's.
   OpDiagnosis tell(const model::BoundOp& op) {
     const std::vector<std::string> sections = sections_of(layer_, op);
     for (const size_t tensor : tensors_of(shards_, op)) tell_tensor(op, tensor, sections);
@@ -111,7 +111,7 @@ class OpTelling {
   std::set<size_t> told_tensors_;
 };
 
-/// The step, those before it from the last to the first, and those after it.
+/// Search order: the step, the steps before it from last to first, then those after it.
 std::vector<size_t> order_of_steps(size_t step, size_t steps) {
   std::vector<size_t> order;
   for (size_t i = step + 1; i-- > 0;) order.push_back(i);
@@ -119,7 +119,8 @@ std::vector<size_t> order_of_steps(size_t step, size_t steps) {
   return order;
 }
 
-/// Why the bytes of a layer's first tensor of another dtype say nothing; empty where none has one.
+/// Explains that a layer's bytes are not compared because a tensor has another dtype; empty if all
+/// dtypes agree.
 std::string other_dtype(const Side& whole, const Side& shards, const model::Layer& layer) {
   for (const model::BoundOp& op : layer.ops) {
     for (const size_t tensor : tensors_of(shards, op)) {

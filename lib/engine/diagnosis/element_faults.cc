@@ -19,7 +19,7 @@ bool is_vector(const StoredPart& part) {
   return part.columns.global_size() == 1;
 }
 
-/// "7", or of several axes "1, 0, 1".
+/// "7", or "1, 0, 1" for several axes.
 std::string column_text(i64 column, const Shape& inner) {
   std::string text;
   for (size_t axis = inner.size(); axis > 0; --axis) {
@@ -29,7 +29,7 @@ std::string column_text(i64 column, const Shape& inner) {
   return fmt::format("{}{}", column, text);
 }
 
-/// The global place of an element: "[5]", "[3, 7]", "[0, 3, 7]".
+/// Global position of an element: "[5]", "[3, 7]", "[0, 3, 7]".
 std::string place(const PartDifference& d) {
   const StoredPart& part = d.part;
   std::string text = "[";
@@ -40,7 +40,7 @@ std::string place(const PartDifference& d) {
   return fmt::format("{}, {}]", text, column_text(column, part.inner));
 }
 
-/// The global places of local lines that are marked.
+/// Global positions of the marked local lines.
 template <class Marked>
 index::AxisMap places(const index::AxisMap& map, const Marked& marked) {
   std::vector<index::Piece> pieces;
@@ -52,7 +52,7 @@ index::AxisMap places(const index::AxisMap& map, const Marked& marked) {
   return {map.local_size(), map.global_size(), std::move(pieces)};
 }
 
-/// "rows [62, 64)", of few or many stretches.
+/// "rows [62, 64)", or a count if there are many ranges.
 std::string lines_text(const char* line, const index::AxisMap& lines) {
   constexpr size_t kMostStretches = 4;
   if (lines.pieces().size() > kMostStretches) {
@@ -65,7 +65,7 @@ std::string lines_text(const char* line, const index::AxisMap& lines) {
   return fmt::format("{}s {}", line, text);
 }
 
-/// A stretch of local lines around all that differ.
+/// Smallest range of local lines that contains all differing ones.
 index::Interval hull(i64 n, const std::function<bool(i64)>& differs) {
   index::Interval lines{n, 0};
   for (i64 i = 0; i < n; ++i) {
@@ -85,7 +85,7 @@ Text describe_zeros(const PartDifference& d) {
   const auto zero =
       places(d.part.rows, [&](i64 r) { return d.rows[static_cast<size_t>(r)] == Row::kZero; });
   if (zero.image_size() == d.part.rows.image_size()) return "is all zeros";
-  // One number that is zero is told with the one that it replaces.
+  // A single zero is described together with its expected value.
   if (is_vector(d.part) && zero.image_size() == 1) return std::nullopt;
   const char* line = is_vector(d.part) ? "element" : "row";
   return lines_text(line, zero) + (zero.image_size() == 1 ? " is zero" : " are zero");
@@ -104,7 +104,7 @@ Text describe_single(const PartDifference& d) {
 Text describe_factor(const PartDifference& d) {
   if (d.differing < 2) return std::nullopt;
   if (d.reversed == d.differing && d.part.element_bytes() > 1) return "bytes are reversed";
-  constexpr double kRounding = 1.0 / 256;  // of the coarsest format that biases have
+  constexpr double kRounding = 1.0 / 256;  // of the coarsest bias format
   const double ratio = d.most_ratio;
   if (std::isnan(ratio) || ratio == 0) return std::nullopt;
   if (std::abs(d.most_ratio - d.least_ratio) > kRounding * std::abs(ratio)) return std::nullopt;

@@ -7,8 +7,8 @@
 
 namespace shardtool::engine {
 
-/// What became of numbers, as the rest of a sentence that begins with the rank. Nothing where this
-/// is not what happened.
+/// Descriptions of changed numbers. Each completes a sentence that begins with the rank, and is
+/// nullopt if it does not apply.
 
 /// "is all zeros", "rows [62, 64) are zero".
 std::optional<std::string> describe_zeros(const PartDifference& difference);
@@ -16,12 +16,12 @@ std::optional<std::string> describe_zeros(const PartDifference& difference);
 std::optional<std::string> describe_single(const PartDifference& difference);
 /// "bytes are reversed", "is counted 4 times", "is divided by 2", "has the opposite sign".
 std::optional<std::string> describe_factor(const PartDifference& difference);
-/// "64 elements differ by 1 ulp", all of them nearer to zero where they were cut off.
+/// "64 elements differ by 1 ulp", with a note if all are nearer to zero (truncation).
 std::optional<std::string> describe_rounding(const PartDifference& difference);
 /// "is transposed", "rows [0, 16) x columns [0, 16) are transposed".
 std::optional<std::string> describe_transposition(const Side& whole, const Side& shards,
                                                   const PartDifference& difference);
-/// How much differs, and the first element.
+/// Describes the amount of the difference and its first element.
 std::string describe_difference(const PartDifference& difference);
 
 }  // namespace shardtool::engine

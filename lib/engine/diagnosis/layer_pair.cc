@@ -10,7 +10,7 @@
 namespace shardtool::engine {
 namespace {
 
-/// `stream` is what the layer before passes, and becomes what this one does.
+/// Takes in `stream` the layout of the layer's input and replaces it by that of its output.
 SideLayer side_layer(const Side& side, size_t layer, model::Stream& stream) {
   SideLayer one;
   one.layer = &side.model->layers.at(layer);

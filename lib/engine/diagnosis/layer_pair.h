@@ -9,25 +9,25 @@
 
 namespace shardtool::engine {
 
-/// A layer as one side runs it.
+/// A layer on one side.
 struct SideLayer {
   const model::Layer* layer = nullptr;
-  model::LayerFlow flow;  ///< with the hand-offs to the next stage
-  model::Stream entry;    ///< how what the layer begins with lies on the devices
+  model::LayerFlow flow;  ///< including the hand-offs to the next stage
+  model::Stream entry;    ///< layout of the layer's input on the devices
   std::span<const i64> devices;
 };
 
-/// One layer of both sides: the steps are in the same order, the values have the same names.
+/// One layer on both sides: the steps have the same order, the values the same names.
 struct LayerPair {
   SideLayer whole, shards;
 
   std::string name() const;
-  /// Whether the value is one that the layer is there to make.
+  /// True if the value is a result of the layer.
   bool is_result(const std::string& value) const;
 };
 
-/// All layers in order. Throws kUnsupported where the sides have other tensors in a layer, and what
-/// `flow` and `handoff` throw.
+/// Returns all layers in order. Throws kUnsupported if the sides have different tensors in a layer,
+/// and the errors of `flow` and `handoff`.
 std::vector<LayerPair> pair_layers(const Side& whole, const Side& shards);
 
 }  // namespace shardtool::engine

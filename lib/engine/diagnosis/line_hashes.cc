@@ -11,12 +11,12 @@
 namespace shardtool::engine {
 namespace {
 
-/// Candidates beyond these are as good as none: the lines are all alike.
+/// Candidate limit: with more, the lines are all alike and the search is useless.
 constexpr size_t kMostCandidates = 64;
 
 using ReadRows = std::function<ByteRows(i64 begin, i64 end)>;
 
-/// Adds the elements of rows to the hashes of what they lie in.
+/// Adds the elements of rows to the hashes of their rows or columns.
 void hash_rows(const ReadRows& read, i64 rows, i64 columns, i64 element, i64 read_columns,
                bool by_row, LineHashes& hashes) {
   hashes.assign(static_cast<size_t>(by_row ? rows : columns), 0);
@@ -51,7 +51,7 @@ LineHashes whole_hashes(const Side& whole, const WholeMatrix& matrix, bool by_ro
   return hashes;
 }
 
-/// How many lines from `local` on hold those of the table from `global` on.
+/// Number of lines from `local` on that equal those of the table from `global` on.
 i64 run_length(const LineHashes& found, i64 local, const LineHashes& table, i64 global) {
   i64 n = 0;
   while (local + n < std::ssize(found) && global + n < std::ssize(table) &&

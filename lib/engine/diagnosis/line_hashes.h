@@ -7,19 +7,19 @@
 
 namespace shardtool::engine {
 
-/// One number per row or column of a matrix: equal bytes in the same order have equal hashes.
+/// One hash per row or column of a matrix; depends on the bytes and their order.
 using LineHashes = std::vector<std::uint64_t>;
 
 LineHashes stored_row_hashes(const Side& shards, const StoredPart& part, i64 outer);
 LineHashes stored_column_hashes(const Side& shards, const StoredPart& part, i64 outer);
 LineHashes whole_row_hashes(const Side& whole, const WholeMatrix& matrix);
 LineHashes whole_column_hashes(const Side& whole, const WholeMatrix& matrix);
-/// Of a whole matrix, its rows taken together.
+/// Hash of a whole matrix from its row hashes.
 std::uint64_t hash_of(const LineHashes& rows);
 
-/// Which line of the whole model every local line holds: the global index, or -1 where nothing of
-/// it is found. Lines that are as they are to be hold their own, padding nothing. Of several equal
-/// candidates the one counts that goes on longest with the lines after it.
+/// Finds the line of the whole model that every local line holds: its global index, or -1 if the
+/// line is not found. Correct lines map to their own index, padding to -1. Among equal candidates
+/// the one with the longest run of matching lines wins.
 ///
 /// `expected` places the local lines; `table` has one hash per global line.
 std::vector<i64> held_lines(const LineHashes& found, const index::AxisMap& expected,

@@ -17,7 +17,7 @@ void add(const std::string& name, bool is_shard, i64 rank, const kernels::FloatC
   odd.back().infinite += census.infinite;
 }
 
-/// The tensors of the op that are read at once.
+/// Tensors of the op that no product streams, so that each is read at once.
 std::set<size_t> small_tensors(const Side& side, const model::BoundOp& op,
                                std::span<const i64> ranks) {
   std::set<size_t> streamed;

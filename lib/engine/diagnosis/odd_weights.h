@@ -10,14 +10,14 @@
 
 namespace shardtool::engine {
 
-/// Notes the numbers that are none among some that a device has of a tensor.
+/// Records NaN and infinite numbers in a device's part of a tensor.
 void add_odd_weights(const Side& side, bool is_shard, size_t tensor, i64 rank,
                      const kernels::FloatCensus& census, std::vector<OddWeight>& odd);
 
-/// Is told what a device has of a tensor.
+/// Called with the bytes of a device's part of a tensor.
 using WeightVisitor = std::function<void(size_t tensor, i64 rank, std::span<const std::byte>)>;
 
-/// Reads the weights of one op that no product streams: norms, biases, sinks, scales, on the
+/// Reads the weights of one op that no product streams (norms, biases, sinks, scales) on the
 /// devices of `ranks`, which run the layer.
 void visit_small_weights(const Side& side, const model::BoundOp& op, std::span<const i64> ranks,
                          const WeightVisitor& visit);

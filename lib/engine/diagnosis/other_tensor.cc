@@ -31,7 +31,7 @@ std::string joined(const std::vector<std::string>& words, size_t begin, size_t e
   return text;
 }
 
-/// The name that a tensor of a layer has in another one; empty where its name has no number.
+/// Name of a layer's tensor in another layer; empty if the name has no layer number.
 std::string name_in(const std::string& name, const model::Layer& layer, i64 other) {
   auto words = words_of(name);
   const auto own = std::find(words.begin(), words.end(), std::to_string(layer.number));
@@ -40,7 +40,7 @@ std::string name_in(const std::string& name, const model::Layer& layer, i64 othe
   return joined(words, 0, words.size());
 }
 
-/// The numbers of the layers beside this one; none for one without a number.
+/// Numbers of the other layers; empty for a layer without a number.
 std::vector<i64> other_numbers(const model::Layer& layer, const model::Model& model) {
   std::vector<i64> numbers;
   for (const model::Layer& other : model.layers) {
@@ -50,7 +50,7 @@ std::vector<i64> other_numbers(const model::Layer& layer, const model::Model& mo
   return numbers;
 }
 
-/// The tensor of this name, where it has the shape and the dtype of another one.
+/// Finds a tensor by name if its shape and dtype equal those of `tensor`.
 std::optional<size_t> alike(const Side& whole, const std::string& name, size_t tensor) {
   const auto found = whole.by_name.find(name);
   if (found == whole.by_name.end() || found->second == tensor) return std::nullopt;
@@ -60,14 +60,14 @@ std::optional<size_t> alike(const Side& whole, const std::string& name, size_t t
   return found->second;
 }
 
-/// Whether two names differ in one word that is no number: of the encoder, and of the decoder.
+/// True if two names differ in one word that is not a number, such as encoder and decoder.
 bool differ_in_one_word(const std::string& one, const std::string& other) {
   if (std::ranges::count(one, '.') != std::ranges::count(other, '.')) return false;
   const NamePair pair = differing_words(one, other);
   return pair.own.find('.') == std::string::npos && !is_number(pair.own);
 }
 
-/// Tensors of the whole model that could stand there by mistake, the nearest first.
+/// Tensors of the whole model that could have been stored there by mistake, most likely first.
 std::vector<size_t> candidates(const Side& whole, const Side& shards, const StoredPart& part,
                                const model::Layer& layer) {
   std::vector<size_t> found;
@@ -87,7 +87,7 @@ std::vector<size_t> candidates(const Side& whole, const Side& shards, const Stor
   return found;
 }
 
-/// Whether matrix `outer` (local) of the part is that of another tensor.
+/// True if matrix `outer` (local) of the part equals that of another tensor.
 bool holds(const Side& whole, const Side& shards, const StoredPart& part, i64 outer,
            size_t tensor) {
   auto matrix = expected_matrix(part, outer);
@@ -101,7 +101,7 @@ bool holds(const Side& whole, const Side& shards, const StoredPart& part, i64 ou
   return true;
 }
 
-/// Whether what a device has of a layer's tensors is another layer's.
+/// True if a device's tensors of a layer are those of another layer.
 bool holds_layer(const Side& whole, const Side& shards, const model::Layer& layer, i64 rank,
                  i64 other) {
   bool any = false;

@@ -14,7 +14,7 @@ using Text = std::optional<std::string>;
 
 enum class Line { kOuter, kRow, kColumn };
 
-/// What other devices are to have of one axis.
+/// Expected indices of one axis on the other devices.
 std::map<i64, index::AxisMap> others(const Side& shards, const StoredPart& part, Line line) {
   std::map<i64, index::AxisMap> maps;
   for (const i64 rank : shards.layouts(part.tensor).ranks()) {
@@ -77,7 +77,7 @@ Text describe_columns(const Side& whole, const Side& shards, const PartDifferenc
   return describe_order(shards, d.part, Line::kColumn, std::move(held), place);
 }
 
-/// A part of the transposed tensor, cut as if it were not.
+/// Detects a part that was cut from the transposed tensor.
 Text describe_turned(const Side& whole, const Side& shards, const PartDifference& d) {
   const StoredPart& part = d.part;
   const bool is_square = part.rows.global_size() == part.columns.global_size();
@@ -108,7 +108,7 @@ std::string describe(const Side& whole, const Side& shards, const PartDifference
   for (const auto simple : {describe_zeros, describe_factor, describe_single}) {
     if (Text text = simple(d)) return *text;
   }
-  // Numbers of a vector are found anywhere: an order would be made up.
+  // In a vector any number may match by chance, so an order is not searched.
   if (is_vector) {
     if (Text text = describe_rounding(d)) return *text;
   }

@@ -7,14 +7,15 @@
 
 namespace shardtool::engine {
 
-/// What a tensor belongs to, for the words.
+/// Context of a tensor for messages.
 struct TensorPlace {
   const model::Layer* layer = nullptr;
-  /// Names of its sections along the features that it makes ("gate", "up"), where it is fused.
+  /// Names of its sections along the output features ("gate", "up") if it is fused.
   std::span<const std::string> sections;
 };
 
-/// What is there instead, as the rest of a sentence that begins with the rank: the first of
+/// Describes the stored content; completes a sentence that begins with the rank. Returns the first
+/// that applies of
 ///
 ///     zeros, one element, a factor     another tensor of the layer, of another layer or expert
 ///     lines in another order           transposed, rounded otherwise, different

@@ -28,7 +28,7 @@ double number(Dtype dtype, std::uint64_t element) {
   return value;
 }
 
-/// Floats of a format as consecutive integers, in the order of their values.
+/// Maps the floats of a format to consecutive integers in value order.
 i64 ordinal(std::uint64_t element, i64 size) {
   const std::uint64_t sign = std::uint64_t{1} << (8 * size - 1);
   const auto magnitude = static_cast<i64>(element & (sign - 1));
@@ -38,7 +38,7 @@ i64 ordinal(std::uint64_t element, i64 size) {
 i64 steps(Dtype dtype, std::uint64_t a, std::uint64_t b) {
   if (dtype_info(dtype).kind != DtypeKind::kFloat) return std::numeric_limits<i64>::max();
   const i64 size = bits(dtype) / 8;
-  const i64 x = ordinal(a, size) / 2;  // halves cannot overflow
+  const i64 x = ordinal(a, size) / 2;  // half the range, so that the difference cannot overflow
   const i64 y = ordinal(b, size) / 2;
   constexpr i64 kFar = 1 << 20;
   if (std::abs(x - y) > kFar) return kFar;
@@ -51,7 +51,7 @@ std::uint64_t reversed(std::uint64_t element, i64 size) {
   return result;
 }
 
-/// One matrix of a part beside what it is to be, row by row.
+/// Compares one matrix of a part with its expected content, row by row.
 class Comparison {
  public:
   Comparison(const StoredPart& part, i64 outer) : size_(part.element_bytes()) {
@@ -109,7 +109,7 @@ class Comparison {
     d.nearer_zero += std::signbit(a) == std::signbit(b) && std::abs(a) < std::abs(b) ? 1 : 0;
     greatest_ = std::max(greatest_, std::abs(b));
     most_apart_ = std::max(most_apart_, std::abs(a - b));
-    // A number that does not come from a zero has no ratio: it is no multiple of anything.
+    // No ratio to an expected 0: the number is not a multiple.
     const double ratio = b == 0 ? std::numeric_limits<double>::quiet_NaN() : a / b;
     if (d.differing == 1) d.least_ratio = d.most_ratio = ratio;
     d.least_ratio = std::isnan(ratio) ? ratio : std::min(d.least_ratio, ratio);

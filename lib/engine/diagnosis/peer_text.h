@@ -8,7 +8,7 @@
 
 #include "lib/base/error.h"
 
-/// What processes of one program tell each other, as JSON.
+/// Encodes a value as JSON for other processes of the same launch.
 namespace shardtool::engine {
 
 template <class T>
@@ -16,8 +16,8 @@ std::string to_peer(const T& value) {
   return nlohmann::json(value).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-/// Calls take(json) with what another process sent. Throws kPeerLost where that is no JSON, or not
-/// what `take` gets from it; `what` says what it was to be.
+/// Calls take(json) with the message of another process. Throws kPeerLost if it is not JSON or not
+/// accepted by `take`; `what` names the expected value.
 template <class Take>
 void take_from_peer(std::string_view text, std::string_view what, const Take& take) {
   try {

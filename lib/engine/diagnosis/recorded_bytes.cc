@@ -9,7 +9,7 @@
 namespace shardtool::engine {
 namespace {
 
-/// The byte of a part at which row `begin` of a product's matrix starts.
+/// Byte offset in a part of row `begin` of a product's matrix.
 i64 offset_of(const Side& side, const Product& product, i64 begin) {
   i64 row = product.above + begin;
   if (product.outer >= 0) {
@@ -32,7 +32,7 @@ void RecordedByteCheck::add_all(bool of_shards, size_t tensor, i64 rank,
   if (tensor < recorded_.tensors) add_at({of_shards, tensor, rank}, 0, bytes);
 }
 
-/// Skips bytes that come again after the whole part has passed.
+/// Ignores bytes that are read again after the whole part has been hashed.
 void RecordedByteCheck::add_at(const Key& key, i64 offset, std::span<const std::byte> bytes) {
   const auto& [of_shards, tensor, rank] = key;
   const auto [entry, is_new] = streams_.try_emplace(key);

@@ -18,39 +18,39 @@
 
 namespace shardtool::engine {
 
-/// The hashes that a manifest records, by tensor of the shards. The whole side numbers its tensors
-/// alike: it is the shards, merged.
+/// Hashes in a manifest, by tensor of the shards. The whole side, the merged shards, has the same
+/// tensor numbers.
 struct RecordedHashes {
-  /// XXH3-128 of the bytes that a rank stores; nothing where they do not pass as they are stored.
+  /// XXH3-128 of a rank's stored bytes; nullopt if they are not read in stored form.
   std::function<std::optional<kernels::Hash128>(size_t tensor, i64 rank)> of_part;
-  /// Crc64 of the whole tensor; nothing where none is recorded.
+  /// Crc64 of the whole tensor; nullopt if it has no record.
   std::function<std::optional<std::uint64_t>(size_t tensor)> of_whole;
-  size_t tensors = 0;  ///< those behind them are made of others
+  size_t tensors = 0;  ///< number of stored tensors; later ones are derived
 };
 
-/// Holds the bytes that pass through a validation against a manifest's hashes, so that no byte is
-/// read for it again. XXH3-128 needs a part front to back: products stream it so, except where
-/// an op wants only some rows, or wants them in another order. Those parts are told as unread.
+/// Compares the bytes that a validation reads with a manifest's hashes, without reading them again.
+/// XXH3-128 needs a part front to back. Products stream it that way, except for ops that read only
+/// some rows or another order; those parts are reported as unread.
 class RecordedByteCheck {
  public:
   RecordedByteCheck(const Side& whole, const Side& shards, const RecordedHashes& recorded)
       : whole_(whole), shards_(shards), recorded_(recorded) {}
 
-  /// Rows [begin, end) of a product's matrix on one side.
+  /// Adds rows [begin, end) of a product's matrix on one side.
   void add(bool of_shards, const Product& product, i64 begin, i64 end,
            std::span<const std::byte> bytes);
-  /// Everything that a device has of a tensor.
+  /// Adds a device's whole part of a tensor.
   void add_all(bool of_shards, size_t tensor, i64 rank, std::span<const std::byte> bytes);
 
-  /// About the parts of these ranks, and about whole tensors where `reads_whole`.
+  /// Returns the result for the parts of these ranks, and for whole tensors if `reads_whole`.
   RecordedBytes result(std::span<const i64> ranks, bool reads_whole) const;
 
  private:
   struct Stream {
-    i64 bytes = 0;  ///< in all
-    i64 next = 0;   ///< byte that is to come
+    i64 bytes = 0;  ///< total size
+    i64 next = 0;   ///< offset of the next byte
     bool is_broken = false;
-    std::optional<kernels::Xxh3> running;  ///< of a part that has begun and not ended
+    std::optional<kernels::Xxh3> running;  ///< for a part that has begun and not ended
     kernels::Hash128 xxh3 = {};
     std::uint64_t crc64 = 0;
 
@@ -69,7 +69,7 @@ class RecordedByteCheck {
   std::map<Key, Stream> streams_;
 };
 
-/// Joins the findings of all processes, each about other parts. Throws what all_gather throws.
+/// Joins the results of all processes, each for its own parts. Throws the errors of all_gather.
 RecordedBytes merged(const RecordedBytes& mine, comm::Communicator& comm);
 
 }  // namespace shardtool::engine

@@ -8,7 +8,7 @@
 
 namespace shardtool::engine {
 
-// Found by nlohmann::json beside the types.
+// Must be in the types' namespace for nlohmann::json.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Fault, tier, layer, op, value, tensors, rank, token, feature,
                                    mismatches, diagnosis, layer_index, step)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TierVerdict, name, verdict, checked, mismatches, worst, rounding,
@@ -41,7 +41,7 @@ std::string worse(const std::string& a, const std::string& b) {
   return a;
 }
 
-/// One fault per layer, in the order of layers.
+/// Keeps one fault per layer, in layer order.
 void keep_earliest(std::vector<Fault>& faults) {
   const auto key = [](const Fault& f) { return std::tuple(f.layer_index, f.step, f.rank); };
   std::sort(faults.begin(), faults.end(),
@@ -73,7 +73,7 @@ void add(ComparedBytes& sum, const ComparedBytes& other) {
   sum.different.insert(sum.different.end(), other.different.begin(), other.different.end());
 }
 
-/// The same in every process, whoever's was first.
+/// Sorts, so that the result is the same in every process.
 void add(RecordedBytes& sum, const RecordedBytes& other) {
   sum.different.insert(sum.different.end(), other.different.begin(), other.different.end());
   std::ranges::sort(sum.different, {},

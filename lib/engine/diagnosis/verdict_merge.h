@@ -5,9 +5,10 @@
 
 namespace shardtool::engine {
 
-/// What all processes found, each about its own devices, in every process: numbers add up, the
-/// worse verdict counts, and of each layer the fault of the earliest step and the lowest device.
-/// Collectives and tested tensors are the same everywhere. Throws what all_gather throws.
+/// Merges the verdicts of all processes, each about its own devices; the result is the same in all.
+/// Counts are added, the worse verdict wins, and each layer keeps the fault with the earliest step
+/// and lowest device. Collectives and tested tensors are equal everywhere. Throws the errors of
+/// all_gather.
 Verdict merged(const Verdict& mine, comm::Communicator& comm);
 
 }  // namespace shardtool::engine

@@ -12,7 +12,7 @@
 namespace shardtool::engine {
 namespace {
 
-/// The block that config.json says, of an axis of the matrix.
+/// Block size in config.json for an axis of the matrix.
 std::optional<i64> configured_block(const mapping::ModelConfig& config, size_t axis) {
   const std::string root = "quantization_config.";
   const std::string weights = root + "config_groups.group_0.weights.";
@@ -23,8 +23,7 @@ std::optional<i64> configured_block(const mapping::ModelConfig& config, size_t a
   return axis == 1 ? config.size(weights + "group_size") : std::nullopt;
 }
 
-/// Indices that one scale stands for: of an axis of `extent` in `scales` of them; 0 where they do
-/// not fit.
+/// Indices per scale of an axis of `extent` with `scales` scales; 0 if they do not fit.
 i64 block_size(const Side& side, i64 extent, i64 scales, size_t axis) {
   if (scales == 1) return std::max<i64>(extent, 1);
   if (scales == extent) return 1;
@@ -32,7 +31,7 @@ i64 block_size(const Side& side, i64 extent, i64 scales, size_t axis) {
   return ceil_div(extent, size) == scales ? size : 0;
 }
 
-/// For every local index the local index of its scale; 0 for padding.
+/// Local index of the scale for every local index; 0 for padding.
 std::vector<i64> scale_of_each(const index::AxisMap& axis, const PartAxis& scales,
                                const std::string& name) {
   std::vector<i64> found;
@@ -60,11 +59,11 @@ Error not_rows_by_columns(const Side& side, size_t scales) {
                        .tensor(side.tensors[scales].name));
 }
 
-/// Indices of the scales of a product's rows and columns among those that the device has.
+/// Local scale indices for a product's rows and columns.
 struct ScalePlaces {
   std::vector<i64> of_row, of_column;
-  i64 width = 1;             ///< scales in a row of blocks
-  bool has_columns = false;  ///< the whole tensor has several in a row
+  i64 width = 1;             ///< scales per row of blocks
+  bool has_columns = false;  ///< the whole tensor has several scales per row
 
   bool is_per_row() const { return !has_columns && width == 1; }
 };

@@ -9,38 +9,40 @@
 
 namespace shardtool::engine {
 
-/// The scales of a quantised matrix: its elements are q * s, one s for every block of block_rows x
-/// block_columns. A matrix's scales are the tensor that scale_names says, of one number, one per
-/// row, or one per block.
+/// Scales of a quantised matrix: its elements are q * s, with one s per block of block_rows x
+/// block_columns. The scales are in the tensor that scale_names names: one number, one per row, or
+/// one per block.
 template <class N>
 class BlockScales {
  public:
-  /// Those of a product's matrix; nothing for a plain one. Throws kUnsupported for scales of
-  /// another shape, of a matrix stored as [in, out] or with an axis before it, and where the device
-  /// lacks the scale of a block that it has.
+  /// Returns the scales of a product's matrix; nullopt for a plain matrix. Throws kUnsupported for
+  /// scales of another shape, for a matrix stored as [in, out] or with an outer axis, and if the
+  /// device lacks the scale of one of its blocks.
   static std::optional<BlockScales> of(const Side& side, kernels::NumberMap map,
                                        const Product& product);
 
-  /// Whether every row has one scale for all columns, which is as well that of its product.
+  /// True if every row has one scale for all columns, which then also scales its product.
   bool is_per_row() const { return is_per_row_; }
-  /// Local row r's. Requires is_per_row().
+  /// Scale of local row r. Requires is_per_row().
   const N& of_whole_row(i64 r) const { return of_row(r).front(); }
-  /// The local rows from `begin` on, before `end`, that have the same scales as row `begin`.
+  /// Number of local rows in [begin, end) with the same scales as row `begin`, counted from
+  /// `begin`.
   i64 run_of_rows(i64 begin, i64 end) const;
-  /// The scale of every column in local row r; one for all of them if is_per_row().
+  /// Scales of the columns in local row r; a single one if is_per_row().
   const std::vector<N>& of_row(i64 r) const;
 
  private:
-  std::vector<i64> block_of_row_;  ///< number of the block row of every local row
+  std::vector<i64> block_of_row_;  ///< block row of every local row
   std::vector<std::vector<N>>
-      by_block_;  ///< per block row, the scale of every local column, or one
+      by_block_;  ///< per block row: the scale of every local column, or one
   bool is_per_row_ = false;
 };
 
-/// The tensor that holds a matrix's scales, if the side has one.
+/// Returns the tensor with a matrix's scales, if the side has one.
 std::optional<size_t> scale_tensor_of(const Side& side, size_t tensor);
 
-/// The stored tensors that make up a weight: itself and its scales, or the parts of a packed one.
+/// Returns the stored tensors behind a weight: itself and its scales, or the parts of a packed
+/// weight.
 std::vector<size_t> stored_behind(const Side& side, size_t tensor);
 
 }  // namespace shardtool::engine

@@ -6,7 +6,7 @@
 namespace shardtool::engine {
 namespace {
 
-/// Room for the pages around a request.
+/// Slack for page alignment of a request.
 constexpr i64 kEdges = 2 * exec::kPageBytes;
 
 }  // namespace

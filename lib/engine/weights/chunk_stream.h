@@ -17,31 +17,31 @@
 
 namespace shardtool::engine {
 
-/// Rows that are to be read from a side.
+/// Rows to read from a side.
 struct ReadRequest {
   const WeightSource* source = nullptr;
   StoredRows rows;
   i64 bytes = 0;
 };
 
-/// Reads ahead of a computation: threads fill buffers in the order of the requests, which does not
-/// depend on what is computed, and never hold more than the budget; a single larger request may.
+/// Read-ahead for a computation. Threads fill buffers in request order, which does not depend on
+/// computed values. The buffers never exceed the budget, except for a single larger request.
 class ChunkStream {
  public:
-  /// `next` says what is read next; it is called from one thread at a time.
+  /// `next` returns the next request; it is called from one thread at a time.
   ChunkStream(std::function<std::optional<ReadRequest>()> next, i64 budget_bytes, int threads);
   ~ChunkStream();
   ChunkStream(const ChunkStream&) = delete;
   ChunkStream& operator=(const ChunkStream&) = delete;
 
-  /// The bytes of the next request; valid until the next call. Throws what reading them threw, and
-  /// kInternal when there is none.
+  /// Returns the bytes of the next request, valid until the next call. Throws the errors of reading
+  /// them, and kInternal if there is no request left.
   std::span<const std::byte> take();
-  /// Of files, that were read for what was taken.
+  /// File bytes read for the requests taken so far.
   i64 bytes_taken() const { return taken_; }
 
  private:
-  /// Memory for a request, kept for others.
+  /// Reusable memory of a request.
   struct Room {
     std::optional<exec::PageBuffer> pages;
     i64 bytes = 0;
@@ -62,13 +62,13 @@ class ChunkStream {
   i64 budget_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<std::unique_ptr<Slot>> slots_;  ///< in order; the first is the next to be taken
+  std::deque<std::unique_ptr<Slot>> slots_;  ///< in order; the first is taken next
   std::vector<Room> spare_;
   std::unique_ptr<Slot> current_;
   i64 held_ = 0;
   i64 taken_ = 0;
   bool at_end_ = false;
-  std::vector<std::jthread> threads_;  ///< last: they use what stands above
+  std::vector<std::jthread> threads_;  ///< last member: they use those above
 };
 
 }  // namespace shardtool::engine

@@ -31,7 +31,7 @@ Error other_tensors(const Side& side, size_t tensor) {
 
 }  // namespace
 
-/// Reads what a device is to have.
+/// Reads a device's expected part.
 class CutSide::Source final : public WeightSource {
  public:
   explicit Source(const CutSide& cut) : cut_(cut) {}
@@ -45,7 +45,7 @@ class CutSide::Source final : public WeightSource {
   }
 
  private:
-  /// Parts have bytes of their own each and zeros elsewhere.
+  /// Each part fills its own bytes and leaves zeros elsewhere.
   void add_part(const StoredPart& part, size_t from, const StoredRows& rows,
                 std::span<std::byte> bytes) const {
     if (!part.has_outer || rows.outer >= 0) return add_matrix(part, from, rows, bytes);
@@ -124,7 +124,7 @@ void CutSide::pair_scales(size_t of_whole, size_t of_shards) {
   if (a && !b) add_scales(of_whole, *a, of_shards);
 }
 
-/// Whole on every device, which takes its own.
+/// Adds scales whole on every device, which uses its own range.
 void CutSide::add_scales(size_t of_whole, size_t scales, size_t of_shards) {
   TensorSpec spec = whole_.tensors[scales];
   const auto of_names = scale_names(whole_.tensors[of_whole].name);

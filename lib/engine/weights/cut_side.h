@@ -10,19 +10,19 @@
 
 namespace shardtool::engine {
 
-/// The whole model on the shards' devices: of every tensor what its layout gives each of them, cut
-/// from the whole model's bytes when it is read, in the whole model's dtype. Shards are right where
-/// this side and theirs compute the same.
+/// The whole model on the shards' devices: each tensor is cut by the shards' layout from the whole
+/// model's bytes when it is read, in the whole model's dtype. The shards are correct if this side
+/// and theirs compute the same values.
 ///
 /// C1 layouts, mesh and the order of ops are the shards'
-/// C2 padding is zero, but for the copies of refined blocks
+/// C2 padding is zero, except for the copies of refined blocks
 /// C3 a bias of a sum counts once, in the shares in which the shards store it
-/// C4 scales that the whole model alone has are on every device
+/// C4 scales that only the whole model has are on every device
 class CutSide {
  public:
-  /// All of it outlives this. Throws kUnsupported where an op has more tensors on one side, where
-  /// the shards have scales and the whole model has the same quantised numbers without, and where
-  /// one tensor of the shards stands for two of other dtypes.
+  /// All arguments must outlive it. Throws kUnsupported if an op has more tensors on one side, if
+  /// the shards have scales for numbers that the whole model has quantised without scales, and if
+  /// one tensor of the shards matches two of different dtypes.
   CutSide(const Side& whole, const Side& shards, std::span<const LayerPair> layers);
   ~CutSide();
   CutSide(const CutSide&) = delete;
@@ -41,8 +41,8 @@ class CutSide {
   const Side& whole_;
   const Side& shards_;
   std::vector<TensorSpec> tensors_;
-  std::vector<std::optional<size_t>> whole_tensor_;     ///< by the shards' tensor
-  std::vector<std::unique_ptr<layout::Layout>> added_;  ///< of tensors behind the shards'
+  std::vector<std::optional<size_t>> whole_tensor_;     ///< by index of the shards' tensor
+  std::vector<std::unique_ptr<layout::Layout>> added_;  ///< for tensors after the shards'
   std::unique_ptr<Source> source_;
   Side side_;
 };

@@ -9,15 +9,14 @@
 
 namespace shardtool::engine {
 
-/// Rows of small codes that are stored in words (bytes or 32 bits), several in one, along a row or
-/// below each other.
+/// Rows of small codes packed several to a word (a byte or 32 bits), along a row or down a column.
 class PackedGrid {
  public:
-  /// Reads what has the codes' rows [rows.begin, rows.end), `columns` codes each.
+  /// Reads the words with the codes of rows [rows.begin, rows.end), `columns` codes each.
   PackedGrid(const model::PackedWeight& weight, const WeightSource& stored, Dtype word,
              const StoredRows& rows, i64 columns, bool is_packed_in_rows);
 
-  /// The codes of a row, `columns` of them.
+  /// Unpacks the `columns` codes of a row.
   void codes_of_row(i64 row, std::uint8_t* codes) const;
 
  private:
@@ -25,7 +24,7 @@ class PackedGrid {
 
   i64 per_word_, bits_, columns_;
   bool is_packed_in_rows_;
-  std::vector<i64> shifts_;  ///< by place in a word
+  std::vector<i64> shifts_;  ///< by position in a word
   i64 first_word_row_ = 0;
   i64 words_in_row_ = 0;
   std::vector<std::uint32_t> words_;

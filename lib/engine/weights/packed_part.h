@@ -20,8 +20,8 @@ struct PackedPart {
   index::AxisMap inputs, outputs;  ///< of the device's part
 };
 
-/// Stored rows of `columns` numbers each of one of the weight's tensors, of its dtype or of another
-/// one of the same size. T is float or double. Throws what reading throws.
+/// Reads stored rows of `columns` numbers each from one of the weight's tensors, as its dtype or as
+/// another one of the same size. T is float or double. Throws the errors of reading.
 template <class T>
 std::vector<T> read_numbers(const PackedPart& part, const StoredRows& rows, i64 columns,
                             std::optional<Dtype> instead = {});

@@ -55,7 +55,7 @@ PartPlaces PackedPlaces::scales() const {
   return by_rows(groups(scales), places(scales, Axis::kOutputs, 1));
 }
 
-/// Every format packs the zeros of neighbouring outputs.
+/// Zeros of neighbouring outputs are packed together in every format.
 PartPlaces PackedPlaces::zeros() const {
   const size_t zeros = *part_.weight.zeros;
   return by_rows(groups(zeros), places(zeros, Axis::kOutputs, part_.weight.per_word));
@@ -65,7 +65,7 @@ bool PackedPlaces::are_rows(Axis axis) const {
   return (axis == Axis::kInputs) == part_.weight.format->has_input_rows;
 }
 
-/// The local inputs or outputs that the rows have.
+/// Range of local inputs or outputs in the rows.
 index::Interval PackedPlaces::range(Axis axis) const {
   if (are_rows(axis)) return {rows_.begin, rows_.end};
   return {0, map(axis).local_size()};
@@ -75,15 +75,15 @@ const index::AxisMap& PackedPlaces::map(Axis axis) const {
   return axis == Axis::kInputs ? part_.inputs : part_.outputs;
 }
 
-/// The axis of a part that goes along inputs or outputs; nothing for a part of one number.
+/// Axis of a part along inputs or outputs; nullopt for a part with one number.
 std::optional<size_t> PackedPlaces::axis_of(size_t tensor, Axis axis) const {
   if (part_.tensors[tensor].shape.size() < 2) return std::nullopt;
   const size_t first = part_.weight.spec.shape.size() > 2 ? 1 : 0;
   return are_rows(axis) ? first : first + 1;
 }
 
-/// The place of every input or output in range among the numbers of a part, `codes_per_number` of
-/// which share a stored number.
+/// Index in a part of every input or output in range; `codes_per_number` of them share a stored
+/// number.
 std::vector<i64> PackedPlaces::places(size_t tensor, Axis axis, i64 codes_per_number) const {
   const auto [begin, end] = range(axis);
   std::vector<i64> places = globals_of(map(axis), begin, end);
@@ -106,7 +106,7 @@ std::vector<i64> PackedPlaces::places(size_t tensor, Axis axis, i64 codes_per_nu
   return places;
 }
 
-/// The place of the group of every input in range.
+/// Group index of every input in range.
 std::vector<i64> PackedPlaces::groups(size_t tensor) const {
   const auto [begin, end] = range(Axis::kInputs);
   std::vector<i64> groups = globals_of(part_.inputs, begin, end);
@@ -139,14 +139,14 @@ PartPlaces PackedPlaces::by_rows(std::vector<i64> inputs, std::vector<i64> outpu
   return {std::move(outputs), std::move(inputs)};
 }
 
-/// Codes of neighbouring inputs or outputs in what the layout of the codes counts as one.
+/// Neighbouring codes per element of the codes' layout.
 i64 PackedPlaces::codes_per_number(Axis axis) const {
   const auto of_codes = axis_of(part_.weight.codes, axis);
   const i64 numbers = part_.tensors[part_.weight.codes].shape[*of_codes];
   return numbers == 0 ? 1 : map(axis).global_size() / numbers;
 }
 
-/// Inputs of one group of the whole weight. Groups may have been cut into equal parts.
+/// Inputs per group of the whole weight. A cut may have split groups into equal parts.
 i64 PackedPlaces::group_size() const {
   const TensorSpec& scales = part_.tensors[part_.weight.scales];
   const i64 inputs = part_.inputs.global_size();

@@ -8,22 +8,22 @@
 
 namespace shardtool::engine {
 
-/// Indices of the codes, scales or zeros of a device that belong to rows and columns of its weight;
-/// kPadding where the weight has padding.
+/// Indices of a device's codes, scales or zeros for the rows and columns of its weight; kPadding
+/// for padding.
 struct PartPlaces {
   std::vector<i64> rows, columns;
 
-  /// True where column c of the weight is column c of the part for every c.
+  /// True if column c of the weight is column c of the part for every c.
   bool has_weight_columns() const;
-  /// The rows from the first to the last; empty where all are padding.
+  /// Range from the first to the last row in use; empty if all are padding.
   index::Interval used_rows() const;
 };
 
-/// Finds the numbers behind consecutive rows of a packed weight, in the order of the stored codes,
-/// by the layouts of its parts: words and groups that a cut falls into may be shared or refined.
+/// Locates the numbers behind consecutive rows of a packed weight, in stored order, by the layouts
+/// of its parts. Words and groups that a cut divides may be shared or refined.
 class PackedPlaces {
  public:
-  /// Reads the group of every input where the checkpoint says it. The part outlives this.
+  /// Reads the group of every input if the checkpoint stores it. The part must outlive this object.
   PackedPlaces(const PackedPart& part, const StoredRows& rows);
 
   /// Throw kDataMismatch for a number that the device lacks, kUnsupported for scales that are not

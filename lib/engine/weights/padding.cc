@@ -19,7 +19,7 @@ bool is_zero(const std::byte* begin, i64 bytes) {
   return std::all_of(begin, begin + bytes, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-/// Whether the padding of one stored matrix is zero.
+/// True if the padding of one stored matrix is zero.
 bool is_zero_outside(const Side& shards, const StoredPart& part, i64 outer) {
   const bool pads_matrix = !part.outer(outer);
   const i64 element = part.element_bytes();

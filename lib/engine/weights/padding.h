@@ -7,9 +7,9 @@
 
 namespace shardtool::engine {
 
-/// "lm_head.weight: rank 3 padding is not zero", for every device whose padding holds something
-/// else than the layout fills it with. Padding changes nothing that a model computes: engines drop
-/// it. Padding that repeats elements is not looked at. Reads tensors with padding only.
+/// Returns "lm_head.weight: rank 3 padding is not zero" for every device whose padding differs from
+/// the layout's fill. Padding does not affect results: engines drop it. Padding that repeats
+/// elements is not checked. Only reads tensors with padding.
 std::vector<std::string> odd_padding(const Side& shards);
 
 }  // namespace shardtool::engine

@@ -7,10 +7,10 @@
 
 namespace shardtool::engine {
 
-/// Parts as bytes, for processes of one program on machines of one kind: rank, map and numbers.
+/// Serialises parts (rank, map and numbers) for processes of one program on machines of one kind.
 template <class N>
 std::string to_bytes(const Placed<N>& parts);
-/// Adds them to `parts`. Throws kPeerLost when the bytes are not those of parts.
+/// Adds serialised parts to `parts`. Throws kPeerLost if the bytes are malformed.
 template <class N>
 void add_from_bytes(std::string_view bytes, Placed<N>& parts);
 

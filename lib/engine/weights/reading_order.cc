@@ -7,7 +7,7 @@
 namespace shardtool::engine {
 namespace {
 
-/// The one matrix of an op, or nothing for one of none or many.
+/// The only matrix of an op, or nullopt for ops with none or several.
 std::optional<size_t> matrix_of(const model::BoundOp& bound) {
   const auto& kind = bound.op->kind;
   const bool has_one =
@@ -106,7 +106,7 @@ std::optional<ReadRequest> ReadingOrder::next() {
   }
 }
 
-/// Those of the next step, of the whole model first. False at the end.
+/// Moves to the products of the next step, the whole model's first. Returns false at the end.
 bool ReadingOrder::next_products() {
   if (is_begun_ && of_shards_) ++step_;
   of_shards_ = is_begun_ && !of_shards_;

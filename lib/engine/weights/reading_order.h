@@ -11,17 +11,17 @@
 
 namespace shardtool::engine {
 
-/// Everything that a validation reads of matrices, in the order in which it is needed: of every
-/// step the products of the whole model, then those of the shards.
+/// All matrix reads of a validation in the order of their use: for every step the products of the
+/// whole model, then those of the shards.
 ///
-/// O1 what is read does not depend on what is computed
-/// O2 every number of a matrix is read, and once where one op multiplies with it
-/// O3 a table of words that is multiplied with whole elsewhere is looked up by the tokens alone:
+/// O1 the reads do not depend on computed values
+/// O2 every number of a matrix is read, and once per op that multiplies with it
+/// O3 an embedding table that another op multiplies with as a whole is read only for the tokens:
 ///    the other product reads all of it, on the same devices and both sides
 class ReadingOrder {
  public:
-  /// What is referred to outlives this. `own` are the devices of this process; it reads the whole
-  /// model where `reads_whole`. A chunk has at most `chunk_bytes` bytes, or one row.
+  /// References must outlive this object. `own` are the devices of this process; it reads the whole
+  /// model if `reads_whole`. A chunk has at most `chunk_bytes` bytes, or one row.
   struct Scope {
     const std::vector<LayerPair>& layers;
     const Side& whole;
@@ -29,16 +29,16 @@ class ReadingOrder {
     const std::vector<i64>& own;
     bool reads_whole = true;
     i64 chunk_bytes = 0;
-    const std::vector<i64>& tokens;  ///< that tables are looked up by
+    const std::vector<i64>& tokens;  ///< indices for table lookups
   };
   explicit ReadingOrder(const Scope& scope);
 
-  /// The products of one step on one side, in order.
+  /// Returns the products of one step on one side, in order.
   std::vector<Product> products(bool of_shards, size_t layer, size_t step) const;
-  /// The rows of a product's matrix that are read together from `row` on, or where it is looked up
-  /// after it; nothing at the end.
+  /// Returns the rows of a product's matrix to read together from `row` on; for a lookup, from the
+  /// next looked-up row. Nullopt at the end.
   std::optional<index::Interval> rows_from(const Product& product, i64 row) const;
-  /// What is read next; nothing at the end.
+  /// Returns the next read; nullopt at the end.
   std::optional<ReadRequest> next();
 
  private:

@@ -6,8 +6,8 @@
 
 namespace shardtool::engine {
 
-/// What the scales of a quantised weight may be called: DeepSeek's word and vLLM's behind its name,
-/// and DeepSeek V4's word instead of "weight".
+/// Returns the possible names of a quantised weight's scales: the suffixes of DeepSeek and vLLM
+/// after its name, and DeepSeek V4's suffix instead of "weight".
 inline std::vector<std::string> scale_names(std::string_view weight) {
   constexpr std::string_view kWeight = ".weight";
   const std::string name(weight);

@@ -10,7 +10,7 @@ index::AxisMap axis_of(const index::Region& region, size_t axis) {
   return axis < region.size() ? region[axis] : index::AxisMap::identity(1);
 }
 
-/// Puts the region's axes in the places of matrices, rows and columns.
+/// Assigns the region's axes to outer, rows and columns.
 void place(StoredPart& part, const index::Region& region, bool is_turned) {
   constexpr size_t kStack = 3;
   part.has_outer = region.size() >= kStack;

@@ -14,7 +14,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-/// The mesh axes over which the op's matrix is cut: its products are summed along them.
+/// Mesh axes over which the op's matrix is cut, along which its products are summed.
 std::vector<std::string> axes_of_sum(const Side& shards, const model::BoundOp& op) {
   std::vector<std::string> axes;
   for (const layout::LayoutAxis& axis : shards.layouts(op.weights.front().front()).axes()) {

@@ -13,7 +13,7 @@
 namespace shardtool::engine {
 namespace {
 
-/// The value of every code.
+/// Table of the value of every code.
 template <class T>
 std::vector<T> values_of_codes(const model::PackedWeight& weight) {
   using Code = model::PackedFormat::Code;
@@ -24,7 +24,7 @@ std::vector<T> values_of_codes(const model::PackedWeight& weight) {
   for (i64 code = 0; code < codes; ++code) {
     const Code kind = weight.format->code;
     if (kind == Code::kE2M1) {
-      // The largest code is a number here, where formats of eight bits have their NaN.
+      // The largest E2M1 code is a number; in 8-bit formats it is NaN.
       const bool is_largest = (code & 7) == 7;
       const T size =
           is_largest
@@ -38,7 +38,7 @@ std::vector<T> values_of_codes(const model::PackedWeight& weight) {
   return values;
 }
 
-/// What the checkpoint says of the weight's extents must be what its codes fill.
+/// Throws kDataMismatch if the checkpoint's recorded shape differs from the shape of the codes.
 void require_shape(const PackedPart& part, i64 rank) {
   if (!part.weight.shape) return;
   const size_t tensor = *part.weight.shape;
@@ -51,7 +51,7 @@ void require_shape(const PackedPart& part, i64 rank) {
       .note("expected", to_string(part.weight.spec.shape));
 }
 
-/// Stored numbers in a row of a part on the device; a word counts as one.
+/// Stored numbers per row of a part on the device; a word counts as one.
 i64 row_width(const PackedPart& part, size_t tensor, i64 rank) {
   const auto region = part.layouts(tensor).region(rank);
   if (!region) {
@@ -66,7 +66,7 @@ i64 row_width(const PackedPart& part, size_t tensor, i64 rank) {
   return width;
 }
 
-/// Every scale times the factor of all, or divided by their divisor.
+/// Multiplies every scale by the common factor, or divides it by the common divisor.
 template <class T>
 void apply_common_scale(const PackedPart& part, i64 rank, std::vector<T>& scales) {
   const auto number = [&](size_t tensor) {
@@ -126,7 +126,7 @@ NumberRows<T> read_zeros(const PackedPart& part, const StoredRows& rows, const P
   return zeros;
 }
 
-/// The codes of one row of a weight and what they are scaled by.
+/// Codes, zeros and scales for one row of a weight.
 template <class T>
 struct RowNumbers {
   const std::uint8_t* codes = nullptr;
@@ -134,12 +134,12 @@ struct RowNumbers {
   const T* scales = nullptr;
 };
 
-/// Their indices for each column.
+/// Indices into them for each column.
 struct ColumnPlaces {
   const PartPlaces& codes;
   const PartPlaces& zeros;
   const PartPlaces& scales;
-  /// All in the order of the weight's columns, as where a row is an input.
+  /// True if all are in the order of the weight's columns, as for rows that are inputs.
   bool are_plain =
       codes.has_weight_columns() && zeros.has_weight_columns() && scales.has_weight_columns();
 };

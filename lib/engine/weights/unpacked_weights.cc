@@ -39,7 +39,7 @@ const std::byte* UnpackedWeights::read_pages(const StoredRows& rows, i64 bytes,
   return WeightSource::read_pages(rows, bytes, buffer);
 }
 
-/// Its share of all parts.
+/// The rows' proportional share of all parts.
 i64 UnpackedWeights::stored_bytes(const StoredRows& rows, i64 bytes) const {
   if (rows.tensor < first_weight() || bytes == 0) return bytes;
   const model::PackedWeight& weight = weights_[rows.tensor - first_weight()];

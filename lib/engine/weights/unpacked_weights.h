@@ -11,17 +11,17 @@
 
 namespace shardtool::engine {
 
-/// The tensors of a checkpoint and, behind them, the weights that some of them are the parts of:
-/// what a device has of a weight is made of what it has of the parts, as an engine would make it.
-/// Weights whose stored rows are inputs are read as [in, out].
+/// Tensors of a checkpoint, followed by the weights that are unpacked from some of them. A device's
+/// part of a weight is unpacked from its parts of those tensors, as an engine would do. Weights
+/// whose stored rows are inputs are read as [in, out].
 class UnpackedWeights final : public WeightSource {
  public:
-  /// `tensors` and `layouts` are those of `stored` with one for every weight behind them; what they
-  /// refer to outlives this.
+  /// `tensors` and `layouts` are those of `stored`, followed by one per weight; their referents
+  /// must outlive this object.
   UnpackedWeights(std::unique_ptr<WeightSource> stored, std::vector<model::PackedWeight> weights,
                   std::span<const TensorSpec> tensors, model::LayoutOf layouts);
 
-  /// Throws kDataMismatch where an input is in a group that the device lacks.
+  /// Throws kDataMismatch if an input is in a group that the device lacks.
   void read(const StoredRows& rows, std::span<std::byte> bytes) const override;
   const std::byte* read_pages(const StoredRows& rows, i64 bytes, std::byte* buffer) const override;
   i64 stored_bytes(const StoredRows& rows, i64 bytes) const override;

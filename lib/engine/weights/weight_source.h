@@ -7,31 +7,31 @@
 
 namespace shardtool::engine {
 
-/// Consecutive rows of what a device has of a tensor. A matrix has its own rows; of a tensor with
-/// one axis more, `outer` says which matrix, or rows are those of that axis; a vector is a matrix
-/// of one column, a scalar of one number.
+/// Consecutive rows of a device's part of a tensor. For a tensor with one axis more than a matrix,
+/// `outer` selects the matrix; with -1 the rows are those of the first axis. A vector is a matrix
+/// of one column, a scalar a matrix of one number.
 struct StoredRows {
   size_t tensor = 0;  ///< index into the side's tensors
   i64 rank = 0;
-  i64 outer = -1;  ///< local index; -1: rows are of the first axis
+  i64 outer = -1;  ///< local index; -1: rows of the first axis
   i64 begin = 0;
   i64 end = 0;
 };
 
-/// The bytes of the tensors of one side of a comparison.
+/// Reader of the tensors of one side of a comparison.
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
-  /// Fills `bytes` with the rows, row-major; it has exactly their size. May be called from several
-  /// threads. Throws what reading throws.
+  /// Fills `bytes`, whose size must match, with the rows in row-major order. May be called from
+  /// several threads. Throws the errors of reading.
   virtual void read(const StoredRows& rows, std::span<std::byte> bytes) const = 0;
-  /// The same for many bytes, which may begin anywhere in `buffer`: it begins on a page and has
-  /// room for `bytes` and two pages more, so that whole pages can be read into it. Returns where.
+  /// Reads many bytes to any position in `buffer`, and returns that position. The buffer is
+  /// page-aligned and has room for `bytes` and two more pages, so that whole pages can be read.
   virtual const std::byte* read_pages(const StoredRows& rows, i64 bytes, std::byte* buffer) const {
     read(rows, {buffer, static_cast<size_t>(bytes)});
     return buffer;
   }
-  /// How many bytes of files the `bytes` of these rows are made of.
+  /// Returns the number of file bytes behind the `bytes` of these rows.
   virtual i64 stored_bytes(const StoredRows& /*rows*/, i64 bytes) const { return bytes; }
 };
 

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-// Prints what each of 4 devices gets of 10 heads.
+// Prints the part of each of 4 devices of 10 heads.
 int main() {
   const shardtool::mesh::Mesh mesh({{"tp", 4}});
   const auto heads = shardtool::layout::split(10, {{"tp"}});

@@ -28,7 +28,7 @@ bool same(const std::vector<Entry>& a, const std::vector<Entry>& b) {
                     [](const Entry& x, const Entry& y) { return key(x) == key(y); });
 }
 
-/// The slow reference: nlohmann's tree, with what it forgives refused by a callback.
+/// Reference implementation: nlohmann's tree, with a callback that rejects lenient input.
 class Reference {
  public:
   static std::optional<std::vector<Entry>> read(const std::string& text, i64 file_size) {
@@ -104,7 +104,7 @@ class Reference {
   }
 };
 
-/// Tensors one after the other: any dtype of whole bytes, up to three axes, zero sizes included.
+/// Consecutive tensors of any whole-byte dtype with up to three axes, zero sizes included.
 std::vector<Entry> random_entries() {
   const auto names = *rc::gen::container<std::set<std::string>>(
       rc::gen::container<std::string>(rc::gen::elementOf(std::string("ab./~\"\\\n 0"))));

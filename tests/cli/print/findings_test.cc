@@ -15,7 +15,7 @@ using check::Rule;
 using check::Severity;
 using nlohmann::json;
 
-/// What a function prints.
+/// Returns the output of a print function.
 template <class Print>
 std::string printed(Print print) {
   std::FILE* const file = std::tmpfile();
@@ -31,7 +31,7 @@ std::string printed(Print print) {
   return text;
 }
 
-/// `count` findings of one rule and one of another, with names that mean something to every format.
+/// `count` findings of one rule and one of another, with names that need escapes in every format.
 api::CheckReport report_of(i64 count) {
   api::CheckReport report;
   for (i64 i = 0; i < std::min<i64>(count, check::Findings::kKeptPerRule); ++i) {
@@ -58,7 +58,7 @@ api::CheckReport report_of(i64 count) {
   return report;
 }
 
-/// The lines of a text.
+/// Splits a text into lines.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (size_t begin = 0; begin < text.size();) {
@@ -151,7 +151,7 @@ TEST_CASE("GitLab's report has unique fingerprints that another run repeats") {
   CHECK(json::parse(print()) == issues);
 }
 
-/// Whether tags nest, attributes are quoted and no markup stands in text.
+/// True if tags nest, attributes are quoted and text has no markup.
 bool is_well_formed(const std::string& xml) {
   std::vector<std::string> open;
   size_t at = xml.find("?>") + 2;

@@ -55,7 +55,7 @@ void write(JsonWriter& out, const json& value) {
   }
 }
 
-/// Text as a JSON parser gives it back: what is no UTF-8 has become U+FFFD.
+/// Value after a round trip through a JSON parser: invalid UTF-8 becomes U+FFFD.
 json as_parsed(const json& value) {
   return json::parse(value.dump(-1, ' ', false, json::error_handler_t::replace));
 }

@@ -17,7 +17,7 @@
 namespace shardtool::cli {
 namespace {
 
-/// Bytes of any kind, with those that a terminal acts on among them more often than by chance.
+/// Random bytes with a raised share of terminal control sequences.
 std::string hostile_text() {
   constexpr auto kPieces = std::to_array<std::string_view>({"\x1b[31m",
                                                             "\x1b]0;title\x07",
@@ -50,10 +50,10 @@ std::string hostile_text() {
   return text;
 }
 
-/// Unicode's code points of a text; -1 for one that is no UTF-8. Read by another library.
+/// Unicode code points of a text, decoded by another library; -1 for invalid UTF-8.
 std::vector<long> code_points(const std::string& text) {
   std::vector<long> points;
-  const std::string escaped = nlohmann::json(text).dump(-1, ' ', true);  // throws for no UTF-8
+  const std::string escaped = nlohmann::json(text).dump(-1, ' ', true);  // throws for invalid UTF-8
   for (size_t at = 1; at + 1 < escaped.size();) {
     if (escaped[at] != '\\') {
       points.push_back(static_cast<unsigned char>(escaped[at++]));
@@ -69,7 +69,7 @@ std::vector<long> code_points(const std::string& text) {
   return points;
 }
 
-/// Returns whether a terminal shows the text as it stands.
+/// True if a terminal shows the text unchanged.
 bool is_harmless(const std::string& text) {
   const auto points = code_points(text);
   return std::none_of(points.begin(), points.end(), [](long p) {

@@ -12,7 +12,7 @@
 
 namespace shardtool::cli {
 
-/// A text file that is deleted again.
+/// A temporary text file.
 class TextFile {
  public:
   explicit TextFile(const std::string& text)

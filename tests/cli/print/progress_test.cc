@@ -8,7 +8,7 @@
 namespace shardtool::cli {
 namespace {
 
-/// A printer whose clock is set by hand and whose lines are kept.
+/// A printer with a manual clock that keeps its lines.
 struct Bench {
   explicit Bench(ProgressMode mode, size_t width = 100)
       : printer(

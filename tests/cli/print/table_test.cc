@@ -8,7 +8,7 @@
 namespace shardtool::cli {
 namespace {
 
-/// Reads RFC 4180.
+/// Parses RFC 4180.
 std::vector<std::vector<std::string>> read_csv(const std::string& text) {
   std::vector<std::vector<std::string>> rows(1, {""});
   bool quoted = false;

@@ -9,7 +9,7 @@
 namespace shardtool::cli {
 namespace {
 
-/// What a POSIX shell makes of a word that `shell_quoted` printed.
+/// Parses a word of `shell_quoted` like a POSIX shell.
 std::string as_shell_reads(std::string_view text) {
   std::string out;
   bool quoted = false;
