@@ -57,7 +57,7 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
     const model::Layer& layer = whole.model->layers[i];
     const auto flow = model::flow(*whole.model, i, whole.layouts, whole.mesh, {}, stream);
     run.begin_layer(layer, std::move(passed), kAlone);
-    for (const model::Step& step : flow.steps) {
+    for (const ops::Step& step : flow.steps) {
       run.begin_step(step);
       for (const Product& product : products_of(whole, *step.op, 0)) {
         multiply(product, whole, run);

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "lib/engine/diagnosis/peer_text.h"
+#include "lib/engine/names.h"
 #include "lib/engine/run/layer_entry.h"
-#include "lib/engine/run/numbers.h"
 
 namespace shardtool::engine {
 namespace {
@@ -23,19 +23,6 @@ std::uint64_t digest_of(const Placed<Field>& parts, size_t layer) {
 }
 
 }  // namespace
-
-std::string_view name_of(const model::Op& op) {
-  constexpr auto kNames = std::to_array<std::string_view>(
-      {"embed",    "given",         "sinusoids",     "convolve frames", "linear",     "merge",
-       "insert",   "class token",   "split",         "of layer",        "join",       "norm",
-       "sums",     "normalise",     "resize",        "cutoff",          "mix",        "balance",
-       "rope",     "position bias", "bucket scores", "attention",       "convolve",   "pool",
-       "step",     "decay",         "fade",          "recurrence",      "activation", "xielu",
-       "multiply", "add",           "scale",         "shift",           "temper",     "softcap",
-       "clamp",    "router",        "experts"});
-  static_assert(std::variant_size_v<model::Op::Kind> == kNames.size());
-  return kNames[op.kind.index()];
-}
 
 template <class N>
 Tier<N>::Tier(std::string name, Standard standard, const Side& reference, const Side& shards,
@@ -178,7 +165,7 @@ void Tier<N>::end(bool of_shards, const Product& product) {
 
 template <class N>
 void Tier<N>::end_step(size_t step) {
-  const model::Step& shards = layer_->shards.flow.steps[step];
+  const ops::Step& shards = layer_->shards.flow.steps[step];
   if (fabric_.is_first_process()) reference_.end_step(step);
   if (!is_field<N> && chooses(*shards.op->op)) {
     take_from_peer(fabric_.broadcast(to_peer(reference_.run().choices())), "choice",
@@ -200,7 +187,7 @@ Difference Tier<N>::compare_with(const Placed<N>& expected, size_t step, size_t 
 
 template <class N>
 void Tier<N>::compare_output(size_t step, size_t output) {
-  const model::Step& made_by = reference_layer().flow.steps[step];
+  const ops::Step& made_by = reference_layer().flow.steps[step];
   const std::string& name = made_by.op->op->out[output];
   Placed<N> expected;
   if (fabric_.is_first_process()) expected = reference_.run().value(name);
@@ -257,13 +244,13 @@ void Tier<N>::end_layer() {
 
 template <class N>
 void Tier<N>::add_fault(const Event& first, i64 mismatches) {
-  const model::Step& step = layer_->shards.flow.steps[first.step];
+  const ops::Step& step = layer_->shards.flow.steps[first.step];
   Fault fault;
   fault.tier = verdict_.name;
   fault.layer = layer_->name();
-  fault.op = name_of(*step.op->op);
+  fault.op = step.op->op->row->title;
   fault.value = step.op->op->out[first.output];
-  for (const model::BoundWeight& weight : step.op->weights) {
+  for (const ops::BoundWeight& weight : step.op->weights) {
     for (const size_t tensor : weight) fault.tensors.push_back(shards_.tensors[tensor].name);
   }
   fault.rank = first.difference.rank;

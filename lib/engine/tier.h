@@ -104,7 +104,4 @@ class Tier {
   std::uint64_t digest_ = 0;
 };
 
-/// "linear", "attention", ...
-std::string_view name_of(const model::Op& op);
-
 }  // namespace shardtool::engine

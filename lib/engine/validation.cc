@@ -18,10 +18,9 @@
 #include "lib/engine/diagnosis/byte_equality.h"
 #include "lib/engine/diagnosis/odd_weights.h"
 #include "lib/engine/diagnosis/verdict_merge.h"
-#include "lib/engine/ops/rounding.h"
+#include "lib/engine/names.h"
+#include "lib/engine/rounding.h"
 #include "lib/engine/run/crew.h"
-#include "lib/engine/run/numbers.h"
-#include "lib/engine/run/stop.h"
 #include "lib/engine/tier.h"
 #include "lib/engine/weights/block_scales.h"
 #include "lib/engine/weights/cut_side.h"
@@ -158,7 +157,7 @@ class Validation {
   void add_ordered(comm::Communicator* comm);
   void run_step(size_t layer, size_t step);
   void run_products(bool of_shards, size_t layer, size_t step);
-  void look_at_small_weights(bool of_shards, const model::BoundOp& op, std::span<const i64> ranks);
+  void look_at_small_weights(bool of_shards, const ops::BoundOp& op, std::span<const i64> ranks);
   void multiply(const Product& product, bool of_shards);
   kernels::FloatCensus multiply_rows(const Product& product, bool of_shards, index::Interval rows,
                                      std::span<const std::byte> bytes, bool is_new);
@@ -297,7 +296,7 @@ void Validation::run_step(size_t layer, size_t step) {
   look_at_small_weights(true, *layers_[layer].shards.flow.steps[step].op, ranks);
 }
 
-void Validation::look_at_small_weights(bool of_shards, const model::BoundOp& op,
+void Validation::look_at_small_weights(bool of_shards, const ops::BoundOp& op,
                                        std::span<const i64> ranks) {
   const Side& side = of_shards ? shards_ : whole_;
   visit_small_weights(
@@ -315,7 +314,7 @@ void Validation::look_at_small_weights(bool of_shards, const model::BoundOp& op,
 Counts Validation::predicted_counts() const {
   Counts predicted;
   for (const LayerPair& layer : layers_) {
-    for (const model::Exchange& exchange : model::exchanges(layer.shards.flow)) {
+    for (const ops::Exchange& exchange : model::exchanges(layer.shards.flow)) {
       Counted& row = predicted[{mesh::to_string(exchange.over), exchange.move}];
       ++row.count;
       const bool is_permute = exchange.move == plan::Move::kPermute;
@@ -343,8 +342,8 @@ void Validation::predict(Verdict& verdict) {
 void Validation::note_tested(Verdict& verdict) const {
   std::set<size_t> tested;
   for (const LayerPair& layer : layers_) {
-    for (const model::BoundOp& op : layer.shards.layer->ops) {
-      for (const model::BoundWeight& weight : op.weights) {
+    for (const ops::BoundOp& op : layer.shards.layer->ops) {
+      for (const ops::BoundWeight& weight : op.weights) {
         for (const size_t tensor : weight) {
           const auto behind = stored_behind(shards_, tensor);
           tested.insert(behind.begin(), behind.end());

@@ -17,8 +17,8 @@
 #include "lib/mapping/quantization.h"
 #include "lib/model/graph/layer_number.h"
 #include "lib/model/graph/requirement.h"
-#include "lib/model/graph/spelling.h"
 #include "lib/model/graph/value_order.h"
+#include "lib/ops/spelling.h"
 
 namespace shardtool::model {
 namespace {
@@ -46,8 +46,8 @@ class Sizes {
   std::map<std::string, i64> take() && { return std::move(values_); }
 
  private:
-  /// Whether the config has every value: sizes of parts that a model lacks, or of which it says 0,
-  /// stay unknown.
+  /// Returns true if the config has every value. Sizes of parts that a model lacks, or whose value
+  /// is 0, stay unknown.
   bool is_known(const std::string& name) {
     if (const auto found = known_.find(name); found != known_.end()) return found->second;
     const auto size = graph_.sizes.find(name);
@@ -135,7 +135,7 @@ class Binder {
   std::string stored_as_;
   NameViewMap<size_t> by_name_;
   std::vector<bool> is_read_;
-  std::unordered_map<const std::string*, Spelling> spellings_;  ///< of the graph's globs
+  std::unordered_map<const std::string*, ops::Spelling> spellings_;  ///< of the graph's globs
   std::set<std::string> made_;                                  ///< values of any layer so far
   std::vector<ShapeMismatch>* mismatches_ = nullptr;            ///< see collect_mismatches
 };
@@ -206,7 +206,7 @@ bool Binder::has_required(const Op& op, i64 layer) {
   });
 }
 
-/// Whether all that the way reads was made, by a layer before or by the way.
+/// Returns true if all inputs of the way were made, by an earlier layer or by the way.
 bool Binder::has_inputs(const Way& way) const {
   std::set<std::string> made = made_;
   for (const Op& op : way.ops) {
@@ -250,7 +250,7 @@ const Way& Binder::chosen(const Alternatives& ways, i64 layer) {
 void Binder::fail_missing(const std::string& name, i64 layer) const {
   std::string likeliest;
   size_t most = 0;
-  const Spelling spellings(name);
+  const ops::Spelling spellings(name);
   const auto numbers = [&](const std::string& word) { return number_of(word, layer, 0); };
   for (size_t choice = 0; choice < spellings.count(); ++choice) {
     const std::string spelling = spellings.text(choice, numbers);
@@ -458,28 +458,11 @@ std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConf
   return Sizes(graph, config).take();
 }
 
-i64 Model::size(const Dim& dim) const {
-  const mapping::DeclaredSize declared = [this](const std::string& name) -> std::optional<i64> {
-    const auto found = sizes.find(name);
-    if (found != sizes.end()) return found->second;
-    throw Error(ErrorCode::kSizeExpression,
-                fmt::format("the config does not say '{}', which the graph of {} needs", name,
-                            graph->family));
-  };
-  i64 total = 0;
-  for (const mapping::Product& section : dim.sections) {
-    const auto sum = checked_add(total, mapping::product_of(section, 0, declared));
-    if (!sum) throw Error(ErrorCode::kShapeMismatch, "the sizes of an axis are above 2^63");
-    total = *sum;
-  }
-  return total;
-}
-
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
                  std::span<const TensorSpec> tensors) {
   mapping::ModelConfig part = part_of(config, graph->config_part);
-  Model model{std::move(graph), std::move(part), {}, {}, {}};
-  model.sizes = sizes_of(*model.graph, model.config);
+  auto sizes = sizes_of(*graph, part);
+  Model model{{graph->family, std::move(part), std::move(sizes)}, graph, {}, {}};
   Binder binder(model, tensors, mapping::quantization_tag(config).value_or("plain numbers"));
   for (const Stack& stack : model.graph->stacks) binder.add(stack);
   model.layers.push_back(binder.layer("end", model.graph->end, -1));
@@ -500,21 +483,6 @@ std::vector<ShapeMismatch> shape_mismatches(std::shared_ptr<const Graph> graph,
   for (const Stack& stack : model.graph->stacks) binder.add(stack);
   static_cast<void>(binder.layer("end", model.graph->end, -1));
   return mismatches;
-}
-
-size_t features_axis(const WeightRef& ref) {
-  const auto found = std::find_if(ref.shape.begin(), ref.shape.end(),
-                                  [](const Dim& dim) { return dim.text != "1"; });
-  return found == ref.shape.end() ? 0 : static_cast<size_t>(found - ref.shape.begin());
-}
-
-bool is_true(const Word& word, const mapping::ModelConfig& config) {
-  const nlohmann::json* value = word.config.empty() ? nullptr : config.find(word.config);
-  if (value == nullptr || value->is_null()) return word.value == "true";
-  if (value->is_boolean()) return value->get<bool>();
-  throw Error(ErrorCode::kConfig,
-              fmt::format("'{}' in {} is neither true nor false", word.config, config.file()))
-      .note("found", quote_for_message(value->dump(), 60));
 }
 
 }  // namespace shardtool::model

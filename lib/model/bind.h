@@ -9,29 +9,25 @@
 #include "lib/base/tensor_spec.h"
 #include "lib/mapping/document/config.h"
 #include "lib/model/graph/graph.h"
+#include "lib/ops/bound_op.h"
 
 namespace shardtool::model {
 
-/// The stored tensors of one WeightRef: one, one per expert or head in their order, or none where
-/// an optional one is absent. Indices into the specs.
-using BoundWeight = std::vector<size_t>;
+using ops::BoundOp;
+using ops::BoundWeight;
+using ops::features_axis;
+using ops::is_true;
 
-struct BoundOp {
-  const Op* op = nullptr;
-  std::vector<BoundWeight> weights;     ///< one per WeightRef; of Experts those of the form
-  const Experts::Form* form = nullptr;  ///< of Experts
-};
-
-/// One layer, or what stands before the first of a stack or after the last.
+/// One layer, or the block before the first one of a stack or after the last.
 struct Layer {
   std::string block;  ///< "start" or the stack's name, "end", or the block's name
   i64 number = -1;    ///< of the layer; -1 outside of them
   std::vector<BoundOp> ops;
-  /// The values that it leaves to later layers, made by it or by one before; of the last one what
-  /// the model gives.
+  /// The values that later layers read, made by this layer or an earlier one; of the last layer the
+  /// model's result.
   std::vector<std::string> passes;
   bool of_prompt = false;  ///< of an encoder, which reads the prompt alone
-  bool beside = false;     ///< of what a prompt need not have; see Stack
+  bool beside = false;     ///< of a tower; see Stack
 };
 
 /// The sizes of a graph that the config has all values of, by name. Throws what mapping::evaluate
@@ -43,14 +39,10 @@ std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConf
 /// B1 layers are in order: of each stack its start and its layers, then the end
 /// B2 every bound tensor has the shape that its op says
 /// B3 a layer passes exactly what a later one reads before any between them makes it again
-struct Model {
+struct Model : ops::ModelSizes {
   std::shared_ptr<const Graph> graph;  // shared: ops and forms point into it
-  mapping::ModelConfig config;         ///< the part of config.json that the graph reads
-  std::map<std::string, i64> sizes;
   std::vector<Layer> layers;
   std::vector<std::string> unread;  ///< tensors that no op reads and the graph does not ignore
-
-  i64 size(const Dim& dim) const;
 };
 
 /// Throws kUnsupported with the first tensor that the graph needs and the checkpoint lacks,
@@ -73,12 +65,5 @@ struct ShapeMismatch {
 std::vector<ShapeMismatch> shape_mismatches(std::shared_ptr<const Graph> graph,
                                             const mapping::ModelConfig& config,
                                             std::span<const TensorSpec> tensors);
-
-/// Which stored axis of a weight counts features: the first whose size is not written as 1.
-size_t features_axis(const WeightRef& ref);
-
-/// Whether the config says true there, or the word does where it says nothing. Throws kConfig for
-/// anything but true or false.
-bool is_true(const Word& word, const mapping::ModelConfig& config);
 
 }  // namespace shardtool::model

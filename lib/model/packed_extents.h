@@ -7,7 +7,7 @@
 
 namespace shardtool::model {
 
-/// That every part of a packed weight has the extents that its codes ask for:
+/// Checks that every part of a packed weight has the extents that its codes require:
 ///
 ///     inputs in rows                  inputs in columns
 ///     scales [groups, out]            scales [.., out, groups], or one number

@@ -197,8 +197,8 @@ class Finder {
     return is_exact_in_f32(scales) ? Dtype::kF32 : Dtype::kF64;
   }
 
-  /// Of stored [in, out] codes and [out, in] ones [out, in]; of [experts, out, blocks, bytes]
-  /// [experts, in, out].
+  /// Returns [out, in] for stored codes [in, out] or [out, in], and [experts, in, out] for
+  /// [experts, out, blocks, bytes].
   Shape shape_of(const PackedWeight& weight) const {
     const TensorSpec& codes = tensors_[weight.codes];
     const Shape& stored = codes.shape;

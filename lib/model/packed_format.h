@@ -41,12 +41,12 @@ struct PackedFormat {
   bool is_packed_in_rows = false;  ///< a word has codes of rows below each other
   bool are_zeros_packed_in_rows = false;
   Code code = Code::kUnsigned;
-  /// Which of a word's codes stands for each of what it packs; empty: in their order.
+  /// The index of each packed number's code in a word; empty: in order.
   std::array<int, 8> order = {0, 1, 2, 3, 4, 5, 6, 7};
   std::string_view bits = {};             ///< path in config.json, or empty: 4
   std::string_view group_size = {};       ///< path in config.json; -1 or absent: all inputs
-  i64 group = 0;                          ///< where there is no path
-  std::optional<Dtype> scale_dtype = {};  ///< where the stored one does not say it
+  i64 group = 0;                          ///< without a path
+  std::optional<Dtype> scale_dtype = {};  ///< unless the stored tensor says it
 };
 
 /// One weight of such a format, by the indices of its tensors in the checkpoint.
@@ -61,7 +61,7 @@ struct PackedWeight {
   i64 group_size = -1;  ///< inputs; -1: all
   i64 zero_offset = 0;  ///< that stored zeros lack
 
-  /// Whether the stored rows are the columns of `spec`.
+  /// True if the stored rows are the columns of `spec`.
   bool is_turned() const { return format->has_input_rows || spec.shape.size() == 3; }
   std::vector<size_t> members() const;
 };

@@ -13,7 +13,7 @@
 
 namespace shardtool::model {
 
-/// What a model is run on, per replica of it.
+/// The workload of one replica of a model.
 struct Workload {
   i64 batch = 1;         ///< sequences
   i64 prompt_len = 512;  ///< tokens of each that a prefill reads
@@ -47,16 +47,16 @@ struct Price {
 /// profile's domains in order; products are at its rate for the weights' numbers; without a profile
 /// nothing has a time.
 ///
-/// Along token_axes the sequences are dealt out: each device attends to its own, and sends every
-/// token to the devices of its experts and has the results back, an all_to_all each way, of the
-/// devices that it is expected to need (plan::expected_destinations). Experts compute the tokens
-/// that they are expected to get, top_k / experts of all.
+/// Along token_axes every device has sequences of its own: it attends to these, sends every token
+/// to the devices of its experts and receives the results, an all_to_all each way, with the
+/// expected number of devices (plan::expected_destinations). Experts compute the expected number of
+/// tokens, top_k / experts of all.
 ///
-/// An encoder reads the prompt in the prefill, once; what stands behind it has one token of each
-/// sequence then, too. A decode step attends to the prompt's positions there.
+/// An encoder reads the prompt in the prefill, once; layers behind it have one token of each
+/// sequence in a prefill, too. Their decode step attends to the prompt's positions.
 ///
-/// Dropped or unknown tensors have no place in it: `layouts` must know every tensor that the model
-/// reads. Throws what flow throws. O(ops * devices).
+/// `layouts` must know every tensor that the model reads, so none is dropped or unknown. Throws
+/// what flow throws. O(ops * devices).
 Price price(const Model& model, std::span<const TensorSpec> tensors, const LayoutOf& layouts,
             const mesh::Mesh& mesh, const Workload& workload, const plan::HardwareProfile* profile);
 

@@ -1,7 +1,7 @@
 #include "lib/model/roofline.h"
 
 #include <algorithm>
-#include <numeric>
+#include <array>
 #include <utility>
 
 namespace shardtool::model {
@@ -9,10 +9,6 @@ namespace shardtool::model {
 std::string_view to_string(Roofline::Bound bound) {
   constexpr auto kNames = std::to_array<std::string_view>({"compute", "memory", "comm", "launch"});
   return kNames[static_cast<size_t>(bound)];
-}
-
-double Amounts::all_flops() const {
-  return std::accumulate(flops.begin(), flops.end(), 0.0);
 }
 
 Roofline roofline(const Amounts& amounts, const plan::HardwareProfile& profile, double comm_us) {

@@ -27,6 +27,7 @@ constexpr auto kModules = std::to_array<Module>({
     {"checkpoint", 25},
     {"plan", 25},
     {"mapping", 30},
+    {"ops", 35},
     {"exec", 40},
     {"model", 40},
     {"check", 45},

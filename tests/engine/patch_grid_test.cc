@@ -1,5 +1,5 @@
 // Positions of patches in an image, and the patches that are merged into one position.
-#include "lib/engine/ops/patch_grid.h"
+#include "lib/ops/patches/patch_grid.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -11,8 +11,8 @@
 #include "tests/support/throws.h"
 
 using namespace shardtool;
-using engine::PatchGrid;
-using Order = model::Patches::Order;
+using ops::PatchGrid;
+using Order = ops::Patches::Order;
 
 namespace {
 
@@ -95,9 +95,9 @@ TEST_CASE("patches that fill no square begin again at the first, and make one po
 }
 
 TEST_CASE("a square has as many rows as columns") {
-  CHECK(engine::root_of(1) == 1);
-  CHECK(engine::root_of(16) == 4);
-  const auto error = testing::error_of([] { engine::root_of(8); });
+  CHECK(ops::root_of(1) == 1);
+  CHECK(ops::root_of(16) == 4);
+  const auto error = testing::error_of([] { ops::root_of(8); });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kUnsupported);
   CHECK(error->message() == "8 patches make no square");

@@ -1,4 +1,4 @@
-#include "lib/engine/ops/rope_frequencies.h"
+#include "lib/ops/rope/rope_frequencies.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include "tests/support/throws.h"
 
 using namespace shardtool;
-using engine::rope_frequencies;
+using ops::rope_frequencies;
 using testing::error_of;
 
 namespace {
@@ -28,7 +28,7 @@ mapping::ModelConfig asking(const std::string& text) {
 std::optional<Error> refusal(const std::string& parameters) {
   const auto config = asking(parameters);
   return error_of(
-      [&] { static_cast<void>(rope_frequencies(config, model::Rope().scaling, 8, 1e4, 24)); });
+      [&] { static_cast<void>(rope_frequencies(config, ops::Rope().scaling, 8, 1e4, 24)); });
 }
 
 }  // namespace
@@ -40,10 +40,10 @@ TEST_CASE("frequencies of every kind are what the library computes in f32") {
     CAPTURE(table.name);
     const auto config = config_of(table.config);
     const auto found =
-        rope_frequencies(config, model::Rope().scaling, table.dims, table.theta, table.length);
+        rope_frequencies(config, ops::Rope().scaling, table.dims, table.theta, table.length);
     CHECK(golden::relative_distance(found.inverse, table.inverse) < 1e-6);
     CHECK(found.attention_factor == doctest::Approx(table.attention_factor).epsilon(1e-12));
-    CHECK(engine::yarn_score_factor(config) == doctest::Approx(table.score_factor).epsilon(1e-12));
+    CHECK(ops::yarn_score_factor(config) == doctest::Approx(table.score_factor).epsilon(1e-12));
   }
 }
 
@@ -51,17 +51,17 @@ TEST_CASE("a config without a rotation, or with an empty one, means plain powers
   for (const char* text : {"{}", R"({"rope_scaling": null})", R"({"rope_parameters": {}})",
                            R"({"rope_parameters": {"rope_type": "default"}})"}) {
     CAPTURE(text);
-    const auto found = rope_frequencies(config_of(text), model::Rope().scaling, 4, 100, 24);
+    const auto found = rope_frequencies(config_of(text), ops::Rope().scaling, 4, 100, 24);
     CHECK(found.inverse == std::vector<double>{1, 0.1});
     CHECK(found.attention_factor == 1);
-    CHECK(engine::yarn_score_factor(config_of(text)) == 1);
+    CHECK(ops::yarn_score_factor(config_of(text)) == 1);
   }
 }
 
 TEST_CASE("rope_parameters count before rope_scaling") {
   const auto both = config_of(R"({"rope_parameters": {"rope_type": "linear", "factor": 2},
                                   "rope_scaling": {"type": "linear", "factor": 4}})");
-  CHECK(rope_frequencies(both, model::Rope().scaling, 4, 100, 24).inverse ==
+  CHECK(rope_frequencies(both, ops::Rope().scaling, 4, 100, 24).inverse ==
         std::vector<double>{0.5, 0.05});
 }
 

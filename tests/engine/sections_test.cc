@@ -2,13 +2,13 @@
 #include <rapidcheck.h>
 
 #include "lib/base/error.h"
-#include "lib/engine/ops/apply.h"
+#include "lib/ops/sections/section_list.h"
 #include "tests/support/throws.h"
 
-namespace shardtool::engine {
+namespace shardtool::ops {
 namespace {
 
-using Order = model::Split::Order;
+using Order = Split::Order;
 using index::AxisMap;
 
 /// Global index in the fused axis of element g of section i.
@@ -66,4 +66,4 @@ TEST_CASE("a cut inside a head is refused by name") {
 }
 
 }  // namespace
-}  // namespace shardtool::engine
+}  // namespace shardtool::ops

@@ -91,8 +91,8 @@ TEST_CASE("a tower is there where its tensors are") {
     const auto inserts = [](const model::Model& model) {
       i64 count = 0;
       for (const model::Layer& layer : model.layers) {
-        count += std::ranges::count_if(layer.ops, [](const model::BoundOp& op) {
-          return std::holds_alternative<model::Insert>(op.op->kind);
+        count += std::ranges::count_if(layer.ops, [](const ops::BoundOp& op) {
+          return std::holds_alternative<ops::Insert>(op.op->kind);
         });
       }
       return count;

@@ -1,4 +1,4 @@
-#include "lib/model/flow/window.h"
+#include "lib/ops/attention/window.h"
 
 #include <doctest/doctest.h>
 
@@ -10,10 +10,10 @@ using Windows = std::vector<i64>;
 
 namespace {
 
-const model::Attention& attention_of(const model::Graph& graph) {
+const ops::Attention& attention_of(const model::Graph& graph) {
   for (const auto& ways : graph.stacks[0].blocks[0].stretches) {
-    for (const model::Op& op : ways[0].ops) {
-      if (const auto* attention = std::get_if<model::Attention>(&op.kind)) return *attention;
+    for (const ops::Op& op : ways[0].ops) {
+      if (const auto* attention = std::get_if<ops::Attention>(&op.kind)) return *attention;
     }
   }
   throw std::logic_error("a block without attention");
@@ -25,7 +25,7 @@ Windows windows(const std::string& family, const std::string& config_text, i64 l
   const auto config = mapping::parse_config(config_text, "config.json");
   Windows found;
   for (i64 layer = 0; layer < layers; ++layer)
-    found.push_back(model::window_of(attention_of(graph), config, layer).value_or(0));
+    found.push_back(ops::window_of(attention_of(graph), config, layer).value_or(0));
   return found;
 }
 
@@ -47,10 +47,10 @@ TEST_CASE("a window of a family has its own size where the config says nothing")
   const auto flash = [](const std::string& sizes) {
     const model::Graph graph = model::load_graph("deepseek_v4");
     for (const auto& ways : graph.stacks[0].blocks[0].stretches) {
-      for (const model::Op& op : ways.back().ops) {
-        const auto* attention = std::get_if<model::Attention>(&op.kind);
+      for (const ops::Op& op : ways.back().ops) {
+        const auto* attention = std::get_if<ops::Attention>(&op.kind);
         if (attention == nullptr) continue;
-        return model::window_of(*attention, mapping::parse_config(sizes, "config.json"), 0)
+        return ops::window_of(*attention, mapping::parse_config(sizes, "config.json"), 0)
             .value_or(0);
       }
     }
@@ -64,8 +64,8 @@ TEST_CASE("a window that is said without the token itself is one longer, and cou
   const auto mimo = [](const std::string& sizes) {
     const model::Graph graph = model::load_graph("mimo_v2_flash");
     const auto& ways = graph.stacks[0].blocks[0].stretches[0];
-    const auto& attention = std::get<model::Attention>(ways[0].ops.back().kind);
-    return model::window_of(attention, mapping::parse_config(sizes, "config.json"), 0).value_or(0);
+    const auto& attention = std::get<ops::Attention>(ways[0].ops.back().kind);
+    return ops::window_of(attention, mapping::parse_config(sizes, "config.json"), 0).value_or(0);
   };
   CHECK(mimo(R"({"sliding_window": 9})") == 9);
   CHECK(mimo(R"({"sliding_window": 9, "sliding_window_size": null})") == 9);
@@ -108,7 +108,7 @@ TEST_CASE("a chunk is a window") {
   const std::string config = R"({"attention_chunk_size": 8, "no_rope_layers": [1, 0, 1]})";
   const model::Graph graph = model::load_graph("llama4");
   const auto& ways = graph.stacks.back().blocks[0].stretches[1];
-  const auto& attention = std::get<model::Attention>(ways[0].ops.back().kind);
-  CHECK(model::window_of(attention, mapping::parse_config(config, "config.json"), 0) == 8);
-  CHECK(attention.window->kind == model::Window::Kind::kChunked);
+  const auto& attention = std::get<ops::Attention>(ways[0].ops.back().kind);
+  CHECK(ops::window_of(attention, mapping::parse_config(config, "config.json"), 0) == 8);
+  CHECK(attention.window->kind == ops::Window::Kind::kChunked);
 }

@@ -10,9 +10,9 @@
 
 #include "lib/api/proof/bound_side.h"
 #include "lib/api/transform.h"
-#include "lib/engine/ops/apply.h"
 #include "lib/engine/weights/stored_part.h"
 #include "lib/model/graph/graph_list.h"
+#include "lib/ops/body.h"
 #include "tests/support/throws.h"
 #include "tests/validate/mutations.h"
 
@@ -305,7 +305,7 @@ TEST_CASE("a packed weight is for products alone") {
   const WholeModel model(packed_model("awq"));
   const size_t weight = model.side().by_name.at("model.layers.0.mlp.up_proj.weight");
   CHECK_ERROR(kUnsupported,
-              engine::load_small<double>(model.side(), kernels::NumberMap::kValue, weight, 0));
+              ops::load_small<double>(model.side(), kernels::NumberMap::kValue, weight, 0));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Which positions an index chooses: near ones are chosen as the whole model chose.
-#include "lib/engine/run/position_choice.h"
+#include "lib/ops/attention/position_choice.h"
 
 #include <doctest/doctest.h>
 
@@ -12,21 +12,21 @@
 namespace shardtool::test {
 namespace {
 
-using engine::Choice;
+using ops::Choice;
 
 /// One query of four positions, of which two are chosen.
-const engine::PositionChoice kQuery{1, 4, 2, false};
+const ops::PositionChoice kQuery{1, 4, 2, false};
 
 TEST_CASE("f64 chooses by its own scores where they are clear, and writes nothing down") {
   Choice made;
   i64 undecidable = 0;
   std::vector<double> scores{0.5, 3, 1, 2};
-  engine::choose_positions(kQuery, {nullptr, &made, &undecidable}, scores);
+  ops::choose_positions(kQuery, {nullptr, &made, &undecidable}, scores);
   CHECK(scores == std::vector<double>{0, 1, 0, 1});
   CHECK(made == Choice{-1, -1});
   CHECK(undecidable == 0);
   scores = {4, 3, 1, 2};
-  engine::choose_positions(kQuery, {&made, nullptr, &undecidable}, scores);
+  ops::choose_positions(kQuery, {&made, nullptr, &undecidable}, scores);
   CHECK(scores == std::vector<double>{1, 1, 0, 0});
 }
 
@@ -34,12 +34,12 @@ TEST_CASE("where they are not it says so, and the choice is replayed") {
   Choice made;
   i64 undecidable = 0;
   std::vector<double> scores{2 - 1e-12, 3, 1, 2};
-  engine::choose_positions(kQuery, {nullptr, &made, &undecidable}, scores);
+  ops::choose_positions(kQuery, {nullptr, &made, &undecidable}, scores);
   CHECK(scores == std::vector<double>{0, 1, 0, 1});
   CHECK(made == Choice{1, 3});
   CHECK(undecidable == 1);
   scores = {2 + 1e-12, 3, 1, 2};
-  engine::choose_positions(kQuery, {&made, nullptr, &undecidable}, scores);
+  ops::choose_positions(kQuery, {&made, nullptr, &undecidable}, scores);
   CHECK(scores == std::vector<double>{0, 1, 0, 1});
   CHECK(undecidable == 1);
 }
@@ -47,13 +47,13 @@ TEST_CASE("where they are not it says so, and the choice is replayed") {
 TEST_CASE("f32 replays every choice, and a query of fewer positions sees all") {
   Choice made;
   std::vector<float> scores{0.5, 3, 1, 2};
-  engine::choose_positions(kQuery, {nullptr, &made, nullptr}, scores);
+  ops::choose_positions(kQuery, {nullptr, &made, nullptr}, scores);
   CHECK(made == Choice{1, 3});
   scores = {9, 3, 9, 2};
-  engine::choose_positions(kQuery, {&made, nullptr, nullptr}, scores);
+  ops::choose_positions(kQuery, {&made, nullptr, nullptr}, scores);
   CHECK(scores == std::vector<float>{0, 1, 0, 1});
   std::vector<float> first{5, -1, -1, -1};
-  engine::choose_positions({1, 4, 2, true}, {nullptr, &made, nullptr}, first);
+  ops::choose_positions({1, 4, 2, true}, {nullptr, &made, nullptr}, first);
   CHECK(first.front() == 1);
   CHECK(made == Choice{-1, -1});
 }

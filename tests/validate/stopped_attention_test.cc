@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "lib/engine/ops/apply.h"
+#include "lib/ops/body.h"
 #include "tests/support/throws.h"
 #include "tests/validate/compared.h"
 #include "tests/validate/mutations.h"
@@ -12,10 +12,10 @@ namespace shardtool::test {
 namespace {
 
 /// The first attention of the model.
-const model::BoundOp& attention_of(const model::Model& model) {
+const ops::BoundOp& attention_of(const model::Model& model) {
   for (const model::Layer& layer : model.layers) {
-    for (const model::BoundOp& op : layer.ops) {
-      if (std::holds_alternative<model::Attention>(op.op->kind)) return op;
+    for (const ops::BoundOp& op : layer.ops) {
+      if (std::holds_alternative<ops::Attention>(op.op->kind)) return op;
     }
   }
   throw std::logic_error("no attention");
@@ -25,24 +25,24 @@ TEST_CASE("attention ends where its run is to stop, and makes its value where it
   const TempFolder folder;
   const Compared compared(model_folder("prototype"), split_copy("prototype", "tp=4", folder));
   const engine::Side& side = compared.whole();
-  const model::BoundOp& op = attention_of(*side.model);
-  const auto& kind = std::get<model::Attention>(op.op->kind);
+  const ops::BoundOp& op = attention_of(*side.model);
+  const auto& kind = std::get<ops::Attention>(op.op->kind);
   std::atomic<bool> cancel = false;
-  engine::Inputs inputs;
+  ops::Inputs inputs;
   inputs.length = 2;
   inputs.cancel = &cancel;
-  const auto heads = [&](const model::Dim& n, const model::Dim& dim) {
+  const auto heads = [&](const ops::Dim& n, const ops::Dim& dim) {
     const i64 features = side.model->size(n) * side.model->size(dim);
-    return engine::empty_part<double>(index::AxisMap::identity(features), inputs.rows());
+    return ops::empty_part<double>(index::AxisMap::identity(features), inputs.rows());
   };
-  const engine::Part<double> q = heads(kind.heads, kind.key_dim);
-  const engine::Part<double> k = heads(kind.kv_heads, kind.key_dim);
-  const engine::Part<double> v = heads(kind.kv_heads, kind.value_dim);
+  const ops::Part<double> q = heads(kind.heads, kind.key_dim);
+  const ops::Part<double> k = heads(kind.kv_heads, kind.key_dim);
+  const ops::Part<double> v = heads(kind.kv_heads, kind.value_dim);
   kernels::Workbench bench(nullptr, &cancel);
-  const engine::OpAt<double> at{side, inputs, op, 0, 0, bench, {&q, &k, &v}};
-  CHECK(engine::apply(kind, at).width() == q.width());
+  const ops::OpAt<double> at{*side.model, side, inputs, op, 0, 0, bench, {&q, &k, &v}};
+  CHECK(ops::apply(kind, at).width() == q.width());
   cancel = true;
-  CHECK_ERROR(kInterrupted, engine::apply(kind, at));
+  CHECK_ERROR(kInterrupted, ops::apply(kind, at));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 #include "kernels/compare/compare.h"
 #include "lib/base/error.h"
-#include "lib/engine/run/numbers.h"
+#include "lib/engine/names.h"
 
 namespace shardtool::engine {
 namespace {

@@ -24,9 +24,9 @@ struct OpDiagnosis {
   i64 rank = -1;
 };
 
-std::vector<size_t> tensors_of(const Side& shards, const model::BoundOp& op) {
+std::vector<size_t> tensors_of(const Side& shards, const ops::BoundOp& op) {
   std::vector<size_t> tensors;
-  for (const model::BoundWeight& weight : op.weights) {
+  for (const ops::BoundWeight& weight : op.weights) {
     for (const size_t tensor : weight) {
       const auto behind = stored_behind(shards, tensor);
       tensors.insert(tensors.end(), behind.begin(), behind.end());
@@ -36,14 +36,14 @@ std::vector<size_t> tensors_of(const Side& shards, const model::BoundOp& op) {
 }
 
 /// Section names of an op's output, from the op that reads and splits it (fused projections).
-std::vector<std::string> sections_of(const model::Layer& layer, const model::BoundOp& op) {
-  if (op.form != nullptr && op.form->order == model::Experts::Order::kStacked) {
+std::vector<std::string> sections_of(const model::Layer& layer, const ops::BoundOp& op) {
+  if (op.form != nullptr && op.form->order == ops::Experts::Order::kStacked) {
     return {"gate", "up"};
   }
-  for (const model::BoundOp& other : layer.ops) {
+  for (const ops::BoundOp& other : layer.ops) {
     const bool reads =
         !other.op->in.empty() && !op.op->out.empty() && other.op->in.front() == op.op->out.front();
-    if (reads && std::holds_alternative<model::Split>(other.op->kind)) return other.op->out;
+    if (reads && std::holds_alternative<ops::Split>(other.op->kind)) return other.op->out;
   }
   return {};
 }
@@ -54,7 +54,7 @@ class OpTelling {
       : whole_(whole), shards_(shards), layer_(layer) {}
 
   /// Returns an empty diagnosis if every byte equals the whole model's.
-  OpDiagnosis tell(const model::BoundOp& op) {
+  OpDiagnosis tell(const ops::BoundOp& op) {
     const std::vector<std::string> sections = sections_of(layer_, op);
     for (const size_t tensor : tensors_of(shards_, op)) tell_tensor(op, tensor, sections);
     if (told_ > kMostTold) {
@@ -64,7 +64,7 @@ class OpTelling {
   }
 
  private:
-  void tell_tensor(const model::BoundOp& op, size_t tensor,
+  void tell_tensor(const ops::BoundOp& op, size_t tensor,
                    const std::vector<std::string>& sections) {
     if (is_share_of_sum(shards_, op, tensor)) {
       const std::string text = describe_summed_bias(whole_, shards_, op, tensor);
@@ -122,7 +122,7 @@ std::vector<size_t> order_of_steps(size_t step, size_t steps) {
 /// Explains that a layer's bytes are not compared because a tensor has another dtype; empty if all
 /// dtypes agree.
 std::string other_dtype(const Side& whole, const Side& shards, const model::Layer& layer) {
-  for (const model::BoundOp& op : layer.ops) {
+  for (const ops::BoundOp& op : layer.ops) {
     for (const size_t tensor : tensors_of(shards, op)) {
       const TensorSpec& spec = shards.tensors[tensor];
       const auto found = whole.by_name.find(spec.name);
@@ -162,7 +162,7 @@ void diagnose(const Side& whole, const Side& shards, Fault& fault) {
 std::vector<std::string> differences(const Side& whole, const Side& shards, size_t layer) {
   std::vector<std::string> texts;
   const model::Layer& told = shards.model->layers.at(layer);
-  for (const model::BoundOp& op : told.ops) {
+  for (const ops::BoundOp& op : told.ops) {
     OpDiagnosis found = OpTelling(whole, shards, told).tell(op);
     if (!found.text.empty()) texts.push_back(std::move(found.text));
   }

@@ -23,7 +23,7 @@ SideLayer side_layer(const Side& side, size_t layer, model::Stream& stream) {
 void require_same_ops(const LayerPair& pair) {
   const auto& a = pair.whole.flow.steps;
   const auto& b = pair.shards.flow.steps;
-  const auto same_op = [](const model::Step& x, const model::Step& y) {
+  const auto same_op = [](const ops::Step& x, const ops::Step& y) {
     return x.op->op == y.op->op && x.op->form == y.op->form;
   };
   if (std::equal(a.begin(), a.end(), b.begin(), b.end(), same_op)) return;

@@ -18,14 +18,14 @@ void add(const std::string& name, bool is_shard, i64 rank, const kernels::FloatC
 }
 
 /// Tensors of the op that no product streams, so that each is read at once.
-std::set<size_t> small_tensors(const Side& side, const model::BoundOp& op,
+std::set<size_t> small_tensors(const Side& side, const ops::BoundOp& op,
                                std::span<const i64> ranks) {
   std::set<size_t> streamed;
   for (const i64 rank : ranks) {
     for (const Product& product : products_of(side, op, rank)) streamed.insert(product.tensor);
   }
   std::set<size_t> small;
-  for (const model::BoundWeight& weight : op.weights) {
+  for (const ops::BoundWeight& weight : op.weights) {
     for (const size_t tensor : weight) {
       if (streamed.count(tensor) == 0) small.insert(tensor);
       const bool is_scaled = bits(side.tensors[tensor].dtype) == 8;
@@ -43,7 +43,7 @@ void add_odd_weights(const Side& side, bool is_shard, size_t tensor, i64 rank,
   add(side.tensors[tensor].name, is_shard, rank, census, odd);
 }
 
-void visit_small_weights(const Side& side, const model::BoundOp& op, std::span<const i64> ranks,
+void visit_small_weights(const Side& side, const ops::BoundOp& op, std::span<const i64> ranks,
                          const WeightVisitor& visit) {
   if (op.weights.empty()) return;
   for (const size_t tensor : small_tensors(side, op, ranks)) {

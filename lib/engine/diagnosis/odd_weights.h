@@ -19,7 +19,7 @@ using WeightVisitor = std::function<void(size_t tensor, i64 rank, std::span<cons
 
 /// Reads the weights of one op that no product streams (norms, biases, sinks, scales) on the
 /// devices of `ranks`, which run the layer.
-void visit_small_weights(const Side& side, const model::BoundOp& op, std::span<const i64> ranks,
+void visit_small_weights(const Side& side, const ops::BoundOp& op, std::span<const i64> ranks,
                          const WeightVisitor& visit);
 
 }  // namespace shardtool::engine

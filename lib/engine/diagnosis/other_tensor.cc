@@ -74,8 +74,8 @@ std::vector<size_t> candidates(const Side& whole, const Side& shards, const Stor
   const auto add = [&](const std::string& name) {
     if (const auto other = alike(whole, name, part.whole_tensor)) found.push_back(*other);
   };
-  for (const model::BoundOp& op : layer.ops) {
-    for (const model::BoundWeight& weight : op.weights) {
+  for (const ops::BoundOp& op : layer.ops) {
+    for (const ops::BoundWeight& weight : op.weights) {
       for (const size_t tensor : weight) add(shards.tensors[tensor].name);
     }
   }
@@ -105,8 +105,8 @@ bool holds(const Side& whole, const Side& shards, const StoredPart& part, i64 ou
 bool holds_layer(const Side& whole, const Side& shards, const model::Layer& layer, i64 rank,
                  i64 other) {
   bool any = false;
-  for (const model::BoundOp& op : layer.ops) {
-    for (const model::BoundWeight& weight : op.weights) {
+  for (const ops::BoundOp& op : layer.ops) {
+    for (const ops::BoundWeight& weight : op.weights) {
       for (const size_t tensor : weight) {
         const auto part = stored_part(whole, shards, tensor, rank);
         if (!part) continue;

@@ -4,7 +4,7 @@
 
 namespace shardtool::engine {
 
-/// How often a collective was carried out, and for how many numbers.
+/// The number of calls of a collective, and of numbers that it moved.
 struct Counted {
   i64 count = 0;
   /// Over all calls: what a group jointly owns, of the largest group; of a permute what one device

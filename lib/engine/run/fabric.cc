@@ -111,7 +111,7 @@ i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Place
 }
 
 template <class N>
-void Fabric::exchange(const model::Exchange& exchange, i64 tokens, Placed<N>& value) {
+void Fabric::exchange(const ops::Exchange& exchange, i64 tokens, Placed<N>& value) {
   const std::vector<std::string> along = names_of(exchange.over);
   i64 elements = 0;
   if (exchange.move == plan::Move::kAllReduce) {
@@ -125,7 +125,7 @@ void Fabric::exchange(const model::Exchange& exchange, i64 tokens, Placed<N>& va
   count(exchange, elements);
 }
 
-void Fabric::count(const model::Exchange& exchange, i64 elements) {
+void Fabric::count(const ops::Exchange& exchange, i64 elements) {
   Counted& counted = counts_[{mesh::to_string(exchange.over), exchange.move}];
   ++counted.count;
   counted.elements += elements;
@@ -138,7 +138,7 @@ int Fabric::process_of(i64 rank) const {
 }
 
 template <class N>
-Placed<N> Fabric::hand_over(const model::Exchange& handoff, std::span<const i64> senders,
+Placed<N> Fabric::hand_over(const ops::Exchange& handoff, std::span<const i64> senders,
                             std::span<const i64> receivers, const Placed<N>& sent) {
   const std::vector<std::string> along = names_of(handoff.over);
   const std::vector<i64> all(senders.begin(), senders.end());
@@ -201,11 +201,11 @@ void Fabric::broadcast(Placed<N>& parts) {
   add_from_bytes(bytes, parts);
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                                     \
-  template void Fabric::exchange(const model::Exchange&, i64, Placed<N>&);           \
-  template Placed<N> Fabric::hand_over(const model::Exchange&, std::span<const i64>, \
-                                       std::span<const i64>, const Placed<N>&);      \
-  template void Fabric::reduce(const std::vector<plan::Placement>&, Placed<N>&);     \
+#define SHARDTOOL_INSTANTIATE(N)                                                   \
+  template void Fabric::exchange(const ops::Exchange&, i64, Placed<N>&);           \
+  template Placed<N> Fabric::hand_over(const ops::Exchange&, std::span<const i64>, \
+                                       std::span<const i64>, const Placed<N>&);    \
+  template void Fabric::reduce(const std::vector<plan::Placement>&, Placed<N>&);   \
   template void Fabric::broadcast(Placed<N>&);
 SHARDTOOL_INSTANTIATE(kernels::Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -14,7 +14,7 @@
 
 namespace shardtool::engine {
 
-/// By mesh axes ("tp") and move.
+/// Counts by mesh axes ("tp") and move.
 using Counts = std::map<std::pair<std::string, plan::Move>, Counted>;
 
 /// The devices of a mesh, some of them played by this process and the others by its peers: what
@@ -35,12 +35,12 @@ class Fabric {
 
   /// Carries out a move of a value of which this process has its own ranks' parts, and counts it.
   template <class N>
-  void exchange(const model::Exchange& exchange, i64 tokens, Placed<N>& value);
+  void exchange(const ops::Exchange& exchange, i64 tokens, Placed<N>& value);
   /// Hands on what the devices of one stage of a pipeline made: every receiver of this process gets
   /// the part of the sender that differs from it only along the hand-off's axes. Counts it. Throws
   /// kUnsupported where there is none.
   template <class N>
-  Placed<N> hand_over(const model::Exchange& handoff, std::span<const i64> senders,
+  Placed<N> hand_over(const ops::Exchange& handoff, std::span<const i64> senders,
                       std::span<const i64> receivers, const Placed<N>& sent);
   /// The sum over the devices along the axes on which the value is Partial, uncounted.
   template <class N>
@@ -57,9 +57,9 @@ class Fabric {
   /// The ranks of `all` that differ from `rank` only on these axes, ascending.
   std::vector<i64> group(const std::vector<i64>& all, i64 rank,
                          const std::vector<std::string>& along) const;
-  /// Which process plays a rank.
+  /// Returns the process of a rank.
   int process_of(i64 rank) const;
-  void count(const model::Exchange& exchange, i64 elements);
+  void count(const ops::Exchange& exchange, i64 elements);
   /// Both return the numbers that the largest group jointly owns.
   template <class N>
   i64 sum_over(const std::vector<std::string>& along, Placed<N>& value);

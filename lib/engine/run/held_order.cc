@@ -67,8 +67,8 @@ class Description {
  private:
   bool is_complete() const { return unknown_ == 0; }
 
-  /// Those lines, as units of `unit`, that hold another unit's lines in order; nothing when any
-  /// line that moved is not part of one.
+  /// Returns the moved lines in units of `unit`: those that hold another unit's lines in order;
+  /// none if a moved line is not part of such a unit.
   std::vector<Moved> lines_moved(i64 unit) const {
     std::vector<Moved> moved;
     for (const Moved& line : lines_) {

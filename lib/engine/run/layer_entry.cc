@@ -7,7 +7,7 @@
 namespace shardtool::engine {
 namespace {
 
-bool has_sum(const model::Value& entry, const mesh::Mesh& mesh, i64 rank) {
+bool has_sum(const ops::Value& entry, const mesh::Mesh& mesh, i64 rank) {
   for (size_t a = 0; a < entry.on.size(); ++a) {
     const bool is_first = mesh.index_on(mesh.axes()[a].name, rank) == 0;
     if (entry.on[a].is(plan::Placement::Kind::kPartial) && !is_first) return false;
@@ -16,7 +16,7 @@ bool has_sum(const model::Value& entry, const mesh::Mesh& mesh, i64 rank) {
 }
 
 template <class N>
-Placed<N> value_entry(const Part<N>& whole, const model::Value& entry, const mesh::Mesh& mesh,
+Placed<N> value_entry(const Part<N>& whole, const ops::Value& entry, const mesh::Mesh& mesh,
                       std::span<const i64> devices, std::span<const i64> own, i64 tokens) {
   Placed<N> parts;
   for (size_t i = 0; i < devices.size(); ++i) {

@@ -8,9 +8,9 @@
 
 namespace shardtool::engine {
 
-/// What the devices of `own` among `devices`, which run a layer, begin it with: of every value,
-/// which is whole, the features that `entry` gives them. Of a sum that is not yet reduced the first
-/// device has everything and the others have zeros.
+/// Returns the values with which the devices of `own` among `devices`, which run a layer, begin it:
+/// of every whole value the features that `entry` gives them. For a sum that is not yet reduced the
+/// first device has all of it and the others have zeros.
 template <class N>
 PlacedValues<N> layer_entry(const Wholes<N>& values, const model::Stream& entry,
                             const mesh::Mesh& mesh, std::span<const i64> devices,

@@ -3,31 +3,15 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <vector>
 
-#include "lib/base/checked.h"
-#include "lib/index/axis_map.h"
+#include "lib/ops/part.h"
 
 namespace shardtool::engine {
 
-/// What one device has of a value: for every token the features that the map places.
-///
-/// V1 data is tokens x features.local_size(), row-major
-template <class N>
-struct Part {
-  index::AxisMap features;
-  std::vector<N> data;
-
-  i64 width() const { return features.local_size(); }
-  const N* row(i64 token) const { return data.data() + token * width(); }
-  N* row(i64 token) { return data.data() + token * width(); }
-};
-
-template <class N>
-Part<N> empty_part(index::AxisMap features, i64 tokens) {
-  const auto size = static_cast<size_t>(tokens * features.local_size());
-  return {std::move(features), std::vector<N>(size)};
-}
+using ops::aligned;
+using ops::empty_part;
+using ops::Part;
+using ops::positions_of;
 
 /// A value on all devices that have it and belong to this process, by rank.
 template <class N>
@@ -38,26 +22,6 @@ template <class N>
 using Wholes = std::map<std::string, Part<N>>;
 template <class N>
 using PlacedValues = std::map<std::string, Placed<N>>;
-
-/// For every local index of `wanted`, where `had` has its element, or -1 for padding. Throws
-/// kUnsupported, naming `what`, when `had` lacks an element.
-std::vector<i64> positions_of(const index::AxisMap& wanted, const index::AxisMap& had,
-                              const std::string& what);
-
-/// The features of a part that `wanted` places, in its order, with zeros for padding.
-template <class N>
-Part<N> aligned(const Part<N>& part, const index::AxisMap& wanted, i64 tokens,
-                const std::string& what) {
-  if (part.features == wanted) return part;
-  const std::vector<i64> from = positions_of(wanted, part.features, what);
-  Part<N> result = empty_part<N>(wanted, tokens);
-  for (i64 t = 0; t < tokens; ++t) {
-    for (size_t i = 0; i < from.size(); ++i) {
-      if (from[i] >= 0) result.row(t)[i] = part.row(t)[from[i]];
-    }
-  }
-  return result;
-}
 
 /// Copies what a device has of a value into the whole one.
 template <class N>

@@ -54,11 +54,11 @@ Product as_stored(const Side& side, Product product) {
   return product;
 }
 
-Product only(const Side& side, const model::BoundOp& op, i64 rank, bool is_in_out) {
+Product only(const Side& side, const ops::BoundOp& op, i64 rank, bool is_in_out) {
   const size_t tensor = op.weights.front().front();
   const index::Region region = side.region(tensor, rank);
-  const bool is_only_of_stack = std::holds_alternative<model::Embed>(op.op->kind) &&
-                                model::features_axis(op.op->weights.front()) == 1;
+  const bool is_only_of_stack = std::holds_alternative<ops::Embed>(op.op->kind) &&
+                                ops::features_axis(op.op->weights.front()) == 1;
   Product product =
       is_only_of_stack
           ? matrix(side, tensor, region, rank, 0)
@@ -82,8 +82,8 @@ Product in_groups(Product product, i64 groups, const TensorSpec& spec) {
 }
 
 /// The matrices of one form of experts: gate, up, down; or gate_up, down.
-std::vector<Role> roles_of(const model::Experts::Form& form) {
-  if (form.order == model::Experts::Order::kSeparate) return {Role::kGate, Role::kUp, Role::kDown};
+std::vector<Role> roles_of(const ops::Experts::Form& form) {
+  if (form.order == ops::Experts::Order::kSeparate) return {Role::kGate, Role::kUp, Role::kDown};
   return {Role::kGate, Role::kDown};
 }
 
@@ -111,8 +111,8 @@ std::optional<Product> rows_of_expert(Product all, i64 expert, i64 experts,
 }
 
 /// One matrix of an expert; nothing when the device lacks it.
-std::optional<Product> find_expert(const Side& side, const model::Experts::Form& form,
-                                   const model::BoundWeight& weight, i64 expert, i64 experts,
+std::optional<Product> find_expert(const Side& side, const ops::Experts::Form& form,
+                                   const ops::BoundWeight& weight, i64 expert, i64 experts,
                                    i64 rank) {
   const size_t tensor = form.per_expert ? weight[static_cast<size_t>(expert)] : weight.front();
   const auto region = side.layouts(tensor).region(rank);
@@ -129,9 +129,9 @@ std::optional<Product> find_expert(const Side& side, const model::Experts::Form&
   return std::nullopt;
 }
 
-std::vector<Product> experts(const Side& side, const model::Experts& op,
-                             const model::BoundOp& bound, i64 rank) {
-  const model::Experts::Form& form = *bound.form;
+std::vector<Product> experts(const Side& side, const ops::Experts& op, const ops::BoundOp& bound,
+                             i64 rank) {
+  const ops::Experts::Form& form = *bound.form;
   const std::vector<Role> roles = roles_of(form);
   const i64 all = side.model->size(op.experts);
   std::vector<Product> products;
@@ -189,17 +189,17 @@ MatrixBlock share_of_work(const Product& product, index::Interval rows, const st
   return block;
 }
 
-std::vector<Product> products_of(const Side& side, const model::BoundOp& bound, i64 rank) {
+std::vector<Product> products_of(const Side& side, const ops::BoundOp& bound, i64 rank) {
   const auto& kind = bound.op->kind;
-  if (std::holds_alternative<model::Embed>(kind)) return {only(side, bound, rank, true)};
-  if (const auto* linear = std::get_if<model::Linear>(&kind)) {
+  if (std::holds_alternative<ops::Embed>(kind)) return {only(side, bound, rank, true)};
+  if (const auto* linear = std::get_if<ops::Linear>(&kind)) {
     Product product = only(side, bound, rank, linear->kernel == layout::Kernel::kInOut);
     if (!linear->groups) return {std::move(product)};
     const TensorSpec& spec = side.tensors[product.tensor];
     return {in_groups(std::move(product), side.model->size(*linear->groups), spec)};
   }
-  if (std::holds_alternative<model::Router>(kind)) return {only(side, bound, rank, false)};
-  if (const auto* op = std::get_if<model::Experts>(&kind)) return experts(side, *op, bound, rank);
+  if (std::holds_alternative<ops::Router>(kind)) return {only(side, bound, rank, false)};
+  if (const auto* op = std::get_if<ops::Experts>(&kind)) return experts(side, *op, bound, rank);
   return {};
 }
 

@@ -27,7 +27,7 @@ struct Product {
     return group_rows > 0 ? group_inputs : is_in_out ? rows : columns;
   }
   const index::AxisMap& outputs() const { return is_in_out ? columns : rows; }
-  /// Where its rows [begin, end) are.
+  /// The position of rows [begin, end).
   StoredRows stored(index::Interval at) const {
     return {tensor, rank, outer, above + at.begin, above + at.end};
   }
@@ -49,14 +49,14 @@ struct GroupBlock {
 /// A block as it is, or of a product in groups one for each group. `bytes` is that of its rows.
 std::vector<GroupBlock> by_group(const Product& product, const MatrixBlock& block);
 
-/// What part `part` of `parts` of the work has of consecutive rows: so many of what the product
-/// gives, and all that it sums over.
+/// Returns the block of part `part` of `parts` of the work on consecutive rows: its share of the
+/// outputs, and all inputs that they sum over.
 MatrixBlock share_of_work(const Product& product, index::Interval rows, const std::byte* bytes,
                           i64 part, i64 parts);
 
 /// The products of one op on one device, in the order in which they are computed; none for an op
 /// without matrices. Throws kUnsupported for a dtype that is no number of whole bytes, for a tensor
 /// of other axes, and where a device has one matrix of an expert and not another.
-std::vector<Product> products_of(const Side& side, const model::BoundOp& op, i64 rank);
+std::vector<Product> products_of(const Side& side, const ops::BoundOp& op, i64 rank);
 
 }  // namespace shardtool::engine

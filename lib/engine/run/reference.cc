@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/engine/names.h"
 #include "lib/engine/run/layer_entry.h"
-#include "lib/engine/run/numbers.h"
 
 namespace shardtool::engine {
 namespace {
@@ -13,7 +13,7 @@ index::Interval both(const index::Piece& piece, index::Interval other) {
   return {std::max(piece.global, other.begin), std::min(piece.global_end(), other.end)};
 }
 
-/// Where a part of the piece's image is in the device's own numbering.
+/// Returns a part of the piece's image in the device's own numbering.
 index::Interval local(const index::Piece& piece, index::Interval global) {
   const i64 shift = piece.local - piece.global;
   return {global.begin + shift, global.end + shift};
@@ -30,7 +30,7 @@ MatrixBlock inside(const MatrixBlock& block, i64 element, const index::Piece& ro
   return {local(row, rows), local(column, columns), block.bytes + offset * element, block.stride};
 }
 
-/// Whether the columns of a device are some consecutive ones and no padding.
+/// Returns true if the columns of a device are consecutive and without padding.
 bool is_stretch(const index::AxisMap& columns) {
   return columns.pieces().size() == 1 && columns.pieces().front().size == columns.local_size();
 }
@@ -74,7 +74,7 @@ void Reference<N>::begin_layer(const SideLayer& layer, const Wholes<N>& values) 
 
 template <class N>
 void Reference<N>::begin_step(size_t step) {
-  const model::Step& one = layer_->flow.steps[step];
+  const ops::Step& one = layer_->flow.steps[step];
   parts_.clear();
   for (const i64 rank : layer_->devices) {
     for (Product& part : products_of(side_, *one.op, rank)) {

@@ -10,12 +10,12 @@
 
 namespace shardtool::engine {
 
-/// What shards are held against, in one number system: the whole model on one device, or its cut on
-/// the shards' devices, which sums what each of them sums and adds the sums up in their order. All
-/// devices are of this process; their products are fed with the whole model's bytes, each once.
+/// The reference for shards in one number system: the whole model on one device, or its cut on the
+/// shards' devices, which forms the same partial sums and adds them in the same order. All devices
+/// belong to this process; their products read the whole model's bytes, each once.
 ///
-/// Floats are summed in the shards' order where a device keeps the rows of an [in, out] matrix in
-/// the whole model's order, as every layout does that cuts an axis into stretches.
+/// Float sums have the shards' order if a device keeps the rows of an [in, out] matrix in the whole
+/// model's order, as every layout does that cuts an axis into ranges.
 template <class N>
 class Reference {
  public:

@@ -10,9 +10,9 @@
 #include "kernels/encode/encode.h"
 #include "kernels/ops/router.h"
 #include "lib/base/error.h"
-#include "lib/engine/ops/patch_grid.h"
-#include "lib/engine/run/numbers.h"
+#include "lib/engine/names.h"
 #include "lib/engine/run/word_experts.h"
+#include "lib/ops/patches/patch_grid.h"
 
 namespace shardtool::engine {
 namespace {
@@ -20,15 +20,15 @@ namespace {
 using index::AxisMap;
 using Kind = plan::Placement::Kind;
 
-kernels::RouterSpec spec_of(const model::Router& op, const Side& side) {
-  const auto number = [&](const model::Number& n) {
+kernels::RouterSpec spec_of(const ops::Router& op, const Side& side) {
+  const auto number = [&](const ops::Number& n) {
     return mapping::value_of(n, side.model->config);
   };
   kernels::RouterSpec spec;
   spec.kind = op.kind;
   spec.experts = side.model->size(op.experts);
   spec.top_k = side.model->size(op.top_k);
-  spec.renormalise = model::is_true(op.renormalise, side.model->config);
+  spec.renormalise = ops::is_true(op.renormalise, side.model->config);
   spec.scale = number(op.scale);
   spec.groups = static_cast<i64>(number(op.groups));
   spec.top_groups = static_cast<i64>(number(op.top_groups));
@@ -39,15 +39,15 @@ kernels::RouterSpec spec_of(const model::Router& op, const Side& side) {
 
 }  // namespace
 
-bool chooses(const model::Op& op) {
-  const auto* attention = std::get_if<model::Attention>(&op.kind);
-  return std::holds_alternative<model::Router>(op.kind) ||
+bool chooses(const ops::Op& op) {
+  const auto* attention = std::get_if<ops::Attention>(&op.kind);
+  return std::holds_alternative<ops::Router>(op.kind) ||
          (attention != nullptr && attention->index.has_value());
 }
 
 template <class N>
 OpAt<N> Run<N>::at(i64 rank) {
-  OpAt<N> at{side_, inputs_, *step_->op, layer_, rank, bench_, {}};
+  OpAt<N> at{*side_.model, side_, inputs_, *step_->op, layer_, rank, bench_, {}};
   at.choosing = choosing();
   for (size_t i = 0; i < step_->op->op->in.size(); ++i) at.in.push_back(&input(i, rank));
   const auto& on = step_->made.at(0);
@@ -86,13 +86,13 @@ void Run<N>::begin_layer(const model::Layer& layer, PlacedValues<N> entry,
 }
 
 template <class N>
-void Run<N>::begin_step(const model::Step& step) {
+void Run<N>::begin_step(const ops::Step& step) {
   step_ = &step;
-  for (const model::ValueMove& input : step.before) {
+  for (const ops::ValueMove& input : step.before) {
     fabric_.exchange(input.exchange, inputs_.rows(), values_[input.value]);
     round(input.value);
   }
-  const auto* experts = std::get_if<model::Experts>(&step.op->op->kind);
+  const auto* experts = std::get_if<ops::Experts>(&step.op->op->kind);
   if (experts == nullptr) return;
   const AxisMap features = AxisMap::identity(side_.model->size(experts->embed));
   for (const i64 rank : devices_) {
@@ -105,7 +105,7 @@ void Run<N>::begin_step(const model::Step& step) {
 template <class N>
 void Run<N>::embed_probe(const Product& product, Part<N>& x) const {
   if constexpr (is_field<N>) {
-    const auto& op = std::get<model::Embed>(step_->op->op->kind);
+    const auto& op = std::get<ops::Embed>(step_->op->op->kind);
     const std::uint64_t table = kernels::hashed(inputs_.seed, static_cast<std::uint64_t>(op.by));
     for (i64 t = 0; t < inputs_.rows(); ++t) {
       const std::uint64_t seed = kernels::hashed(table, static_cast<std::uint64_t>(t));
@@ -125,7 +125,7 @@ void Run<N>::begin(const Product& product) {
   open.scales = BlockScales<N>::of(side_, inputs_.map, product);
   open.y = empty_part<N>(product.outputs(), inputs_.rows());
   if (is_look_up(product)) return;
-  if (std::holds_alternative<model::Embed>(step_->op->op->kind)) {
+  if (std::holds_alternative<ops::Embed>(step_->op->op->kind)) {
     open.x = empty_part<N>(product.rows, inputs_.rows());
     embed_probe(product, open.x);
   } else if (product.expert >= 0) {
@@ -139,7 +139,7 @@ void Run<N>::begin(const Product& product) {
 
 template <class N>
 bool Run<N>::is_look_up(const Product& product) const {
-  const bool is_table = std::holds_alternative<model::Embed>(step_->op->op->kind);
+  const bool is_table = std::holds_alternative<ops::Embed>(step_->op->op->kind);
   return is_table && (!is_field<N> || product.is_looked_up);
 }
 
@@ -147,7 +147,7 @@ bool Run<N>::is_look_up(const Product& product) const {
 /// its own lacks has the first row.
 template <class N>
 void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
-  const auto& op = std::get<model::Embed>(step_->op->op->kind);
+  const auto& op = std::get<ops::Embed>(step_->op->op->kind);
   const auto by = op.by;
   const auto offset = static_cast<i64>(mapping::value_of(op.offset, side_.model->config));
   const AxisMap where = index::inverse(product.rows);
@@ -155,10 +155,10 @@ void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
   Part<N>& y = open_.at(product.rank).y;
   for (i64 t = 0; t < inputs_.rows(); ++t) {
     i64 row = 0;
-    if (by == model::Embed::By::kToken) row = inputs_.tokens.at(static_cast<size_t>(t));
-    if (by == model::Embed::By::kToken && row >= where.local_size()) row = 0;
-    if (by == model::Embed::By::kPosition) row = offset + t % inputs_.length;
-    if (by == model::Embed::By::kPatch) row = row_of_patch(op.patches, product, t);
+    if (by == ops::Embed::By::kToken) row = inputs_.tokens.at(static_cast<size_t>(t));
+    if (by == ops::Embed::By::kToken && row >= where.local_size()) row = 0;
+    if (by == ops::Embed::By::kPosition) row = offset + t % inputs_.length;
+    if (by == ops::Embed::By::kPatch) row = row_of_patch(op.patches, product, t);
     const auto local = row < where.local_size() ? where(row) : std::nullopt;
     if (!local || *local < block.rows.begin || *local >= block.rows.end) continue;
     to_numbers(product.dtype, inputs_.map, block.bytes + (*local - block.rows.begin) * row_bytes,
@@ -167,13 +167,13 @@ void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
 }
 
 template <class N>
-i64 Run<N>::row_of_patch(const model::Patches& patches, const Product& product, i64 token) const {
+i64 Run<N>::row_of_patch(const ops::Patches& patches, const Product& product, i64 token) const {
   const i64 position = token % inputs_.length;
   const i64 others = patches.has_class ? 1 : 0;
   if (patches.has_class && position + 1 == inputs_.length) return 0;
-  const PatchGrid grid = grid_of(patches, *side_.model, inputs_.length);
+  const ops::PatchGrid grid = ops::grid_of(patches, *side_.model, inputs_.length);
   const auto [row, column] = grid.place(position);
-  const i64 side = root_of(product.rows.global_size() - others);
+  const i64 side = ops::root_of(product.rows.global_size() - others);
   return others + row % side * side + column % side;
 }
 
@@ -245,7 +245,7 @@ void Run<N>::end(const Product& product) {
 
 /// The ranks of the layer, of all processes, that have any tensor of a weight.
 template <class N>
-std::vector<i64> Run<N>::holders_of(const model::BoundWeight& weight) const {
+std::vector<i64> Run<N>::holders_of(const ops::BoundWeight& weight) const {
   std::vector<i64> holders;
   for (const i64 rank : all_devices_) {
     const bool has = std::any_of(weight.begin(), weight.end(), [&](size_t tensor) {
@@ -256,7 +256,7 @@ std::vector<i64> Run<N>::holders_of(const model::BoundWeight& weight) const {
   return holders;
 }
 
-/// Those of `holders` whose parts are added up with the device's own, itself among them.
+/// Returns those of `holders` whose parts are added to the device's own, itself included.
 template <class N>
 std::vector<i64> Run<N>::sum_group(i64 rank, const std::vector<i64>& holders) const {
   const mesh::Mesh& mesh = side_.mesh;
@@ -274,9 +274,9 @@ std::vector<i64> Run<N>::sum_group(i64 rank, const std::vector<i64>& holders) co
   return group;
 }
 
-/// What part of a replicated summand a device adds, so that all devices of a sum add it once. Of
-/// residues random parts, of which the first device's is what the others leave: only replicas that
-/// are all the same add up to it. Of floats the first device adds all.
+/// Returns the part of a replicated summand that a device adds, so that all devices of a sum add it
+/// once. Residues: random parts that add up to 1, so that unequal replicas change the sum. Floats:
+/// the first device adds all of it.
 template <class N>
 N Run<N>::share_of(i64 rank, const std::vector<i64>& holders) const {
   const std::vector<i64> group = sum_group(rank, holders);
@@ -295,9 +295,9 @@ N Run<N>::share_of(i64 rank, const std::vector<i64>& holders) const {
   }
 }
 
-/// What part of a stored bias a device adds to its part of a sum.
+/// Returns the part of a stored bias that a device adds to its part of a sum.
 template <class N>
-N Run<N>::share_of_bias(const model::BoundWeight& weight, i64 rank) const {
+N Run<N>::share_of_bias(const ops::BoundWeight& weight, i64 rank) const {
   switch (side_.sum_bias(weight.front())) {
     case SumBias::kAfterReduction:
       return share_of(rank, holders_of(weight));
@@ -311,7 +311,7 @@ N Run<N>::share_of_bias(const model::BoundWeight& weight, i64 rank) const {
 }
 
 template <class N>
-void Run<N>::add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part) {
+void Run<N>::add_bias(const ops::BoundWeight& weight, i64 rank, Part<N>& part) {
   const size_t tensor = weight.front();
   if (!side_.layouts(tensor).region(rank)) return;
   const OpAt<N> here = at(rank);
@@ -323,33 +323,25 @@ void Run<N>::add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part)
   }
 }
 
+/// Runs the op's body, or adds the bias of a product.
 template <class N>
 void Run<N>::run_op(i64 rank) {
-  const model::Op& op = *step_->op->op;
-  const auto& weights = step_->op->weights;
-  const bool has_bias = weights.size() > 1 && !weights[1].empty();
-  std::visit(
-      [&](const auto& kind) {
-        using Op = std::decay_t<decltype(kind)>;
-        if constexpr (std::is_same_v<Op, model::Linear>) {
-          if (has_bias) add_bias(weights[1], rank, values_.at(op.out[0]).at(rank));
-        } else if constexpr (std::is_same_v<Op, model::Router>) {
-          if (has_bias && !kind.words && !kind.is_corrected()) {
-            add_bias(weights[1], rank, values_.at(op.out[0]).at(rank));
-          }
-        } else if constexpr (std::is_same_v<Op, model::Split>) {
-          auto parts = apply(kind, at(rank));
-          for (size_t i = 0; i < parts.size(); ++i) make(op.out[i], rank, std::move(parts[i]));
-        } else if constexpr (!std::is_same_v<Op, model::Embed> &&
-                             !std::is_same_v<Op, model::Experts>) {
-          make(op.out[0], rank, apply(kind, at(rank)));
-        }
-      },
-      op.kind);
+  const ops::Op& op = *step_->op->op;
+  if (const auto apply = op.row->apply.of<N>(); apply != nullptr) {
+    std::vector<Part<N>> parts = apply(at(rank));
+    for (size_t i = 0; i < parts.size(); ++i) make(op.out[i], rank, std::move(parts[i]));
+    return;
+  }
+  const auto* router = std::get_if<ops::Router>(&op.kind);
+  const bool adds_bias = router != nullptr ? !router->words && !router->is_corrected()
+                                           : std::holds_alternative<ops::Linear>(op.kind);
+  if (adds_bias && ops::has_weight(*step_->op, 1)) {
+    add_bias(step_->op->weights[1], rank, values_.at(op.out[0]).at(rank));
+  }
 }
 
 template <class N>
-void Run<N>::route(const model::Router& op, i64 rank) {
+void Run<N>::route(const ops::Router& op, i64 rank) {
   Part<N>& scores = values_.at(step_->op->op->out[0]).at(rank);
   const auto& weights = step_->op->weights;
   std::vector<N> correction;
@@ -391,7 +383,7 @@ void Run<N>::route(const model::Router& op, i64 rank) {
       i64* chosen = choice.data() + t * top_k;
       if (of_words) {
         of_words->copy(inputs_.tokens.at(static_cast<size_t>(t)), chosen);
-        // What is no expert counts for nothing.
+        // Numbers that name no expert have no weight.
         const auto is_expert = [&spec](i64 e) { return e >= 0 && e < spec.experts; };
         spec.top_k = std::partition(chosen, chosen + top_k, is_expert) - chosen;
       } else if (!is_replayed) {
@@ -421,13 +413,13 @@ void Run<N>::round(const std::string& name) {
 }
 
 template <class N>
-void Run<N>::end_step(const model::Step& step) {
+void Run<N>::end_step(const ops::Step& step) {
   for (const i64 rank : devices_) run_op(rank);
   for (const std::string& name : step.op->op->out) round(name);
-  for (const model::Exchange& exchange : step.after) {
+  for (const ops::Exchange& exchange : step.after) {
     fabric_.exchange(exchange, inputs_.rows(), values_[step.op->op->out[0]]);
   }
-  if (const auto* router = std::get_if<model::Router>(&step.op->op->kind)) {
+  if (const auto* router = std::get_if<ops::Router>(&step.op->op->kind)) {
     for (const i64 rank : devices_) route(*router, rank);
     round(step.op->op->out[0]);
   }
@@ -438,16 +430,16 @@ void Run<N>::end_step(const model::Step& step) {
   template Choosing Run<N>::choosing();                                                          \
   template const Part<N>& Run<N>::input(size_t, i64) const;                                      \
   template N Run<N>::share_of(i64, const std::vector<i64>&) const;                               \
-  template std::vector<i64> Run<N>::holders_of(const model::BoundWeight&) const;                 \
+  template std::vector<i64> Run<N>::holders_of(const ops::BoundWeight&) const;                   \
   template void Run<N>::begin_layer(const model::Layer&, PlacedValues<N>, std::span<const i64>); \
-  template void Run<N>::begin_step(const model::Step&);                                          \
+  template void Run<N>::begin_step(const ops::Step&);                                            \
   template void Run<N>::begin(const Product&);                                                   \
   template bool Run<N>::is_look_up(const Product&) const;                                        \
   template void Run<N>::look_up(const Product&, const MatrixBlock&);                             \
   template void Run<N>::multiply(const Product&, const MatrixBlock&);                            \
   template void Run<N>::end(const Product&);                                                     \
   template void Run<N>::round(const std::string&);                                               \
-  template void Run<N>::end_step(const model::Step&);
+  template void Run<N>::end_step(const ops::Step&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)
 SHARDTOOL_INSTANTIATE(float)

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/device/workbench.h"
-#include "lib/engine/ops/apply.h"
+#include "lib/engine/names.h"
 #include "lib/engine/run/computed_by.h"
 #include "lib/engine/run/fabric.h"
 #include "lib/engine/run/part.h"
@@ -19,8 +19,8 @@
 
 namespace shardtool::engine {
 
-/// Whether an op decides by scores what counts: a router, or an attention's index.
-bool chooses(const model::Op& op);
+/// Returns true if an op chooses by scores: a router, or an attention with an index.
+bool chooses(const ops::Op& op);
 
 /// One side in one number system, one step of a layer after the other, on all devices of this
 /// process in lockstep:
@@ -42,7 +42,7 @@ class Run {
 
   /// `entry` is what this process' devices begin the layer with.
   void begin_layer(const model::Layer& layer, PlacedValues<N> entry, std::span<const i64> devices);
-  void begin_step(const model::Step& step);
+  void begin_step(const ops::Step& step);
   void begin(const Product& product);
   /// A block of the product's matrix: of all columns unless it is_in_out, where the rows come in
   /// their order. Blocks that give different outputs may run at once.
@@ -51,19 +51,19 @@ class Run {
   /// before it is done. Of one product at a time.
   void multiply_there(const Product& product, const MatrixBlock& block, const std::byte* there);
   void end(const Product& product);
-  void end_step(const model::Step& step);
+  void end_step(const ops::Step& step);
 
   bool has(const std::string& name) const { return values_.count(name) > 0; }
   const Placed<N>& value(const std::string& name) const { return values_.at(name); }
 
-  /// What routers and indices chose in this layer, by the name of their op's output; of floats.
+  /// The choices of routers and indices in this layer, by the name of their op's output; of floats.
   const std::map<std::string, Choice>& choices() const { return choices_; }
-  /// From now on routers and indices choose so. Null: by their scores.
+  /// Replaces the choices of routers and indices from now on. Null: by their scores.
   void replay(const std::map<std::string, Choice>* choices) { replayed_ = choices; }
   /// Choices so far that rounding could have made otherwise: the score of the last chosen expert or
   /// position is nearer to another's than kUndecidableGap.
   i64 undecidable() const { return undecidable_; }
-  /// Of the accelerator's products so far.
+  /// Counts of the accelerator's products so far.
   const ComputedBy& computed_by() const { return computed_by_; }
 
  private:
@@ -72,13 +72,13 @@ class Run {
   const Part<N>& input(size_t i, i64 rank) const;
   std::vector<i64> sum_group(i64 rank, const std::vector<i64>& holders) const;
   N share_of(i64 rank, const std::vector<i64>& holders) const;
-  N share_of_bias(const model::BoundWeight& weight, i64 rank) const;
-  std::vector<i64> holders_of(const model::BoundWeight& weight) const;
+  N share_of_bias(const ops::BoundWeight& weight, i64 rank) const;
+  std::vector<i64> holders_of(const ops::BoundWeight& weight) const;
   void make(const std::string& name, i64 rank, Part<N> part);
   bool is_look_up(const Product& product) const;
   void embed_probe(const Product& product, Part<N>& x) const;
   void look_up(const Product& product, const MatrixBlock& block);
-  i64 row_of_patch(const model::Patches& patches, const Product& product, i64 token) const;
+  i64 row_of_patch(const ops::Patches& patches, const Product& product, i64 token) const;
   void multiply_group(const Product& product, const MatrixBlock& block, i64 first_input);
   void multiply_scaled(const Product& product, const MatrixBlock& block, i64 first_input);
   void begin_there(const Product& product);
@@ -93,9 +93,9 @@ class Run {
   Part<N> expert_input(const Product& product);
   void end_expert(const Product& product, Part<N> y);
   std::vector<N> expert_bias(size_t weight, const Product& product, const index::AxisMap& features);
-  void add_bias(const model::BoundWeight& weight, i64 rank, Part<N>& part);
+  void add_bias(const ops::BoundWeight& weight, i64 rank, Part<N>& part);
   void run_op(i64 rank);
-  void route(const model::Router& op, i64 rank);
+  void route(const ops::Router& op, i64 rank);
   void round(const std::string& name);
 
   const Side& side_;
@@ -105,12 +105,12 @@ class Run {
   std::vector<i64> devices_;  ///< of this process, that run the layer
   std::vector<i64> all_devices_;
   i64 layer_ = -1;
-  const model::Step* step_ = nullptr;
+  const ops::Step* step_ = nullptr;
 
   /// A product under way.
   struct Open {
     Part<N> x;  ///< its input, one column per row or column of its matrix
-    Part<N> y;  ///< what it gives
+    Part<N> y;  ///< its output
     std::optional<BlockScales<N>> scales;
     const N* x_there = nullptr;               ///< on the accelerator
     std::vector<std::byte> stored;            ///< x in the weights' type, for a library

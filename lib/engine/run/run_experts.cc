@@ -1,31 +1,33 @@
 #include <fmt/format.h>
 
 #include "lib/base/error.h"
-#include "lib/engine/run/numbers.h"
+#include "lib/engine/names.h"
 #include "lib/engine/run/run.h"
+#include "lib/ops/sections/section_list.h"
 
 namespace shardtool::engine {
 namespace {
 
 using index::AxisMap;
 using Role = Product::Role;
-using Form = model::Experts::Form;
+using Form = ops::Experts::Form;
 
-/// Where the biases of a form are among its weights, after the matrices.
+/// Indices of the biases among a form's weights, after the matrices.
 constexpr size_t kFusedUpBias = 2;
 constexpr size_t kFusedDownBias = 3;
 
 /// gate and up of a fused axis of twice the experts' width.
-std::vector<Section> gate_and_up(const Form& form, const AxisMap& fused, const std::string& what) {
+std::vector<ops::Section> gate_and_up(const Form& form, const AxisMap& fused,
+                                      const std::string& what) {
   const i64 half = fused.global_size() / 2;
-  const auto order = form.order == model::Experts::Order::kInterleaved
-                         ? model::Split::Order::kInterleaved
-                         : model::Split::Order::kConcat;
-  return sections_of(order, fused, {half, half}, what);
+  const auto order = form.order == ops::Experts::Order::kInterleaved
+                         ? ops::Split::Order::kInterleaved
+                         : ops::Split::Order::kConcat;
+  return ops::sections_of(order, fused, {half, half}, what);
 }
 
 template <class N>
-Part<N> section(const Part<N>& fused, const Section& part, i64 rows) {
+Part<N> section(const Part<N>& fused, const ops::Section& part, i64 rows) {
   Part<N> y = empty_part<N>(part.features, rows);
   for (i64 t = 0; t < rows; ++t) {
     for (size_t i = 0; i < part.from.size(); ++i) y.row(t)[i] = fused.row(t)[part.from[i]];
@@ -65,26 +67,26 @@ std::vector<N> Run<N>::expert_bias(size_t weight, const Product& product, const 
   return aligned(row, features, 1, side_.tensors[tensor].name).data;
 }
 
-/// What a matrix of an expert multiplies: the layer's input, or for the last one what the others
-/// made of it.
+/// Returns the input of an expert's matrix: the layer's input, or for the last matrix the result of
+/// the others.
 template <class N>
 Part<N> Run<N>::expert_input(const Product& product) {
   const i64 rows = inputs_.rows();
   const std::string& name = side_.tensors[product.tensor].name;
-  const auto& op = std::get<model::Experts>(step_->op->op->kind);
+  const auto& op = std::get<ops::Experts>(step_->op->op->kind);
   if (product.role != Role::kDown) {
     auto x = aligned(input(0, product.rank), product.inputs(), rows, name);
     return op.scales_input ? times_gates(std::move(x), input(1, product.rank), product.expert) : x;
   }
   std::map<Role, Part<N>> made = std::move(expert_.extract(product.rank).mapped());
   Part<N> gate = std::move(made.at(Role::kGate));
-  if (step_->op->form->order == model::Experts::Order::kUngated) {
+  if (step_->op->form->order == ops::Experts::Order::kUngated) {
     const auto kind = activation_of(op.activation, side_.model->config);
     for (N& x : gate.data) x = activated(kind, x);
     return aligned(gate, product.inputs(), rows, name);
   }
   Part<N> up;
-  if (step_->op->form->order == model::Experts::Order::kSeparate) {
+  if (step_->op->form->order == ops::Experts::Order::kSeparate) {
     up = aligned(made.at(Role::kUp), gate.features, rows, name);
   } else {
     const auto halves = gate_and_up(*step_->op->form, gate.features, name);
@@ -108,7 +110,7 @@ template <class N>
 void Run<N>::end_expert(const Product& product, Part<N> y) {
   const i64 rows = inputs_.rows();
   if (product.role != Role::kDown) {
-    const bool is_fused = step_->op->form->order != model::Experts::Order::kSeparate;
+    const bool is_fused = step_->op->form->order != ops::Experts::Order::kSeparate;
     const auto bias = is_fused ? expert_bias(kFusedUpBias, product, y.features) : std::vector<N>();
     for (i64 t = 0; t < rows && !bias.empty(); ++t) {
       for (i64 f = 0; f < y.width(); ++f) y.row(t)[f] += bias[static_cast<size_t>(f)];
@@ -118,7 +120,7 @@ void Run<N>::end_expert(const Product& product, Part<N> y) {
   }
   // Devices that share an expert add its bias once.
   std::vector<N> bias;
-  const bool is_separate = step_->op->form->order == model::Experts::Order::kSeparate;
+  const bool is_separate = step_->op->form->order == ops::Experts::Order::kSeparate;
   if (!is_separate) {
     std::vector<i64> holders;
     for (const i64 rank : all_devices_) {
@@ -130,7 +132,7 @@ void Run<N>::end_expert(const Product& product, Part<N> y) {
     const N share = share_of(product.rank, holders);
     for (N& b : bias) b *= share;
   }
-  const bool scales_input = std::get<model::Experts>(step_->op->op->kind).scales_input;
+  const bool scales_input = std::get<ops::Experts>(step_->op->op->kind).scales_input;
   const Part<N>& gates = input(1, product.rank);
   Part<N>& sum = values_.at(step_->op->op->out[0]).at(product.rank);
   for (i64 t = 0; t < rows; ++t) {

@@ -1,4 +1,4 @@
-#include "lib/engine/run/numbers.h"
+#include "lib/engine/names.h"
 #include "lib/engine/run/run.h"
 
 // The products of a run by an accelerator: x goes there, the rows of the matrix come by, y returns.

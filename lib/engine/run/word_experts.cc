@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/base/error.h"
+#include "lib/engine/names.h"
 
 namespace shardtool::engine {
 namespace {
@@ -19,7 +20,7 @@ std::vector<i64> numbers_of(const std::vector<std::byte>& bytes) {
 }  // namespace
 
 WordExperts::WordExperts(const Side& side, size_t tensor, i64 rank) {
-  const StoredWeight table = read_small(side, tensor, rank);
+  const StoredWeight table = side.read(tensor, rank);
   columns_ = table.region.at(1).local_size();
   if (table.dtype == Dtype::kI64) {
     experts_ = numbers_of<i64>(table.bytes);

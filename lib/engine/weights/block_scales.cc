@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
-#include "lib/engine/run/numbers.h"
+#include "lib/engine/names.h"
 #include "lib/engine/run/part_axis.h"
 #include "lib/engine/weights/scale_names.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/engine/ops/apply.h"
+#include "lib/engine/names.h"
 #include "lib/engine/run/product_list.h"
 
 namespace shardtool::engine {

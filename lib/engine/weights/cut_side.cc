@@ -98,14 +98,14 @@ CutSide::CutSide(const Side& whole, const Side& shards, std::span<const LayerPai
 
 CutSide::~CutSide() = default;
 
-void CutSide::pair_tensors(const model::BoundOp& of_whole, const model::BoundOp& of_shards) {
+void CutSide::pair_tensors(const ops::BoundOp& of_whole, const ops::BoundOp& of_shards) {
   const size_t weights = std::max(of_whole.weights.size(), of_shards.weights.size());
-  const auto tensors_of = [](const model::BoundOp& op, size_t weight) {
-    return weight < op.weights.size() ? op.weights[weight] : model::BoundWeight();
+  const auto tensors_of = [](const ops::BoundOp& op, size_t weight) {
+    return weight < op.weights.size() ? op.weights[weight] : ops::BoundWeight();
   };
   for (size_t weight = 0; weight < weights; ++weight) {
-    const model::BoundWeight a = tensors_of(of_whole, weight);
-    const model::BoundWeight b = tensors_of(of_shards, weight);
+    const ops::BoundWeight a = tensors_of(of_whole, weight);
+    const ops::BoundWeight b = tensors_of(of_shards, weight);
     if (a.size() > b.size()) throw other_tensors(whole_, a.back());
     if (b.size() > a.size()) throw other_tensors(shards_, b.back());
     for (size_t i = 0; i < a.size(); ++i) {

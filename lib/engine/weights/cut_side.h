@@ -33,7 +33,7 @@ class CutSide {
  private:
   class Source;
 
-  void pair_tensors(const model::BoundOp& of_whole, const model::BoundOp& of_shards);
+  void pair_tensors(const ops::BoundOp& of_whole, const ops::BoundOp& of_shards);
   void pair_scales(size_t of_whole, size_t of_shards);
   void add_scales(size_t of_whole, size_t scales, size_t of_shards);
   void pair(size_t of_whole, size_t of_shards);

@@ -15,7 +15,7 @@ namespace shardtool::engine {
 struct PackedPart {
   const model::PackedWeight& weight;
   std::span<const TensorSpec> tensors;
-  const model::LayoutOf& layouts;
+  const ops::LayoutOf& layouts;
   const WeightSource& stored;
   index::AxisMap inputs, outputs;  ///< of the device's part
 };

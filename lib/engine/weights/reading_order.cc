@@ -8,17 +8,17 @@ namespace shardtool::engine {
 namespace {
 
 /// The only matrix of an op, or nullopt for ops with none or several.
-std::optional<size_t> matrix_of(const model::BoundOp& bound) {
+std::optional<size_t> matrix_of(const ops::BoundOp& bound) {
   const auto& kind = bound.op->kind;
   const bool has_one =
-      std::holds_alternative<model::Embed>(kind) || std::holds_alternative<model::Linear>(kind);
+      std::holds_alternative<ops::Embed>(kind) || std::holds_alternative<ops::Linear>(kind);
   if (!has_one) return std::nullopt;
   return bound.weights.front().front();
 }
 
-bool is_table_of_words(const model::BoundOp& bound) {
-  const auto* embed = std::get_if<model::Embed>(&bound.op->kind);
-  return embed != nullptr && embed->by == model::Embed::By::kToken;
+bool is_table_of_words(const ops::BoundOp& bound) {
+  const auto* embed = std::get_if<ops::Embed>(&bound.op->kind);
+  return embed != nullptr && embed->by == ops::Embed::By::kToken;
 }
 
 }  // namespace
@@ -40,8 +40,8 @@ bool ReadingOrder::is_multiplied_elsewhere(size_t layer, size_t step) const {
   for (const LayerPair& there : scope_.layers) {
     if (!std::ranges::includes(there.shards.devices, here.shards.devices)) continue;
     for (size_t s = 0; s < there.whole.flow.steps.size(); ++s) {
-      const model::BoundOp& op = *there.whole.flow.steps[s].op;
-      const bool is_product = std::holds_alternative<model::Linear>(op.op->kind);
+      const ops::BoundOp& op = *there.whole.flow.steps[s].op;
+      const bool is_product = std::holds_alternative<ops::Linear>(op.op->kind);
       if (is_product && matrix_of(op) == of_whole &&
           matrix_of(*there.shards.flow.steps[s].op) == of_shards) {
         return true;

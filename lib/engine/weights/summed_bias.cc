@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "lib/engine/ops/apply.h"
+#include "lib/engine/names.h"
 #include "lib/layout/axis_expr.h"
 
 namespace shardtool::engine {
@@ -15,7 +15,7 @@ namespace {
 using Numbers = std::vector<double>;
 
 /// Mesh axes over which the op's matrix is cut, along which its products are summed.
-std::vector<std::string> axes_of_sum(const Side& shards, const model::BoundOp& op) {
+std::vector<std::string> axes_of_sum(const Side& shards, const ops::BoundOp& op) {
   std::vector<std::string> axes;
   for (const layout::LayoutAxis& axis : shards.layouts(op.weights.front().front()).axes()) {
     for (const mesh::AxisRef& ref : layout::axes_used(axis.expr)) axes.push_back(ref.axis);
@@ -50,13 +50,13 @@ Numbers sum_of_shares(const Side& shards, const std::vector<std::string>& along,
 
 }  // namespace
 
-bool is_share_of_sum(const Side& shards, const model::BoundOp& op, size_t tensor) {
+bool is_share_of_sum(const Side& shards, const ops::BoundOp& op, size_t tensor) {
   const bool is_bias = op.weights.size() > 1 && !op.weights[1].empty() &&
                        op.weights[1].front() == tensor && !op.weights[0].empty();
   return is_bias && shards.sum_bias(tensor) != SumBias::kAfterReduction;
 }
 
-std::string describe_summed_bias(const Side& whole, const Side& shards, const model::BoundOp& op,
+std::string describe_summed_bias(const Side& whole, const Side& shards, const ops::BoundOp& op,
                                  size_t tensor) {
   const auto found = whole.by_name.find(shards.tensors[tensor].name);
   if (found == whole.by_name.end()) return "";

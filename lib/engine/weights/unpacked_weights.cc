@@ -7,7 +7,7 @@ namespace shardtool::engine {
 
 UnpackedWeights::UnpackedWeights(std::unique_ptr<WeightSource> stored,
                                  std::vector<model::PackedWeight> weights,
-                                 std::span<const TensorSpec> tensors, model::LayoutOf layouts)
+                                 std::span<const TensorSpec> tensors, ops::LayoutOf layouts)
     : stored_(std::move(stored)),
       weights_(std::move(weights)),
       tensors_(tensors),

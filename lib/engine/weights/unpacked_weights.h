@@ -19,7 +19,7 @@ class UnpackedWeights final : public WeightSource {
   /// `tensors` and `layouts` are those of `stored`, followed by one per weight; their referents
   /// must outlive this object.
   UnpackedWeights(std::unique_ptr<WeightSource> stored, std::vector<model::PackedWeight> weights,
-                  std::span<const TensorSpec> tensors, model::LayoutOf layouts);
+                  std::span<const TensorSpec> tensors, ops::LayoutOf layouts);
 
   /// Throws kDataMismatch if an input is in a group that the device lacks.
   void read(const StoredRows& rows, std::span<std::byte> bytes) const override;
@@ -32,7 +32,7 @@ class UnpackedWeights final : public WeightSource {
   std::unique_ptr<WeightSource> stored_;
   std::vector<model::PackedWeight> weights_;
   std::span<const TensorSpec> tensors_;
-  model::LayoutOf layouts_;
+  ops::LayoutOf layouts_;
 };
 
 }  // namespace shardtool::engine

@@ -1,6 +1,7 @@
 #include "lib/model/flow/flow.h"
 
-#include "lib/model/flow/walk.h"
+#include "lib/model/flow/handoff.h"
+#include "lib/ops/walk.h"
 
 namespace shardtool::model {
 
@@ -23,12 +24,15 @@ std::vector<Exchange> exchanges(const LayerFlow& flow) {
 
 LayerFlow flow(const Model& model, size_t layer, const LayoutOf& layouts, const mesh::Mesh& mesh,
                const mesh::Over& own_tokens, Stream& stream) {
-  Walk walk(model, layer, layouts, mesh, own_tokens);
+  const Layer& walked = model.layers[layer];
+  ops::Walk walk(model, {walked.number, walked.of_prompt, devices_of(model, layer, layouts)},
+                 layouts, mesh, own_tokens);
   for (auto& [name, value] : stream) walk.put(name, std::move(value));
-  for (const BoundOp& op : model.layers[layer].ops) walk.step(op);
+  LayerFlow made;
+  for (const BoundOp& op : walked.ops) made.steps.push_back(walk.run(op));
   stream.clear();
-  for (const std::string& name : model.layers[layer].passes) stream[name] = walk.take(name);
-  return std::move(walk).finish();
+  for (const std::string& name : walked.passes) stream[name] = walk.take(name);
+  return made;
 }
 
 }  // namespace shardtool::model

@@ -7,14 +7,28 @@
 #include "lib/base/strict_json.h"
 #include "lib/mapping/document/decode.h"
 #include "lib/mapping/document/json_value.h"
-#include "lib/model/graph/decode_op.h"
-#include "lib/model/graph/decode_values.h"
 #include "lib/model/graph/graph.h"
+#include "lib/ops/decoder.h"
 
 namespace shardtool::model {
 namespace {
 
+using mapping::decode_allowed;
+using mapping::decode_layer_set;
+using mapping::decode_number;
 using mapping::JsonValue;
+using ops::decode_dim;
+using ops::decode_op;
+using ops::OpContext;
+
+/// Decodes {path: [values that config.json may have]}.
+Requirements decode_requirements(const JsonValue& value) {
+  Requirements requirements;
+  for (const auto& [path, allowed] : value.members()) {
+    requirements.emplace_back(path, decode_allowed(allowed));
+  }
+  return requirements;
+}
 
 constexpr int kMaxDepth = 16;
 
@@ -43,7 +57,7 @@ class Decoder {
 
  private:
   using Merged = std::map<std::string, JsonValue>;
-  /// What of a stack is decoded when its prefixes are known.
+  /// The parts of a stack that are decoded after its prefixes.
   struct StackText {
     Merged prefixes;
     std::optional<JsonValue> start, blocks;
@@ -122,7 +136,7 @@ void Decoder::read(const JsonValue& root) {
   graph_.model_types = std::move(model_types);
 }
 
-/// The ops of a named part, or of the one op that stands there.
+/// Returns the ops of a named part, or the single op in its place.
 std::vector<Op> Decoder::part(const JsonValue& name) {
   if (name.is_object()) return {decode_op(name, context_)};
   const auto found = parts_.find(name.text());
@@ -153,7 +167,8 @@ LayerNumber Decoder::layer_number(const JsonValue& value) const {
   return number;
 }
 
-/// A part, or {"layers", "requires", "where_made", "parts"}; without parts there is nothing to do.
+/// Decodes a part, or {"layers", "requires", "where_made", "parts"}; an empty list of parts does
+/// nothing.
 Way Decoder::way(const JsonValue& value) {
   Way way;
   if (!value.has("parts")) {
@@ -202,7 +217,7 @@ std::vector<JsonValue::Field> Decoder::fields_of(Stack& stack, StackText& text) 
           {"blocks", [&](const JsonValue& v) { text.blocks = v; }, true}};
 }
 
-/// Its prefixes stand before those of the graph, which its ops are decoded with.
+/// Decodes the stack's ops with its own prefixes, then those of the graph.
 void Decoder::finish(Stack& stack, const StackText& text) {
   for (const auto& [name, prefix] : text.prefixes) context_.prefixes[name] = prefix.nonempty_text();
   stack.start = stretches(*text.start);
@@ -221,8 +236,8 @@ Stack Decoder::stack(const JsonValue& value) {
   return stack;
 }
 
-/// A stack before all others, which ends with a layer of its own, and what the start of the next
-/// one does with what that gives.
+/// Adds a stack before all others, which ends with a layer of its own, and the ops at the start of
+/// the next stack that read its result.
 void Decoder::add_tower(const JsonValue& value) {
   Stack tower;
   tower.beside = true;
@@ -243,7 +258,7 @@ void Decoder::add_tower(const JsonValue& value) {
   graph_.stacks.insert(graph_.stacks.begin(), std::move(tower));
 }
 
-/// The ways where what they read was made, else nothing.
+/// Returns the ways, conditional on their inputs, and an empty way for models without these.
 Alternatives Decoder::where_made(Alternatives ways) {
   for (Way& way : ways) way.where_made = true;
   ways.emplace_back();
@@ -257,8 +272,7 @@ std::vector<std::string> texts_of(const std::optional<JsonValue>& list) {
   return texts;
 }
 
-/// Walks the values that a list of stretches makes, and checks that each is there before it is
-/// read.
+/// Checks that every value of a list of stretches is made before it is read.
 void check_stretches(const std::vector<Alternatives>& stretches, std::set<std::string> known) {
   for (const Alternatives& ways : stretches) {
     std::set<std::string> after = known;
@@ -279,7 +293,7 @@ void check_stretches(const std::vector<Alternatives>& stretches, std::set<std::s
   }
 }
 
-/// The first stack makes what it reads itself; later ones read what passes.
+/// Checks all stacks. The first one makes its own values; later ones also read those that pass.
 void Decoder::check_values() const {
   std::set<std::string> entering(graph_.passed.begin(), graph_.passed.end());
   entering.insert("x");

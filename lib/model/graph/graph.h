@@ -8,26 +8,43 @@
 #include <vector>
 
 #include "lib/mapping/document/size_expression.h"
-#include "lib/model/graph/ops.h"
+#include "lib/ops/op.h"
 
 /// A model as data: what a forward pass computes, written once per family in graphs/*.json. Cost
 /// reports price it; nothing here knows a model's name.
 namespace shardtool::model {
 
-/// What config.json must say: the values that are allowed at a path, as JSON text, and numbers as
-/// mapping::allowed_number writes them. Where it says nothing, null or the word "absent" is
-/// allowed.
+using ops::Attention;
+using ops::Convolve;
+using ops::Decay;
+using ops::Dim;
+using ops::Embed;
+using ops::Experts;
+using ops::LayerSet;
+using ops::Linear;
+using ops::Norm;
+using ops::Number;
+using ops::Op;
+using ops::Recurrence;
+using ops::Router;
+using ops::Split;
+using ops::WeightRef;
+using ops::Window;
+using ops::Word;
+
+/// The values that config.json may have at a path, as JSON text, numbers as mapping::allowed_number
+/// writes them. null or the word "absent" allows a config without the path.
 using Requirements = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
-/// One way to write a stretch of a layer.
+/// One variant of a stretch, a part of a layer.
 struct Way {
-  std::optional<LayerSet> layers;  ///< where it is one; nothing: everywhere
+  std::optional<LayerSet> layers;  ///< unset: all layers
   Requirements requires_config;
-  bool where_made = false;  ///< only where what it reads was made: by a tower that is there
+  bool where_made = false;  ///< only if its inputs were made, by a tower that the checkpoint has
   std::vector<Op> ops;
 };
-/// The first of which that its layer and config.json allow and whose required tensors are there
-/// counts.
+/// Variants of a stretch. The first one that its layer and config.json allow and whose required
+/// tensors the checkpoint has is used.
 using Alternatives = std::vector<Way>;
 
 struct Block {
@@ -35,28 +52,27 @@ struct Block {
   std::vector<Alternatives> stretches;  ///< one after the other
 };
 
-/// A number that a layer has beside its own: how many layers of a set are before it, or with a
-/// cycle the layer of that set whose place there is that number mod `cycle`. Layers that share
-/// weights read those of one of them by it.
+/// A second number of a layer: the count of layers of a set before it, or with a cycle the layer of
+/// that set at the index (count mod `cycle`). Layers that share weights name them by it.
 struct LayerNumber {
   LayerSet among;
   std::optional<Number> cycle;
 };
 
-/// Layers after each other, and what makes the first one's "x".
+/// Consecutive layers, and the ops that make the first layer's "x".
 struct Stack {
-  std::string name;  ///< of what stands before the layers; empty: "start"
+  std::string name;  ///< of the block before the layers; empty: "start"
   Dim layers;
   bool of_prompt = false;  ///< an encoder, which reads the prompt alone
-  bool beside = false;     ///< a tower, of images, which a prompt need not have: it is there where
-                           ///< the tensors of its start are, and is not priced
+  bool beside = false;     ///< a tower of images, which prompts need not have: used if the tensors
+                           ///< of its start exist, and not priced
   std::vector<Alternatives> start;
-  std::vector<Block> blocks;  ///< of a layer: the first whose tensors are there counts
-  std::optional<Block> end;   ///< of a tower: what makes of its last "x" what words meet
+  std::vector<Block> blocks;  ///< a layer takes the first whose tensors exist
+  std::optional<Block> end;   ///< of a tower: makes the features that meet words
 };
 
-/// Values go from one layer to the next by their names: "x", and those of `passed`, which any layer
-/// may read that comes after one that made them.
+/// Values go from one layer to the next by their names: "x", and those of `passed`, which any later
+/// layer may read.
 ///
 /// G1 a stack's start makes "x"; a block reads "x" and makes it again; `end` reads it
 /// G2 every value that an op reads was made before it in its block, or is one that passes
@@ -66,7 +82,7 @@ struct Graph {
   std::string source;  ///< the code that it was read from
   std::vector<std::string> model_types;
   Requirements requires_config;
-  /// Where in config.json all that the graph reads is, where it has such a part: "text_config".
+  /// The part of config.json that the graph reads, if it has one: "text_config".
   std::string config_part;
   std::map<std::string, mapping::SizeExpression> sizes;
   std::map<std::string, LayerNumber> layer_numbers;  ///< that names of tensors may have
@@ -81,7 +97,7 @@ struct Graph {
 struct GraphText {
   std::string_view name;
   std::string_view text;
-  std::string_view file = {};  ///< where its errors are; empty: in "graph:" and the name
+  std::string_view file = {};  ///< for errors; empty: "graph:" and the name
 
   std::string place() const {
     return file.empty() ? "graph:" + std::string(name) : std::string(file);

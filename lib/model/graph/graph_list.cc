@@ -80,7 +80,7 @@ Graphs graphs_of(const std::string& model_type) {
   return decoded.emplace(model_type, std::move(found)).first->second;
 }
 
-/// What the config says that the graph does not compute.
+/// Returns the config's requests that the graph does not compute.
 std::optional<std::string> unmet(const Graph& graph, const mapping::ModelConfig& config) {
   const auto* requirement = first_unmet(graph.requires_config, config);
   if (requirement == nullptr) return std::nullopt;

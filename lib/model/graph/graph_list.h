@@ -13,14 +13,14 @@ namespace shardtool::model {
 /// The families that have a graph, sorted. Parts of models alone, which graphs extend, are none.
 std::vector<std::string> families();
 
-/// What a document says of itself. A part of models has no model types.
+/// The header of a document. A part of models has no model types.
 struct GraphHead {
   std::string name;
   std::string description;
   std::vector<std::string> model_types;
   std::vector<std::string> extends;
 };
-/// Of every document that is built in, sorted by name.
+/// The headers of all built-in documents, sorted by name.
 std::vector<GraphHead> graph_heads();
 /// The text of one. Throws kUnknownName with near misses.
 std::string_view graph_text(std::string_view name);

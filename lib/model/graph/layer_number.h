@@ -4,8 +4,8 @@
 
 namespace shardtool::model {
 
-/// What the number is in a layer, by config.json. Throws what mapping::contains throws, and kConfig
-/// for a cycle below 1. O(layers).
+/// Returns the number for a layer, by config.json. Throws what mapping::contains throws, and
+/// kConfig for a cycle below 1. O(layers).
 i64 value_at(const LayerNumber& number, const mapping::ModelConfig& config, i64 layer);
 
 }  // namespace shardtool::model

@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-/// Ways of a stretch make different values, and which of them a layer has is known only now.
+/// Checks the chosen ways of a layer: ways of one stretch make different values.
 void check_layer(const Model& model, const Layer& layer, const Names& passing) {
   Names made;
   for (const BoundOp& bound : layer.ops) {
@@ -34,7 +34,8 @@ void order_values(Model& model) {
   Names passing(model.graph->passed.begin(), model.graph->passed.end());
   passing.insert("x");
   for (const Layer& layer : model.layers) check_layer(model, layer, passing);
-  // From the last layer to the first: what is read later and not made before that.
+  // Goes from the last layer to the first, with the values that later layers read and none between
+  // makes.
   Names read_later;
   for (Layer& layer : model.layers | std::views::reverse) {
     layer.passes.assign(read_later.begin(), read_later.end());

@@ -7,6 +7,9 @@ echo "all pages are valid"
 
 # The page on graphs has every op.
 man=$samples/../cli/man/shardtool-graph.5.scd
-sed -n 's/.*{"\([a-z_]*\)", &OpDecoder.*/\1/p' "$samples/../lib/model/graph/decode_op.cc" | while read -r op; do
+table="$samples/../lib/ops/op_table.cc"
+names=$(sed -n 's/^    row<.*>("\([a-z_]*\)".*/\1/p' "$table")
+test "$(echo "$names" | wc -l)" = "$(grep -c '^    row<' "$table")" || echo "rows without a name"
+for op in $names; do
   grep -q "\*$op\*" "$man" || echo "no word of: $op"
 done

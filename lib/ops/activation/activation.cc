@@ -1,0 +1,42 @@
+#include "lib/ops/activation/activation.h"
+
+#include "lib/ops/decoder.h"
+#include "lib/ops/walk.h"
+
+namespace shardtool::ops {
+
+void decode(Activation& op, OpDecoder& in) {
+  in.finish({in.word("kind", op.kind)});
+}
+
+Value place(const Activation& /*op*/, Walk& walk, const BoundOp& bound) {
+  return walk.nonlinear(bound);
+}
+
+void decode(Xielu& /*op*/, OpDecoder& in) {
+  const auto number = [] { return std::vector<Dim>(); };
+  in.finish({in.weight("alpha_p", number), in.weight("alpha_n", number), in.weight("beta", number),
+             in.weight("eps", number)});
+}
+
+Value place(const Xielu& /*op*/, Walk& walk, const BoundOp& bound) {
+  return walk.nonlinear(bound);
+}
+
+void decode(Softcap& op, OpDecoder& in) {
+  in.finish({in.number("cap", op.cap, true)});
+}
+
+Value place(const Softcap& /*op*/, Walk& walk, const BoundOp& bound) {
+  return walk.nonlinear(bound);
+}
+
+void decode(Clamp& op, OpDecoder& in) {
+  in.finish({in.number("limit", op.limit, true), in.flag("from_above", op.from_above)});
+}
+
+Value place(const Clamp& /*op*/, Walk& walk, const BoundOp& bound) {
+  return walk.nonlinear(bound);
+}
+
+}  // namespace shardtool::ops

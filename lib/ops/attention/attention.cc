@@ -1,0 +1,288 @@
+#include "lib/ops/attention/attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/ops/attention/window.h"
+#include "lib/ops/decoder.h"
+#include "lib/ops/pricing.h"
+#include "lib/ops/walk.h"
+#include "lib/ops/widths.h"
+
+namespace shardtool::ops {
+namespace {
+
+using index::AxisMap;
+using layout::Layout;
+using plan::Placement;
+using Kind = plan::Placement::Kind;
+
+Window decode_window(const OpDecoder& in, const JsonValue& value) {
+  Window window;
+  value.object({{"config", [&](const JsonValue& v) { window.config = v.nonempty_text(); }, true},
+                {"before", [&](const JsonValue& v) { window.before = v.nonempty_text(); }},
+                {"around", [&](const JsonValue& v) { window.around = v.nonempty_text(); }},
+                {"when", [&](const JsonValue& v) { window.when = v.nonempty_text(); }},
+                {"default", [&](const JsonValue& v) { window.otherwise = v.integer(1); }},
+                {"kind",
+                 [&](const JsonValue& v) {
+                   window.kind = v.one_of<Window::Kind>(
+                       {{"sliding", Window::Kind::kSliding}, {"chunked", Window::Kind::kChunked}});
+                 }},
+                {"layers", [&](const JsonValue& v) {
+                   window.layers =
+                       decode_layer_set(v, in.context().layer_sets, in.context().numbers);
+                 }}});
+  return window;
+}
+
+PositionIndex decode_index(OpDecoder& in, const JsonValue& value) {
+  PositionIndex index;
+  value.object({in.dim("heads", index.heads), in.dim("dim", index.dim),
+                in.dim("top_k", index.top_k), in.flag("made_before", index.made_before)});
+  return index;
+}
+
+Buckets decode_buckets(OpDecoder& in, const JsonValue& value) {
+  Buckets buckets;
+  value.object({{"kind",
+                 [&buckets](const JsonValue& v) {
+                   buckets.kind = v.one_of<Buckets::Kind>({{"one_sided", Buckets::Kind::kOneSided},
+                                                           {"signed", Buckets::Kind::kSigned}});
+                 }},
+                in.dim("count", buckets.count),
+                in.number("most_distance", buckets.most_distance, true),
+                in.flag("of_keys", buckets.of_keys)});
+  return buckets;
+}
+
+/// Token t of a chunk of `size` positions sees t mod size + 1 of them.
+double positions_in_chunks(const Phase& phase, i64 size) {
+  const auto first = [](i64 n) { return static_cast<double>(n) * static_cast<double>(n + 1) / 2; };
+  if (!phase.is_prefill) return static_cast<double>((phase.context - 1) % size + 1);
+  const i64 context = phase.context;
+  const double sum = static_cast<double>(context / size) * first(size) + first(context % size);
+  return sum / static_cast<double>(context);
+}
+
+/// The positions that a token attends to on average, of at most `window`.
+double positions(const Attention& op, const Phase& phase, std::optional<i64> window) {
+  const i64 context = phase.context;
+  const i64 reach = window ? std::min(*window, context) : context;
+  const bool is_chunked = op.window && op.window->kind == Window::Kind::kChunked;
+  if (window && is_chunked) return positions_in_chunks(phase, reach);
+  if (!phase.is_prefill) return static_cast<double>(reach);
+  // Token t of the prompt sees min(t, reach) positions; others see as many on both sides.
+  const double rising = static_cast<double>(reach) * static_cast<double>(reach + 1) / 2;
+  const double flat = static_cast<double>(context - reach) * static_cast<double>(reach);
+  const double back = (rising + flat) / static_cast<double>(context);
+  return op.causal ? back : 2 * back - 1;
+}
+
+/// Adds the index's scores of all positions, or entries, by the keys that are kept of each. Returns
+/// how many of them are attended to.
+i64 add_index(const PositionIndex& index, double positions, i64 kept, Pricing& pricing) {
+  if (index.made_before) return pricing.model.size(index.top_k);
+  const i64 dim = pricing.model.size(index.dim);
+  pricing.add_flops(plan::Arithmetic::kBf16,
+                    2 * static_cast<double>(pricing.phase.tokens) * positions *
+                        static_cast<double>(pricing.model.size(index.heads) * dim));
+  pricing.sum.cache_bytes += static_cast<double>(pricing.phase.sequences * kept) *
+                             static_cast<double>(dim * pricing.kv_cache_bits) / 8;
+  return pricing.model.size(index.top_k);
+}
+
+}  // namespace
+
+void decode(PositionBias& op, OpDecoder& in) {
+  in.finish({in.weight("table",
+                       [&op] {
+                         return std::vector{op.buckets, op.heads};
+                       }),
+             in.dim("heads", op.heads), in.dim("buckets", op.buckets)});
+}
+
+Value place(const PositionBias& op, Walk& walk, const BoundOp& bound) {
+  const Layout& table = walk.layout_of(bound.weights.front());
+  const i64 buckets = walk.size(op.buckets);
+  Value y = walk.whole(walk.size(op.heads) * buckets);
+  y.features = walk.held(table, 1);
+  for (AxisMap& map : y.features) map = index::scale(map, buckets);
+  const auto by_heads = walk.cut_by(table, 1);
+  for (size_t a = 0; a < walk.axes(); ++a) {
+    if (by_heads[a]) y.on[a] = kCut;
+  }
+  return y;
+}
+
+void decode(BucketScores& op, OpDecoder& in) {
+  const auto of_norm = [&op] { return std::vector{op.size}; };
+  in.finish({in.weight("table",
+                       [&op] {
+                         return std::vector{op.buckets.count, op.size};
+                       }),
+             in.weight("norm", of_norm),
+             in.weight("norm_bias", of_norm),
+             in.weight("weight",
+                       [&op] {
+                         return std::vector{op.rows, op.size};
+                       }),
+             in.weight("bias", [&op] { return std::vector{op.rows}; }),
+             in.dim("rows", op.rows),
+             in.dim("head_dim", op.head_dim),
+             in.dim("size", op.size),
+             {"buckets", [&](const JsonValue& v) { op.buckets = decode_buckets(in, v); }, true},
+             in.number("eps", op.eps, true),
+             in.number("scale", op.scale),
+             in.optional_dim("scale_of", op.scale_of)});
+}
+
+void check(const BucketScores& op, const Widths& widths) {
+  widths.in_units(0, widths.size(op.head_dim));
+}
+
+/// Heads are where the queries are; the table is whole.
+Value place(const BucketScores& op, Walk& walk, const BoundOp& bound) {
+  constexpr size_t kProjection = 3;
+  for (size_t i = 0; i < kProjection; ++i) walk.refuse_cut(bound.weights[i], "table of buckets");
+  Value y = walk.nonlinear(bound);
+  const i64 head_dim = walk.size(op.head_dim);
+  const i64 buckets = walk.size(op.buckets.count);
+  y.features = walk.rescaled(bound, y.features, head_dim, buckets);
+  y.width = y.width / head_dim * buckets;
+  return y;
+}
+
+/// The keys of the buckets are made once, for any number of tokens.
+void price(const BucketScores& op, Pricing& pricing) {
+  const auto buckets = static_cast<double>(pricing.model.size(op.buckets.count));
+  const auto rows =
+      static_cast<double>(pricing.tokens) + static_cast<double>(pricing.model.size(op.size));
+  pricing.add_flops(pricing.arithmetic(),
+                    2 * buckets * static_cast<double>(pricing.step.work.input_elements) * rows);
+  pricing.sum.weight_bytes += pricing.weight_bytes();
+}
+
+bool is_launched(const BucketScores& /*op*/) {
+  return true;
+}
+
+void decode(Attention& op, OpDecoder& in) {
+  in.finish({in.dim("heads", op.heads),
+             in.dim("kv_heads", op.kv_heads),
+             in.dim("key_dim", op.key_dim),
+             in.dim("value_dim", op.value_dim),
+             in.number("scale", op.scale),
+             in.optional_dim("scale_of", op.scale_of),
+             {"mask",
+              [&op](const JsonValue& v) {
+                op.causal = v.one_of<bool>({{"causal", true}, {"bidirectional", false}});
+              },
+              true},
+             {"window", [&](const JsonValue& v) { op.window = decode_window(in, v); }},
+             in.number("softcap", op.softcap),
+             {"alibi",
+              [&op](const JsonValue& v) {
+                op.alibi = v.one_of<Alibi>(
+                    {{"before_scale", Alibi::kBeforeScale}, {"after_scale", Alibi::kAfterScale}});
+              }},
+             in.weight(
+                 "sinks", [&op] { return std::vector{op.heads}; }, false),
+             in.flag("yarn_scale", op.yarn_scale),
+             in.optional_dim("cache", op.cache),
+             {"index", [&](const JsonValue& v) { op.index = decode_index(in, v); }},
+             in.optional_dim("entries", op.entries),
+             {"buckets", [&](const JsonValue& v) { op.buckets = decode_buckets(in, v); }}});
+  constexpr size_t kOperands = 3;
+  const size_t wanted =
+      (op.index ? 2 * kOperands : kOperands) + (op.entries ? 2 : 0) + biases_of(op);
+  if (in.op().in.size() != wanted) {
+    in.value().refuse(
+        "an attention with three inputs, three of its index, two of its entries and those of its "
+        "buckets");
+  }
+}
+
+void check(const Attention& op, const Widths& widths) {
+  const i64 heads = widths.positive(op.heads);
+  const i64 kv_heads = widths.positive(op.kv_heads);
+  if (heads % kv_heads != 0) {
+    throw widths.error(fmt::format("{} heads cannot share {} evenly", heads, kv_heads));
+  }
+  widths.exactly(0, heads * widths.positive(op.key_dim));
+  widths.exactly(1, kv_heads * widths.size(op.key_dim));
+  widths.exactly(2, kv_heads * widths.positive(op.value_dim));
+  if (op.index) {
+    widths.exactly(3, widths.positive(op.index->heads) * widths.size(op.index->dim));
+    widths.exactly(4, widths.positive(op.index->dim));
+    widths.exactly(5, widths.size(op.index->heads));
+  }
+  if (op.entries) {
+    const size_t first = op.index ? 6 : 3;
+    widths.exactly(first, kv_heads * widths.size(op.key_dim));
+    widths.exactly(first + 1, kv_heads * widths.size(op.value_dim));
+  }
+  for (size_t i = widths.given().size() - biases_of(op); i < widths.given().size(); ++i) {
+    widths.exactly(i, heads * widths.positive(op.buckets->count));
+  }
+}
+
+/// Keys, values and biases are cut where the queries are; those of an index and of entries are
+/// whole.
+Value place(const Attention& op, Walk& walk, const BoundOp& bound) {
+  Value& q = walk.in(bound, 0);
+  const size_t biases = bound.op->in.size() - biases_of(op);
+  std::vector<bool> whole_queries(walk.axes());
+  walk.reduce_all(q);
+  for (size_t a = 0; a < walk.axes(); ++a) whole_queries[a] = !q.on[a].is(Kind::kSharded);
+  for (size_t i = 1; i < bound.op->in.size(); ++i) {
+    walk.reduce_all(walk.in(bound, i));
+    if (i < 3 || i >= biases) walk.gather(walk.in(bound, i), whole_queries);
+    if (i >= 3 && i < biases) walk.make_whole(walk.in(bound, i));
+  }
+  const i64 key_dim = walk.size(op.key_dim);
+  const i64 value_dim = walk.size(op.value_dim);
+  Value y = q;
+  y.width = q.width / key_dim * value_dim;
+  y.features = walk.rescaled(bound, q.features, key_dim, value_dim);
+  Step& step = walk.step();
+  const Value& keys = walk.in(bound, 1);
+  step.reads_prompt = keys.of_prompt && !step.of_prompt;
+  step.work.cache_elements =
+      op.cache ? walk.size(*op.cache) : most_features(keys) + most_features(walk.in(bound, 2));
+  return y;
+}
+
+void price(const Attention& op, Pricing& pricing) {
+  const Work& work = pricing.step.work;
+  const Phase& phase = pricing.phase;
+  auto window = window_of(op, pricing.model.config, pricing.layer);
+  double entries = 0;
+  i64 kept_entries = 0;
+  if (op.entries) {
+    const i64 every = pricing.model.size(*op.entries);
+    entries = positions(op, phase, std::nullopt) / static_cast<double>(every);
+    kept_entries = phase.context / every;
+    if (op.index) {
+      const i64 most = add_index(*op.index, entries, kept_entries, pricing);
+      entries = std::min(entries, static_cast<double>(most));
+      kept_entries = std::min(kept_entries, most);
+    }
+  } else if (op.index) {
+    window = add_index(*op.index, positions(op, phase, window), phase.context, pricing);
+  }
+  const double seen = positions(op, phase, window) + entries;
+  pricing.add_flops(plan::Arithmetic::kBf16,
+                    2 * static_cast<double>(phase.tokens) * seen *
+                        static_cast<double>(work.input_elements + work.output_elements));
+  const i64 kept = (window ? std::min(*window, phase.context) : phase.context) + kept_entries;
+  pricing.sum.cache_bytes += static_cast<double>(phase.sequences * kept) *
+                             static_cast<double>(work.cache_elements * pricing.kv_cache_bits) / 8;
+}
+
+bool is_launched(const Attention& /*op*/) {
+  return true;
+}
+
+}  // namespace shardtool::ops

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/device/workbench.h"
+#include "kernels/ops/activation.h"
+#include "lib/index/region.h"
+#include "lib/ops/bound_op.h"
+#include "lib/ops/numbers.h"
+#include "lib/ops/part.h"
+#include "lib/ops/run_inputs.h"
+
+/// The bodies of ops: apply() computes on one device, parts in and parts out, for ops that stream
+/// no weights. Written once for residues and floats; instantiated for Field, double and float.
+namespace shardtool::ops {
+
+/// The choices of routers and indices: `top_k` numbers per token, best first; of an index in any
+/// order. -1 leaves the choice to the reader's scores.
+using Choice = std::vector<i64>;
+
+/// Twice the error of f64, for scores about 1.
+inline constexpr double kUndecidableGap = 2e-10;
+
+/// The input and output of a choice.
+struct Choosing {
+  const Choice* replayed = nullptr;  ///< null: by its scores
+  Choice* chosen = nullptr;
+  i64* undecidable = nullptr;  ///< counts choices that rounding could change
+};
+
+/// A weight with few elements: the device's part.
+struct StoredWeight {
+  index::Region region;
+  Dtype dtype = Dtype::kF32;
+  std::vector<std::byte> bytes;
+};
+/// The same as numbers, row-major.
+template <class N>
+struct SmallWeight {
+  index::Region region;
+  std::vector<N> data;
+};
+
+/// Reads weights for the bodies of ops.
+class WeightReader {
+ public:
+  virtual ~WeightReader() = default;
+  virtual const std::string& name(size_t tensor) const = 0;
+  /// Returns the device's part of a tensor. Throws kUnsupported if it has none.
+  virtual index::Region region(size_t tensor, i64 rank) const = 0;
+  /// Throws kUnsupported for a packed weight, and what reading throws.
+  virtual StoredWeight read(size_t tensor, i64 rank) const = 0;
+};
+
+/// One op on one device. An attention throws kInterrupted after any token if inputs.cancel is set.
+/// Bodies throw kUnsupported if a device lacks features that it computes with, or for requests of
+/// the graph or config that they do not know; kConfig.
+template <class N>
+struct OpAt {
+  const ModelSizes& model;
+  const WeightReader& weights;
+  const Inputs& inputs;
+  const BoundOp& op;
+  i64 layer = -1;
+  i64 rank = 0;
+  kernels::Workbench& bench;  ///< runs norms, rotations, attention and activations
+  std::vector<const Part<N>*> in;
+  bool is_summed = false;  ///< the devices' results are added up
+  Choosing choosing = {};  ///< of an attention with an index, in floats
+};
+
+template <class N>
+SmallWeight<N> load_small(const WeightReader& weights, kernels::NumberMap map, size_t tensor,
+                          i64 rank);
+
+/// Returns the elements of a vector (the tensor's last axis; axes before it have one index) that
+/// belong to `features`, one per feature, zeros for padding.
+template <class N>
+std::vector<N> load_vector(const OpAt<N>& at, size_t tensor, const index::AxisMap& features);
+
+/// Returns `unit` numbers of a weight for each of a value's features or heads (features_axis):
+/// those of `features`, zeros for padding.
+template <class N>
+std::vector<N> load_rows(const OpAt<N>& at, size_t weight, const index::AxisMap& features,
+                         i64 unit);
+
+/// Returns the device's part of the axis of a weight that counts features.
+template <class N>
+index::AxisMap features_of(const OpAt<N>& at, size_t weight);
+
+/// Returns the features that the device computes: the first input's, or those of a weight if it has
+/// fewer; a weight has a number for every `unit` features.
+template <class N>
+index::AxisMap features_with_weights(const OpAt<N>& at, i64 unit = 1);
+
+bool has_weight(const BoundOp& op, size_t which);
+
+/// Returns, for every head of `heads` except padding, the index of its shared head among those that
+/// the device has of an operand: head h uses head h / shared. Throws kUnsupported if it lacks one.
+template <class N>
+std::vector<i64> places_of_shared(const OpAt<N>& at, const index::AxisMap& heads, i64 shared,
+                                  size_t operand, i64 unit);
+
+/// Returns the function that a word of the graph or of config.json names. Throws kUnsupported.
+kernels::ActivationKind activation_of(const Word& word, const mapping::ModelConfig& config);
+
+/// Returns true if `other` places fewer features of a value as wide.
+bool is_narrower(const index::AxisMap& one, const index::AxisMap& other);
+
+/// Returns the units (heads, a head's sections) that a device has of a value; every unit is `unit`
+/// features. Throws kUnsupported, naming `what`, if a cut falls inside one.
+index::AxisMap units_of(const index::AxisMap& features, i64 unit, const std::string& what);
+
+/// Applies a function to every number of the first input.
+template <class N, class Function>
+Part<N> each(const OpAt<N>& at, const Function& function) {
+  Part<N> y = *at.in[0];
+  for (N& x : y.data) x = function(x);
+  return y;
+}
+
+}  // namespace shardtool::ops
+
+/// Instantiates the body of an op for one number type, and for all of them.
+#define SHARDTOOL_BODY_FOR(Op, N) \
+  template decltype(apply(Op(), std::declval<const OpAt<N>&>())) apply(const Op&, const OpAt<N>&);
+#define SHARDTOOL_BODY(Op)               \
+  SHARDTOOL_BODY_FOR(Op, kernels::Field) \
+  SHARDTOOL_BODY_FOR(Op, double)         \
+  SHARDTOOL_BODY_FOR(Op, float)

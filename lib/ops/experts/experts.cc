@@ -1,0 +1,196 @@
+#include "lib/ops/experts/experts.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "lib/ops/decoder.h"
+#include "lib/ops/mesh_cuts.h"
+#include "lib/ops/pricing.h"
+#include "lib/ops/walk.h"
+#include "lib/ops/widths.h"
+
+namespace shardtool::ops {
+namespace {
+
+using layout::Layout;
+using plan::Move;
+using plan::Placement;
+
+Experts::Form decode_form(OpDecoder& in, const JsonValue& value) {
+  Experts::Form form;
+  layout::Kernel of_all = layout::Kernel::kOutIn;
+  std::vector<std::optional<layout::Kernel>> own;
+  value.object(
+      {{"order",
+        [&](const JsonValue& v) {
+          form.order = v.one_of<Experts::Order>({{"separate", Experts::Order::kSeparate},
+                                                 {"stacked", Experts::Order::kStacked},
+                                                 {"interleaved", Experts::Order::kInterleaved},
+                                                 {"ungated", Experts::Order::kUngated}});
+        },
+        true},
+       {"per_expert", [&](const JsonValue& v) { form.per_expert = v.boolean(); }, true},
+       in.flag("in_rows", form.in_rows),
+       in.kernel(of_all),
+       {"weights",
+        [&](const JsonValue& v) {
+          for (const JsonValue& one : v.elements(2)) {
+            WeightRef ref;
+            std::vector<Dim> shape;
+            layout::Kernel stored = layout::Kernel::kOutIn;
+            one.object({{"name", [&](const JsonValue& n) { ref = in.names(n); }, true},
+                        {"shape", [&](const JsonValue& s) { shape = decode_dims(s); }, true},
+                        in.kernel(stored)});
+            ref.shape = std::move(shape);
+            own.push_back(one.has("kernel") ? std::optional(stored) : std::nullopt);
+            form.weights.push_back(std::move(ref));
+          }
+        },
+        true}});
+  const size_t matrices = form.order == Experts::Order::kSeparate ? 3 : 2;
+  if (form.weights.size() != matrices && form.weights.size() != 2 * matrices) {
+    value.refuse(fmt::format("a form of {} weights, or of these and their biases", matrices));
+  }
+  if (form.per_expert && form.in_rows) value.refuse("a stack where experts are in rows");
+  for (const auto& stored : own) form.kernels.push_back(stored.value_or(of_all));
+  return form;
+}
+
+/// Returns the mesh axes that cut any stored axis, or distribute the tensors.
+std::vector<bool> cut_at_all(const Walk& walk, const BoundWeight& weight) {
+  std::vector<bool> cut = dealt_by(walk.mesh(), weight, walk.layouts());
+  const Layout& first = walk.layout_of(weight);
+  for (size_t d = 0; d < first.axes().size(); ++d) {
+    const auto by_axis = walk.cut_by(first, d);
+    for (size_t a = 0; a < walk.axes(); ++a) cut[a] = cut[a] || by_axis[a];
+  }
+  return cut;
+}
+
+}  // namespace
+
+void decode(Router& op, OpDecoder& in) {
+  std::optional<std::vector<Dim>> bias_shape;
+  in.finish({{"kind",
+              [&op](const JsonValue& v) {
+                op.kind =
+                    v.one_of<Router::Kind>({{"softmax_topk", Router::Kind::kSoftmaxTopK},
+                                            {"topk_softmax", Router::Kind::kTopKSoftmax},
+                                            {"group_max", Router::Kind::kGroupMax},
+                                            {"topk_sigmoid", Router::Kind::kTopKSigmoid},
+                                            {"sigmoid_groups", Router::Kind::kSigmoidGroups},
+                                            {"corrected_softmax", Router::Kind::kCorrectedSoftmax},
+                                            {"corrected_sigmoid", Router::Kind::kCorrectedSigmoid},
+                                            {"root_softplus", Router::Kind::kRootSoftplus},
+                                            {"sparse_mixer", Router::Kind::kSparseMixer}});
+              },
+              true},
+             in.weight("weight",
+                       [&op] {
+                         return std::vector{op.experts, op.columns};
+                       }),
+             in.weight(
+                 "bias", [&] { return bias_shape.value_or(std::vector{op.experts}); }, false),
+             {"bias_shape", [&](const JsonValue& v) { bias_shape = decode_dims(v); }},
+             in.weight(
+                 "table",
+                 [&op] {
+                   return std::vector{op.words.value_or(Dim{}), op.top_k};
+                 },
+                 false),
+             in.optional_dim("words", op.words),
+             in.dim("experts", op.experts),
+             in.dim("top_k", op.top_k),
+             in.dim("columns", op.columns),
+             in.word("renormalise", op.renormalise),
+             in.number("scale", op.scale),
+             in.number("groups", op.groups),
+             in.number("top_groups", op.top_groups),
+             in.number("least_sum", op.least_sum),
+             in.number("jitter", op.jitter)});
+  if (op.words.has_value() != in.value().has("table") || (op.words && in.value().has("bias"))) {
+    in.value().refuse(
+        "a router with \"words\" where it has a \"table\", which is there for a bias");
+  }
+}
+
+void check(const Router& op, const Widths& widths) {
+  widths.exactly(0, widths.size(op.columns));
+}
+
+Value place(const Router& op, Walk& walk, const BoundOp& bound) {
+  walk.make_whole(walk.in(bound, 0));
+  Value scores = walk.whole(walk.size(op.experts));
+  for (size_t a = 0; a < walk.axes(); ++a) {
+    const Layout& weight = walk.layout_of(bound.weights.front());
+    if (walk.cut_by(weight, 0)[a]) scores.on[a] = kCut;
+    if (walk.cut_by(weight, 1)[a]) scores.on[a] = Placement::partial();
+  }
+  if (op.words) walk.refuse_cut(bound.weights[1], "table of words' experts");
+  walk.make_whole(scores);
+  return scores;
+}
+
+bool is_launched(const Router& /*op*/) {
+  return true;
+}
+
+void decode(Experts& op, OpDecoder& in) {
+  in.finish({in.dim("experts", op.experts),
+             in.dim("top_k", op.top_k),
+             in.dim("embed", op.embed),
+             in.dim("mlp", op.mlp),
+             in.optional_dim("among", op.among),
+             in.word("activation", op.activation),
+             in.number("limit", op.limit),
+             in.flag("scales_input", op.scales_input),
+             {"forms",
+              [&](const JsonValue& v) {
+                for (const JsonValue& one : v.elements(1)) op.forms.push_back(decode_form(in, one));
+              },
+              true}});
+}
+
+void check(const Experts& op, const Widths& widths) {
+  widths.exactly(0, widths.size(op.embed));
+  widths.exactly(1, widths.size(op.experts));
+}
+
+Value place(const Experts& op, Walk& walk, const BoundOp& bound) {
+  for (size_t i = 0; i < bound.op->in.size(); ++i) walk.make_whole(walk.in(bound, i));
+  Value y = walk.whole(walk.size(op.embed));
+  for (const BoundWeight& weight : bound.weights) {
+    if (weight.empty()) continue;
+    const auto cut = cut_at_all(walk, weight);
+    for (size_t a = 0; a < walk.axes(); ++a) {
+      if (cut[a] && !walk.has_own_tokens(a)) y.on[a] = Placement::partial();
+    }
+  }
+  if (!walk.own_tokens().empty()) {
+    walk.step().before.push_back(
+        {walk.in(bound, 0).name,
+         {Move::kAllToAll, walk.own_tokens(), walk.in(bound, 0).width, walk.step().of_prompt}});
+    walk.step().after.push_back(
+        {Move::kAllToAll, walk.own_tokens(), y.width, walk.step().of_prompt});
+  }
+  return y;
+}
+
+/// Every token chooses top_k experts; a device computes the chosen ones that it has, and reads each
+/// that some token chose.
+void price(const Experts& op, Pricing& pricing) {
+  const Dim& all = op.among ? *op.among : op.experts;
+  const double share = static_cast<double>(pricing.model.size(op.top_k)) /
+                       static_cast<double>(pricing.model.size(all));
+  const auto n = static_cast<double>(pricing.all_tokens);
+  pricing.add_flops(pricing.arithmetic(),
+                    2 * n * share * static_cast<double>(pricing.step.work.weight_elements));
+  pricing.sum.weight_bytes += pricing.weight_bytes() * (1 - std::pow(1 - share, n));
+}
+
+bool is_launched(const Experts& /*op*/) {
+  return true;
+}
+
+}  // namespace shardtool::ops

@@ -1,0 +1,107 @@
+#include "lib/ops/inputs/inputs.h"
+
+#include "lib/ops/decoder.h"
+#include "lib/ops/pricing.h"
+#include "lib/ops/walk.h"
+#include "lib/ops/widths.h"
+
+namespace shardtool::ops {
+
+void decode(Embed& op, OpDecoder& in) {
+  std::optional<std::vector<Dim>> stored;
+  in.finish({in.weight("table",
+                       [&] {
+                         return stored.value_or(std::vector{op.rows, op.size});
+                       }),
+             {"table_shape", [&](const JsonValue& v) { stored = decode_dims(v); }},
+             in.dim("rows", op.rows),
+             in.dim("size", op.size),
+             in.number("offset", op.offset),
+             patches_field(in, op.patches, false),
+             {"by", [&op](const JsonValue& v) {
+                op.by = v.one_of<Embed::By>({{"token", Embed::By::kToken},
+                                             {"position", Embed::By::kPosition},
+                                             {"segment", Embed::By::kSegment},
+                                             {"patch", Embed::By::kPatch}});
+              }}});
+  if ((op.by == Embed::By::kPatch) != in.value().has("patches")) {
+    in.value().refuse("an op with \"patches\" where it is by patch, and only there");
+  }
+}
+
+/// Follows the planner's rules of a look-up that skips the rows of other devices.
+Value place(const Embed& op, Walk& walk, const BoundOp& bound) {
+  static const auto kRules = plan::masked_gather_rows({1, 1}, {1});
+  const layout::Layout& table = walk.layout_of(bound.weights.front());
+  const size_t rows = features_axis(bound.op->weights.front());
+  Value y = walk.whole(walk.size(op.size));
+  y.features = walk.held(table, rows + 1);
+  const auto by_rows = walk.cut_by(table, rows);
+  const auto by_columns = walk.cut_by(table, rows + 1);
+  for (size_t a = 0; a < walk.axes(); ++a) {
+    if (by_rows[a]) y.on[a] = rule_for(kRules, 0, plan::Placement::sharded(0)).result;
+    if (by_columns[a]) y.on[a] = rule_for(kRules, 0, plan::Placement::sharded(1)).result;
+  }
+  return y;
+}
+
+/// Reads only the rows that are looked up.
+void price(const Embed& /*op*/, Pricing& pricing) {
+  const Dtype dtype = pricing.tensors[pricing.step.op->weights.front().front()].dtype;
+  pricing.sum.weight_bytes +=
+      static_cast<double>(pricing.tokens) * bytes_of(pricing.step.work.output_elements, dtype);
+}
+
+bool is_launched(const Embed& /*op*/) {
+  return true;
+}
+
+void decode(ExtraInput& op, OpDecoder& in) {
+  in.finish({in.dim("size", op.size)});
+}
+
+Value place(const ExtraInput& op, Walk& walk, const BoundOp& /*bound*/) {
+  return walk.whole(walk.size(op.size));
+}
+
+void decode(Sinusoids& op, OpDecoder& in) {
+  in.finish({in.dim("size", op.size), in.number("base", op.base), in.number("offset", op.offset),
+             in.flag("reaches_base", op.reaches_base)});
+}
+
+Value place(const Sinusoids& op, Walk& walk, const BoundOp& /*bound*/) {
+  return walk.whole(walk.size(op.size));
+}
+
+void decode(ConvolveFrames& op, OpDecoder& in) {
+  in.finish({in.weight("weight",
+                       [&op] {
+                         return std::vector{op.rows, op.columns, op.taps};
+                       }),
+             in.weight(
+                 "bias", [&op] { return std::vector{op.rows}; }, false),
+             in.dim("rows", op.rows), in.dim("columns", op.columns), in.dim("taps", op.taps),
+             in.dim("frames", op.frames), in.dim("stride", op.stride)});
+}
+
+void check(const ConvolveFrames& op, const Widths& widths) {
+  widths.exactly(0, widths.size(op.frames) * widths.size(op.columns));
+}
+
+/// Whole on every device: convolutions of frames stand before the layers, and are small beside
+/// them.
+Value place(const ConvolveFrames& op, Walk& walk, const BoundOp& bound) {
+  walk.refuse_cut(bound, "convolution of frames");
+  walk.make_whole(walk.in(bound, 0));
+  return walk.whole(walk.size(op.frames) / walk.size(op.stride) * walk.size(op.rows));
+}
+
+void price(const ConvolveFrames& op, Pricing& pricing) {
+  pricing.add_products(pricing.model.size(op.frames) / pricing.model.size(op.stride));
+}
+
+bool is_launched(const ConvolveFrames& /*op*/) {
+  return true;
+}
+
+}  // namespace shardtool::ops

@@ -1,0 +1,74 @@
+#include "lib/ops/mesh_cuts.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace shardtool::ops {
+namespace {
+
+using layout::Layout;
+
+/// The indices along every mesh axis that some devices have.
+using Indices = std::vector<std::vector<bool>>;
+
+Indices no_indices(const mesh::Mesh& mesh) {
+  Indices indices;
+  for (const mesh::MeshAxis& axis : mesh.axes()) {
+    indices.emplace_back(static_cast<size_t>(axis.size));
+  }
+  return indices;
+}
+
+void add_indices(const mesh::Mesh& mesh, std::span<const i64> ranks, Indices& indices) {
+  for (i64 rank : ranks) {
+    for (size_t a = indices.size(); a-- > 0;) {  // the last axis is the fastest
+      indices[a][static_cast<size_t>(rank % mesh.axes()[a].size)] = true;
+      rank /= mesh.axes()[a].size;
+    }
+  }
+}
+
+i64 count(const std::vector<bool>& indices) {
+  return std::count(indices.begin(), indices.end(), true);
+}
+
+}  // namespace
+
+std::vector<bool> cut_by(const mesh::Mesh& mesh, const layout::AxisExpr& expr) {
+  std::vector<bool> cut(mesh.axes().size());
+  for (const mesh::AxisRef& ref : layout::axes_used(expr)) {
+    for (size_t a = 0; a < cut.size(); ++a) {
+      if (mesh.axes()[a].name == ref.axis && mesh.axes()[a].size > 1) cut[a] = true;
+    }
+  }
+  return cut;
+}
+
+std::vector<bool> cut_by(const mesh::Mesh& mesh, const Layout& layout, size_t d) {
+  return cut_by(mesh, layout.axes()[d].expr);
+}
+
+std::vector<bool> absent_along(const mesh::Mesh& mesh, const Layout& layout) {
+  Indices indices = no_indices(mesh);
+  add_indices(mesh, layout.ranks(), indices);
+  std::vector<bool> absent;
+  for (const auto& along : indices) absent.push_back(count(along) < std::ssize(along));
+  return absent;
+}
+
+std::vector<bool> dealt_by(const mesh::Mesh& mesh, const BoundWeight& tensors,
+                           const LayoutOf& layouts) {
+  Indices first = no_indices(mesh);
+  add_indices(mesh, layouts(tensors.front()).ranks(), first);
+  Indices all = first;
+  std::unordered_set<const Layout*> seen;
+  for (const size_t tensor : tensors) {
+    const Layout& layout = layouts(tensor);
+    if (seen.insert(&layout).second) add_indices(mesh, layout.ranks(), all);
+  }
+  std::vector<bool> dealt;
+  for (size_t a = 0; a < all.size(); ++a) dealt.push_back(count(all[a]) > count(first[a]));
+  return dealt;
+}
+
+}  // namespace shardtool::ops

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "lib/ops/placed_value.h"
+
+/// The effect of mesh axes on stored tensors. Results have one entry per axis of the mesh.
+namespace shardtool::ops {
+
+/// The axes of more than one device that cut an axis.
+std::vector<bool> cut_by(const mesh::Mesh& mesh, const layout::AxisExpr& expr);
+/// The same for axis d of the tensor.
+std::vector<bool> cut_by(const mesh::Mesh& mesh, const layout::Layout& layout, size_t d);
+
+/// The axes along which some device has no part of the tensor.
+std::vector<bool> absent_along(const mesh::Mesh& mesh, const layout::Layout& layout);
+
+/// The axes that distribute tensors (experts), so that devices along them have different ones.
+std::vector<bool> dealt_by(const mesh::Mesh& mesh, const BoundWeight& tensors,
+                           const LayoutOf& layouts);
+
+}  // namespace shardtool::ops

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/ops/activated.h"
+#include "kernels/ops/surrogate.h"
+#include "kernels/product/product.h"
+
+/// The differences between residues and floats; bodies of ops are written once for both.
+namespace shardtool::ops {
+
+using kernels::Field;
+
+template <class N>
+constexpr bool is_field = std::is_same_v<N, Field>;
+
+/// Stored elements as numbers.
+template <class N>
+void to_numbers(Dtype dtype, kernels::NumberMap map, const std::byte* elements, i64 n, N* numbers) {
+  if constexpr (is_field<N>) {
+    kernels::to_residues(dtype, map, elements, n, numbers);
+  } else if constexpr (std::is_same_v<N, double>) {
+    kernels::to_doubles(dtype, elements, n, numbers);
+  } else {
+    kernels::to_floats(dtype, elements, n, numbers);
+  }
+}
+
+/// A number that is no weight: a scale, a cap.
+template <class N>
+N number_of(double value) {
+  if constexpr (is_field<N>) {
+    return kernels::residue_of(value);
+  } else {
+    return static_cast<N>(value);
+  }
+}
+
+template <class N>
+void multiply_rows(const kernels::StoredMatrix& w, kernels::NumberMap map,
+                   kernels::RowView<const N> x, kernels::RowView<N> y) {
+  if constexpr (is_field<N>) {
+    kernels::multiply_rows(w, map, x, y);
+  } else {
+    kernels::multiply_rows(w, x, y);
+  }
+}
+template <class N>
+void add_columns(const kernels::StoredMatrix& w, kernels::NumberMap map,
+                 kernels::RowView<const N> x, kernels::RowView<N> y) {
+  if constexpr (is_field<N>) {
+    kernels::add_columns(w, map, x, y);
+  } else {
+    kernels::add_columns(w, x, y);
+  }
+}
+
+using kernels::activated;
+
+/// gpt-oss' function of a pair.
+template <class N>
+N activated_pair(N gate, N up) {
+  if constexpr (is_field<N>) {
+    return kernels::surrogate(kernels::Surrogate::kPairedGate, gate) * (up + Field{1});
+  } else {
+    return kernels::gpt_oss_glu(gate, up);
+  }
+}
+
+/// cap * tanh(x / cap).
+template <class N>
+N capped(double cap, N x) {
+  if constexpr (is_field<N>) {
+    return kernels::surrogate(kernels::Surrogate::kSoftcap, x + kernels::residue_of(cap));
+  } else {
+    return static_cast<N>(cap) * std::tanh(x / static_cast<N>(cap));
+  }
+}
+
+/// x within [-limit, limit].
+template <class N>
+N limited(double limit, N x) {
+  if constexpr (is_field<N>) {
+    return kernels::surrogate(kernels::Surrogate::kClamp, x + kernels::residue_of(limit));
+  } else {
+    return kernels::clamp(x, static_cast<N>(-limit), static_cast<N>(limit));
+  }
+}
+
+/// x, or the limit where that is less.
+template <class N>
+N at_most(double limit, N x) {
+  if constexpr (is_field<N>) {
+    return limited(limit, x);
+  } else {
+    return x > static_cast<N>(limit) ? static_cast<N>(limit) : x;
+  }
+}
+
+}  // namespace shardtool::ops

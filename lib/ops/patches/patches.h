@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string_view>
+
+#include "lib/mapping/document/json_value.h"
+#include "lib/ops/fwd.h"
+#include "lib/ops/schema.h"
+
+/// Ops of images, whose patches are positions of an encoder.
+namespace shardtool::ops {
+
+/// The order of an image's patches, which are positions: row by row of a grid, or one square of
+/// `count` patches after the other. The number of patches determines the grid's width (PatchGrid).
+struct Patches {
+  enum class Order { kRows, kSquares };
+  Order order = Order::kRows;
+  Dim count;               ///< of a square: 4, 16
+  bool has_class = false;  ///< the last position is a class token
+};
+/// The field "patches".
+mapping::JsonValue::Field patches_field(OpDecoder& in, Patches& into, bool required = true);
+
+/// Makes one position of the patches of every square: the patches' features one patch after the
+/// other, or of each feature its patches (pixel unshuffle), or their mean. The number of positions
+/// stays: after the last square the first ones repeat.
+struct Merge {
+  enum class Form { kBeside, kWithin, kMean };
+  Patches patches;
+  Form form = Form::kBeside;
+};
+void decode(Merge& op, OpDecoder& in);
+Value place(const Merge& op, Walk& walk, const BoundOp& bound);
+template <class N>
+Part<N> apply(const Merge& op, const OpAt<N>& at);
+
+/// Replaces the first input's leading positions, as many as the patches have squares, by the second
+/// input's: image features in place of image tokens.
+struct Insert {
+  Patches patches;
+};
+void decode(Insert& op, OpDecoder& in);
+Value place(const Insert& op, Walk& walk, const BoundOp& bound);
+template <class N>
+Part<N> apply(const Insert& op, const OpAt<N>& at);
+
+/// Replaces the last position by a stored vector, the class token of a ViT.
+struct ClassToken {
+  Dim size;
+};
+void decode(ClassToken& op, OpDecoder& in);
+void check(const ClassToken& op, const Widths& widths);
+Value place(const ClassToken& op, Walk& walk, const BoundOp& bound);
+template <class N>
+Part<N> apply(const ClassToken& op, const OpAt<N>& at);
+
+}  // namespace shardtool::ops

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <vector>
+
+#include "lib/ops/fwd.h"
+#include "lib/ops/operands.h"
+#include "lib/ops/schema.h"
+
+/// Ops that cut the features of a value into sections, or join them.
+namespace shardtool::ops {
+
+/// Cuts the features of a value into the op's outputs. kConcat: one section after the other;
+/// kPerHead: all sections of one head, then of the next; kInterleaved: feature i belongs to section
+/// i mod n.
+struct Split {
+  enum class Order { kConcat, kPerHead, kInterleaved };
+  Order order = Order::kConcat;
+  std::vector<Dim> sections;
+  Dim heads;  ///< of kPerHead
+};
+void decode(Split& op, OpDecoder& in);
+size_t outputs(const Split& op);
+void check(const Split& op, const Widths& widths);
+std::vector<Value> place(const Split& op, Walk& walk, const BoundOp& bound);
+template <class N>
+std::vector<Part<N>> apply(const Split& op, const OpAt<N>& at);
+
+/// Joins the inputs: one after the other (kConcat), or head by head (kPerHead), where an input of
+/// the width of one section is shared by all heads.
+struct Join {
+  enum class Order { kPerHead, kConcat };
+  Order order = Order::kPerHead;
+  std::vector<Dim> sections;  ///< of kPerHead; so
+  Dim heads;
+};
+void decode(Join& op, OpDecoder& in);
+/// `given` is the number of inputs that the graph names.
+Operands inputs(const Join& op, size_t given);
+void check(const Join& op, const Widths& widths);
+Value place(const Join& op, Walk& walk, const BoundOp& bound);
+template <class N>
+Part<N> apply(const Join& op, const OpAt<N>& at);
+
+/// Takes the layer's own `size` features of a value that holds those of all layers one after the
+/// other (per-layer embeddings of Gemma 3n).
+struct OfLayer {
+  Dim size;
+};
+void decode(OfLayer& op, OpDecoder& in);
+Value place(const OfLayer& op, Walk& walk, const BoundOp& bound);
+template <class N>
+Part<N> apply(const OfLayer& op, const OpAt<N>& at);
+
+}  // namespace shardtool::ops

@@ -1,0 +1,54 @@
+#include "lib/ops/spelling.h"
+
+#include <fmt/format.h>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+
+namespace shardtool::ops {
+namespace {
+
+using mapping::GlobToken;
+
+size_t choices(const GlobToken& token) {
+  return token.kind == GlobToken::Kind::kChoice ? token.choices.size() : 1;
+}
+
+}  // namespace
+
+Spelling::Spelling(const std::string& glob) {
+  const mapping::Glob pattern(glob);
+  tokens_.assign(pattern.tokens().begin(), pattern.tokens().end());
+  size_t texts = 1;
+  for (const GlobToken& token : tokens_) {
+    texts *= choices(token);
+    if (texts <= kMost) continue;
+    throw Error(ErrorCode::kLimit, fmt::format("'{}' stands for more than {} names",
+                                               quote_for_message(glob, 100), kMost))
+        .help("write fewer choices {a,b} in it and in its prefix");
+  }
+}
+
+size_t Spelling::count() const {
+  size_t product = 1;
+  for (const GlobToken& token : tokens_) product *= choices(token);
+  return product;
+}
+
+std::string Spelling::text(size_t choice, const NumberOf& number_of) const {
+  std::string text;
+  size_t below = count();
+  for (const GlobToken& token : tokens_) {
+    below /= choices(token);
+    if (token.kind == GlobToken::Kind::kChoice) {
+      text += token.choices[choice / below % choices(token)];
+    } else if (token.kind == GlobToken::Kind::kNumber) {
+      text += std::to_string(number_of(token.text));
+    } else {
+      text += token.text;
+    }
+  }
+  return text;
+}
+
+}  // namespace shardtool::ops

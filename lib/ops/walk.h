@@ -1,0 +1,154 @@
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/ops/mesh_cuts.h"
+#include "lib/ops/placed_value.h"
+#include "lib/plan/placement/op_rules.h"
+
+namespace shardtool::ops {
+
+/// The layer that a walk goes through.
+struct WalkedLayer {
+  i64 number = -1;               ///< -1 outside of a stack's layers
+  bool of_prompt = false;        ///< of an encoder
+  std::span<const i64> devices;  ///< that run it, ascending
+};
+
+/// The placement of a layer's values, op after op. An op's place() calls it: it moves inputs to
+/// where the op needs them, and derives the output's placement from those of inputs and weights, by
+/// the rules of tensor parallelism:
+///
+///     linear      W cut by rows:    x R -> y S         W cut by columns: x S or R -> y P
+///     embedding   by rows: P        by columns: S
+///     attention   q cut by heads -> context S; keys and values S or whole
+///     recurrence  values cut by heads -> S; queries, keys, decays and gates S or whole
+///     convolve    S or whole as x and its weights are; also step and decay; fade as its weight
+///     norm        its features whole; over single heads: as it is
+///     squares     x S -> P if the features of a sum are on several devices, else S; also sums
+///     resize      x as it is, not on P, its sums whole; also cutoff        mix     whole
+///     act, rope   as it is, not on P (also xielu)   add   P + P -> P, else P is reduced first
+///     experts     cut in any way -> P      logits   gathered
+///
+/// A Partial value is reduced, and a cut one gathered, once, before the first op that needs it so.
+/// The arguments of the constructor outlive the walk.
+class Walk {
+ public:
+  Walk(const ModelSizes& model, const WalkedLayer& layer, const LayoutOf& layouts,
+       const mesh::Mesh& mesh, const mesh::Over& own_tokens)
+      : model_(model), layer_(layer), layouts_(layouts), mesh_(mesh), own_tokens_(own_tokens) {}
+
+  /// Adds a value that ops may read from now on, under its name.
+  void put(const std::string& name, Value value) {
+    value.name = name;
+    values_[name] = std::move(value);
+  }
+  Value take(const std::string& name) { return std::move(values_.at(name)); }
+  /// Runs the next op. Throws kUnsupported for placements that no rule takes, with both of them.
+  Step run(const BoundOp& bound);
+
+  // The rest is for place() of an op.
+
+  i64 size(const Dim& dim) const { return model_.size(dim); }
+  i64 layer() const { return layer_.number; }
+  const mesh::Mesh& mesh() const { return mesh_; }
+  size_t axes() const { return mesh_.axes().size(); }
+  const LayoutOf& layouts() const { return layouts_; }
+  /// The axes along which every device has tokens of its own.
+  const mesh::Over& own_tokens() const { return own_tokens_; }
+  bool has_own_tokens(size_t axis) const {
+    const mesh::AxisRef ref{mesh_.axes()[axis].name};
+    return std::find(own_tokens_.begin(), own_tokens_.end(), ref) != own_tokens_.end();
+  }
+  /// The step of the op that is being placed.
+  Step& step() { return step_; }
+
+  Value& value(const std::string& name) { return values_.at(name); }
+  Value& in(const BoundOp& bound, size_t i) { return values_.at(bound.op->in[i]); }
+  /// A new value of `width` features that every device has whole.
+  Value whole(i64 width) const {
+    return {{}, width, std::vector<plan::Placement>(axes()), {index::AxisMap::identity(width)}};
+  }
+
+  const layout::Layout& layout_of(const BoundWeight& weight) const {
+    return layouts_(weight.front());
+  }
+  /// Returns the mesh axes that cut stored axis d of a tensor.
+  std::vector<bool> cut_by(const layout::Layout& layout, size_t d) const {
+    return ops::cut_by(mesh_, layout, d);
+  }
+  /// The indices of a stored axis on every device that runs the layer.
+  std::vector<index::AxisMap> held(const layout::Layout& layout, size_t d) const;
+  /// Throws kUnsupported if a weight is cut along any axis; its pipeline stage does not matter.
+  void refuse_cut(const BoundWeight& weight, std::string_view what) const;
+  void refuse_cut(const BoundOp& bound, std::string_view what) const {
+    for (const BoundWeight& weight : bound.weights) refuse_cut(weight, what);
+  }
+  /// Features counted in units of `from` (a head, a head's sections), each unit now of `to`.
+  std::vector<index::AxisMap> rescaled(const BoundOp& bound,
+                                       const std::vector<index::AxisMap>& maps, i64 from,
+                                       i64 to) const;
+
+  /// Reduces a value that is Partial along these mesh axes.
+  void reduce(Value& value, const std::vector<bool>& along);
+  /// Gathers a value that is cut along one of these mesh axes: along all axes that cut it, so that
+  /// a value's features are either known to be cut or whole.
+  void gather(Value& value, const std::vector<bool>& along);
+  void reduce_all(Value& value) { reduce(value, std::vector<bool>(axes(), true)); }
+  void make_whole(Value& value) {
+    reduce_all(value);
+    gather(value, std::vector<bool>(axes(), true));
+  }
+
+  /// Moves the first inputs, one per operand of the planner's rules, until a rule takes them along
+  /// every mesh axis: reduces those on P, then gathers cut ones. A whole input is sliced for free.
+  void meet(const std::vector<plan::OpRow>& rules, const BoundOp& bound);
+  /// The first input as it is, not Partial.
+  Value nonlinear(const BoundOp& bound);
+  /// All inputs feature by feature.
+  Value elementwise(const BoundOp& bound);
+  /// The first input feature by feature with the op's weights, a number for every `unit` features.
+  Value with_weights(const BoundOp& bound, i64 unit = 1);
+  /// The placement of features of which a weight has one number for every `unit`.
+  Value as_value(const BoundOp& bound, size_t weight, i64 unit = 1) const;
+  /// An operand whose every `unit` features belong to `values` features of another value.
+  Value over_values(const BoundOp& bound, size_t operand, i64 unit, i64 values);
+  /// The result of an elementwise op: as wide as the widest operand, and cut if any operand is. A
+  /// whole operand is sliced for free.
+  Value met(const std::vector<const Value*>& operands) const;
+  /// Throws kUnsupported unless every device has the operand's features for its part of the result.
+  void check_covers(const Value& operand, const Value& result) const;
+
+ private:
+  bool is_of_prompt(const BoundOp& bound) const;
+  i64 elements(const BoundOp& bound) const;
+  void exchange(plan::Move move, Value& value, const std::vector<size_t>& along);
+  Value repeated(const Value& value, i64 width) const;
+  std::vector<bool> unmet(const std::vector<plan::OpRow>& rules, const BoundOp& bound) const;
+
+  const ModelSizes& model_;
+  WalkedLayer layer_;
+  const LayoutOf& layouts_;
+  const mesh::Mesh& mesh_;
+  const mesh::Over& own_tokens_;
+  std::map<std::string, Value> values_;
+  Step step_;
+};
+
+/// S(1): the features are cut.
+inline const plan::Placement kCut = plan::Placement::sharded(1);
+
+/// Returns the rule in which operand `which` has this placement. Throws kUnsupported if none has.
+const plan::OpRow& rule_for(const std::vector<plan::OpRow>& rules, size_t which,
+                            const plan::Placement& placement);
+/// Returns true if some mesh axis cuts the value.
+bool is_cut(const Value& value);
+/// The features of the device with most of them.
+i64 most_features(const Value& value);
+
+}  // namespace shardtool::ops
