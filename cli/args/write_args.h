@@ -46,6 +46,6 @@ api::WriteOptions to_write_options(const WriteArgs& args);
 std::vector<i64> to_ranks(const RankArgs& args);
 
 /// Replaces the defaults where something was typed.
-void set_resources(const ResourceArgs& args, i64& max_memory, int& threads);
+void set_resources(const ResourceArgs& args, exec::Resources& resources);
 
 }  // namespace shardtool::cli

@@ -37,7 +37,7 @@ ExitCode run_validate(const ValidateArgs& args, Session& session) {
   if (args.demo) return run_demo(args, session);
   auto options = to_options(args);
   const auto report = [&] {
-    const Watch watch(session, options, "reading");
+    const Watch watch(session, options.resources, "reading");
     return api::validate(options);
   }();
   if (session.json()) {
@@ -178,7 +178,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
     options.require_coverage =
         static_cast<double>(parse_count("--require-coverage", *args.require_coverage, 0, 100));
   }
-  set_resources(args.resources, options.max_memory, options.threads);
+  set_resources(args.resources, options.resources);
   return options;
 }
 

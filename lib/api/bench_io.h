@@ -1,13 +1,10 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "lib/api/transform.h"
 #include "lib/base/checked.h"
+#include "lib/exec/resources.h"
 
 namespace shardtool::api {
 
@@ -15,10 +12,7 @@ struct BenchIoOptions {
   std::string folder = ".";   ///< on the file system to measure
   i64 bytes = 1 << 30;        ///< of the checkpoint that is made there; rounded to kBenchUnit
   i64 rounds = 5;             ///< every measure once each, so that all meet the same weather
-  i64 max_memory = 64 << 20;  ///< as of a split
-  int threads = 0;            ///< 0: as a split chooses
-  std::function<void(const Progress&)> on_progress;
-  const std::atomic<bool>* cancel = nullptr;
+  exec::Resources resources;  ///< as of a split
 };
 
 /// The least and the unit of BenchIoOptions::bytes.

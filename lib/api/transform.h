@@ -1,7 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +9,7 @@
 #include "lib/base/checked.h"
 #include "lib/comm/launch.h"
 #include "lib/exec/io_mode.h"
+#include "lib/exec/resources.h"
 #include "lib/mesh/mesh.h"
 
 namespace shardtool::api {
@@ -29,19 +28,11 @@ struct MappingChoice {
   std::vector<std::pair<std::string, std::string>> settings;
 };
 
-/// How far a run is. `item` is the tensor whose bytes moved last.
-struct Progress {
-  i64 bytes_done = 0;
-  i64 bytes_total = 0;
-  std::string item;
-};
-
 /// How outputs are written; the same for split, merge and reshard.
 struct WriteOptions {
   std::string output;
   i64 max_file_size = 50'000'000'000;
-  i64 max_memory = 64 << 20;  ///< bytes of buffers; headers come on top
-  int threads = 0;            ///< 0: chosen from the machine
+  exec::Resources resources;
   exec::IoMode io = exec::IoMode::kAuto;
   bool force = false;    ///< replace an existing output
   bool resume = false;   ///< go on with what an interrupted run of the same job left
@@ -55,10 +46,6 @@ struct WriteOptions {
   i64 worth_keeping = 64 << 20;      ///< finished bytes below which a failed run leaves nothing
   /// The processes that share the work, when a launcher started several.
   std::optional<comm::Launch> launch;
-  /// Called from one thread at a time, at most ten times a second, and once at the end.
-  std::function<void(const Progress&)> on_progress;
-  /// Set from a signal handler: the run ends with kInterrupted before the next chunk.
-  const std::atomic<bool>* cancel = nullptr;
 };
 
 struct SplitOptions {

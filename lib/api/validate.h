@@ -1,7 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,10 +40,7 @@ struct ValidateOptions {
   comm::NcclLibraries nccl;            ///< what nccl opens
   std::optional<comm::Launch> launch;  ///< the processes that a launcher started
   comm::MeetingPlace meeting;          ///< where those of tcp meet
-  i64 max_memory = 64 << 20;
-  int threads = 0;
-  std::function<void(const Progress&)> on_progress;
-  const std::atomic<bool>* cancel = nullptr;
+  exec::Resources resources;
   /// Computes the products, whatever the engine, and instead of the GPU that it would open.
   kernels::Accelerator* accelerator = nullptr;
 };

@@ -16,6 +16,6 @@ using ExpectedHash = std::function<std::optional<kernels::Hash128>(size_t t, siz
 /// share, and compares each with its hash. Returns the bytes read. Throws kDataMismatch for the
 /// first that differs, and what reading throws.
 i64 verify_output(const Run& run, const std::string& folder, const ExpectedHash& hash, Share share,
-                  const exec::StreamOptions& options);
+                  const exec::Resources& resources);
 
 }  // namespace shardtool::api

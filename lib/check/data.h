@@ -37,7 +37,7 @@ struct DataFile {
 /// manifest and replicas against each other. Returns the bytes read. Throws what exec::stream
 /// throws.
 i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
-               const exec::StreamOptions& options, Findings& findings);
+               const exec::Resources& resources, Findings& findings);
 
 /// Bytes of one holder of a tensor, and of all.
 i64 holder_bytes(const DataTensor& tensor, int holder);

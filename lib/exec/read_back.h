@@ -19,8 +19,8 @@ struct WrittenRange {
 };
 
 /// Reads every range of the files again, several at a time, and returns for each whether it still
-/// has its hash. Throws what reading throws, and kInterrupted when the options' `cancel` is set.
+/// has its hash. Throws what reading throws, and kInterrupted when `cancel` is set.
 std::vector<bool> read_back(std::span<const WrittenRange> ranges, std::span<const SourceFile> files,
-                            const StreamOptions& options);
+                            const Resources& resources);
 
 }  // namespace shardtool::exec

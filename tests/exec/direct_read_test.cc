@@ -19,8 +19,8 @@ using testing::FaultySyscalls;
 using testing::PlayedDevice;
 
 /// The smallest buffers, so that a chunk is a third of a MiB.
-StreamOptions small_chunks() {
-  StreamOptions options;
+Resources small_chunks() {
+  Resources options;
   options.max_memory = kMinMemory;
   return options;
 }

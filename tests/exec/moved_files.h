@@ -40,7 +40,7 @@ struct Outcome {
   Bytes written;  ///< the destination file
   Packed wanted;  ///< what it must be
 };
-Outcome run_copy(const Case& test, i64 gap, StreamOptions options, IoMode reading = IoMode::kAuto);
+Outcome run_copy(const Case& test, i64 gap, Resources options, IoMode reading = IoMode::kAuto);
 
 /// The digest of a tensor of this many elements.
 std::uint64_t digest_of(i64 elements, Dtype dtype);

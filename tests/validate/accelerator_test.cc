@@ -41,7 +41,7 @@ api::ValidateOptions against_model(const std::string& model, const std::string& 
   api::ValidateOptions options;
   options.sources = {shards};
   options.reference = model_folder(model);
-  options.threads = 1;
+  options.resources.threads = 1;
   return options;
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("products of the native run are the library's, and no others") {
     CAPTURE(model);
     const TempFolder folder;
     api::ValidateOptions options = against_model(model, split_copy(model, mesh, folder));
-    options.max_memory = 100'000;  // chunks of some rows
+    options.resources.max_memory = 100'000;  // chunks of some rows
     const int before = turn<int>(kFakeCublasLt, "fake_cublaslt_multiplied");
     api::ValidateTier on_cpu;
     const auto report = native_report(options, kFakeCublasLt, pace, on_cpu);
@@ -202,7 +202,7 @@ TEST_CASE("chunks of a few rows, and of less than one, pass through an accelerat
   api::ValidateOptions options =
       against_model("prototype", split_copy("prototype", "tp=4", folder));
   for (const i64 bytes : {1, 4'000, 100'000}) {
-    options.max_memory = bytes;
+    options.resources.max_memory = bytes;
     for (const Pace pace : {Pace::kLate, Pace::kEager}) check_same(options, pace);
   }
 }

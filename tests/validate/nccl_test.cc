@@ -63,7 +63,7 @@ api::ValidateOptions compared_with_model(const std::string& model, const std::st
   api::ValidateOptions options;
   options.sources = {shards};
   options.reference = model_folder(model);
-  options.threads = 1;
+  options.resources.threads = 1;
   return options;
 }
 
@@ -183,10 +183,10 @@ TEST_CASE("NCCL that stops in the midst of a validation is cut off after the dea
     comm->set_deadline(milliseconds(500), milliseconds(500));
     EmulatedAccelerator accelerator(EmulatedAccelerator::Pace::kEager);
     engine::ValidationOptions options;
-    options.threads = 1;
+    options.resources.threads = 1;
     options.accelerator = &accelerator;
-    options.on_progress = [&](size_t layer, size_t, i64) {
-      if (layer == 2) turn<void>("fake_nccl_stalls", true);
+    options.resources.on_progress = [&](const exec::Progress& progress) {
+      if (progress.item.starts_with("step 3 ")) turn<void>("fake_nccl_stalls", true);
     };
     comm::run_or_abort(
         *comm, [&] { engine::validate(model.whole(), model.shards(), comm.get(), options); });

@@ -35,7 +35,7 @@ struct TakenUp {
 /// Of the tensors that `is_mine` and that the journals say are `finished`, those whose every byte
 /// is read back as it was written. Throws what reading throws, and kInterrupted.
 TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::FinishedTensors finished,
-                std::span<const exec::TargetFile> files, const exec::StreamOptions& options);
+                std::span<const exec::TargetFile> files, const exec::Resources& resources);
 
 /// What these journals of a run say is finished. Throws what reading throws.
 exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
