@@ -2,16 +2,20 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command.h"
 #include "lib/base/checked.h"
-#include "lib/comm/tcp/meeting_place.h"
+#include "lib/comm/engine_choice.h"
 
 namespace shardtool::cli {
 
 /// That one process plays.
 inline constexpr i64 kMostRanks = 64;
+
+/// This process plays all devices, on a GPU: `validate` has it beside the engines.
+inline constexpr std::string_view kGpuVirtual = "gpu-virtual";
 
 /// Who plays the devices, as typed.
 struct EngineArgs {
@@ -21,16 +25,12 @@ struct EngineArgs {
 
   /// Whether the engine or the place to meet was typed.
   bool given() const { return engine || meeting; }
+  bool is_gpu_virtual() const { return engine == kGpuVirtual; }
 };
 
 std::vector<Argument> engine_arguments(EngineArgs& args);
 
-/// Replaces the defaults of any options that have an engine where something was typed.
-template <class Options>
-void set_engine(const EngineArgs& args, Options& options) {
-  if (args.engine) options.engine = *args.engine;
-  if (args.meeting) options.meeting = comm::parse_meeting(*args.meeting);
-  if (args.mpi_plugin) options.mpi_plugin = *args.mpi_plugin;
-}
+/// What was typed, with the launch of this process. Throws kUsage.
+comm::EngineChoice to_engine(const EngineArgs& args);
 
 }  // namespace shardtool::cli

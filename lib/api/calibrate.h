@@ -1,11 +1,9 @@
 #pragma once
 
 #include <atomic>
-#include <optional>
 #include <string>
 
-#include "lib/comm/launch.h"
-#include "lib/comm/tcp/meeting_place.h"
+#include "lib/comm/engine_choice.h"
 #include "lib/plan/collective/hardware_profile.h"
 
 namespace shardtool::api {
@@ -16,10 +14,7 @@ struct CalibrateOptions {
   i64 bytes = 256 << 20;     ///< of the files that are written and read there
   i64 rounds = 5;            ///< of every measurement, of which the median counts
   int ranks = 2;             ///< of the embedded engine; of others the processes of the launch
-  std::string engine;        ///< "embedded", "tcp", "mpi", "nccl"; empty: as the launch says
-  std::string mpi_plugin;    ///< empty: where it is installed
-  std::optional<comm::Launch> launch;
-  comm::MeetingPlace meeting;
+  comm::EngineChoice engine;
   const std::atomic<bool>* cancel = nullptr;
 };
 

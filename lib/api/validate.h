@@ -7,8 +7,7 @@
 
 #include "lib/api/transform.h"
 #include "lib/check/finding.h"
-#include "lib/comm/nccl/nccl_communicator.h"
-#include "lib/comm/tcp/meeting_place.h"
+#include "lib/comm/engine_choice.h"
 #include "lib/engine/diagnosis/verdict.h"
 #include "lib/model/graph/graph.h"
 
@@ -32,14 +31,10 @@ struct ValidateOptions {
   i64 tokens = 8;                ///< of the runs in floats
   double require_coverage = 0;   ///< percent of the tensors that some result must depend on
   bool compares_values = false;  ///< residues of values, not of bits: for another dtype
-  /// Who plays the devices: "embedded" (this process all of them), "tcp", "mpi" or "nccl" (the
-  /// processes of a launch, each some), "gpu-virtual" (this process, on a GPU); empty: as the
-  /// launch says. nccl and gpu-virtual compute the products on GPUs.
-  std::string engine;
-  std::string mpi_plugin;              ///< empty: where it is installed
-  comm::NcclLibraries nccl;            ///< what nccl opens
-  std::optional<comm::Launch> launch;  ///< the processes that a launcher started
-  comm::MeetingPlace meeting;          ///< where those of tcp meet
+  /// Who plays the devices: this process all of them (embedded), or each process of a launch some.
+  /// nccl computes the products on GPUs.
+  comm::EngineChoice engine;
+  bool gpu_virtual = false;  ///< instead: this process plays all devices, on a GPU
   exec::Resources resources;
   /// Computes the products, whatever the engine, and instead of the GPU that it would open.
   kernels::Accelerator* accelerator = nullptr;

@@ -233,8 +233,8 @@ TEST_CASE("processes with an accelerator each give the digest of one process wit
     for (int rank = 0; rank < 2; ++rank) {
       processes.emplace_back([&, own = options, rank]() mutable {
         EmulatedAccelerator accelerator(rank == 0 ? Pace::kLate : Pace::kEager);
-        own.launch = comm::Launch{"mpirun", rank, 2, "job"};
-        own.meeting.folder = folder.path();
+        own.engine.launch = comm::Launch{"mpirun", rank, 2, "job"};
+        own.engine.meeting.folder = folder.path();
         own.accelerator = &accelerator;
         reports[static_cast<size_t>(rank)] = api::validate(own);
       });
@@ -270,7 +270,7 @@ TEST_CASE("gpu-virtual without a GPU is an error that says why, and never the CP
   const TempFolder folder;
   api::ValidateOptions options =
       against_model("prototype", split_copy("prototype", "tp=2", folder));
-  options.engine = "gpu-virtual";
+  options.gpu_virtual = true;
   const kernels::DeviceState state = kernels::device_state();
   if (state.count > 0) return;
   const auto error = testing::error_of([&] { return api::validate(options); });
@@ -278,7 +278,7 @@ TEST_CASE("gpu-virtual without a GPU is an error that says why, and never the CP
   CHECK(error->code() == ErrorCode::kEngineMissing);
   CHECK(error->exit_status() == 6);
   CHECK(error->notes().at(0).second == state.reason);
-  options.launch = comm::Launch{"mpirun", 0, 2, "job"};
+  options.engine.launch = comm::Launch{"mpirun", 0, 2, "job"};
   CHECK_ERROR(kUsage, api::validate(options));
 }
 
@@ -294,7 +294,7 @@ TEST_CASE("gpu-virtual on a GPU gives the CPU's digest and verdict") {
     api::ValidateOptions options = against_model(model, split_copy(model, "tp=2", folder));
     options.native = true;
     const api::ValidateReport on_cpu = api::validate(options);
-    options.engine = "gpu-virtual";
+    options.gpu_virtual = true;
     const api::ValidateReport there = api::validate(options);
     CHECK(there.digest == on_cpu.digest);
     CHECK(there.verdict == on_cpu.verdict);

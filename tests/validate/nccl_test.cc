@@ -52,10 +52,10 @@ std::vector<std::optional<Error>> errors_of_processes(int processes, const Part&
 api::ValidateOptions on_nccl(const api::ValidateOptions& of_all, int rank, int processes,
                              const TempFolder& folder) {
   api::ValidateOptions options = of_all;
-  options.engine = "nccl";
-  options.nccl = {kFakeNccl, kFakeNccl};
-  options.launch = launch_of(rank, processes);
-  options.meeting.folder = folder.path();
+  options.engine.engine = comm::Engine::kNccl;
+  options.engine.nccl = {kFakeNccl, kFakeNccl};
+  options.engine.launch = launch_of(rank, processes);
+  options.engine.meeting.folder = folder.path();
   return options;
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("NCCL that stops in the midst of a validation is cut off after the dea
   const int aborts_before = turn<int>("fake_nccl_aborts");
   const auto start = steady_clock::now();
   const auto errors = errors_of_processes(2, [&](int rank) {
-    comm::EngineOptions engine;
+    comm::EngineChoice engine;
     engine.engine = comm::Engine::kNccl;
     engine.nccl = {kFakeNccl, kFakeNccl};
     engine.launch = launch_of(rank, 2);

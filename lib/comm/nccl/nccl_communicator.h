@@ -4,14 +4,9 @@
 #include <string>
 
 #include "lib/comm/communicator.h"
+#include "lib/comm/nccl/nccl_libraries.h"
 
 namespace shardtool::comm {
-
-/// Which libraries to open; empty: those that the loader finds under their usual names.
-struct NcclLibraries {
-  std::string nccl;
-  std::string cuda_runtime;
-};
 
 /// The libraries with their versions. Throws kEngineMissing when one of them is not here or lacks a
 /// function, and in a build without NCCL. Asks for no GPU.

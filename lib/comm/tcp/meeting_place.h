@@ -1,13 +1,18 @@
 #pragma once
 
-#include <optional>
+#include <chrono>
 #include <string>
 #include <string_view>
 
 #include "lib/comm/launch.h"
-#include "lib/comm/tcp/tcp_meeting.h"
+#include "lib/comm/tcp/address.h"
 
 namespace shardtool::comm {
+
+struct MeetingPoint;
+
+/// How long processes wait for each other to begin.
+inline constexpr std::chrono::seconds kMeetingTime{120};
 
 /// Where the processes of a launch are told to meet:
 ///

@@ -6,12 +6,10 @@
 #include <string>
 
 #include "lib/comm/communicator.h"
+#include "lib/comm/tcp/meeting_place.h"
 #include "lib/comm/tcp/tcp_meeting.h"
 
 namespace shardtool::comm {
-
-/// How long processes wait for each other to begin.
-inline constexpr std::chrono::seconds kMeetingTime{120};
 
 /// Processes, on one machine or several, that are connected by TCP; they meet as tcp_meeting.h
 /// says. A process that dies closes its connections, so that the others know at once. With
