@@ -1,5 +1,7 @@
 #include "cli/args/engine_args.h"
 
+#include "cli/launch.h"
+
 namespace shardtool::cli {
 
 std::vector<Argument> engine_arguments(EngineArgs& args) {
@@ -24,6 +26,15 @@ std::vector<Argument> engine_arguments(EngineArgs& args) {
            .environment = "SHARDTOOL_MPI_PLUGIN",
            .advanced = true,
            .of_process = true}};
+}
+
+comm::EngineChoice to_engine(const EngineArgs& args) {
+  comm::EngineChoice choice;
+  if (args.engine && !args.is_gpu_virtual()) choice.engine = comm::engine_named(*args.engine);
+  if (args.meeting) choice.meeting = comm::parse_meeting(*args.meeting);
+  if (args.mpi_plugin) choice.mpi_plugin = *args.mpi_plugin;
+  choice.launch = this_launch();
+  return choice;
 }
 
 }  // namespace shardtool::cli

@@ -2,18 +2,22 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command.h"
 #include "lib/base/checked.h"
-#include "lib/comm/tcp/meeting_place.h"
+#include "lib/comm/engine_choice.h"
 
 namespace shardtool::cli {
 
 /// Maximum number of ranks that one process runs.
 inline constexpr i64 kMostRanks = 64;
 
-/// Flags that choose the engine, as typed.
+/// This process plays all devices, on a GPU: `validate` has it beside the engines.
+inline constexpr std::string_view kGpuVirtual = "gpu-virtual";
+
+/// Who plays the devices, as typed.
 struct EngineArgs {
   std::optional<std::string> engine = {};
   std::optional<std::string> meeting = {};
@@ -21,16 +25,12 @@ struct EngineArgs {
 
   /// True if the engine or the meeting point was typed.
   bool given() const { return engine || meeting; }
+  bool is_gpu_virtual() const { return engine == kGpuVirtual; }
 };
 
 std::vector<Argument> engine_arguments(EngineArgs& args);
 
-/// Overrides the engine fields of any options struct with the typed values.
-template <class Options>
-void set_engine(const EngineArgs& args, Options& options) {
-  if (args.engine) options.engine = *args.engine;
-  if (args.meeting) options.meeting = comm::parse_meeting(*args.meeting);
-  if (args.mpi_plugin) options.mpi_plugin = *args.mpi_plugin;
-}
+/// What was typed, with the launch of this process. Throws kUsage.
+comm::EngineChoice to_engine(const EngineArgs& args);
 
 }  // namespace shardtool::cli

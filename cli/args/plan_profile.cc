@@ -6,7 +6,6 @@
 
 #include "cli/answer_file.h"
 #include "cli/args/engine_args.h"
-#include "cli/launch.h"
 #include "cli/print/plan_cost.h"
 #include "cli/print/text.h"
 #include "cli/signals.h"
@@ -77,8 +76,7 @@ api::CalibrateOptions to_calibrate_options(const PlanArgs& args) {
   if (typed.rounds) options.rounds = parse_count("--rounds", *typed.rounds, 1, kMostRounds);
   if (typed.ranks)
     options.ranks = static_cast<int>(parse_count("--ranks", *typed.ranks, 2, kMostRanks));
-  set_engine(typed.engine, options);
-  options.launch = this_launch();
+  options.engine = to_engine(typed.engine);
   options.cancel = catch_interrupts();
   return options;
 }

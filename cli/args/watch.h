@@ -3,20 +3,19 @@
 #include "cli/print/progress.h"
 #include "cli/session.h"
 #include "cli/signals.h"
-#include "lib/api/transform.h"
+#include "lib/exec/resources.h"
 
 namespace shardtool::cli {
 
-/// Progress on standard error and interruption by signals, shared by the verbs that move data.
-/// Works on any options with `on_progress` and `cancel`, which must not outlive it.
+/// What the verbs that move data share: progress on standard error and interruption by signals.
+/// The resources must not outlive it.
 class Watch {
  public:
-  /// `verb` describes the run in progress lines.
-  template <class Options>
-  Watch(const Session& session, Options& options, std::string_view verb = "writing")
+  /// `verb` is what the progress says that the run does.
+  Watch(const Session& session, exec::Resources& resources, std::string_view verb = "writing")
       : printer_(stderr_progress(session.progress(), verb)) {
-    options.on_progress = [this](const api::Progress& progress) { printer_.update(progress); };
-    options.cancel = catch_interrupts();
+    resources.on_progress = [this](const exec::Progress& progress) { printer_.update(progress); };
+    resources.cancel = catch_interrupts();
   }
   ~Watch() { printer_.finish(); }
   Watch(const Watch&) = delete;

@@ -106,7 +106,7 @@ api::WriteOptions to_write_options(const WriteArgs& args) {
   options.output = args.output;
   if (args.max_file_size)
     options.max_file_size = parse_size("--max-file-size", *args.max_file_size);
-  set_resources(args.resources, options.max_memory, options.threads);
+  set_resources(args.resources, options.resources);
   options.force = args.force;
   options.resume = args.resume;
   options.verify = args.verify;
@@ -126,10 +126,10 @@ std::vector<i64> to_ranks(const RankArgs& args) {
   return {};
 }
 
-void set_resources(const ResourceArgs& args, i64& max_memory, int& threads) {
-  if (args.max_memory) max_memory = parse_size("--max-memory", *args.max_memory);
+void set_resources(const ResourceArgs& args, exec::Resources& resources) {
+  if (args.max_memory) resources.max_memory = parse_size("--max-memory", *args.max_memory);
   if (args.threads) {
-    threads = static_cast<int>(parse_count("--threads", *args.threads, 1, kMaxThreads));
+    resources.threads = static_cast<int>(parse_count("--threads", *args.threads, 1, kMaxThreads));
   }
 }
 

@@ -45,7 +45,7 @@ api::WriteOptions to_write_options(const WriteArgs& args);
 /// Returns an empty list if neither flag was typed.
 std::vector<i64> to_ranks(const RankArgs& args);
 
-/// Overrides the defaults with the typed values.
-void set_resources(const ResourceArgs& args, i64& max_memory, int& threads);
+/// Replaces the defaults where something was typed.
+void set_resources(const ResourceArgs& args, exec::Resources& resources);
 
 }  // namespace shardtool::cli

@@ -12,7 +12,7 @@ constexpr i64 kMaxRounds = 1000;
 ExitCode run_bench(const BenchArgs& args, Session& session) {
   api::BenchIoOptions options = to_options(args);
   const auto report = [&] {
-    const Watch watch(session, options, "measuring");
+    const Watch watch(session, options.resources, "measuring");
     return api::bench_io(options);
   }();
   answer(session, "bench", Status::kOk, report);
@@ -26,7 +26,7 @@ api::BenchIoOptions to_options(const BenchArgs& args) {
   options.folder = args.folder;
   if (args.size) options.bytes = parse_size("--size", *args.size);
   if (args.rounds) options.rounds = parse_count("--rounds", *args.rounds, 1, kMaxRounds);
-  set_resources(args.resources, options.max_memory, options.threads);
+  set_resources(args.resources, options.resources);
   return options;
 }
 

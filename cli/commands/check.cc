@@ -119,7 +119,7 @@ ExitCode run_check(const CheckArgs& args, Session& session) {
   }
   auto options = to_options(args);
   const auto report = [&] {
-    const Watch watch(session, options, "reading");
+    const Watch watch(session, options.resources, "reading");
     return api::check(options);
   }();
   if (args.write_baseline) write_baseline(*args.write_baseline, report);
@@ -230,7 +230,7 @@ api::CheckOptions to_options(const CheckArgs& args) {
   options.baseline = args.baseline.value_or("");
   if (args.read_data) options.data = check::DataSubset{};
   if (args.read_data_subset) options.data = parse_subset(*args.read_data_subset);
-  set_resources(args.resources, options.max_memory, options.threads);
+  set_resources(args.resources, options.resources);
   return options;
 }
 

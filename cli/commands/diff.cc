@@ -9,7 +9,7 @@ namespace {
 ExitCode run_diff(const DiffArgs& args, Session& session) {
   auto options = to_options(args);
   const auto report = [&] {
-    const Watch watch(session, options, "reading");
+    const Watch watch(session, options.resources, "reading");
     return api::diff(options);
   }();
   answer(session, "diff", report.equal ? Status::kOk : Status::kFindings, report);
@@ -23,7 +23,7 @@ api::DiffOptions to_options(const DiffArgs& args) {
   options.a = args.a;
   options.b = args.b;
   options.metadata_only = args.metadata_only;
-  set_resources(args.resources, options.max_memory, options.threads);
+  set_resources(args.resources, options.resources);
   return options;
 }
 

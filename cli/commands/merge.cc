@@ -9,7 +9,7 @@ namespace {
 ExitCode run_merge(const MergeArgs& args, Session& session) {
   auto options = to_options(args);
   const auto report = [&] {
-    const Watch watch(session, options.write);
+    const Watch watch(session, options.write.resources);
     return api::merge(options);
   }();
   answer(session, "merge", Status::kOk, report);

@@ -11,7 +11,7 @@ namespace {
 ExitCode run_reshard(const ReshardArgs& args, Session& session) {
   auto options = to_options(args);
   const auto report = [&] {
-    const Watch watch(session, options.write);
+    const Watch watch(session, options.write.resources);
     return api::reshard(options);
   }();
   answer(session, "reshard", Status::kOk, report);

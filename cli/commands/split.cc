@@ -9,7 +9,7 @@ namespace {
 ExitCode run_split(const SplitArgs& args, Session& session) {
   auto options = to_options(args);
   const auto report = [&] {
-    const Watch watch(session, options.write);
+    const Watch watch(session, options.write.resources);
     return api::split(options);
   }();
   answer(session, "split", Status::kOk, report);

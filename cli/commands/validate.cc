@@ -4,7 +4,6 @@
 
 #include "cli/args/mapping_args.h"
 #include "cli/args/watch.h"
-#include "cli/launch.h"
 #include "cli/print/validate.h"
 #include "cli/session.h"
 #include "cli/size_argument.h"
@@ -37,7 +36,7 @@ ExitCode run_validate(const ValidateArgs& args, Session& session) {
   if (args.demo) return run_demo(args, session);
   auto options = to_options(args);
   const auto report = [&] {
-    const Watch watch(session, options, "reading");
+    const Watch watch(session, options.resources, "reading");
     return api::validate(options);
   }();
   if (session.json()) {
@@ -125,11 +124,10 @@ std::vector<Argument> demo_arguments(ValidateArgs& args) {
 template <class Options>
 void set_devices(const ValidateArgs& args, Options& options) {
   constexpr i64 kMostSeed = std::numeric_limits<i64>::max();
-  set_engine(args.engine, options);
+  options.engine = to_engine(args.engine);
   if (args.seed) {
     options.seed = static_cast<std::uint64_t>(parse_count("--seed", *args.seed, 0, kMostSeed));
   }
-  options.launch = this_launch();
 }
 
 }  // namespace
@@ -139,7 +137,7 @@ api::DemoRunOptions to_demo_options(const ValidateArgs& args) {
     throw Error(ErrorCode::kUsage, "a demo has shards and a model of its own")
         .help("leave the paths out, or leave --demo out");
   }
-  if (args.engine.engine == "gpu-virtual") {
+  if (args.engine.is_gpu_virtual()) {
     throw Error(ErrorCode::kUsage, "a demo has no shards for a GPU to compute with")
         .help("leave --engine out, or give shards");
   }
@@ -167,6 +165,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   if (args.graph) options.graph = api::read_graph(*args.graph);
   options.golden = args.golden;
   set_devices(args, options);
+  options.gpu_virtual = args.engine.is_gpu_virtual();
   refuse_both("--quick", args.quick, "--native", args.native);
   options.quick = args.quick;
   options.ordered = args.ordered;
@@ -178,7 +177,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
     options.require_coverage =
         static_cast<double>(parse_count("--require-coverage", *args.require_coverage, 0, 100));
   }
-  set_resources(args.resources, options.max_memory, options.threads);
+  set_resources(args.resources, options.resources);
   return options;
 }
 
@@ -206,7 +205,7 @@ Command validate_command(ValidateArgs& args) {
   append(command.arguments, demo_arguments(args));
   std::vector<Argument> engine = engine_arguments(args.engine);
   engine.front().advanced = false;
-  engine.front().choices.emplace_back("gpu-virtual");
+  engine.front().choices.emplace_back(kGpuVirtual);
   append(command.arguments, engine);
   append(command.arguments, resource_arguments(args.resources));
   return command;

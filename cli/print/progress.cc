@@ -25,7 +25,7 @@ constexpr double kRateMemory = 3;    // time constant of the average rate in sec
 constexpr size_t kMaxCells = 24;
 constexpr size_t kItemSpace = 16;  // columns reserved for the item
 
-double fraction(const api::Progress& progress) {
+double fraction(const exec::Progress& progress) {
   if (progress.bytes_total <= 0) return 0;
   const auto done = static_cast<double>(progress.bytes_done);
   return std::clamp(done / static_cast<double>(progress.bytes_total), 0.0, 1.0);
@@ -51,8 +51,8 @@ std::string rate_text(double bytes_per_second) {
   return format_bytes(static_cast<i64>(bytes_per_second)) + "/s";
 }
 
-/// "8.87/14.96 GiB", or with both units if they differ.
-std::string bytes_text(const api::Progress& progress) {
+/// "8.87/14.96 GiB", or with two units where they differ.
+std::string bytes_text(const exec::Progress& progress) {
   auto done = format_bytes(progress.bytes_done);
   const auto total = format_bytes(progress.bytes_total);
   const auto unit = total.substr(total.find(' '));
@@ -140,7 +140,7 @@ ProgressPrinter::ProgressPrinter(ProgressMode mode, size_t width, Clock clock, S
   state_.verb = verb;
 }
 
-void ProgressPrinter::update(const api::Progress& progress) {
+void ProgressPrinter::update(const exec::Progress& progress) {
   if (mode_ == ProgressMode::kNone) return;
   const double now = clock_();
   measure(progress, now);
@@ -162,8 +162,8 @@ void ProgressPrinter::update(const api::Progress& progress) {
   }
 }
 
-/// Updates the rate, an exponential moving average that hides bursts between frames.
-void ProgressPrinter::measure(const api::Progress& progress, double now) {
+/// The rate is an average whose weights fade with time: bursts between frames do not show.
+void ProgressPrinter::measure(const exec::Progress& progress, double now) {
   state_.progress = progress;
   const double elapsed = now - measured_;
   if (elapsed < kBarEvery) return;

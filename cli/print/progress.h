@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "lib/api/transform.h"
+#include "lib/exec/resources.h"
 
 namespace shardtool::cli {
 
@@ -20,8 +20,8 @@ size_t terminal_width(int fd);
 
 /// Content of a progress line.
 struct ProgressState {
-  api::Progress progress;
-  double bytes_per_second = 0;  ///< recent rate; 0 if unknown
+  exec::Progress progress;
+  double bytes_per_second = 0;  ///< recent rate; 0 when not known yet
   std::string_view verb = "writing";
 };
 
@@ -42,12 +42,12 @@ class ProgressPrinter {
   ProgressPrinter(ProgressMode mode, size_t width, Clock clock, Sink sink,
                   std::string_view verb = "writing");
 
-  void update(const api::Progress& progress);
-  /// Clears the bar; with kJson, prints the summary line. Does no work if there was no update.
+  void update(const exec::Progress& progress);
+  /// Clears the bar; with kJson, the summary line. Without any update, nothing.
   void finish();
 
  private:
-  void measure(const api::Progress& progress, double now);
+  void measure(const exec::Progress& progress, double now);
 
   ProgressMode mode_;
   size_t width_;

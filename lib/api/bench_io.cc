@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/api/transfer/scratch_folder.h"
+#include "lib/api/transform.h"
 #include "lib/base/error.h"
 #include "lib/base/median.h"
 #include "lib/base/tensor_spec.h"
@@ -87,8 +88,8 @@ class Bench {
       throw Error(ErrorCode::kUsage,
                   fmt::format("{} rounds are not 1 to {}", options.rounds, kMaxRounds));
     }
-    raw_.cancel = options.cancel;
-    if (options.threads > 0) raw_.threads = options.threads;
+    raw_.cancel = options.resources.cancel;
+    if (options.resources.threads > 0) raw_.threads = options.resources.threads;
   }
 
   BenchIoReport run() {
@@ -133,9 +134,8 @@ class Bench {
     options.source = source();
     options.mapping.path = *scratch_ / "mapping.json";
     options.write.output = *scratch_ / "parts";
-    options.write.max_memory = options_.max_memory;
-    options.write.threads = options_.threads;
-    options.write.cancel = options_.cancel;
+    options.write.resources = options_.resources;
+    options.write.resources.on_progress = nullptr;
     split(options);
   }
 
@@ -185,9 +185,9 @@ class Bench {
   }
 
   void tell(const BenchIoReport& report, i64 done, size_t measure) const {
-    if (!options_.on_progress) return;
+    if (!options_.resources.on_progress) return;
     const i64 steps = options_.rounds * std::ssize(report.measures);
-    options_.on_progress({done * bytes_, steps * bytes_, report.measures[measure].what});
+    options_.resources.on_progress({done * bytes_, steps * bytes_, report.measures[measure].what});
   }
 
   void summarize(BenchIoReport& report) const {

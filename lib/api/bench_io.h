@@ -1,25 +1,18 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "lib/api/transform.h"
 #include "lib/base/checked.h"
+#include "lib/exec/resources.h"
 
 namespace shardtool::api {
 
 struct BenchIoOptions {
   std::string folder = ".";   ///< on the file system to measure
-  i64 bytes = 1 << 30;        ///< size of the test checkpoint; rounded to kBenchUnit
-  i64 rounds = 5;             ///< each round runs every measure once, so that system load affects
-                              ///< all alike
-  i64 max_memory = 64 << 20;  ///< as in split
-  int threads = 0;            ///< 0: chosen as in split
-  std::function<void(const Progress&)> on_progress;
-  const std::atomic<bool>* cancel = nullptr;
+  i64 bytes = 1 << 30;        ///< of the checkpoint that is made there; rounded to kBenchUnit
+  i64 rounds = 5;             ///< every measure once each, so that all meet the same weather
+  exec::Resources resources;  ///< as of a split
 };
 
 /// Minimum and unit of BenchIoOptions::bytes.

@@ -128,7 +128,7 @@ class Calibration {
   std::vector<std::string> hosts_;
 };
 
-void describe(const std::string& engine, int ranks, plan::HardwareProfile& profile) {
+void describe(std::string_view engine, int ranks, plan::HardwareProfile& profile) {
   const i64 nodes = profile.timings.back().nodes;
   profile.description = fmt::format("{} of the {} engine on {}, measured at the same time",
                                     plural(ranks, "rank"), engine, plural(nodes, "machine"));
@@ -157,21 +157,14 @@ void check(const CalibrateOptions& options, int ranks) {
 }  // namespace
 
 plan::HardwareProfile calibrate(const CalibrateOptions& options) {
-  std::string name = options.engine;
-  if (name.empty()) name = options.launch ? "tcp" : "embedded";
-  comm::EngineOptions engine;
-  engine.engine = comm::engine_named(name);
-  engine.launch = options.launch;
-  engine.meeting = options.meeting;
-  engine.mpi_plugin = options.mpi_plugin;
-  const bool embedded = engine.engine == comm::Engine::kEmbedded;
-  const int ranks = embedded ? options.ranks : options.launch ? options.launch->size : 1;
+  const bool embedded = options.engine.chosen() == comm::Engine::kEmbedded;
+  const int ranks = options.engine.ranks(options.ranks);
   check(options, ranks);
   plan::HardwareProfile profile;
-  comm::run_ranks(engine, ranks, [&](comm::Communicator& comm) {
+  comm::run_ranks(options.engine, ranks, [&](comm::Communicator& comm) {
     plan::HardwareProfile mine = Calibration(options, comm).run();
-    describe(name, ranks, mine);
-    // Only rank 0 has measured the files.
+    describe(comm::name_of(options.engine.chosen()), ranks, mine);
+    // Rank 0 alone has measured the files.
     const std::string text = comm.all_gather(comm.rank() == 0 ? plan::to_json(mine) : "").front();
     if (!embedded || comm.rank() == 0)
       profile = plan::decode_profile(text, "the profile of rank 0");

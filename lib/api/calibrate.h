@@ -1,11 +1,9 @@
 #pragma once
 
 #include <atomic>
-#include <optional>
 #include <string>
 
-#include "lib/comm/launch.h"
-#include "lib/comm/tcp/meeting_place.h"
+#include "lib/comm/engine_choice.h"
 #include "lib/plan/collective/hardware_profile.h"
 
 namespace shardtool::api {
@@ -13,14 +11,10 @@ namespace shardtool::api {
 struct CalibrateOptions {
   std::string name;          ///< name of the profile
   std::string folder = ".";  ///< on the file system to measure
-  i64 bytes = 256 << 20;     ///< size of the test files
-  i64 rounds = 5;            ///< repetitions of every measurement; the median counts
-  int ranks = 2;             ///< embedded engine only; other engines use the processes of the
-                             ///< launch
-  std::string engine;        ///< "embedded", "tcp", "mpi", "nccl"; empty: chosen by the launch
-  std::string mpi_plugin;    ///< empty: the installed plugin
-  std::optional<comm::Launch> launch;
-  comm::MeetingPlace meeting;
+  i64 bytes = 256 << 20;     ///< of the files that are written and read there
+  i64 rounds = 5;            ///< of every measurement, of which the median counts
+  int ranks = 2;             ///< of the embedded engine; of others the processes of the launch
+  comm::EngineChoice engine;
   const std::atomic<bool>* cancel = nullptr;
 };
 

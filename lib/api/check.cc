@@ -223,16 +223,10 @@ class Check {
     for (size_t f = 0; f < surveyed.shown_files.size(); ++f) {
       files.push_back({surveyed.files[f], surveyed.shown_files[f]});
     }
-    WriteOptions stream;
-    stream.max_memory = options_.max_memory;
-    stream.threads = options_.threads;
-    stream.on_progress = options_.on_progress;
-    stream.cancel = options_.cancel;
-    const exec::StreamOptions reading = stream_options(stream);
-    report_.bytes_read += check::check_data(wanted, files, reading, findings_);
+    report_.bytes_read += check::check_data(wanted, files, options_.resources, findings_);
     if (!options_.data->is_all()) return;
     for (const Checkpoint& part : surveyed.logical.parts) {
-      check::check_file_hashes(part, reading, findings_);
+      check::check_file_hashes(part, options_.resources, findings_);
     }
   }
 

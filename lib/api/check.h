@@ -20,10 +20,7 @@ struct CheckOptions {
   std::string baseline;             ///< a file of known findings, or empty
   /// If set, reads the data of these tensors; otherwise headers only.
   std::optional<check::DataSubset> data;
-  i64 max_memory = 64 << 20;
-  int threads = 0;
-  std::function<void(const Progress&)> on_progress;
-  const std::atomic<bool>* cancel = nullptr;
+  exec::Resources resources;
 };
 
 struct CheckReport {

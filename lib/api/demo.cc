@@ -23,16 +23,10 @@ tutorial::DemoSizes sizes_for(int ranks, std::uint64_t seed) {
 
 DemoRunReport run_demo(const DemoRunOptions& options) {
   DemoRunReport report;
-  report.engine = options.engine;
-  if (report.engine.empty()) report.engine = options.launch ? "tcp" : "embedded";
-  comm::EngineOptions engine;
-  engine.engine = comm::engine_named(report.engine);
-  engine.launch = options.launch;
-  engine.meeting = options.meeting;
-  engine.mpi_plugin = options.mpi_plugin;
-  const bool embedded = engine.engine == comm::Engine::kEmbedded;
-  const int ranks = embedded ? options.ranks : options.launch ? options.launch->size : 1;
-  comm::run_ranks(engine, ranks, [&](comm::Communicator& comm) {
+  report.engine = comm::name_of(options.engine.chosen());
+  const bool embedded = options.engine.chosen() == comm::Engine::kEmbedded;
+  const int ranks = options.engine.ranks(options.ranks);
+  comm::run_ranks(options.engine, ranks, [&](comm::Communicator& comm) {
     const auto demo = tutorial::run_mlp_demo(comm, sizes_for(ranks, options.seed));
     if (!embedded || comm.rank() == 0) report.demo = demo;
   });

@@ -1,20 +1,15 @@
 #pragma once
 
-#include <optional>
 #include <string>
 
-#include "lib/comm/launch.h"
-#include "lib/comm/tcp/meeting_place.h"
+#include "lib/comm/engine_choice.h"
 #include "lib/tutorial/demo.h"
 
 namespace shardtool::api {
 
 struct DemoRunOptions {
-  int ranks = 4;           ///< embedded engine only; other engines use the processes of the launch
-  std::string engine;      ///< "embedded", "tcp", "mpi", "nccl"; empty: chosen by the launch
-  std::string mpi_plugin;  ///< empty: the installed plugin
-  std::optional<comm::Launch> launch;
-  comm::MeetingPlace meeting;
+  int ranks = 4;  ///< of the embedded engine; of others the processes of the launch
+  comm::EngineChoice engine;
   std::uint64_t seed = 1;
 };
 

@@ -58,13 +58,8 @@ void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b,
     const exec::Slot& t = y.from.slots.front();
     return std::pair(s.file, s.offset) < std::pair(t.file, t.offset);
   });
-  WriteOptions stream;
-  stream.max_memory = options.max_memory;
-  stream.threads = options.threads;
-  stream.on_progress = options.on_progress;
-  stream.cancel = options.cancel;
   const auto differences = exec::compare(moves, exec::open_sources(a.files),
-                                         exec::open_sources(b.files), stream_options(stream));
+                                         exec::open_sources(b.files), options.resources);
   for (size_t i = 0; i < moves.size(); ++i) {
     report.bytes_read += 2 * byte_size(moves[i].dtype, moves[i].shape).value_or(0);
     if (differences[i].bytes == 0) {

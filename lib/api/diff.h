@@ -11,10 +11,7 @@ struct DiffOptions {
   std::string a;
   std::string b;
   bool metadata_only = false;  ///< compare names, dtypes and shapes, read no data
-  i64 max_memory = 64 << 20;
-  int threads = 0;
-  std::function<void(const Progress&)> on_progress;
-  const std::atomic<bool>* cancel = nullptr;
+  exec::Resources resources;
 };
 
 struct DiffChange {

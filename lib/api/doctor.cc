@@ -132,7 +132,7 @@ DoctorCheck product_library_check() {
 
 DoctorCheck engine_check(comm::Engine engine, const std::string& mpi_plugin) {
   DoctorCheck check{fmt::format("engine {}", comm::name_of(engine)), "", true, ""};
-  comm::EngineOptions options;
+  comm::EngineChoice options;
   options.engine = engine;
   options.mpi_plugin = mpi_plugin;
   try {

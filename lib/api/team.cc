@@ -19,7 +19,7 @@ std::unique_ptr<comm::Communicator> communicator(const WriteOptions& options) {
   const std::string job = kernels::xxh3_hex(std::as_bytes(std::span(launch.job)));
   const io::OutputPlace place = io::look_at_output(options.output);
   auto comm = comm::meet(place.hidden("-" + job + ".meeting"), launch.rank, launch.size,
-                         comm::kMeetingTime, comm::Reach::kFirst, options.cancel);
+                         comm::kMeetingTime, comm::Reach::kFirst, options.resources.cancel);
   comm::require_same_options(*comm, launch);
   // No deadline: a process that has moved its share may wait hours for the others.
   comm->set_deadline(comm::kForever, comm::kForever);
@@ -29,7 +29,9 @@ std::unique_ptr<comm::Communicator> communicator(const WriteOptions& options) {
 }  // namespace
 
 Team::Team(const WriteOptions& options)
-    : comm_(communicator(options)), interrupted_(options.cancel), cancel_(options.cancel) {
+    : comm_(communicator(options)),
+      interrupted_(options.resources.cancel),
+      cancel_(options.resources.cancel) {
   if (size() == 1) return;
   cancel_ = &stopped_;
   watcher_ = std::jthread([this](const std::stop_token& done) { watch(done); });

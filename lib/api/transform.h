@@ -1,7 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +9,7 @@
 #include "lib/base/checked.h"
 #include "lib/comm/launch.h"
 #include "lib/exec/io_mode.h"
+#include "lib/exec/resources.h"
 #include "lib/mesh/mesh.h"
 
 namespace shardtool::api {
@@ -29,19 +28,11 @@ struct MappingChoice {
   std::vector<std::pair<std::string, std::string>> settings;
 };
 
-/// Progress of a run. `item` is the tensor whose bytes moved last.
-struct Progress {
-  i64 bytes_done = 0;
-  i64 bytes_total = 0;
-  std::string item;
-};
-
-/// Output options; the same for split, merge and reshard.
+/// How outputs are written; the same for split, merge and reshard.
 struct WriteOptions {
   std::string output;
   i64 max_file_size = 50'000'000'000;
-  i64 max_memory = 64 << 20;  ///< bytes of buffers, not counting headers
-  int threads = 0;            ///< 0: chosen by the machine
+  exec::Resources resources;
   exec::IoMode io = exec::IoMode::kAuto;
   bool force = false;    ///< replace an existing output
   bool resume = false;   ///< continue an interrupted run of the same job
@@ -55,10 +46,6 @@ struct WriteOptions {
   i64 worth_keeping = 64 << 20;      ///< a failed run with fewer finished bytes leaves no files
   /// The processes that share the work, if a launcher started several.
   std::optional<comm::Launch> launch;
-  /// Called from one thread at a time, at most ten times a second, and once at the end.
-  std::function<void(const Progress&)> on_progress;
-  /// Set by a signal handler: the run ends with kInterrupted before the next chunk.
-  const std::atomic<bool>* cancel = nullptr;
 };
 
 struct SplitOptions {

@@ -215,14 +215,8 @@ engine::ValidationOptions Validating::engine_options() {
     report_.native_type = to_string(*options.native);
   }
   options.length = options_.tokens;
-  options.max_memory = options_.max_memory;
-  options.threads = options_.threads;
-  options.cancel = options_.cancel;
-  if (options_.on_progress) {
-    options.on_progress = [this, all = stored_bytes()](size_t layer, size_t layers, i64 bytes) {
-      options_.on_progress({bytes, all, fmt::format("step {} of {}", layer + 1, layers)});
-    };
-  }
+  options.resources = options_.resources;
+  options.stored_bytes = stored_bytes();
   return options;
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,8 +7,7 @@
 
 #include "lib/api/transform.h"
 #include "lib/check/finding.h"
-#include "lib/comm/nccl/nccl_communicator.h"
-#include "lib/comm/tcp/meeting_place.h"
+#include "lib/comm/engine_choice.h"
 #include "lib/engine/diagnosis/verdict.h"
 #include "lib/model/graph/graph.h"
 
@@ -31,22 +28,15 @@ struct ValidateOptions {
   bool native = false;   ///< also in the weights' dtype, as engines compute: a report
   std::string golden;    ///< file with results of another implementation, or empty
   std::uint64_t seed = 1;
-  i64 tokens = 8;                ///< for runs in floats
-  double require_coverage = 0;   ///< minimum percentage of tensors that a result depends on
-  bool compares_values = false;  ///< compare residues of values instead of bits, for another dtype
-  /// Engine of the devices: "embedded" (all in this process), "tcp", "mpi" or "nccl" (shared by the
-  /// processes of a launch), "gpu-virtual" (this process, on a GPU); empty: chosen by the launch.
-  /// nccl and gpu-virtual compute products on GPUs.
-  std::string engine;
-  std::string mpi_plugin;              ///< empty: the installed plugin
-  comm::NcclLibraries nccl;            ///< libraries that nccl opens
-  std::optional<comm::Launch> launch;  ///< processes that the launcher started
-  comm::MeetingPlace meeting;          ///< meeting point for tcp
-  i64 max_memory = 64 << 20;
-  int threads = 0;
-  std::function<void(const Progress&)> on_progress;
-  const std::atomic<bool>* cancel = nullptr;
-  /// Computes the products for any engine, instead of a GPU that it would open.
+  i64 tokens = 8;                ///< of the runs in floats
+  double require_coverage = 0;   ///< percent of the tensors that some result must depend on
+  bool compares_values = false;  ///< residues of values, not of bits: for another dtype
+  /// Who plays the devices: this process all of them (embedded), or each process of a launch some.
+  /// nccl computes the products on GPUs.
+  comm::EngineChoice engine;
+  bool gpu_virtual = false;  ///< instead: this process plays all devices, on a GPU
+  exec::Resources resources;
+  /// Computes the products, whatever the engine, and instead of the GPU that it would open.
   kernels::Accelerator* accelerator = nullptr;
 };
 

@@ -41,7 +41,7 @@ void expect_tensor(const Run& run, size_t t, const ExpectedHash& hash, Expected&
 }  // namespace
 
 i64 verify_output(const Run& run, const std::string& folder, const ExpectedHash& hash, Share share,
-                  const exec::StreamOptions& options) {
+                  const exec::Resources& resources) {
   Expected expected;
   std::vector<exec::SourceFile> files;
   for (const checkpoint::PlannedFile& file : run.plan.files) {
@@ -52,7 +52,7 @@ i64 verify_output(const Run& run, const std::string& folder, const ExpectedHash&
   for (size_t t = static_cast<size_t>(share.number); t < run.moves.size(); t += of) {
     expect_tensor(run, t, hash, expected);
   }
-  const std::vector<bool> intact = exec::read_back(expected.ranges, files, options);
+  const std::vector<bool> intact = exec::read_back(expected.ranges, files, resources);
   const auto damaged = std::find(intact.begin(), intact.end(), false) - intact.begin();
   if (damaged < std::ssize(intact)) {
     const exec::WrittenRange& range = expected.ranges[static_cast<size_t>(damaged)];

@@ -16,6 +16,6 @@ using ExpectedHash = std::function<std::optional<kernels::Hash128>(size_t t, siz
 /// tensors, and compares each with its hash. Returns the bytes read. Throws kDataMismatch for the
 /// first difference, and the errors of reading.
 i64 verify_output(const Run& run, const std::string& folder, const ExpectedHash& hash, Share share,
-                  const exec::StreamOptions& options);
+                  const exec::Resources& resources);
 
 }  // namespace shardtool::api

@@ -104,21 +104,20 @@ class Reader {
     }
   }
 
-  void run(const exec::StreamOptions& options) {
+  void run(const exec::Resources& resources) {
     io::allow_many_files();
     const std::vector<exec::SourceFile> sources = exec::open_sources(opened_files_);
     running_.resize(moves_.size());
-    exec::StreamOptions with_digests = options;
     const bool any_digest = std::any_of(tensors_.begin(), tensors_.end(), [](const auto& t) {
       return t.digest.has_value() || pads(t);
     });
-    with_digests.digests = any_digest ? exec::Digests::kOfEverything : exec::Digests::kNone;
-    exec::stream(moves_, sources, with_digests,
+    exec::stream(moves_, sources, resources,
                  {[this](size_t i, const exec::ChunkPlan& plan) { begin(i, plan); },
                   [this](std::span<const exec::FilledChunk> chunks, exec::Turnstile& turns) {
                     for (const exec::FilledChunk& filled : chunks) take(filled, turns);
                   },
-                  [&](size_t i) { end(i, sources); }});
+                  [&](size_t i) { end(i, sources); },
+                  any_digest ? exec::Digests::kOfEverything : exec::Digests::kNone});
   }
 
   const std::vector<Stored>& stored() const { return stored_; }
@@ -341,7 +340,7 @@ class Judge {
 
 /// Compares elements that holders share without being replicas one by one.
 void compare_overlaps(std::span<const DataTensor> tensors, std::span<const DataFile> files,
-                      const exec::StreamOptions& options, Findings& findings) {
+                      const exec::Resources& resources, Findings& findings) {
   std::vector<exec::TensorMove> moves;
   std::vector<const DataTensor*> compared;
   std::map<int, int> opened;
@@ -357,7 +356,7 @@ void compare_overlaps(std::span<const DataTensor> tensors, std::span<const DataF
     moves.push_back({tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, side, side, {}});
     compared.push_back(&tensor);
   }
-  exec::StreamOptions quiet = options;
+  exec::Resources quiet = resources;
   quiet.on_progress = nullptr;
   const auto differences = exec::compare(moves, sources, sources, quiet);
   for (size_t i = 0; i < differences.size(); ++i) {
@@ -387,9 +386,9 @@ i64 stored_bytes(const DataTensor& tensor) {
 }
 
 i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
-               const exec::StreamOptions& options, Findings& findings) {
+               const exec::Resources& resources, Findings& findings) {
   Reader reader(tensors, files);
-  reader.run(options);
+  reader.run(resources);
   std::vector<std::vector<const Seen*>> seen(tensors.size());
   for (size_t t = 0; t < tensors.size(); ++t) {
     seen[t].resize(static_cast<size_t>(tensors[t].side.holders->size()));
@@ -398,7 +397,7 @@ i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> fi
     const Stored& s = reader.stored()[i];
     seen[s.tensor][static_cast<size_t>(s.holder)] = &reader.seen()[i];
   }
-  compare_overlaps(tensors, files, options, findings);
+  compare_overlaps(tensors, files, resources, findings);
   i64 bytes = 0;
   for (size_t t = 0; t < tensors.size(); ++t) {
     Judge(tensors[t], std::move(seen[t]), files, findings).run();

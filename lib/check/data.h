@@ -36,7 +36,7 @@ struct DataFile {
 /// and counts NaN, infinities and zeros; compares hashes and digests with the manifest and replicas
 /// with each other. Returns the bytes read. Throws the errors of exec::stream.
 i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
-               const exec::StreamOptions& options, Findings& findings);
+               const exec::Resources& resources, Findings& findings);
 
 /// Bytes of one holder of a tensor, and of all holders.
 i64 holder_bytes(const DataTensor& tensor, int holder);

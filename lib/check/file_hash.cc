@@ -89,7 +89,7 @@ void drop_unreadable(std::vector<Claim>& claims, Findings& findings) {
 
 }  // namespace
 
-void check_file_hashes(const Checkpoint& checkpoint, const exec::StreamOptions& options,
+void check_file_hashes(const Checkpoint& checkpoint, const exec::Resources& resources,
                        Findings& findings) {
   std::vector<Claim> claims;
   if (findings.wants(Rule::kFileHash)) add_manifest_claims(checkpoint, claims);
@@ -97,7 +97,7 @@ void check_file_hashes(const Checkpoint& checkpoint, const exec::StreamOptions& 
   drop_unreadable(claims, findings);
   std::vector<exec::FileToHash> files;
   for (const Claim& claim : claims) files.push_back(claim.file);
-  const std::vector<std::string> hashes = exec::hash_files(files, options);
+  const std::vector<std::string> hashes = exec::hash_files(files, resources);
   for (size_t i = 0; i < claims.size(); ++i) {
     if (hashes[i] == claims[i].expected) continue;
     const char* kind = files[i].hash == exec::FileHash::kSha256 ? "sha256 " : "git blob ";

@@ -9,18 +9,20 @@
 #include "lib/comm/agreement.h"
 #include "lib/comm/embedded.h"
 #include "lib/comm/mpi/mpi_communicator.h"
+#include "lib/comm/nccl/nccl_communicator.h"
 #include "lib/comm/tcp/socket.h"
+#include "lib/comm/tcp/tcp_communicator.h"
 
 namespace shardtool::comm {
 namespace {
 
 constexpr std::array<std::string_view, 4> kNames{"embedded", "tcp", "mpi", "nccl"};
 
-std::unique_ptr<Communicator> connect_tcp(const EngineOptions& options) {
-  if (!options.launch) return std::make_unique<SoloCommunicator>();
-  const Launch& launch = *options.launch;
+std::unique_ptr<Communicator> connect_tcp(const EngineChoice& choice) {
+  if (!choice.launch) return std::make_unique<SoloCommunicator>();
+  const Launch& launch = *choice.launch;
   auto comm =
-      meet(meeting_point(options.meeting, launch), launch.rank, launch.size, options.meeting_time);
+      meet(meeting_point(choice.meeting, launch), launch.rank, launch.size, choice.meeting_time);
   require_same_options(*comm, launch);
   return comm;
 }
@@ -31,17 +33,16 @@ std::string found_tcp() {
   return fmt::format("reachable as {}", fmt::join(hosts, ", "));
 }
 
-std::unique_ptr<Communicator> connect_mpi(const EngineOptions& options) {
-  auto comm = open_mpi(mpi_plugin_places(options.mpi_plugin));
-  const int started = options.launch ? options.launch->size : 1;
+std::unique_ptr<Communicator> connect_mpi(const EngineChoice& choice) {
+  auto comm = open_mpi(mpi_plugin_places(choice.mpi_plugin));
+  const int started = choice.launch ? choice.launch->size : 1;
   if (comm->size() != started) {
-    throw Error(
-        ErrorCode::kUsage,
-        fmt::format("MPI knows of {} processes, but {} started {}", comm->size(),
-                    options.launch ? options.launch->launcher : "the command line", started))
+    throw Error(ErrorCode::kUsage,
+                fmt::format("MPI knows of {} processes, but {} started {}", comm->size(),
+                            choice.launch ? choice.launch->launcher : "the command line", started))
         .help("start the processes with the mpirun of the MPI that the plugin was built with");
   }
-  if (options.launch) require_same_options(*comm, *options.launch);
+  if (choice.launch) require_same_options(*comm, *choice.launch);
   return comm;
 }
 
@@ -59,39 +60,39 @@ std::string_view name_of(Engine engine) {
   return kNames[static_cast<size_t>(engine)];
 }
 
-std::string found(const EngineOptions& options) {
-  switch (options.engine) {
+std::string found(const EngineChoice& choice) {
+  switch (choice.chosen()) {
     case Engine::kEmbedded:
       return "threads of this process";
     case Engine::kTcp:
       return found_tcp();
     case Engine::kMpi:
-      return found_mpi(mpi_plugin_places(options.mpi_plugin));
+      return found_mpi(mpi_plugin_places(choice.mpi_plugin));
     case Engine::kNccl:
-      return found_nccl(options.nccl);
+      return found_nccl(choice.nccl);
   }
   throw Error(ErrorCode::kInternal, "an engine without a name");
 }
 
-std::unique_ptr<Communicator> connect(const EngineOptions& options) {
-  switch (options.engine) {
+std::unique_ptr<Communicator> connect(const EngineChoice& choice) {
+  switch (choice.chosen()) {
     case Engine::kEmbedded:
       throw Error(ErrorCode::kUsage, "the embedded engine has no processes to connect");
     case Engine::kTcp:
-      return connect_tcp(options);
+      return connect_tcp(choice);
     case Engine::kMpi:
-      return connect_mpi(options);
+      return connect_mpi(choice);
     case Engine::kNccl:
-      return open_nccl(connect_tcp(options), options.nccl);
+      return open_nccl(connect_tcp(choice), choice.nccl);
   }
   throw Error(ErrorCode::kInternal, "an engine without a name");
 }
 
-void run_ranks(const EngineOptions& options, int ranks,
+void run_ranks(const EngineChoice& choice, int ranks,
                const std::function<void(Communicator&)>& body) {
-  if (options.engine == Engine::kEmbedded) return run_embedded(ranks, body);
-  const auto comm = connect(options);
-  // Every process finds the same sizes, so no abort message is needed.
+  if (choice.chosen() == Engine::kEmbedded) return run_embedded(ranks, body);
+  const auto comm = connect(choice);
+  // Every process finds the same, so nobody needs to be told.
   if (comm->size() != ranks) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} processes were started, expected {}", comm->size(), ranks))

@@ -81,7 +81,7 @@ Inputs field_inputs(std::span<const i64> tokens, const ValidationOptions& option
 
 Inputs real_inputs(std::span<const i64> tokens, const ValidationOptions& options) {
   Inputs inputs;
-  inputs.cancel = options.cancel;
+  inputs.cancel = options.resources.cancel;
   inputs.length = options.length;
   inputs.tokens.assign(tokens.begin(), tokens.begin() + options.length);
   inputs.most_window = std::max<i64>(1, options.length / kWindowShare);
@@ -89,13 +89,13 @@ Inputs real_inputs(std::span<const i64> tokens, const ValidationOptions& options
 }
 
 i64 chunk_bytes(const ValidationOptions& options) {
-  return std::min(kMostChunkBytes, options.max_memory / kChunksInBudget);
+  return std::min(kMostChunkBytes, options.resources.max_memory / kChunksInBudget);
 }
 
 /// What of the budget is left for chunks that wait to be computed with.
 i64 read_ahead(const ValidationOptions& options) {
-  if (options.accelerator == nullptr) return options.max_memory;
-  return options.max_memory - kChunksUnderWay * chunk_bytes(options);
+  if (options.accelerator == nullptr) return options.resources.max_memory;
+  return options.resources.max_memory - kChunksUnderWay * chunk_bytes(options);
 }
 
 Inputs rounded(Inputs inputs, Dtype activations) {
@@ -119,8 +119,9 @@ class Validation {
         options_(options),
         fabric_(shards.mesh, comm),
         layers_(pair_layers(whole, shards)),
-        crew_(options.threads > 0 ? options.threads
-                                  : static_cast<int>(std::thread::hardware_concurrency())),
+        crew_(options.resources.threads > 0
+                  ? options.resources.threads
+                  : static_cast<int>(std::thread::hardware_concurrency())),
         tokens_(any_tokens(whole, options)),
         order_({layers_, whole, shards, fabric_.own(), fabric_.is_first_process(),
                 chunk_bytes(options), tokens_}),
@@ -211,7 +212,7 @@ void Validation::multiply(const Product& product, bool of_shards) {
   each_tier([&](auto& tier) { tier.begin(of_shards, product); });
   i64 row = 0;
   while (const auto rows = order_.rows_from(product, row)) {
-    throw_if_stopped(options_.cancel);
+    throw_if_stopped(options_.resources.cancel);
     const kernels::FloatCensus census =
         multiply_rows(product, of_shards, *rows, stream_->take(), is_new);
     if (is_new) {
@@ -219,8 +220,9 @@ void Validation::multiply(const Product& product, bool of_shards) {
                       odd_);
     }
     row = rows->end;
-    if (options_.on_progress) {
-      options_.on_progress(layer_, layers_.size(), stream_->bytes_taken());
+    if (options_.resources.on_progress) {
+      options_.resources.on_progress({stream_->bytes_taken(), options_.stored_bytes,
+                                      fmt::format("step {} of {}", layer_ + 1, layers_.size())});
     }
   }
   each_tier([&](auto& tier) { tier.end(of_shards, product); });

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -10,6 +8,7 @@
 #include "lib/engine/diagnosis/recorded_bytes.h"
 #include "lib/engine/diagnosis/verdict.h"
 #include "lib/engine/side.h"
+#include "lib/exec/resources.h"
 
 namespace shardtool::engine {
 
@@ -28,16 +27,13 @@ struct ValidationOptions {
   const RecordedHashes* recorded = nullptr;
   i64 length = 8;             ///< tokens of the runs in floats
   double tolerance = 1e-10;   ///< of the f64 run, times the root mean square
-  i64 max_memory = 64 << 20;  ///< bytes of weights that are read ahead
-  int threads = 0;            ///< 0: one per processor
+  exec::Resources resources;  ///< memory: bytes of weights that are read ahead
+  i64 stored_bytes = 0;       ///< about what is read: the total of the progress
   /// Computes the products; null: the CPU. All else is the CPU's, and so are the field's bits.
   kernels::Accelerator* accelerator = nullptr;
   /// Those of the native run by the accelerator's library, in the weights' type, where it has the
   /// type. Requires that product_library() found one.
   bool uses_library = false;
-  /// Hears, between chunks, of the layer and of the bytes that were read.
-  std::function<void(size_t layer, size_t layers, i64 bytes_read)> on_progress;
-  const std::atomic<bool>* cancel = nullptr;
 };
 
 /// Runs the whole model and its shards layer by layer on the same inputs and compares every value

@@ -63,7 +63,7 @@ struct OutputCompare {
 
 std::vector<Difference> compare(std::span<const TensorMove> moves,
                                 std::span<const SourceFile> sources,
-                                std::span<const SourceFile> others, const StreamOptions& options) {
+                                std::span<const SourceFile> others, const Resources& resources) {
   std::vector<Difference> differences(moves.size());
   std::mutex mutex;
   const auto compare_chunk = [&](const FilledChunk& filled) {
@@ -97,7 +97,8 @@ std::vector<Difference> compare(std::span<const TensorMove> moves,
       }
     }
   };
-  stream(moves, sources, options, {[](size_t, const ChunkPlan&) {}, compare_chunks, [](size_t) {}});
+  stream(moves, sources, resources,
+         {[](size_t, const ChunkPlan&) {}, compare_chunks, [](size_t) {}});
   for (const SourceFile& other : others) other.check_unchanged();
   return differences;
 }

@@ -20,6 +20,6 @@ struct Difference {
 /// replicas agree.
 std::vector<Difference> compare(std::span<const TensorMove> moves,
                                 std::span<const SourceFile> sources,
-                                std::span<const SourceFile> others, const StreamOptions& options);
+                                std::span<const SourceFile> others, const Resources& resources);
 
 }  // namespace shardtool::exec

@@ -308,11 +308,11 @@ class Copier {
 }  // namespace
 
 std::vector<CopiedTensor> copy(const MoveList& moves, std::span<const SourceFile> sources,
-                               std::span<const TargetFile> targets, const StreamOptions& options,
+                               std::span<const TargetFile> targets, const Resources& resources,
                                const OnCopied& on_copied) {
   Copier copier(moves, sources, targets);
   stream(
-      moves, sources, options,
+      moves, sources, resources,
       {[&](size_t move, const ChunkPlan& plan) { copier.begin(move, plan); },
        [&](std::span<const FilledChunk> chunks, Turnstile& turns) { copier.chunks(chunks, turns); },
        [&](size_t move) {

@@ -27,7 +27,7 @@ using OnCopied = std::function<void(size_t move, const CopiedTensor& copied)>;
 /// the bytes to write. Throws kDataMismatch when the two differ or a tensor's expected digest
 /// differs, and the errors of `stream` and of writing.
 std::vector<CopiedTensor> copy(const MoveList& moves, std::span<const SourceFile> sources,
-                               std::span<const TargetFile> targets, const StreamOptions& options,
+                               std::span<const TargetFile> targets, const Resources& resources,
                                const OnCopied& on_copied = {});
 
 }  // namespace shardtool::exec

@@ -31,21 +31,21 @@ i64 total_bytes(std::span<const FileToHash> files) {
 
 class Run {
  public:
-  Run(std::span<const FileToHash> files, const StreamOptions& options)
+  Run(std::span<const FileToHash> files, const Resources& resources)
       : files_(files),
-        options_(options),
+        resources_(resources),
         hashes_(files.size()),
         largest_first_(files.size()),
-        progress_(options.on_progress, total_bytes(files)) {
-    // Hash large files first, so that the threads end together.
+        progress_(resources.on_progress, total_bytes(files)) {
+    // The last file to be begun is a small one, so that the threads end together.
     std::iota(largest_first_.begin(), largest_first_.end(), size_t{0});
     std::stable_sort(largest_first_.begin(), largest_first_.end(),
                      [&](size_t a, size_t b) { return files[a].bytes > files[b].bytes; });
   }
 
   std::vector<std::string> go() {
-    const i64 wanted = options_.threads > 0 ? options_.threads : kDefaultThreads;
-    const i64 buffers = std::max<i64>(options_.max_memory / kBlockBufferBytes, 1);
+    const i64 wanted = resources_.threads > 0 ? resources_.threads : kDefaultThreads;
+    const i64 buffers = std::max<i64>(resources_.max_memory / kBlockBufferBytes, 1);
     run_workers(std::min({wanted, std::ssize(files_), buffers}),
                 [this](const std::atomic<bool>& stop) { work(stop); });
     progress_.finish();
@@ -71,7 +71,7 @@ class Run {
     kernels::Sha hash = begin_hash(file);
     const std::string name = std::filesystem::path(file.path).filename().string();
     read_blocks(source, 0, file.bytes, buffer, [&](std::span<const std::byte> block) {
-      if (stop || (options_.cancel != nullptr && options_.cancel->load())) {
+      if (stop || (resources_.cancel != nullptr && resources_.cancel->load())) {
         throw Error(ErrorCode::kInterrupted, "interrupted");
       }
       hash.update(block);
@@ -82,7 +82,7 @@ class Run {
   }
 
   std::span<const FileToHash> files_;
-  const StreamOptions& options_;
+  const Resources& resources_;
   std::vector<std::string> hashes_;
   std::vector<size_t> largest_first_;
   std::atomic<size_t> next_ = 0;
@@ -91,9 +91,8 @@ class Run {
 
 }  // namespace
 
-std::vector<std::string> hash_files(std::span<const FileToHash> files,
-                                    const StreamOptions& options) {
-  return Run(files, options).go();
+std::vector<std::string> hash_files(std::span<const FileToHash> files, const Resources& resources) {
+  return Run(files, resources).go();
 }
 
 }  // namespace shardtool::exec

@@ -21,11 +21,10 @@ struct FileToHash {
   FileHash hash = FileHash::kSha256;
 };
 
-/// Hashes every file, as lowercase hex in the given order. Reads each once, several at a time (one
-/// thread a file, options.threads in all), within options.max_memory; progress counts bytes. Throws
-/// kInterrupted when cancelled, kInputChanged when a size differs, and the errors of reading. One
-/// file is limited by the hash speed of one core.
-std::vector<std::string> hash_files(std::span<const FileToHash> files,
-                                    const StreamOptions& options);
+/// The hash of every file in lower-case hex, in the order given. Reads each once, several at a time
+/// (one thread a file, resources.threads in all), within resources.max_memory; progress counts
+/// bytes. Throws kInterrupted when cancelled, kInputChanged when a size is another, and what
+/// reading throws. One file is as fast as one core hashes.
+std::vector<std::string> hash_files(std::span<const FileToHash> files, const Resources& resources);
 
 }  // namespace shardtool::exec

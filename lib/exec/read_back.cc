@@ -20,15 +20,15 @@ i64 total_bytes(std::span<const WrittenRange> ranges) {
 class Reading {
  public:
   Reading(std::span<const WrittenRange> ranges, std::span<const SourceFile> files,
-          const StreamOptions& options)
+          const Resources& resources)
       : ranges_(ranges),
         files_(files),
-        options_(options),
+        resources_(resources),
         same_(ranges.size()),
-        progress_(options.on_progress, total_bytes(ranges)) {}
+        progress_(resources.on_progress, total_bytes(ranges)) {}
 
   std::vector<bool> go() {
-    const i64 threads = options_.threads > 0 ? options_.threads : kDefaultThreads;
+    const i64 threads = resources_.threads > 0 ? resources_.threads : kDefaultThreads;
     run_workers(std::min(threads, std::ssize(ranges_)),
                 [this](const std::atomic<bool>& stop) { work(stop); });
     return {same_.begin(), same_.end()};
@@ -37,7 +37,8 @@ class Reading {
  private:
   void work(const std::atomic<bool>& stop) {
     for (size_t i = next_++; i < ranges_.size() && !stop; i = next_++) {
-      if (options_.cancel && *options_.cancel) throw Error(ErrorCode::kInterrupted, "interrupted");
+      if (resources_.cancel && *resources_.cancel)
+        throw Error(ErrorCode::kInterrupted, "interrupted");
       const WrittenRange& range = ranges_[i];
       const SourceFile& file = files_[static_cast<size_t>(range.file)];
       same_[i] = hash_range(file, range.offset, range.bytes) == range.xxh3;
@@ -47,7 +48,7 @@ class Reading {
 
   std::span<const WrittenRange> ranges_;
   std::span<const SourceFile> files_;
-  const StreamOptions& options_;
+  const Resources& resources_;
   std::vector<char> same_;
   std::atomic<size_t> next_ = 0;
   ProgressMeter progress_;
@@ -56,8 +57,8 @@ class Reading {
 }  // namespace
 
 std::vector<bool> read_back(std::span<const WrittenRange> ranges, std::span<const SourceFile> files,
-                            const StreamOptions& options) {
-  return Reading(ranges, files, options).go();
+                            const Resources& resources) {
+  return Reading(ranges, files, resources).go();
 }
 
 }  // namespace shardtool::exec

@@ -18,9 +18,9 @@ struct WrittenRange {
   kernels::Hash128 xxh3;
 };
 
-/// Reads every range of the files again, several at a time, and returns for each whether its hash
-/// still matches. Throws the errors of reading, and kInterrupted when the options' `cancel` is set.
+/// Reads every range of the files again, several at a time, and returns for each whether it still
+/// has its hash. Throws what reading throws, and kInterrupted when `cancel` is set.
 std::vector<bool> read_back(std::span<const WrittenRange> ranges, std::span<const SourceFile> files,
-                            const StreamOptions& options);
+                            const Resources& resources);
 
 }  // namespace shardtool::exec

@@ -119,16 +119,16 @@ using Task = std::variant<Batch, Part>;
 
 class Run {
  public:
-  Run(const MoveList& moves, std::span<const SourceFile> sources, const StreamOptions& options,
+  Run(const MoveList& moves, std::span<const SourceFile> sources, const Resources& resources,
       const ChunkSink& sink)
       : moves_(moves),
         sources_(sources),
-        options_(options),
+        resources_(resources),
         sink_(sink),
-        threads_(thread_count(options)),
-        arena_bytes_(std::min(options.max_memory / threads_, kMaxArenaBytes)),
+        threads_(thread_count(resources)),
+        arena_bytes_(std::min(resources.max_memory / threads_, kMaxArenaBytes)),
         scheduled_(moves, limits(arena_bytes_)),
-        progress_(options.on_progress) {
+        progress_(resources.on_progress) {
     for (size_t i = 0; i < moves.size(); ++i) progress_.expect(scheduled_.entry(i).plan.bytes());
   }
 
@@ -151,14 +151,14 @@ class Run {
 
  private:
   /// Throws kMemoryBudget.
-  static int thread_count(const StreamOptions& options) {
-    if (options.max_memory < kMinMemory) {
+  static int thread_count(const Resources& resources) {
+    if (resources.max_memory < kMinMemory) {
       throw Error(ErrorCode::kMemoryBudget,
                   fmt::format("a memory budget of {} is below the minimum of {}",
-                              format_bytes(options.max_memory), format_bytes(kMinMemory)));
+                              format_bytes(resources.max_memory), format_bytes(kMinMemory)));
     }
-    const i64 wanted = options.threads > 0 ? options.threads : kDefaultThreads;
-    return static_cast<int>(std::min<i64>(wanted, options.max_memory / kMinArenaBytes));
+    const i64 wanted = resources.threads > 0 ? resources.threads : kDefaultThreads;
+    return static_cast<int>(std::min<i64>(wanted, resources.max_memory / kMinArenaBytes));
   }
   /// Leaves room for the staging buffer's page edges.
   static ChunkLimits limits(i64 arena_bytes) {
@@ -167,7 +167,7 @@ class Run {
 
   void work() {
     try {
-      ChunkReader reader(arena_bytes_, options_.digests);
+      ChunkReader reader(arena_bytes_, sink_.digests);
       while (const auto next = next_task()) {
         std::visit([&](const auto& task) { process(task, reader); }, *next);
       }
@@ -216,7 +216,7 @@ class Run {
 
   std::optional<Task> next_task() {
     const std::lock_guard lock(queue_mutex_);
-    if (options_.cancel && options_.cancel->load()) {
+    if (resources_.cancel && resources_.cancel->load()) {
       throw Error(ErrorCode::kInterrupted, "interrupted");
     }
     const std::optional<Work> work = schedule_.next(scheduled_);
@@ -256,7 +256,7 @@ class Run {
 
   const MoveList& moves_;
   std::span<const SourceFile> sources_;
-  const StreamOptions& options_;
+  const Resources& resources_;
   const ChunkSink& sink_;
   int threads_;
   i64 arena_bytes_;
@@ -284,10 +284,10 @@ void check_moves(const MoveList& moves) {
   }
 }
 
-void stream(const MoveList& moves, std::span<const SourceFile> sources,
-            const StreamOptions& options, const ChunkSink& sink) {
+void stream(const MoveList& moves, std::span<const SourceFile> sources, const Resources& resources,
+            const ChunkSink& sink) {
   check_moves(moves);
-  Run(moves, sources, options, sink).go();
+  Run(moves, sources, resources, sink).go();
   for (const SourceFile& source : sources) source.check_unchanged();
 }
 

@@ -1,33 +1,17 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "lib/exec/chunk_reader.h"
 #include "lib/exec/data_file.h"
 #include "lib/exec/move.h"
+#include "lib/exec/resources.h"
 
 namespace shardtool::exec {
 
-struct Progress {
-  i64 bytes_done = 0;
-  i64 bytes_total = 0;
-  std::string item;
-};
-
-struct StreamOptions {
-  i64 max_memory = 64 << 20;  ///< bytes of buffers, over all threads
-  int threads = 0;            ///< 0: four, fewer on a small machine or budget
-  std::function<void(const Progress&)> on_progress;
-  const std::atomic<bool>* cancel = nullptr;
-  Digests digests = Digests::kOfEverything;
-};
-
-/// Smallest max_memory that a run accepts.
+/// The least max_memory that a run accepts.
 inline constexpr i64 kMinMemory = 4 << 20;
 
 /// Passes the chunks of one tensor one at a time in their order, on any thread.
@@ -46,16 +30,17 @@ struct ChunkSink {
   std::function<void(size_t move, const ChunkPlan& plan)> begin;
   std::function<void(std::span<const FilledChunk> chunks, Turnstile& turns)> chunks;
   std::function<void(size_t move)> end;
+  Digests digests = Digests::kOfEverything;  ///< of the chunks
 };
 
 /// Runs check_move for every distinct pair of holder sets and element size.
 void check_moves(const MoveList& moves);
 
-/// Streams every tensor from its sources through memory, chunk by chunk, within the budget;
-/// consecutive small tensors are read together. Checks the moves (check_move) before the first byte
-/// is read. The first error ends all threads and is thrown, as is kInterrupted when `cancel` is
-/// set.
-void stream(const MoveList& moves, std::span<const SourceFile> sources,
-            const StreamOptions& options, const ChunkSink& sink);
+/// Streams every tensor from its sources through memory, chunk by chunk, within the budget; small
+/// tensors that follow each other are read together. The moves are checked (check_move) before the
+/// first byte is read. The first error ends all threads and is thrown; so is kInterrupted when
+/// `cancel` is set.
+void stream(const MoveList& moves, std::span<const SourceFile> sources, const Resources& resources,
+            const ChunkSink& sink);
 
 }  // namespace shardtool::exec

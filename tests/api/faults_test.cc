@@ -50,7 +50,7 @@ struct FailingSplit {
     options.source = folder / "whole";
     options.mapping.path = folder / "mapping.json";
     options.write.output = folder / output;
-    options.write.threads = 1;
+    options.write.resources.threads = 1;
     return options;
   }
   bool has_leftovers() const {
@@ -248,7 +248,7 @@ TEST_CASE("a source that changes while it is read ends the run") {
   SplitOptions options = fixture.options("out");
   const std::string source = fixture.folder / "whole/model.safetensors";
   bool touched = false;
-  options.write.on_progress = [&](const Progress&) {
+  options.write.resources.on_progress = [&](const exec::Progress&) {
     if (!touched)
       std::filesystem::last_write_time(
           source, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));

@@ -64,9 +64,9 @@ class Jobs {
   }
 
   TransformReport run(Verb verb, WriteOptions write) const {
-    // Small buffers, so that only one or two of these tensors travel together.
-    write.max_memory = exec::kMinMemory;
-    if (write.threads == 0) write.threads = 4;
+    // Buffers of a size that only one or two of these tensors travel together.
+    write.resources.max_memory = exec::kMinMemory;
+    if (write.resources.threads == 0) write.resources.threads = 4;
     MappingChoice mapping;
     mapping.path = folder / "mapping.json";
     if (verb == Verb::kSplit) return split({folder / "whole", mapping, {}, write});
@@ -214,8 +214,8 @@ TEST_CASE("a run that is interrupted at a random moment is resumed to the right 
     jobs.clear();
     std::atomic<bool> cancel = false;
     WriteOptions write = jobs.careful(false);
-    write.threads = 1 + static_cast<int>(random() % 4);
-    write.cancel = &cancel;
+    write.resources.threads = 1 + static_cast<int>(random() % 4);
+    write.resources.cancel = &cancel;
     const std::chrono::microseconds moment(random() % 30'000);
     std::jthread signal([&] {
       std::this_thread::sleep_for(moment);
@@ -268,9 +268,9 @@ TEST_CASE("an interruption keeps what is finished, and may come again while resu
   const Jobs jobs;
   std::atomic<bool> cancel = false;
   WriteOptions write = jobs.careful(false);
-  write.threads = 1;
-  write.cancel = &cancel;
-  write.on_progress = [&](const Progress& progress) {
+  write.resources.threads = 1;
+  write.resources.cancel = &cancel;
+  write.resources.on_progress = [&](const exec::Progress& progress) {
     if (progress.bytes_done > 0) cancel = true;
   };
   for (int i = 0; i < 3; ++i) {

@@ -137,7 +137,7 @@ TEST_CASE("a plugin that is missing or is none is named, with what the loader sa
   const test::TempFolder folder;
   folder.write("none.so", "no library");
   for (const std::string file : {"missing.so", "none.so"}) {
-    EngineOptions options;
+    EngineChoice options;
     options.engine = Engine::kMpi;
     options.mpi_plugin = folder / file;
     CHECK_ERROR(kEngineMissing, found(options));
@@ -148,7 +148,7 @@ TEST_CASE("a plugin that is missing or is none is named, with what the loader sa
     REQUIRE(error->notes().size() == 1);
     CHECK(error->notes()[0].second.find(options.mpi_plugin) != std::string::npos);
   }
-  EngineOptions libc;
+  EngineChoice libc;
   libc.engine = Engine::kMpi;
   libc.mpi_plugin = "libc.so.6";
   const auto error = testing::error_of([&] { return connect(libc); });
@@ -157,7 +157,7 @@ TEST_CASE("a plugin that is missing or is none is named, with what the loader sa
 }
 
 TEST_CASE("what an engine would run on is found without starting it") {
-  EngineOptions options;
+  EngineChoice options;
   CHECK(found(options) == "threads of this process");
   options.engine = Engine::kTcp;
   CHECK(found(options).starts_with("reachable as "));
@@ -173,7 +173,7 @@ TEST_CASE("what an engine would run on is found without starting it") {
 }
 
 TEST_CASE("another number of processes than ranks is refused, threads are as many as asked for") {
-  EngineOptions options;
+  EngineChoice options;
   options.engine = Engine::kTcp;
   CHECK_ERROR(kUsage, (run_ranks(options, 2, [](Communicator&) {}), 0));
   int seen = 0;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "lib/comm/engine.h"
+#include "lib/comm/tcp/tcp_communicator.h"
 #include "tests/comm/laws.h"
 #include "tests/support/throws.h"
 
@@ -103,7 +104,7 @@ TEST_CASE("an address of another machine, and a host that nobody knows, are name
 TEST_CASE("processes that meet at an address keep the laws of a communicator") {
   for (const char* host : {"127.0.0.1", "localhost"}) {
     constexpr int kSize = 3;
-    EngineOptions options;
+    EngineChoice options;
     options.engine = Engine::kTcp;
     options.meeting = parse_meeting("env://");
     const std::string master = std::string(host) + ":" + std::to_string(free_port());

@@ -122,7 +122,7 @@ TEST_CASE("no device, and fewer than processes of a machine, are told to all") {
 
 TEST_CASE("the libraries that NCCL runs on are found with their versions") {
   if (!has_fake_nccl()) return;
-  EngineOptions options;
+  EngineChoice options;
   options.engine = Engine::kNccl;
   options.nccl = {kFakeNccl, kFakeNccl};
   CHECK(found(options) == "NCCL 2.28.3 and CUDA runtime 13.2, " + kFakeNccl + " and " + kFakeNccl);
@@ -130,7 +130,7 @@ TEST_CASE("the libraries that NCCL runs on are found with their versions") {
 
 TEST_CASE("libraries that are missing are named, and a build without NCCL says so") {
   for (const bool has_runtime : {false, true}) {
-    EngineOptions options;
+    EngineChoice options;
     options.engine = Engine::kNccl;
     options.nccl = {"/nowhere/libnccl.so.2", has_runtime ? kFakeNccl : "/nowhere/libcudart.so"};
     CHECK_ERROR(kEngineMissing, found(options));
@@ -150,7 +150,7 @@ TEST_CASE("libraries that are missing are named, and a build without NCCL says s
 TEST_CASE("those for whom the first process never comes give up in time") {
   const test::TempFolder folder;
   for (const Engine engine : {Engine::kTcp, Engine::kNccl}) {
-    EngineOptions options;
+    EngineChoice options;
     options.engine = engine;
     options.launch = Launch{"torchrun", 1, 2, "job"};
     options.meeting.folder = folder.path();
@@ -163,7 +163,7 @@ TEST_CASE("those for whom the first process never comes give up in time") {
 }
 
 TEST_CASE("a GPU that is here carries a communicator of one") {
-  EngineOptions options;
+  EngineChoice options;
   options.engine = Engine::kNccl;
   std::unique_ptr<Communicator> comm;
   const auto error = testing::error_of([&] { return comm = connect(options), 0; });

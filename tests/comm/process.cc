@@ -53,7 +53,7 @@ std::string play(Communicator& comm, const std::string& part, std::uint64_t seed
 
 int run(const std::string& engine, const std::string& folder, const std::string& part,
         std::uint64_t seed) {
-  EngineOptions options;
+  EngineChoice options;
   options.engine = engine_named(engine);
   options.launch = detect_launch(variable);
   options.meeting.folder = folder;

@@ -25,7 +25,7 @@ TEST_CASE("a copy between any two layouts writes what an element-by-element slic
     const Case test{"tensor", *rc::gen::element(Dtype::kU8, Dtype::kBF16, Dtype::kF32, Dtype::kF64),
                     *gen::layout(shape), *gen::layout(shape)};
     const i64 gap = *gen::between(0, 9);
-    StreamOptions options;
+    Resources options;
     options.threads = static_cast<int>(*gen::between(1, 4));
     RC_ASSERT(is_right(test, run_copy(test, gap, options), gap));
   }));
@@ -110,7 +110,7 @@ TEST_CASE("tensors larger than every buffer are streamed, rows and columns, what
       {{whole(600), 1, {}},
        {layout::scale(layout::owners(8, {{0, 5}, {1, 4}, {2, 7}, {3, 6}}, {{"tp"}}), 256), 1, {}}});
   const layout::Layout one = layout::Layout::replicated(mesh::Mesh(), shape);
-  StreamOptions options;
+  Resources options;
   options.max_memory = kMinMemory;
   for (const IoMode reading : reading_modes()) {
     for (const auto& from : {one, rows, columns, narrow}) {
@@ -129,7 +129,7 @@ TEST_CASE("a row that is larger than the buffers is cut inside") {
   const Case test{"tensor", Dtype::kU8, layout::Layout::replicated(mesh::Mesh(), shape),
                   layout::Layout(mesh::parse_mesh("tp=2"), shape,
                                  {{whole(2), 1, {}}, {layout::split(1 << 20, {{"tp"}}), 1, {}}})};
-  StreamOptions options;
+  Resources options;
   options.max_memory = kMinMemory;
   CHECK(is_right(test, run_copy(test, 8, options), 8));
 }
@@ -189,11 +189,11 @@ TEST_CASE("an element that no source holds is refused before anything is written
 TEST_CASE("a budget below the minimum is refused, a cancelled run ends") {
   const Case test{"t", Dtype::kU8, layout::Layout::replicated(mesh::Mesh(), {100}),
                   layout::Layout::replicated(mesh::Mesh(), {100})};
-  StreamOptions small;
+  Resources small;
   small.max_memory = kMinMemory - 1;
   CHECK_ERROR(kMemoryBudget, run_copy(test, 0, small));
   const std::atomic<bool> cancelled = true;
-  StreamOptions options;
+  Resources options;
   options.cancel = &cancelled;
   CHECK_ERROR(kInterrupted, run_copy(test, 0, options));
 }

@@ -18,9 +18,9 @@ using testing::Call;
 using testing::FaultySyscalls;
 using testing::PlayedDevice;
 
-/// Smallest buffers, so that a chunk is a third of a MiB.
-StreamOptions small_chunks() {
-  StreamOptions options;
+/// The smallest buffers, so that a chunk is a third of a MiB.
+Resources small_chunks() {
+  Resources options;
   options.max_memory = kMinMemory;
   return options;
 }

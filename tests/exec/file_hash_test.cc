@@ -30,7 +30,7 @@ TEST_CASE("the hash of every file is that of its bytes, whatever the threads and
       files.push_back({folder.write(std::to_string(i), text), std::ssize(text)});
       expected.push_back(kernels::sha256_hex(std::as_bytes(std::span(text))));
     }
-    StreamOptions options;
+    Resources options;
     options.threads = *rc::gen::inRange(0, 5);
     options.max_memory = *rc::gen::inRange<i64>(1, 8 << 20);
     i64 done = -1;
@@ -61,7 +61,7 @@ TEST_CASE("a file of another size, one that is gone, and a run that is cancelled
   const std::vector<FileToHash> gone = {{folder / "gone", 3}};
   CHECK_ERROR(kFileMissing, hash_files(gone, {}));
   const std::atomic<bool> cancel = true;
-  StreamOptions options;
+  Resources options;
   options.cancel = &cancel;
   const std::vector<FileToHash> whole = {{folder / "f", 4}};
   CHECK_ERROR(kInterrupted, hash_files(whole, options));

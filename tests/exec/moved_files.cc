@@ -38,7 +38,7 @@ Bytes read_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-Outcome run_copy(const Case& test, i64 gap, StreamOptions options, IoMode reading) {
+Outcome run_copy(const Case& test, i64 gap, Resources options, IoMode reading) {
   const test::TempFolder folder;
   const i64 elements = element_count(test.from.shape()).value();
   const Bytes whole = reference::numbered(elements, bits(test.dtype));

@@ -40,7 +40,7 @@ struct Outcome {
   Bytes written;  ///< the destination file
   Packed wanted;  ///< the expected destination file
 };
-Outcome run_copy(const Case& test, i64 gap, StreamOptions options, IoMode reading = IoMode::kAuto);
+Outcome run_copy(const Case& test, i64 gap, Resources options, IoMode reading = IoMode::kAuto);
 
 /// Digest of a tensor with this many elements.
 std::uint64_t digest_of(i64 elements, Dtype dtype);

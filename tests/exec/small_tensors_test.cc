@@ -71,7 +71,7 @@ struct Model {
     }
   }
 
-  std::vector<CopiedTensor> copy_these(const std::vector<size_t>& order, StreamOptions options) {
+  std::vector<CopiedTensor> copy_these(const std::vector<size_t>& order, Resources options) {
     std::vector<SourceFile> from;
     std::vector<io::File> files;
     std::vector<TargetFile> to;
@@ -143,7 +143,7 @@ TEST_CASE("tensors that are moved together are written as each is alone, whateve
       if (*gen::between(0, 5) > 0) order.push_back(t);
     }
     if (*gen::between(0, 1) == 1) std::reverse(order.begin(), order.end());
-    StreamOptions options;
+    Resources options;
     options.threads = static_cast<int>(*gen::between(1, 3));
     const auto copied = model.copy_these(order, options);
     RC_ASSERT(copied.size() == order.size());
@@ -159,7 +159,7 @@ TEST_CASE("small tensors between large ones, in the smallest budget") {
   Model model(of_tensors, 2, 0);
   std::vector<size_t> order(of_tensors.size());
   for (size_t t = 0; t < order.size(); ++t) order[t] = t;
-  StreamOptions options;
+  Resources options;
   options.max_memory = kMinMemory;
   const auto copied = model.copy_these(order, options);
   CHECK(model.is_written(order));
@@ -192,7 +192,7 @@ TEST_CASE("a thousand small tensors cost a handful of reads and writes") {
   counting.preadv = Calls::preadv;
   counting.pwrite = Calls::pwrite;
   const io::ScopedSyscalls replaced(counting);
-  StreamOptions options;
+  Resources options;
   options.threads = 1;
   model.copy_these(order, options);
   CHECK(model.is_written(order));
@@ -209,7 +209,7 @@ TEST_CASE("progress counts the bytes that are wanted, and ends with all of them"
   }();
   Model model(std::vector<const Kind*>(10, &kind), 1, 0);
   Progress last;
-  StreamOptions options;
+  Resources options;
   options.on_progress = [&](const Progress& progress) { last = progress; };
   model.copy_these({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, options);
   CHECK(last.bytes_total == 10 * 64 * 16 / 2);

@@ -36,7 +36,7 @@ std::string play(comm::Communicator& comm, const std::string& part, std::uint64_
 
 int run(const std::string& engine, const std::string& folder, const std::string& part,
         std::uint64_t seed) {
-  comm::EngineOptions options;
+  comm::EngineChoice options;
   options.engine = comm::engine_named(engine);
   options.launch = comm::detect_launch(variable);
   options.meeting.folder = folder;

@@ -41,7 +41,7 @@ api::ValidateOptions against_model(const std::string& model, const std::string& 
   api::ValidateOptions options;
   options.sources = {shards};
   options.reference = model_folder(model);
-  options.threads = 1;
+  options.resources.threads = 1;
   return options;
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("products of the native run are the library's, and no others") {
     CAPTURE(model);
     const TempFolder folder;
     api::ValidateOptions options = against_model(model, split_copy(model, mesh, folder));
-    options.max_memory = 100'000;  // chunks of some rows
+    options.resources.max_memory = 100'000;  // chunks of some rows
     const int before = turn<int>(kFakeCublasLt, "fake_cublaslt_multiplied");
     api::ValidateTier on_cpu;
     const auto report = native_report(options, kFakeCublasLt, pace, on_cpu);
@@ -202,7 +202,7 @@ TEST_CASE("chunks of a few rows, and of less than one, pass through an accelerat
   api::ValidateOptions options =
       against_model("prototype", split_copy("prototype", "tp=4", folder));
   for (const i64 bytes : {1, 4'000, 100'000}) {
-    options.max_memory = bytes;
+    options.resources.max_memory = bytes;
     for (const Pace pace : {Pace::kLate, Pace::kEager}) check_same(options, pace);
   }
 }
@@ -233,8 +233,8 @@ TEST_CASE("processes with an accelerator each give the digest of one process wit
     for (int rank = 0; rank < 2; ++rank) {
       processes.emplace_back([&, own = options, rank]() mutable {
         EmulatedAccelerator accelerator(rank == 0 ? Pace::kLate : Pace::kEager);
-        own.launch = comm::Launch{"mpirun", rank, 2, "job"};
-        own.meeting.folder = folder.path();
+        own.engine.launch = comm::Launch{"mpirun", rank, 2, "job"};
+        own.engine.meeting.folder = folder.path();
         own.accelerator = &accelerator;
         reports[static_cast<size_t>(rank)] = api::validate(own);
       });
@@ -270,7 +270,7 @@ TEST_CASE("gpu-virtual without a GPU is an error that says why, and never the CP
   const TempFolder folder;
   api::ValidateOptions options =
       against_model("prototype", split_copy("prototype", "tp=2", folder));
-  options.engine = "gpu-virtual";
+  options.gpu_virtual = true;
   const kernels::DeviceState state = kernels::device_state();
   if (state.count > 0) return;
   const auto error = testing::error_of([&] { return api::validate(options); });
@@ -278,7 +278,7 @@ TEST_CASE("gpu-virtual without a GPU is an error that says why, and never the CP
   CHECK(error->code() == ErrorCode::kEngineMissing);
   CHECK(error->exit_status() == 6);
   CHECK(error->notes().at(0).second == state.reason);
-  options.launch = comm::Launch{"mpirun", 0, 2, "job"};
+  options.engine.launch = comm::Launch{"mpirun", 0, 2, "job"};
   CHECK_ERROR(kUsage, api::validate(options));
 }
 
@@ -294,7 +294,7 @@ TEST_CASE("gpu-virtual on a GPU gives the CPU's digest and verdict") {
     api::ValidateOptions options = against_model(model, split_copy(model, "tp=2", folder));
     options.native = true;
     const api::ValidateReport on_cpu = api::validate(options);
-    options.engine = "gpu-virtual";
+    options.gpu_virtual = true;
     const api::ValidateReport there = api::validate(options);
     CHECK(there.digest == on_cpu.digest);
     CHECK(there.verdict == on_cpu.verdict);

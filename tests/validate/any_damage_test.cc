@@ -90,7 +90,7 @@ TEST_CASE("any damage of bytes fails, with words that name a tensor and a rank")
     options.sources = {shards.folder()};
     options.reference = model_folder(model);
     options.quick = i % 3 != 0;
-    options.threads = 1;
+    options.resources.threads = 1;
     const api::ValidateReport report = api::validate(options);
     CHECK(report.verdict == "fail");
     REQUIRE(!report.faults.empty());

@@ -24,7 +24,7 @@ struct Shards {
     api::ValidateOptions options;
     options.sources = {path};
     options.reference = model_folder(model);
-    options.threads = 1;
+    options.resources.threads = 1;
     return api::validate(options);
   }
 };

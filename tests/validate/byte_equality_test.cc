@@ -69,7 +69,7 @@ TEST_CASE("any number of processes compares the same bytes") {
     std::mutex mutex;
     comm::run_embedded(processes, [&](comm::Communicator& comm) {
       engine::ValidationOptions options;
-      options.threads = 1;
+      options.resources.threads = 1;
       options.with_f64 = false;
       options.compares_bytes = true;
       const auto verdict = engine::validate(model.whole(), model.shards(), &comm, options);

@@ -96,7 +96,7 @@ api::ValidateReport report_on(const TempFolder& folder, const std::string& mesh,
   options.sources = {split.write.output};
   options.reference = split.source;
   options.seed = seed;
-  options.threads = 1;
+  options.resources.threads = 1;
   options.ordered = true;
   return api::validate(options);
 }

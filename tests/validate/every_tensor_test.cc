@@ -111,7 +111,7 @@ void check_every_tensor(const std::string& model, const std::string& mesh, std::
   options.sources = {shards.folder()};
   options.reference = model_folder(model);
   options.quick = true;
-  options.threads = 1;
+  options.resources.threads = 1;
   REQUIRE(api::validate(options).passes());
   for (const std::string& tensor : shards.tensors()) {
     if (is_unread(model, tensor)) continue;

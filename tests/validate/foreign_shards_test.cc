@@ -18,7 +18,7 @@ api::ValidateOptions options_for(const ShardSet& shards, const std::string& mesh
   options.sources = {shards.folder()};
   options.reference = model_folder("prototype");
   options.mapping.mesh = mesh::parse_mesh(mesh);
-  options.threads = 1;
+  options.resources.threads = 1;
   return options;
 }
 

@@ -45,7 +45,7 @@ TEST_CASE("an encoder without a head is run to its last layer") {
       api::ValidateOptions options;
       options.sources = {split.write.output};
       options.reference = split.source;
-      options.threads = 1;
+      options.resources.threads = 1;
       const auto report = api::validate(options);
       CHECK(report.verdict == "pass");
       CHECK(report.coverage == 100);

@@ -59,7 +59,7 @@ engine::Verdict verdict_of(const Compared& model, const Disturbance& disturbance
   comm::run_embedded(2, [&](comm::Communicator& comm) {
     DisturbedCommunicator disturbed(comm, disturbance);
     engine::ValidationOptions options;
-    options.threads = 1;
+    options.resources.threads = 1;
     options.with_f64 = with_f64;
     auto mine = engine::validate(model.whole(), model.shards(), &disturbed, options);
     if (comm.rank() == 0) verdict = std::move(mine);

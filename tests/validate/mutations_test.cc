@@ -46,7 +46,7 @@ api::ValidateReport validated(const Mutation& mutation) {
   api::ValidateOptions options;
   options.sources = {shards.folder()};
   options.reference = model_folder(mutation.model);
-  options.threads = 1;
+  options.resources.threads = 1;
   options.ordered = true;
   if (mutation.options) mutation.options(options);
   return api::validate(options);

@@ -15,7 +15,7 @@ api::ValidateReport native_run(const std::string& parts, const std::string& mode
   options.sources = {parts};
   options.reference = model;
   options.native = true;
-  options.threads = 1;
+  options.resources.threads = 1;
   return api::validate(options);
 }
 

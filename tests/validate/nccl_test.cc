@@ -52,10 +52,10 @@ std::vector<std::optional<Error>> errors_of_processes(int processes, const Part&
 api::ValidateOptions on_nccl(const api::ValidateOptions& of_all, int rank, int processes,
                              const TempFolder& folder) {
   api::ValidateOptions options = of_all;
-  options.engine = "nccl";
-  options.nccl = {kFakeNccl, kFakeNccl};
-  options.launch = launch_of(rank, processes);
-  options.meeting.folder = folder.path();
+  options.engine.engine = comm::Engine::kNccl;
+  options.engine.nccl = {kFakeNccl, kFakeNccl};
+  options.engine.launch = launch_of(rank, processes);
+  options.engine.meeting.folder = folder.path();
   return options;
 }
 
@@ -63,7 +63,7 @@ api::ValidateOptions compared_with_model(const std::string& model, const std::st
   api::ValidateOptions options;
   options.sources = {shards};
   options.reference = model_folder(model);
-  options.threads = 1;
+  options.resources.threads = 1;
   return options;
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("NCCL that stops in the midst of a validation is cut off after the dea
   const int aborts_before = turn<int>("fake_nccl_aborts");
   const auto start = steady_clock::now();
   const auto errors = errors_of_processes(2, [&](int rank) {
-    comm::EngineOptions engine;
+    comm::EngineChoice engine;
     engine.engine = comm::Engine::kNccl;
     engine.nccl = {kFakeNccl, kFakeNccl};
     engine.launch = launch_of(rank, 2);
@@ -183,10 +183,10 @@ TEST_CASE("NCCL that stops in the midst of a validation is cut off after the dea
     comm->set_deadline(milliseconds(500), milliseconds(500));
     EmulatedAccelerator accelerator(EmulatedAccelerator::Pace::kEager);
     engine::ValidationOptions options;
-    options.threads = 1;
+    options.resources.threads = 1;
     options.accelerator = &accelerator;
-    options.on_progress = [&](size_t layer, size_t, i64) {
-      if (layer == 2) turn<void>("fake_nccl_stalls", true);
+    options.resources.on_progress = [&](const exec::Progress& progress) {
+      if (progress.item.starts_with("step 3 ")) turn<void>("fake_nccl_stalls", true);
     };
     comm::run_or_abort(
         *comm, [&] { engine::validate(model.whole(), model.shards(), comm.get(), options); });

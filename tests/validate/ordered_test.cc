@@ -25,7 +25,7 @@ api::ValidateReport ordered_report(const std::string& model, const std::string& 
   api::ValidateOptions options;
   options.sources = {parts};
   options.reference = model_folder(model);
-  options.threads = 1;
+  options.resources.threads = 1;
   options.quick = true;
   options.ordered = true;
   return api::validate(options);
@@ -210,7 +210,7 @@ engine::TierVerdict ordered_verdict(const Compared& model, int processes, int th
   std::mutex mutex;
   comm::run_embedded(processes, [&](comm::Communicator& comm) {
     engine::ValidationOptions options;
-    options.threads = threads;
+    options.resources.threads = threads;
     options.with_f64 = false;
     options.with_ordered = true;
     const auto verdict = engine::validate(model.whole(), model.shards(), &comm, options);

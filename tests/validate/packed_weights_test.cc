@@ -72,7 +72,7 @@ api::ValidateReport report_of(const std::string& parts, const std::string& refer
   api::ValidateOptions options;
   options.sources = {parts};
   options.reference = reference;
-  options.threads = 1;
+  options.resources.threads = 1;
   return api::validate(options);
 }
 
@@ -138,7 +138,7 @@ TEST_CASE(
       api::ValidateOptions options;
       options.sources = {parts};
       options.reference = reference;
-      options.threads = 1;
+      options.resources.threads = 1;
       options.compares_values = true;
       const api::ValidateReport report = api::validate(options);
       CHECK(report.tiers.at(1).verdict == "pass");

@@ -88,7 +88,7 @@ TEST_CASE("an index that decides nothing chooses as the whole model does, anothe
     api::ValidateOptions options;
     options.sources = {split.write.output};
     options.reference = with_index_weights(folder / "whole", size);
-    options.threads = 1;
+    options.resources.threads = 1;
     const api::ValidateReport report = api::validate(options);
     CHECK(report.tiers.at(1).verdict == "fail");
     CHECK(report.tiers.at(2).verdict == (is_near ? "pass" : "fail"));

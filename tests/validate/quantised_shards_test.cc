@@ -55,7 +55,7 @@ class Shards {
     options.mapping.mesh = made_.mesh;
     options.mapping.settings = made_.settings;
     options.write.output = parts();
-    options.write.threads = 1;
+    options.write.resources.threads = 1;
     try {
       api::split(options);
       return true;
@@ -70,7 +70,7 @@ class Shards {
     api::MergeOptions options;
     options.sources = {parts()};
     options.write.output = folder_ / "merged";
-    options.write.threads = 1;
+    options.write.resources.threads = 1;
     api::merge(options);
     const Tensors merged = read_tensors(options.write.output, "model");
     REQUIRE(merged.size() == made_.model.tensors.size());
@@ -93,7 +93,7 @@ class Shards {
     api::ValidateOptions options;
     options.sources = {parts()};
     options.reference = whole();
-    options.threads = 1;
+    options.resources.threads = 1;
     options.ordered = ordered;
     return api::validate(options);
   }

@@ -22,7 +22,7 @@ api::ValidateReport validated(const std::string& parts, const std::string& refer
   options.sources = {parts};
   options.reference = reference;
   options.quick = true;
-  options.threads = 1;
+  options.resources.threads = 1;
   return api::validate(options);
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("any number of processes holds the same bytes against the manifest") {
     std::mutex mutex;
     comm::run_embedded(processes, [&](comm::Communicator& comm) {
       engine::ValidationOptions options;
-      options.threads = 1;
+      options.resources.threads = 1;
       options.with_f64 = false;
       options.recorded = &recorded;
       auto held = engine::validate(model.whole(), model.shards(), &comm, options).recorded;

@@ -11,21 +11,14 @@
 namespace shardtool::api {
 namespace {
 
-/// All devices in one process, like the embedded engine, on one GPU.
-constexpr std::string_view kGpuVirtual = "gpu-virtual";
-
-std::unique_ptr<comm::Communicator> connect(const ValidateOptions& options,
-                                            const std::string& name) {
-  comm::EngineOptions engine;
-  engine.engine = name == kGpuVirtual ? comm::Engine::kEmbedded : comm::engine_named(name);
-  engine.launch = options.launch;
-  engine.meeting = options.meeting;
-  engine.mpi_plugin = options.mpi_plugin;
-  engine.nccl = options.nccl;
-  if (engine.engine != comm::Engine::kEmbedded) return comm::connect(engine);
-  if (!options.launch) return std::make_unique<comm::SoloCommunicator>();
-  throw Error(ErrorCode::kUsage, fmt::format("{} started {} processes, and the {} engine is one",
-                                             options.launch->launcher, options.launch->size, name))
+std::unique_ptr<comm::Communicator> connect(const ValidateOptions& options) {
+  const comm::EngineChoice& choice = options.engine;
+  const bool is_embedded = options.gpu_virtual || choice.chosen() == comm::Engine::kEmbedded;
+  if (!is_embedded) return comm::connect(choice);
+  if (!choice.launch) return std::make_unique<comm::SoloCommunicator>();
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{} started {} processes, and the {} engine is one",
+                          choice.launch->launcher, choice.launch->size, engine_name(options)))
       .help("use --engine tcp, --engine mpi or --engine nccl, or start one process");
 }
 
@@ -47,16 +40,14 @@ void open_library(ValidateEngine& engine) {
 }  // namespace
 
 std::string engine_name(const ValidateOptions& options) {
-  if (!options.engine.empty()) return options.engine;
-  return options.launch ? "tcp" : "embedded";
+  return options.gpu_virtual ? "gpu-virtual" : std::string(comm::name_of(options.engine.chosen()));
 }
 
 ValidateEngine open_engine(const ValidateOptions& options) {
-  const std::string name = engine_name(options);
   ValidateEngine engine;
-  engine.comm = connect(options, name);
+  engine.comm = connect(options);
   engine.accelerator = options.accelerator;
-  const bool has_gpus = name == kGpuVirtual || name == comm::name_of(comm::Engine::kNccl);
+  const bool has_gpus = options.gpu_virtual || options.engine.chosen() == comm::Engine::kNccl;
   if (!has_gpus && engine.accelerator == nullptr) return engine;
   if (engine.accelerator == nullptr) {
     const int rank = comm::rank_on_machine(*engine.comm);

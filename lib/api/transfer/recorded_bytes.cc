@@ -40,13 +40,8 @@ std::vector<Difference> read_differences(const LogicalCheckpoint& shards,
   if (tensors.empty()) return {};
   std::vector<check::DataFile> files;
   for (const exec::SurveyedFile& file : shards.files) files.push_back({file, file.path});
-  WriteOptions stream;
-  stream.max_memory = options.max_memory;
-  stream.threads = options.threads;
-  stream.on_progress = options.on_progress;
-  stream.cancel = options.cancel;
   check::Findings findings{check::Profile("")};
-  check::check_data(tensors, files, stream_options(stream), findings);
+  check::check_data(tensors, files, options.resources, findings);
   std::vector<Difference> different;
   for (const check::Finding& one : findings.all()) {
     const bool is_of_hash = one.rule == check::Rule::kShardHash || one.rule == check::Rule::kDigest;

@@ -20,7 +20,7 @@ bool has_replicas(const LogicalTensor& tensor) {
 }  // namespace
 
 i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::SourceFile> files,
-                     const exec::StreamOptions& options, Share share) {
+                     const exec::Resources& resources, Share share) {
   std::vector<exec::TensorMove> moves;
   std::vector<const LogicalTensor*> compared;
   i64 copies = 0;
@@ -35,7 +35,7 @@ i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::Sour
     compared.push_back(&tensor);
     copies += tensor.side.holders->size();
   }
-  exec::StreamOptions quiet = options;
+  exec::Resources quiet = resources;
   quiet.on_progress = nullptr;
   const auto differences = exec::compare(moves, files, files, quiet);
   for (size_t i = 0; i < differences.size(); ++i) {

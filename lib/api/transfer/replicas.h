@@ -18,9 +18,6 @@ struct Share {
 /// the number of copies compared. Throws kDataMismatch with the tensor, the rank and the first byte
 /// if two differ.
 i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::SourceFile> files,
-                     const exec::StreamOptions& options, Share share = {});
-
-/// Returns the streaming part of the write options.
-exec::StreamOptions stream_options(const WriteOptions& options);
+                     const exec::Resources& resources, Share share = {});
 
 }  // namespace shardtool::api

@@ -113,7 +113,7 @@ void check_same_run(const io::OutputClaim& claim, const RunIdentity& run) {
 }
 
 TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::FinishedTensors finished,
-                std::span<const exec::TargetFile> files, const exec::StreamOptions& options) {
+                std::span<const exec::TargetFile> files, const exec::Resources& resources) {
   TakenUp taken;
   taken.tensors = std::move(finished);
   std::erase_if(taken.tensors, [&](const auto& entry) {
@@ -129,7 +129,7 @@ TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::Finished
   if (ranges.empty()) return taken;
   std::vector<exec::SourceFile> written;
   for (const exec::TargetFile& file : files) written.emplace_back(file.path());
-  const std::vector<bool> intact = exec::read_back(ranges, written, options);
+  const std::vector<bool> intact = exec::read_back(ranges, written, resources);
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (intact[i] || taken.tensors.erase(tensor_of[i]) == 0) continue;
     // A tensor whose padding was being filled has other bytes, which is no damage.

@@ -35,7 +35,7 @@ struct TakenUp {
 /// Verifies the tensors that `is_mine` selects and the journals list as `finished`, and returns
 /// those whose bytes all read back as written. Throws the errors of reading, and kInterrupted.
 TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::FinishedTensors finished,
-                std::span<const exec::TargetFile> files, const exec::StreamOptions& options);
+                std::span<const exec::TargetFile> files, const exec::Resources& resources);
 
 /// Returns the tensors that these journals of a run list as finished. Throws the errors of reading.
 exec::FinishedTensors finished_in(const std::vector<std::string>& journals,

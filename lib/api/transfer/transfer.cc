@@ -176,10 +176,10 @@ class SharedRun {
         identity_(run_identity(run_.source, run_.target, run_.plan)),
         options_(options),
         team_(team),
-        stream_(stream_options(options)),
+        resources_(options.resources),
         sources_(exec::open_sources(run_.source.files, options.io)) {
-    stream_.cancel = team.cancel();
-    if (!team.leads()) stream_.on_progress = nullptr;
+    resources_.cancel = team.cancel();
+    if (!team.leads()) resources_.on_progress = nullptr;
     for (const int owner : owners) is_mine_.push_back(owner == team.rank());
   }
 
@@ -208,7 +208,7 @@ class SharedRun {
     i64 compared = 0;
     team_.all_do([&] {
       compared =
-          api::compare_replicas(run_.source, sources_, stream_, {team_.rank(), team_.size()});
+          api::compare_replicas(run_.source, sources_, resources_, {team_.rank(), team_.size()});
     });
     return team_.sum(compared);
   }
@@ -226,11 +226,11 @@ class SharedRun {
       try {
         exec::FinishedTensors finished = journal_->take_up();
         finished.merge(finished_in(others, identity_));
-        finished_ = take_up(run_, is_mine_, std::move(finished), targets_, stream_);
+        finished_ = take_up(run_, is_mine_, std::move(finished), targets_, resources_);
         if (continues) clear_padded_shards(run_, is_mine_, finished_.tensors, targets_);
-        copied_ =
-            copy_tensors(run_, is_mine_, finished_.tensors, sources_, targets_, stream_, *journal_);
-        // Other processes may take hours, or fail.
+        copied_ = copy_tensors(run_, is_mine_, finished_.tensors, sources_, targets_, resources_,
+                               *journal_);
+        // Others may take hours, or fail.
         if (team_.size() > 1) journal_->commit();
       } catch (const Error&) {
         commit_what_is_finished();
@@ -282,7 +282,7 @@ class SharedRun {
       if (!options_.verify) return;
       const auto hash = [&](size_t t, size_t h) { return std::optional(copied[t].xxh3[h]); };
       report.bytes_verified =
-          verify_output(run_, folder_->working_path(), hash, {}, stream_options(options_));
+          verify_output(run_, folder_->working_path(), hash, {}, options_.resources);
     });
     team_.all_do([&] {
       if (team_.leads()) folder_->publish(written_);
@@ -297,7 +297,7 @@ class SharedRun {
   RunIdentity identity_;
   const WriteOptions& options_;
   Team& team_;
-  exec::StreamOptions stream_;
+  exec::Resources resources_;
   std::vector<exec::SourceFile> sources_;
   std::vector<bool> is_mine_;
   std::optional<io::OutputFolder> folder_;  ///< in the leading process
@@ -320,27 +320,13 @@ bool was_complete(const Run& run, const WriteOptions& options, Team& team,
   i64 bytes = 0;
   team.all_do([&] {
     const auto hash = [&](size_t t, size_t h) { return manifest->tensors[t].shards[h].xxh3; };
-    bytes = verify_output(run, options.output, hash, {team.rank(), team.size()},
-                          stream_options(options));
+    bytes = verify_output(run, options.output, hash, {team.rank(), team.size()}, options.resources);
   });
   report.bytes_verified = team.sum(bytes);
   return true;
 }
 
 }  // namespace
-
-exec::StreamOptions stream_options(const WriteOptions& options) {
-  exec::StreamOptions stream;
-  stream.max_memory = options.max_memory;
-  stream.threads = options.threads;
-  stream.cancel = options.cancel;
-  if (options.on_progress) {
-    stream.on_progress = [report = options.on_progress](const exec::Progress& p) {
-      report({p.bytes_done, p.bytes_total, p.item});
-    };
-  }
-  return stream;
-}
 
 TransformReport transfer(const std::function<Task()>& open_task, const WriteOptions& options,
                          bool compare_replicas) {

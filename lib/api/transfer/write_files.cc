@@ -100,12 +100,12 @@ void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
 
 /// Reads each complete file back to hash it, since files are written out of order.
 void add_file_hashes(checkpoint::Manifest& manifest, const std::string& folder,
-                     const exec::StreamOptions& options) {
+                     const exec::Resources& resources) {
   std::vector<exec::FileToHash> files;
   for (const auto& file : manifest.files) {
     files.push_back({folder + "/" + file.name, file.bytes, exec::FileHash::kSha256});
   }
-  const std::vector<std::string> hashes = exec::hash_files(files, options);
+  const std::vector<std::string> hashes = exec::hash_files(files, resources);
   for (size_t i = 0; i < hashes.size(); ++i) manifest.files[i].sha256 = hashes[i];
 }
 
@@ -220,7 +220,7 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
                                    const exec::FinishedTensors& finished,
                                    std::span<const exec::SourceFile> sources,
                                    std::span<const exec::TargetFile> targets,
-                                   const exec::StreamOptions& options, exec::Journal& journal) {
+                                   const exec::Resources& resources, exec::Journal& journal) {
   exec::FinishedTensors copied;
   std::vector<size_t> order;
   for (const size_t i : run.order) {
@@ -234,7 +234,7 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
     order.push_back(i);
   }
   std::vector<exec::CopiedTensor> done = exec::copy(
-      {run.moves, order}, sources, targets, options,
+      {run.moves, order}, sources, targets, resources,
       [&](size_t i, const exec::CopiedTensor& tensor) {
         const exec::TensorMove& move = run.moves[order[i]];
         journal.finished(order[i], tensor, byte_size(move.dtype, move.shape).value_or(0));
@@ -258,7 +258,7 @@ std::vector<io::WrittenFile> complete_files(const Run& run,
     written.push_back(write_text(folder, kIndexName, run.plan.index_text));
   }
   checkpoint::Manifest manifest = manifest_head(run.source, run.target, run.plan);
-  if (options.sha256) add_file_hashes(manifest, folder.working_path(), stream_options(options));
+  if (options.sha256) add_file_hashes(manifest, folder.working_path(), options.resources);
   const exec::TargetFile file(folder.create(kManifestName), options.io);
   written.push_back({kManifestName, write_manifest(run, manifest, copied, file)});
   return written;

@@ -55,7 +55,7 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
                                    const exec::FinishedTensors& finished,
                                    std::span<const exec::SourceFile> sources,
                                    std::span<const exec::TargetFile> targets,
-                                   const exec::StreamOptions& options, exec::Journal& journal);
+                                   const exec::Resources& resources, exec::Journal& journal);
 
 /// Completes the output after all tensors are copied: fills padding, checks that tied tensors are
 /// equal, and writes the index, the side files and the manifest, with the files' SHA-256 if

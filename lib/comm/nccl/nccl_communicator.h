@@ -4,17 +4,12 @@
 #include <string>
 
 #include "lib/comm/communicator.h"
+#include "lib/comm/nccl/nccl_libraries.h"
 
 namespace shardtool::comm {
 
-/// Library files to open; empty: the loader's default names.
-struct NcclLibraries {
-  std::string nccl;
-  std::string cuda_runtime;
-};
-
-/// Names and versions of the libraries. Throws kEngineMissing when one is missing or lacks a
-/// function, and in a build without NCCL. Needs no GPU.
+/// The libraries with their versions. Throws kEngineMissing when one of them is not here or lacks a
+/// function, and in a build without NCCL. Asks for no GPU.
 std::string found_nccl(const NcclLibraries& libraries);
 
 /// Connects the processes of `control` so that they exchange large messages over NCCL, each with a

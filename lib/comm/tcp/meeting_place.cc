@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "lib/base/error.h"
+#include "lib/comm/tcp/tcp_meeting.h"
 
 namespace shardtool::comm {
 namespace {

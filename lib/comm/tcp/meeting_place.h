@@ -1,15 +1,20 @@
 #pragma once
 
-#include <optional>
+#include <chrono>
 #include <string>
 #include <string_view>
 
 #include "lib/comm/launch.h"
-#include "lib/comm/tcp/tcp_meeting.h"
+#include "lib/comm/tcp/address.h"
 
 namespace shardtool::comm {
 
-/// Place where the processes of a launch meet:
+struct MeetingPoint;
+
+/// How long processes wait for each other to begin.
+inline constexpr std::chrono::seconds kMeetingTime{120};
+
+/// Where the processes of a launch are told to meet:
 ///
 ///     FOLDER             visible to all of them, writable by no other user
 ///     tcp://HOST:PORT    the host of the first process, and a port that is free there

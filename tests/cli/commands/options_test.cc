@@ -50,8 +50,8 @@ TEST_CASE("everything that was typed for split reaches the library") {
   CHECK(options.ranks == std::vector<i64>{0, 1, 3});
   CHECK(options.write.output == "out");
   CHECK(options.write.max_file_size == i64{5} << 30);
-  CHECK(options.write.max_memory == i64{128} << 20);
-  CHECK(options.write.threads == 3);
+  CHECK(options.write.resources.max_memory == i64{128} << 20);
+  CHECK(options.write.resources.threads == 3);
   CHECK(options.write.force);
   CHECK(options.write.dry_run);
   CHECK_FALSE(options.write.copy_side_files);
@@ -63,8 +63,8 @@ TEST_CASE("what was not typed keeps the library's defaults") {
   CHECK_FALSE(options.mapping.mesh.has_value());
   CHECK(options.ranks.empty());
   CHECK(options.write.max_file_size == defaults.write.max_file_size);
-  CHECK(options.write.max_memory == defaults.write.max_memory);
-  CHECK(options.write.threads == defaults.write.threads);
+  CHECK(options.write.resources.max_memory == defaults.write.resources.max_memory);
+  CHECK(options.write.resources.threads == defaults.write.resources.threads);
   CHECK(options.write.copy_side_files);
 }
 

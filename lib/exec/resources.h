@@ -1,0 +1,28 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "lib/base/checked.h"
+
+namespace shardtool::exec {
+
+/// How far a run is. `item` names what was moved last, usually a tensor.
+struct Progress {
+  i64 bytes_done = 0;
+  i64 bytes_total = 0;
+  std::string item;
+};
+
+/// The memory and threads that a run may use, its reports of progress, and its end before time.
+struct Resources {
+  i64 max_memory = 64 << 20;  ///< bytes of buffers, over all threads; headers come on top
+  int threads = 0;            ///< 0: chosen from the machine and the budget
+  /// Called from one thread at a time.
+  std::function<void(const Progress&)> on_progress;
+  /// Set from a signal handler: the run ends with kInterrupted before the next chunk.
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+}  // namespace shardtool::exec
