@@ -476,8 +476,8 @@ std::vector<ShapeMismatch> shape_mismatches(std::shared_ptr<const Graph> graph,
                                             std::span<const TensorSpec> tensors) {
   std::vector<ShapeMismatch> mismatches;
   mapping::ModelConfig part = part_of(config, graph->config_part);
-  Model model{std::move(graph), std::move(part), {}, {}, {}};
-  model.sizes = sizes_of(*model.graph, model.config);
+  auto sizes = sizes_of(*graph, part);
+  Model model{{graph->family, std::move(part), std::move(sizes)}, graph, {}, {}};
   Binder binder(model, tensors, {});
   binder.collect_mismatches(mismatches);
   for (const Stack& stack : model.graph->stacks) binder.add(stack);

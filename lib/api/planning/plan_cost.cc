@@ -18,7 +18,7 @@ constexpr i64 kMaxProfileBytes = 1 << 20;
 Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& specs) {
   for (const model::Layer& layer : bound.layers) {
     for (const model::BoundOp& op : layer.ops) {
-      const bool is_norm = std::holds_alternative<model::Norm>(op.op->kind);
+      const bool is_norm = std::holds_alternative<ops::Norm>(op.op->kind);
       if (!is_norm || op.weights.empty() || op.weights.front().empty()) continue;
       return specs[op.weights.front().front()].dtype;
     }

@@ -19,8 +19,8 @@ constexpr i64 kStateBits = 32;
 bool has_recurrence(const model::Alternatives& ways) {
   return std::ranges::any_of(ways, [](const model::Way& way) {
     return std::ranges::any_of(way.ops, [](const model::Op& op) {
-      return std::holds_alternative<model::Recurrence>(op.kind) ||
-             std::holds_alternative<model::Convolve>(op.kind);
+      return std::holds_alternative<ops::Recurrence>(op.kind) ||
+             std::holds_alternative<ops::Convolve>(op.kind);
     });
   });
 }
@@ -51,13 +51,13 @@ class Count {
 
  private:
   void add(const model::BoundOp& op) {
-    if (const auto* convolve = std::get_if<model::Convolve>(&op.op->kind)) {
+    if (const auto* convolve = std::get_if<ops::Convolve>(&op.op->kind)) {
       add_per_row({op.weights.front().front(), 0}, model_.size(convolve->taps) - 1, bits_);
-    } else if (std::holds_alternative<model::Decay>(op.op->kind) ||
-               std::holds_alternative<model::Fade>(op.op->kind)) {
+    } else if (std::holds_alternative<ops::Decay>(op.op->kind) ||
+               std::holds_alternative<ops::Fade>(op.op->kind)) {
       heads_of_[op.op->out.front()] = {op.weights.front().front(),
                                        model::features_axis(op.op->weights.front())};
-    } else if (const auto* recurrence = std::get_if<model::Recurrence>(&op.op->kind)) {
+    } else if (const auto* recurrence = std::get_if<ops::Recurrence>(&op.op->kind)) {
       constexpr size_t kDecays = 3;
       const i64 state =
           plan::times(model_.size(recurrence->key_dim), model_.size(recurrence->value_dim));
