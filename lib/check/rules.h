@@ -97,7 +97,6 @@ enum class Rule {
   kBlockSizes,
   kIntermediateSize,
   kConfigInvalid,
-  kSize,
   // hub and host
   kFileTooLarge,
   kTooManyFiles,

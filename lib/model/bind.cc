@@ -100,9 +100,6 @@ class Binder {
     for (size_t t = 0; t < tensors.size(); ++t) by_name_.emplace(tensors[t].name, t);
   }
 
-  /// Collects mismatches in `into` instead of throwing, and skips absent tensors.
-  void collect_mismatches(std::vector<ShapeMismatch>& into) { mismatches_ = &into; }
-
   Layer layer(const std::string& block, const std::vector<Alternatives>& stretches, i64 number);
   Layer layer(const std::vector<Block>& blocks, i64 number);
   void check_layers(const Stack& stack, i64 layers) const;
@@ -126,8 +123,6 @@ class Binder {
   BoundOp bound(const Op& op, i64 layer);
   BoundWeight bound(const WeightRef& ref, i64 layer, i64 count);
   void read(size_t tensor, const WeightRef& ref);
-  void compare_shape(size_t tensor, const Op& op, const WeightRef& ref);
-  void compare_shapes(const Op& op, i64 layer);
   [[noreturn]] void fail_missing(const std::string& name, i64 layer) const;
 
   Model& model_;
@@ -136,8 +131,7 @@ class Binder {
   NameViewMap<size_t> by_name_;
   std::vector<bool> is_read_;
   std::unordered_map<const std::string*, ops::Spelling> spellings_;  ///< of the graph's globs
-  std::set<std::string> made_;                                  ///< values of any layer so far
-  std::vector<ShapeMismatch>* mismatches_ = nullptr;            ///< see collect_mismatches
+  std::set<std::string> made_;                                       ///< values of any layer so far
 };
 
 /// The layer's own, one of the graph's for it, or `number`, which is the expert's or the head's.
@@ -297,85 +291,8 @@ BoundWeight Binder::bound(const WeightRef& ref, i64 layer, i64 count) {
   return weight;
 }
 
-/// Appends the paths in config.json that a size of the graph depends on.
-void add_config_keys(const Graph& graph, const std::string& axis, std::set<std::string>& seen,
-                     std::vector<std::string>& keys) {
-  const auto size = graph.sizes.find(axis);
-  if (size == graph.sizes.end() || !seen.insert(axis).second) return;
-  const auto add = [&](const mapping::SizeAtom& atom) {
-    if (atom.kind == mapping::SizeAtom::Kind::kConfig) keys.push_back(atom.name);
-    if (atom.kind == mapping::SizeAtom::Kind::kAxis) add_config_keys(graph, atom.name, seen, keys);
-  };
-  for (const mapping::SizeProduct& product : size->second.sum) {
-    add(product.first);
-    for (const mapping::SizeStep& step : product.rest) add(step.atom);
-  }
-}
-
-std::vector<std::string> config_keys_of(const Graph& graph, const Dim& dim) {
-  std::set<std::string> seen;
-  std::vector<std::string> keys;
-  for (const mapping::Product& section : dim.sections) {
-    for (const mapping::Factor& factor : section.factors)
-      add_config_keys(graph, factor.axis, seen, keys);
-  }
-  return keys;
-}
-
-/// True if one element is one weight: packed weights have other shapes.
-bool is_unpacked(Dtype dtype) {
-  constexpr int kBitsOfByte = 8;
-  const DtypeInfo& info = dtype_info(dtype);
-  return info.kind == DtypeKind::kFloat && info.bits >= kBitsOfByte;
-}
-
-void Binder::compare_shape(size_t tensor, const Op& op, const WeightRef& ref) {
-  const TensorSpec& spec = tensors_[tensor];
-  if (spec.shape.size() != ref.shape.size() || !is_unpacked(spec.dtype)) return;
-  for (size_t axis = 0; axis < ref.shape.size(); ++axis) {
-    const Dim& dim = ref.shape[axis];
-    i64 expected = 0;
-    try {
-      expected = model_.size(dim);
-    } catch (const Error&) {
-      continue;  // config.json does not give the size
-    }
-    if (spec.shape[axis] == expected) continue;
-    mismatches_->push_back({tensor, axis, expected, dim.text, config_keys_of(*model_.graph, dim),
-                            std::holds_alternative<Embed>(op.kind)});
-  }
-}
-
-void Binder::compare_shapes(const Op& op, i64 layer) {
-  const auto compare = [&](const WeightRef& ref, i64 count) {
-    for (i64 number = 0; number < count; ++number) {
-      const auto tensor = find(ref, layer, number);
-      if (!tensor || is_read_[*tensor]) continue;
-      is_read_[*tensor] = true;
-      compare_shape(*tensor, op, ref);
-    }
-  };
-  const auto* experts = std::get_if<Experts>(&op.kind);
-  if (experts == nullptr) {
-    for (const WeightRef& ref : op.weights) {
-      if (!ref.heads) compare(ref, 1);
-    }
-    return;
-  }
-  for (const Experts::Form& form : experts->forms) {
-    if (!has_form(form, layer)) continue;
-    for (const WeightRef& ref : form.weights)
-      compare(ref, form.per_expert ? model_.size(experts->experts) : 1);
-    return;
-  }
-}
-
 BoundOp Binder::bound(const Op& op, i64 layer) {
   BoundOp found{&op, {}};
-  if (mismatches_ != nullptr) {
-    compare_shapes(op, layer);
-    return found;
-  }
   const auto* experts = std::get_if<Experts>(&op.kind);
   if (experts == nullptr) {
     for (const WeightRef& ref : op.weights) {
@@ -469,20 +386,6 @@ Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig&
   order_values(model);
   model.unread = binder.unread();
   return model;
-}
-
-std::vector<ShapeMismatch> shape_mismatches(std::shared_ptr<const Graph> graph,
-                                            const mapping::ModelConfig& config,
-                                            std::span<const TensorSpec> tensors) {
-  std::vector<ShapeMismatch> mismatches;
-  mapping::ModelConfig part = part_of(config, graph->config_part);
-  auto sizes = sizes_of(*graph, part);
-  Model model{{graph->family, std::move(part), std::move(sizes)}, graph, {}, {}};
-  Binder binder(model, tensors, {});
-  binder.collect_mismatches(mismatches);
-  for (const Stack& stack : model.graph->stacks) binder.add(stack);
-  static_cast<void>(binder.layer("end", model.graph->end, -1));
-  return mismatches;
 }
 
 }  // namespace shardtool::model

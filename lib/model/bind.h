@@ -51,19 +51,4 @@ struct Model : ops::ModelSizes {
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
                  std::span<const TensorSpec> tensors);
 
-/// An axis of a stored tensor whose size is not the one that config.json and the graph give.
-struct ShapeMismatch {
-  size_t tensor = 0;  ///< index into the specs
-  size_t axis = 0;
-  i64 expected = 0;
-  std::string dim;                       ///< as the graph writes it: "heads*head_dim"
-  std::vector<std::string> config_keys;  ///< paths in config.json that the size depends on
-  bool is_embedding = false;             ///< the tensor is the table of an embed op
-};
-/// All such axes of tensors that the graph reads. Skips tensors that are absent or have another
-/// rank or a dtype that packs several weights, and sizes that config.json does not give.
-std::vector<ShapeMismatch> shape_mismatches(std::shared_ptr<const Graph> graph,
-                                            const mapping::ModelConfig& config,
-                                            std::span<const TensorSpec> tensors);
-
 }  // namespace shardtool::model
