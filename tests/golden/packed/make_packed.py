@@ -15,7 +15,7 @@ import sys
 import numpy as np
 
 rng = np.random.default_rng(20261122)
-HIDDEN, HEADS, KV_HEADS, HEAD_DIM, MLP, VOCAB, GROUP = 32, 4, 2, 8, 64, 48, 16
+HIDDEN, HEADS, KV_HEADS, HEAD_DIM, MLP, VOCAB, GROUP = 32, 4, 2, 8, 64, 16, 16
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 E2M1 = np.concatenate([E2M1, -E2M1])
