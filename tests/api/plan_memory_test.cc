@@ -13,6 +13,7 @@
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
 #include "tests/api/published_models.h"
+#include "tests/golden/models.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"
 
@@ -323,9 +324,8 @@ TEST_CASE("the first Mamba keeps a state for every feature, short convolutions a
   CHECK(memory(lfm2, "tp=2", options, &notes).devices[1].states == 3 * two_before);
 }
 
-PublishedModel golden(const std::string& name) {
-  const std::string folder =
-      fmt::format("{}/tests/golden/{}-transformers-5.23.0", SHARDTOOL_SOURCE_DIR, name);
+PublishedModel golden_model(const std::string& name) {
+  const std::string& folder = golden::model_folder(name);
   PublishedModel model;
   model.config = io::read_text(folder + "/config.json", 1 << 20);
   for (const auto& [tensor, content] : test::read_tensors(folder, "model"))
@@ -337,16 +337,16 @@ TEST_CASE("states are those of all heads, whatever axis of a rate counts them") 
   PlanOptions options;
   options.workload.context = 10;
   // One layer of 3 heads of 10 x 10 with three convolutions of 3 taps, in F32.
-  const PublishedModel kimi = golden("kimi_linear");
+  const PublishedModel kimi = golden_model("kimi_linear");
   CHECK(memory(kimi, "tp=1", options).devices[0].states == 3 * (10 * 10 + 3 * 10 * 2) * 4);
   CHECK(memory(kimi, "tp=3", options).devices[2].states == (10 * 10 + 3 * 10 * 2) * 4);
   // Two heads of keys of 6 for four of values of 10, convolutions of 4 taps.
-  const PublishedModel olmo = golden("olmo_hybrid");
+  const PublishedModel olmo = golden_model("olmo_hybrid");
   CHECK(memory(olmo, "tp=2", options).devices[1].states == (2 * 6 * 10 + (6 + 6 + 20) * 3) * 4);
 }
 
 TEST_CASE("states of a family without a graph are not counted, and that is told") {
-  PublishedModel model = golden("kimi_linear");
+  PublishedModel model = golden_model("kimi_linear");
   const std::string type = R"("model_type": "kimi_linear")";
   const size_t at = model.config.find(type);
   REQUIRE(at != std::string::npos);
@@ -360,10 +360,11 @@ TEST_CASE("states of a family without a graph are not counted, and that is told"
 }
 
 TEST_CASE("a layer that attends twice caches twice, a recurrent one beside it nothing") {
-  CHECK(memory(golden("longcat_flash"), "tp=2").devices[1].kv_per_token == 2 * 2 * (20 + 8) * 4);
-  CHECK(memory(golden("bailing_hybrid"), "tp=2").devices[1].kv_per_token == (20 + 8) * 4);
+  CHECK(memory(golden_model("longcat_flash"), "tp=2").devices[1].kv_per_token ==
+        2 * 2 * (20 + 8) * 4);
+  CHECK(memory(golden_model("bailing_hybrid"), "tp=2").devices[1].kv_per_token == (20 + 8) * 4);
   // Its second layer has no keys of an index.
-  CHECK(memory(golden("hy_v4"), "tp=2").devices[1].kv_per_token == (2 * (20 + 8) + 16) * 4);
+  CHECK(memory(golden_model("hy_v4"), "tp=2").devices[1].kv_per_token == (2 * (20 + 8) + 16) * 4);
 }
 
 TEST_CASE("a window whose layers are not known is counted at full length, and told") {

@@ -10,6 +10,7 @@
 
 #include "lib/api/transform.h"
 #include "lib/api/validate.h"
+#include "tests/golden/models.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -19,16 +20,6 @@ using namespace shardtool;
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Output of tests/golden/make_fixtures.py: checkpoints of every family, two layers each.
-std::vector<std::string> fixtures() {
-  std::vector<std::string> folders;
-  for (const auto& entry : fs::directory_iterator(SHARDTOOL_SOURCE_DIR "/tests/golden")) {
-    if (fs::exists(entry.path() / "config.json")) folders.push_back(entry.path().string());
-  }
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
 
 /// Splits into a new folder; returns false if the heads cannot be cut this way.
 bool split_over(const std::string& model, const std::string& mesh, const std::string& output) {
@@ -77,11 +68,10 @@ api::ValidateReport against_golden(const std::string& model, const std::string& 
 }  // namespace
 
 TEST_CASE("every family: our f32 is what the library computes, and shards compute the same") {
-  const auto folders = fixtures();
-  REQUIRE(folders.size() >= 16);
-  for (const std::string& model : folders) {
-    CAPTURE(model);
-    const auto report = against_golden(model, model + ".expected.safetensors");
+  for (const std::string& name : golden::model_names()) {
+    CAPTURE(name);
+    const std::string model = golden::model_folder(name);
+    const auto report = against_golden(model, golden::expected_file(name));
     CHECK(report.verdict == "pass");
     CHECK((report.coverage == 100) == !has_unread_tensors(model));
     CHECK(tier(report, "golden").worst < 1e-4);
@@ -91,8 +81,7 @@ TEST_CASE("every family: our f32 is what the library computes, and shards comput
 }
 
 TEST_CASE("greedy routing takes no notice of groups that a config has, as in the library") {
-  const std::string model =
-      SHARDTOOL_SOURCE_DIR "/tests/golden/deepseek_v2_lite-transformers-5.23.0";
+  const std::string model = golden::model_folder("deepseek_v2_lite");
   const test::TempFolder scratch;
   const std::string grouped = scratch / "grouped";
   fs::copy(model, grouped);
@@ -101,16 +90,17 @@ TEST_CASE("greedy routing takes no notice of groups that a config has, as in the
   config["n_group"] = 4;
   config["topk_group"] = 1;
   std::ofstream(grouped + "/config.json") << config;
-  const auto report = against_golden(grouped, model + ".expected.safetensors");
+  const auto report = against_golden(grouped, golden::expected_file("deepseek_v2_lite"));
   CHECK(report.verdict == "pass");
   CHECK(tier(report, "golden").worst < 1e-4);
 }
 
 TEST_CASE("every family on other meshes: replicas, stages, experts, replicated and uneven heads") {
   i64 runs = 0;
-  for (const std::string& model : fixtures()) {
+  for (const std::string& name : golden::model_names()) {
+    const std::string model = golden::model_folder(name);
     for (const std::string mesh : {"tp=4", "dp=2,tp=2", "pp=2,tp=2", "ep=2,tp=2", "tp=3"}) {
-      CAPTURE(model);
+      CAPTURE(name);
       CAPTURE(mesh);
       const test::TempFolder scratch;
       const std::string shards = scratch.path() + "/shards";
@@ -129,8 +119,8 @@ TEST_CASE("every family on other meshes: replicas, stages, experts, replicated a
 }
 
 TEST_CASE("a golden file of words alone holds a model that could read images, too") {
-  const std::string model = SHARDTOOL_SOURCE_DIR "/tests/golden/gemma3-transformers-5.23.0";
-  const auto report = against_golden(model, model + ".words.safetensors");
+  const auto report =
+      against_golden(golden::model_folder("gemma3"), golden::expected_file("gemma3.words"));
   CHECK(report.verdict == "pass");
   CHECK(report.coverage == 100);
   CHECK(tier(report, "golden").worst < 1e-4);
@@ -138,18 +128,13 @@ TEST_CASE("a golden file of words alone holds a model that could read images, to
 
 TEST_CASE("a golden file of another model says so") {
   const test::TempFolder scratch;
-  const auto folders = fixtures();
-  const auto with = [&](const std::string& part) {
-    return *std::find_if(folders.begin(), folders.end(),
-                         [&](const auto& f) { return f.find(part) != std::string::npos; });
-  };
-  const std::string model = with("/llama-");
+  const std::string model = golden::model_folder("llama");
   REQUIRE(split_over(model, "tp=2", scratch.path() + "/tp2"));
   api::ValidateOptions options;
   options.sources = {scratch.path() + "/tp2"};
   options.reference = model;
   options.quick = true;
-  options.golden = with("/llama_llama3-") + ".expected.safetensors";
+  options.golden = golden::expected_file("llama_llama3");
   const auto report = api::validate(options);
   CHECK(report.verdict == "fail");
   CHECK(tier(report, "golden").verdict == "fail");
@@ -160,10 +145,10 @@ TEST_CASE("a golden file of another model says so") {
 
 TEST_CASE("a golden file gives what enters beside tokens, and of another size says so") {
   const test::TempFolder scratch;
-  const std::string golden = SHARDTOOL_SOURCE_DIR "/tests/golden";
-  const std::string model = golden + "/whisper-transformers-5.23.0";
+  const std::string model = golden::model_folder("whisper");
   REQUIRE(split_over(model, "tp=2", scratch / "tp2"));
-  test::Tensors values = test::read_tensors(golden, "whisper-transformers-5.23.0.expected");
+  const fs::path expected = golden::expected_file("whisper");
+  test::Tensors values = test::read_tensors(expected.parent_path(), "whisper");
   test::Tensor& given = values.at("given");
   given.spec.shape.back() /= 2;
   given.bytes.resize(given.bytes.size() / 2);

@@ -186,7 +186,7 @@ ATTENTION_MODELS = {
         ),
     ),
     "granitemoe": ("GraniteMoeConfig", GRANITE_MOE),
-    "granitemoe_shared": ("GraniteMoeSharedConfig", dict(GRANITE_MOE, shared_intermediate_size=20)),
+    "granitemoe_shared": ("GraniteMoeSharedConfig", dict(GRANITE_MOE, num_experts_per_tok=3, shared_intermediate_size=20)),
     "smollm3": ("SmolLM3Config", dict(WIDE_HEADS, no_rope_layers=[0, 1], use_sliding_window=True, sliding_window=8)),
     "exaone4_local": (
         "Exaone4Config",

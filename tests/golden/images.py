@@ -8,8 +8,8 @@ import math
 import torch
 
 # Whose tower has as many patches as its learned places, and lists of patches that make a square grid.
-SHAPES = {name: (2, 16) for name in ("gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "glm4v", "glm4v_moe")}
-SHAPES |= {name: (2, 17) for name in ("llama4", "llava", "llava_mistral", "internvl", "internvl_qwen3")}
+SHAPES = {name: (1, 16) for name in ("gemma3", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "glm4v", "glm4v_moe")}
+SHAPES |= {name: (1, 17) for name in ("llama4", "llava", "llava_mistral", "internvl", "internvl_qwen3")}
 # Whose model type has a token for the class, and whose has it first.
 CLASS_FIRST = ("llava", "llava_next", "internvl")
 WITH_CLASS = ("llama4", *CLASS_FIRST)

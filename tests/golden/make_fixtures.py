@@ -1,28 +1,27 @@
-"""Writes the golden fixtures: what the transformers library computes for a small random model of each family.
+"""Writes the golden fixtures: the small models, and the values that the transformers library computes from them.
 
 usage: make_fixtures.py [NAME...]          needs torch, transformers, numpy and safetensors; the tests need none of them
 
 Per name of FAMILIES
-  NAME-transformers-VERSION/   config.json and model.safetensors as save_pretrained writes them: names of this version
-  NAME-transformers-VERSION.expected.safetensors   of the model loaded back from there, in f32 on the CPU, eager:
-      input_ids [2, 24] i64
-      hidden.0 .. hidden.N [2, 24, embed] f32    the input of each layer; the last one's output, before the final norm;
+  models/NAME.json             config, names and shapes as save_pretrained writes them, and how to draw the weights
+  expected/NAME.safetensors    computed by the model that is loaded back from such a checkpoint, in f32 on the CPU, eager:
+      input_ids [1, 8] i64
+      hidden.0 .. hidden.N [1, 8, embed] f32    the input of each layer; the last one's output, before the final norm;
                                                  of an encoder's or a tower's layers, then of the decoder's
-      given [2, 24, size] f32                    what enters beside tokens: the two frames of sound of every position,
-                                                 or the pixels of every patch of an image
-      logits [2, 24, vocab] f32                  of an encoder alone what it makes; a decoder has the encoder's input
-      router.L.chosen [2, 24, top_k] i64         ascending, where layer L has a router
-  NAME-transformers-VERSION.words.safetensors   of one of images.ALSO_WORDS: input_ids and logits without an image
+      given [1, 8, size] f32                    the other input: two frames of sound per position, or the pixels of
+                                                 every patch of an image
+      logits [1, 8, vocab] f32                  an encoder's last output; a decoder reads the encoder's input
+  expected/NAME.words.safetensors                for images.ALSO_WORDS: input_ids and logits without an image
 and functions.json: the same library's activations, routers and rotation frequencies at many points (functions.py).
 
-Weights come from a generator that is seeded with the tensor's name, and no option that changes a result has the value
-that hides it: epsilons are large, windows shorter than the input, caps and clamps bite, biases and norms are random.
+No option that changes a result has the value that hides it: epsilons are large, windows shorter than the input, caps
+and clamps bite, biases and norms are random. weights.py draws the weights.
 """
 
 import json
 import pathlib
-import shutil
 import sys
+import tempfile
 import warnings
 import zlib
 
@@ -33,6 +32,7 @@ from safetensors.torch import load_file, save_file
 
 import functions
 import images
+import weights
 from attention_models import ATTENTION_MODELS
 from encoder_models import ENCODER_MODELS
 from later_models import LATER_MODELS
@@ -42,7 +42,8 @@ from recurrent_models import RECURRENT_MODELS
 from tower_models import TOWER_MODELS
 
 HERE = pathlib.Path(__file__).parent
-LIMIT_BYTES = 300_000
+MODELS, EXPECTED = HERE / "models", HERE / "expected"
+VERSIONS = f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}"
 MASKED = ("bert", "roberta", "modernbert", "distilbert", "electra", "deberta_v2", "deberta_v2_places")
 MASKED += ("eurobert", "eurobert_tied", "camembert", "megatron_bert")
 DISCRIMINATORS = ("electra_discriminator",)
@@ -56,55 +57,23 @@ HELD = ("kimi_k25", "olmo_hybrid_in_place")
 LISTED_WITH_IMAGES = ("mistral4",)
 # The eager attention of this version adds linear biases that the mask has already.
 ADDS_TWICE = ("falcon",)
-# Whose norms multiply by 1 + weight, and which of these names do not.
-ONE_PLUS = ("gemma", "vaultgemma", "qwen3_next", "qwen3_5", "nemotron")
-PLAIN_NORMS = ("gemma4", "gemma3n", "nemotron_h")
-# What features or experts are multiplied by.
-FACTORS = ("lambda_1", "lambda_2", "layer_scalar", "router.scale", "per_expert_scale", "correct_output_scale")
 # Whose routers correct the scores themselves.
 PLAIN_RANKS = ("Kolibri1",)
-# What follows from the config alone.
-COMPUTED = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
-# The numbers of learned activations that are not drawn.
-OF_ACTIVATIONS = {"act_fn.beta": 0.7, "act_fn.eps": -0.3}
-TOKENS = (2, 24)
+# One sequence: a multiple of a square of patches.
+TOKENS = (1, 8)
+# Options of the config that show only beyond 8 positions: windows of 7 to 10, scales by position, groups of experts.
+OF_LENGTH = ("sliding_window", "window_size", "attention_chunk_size", "original_max_position_embeddings")
+OF_LENGTH += ("rope_parameters.original_max_position_embeddings", "index_topk", "topk_group")
+# Models that need 24 positions: a fixed number of frames, gates that sum to almost 1, distances
+# that are clamped, rotations of long inputs.
+LONGER = ("whisper", "flex_olmo", "deberta_v2", "t5", "t5_gated", "umt5", "phi3_longrope", "minicpm3")
+# Models that have two sequences, which must not meet.
+TWICE = ("bert", "llama", "mamba2")
 # How far apart the last chosen and the first unchosen expert are: less, and rounding could choose.
 LEAST_GAP = 1e-4
 
 FAMILIES = ATTENTION_MODELS | LATER_MODELS | MIXED_MODELS | TOWER_MODELS | RECURRENT_MODELS | ENCODER_MODELS
 ENCODERS = ("t5_encoder",)
-
-
-def drawn(fixture, name, shape):
-    """The values of one tensor: of the size that keeps a layer's result near its input."""
-    for ending, value in OF_ACTIVATIONS.items():
-        if name.endswith(ending):
-            return np.full(shape, value)
-    random = np.random.default_rng(zlib.crc32(f"{fixture}/{name}".encode()))
-    if name.endswith("tid2eid"):  # of every word some of the experts
-        return random.random((shape[0], FAMILIES[fixture][1]["n_routed_experts"])).argsort(axis=1)[:, : shape[1]]
-    values = random.standard_normal(shape)
-    if "norm" in name.replace("norm_attn_norm.attn.", "").replace("layernorm.mlp.", "").lower() or ".ln_" in name or ".ln." in name:
-        is_added_to_1 = fixture.startswith(ONE_PLUS) and not fixture.startswith(PLAIN_NORMS) and "linear_attn" not in name
-        centre = 0.0 if name.endswith("bias") or is_added_to_1 else 1.0
-        return centre + 0.3 * values
-    if name.endswith(FACTORS):
-        return 1.0 + 0.3 * values
-    if "sinks" in name:
-        return 1.5 * values
-    if "e_score_correction_bias" in name:
-        return 0.2 * values
-    if len(shape) == 1 or name.endswith("proj_bias"):
-        return 0.3 * values
-    if "embed" in name or "wte" in name or "wpe" in name:
-        return 0.7 * values
-    if "x_proj" in name:  # wide, and what it makes is multiplied
-        return 0.6 * values / np.sqrt(shape[1])
-    if "shared_transformer" in name:  # what it reads is twice as wide
-        return (0.4 if "adapter_list" in name else 0.6) * values / np.sqrt(min(shape[-2:]))
-    gain = 4.0 if fixture == "gpt_oss" and "gate_up" in name else 1.2  # 4: some of the clamps at 7 bite
-    is_of_frames = len(shape) == 3 and fixture == "whisper"
-    return gain * values / np.sqrt(shape[1] * shape[2] if is_of_frames else min(shape[-2:]))
 
 
 def class_of(fixture, config):
@@ -123,17 +92,11 @@ def class_of(fixture, config):
 
 
 def built(fixture):
-    """A model with random weights."""
+    """A model whose weights are not set."""
     config_class, says = FAMILIES[fixture]
     config = getattr(transformers, config_class)(**json.loads(json.dumps(says)))
     config.dtype = torch.float32
-    model = class_of(fixture, config).from_config(config)
-    tied = {name for name in getattr(model, "_tied_weights_keys", None) or {}} if config.tie_word_embeddings else set()
-    with torch.no_grad():
-        for name, tensor in model.state_dict().items():
-            if name not in tied and not name.endswith(COMPUTED):
-                tensor.copy_(torch.from_numpy(drawn(fixture, name, tuple(tensor.shape))))
-    return model
+    return class_of(fixture, config).from_config(config)
 
 
 def loaded(model, folder):
@@ -177,14 +140,14 @@ def correction_of(router, args):
     return own if own is not None else args[1] if len(args) > 1 else None
 
 
-def logits_and_chosen(out, config):
-    """The scores, and the chosen experts: said, those whose weight is not 0, or of scores alone the first few."""
+def logits_of(out):
+    """The scores of the experts: a router returns them alone, or before the gates and the chosen experts, or behind."""
     if isinstance(out, torch.Tensor):
-        return out, out.topk(config.ffn_config.moe_top_k, dim=-1).indices
+        return out
     if len(out) == 3:
         are_shares = torch.allclose(out[0].sum(dim=-1), torch.ones(len(out[0])))
-        return out[0].log() if are_shares else out[0], out[2]
-    return out[1], out[0].nonzero()[:, 1].reshape(len(out[0]), -1)
+        return out[0].log() if are_shares else out[0]
+    return out[1]
 
 
 def nearest(scores):
@@ -205,7 +168,7 @@ class Watch:
     """What passes between the layers and out of the routers of a model."""
 
     def __init__(self, model, shape):
-        self.hidden, self.chosen, self.gap, self.config, self.shape = {}, {}, float("inf"), model.config, shape
+        self.hidden, self.gap, self.shape = {}, float("inf"), shape
         first = 0
         for layers in stacks_of(model):
             ordered = images.as_positions(model, layers)
@@ -213,7 +176,7 @@ class Watch:
                 layer.register_forward_pre_hook(self.entering(number, ordered), with_kwargs=True)
                 for module in layer.modules():
                     if type(module).__name__.endswith(("Router", "V1Gate")):
-                        module.register_forward_hook(self.routing(number))
+                        module.register_forward_hook(self.routing)
             first += len(layers) + 1
             images.last_read(model, layers).register_forward_hook(self.leaving(first - 1, ordered))
 
@@ -231,29 +194,40 @@ class Watch:
 
         return hook
 
-    def routing(self, number):
-        def hook(router, args, out):
-            logits, chosen = logits_and_chosen(out, self.config)
-            self.chosen[number] = chosen.sort(dim=-1).values.reshape(*self.shape, -1)
-            if hasattr(router, "tid2eid"):  # words choose
-                return
-            correction = correction_of(router, args)
-            is_softmax = hasattr(router, "moe_statics")
-            is_plain = type(router).__name__.startswith(PLAIN_RANKS)
-            score = getattr(router, "score_fn", torch.sigmoid)
-            ranked = logits if is_plain else logits.softmax(dim=-1) if is_softmax else score(logits)
-            scores = logits if correction is None else ranked + correction
-            self.gap = min(self.gap, nearest(scores))
-            if correction is not None and (getattr(router, "num_group", None) or 1) > 1:
-                pairs = scores.reshape(len(scores), router.num_group, -1).topk(2, dim=2).values.sum(dim=2)
-                self.gap = min(self.gap, nearest(pairs))
+    def routing(self, router, args, out):
+        logits = logits_of(out)
+        if hasattr(router, "tid2eid"):  # words choose
+            return
+        correction = correction_of(router, args)
+        is_softmax = hasattr(router, "moe_statics")
+        is_plain = type(router).__name__.startswith(PLAIN_RANKS)
+        score = getattr(router, "score_fn", torch.sigmoid)
+        ranked = logits if is_plain else logits.softmax(dim=-1) if is_softmax else score(logits)
+        scores = logits if correction is None else ranked + correction
+        self.gap = min(self.gap, nearest(scores))
+        if correction is not None and (getattr(router, "num_group", None) or 1) > 1:
+            pairs = scores.reshape(len(scores), router.num_group, -1).topk(2, dim=2).values.sum(dim=2)
+            self.gap = min(self.gap, nearest(pairs))
 
-        return hook
+
+def is_of_length(config):
+    says = config.to_dict()
+    says |= {f"rope_parameters.{key}": value for key, value in (says.get("rope_parameters") or {}).items()}
+    return any(says.get(key) for key in OF_LENGTH)
+
+
+def shape_of(fixture, config):
+    sequences, length = images.SHAPES.get(fixture, TOKENS)
+    if fixture in LONGER:
+        length = 24
+    elif is_of_length(config):
+        length = max(length, 12)
+    return 2 if fixture in TWICE else sequences, length
 
 
 def expected(fixture, model):
     random = np.random.default_rng(zlib.crc32(f"{fixture}/input_ids".encode()))
-    shape = images.SHAPES.get(fixture, TOKENS)
+    shape = shape_of(fixture, model.config.get_text_config())
     input_ids = torch.from_numpy(random.integers(2 if fixture in WITHOUT_PADDING else 0, model.config.get_text_config().vocab_size, shape))
     watch = Watch(model, shape)
     options = {} if fixture in MASKED + DISCRIMINATORS + ENCODERS else {"use_cache": False}
@@ -262,8 +236,8 @@ def expected(fixture, model):
         options["decoder_input_ids"] = torch.where(input_ids < words, input_ids, 0)
     given = {}
     if fixture == "whisper":
-        frames = torch.from_numpy(random.standard_normal((TOKENS[0], 2 * TOKENS[1], model.config.num_mel_bins))).float()
-        given = {"given": frames.reshape(*TOKENS, -1)}
+        frames = torch.from_numpy(random.standard_normal((shape[0], 2 * shape[1], model.config.num_mel_bins))).float()
+        given = {"given": frames.reshape(*shape, -1)}
         options["input_features"] = frames.transpose(1, 2)
     else:
         options["input_ids"] = input_ids
@@ -279,7 +253,6 @@ def expected(fixture, model):
         raise SystemExit(f"{fixture}: two experts are within {watch.gap:.1e} of each other, and rounding could choose")
     tensors = {"input_ids": input_ids, "logits": logits, **given}
     tensors |= {f"hidden.{number}": value for number, value in watch.hidden.items()}
-    tensors |= {f"router.{number}.chosen": value for number, value in watch.chosen.items()}
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor.double()).all():
             raise SystemExit(f"{fixture}: {name} is not finite")
@@ -304,30 +277,48 @@ def transpose_experts(path):
     save_file(tensors, path, metadata={"format": "pt"})
 
 
-def write(fixture):
-    folder = HERE / f"{fixture}-transformers-{transformers.__version__}"
-    shutil.rmtree(folder, ignore_errors=True)
-    model = built(fixture)
+def save(fixture, model, folder):
+    """Writes a checkpoint under the published names that the library knows."""
     model.save_pretrained(folder, save_original_format=fixture not in HELD)
     (folder / "generation_config.json").unlink(missing_ok=True)
-    tensors, gap = expected(fixture, loaded(model, folder))
+
+
+def publish(fixture, folder):
+    """Brings a checkpoint into its published layout where the library does not write it."""
     if fixture in TRANSPOSED:
         transpose_experts(folder / "model.safetensors")
     if fixture in PUBLISHED:
         PUBLISHED[fixture](folder)
+
+
+def write_expected(name, tensors):
     # One entry: safetensors writes several in any order.
-    versions = {"versions": f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}"}
-    beside = folder.with_name(f"{folder.name}.expected.safetensors")
-    save_file(tensors, beside, metadata=versions)
+    save_file(tensors, EXPECTED / f"{name}.safetensors", metadata={"versions": VERSIONS})
+
+
+def write(fixture, scratch):
+    folder, numbered = scratch / fixture, scratch / f"{fixture} numbered"
+    model = built(fixture)
+    weights.fill(model, fixture)
+    save(fixture, model, folder)
+    tensors, gap = expected(fixture, loaded(model, folder))
+    write_expected(fixture, tensors)
     if fixture in images.ALSO_WORDS:
-        save_file(of_words(fixture, loaded(model, folder)), folder.with_name(f"{folder.name}.words.safetensors"), metadata=versions)
-    total = sum(file.stat().st_size for file in [*folder.iterdir(), *HERE.glob(f"{folder.name}.*")])
-    if total > LIMIT_BYTES:
-        raise SystemExit(f"{folder.name} has {total} bytes")
+        write_expected(f"{fixture}.words", of_words(fixture, loaded(model, folder)))
+    ranges = weights.number(model)
+    save(fixture, model, numbered)
+    for one in (folder, numbered):
+        publish(fixture, one)
+    entries, checksum = weights.described(
+        fixture, folder / "model.safetensors", numbered / "model.safetensors", ranges
+    )
+    config = json.loads((folder / "config.json").read_text())
+    document = {"reference": VERSIONS, "crc32": checksum, "config": config, "tensors": entries}
+    (MODELS / f"{fixture}.json").write_text(weights.text_of(document))
     rms = {
         name: round(float(t.double().pow(2).mean().sqrt()), 2) for name, t in tensors.items() if t.is_floating_point()
     }
-    print(f"{folder.name}: {total} bytes, least router gap {gap:.1e}, rms {rms}")
+    print(f"{fixture}: least router gap {gap:.1e}, rms {rms}")
 
 
 def main(names):
@@ -335,8 +326,11 @@ def main(names):
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
     transformers.utils.logging.disable_progress_bar()
-    for name in names or FAMILIES:
-        write(name)
+    for folder in (MODELS, EXPECTED):
+        folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in names or FAMILIES:
+            write(name, pathlib.Path(scratch))
     if not names:
         functions.write(HERE / "functions.json")
 

@@ -1,6 +1,6 @@
 """Writes MODELS.md: what `shardtool validate` finds of every golden model, as shards and against the transformers library.
 
-usage: make_table.py SHARDTOOL              needs nothing but the program
+usage: make_table.py BUILD_FOLDER           needs nothing but the programs that are built there
 """
 
 import json
@@ -19,7 +19,7 @@ f32. `shardtool split` cuts it by the preset for {mesh}, `shardtool validate` ru
 layer: **f64** is the largest difference between the two, **f32** that between the whole model and the library, both as a
 part of the RMS of the values compared (asked: 1e-4); in the field, where sums are exact, all are equal. **Bytes** is how
 much of the checkpoint took part: what no prompt reaches (a pooler that nothing reads, a layer that is stored and not run)
-did not. `python3 tests/golden/make_table.py build/release/cli/shardtool` writes this file.
+did not. `python3 tests/golden/make_table.py build/release` writes this file.
 
 | model | class | preset | graph | f64 | f32 | bytes |
 |---|---|---|---|---|---|---|
@@ -33,15 +33,15 @@ def run(*words):
     return done.stdout
 
 
-def row(tool, fixture, folder):
-    name = fixture.name.split("-transformers-")[0]
-    shards = pathlib.Path(folder) / name
-    preset = json.loads(run(tool, "inspect", fixture, "--json"))["checkpoint"]["preset"]
-    run(tool, "split", fixture, "-o", shards, "--mesh", MESH, "-q")
-    golden = f"{fixture}.expected.safetensors"
-    report = json.loads(run(tool, "validate", shards, "-r", fixture, "--golden", golden, "--json"))
+def row(build, name, scratch):
+    tool, whole, shards = build / "cli/shardtool", scratch / name, scratch / f"{name} shards"
+    run(build / "tests/golden/golden_model", name, whole)
+    preset = json.loads(run(tool, "inspect", whole, "--json"))["checkpoint"]["preset"]
+    run(tool, "split", whole, "-o", shards, "--mesh", MESH, "-q")
+    golden = FOLDER / "expected" / f"{name}.safetensors"
+    report = json.loads(run(tool, "validate", shards, "-r", whole, "--golden", golden, "--json"))
     worst = {tier["name"]: tier["worst"] for tier in report["tiers"]}
-    config = json.loads((fixture / "config.json").read_text())
+    config = json.loads((whole / "config.json").read_text())
     coverage = report["coverage"]["fraction"]
     return (
         f"| {name} | {config['architectures'][0]} | {preset} | {report['family']} "
@@ -50,11 +50,11 @@ def row(tool, fixture, folder):
 
 
 def main():
-    tool = sys.argv[1]
-    fixtures = sorted(path for path in FOLDER.glob("*-transformers-*") if path.is_dir())
-    version = fixtures[0].name.split("-transformers-")[1]
-    with tempfile.TemporaryDirectory() as folder:
-        rows = [row(tool, fixture, folder) for fixture in fixtures]
+    build = pathlib.Path(sys.argv[1])
+    models = sorted((FOLDER / "models").glob("*.json"))
+    version = json.loads(models[0].read_text())["reference"].split(",")[0].removeprefix("transformers ")
+    with tempfile.TemporaryDirectory() as scratch:
+        rows = [row(build, model.stem, pathlib.Path(scratch)) for model in models]
     text = INTRODUCTION.format(version=version, mesh=MESH) + "".join(rows)
     (FOLDER / "MODELS.md").write_text(text)
 

@@ -1,29 +1,16 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "lib/model/bind.h"
 #include "lib/model/graph/graph_list.h"
+#include "tests/golden/models.h"
 #include "tests/support/checkpoint_files.h"
 
 using namespace shardtool;
 
 namespace {
-
-/// Folders of tests/golden/make_fixtures.py: checkpoints as the library saves them.
-std::vector<std::string> checkpoints() {
-  std::vector<std::string> folders;
-  const std::filesystem::path golden = SHARDTOOL_SOURCE_DIR "/tests/golden";
-  for (const auto& entry : std::filesystem::directory_iterator(golden)) {
-    if (entry.is_directory() && std::filesystem::exists(entry.path() / "config.json"))
-      folders.push_back(entry.path().string());
-  }
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
 
 std::vector<TensorSpec> specs_of(const std::string& folder) {
   std::vector<TensorSpec> specs;
@@ -36,8 +23,9 @@ std::vector<TensorSpec> specs_of(const std::string& folder) {
 
 TEST_CASE("graphs bind every tensor that the library itself saves, in every family") {
   std::set<std::string> families;
-  for (const std::string& folder : checkpoints()) {
-    CAPTURE(folder);
+  for (const std::string& name : golden::model_names()) {
+    CAPTURE(name);
+    const std::string folder = golden::model_folder(name);
     const auto config = mapping::load_config(folder + "/config.json");
     std::string why_not;
     auto graph = model::find_graph(config, why_not);
@@ -58,12 +46,17 @@ TEST_CASE("graphs bind every tensor that the library itself saves, in every fami
   CHECK(families == std::set<std::string>(all.begin(), all.end()));
 }
 
-TEST_CASE("MODELS.md has a row of every golden model, and none of another") {
-  std::set<std::string> names;
-  for (const std::string& folder : checkpoints()) {
-    const std::string name = std::filesystem::path(folder).filename();
-    names.insert(name.substr(0, name.find("-transformers-")));
+TEST_CASE("the weights of every golden model are those that the reference library computed with") {
+  for (const std::string& name : golden::model_names()) {
+    CAPTURE(name);
+    const golden::Checksums found = golden::checksums(name);
+    CHECK(found.written == found.described);
   }
+}
+
+TEST_CASE("MODELS.md has a row of every golden model, and none of another") {
+  const auto& models = golden::model_names();
+  const std::set<std::string> names(models.begin(), models.end());
   std::set<std::string> rows;
   std::ifstream table(SHARDTOOL_SOURCE_DIR "/tests/golden/MODELS.md");
   for (std::string line; std::getline(table, line);) {

@@ -4,6 +4,7 @@
 
 #include "lib/model/graph/graph_list.h"
 #include "lib/model/price.h"
+#include "tests/golden/models.h"
 #include "tests/model/published.h"
 #include "tests/support/checkpoint_files.h"
 
@@ -16,9 +17,8 @@ struct Golden {
   std::vector<TensorSpec> tensors;
 };
 
-Golden golden(const std::string& name) {
-  const std::string folder =
-      fmt::format("{}/tests/golden/{}-transformers-5.23.0", SHARDTOOL_SOURCE_DIR, name);
+Golden golden_model(const std::string& name) {
+  const std::string& folder = golden::model_folder(name);
   Golden found{mapping::load_config(folder + "/config.json"), {}};
   for (const auto& [tensor, content] : test::read_tensors(folder, "model"))
     found.tensors.push_back(content.spec);
@@ -27,7 +27,7 @@ Golden golden(const std::string& name) {
 
 /// Moves before a layer's steps, by value.
 std::string moves_of(const std::string& name, const std::string& preset, i64 layer) {
-  const Golden model = golden(name);
+  const Golden model = golden_model(name);
   std::string why_not;
   const auto bound =
       model::bind_model(model::find_graph(model.config, why_not), model.config, model.tensors);

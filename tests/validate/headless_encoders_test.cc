@@ -5,6 +5,7 @@
 
 #include "lib/api/transform.h"
 #include "lib/api/validate.h"
+#include "tests/golden/models.h"
 #include "tests/support/checkpoint_files.h"
 
 namespace shardtool::test {
@@ -15,15 +16,14 @@ namespace fs = std::filesystem;
 /// The golden model without the tensors whose names begin with one of `heads`.
 void write_headless(const std::string& family, const std::vector<std::string>& heads,
                     const std::string& folder) {
-  const std::string golden =
-      SHARDTOOL_SOURCE_DIR "/tests/golden/" + family + "-transformers-5.23.0";
-  Tensors tensors = read_tensors(golden, "model");
+  const std::string& whole = golden::model_folder(family);
+  Tensors tensors = read_tensors(whole, "model");
   std::erase_if(tensors, [&heads](const auto& tensor) {
     return std::ranges::any_of(
         heads, [&](const std::string& head) { return tensor.first.starts_with(head); });
   });
   write_checkpoint(folder, tensors);
-  fs::copy(golden + "/config.json", folder);
+  fs::copy(whole + "/config.json", folder);
 }
 
 TEST_CASE("an encoder without a head is run to its last layer") {

@@ -1,5 +1,8 @@
+#include "tests/golden/models.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -80,9 +83,7 @@ void write_made(const std::string& name, const std::string& path) {
 }  // namespace
 
 std::string model_folder(const std::string& name) {
-  const std::string golden =
-      fmt::format("{}/tests/golden/{}-transformers-5.23.0", SHARDTOOL_SOURCE_DIR, name);
-  if (fs::exists(golden)) return golden;
+  if (std::ranges::binary_search(golden::model_names(), name)) return golden::model_folder(name);
   const std::string path = folder() / ("whole " + name);
   if (!fs::exists(path)) write_made(name, path);
   return path;

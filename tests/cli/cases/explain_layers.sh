@@ -1,5 +1,6 @@
 # Rules that hold in some layers only: which those are is said; init writes a mapping that split takes.
-model="$samples/../tests/golden/gemma4_text-transformers-5.23.0"
+model=gemma4_text
+"$golden_model" $model $model
 shardtool explain "$model" model.layers.0.self_attn.k_proj.weight --tp 2
 shardtool explain "$model" model.layers.1.self_attn.k_proj.weight --tp 2
 shardtool init "$model" --mesh tp=2 -o mapping.json
