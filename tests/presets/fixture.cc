@@ -4,7 +4,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
+
+#include "tests/support/name_patterns.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -13,36 +16,53 @@ using index::AxisMap;
 using index::Piece;
 using nlohmann::json;
 
-/// 0 is all of the axis; otherwise intervals in local order.
-AxisMap axis_map(const json& value, i64 extent) {
-  if (value.is_number()) return AxisMap::identity(extent);
+/// "*" is all of the axis; otherwise intervals in local order, "0-4+8-12".
+AxisMap axis_map(const std::string& text, i64 extent) {
+  if (text == "*") return AxisMap::identity(extent);
   std::vector<Piece> pieces;
   i64 local = 0;
-  for (const json& interval : value) {
-    const i64 begin = interval.at(0);
-    const i64 size = interval.at(1).get<i64>() - begin;
+  std::istringstream intervals(text);
+  for (std::string interval; std::getline(intervals, interval, '+');) {
+    const i64 begin = std::stoll(interval);
+    const i64 size = std::stoll(interval.substr(interval.find('-') + 1)) - begin;
     pieces.push_back({local, begin, size});
     local += size;
   }
   return AxisMap(local, extent, std::move(pieces));
 }
 
-Kept kept(const json& value, const Shape& shape) {
-  if (value.is_null()) return std::nullopt;
-  if (value.size() != shape.size()) throw std::logic_error("a cut of another rank");
-  std::vector<AxisMap> axes;
-  for (size_t a = 0; a < shape.size(); ++a) axes.push_back(axis_map(value[a], shape[a]));
-  return axes;
+std::vector<AxisMap> axis_maps(const std::string& text, const Shape& shape) {
+  std::vector<AxisMap> maps;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) maps.push_back(axis_map(word, shape.at(maps.size())));
+  if (maps.size() != shape.size()) throw std::logic_error("a cut of another rank");
+  return maps;
 }
 
-ExpectedMesh expected_mesh(const json& value, const std::vector<TensorSpec>& tensors) {
+/// "3-5" is 3, 4, 5, "3*2" is 3, 3, and "." is -1.
+std::vector<int> numbers(const std::string& text) {
+  std::vector<int> all;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const size_t range = word.find('-'), repeat = word.find('*');
+    const int first = word.front() == '.' ? -1 : std::stoi(word);
+    const int last = range == word.npos ? first : std::stoi(word.substr(range + 1));
+    const int times = repeat == word.npos ? 1 : std::stoi(word.substr(repeat + 1));
+    for (int number = first; number <= last; ++number) all.insert(all.end(), times, number);
+  }
+  return all;
+}
+
+ExpectedMesh expected_mesh(const json& value, const json& parts,
+                           const std::vector<TensorSpec>& tensors) {
   ExpectedMesh mesh{value.at("mesh"), {}};
+  const std::vector<int> cuts = numbers(value.at("cut"));
+  if (cuts.size() != tensors.size()) throw std::logic_error("a mesh of other tensors");
   for (size_t t = 0; t < tensors.size(); ++t) {
-    std::vector<Kept> by_rank;
-    for (const json& rank : value.at("kept").at(value.at("cut").at(t).get<size_t>())) {
-      by_rank.push_back(kept(rank, tensors[t].shape));
+    std::vector<Kept>& by_rank = mesh.kept.emplace_back();
+    for (const int part : numbers(value.at("kept").at(cuts[t]))) {
+      by_rank.push_back(part < 0 ? Kept() : axis_maps(parts.at(part), tensors[t].shape));
     }
-    mesh.kept.push_back(std::move(by_rank));
   }
   return mesh;
 }
@@ -59,11 +79,13 @@ Fixture read_fixture(const std::filesystem::path& path) {
                {},
                value.at("refused")};
   for (const json& row : value.at("tensors")) {
-    made.tensors.push_back(
-        {row.at(0), parse_dtype(row.at(1).get<std::string>()).value(), row.at(2).get<Shape>()});
+    for (const std::string& name : test::expanded(row.at(0))) {
+      made.tensors.push_back(
+          {name, parse_dtype(row.at(1).get<std::string>()).value(), row.at(2).get<Shape>()});
+    }
   }
   for (const json& mesh : value.at("meshes"))
-    made.meshes.push_back(expected_mesh(mesh, made.tensors));
+    made.meshes.push_back(expected_mesh(mesh, value.at("parts"), made.tensors));
   return made;
 }
 

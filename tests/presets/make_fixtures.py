@@ -6,8 +6,10 @@ Per family: a tiny model from its config class, saved by save_pretrained; its co
 every tensor in the file; and per mesh what each rank keeps of each tensor, cut in numpy as the family's own code takes
 the tensor apart (families.py, expert_families.py). Nothing here knows shardtool's presets: the tests compare the two.
 
-A fixture's "meshes" have "kept": distinct cuts, a cut being per rank null (not there) or a list per axis, 0 (all of it)
-or intervals [begin, end) in local order; and "cut": per tensor the index of its cut. "refused" maps a mesh to an error.
+A fixture's "tensors" are in the order of their rows: "layers.{0,1}.q" are two. Its "parts" are parts of tensors: per axis
+"*" (all of it) or intervals "0-4+8-12" in local order. Its "meshes" have "kept": distinct cuts, each the numbers of all
+ranks' parts, "." where the tensor is not there; and "cut": the cut of every tensor. In both "3-5" stands for 3 4 5, and
+"3*2" for 3 3. "refused" maps a mesh to an error.
 """
 
 import argparse
@@ -206,20 +208,65 @@ def covers(cut, shape):
 
 
 def compact(axes, shape):
+    """A part as text: per axis "*" for all of it, or intervals "0-4+8-12" in local order; None where it is not there."""
     if axes is None:
         return None
-    return [0 if np.array_equal(kept, whole(None, size)) else intervals(kept) for kept, size in zip(axes, shape)]
+    return " ".join(
+        "*" if np.array_equal(kept, whole(None, size)) else "+".join(f"{first}-{end}" for first, end in intervals(kept))
+        for kept, size in zip(axes, shape)
+    )
 
 
-def on_mesh(cuts, mesh, tensors):
+def runs(ranks):
+    """The parts of all ranks as text: "3-5" for 3, 4, 5, "3*2" for 3, 3, and "." for none."""
+    words, at = [], 0
+    while at < len(ranks):
+        first = ranks[at]
+        same = next((n for n, part in enumerate(ranks[at:]) if part != first), len(ranks) - at)
+        rising = 1
+        while first is not None and at + rising < len(ranks) and ranks[at + rising] == first + rising:
+            rising += 1
+        word = "." if first is None else str(first)
+        words.append(f"{word}*{same}" if same > 1 else f"{word}-{first + rising - 1}" if rising > 1 else word)
+        at += max(same, rising)
+    return " ".join(words)
+
+
+def grouped(rows):
+    """Rows whose names differ in one number become one row: "layers.{0,1}.q". First layers, then experts."""
+    for place in range(2):
+        groups = {}
+        for name, *rest in rows:
+            numbers = list(re.finditer(r"(?<=\.)(\d+|\{[\d,]+\})(?=\.)", name))
+            found = numbers[place] if len(numbers) > place else None
+            pattern = (name[: found.start()], name[found.end() :]) if found else (name,)
+            groups.setdefault((pattern, json.dumps(rest)), []).append(found[1] if found else "")
+        rows = [
+            [(numbers[0] if len(numbers) == 1 else "{" + ",".join(numbers) + "}").join(pattern), *json.loads(rest)]
+            for (pattern, rest), numbers in groups.items()
+        ]
+    return rows
+
+
+def expanded(name):
+    found = re.search(r"\{([\d,]+)\}", name)
+    if not found:
+        return [name]
+    names = [name[: found.start()] + number + name[found.end() :] for number in found[1].split(",")]
+    return [one for name in names for one in expanded(name)]
+
+
+def on_mesh(cuts, mesh, rows, parts):
     distinct, chosen = {}, []
-    for name, _, shape in tensors:
-        cut = [cuts.kept(rank, name, shape) for rank in ranks_of(mesh)]
-        if not covers(cut, shape):
-            raise SystemExit(f"{cuts.family.name} {mesh}: {name} is not covered")
-        text = json.dumps([compact(axes, shape) for axes in cut], separators=(",", ":"))
-        chosen.append(distinct.setdefault(text, len(distinct)))
-    return {"mesh": mesh, "kept": [json.loads(text) for text in distinct], "cut": chosen}
+    for pattern, _, shape in rows:
+        for name in expanded(pattern):
+            cut = [cuts.kept(rank, name, shape) for rank in ranks_of(mesh)]
+            if not covers(cut, shape):
+                raise SystemExit(f"{cuts.family.name} {mesh}: {name} is not covered")
+            texts = [compact(axes, shape) for axes in cut]
+            text = runs([None if text is None else parts.setdefault(text, len(parts)) for text in texts])
+            chosen.append(distinct.setdefault(text, len(distinct)))
+    return {"mesh": mesh, "cut": runs(chosen), "kept": list(distinct)}
 
 
 def form(family):
@@ -242,22 +289,26 @@ def fixture(family):
     if compared := library_order.check(family, model, cuts.kept):
         print(f"{family.name}: {compared} parts are what the library's own method gives their heads")
     reduced = [name for name, _, _ in tensors if any(re.fullmatch(pattern, name) for pattern in family.reduced)]
+    parts, rows = {}, grouped(tensors)
+    meshes = [on_mesh(cuts, mesh, rows, parts) for mesh in family.meshes]
     return {
         "family": family.name,
+        "reference": f"transformers {transformers.__version__}",
         "preset": family.preset,
         "model": family.model,
         "form": form(family),
         "left_out_of_config": list(family.leave_out),
         "config": config,
-        "tensors": tensors,
+        "tensors": rows,
         "after_reduction": reduced,
-        "meshes": [on_mesh(cuts, mesh, tensors) for mesh in family.meshes],
+        "parts": list(parts),
+        "meshes": meshes,
         "refused": family.refused,
     }
 
 
 def write(path, value):
-    """One line per tensor, per cut and per member."""
+    """One line per tensor, per mesh and per member."""
 
     def line(member):
         return json.dumps(member, separators=(",", ":"))
@@ -266,7 +317,7 @@ def write(path, value):
         return "[\n" + ",\n".join(" " * indent + line(member) for member in members) + "\n" + " " * (indent - 1) + "]"
 
     meshes = ",\n".join(
-        f'  {{"mesh": {line(mesh["mesh"])}, "cut": {line(mesh["cut"])}, "kept": {rows(mesh["kept"], 3)}}}'
+        f'  {{"mesh": {line(mesh["mesh"])}, "cut": {line(mesh["cut"])}, "kept": {line(mesh["kept"])}}}'
         for mesh in value["meshes"]
     )
     members = {key: line(member) for key, member in value.items()}
@@ -283,8 +334,8 @@ def main():
         if wanted and family.name not in wanted:
             continue
         made = fixture(family)
-        write(FOLDER / f"{family.name}-transformers-{transformers.__version__}.json", made)
-        print(f"{family.name}: {len(made['tensors'])} tensors, {len(made['meshes'])} meshes")
+        write(FOLDER / f"{family.name}.json", made)
+        print(f"{family.name}: {len(made['meshes'])} meshes")
 
 
 if __name__ == "__main__":
