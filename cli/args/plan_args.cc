@@ -46,7 +46,7 @@ std::vector<i64> counts_of(const char* flag, const std::string& text) {
   return counts;
 }
 
-mapping::OwnClass own_class(const std::string& text) {
+api::OwnClass own_class(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
     throw Error(ErrorCode::kUsage,

@@ -7,7 +7,6 @@
 
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/transform.h"
-#include "lib/mapping/tensor_classes.h"
 #include "lib/mesh/mesh.h"
 #include "lib/plan/activations.h"
 #include "lib/plan/reshard.h"
@@ -47,6 +46,12 @@ struct TrainingPlan {
   plan::Recompute recompute = plan::Recompute::kNone;
 };
 
+/// A user's memory class: a name and the glob of its tensors.
+struct OwnClass {
+  std::string name;
+  std::string glob;
+};
+
 struct PlanOptions {
   std::vector<std::string> sources;
   MappingChoice mapping;          ///< the layout; default: the manifest's, or the preset's
@@ -59,7 +64,7 @@ struct PlanOptions {
   Workload workload;
   DeviceBudget device;
   std::optional<TrainingPlan> training;
-  std::vector<mapping::OwnClass> classes;
+  std::vector<OwnClass> classes;  ///< asked in order, before the built-in ones
   std::vector<i64> what_if;          ///< device counts
   std::vector<std::string> compare;  ///< mapping files or presets to compare with the chosen one
   i64 node_size = 8;                 ///< devices per node

@@ -13,8 +13,6 @@ struct EmbeddedFile {
 
 /// families/*.json, sorted by name: families of quantised tensors.
 std::span<const EmbeddedFile> embedded_presets();
-/// facts/*.json, sorted by name: what the field calls things, as data.
-std::span<const EmbeddedFile> embedded_facts();
 /// schema/mapping-v1.json.
 std::string_view embedded_schema();
 

@@ -91,16 +91,18 @@ class Sizes {
 class Binder {
  public:
   /// `stored_as` is how config.json says that weights are stored.
-  Binder(Model& model, std::span<const TensorSpec> tensors, std::string stored_as)
+  Binder(Model& model, std::span<const TensorSpec> tensors, std::string stored_as, Misfits misfits)
       : model_(model),
         tensors_(tensors),
         stored_as_(std::move(stored_as)),
+        misfits_(misfits),
         is_read_(tensors.size()) {
     by_name_.reserve(tensors.size());
     for (size_t t = 0; t < tensors.size(); ++t) by_name_.emplace(tensors[t].name, t);
   }
 
-  Layer layer(const std::string& block, const std::vector<Alternatives>& stretches, i64 number);
+  Layer layer(Layer::Part part, const std::string& block,
+              const std::vector<Alternatives>& stretches, i64 number);
   Layer layer(const std::vector<Block>& blocks, i64 number);
   void check_layers(const Stack& stack, i64 layers) const;
   void add(const Stack& stack);
@@ -128,6 +130,7 @@ class Binder {
   Model& model_;
   std::span<const TensorSpec> tensors_;
   std::string stored_as_;
+  Misfits misfits_;
   NameViewMap<size_t> by_name_;
   std::vector<bool> is_read_;
   std::unordered_map<const std::string*, ops::Spelling> spellings_;  ///< of the graph's globs
@@ -268,7 +271,7 @@ void Binder::fail_missing(const std::string& name, i64 layer) const {
 void Binder::read(size_t tensor, const WeightRef& ref) {
   const Shape expected = shape_of(ref);
   const bool is_number = ref.shape.empty() && element_count(tensors_[tensor].shape) == 1;
-  if (tensors_[tensor].shape != expected && !is_number) {
+  if (misfits_ == Misfits::kRefuse && tensors_[tensor].shape != expected && !is_number) {
     throw Error(
         ErrorCode::kShapeMismatch,
         fmt::format("the graph of {} reads a tensor of another shape", model_.graph->family))
@@ -284,6 +287,7 @@ BoundWeight Binder::bound(const WeightRef& ref, i64 layer, i64 count) {
   for (i64 number = 0; number < count; ++number) {
     const auto tensor = find(ref, layer, number);
     if (!tensor && ref.optional) return {};
+    if (!tensor && misfits_ == Misfits::kLeaveOut) continue;
     if (!tensor) fail_missing(ref.names.front(), layer);
     read(*tensor, ref);
     weight.push_back(*tensor);
@@ -308,9 +312,9 @@ BoundOp Binder::bound(const Op& op, i64 layer) {
   return found;
 }
 
-Layer Binder::layer(const std::string& block, const std::vector<Alternatives>& stretches,
-                    i64 number) {
-  Layer found{block, number, {}, {}, false, false};
+Layer Binder::layer(Layer::Part part, const std::string& block,
+                    const std::vector<Alternatives>& stretches, i64 number) {
+  Layer found{part, block, number, {}, {}, false, false};
   for (const Alternatives& ways : stretches) {
     const Way& way = chosen(ways, number);
     for (const Op& op : way.ops) {
@@ -325,14 +329,14 @@ Layer Binder::layer(const std::vector<Block>& blocks, i64 number) {
   const auto fits = [&](const Block& block) { return has_required(block.stretches, number); };
   const auto block = std::find_if(blocks.begin(), blocks.end(), fits);
   const Block& used = block == blocks.end() ? blocks.back() : *block;
-  return layer(used.name, used.stretches, number);
+  return layer(Layer::Part::kBlock, used.name, used.stretches, number);
 }
 
 /// Refuses what no model has: layers without tensors would be bound for as long as one likes.
 void Binder::check_layers(const Stack& stack, i64 layers) const {
   constexpr i64 kMostLayers = 1 << 16;
   if (layers <= kMostLayers) return;
-  throw Error(ErrorCode::kLimit,
+  throw Error(ErrorCode::kConfig,
               fmt::format("a stack of {} layers is more than a graph may have", layers))
       .note("found", fmt::format("{} = {}", stack.layers.text, layers))
       .note("expected", fmt::format("at most {}", kMostLayers))
@@ -342,13 +346,17 @@ void Binder::check_layers(const Stack& stack, i64 layers) const {
 void Binder::add(const Stack& stack) {
   if (stack.beside && !has_required(stack.start, -1)) return;
   const size_t first = model_.layers.size();
-  model_.layers.push_back(layer(stack.name.empty() ? "start" : stack.name, stack.start, -1));
+  model_.layers.push_back(
+      layer(Layer::Part::kStart, stack.name.empty() ? "start" : stack.name, stack.start, -1));
   const i64 layers = model_.size(stack.layers);
   check_layers(stack, layers);
   for (i64 number = 0; number < layers; ++number) {
     model_.layers.push_back(layer(stack.blocks, number));
   }
-  if (stack.end) model_.layers.push_back(layer(stack.end->name, stack.end->stretches, -1));
+  if (stack.end) {
+    model_.layers.push_back(
+        layer(Layer::Part::kStackEnd, stack.end->name, stack.end->stretches, -1));
+  }
   for (size_t i = first; i < model_.layers.size(); ++i) {
     model_.layers[i].of_prompt = stack.of_prompt;
     model_.layers[i].beside = stack.beside;
@@ -376,13 +384,14 @@ std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConf
 }
 
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
-                 std::span<const TensorSpec> tensors) {
+                 std::span<const TensorSpec> tensors, Misfits misfits) {
   mapping::ModelConfig part = part_of(config, graph->config_part);
   auto sizes = sizes_of(*graph, part);
   Model model{{graph->family, std::move(part), std::move(sizes)}, graph, {}, {}};
-  Binder binder(model, tensors, mapping::quantization_tag(config).value_or("plain numbers"));
+  Binder binder(model, tensors, mapping::quantization_tag(config).value_or("plain numbers"),
+                misfits);
   for (const Stack& stack : model.graph->stacks) binder.add(stack);
-  model.layers.push_back(binder.layer("end", model.graph->end, -1));
+  model.layers.push_back(binder.layer(Layer::Part::kEnd, "end", model.graph->end, -1));
   order_values(model);
   model.unread = binder.unread();
   return model;

@@ -18,8 +18,10 @@ using ops::BoundWeight;
 using ops::features_axis;
 using ops::is_true;
 
-/// One layer, or the block before the first one of a stack or after the last.
+/// One layer, or the ops before the first layer of a stack or after the last.
 struct Layer {
+  enum class Part { kStart, kBlock, kStackEnd, kEnd };  ///< kStackEnd: after a tower's layers
+  Part part = Part::kBlock;
   std::string block;  ///< "start" or the stack's name, "end", or the block's name
   i64 number = -1;    ///< of the layer; -1 outside of them
   std::vector<BoundOp> ops;
@@ -45,10 +47,15 @@ struct Model : ops::ModelSizes {
   std::vector<std::string> unread;  ///< tensors that no op reads and the graph does not ignore
 };
 
+/// Treatment of tensors that the graph needs and the checkpoint lacks or has in another shape.
+/// kLeaveOut binds what is there, which serves questions about memory: B2 then does not hold, and a
+/// required weight may be empty or lack some of its tensors.
+enum class Misfits { kRefuse, kLeaveOut };
+
 /// Throws kUnsupported with the first tensor that the graph needs and the checkpoint lacks,
-/// kShapeMismatch for a tensor of another shape, kMappingSchema for a value that a layer reads and
-/// none before it made, and what mapping::evaluate throws.
+/// kShapeMismatch for a tensor of another shape (both only for kRefuse), kMappingSchema for a value
+/// that a layer reads and none before it made, and what mapping::evaluate throws.
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
-                 std::span<const TensorSpec> tensors);
+                 std::span<const TensorSpec> tensors, Misfits misfits = Misfits::kRefuse);
 
 }  // namespace shardtool::model

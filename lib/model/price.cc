@@ -165,7 +165,7 @@ void Sum::add(const LayerFlow& flow, const Layer& layer, const Phase& all, Phase
               Rows& rows) const {
   if (layer.beside) return;
   const Phase mine = of_device(all);
-  const bool last_only = causal_ && layer.block == "end";
+  const bool last_only = causal_ && layer.part == Layer::Part::kEnd;
   price.amounts.launches += launches_of(flow, all.is_prefill);
   const i64 handed_on = has_encoder_ ? mine.sequences : mine.tokens;
   for (const auto& [value, exchange] : flow.handoffs) {

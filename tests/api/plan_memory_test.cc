@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lib/api/planning/planned_model.h"
 #include "lib/io/file.h"
-#include "lib/mapping/attention_cache.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
 #include "tests/api/published_models.h"
@@ -24,14 +24,20 @@ using test::PublishedModel;
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
-MemoryReport memory(const PublishedModel& model, const std::string& mesh,
-                    const PlanOptions& options = {}, std::vector<std::string>* told = nullptr) {
-  const auto config = mapping::parse_config(model.config, "config.json");
+AppliedMapping applied_to(const PublishedModel& model, const mapping::ModelConfig& config,
+                          const std::string& mesh) {
   const auto preset = mapping::load_preset(mapping::detect_preset(config, model.tensors).value());
   AppliedMapping applied{mapping::with_quantization(preset, &config), {}, model.tensors};
   mapping::ResolveOptions resolve;
   resolve.mesh = mesh::parse_mesh(mesh);
   applied.resolution = mapping::resolve(applied.mapping, applied.specs, &config, resolve);
+  return applied;
+}
+
+MemoryReport memory(const PublishedModel& model, const std::string& mesh,
+                    const PlanOptions& options = {}, std::vector<std::string>* told = nullptr) {
+  const auto config = mapping::parse_config(model.config, "config.json");
+  const AppliedMapping applied = applied_to(model, config, mesh);
   std::vector<std::string> notes;
   MemoryReport report = device_memory(&config, applied, options, notes);
   if (told != nullptr) {
@@ -187,8 +193,9 @@ TEST_CASE("windows of layers, as each family says them") {
                                                    .more_config = more});
     const auto config = mapping::parse_config(model.config, "config.json");
     std::vector<i64> found;
-    for (const auto& layer : mapping::attention_cache(config, model.tensors).layers)
-      found.push_back(layer.window);
+    const PlannedModel planned = planned_model(&config, nullptr, applied_to(model, config, "tp=1"));
+    REQUIRE(planned.bound);
+    for (const auto& layer : model::attention_caches(*planned.bound)) found.push_back(layer.window);
     return found;
   };
   using Windows = std::vector<i64>;
@@ -274,12 +281,9 @@ TEST_CASE("recurrences keep a state per sequence, and convolutions their positio
   }
   options.workload.context = 1000;
   CHECK(memory(mamba, "tp=2", options, &notes).devices[1].states == 3 * (states + before));
-  // A graph that cannot be bound is reported in a note.
+  // Missing tensors take nothing away from the others.
   mamba.tensors.resize(10);
-  notes.clear();
-  CHECK(memory(mamba, "tp=2", options, &notes).devices[1].states == 0);
-  REQUIRE(notes.size() == 2);
-  CHECK(notes[1].find("the states of recurrences are not counted: ") == 0);
+  CHECK(memory(mamba, "tp=2", options, &notes).devices[1].states == 3 * (states + before));
 }
 
 TEST_CASE("the first Mamba keeps a state for every feature, short convolutions alone no state") {
@@ -345,18 +349,19 @@ TEST_CASE("states are those of all heads, whatever axis of a rate counts them") 
   CHECK(memory(olmo, "tp=2", options).devices[1].states == (2 * 6 * 10 + (6 + 6 + 20) * 3) * 4);
 }
 
-TEST_CASE("states of a family without a graph are not counted, and that is told") {
+TEST_CASE("a model type without a graph is counted as the family of its preset, and that is told") {
   PublishedModel model = golden_model("kimi_linear");
+  PlanOptions options;
+  options.workload.context = 10;
+  const i64 states = memory(model, "tp=1", options).devices[0].states;
   const std::string type = R"("model_type": "kimi_linear")";
   const size_t at = model.config.find(type);
   REQUIRE(at != std::string::npos);
   model.config.replace(at, type.size(), R"("model_type": "novel")");
-  PlanOptions options;
-  options.workload.context = 10;
   std::vector<std::string> told;
-  CHECK(memory(model, "tp=1", options, &told).devices[0].states == 0);
+  CHECK(memory(model, "tp=1", options, &told).devices[0].states == states);
   REQUIRE(told.size() == 1);
-  CHECK(told.front().find("states of recurrences are not counted") != std::string::npos);
+  CHECK(told.front().find("counted as those of kimi_linear") != std::string::npos);
 }
 
 TEST_CASE("a layer that attends twice caches twice, a recurrent one beside it nothing") {
@@ -367,8 +372,8 @@ TEST_CASE("a layer that attends twice caches twice, a recurrent one beside it no
   CHECK(memory(golden_model("hy_v4"), "tp=2").devices[1].kv_per_token == (2 * (20 + 8) + 16) * 4);
 }
 
-TEST_CASE("a window whose layers are not known is counted at full length, and told") {
-  const PublishedModel model = test::llama_like({.model_type = "novel",
+TEST_CASE("a decoder that says it attends to an encoder, and has no projection for that, is told") {
+  const PublishedModel model = test::llama_like({.model_type = "llama",
                                                  .layers = 2,
                                                  .hidden = 8,
                                                  .heads = 2,
@@ -376,12 +381,69 @@ TEST_CASE("a window whose layers are not known is counted at full length, and to
                                                  .head_dim = 4,
                                                  .mlp = 8,
                                                  .vocab = 16,
-                                                 .more_config = R"(, "sliding_window": 4)"});
-  const auto cache =
-      mapping::attention_cache(mapping::parse_config(model.config, "config.json"), model.tensors);
-  REQUIRE(cache.notes.size() == 1);
-  CHECK(cache.notes.front().find("sliding window") != std::string::npos);
-  for (const auto& layer : cache.layers) CHECK(layer.window == 0);
+                                                 .more_config = R"(, "is_encoder_decoder": true)"});
+  std::vector<std::string> told;
+  CHECK(memory(model, "tp=1", {}, &told).devices[0].kv_per_token == 2 * 2 * 4 * 2);
+  REQUIRE(told.size() == 1);
+  CHECK(told.front().find("attention to an encoder") != std::string::npos);
+}
+
+TEST_CASE("heads that a fused projection has in groups are counted where their group is") {
+  // CodeGen's rows are q, v, k of each of four groups of heads: two devices have half of them each.
+  const i64 all = memory(golden_model("codegen"), "tp=1").devices[0].kv_per_token;
+  for (const PlanDevice& device : memory(golden_model("codegen"), "tp=2").devices)
+    CHECK(2 * device.kv_per_token == all);
+}
+
+TEST_CASE("training counts layers whose number config.json says as a pattern alone") {
+  PlanOptions options;
+  options.training = TrainingPlan{};
+  options.training->sequence = 16;
+  CHECK(memory(golden_model("nemotron_h"), "tp=1", options).devices[0].activations > 0);
+}
+
+TEST_CASE("a class of one's own is asked before the built-in ones, and may add to one") {
+  PlanOptions options;
+  options.classes = {{"first", "model.layers.0.**"}, {"mlp", "**.k_proj.weight"}};
+  const MemoryReport report = memory(test::llama_3_8b(), "tp=1", options);
+  CHECK(report.classes.front() == "first");
+  CHECK(report.classes.back() == "other");
+  const i64 layer = i64{2} * (4096 * (4096 + 1024 + 1024 + 4096 + 3 * 14336) + 2 * 4096);
+  CHECK(of_class(report, 0, "first") == layer);
+  CHECK(of_class(report, 0, "mlp") == i64{31} * 2 * 4096 * (3 * 14336 + 1024));
+  options.workload.context = 1;
+  const i64 named = memory(test::llama_3_8b(), "tp=1", options).devices[0].activations;
+  options.classes.clear();
+  CHECK(named == memory(test::llama_3_8b(), "tp=1", options).devices[0].activations);
+  for (const OwnClass& refused : {OwnClass{"", "**"}, OwnClass{"other", "**"}}) {
+    options.classes = {refused};
+    CHECK_ERROR(kUsage, memory(test::llama_3_8b(), "tp=1", options));
+  }
+  options.classes = {{"x", "{a"}};
+  CHECK_ERROR(kMappingSchema, memory(test::llama_3_8b(), "tp=1", options));
+}
+
+/// Activations of one token, of a model without a prompt.
+i64 activations(const PublishedModel& model) {
+  PlanOptions options;
+  options.workload.context = 1;
+  std::vector<std::string> told;
+  return memory(model, "tp=1", options, &told).devices[0].activations;
+}
+
+TEST_CASE("live widths are those of one layer, with the queries of a latent attention") {
+  // The queries and keys and values that are made of latents are wider than what the old rule saw,
+  // a matrix with one side as wide as the residual stream: DeepSeek V3's q_b_proj and kv_b_proj.
+  const i64 attention = 1536 + 128 * 192 + 576 + 128 * 256 + 128 * 128;
+  // 8 experts of a token, a shared one, and the router; dense layers are narrower together.
+  const i64 mlp = std::max<i64>(3 * 18432, (8 + 1) * 3 * 2048 + 256);
+  CHECK(activations(test::deepseek_v3()) ==
+        (2 * 7168 + std::max(attention, mlp)) * 2 + 129'280 * 4);
+}
+
+TEST_CASE("logits are live where the head's matrix is that of the words, too") {
+  // Qwen 2.5 0.5B ties them: 14 heads of 64, 2 of keys, an MLP of 4,864, 151,936 words.
+  CHECK(activations(test::qwen_2_5_half_billion()) == (2 * 896 + 3 * 4864) * 2 + 151'936 * 4);
 }
 
 TEST_CASE("the total of a device is the sum of its parts, and the budget decides") {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "lib/mapping/attention_cache.h"
 #include "tests/mapping/fixtures.h"
 #include "tests/mapping/models.h"
 
@@ -266,16 +265,6 @@ TEST_CASE("chatglm cuts queries by heads, and keys and values by the group that 
   CHECK(solved.resolution.warnings.empty());
 }
 
-TEST_CASE(
-    "chatglm caches the groups of keys and values, though its layers are those of an \"encoder\"") {
-  const TinyModel model = tiny_chatglm();
-  const AttentionCache cache = attention_cache(config_of(model.config), model.tensors);
-  REQUIRE(cache.layers.size() == 1);
-  CHECK(cache.layers[0].units == 2);
-  CHECK(cache.layers[0].unit_elements == 2 * 4);
-  CHECK(cache.notes.empty());
-}
-
 TEST_CASE("the first ChatGLM's other order of Q, K and V is not taken for that of its successors") {
   std::string config = tiny_chatglm().config;
   config.replace(config.find("true"), 4, "false");
@@ -324,9 +313,6 @@ TEST_CASE("internlm2 keeps the queries, the key and the value of a group togethe
         "after_reduction");
   CHECK(solved.resolution.warnings.empty());
   CHECK_ERROR(kGroups, solve("internlm2", model, "tp=8"));
-  const AttentionCache cache = attention_cache(config_of(model.config), model.tensors);
-  REQUIRE(cache.layers.size() == 1);
-  CHECK(cache.layers[0].units * cache.layers[0].unit_elements == 4 * 2 * 4);
 }
 
 TEST_CASE("gpt2 cuts kernels that are stored in x out, heads first, with or without the prefix") {

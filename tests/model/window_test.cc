@@ -91,12 +91,14 @@ TEST_CASE("a window that the config switches off is none, whatever else it says"
   CHECK(windows("qwen2", config("true", types)) == Windows{0, 8, 0});
   CHECK(windows("qwen2", config("false", types)) == Windows{0, 0, 0});
   CHECK(windows("qwen2", R"({"sliding_window": 8})") == Windows{0, 0, 0});
+  CHECK(windows("qwen3", config("true", "")) == Windows{0, 0, 0});
+  CHECK(windows("qwen3", config("true", R"(, "max_window_layers": 1)")) == Windows{0, 8, 8});
   CHECK(windows("qwen3_moe", config("true", "")) == Windows{8, 8, 8});
   CHECK(windows("qwen3_moe", config("false", "")) == Windows{0, 0, 0});
 }
 
 TEST_CASE("a window on layers that nothing names, and another attention, are errors") {
-  CHECK_ERROR(kConfig, windows("qwen3", R"({"sliding_window": 8, "use_sliding_window": true})"));
+  CHECK_ERROR(kConfig, windows("cwm", R"({"sliding_window": 8})"));
   const std::string chunked = R"({"sliding_window": 8, "layer_types": ["chunked_attention"]})";
   CHECK_ERROR(kUnsupported, windows("gemma2", chunked, 1));
   const std::string short_list = R"({"sliding_window": 8, "layer_types": ["full_attention"]})";

@@ -6,15 +6,19 @@
 #include <algorithm>
 #include <set>
 
-#include "lib/mapping/attention_cache.h"
+#include "lib/api/planning/planned_model.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/mapping.h"
 #include "lib/mapping/resolve/resolve.h"
-#include "lib/mapping/tensor_classes.h"
 #include "tests/presets/fixture.h"
 
-namespace shardtool::mapping {
+namespace shardtool::api {
 namespace {
+
+using mapping::Fixture;
+using mapping::fixture;
+using mapping::fixtures;
+using model::LayerCache;
 
 /// Matrices that belong to no class: state spaces, convolutions, side streams, projections between
 /// modalities and of further tokens, poolers.
@@ -29,27 +33,35 @@ constexpr const char* kOther =
     "attn_hyper_connection,mlp_hyper_connection,hyper_connection_mixer,ple,mtp.0.e_proj,mtp.0.h_"
     "proj}**";
 
-TEST_CASE("matrices of every family have a class, but for those that are known to have none") {
-  TensorClasses classes;
-  const int other = static_cast<int>(classes.names().size()) - 1;
-  const auto known = glob_filter(kOther);
-  for (const Fixture& fixture : fixtures()) {
-    for (const TensorSpec& tensor : fixture.tensors) {
-      if (tensor.shape.size() < 2 || classes.of(tensor.name) != other) continue;
-      CAPTURE(fixture.family);
-      CAPTURE(tensor.name);
-      CHECK(known(tensor.name));
-    }
-  }
+/// A fixture over one device, bound to its graph.
+PlannedModel planned(const Fixture& fixture) {
+  mapping::ResolveOptions options;
+  options.mesh = mesh::Mesh({{"tp", 1}});
+  AppliedMapping applied{mapping::load_preset(fixture.preset), {}, fixture.tensors};
+  applied.resolution = mapping::resolve(applied.mapping, fixture.tensors, &fixture.config, options);
+  return planned_model(&fixture.config, nullptr, applied);
 }
 
-/// What a preset, over one device, and config.json say together.
-AttentionCache cache_of(const Fixture& fixture) {
-  ResolveOptions options;
-  options.mesh = mesh::Mesh({{"tp", 1}});
-  const Resolution resolution =
-      resolve(load_preset(fixture.preset), fixture.tensors, &fixture.config, options);
-  return attention_cache(fixture.config, fixture.tensors, resolution.axis_sizes);
+std::vector<LayerCache> caches_of(const Fixture& fixture) {
+  const PlannedModel model = planned(fixture);
+  CAPTURE(model.why_not);
+  REQUIRE(model.bound);
+  return model::attention_caches(*model.bound);
+}
+
+TEST_CASE("matrices of every family have a class, but for those that are known to have none") {
+  const auto known = mapping::glob_filter(kOther);
+  for (const Fixture& fixture : fixtures()) {
+    CAPTURE(fixture.family);
+    const PlannedModel model = planned(fixture);
+    REQUIRE(model.bound);
+    for (const auto& [tensor, found] : model::tensor_classes(*model.bound)) {
+      const TensorSpec& spec = model.placed.specs[tensor];
+      if (spec.shape.size() < 2 || found != model::TensorClass::kOther) continue;
+      CAPTURE(spec.name);
+      CHECK(known(spec.name));
+    }
+  }
 }
 
 bool begins_with_any(const std::string& family, std::initializer_list<const char*> beginnings) {
@@ -60,13 +72,12 @@ bool begins_with_any(const std::string& family, std::initializer_list<const char
 TEST_CASE("every decoder caches, without a doubt, encoders and state spaces do not") {
   for (const Fixture& fixture : fixtures()) {
     CAPTURE(fixture.family);
-    const AttentionCache cache = cache_of(fixture);
-    const bool caches = !begins_with_any(
+    const std::vector<LayerCache> caches = caches_of(fixture);
+    const bool has_caches = !begins_with_any(
         fixture.family, {"bert", "roberta", "modernbert", "distilbert", "electra", "deberta_v2",
                          "mamba", "falcon_mamba", "t5_encoder", "eurobert", "megatron_bert"});
-    CHECK(cache.layers.empty() == !caches);
-    CHECK(cache.notes.empty() == caches);
-    for (const LayerCache& layer : cache.layers)
+    CHECK(caches.empty() == !has_caches);
+    for (const LayerCache& layer : caches)
       CHECK(layer.latent ==
             begins_with_any(fixture.family,
                             {"deepseek", "glm4_moe_lite", "glm_moe_dsa", "kimi", "minicpm3",
@@ -76,29 +87,29 @@ TEST_CASE("every decoder caches, without a doubt, encoders and state spaces do n
 }
 
 TEST_CASE("an index of positions keeps its key beside the latent") {
-  for (const LayerCache& layer : cache_of(fixture("deepseek_v3")).layers)
+  for (const LayerCache& layer : caches_of(fixture("deepseek_v3")))
     CHECK(layer.unit_elements == 10 + 2);
-  for (const LayerCache& layer : cache_of(fixture("deepseek_v32")).layers)
+  for (const LayerCache& layer : caches_of(fixture("deepseek_v32")))
     CHECK(layer.unit_elements == 10 + 2 + 4);
 }
 
 TEST_CASE("a layer that does not rotate keeps its latent alone, beside the key of an index") {
-  const AttentionCache cache = cache_of(fixture("mistral_large4"));
-  REQUIRE(cache.layers.size() == 2);
-  CHECK(cache.layers[0].unit_elements == 10 + 2 + 4);
-  CHECK(cache.layers[1].unit_elements == 10);
+  const std::vector<LayerCache> caches = caches_of(fixture("mistral_large4"));
+  REQUIRE(caches.size() == 2);
+  CHECK(caches[0].unit_elements == 10 + 2 + 4);
+  CHECK(caches[1].unit_elements == 10);
 }
 
 TEST_CASE("layers with a window keep a latent of their own size, and no key of an index") {
-  const AttentionCache cache = cache_of(fixture("dots3_note"));
-  REQUIRE(cache.layers.size() == 2);
-  CHECK(cache.layers[0].unit_elements == 12 + 3);
-  CHECK(cache.layers[1].unit_elements == 10 + 2 + 4);
+  const std::vector<LayerCache> caches = caches_of(fixture("dots3_note"));
+  REQUIRE(caches.size() == 2);
+  CHECK(caches[0].unit_elements == 12 + 3);
+  CHECK(caches[1].unit_elements == 10 + 2 + 4);
 }
 
 TEST_CASE("entries of several tokens lie beside a window of single ones, and keys of an index") {
   const Fixture& deepseek = fixture("deepseek_v4");
-  std::vector<LayerCache> found = cache_of(deepseek).layers;
+  std::vector<LayerCache> found = caches_of(deepseek);
   struct Kept {
     i64 layer, elements, window, stride;
   };
@@ -115,57 +126,34 @@ TEST_CASE("entries of several tokens lie beside a window of single ones, and key
 }
 
 /// The rows of a tensor; those of the keys where a layer's values are its keys.
-i64 rows_of(const Fixture& fixture, const std::string& name, i64 otherwise) {
-  const auto found = std::find_if(fixture.tensors.begin(), fixture.tensors.end(),
+i64 rows_of(const PlannedModel& model, const std::string& name, i64 otherwise) {
+  const auto& specs = model.placed.specs;
+  const auto found = std::find_if(specs.begin(), specs.end(),
                                   [&](const TensorSpec& tensor) { return tensor.name == name; });
-  return found == fixture.tensors.end() ? otherwise : found->shape.front();
+  return found == specs.end() ? otherwise : found->shape.front();
 }
 
 TEST_CASE("keys and values that projections make are as many as config.json says heads have") {
   for (const Fixture& fixture : fixtures()) {
     CAPTURE(fixture.family);
-    for (const LayerCache& layer : cache_of(fixture).layers) {
-      const TensorSpec& tensor = fixture.tensors[layer.tensor];
+    const PlannedModel model = planned(fixture);
+    for (const LayerCache& layer : model::attention_caches(*model.bound)) {
+      const TensorSpec& tensor = model.placed.specs[layer.tensor];
       const size_t at = tensor.name.find("k_proj");
       if (at == std::string::npos) continue;
       const i64 keys = tensor.shape.front();
       const std::string values = std::string(tensor.name).replace(at, 1, "v");
-      CHECK(keys + rows_of(fixture, values, keys) == layer.units * layer.unit_elements);
+      CHECK(keys + rows_of(model, values, keys) == layer.units * layer.unit_elements);
     }
   }
 }
 
-TEST_CASE("layers that read the keys of earlier ones cache none, though projections are stored") {
+TEST_CASE("layers that read the keys of earlier ones cache none") {
   const Fixture& gemma = fixture("gemma3n_text");
   REQUIRE(gemma.config.size("num_kv_shared_layers") == 2);
-  std::vector<TensorSpec> tensors = gemma.tensors;
-  for (const char* layer : {"2", "3"}) {
-    tensors.push_back(
-        {fmt::format("model.layers.{}.self_attn.k_proj.weight", layer), Dtype::kF32, {1, 1}});
-  }
   std::vector<i64> layers;
-  for (const LayerCache& layer : attention_cache(gemma.config, tensors).layers)
-    layers.push_back(layer.layer);
+  for (const LayerCache& layer : caches_of(gemma)) layers.push_back(layer.layer);
   CHECK(layers == std::vector<i64>{0, 1});
-}
-
-TEST_CASE("which layers keep a window is said by words, or by numbers as published") {
-  const Fixture& mimo = fixture("mimo_v2_flash");
-  const auto windows = [&](const std::string& layers) {
-    const auto config = parse_config(
-        fmt::format(R"({{"num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4,
-                         "head_dim": 6, "sliding_window": 16, {}}})",
-                    layers),
-        "config.json");
-    std::vector<i64> found;
-    for (const LayerCache& layer : attention_cache(config, mimo.tensors).layers)
-      found.push_back(layer.window);
-    return found;
-  };
-  CHECK(windows(R"("layer_types": ["full_attention", "sliding_attention"])") ==
-        std::vector<i64>{0, 16});
-  CHECK(windows(R"("hybrid_layer_pattern": [0, 1])") == std::vector<i64>{0, 16});
-  CHECK(windows(R"("hybrid_layer_pattern": [1, 0])") == std::vector<i64>{16, 0});
 }
 
 TEST_CASE("layers of states cache no keys, though they have projections of that name") {
@@ -179,7 +167,7 @@ TEST_CASE("layers of states cache no keys, though they have projections of that 
     }
     REQUIRE(attending.size() < kinds->size());
     std::vector<i64> layers;
-    for (const LayerCache& layer : cache_of(mixed).layers) layers.push_back(layer.layer);
+    for (const LayerCache& layer : caches_of(mixed)) layers.push_back(layer.layer);
     CHECK(layers == attending);
   }
 }
@@ -187,8 +175,9 @@ TEST_CASE("layers of states cache no keys, though they have projections of that 
 TEST_CASE("layers that take turns with shared projections cache each their own keys") {
   const Fixture& zamba = fixture("zamba2");
   std::vector<std::pair<i64, std::string>> layers;
-  for (const LayerCache& layer : cache_of(zamba).layers)
-    layers.emplace_back(layer.layer, zamba.tensors[layer.tensor].name.substr(0, 15));
+  const PlannedModel model = planned(zamba);
+  for (const LayerCache& layer : model::attention_caches(*model.bound))
+    layers.emplace_back(layer.layer, model.placed.specs[layer.tensor].name.substr(0, 15));
   CHECK(layers == std::vector<std::pair<i64, std::string>>{{1, "model.layers.1."},
                                                            {3, "model.layers.3."},
                                                            {4, "model.layers.1."},
@@ -200,34 +189,20 @@ TEST_CASE(
   int families = 0;
   for (const Fixture& fixture : fixtures()) {
     CAPTURE(fixture.family);
-    const AttentionCache cache = cache_of(fixture);
-    const auto cross = std::count_if(cache.layers.begin(), cache.layers.end(),
+    const std::vector<LayerCache> caches = caches_of(fixture);
+    const auto cross = std::count_if(caches.begin(), caches.end(),
                                      [](const LayerCache& layer) { return layer.cross; });
     const bool attends =
         begins_with_any(fixture.family, {"t5", "whisper", "bart", "mbart", "marian", "m2m_100",
                                          "pegasus", "blenderbot"}) &&
         fixture.family != "t5_encoder";
-    CHECK(cross == (attends ? std::ssize(cache.layers) / 2 : 0));
-    CHECK(cache.source_positions.has_value() == (fixture.family == "whisper"));
+    CHECK(cross == (attends ? std::ssize(caches) / 2 : 0));
+    CHECK(model::source_positions(*planned(fixture).bound).has_value() ==
+          (fixture.family == "whisper"));
     families += attends ? 1 : 0;
   }
   CHECK(families == 10);
 }
 
-TEST_CASE("a decoder whose attention to an encoder has no known name has a reason instead") {
-  const auto& all = fixtures();
-  const auto llama = std::find_if(all.begin(), all.end(),
-                                  [](const Fixture& fixture) { return fixture.family == "llama"; });
-  REQUIRE(llama != all.end());
-  const auto config = parse_config(
-      R"({"model_type": "novel", "num_hidden_layers": 2, "num_attention_heads": 8, "head_dim": 6,
-          "is_encoder_decoder": true})",
-      "config.json");
-  const AttentionCache cache = attention_cache(config, llama->tensors);
-  CHECK_FALSE(cache.layers.empty());
-  REQUIRE(cache.notes.size() == 1);
-  CHECK(cache.notes.front().find("attention to an encoder") != std::string::npos);
-}
-
 }  // namespace
-}  // namespace shardtool::mapping
+}  // namespace shardtool::api

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lib/api/planning/kv_heads.h"
+#include "lib/api/planning/cache_dtype.h"
 
 namespace shardtool::api {
 

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <tuple>
+#include <utility>
 
-#include "lib/api/planning/kv_heads.h"
-#include "lib/api/planning/live_widths.h"
-#include "lib/api/planning/recurrent_states.h"
+#include "lib/api/planning/cache_dtype.h"
+#include "lib/api/planning/planned_model.h"
 #include "lib/base/error.h"
+#include "lib/mapping/document/glob.h"
 #include "lib/plan/byte_count.h"
 #include "lib/plan/weights.h"
 
@@ -19,15 +22,67 @@ namespace {
 
 constexpr int kDefaultBits = 16;  ///< of an activation
 
+constexpr const char* kOther = "other";
+
+/// Names of the built-in classes, in the order of reports.
+constexpr std::pair<model::TensorClass, const char*> kClasses[] = {
+    {model::TensorClass::kEmbedding, "embedding"},
+    {model::TensorClass::kAttention, "attention"},
+    {model::TensorClass::kMlp, "mlp"},
+    {model::TensorClass::kExperts, "experts"},
+    {model::TensorClass::kNorms, "norms"},
+    {model::TensorClass::kScales, "scales"},
+    {model::TensorClass::kHead, "head"},
+    {model::TensorClass::kOther, kOther}};
+
+/// The classes of a report: a user's own, whose globs are asked first, then the built-in ones.
+class WeightClasses {
+ public:
+  /// Throws kMappingSchema for a glob that cannot be read, kUsage for a name that is empty or
+  /// "other".
+  explicit WeightClasses(const std::vector<OwnClass>& own) {
+    for (const OwnClass& mine : own) {
+      if (mine.name.empty() || mine.name == kOther) {
+        throw Error(ErrorCode::kUsage, "a class of one's own has no name, or is called \"other\"")
+            .help("write NAME=GLOB, like router=**.mlp.gate.weight");
+      }
+      own_.emplace_back(number_of(mine.name), mapping::glob_filter(mine.glob));
+    }
+    for (const auto& [built_in, name] : kClasses) numbers_[built_in] = number_of(name);
+  }
+
+  const std::vector<std::string>& names() const { return names_; }
+  int of(const std::string& tensor, model::TensorClass built_in) const {
+    for (const auto& [number, matches] : own_) {
+      if (matches(tensor)) return number;
+    }
+    return numbers_.at(built_in);
+  }
+
+ private:
+  int number_of(const std::string& name) {
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    if (found != names_.end()) return static_cast<int>(found - names_.begin());
+    names_.push_back(name);
+    return static_cast<int>(names_.size()) - 1;
+  }
+
+  std::vector<std::string> names_;
+  std::vector<std::pair<int, std::function<bool(std::string_view)>>> own_;
+  std::map<model::TensorClass, int> numbers_;
+};
+
 /// Tensors of one layout, class and width together: the work is per kind, not per tensor.
 std::vector<plan::WeightGroup> weight_groups(const AppliedMapping& applied,
-                                             mapping::TensorClasses& classes) {
+                                             const PlannedModel& model,
+                                             const WeightClasses& classes) {
   std::map<std::tuple<const layout::Layout*, int, int>, size_t> numbers;
   std::vector<plan::WeightGroup> groups;
-  for (const mapping::ResolvedTensor& resolved : applied.resolution.tensors) {
+  for (size_t t = 0; t < applied.resolution.tensors.size(); ++t) {
+    const mapping::ResolvedTensor& resolved = applied.resolution.tensors[t];
     const TensorSpec& spec = applied.specs[resolved.tensor];
     const layout::Layout& layout = *resolved.layout;
-    const std::tuple key(&layout, classes.of(spec.name), bits(spec.dtype));
+    const std::tuple key(&layout, classes.of(spec.name, model.classes[t]), bits(spec.dtype));
     const auto [found, is_new] = numbers.try_emplace(key, groups.size());
     if (!is_new) {
       ++groups[found->second].tensors;
@@ -63,13 +118,77 @@ std::vector<i64> parameters_on(const AppliedMapping& applied, size_t n_devices) 
   return parameters;
 }
 
-/// The positions of an encoder that cross-attention caches of each sequence: those that config.json
-/// fixes, else the prompt's. Nothing where nobody says.
-i64 source_positions(const DeviceCaches& caches, const Workload& workload,
+/// What a model keeps of sequences, by rank; empty where nothing is known of it.
+struct Kept {
+  std::vector<model::DeviceCaches> caches;
+  std::vector<i64> states;  ///< of one sequence
+  int cache_bits = kDefaultBits;
+  int activation_bits = kDefaultBits;
+};
+
+/// Whether config.json says that a decoder attends to an encoder.
+bool says_cross(const mapping::ModelConfig& config) {
+  return std::ranges::any_of(
+      std::initializer_list<const char*>{"is_encoder_decoder", "add_cross_attention"},
+      [&](const char* key) {
+        const nlohmann::json* value = config.find(key);
+        return value != nullptr && value->is_boolean() && value->get<bool>();
+      });
+}
+
+void note_missing(const std::vector<model::LayerCache>& caches, const mapping::ModelConfig& config,
+                  std::vector<std::string>& notes) {
+  if (caches.empty()) {
+    notes.emplace_back("no attention that caches was found: no KV cache is counted");
+    return;
+  }
+  const bool crosses = std::ranges::any_of(caches, &model::LayerCache::cross);
+  if (crosses || !says_cross(config)) return;
+  notes.push_back(
+      fmt::format("{} speaks of attention to an encoder, and no projection of it is known: what it "
+                  "caches is not counted",
+                  config.file()));
+}
+
+/// Throws kUsage for an unknown type of cache.
+Kept kept_of(const mapping::ModelConfig* config, const PlannedModel& model,
+             const std::string& kv_dtype, i64 n_devices, std::vector<std::string>& notes) {
+  Kept kept;
+  const auto own = config == nullptr ? std::nullopt : dtype_name(*config, model);
+  if (own) kept.cache_bits = kept.activation_bits = dtype_bits(*own);
+  if (!kv_dtype.empty()) kept.cache_bits = dtype_bits(kv_dtype);
+  if (!model.bound) {
+    notes.push_back(fmt::format(
+        "weights have no classes, and no KV cache, states or activations are counted: {}",
+        model.why_not));
+    return kept;
+  }
+  if (!model.borrowed.empty()) {
+    notes.push_back(fmt::format("{}: caches, states and activations are counted as those of {}",
+                                model.borrowed, model.bound->graph->family));
+  }
+  try {
+    const auto caches = model::attention_caches(*model.bound);
+    note_missing(caches, *config, notes);
+    kept.caches = model::device_caches(caches, model.layouts(), n_devices);
+    kept.states =
+        model::recurrent_states(*model.bound, model.layouts(), n_devices, kept.activation_bits);
+  } catch (const Error& error) {
+    const auto why_not = why_not_this_model(error);
+    if (!why_not) throw;
+    notes.push_back("what attention and recurrences keep is not counted: " + *why_not);
+  }
+  return kept;
+}
+
+/// The positions of an encoder that cross-attention caches of each sequence: those that the model
+/// fixes, else the prompt's.
+i64 source_positions(const PlannedModel& model, const Kept& kept, const Workload& workload,
                      std::vector<std::string>& notes) {
-  const bool crosses = std::any_of(caches.cross.begin(), caches.cross.end(),
-                                   [](const auto& layers) { return !layers.empty(); });
-  if (!crosses || caches.model.source_positions) return caches.model.source_positions.value_or(0);
+  const bool crosses =
+      std::ranges::any_of(kept.caches, [](const auto& device) { return !device.cross.empty(); });
+  if (!crosses) return 0;
+  if (const auto fixed = model::source_positions(*model.bound)) return *fixed;
   if (workload.prompt_len == 0 && workload.context > 0) {
     notes.emplace_back(
         "what attention to the encoder caches is not counted: --prompt-len says how many positions "
@@ -78,59 +197,53 @@ i64 source_positions(const DeviceCaches& caches, const Workload& workload,
   return workload.prompt_len;
 }
 
-void set_cache(const DeviceCaches& caches, const Workload& workload, MemoryReport& report,
-               std::vector<std::string>& notes) {
-  const plan::CacheStore store{caches.bits, workload.block_tokens};
-  const i64 sources = workload.context == 0 ? 0 : source_positions(caches, workload, notes);
-  for (size_t rank = 0; rank < report.devices.size(); ++rank) {
+void set_cache(const PlannedModel& model, const Kept& kept, const Workload& workload,
+               MemoryReport& report, std::vector<std::string>& notes) {
+  const plan::CacheStore store{kept.cache_bits, workload.block_tokens};
+  const i64 sources = workload.context == 0 ? 0 : source_positions(model, kept, workload, notes);
+  for (size_t rank = 0; rank < kept.caches.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
-    device.kv_per_token = plan::kv_bytes_per_token(caches.layers[rank], store);
-    device.kv =
-        plan::times(plan::kv_bytes(caches.layers[rank], store, workload.context), workload.batch);
+    const model::DeviceCaches& caches = kept.caches[rank];
+    device.kv_per_token = plan::kv_bytes_per_token(caches.layers, store);
+    device.kv = plan::times(plan::kv_bytes(caches.layers, store, workload.context), workload.batch);
     device.cross_kv =
-        plan::times(plan::kv_bytes(caches.cross[rank], {caches.bits, 1}, sources), workload.batch);
+        plan::times(plan::kv_bytes(caches.cross, {kept.cache_bits, 1}, sources), workload.batch);
     plan::add_bytes(device.kv, device.cross_kv);
   }
 }
 
-/// Nothing where no workload is given.
-void set_states(const RecurrentStates& states, const Workload& workload, MemoryReport& report,
-                std::vector<std::string>& notes) {
-  if (!states.why_not.empty()) {
-    notes.push_back("the states of recurrences are not counted: " + states.why_not);
-  }
+/// Leaves states at 0 where no workload is given.
+void set_states(const Kept& kept, const Workload& workload, MemoryReport& report) {
   if (workload.context == 0) return;
-  for (size_t rank = 0; rank < states.bytes.size(); ++rank) {
-    report.devices[rank].states = plan::times(states.bytes[rank], workload.batch);
+  for (size_t rank = 0; rank < kept.states.size(); ++rank) {
+    report.devices[rank].states = plan::times(kept.states[rank], workload.batch);
   }
 }
 
-void set_capacity(const DeviceCaches& caches, const Workload& workload, MemoryReport& report) {
-  const plan::CacheStore store{caches.bits, workload.block_tokens};
-  for (size_t rank = 0; rank < report.devices.size() && report.budget > 0; ++rank) {
+void set_capacity(const Kept& kept, const Workload& workload, MemoryReport& report) {
+  const plan::CacheStore store{kept.cache_bits, workload.block_tokens};
+  for (size_t rank = 0; rank < kept.caches.size() && report.budget > 0; ++rank) {
     PlanDevice& device = report.devices[rank];
     if (device.kv_per_token == 0) continue;
     const i64 room = report.budget - (device.total - device.kv) - device.cross_kv;
     device.kv_capacity_tokens =
-        plan::kv_capacity_tokens(caches.layers[rank], store, room, workload.context);
+        plan::kv_capacity_tokens(kept.caches[rank].layers, store, room, workload.context);
   }
 }
 
-void set_activations(const AppliedMapping& applied, const DeviceCaches& caches,
-                     const Workload& workload, mapping::TensorClasses& classes,
+void set_activations(const PlannedModel& model, const Kept& kept, const Workload& workload,
                      MemoryReport& report) {
-  if (workload.prompt_len == 0 && workload.context == 0) return;
-  const auto widths = live_widths(applied, caches.model.hidden.value_or(0),
-                                  caches.model.experts_per_token.value_or(1), classes);
+  if (!model.bound || (workload.prompt_len == 0 && workload.context == 0)) return;
+  const auto widths = model::live_widths(*model.bound, model.layouts(), std::ssize(report.devices));
   const i64 tokens = plan::times(workload.batch, std::max<i64>(1, workload.prompt_len));
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     report.devices[rank].activations =
-        plan::inference_activations(widths[rank], caches.bits, tokens, workload.batch);
+        plan::inference_activations(widths[rank], kept.cache_bits, tokens, workload.batch);
   }
 }
 
-/// The state of training stands for the weights, too; beside it the layers' activations.
-void set_training(const AppliedMapping& applied, const mapping::AttentionCache& model,
+/// Counts the state of training, which has the weights in it, and the layers' activations.
+void set_training(const AppliedMapping& applied, const PlannedModel& model,
                   const TrainingPlan& training, MemoryReport& report,
                   std::vector<std::string>& notes) {
   const auto parameters = parameters_on(applied, report.devices.size());
@@ -140,19 +253,19 @@ void set_training(const AppliedMapping& applied, const mapping::AttentionCache& 
                                              training.data_parallel, training.state);
   }
   if (training.sequence == 0) return;
-  if (!model.heads || !model.n_layers || !model.hidden) {
-    notes.emplace_back(
-        "activations of training are not counted: no config.json says how many layers and heads "
-        "there are, and how wide they are");
+  const auto sizes = model.bound ? model::stack_sizes(*model.bound) : model::StackSizes{};
+  if (sizes.layers == 0 || sizes.hidden == 0 || sizes.heads == 0) {
+    notes.push_back("activations of training are not counted: " +
+                    (model.why_not.empty() ? "the model has no attention" : model.why_not));
     return;
   }
   const bool has_tp = report.mesh.has_axis("tp");
   const double each = plan::training_activations_per_layer(
-      {training.sequence, training.micro_batch, *model.hidden, *model.heads,
+      {training.sequence, training.micro_batch, sizes.hidden, sizes.heads,
        has_tp ? report.mesh.axis("tp").size : 1, training.sequence_parallel, training.recompute});
   const i64 stages = report.mesh.has_axis("pp") ? report.mesh.axis("pp").size : 1;
   // One stage keeps the activations of as many micro-batches as there are stages: all layers'.
-  const double kept = each * static_cast<double>(ceil_div(*model.n_layers, stages) * stages);
+  const double kept = each * static_cast<double>(ceil_div(sizes.layers, stages) * stages);
   for (PlanDevice& device : report.devices) device.activations = std::llround(kept);
 }
 
@@ -192,7 +305,8 @@ void set_totals(const DeviceBudget& budget, MemoryReport& report) {
 
 MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapping& applied,
                            const PlanOptions& options, std::vector<std::string>& notes) {
-  mapping::TensorClasses classes(options.classes);
+  const WeightClasses classes(options.classes);
+  const PlannedModel model = planned_model(config, options.graph, applied);
   MemoryReport report;
   report.mesh = applied.resolution.mesh;
   report.classes = classes.names();
@@ -200,21 +314,19 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapp
     plan::add_bytes(report.checkpoint_bytes, byte_size(spec.dtype, spec.shape).value_or(0));
   }
   set_weights(plan::device_weights(report.mesh.size(), static_cast<int>(report.classes.size()),
-                                   weight_groups(applied, classes)),
+                                   weight_groups(applied, model, classes)),
               report);
-  const DeviceCaches caches = device_caches(applied, config, options.workload.kv_dtype);
   if (options.training) {
-    set_training(applied, caches.model, *options.training, report, notes);
-  } else {
-    notes.insert(notes.end(), caches.model.notes.begin(), caches.model.notes.end());
-    set_cache(caches, options.workload, report, notes);
-    const int bits = caches.model.dtype ? dtype_bits(*caches.model.dtype) : kDefaultBits;
-    set_states(recurrent_states(config, options.graph, applied, bits), options.workload, report,
-               notes);
-    set_activations(applied, caches, options.workload, classes, report);
+    set_training(applied, model, *options.training, report, notes);
+    set_totals(options.device, report);
+    return report;
   }
+  const Kept kept = kept_of(config, model, options.workload.kv_dtype, report.mesh.size(), notes);
+  set_cache(model, kept, options.workload, report, notes);
+  set_states(kept, options.workload, report);
+  set_activations(model, kept, options.workload, report);
   set_totals(options.device, report);
-  if (!options.training) set_capacity(caches, options.workload, report);
+  set_capacity(kept, options.workload, report);
   return report;
 }
 

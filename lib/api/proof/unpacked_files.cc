@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "lib/engine/weights/unpacked_weights.h"
-#include "lib/model/packed_format.h"
 
 namespace shardtool::api {
 namespace {
@@ -23,8 +22,10 @@ layout::LayoutAxis unpacked_axis(layout::LayoutAxis axis, i64 extent) {
   return axis;
 }
 
-std::shared_ptr<const layout::Layout> layout_of(const model::PackedWeight& weight,
-                                                const layout::Layout& codes) {
+}  // namespace
+
+std::shared_ptr<const layout::Layout> unpacked_layout(const model::PackedWeight& weight,
+                                                      const layout::Layout& codes) {
   std::vector<layout::LayoutAxis> axes;
   for (const size_t stored : stored_axes(weight)) {
     axes.push_back(unpacked_axis(codes.axes()[stored], weight.spec.shape[axes.size()]));
@@ -32,8 +33,6 @@ std::shared_ptr<const layout::Layout> layout_of(const model::PackedWeight& weigh
   return std::make_shared<layout::Layout>(codes.mesh(), weight.spec.shape, std::move(axes),
                                           codes.index_axes());
 }
-
-}  // namespace
 
 SideFiles with_unpacked_weights(SideFiles files, const mapping::ModelConfig& config) {
   std::vector<model::PackedWeight> weights = model::packed_weights(config, files.specs);
@@ -43,7 +42,7 @@ SideFiles with_unpacked_weights(SideFiles files, const mapping::ModelConfig& con
     TensorSpec& codes = files.specs[weight.codes];
     if (codes.name == weight.spec.name) codes.name += " (codes)";
     files.specs.push_back(weight.spec);
-    files.layouts.push_back(layout_of(weight, *files.layouts[weight.codes]));
+    files.layouts.push_back(unpacked_layout(weight, *files.layouts[weight.codes]));
     files.biases.emplace_back();
   }
   files.weights = std::make_unique<engine::UnpackedWeights>(

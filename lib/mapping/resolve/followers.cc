@@ -51,7 +51,8 @@ Followers::Followed Followers::decide(const PlacedCompanion& placed,
                      {},
                      transforms_of(*followed.layout),
                      value_shifts(spec, leader, *followed.layout, sizes_),
-                     {}});
+                     {},
+                     !spec.leads});
   return followed;
 }
 

@@ -42,6 +42,7 @@ struct TensorDecision {
   std::vector<index::ValueShift> shifts = {};  ///< per device of the layout; empty: plain values
   /// The layers that the rule holds in, "\"layer_types\" says \"full_attention\""; empty: all.
   std::string where = {};
+  bool is_scale = false;  ///< of a companion that does not lead: scales, zeros, indices of groups
 };
 
 /// What was decided for one tensor. Tensors with the same cut share both.

@@ -1,0 +1,114 @@
+#include "lib/api/planning/planned_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/api/proof/unpacked_files.h"
+#include "lib/base/error.h"
+#include "lib/model/graph/graph_list.h"
+#include "lib/model/packed_format.h"
+
+namespace shardtool::api {
+namespace {
+
+using model::TensorClass;
+
+/// Sets why_not where there is none, and `borrowed` where it is another family's.
+std::shared_ptr<const model::Graph> graph_for(const mapping::ModelConfig& config,
+                                              std::shared_ptr<const model::Graph> own,
+                                              const mapping::Mapping& mapping,
+                                              PlannedModel& model) {
+  if (own != nullptr) return own;
+  if (auto found = model::find_graph(config, model.why_not)) return found;
+  const auto heads = model::graph_heads();
+  constexpr std::string_view kPreset = "preset:";
+  for (const mapping::Document& document : mapping.documents()) {
+    if (!document.is_preset || !document.name.starts_with(kPreset)) continue;
+    const std::string name = document.name.substr(kPreset.size());
+    const bool is_known = std::any_of(heads.begin(), heads.end(),
+                                      [&](const auto& head) { return head.name == name; });
+    if (!is_known) continue;
+    auto graph = std::make_shared<const model::Graph>(
+        model::decode_own_graph(model::graph_text(name), name));
+    if (!graph->model_types.empty()) model.borrowed = model.why_not;
+    model.why_not.clear();
+    return graph;
+  }
+  return nullptr;
+}
+
+/// The weights that the config says are packed, under the names that ops read. A format that is
+/// not known leaves its tensors as they are stored.
+std::vector<model::PackedWeight> add_unpacked(const mapping::ModelConfig& config,
+                                              PlannedModel& model) {
+  std::vector<model::PackedWeight> weights;
+  try {
+    weights = model::packed_weights(config, model.placed.specs);
+  } catch (const Error& error) {
+    if (!why_not_this_model(error)) throw;
+    return {};
+  }
+  for (const model::PackedWeight& weight : weights) {
+    TensorSpec& codes = model.placed.specs[weight.codes];
+    if (codes.name == weight.spec.name) codes.name += " (codes)";
+    model.unpacked.push_back(unpacked_layout(weight, *model.placed.layouts[weight.codes]));
+    model.placed.specs.push_back(weight.spec);
+    model.placed.layouts.push_back(model.unpacked.back().get());
+  }
+  return weights;
+}
+
+/// Codes have the class of their weight, their other parts and companions are scales.
+void set_classes(const std::vector<model::PackedWeight>& packed, size_t stored,
+                 PlannedModel& model) {
+  for (const auto& [tensor, found] : model::tensor_classes(*model.bound)) {
+    if (tensor < stored) {
+      model.classes[tensor] = found;
+      continue;
+    }
+    const model::PackedWeight& weight = packed[tensor - stored];
+    for (const size_t part : weight.members()) model.classes[part] = TensorClass::kScales;
+    model.classes[weight.codes] = found;
+  }
+}
+
+}  // namespace
+
+PlannedModel planned_model(const mapping::ModelConfig* config,
+                           std::shared_ptr<const model::Graph> own, const AppliedMapping& applied) {
+  PlannedModel model;
+  model.placed = placed_tensors(applied);
+  for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors)
+    model.classes.push_back(tensor.by->is_scale ? TensorClass::kScales : TensorClass::kOther);
+  if (config == nullptr) {
+    model.why_not = "there is no config.json";
+    return model;
+  }
+  auto graph = graph_for(*config, std::move(own), applied.mapping, model);
+  if (graph == nullptr) return model;
+  try {
+    const size_t stored = model.placed.specs.size();
+    const auto packed = add_unpacked(*config, model);
+    model.bound =
+        model::bind_model(std::move(graph), *config, model.placed.specs, model::Misfits::kLeaveOut);
+    set_classes(packed, stored, model);
+  } catch (const Error& error) {
+    const auto why_not = why_not_this_model(error);
+    if (!why_not) throw;
+    model.bound.reset();
+    model.why_not = *why_not;
+  }
+  return model;
+}
+
+std::optional<std::string> dtype_name(const mapping::ModelConfig& config,
+                                      const PlannedModel& model) {
+  for (const char* key : {"dtype", "torch_dtype"}) {
+    if (auto name = config.text(key)) return name;
+    if (!model.bound) continue;
+    if (auto name = model.bound->config.text(key)) return name;
+  }
+  return std::nullopt;
+}
+
+}  // namespace shardtool::api
