@@ -12,34 +12,36 @@
 namespace shardtool::cli {
 namespace {
 
+using engine::Outcome;
+using engine::TierKind;
+
 /// Limits of listed items.
 constexpr size_t kMostListed = 5;
 constexpr size_t kMostFindings = 12;
 constexpr i64 kMostFaults = 8;
 
-bool is_ordered(const api::ValidateTier& tier) {
-  return tier.tier == "V3";
-}
-
 std::string worst_text(const api::ValidateTier& tier) {
-  if (tier.verdict == "not run") return "";
-  const bool has_worst = tier.name == "f64" || tier.name == "golden" || tier.verdict == "differs";
+  if (tier.outcome == Outcome::kNotRun) return "";
+  const bool has_worst = tier.kind == TierKind::kF64 || tier.kind == TierKind::kGolden ||
+                         tier.outcome == Outcome::kDiffers;
   if (has_worst) return fmt::format("{:.1e} of the RMS", tier.worst);
-  if (tier.name == "native") {
+  if (tier.kind == TierKind::kNative) {
     return fmt::format("{:.1e} of the RMS, the whole's {:.1e}", tier.worst * tier.rounding,
                        tier.rounding);
   }
-  if (is_ordered(tier)) return tier.verdict == "pass" ? "same bits" : "";
-  return tier.name == "field" && tier.verdict == "pass" ? "exact" : "";
+  if (is_ordered(tier.kind)) return tier.outcome == Outcome::kPass ? "same bits" : "";
+  return tier.kind == TierKind::kField && tier.outcome == Outcome::kPass ? "exact" : "";
 }
 
 Table tiers_table(const api::ValidateReport& report) {
   Table table{
       {{"tier"}, {"compares"}, {"checked", true}, {"different", true}, {"worst"}, {"verdict"}}, {}};
   for (const api::ValidateTier& tier : report.tiers) {
-    const std::string type = tier.name == "native" ? " " + report.native_type : "";
-    table.rows.push_back({tier.tier, tier.name + type, format_count(tier.checked),
-                          format_count(tier.mismatches), worst_text(tier), tier.verdict});
+    const std::string type = tier.kind == TierKind::kNative ? " " + report.native_type : "";
+    table.rows.push_back({std::string(number_of(tier.kind)),
+                          fmt::format("{}{}", to_text(tier.kind), type), format_count(tier.checked),
+                          format_count(tier.mismatches), worst_text(tier),
+                          std::string(to_text(tier.outcome))});
   }
   return table;
 }
@@ -57,7 +59,7 @@ Table collectives_table(const api::ValidateReport& report) {
     const bool is_first_tier = row.tier == report.collectives.front().tier;
     if (!is_first_tier && row.agrees()) continue;
     std::string name(plan::to_string(row.move));
-    if (!is_first_tier) name += fmt::format(" ({})", row.tier);
+    if (!is_first_tier) name += fmt::format(" ({})", to_text(row.tier));
     table.rows.push_back({std::move(name), row.axis, format_count(row.counted),
                           format_count(row.predicted_count),
                           format_count(row.counted_elements * row.element_bytes),
@@ -76,20 +78,20 @@ std::string place_of(const engine::Fault& fault) {
 
 /// Result of an order-matched run: a proof, or the first differing bits.
 std::string ordered_text(const api::ValidateTier& tier) {
-  const std::string of = fmt::format("{} {}: ", tier.tier, tier.name);
+  const std::string of = fmt::format("{} {}: ", number_of(tier.kind), to_text(tier.kind));
   if (tier.is_proof()) return of + "every bit equal (proof)";
-  if (tier.verdict == "pass") {
+  if (tier.outcome == Outcome::kPass) {
     return of + fmt::format("every bit of the results equal, {} inside layers in another order",
                             plural(tier.reordered, "value"));
   }
-  if (!tier.first) return of + tier.verdict;
+  if (!tier.first) return of + std::string(to_text(tier.outcome));
   return of + fmt::format("{} of {} values differ, first at {}; informational",
                           format_count(tier.mismatches), format_count(tier.checked),
                           place_of(*tier.first));
 }
 
 void print_fault(Output& out, const engine::Fault& fault) {
-  out.write(fmt::format("fault    {} ({})\n", place_of(fault), fault.tier));
+  out.write(fmt::format("fault    {} ({})\n", place_of(fault), to_text(fault.tier)));
   if (!fault.diagnosis.empty()) {
     out.write(fmt::format("         {}\n", fault.diagnosis));
     return;
@@ -187,7 +189,7 @@ void print_body(Session& session, const api::ValidateReport& report) {
   }
   if (!report.libraries.empty()) out.write(labelled(style, "native", native_text(report)));
   for (const api::ValidateTier& tier : report.tiers) {
-    if (is_run && is_ordered(tier)) out.write(labelled(style, "ordered", ordered_text(tier)));
+    if (is_run && is_ordered(tier.kind)) out.write(labelled(style, "ordered", ordered_text(tier)));
   }
   if (report.reordered > 0 && report.passes()) {
     out.write(labelled(style, "order",
@@ -253,7 +255,7 @@ void print_text(Session& session, const api::ValidateReport& report) {
   if (!session.quiet()) print_body(session, report);
   print_problems(session.out(), report);
   if (session.quiet()) return;
-  session.out().write(fmt::format("{}: {} in {:.2f} s, {} read\n", report.verdict,
+  session.out().write(fmt::format("{}: {} in {:.2f} s, {} read\n", to_text(report.outcome),
                                   report.passes() ? proved_text(report) : "see above",
                                   report.seconds, format_bytes(report.bytes_read)));
 }
@@ -261,7 +263,10 @@ void print_text(Session& session, const api::ValidateReport& report) {
 namespace {
 
 void write_fault(JsonWriter& json, const engine::Fault& fault) {
-  json.begin_object().field("tier", fault.tier).field("layer", fault.layer).field("op", fault.op);
+  json.begin_object()
+      .field("tier", to_text(fault.tier))
+      .field("layer", fault.layer)
+      .field("op", fault.op);
   json.field("value", fault.value).field("rank", fault.rank).list("tensors", fault.tensors);
   if (!fault.tensor.empty()) json.field("tensor", fault.tensor);
   json.key("index").begin_object().field("token", fault.token).field("feature", fault.feature);
@@ -280,11 +285,11 @@ void write_order(JsonWriter& json, const api::ValidateTier& tier) {
 void write_tiers(JsonWriter& json, const api::ValidateReport& report) {
   json.key("tiers").begin_array();
   for (const api::ValidateTier& tier : report.tiers) {
-    json.begin_object().field("tier", tier.tier).field("name", tier.name);
-    json.field("verdict", tier.verdict).field("checked", tier.checked);
+    json.begin_object().field("tier", number_of(tier.kind)).field("name", to_text(tier.kind));
+    json.field("verdict", to_text(tier.outcome)).field("checked", tier.checked);
     json.field("mismatches", tier.mismatches).field("worst", tier.worst);
-    if (is_ordered(tier)) write_order(json, tier);
-    if (tier.name == "native") {
+    if (is_ordered(tier.kind)) write_order(json, tier);
+    if (tier.kind == TierKind::kNative) {
       json.field("type", report.native_type).field("rounding", tier.rounding);
     }
     json.end_object();
@@ -295,7 +300,7 @@ void write_tiers(JsonWriter& json, const api::ValidateReport& report) {
 void write_collectives(JsonWriter& json, const api::ValidateReport& report) {
   json.key("collectives").begin_array();
   for (const engine::CollectiveRow& row : report.collectives) {
-    json.begin_object().field("tier", row.tier).field("op", plan::to_string(row.move));
+    json.begin_object().field("tier", to_text(row.tier)).field("op", plan::to_string(row.move));
     json.field("axis", row.axis);
     json.field("predicted_count", row.predicted_count).field("counted", row.counted);
     json.field("predicted_bytes", row.predicted_elements * row.element_bytes);
@@ -344,7 +349,7 @@ void write_problems(JsonWriter& json, const api::ValidateReport& report) {
 }  // namespace
 
 void write_fields(JsonWriter& json, const api::ValidateReport& report) {
-  json.field("verdict", report.verdict).field("engine", report.engine);
+  json.field("verdict", to_text(report.outcome)).field("engine", report.engine);
   json.field("backend", report.backend).list("accelerators", report.accelerators);
   json.field("family", report.family).field("mesh", report.mesh).field("ranks", report.ranks);
   json.field("layers", report.layers).field("reference", report.has_reference);

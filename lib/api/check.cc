@@ -104,8 +104,8 @@ class Check {
       held.push_back({&tensor.spec.name, tensor.side.holders,
                       tensor.record != nullptr && check::is_overlap_meant(*tensor.record)});
     }
-    check::check_coverage(held, check::path_in(logical.parts.front().folder(), "manifest.json"),
-                          findings_);
+    check::check_coverage(
+        held, check::path_in(logical.parts.front().folder(), checkpoint::kManifestName), findings_);
   }
 
   /// Checks shards without a manifest against the mapping.

@@ -52,7 +52,8 @@ mapping::Mapping named_mapping(const MappingChoice& choice, const LogicalCheckpo
   if (!choice.preset.empty()) return mapping::load_preset(choice.preset);
   const checkpoint::Checkpoint& first = source.parts.front();
   const bool has_own = first.manifest && !first.manifest->mapping.empty();
-  return has_own ? mapping_from_json(first.manifest->mapping, first.path + "/manifest.json")
+  return has_own ? mapping_from_json(first.manifest->mapping,
+                                     first.path + "/" + checkpoint::kManifestName)
                  : detected(source, config);
 }
 

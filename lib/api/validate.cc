@@ -27,15 +27,15 @@
 namespace shardtool::api {
 namespace {
 
+using engine::Outcome;
+using engine::TierKind;
+
 /// Allowed difference between two implementations in f32, relative to the root mean square.
 constexpr double kGoldenTolerance = 1e-4;
 
 /// Rules of `check` for shards without a manifest that the whole model's shapes judge better.
 constexpr std::array kJudgedByReference{check::Rule::kMissingRank, check::Rule::kShardMissing,
                                         check::Rule::kRankShape, check::Rule::kRankDtype};
-
-/// Tier whose differences are reported but are not faults.
-constexpr std::string_view kOrderedTier = "V3";
 
 Error no_graph(const std::string& why) {
   return std::move(
@@ -174,8 +174,8 @@ void Validating::check_headers() {
   if (reference_) {
     compare_headers(*reference_, shards(), dropped(), options_.compares_values, report_.findings);
   }
-  ValidateTier tier{"V0", foreign_ ? "headers" : "manifest",
-                    report_.findings.empty() ? "pass" : "fail"};
+  ValidateTier tier{foreign_ ? TierKind::kHeaders : TierKind::kManifest,
+                    report_.findings.empty() ? Outcome::kPass : Outcome::kFail};
   tier.checked = checked.tensors;
   tier.mismatches = std::ssize(report_.findings);
   report_.tiers.push_back(std::move(tier));
@@ -244,19 +244,16 @@ void Validating::add_coverage(const engine::Verdict& verdict) {
 }
 
 void Validating::add_verdict(const engine::Verdict& verdict) {
-  const std::map<std::string, std::string> numbers{
-      {"field", "V1"},        {"f64", "V2"},    {"ordered f32", "V3"},
-      {"ordered bf16", "V3"}, {"native", "V4"},
-  };
   for (const engine::TierVerdict& tier : verdict.tiers) {
-    ValidateTier row{numbers.at(tier.name), tier.name,  tier.verdict,  tier.checked,
-                     tier.mismatches,       tier.worst, tier.rounding, tier.reordered};
-    if (row.tier != kOrderedTier) {
+    ValidateTier row{tier.kind,  tier.outcome,  tier.checked,  tier.mismatches,
+                     tier.worst, tier.rounding, tier.reordered};
+    // What an order-matched run finds stands beside the verdict, and is no fault.
+    if (!is_ordered(row.kind)) {
       report_.faults.insert(report_.faults.end(), tier.faults.begin(), tier.faults.end());
     } else if (!tier.faults.empty()) {
       row.first = tier.faults.front();
     }
-    if (tier.name == "field") report_.reordered = tier.reordered;
+    if (tier.kind == TierKind::kField) report_.reordered = tier.reordered;
     report_.tiers.push_back(std::move(row));
   }
   report_.collectives = verdict.collectives;
@@ -280,7 +277,7 @@ void Validating::hold_bytes(engine::RecordedBytes recorded, comm::Communicator& 
   report_.parts = bytes.parts;
   const auto findings = findings_of(shards_, recorded);
   report_.findings.insert(report_.findings.end(), findings.begin(), findings.end());
-  ValidateTier tier{"V0", "hashes", findings.empty() ? "pass" : "fail"};
+  ValidateTier tier{TierKind::kHashes, findings.empty() ? Outcome::kPass : Outcome::kFail};
   tier.checked = bytes.parts;
   tier.mismatches = bytes.differing;
   report_.tiers.insert(report_.tiers.begin() + 1, std::move(tier));
@@ -314,20 +311,20 @@ void Validating::diagnose(const engine::Verdict& verdict) {
 
 void Validating::compare_with_golden() {
   if (options_.golden.empty()) return;
-  ValidateTier tier{"V5", "golden", "pass"};
+  ValidateTier tier{TierKind::kGolden, Outcome::kPass};
   const engine::Golden golden = load_golden(options_.golden);
   for (const auto& found : engine::compare_with_golden(whole_bound_->side(), golden)) {
     tier.checked += found.checked;
     tier.worst = std::max(tier.worst, found.worst);
     if (found.worst <= kGoldenTolerance) continue;
     ++tier.mismatches;
-    if (tier.verdict == "pass") {
+    if (tier.outcome == Outcome::kPass) {
       report_.notes.push_back(
           fmt::format("{} is {:.1e} of its RMS from the golden one: the graph "
                       "computes something else, or with other options",
                       found.value, found.worst));
     }
-    tier.verdict = "fail";
+    tier.outcome = Outcome::kFail;
   }
   report_.tiers.push_back(std::move(tier));
 }
@@ -335,10 +332,10 @@ void Validating::compare_with_golden() {
 /// Records wrong headers as the verdict, since no tier could run.
 void Validating::note_not_run(const Error& reason) {
   report_.tiers.resize(1);
-  report_.tiers.push_back({"V1", "field", "not run"});
-  if (!options_.quick) report_.tiers.push_back({"V2", "f64", "not run"});
-  for (const char* name : {"ordered f32", "ordered bf16"}) {
-    if (options_.ordered) report_.tiers.push_back({std::string(kOrderedTier), name, "not run"});
+  report_.tiers.push_back({TierKind::kField});
+  if (!options_.quick) report_.tiers.push_back({TierKind::kF64});
+  for (const TierKind kind : {TierKind::kOrderedF32, TierKind::kOrderedBf16}) {
+    if (options_.ordered) report_.tiers.push_back({kind});
   }
   std::string why = reason.message();
   if (!reason.tensor_name().empty()) why = reason.tensor_name() + ": " + why;
@@ -362,17 +359,19 @@ void Validating::decide() {
     report_.notes.push_back("weights with NaN or infinities have no value to compare in f64");
   }
   const bool fails = std::any_of(report_.tiers.begin(), report_.tiers.end(),
-                                 [](const auto& tier) { return tier.verdict == "fail"; });
+                                 [](const auto& tier) { return tier.outcome == Outcome::kFail; });
   // Non-finite weights prove no equality, whatever their bits.
   const bool is_open =
       !report_.odd_weights.empty() ||
       std::any_of(report_.tiers.begin(), report_.tiers.end(), [](const auto& tier) {
-        return tier.verdict == "undecided" && tier.tier != kOrderedTier;
+        return tier.outcome == Outcome::kUndecided && !is_ordered(tier.kind);
       });
   const bool moves_otherwise = std::any_of(report_.collectives.begin(), report_.collectives.end(),
                                            [](const auto& row) { return !row.agrees(); });
   const bool covers = report_.coverage >= options_.require_coverage;
-  report_.verdict = fails || moves_otherwise || !covers ? "fail" : is_open ? "undecided" : "pass";
+  report_.outcome = fails || moves_otherwise || !covers ? Outcome::kFail
+                    : is_open                           ? Outcome::kUndecided
+                                                        : Outcome::kPass;
 }
 
 void Validating::run_model() {

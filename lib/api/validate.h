@@ -42,10 +42,8 @@ struct ValidateOptions {
 
 /// One line of the verdict.
 struct ValidateTier {
-  std::string tier;     ///< "V0" to "V5"
-  std::string name;     ///< "manifest" or "headers", "hashes", "field", "f64", "ordered f32", ...
-  std::string verdict;  ///< "pass", "fail", "undecided", "not run"; V3 has "differs" instead of
-                        ///< "fail"
+  engine::TierKind kind = engine::TierKind::kField;
+  engine::Outcome outcome = engine::Outcome::kNotRun;
   i64 checked = 0;
   i64 mismatches = 0;
   double worst = 0;
@@ -54,11 +52,11 @@ struct ValidateTier {
   std::optional<engine::Fault> first = {};  ///< for V3: first result with differing bits
 
   /// For V3: true if every bit of every value is equal.
-  bool is_proof() const { return verdict == "pass" && reordered == 0; }
+  bool is_proof() const { return outcome == engine::Outcome::kPass && reordered == 0; }
 };
 
 struct ValidateReport {
-  std::string verdict;                    ///< "pass", "fail" or "undecided"
+  engine::Outcome outcome = engine::Outcome::kFail;
   std::string engine;                     ///< engine that ran the devices
   std::string backend = "none";           ///< device of the products: "cpu" or "cuda"
   std::vector<std::string> accelerators;  ///< GPU of every process; empty: CPUs
@@ -92,7 +90,7 @@ struct ValidateReport {
   i64 bytes_read = 0;
   double seconds = 0;
 
-  bool passes() const { return verdict == "pass"; }
+  bool passes() const { return outcome == engine::Outcome::kPass; }
 };
 
 /// Runs the model on the shards and as a whole, and compares. Throws the errors of opening, kConfig

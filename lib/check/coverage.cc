@@ -138,7 +138,7 @@ bool check_ranks(std::span<const checkpoint::Checkpoint> parts, Findings& findin
     findings.add({.rule = Rule::kMissingRank,
                   .message = fmt::format("nothing here is for rank {} of {}", rank,
                                          to_string(manifest.mesh)),
-                  .file = path_in(parts.front().folder(), "manifest.json"),
+                  .file = path_in(parts.front().folder(), checkpoint::kManifestName),
                   .rank = rank,
                   .found = fmt::format("{} of {} ranks", present.size(), manifest.mesh.size()),
                   .expected = "every rank of the mesh",
@@ -151,7 +151,7 @@ void check_digests(const checkpoint::Checkpoint& part, Findings& findings) {
   for (const checkpoint::TensorRecord* tensor : checkpoint::without_digest(*part.manifest)) {
     findings.add({.rule = Rule::kNoDigest,
                   .message = "the manifest has all of the tensor and no digest for it",
-                  .file = path_in(part.folder(), std::string(checkpoint::kManifestName)),
+                  .file = path_in(part.folder(), checkpoint::kManifestName),
                   .tensor = tensor->name,
                   .fix = "compare the output with its source (shardtool diff), or split again"});
   }

@@ -58,15 +58,14 @@ void ManifestsBeside::read(const std::string& folder, ContainerProblems& problem
   if (folder == folder_) return;
   folder_ = folder;
   manifest_.reset();
-  const std::string path = path_in(folder, std::string(checkpoint::kManifestName));
+  const std::string path = path_in(folder, checkpoint::kManifestName);
   try {
     if (auto text = checkpoint::manifest_text(folder)) {
       manifest_ =
           std::make_shared<const Manifest>(checkpoint::parse_manifest(*std::move(text), path));
     }
   } catch (const Error& error) {
-    problems.note(
-        {checkpoint::ProblemKind::kManifestInvalid, error, std::string(checkpoint::kManifestName)});
+    problems.note({checkpoint::ProblemKind::kManifestInvalid, error, checkpoint::kManifestName});
   }
 }
 

@@ -60,12 +60,12 @@ void open_loose_files(Checkpoint& checkpoint, const FolderListing& listing,
 
 void open_output(Checkpoint& checkpoint, std::string text, const FolderListing& listing,
                  const ProblemSink& report) {
-  const std::string path = checkpoint.path + "/" + std::string(kManifestName);
+  const std::string path = checkpoint.path + "/" + kManifestName;
   checkpoint.format = "shardtool output";
   try {
     checkpoint.manifest = parse_manifest(std::exchange(text, {}), path);
   } catch (const Error& error) {
-    report({ProblemKind::kManifestInvalid, error, std::string(kManifestName)});
+    report({ProblemKind::kManifestInvalid, error, kManifestName});
     return open_loose_files(checkpoint, listing, report);
   }
   check_files(*checkpoint.manifest, checkpoint.path, report);
@@ -203,7 +203,7 @@ std::string Checkpoint::folder() const {
 }
 
 std::optional<std::string> manifest_text(const std::string& folder) {
-  const std::string path = folder + "/" + std::string(kManifestName);
+  const std::string path = folder + "/" + kManifestName;
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return std::nullopt;
   std::string text = io::read_text(path, kMaxManifestBytes);

@@ -64,7 +64,7 @@ struct Checkpoint {
   std::string folder() const;  ///< folder of files and side_files
 };
 
-inline constexpr std::string_view kManifestName = "manifest.json";
+inline constexpr const char* kManifestName = "manifest.json";
 
 /// Text of the manifest.json in a folder; nullopt if it is missing or belongs to another tool.
 /// Throws the errors of reading.

@@ -25,7 +25,7 @@ std::uint64_t digest_of(const Placed<Field>& parts, size_t layer) {
 }  // namespace
 
 template <class N>
-Tier<N>::Tier(std::string name, Standard standard, const Side& reference, const Side& shards,
+Tier<N>::Tier(TierKind kind, Standard standard, const Side& reference, const Side& shards,
               comm::Communicator* comm, Inputs inputs, double tolerance,
               kernels::Accelerator* accelerator)
     : inputs_(std::move(inputs)),
@@ -36,8 +36,7 @@ Tier<N>::Tier(std::string name, Standard standard, const Side& reference, const 
       reference_(reference, inputs_, accelerator),
       shards_run_(shards, fabric_, inputs_, accelerator),
       tolerance_(tolerance) {
-  verdict_.name = std::move(name);
-  verdict_.verdict = "pass";
+  verdict_.kind = kind;
 }
 
 template <class N>
@@ -46,8 +45,8 @@ const SideLayer& Tier<N>::reference_layer() const {
 }
 
 template <class N>
-std::string_view Tier<N>::word_of_fault() const {
-  return standard_ == Standard::kWhole ? "fail" : "differs";
+Outcome Tier<N>::of_fault() const {
+  return standard_ == Standard::kWhole ? Outcome::kFail : Outcome::kDiffers;
 }
 
 /// What the reference made before; of residues random numbers.
@@ -119,7 +118,7 @@ template <class N>
 void Tier<N>::add_handoff_fault(const LayerPair& before, const std::string& value,
                                 const Difference& found) {
   Fault fault;
-  fault.tier = verdict_.name;
+  fault.tier = verdict_.kind;
   fault.layer = layer_->name();
   fault.op = "hand-off";
   fault.value = value;
@@ -130,7 +129,7 @@ void Tier<N>::add_handoff_fault(const LayerPair& before, const std::string& valu
   fault.layer_index = layer_index_;
   fault.diagnosis =
       fmt::format("rank {} did not receive what the stage of {} sent", found.rank, before.name());
-  verdict_.verdict = word_of_fault();
+  verdict_.outcome = of_fault();
   verdict_.mismatches += found.mismatches;
   verdict_.faults.push_back(std::move(fault));
 }
@@ -228,7 +227,7 @@ void Tier<N>::end_layer() {
   verdict_.checked += found.checked;
   const bool is_judged = tolerance_ < std::numeric_limits<double>::infinity();
   if (is_judged) verdict_.worst = std::max(verdict_.worst, found.worst);
-  if (found.has_nan && verdict_.verdict == "pass") verdict_.verdict = "undecided";
+  if (found.has_nan) verdict_.outcome = std::max(verdict_.outcome, Outcome::kUndecided);
   const i64 mismatches = found.mismatches;
   hands_on_made_ = mismatches == 0 && standard_ == Standard::kWhole;
   if (mismatches == 0) {
@@ -238,7 +237,7 @@ void Tier<N>::end_layer() {
   }
   verdict_.mismatches += mismatches;
   if (found.has_nan) return;  // NaN differs from itself
-  verdict_.verdict = word_of_fault();
+  verdict_.outcome = of_fault();
   add_fault(*std::ranges::find_if(events_, differs), mismatches);
 }
 
@@ -246,7 +245,7 @@ template <class N>
 void Tier<N>::add_fault(const Event& first, i64 mismatches) {
   const ops::Step& step = layer_->shards.flow.steps[first.step];
   Fault fault;
-  fault.tier = verdict_.name;
+  fault.tier = verdict_.kind;
   fault.layer = layer_->name();
   fault.op = step.op->op->row->title;
   fault.value = step.op->op->out[first.output];

@@ -27,7 +27,7 @@ template <class N>
 class Tier {
  public:
   /// `accelerator` may be null: the CPU; by kBits it is.
-  Tier(std::string name, Standard standard, const Side& reference, const Side& shards,
+  Tier(TierKind kind, Standard standard, const Side& reference, const Side& shards,
        comm::Communicator* comm, Inputs inputs, double tolerance,
        kernels::Accelerator* accelerator);
 
@@ -74,7 +74,7 @@ class Tier {
   };
 
   const SideLayer& reference_layer() const;
-  std::string_view word_of_fault() const;
+  Outcome of_fault() const;
   Part<N> layer_input(const std::string& name) const;
   void hand_over(const LayerPair& before, const Wholes<N>& values, PlacedValues<N>& entry);
   void compare_output(size_t step, size_t output);

@@ -125,17 +125,17 @@ class Validation {
         tokens_(any_tokens(whole, options)),
         order_({layers_, whole, shards, fabric_.own(), fabric_.is_first_process(),
                 chunk_bytes(options), tokens_}),
-        field_("field", Standard::kWhole, whole, shards, comm, field_inputs(tokens_, options), 0,
-               options.accelerator) {
+        field_(TierKind::kField, Standard::kWhole, whole, shards, comm,
+               field_inputs(tokens_, options), 0, options.accelerator) {
     if (options.with_f64) {
-      real_ = std::make_unique<Tier<double>>("f64", Standard::kWhole, whole, shards, comm,
+      real_ = std::make_unique<Tier<double>>(TierKind::kF64, Standard::kWhole, whole, shards, comm,
                                              real_inputs(tokens_, options), options.tolerance,
                                              options.accelerator);
     }
     if (options.with_ordered) add_ordered(comm);
     if (options.with_f64 && options.native) {
       native_ = std::make_unique<Tier<float>>(
-          "native", Standard::kWhole, whole, shards, comm, native_inputs(tokens_, options),
+          TierKind::kNative, Standard::kWhole, whole, shards, comm, native_inputs(tokens_, options),
           std::numeric_limits<double>::infinity(), options.accelerator);
     }
     if (options.accelerator != nullptr) ring_.emplace(*options.accelerator, kChunksUnderWay);
@@ -195,10 +195,10 @@ class Validation {
 void Validation::add_ordered(comm::Communicator* comm) {
   cut_.emplace(whole_, shards_, layers_);
   const Inputs inputs = real_inputs(tokens_, options_);
-  const std::pair<const char*, Inputs> runs[] = {{"ordered f32", inputs},
-                                                 {"ordered bf16", rounded(inputs, Dtype::kBF16)}};
-  for (const auto& [name, with] : runs) {
-    ordered_.push_back(std::make_unique<Tier<float>>(name, Standard::kBits, cut_->side(), shards_,
+  const std::pair<TierKind, Inputs> runs[] = {
+      {TierKind::kOrderedF32, inputs}, {TierKind::kOrderedBf16, rounded(inputs, Dtype::kBF16)}};
+  for (const auto& [kind, with] : runs) {
+    ordered_.push_back(std::make_unique<Tier<float>>(kind, Standard::kBits, cut_->side(), shards_,
                                                      comm, with, 0, nullptr));
   }
 }
@@ -334,7 +334,7 @@ void Validation::predict(Verdict& verdict) {
     for (const auto& [key, row] : predicted) {
       const auto found = tier.counts().find(key);
       const Counted counted = found == tier.counts().end() ? Counted{} : found->second;
-      verdict.collectives.push_back({tier.verdict().name, key.first, key.second, row.count,
+      verdict.collectives.push_back({tier.verdict().kind, key.first, key.second, row.count,
                                      counted.count, row.elements * tier.rows(), counted.elements,
                                      tier.kNumberBytes});
     }

@@ -22,16 +22,17 @@ using Pace = EmulatedAccelerator::Pace;
 
 /// All that the report says but times and who computed.
 std::string said(const api::ValidateReport& report) {
-  std::string text = fmt::format("{} {} {} {}\n", report.verdict, report.digest, report.bytes_read,
-                                 report.coverage);
+  std::string text = fmt::format("{} {} {} {}\n", to_text(report.outcome), report.digest,
+                                 report.bytes_read, report.coverage);
   for (const api::ValidateTier& tier : report.tiers) {
-    text += fmt::format("{} {} {} {}", tier.name, tier.verdict, tier.checked, tier.mismatches);
-    if (tier.verdict == "pass") text += fmt::format(" {}", tier.worst);
+    text += fmt::format("{} {} {} {}", to_text(tier.kind), to_text(tier.outcome), tier.checked,
+                        tier.mismatches);
+    if (tier.outcome == engine::Outcome::kPass) text += fmt::format(" {}", tier.worst);
     text += "\n";
   }
   for (const engine::Fault& fault : report.faults) {
-    text += fmt::format("{} {} {} {} {} {}: {}\n", fault.tier, fault.layer, fault.value, fault.rank,
-                        fault.token, fault.feature, fault.diagnosis);
+    text += fmt::format("{} {} {} {} {} {}: {}\n", to_text(fault.tier), fault.layer, fault.value,
+                        fault.rank, fault.token, fault.feature, fault.diagnosis);
   }
   for (const std::string& note : report.notes) text += note + "\n";
   return text;
@@ -97,7 +98,8 @@ TEST_CASE("an accelerator gives the CPU's digest and verdict on every family") {
 }
 
 const api::ValidateTier& native_tier(const api::ValidateReport& report) {
-  const auto row = std::ranges::find(report.tiers, "native", &api::ValidateTier::name);
+  const auto row =
+      std::ranges::find(report.tiers, engine::TierKind::kNative, &api::ValidateTier::kind);
   REQUIRE(row != report.tiers.end());
   return *row;
 }
@@ -112,7 +114,7 @@ api::ValidateReport native_report(api::ValidateOptions options, const std::strin
   EmulatedAccelerator accelerator(pace, {}, library);
   options.accelerator = &accelerator;
   api::ValidateReport there = api::validate(options);
-  CHECK(there.verdict == on_cpu.verdict);
+  CHECK(there.outcome == on_cpu.outcome);
   CHECK(there.digest == on_cpu.digest);
   CHECK(native_tier(there).worst > 0.5 * tier_on_cpu.worst);
   CHECK(native_tier(there).worst < 2 * tier_on_cpu.worst);
@@ -145,7 +147,7 @@ TEST_CASE("products of the native run are the library's, and no others") {
     options.quick = true;
     EmulatedAccelerator accelerator(pace, {}, kFakeCublasLt);
     options.accelerator = &accelerator;
-    CHECK(api::validate(options).verdict == "pass");
+    CHECK(api::validate(options).outcome == engine::Outcome::kPass);
     CHECK(turn<int>(kFakeCublasLt, "fake_cublaslt_multiplied") - before == multiplied);
     pace = pace == Pace::kLate ? Pace::kEager : Pace::kLate;
   }
@@ -241,7 +243,7 @@ TEST_CASE("processes with an accelerator each give the digest of one process wit
     }
   }
   for (const api::ValidateReport& report : reports) {
-    CHECK(report.verdict == "pass");
+    CHECK(report.outcome == engine::Outcome::kPass);
     CHECK(report.digest == on_cpu.digest);
     CHECK(report.accelerators == std::vector<std::string>(2, "a thread"));
   }
@@ -297,7 +299,7 @@ TEST_CASE("gpu-virtual on a GPU gives the CPU's digest and verdict") {
     options.gpu_virtual = true;
     const api::ValidateReport there = api::validate(options);
     CHECK(there.digest == on_cpu.digest);
-    CHECK(there.verdict == on_cpu.verdict);
+    CHECK(there.outcome == on_cpu.outcome);
     CHECK(there.backend == "cuda");
     CHECK(there.native.library + there.native.kernels > 0);
     if (there.libraries.at(0).starts_with("none: ")) CHECK(there.native.library == 0);

@@ -38,12 +38,12 @@ bool has_note(const api::ValidateReport& report, const std::string& words) {
 
 TEST_CASE("shards of a checkpoint with the same shapes fail in every layer") {
   const auto report = Shards("other prototype", "tp=4").against("prototype");
-  CHECK(report.verdict == "fail");
-  CHECK(report.tiers.at(0).verdict == "pass");
-  CHECK(report.tiers.at(1).verdict == "fail");
+  CHECK(report.outcome == engine::Outcome::kFail);
+  CHECK(report.tiers.at(0).outcome == engine::Outcome::kPass);
+  CHECK(report.tiers.at(1).outcome == engine::Outcome::kFail);
   std::vector<std::string> layers;
   for (const auto& fault : report.faults) {
-    if (fault.tier == "field") layers.push_back(fault.layer);
+    if (fault.tier == engine::TierKind::kField) layers.push_back(fault.layer);
   }
   CHECK(layers == std::vector<std::string>{"start", "dense 0", "sparse 1", "dense 2", "end"});
   CHECK(report.faults.front().diagnosis.find("elements differ") != std::string::npos);
@@ -51,18 +51,18 @@ TEST_CASE("shards of a checkpoint with the same shapes fail in every layer") {
 
 TEST_CASE("shards of a model with other shapes fail by their headers, and nothing is computed") {
   const auto report = Shards("97 words", "tp=4").against("prototype");
-  CHECK(report.verdict == "fail");
-  CHECK(report.tiers.at(0).verdict == "fail");
+  CHECK(report.outcome == engine::Outcome::kFail);
+  CHECK(report.tiers.at(0).outcome == engine::Outcome::kFail);
   CHECK(report.tiers.at(0).mismatches == 2);  // the embedding and the head
-  CHECK(report.tiers.at(1).verdict == "not run");
-  CHECK(report.tiers.at(2).verdict == "not run");
+  CHECK(report.tiers.at(1).outcome == engine::Outcome::kNotRun);
+  CHECK(report.tiers.at(2).outcome == engine::Outcome::kNotRun);
   CHECK(has_note(report, "the model could not be run: "));
 }
 
 TEST_CASE("shards of another family name the tensors that each side lacks") {
   const auto report = Shards("gpt2", "tp=2").against("llama");
-  CHECK(report.verdict == "fail");
-  CHECK(report.tiers.at(1).verdict == "not run");
+  CHECK(report.outcome == engine::Outcome::kFail);
+  CHECK(report.tiers.at(1).outcome == engine::Outcome::kNotRun);
   CHECK(report.findings.front().message.find("the reference lacks") != std::string::npos);
 }
 
@@ -70,9 +70,9 @@ TEST_CASE("a missing rank is a finding that names its file") {
   const Shards shards("prototype", "tp=4");
   fs::remove(ShardSet(shards.path).file(2));
   const auto report = shards.against("prototype");
-  CHECK(report.verdict == "fail");
-  CHECK(report.tiers.at(0).verdict == "fail");
-  CHECK(report.tiers.at(1).verdict == "not run");
+  CHECK(report.outcome == engine::Outcome::kFail);
+  CHECK(report.tiers.at(0).outcome == engine::Outcome::kFail);
+  CHECK(report.tiers.at(1).outcome == engine::Outcome::kNotRun);
   CHECK(report.findings.front().file.find("model-rank-2-part-0") != std::string::npos);
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("NaN in a norm of both sides is no pass, not even of the field alone")
     options.reference = model_folder("prototype with a NaN norm");
     options.quick = quick;
     const auto report = api::validate(options);
-    CHECK(report.verdict == "undecided");
+    CHECK(report.outcome == engine::Outcome::kUndecided);
     REQUIRE(!report.odd_weights.empty());
     CHECK(report.odd_weights.front().tensor == "model.layers.2.input_layernorm.weight");
   }
@@ -173,7 +173,7 @@ TEST_CASE(
   api::ValidateOptions options;
   options.sources = {shards.path};
   const auto report = api::validate(options);
-  CHECK(report.verdict == "fail");
+  CHECK(report.outcome == engine::Outcome::kFail);
   CHECK(report.faults.front().diagnosis.find("norm.weight: rank 2 element [5] is") !=
         std::string::npos);
   REQUIRE(report.not_proved.size() == 1);

@@ -72,10 +72,11 @@ std::string random_mesh(Random& random, const ModelSizes& sizes) {
 
 /// What is wrong, or nothing.
 std::string wrong_in(const api::ValidateReport& report) {
-  std::string wrong = report.passes() ? "" : report.verdict;
+  std::string wrong = report.passes() ? "" : std::string(to_text(report.outcome));
   for (const api::ValidateTier& tier : report.tiers) {
-    if (tier.tier == "V3" && !tier.is_proof()) wrong += fmt::format(" {} no proof", tier.name);
-    if (tier.mismatches > 0) wrong += fmt::format(" {}: {}", tier.tier, tier.mismatches);
+    if (is_ordered(tier.kind) && !tier.is_proof())
+      wrong += fmt::format(" {} no proof", to_text(tier.kind));
+    if (tier.mismatches > 0) wrong += fmt::format(" {}: {}", number_of(tier.kind), tier.mismatches);
   }
   for (const engine::Fault& fault : report.faults) wrong += " " + fault.diagnosis;
   if (report.reordered > 0 || !report.untested.empty()) wrong += " reordered or untested";
@@ -130,7 +131,7 @@ TEST_CASE("every byte of a tied model is read once per side") {
   options.reference = model_folder("gemma");
   options.quick = true;
   const api::ValidateReport report = api::validate(options);
-  CHECK(report.verdict == "pass");
+  CHECK(report.outcome == engine::Outcome::kPass);
   i64 stored = 0;
   for (const std::string& path : {options.reference, options.sources.front()}) {
     for (const auto& file : std::filesystem::directory_iterator(path)) {

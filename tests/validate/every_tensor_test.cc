@@ -121,7 +121,7 @@ void check_every_tensor(const std::string& model, const std::string& mesh, std::
     const api::ValidateReport report = api::validate(options);
     CAPTURE(words_for(shards, flip));
     CHECK(tells_of_bytes(report, flip));
-    if (!is_partly_used(model, tensor)) CHECK(report.verdict == "fail");
+    if (!is_partly_used(model, tensor)) CHECK(report.outcome == engine::Outcome::kFail);
     if (!report.faults.empty()) {
       const engine::Fault& fault = report.faults.front();
       CAPTURE(fault.diagnosis);

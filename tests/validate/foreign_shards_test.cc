@@ -41,7 +41,7 @@ TEST_CASE("shards without a manifest pass on every mesh that their mapping names
     const auto report = validated(ShardSet(split_copy("prototype", mesh, folder)), mesh);
     CHECK(report.passes());
     CHECK(report.coverage == 100);
-    CHECK(report.tiers.front().name == "headers");
+    CHECK(report.tiers.front().kind == engine::TierKind::kHeaders);
     CHECK(std::ranges::any_of(report.notes, [](const std::string& note) {
       return note.find("no manifest") != std::string::npos;
     }));
@@ -53,7 +53,7 @@ TEST_CASE("faults of shards without a manifest have the words of those with one"
   const ShardSet shards(split_copy("prototype", "tp=4", folder));
   shards.exchange("model.layers.0.self_attn.o_proj.weight", 1, 2);
   const auto report = validated(shards, "tp=4");
-  CHECK(report.verdict == "fail");
+  CHECK(report.outcome == engine::Outcome::kFail);
   REQUIRE(!report.faults.empty());
   CHECK(report.faults.front().diagnosis.find("rank 1 holds the part of rank 2") !=
         std::string::npos);
@@ -63,8 +63,8 @@ TEST_CASE("shards that the mapping does not cut so are named, and not run") {
   const TempFolder folder;
   const ShardSet shards(split_copy("prototype", "tp=2", folder));
   const auto report = validated(shards, "tp=4");
-  CHECK(report.verdict == "fail");
-  CHECK(report.tiers.at(1).verdict == "not run");
+  CHECK(report.outcome == engine::Outcome::kFail);
+  CHECK(report.tiers.at(1).outcome == engine::Outcome::kNotRun);
   CHECK(has_finding(report, check::Rule::kMissingRank, ""));
   CHECK(has_finding(report, check::Rule::kRankShape, "model.layers.0.self_attn.o_proj.weight"));
 }
@@ -77,8 +77,8 @@ TEST_CASE("a tensor that a rank lacks, or has under another name, is named") {
     header.erase(kNorm);
   });
   const auto report = validated(shards, "tp=4");
-  CHECK(report.verdict == "fail");
-  CHECK(report.tiers.at(1).verdict == "not run");
+  CHECK(report.outcome == engine::Outcome::kFail);
+  CHECK(report.tiers.at(1).outcome == engine::Outcome::kNotRun);
   CHECK(has_finding(report, check::Rule::kShardMissing, kNorm));
   CHECK(has_finding(report, check::Rule::kMixedCheckpoints, "model.layers.0.other.weight"));
 }

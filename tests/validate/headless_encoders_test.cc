@@ -47,7 +47,7 @@ TEST_CASE("an encoder without a head is run to its last layer") {
       options.reference = split.source;
       options.resources.threads = 1;
       const auto report = api::validate(options);
-      CHECK(report.verdict == "pass");
+      CHECK(report.outcome == engine::Outcome::kPass);
       CHECK(report.coverage == 100);
     }
   }

@@ -70,13 +70,13 @@ engine::Verdict verdict_of(const Compared& model, const Disturbance& disturbance
 TEST_CASE("one all-reduce that is not carried out fails, and the bytes are cleared of it") {
   const TempFolder folder;
   const Compared model(model_folder("llama"), split_copy("llama", "tp=2", folder));
-  CHECK(verdict_of(model, {}).tiers.front().verdict == "pass");
+  CHECK(verdict_of(model, {}).tiers.front().outcome == engine::Outcome::kPass);
   // In the order of gathers: the embedding's result for its comparison, its sum; what attention
   // adds for its comparison, its sum.
   for (const int lost : {2, 4}) {
     CAPTURE(lost);
     const engine::Verdict verdict = verdict_of(model, {.lost_gather = lost});
-    CHECK(verdict.tiers.front().verdict == "fail");
+    CHECK(verdict.tiers.front().outcome == engine::Outcome::kFail);
     REQUIRE(!verdict.tiers.front().faults.empty());
     engine::Fault fault = verdict.tiers.front().faults.front();
     engine::diagnose(model.whole(), model.shards(), fault);
@@ -88,13 +88,14 @@ TEST_CASE("one all-reduce that is not carried out fails, and the bytes are clear
 TEST_CASE("a stage that does not receive what was sent fails once, and the bytes are not blamed") {
   const TempFolder folder;
   const Compared model(model_folder("prototype"), split_copy("prototype", "pp=3", folder));
-  CHECK(verdict_of(model, {}, true).tiers.back().verdict == "pass");
+  CHECK(verdict_of(model, {}, true).tiers.back().outcome == engine::Outcome::kPass);
   // Process 0 plays rank 0, process 1 ranks 1 and 2: the first message of each tier is a hand-off.
   for (const size_t tier : {0U, 1U}) {
     const int message = static_cast<int>(tier) + 1;
     const engine::Verdict verdict = verdict_of(model, {.changed_message = message}, true);
     for (size_t t = 0; t < 2; ++t) {
-      CHECK(verdict.tiers.at(t).verdict == (t == tier ? "fail" : "pass"));
+      CHECK(verdict.tiers.at(t).outcome ==
+            (t == tier ? engine::Outcome::kFail : engine::Outcome::kPass));
     }
     REQUIRE(verdict.tiers.at(tier).faults.size() == 1);
     engine::Fault fault = verdict.tiers.at(tier).faults.front();
@@ -117,8 +118,8 @@ TEST_CASE("every tier carries out what the plan says, for its own tokens") {
   for (size_t i = 0; i < rows.size() / 2; ++i) {
     const engine::CollectiveRow& of_field = rows[i];
     const engine::CollectiveRow& of_f64 = rows[i + rows.size() / 2];
-    CHECK(of_field.tier == "field");
-    CHECK(of_f64.tier == "f64");
+    CHECK(of_field.tier == engine::TierKind::kField);
+    CHECK(of_f64.tier == engine::TierKind::kF64);
     CHECK(of_field.agrees());
     CHECK(of_f64.agrees());
     CHECK(of_f64.counted == of_field.counted);

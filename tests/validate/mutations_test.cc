@@ -16,7 +16,9 @@ namespace {
 
 std::string verdict_of(const api::ValidateReport& report, const std::string& tier) {
   for (const api::ValidateTier& row : report.tiers) {
-    if (row.tier == tier || row.name == tier) return row.verdict;
+    if (number_of(row.kind) == tier || to_text(row.kind) == tier) {
+      return std::string(to_text(row.outcome));
+    }
   }
   return "absent";
 }
@@ -32,8 +34,8 @@ std::string text_of(const api::ValidateReport& report) {
     text += fmt::format("odd numbers in {}\n", odd.tensor);
   }
   for (const engine::Fault& fault : report.faults) {
-    text += fmt::format("{} in {}, {} '{}': {}\n", fault.tier, fault.layer, fault.op, fault.value,
-                        fault.diagnosis);
+    text += fmt::format("{} in {}, {} '{}': {}\n", to_text(fault.tier), fault.layer, fault.op,
+                        fault.value, fault.diagnosis);
   }
   for (const std::string& note : report.notes) text += note + "\n";
   return text;
@@ -63,7 +65,7 @@ void check_row(const Mutation& mutation) {
   CHECK(verdict_of(report, "V2") == mutation.signals.v2);
   CHECK(verdict_of(report, "ordered f32") == mutation.signals.f32);
   CHECK(verdict_of(report, "ordered bf16") == mutation.signals.bf16);
-  CHECK(report.verdict == mutation.signals.all);
+  CHECK(to_text(report.outcome) == mutation.signals.all);
   for (const std::string& words : mutation.words) {
     CAPTURE(words);
     CHECK(text.find(words) != std::string::npos);

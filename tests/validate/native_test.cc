@@ -20,7 +20,8 @@ api::ValidateReport native_run(const std::string& parts, const std::string& mode
 }
 
 const api::ValidateTier& native_of(const api::ValidateReport& report) {
-  const auto row = std::ranges::find(report.tiers, "native", &api::ValidateTier::name);
+  const auto row =
+      std::ranges::find(report.tiers, engine::TierKind::kNative, &api::ValidateTier::kind);
   REQUIRE(row != report.tiers.end());
   return *row;
 }

@@ -99,7 +99,7 @@ TEST_CASE("processes over NCCL's calls, one device or several each, have one pro
     for (const auto& error : errors) CHECK_MESSAGE(!error, error->message());
     CHECK(turn<std::uint64_t>("fake_nccl_bytes") > before);
     for (const api::ValidateReport& report : reports) {
-      CHECK(report.verdict == "pass");
+      CHECK(report.outcome == engine::Outcome::kPass);
       CHECK(report.engine == "nccl");
       CHECK(report.digest == on_cpu.digest);
       CHECK(report.accelerators.size() == static_cast<size_t>(processes));
@@ -133,7 +133,7 @@ TEST_CASE("a fault is told by all processes over NCCL's calls, in one process' w
   });
   for (const auto& error : errors) CHECK_FALSE(error);
   for (const api::ValidateReport& report : reports) {
-    CHECK(report.verdict == "fail");
+    CHECK(report.outcome == engine::Outcome::kFail);
     CHECK(report.digest == on_cpu.digest);
     REQUIRE(report.faults.size() == on_cpu.faults.size());
     CHECK(report.faults[0].rank == on_cpu.faults[0].rank);

@@ -36,9 +36,9 @@ std::string unproved_in(const api::ValidateReport& report) {
   std::string names;
   int runs = 0;
   for (const api::ValidateTier& tier : report.tiers) {
-    if (tier.tier != "V3") continue;
+    if (!is_ordered(tier.kind)) continue;
     ++runs;
-    if (!tier.is_proof()) names += fmt::format("{}: {}; ", tier.name, tier.mismatches);
+    if (!tier.is_proof()) names += fmt::format("{}: {}; ", to_text(tier.kind), tier.mismatches);
   }
   return runs == 2 ? names : "not run";
 }
@@ -216,7 +216,7 @@ engine::TierVerdict ordered_verdict(const Compared& model, int processes, int th
     const auto verdict = engine::validate(model.whole(), model.shards(), &comm, options);
     const std::lock_guard lock(mutex);
     for (const engine::TierVerdict& tier : verdict.tiers) {
-      if (tier.name == name) found = tier;
+      if (to_text(tier.kind) == name) found = tier;
     }
   });
   return found;
@@ -225,9 +225,9 @@ engine::TierVerdict ordered_verdict(const Compared& model, int processes, int th
 /// What a run tells of bits.
 auto told(const engine::TierVerdict& tier) {
   const engine::Fault& first = tier.faults.at(0);
-  return std::tuple(tier.verdict, tier.checked, tier.mismatches, tier.worst, tier.reordered,
-                    tier.faults.size(), first.layer, first.op, first.value, first.rank, first.token,
-                    first.feature, first.mismatches);
+  return std::tuple(to_text(tier.outcome), tier.checked, tier.mismatches, tier.worst,
+                    tier.reordered, tier.faults.size(), first.layer, first.op, first.value,
+                    first.rank, first.token, first.feature, first.mismatches);
 }
 
 TEST_CASE("any number of processes and of threads tells the same bits") {
@@ -239,7 +239,7 @@ TEST_CASE("any number of processes and of threads tells the same bits") {
   });
   const Compared model(model_folder("prototype"), shards.folder());
   const engine::TierVerdict alone = ordered_verdict(model, 1, 1, "ordered f32");
-  CHECK(alone.verdict == "differs");
+  CHECK(alone.outcome == engine::Outcome::kDiffers);
   REQUIRE(alone.faults.size() == 1);
   CHECK(alone.faults.front().value == "up");
   CHECK(alone.faults.front().rank == 5);
@@ -268,8 +268,8 @@ TEST_CASE("shards that sum in another order pass, and where their bits differ is
   CHECK(report.passes());
   CHECK(report.faults.empty());
   const api::ValidateTier& f32 = report.tiers.at(2);
-  CHECK(f32.name == "ordered f32");
-  CHECK(f32.verdict == "differs");
+  CHECK(f32.kind == engine::TierKind::kOrderedF32);
+  CHECK(f32.outcome == engine::Outcome::kDiffers);
   CHECK(f32.mismatches > 0);
   constexpr double kRoundings = 1e-5;
   CHECK(f32.worst < kRoundings);
@@ -288,7 +288,7 @@ TEST_CASE("bits that differ inside a layer alone are no proof, and no difference
   }
   const api::ValidateReport report = ordered_report("prototype", shards.folder());
   for (const size_t tier : {2U, 3U}) {
-    CHECK(report.tiers.at(tier).verdict == "pass");
+    CHECK(report.tiers.at(tier).outcome == engine::Outcome::kPass);
     CHECK(report.tiers.at(tier).reordered > 0);
     CHECK_FALSE(report.tiers.at(tier).is_proof());
   }
@@ -345,8 +345,8 @@ void check_scales_of_one_side(const std::string& model) {
     std::erase_if(tensors, [&all](const auto& entry) { return all.contains(entry.first); });
   });
   const api::ValidateReport report = ordered_against(parts, plain);
-  CHECK(report.tiers.at(1).verdict == "pass");
-  CHECK(report.tiers.at(2).verdict == "differs");
+  CHECK(report.tiers.at(1).outcome == engine::Outcome::kPass);
+  CHECK(report.tiers.at(2).outcome == engine::Outcome::kDiffers);
   constexpr double kRoundings = 1e-5;
   CHECK(report.tiers.at(2).worst < kRoundings);
   const TempFolder other;
@@ -356,7 +356,7 @@ void check_scales_of_one_side(const std::string& model) {
   split.write.output = other / "parts";
   api::split(split);
   const api::ValidateReport turned = ordered_against(split.write.output, model_folder(model));
-  CHECK(turned.tiers.at(1).verdict == "pass");
+  CHECK(turned.tiers.at(1).outcome == engine::Outcome::kPass);
   CHECK(turned.tiers.at(2).worst < kRoundings);
 }
 
@@ -379,8 +379,8 @@ TEST_CASE(
     api::split(split);
     CHECK(unproved_in(ordered_against(split.write.output, model)) == "");
     const auto report = ordered_against(split.write.output, model + "/plain");
-    CHECK(report.tiers.at(1).verdict == "pass");
-    CHECK(report.tiers.at(2).name == "ordered f32");
+    CHECK(report.tiers.at(1).outcome == engine::Outcome::kPass);
+    CHECK(report.tiers.at(2).kind == engine::TierKind::kOrderedF32);
     constexpr double kRoundings = 1e-5;
     CHECK(report.tiers.at(2).worst < kRoundings);
   }

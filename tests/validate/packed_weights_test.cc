@@ -141,8 +141,8 @@ TEST_CASE(
       options.resources.threads = 1;
       options.compares_values = true;
       const api::ValidateReport report = api::validate(options);
-      CHECK(report.tiers.at(1).verdict == "pass");
-      CHECK(report.tiers.at(2).verdict == "pass");
+      CHECK(report.tiers.at(1).outcome == engine::Outcome::kPass);
+      CHECK(report.tiers.at(2).outcome == engine::Outcome::kPass);
       CHECK(report.faults.empty());
       // ModelOpt's codes have the weight's name and another shape.
       CHECK(report.passes() == (format != "nvfp4_modelopt" || !reference.ends_with("/plain")));
@@ -191,8 +191,8 @@ TEST_CASE("one flipped bit in any part of a packed weight is seen, and the part 
       return rows;
     });
     const api::ValidateReport report = report_of(shards.folder(), packed_model(flip.format));
-    CHECK(report.verdict == "fail");
-    CHECK(report.tiers.at(1).verdict == "fail");
+    CHECK(report.outcome == engine::Outcome::kFail);
+    CHECK(report.tiers.at(1).outcome == engine::Outcome::kFail);
     REQUIRE_FALSE(report.faults.empty());
     CHECK(report.faults.front().tensor == flip.tensor);
     CHECK(report.faults.front().rank == 1);

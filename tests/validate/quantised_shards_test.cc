@@ -85,8 +85,8 @@ class Shards {
     const api::ValidateReport report = validated(false);
     CAPTURE(report.faults.empty() ? "" : report.faults.front().diagnosis);
     CHECK(report.passes());
-    CHECK(report.tiers.at(1).verdict == "pass");
-    CHECK(report.tiers.at(2).verdict == "pass");
+    CHECK(report.tiers.at(1).outcome == engine::Outcome::kPass);
+    CHECK(report.tiers.at(2).outcome == engine::Outcome::kPass);
   }
 
   api::ValidateReport validated(bool ordered) const {
@@ -176,8 +176,8 @@ TEST_CASE("shards with shared and refined scales compute the bits of the whole m
       const Shards shards(made);
       REQUIRE(shards.split());
       for (const api::ValidateTier& tier : shards.validated(true).tiers) {
-        CAPTURE(tier.name);
-        CHECK(tier.verdict == "pass");
+        CAPTURE(to_text(tier.kind));
+        CHECK(tier.outcome == engine::Outcome::kPass);
       }
     }
   }
@@ -204,7 +204,7 @@ TEST_CASE("a changed scale fails, also where it is one of several copies") {
         files.write(name, rank, rows);
         const api::ValidateReport report = shards.validated(false);
         files.write(name, rank, before);
-        CHECK(report.tiers.at(1).verdict == "fail");
+        CHECK(report.tiers.at(1).outcome == engine::Outcome::kFail);
         REQUIRE(!report.faults.empty());
         CAPTURE(report.faults.front().diagnosis);
         CHECK(report.faults.front().tensor == name);

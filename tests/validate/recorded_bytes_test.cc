@@ -100,9 +100,9 @@ TEST_CASE("wrong bytes that a merge has alike fail without a reference and are n
     const ShardSet shards(split_copy("prototype", "tp=2", folder));
     row.apply(shards);
     const auto report = validated(shards.folder());
-    CHECK(report.verdict == "fail");
-    CHECK(report.tiers.at(1).name == "hashes");
-    CHECK(report.tiers.at(1).verdict == "fail");
+    CHECK(report.outcome == engine::Outcome::kFail);
+    CHECK(report.tiers.at(1).kind == engine::TierKind::kHashes);
+    CHECK(report.tiers.at(1).outcome == engine::Outcome::kFail);
     const auto found = found_in(report);
     CAPTURE(fmt::format("{}", fmt::join(found, ", ")));
     for (const std::string& one : row.found) CHECK(std::ranges::count(found, one) == 1);
@@ -122,7 +122,7 @@ TEST_CASE(
     flip(shards, name, rank);
     const auto report = validated(shards.folder());
     shards.write(name, rank, before);
-    CHECK(report.verdict == "fail");
+    CHECK(report.outcome == engine::Outcome::kFail);
     CHECK(found_in(report) == std::vector{fmt::format("ST0706 {} {}", name, rank)});
   }
 }
@@ -149,7 +149,7 @@ TEST_CASE("one other byte of any part of a packed weight fails without a referen
       shards.write(name, rank, changed);
       const auto report = validated(shards.folder());
       shards.write(name, rank, before);
-      CHECK(report.verdict == "fail");
+      CHECK(report.outcome == engine::Outcome::kFail);
       CHECK(std::ranges::count(found_in(report), fmt::format("ST0706 {} {}", name, rank)) == 1);
     }
   }

@@ -27,7 +27,8 @@ void throw_unless_of_ranks(Problem problem) {
 
 bool has_manifest(const std::string& location) {
   std::error_code error;
-  return std::filesystem::exists(std::filesystem::path(location) / "manifest.json", error);
+  return std::filesystem::exists(std::filesystem::path(location) / checkpoint::kManifestName,
+                                 error);
 }
 
 using Parts = std::map<i64, const RankTensor*>;

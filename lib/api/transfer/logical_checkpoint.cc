@@ -31,7 +31,8 @@ void add_whole(LogicalCheckpoint& into, std::vector<checkpoint::StoredTensor> st
 }
 
 Error inconsistent(const Checkpoint& part, const std::string& message) {
-  return Error(ErrorCode::kManifestInvalid, message).at({part.path + "/manifest.json", 0, 0, {}});
+  return Error(ErrorCode::kManifestInvalid, message)
+      .at({part.path + "/" + checkpoint::kManifestName, 0, 0, {}});
 }
 
 void check_same_split(const Checkpoint& first, const Checkpoint& part) {

@@ -70,7 +70,7 @@ std::optional<checkpoint::Manifest> complete_output(const std::string& output,
                                                     const LogicalCheckpoint& source,
                                                     const TargetLayout& target,
                                                     const OutputPlan& plan, bool sha256) {
-  const std::string path = output + "/manifest.json";
+  const std::string path = output + "/" + checkpoint::kManifestName;
   std::error_code absent;
   if (!fs::is_regular_file(path, absent)) return std::nullopt;
   for (const checkpoint::PlannedFile& file : plan.files) {

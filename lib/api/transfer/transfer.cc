@@ -28,8 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kManifestName = "manifest.json";
-
 /// True if `inner` equals or is inside `outer`; both canonical.
 bool is_within(const fs::path& inner, const fs::path& outer) {
   return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
@@ -54,7 +52,7 @@ void check_replaceable(const std::string& output) {
   std::error_code unreadable;
   const bool has_content =
       fs::is_directory(output, unreadable) && !fs::is_empty(output, unreadable);
-  if (!has_content || fs::exists(fs::path(output) / kManifestName, unreadable)) return;
+  if (!has_content || fs::exists(fs::path(output) / checkpoint::kManifestName, unreadable)) return;
   throw Error(ErrorCode::kOutputExists,
               "the folder is not an output of shardtool: it has no manifest.json")
       .at({output, 0, 0, {}})

@@ -17,7 +17,6 @@
 namespace shardtool::api {
 namespace {
 
-constexpr const char* kManifestName = "manifest.json";
 constexpr const char* kIndexName = "model.safetensors.index.json";
 
 /// Returns the number of copied bytes.
@@ -45,7 +44,7 @@ std::vector<io::WrittenFile> copy_all_side_files(const LogicalCheckpoint& source
   const checkpoint::Checkpoint& first = source.parts.front();
   std::vector<io::WrittenFile> copied;
   for (const std::string& name : first.side_files) {
-    const bool is_ours = name == kManifestName || name == kIndexName ||
+    const bool is_ours = name == checkpoint::kManifestName || name == kIndexName ||
                          std::any_of(plan.files.begin(), plan.files.end(),
                                      [&](const auto& file) { return file.name == name; });
     if (is_ours) continue;
@@ -259,8 +258,8 @@ std::vector<io::WrittenFile> complete_files(const Run& run,
   }
   checkpoint::Manifest manifest = manifest_head(run.source, run.target, run.plan);
   if (options.sha256) add_file_hashes(manifest, folder.working_path(), options.resources);
-  const exec::TargetFile file(folder.create(kManifestName), options.io);
-  written.push_back({kManifestName, write_manifest(run, manifest, copied, file)});
+  const exec::TargetFile file(folder.create(checkpoint::kManifestName), options.io);
+  written.push_back({checkpoint::kManifestName, write_manifest(run, manifest, copied, file)});
   return written;
 }
 

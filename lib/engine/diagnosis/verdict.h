@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/base/checked.h"
+#include "lib/engine/diagnosis/outcome.h"
 #include "lib/engine/run/computed_by.h"
 #include "lib/engine/run/fabric.h"
 
@@ -14,7 +15,7 @@ namespace shardtool::engine {
 
 /// First significant difference between two runs of a layer.
 struct Fault {
-  std::string tier;                  ///< "field", "f64"
+  TierKind tier = TierKind::kField;
   std::string layer;                 ///< "start", "end", "decoder 3"
   std::string op;                    ///< "linear", "attention", ...
   std::string value;                 ///< output of the op, by its name in the graph
@@ -31,9 +32,9 @@ struct Fault {
 
 /// Result of one number system.
 struct TierVerdict {
-  std::string name;     ///< "field", "f64"
-  std::string verdict;  ///< "pass", "fail", "undecided"
-  i64 checked = 0;      ///< compared numbers
+  TierKind kind = TierKind::kField;
+  Outcome outcome = Outcome::kPass;
+  i64 checked = 0;  ///< compared numbers
   i64 mismatches = 0;
   double worst = 0;  ///< floats: largest difference over the RMS of the value
   /// For a native run: largest |whole - exact| / |exact| of a layer's result.
@@ -55,7 +56,7 @@ struct OddWeight {
 };
 
 struct CollectiveRow {
-  std::string tier;  ///< "field", ...
+  TierKind tier = TierKind::kField;
   std::string axis;
   plan::Move move = plan::Move::kAllReduce;
   i64 predicted_count = 0, counted = 0;

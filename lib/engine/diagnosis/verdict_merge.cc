@@ -8,10 +8,24 @@
 
 namespace shardtool::engine {
 
-// Must be in the types' namespace for nlohmann::json.
+// Must be in the types' namespace for nlohmann::json. Enums are sent as numbers.
+template <class Enum>
+void take_number(const nlohmann::json& from, Enum& into, Enum last) {
+  const auto number = from.get<i64>();
+  if (number < 0 || number > static_cast<i64>(last)) {
+    throw Error(ErrorCode::kPeerLost, "another process sent an invalid verdict");
+  }
+  into = static_cast<Enum>(number);
+}
+void from_json(const nlohmann::json& from, Outcome& into) {
+  take_number(from, into, Outcome::kFail);
+}
+void from_json(const nlohmann::json& from, TierKind& into) {
+  take_number(from, into, TierKind::kGolden);
+}
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Fault, tier, layer, op, value, tensors, rank, token, feature,
                                    mismatches, diagnosis, layer_index, step)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TierVerdict, name, verdict, checked, mismatches, worst, rounding,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TierVerdict, kind, outcome, checked, mismatches, worst, rounding,
                                    faults, reordered)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComputedBy, library, kernels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OddWeight, tensor, is_shard, rank, nan, infinite)
@@ -34,13 +48,6 @@ std::string to_text(const Verdict& verdict) {
                       {"bytes", verdict.bytes_read}});
 }
 
-std::string worse(const std::string& a, const std::string& b) {
-  for (const char* verdict : {"fail", "differs", "undecided"}) {
-    if (a == verdict || b == verdict) return verdict;
-  }
-  return a;
-}
-
 /// Keeps one fault per layer, in layer order.
 void keep_earliest(std::vector<Fault>& faults) {
   const auto key = [](const Fault& f) { return std::tuple(f.layer_index, f.step, f.rank); };
@@ -58,7 +65,7 @@ void keep_earliest(std::vector<Fault>& faults) {
 }
 
 void add(TierVerdict& sum, const TierVerdict& other) {
-  sum.verdict = worse(sum.verdict, other.verdict);
+  sum.outcome = std::max(sum.outcome, other.outcome);
   sum.checked += other.checked;
   sum.mismatches += other.mismatches;
   sum.worst = std::max(sum.worst, other.worst);
