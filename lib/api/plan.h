@@ -64,7 +64,7 @@ struct PlanOptions {
   Workload workload;
   DeviceBudget device;
   std::optional<TrainingPlan> training;
-  std::vector<OwnClass> classes;  ///< asked in order, before the built-in ones
+  std::vector<OwnClass> classes;     ///< asked in order, before the built-in ones
   std::vector<i64> what_if;          ///< device counts
   std::vector<std::string> compare;  ///< mapping files or presets to compare with the chosen one
   i64 node_size = 8;                 ///< devices per node

@@ -64,7 +64,8 @@ TEST_CASE("the head of every preset and family is that of the whole document") {
   for (const auto list : {presets(), quantized_families()}) {
     for (const Preset& preset : list) {
       CAPTURE(preset.name);
-      const Document whole = decode_document(std::string(preset_text(preset.name)), "preset:" + preset.name);
+      const Document whole =
+          decode_document(std::string(preset_text(preset.name)), "preset:" + preset.name);
       CHECK(preset.description == whole.description);
       CHECK(preset.architectures == whole.when.architectures);
       CHECK(preset.model_types == whole.when.model_types);
