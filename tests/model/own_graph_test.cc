@@ -103,5 +103,5 @@ TEST_CASE("a graph has no more layers than a model may have, whatever config.jso
   const auto config = mapping::parse_config(R"({"num_hidden_layers": 1000000000000000000})", "c");
   const auto error = testing::error_of([&] { return model::bind_model(graph, config, {}); });
   REQUIRE(error);
-  CHECK(error->code() == ErrorCode::kLimit);
+  CHECK(error->code() == ErrorCode::kConfig);
 }
