@@ -8,6 +8,8 @@
 
 #include "lib/check/container.h"
 #include "lib/check/model.h"
+#include "lib/model/bind.h"
+#include "lib/model/graph/graph_list.h"
 
 namespace shardtool::check {
 namespace {
@@ -271,76 +273,11 @@ void add_data(const Parts& parts, std::vector<DataTensor>& data) {
 
 }  // namespace
 
-namespace {
-
-/// Upper limit of sizes in config.json; sums of products of two such sizes fit an i64.
-constexpr i64 kWidest = i64{1} << 24;
-
-std::optional<i64> width_in(const mapping::ModelConfig& config,
-                            std::initializer_list<std::string_view> paths) {
-  const auto width = config_integer(config, paths);
-  return width && *width > 0 && *width <= kWidest ? width : std::nullopt;
-}
-
-/// Mamba-2's fused projections: gate, values, the groups' B and C, and a step per head.
-void add_state_space(const mapping::ModelConfig& config, std::set<i64>& extents) {
-  const auto heads =
-      width_in(config, {"mamba_num_heads", "mamba_n_heads", "n_mamba_heads", "num_heads"});
-  const auto width =
-      width_in(config, {"mamba_head_dim", "mamba_d_head", "mamba_headdim", "head_dim"});
-  const auto groups = width_in(config, {"n_groups", "mamba_n_groups", "mamba_ngroups"});
-  const auto state = width_in(config, {"ssm_state_size", "mamba_d_state", "state_size"});
-  if (!heads || !width || !groups || !state) return;
-  const i64 inner = *heads * *width;
-  const i64 shared = 2 * *groups * *state;
-  extents.insert({inner + shared, 2 * inner + shared + *heads});
-}
-
-/// Queries, keys and values of linear attention in one tensor, with keys shared between devices.
-void add_linear_attention(const mapping::ModelConfig& config, std::set<i64>& extents) {
-  const auto keys = width_in(config, {"linear_num_key_heads"});
-  const auto values = width_in(config, {"linear_num_value_heads"});
-  const auto key_dim = width_in(config, {"linear_key_head_dim"});
-  const auto value_dim = width_in(config, {"linear_value_head_dim"});
-  if (keys && values && key_dim && value_dim) {
-    extents.insert(2 * *keys * *key_dim + *values * *value_dim);
-  }
-}
-
-}  // namespace
-
 std::vector<i64> extents_of_model(const mapping::ModelConfig& config) {
-  std::set<i64> extents;
-  const auto add = [&](i64 extent) {
-    if (extent > 0) extents.insert(extent);
-  };
-  // Adds the extents of keys or values, and of fused queries, keys and values.
-  const auto add_heads = [&](i64 queries, i64 key_value, i64 width) {
-    add(key_value * width);
-    add((queries + 2 * key_value) * width);
-  };
-  const auto hidden = width_in(config, {"hidden_size", "n_embd", "d_model"});
-  const auto heads = width_in(config, {"num_attention_heads", "n_head", "n_heads"});
-  add(width_in(config, {"vocab_size"}).value_or(0));
-  const i64 inner = width_in(config, {"intermediate_size", "n_inner"}).value_or(0);
-  add(inner);
-  add(2 * inner);
-  if (heads && hidden) {
-    const i64 width = width_in(config, {"head_dim"}).value_or(*hidden / *heads);
-    add(*heads * width);
-    const auto groups = width_in(
-        config, {"num_key_value_heads", "num_kv_heads", "n_head_kv", "attn_config.kv_n_heads"});
-    // Also try one shared key and value: multi-query attention may have no count in config.json.
-    for (const i64 key_value : {groups.value_or(1), i64{1}}) add_heads(*heads, key_value, width);
-  }
-  const auto tower_heads = width_in(config, {"vision_config.num_heads"});
-  const auto tower_groups = width_in(config, {"vision_config.num_key_value_heads"});
-  const auto tower_hidden = width_in(config, {"vision_config.hidden_size"});
-  if (tower_heads && tower_groups && tower_hidden) {
-    add_heads(*tower_heads, *tower_groups, *tower_hidden / *tower_heads);
-  }
-  add_state_space(config, extents);
-  add_linear_attention(config, extents);
+  std::string why_not;
+  const auto graph = model::find_graph(config, why_not);
+  if (graph == nullptr) return {};
+  const std::set<i64> extents = model::axis_extents(*graph, config);
   return {extents.begin(), extents.end()};
 }
 

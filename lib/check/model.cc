@@ -1,11 +1,11 @@
 #include "lib/check/model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,28 +15,18 @@
 #include "lib/base/text.h"
 #include "lib/mapping/document/config_number.h"
 #include "lib/mapping/resolve/missing_numbers.h"
+#include "lib/model/bind.h"
+#include "lib/model/graph/graph_list.h"
 
 namespace shardtool::check {
 namespace {
 
 using shardtool::to_string;
 
-/// Models with projections of [heads * head_dim, hidden], an embedding of [vocab, hidden] and an
-/// MLP of [intermediate_size, hidden].
-constexpr auto kPlainModels = std::to_array<std::string_view>(
-    {"llama",   "mistral", "mixtral",  "qwen2",    "qwen2_moe",  "qwen3",           "qwen3_moe",
-     "gemma",   "gemma2",  "olmo",     "olmo2",    "starcoder2", "cohere",          "stablelm",
-     "granite", "smollm3", "seed_oss", "ernie4_5", "exaone4",    "hunyuan_v1_dense"});
-
 /// Name prefixes of the numbered layers of a language model.
 constexpr auto kLayerPrefixes = std::to_array<std::string_view>(
     {"model.layers.", "layers.", "transformer.h.", "h.", "gpt_neox.layers.",
      "model.language_model.layers.", "language_model.model.layers.", "transformer.layers."});
-
-bool is_plain(const mapping::ModelConfig& config) {
-  const std::string type = config.model_type();
-  return std::find(kPlainModels.begin(), kPlainModels.end(), type) != kPlainModels.end();
-}
 
 /// Map from names to tensors, without copies.
 class Tensors {
@@ -60,106 +50,93 @@ class Tensors {
   std::map<std::string_view, const TensorSpec*> by_name_;
 };
 
-/// True if one element is one weight: packed ones have other shapes.
-bool is_plain_matrix(const TensorSpec& tensor) {
-  constexpr int kBitsOfByte = 8;
-  const DtypeInfo& info = dtype_info(tensor.dtype);
-  return tensor.shape.size() == 2 && info.kind == DtypeKind::kFloat && info.bits >= kBitsOfByte;
-}
-
 const TensorSpec* embedding(const Tensors& tensors) {
   return tensors.any({"model.embed_tokens.weight", "embed_tokens.weight",
                       "model.language_model.embed_tokens.weight",
                       "language_model.model.embed_tokens.weight"});
 }
 
-/// Reports an axis of a tensor that has another size than config.json implies.
-void expect_size(const Model& model, const TensorSpec& tensor, size_t axis, i64 expected, Rule rule,
-                 const std::string& why, Findings& findings) {
-  if (axis >= tensor.shape.size() || tensor.shape[axis] == expected) return;
-  findings.add(
-      {.rule = rule,
-       .message = fmt::format("axis {} does not have the size that config.json gives", axis),
-       .file = model.config_file,
-       .tensor = tensor.name,
-       .axis = static_cast<int>(axis),
-       .found = fmt::format("{} in {}", tensor.shape[axis], to_string(tensor.shape)),
-       .expected = fmt::format("{} = {}", expected, why),
-       .fix = "take config.json and weights from the same model"});
-}
-
-/// Widths of the attention projections, in heads.
-struct Heads {
-  i64 query;
-  std::optional<i64> key_value;
-  i64 width;
+/// The rule about a size of config.json, for the keys that most models have.
+struct KeyRule {
+  std::string_view key;
+  Rule rule;
 };
+/// In the order in which they decide: head_dim may be hidden_size / num_attention_heads.
+constexpr auto kKeyRules = std::to_array<KeyRule>({
+    {"vocab_size", Rule::kVocabSize},
+    {"num_attention_heads", Rule::kHeads},
+    {"num_key_value_heads", Rule::kHeads},
+    {"n_head", Rule::kHeads},
+    {"intermediate_size", Rule::kIntermediateSize},
+    {"hidden_size", Rule::kHiddenSize},
+    {"n_embd", Rule::kHiddenSize},
+    {"d_model", Rule::kHiddenSize},
+});
 
-/// Models with a default head_dim other than hidden_size / heads.
-constexpr auto kOwnHeadDim = std::to_array<std::string_view>(
-    {"gemma", "gemma2", "qwen3", "qwen3_moe", "seed_oss", "ernie4_5"});
-
-std::optional<Heads> heads_of(const mapping::ModelConfig& config) {
-  const auto query = config_integer(config, {"num_attention_heads"});
-  const auto hidden = config_integer(config, {"hidden_size"});
-  if (!query || *query <= 0 || !hidden) return std::nullopt;
-  const auto width = config_integer(config, {"head_dim"});
-  const std::string type = config.model_type();
-  const bool own = std::find(kOwnHeadDim.begin(), kOwnHeadDim.end(), type) != kOwnHeadDim.end();
-  if (!width && own) return std::nullopt;
-  return Heads{*query, config_integer(config, {"num_key_value_heads"}),
-               width.value_or(*hidden / *query)};
+Rule rule_of(const std::vector<std::string>& keys) {
+  for (const auto& [key, rule] : kKeyRules) {
+    if (std::ranges::find(keys, key) != keys.end()) return rule;
+  }
+  return Rule::kSize;
 }
 
-void check_sizes(const Model& model, Findings& findings) {
-  const auto heads = heads_of(model.config);
-  const auto hidden = config_integer(model.config, {"hidden_size"});
-  const auto inner = config_integer(model.config, {"intermediate_size"});
-  for (const TensorSpec& tensor : model.tensors) {
-    const std::string_view name = tensor.name;
-    if (!is_plain_matrix(tensor) || !name.ends_with("_proj.weight")) continue;
-    const auto expect_heads = [&](i64 count, std::string_view key) {
-      constexpr i64 kMost = std::numeric_limits<i64>::max();
-      const i64 expected = checked_mul(count, heads->width).value_or(kMost);
-      expect_size(model, tensor, 0, expected, Rule::kHeads,
-                  fmt::format("{} {} x head_dim {}", key, count, heads->width), findings);
-    };
-    if (heads && name.ends_with(".self_attn.q_proj.weight")) {
-      expect_heads(heads->query, "num_attention_heads");
-    } else if (heads && heads->key_value &&
-               (name.ends_with(".self_attn.k_proj.weight") ||
-                name.ends_with(".self_attn.v_proj.weight"))) {
-      expect_heads(*heads->key_value, "num_key_value_heads");
-    } else if (inner &&
-               (name.ends_with(".mlp.gate_proj.weight") || name.ends_with(".mlp.up_proj.weight"))) {
-      expect_size(model, tensor, 0, *inner, Rule::kIntermediateSize, "intermediate_size", findings);
-    } else if (inner && name.ends_with(".mlp.down_proj.weight")) {
-      expect_size(model, tensor, 1, *inner, Rule::kIntermediateSize, "intermediate_size", findings);
-    }
-    const bool reads_hidden = name.ends_with(".q_proj.weight") || name.ends_with(".k_proj.weight");
-    if (hidden && reads_hidden) {
-      expect_size(model, tensor, 1, *hidden, Rule::kHiddenSize, "hidden_size", findings);
-    }
+/// Returns "heads*head_dim (num_attention_heads 32, hidden_size 4096)", or the key whose value the
+/// size is.
+std::string reason_of(const model::Misfit& misfit, const std::vector<std::string>& keys,
+                      const mapping::ModelConfig& config) {
+  if (keys.size() == 1 && config_integer(config, {keys[0]}) == misfit.expected) return keys[0];
+  const std::string& dim = misfit.dim->text;
+  std::vector<std::string> values;
+  for (const std::string& key : keys) {
+    if (const auto value = config_integer(config, {key}))
+      values.push_back(fmt::format("{} {}", key, *value));
   }
+  if (values.empty()) return dim;
+  return fmt::format("{} ({})", dim, fmt::join(values, ", "));
 }
 
-void check_vocabulary(const Model& model, const Tensors& tensors, Findings& findings) {
-  const auto vocab = config_integer(model.config, {"vocab_size"});
-  const TensorSpec* const table = embedding(tensors);
-  if (!vocab || table == nullptr || !is_plain_matrix(*table)) return;
-  if (const auto hidden = config_integer(model.config, {"hidden_size"})) {
-    expect_size(model, *table, 1, *hidden, Rule::kHiddenSize, "hidden_size", findings);
-  }
-  if (table->shape[0] < *vocab) {
-    expect_size(model, *table, 0, *vocab, Rule::kVocabSize, "vocab_size", findings);
-  } else if (table->shape[0] > *vocab) {
-    findings.add({.rule = Rule::kVocabPadding,
-                  .message = fmt::format("rows beyond vocab_size: {}", table->shape[0] - *vocab),
+void report(const Model& model, const model::Model& bound, const model::Misfit& misfit,
+            Findings& findings) {
+  const TensorSpec& tensor = model.tensors[misfit.tensor];
+  const i64 found = tensor.shape[misfit.axis];
+  const auto keys = model::config_keys(*bound.graph, *misfit.dim);
+  Finding finding{.rule = rule_of(keys),
+                  .message = "",
                   .file = model.config_file,
-                  .tensor = table->name,
-                  .axis = 0,
-                  .found = std::to_string(table->shape[0]),
-                  .expected = fmt::format("{} = vocab_size", *vocab)});
+                  .tensor = tensor.name,
+                  .axis = static_cast<int>(misfit.axis)};
+  if (finding.rule == Rule::kVocabSize && found > misfit.expected) {
+    finding.rule = Rule::kVocabPadding;
+    finding.message = fmt::format("rows beyond vocab_size: {}", found - misfit.expected);
+    finding.found = std::to_string(found);
+    finding.expected = fmt::format("{} = vocab_size", misfit.expected);
+  } else {
+    finding.message =
+        fmt::format("axis {} does not have the size that config.json gives", misfit.axis);
+    finding.found = fmt::format("{} in {}", found, to_string(tensor.shape));
+    finding.expected =
+        fmt::format("{} = {}", misfit.expected, reason_of(misfit, keys, bound.config));
+    finding.fix = "take config.json and weights from the same model";
+  }
+  findings.add(std::move(finding));
+}
+
+/// Binds the model's graph, if it has one. Reports sizes of config.json that contradict each other,
+/// such as a hidden_size that is no multiple of the number of heads. Absent if config.json lacks a
+/// size that decides which tensors the graph reads.
+std::optional<model::Model> bound_model(const Model& model, Findings& findings) {
+  std::string why_not;
+  const auto graph = model::find_graph(model.config, why_not);
+  if (graph == nullptr) return std::nullopt;
+  try {
+    return model::bind_model(graph, model.config, model.tensors, model::Misfits::kLeaveOut);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kSizeExpression) return std::nullopt;
+    findings.add({.rule = Rule::kSize,
+                  .message = error.message(),
+                  .file = model.config_file,
+                  .fix = "take config.json and weights from the same model"});
+    return std::nullopt;
   }
 }
 
@@ -343,6 +320,31 @@ void check_experts(const Model& model, const NumberedLayers& found, Findings& fi
   }
 }
 
+bool is_embedding(const model::Misfit& misfit) {
+  return std::holds_alternative<ops::Embed>(misfit.reader->kind);
+}
+
+/// Skips layers that lack tensors, since the graph reads the others as those of another kind of
+/// layer. Reports a vocabulary of another size for the embedding, and for the output matrix only
+/// if the embedding fits.
+void check_sizes(const Model& model, std::string_view layer_prefix, Findings& findings) {
+  const auto bound = bound_model(model, findings);
+  if (!bound || bound->misfits.empty()) return;
+  std::set<i64> incomplete;
+  for (const Finding& finding : findings.all()) {
+    const auto place = numbered(finding.tensor, layer_prefix);
+    if (finding.rule == Rule::kLayerTensor && place) incomplete.insert(place->first);
+  }
+  const bool is_table_reported =
+      std::any_of(bound->misfits.begin(), bound->misfits.end(), is_embedding);
+  for (const model::Misfit& misfit : bound->misfits) {
+    const auto place = numbered(model.tensors[misfit.tensor].name, layer_prefix);
+    if (place && incomplete.contains(place->first)) continue;
+    const bool is_repeated = is_table_reported && misfit.reader->is_head && !is_embedding(misfit);
+    if (!is_repeated) report(model, *bound, misfit, findings);
+  }
+}
+
 }  // namespace
 
 std::optional<i64> config_integer(const mapping::ModelConfig& config,
@@ -360,8 +362,6 @@ std::optional<i64> config_integer(const mapping::ModelConfig& config,
 
 void check_model(const Model& model, Findings& findings) {
   const Tensors tensors(model.tensors);
-  if (is_plain(model.config)) check_sizes(model, findings);
-  if (is_plain(model.config)) check_vocabulary(model, tensors, findings);
   check_tied(model, tensors, findings);
   NumberedLayers layers = layers_of(model);
   check_layer_count(model, layers, findings);
@@ -369,6 +369,7 @@ void check_model(const Model& model, Findings& findings) {
   drop_extra_layers(model, layers);
   for (const Layers& alike : by_kind(model, layers.layers))
     check_layers_alike(model, layers.prefix, alike, findings);
+  check_sizes(model, layers.prefix, findings);
 }
 
 }  // namespace shardtool::check

@@ -20,8 +20,8 @@ struct Model {
 };
 
 /// ST04: compares heads, hidden size, vocabulary, layers, experts and tied tensors with
-/// config.json. Compares sizes only for architectures with these meanings of the keys; skips
-/// missing keys.
+/// config.json. Compares sizes of the tensors that the model's graph reads (lib/family); skips
+/// sizes that config.json does not give, and model types without a graph.
 void check_model(const Model& model, Findings& findings);
 
 /// ST04: every quantised weight has its scales and every scale its weight, of shapes that fit; and

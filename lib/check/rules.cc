@@ -195,6 +195,8 @@ constexpr auto kModelRules = std::to_array<RuleInfo>({
      "config.json belongs to another model, or the tensors do."},
     {kConfigInvalid, "ST0416", kError, "config.json cannot be used",
      "It is no strict JSON object, or a size in it is no positive integer."},
+    {kSize, "ST0417", kError, "config.json contradicts the shape of a tensor",
+     "config.json belongs to another model, or the tensors do."},
 });
 
 constexpr auto kHubRules = std::to_array<RuleInfo>({

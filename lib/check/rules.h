@@ -97,6 +97,7 @@ enum class Rule {
   kBlockSizes,
   kIntermediateSize,
   kConfigInvalid,
+  kSize,
   // hub and host
   kFileTooLarge,
   kTooManyFiles,

@@ -123,14 +123,16 @@ class Binder {
   Shape shape_of(const WeightRef& ref) const;
   const Way& chosen(const Alternatives& ways, i64 layer);
   BoundOp bound(const Op& op, i64 layer);
-  BoundWeight bound(const WeightRef& ref, i64 layer, i64 count);
-  void read(size_t tensor, const WeightRef& ref);
+  BoundWeight bound(const Op& op, const WeightRef& ref, i64 layer, i64 count);
+  void require_shape(size_t tensor, const WeightRef& ref) const;
+  void note_misfits(size_t tensor, const Op& op, const WeightRef& ref);
   [[noreturn]] void fail_missing(const std::string& name, i64 layer) const;
 
   Model& model_;
   std::span<const TensorSpec> tensors_;
   std::string stored_as_;
   Misfits misfits_;
+  bool is_whole_ = false;  ///< misfits of the current ops are noted
   NameViewMap<size_t> by_name_;
   std::vector<bool> is_read_;
   std::unordered_map<const std::string*, ops::Spelling> spellings_;  ///< of the graph's globs
@@ -268,28 +270,46 @@ void Binder::fail_missing(const std::string& name, i64 layer) const {
       .help("weights that are packed in a way that is not known have other names");
 }
 
-void Binder::read(size_t tensor, const WeightRef& ref) {
+void Binder::require_shape(size_t tensor, const WeightRef& ref) const {
   const Shape expected = shape_of(ref);
   const bool is_number = ref.shape.empty() && element_count(tensors_[tensor].shape) == 1;
-  if (misfits_ == Misfits::kRefuse && tensors_[tensor].shape != expected && !is_number) {
-    throw Error(
-        ErrorCode::kShapeMismatch,
-        fmt::format("the graph of {} reads a tensor of another shape", model_.graph->family))
-        .tensor(tensors_[tensor].name)
-        .note("found", to_string(tensors_[tensor].shape))
-        .note("expected", to_string(expected));
-  }
-  is_read_[tensor] = true;
+  if (tensors_[tensor].shape == expected || is_number) return;
+  throw Error(ErrorCode::kShapeMismatch,
+              fmt::format("the graph of {} reads a tensor of another shape", model_.graph->family))
+      .tensor(tensors_[tensor].name)
+      .note("found", to_string(tensors_[tensor].shape))
+      .note("expected", to_string(expected));
 }
 
-BoundWeight Binder::bound(const WeightRef& ref, i64 layer, i64 count) {
+void Binder::note_misfits(size_t tensor, const Op& op, const WeightRef& ref) {
+  constexpr int kBitsOfByte = 8;
+  const TensorSpec& spec = tensors_[tensor];
+  const DtypeInfo& dtype = dtype_info(spec.dtype);
+  const bool is_packed = dtype.kind != DtypeKind::kFloat || dtype.bits < kBitsOfByte;
+  if (is_packed || is_read_[tensor] || spec.shape.size() != ref.shape.size()) return;
+  const auto is_known = [&](const mapping::Product& section) {
+    return std::ranges::all_of(section.factors, [&](const mapping::Factor& factor) {
+      return factor.axis.empty() || model_.sizes.contains(factor.axis);
+    });
+  };
+  for (size_t axis = 0; axis < ref.shape.size(); ++axis) {
+    if (!std::ranges::all_of(ref.shape[axis].sections, is_known)) continue;
+    const i64 expected = model_.size(ref.shape[axis]);
+    if (spec.shape[axis] == expected) continue;
+    model_.misfits.push_back({tensor, axis, expected, &ref.shape[axis], &op});
+  }
+}
+
+BoundWeight Binder::bound(const Op& op, const WeightRef& ref, i64 layer, i64 count) {
   BoundWeight weight;
   for (i64 number = 0; number < count; ++number) {
     const auto tensor = find(ref, layer, number);
     if (!tensor && ref.optional) return {};
     if (!tensor && misfits_ == Misfits::kLeaveOut) continue;
     if (!tensor) fail_missing(ref.names.front(), layer);
-    read(*tensor, ref);
+    if (misfits_ == Misfits::kRefuse) require_shape(*tensor, ref);
+    if (is_whole_) note_misfits(*tensor, op, ref);
+    is_read_[*tensor] = true;
     weight.push_back(*tensor);
   }
   return weight;
@@ -300,14 +320,14 @@ BoundOp Binder::bound(const Op& op, i64 layer) {
   const auto* experts = std::get_if<Experts>(&op.kind);
   if (experts == nullptr) {
     for (const WeightRef& ref : op.weights) {
-      found.weights.push_back(bound(ref, layer, ref.heads ? model_.size(*ref.heads) : 1));
+      found.weights.push_back(bound(op, ref, layer, ref.heads ? model_.size(*ref.heads) : 1));
     }
     return found;
   }
   found.form = &form_of(*experts, layer);
   const i64 count = found.form->per_expert ? model_.size(experts->experts) : 1;
   for (const WeightRef& ref : found.form->weights) {
-    found.weights.push_back(bound(ref, layer, count));
+    found.weights.push_back(bound(op, ref, layer, count));
   }
   return found;
 }
@@ -317,6 +337,7 @@ Layer Binder::layer(Layer::Part part, const std::string& block,
   Layer found{part, block, number, {}, {}, false, false};
   for (const Alternatives& ways : stretches) {
     const Way& way = chosen(ways, number);
+    is_whole_ = misfits_ == Misfits::kLeaveOut && has_required(way, number);
     for (const Op& op : way.ops) {
       found.ops.push_back(bound(op, number));
       made_.insert(op.out.begin(), op.out.end());
@@ -377,17 +398,79 @@ std::vector<std::string> Binder::unread() const {
   return names;
 }
 
+/// Appends the paths in config.json that a size of the graph depends on.
+void add_config_keys(const Graph& graph, const std::string& size, std::set<std::string>& seen,
+                     std::vector<std::string>& keys) {
+  const auto found = graph.sizes.find(size);
+  if (found == graph.sizes.end() || !seen.insert(size).second) return;
+  const auto add = [&](const mapping::SizeAtom& atom) {
+    if (atom.kind == mapping::SizeAtom::Kind::kConfig) keys.push_back(atom.name);
+    if (atom.kind == mapping::SizeAtom::Kind::kAxis) add_config_keys(graph, atom.name, seen, keys);
+  };
+  for (const mapping::SizeProduct& product : found->second.sum) {
+    add(product.first);
+    for (const mapping::SizeStep& step : product.rest) add(step.atom);
+  }
+}
+
 }  // namespace
 
 std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConfig& config) {
   return Sizes(graph, config).take();
 }
 
+std::vector<std::string> config_keys(const Graph& graph, const Dim& dim) {
+  std::set<std::string> seen;
+  std::vector<std::string> keys;
+  for (const mapping::Product& section : dim.sections) {
+    for (const mapping::Factor& factor : section.factors)
+      add_config_keys(graph, factor.axis, seen, keys);
+  }
+  return keys;
+}
+
+std::set<i64> axis_extents(const Graph& graph, const mapping::ModelConfig& config) {
+  mapping::ModelConfig part = part_of(config, graph.config_part);
+  auto values = sizes_of(graph, part);
+  const ops::ModelSizes sizes{graph.family, std::move(part), std::move(values)};
+  std::set<i64> extents;
+  const auto add_weights = [&](const std::vector<WeightRef>& weights) {
+    for (const WeightRef& weight : weights) {
+      for (const Dim& dim : weight.shape) {
+        try {
+          extents.insert(sizes.size(dim));
+        } catch (const Error&) {
+          continue;
+        }
+      }
+    }
+  };
+  const auto add_ways = [&](const std::vector<Alternatives>& stretches) {
+    for (const Alternatives& ways : stretches) {
+      for (const Way& way : ways) {
+        for (const Op& op : way.ops) {
+          add_weights(op.weights);
+          if (const auto* experts = std::get_if<Experts>(&op.kind)) {
+            for (const Experts::Form& form : experts->forms) add_weights(form.weights);
+          }
+        }
+      }
+    }
+  };
+  for (const Stack& stack : graph.stacks) {
+    add_ways(stack.start);
+    for (const Block& block : stack.blocks) add_ways(block.stretches);
+    if (stack.end) add_ways(stack.end->stretches);
+  }
+  add_ways(graph.end);
+  return extents;
+}
+
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
                  std::span<const TensorSpec> tensors, Misfits misfits) {
   mapping::ModelConfig part = part_of(config, graph->config_part);
   auto sizes = sizes_of(*graph, part);
-  Model model{{graph->family, std::move(part), std::move(sizes)}, graph, {}, {}};
+  Model model{{graph->family, std::move(part), std::move(sizes)}, graph, {}, {}, {}};
   Binder binder(model, tensors, mapping::quantization_tag(config).value_or("plain numbers"),
                 misfits);
   for (const Stack& stack : model.graph->stacks) binder.add(stack);

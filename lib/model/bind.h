@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,15 @@ struct Layer {
 /// throws.
 std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConfig& config);
 
+/// An axis of a stored tensor whose size is not the one that config.json gives.
+struct Misfit {
+  size_t tensor = 0;  ///< index into the specs
+  size_t axis = 0;
+  i64 expected = 0;
+  const Dim* dim = nullptr;  ///< of the graph
+  const Op* reader = nullptr;
+};
+
 /// A graph with the sizes of one config.json and the tensors of one checkpoint.
 ///
 /// B1 layers are in order: of each stack its start and its layers, then the end
@@ -45,7 +55,17 @@ struct Model : ops::ModelSizes {
   std::shared_ptr<const Graph> graph;  // shared: ops and forms point into it
   std::vector<Layer> layers;
   std::vector<std::string> unread;  ///< tensors that no op reads and the graph does not ignore
+  /// For kLeaveOut: every misfit of the layers whose required tensors are there. Skips tensors of
+  /// another rank, and dtypes that pack several weights.
+  std::vector<Misfit> misfits;
 };
+
+/// Returns the paths in config.json that a dim of the graph depends on, such as "hidden_size".
+std::vector<std::string> config_keys(const Graph& graph, const Dim& dim);
+
+/// Returns the extents of all axes of the tensors that a graph may read. Skips sizes that
+/// config.json does not give.
+std::set<i64> axis_extents(const Graph& graph, const mapping::ModelConfig& config);
 
 /// Treatment of tensors that the graph needs and the checkpoint lacks or has in another shape.
 /// kLeaveOut binds what is there, which serves questions about memory: B2 then does not hold, and a

@@ -15,7 +15,7 @@ i64 ModelSizes::size(const Dim& dim) const {
     const auto found = sizes.find(name);
     if (found != sizes.end()) return found->second;
     throw Error(
-        ErrorCode::kSizeExpression,
+        ErrorCode::kConfig,
         fmt::format("the config does not say '{}', which the graph of {} needs", name, family));
   };
   i64 total = 0;

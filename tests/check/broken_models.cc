@@ -1,4 +1,7 @@
+#include <filesystem>
+
 #include "tests/check/broken_checkpoints.h"
+#include "tests/golden/models.h"
 
 namespace shardtool::test {
 namespace {
@@ -9,6 +12,17 @@ using check::Rule;
 auto configured(const std::string& from, const std::string& to) {
   return [from, to](const TempFolder& folder) {
     const std::string model = copy_sample(folder);
+    edit(model + "/config.json", from, to);
+    return options_for(model);
+  };
+}
+
+/// Makes a golden model with one text of its config.json replaced.
+auto configured_golden(const std::string& name, const std::string& from, const std::string& to) {
+  return [name, from, to](const TempFolder& folder) {
+    const std::string model = folder / "model";
+    std::filesystem::create_directory(model);
+    golden::write_model(name, model);
     edit(model + "/config.json", from, to);
     return options_for(model);
   };
@@ -60,6 +74,8 @@ std::vector<Broken> broken_models() {
                                 kBlocks)},
       {Rule::kIntermediateSize,
        configured(R"("intermediate_size": 176)", R"("intermediate_size": 192)")},
+      {Rule::kSize, configured_golden("qwen3_moe", R"("moe_intermediate_size": 12)",
+                                      R"("moe_intermediate_size": 16)")},
       {Rule::kConfigInvalid, configured("\"vocab_size\": 1000,", "\"vocab_size\": 1000,,")},
   };
 }

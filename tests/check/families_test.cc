@@ -4,9 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "lib/check/model.h"
+#include "lib/model/bind.h"
+#include "lib/model/graph/graph_list.h"
 #include "tests/presets/fixture.h"
 
 namespace shardtool::test {
@@ -102,6 +107,56 @@ TEST_CASE("a config of another model is found in families that are Llama but for
                         [&](const check::Finding& finding) { return finding.rule == rule; }));
     }
   }
+}
+
+/// Returns the keys of config.json that the shapes of a model's tensors depend on.
+std::set<std::string> size_keys(const mapping::Fixture& fixture, std::string& prefix) {
+  std::string why_not;
+  const auto graph = model::find_graph(fixture.config, why_not);
+  if (graph == nullptr) return {};
+  const auto bound =
+      model::bind_model(graph, fixture.config, fixture.tensors, model::Misfits::kLeaveOut);
+  prefix = graph->config_part.empty() ? "" : graph->config_part + "/";
+  std::set<std::string> keys;
+  for (const model::Layer& layer : bound.layers) {
+    for (const ops::BoundOp& op : layer.ops) {
+      for (size_t w = 0; w < op.weights.size(); ++w) {
+        if (op.weights[w].empty()) continue;
+        const auto& refs = op.form != nullptr ? op.form->weights : op.op->weights;
+        for (const auto& dim : refs[w].shape) {
+          for (std::string& key : model::config_keys(*graph, dim)) keys.insert(std::move(key));
+        }
+      }
+    }
+  }
+  return keys;
+}
+
+TEST_CASE("a wrong size in config.json is found in every family") {
+  int changed = 0;
+  for (const mapping::Fixture& fixture : mapping::fixtures()) {
+    std::string prefix;
+    for (std::string key : size_keys(fixture, prefix)) {
+      std::replace(key.begin(), key.end(), '.', '/');
+      auto config = nlohmann::json::parse(fixture.config_text);
+      const nlohmann::json::json_pointer path("/" + prefix + key);
+      if (!config.contains(path) || !config.at(path).is_number_integer()) continue;
+      config.at(path) = config.at(path).get<i64>() * 2 + 2;
+      // The table of words' experts holds integers, which are not compared.
+      if (key == "num_experts_per_tok") continue;
+      const mapping::ModelConfig changed_config(std::make_shared<nlohmann::json>(config),
+                                                "config.json");
+      std::string why_not;
+      if (model::find_graph(changed_config, why_not) == nullptr) continue;
+      check::Findings findings{check::Profile("")};
+      check::check_model({fixture.tensors, changed_config, "config.json"}, findings);
+      CAPTURE(fixture.family);
+      CAPTURE(key);
+      CHECK(!findings.all().empty());
+      ++changed;
+    }
+  }
+  CHECK(changed > 1000);
 }
 
 }  // namespace
