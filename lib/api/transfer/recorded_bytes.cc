@@ -1,10 +1,13 @@
 #include "lib/api/transfer/recorded_bytes.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "lib/api/transfer/replicas.h"
 #include "lib/api/transfer/stored_data.h"
 #include "lib/check/data.h"
+#include "lib/exec/compare.h"
 
 namespace shardtool::api {
 namespace {
@@ -66,6 +69,24 @@ void keep_one_each(std::vector<Difference>& sorted) {
   });
 }
 
+/// One move per part, from the reference to the part's region.
+struct PartMoves {
+  std::vector<exec::TensorMove> moves;
+  std::vector<i64> ranks;
+
+  void add(const LogicalTensor& whole, const LogicalTensor& tensor) {
+    for (size_t part = 0; part < tensor.ranks.size(); ++part) {
+      index::HolderSet region(tensor.spec.shape);
+      region.add(tensor.side.holders->region(static_cast<int>(part)));
+      const exec::Side side{std::make_shared<index::HolderSet>(std::move(region)),
+                            {tensor.side.slots[part]}};
+      moves.push_back(
+          {tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, whole.side, side, {}});
+      ranks.push_back(tensor.ranks[part]);
+    }
+  }
+};
+
 std::string file_of(const LogicalCheckpoint& shards, const Difference& difference) {
   if (difference.rank == engine::RecordedBytes::kWhole) return shards.parts.front().path;
   for (const LogicalTensor& tensor : shards.tensors) {
@@ -106,6 +127,41 @@ i64 hold_unread(const LogicalCheckpoint& shards, const ValidateOptions& options,
   recorded = engine::merged(read, comm);
   keep_one_each(recorded.different);
   return bytes;
+}
+
+i64 compare_unread(const LogicalCheckpoint& shards, const LogicalCheckpoint& reference,
+                   const ValidateOptions& options, comm::Communicator& comm,
+                   const std::set<size_t>& tested, engine::ComparedBytes& compared) {
+  std::map<std::string_view, const LogicalTensor*> wholes;
+  for (const LogicalTensor& tensor : reference.tensors) wholes[tensor.spec.name] = &tensor;
+  PartMoves own;
+  i64 parts = 0;
+  int number = 0;
+  for (size_t t = 0; t < shards.tensors.size(); ++t) {
+    const LogicalTensor& tensor = shards.tensors[t];
+    const auto whole = wholes.find(tensor.spec.name);
+    const bool is_proved = compared.tensors.contains(t) || tested.contains(t);
+    if (is_proved || whole == wholes.end()) continue;
+    const TensorSpec& spec = whole->second->spec;
+    const bool is_shifted = !tensor.shifts.empty() || !whole->second->shifts.empty();
+    if (spec.dtype != tensor.spec.dtype || spec.shape != tensor.spec.shape || is_shifted) continue;
+    parts += std::ssize(tensor.ranks);
+    if (number++ % comm.size() == comm.rank()) own.add(*whole->second, tensor);
+  }
+  if (parts == 0) return 0;
+  const auto found = exec::compare(own.moves, exec::open_sources(reference.files),
+                                   exec::open_sources(shards.files), options.resources);
+  engine::RecordedBytes read;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i].bytes != 0) read.different.push_back({own.moves[i].name, own.ranks[i], "", ""});
+  }
+  for (const Difference& one : engine::merged(read, comm).different)
+    compared.different.push_back({one.tensor, one.rank});
+  std::ranges::sort(compared.different, {},
+                    [](const auto& part) { return std::tie(part.tensor, part.rank); });
+  compared.parts += parts;
+  compared.differing = std::ssize(compared.different);
+  return parts;
 }
 
 std::vector<check::Finding> findings_of(const LogicalCheckpoint& shards,

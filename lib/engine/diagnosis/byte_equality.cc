@@ -136,6 +136,7 @@ ComparedBytes ByteEquality::result(Fabric& fabric) {
     const auto& [tensor, rank] = key;
     const Places& places = places_of(tensor);
     ++compared.parts;
+    compared.tensors.insert(tensor);
     if (places.whole_digests[places.of_rank.at(rank)] == digest) continue;
     ++compared.differing;
     compared.different.push_back({shards_.tensors[tensor].name, rank});

@@ -12,15 +12,16 @@ struct TierText {
 
 constexpr std::array<std::string_view, 5> kOutcomes{"not run", "pass", "undecided", "differs",
                                                     "fail"};
-constexpr std::array<TierText, 9> kTiers{{{"manifest", "V0"},
-                                          {"headers", "V0"},
-                                          {"hashes", "V0"},
-                                          {"field", "V1"},
-                                          {"f64", "V2"},
-                                          {"ordered f32", "V3"},
-                                          {"ordered bf16", "V3"},
-                                          {"native", "V4"},
-                                          {"golden", "V5"}}};
+constexpr std::array<TierText, 10> kTiers{{{"manifest", "V0"},
+                                           {"headers", "V0"},
+                                           {"hashes", "V0"},
+                                           {"bytes", "V0"},
+                                           {"field", "V1"},
+                                           {"f64", "V2"},
+                                           {"ordered f32", "V3"},
+                                           {"ordered bf16", "V3"},
+                                           {"native", "V4"},
+                                           {"golden", "V5"}}};
 
 }  // namespace
 

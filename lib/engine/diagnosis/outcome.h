@@ -21,6 +21,7 @@ enum class TierKind {
   kManifest,     ///< of headers with the shards' manifest and the reference
   kHeaders,      ///< the same of shards without a manifest
   kHashes,       ///< of bytes with the manifest's hashes
+  kBytes,        ///< of bytes that no result depends on, with the reference
   kField,        ///< of the function, in exact arithmetic
   kF64,          ///< of the function, in f64
   kOrderedF32,   ///< of bits, with the whole model summed as the shards sum

@@ -77,6 +77,7 @@ struct ComparedBytes {
   i64 parts = 0;  ///< (tensor, device) parts that have the same dtype and shape on both sides
   i64 differing = 0;
   std::vector<Part> different;  ///< by tensor and rank
+  std::set<size_t> tensors;     ///< indices of the tensors with a compared part
 };
 
 /// Comparison of stored bytes with a manifest's hashes.

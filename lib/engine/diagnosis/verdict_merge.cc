@@ -30,7 +30,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TierVerdict, kind, outcome, checked, mismatch
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComputedBy, library, kernels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OddWeight, tensor, is_shard, rank, nan, infinite)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes::Part, tensor, rank)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes, parts, differing, different)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes, parts, differing, different, tensors)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RecordedBytes::Difference, tensor, rank, found, expected)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RecordedBytes, different, unread)
 
@@ -77,6 +77,7 @@ void add(TierVerdict& sum, const TierVerdict& other) {
 void add(ComparedBytes& sum, const ComparedBytes& other) {
   sum.parts += other.parts;
   sum.differing += other.differing;
+  sum.tensors.insert(other.tensors.begin(), other.tensors.end());
   sum.different.insert(sum.different.end(), other.different.begin(), other.different.end());
 }
 
