@@ -100,6 +100,7 @@ ENCODER_MODELS = {
     "umt5": ("UMT5Config", dict(GATED, feed_forward_proj="gated-silu")),
     "whisper": ("WhisperConfig", WHISPER),
     "bart": ("BartConfig", dict(BART, activation_function="relu")),
+    "plbart": ("PLBartConfig", dict(BART, scale_embedding=True, activation_function="gelu")),
     "mbart": ("MBartConfig", dict(BART, scale_embedding=True, decoder_layers=2)),
     "modernbert": ("ModernBertConfig", MODERNBERT),
     "distilbert": ("DistilBertConfig", dict(DISTILBERT, activation="relu")),

@@ -162,6 +162,7 @@ def translators():
         ("m2m_100", "bart", "M2M100ForConditionalGeneration", dict(pad_token_id=1)),
         ("pegasus", "bart", "PegasusForConditionalGeneration", {}),
         ("blenderbot", "bart", "BlenderbotForConditionalGeneration", {}),
+        ("plbart", "plbart", "PLBartForConditionalGeneration", {}),
     ):
         config = model.replace("MTModel", "").replace("ForConditionalGeneration", "") + "Config"
         sizes = STACKS | dict(pad_token_id=0) | more
