@@ -40,6 +40,12 @@ mapping::Mapping detected(const LogicalCheckpoint& source,
   return mapping::load_preset(*name);
 }
 
+/// True if the mapping is the one in the source's manifest.
+bool is_own(const MappingChoice& choice, const LogicalCheckpoint& source) {
+  const auto& manifest = source.parts.front().manifest;
+  return choice.path.empty() && choice.preset.empty() && manifest && !manifest->mapping.empty();
+}
+
 /// Loads the mapping file, the preset, the documents of the source's manifest, or the fitting
 /// preset.
 mapping::Mapping named_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
@@ -50,11 +56,46 @@ mapping::Mapping named_mapping(const MappingChoice& choice, const LogicalCheckpo
   }
   if (!choice.path.empty()) return mapping::load_mapping(choice.path);
   if (!choice.preset.empty()) return mapping::load_preset(choice.preset);
+  if (!is_own(choice, source)) return detected(source, config);
   const checkpoint::Checkpoint& first = source.parts.front();
-  const bool has_own = first.manifest && !first.manifest->mapping.empty();
-  return has_own ? mapping_from_json(first.manifest->mapping,
-                                     first.path + "/" + checkpoint::kManifestName)
-                 : detected(source, config);
+  return mapping_from_json(first.manifest->mapping, first.path + "/" + checkpoint::kManifestName);
+}
+
+/// Adds the options that the manifest records beside its mapping.
+MappingChoice with_own_options(const MappingChoice& typed, const LogicalCheckpoint& source) {
+  MappingChoice choice = typed;
+  if (!is_own(typed, source)) return choice;
+  const checkpoint::Manifest& manifest = *source.parts.front().manifest;
+  if (choice.layout.empty()) choice.layout = manifest.axes;
+  choice.allow_empty_shards = choice.allow_empty_shards || manifest.allows_empty_shards;
+  return choice;
+}
+
+/// Throws kManifestInvalid if the manifest's mapping over its own mesh cuts a tensor in another way
+/// than the manifest records. `typed` is the choice without the manifest's options.
+void refuse_contradiction(const LogicalCheckpoint& source, const MappingChoice& typed,
+                          const mapping::Resolution& resolution) {
+  const bool is_same = is_own(typed, source) && source.is_sharded() && typed.layout.empty() &&
+                       typed.settings.empty();
+  if (!is_same || !(resolution.mesh == source.parts.front().manifest->mesh)) return;
+  for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
+    const LogicalTensor& tensor = source.tensors[resolved.tensor];
+    for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
+      const index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
+      const auto given = resolved.layout->region(tensor.ranks[holder]);
+      if (given && *given == stored) continue;
+      throw Error(ErrorCode::kManifestInvalid,
+                  fmt::format("the manifest's mapping gives rank {} another part than the shards "
+                              "have",
+                              tensor.ranks[holder]))
+          .at({source.parts.front().path + "/" + checkpoint::kManifestName, 0, 0, "/mapping"})
+          .tensor(tensor.spec.name)
+          .note("mapping", given ? to_string(*given) : "nothing")
+          .note("slices", to_string(stored))
+          .help(
+              "give the mapping and the --axes of the split: older manifests do not record --axes");
+    }
+  }
 }
 
 /// Adds the documents that describe the storage of the weights: adapter matrices or a quantisation.
@@ -136,8 +177,9 @@ MappingChoice over_own_mesh(const LogicalCheckpoint& source, const MappingChoice
   return choice;
 }
 
-AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
+AppliedMapping apply_mapping(const MappingChoice& typed, const LogicalCheckpoint& source,
                              const std::function<void(Error)>& report) {
+  const MappingChoice choice = with_own_options(typed, source);
   const auto config = model_config(choice, source);
   const mapping::ModelConfig* model = config ? &*config : nullptr;
   mapping::Mapping mapping =
@@ -146,7 +188,9 @@ AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoin
   options.report = report;
   std::vector<TensorSpec> specs = source.specs();
   mapping::Resolution resolution = mapping::resolve(mapping, specs, model, options);
-  return {std::move(mapping), std::move(resolution), std::move(specs)};
+  refuse_contradiction(source, typed, resolution);
+  return {std::move(mapping), std::move(resolution), std::move(specs), choice.layout,
+          choice.allow_empty_shards};
 }
 
 }  // namespace shardtool::api

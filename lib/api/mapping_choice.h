@@ -17,6 +17,8 @@ struct AppliedMapping {
   mapping::Mapping mapping;
   mapping::Resolution resolution;
   std::vector<TensorSpec> specs;
+  std::string axes = {};  ///< entry of the mapping's "layouts", or empty
+  bool allows_empty_shards = false;
 };
 
 /// Loads the chosen config.json, else the one in the weights' folder; nullopt if there is none.

@@ -90,6 +90,8 @@ struct Manifest {
   std::vector<TensorRecord> tensors;  ///< sorted by name
   std::vector<std::vector<std::string>> tied;
   std::vector<std::string> dropped;
+  std::string axes;  ///< entry of the mapping's "layouts" that was chosen, or empty
+  bool allows_empty_shards = false;
   std::string mapping;  ///< JSON text of the mapping documents, nearest first: [{name, document}]
 };
 

@@ -208,6 +208,8 @@ std::string tail_json(const Manifest& manifest) {
               [&out](const std::vector<std::string>& names) { append_strings(out, names); });
   out += "],\n\"dropped\":";
   append_strings(out, manifest.dropped);
+  if (!manifest.axes.empty()) out += ",\n\"axes\":" + json_quote(manifest.axes);
+  if (manifest.allows_empty_shards) out += ",\n\"allow_empty_shards\":true";
   if (!manifest.mapping.empty()) out += ",\n\"mapping\":" + manifest.mapping;
   return out + "}\n";
 }

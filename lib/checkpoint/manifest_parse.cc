@@ -30,17 +30,20 @@ class ManifestParser {
       : in_(text, {path, ErrorCode::kManifestInvalid}, kMaxManifestDepth) {}
 
   Manifest read() && {
-    in_.object({{"format_version", [this] { check_version(in_.string()); }},
-                {"tool", [this] { read_tool(); }},
-                {"source", [this] { manifest_.source = read_files(); }},
-                {"mesh", [this] { read_mesh(); }},
-                {"layout", [this] { manifest_.layout = in_.string(); }},
-                {"ranks", [this] { read_ranks(); }},
-                {"files", [this] { manifest_.files = read_files(); }},
-                {"tensors", [this] { read_tensors(); }},
-                {"tied", [this] { read_tied(); }},
-                {"dropped", [this] { manifest_.dropped = read_strings(); }},
-                {"mapping", [this] { manifest_.mapping = in_.raw(); }, false}});
+    in_.object(
+        {{"format_version", [this] { check_version(in_.string()); }},
+         {"tool", [this] { read_tool(); }},
+         {"source", [this] { manifest_.source = read_files(); }},
+         {"mesh", [this] { read_mesh(); }},
+         {"layout", [this] { manifest_.layout = in_.string(); }},
+         {"ranks", [this] { read_ranks(); }},
+         {"files", [this] { manifest_.files = read_files(); }},
+         {"tensors", [this] { read_tensors(); }},
+         {"tied", [this] { read_tied(); }},
+         {"dropped", [this] { manifest_.dropped = read_strings(); }},
+         {"axes", [this] { manifest_.axes = in_.string(); }, false},
+         {"allow_empty_shards", [this] { manifest_.allows_empty_shards = in_.boolean(); }, false},
+         {"mapping", [this] { manifest_.mapping = in_.raw(); }, false}});
     in_.finish();
     return std::move(manifest_);
   }

@@ -135,9 +135,9 @@ PlanRecipe make_recipe(const std::vector<std::string>& typed, const LogicalCheck
   recipe.files = records_of(source);
   recipe.mapping = mapping_to_json(to.mapping);
   recipe.mesh = to_string(to.resolution.mesh);
-  recipe.layout = choice.layout;
+  recipe.layout = to.axes;
   recipe.require_even = choice.require_even;
-  recipe.allow_empty_shards = choice.allow_empty_shards;
+  recipe.allow_empty_shards = to.allows_empty_shards;
   recipe.target_xxh3 = layout_hash(source, to);
   recipe.node_size = node_size;
   recipe.bytes_moved = plan.bytes_moved;
@@ -221,7 +221,8 @@ AppliedMapping apply_recipe(const PlanRecipe& recipe, const LogicalCheckpoint& s
   std::vector<TensorSpec> specs = source.specs();
   mapping::Resolution resolution =
       mapping::resolve(mapping, specs, config ? &*config : nullptr, options);
-  AppliedMapping applied{std::move(mapping), std::move(resolution), std::move(specs)};
+  AppliedMapping applied{std::move(mapping), std::move(resolution), std::move(specs), recipe.layout,
+                         recipe.allow_empty_shards};
   if (layout_hash(source, applied) == recipe.target_xxh3) return applied;
   throw refusal(plan_path, "the plan's mapping gives other parts now than when it was made")
       .note("config.json", config ? "is beside the weights" : "is not beside the weights")

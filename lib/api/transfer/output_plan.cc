@@ -270,6 +270,8 @@ Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayout& targ
   manifest.layout = target.is_whole ? "whole" : "plain";
   manifest.tied = target.tied;
   manifest.dropped = target.dropped;
+  manifest.axes = target.axes;
+  manifest.allows_empty_shards = target.allows_empty_shards;
   manifest.mapping = target.mapping;
   for (const auto& file : plan.files) {
     manifest.files.push_back({file.name, file.size, file.header_xxh3});

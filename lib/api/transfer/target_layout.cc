@@ -163,6 +163,8 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   target.mesh = resolution.mesh;
   target.ranks = chosen_ranks(target.mesh, ranks);
   target.mapping = mapping_to_json(applied.mapping);
+  target.axes = applied.axes;
+  target.allows_empty_shards = applied.allows_empty_shards;
   target.mapping_names = chosen_documents(applied.mapping);
   target.tied = resolution.tied;
   target.warnings = resolution.warnings;
@@ -204,6 +206,8 @@ TargetLayout whole_target(const LogicalCheckpoint& source) {
   const auto& manifest = source.parts.front().manifest;
   if (manifest) {
     target.mapping = manifest->mapping;
+    target.axes = manifest->axes;
+    target.allows_empty_shards = manifest->allows_empty_shards;
     target.tied = manifest->tied;
     target.dropped = manifest->dropped;
   }

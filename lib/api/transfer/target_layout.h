@@ -37,6 +37,8 @@ struct TargetLayout {
   std::vector<TargetTensor> tensors;
   std::vector<std::vector<std::string>> tied;
   std::vector<std::string> dropped;
+  std::string axes;                        ///< see checkpoint::Manifest
+  bool allows_empty_shards = false;        ///< see checkpoint::Manifest
   std::string mapping;                     ///< documents as stored in the manifest, or empty
   std::vector<std::string> mapping_names;  ///< chosen documents; empty for merge
   std::vector<UnevenAxis> uneven;
