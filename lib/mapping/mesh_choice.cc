@@ -15,7 +15,7 @@ const std::vector<MeshAxisSpec>& nearest_mesh(const Mapping& mapping) {
       .help("give one with --mesh tp=4, or write \"mesh\": [{\"axis\": \"tp\", \"size\": 4}]");
 }
 
-/// The size of the only "auto" axis.
+/// Returns the size of the only axis with size "auto".
 i64 auto_size(const MeshAxisSpec& axis, i64 others, std::optional<i64> devices) {
   if (!devices) {
     throw Error(ErrorCode::kMesh, fmt::format("the size of mesh axis '{}' is \"auto\"", axis.axis))
@@ -24,7 +24,7 @@ i64 auto_size(const MeshAxisSpec& axis, i64 others, std::optional<i64> devices) 
   }
   if (*devices % others != 0) {
     throw Error(ErrorCode::kMesh,
-                fmt::format("{} devices are no multiple of the {} that the other mesh axes take",
+                fmt::format("{} devices are not a multiple of the {} that the other mesh axes take",
                             *devices, others))
         .at(axis.place);
   }

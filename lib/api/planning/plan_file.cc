@@ -51,7 +51,7 @@ void check_seal(const std::string& text, const std::string& path) {
   const size_t digits = at == std::string::npos ? 0 : at + kSealKey.size();
   if (digits == 0 || text.size() != digits + kHashDigits + ending.size() ||
       !text.ends_with(ending)) {
-    throw refusal(path, "the file has no seal at its end: it is no plan that can be applied")
+    throw refusal(path, "the file has no seal at its end: it is not a plan that can be applied")
         .help("make one with `shardtool plan SRC --to-mesh ... -o FILE`");
   }
   if (text.substr(digits, kHashDigits) == hash_of(std::string_view(text).substr(0, at))) return;
@@ -69,7 +69,7 @@ void check_version(const json& document, const std::string& path) {
       .help("plan again with this version");
 }
 
-/// A whole number that is no less than `least`; throws json::exception for anything else.
+/// Returns an integer of at least `least`. Throws json::exception for anything else.
 i64 count_of(const json& object, const char* key, i64 least = 0) {
   const json& number = object.at(key);
   const bool fits = number.is_number_integer() &&
@@ -99,7 +99,7 @@ PlanRecipe recipe_of(const json& apply) {
   return recipe;
 }
 
-/// Everything that a layout places, as text; the same for equal layouts.
+/// Returns a text that describes a layout completely; equal layouts have equal texts.
 std::string placement_text(const layout::Layout& layout) {
   std::string text;
   for (size_t h = 0; h < layout.ranks().size(); ++h) {

@@ -12,7 +12,7 @@ namespace {
 
 [[noreturn]] void refuse(std::string_view dim, const std::string& why) {
   throw Error(ErrorCode::kMappingSchema,
-              fmt::format("'{}' is no axis of a tensor: {}", quote_for_message(dim), why))
+              fmt::format("'{}' is not an axis of a tensor: {}", quote_for_message(dim), why))
       .help(
           "write null, an axis such as \"embed\", a product \"heads*head_dim\", or sections side "
           "by side \"mlp + mlp\"");
@@ -37,7 +37,7 @@ Factor parse_factor(std::string_view dim, std::string_view text) {
   const auto [end, failure] =
       std::from_chars(text.data(), text.data() + text.size(), factor.literal);
   if (failure != std::errc{} || end != text.data() + text.size() || factor.literal < 1) {
-    refuse(dim, fmt::format("'{}' is no positive integer", text));
+    refuse(dim, fmt::format("'{}' is not a positive integer", text));
   }
   return factor;
 }
@@ -57,7 +57,7 @@ i64 in_range(const std::optional<i64>& value, const Dim& dim) {
   throw Error(ErrorCode::kShapeMismatch, fmt::format("the sizes of '{}' are above 2^63", dim.text));
 }
 
-/// A section as coefficient * unknown, or as coefficient alone.
+/// One section of a dim: coefficient * unknown, or the coefficient alone.
 struct Term {
   i64 coefficient = 1;
   std::string unknown;
@@ -82,7 +82,7 @@ Term term_of(const Dim& dim, const Product& section, const DeclaredSize& declare
   return term;
 }
 
-/// What the sections add up to: known + coefficient * unknown.
+/// Sum of the sections: known + coefficient * unknown.
 struct Total {
   i64 known = 0;
   i64 coefficient = 0;

@@ -25,7 +25,8 @@ void decode_version(const JsonValue& value) {
 
 ConfigCondition decode_condition(const std::string& path, const JsonValue& value) {
   if (!is_config_path(path)) {
-    throw value.error(ErrorCode::kMappingSchema, fmt::format("'{}' is no path of a config", path))
+    throw value
+        .error(ErrorCode::kMappingSchema, fmt::format("'{}' is not a path into config.json", path))
         .help("a path is keys joined by dots, such as \"text_config.hidden_size\"");
   }
   ConfigCondition condition{path, {}};
@@ -82,11 +83,11 @@ std::vector<MeshAxisSpec> decode_mesh(const JsonValue& value) {
   return mesh;
 }
 
-/// Checks the keys of a map from logical axes.
+/// Checks that the key of an object is the name of a logical axis.
 std::string axis_name(const std::string& key, const JsonValue& value) {
   if (is_identifier(key)) return key;
-  throw value.error(ErrorCode::kMappingSchema, fmt::format("'{}' is no name of an axis", key))
-      .help("names are letters, digits and _, and begin with no digit");
+  throw value.error(ErrorCode::kMappingSchema, fmt::format("'{}' is not the name of an axis", key))
+      .help("names are letters, digits and _, and do not begin with a digit");
 }
 
 std::map<std::string, AxisSpec> decode_axes(const JsonValue& value) {
@@ -114,7 +115,7 @@ std::vector<Rule> decode_rules(const JsonValue& value, std::string_view list,
     const Rule& rule = rules.back();
     const auto [first, is_new] = line_of_label.emplace(rule.label, rule.place.line);
     if (is_new) continue;
-    throw item.error(ErrorCode::kMappingSchema, fmt::format("the id '{}' stands twice", rule.label))
+    throw item.error(ErrorCode::kMappingSchema, fmt::format("the id '{}' occurs twice", rule.label))
         .note("first", fmt::format("line {}", first->second));
   }
   return rules;
@@ -166,7 +167,7 @@ LayerSets decode_layer_sets(const JsonValue& value) {
   return sets;
 }
 
-/// What can be read only when the rest of a document has been.
+/// Parts of a document that are decoded after the others, because they refer to them.
 struct ReadLast {
   LayerSets layer_sets;
   std::optional<JsonValue> rules, overrides;

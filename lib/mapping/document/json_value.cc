@@ -20,7 +20,7 @@ std::string what_it_is(const nlohmann::json& value) {
   return quote_for_message(value.dump(), 60);
 }
 
-/// Calls visit(pointer, key offset, value offset) for every value below the next one.
+/// Calls visit(pointer, key offset, value offset) for every value inside the next one.
 template <class Visit>
 void walk(JsonReader& in, const std::string& pointer, const Visit& visit) {
   if (in.kind() == JsonKind::kObject) {
@@ -121,7 +121,8 @@ std::string JsonValue::nonempty_text() const {
 
 std::string JsonValue::identifier() const {
   std::string word = text();
-  if (!is_identifier(word)) refuse("a name of letters, digits and _ that begins with no digit");
+  if (!is_identifier(word))
+    refuse("a name of letters, digits and _ that does not begin with a digit");
   return word;
 }
 

@@ -14,7 +14,7 @@ namespace {
 using layout::AxisExpr;
 using layout::SmallPolicy;
 
-/// The nearer document's field, where it has one.
+/// Sets the nearer document's field to the farther one's if it is absent.
 template <class T>
 void inherit(std::optional<T>& nearer, const std::optional<T>& farther) {
   if (!nearer) nearer = farther;
@@ -24,16 +24,17 @@ layout::SplitRule rule_of(const AxisSpec& spec) {
   return split_rule(spec.uneven.value_or(Uneven::kBalanced), spec.pad_to.value_or(1));
 }
 
-/// What query heads are grouped under, which messages call by their usual names.
+/// The usual name of the axis under which query heads are grouped. Messages then use the default
+/// names.
 constexpr std::string_view kKvHeads = "kv_heads";
 
-/// "linear_k_heads" -> "linear k heads".
+/// Replaces underscores: "linear_k_heads" -> "linear k heads".
 std::string words_of(std::string axis) {
   std::replace(axis.begin(), axis.end(), '_', ' ');
   return axis;
 }
 
-/// Refuses fields that would say nothing beside each other.
+/// Refuses combinations of fields that have no effect together.
 void check_fields(const std::string& name, const AxisSpec& spec) {
   const auto refuse = [&](bool both, const std::string& what) {
     if (both)
@@ -43,7 +44,7 @@ void check_fields(const std::string& name, const AxisSpec& spec) {
   const bool grouped = spec.groups.has_value();
   refuse(spec.pad_to && spec.uneven != Uneven::kPad, "\"pad_to\" without \"uneven\": \"pad\"");
   refuse(grouped && spec.small,
-         fmt::format("\"groups\" and \"small\": what is small is '{}'", spec.groups.value_or("")));
+         fmt::format("\"groups\" and \"small\": give \"small\" to '{}'", spec.groups.value_or("")));
   refuse(grouped && spec.owners, "\"groups\" and \"owners\"");
   refuse(spec.small && spec.owners, "\"small\" and \"owners\"");
 }
@@ -138,7 +139,7 @@ void AxisTable::check_groups() const {
     if (entry.over == over(group)) continue;
     throw Error(
         ErrorCode::kGroups,
-        fmt::format("axis '{}' lies over {}, but it is grouped under '{}', which lies over {}",
+        fmt::format("axis '{}' is cut over {}, but it is grouped under '{}', which is cut over {}",
                     name, to_string(entry.over), group, to_string(over(group))))
         .at(entry.spec.place)
         .help(fmt::format("give '{}' and '{}' the same \"mesh\"", name, group));
@@ -216,9 +217,7 @@ AxisExpr AxisTable::owned_units(const std::string& axis, i64 n) const {
   constexpr i64 kMostDealt = 1 << 20;
   if (n > kMostDealt) {
     throw Error(ErrorCode::kLimit,
-                fmt::format("axis '{}' of {} units is too long to be dealt out one "
-                            "by one",
-                            axis, n))
+                fmt::format("axis '{}' of {} units is too long for a list of owners", axis, n))
         .note("found", size_origin(axis).empty() ? std::to_string(n) : size_origin(axis))
         .note("expected", fmt::format("at most {}", kMostDealt))
         .help("correct the size of the axis, or leave \"owners\" out");
@@ -229,7 +228,7 @@ AxisExpr AxisTable::owned_units(const std::string& axis, i64 n) const {
   return layout::owners(n, std::move(dealt), entry.over);
 }
 
-/// In runs of `aligned` units, the last of which may be shorter.
+/// Cuts in runs of `aligned` units; the last run may be shorter.
 AxisExpr AxisTable::aligned_units(const std::string& axis, i64 n) const {
   const Entry& entry = axes_.at(axis);
   const i64 parts = extent(mesh_, entry.over);
@@ -249,8 +248,8 @@ AxisExpr AxisTable::aligned_units(const std::string& axis, i64 n) const {
   return layout::cuts(std::move(boundaries), entry.over);
 }
 
-/// n units of `axis`, one of the two, where heads and the KV heads that they are grouped under are
-/// cut together; aligned in whole KV groups where the alignment divides them.
+/// Cuts n units of `axis`, which is `heads` or `kv_heads`. Both are cut together, in whole KV
+/// groups if the alignment divides them.
 AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::string& heads,
                                   const std::string& kv_heads) {
   const Entry& queries = axes_.at(heads);
@@ -267,7 +266,8 @@ AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::str
   const i64 parts = extent(mesh_, queries.over);
   i64 together = std::lcm(group.aligned, queries.aligned / std::gcd(queries.aligned, per_group));
   const bool divides = counts.heads % together == 0 && counts.kv_heads % together == 0;
-  // With fewer runs than devices, runs would be replicated, and with them foreign KV heads.
+  // With fewer runs than devices, runs would be replicated, and devices would get KV heads that
+  // they do not need.
   if (!divides || counts.kv_heads / together < parts) together = 1;
   const layout::HeadCut cut = layout::cut_heads(
       {counts.heads / together, counts.kv_heads / together, counts.heads_name, counts.kv_name},

@@ -20,12 +20,12 @@ layout::Straddling straddling_of(Straddle straddle) {
   throw Error(ErrorCode::kInternal, "unknown policy for straddled blocks");
 }
 
-/// Adds both tensors, and what helps.
+/// Adds the companion, both tensors, and help to the error.
 Error& explain(Error& e, const PlacedCompanion& placed, const TensorSpec& tensor,
                const TensorSpec& leader) {
   if (!e.place()) e.at(placed.spec->place);
   if (e.code() == ErrorCode::kBlockStraddle) {
-    e.help("or say what happens there: --straddle uneven-aligned, pad, replicate-scale or refine");
+    e.help("or choose a treatment: --straddle uneven-aligned, pad, replicate-scale or refine");
   }
   if (e.code() == ErrorCode::kShapeMismatch)
     e.help("take the tensor, the one that it follows and config.json from one model");
