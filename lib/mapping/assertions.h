@@ -10,16 +10,16 @@
 
 namespace shardtool::mapping {
 
-/// Names the tensor that an error is about, with its rule and how many others have the same one;
-/// adds the rule's place where the error has none.
+/// Adds to an error the tensor, its rule, and the number of further tensors with the same error;
+/// adds the rule's place if the error has none.
 Error& blame(Error& e, size_t tensor, std::span<const TensorSpec> tensors,
              const std::vector<Assignment>& assigned, const RuleMatcher& rules);
 
 /// "name [shape] dtype".
 std::string describe(const TensorSpec& tensor);
 
-/// Throws kAssertion where a rule's "dtype" or "count" does not hold for the tensors that it
-/// decides. A rule that matches nothing asserts nothing.
+/// Throws kAssertion if a rule's "dtype" or "count" does not hold for the tensors that the rule
+/// decides. A rule without tensors is not checked.
 void check_assertions(std::span<const TensorSpec> tensors, const std::vector<Assignment>& assigned,
                       const RuleMatcher& rules, AxisTable& axes);
 

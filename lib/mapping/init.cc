@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The axis' mesh axes without those that the mesh lacks.
+/// The mesh axes of `ref` that the mesh has.
 json present_mesh(const json& ref, const mesh::Mesh& mesh) {
   if (ref.is_null()) return nullptr;
   json kept = json::array();
@@ -28,7 +28,7 @@ json present_mesh(const json& ref, const mesh::Mesh& mesh) {
   return kept.size() == 1 ? kept[0] : kept;
 }
 
-/// The axes of all documents, field by field from the nearest one.
+/// The axes of all documents; each field comes from the nearest document that has it.
 std::map<std::string, json> merged_axes(const Mapping& mapping, const mesh::Mesh& mesh) {
   std::map<std::string, json> axes;
   for (const DocumentText& document : mapping.texts()) {
@@ -45,14 +45,14 @@ std::map<std::string, json> merged_axes(const Mapping& mapping, const mesh::Mesh
   return axes;
 }
 
-/// Tensors whose names have one form.
+/// Tensors whose names have the same form.
 struct TensorKind {
   i64 tensors = 0;
   std::set<std::string> types;  ///< "BF16 [4096, 1024]"
 
   std::string note() const { return fmt::format("{} of {}", tensors, fmt::join(types, ", ")); }
 };
-using Kinds = std::map<std::string, TensorKind>;  ///< by form
+using Kinds = std::map<std::string, TensorKind>;  ///< by form of the name
 
 void count(const TensorSpec& tensor, Kinds& kinds) {
   TensorKind& kind = kinds[name_form(tensor.name)];
@@ -61,7 +61,7 @@ void count(const TensorSpec& tensor, Kinds& kinds) {
       fmt::format("{} {}", to_string(tensor.dtype), shardtool::to_string(tensor.shape)));
 }
 
-/// Those that the mapping does not know.
+/// Returns the tensors that the mapping does not cover, by the form of their names.
 Kinds unknown_kinds(const Mapping& mapping, std::span<const TensorSpec> tensors,
                     const ModelConfig* config) {
   RuleMatcher rules(mapping, config);
@@ -79,7 +79,7 @@ Kinds all_kinds(std::span<const TensorSpec> tensors) {
   return kinds;
 }
 
-/// "key": { or [, one entry a line, and the closing bracket.
+/// Writes "key": followed by { or [, one entry per line, and the closing bracket.
 std::string block(std::string_view key, char open, const std::vector<std::string>& entries,
                   char close) {
   std::string text = fmt::format("  \"{}\": {}\n", key, open);
@@ -89,7 +89,7 @@ std::string block(std::string_view key, char open, const std::vector<std::string
   return text + fmt::format("  {}", close);
 }
 
-/// The lines that say which models the mapping is for, and what it starts from.
+/// Returns the entries "version", "when" and "extends".
 std::vector<std::string> head(const ModelConfig* config, std::string_view preset) {
   std::vector<std::string> parts = {"  \"version\": 1"};
   if (const auto names = config ? config->architectures() : std::vector<std::string>();
@@ -120,7 +120,7 @@ std::string axes_block(const Mapping& mapping, const mesh::Mesh& mesh) {
 std::string rules_block(const Kinds& kinds) {
   std::vector<std::string> rules;
   for (const auto& [form, kind] : kinds) {
-    // In the order that one reads: what, how, and what it is about.
+    // Keys in reading order: pattern, strategy, note.
     rules.push_back(fmt::format(R"({{"match":{},"strategy":"replicate","note":{}}})",
                                 json(form).dump(), json(kind.note()).dump()));
   }

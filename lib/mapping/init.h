@@ -11,17 +11,17 @@
 
 namespace shardtool::mapping {
 
-/// A mapping file to start from.
+/// Text of a new mapping file, for a user to edit.
 struct InitialMapping {
   std::string text;
-  /// What names have in common (`name_form`) where no preset says anything: each has a rule that
-  /// replicates it, to be edited.
+  /// Forms of names (`name_form`) that no preset covers. The file replicates each by a rule that
+  /// the user is to edit.
   std::vector<std::string> replicated;
 };
 
-/// Extends the preset, with the mesh and every axis of the preset spelled out, and resolves to what
-/// the preset resolves to. Without a preset ("") every tensor is one that no preset knows. `config`
-/// may be nullptr. Throws kUnknownName.
+/// Writes a mapping file that extends the preset, spells out the mesh and every axis of the preset,
+/// and resolves to the same layouts. An empty `preset` covers no tensor. `config` may be null.
+/// Throws kUnknownName.
 InitialMapping init_mapping(const ModelConfig* config, std::string_view preset,
                             const mesh::Mesh& mesh, std::span<const TensorSpec> tensors);
 

@@ -21,12 +21,12 @@ Error bad_extends(const std::string& message) {
   return Error(ErrorCode::kExtends, message);
 }
 
-/// The folder part of a document's name, with its slash.
+/// Returns the folder part of a document's name, with a trailing slash.
 std::string folder_of(const std::string& name) {
   return name.substr(0, name.rfind('/') + 1);
 }
 
-/// The name of the document that `written` means inside the document `from`.
+/// Returns the name of the document that the document `from` refers to as `written`.
 std::string name_of(const std::string& written, const std::string& from) {
   if (written.starts_with(kPresetPrefix)) return written;
   if (from.starts_with(kPresetPrefix))
@@ -45,7 +45,7 @@ std::string name_of(const std::string& written, const std::string& from) {
   return folder_of(from) + written;
 }
 
-/// Follows "extends" depth first, the last entry first.
+/// Loads the documents of "extends" depth first, the last entry first.
 class Loader {
  public:
   explicit Loader(std::string folder) : folder_(std::move(folder)) {}

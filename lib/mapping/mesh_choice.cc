@@ -15,7 +15,7 @@ const std::vector<MeshAxisSpec>& nearest_mesh(const Mapping& mapping) {
       .help("give one with --mesh tp=4, or write \"mesh\": [{\"axis\": \"tp\", \"size\": 4}]");
 }
 
-/// The size of the only "auto" axis.
+/// Returns the size of the only axis with size "auto".
 i64 auto_size(const MeshAxisSpec& axis, i64 others, std::optional<i64> devices) {
   if (!devices) {
     throw Error(ErrorCode::kMesh, fmt::format("the size of mesh axis '{}' is \"auto\"", axis.axis))

@@ -6,9 +6,9 @@
 
 namespace shardtool::mapping {
 
-/// The mesh of the options, or else of the nearest document that has one, with "auto" filled from
-/// the number of devices. Throws kMesh when there is none, for more than one "auto" or one that
-/// cannot be filled, and when the product differs from options.devices.
+/// Returns the mesh of the options, or else of the nearest document that has one. Computes a size
+/// "auto" from the number of devices. Throws kMesh if there is no mesh, for two sizes "auto" or one
+/// that does not divide, and if the product of the sizes differs from options.devices.
 mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options);
 
 }  // namespace shardtool::mapping

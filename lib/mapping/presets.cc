@@ -16,7 +16,7 @@
 namespace shardtool::mapping {
 namespace {
 
-/// The families with a mapping, sorted by name.
+/// Returns the families that have a mapping, sorted by name.
 std::vector<Preset> model_presets() {
   std::vector<Preset> presets;
   for (const family::Family& family : family::families()) {
@@ -62,7 +62,8 @@ bool holds(const ConfigCondition& condition, const ModelConfig& config) {
   return contains(condition.values, value == nullptr ? "null" : value->dump());
 }
 
-/// The name of the only preset that fits, among those whose conditions on the config hold.
+/// Returns the preset that fits, if exactly one does among those whose conditions on the config
+/// hold.
 template <class Fits>
 std::optional<std::string> only_one(const ModelConfig& config, const Fits& fits) {
   std::optional<std::string> found;

@@ -12,32 +12,32 @@
 
 namespace shardtool::mapping {
 
-/// A mapping document that is compiled in: the mapping of a model family (lib/family/<name>.json),
-/// or families/<name>.json.
+/// A compiled-in mapping document: the mapping of a model family (lib/family/<name>.json), or
+/// families/<name>.json.
 struct Preset {
   std::string name;
   std::string description;
   std::vector<std::string> architectures;  ///< "when" of the document
   std::vector<std::string> model_types;
-  std::vector<std::string> tensors_present;  ///< globs that must all match some tensor
-  std::vector<ConfigCondition> config;       ///< what the config must say
-  std::vector<std::string> quantization;     ///< of a family of quantised tensors: its tags
+  std::vector<std::string> tensors_present;  ///< globs, each of which must match some tensor
+  std::vector<ConfigCondition> config;       ///< conditions on config.json
+  std::vector<std::string> quantization;     ///< tags of a family of quantised tensors
 };
 
-/// The presets for models, sorted by name.
+/// The presets of models, sorted by name.
 std::span<const Preset> presets();
-/// The families of quantised tensors, sorted by name: documents of companions that a model's preset
-/// is followed by (quantization.h).
+/// The families of quantised tensors, sorted by name. Their documents have companions and are added
+/// to a model's preset (quantization.h).
 std::span<const Preset> quantized_families();
-/// A preset or a family. Throws kUnknownName with near misses.
+/// Returns a preset or a family. Throws kUnknownName with similar names.
 const Preset& find_preset(std::string_view name);
-/// The document of a preset or a family. Throws kUnknownName with near misses.
+/// Returns the document of a preset or a family. Throws kUnknownName with similar names.
 std::string_view preset_text(std::string_view name);
 
-/// The preset for a model, among those whose conditions on the config hold: by architectures[0],
-/// then by model_type; only where the config says neither, by the tensors' names. Nothing when none
-/// or several presets fit: a model that calls itself something else is not guessed to be one of
-/// ours.
+/// Returns the preset of a model, among those whose conditions on the config hold: by
+/// architectures[0], then by model_type, and by tensor names only if the config has neither.
+/// Returns nullopt if no preset or several fit, so a model with an unknown model_type gets no
+/// preset by its tensor names.
 std::optional<std::string> detect_preset(const ModelConfig& config,
                                          std::span<const TensorSpec> tensors);
 

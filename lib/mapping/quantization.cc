@@ -24,9 +24,9 @@ bool is_there(const ModelConfig& config, const std::string& path) {
   return value != nullptr && !value->is_null();
 }
 
-/// Tells whether inputs are in groups by activation order, so that the group of every input is
-/// stored. The words are those of ActivationOrdering in compressed-tensors'
-/// quantization/quant_args.py; "weight" and "static" keep groups of neighbours.
+/// Returns true if inputs are grouped by activation order, so that the group of every input is
+/// stored. The words are those of ActivationOrdering in quant_args.py of compressed-tensors; with
+/// "weight" and "static", neighbours form a group.
 bool has_act_order(const ModelConfig& config) {
   const std::string path = kRoot + "config_groups.group_0.weights.actorder";
   const std::string order = config.text(path).value_or("");

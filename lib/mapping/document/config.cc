@@ -19,14 +19,14 @@ using nlohmann::json;
 constexpr i64 kMaxConfigBytes = 64 << 20;
 constexpr int kMaxDepth = 64;
 
-/// Drops the dot before a further key; false where none follows.
+/// Removes a dot from the front. Returns false if no key follows it.
 bool go_on(std::string_view& path) {
   if (!path.starts_with('.')) return true;
   path.remove_prefix(1);
   return !path.empty() && path.front() != '[';
 }
 
-/// The member or element that the front of the path names, which is dropped from it; or null.
+/// Removes the first key or [i] from the path. Returns the member or element it names, or null.
 const json* step_into(const json& value, std::string_view& path) {
   if (path.starts_with('[')) {
     const size_t close = path.find(']');
@@ -46,7 +46,8 @@ const json* step_into(const json& value, std::string_view& path) {
 
 const json* find_in(const json& value, std::string_view path, const std::string& file);
 
-/// What the members have at `path`, those that have it; or null.
+/// Returns the value that the members have at `path`, or null if none has one. Throws kConfig if
+/// two members differ.
 const json* common_to(const std::vector<const json*>& members, std::string_view path,
                       const std::string& file) {
   const json* found = nullptr;
@@ -64,13 +65,14 @@ const json* common_to(const std::vector<const json*>& members, std::string_view 
   return found;
 }
 
-/// "[]" or "[kinds=word]" in a path: all members, or those of a list where the list `kinds` beside
-/// it has the word.
+/// "[]" in a path selects all members. "[kinds=word]" selects the elements i of a list for which
+/// the list `kinds` beside it has the word at i.
 struct Members {
   std::string_view kinds, word;
 };
 
-/// What the front of the path asks for, which is dropped from it; nothing where that is no members.
+/// Removes "[]" or "[kinds=word]" from the front of the path. Returns nullopt if it begins
+/// otherwise.
 std::optional<Members> take_members(std::string_view& path) {
   const size_t close = path.starts_with('[') ? path.find(']') : path.npos;
   if (close == path.npos) return std::nullopt;

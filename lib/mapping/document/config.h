@@ -11,40 +11,40 @@
 
 namespace shardtool::mapping {
 
-/// A model's config.json. A path is keys joined by dots, with [i] for array elements and [] for all
-/// members, which must agree, or [list=word] for those where a list beside them has that word:
-/// "text_config.hidden_size", "weight_block_size[0]", "layer[].heads",
+/// A model's config.json. A path is keys joined by dots: "text_config.hidden_size". [i] selects an
+/// element of an array, "weight_block_size[0]". [] selects all members, "layer[].heads", which must
+/// agree. [list=word] selects those for which a list beside them has that word,
 /// "heads_per_layer[layer_types=full_attention]".
 class ModelConfig {
  public:
   ModelConfig(std::shared_ptr<const nlohmann::json> value, std::string file);
 
-  /// Its name for messages, "config.json".
+  /// File name for messages, "config.json".
   const std::string& file() const { return file_; }
-  /// The value at `path`, or null when a key on the way is absent; kConfig where members differ. An
-  /// empty path is all of it.
+  /// Returns the value at `path`, or null if a key on the way is absent. The empty path is the
+  /// whole config. Throws kConfig if selected members differ.
   const nlohmann::json* find(std::string_view path) const;
-  /// The positive integer at `path`, or how many words are in a list of them; nothing when it is
-  /// absent or null. Throws kSizeExpression when it is anything else.
+  /// Returns the positive integer at `path`, or the number of words if a list of words is there.
+  /// Returns nullopt if the value is absent or null. Throws kSizeExpression for anything else.
   std::optional<i64> size(std::string_view path) const;
-  /// The string at `path`; nothing when it is absent or no string.
+  /// Returns the string at `path`, or nullopt if it is absent or another type.
   std::optional<std::string> text(std::string_view path) const;
   /// The strings of "architectures", and "model_type" (empty when absent).
   std::vector<std::string> architectures() const;
   std::string model_type() const;
-  /// Every path that holds a positive integer, for near misses.
+  /// All paths that hold a positive integer, for suggestions in errors.
   std::vector<std::string> size_paths() const;
 
  private:
-  std::shared_ptr<const nlohmann::json>
-      value_;  // shared: a config is a value that many copies read
+  std::shared_ptr<const nlohmann::json> value_;  // shared because configs are copied often
   std::string file_;
 };
 
-/// Strict: duplicate keys, comments, a byte order mark and anything but one object throw kConfig.
-/// Python's words for numbers that JSON has none for are taken as parse_strict_json takes them.
+/// Parses strictly: duplicate keys, comments, a byte order mark, and anything but one object throw
+/// kConfig. NaN and Infinity as Python writes them are accepted as by parse_strict_json.
 ModelConfig parse_config(std::string_view text, const std::string& file);
-/// The same from a file, named without its folder. Throws what io::read_text throws, too.
+/// Parses a file, which messages name without its folder. Throws what parse_config and
+/// io::read_text throw.
 ModelConfig load_config(const std::string& path);
 
 }  // namespace shardtool::mapping

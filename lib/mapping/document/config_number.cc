@@ -11,7 +11,8 @@
 namespace shardtool::mapping {
 namespace {
 
-/// As the transformers library writes what JSON has no number for.
+/// Returns true for {"__float__": "Infinity"}, which the transformers library writes because JSON
+/// has no infinity.
 bool is_infinity(const nlohmann::json& value) {
   return value.is_object() && value.size() == 1 && value.contains("__float__") &&
          value["__float__"] == "Infinity";

@@ -11,40 +11,39 @@
 
 namespace shardtool::mapping {
 
-/// That config.json has this word at a path.
+/// Holds if config.json has this string at a path.
 struct Condition {
   std::string config;
   std::string is;
 };
 
-/// A number of config.json with what counts where the config does not say, or a literal.
+/// A literal, or a number of config.json with a default.
 struct Number {
-  std::vector<std::string>
-      config;        ///< paths, of which the first that is there counts; none: a literal
-  double value = 0;  ///< the literal or the default
-  std::optional<Condition> when = {};  ///< the default counts, too, where this does not hold
-  double times = 1;                    ///< of what the config says
+  std::vector<std::string> config;     ///< the first path that is present counts; empty: a literal
+  double value = 0;                    ///< the literal or the default
+  std::optional<Condition> when = {};  ///< if given and false, the default counts
+  double times = 1;                    ///< factor for the number of the config
 };
 
-/// The number that the config says at the first of its paths that is there, so many times, or its
-/// default. Throws kConfig for anything but a number there.
+/// Returns `times` the number at the first path that is present, or the default. Throws kConfig if
+/// the value there is no number.
 double value_of(const Number& number, const ModelConfig& config);
 
-/// The number as the layer has it: at a path of which the config has a list it says one for each.
+/// The number for one layer: the element of that layer, if config.json has a list at the path.
 Number of_layer(const Number& number, i64 layer);
 
-/// The text of a number, the same for 7 and 7.0.
+/// Formats a number; 7 and 7.0 give the same text.
 std::string allowed_number(double value);
 
-/// What config.json says at a path, as JSON text, numbers as allowed_number writes them: "null"
-/// where it says nothing.
+/// Returns the value at a path as JSON text, with numbers formatted by allowed_number; "null" if it
+/// is absent.
 std::string said_at(std::string_view path, const ModelConfig& config);
 
-/// One string, or a list of them. Throws kMappingSchema with the place, as all of these.
+/// Decodes one string or a list of strings. All decoders here throw kMappingSchema with the place.
 std::vector<std::string> decode_paths(const JsonValue& value);
-/// A number, {"config": path, "default": number, "times": number}, or the name of one.
+/// Decodes a number, {"config": path, "default": number, "times": number}, or the name of a number.
 Number decode_number(const JsonValue& value, const std::map<std::string, Number>& named);
-/// Words that config.json may say, as said_at gives them.
+/// Decodes values that config.json may have, in the form of said_at.
 std::vector<std::string> decode_allowed(const JsonValue& value);
 
 }  // namespace shardtool::mapping

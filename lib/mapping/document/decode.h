@@ -17,15 +17,16 @@ Uneven decode_uneven(const JsonValue& value);
 layout::SmallPolicy decode_small(const JsonValue& value);
 Glob decode_glob(const JsonValue& value);
 std::vector<std::string> decode_texts(const JsonValue& value, size_t at_least);
-/// One string or a list of them.
+/// Decodes one string or a list of strings.
 std::vector<JsonValue> decode_names(const JsonValue& value);
 
-/// The dtypes of one name or a list of them.
+/// Decodes one dtype name or a list of them.
 std::vector<Dtype> decode_dtypes(const JsonValue& value);
 
 AxisSpec decode_axis(const JsonValue& value);
 StrategySpec decode_strategy(const JsonValue& value);
-/// `position` is "rules/3", the label of a rule without an id; `sets` are what "where" may name.
+/// `position`, such as "rules/3", is the label of a rule without an id. `sets` are the layer sets
+/// that "where" may name.
 Rule decode_rule(const JsonValue& value, const std::string& position, const LayerSets& sets);
 CompanionSpec decode_companion(const JsonValue& value);
 

@@ -68,7 +68,7 @@ void check_wildcards(const JsonValue& value, const CompanionSpec& spec) {
           "other");
 }
 
-/// "block" belongs to block scales; "axes" or "forms", and "leads", to members.
+/// Refuses "block" except for block scales, and "axes", "forms" and "leads" except for members.
 void check_fields(const JsonValue& value, const CompanionSpec& spec) {
   const auto belongs = [&](const std::string& field, const std::string& kind) {
     return value.error(

@@ -13,7 +13,7 @@ namespace {
 
 using layout::StrategyKind;
 
-/// The arguments that a strategy takes beside "type"; "!" marks those that it needs.
+/// The arguments of a strategy beside "type"; "!" marks required ones.
 std::vector<std::string_view> arguments(StrategyKind kind) {
   switch (kind) {
     case StrategyKind::kReplicate:
@@ -108,7 +108,7 @@ std::vector<JsonValue::Field> strategy_fields(StrategySpec& spec) {
   };
 }
 
-/// The fields that this strategy takes.
+/// The fields that a strategy accepts.
 std::vector<JsonValue::Field> fields_of(StrategySpec& spec) {
   const auto taken = arguments(spec.kind);
   std::vector<JsonValue::Field> fields;
@@ -166,7 +166,7 @@ std::vector<Compiled> decode_match(const JsonValue& value) {
   return patterns;
 }
 
-/// Every pattern has the captures that the key of a rule names.
+/// Throws unless every pattern captures the numbers that the rule names.
 template <class Meant>
 void check_captures(const JsonValue& rule, std::string_view key,
                     const std::map<std::string, Meant>& named,
@@ -216,7 +216,7 @@ std::map<std::string, LayerSet> decode_where(const JsonValue& value, const Layer
   return where;
 }
 
-/// What a bias says in the document, and in the result.
+/// Decodes "after_reduction" or "plain"; plain is "" in the result.
 std::string decode_bias(const JsonValue& value) {
   return value.one_of<const char*>({{"after_reduction", "after_reduction"}, {"plain", ""}});
 }

@@ -57,7 +57,7 @@ i64 in_range(const std::optional<i64>& value, const Dim& dim) {
   throw Error(ErrorCode::kShapeMismatch, fmt::format("the sizes of '{}' are above 2^63", dim.text));
 }
 
-/// A section as coefficient * unknown, or as coefficient alone.
+/// One section of a dim: coefficient * unknown, or the coefficient alone.
 struct Term {
   i64 coefficient = 1;
   std::string unknown;
@@ -82,7 +82,7 @@ Term term_of(const Dim& dim, const Product& section, const DeclaredSize& declare
   return term;
 }
 
-/// What the sections add up to: known + coefficient * unknown.
+/// Sum of the sections: known + coefficient * unknown.
 struct Total {
   i64 known = 0;
   i64 coefficient = 0;

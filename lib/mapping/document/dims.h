@@ -29,23 +29,23 @@ struct Product {
 ///     digits
 struct Dim {
   std::string text;               ///< as written; empty for null
-  std::vector<Product> sections;  ///< side by side; empty for null: any extent, whole everywhere
+  std::vector<Product> sections;  ///< side by side; empty for null: any extent, not cut
   Place place;
 };
 
-/// Throws kMappingSchema.
+/// Parses a dim. Throws kMappingSchema.
 Dim parse_dim(std::string_view text);
 
-/// The declared size of an axis, or nothing when it is to be inferred.
+/// Returns the declared size of an axis, or nullopt if its size is to be inferred.
 using DeclaredSize = std::function<std::optional<i64>(const std::string& axis)>;
 
-/// The axis of `dim` without a declared size, with the size that makes the sections add up to
-/// `extent`; nothing when all are declared. Throws kShapeMismatch when they do not add up, and when
-/// two different axes are to be inferred or one is multiplied by itself.
+/// Returns the axis of `dim` without a declared size, and the size for which the sections add up to
+/// `extent`; nullopt if all sizes are declared. Throws kShapeMismatch if the sections cannot add up
+/// to `extent`, if two axes lack a size, or if such an axis is multiplied by itself.
 std::optional<std::pair<std::string, i64>> infer_size(const Dim& dim, const DeclaredSize& declared,
                                                       i64 extent);
 
-/// The product of the factors from `first` on. Throws kShapeMismatch on overflow.
+/// Returns the product of the factors from `first` on. Throws kShapeMismatch on overflow.
 i64 product_of(const Product& product, size_t first, const DeclaredSize& size);
 
 }  // namespace shardtool::mapping

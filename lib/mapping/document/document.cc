@@ -82,7 +82,7 @@ std::vector<MeshAxisSpec> decode_mesh(const JsonValue& value) {
   return mesh;
 }
 
-/// Checks the keys of a map from logical axes.
+/// Checks that the key of an object is the name of a logical axis.
 std::string axis_name(const std::string& key, const JsonValue& value) {
   if (is_identifier(key)) return key;
   throw value.error(ErrorCode::kMappingSchema, fmt::format("'{}' is no name of an axis", key))
@@ -166,7 +166,7 @@ LayerSets decode_layer_sets(const JsonValue& value) {
   return sets;
 }
 
-/// What can be read only when the rest of a document has been.
+/// Parts of a document that are decoded after the others, because they refer to them.
 struct ReadLast {
   LayerSets layer_sets;
   std::optional<JsonValue> rules, overrides;

@@ -19,13 +19,13 @@
 
 namespace shardtool::mapping {
 
-/// The mapping file as data: what it says, with the place of everything an error may point at.
-/// Nothing here is resolved; schema/mapping-v1.json describes the same language.
+/// A mapping file as data, with the place of every value that an error may point at. No name is
+/// resolved here. schema/mapping-v1.json describes the same language.
 
 /// One entry of "mesh".
 struct MeshAxisSpec {
   std::string axis;
-  std::optional<i64> size;  ///< nothing: "auto"
+  std::optional<i64> size;  ///< nullopt: "auto"
   Place place;
 };
 
@@ -35,25 +35,25 @@ struct MeshRef {
   Place place;
 };
 
-/// What happens where units do not divide over the parts.
+/// Treatment of units that do not divide evenly over the parts.
 enum class Uneven { kBalanced, kChunk, kPad, kError };
 
-/// Which part owns which unit.
+/// Assignment of units to parts.
 struct OwnersSpec {
   enum class Kind { kContiguous, kRoundRobin, kLists };
   Kind kind = Kind::kContiguous;
-  std::vector<std::vector<i64>> lists;  ///< of kLists: part k owns lists[k]
+  std::vector<std::vector<i64>> lists;  ///< only of kLists: part k owns lists[k]
 };
 
-/// One entry of "axes". A field that is absent is inherited from the next document.
+/// One entry of "axes". An absent field is inherited from the next document.
 struct AxisSpec {
   std::optional<MeshRef> mesh;
   std::optional<SizeExpression> size;
   std::optional<Uneven> uneven;
   std::optional<i64> pad_to;
-  std::optional<layout::Fill> padding;  ///< what the indices hold that "pad" adds
+  std::optional<layout::Fill> padding;  ///< value of the indices that "pad" adds
   std::optional<layout::SmallPolicy> small;
-  std::optional<std::string> groups;  ///< the axis that this one is grouped under
+  std::optional<std::string> groups;  ///< the axis under which this one is grouped
   std::optional<OwnersSpec> owners;
   Place place;
 };
@@ -64,7 +64,7 @@ struct SegmentSpec {
   std::optional<SizeExpression> unit;
 };
 
-/// A named strategy with its arguments; which of them a kind takes is in the schema.
+/// A named strategy with its arguments. The schema lists the arguments of each kind.
 struct StrategySpec {
   layout::StrategyKind kind = layout::StrategyKind::kReplicate;
   std::optional<MeshRef> over;
@@ -82,7 +82,8 @@ struct StrategySpec {
   i64 pad_to = 1;
 };
 
-/// Whether a pattern matches names alike that differ in numbers only (Glob::takes_any_number).
+/// kAnyAlike: names that differ only in numbers all match or all fail to match
+/// (Glob::takes_any_number). kRead: the pattern may depend on the numbers.
 enum class NumberUse { kAnyAlike, kRead };
 
 /// A pattern of a rule: a glob in its RE2 form, or a regex as written.
@@ -98,54 +99,56 @@ struct Rule {
   std::variant<std::vector<Dim>, StrategySpec> cut;
   std::map<std::string, std::string> index;  ///< captured number -> logical axis
   std::map<std::string, i64> at;             ///< logical axis -> number, negative from its end
-  std::map<std::string, LayerSet> where;     ///< captured number -> the layers that it holds in
+  std::map<std::string, LayerSet> where;  ///< captured number -> the layers in which the rule holds
   std::optional<SizeExpression> count;
-  std::vector<Dtype> dtypes;        ///< empty: any
-  std::optional<std::string> bias;  ///< "after_reduction" or "" (plain); nothing: by the strategy
+  std::vector<Dtype> dtypes;  ///< empty: all dtypes
+  /// "after_reduction" or "" (plain); nullopt: chosen by the strategy.
+  std::optional<std::string> bias;
   Place place;
 };
 
 enum class CompanionKind { kBlockScale, kPerRow, kPerColumn, kPerTensor, kSameDims, kMember };
 std::string_view to_string(CompanionKind kind);
 
-/// One axis of a member of a bundle, in terms of the tensor that leads it: either it follows an
-/// axis of the leader, or it is whole on every device.
+/// One axis of a member of a bundle. It either follows an axis of the tensor that leads the bundle,
+/// or every device has all of it.
 struct MemberAxisSpec {
-  std::optional<size_t> axis;         ///< of the leader
-  std::optional<SizeExpression> per;  ///< the leader's indices in one stored index; nothing: 1
-  std::optional<i64> size;            ///< the extent of an axis that follows none; nothing: any
+  std::optional<size_t> axis;  ///< index of the leader's axis
+  /// Number of the leader's indices per stored index; nullopt: 1.
+  std::optional<SizeExpression> per;
+  std::optional<i64> size;  ///< extent of an axis that follows none; nullopt: any
 };
 
-/// What the values of a companion are, beside plain data that is cut.
+/// Meaning of a companion's values, if they are not plain data.
 enum class MemberValues {
   kPlain,
-  kGroupIndices,  ///< numbers of groups along the axis that it follows: each device's begin at 0
-  kLocalShape,    ///< the shape of the weight: each device has its own
+  kGroupIndices,  ///< group numbers along the followed axis; on each device they begin at 0
+  kLocalShape,    ///< the weight's shape; each device stores that of its own shard
 };
 
-/// Tensors that follow another tensor's cut.
+/// Tensors that are cut like another tensor.
 struct CompanionSpec {
   Glob of;
   Glob is;  ///< the same wildcards in the same order
   CompanionKind kind = CompanionKind::kPerTensor;
-  std::vector<i64> block = {};    ///< of a block scale, when given as numbers
-  std::string block_config = {};  ///< the config path otherwise
-  /// Of a member: the forms that its shape may have; the first that fits counts.
+  std::vector<i64> block = {};    ///< block of a block scale, if given as numbers
+  std::string block_config = {};  ///< config path of the block otherwise
+  /// The forms that a member's shape may have; the first that fits counts.
   std::vector<std::vector<MemberAxisSpec>> forms = {};
-  bool leads = false;              ///< a member that stands for its leader where that is not stored
-  std::vector<Dtype> dtypes = {};  ///< empty: any
+  bool leads = false;              ///< a member that replaces its leader if that is not stored
+  std::vector<Dtype> dtypes = {};  ///< empty: all dtypes
   MemberValues values = MemberValues::kPlain;
-  std::optional<SizeExpression> group = {};  ///< of kGroupIndices: indices of the axis in one group
+  std::optional<SizeExpression> group = {};  ///< only of kGroupIndices: axis indices per group
   Place place = {};
 };
 
-/// One entry of "config" in "when": the value at a path is one of those listed.
+/// One entry of "config" in "when": requires one of the listed values at a path.
 struct ConfigCondition {
   std::string path;
-  std::vector<std::string> values;  ///< as JSON text; "null" stands for an absent key, too
+  std::vector<std::string> values;  ///< as JSON text; "null" also matches an absent key
 };
 
-/// "when": which models a document is for.
+/// "when": the models that a document is for.
 struct WhenSpec {
   std::vector<std::string> architectures;
   std::vector<std::string> model_types;
@@ -153,21 +156,21 @@ struct WhenSpec {
   std::vector<ConfigCondition> config;  ///< all must hold
 };
 
-/// What happens where the cut of a weight falls inside a block of one of its companions.
+/// Treatment of a weight whose cut falls inside a block of one of its companions.
 enum class Straddle {
   kError,           ///< refuse
-  kUnevenAligned,   ///< cut the axis in whole blocks, unevenly where they do not divide
-  kPad,             ///< round the axis up until every part is whole blocks, zeros at its end
-  kReplicateScale,  ///< every device that has a part of a block gets its scale
-  kRefine,          ///< blocks of the greatest common divisor, each with a copy of its scale
+  kUnevenAligned,   ///< cut the axis in whole blocks, unevenly if they do not divide
+  kPad,             ///< round the axis up with zeros until every part is whole blocks
+  kReplicateScale,  ///< copy a block's scale to every device that has a part of the block
+  kRefine,  ///< split into blocks of the greatest common divisor, each with a copy of its scale
 };
 
-/// Which devices add the bias of a row-parallel layer, so that the sum over the devices has it
-/// once.
+/// Placement of the bias of a row-parallel layer. The devices' results are summed, and the sum must
+/// contain the bias once.
 enum class ReducedBias {
-  kReplicate,  ///< all have it, and add it after the reduction
-  kFirst,      ///< only the first device along the mesh axis has it
-  kDivide,     ///< each has it divided by the number of devices
+  kReplicate,  ///< all devices store it, and add it after the reduction
+  kFirst,      ///< only the first device along the mesh axis stores it
+  kDivide,     ///< each device stores it divided by the number of devices
 };
 
 enum class UnknownPolicy { kError, kWarn, kReplicate };
@@ -179,9 +182,10 @@ struct Document {
   std::string description;
   std::vector<std::pair<std::string, Place>> extends;
   WhenSpec when;
-  std::vector<std::string> quantization;  ///< the tags (quantization.h) whose tensors it knows
-  std::string refuse;                     ///< why these are not supported, or empty
-  std::vector<MeshAxisSpec> mesh;         ///< empty: not given
+  /// Tags (quantization.h) of the families whose tensors this document cuts.
+  std::vector<std::string> quantization;
+  std::string refuse;              ///< why these models are not supported; empty if they are
+  std::vector<MeshAxisSpec> mesh;  ///< empty if absent
   std::map<std::string, AxisSpec> axes;
   std::map<std::string, std::map<std::string, MeshRef>> layouts;
   std::vector<Rule> rules;
@@ -195,19 +199,19 @@ struct Document {
   UnusedPolicy unused_rule = UnusedPolicy::kError;
 };
 
-/// Decodes and validates one document by itself. Throws kMappingSyntax for text that is no strict
-/// JSON; kMappingSchema and kUnknownName with place and near misses for everything else.
+/// Decodes and validates one document by itself. Throws kMappingSyntax if the text is not strict
+/// JSON. Otherwise throws kMappingSchema and kUnknownName with the place and similar names.
 Document decode_document(std::string_view text, const std::string& name);
 
-/// What a list of documents needs of each: what it is for.
+/// The part of a document that says which models it is for.
 struct DocumentHead {
   std::string description;
   WhenSpec when;
   std::vector<std::string> quantization;
 };
 
-/// The head of a document that decode_document accepts; errors have no line. An order of magnitude
-/// quicker: rules are not compiled, places are not looked up.
+/// Decodes the head of a document that decode_document accepts. Its errors have no line. About ten
+/// times faster than decode_document: it compiles no rules and finds no places.
 DocumentHead decode_head(std::string_view text, const std::string& name);
 
 }  // namespace shardtool::mapping

@@ -43,7 +43,8 @@ GlobToken parse_number(std::string_view glob, std::string_view name) {
   return {Kind::kNumber, std::string(name), {}};
 }
 
-/// The text between the bracket at the front and `close`, both dropped from `rest`.
+/// Returns the text between the opening bracket at the front and `close`, and removes all three
+/// from `rest`.
 std::string_view take_bracketed(std::string_view glob, std::string_view& rest, char close) {
   const size_t end = rest.find(close);
   if (end == rest.npos) refuse(glob, fmt::format("has a '{}' without '{}'", rest.front(), close));
@@ -74,7 +75,7 @@ GlobToken take_token(std::string_view glob, std::string_view& rest) {
   return {Kind::kLiteral, std::string(literal), {}};
 }
 
-/// The token's language in RE2 syntax, without a group around it.
+/// Returns the token in RE2 syntax, without a group around it.
 std::string language(const GlobToken& token) {
   switch (token.kind) {
     case Kind::kLiteral:
@@ -95,8 +96,8 @@ std::string language(const GlobToken& token) {
   return alternatives + ")";
 }
 
-/// Whether a literal may match inside a dotted part of digits only: one of its digits has no
-/// neighbour that such a part lacks.
+/// Returns true if some run of digits in the literal has no letter next to it, so that it may match
+/// inside a dotted part that consists of digits.
 bool may_be_in_number(std::string_view literal) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   for (size_t begin = 0; begin < literal.size(); ++begin) {
@@ -152,7 +153,7 @@ std::string Glob::regex_of_groups() const {
 }
 
 bool Glob::takes_any_number() const {
-  bool follows_number = false;  // without a literal between: two may share the digits of a part
+  bool follows_number = false;  // two tokens without a literal between may share a part's digits
   for (const GlobToken& token : tokens_) {
     if (token.kind == Kind::kNumber && std::exchange(follows_number, true)) return false;
     if (token.kind != Kind::kLiteral) continue;
@@ -174,7 +175,7 @@ std::string Glob::fill(std::span<const std::string> wildcard_texts) const {
 }
 
 std::function<bool(std::string_view)> glob_filter(std::string_view glob) {
-  // Shared because std::function copies and RE2 does not.
+  // In a shared_ptr, because std::function must be copyable and RE2 is not.
   const auto pattern = std::make_shared<const RE2>(Glob(glob).regex(), RE2::Quiet);
   if (!pattern->ok()) throw Error(ErrorCode::kLimit, "a pattern is too large: " + pattern->error());
   return [pattern](std::string_view name) {

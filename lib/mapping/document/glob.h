@@ -8,18 +8,18 @@
 
 namespace shardtool::mapping {
 
-/// A piece of a glob.
+/// One token of a glob.
 struct GlobToken {
   enum class Kind {
     kLiteral,  ///< the text itself
-    kPart,     ///< `*`: any run of characters but dots, also an empty one
-    kAny,      ///< `**`: any run of characters
+    kPart,     ///< `*`: any number of characters except dots, also none
+    kAny,      ///< `**`: any number of characters
     kChoice,   ///< `{a,b}`: one of the choices, which may be empty
     kNumber,   ///< `<name>`: a decimal integer of at most 18 digits, captured
   };
   Kind kind = Kind::kLiteral;
-  std::string text;                  ///< of a literal, or the name of a number
-  std::vector<std::string> choices;  ///< literals
+  std::string text;                  ///< the literal, or the name of the number
+  std::vector<std::string> choices;  ///< the literals of kChoice
 
   bool operator==(const GlobToken&) const = default;
 };
@@ -29,21 +29,23 @@ struct GlobToken {
 /// G1 a number's name is an identifier and occurs once
 class Glob {
  public:
-  /// Throws kMappingSchema: an unclosed or nested brace, a wildcard inside one, a bad number name.
+  /// Throws kMappingSchema for an unclosed or nested brace, a wildcard inside a brace, and a bad
+  /// number name.
   explicit Glob(std::string_view text);
 
   const std::string& text() const { return text_; }
   std::span<const GlobToken> tokens() const { return tokens_; }
-  /// The tokens that are no literals.
+  /// The tokens that are not literals.
   std::vector<GlobToken> wildcards() const;
-  /// The same language in RE2 syntax; a number is the named group (?P<name>...).
+  /// The glob in RE2 syntax; a number is the named group (?P<name>...).
   std::string regex() const;
-  /// The same with every wildcard a group, in order.
+  /// The glob in RE2 syntax with one group per wildcard, in order.
   std::string regex_of_groups() const;
-  /// Whether names that differ in numbers only (NumberedName) match alike, and their wildcards take
-  /// corresponding texts unless one ends inside a number.
+  /// Returns true if names that differ only in numbers (NumberedName) all match or all fail to
+  /// match, with corresponding texts for the wildcards. False if a wildcard may end inside a
+  /// number.
   bool takes_any_number() const;
-  /// The name that this glob matches where its wildcards take these texts, in order.
+  /// Returns the glob with its wildcards replaced by these texts, in order.
   std::string fill(std::span<const std::string> wildcard_texts) const;
 
  private:
@@ -51,7 +53,7 @@ class Glob {
   std::vector<GlobToken> tokens_;
 };
 
-/// Whether a name matches the glob, as a function to be called many times.
+/// Returns a function that tests whether a name matches the glob; the glob is compiled once.
 std::function<bool(std::string_view)> glob_filter(std::string_view glob);
 
 }  // namespace shardtool::mapping

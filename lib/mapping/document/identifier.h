@@ -5,7 +5,7 @@
 
 namespace shardtool::mapping {
 
-/// Letters, digits and underscores, not beginning with a digit: the names of axes, captures, rules.
+/// Letters, digits and underscores that do not begin with a digit: names of axes, captures, rules.
 inline bool is_identifier(std::string_view text) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto letter = [](char c) {
@@ -15,7 +15,7 @@ inline bool is_identifier(std::string_view text) {
          std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || digit(c); });
 }
 
-/// A path into config.json, see ModelConfig: letters, digits, and _ . [ ] =.
+/// A path into config.json (see ModelConfig): letters, digits, and _ . [ ] =.
 inline bool is_config_path(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||

@@ -11,7 +11,7 @@
 namespace shardtool::mapping {
 namespace {
 
-/// The first of 0 .. n-1 that does not stand exactly once among sorted numbers, or n.
+/// Returns the first of 0 .. n-1 that does not occur exactly once among sorted numbers, or n.
 i64 first_fault(const std::vector<i64>& sorted, i64 n) {
   for (i64 i = 0; i < n; ++i) {
     const auto [begin, end] = std::equal_range(sorted.begin(), sorted.end(), i);

@@ -20,7 +20,7 @@ std::string what_it_is(const nlohmann::json& value) {
   return quote_for_message(value.dump(), 60);
 }
 
-/// Calls visit(pointer, key offset, value offset) for every value below the next one.
+/// Calls visit(pointer, key offset, value offset) for every value inside the next one.
 template <class Visit>
 void walk(JsonReader& in, const std::string& pointer, const Visit& visit) {
   if (in.kind() == JsonKind::kObject) {

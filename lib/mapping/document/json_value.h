@@ -15,11 +15,11 @@
 
 namespace shardtool::mapping {
 
-/// Where every value and key of a JSON text begins, by JSON pointer. Built in one pass, because a
-/// mapping keeps the place of most of its values.
+/// The position of every value and key of a JSON text, by JSON pointer. Built in one pass, because
+/// a mapping keeps the place of most of its values.
 class PlaceIndex {
  public:
-  /// The text is strict JSON already.
+  /// Requires text that is strict JSON.
   PlaceIndex(std::string_view text, std::string file);
 
   Place value(const std::string& pointer) const { return find(values_, pointer); }
@@ -35,8 +35,8 @@ class PlaceIndex {
   Offsets keys_;
 };
 
-/// A JSON value together with where it stands. Every accessor throws kMappingSchema, with place,
-/// found and expected, when the value is something else.
+/// A JSON value with its place. Every accessor throws kMappingSchema with place, found and expected
+/// if the value has another type.
 class JsonValue {
  public:
   JsonValue(const nlohmann::json& value, std::string pointer, const PlaceIndex& places)
@@ -50,24 +50,24 @@ class JsonValue {
   bool is_object() const { return value_->is_object(); }
   bool has(const std::string& key) const { return value_->is_object() && value_->contains(key); }
 
-  /// "heads" or "/axes/heads": what messages call it.
+  /// Name for messages: "heads" or "/axes/heads".
   std::string name() const;
   std::string text() const;
-  /// A string that is not empty.
+  /// Returns a non-empty string.
   std::string nonempty_text() const;
-  /// The JSON text of null, a boolean, an integer or a string.
+  /// Returns the JSON text of null, a boolean, an integer or a string.
   std::string scalar() const;
-  /// A string of letters, digits and underscores that begins with no digit.
+  /// Returns a string of letters, digits and underscores that does not begin with a digit.
   std::string identifier() const;
-  /// 1.0 and 1e0 are no integers.
+  /// Returns an integer; 1.0 and 1e0 are not integers.
   i64 integer(i64 min = std::numeric_limits<i64>::min()) const;
-  /// Any number, also one with a fraction.
+  /// Returns any number, also a fraction.
   double number() const;
   bool boolean() const;
   std::vector<JsonValue> elements(size_t at_least = 0) const;
-  /// The members of an object whose keys are free.
+  /// Returns the members of an object that may have any keys.
   std::vector<std::pair<std::string, JsonValue>> members() const;
-  /// The enumerator that the string names.
+  /// Returns the enumerator that the string names.
   template <class E>
   E one_of(std::initializer_list<std::pair<std::string_view, E>> names) const {
     const std::string word = text();
@@ -84,12 +84,12 @@ class JsonValue {
     std::function<void(const JsonValue&)> read;
     bool required = false;
   };
-  /// Reads an object that has these keys and no others.
+  /// Reads an object that must not have other keys than these.
   void object(const std::vector<Field>& fields) const;
 
   [[noreturn]] void refuse(const std::string& expected) const;
   Error error(ErrorCode code, const std::string& message) const;
-  /// The result of `parse`, whose errors get this place when they have none.
+  /// Returns the result of `parse`. Adds this value's place to an error that has none.
   template <class Parse>
   auto located(Parse parse) const {
     try {

@@ -16,7 +16,7 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// The path of the list that counts, or null.
+/// Returns the first path of the set that config.json has, or null.
 const std::string* list_in(const LayerSet::Listed& set, const ModelConfig& config) {
   const auto found = std::find_if(set.lists.begin(), set.lists.end(), [&](const auto& path) {
     const std::string list = said_at(path, config);
@@ -37,7 +37,7 @@ bool is_listed(const LayerSet::Listed& set, const std::string& list, const Model
       .note("expected", fmt::format("{} or {}", fmt::join(set.in, ", "), fmt::join(set.out, ", ")));
 }
 
-/// n where the set is all layers but every n-th.
+/// Returns n if the set is all layers except every n-th.
 i64 period_of(const LayerSet::Listed& set, const ModelConfig& config) {
   const double period = set.all_but_every ? value_of(*set.all_but_every, config) : 0;
   if (period >= 1) return static_cast<i64>(period);
@@ -47,7 +47,7 @@ i64 period_of(const LayerSet::Listed& set, const ModelConfig& config) {
                         fmt::join(set.in, ", "), fmt::join(set.out, ", ")));
 }
 
-/// The list at the path; empty where there is nothing. Throws kConfig for anything else.
+/// Returns the list at the path; empty if it is absent. Throws kConfig if the value is not a list.
 const nlohmann::json& list_at(const std::string& path, const ModelConfig& config) {
   static const nlohmann::json kNone = nlohmann::json::array();
   const nlohmann::json* value = config.find(path);
@@ -90,7 +90,7 @@ std::string words_of(const LayerSet::AsManyAs& set, bool complement) {
                      set.list);
 }
 
-/// Refuses a word that is on both sides.
+/// Refuses a word that is in both "in" and "out".
 void check_words(const JsonValue& value, const LayerSet::Listed& set) {
   const auto both = std::find_if(set.in.begin(), set.in.end(),
                                  [&](const std::string& word) { return has(set.out, word); });

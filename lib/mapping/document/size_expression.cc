@@ -52,7 +52,7 @@ SizeAtom parse_atom(std::string_view whole, std::string_view text) {
   return {SizeAtom::Kind::kInteger, value, {}};
 }
 
-/// Takes the operator at the front away.
+/// Removes the operator from the front and returns it.
 SizeOp take_op(std::string_view& text) {
   constexpr auto kOps = std::to_array<std::pair<std::string_view, SizeOp>>({
       {"//", SizeOp::kOverDown},
@@ -88,7 +88,8 @@ std::vector<const SizeAtom*> atoms(const SizeExpression& size) {
   return found;
 }
 
-/// The first config path of the expression (not of its fallback) that has no value, or null.
+/// Returns the first config path of the expression that has no value, ignoring the fallback; or
+/// null.
 const SizeAtom* absent_value(const SizeExpression& size, const ModelConfig* config) {
   for (const SizeAtom* atom : atoms(size)) {
     if (atom->kind != SizeAtom::Kind::kConfig) continue;
@@ -127,7 +128,7 @@ i64 value_of(const SizeAtom& atom, const SizeScope& scope) {
   throw Error(ErrorCode::kInternal, "unknown kind of size");
 }
 
-/// A config value that is one of several terms may be 0: a model without further layers.
+/// Returns true for a config value of 0 that is one of several terms: a model without those layers.
 bool is_zero_term(const SizeExpression& size, const SizeProduct& product, const SizeScope& scope) {
   if (size.sum.size() == 1 || !product.rest.empty()) return false;
   if (product.first.kind != SizeAtom::Kind::kConfig) return false;
@@ -139,7 +140,7 @@ i64 checked(const SizeExpression& size, std::optional<i64> value) {
   throw Error(ErrorCode::kSizeExpression, fmt::format("the size '{}' is above 2^63", size.text));
 }
 
-/// Times the number of the config, rounded down.
+/// Multiplies by a number of the config and rounds down.
 i64 times_down(const SizeExpression& size, i64 left, const SizeStep& step, const SizeScope& scope) {
   if (step.atom.kind != SizeAtom::Kind::kConfig) {
     return checked(size, checked_mul(left, value_of(step.atom, scope)));
@@ -147,7 +148,7 @@ i64 times_down(const SizeExpression& size, i64 left, const SizeStep& step, const
   const nlohmann::json& number = *scope.config->find(step.atom.name);
   const double product =
       number.is_number() ? std::floor(static_cast<double>(left) * number.get<double>()) : 0;
-  constexpr double kMost = 9007199254740992;  // above it doubles have gaps
+  constexpr double kMost = 9007199254740992;  // doubles above are not exact
   if (product >= 1 && product <= kMost) return static_cast<i64>(product);
   throw Error(ErrorCode::kSizeExpression,
               fmt::format("the size '{}' is no positive integer: {} times '{}'", size.text, left,

@@ -15,12 +15,12 @@ namespace shardtool::mapping {
 struct SizeAtom {
   enum class Kind { kInteger, kConfig, kAxis };
   Kind kind = Kind::kInteger;
-  i64 value = 0;     ///< of an integer
+  i64 value = 0;     ///< only of an integer
   std::string name;  ///< the config path, or the axis
 };
 
-/// How a product goes on: "*", "/" without remainder, "//" rounded down, "/^" rounded up, and "*_",
-/// times a number that need not be an integer, rounded down.
+/// Operators between the atoms of a product: "*"; "/" without remainder; "//" rounded down; "/^"
+/// rounded up; and "*_", which multiplies by a number that may be a fraction, and rounds down.
 enum class SizeOp { kTimes, kOver, kOverDown, kOverUp, kTimesDown };
 struct SizeStep {
   SizeOp op = SizeOp::kTimes;
@@ -42,23 +42,23 @@ struct SizeExpression {
   std::string text;
   std::vector<SizeProduct> sum;
   std::shared_ptr<const SizeExpression>
-      fallback;  ///< null: none; a pointer because it is recursive
+      fallback;  ///< null: none; a pointer because the type is recursive
   Place place;
 };
 
-/// Where an expression takes its names from.
+/// The values of names in an expression.
 struct SizeScope {
-  const ModelConfig* config = nullptr;  ///< null when the checkpoint has none
+  const ModelConfig* config = nullptr;  ///< null if the checkpoint has none
   std::function<i64(const std::string& axis)> axis_size;
 };
 
-/// The axes whose sizes are being evaluated, each for the one before it. Documents are input: their
-/// sizes may refer to each other in a circle, or in a row that is longer than the stack.
+/// The axes whose sizes are being evaluated, each needed by the one before it. Mapping files are
+/// untrusted input: their sizes may form a cycle, or a chain too long for the stack.
 class SizeChain {
  public:
   static constexpr size_t kLongest = 100;
 
-  /// An axis on the chain for as long as this lives.
+  /// Keeps an axis on the chain during its lifetime.
   class Link {
    public:
     explicit Link(SizeChain& chain) : chain_(chain) {}
@@ -69,8 +69,8 @@ class SizeChain {
    private:
     SizeChain& chain_;
   };
-  /// Throws kSizeExpression, at the place of the axis' size, when the axis is on the chain already;
-  /// kLimit when more than kLongest would be.
+  /// Adds an axis. Throws kSizeExpression at the place of its size if the axis is on the chain
+  /// already, and kLimit if the chain would exceed kLongest.
   Link enter(const std::string& axis, const Place& place);
 
  private:
@@ -78,16 +78,18 @@ class SizeChain {
 };
 
 SizeExpression integer_size(i64 value);
-/// Throws kMappingSchema.
+/// Parses a size expression. Throws kMappingSchema.
 SizeExpression parse_size(std::string_view text);
 
-/// The value, which is at least 1; a config value that is one of several terms may be 0. The
-/// fallback counts where a config value is absent (or null). Throws kSizeExpression for an absent
-/// value, one that is no positive integer (behind "*_" no positive number), a division by "/" that
-/// is inexact and an overflow; kConfig when there is no config at all; and what axis_size throws.
+/// Returns the value, which is at least 1. If there are several terms, one that is a config value
+/// may be 0. Uses the fallback if a config value is absent or null. Throws kSizeExpression for an
+/// absent value, a value that is no positive integer (behind "*_": no positive number), a division
+/// "/" with a remainder, and overflow. Throws kConfig if there is no config, and what axis_size
+/// throws.
 i64 evaluate(const SizeExpression& size, const SizeScope& scope);
 
-/// "num_attention_heads = 30 (from config.json)" for every config value read; empty without any.
+/// Lists the config values that the expression reads: "num_attention_heads = 30 (from
+/// config.json)"; empty if it reads none.
 std::string config_values(const SizeExpression& size, const ModelConfig* config);
 
 }  // namespace shardtool::mapping

@@ -16,7 +16,7 @@ namespace {
 
 using Kind = Assignment::Kind;
 
-/// A pattern in the form of name_form, for near misses.
+/// Returns a pattern in the form of name_form, to find similar names.
 std::string pattern_form(const std::string& pattern) {
   std::string text;
   for (size_t at = 0; at < pattern.size(); ++at) {
@@ -44,7 +44,7 @@ bool extends_preset(const Mapping& mapping, const std::string& name) {
                      [&](const Document& document) { return document.name == "preset:" + name; });
 }
 
-/// Unmatched names by their general form, with how many there are of each.
+/// Returns the general forms of unmatched names, with the number of names of each.
 std::map<std::string, i64> count_forms(std::span<const TensorSpec> tensors,
                                        const std::vector<Assignment>& assignments) {
   std::map<std::string, i64> forms;
@@ -63,7 +63,7 @@ std::vector<std::string> unused_labels(const RuleMatcher& rules) {
   return labels;
 }
 
-/// Says of a tensor that would follow another one which that is, where it is not there.
+/// Adds the name of the missing leader to the error, if the tensor is a companion.
 void explain_missing_leader(Error& e, const TensorSpec& tensor, const TensorIndex& by_name,
                             Companions& companions) {
   const auto matches = companions.find(tensor);
@@ -77,8 +77,8 @@ void explain_missing_leader(Error& e, const TensorSpec& tensor, const TensorInde
   e.help("take the tensor that it follows from the same checkpoint, or leave both out");
 }
 
-/// The families of quantised tensors that know the tensor, though config.json calls for none of
-/// them.
+/// Returns the families of quantised tensors that cover the tensor although config.json asks for
+/// none of them.
 std::vector<std::string> families_that_know(const TensorSpec& tensor) {
   std::vector<std::string> names;
   for (const Preset& family : quantized_families()) {
@@ -88,7 +88,7 @@ std::vector<std::string> families_that_know(const TensorSpec& tensor) {
   return names;
 }
 
-/// Says of a tensor of a quantised model why no family of them has decided it.
+/// Adds to the error why no family of quantised tensors decides the tensor.
 void explain_missing_family(Error& e, const TensorSpec& tensor, Companions& companions) {
   if (!companions.find(tensor).empty()) return;
   const auto families = families_that_know(tensor);
@@ -100,7 +100,7 @@ void explain_missing_family(Error& e, const TensorSpec& tensor, Companions& comp
       "weights, with its \"quantization_config\"");
 }
 
-/// Whether the name is one of those that tensors of several matrices have.
+/// Returns true if such names usually mean that one tensor holds several matrices.
 bool sounds_fused(const std::string& name) {
   constexpr std::array<std::string_view, 5> kWords = {"qkv", "query_key_value", "c_attn", "gate_up",
                                                       "fused"};
@@ -164,7 +164,7 @@ Error unused_rule(const PlacedRule& placed, std::span<const TensorSpec> tensors)
   return e.help("correct or delete the rule, or say \"unused_rule\": \"ignore\"");
 }
 
-/// Throws, or tells where somebody wants to be told.
+/// Passes the error to `report`, or throws it if that is empty.
 void raise(Error error, const ErrorSink& report) {
   if (!report) throw std::move(error);
   report(std::move(error));
@@ -184,7 +184,8 @@ void check_unused(const RuleMatcher& rules, std::span<const TensorSpec> tensors,
   }
 }
 
-/// A rule that only fits an absent tensor whose tied partner is there is no typo.
+/// Marks rules as used if they match a missing tensor that is tied to a present one: such a rule is
+/// not a typo.
 void use_rules_of_absent_twins(const Mapping& mapping, const TensorIndex& by_name,
                                RuleMatcher& rules) {
   for (const Document& document : mapping.documents()) {

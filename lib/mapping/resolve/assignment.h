@@ -16,27 +16,27 @@
 
 namespace shardtool::mapping {
 
-/// Which part of the mapping decides a tensor.
+/// The part of the mapping that decides a tensor's layout.
 struct Assignment {
   enum class Kind { kRule, kCompanion, kDropped, kUnknown };
   Kind kind = Kind::kUnknown;
-  RuleMatch match;       ///< of kRule
-  size_t companion = 0;  ///< of kCompanion: index into Companions::all
-  size_t leader = 0;     ///< of kCompanion: the tensor that it follows, itself of kRule or kUnknown
+  RuleMatch match;       ///< only of kRule
+  size_t companion = 0;  ///< only of kCompanion: index into Companions::all
+  size_t leader = 0;     ///< only of kCompanion: its leader, which is kRule or kUnknown
 };
 
-/// Position of every tensor by name, of the last one where a packed weight has the name of its
-/// stored part. Views into the specs.
+/// Positions of tensors by name. If a packed weight has the same name as its stored part, it takes
+/// precedence. The names are views into the specs.
 using TensorIndex = NameViewMap<size_t>;
 TensorIndex index_by_name(std::span<const TensorSpec> tensors);
 
-/// Is told of an error about one tensor or rule, and may throw it.
+/// Receives an error about one tensor or rule, and may throw it.
 using ErrorSink = std::function<void(Error)>;
 
-/// What decides each tensor: "drop", then "companions" whose leader is there, then the rules.
-/// Appends warnings. Throws kNoRule and kUnusedRule as "unknown" and "unused_rule" of the mapping
-/// say, kAmbiguousRule, and kMappingSchema for the companion of a companion. With `report`, the
-/// first three are told instead, and the tensors are left out.
+/// Assigns each tensor to "drop", else to a companion whose leader is present, else to a rule.
+/// Appends warnings. Throws kAmbiguousRule; kNoRule and kUnusedRule, depending on "unknown" and
+/// "unused_rule" of the mapping; and kMappingSchema if a companion's leader is a companion. If
+/// `report` is set, it receives the first three errors instead, and the tensors are skipped.
 std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpec> tensors,
                                const TensorIndex& by_name, const ModelConfig* config,
                                RuleMatcher& rules, Companions& companions,

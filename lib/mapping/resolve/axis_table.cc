@@ -14,7 +14,7 @@ namespace {
 using layout::AxisExpr;
 using layout::SmallPolicy;
 
-/// The nearer document's field, where it has one.
+/// Sets the nearer document's field to the farther one's if it is absent.
 template <class T>
 void inherit(std::optional<T>& nearer, const std::optional<T>& farther) {
   if (!nearer) nearer = farther;
@@ -24,16 +24,17 @@ layout::SplitRule rule_of(const AxisSpec& spec) {
   return split_rule(spec.uneven.value_or(Uneven::kBalanced), spec.pad_to.value_or(1));
 }
 
-/// What query heads are grouped under, which messages call by their usual names.
+/// The usual name of the axis under which query heads are grouped. Messages then use the default
+/// names.
 constexpr std::string_view kKvHeads = "kv_heads";
 
-/// "linear_k_heads" -> "linear k heads".
+/// Replaces underscores: "linear_k_heads" -> "linear k heads".
 std::string words_of(std::string axis) {
   std::replace(axis.begin(), axis.end(), '_', ' ');
   return axis;
 }
 
-/// Refuses fields that would say nothing beside each other.
+/// Refuses combinations of fields that have no effect together.
 void check_fields(const std::string& name, const AxisSpec& spec) {
   const auto refuse = [&](bool both, const std::string& what) {
     if (both)
@@ -229,7 +230,7 @@ AxisExpr AxisTable::owned_units(const std::string& axis, i64 n) const {
   return layout::owners(n, std::move(dealt), entry.over);
 }
 
-/// In runs of `aligned` units, the last of which may be shorter.
+/// Cuts in runs of `aligned` units; the last run may be shorter.
 AxisExpr AxisTable::aligned_units(const std::string& axis, i64 n) const {
   const Entry& entry = axes_.at(axis);
   const i64 parts = extent(mesh_, entry.over);
@@ -249,8 +250,8 @@ AxisExpr AxisTable::aligned_units(const std::string& axis, i64 n) const {
   return layout::cuts(std::move(boundaries), entry.over);
 }
 
-/// n units of `axis`, one of the two, where heads and the KV heads that they are grouped under are
-/// cut together; aligned in whole KV groups where the alignment divides them.
+/// Cuts n units of `axis`, which is `heads` or `kv_heads`. Both are cut together, in whole KV
+/// groups if the alignment divides them.
 AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::string& heads,
                                   const std::string& kv_heads) {
   const Entry& queries = axes_.at(heads);
@@ -267,7 +268,8 @@ AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::str
   const i64 parts = extent(mesh_, queries.over);
   i64 together = std::lcm(group.aligned, queries.aligned / std::gcd(queries.aligned, per_group));
   const bool divides = counts.heads % together == 0 && counts.kv_heads % together == 0;
-  // With fewer runs than devices, runs would be replicated, and with them foreign KV heads.
+  // With fewer runs than devices, runs would be replicated, and devices would get KV heads that
+  // they do not need.
   if (!divides || counts.kv_heads / together < parts) together = 1;
   const layout::HeadCut cut = layout::cut_heads(
       {counts.heads / together, counts.kv_heads / together, counts.heads_name, counts.kv_name},

@@ -47,7 +47,7 @@ void add_names(const Rule& rule, Names& names) {
   }
 }
 
-/// The mesh axes that cut a tensor.
+/// The mesh axes along which some tensor is cut.
 Names cutting_axes(const Resolution& resolution) {
   std::set<const layout::Layout*> seen;
   Names used;
@@ -62,7 +62,7 @@ Names cutting_axes(const Resolution& resolution) {
   return used;
 }
 
-/// The mesh axes that the documents lay their axes over.
+/// The mesh axes that the documents use.
 Names known_mesh_axes(const Mapping& mapping) {
   Names known;
   for (const Document& document : mapping.documents()) {
@@ -126,7 +126,7 @@ std::vector<std::string> axes_without_tensors(const RuleMatcher& rules, AxisTabl
   }
   std::vector<std::string> warnings;
   for (const std::string& axis : inner) {
-    // A rule that matches nothing may name an axis that nobody defines.
+    // Skips axes that no document defines: a rule that matches no tensor may name one.
     const bool expected = axes.has(axis) && !outer.contains(axis) && !used.contains(axis);
     const auto size = expected ? axes.size_if_given(axis) : std::nullopt;
     const std::string origin = size ? axes.size_origin(axis) : "";

@@ -10,18 +10,19 @@
 
 namespace shardtool::mapping {
 
-/// A warning for each axis that a document of one's own (not a preset) defines and that no rule,
-/// size or group names. Haliax ignores such entries; here they are usually typos.
+/// Returns a warning for each axis that a user's document (not a preset) defines, but no rule, size
+/// or group names. Haliax ignores such entries; here they are usually typos.
 std::vector<std::string> unused_axes(const Mapping& mapping);
 
-/// A warning for each axis of the mesh along which no tensor is cut. A mesh in a mapping says so on
-/// purpose (replicas); one from the command line may have the wrong name, and every device would
-/// silently get everything.
+/// Returns a warning for each axis of the mesh along which no tensor is cut, unless the mapping
+/// itself has the mesh: there it means replicas. A mesh axis from the command line may be misspelt,
+/// and then every device would get all tensors.
 std::vector<std::string> idle_mesh_axes(const Mapping& mapping, const Resolution& resolution);
 
-/// A warning for each axis of numbers below other numbers in names (the experts in their layers)
-/// whose size config.json gives, but that no rule with a tensor names: the config is that of
-/// another model. (Whole kinds of layers may be absent, such as the decoder of an encoder.)
+/// Returns a warning for each axis of inner numbers in names, such as the experts in a layer, whose
+/// size is in config.json but which no tensor has: the config is that of another model. Outermost
+/// numbers are not checked, because a checkpoint may lack whole kinds of layers, such as the
+/// decoder.
 std::vector<std::string> axes_without_tensors(const RuleMatcher& rules, AxisTable& axes);
 
 }  // namespace shardtool::mapping

@@ -7,10 +7,10 @@
 namespace shardtool::mapping {
 namespace {
 
-/// The alignment that a block of `block` indices of this dim asks of the axes that are cut in it.
+/// Adds the alignment that blocks of `block` indices of this dim require of the axes cut in it.
 void align_dim(const Dim& dim, i64 extent, i64 block, AxisTable& axes,
                std::map<std::string, i64>& alignment) {
-  if (dim.sections.empty()) return;  // null: whole everywhere
+  if (dim.sections.empty()) return;  // null: not cut
   const DeclaredSize declared = [&](const std::string& axis) { return axes.declared_size(axis); };
   const auto inferred = infer_size(dim, declared, extent);
   const DeclaredSize size = [&](const std::string& axis) {

@@ -12,9 +12,9 @@
 
 namespace shardtool::mapping {
 
-/// How many units of each logical axis its cuts must be multiples of, so that none falls inside a
-/// block of a companion: the least common multiple over all companions. Axes without blocks are
-/// absent. Only axes that rules name in "dims" count.
+/// Returns, by logical axis, the number of units that must stay together so that no cut falls
+/// inside a companion's block: the least common multiple over all companions. Has no entry for axes
+/// without blocks. Considers only axes in the "dims" of rules.
 std::map<std::string, i64> block_alignment(std::span<const TensorSpec> tensors,
                                            const std::vector<Assignment>& assigned,
                                            const RuleMatcher& rules, const Companions& companions,

@@ -34,15 +34,15 @@ std::vector<i64> block_from_config(const CompanionSpec& spec, const ModelConfig*
   return block;
 }
 
-/// The block of a leader of this rank; sizes are for the last axes, axes before them are not
-/// blocked.
+/// Returns the block of a leader of this rank. The given sizes are those of the last axes; the
+/// others have block size 1.
 std::vector<i64> block_of(const CompanionSpec& spec, size_t rank, const ModelConfig* config) {
   std::vector<i64> block = spec.block_config.empty() ? spec.block : block_from_config(spec, config);
   if (block.size() < rank) block.insert(block.begin(), rank - block.size(), 1);
   return block;
 }
 
-/// The stored extent of a member's axis, or nothing when any fits.
+/// Returns the stored extent of a member's axis, or nullopt if any extent fits.
 std::optional<i64> extent_of(const MemberAxisSpec& axis, const Shape& leader,
                              const CompanionSizes& sizes) {
   if (!axis.axis) return axis.size;
@@ -51,7 +51,7 @@ std::optional<i64> extent_of(const MemberAxisSpec& axis, const Shape& leader,
   return ceil_div(extent, granularity_of(axis, extent, sizes));
 }
 
-/// Whether the shape has this form. A form with a size that the config does not give is none.
+/// Returns true if the shape has this form. False if the config lacks a size that the form needs.
 bool fits(const std::vector<MemberAxisSpec>& form, const Shape& leader, const Shape& shape,
           const CompanionSizes& sizes) {
   if (form.size() != shape.size()) return false;
@@ -66,7 +66,7 @@ bool fits(const std::vector<MemberAxisSpec>& form, const Shape& leader, const Sh
   return true;
 }
 
-/// "[512, any, 1024 / config.group_size]".
+/// Formats a form: "[512, any, 1024 / config.group_size]".
 std::string describe_form(const std::vector<MemberAxisSpec>& form, const Shape& leader) {
   std::vector<std::string> axes;
   for (const MemberAxisSpec& axis : form) {
@@ -121,7 +121,7 @@ layout::BundleMember member_of(const CompanionSpec& spec, const Shape& leader, c
   throw Error(ErrorCode::kInternal, "unknown kind of companion");
 }
 
-/// What the groups of a pattern take of a name that it matches.
+/// Returns the texts of the pattern's groups in a matching name.
 std::vector<std::string_view> groups_in(std::string_view name, const RE2& pattern) {
   std::vector<re2::StringPiece> groups(static_cast<size_t>(pattern.NumberOfCapturingGroups()) + 1);
   pattern.Match(re2::StringPiece(name.data(), name.size()), 0, name.size(), RE2::ANCHOR_BOTH,

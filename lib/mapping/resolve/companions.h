@@ -21,20 +21,20 @@ class RE2;
 
 namespace shardtool::mapping {
 
-/// A companion that a tensor's name matched, and the name of the tensor that it follows.
+/// A companion whose pattern matched a tensor's name, and the name of its leader.
 struct CompanionMatch {
   size_t companion = 0;  ///< index into Companions::all
   std::string leader;
 };
 
-/// A companion and where it stands. Points into the mapping, which must outlive it.
+/// A companion with its place. Points into the mapping, which must outlive it.
 struct PlacedCompanion {
   const Document* document = nullptr;
   const CompanionSpec* spec = nullptr;
   std::string label;  ///< "companions/0" or "preset:x#companions/0"
 };
 
-/// The value of a size in the mapping, and the config that sizes are read from (null: none).
+/// Evaluates sizes of the mapping, and the config for them (null: none).
 struct CompanionSizes {
   std::function<i64(const SizeExpression& size)> evaluate;
   const ModelConfig* config = nullptr;
@@ -47,28 +47,30 @@ class Companions {
   ~Companions();
 
   std::span<const PlacedCompanion> all() const { return all_; }
-  /// What the tensor could be a companion of, nearest first: its wildcards, put into "of".
+  /// Returns the companions whose patterns match the tensor, nearest first. A leader's name is "of"
+  /// with the texts of the tensor's wildcards.
   std::vector<CompanionMatch> find(const TensorSpec& tensor);
-  /// A tensor of this shape as a member of the bundle that a leader of that shape leads. Throws
-  /// kShapeMismatch when the shape is no form of the member, kSizeExpression and kConfig when a
+  /// Describes a tensor of this shape as a member of the bundle of its leader. Throws
+  /// kShapeMismatch if the shape has none of the member's forms; kSizeExpression and kConfig if a
   /// block cannot be computed.
   layout::BundleMember member(size_t companion, const Shape& leader, const Shape& shape,
                               const CompanionSizes& sizes) const;
 
  private:
   std::vector<PlacedCompanion> all_;
-  /// The name of the leader that a companion's name calls for, as a template where names of the
-  /// same form are taken apart alike.
+  /// Returns the leader's name for a companion's name, as a template for all names of the same
+  /// form. Returns nullopt if the form does not determine it.
   std::optional<NameTemplate> leader_template(size_t companion, const NumberedName& name) const;
   std::string leader(size_t companion, const std::string& name);
 
-  std::vector<std::unique_ptr<re2::RE2>> groups_;  ///< "is" with every wildcard a group
+  std::vector<std::unique_ptr<re2::RE2>> groups_;  ///< "is", with one group per wildcard
   PatternSet set_;
-  std::map<size_t, ByForm<std::optional<NameTemplate>>> leaders_;  ///< by companion
+  /// By companion and form of the name.
+  std::map<size_t, ByForm<std::optional<NameTemplate>>> leaders_;
 };
 
-/// How many of the leader's indices one stored index of a member's axis stands for. A config value
-/// of -1 means all of them: `extent`. Throws what evaluating the size throws.
+/// Returns the number of the leader's indices per stored index of a member's axis. A config value
+/// of -1 means all, that is `extent`. Throws what evaluating the size throws.
 i64 granularity_of(const MemberAxisSpec& axis, i64 extent, const CompanionSizes& sizes);
 
 }  // namespace shardtool::mapping

@@ -14,7 +14,7 @@ namespace {
 using index::AxisMap;
 using index::Piece;
 
-/// The number of local indices per part of an expression, in the order of the parts.
+/// Returns the number of local indices of each part of an expression.
 std::vector<i64> extents_by_part(const layout::AxisExpr& expr, const mesh::Mesh& mesh) {
   const auto overs = layout::overs(expr);
   const mesh::Over over = overs.empty() ? mesh::Over{} : overs.front();
@@ -39,8 +39,9 @@ bool on_bytes(i64 elements, int element_bits) {
   return elements % 8 * element_bits % 8 == 0;
 }
 
-/// Whether every run of a region begins and ends on a byte of the tensor and of the shard. Runs lie
-/// along the innermost axis that is not whole; the rows above it must be whole bytes, too.
+/// Returns true if every contiguous run of a region begins and ends at a byte, both in the tensor
+/// and in the shard. Runs are along the innermost axis that is cut. If other axes precede it, its
+/// whole extent must be a number of bytes, too.
 bool is_byte_aligned(const index::Region& region, int element_bits) {
   i64 stride = 1;
   size_t cut = region.size();
@@ -131,7 +132,7 @@ bool pads(std::span<const AxisMap> maps) {
                      [](const AxisMap& map) { return map.image_size() != map.local_size(); });
 }
 
-/// Whether some stored index is held by devices that have different parts of its block.
+/// Returns true if devices that hold the same stored index have different parts of its block.
 bool shares(std::span<const AxisMap> maps, i64 extent) {
   std::vector<AxisMap> distinct;
   for (const AxisMap& map : maps) {

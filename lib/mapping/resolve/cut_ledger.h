@@ -11,25 +11,25 @@
 
 namespace shardtool::mapping {
 
-/// Every way in which the units of some axis were dealt out, and for how many tensors.
+/// Counts the tensors of each cut: each way in which an axis' units were distributed.
 class CutLedger {
  public:
   /// `axes` must outlive the ledger.
   CutLedger(const AxisTable& axes, bool require_even) : axes_(axes), require_even_(require_even) {}
 
-  /// The entry of a cut. Throws kNotDivisible when its parts differ and the axis or require_even
-  /// refuses that.
+  /// Returns the entry of a cut. Throws kNotDivisible if its parts are unequal and the axis or
+  /// require_even refuses that.
   size_t enter(const UnitCut& cut);
   /// Counts a tensor for an entry.
   void count(size_t entry, std::string_view tensor);
-  /// The cuts whose parts differ, in the order in which they were entered.
+  /// The cuts with unequal parts, in the order of their first `enter`.
   std::vector<UnevenCut> uneven() const;
 
  private:
   const AxisTable& axes_;
   bool require_even_;
   std::vector<UnevenCut> entries_;
-  std::map<std::pair<std::string, std::string>, size_t> by_cut_;  ///< axis and expression
+  std::map<std::pair<std::string, std::string>, size_t> by_cut_;  ///< by axis and expression
 };
 
 }  // namespace shardtool::mapping

@@ -20,7 +20,7 @@ layout::Straddling straddling_of(Straddle straddle) {
   throw Error(ErrorCode::kInternal, "unknown policy for straddled blocks");
 }
 
-/// Adds both tensors, and what helps.
+/// Adds the companion, both tensors, and help to the error.
 Error& explain(Error& e, const PlacedCompanion& placed, const TensorSpec& tensor,
                const TensorSpec& leader) {
   if (!e.place()) e.at(placed.spec->place);

@@ -11,7 +11,8 @@
 
 namespace shardtool::mapping {
 
-/// Decides the tensors that follow another one's cut. What it is made of must outlive it.
+/// Decides the layout of companions from their leaders. Keeps references to the constructor's
+/// arguments.
 class Followers {
  public:
   Followers(const Companions& companions, const CompanionSizes& sizes, Straddle straddle,
@@ -21,9 +22,10 @@ class Followers {
         straddle_(straddle),
         allow_empty_shards_(allow_empty_shards) {}
 
-  /// The decision for a tensor, by index into `tensors`, that is this companion of the leader; made
-  /// once for all tensors of one shape and dtype behind leaders of one layout. Throws
-  /// kShapeMismatch, kBlockStraddle, kStrategy, kEmptyShard and kSubByteCut with both tensors.
+  /// Returns the decision for `tensor` (an index into `tensors`), which is this companion of the
+  /// leader. Tensors of the same shape and dtype whose leaders have the same layout share one
+  /// decision. Throws kShapeMismatch, kBlockStraddle, kStrategy, kEmptyShard and kSubByteCut with
+  /// both tensors.
   ResolvedTensor follow(size_t companion, size_t tensor, const ResolvedTensor& leader,
                         std::span<const TensorSpec> tensors);
 

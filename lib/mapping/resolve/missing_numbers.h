@@ -8,19 +8,19 @@
 
 namespace shardtool::mapping {
 
-/// The numbers below a size that a set lacks.
+/// Numbers that are missing from a set.
 struct MissingNumbers {
   i64 count = 0;
-  std::vector<i64> first;  ///< the smallest five
+  std::vector<i64> first;  ///< the smallest five of them
 
   bool empty() const { return count == 0; }
 };
 
-/// The numbers of 0 .. size-1 that are not present. Its cost depends on what is present, never on
-/// the size, which comes from a file.
+/// Returns the numbers of 0 .. size-1 that are not present. The time depends on `present` alone,
+/// since the size comes from a file and may be huge.
 MissingNumbers missing_numbers(const std::set<i64>& present, i64 size);
 
-/// "2, 3, 5, 6, 8 and 9 more".
+/// Formats as "2, 3, 5, 6, 8 and 9 more".
 std::string to_string(const MissingNumbers& missing);
 
 }  // namespace shardtool::mapping

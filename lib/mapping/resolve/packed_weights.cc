@@ -14,7 +14,7 @@
 namespace shardtool::mapping {
 namespace {
 
-/// A weight that some leading members stand for.
+/// A weight whose name is not stored, and the leading members that replace it.
 struct Packed {
   std::vector<const TensorSpec*> members;
   std::vector<size_t> companions;  ///< parallel to members
@@ -27,8 +27,8 @@ Error contradiction(const std::string& weight, const Packed& packed, const std::
   return e.tensor(packed.members.front()->name);
 }
 
-/// The logical extents: of an axis that several members follow, the least that any of them allows,
-/// because a last block may be partial.
+/// Returns the shape of the weight. An axis that several members follow has the smallest extent
+/// that any of them allows, because the last block may be partial.
 Shape logical_shape(const std::string& weight, const Packed& packed, const Companions& companions,
                     const CompanionSizes& sizes) {
   constexpr i64 kUnsaid = std::numeric_limits<i64>::max();

@@ -9,12 +9,14 @@
 
 namespace shardtool::mapping {
 
-/// The weights that a checkpoint stores only as members of their bundle: GPTQ keeps q_proj.weight
-/// as q_proj.{qweight, qzeros, scales, g_idx}. Rules cut the weight under its own name and logical
-/// shape; the members that "lead" say what that shape is, and every member follows the cut.
+/// Returns weights that a checkpoint stores only as members of their bundle: GPTQ stores
+/// q_proj.weight as q_proj.{qweight, qzeros, scales, g_idx}. Rules cut the weight under its own
+/// name and logical shape. Members with "leads" define that shape, and every member follows the
+/// cut.
 ///
-/// The dtype is that of the first leading member. Throws kShapeMismatch when the leading members of
-/// one weight do not agree, or leave an axis unsaid; with `report`, hands it over and goes on.
+/// The dtype is that of the first leading member. Throws kShapeMismatch if the leading members of a
+/// weight disagree or do not define every extent. If `report` is set, it receives the error
+/// instead, and the weight is skipped.
 std::vector<TensorSpec> packed_weights(std::span<const TensorSpec> tensors, Companions& companions,
                                        const CompanionSizes& sizes,
                                        const std::function<void(Error)>& report);

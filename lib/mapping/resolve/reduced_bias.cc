@@ -21,7 +21,7 @@ mesh::Over reduced_over(const mesh::Mesh& mesh) {
       .help("name the axis tp, or say \"reduced_bias\": \"replicate\"");
 }
 
-/// The same layout on the devices of the first part alone.
+/// Returns the same layout restricted to the devices of the first part along `over`.
 std::shared_ptr<const Layout> on_first(const Layout& layout, const mesh::Over& over) {
   std::vector<std::vector<i64>> owned(static_cast<size_t>(extent(layout.mesh(), over)));
   owned.front() = {0};

@@ -10,15 +10,16 @@
 
 namespace shardtool::mapping {
 
-/// What becomes of a bias that is added once to a sum over devices.
+/// Placement of a bias that is added once to a sum over devices.
 struct BiasDecision {
   std::shared_ptr<const layout::Layout> layout;
-  std::vector<index::ValueShift> shifts;  ///< per device of the layout; empty: plain values
+  std::vector<index::ValueShift> shifts;  ///< per device of the layout; empty: values are unchanged
   std::string convention;                 ///< "after_reduction", "first_device" or "divided"
 };
 
-/// The policy over the mesh axis tp, or over the only axis. Throws kStrategy when there is no such
-/// axis, and for kDivide when its size is no power of two: other quotients are not exact.
+/// Applies the policy over the mesh axis tp, or over the only axis. Throws kStrategy if there is no
+/// such axis. kDivide also throws it if the size of the axis is not a power of two, since the
+/// quotients would not be exact.
 BiasDecision decide_reduced_bias(ReducedBias policy, std::shared_ptr<const layout::Layout> layout);
 
 }  // namespace shardtool::mapping

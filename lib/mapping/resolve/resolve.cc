@@ -29,18 +29,18 @@ namespace {
 using layout::Layout;
 using Kind = Assignment::Kind;
 
-/// The index axes that are cut, with a tensor's number on each.
+/// A tensor's number on each index axis that is cut.
 using Numbers = std::vector<std::pair<std::string, i64>>;
 
-/// What is decided once for all tensors with the same rule, dtype, shape and numbers.
+/// A decision shared by all tensors with the same rule, dtype, shape and numbers.
 struct Decision {
   std::shared_ptr<const Layout> layout;
   std::string strategy;
-  std::vector<size_t> cuts;                  ///< entries of the ledger
-  std::shared_ptr<const TensorDecision> by;  ///< null until the bias is decided, too
+  std::vector<size_t> cuts;                  ///< indices into the ledger
+  std::shared_ptr<const TensorDecision> by;  ///< null until the bias is decided
 };
 
-/// A warning for each document of one's own whose "when" names other models than this one.
+/// Returns a warning for each user's document whose "when" excludes this model.
 std::vector<std::string> other_model(const Mapping& mapping, const ModelConfig* config) {
   std::vector<std::string> warnings;
   const auto architectures =
@@ -56,7 +56,8 @@ std::vector<std::string> other_model(const Mapping& mapping, const ModelConfig* 
   return warnings;
 }
 
-/// "after_reduction" for the bias of a row-parallel layer, unless the rule says otherwise.
+/// Returns "after_reduction" for the bias of a row-parallel layer, unless the rule sets something
+/// else.
 std::string bias_of(const Rule& rule, const TensorSpec& tensor) {
   if (rule.bias) return *rule.bias;
   const auto* strategy = std::get_if<StrategySpec>(&rule.cut);
@@ -65,14 +66,14 @@ std::string bias_of(const Rule& rule, const TensorSpec& tensor) {
   return row_parallel && tensor.shape.size() == 1 ? "after_reduction" : "";
 }
 
-/// The layers that the rule holds in, in words; empty where it holds in all.
+/// Describes the layers in which the rule holds; empty if it holds in all.
 std::string where_of(const Rule& rule) {
   std::vector<std::string> sets;
   for (const auto& [capture, set] : rule.where) sets.push_back(to_string(set));
   return fmt::format("{}", fmt::join(sets, " and "));
 }
 
-/// Of the nearest document that says it.
+/// Returns the policy of the nearest document that has one.
 template <class Policy>
 std::optional<Policy> nearest(const Mapping& mapping, std::optional<Policy> Document::*field) {
   for (const Document& document : mapping.documents()) {
@@ -81,7 +82,7 @@ std::optional<Policy> nearest(const Mapping& mapping, std::optional<Policy> Docu
   return std::nullopt;
 }
 
-/// The tensors and then the packed weights; empty when there are none of these.
+/// Returns the tensors followed by the packed weights; empty if there are no packed weights.
 std::vector<TensorSpec> followed_by(std::span<const TensorSpec> tensors,
                                     std::vector<TensorSpec> packed) {
   if (packed.empty()) return packed;
@@ -141,7 +142,7 @@ class Resolver {
   }
 
  private:
-  /// A step about one tensor: its error is thrown, or told where somebody wants to be told.
+  /// Runs a step about one tensor. Passes its error to `report`, or throws it if that is empty.
   template <class Step>
   void attempt(Step step) {
     try {
@@ -180,7 +181,7 @@ class Resolver {
     }
   }
 
-  /// The numbers that a rule itself gives, once the sizes of the axes are known.
+  /// Adds the numbers of the rule's "at", once the sizes of the axes are known.
   void place_at(size_t tensor, const Rule& rule) {
     for (const auto& [axis, number] : rule.at) {
       axes_.require(axis, rule.place);
@@ -197,8 +198,8 @@ class Resolver {
     }
   }
 
-  /// Fills result_.tensors parallel to the specs, leaders before the tensors that follow them; a
-  /// dropped one has no layout.
+  /// Fills result_.tensors in the order of the specs, leaders before their followers. A dropped
+  /// tensor has no layout.
   void decide_all() {
     result_.tensors.resize(tensors_.size());
     for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -250,7 +251,8 @@ class Resolver {
     return decision;
   }
 
-  /// Every layout keeps what each device has of it.
+  /// Adds the layout's devices to places_. Throws above the limit, because memory is needed for
+  /// each.
   void count_places(const Layout& layout) {
     constexpr i64 kMostPlaces = 1 << 22;
     places_ += std::ssize(layout.ranks());
@@ -275,7 +277,7 @@ class Resolver {
     try {
       return decisions_.emplace(key, decide(tensor)).first->second;
     } catch (Error& e) {
-      decisions_.emplace(key, Decision{});  // told once for all tensors that are alike
+      decisions_.emplace(key, Decision{});  // reported once for all such tensors
       throw blame(e, tensor, tensors_, assigned_, rules_);
     }
   }
@@ -324,12 +326,13 @@ class Resolver {
   CompanionSizes sizes_;
   RuleMatcher rules_;
   Companions companions_;
-  size_t stored_;                        ///< how many tensors the checkpoint has
-  std::vector<TensorSpec> with_packed_;  ///< those and the packed weights; empty without any
+  size_t stored_;  ///< number of tensors in the checkpoint
+  /// The checkpoint's tensors and the packed weights; empty without packed weights.
+  std::vector<TensorSpec> with_packed_;
   std::span<const TensorSpec> tensors_;
   TensorIndex by_name_;
   CutLedger ledger_;
-  i64 places_ = 0;  ///< devices of all layouts together
+  i64 places_ = 0;  ///< sum over all layouts of their devices
   std::vector<Assignment> assigned_;
   IndexNumbers numbers_;
   std::vector<Numbers> numbers_of_;  ///< by tensor

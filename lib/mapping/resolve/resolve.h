@@ -21,70 +21,71 @@ namespace shardtool::mapping {
 
 struct ResolveOptions {
   std::optional<mesh::Mesh> mesh;  ///< replaces the mapping's mesh
-  std::optional<i64> devices;      ///< fills "size": "auto"; must equal the mesh otherwise
-  std::string layout;              ///< an entry of "layouts", or empty
-  bool require_even = false;       ///< refuse every uneven cut
+  std::optional<i64> devices;  ///< fills "size": "auto"; must equal the size of a mesh without it
+  std::string layout;          ///< an entry of "layouts"; empty: none
+  bool require_even = false;   ///< refuse every uneven cut
   bool allow_empty_shards = false;
   std::vector<std::pair<std::string, std::string>> settings;  ///< see with_settings
-  /// When set, is told of errors about single tensors and rules instead of a throw; the tensors are
-  /// left out. One rule that does not fit many tensors alike is told once.
+  /// If set, receives errors about single tensors and rules instead of throwing; those tensors are
+  /// skipped. An error that one rule causes in many tensors is reported once.
   std::function<void(Error)> report;
 };
 
-/// What decided a tensor, and what it says beside the layout.
+/// The decision for a tensor beside its layout, and its reason.
 struct TensorDecision {
   std::string rule;  ///< "q", "preset:llama#q", "rules/3", "companions/0", or "unknown"
   Place rule_place;
-  std::string strategy;   ///< the strategy's name, "dims", or the companion's kind
-  std::string bias = {};  ///< a bias of a sum: how it is added once; else empty
+  std::string strategy;   ///< the strategy's name, "dims", or the kind of companion
+  std::string bias = {};  ///< for a bias of a sum: how it is added once; else empty
   std::vector<std::string> transforms =
       {};  ///< "pad axis 0 'vocab' from 50257 to 50304 with zeros"
-  std::vector<index::ValueShift> shifts = {};  ///< per device of the layout; empty: plain values
-  /// The layers that the rule holds in, "\"layer_types\" says \"full_attention\""; empty: all.
+  /// Per device of the layout; empty: values are unchanged.
+  std::vector<index::ValueShift> shifts = {};
+  /// The layers in which the rule holds, "\"layer_types\" says \"full_attention\""; empty: all.
   std::string where = {};
-  bool is_scale = false;  ///< of a companion that does not lead: scales, zeros, indices of groups
+  bool is_scale = false;  ///< scales, zeros or group indices: a companion that does not lead
 };
 
-/// What was decided for one tensor. Tensors with the same cut share both.
+/// The decision for one tensor. Tensors with the same cut share both pointers.
 struct ResolvedTensor {
   size_t tensor = 0;  ///< index into the specs
   std::shared_ptr<const layout::Layout> layout;
   std::shared_ptr<const TensorDecision> by;
 };
 
-/// One sentence for people: the rule, its place, and the cut of every axis that is cut.
+/// Explains the layout in one sentence: the rule, its place, and the cut of every axis that is cut.
 std::string why(const ResolvedTensor& tensor);
 
-/// Units of an axis that were not dealt out in equal numbers.
+/// An axis whose units were distributed unevenly.
 struct UnevenCut {
   std::string axis;
-  std::vector<i64> sizes;  ///< per part
+  std::vector<i64> sizes;  ///< units per part
   std::string example_tensor;
   i64 tensors = 0;
 };
 
-/// A mapping applied to a checkpoint.
+/// The layouts of all tensors of a checkpoint under a mapping.
 struct Resolution {
   mesh::Mesh mesh;
-  std::vector<ResolvedTensor> tensors;         ///< in the order of the specs, dropped ones absent
+  std::vector<ResolvedTensor> tensors;         ///< in the order of the specs, without dropped ones
   std::vector<size_t> dropped;                 ///< indices into the specs
-  std::vector<std::vector<std::string>> tied;  ///< groups of which two or more names are present
+  std::vector<std::vector<std::string>> tied;  ///< groups with at least two present names
   std::vector<UnevenCut> uneven;
-  /// Axes of one's own that no rule names, a mapping for other models, layers or experts that
-  /// config.json counts otherwise than the tensors' names do, axes of a mesh from the command line
-  /// that cut nothing, and tensors that "unknown" replicates.
+  /// Warnings about: axes in a user's document that no rule names; a mapping for other models;
+  /// numbers of layers or experts in config.json that differ from the tensors' names; mesh axes
+  /// from the command line along which no tensor is cut; and tensors replicated by "unknown".
   std::vector<std::string> warnings;
-  std::map<std::string, i64> axis_sizes;  ///< declared ones that a rule needed
+  std::map<std::string, i64> axis_sizes;  ///< declared sizes that some rule used
 };
 
-/// Decides the layout of every tensor. `config` may be null when no size reads it.
-/// Throws kMesh, kUnknownName, kNoRule, kAmbiguousRule, kUnusedRule, kAssertion, kShapeMismatch,
-/// kSizeExpression, kConfig, kNotDivisible, kGroups, kEmptyShard, kMeshAxisReused, kBlockStraddle,
-/// kSubByteCut, kStrategy, kTied: each with the tensor, the rule's place, and the fix.
+/// Decides the layout of every tensor. `config` may be null if no size needs it. Throws kMesh,
+/// kUnknownName, kNoRule, kAmbiguousRule, kUnusedRule, kAssertion, kShapeMismatch, kSizeExpression,
+/// kConfig, kNotDivisible, kGroups, kEmptyShard, kMeshAxisReused, kBlockStraddle, kSubByteCut,
+/// kStrategy, kTied, each with the tensor, the rule's place, and help.
 Resolution resolve(const Mapping& mapping, std::span<const TensorSpec> tensors,
                    const ModelConfig* config, const ResolveOptions& options);
 
-/// Haliax's physical_axis_size: the number of devices along `over`, 1 when it is empty.
+/// Haliax's physical_axis_size: the number of devices along `over`, 1 if it is empty.
 i64 physical_axis_size(const mesh::Mesh& mesh, const mesh::Over& over);
 /// Haliax's round_axis_for_partitioning: `size` rounded up to a multiple of physical_axis_size.
 i64 round_axis_for_partitioning(i64 size, const mesh::Mesh& mesh, const mesh::Over& over);

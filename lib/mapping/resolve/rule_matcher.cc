@@ -42,7 +42,7 @@ Error ambiguous(std::string_view name, const PlacedRule& a, const PlacedRule& b)
   return e;
 }
 
-/// The captures whose numbers a rule reads.
+/// The captures whose numbers a rule uses.
 std::set<std::string> captures_of(const Rule& rule) {
   std::set<std::string> names;
   for (const auto& [capture, axis] : rule.index) names.insert(capture);
@@ -63,10 +63,10 @@ Error no_config(const PlacedRule& placed) {
 struct PatternSet::Impl {
   RE2::Set set{matcher_options(), RE2::ANCHOR_BOTH};
   int size = 0;
-  NumberUse numbers = NumberUse::kAnyAlike;  ///< of all patterns together
+  NumberUse numbers = NumberUse::kAnyAlike;  ///< kRead if any pattern is
   ByForm<std::vector<int>> by_form;
-  std::vector<int> last;  ///< where they are not kept
-  NumberedName numbered;  ///< of the name that is looked for
+  std::vector<int> last;  ///< result for names whose results are not cached
+  NumberedName numbered;  ///< of the current name
 
   std::vector<int> match(std::string_view name) const {
     std::vector<int> found;

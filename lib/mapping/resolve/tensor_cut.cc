@@ -20,7 +20,7 @@ void require_axes(const Dim& dim, const AxisTable& axes) {
   }
 }
 
-/// Where the sizes of the axes come from, for a message about one that does not fit.
+/// Adds the origin of each axis' size to an error about an extent that does not fit.
 void note_sizes(Error& e, const Dim& dim, const AxisTable& axes) {
   std::vector<std::string> noted;
   for (const Product& section : dim.sections) {
@@ -33,7 +33,7 @@ void note_sizes(Error& e, const Dim& dim, const AxisTable& axes) {
   }
 }
 
-/// Sizes of the axes of one dim: declared, or the one that its extent implies.
+/// Sizes of the axes of one dim. Each is declared, or inferred from the dim's extent.
 class DimSizes {
  public:
   DimSizes(const Dim& dim, i64 extent, AxisTable& axes) : axes_(axes) {
@@ -50,7 +50,7 @@ class DimSizes {
   std::optional<std::pair<std::string, i64>> inferred_;
 };
 
-/// Appends the cuts of axes that are not there yet.
+/// Appends the cuts of axes that `to` lacks.
 void append_new(const std::vector<UnitCut>& cuts, std::vector<UnitCut>& to) {
   for (const UnitCut& cut : cuts) {
     const auto same = [&](const UnitCut& other) { return other.name == cut.name; };
@@ -58,7 +58,7 @@ void append_new(const std::vector<UnitCut>& cuts, std::vector<UnitCut>& to) {
   }
 }
 
-/// One factor of a product, cut where its axis is laid over the mesh.
+/// Returns one factor of a product, cut if its axis has mesh axes.
 AxisExpr cut_factor(const Factor& factor, const DimSizes& sizes, AxisTable& axes,
                     std::vector<UnitCut>& units) {
   if (factor.axis.empty()) return layout::whole(factor.literal);
@@ -69,10 +69,10 @@ AxisExpr cut_factor(const Factor& factor, const DimSizes& sizes, AxisTable& axes
   return cut.units;
 }
 
-/// The factors folded into one axis, the first one slowest.
+/// Returns the factors folded into one axis, the first one slowest.
 AxisExpr cut_section(const Product& section, const DimSizes& sizes, AxisTable& axes,
                      std::vector<UnitCut>& units) {
-  product_of(section, 0, sizes);  // throws when the extent is out of range
+  product_of(section, 0, sizes);  // throws if the extent is out of range
   AxisExpr folded = cut_factor(section.factors.back(), sizes, axes, units);
   for (size_t f = section.factors.size() - 1; f-- > 0;) {
     AxisExpr factor = cut_factor(section.factors[f], sizes, axes, units);
@@ -92,7 +92,8 @@ AxisExpr cut_dim(const Dim& dim, i64 extent, AxisTable& axes, std::vector<UnitCu
   return expr.is_sharded() ? expr : layout::whole(extent);
 }
 
-/// What the padding of the dim holds. Only an axis by itself has a last index to repeat.
+/// Returns the value of the dim's padding. Throws kStrategy if it repeats the last index and the
+/// dim is not a single axis.
 layout::Fill fill_of(const Dim& dim, const std::vector<UnitCut>& units) {
   for (const UnitCut& cut : units) {
     if (cut.fill == layout::Fill::kZero) continue;
@@ -175,7 +176,7 @@ ShardingStrategy make_strategy(const StrategySpec& spec, mesh::Over over, AxisTa
   throw Error(ErrorCode::kInternal, "unknown strategy");
 }
 
-/// The parts of an expression that deal out units: its splits and owner lists.
+/// Finds the parts of an expression that distribute units: its splits and owner lists.
 void collect_units(const AxisExpr& expr, std::vector<AxisExpr>& found) {
   if (const auto* scaled = std::get_if<layout::Scale>(&expr.node())) {
     collect_units(*scaled->of, found);

@@ -10,19 +10,19 @@
 
 namespace shardtool::mapping {
 
-/// What a rule makes of one shape: an expression per axis, and what is dealt out in it.
+/// The result of a rule for one shape: an expression per axis, and the cuts in it.
 struct TensorCut {
   std::vector<layout::LayoutAxis> axes;
-  std::vector<UnitCut> units;  ///< of the axes that are cut
+  std::vector<UnitCut> units;  ///< of axes that are cut
   std::string strategy;        ///< the strategy's name, or "dims"
 };
 
-/// One dim per axis of the tensor. Throws kShapeMismatch (the number of dims, the extents),
+/// Cuts by dims, one per axis of the tensor. Throws kShapeMismatch (number of dims, extents),
 /// kUnknownName, and what AxisTable throws.
 TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTable& axes);
 
-/// A named strategy. `over` defaults to the mesh axis tp (ep for expert_parallel), in a document of
-/// one's own also to the only axis of the mesh. Throws kUnknownName when there is no such default,
+/// Cuts by a named strategy. `over` defaults to the mesh axis tp (ep for expert_parallel); in a
+/// user's document also to the only axis of the mesh. Throws kUnknownName if that does not exist,
 /// and what ShardingStrategy::apply throws, with the rule's place.
 TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, bool in_preset,
                           const Shape& shape, AxisTable& axes);

@@ -27,7 +27,7 @@ Error not_alike(const TensorSpec& a, const TensorSpec& b) {
       .help("give both the same rule, or take them out of \"tied\"");
 }
 
-/// The names of a group that are resolved, as positions.
+/// Returns the positions of the group's tensors that have a layout.
 std::vector<size_t> present_in(const std::vector<std::string>& group, const TensorIndex& by_name,
                                const std::vector<ResolvedTensor>& resolved) {
   std::vector<size_t> present;

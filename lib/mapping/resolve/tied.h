@@ -10,9 +10,9 @@
 
 namespace shardtool::mapping {
 
-/// The "tied" groups of all documents: the names that are resolved, where those are two or more.
-/// `resolved` is parallel to the specs; a dropped tensor has no layout. Throws kTied when two of a
-/// group differ in shape, or in what some device holds.
+/// Returns the "tied" groups of all documents, reduced to present names, if at least two are
+/// present. `resolved` is parallel to the specs; a dropped tensor has no layout. Throws kTied if
+/// two tensors of a group differ in shape, or in the region that some device holds.
 std::vector<std::vector<std::string>> tied_groups(const Mapping& mapping,
                                                   std::span<const TensorSpec> tensors,
                                                   const TensorIndex& by_name,

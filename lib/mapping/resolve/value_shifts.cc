@@ -7,7 +7,7 @@
 namespace shardtool::mapping {
 namespace {
 
-/// The device's first group becomes 0. `map` is its part of the grouped axis.
+/// Subtracts the device's first group number. `map` is its part of the grouped axis.
 index::ValueShift groups_from_zero(const index::AxisMap& map, i64 group) {
   if (map.pieces().size() > 1) {
     throw Error(ErrorCode::kStrategy, "a device has several runs of the axis that is in groups")

@@ -8,8 +8,9 @@
 
 namespace shardtool::mapping {
 
-/// The shifts of a companion, one per device that holds it (`member.ranks()`); empty when its
-/// values are plain. Throws kStrategy when a device has several runs of the grouped axis.
+/// Returns the shifts of a companion's values, one per device that holds it (`member.ranks()`);
+/// empty if its values are plain. Throws kStrategy if a device has several runs of the grouped
+/// axis.
 std::vector<index::ValueShift> value_shifts(const CompanionSpec& spec, const layout::Layout& leader,
                                             const layout::Layout& member,
                                             const CompanionSizes& sizes);
