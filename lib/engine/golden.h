@@ -7,26 +7,26 @@
 
 namespace shardtool::engine {
 
-/// What another implementation computed: the input of every layer, what the last one made, and the
-/// logits, for some sequences of equal length. Values are tokens x features, row-major.
+/// Values from another implementation: the input of every layer, the result of the last layer, and
+/// the logits, for some sequences of equal length. Values are tokens x features, row-major.
 struct Golden {
   i64 sequences = 0;
   i64 length = 0;
   std::vector<i64> tokens;
-  std::vector<float> given;                ///< beside tokens; empty: nothing, and words alone
-  std::vector<std::vector<float>> hidden;  ///< empty: not told
+  std::vector<float> given;                ///< added to the tokens' embeddings; empty: tokens alone
+  std::vector<std::vector<float>> hidden;  ///< empty: not compared
   std::vector<float> logits;
 };
 
-/// How far our f32 run is from it.
+/// Difference between our f32 run and one golden value.
 struct GoldenDifference {
   std::string value;  ///< "input of layer 1", "logits"
   i64 checked = 0;
   double worst = 0;  ///< largest difference over the root mean square
 };
 
-/// Runs the whole model in f32 on the golden inputs. This judges the graph, not the shards. Throws
-/// kShapeMismatch when the golden values have other sizes than the model's.
+/// Runs the whole model in f32 on the golden inputs. This tests the graph, not the shards. Throws
+/// kShapeMismatch if a golden value and the model's value differ in size.
 std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golden& golden);
 
 }  // namespace shardtool::engine

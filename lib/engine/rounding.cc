@@ -9,8 +9,8 @@ namespace {
 /// Sums of squares over all devices' parts.
 struct Squares {
   double exact = 0;
-  double whole = 0;   ///< of what the whole model is off by
-  double shards = 0;  ///< of what the devices are off by
+  double whole = 0;   ///< errors of the whole model
+  double shards = 0;  ///< errors of the devices
 };
 
 void add_squares(const Part<double>& exact, const Part<float>& whole, const Placed<float>& shards,

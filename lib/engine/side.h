@@ -20,21 +20,21 @@ namespace shardtool::engine {
 
 using ops::Inputs;
 
-/// How a bias that is added to a sum over devices is stored, so that the sum has it once.
+/// Storage of a bias that is added to a sum over devices. The sum must contain the bias once.
 enum class SumBias {
-  kAfterReduction,  ///< every device has all of it; it counts once
-  kOwnShare,        ///< every device adds what it has: all or nothing
-  kDivided,         ///< every device has an equal share and adds it
-  kToDivide,        ///< every device has all of it and adds an equal share
+  kAfterReduction,  ///< every device has all of it; it is added once
+  kOwnShare,        ///< every device adds its part: all or nothing
+  kDivided,         ///< every device stores an equal share and adds it
+  kToDivide,        ///< every device stores all of it and adds an equal share
 };
 
-/// A weight that no file has as it is: others are its parts.
+/// A weight that is not stored itself but unpacked from other tensors.
 struct UnpackedWeight {
   std::vector<size_t> members;
-  bool is_turned = false;  ///< it is read by the columns of its shape: as [in, out]
+  bool is_turned = false;  ///< stored as [in, out]: its columns are read as rows
 };
 
-/// One of the two models that are compared: the whole one, on a mesh of one device, or the shards.
+/// One of the two models that are compared: the whole model on a mesh of one device, or the shards.
 struct Side : ops::WeightReader {
   const model::Model* model = nullptr;
   const mapping::ModelConfig* config = nullptr;
@@ -43,7 +43,7 @@ struct Side : ops::WeightReader {
   mesh::Mesh mesh;
   const WeightSource* weights = nullptr;
   std::function<SumBias(size_t tensor)> sum_bias;
-  NameViewMap<size_t> by_name;                ///< of `tensors`
+  NameViewMap<size_t> by_name;                ///< index into `tensors`
   std::map<size_t, UnpackedWeight> unpacked;  ///< by tensor
 
   bool is_turned(size_t tensor) const;

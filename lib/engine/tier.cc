@@ -11,7 +11,7 @@
 namespace shardtool::engine {
 namespace {
 
-/// Order-free over devices and layers, so that every number of processes adds up to the same.
+/// Digest of a layer's parts. It is a sum, so it does not depend on the number of processes.
 std::uint64_t digest_of(const Placed<Field>& parts, size_t layer) {
   std::uint64_t sum = 0;
   for (const auto& [rank, part] : parts) {
@@ -49,7 +49,7 @@ Outcome Tier<N>::of_fault() const {
   return standard_ == Standard::kWhole ? Outcome::kFail : Outcome::kDiffers;
 }
 
-/// What the reference made before; of residues random numbers.
+/// Returns the reference's value from the layers before; random numbers in the field.
 template <class N>
 Part<N> Tier<N>::layer_input(const std::string& name) const {
   Part<N> x = carried_.at(name);
@@ -85,10 +85,10 @@ void Tier<N>::begin_layer(const LayerPair& layer, size_t index) {
   shards_run_.begin_layer(*shards.layer, std::move(entry), shards.devices);
 }
 
-/// A stage begins with what the one before sends it: what that one made, of residues fresh numbers.
-/// Where either is wrong it begins with what is right, so that every fault is told once and further
-/// ones are the stage's own. By kBits it is what is right in any case: a sum that is not added up
-/// yet begins on both sides with its first device.
+/// Begins a pipeline stage with the values that the previous stage sends: its results, or in the
+/// field random numbers. If the sent or received values are wrong, the stage begins with the
+/// reference's values, so that each fault is reported once. With kBits it always does, because an
+/// unreduced sum begins with the first device on both sides.
 template <class N>
 void Tier<N>::hand_over(const LayerPair& before, const Wholes<N>& values, PlacedValues<N>& entry) {
   const SideLayer& from = before.shards;
@@ -175,7 +175,7 @@ void Tier<N>::end_step(size_t step) {
   for (size_t i = 0; i < shards.op->op->out.size(); ++i) compare_output(step, i);
 }
 
-/// Leaves the devices' parts as they were compared.
+/// May reduce `parts` in place; they stay as they were compared.
 template <class N>
 Difference Tier<N>::compare_with(const Placed<N>& expected, size_t step, size_t output,
                                  Placed<N>& parts) {
@@ -200,7 +200,7 @@ void Tier<N>::compare_output(size_t step, size_t output) {
   shards_results_[name] = std::move(parts);
 }
 
-/// Of all that the layer passes, as it was made last.
+/// Sums the differences of the layer's results, using the last value of each name.
 template <class N>
 Difference Tier<N>::result() const {
   std::map<std::string_view, const Difference*> last;
@@ -218,7 +218,7 @@ Difference Tier<N>::result() const {
   return all;
 }
 
-/// What the layer passes decides; the values before it say where.
+/// Decides by the layer's results. The first differing value inside the layer locates the fault.
 template <class N>
 void Tier<N>::end_layer() {
   const auto differs = [](const Event& event) { return event.difference.mismatches > 0; };
@@ -236,7 +236,7 @@ void Tier<N>::end_layer() {
     return;
   }
   verdict_.mismatches += mismatches;
-  if (found.has_nan) return;  // NaN differs from itself
+  if (found.has_nan) return;  // NaN is unequal to itself
   verdict_.outcome = of_fault();
   add_fault(*std::ranges::find_if(events_, differs), mismatches);
 }

@@ -29,22 +29,22 @@
 namespace shardtool::engine {
 namespace {
 
-/// Tokens of the field run. One would do for all that is linear; the others are there because a
-/// query has to meet keys of another position, which rotations turn by other angles, and because a
-/// window has to leave a token out.
+/// Number of tokens in the field run. One token would do for linear ops. Attention needs more: a
+/// query must meet a key of another position, with another rotation, and a window must exclude a
+/// token.
 constexpr i64 kFieldLength = 3;
 constexpr i64 kFieldWindow = 2;
-/// A sliding window of the f64 run is at most half of the tokens, so that it shows.
+/// A sliding window of the f64 run is at most 1/2 of the tokens, so that it excludes some.
 constexpr i64 kWindowShare = 2;
 constexpr int kReaders = 2;
 constexpr i64 kMostChunkBytes = 4 << 20;
 constexpr i64 kChunksInBudget = 8;
-/// On their way to an accelerator: one is filled, one copied, one computed with.
+/// Chunks on their way to an accelerator: one being filled, one copied, one multiplied.
 constexpr i64 kChunksUnderWay = 3;
-/// So that a part stays in the second cache while it is looked at more than once.
+/// Keeps a part in the second-level cache while several number systems use it.
 constexpr i64 kPartsPerThread = 2;
 
-/// How many words there are.
+/// Number of tokens in the vocabulary.
 std::uint64_t vocabulary_of(const model::Model& model) {
   const auto size = model.sizes.find("vocab");
   if (size != model.sizes.end() && size->second > 0) {
@@ -55,7 +55,7 @@ std::uint64_t vocabulary_of(const model::Model& model) {
                           model.graph->family));
 }
 
-/// Any tokens, those of the longest run; all begin with the same ones.
+/// Arbitrary tokens for the longest run; shorter runs use the first ones.
 std::vector<i64> any_tokens(const Side& whole, const ValidationOptions& options) {
   const std::uint64_t vocabulary = vocabulary_of(*whole.model);
   std::vector<i64> tokens;
@@ -92,7 +92,7 @@ i64 chunk_bytes(const ValidationOptions& options) {
   return std::min(kMostChunkBytes, options.resources.max_memory / kChunksInBudget);
 }
 
-/// What of the budget is left for chunks that wait to be computed with.
+/// Read-ahead budget in bytes.
 i64 read_ahead(const ValidationOptions& options) {
   if (options.accelerator == nullptr) return options.resources.max_memory;
   return options.resources.max_memory - kChunksUnderWay * chunk_bytes(options);
@@ -103,7 +103,7 @@ Inputs rounded(Inputs inputs, Dtype activations) {
   return inputs;
 }
 
-/// As engines compute.
+/// Inputs of the native run, which computes as engines do.
 Inputs native_inputs(std::span<const i64> tokens, const ValidationOptions& options) {
   Inputs inputs = rounded(real_inputs(tokens, options), *options.native);
   inputs.uses_library = options.uses_library;
@@ -173,7 +173,7 @@ class Validation {
   const ValidationOptions& options_;
   Fabric fabric_;
   std::vector<LayerPair> layers_;
-  size_t layer_ = 0;  ///< that is being run
+  size_t layer_ = 0;  ///< current layer
   Crew crew_;
   std::vector<i64> tokens_;
   ReadingOrder order_;
@@ -183,15 +183,15 @@ class Validation {
   std::vector<std::unique_ptr<Tier<float>>> ordered_;
   std::unique_ptr<Tier<float>> native_;
   std::vector<OddWeight> odd_;
-  std::optional<kernels::UploadRing> ring_;  ///< to the accelerator, if there is one
+  std::optional<kernels::UploadRing> ring_;  ///< set if there is an accelerator
   std::optional<ByteEquality> equality_;
   std::optional<RecordedByteCheck> recorded_;
-  /// Matrices whose numbers were looked at.
+  /// Matrices whose numbers have been checked for NaN and infinity.
   std::set<std::tuple<bool, size_t, i64, i64, i64>> counted_;
-  std::unique_ptr<ChunkStream> stream_;  ///< last: its threads use what stands above
+  std::unique_ptr<ChunkStream> stream_;  ///< last member: its threads use those above
 };
 
-/// In f32 and in bf16, against the whole model's cut.
+/// Adds the runs in f32 and bf16 against the whole model's cut.
 void Validation::add_ordered(comm::Communicator* comm) {
   cut_.emplace(whole_, shards_, layers_);
   const Inputs inputs = real_inputs(tokens_, options_);
@@ -204,7 +204,7 @@ void Validation::add_ordered(comm::Communicator* comm) {
 }
 
 void Validation::multiply(const Product& product, bool of_shards) {
-  // A table that one op looks up and another multiplies with is counted once.
+  // A table that one op looks up and another multiplies by is counted once.
   const bool is_new =
       !product.is_looked_up &&
       counted_.insert({of_shards, product.tensor, product.rank, product.outer, product.above})
@@ -228,8 +228,9 @@ void Validation::multiply(const Product& product, bool of_shards) {
   each_tier([&](auto& tier) { tier.end(of_shards, product); });
 }
 
-/// Every number of a chunk in every number system, by all threads, and where the chunk `is_new`,
-/// its bytes with the other side's or the manifest's hashes; what is odd among the numbers.
+/// Multiplies a chunk in every number system, with all threads. If the chunk `is_new`, also adds
+/// its bytes to the comparisons with the other side and the manifest. Returns the NaN and infinite
+/// numbers in it.
 kernels::FloatCensus Validation::multiply_rows(const Product& product, bool of_shards,
                                                index::Interval rows,
                                                std::span<const std::byte> bytes, bool is_new) {
@@ -266,7 +267,7 @@ kernels::FloatCensus Validation::multiply_rows(const Product& product, bool of_s
       [](kernels::FloatCensus sum, const kernels::FloatCensus& one) { return sum += one; });
 }
 
-/// The chunk goes to the accelerator, which multiplies with it while the next one is taken.
+/// Sends the chunk to the accelerator, which multiplies by it while the next chunk is read.
 void Validation::multiply_there(const Product& product, bool of_shards, index::Interval rows,
                                 std::span<const std::byte> bytes) {
   const std::byte* const there = ring_->send();
@@ -303,7 +304,7 @@ void Validation::look_at_small_weights(bool of_shards, const ops::BoundOp& op,
   const Side& side = of_shards ? shards_ : whole_;
   visit_small_weights(
       side, op, ranks, [&](size_t tensor, i64 rank, std::span<const std::byte> bytes) {
-        // What a product has read, too, is counted once.
+        // Skips tensors that a product has read: they are counted already.
         if (!counted_.insert({of_shards, tensor, rank, -1, 0}).second) return;
         const Dtype dtype = side.tensors[tensor].dtype;
         add_odd_weights(side, of_shards, tensor, rank, kernels::float_census(dtype, bytes), odd_);
@@ -312,7 +313,7 @@ void Validation::look_at_small_weights(bool of_shards, const ops::BoundOp& op,
       });
 }
 
-/// What the flow of the layers says, for one token.
+/// Returns the collectives per token by the layers' flow.
 Counts Validation::predicted_counts() const {
   Counts predicted;
   for (const LayerPair& layer : layers_) {
@@ -327,7 +328,7 @@ Counts Validation::predicted_counts() const {
   return predicted;
 }
 
-/// Beside what every tier carried out.
+/// Adds a row per collective and tier: the predicted and the counted numbers.
 void Validation::predict(Verdict& verdict) {
   const Counts predicted = predicted_counts();
   each_tier([&](auto& tier) {

@@ -15,39 +15,42 @@ namespace shardtool::engine {
 struct ValidationOptions {
   std::uint64_t seed = 1;
   kernels::NumberMap map = kernels::NumberMap::kBits;
-  bool with_f64 = true;  ///< besides the field
-  /// Also in a type of engines: a report of how much more the shards round than the whole model
-  /// does. Needs with_f64. BF16, F16 or F32.
+  bool with_f64 = true;  ///< also run in f64, beside the field
+  /// Also run in a dtype that engines use (BF16, F16 or F32), and report the rounding error of the
+  /// shards relative to the whole model's. Needs with_f64.
   std::optional<Dtype> native;
-  /// Also in f32 and bf16 with the whole model summed as the shards sum: a report of bits.
+  /// Also run in f32 and bf16 with the whole model summed in the shards' order, and report whether
+  /// the bits are equal.
   bool with_ordered = false;
-  bool compares_bytes = false;  ///< also whether stored bytes are the whole model's: a report
-  /// Also whether they are those of the shards' manifest; null: it is not looked at. The whole
-  /// side must be the shards, merged.
+  bool compares_bytes = false;  ///< also report whether stored bytes equal the whole model's
+  /// Also compare stored bytes with the hashes of the shards' manifest; null: do not. The whole
+  /// side must then be the merged shards.
   const RecordedHashes* recorded = nullptr;
-  i64 length = 8;             ///< tokens of the runs in floats
-  double tolerance = 1e-10;   ///< of the f64 run, times the root mean square
-  exec::Resources resources;  ///< memory: bytes of weights that are read ahead
-  i64 stored_bytes = 0;       ///< about what is read: the total of the progress
-  /// Computes the products; null: the CPU. All else is the CPU's, and so are the field's bits.
+  i64 length = 8;             ///< number of tokens in runs in floats
+  double tolerance = 1e-10;   ///< of the f64 run, relative to the root mean square
+  exec::Resources resources;  ///< max_memory limits the bytes of weights that are read ahead
+  i64 stored_bytes = 0;       ///< expected bytes to read, the total of the progress
+  /// Computes the products; null: the CPU. All else runs on the CPU. The bits of the field run do
+  /// not depend on it.
   kernels::Accelerator* accelerator = nullptr;
-  /// Those of the native run by the accelerator's library, in the weights' type, where it has the
-  /// type. Requires that product_library() found one.
+  /// Use the accelerator's library for the products of the native run, in the weights' dtype if it
+  /// has that. Requires that product_library() found one.
   bool uses_library = false;
 };
 
 /// Runs the whole model and its shards layer by layer on the same inputs and compares every value
 /// through its placement.
 ///
-/// In the field every layer gets fresh random inputs (every row of every table, every expert). In
-/// f64 it gets what the whole model made of the layer before, and the shards' routers choose as the
-/// whole model's did. So a difference is one of its own layer. Order-matched runs do as f64 does,
-/// with the whole model's cut in its place: equal bits prove that the shards compute the same,
-/// others are told, and do not fail.
+/// In the field every layer gets new random inputs, which test every row of every table and every
+/// expert. In f64 both sides of a layer get the whole model's result of the layer before, and the
+/// shards' routers repeat the whole model's choices, so a difference is caused by the layer itself.
+/// Order-matched runs do the same with the whole model's cut as the reference. Equal bits prove
+/// that the shards compute the same; other bits are reported, and are no failure.
 ///
-/// The sides are two bindings of one graph. Every process of `comm` (null: one) plays some devices
-/// of the shards, the first also the whole model; all get the same verdict. Throws kUnsupported
-/// where the shards cannot be computed with, kInterrupted, and what reading and moving throw.
+/// Both sides are bindings of one graph. Each process of `comm` (null: one process) simulates some
+/// devices of the shards, the first also the whole model; all return the same verdict. Throws
+/// kUnsupported if the shards cannot be run, kInterrupted, and the errors of reading and
+/// communicating.
 Verdict validate(const Side& whole, const Side& shards, comm::Communicator* comm,
                  const ValidationOptions& options);
 

@@ -4,10 +4,10 @@
 
 namespace shardtool::engine {
 
-/// Who computed the products of an accelerator.
+/// Number of an accelerator's products by implementation.
 struct ComputedBy {
-  i64 library = 0;  ///< in the weights' type, see kernels::NativeProducts
-  i64 kernels = 0;  ///< of ours
+  i64 library = 0;  ///< by the library, in the weights' type; see kernels::NativeProducts
+  i64 kernels = 0;  ///< by our kernels
 
   ComputedBy& operator+=(const ComputedBy& other) {
     library += other.library;

@@ -4,11 +4,11 @@
 
 namespace shardtool::engine {
 
-/// The number of calls of a collective, and of numbers that it moved.
+/// Number of calls of a collective, and of elements moved.
 struct Counted {
   i64 count = 0;
-  /// Over all calls: what a group jointly owns, of the largest group; of a permute what one device
-  /// sends.
+  /// Sum over all calls. Each adds the elements that a group jointly owns, for the largest group; a
+  /// permute adds those that one device sends.
   i64 elements = 0;
 
   bool operator==(const Counted&) const = default;

@@ -11,23 +11,22 @@
 
 namespace shardtool::engine {
 
-/// Threads that do the parts of one piece of work after the other.
+/// Threads that run the parts of one job after another.
 class Crew {
  public:
-  /// This thread and `threads` - 1 more.
+  /// Uses the calling thread and `threads` - 1 more.
   explicit Crew(int threads);
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
   i64 size() const { return std::ssize(threads_) + 1; }
-  /// Calls work(0) ... work(parts - 1), several at once, and waits for all. Throws the first
-  /// failure.
+  /// Calls work(0) ... work(parts - 1) in parallel, and waits for all. Throws the first error.
   void run(i64 parts, const std::function<void(i64 part)>& work);
 
  private:
   void help(const std::stop_token& stop);
-  /// Takes parts until none is left. Requires the lock.
+  /// Runs parts until none is left. The lock must be held.
   void take_parts(std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;
@@ -37,7 +36,7 @@ class Crew {
   i64 next_ = 0;
   i64 done_ = 0;
   std::exception_ptr failure_;
-  std::vector<std::jthread> threads_;  ///< last: they use what stands above
+  std::vector<std::jthread> threads_;  ///< last member: they use those above
 };
 
 }  // namespace shardtool::engine

@@ -66,7 +66,7 @@ template <class N>
 i64 Fabric::sum_over(const std::vector<std::string>& along, Placed<N>& value) {
   const Placed<N> all = with_others(value);
   const std::vector<i64> ranks = ranks_of(all);
-  std::map<std::vector<i64>, std::vector<N>> sums;  // groups share theirs
+  std::map<std::vector<i64>, std::vector<N>> sums;  // by group, because its members share the sum
   for (auto& [rank, part] : value) {
     const std::vector<i64> members = group(ranks, rank, along);
     auto [sum, is_new] = sums.try_emplace(members);
@@ -133,7 +133,7 @@ void Fabric::count(const ops::Exchange& exchange, i64 elements) {
 
 int Fabric::process_of(i64 rank) const {
   const i64 processes = comm_ == nullptr ? 1 : comm_->size();
-  // The last process whose first rank is not above this one.
+  // The last process whose first rank is at most `rank`.
   return static_cast<int>(((rank + 1) * processes - 1) / mesh_.size());
 }
 
@@ -143,7 +143,7 @@ Placed<N> Fabric::hand_over(const ops::Exchange& handoff, std::span<const i64> s
   const std::vector<std::string> along = names_of(handoff.over);
   const std::vector<i64> all(senders.begin(), senders.end());
   const int here = comm_ == nullptr ? 0 : comm_->rank();
-  std::vector<std::pair<i64, i64>> routes;  // in the same order in every process
+  std::vector<std::pair<i64, i64>> routes;  // same order in every process
   for (const i64 receiver : receivers) {
     const std::vector<i64> candidates = group(all, receiver, along);
     if (candidates.empty()) {

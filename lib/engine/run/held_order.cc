@@ -15,7 +15,7 @@ constexpr size_t kMostRuns = 6;
 
 using Text = std::optional<std::string>;
 
-/// Stretches of local lines that hold consecutive lines, as "[0, 32) [64, 96)".
+/// Writes local lines as a map from runs of consecutive global lines, "[0, 32) [64, 96)".
 index::AxisMap map_of(const std::vector<i64>& held, i64 global_size) {
   std::vector<index::Piece> pieces;
   for (i64 l = 0; l < std::ssize(held); ++l) {
@@ -32,11 +32,11 @@ index::AxisMap map_of(const std::vector<i64>& held, i64 global_size) {
   return index::AxisMap::make(std::ssize(held), global_size, pieces).value_or(index::AxisMap());
 }
 
-/// The lines of one unit: all that it has of them in order is where it begins, and where what it
-/// holds begins.
+/// A moved line, or a unit whose lines moved together; then both numbers are those of its first
+/// line.
 struct Moved {
-  i64 to = 0;    ///< global line, as it is to be
-  i64 from = 0;  ///< global line that is there
+  i64 to = 0;    ///< global line expected here
+  i64 from = 0;  ///< global line found here
 };
 
 class Description {
@@ -89,7 +89,7 @@ class Description {
     const AxisSection& section = words_.section_of(line);
     const i64 number = (line - section.indices.begin) / section.unit;
     if (section.name.empty()) return fmt::format("{} {}", section.unit_name, number);
-    // "k head 0", not "k kv head 0".
+    // Avoids "k kv head 0".
     const size_t space = section.unit_name.rfind(' ');
     return fmt::format("{} {} {}", section.name,
                        section.unit_name.substr(space == std::string::npos ? 0 : space + 1),
@@ -110,7 +110,7 @@ class Description {
     return more > 0 ? text + fmt::format(" and {} more are elsewhere", format_count(more)) : text;
   }
 
-  /// All of one section is another: gate is up.
+  /// Detects fused sections that are exchanged: gate has the content of up.
   Text sections() const {
     if (words_.sections.size() < 2 || !is_complete()) return std::nullopt;
     std::string text;
@@ -129,7 +129,7 @@ class Description {
     return text.empty() ? Text() : text;
   }
 
-  /// A device with a single unit (a KV head) has another one.
+  /// Detects a wrong unit on a device that has only one, such as a KV head.
   Text only_unit() const {
     if (words_.sections.size() != 1) return std::nullopt;
     const i64 unit = words_.sections.front().unit;
@@ -173,7 +173,8 @@ class Description {
     return is_all ? Text(fmt::format("{}s are shifted by {:+}", words_.index, by)) : std::nullopt;
   }
 
-  /// The same order inside every unit: rotation halves that take turns, or the other way round.
+  /// Detects the same permutation in every unit: rotation halves that are interleaved, or the
+  /// reverse.
   Text in_units() const {
     for (const bool halves : {true, false}) {
       bool fits = moved_ > 1 && is_complete();
@@ -196,7 +197,7 @@ class Description {
     return std::nullopt;
   }
 
-  /// One stretch where several are to be: a fused tensor was cut as if it were one section.
+  /// Detects one run where several are expected: a fused tensor was cut as if it had one section.
   Text one_block() const {
     const index::AxisMap map = map_of(order_.held, order_.expected.global_size());
     return map.pieces().size() == 1 && order_.expected.pieces().size() > 1 ? runs() : Text();
@@ -214,8 +215,8 @@ class Description {
 
   const HeldOrder& order_;
   const AxisWords& words_;
-  std::vector<Moved> lines_;  ///< that are known
-  i64 moved_ = 0;             ///< lines that do not hold their own
+  std::vector<Moved> lines_;  ///< known lines
+  i64 moved_ = 0;             ///< number of lines with another line's content, or unknown content
   i64 unknown_ = 0;
 };
 

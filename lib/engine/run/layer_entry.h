@@ -8,9 +8,9 @@
 
 namespace shardtool::engine {
 
-/// Returns the values with which the devices of `own` among `devices`, which run a layer, begin it:
-/// of every whole value the features that `entry` gives them. For a sum that is not yet reduced the
-/// first device has all of it and the others have zeros.
+/// Returns the inputs of a layer on the devices of `own` that run it (`devices`): the features of
+/// every whole value that `entry` gives them. For a sum that is not reduced yet, the first device
+/// has all of it and the others have zeros.
 template <class N>
 PlacedValues<N> layer_entry(const Wholes<N>& values, const model::Stream& entry,
                             const mesh::Mesh& mesh, std::span<const i64> devices,

@@ -13,17 +13,17 @@ using ops::empty_part;
 using ops::Part;
 using ops::positions_of;
 
-/// A value on all devices that have it and belong to this process, by rank.
+/// Parts of a value by rank, on the devices of this process.
 template <class N>
 using Placed = std::map<i64, Part<N>>;
 
-/// Values by their names: whole ones, and what this process' devices have of them.
+/// Values by name: whole ones, and the parts of this process' devices.
 template <class N>
 using Wholes = std::map<std::string, Part<N>>;
 template <class N>
 using PlacedValues = std::map<std::string, Placed<N>>;
 
-/// Copies what a device has of a value into the whole one.
+/// Copies a device's features into the whole value.
 template <class N>
 void copy_features(const Part<N>& from, i64 tokens, Part<N>& whole) {
   for (i64 t = 0; t < tokens; ++t) {
@@ -33,7 +33,8 @@ void copy_features(const Part<N>& from, i64 tokens, Part<N>& whole) {
   }
 }
 
-/// The whole value that devices have parts of; of a feature that several have, the first one's.
+/// Assembles the whole value from the devices' parts. A feature that several devices have is taken
+/// from the first.
 template <class N>
 Part<N> joined(const Placed<N>& parts, i64 tokens) {
   if (parts.empty()) return {};

@@ -13,7 +13,7 @@ namespace {
 
 using Role = Product::Role;
 
-/// A region whose axes behind the first are one, where they are whole.
+/// Folds all axes after the first into one, if they are not cut.
 index::Region with_columns(const index::Region& region) {
   i64 columns = 1;
   for (size_t axis = 1; axis < region.size(); ++axis) {
@@ -23,7 +23,8 @@ index::Region with_columns(const index::Region& region) {
   return {region.front(), index::AxisMap::identity(columns)};
 }
 
-/// The matrix of a tensor whose last two axes are one; `outer` says which where there are three.
+/// Returns the matrix of a tensor's last two axes; `outer` is the index on the axis before, if
+/// there are three.
 Product matrix(const Side& side, size_t tensor, const index::Region& region, i64 rank, i64 outer) {
   const TensorSpec& spec = side.tensors[tensor];
   const bool has_axes = std::ssize(region) == (outer < 0 ? 2 : 3);
@@ -42,7 +43,7 @@ Product matrix(const Side& side, size_t tensor, const index::Region& region, i64
   return product;
 }
 
-/// As its rows are read, of what the op calls rows.
+/// Exchanges rows and columns if the tensor is read transposed.
 Product as_stored(const Side& side, Product product) {
   if (!side.is_turned(product.tensor)) return product;
   if (product.above > 0) {
@@ -67,7 +68,7 @@ Product only(const Side& side, const ops::BoundOp& op, i64 rank, bool is_in_out)
   return as_stored(side, std::move(product));
 }
 
-/// A matrix whose rows are in groups, each of which reads its features.
+/// Sets the groups of a matrix whose rows are in groups, each with its own input features.
 Product in_groups(Product product, i64 groups, const TensorSpec& spec) {
   const i64 rows = product.rows.global_size() / groups;
   const auto had = index::coarsen(product.rows, rows);
@@ -81,13 +82,14 @@ Product in_groups(Product product, i64 groups, const TensorSpec& spec) {
   return product;
 }
 
-/// The matrices of one form of experts: gate, up, down; or gate_up, down.
+/// The matrices of experts of this form: gate, up, down; or gate_up, down.
 std::vector<Role> roles_of(const ops::Experts::Form& form) {
   if (form.order == ops::Experts::Order::kSeparate) return {Role::kGate, Role::kUp, Role::kDown};
   return {Role::kGate, Role::kDown};
 }
 
-/// Its rows of a stack in which experts are one below the other; nothing where it has none.
+/// Returns the expert's rows of a matrix in which the experts follow each other, or nullopt if the
+/// device has none.
 std::optional<Product> rows_of_expert(Product all, i64 expert, i64 experts,
                                       const TensorSpec& spec) {
   const i64 size = all.rows.global_size() / experts;
@@ -110,7 +112,7 @@ std::optional<Product> rows_of_expert(Product all, i64 expert, i64 experts,
       .tensor(spec.name);
 }
 
-/// One matrix of an expert; nothing when the device lacks it.
+/// Returns one matrix of an expert, or nullopt if the device lacks it.
 std::optional<Product> find_expert(const Side& side, const ops::Experts::Form& form,
                                    const ops::BoundWeight& weight, i64 expert, i64 experts,
                                    i64 rank) {

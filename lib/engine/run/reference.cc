@@ -19,7 +19,7 @@ index::Interval local(const index::Piece& piece, index::Interval global) {
   return {global.begin + shift, global.end + shift};
 }
 
-/// The rows and columns of `block`, both global, that lie in both pieces.
+/// Returns the part of `block` (global rows and columns) inside both pieces.
 MatrixBlock inside(const MatrixBlock& block, i64 element, const index::Piece& row,
                    const index::Piece& column) {
   const index::Interval rows = both(row, block.rows);
@@ -35,7 +35,8 @@ bool is_stretch(const index::AxisMap& columns) {
   return columns.pieces().size() == 1 && columns.pieces().front().size == columns.local_size();
 }
 
-/// All columns of a device side by side, zeros for padding, of the block's rows that lie in `row`.
+/// Copies the block's rows in `row` and all columns of the device into `room`, with zeros for
+/// padding.
 MatrixBlock packed(const MatrixBlock& block, const Product& part, const index::Piece& row,
                    std::vector<std::byte>& room) {
   const i64 element = bits(part.dtype) / 8;
@@ -97,7 +98,7 @@ void Reference<N>::multiply(const Product& whole, const MatrixBlock& block) {
   for (const Product& part : parts_.at({whole.role, whole.expert})) multiply_part(part, block);
 }
 
-/// The whole model's one device has the whole matrix.
+/// The whole model runs on one device, which has the whole matrix.
 template <class N>
 void Reference<N>::multiply_there(const Product& whole, const MatrixBlock& block,
                                   const std::byte* there) {

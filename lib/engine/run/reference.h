@@ -11,22 +11,22 @@
 namespace shardtool::engine {
 
 /// The reference for shards in one number system: the whole model on one device, or its cut on the
-/// shards' devices, which forms the same partial sums and adds them in the same order. All devices
-/// belong to this process; their products read the whole model's bytes, each once.
+/// shards' devices, which forms the same partial sums and adds them in the same order. This process
+/// simulates all of its devices. Their products read the whole model's bytes, each once.
 ///
 /// Float sums have the shards' order if a device keeps the rows of an [in, out] matrix in the whole
 /// model's order, as every layout does that cuts an axis into ranges.
 template <class N>
 class Reference {
  public:
-  /// `side` is the whole model's or a CutSide's, and then `accelerator` is null. All of it outlives
-  /// this.
+  /// `side` is the whole model, or a CutSide; then `accelerator` must be null. The arguments must
+  /// outlive this.
   Reference(const Side& side, const Inputs& inputs, kernels::Accelerator* accelerator);
 
-  /// The layer as `side` runs it, of what it begins with.
+  /// Begins a layer of `side` with these inputs.
   void begin_layer(const SideLayer& layer, const Wholes<N>& values);
   void begin_step(size_t step);
-  /// A product of the whole model, and blocks of its matrix: see Run.
+  /// Products of the whole model, and blocks of their matrices; as in Run.
   void begin(const Product& whole);
   void multiply(const Product& whole, const MatrixBlock& block);
   void multiply_there(const Product& whole, const MatrixBlock& block, const std::byte* there);
@@ -35,11 +35,11 @@ class Reference {
 
   const Run<N>& run() const { return run_; }
   const Fabric& fabric() const { return fabric_; }
-  /// The whole of a value that lies so on the devices; sums are added up.
+  /// Assembles a whole value from the devices' parts; sums are reduced.
   Part<N> whole_of(Placed<N> parts, const std::vector<plan::Placement>& on);
 
  private:
-  using Key = std::pair<Product::Role, i64>;  ///< and the expert
+  using Key = std::pair<Product::Role, i64>;  ///< role and expert
 
   void multiply_part(const Product& part, const MatrixBlock& block);
 
@@ -48,7 +48,7 @@ class Reference {
   Fabric fabric_;
   Run<N> run_;
   const SideLayer* layer_ = nullptr;
-  std::map<Key, std::vector<Product>> parts_;  ///< of the step's products, by device
+  std::map<Key, std::vector<Product>> parts_;  ///< products of the step, one per device
 };
 
 }  // namespace shardtool::engine

@@ -100,8 +100,8 @@ void Run<N>::begin_step(const ops::Step& step) {
   }
 }
 
-/// Residues look no token up where no other product reads the table: every row counts, times
-/// numbers of its own.
+/// Multiplies the table by random numbers per row instead of looking tokens up, so that every row
+/// is tested. Used for residues if no other product reads the table.
 template <class N>
 void Run<N>::embed_probe(const Product& product, Part<N>& x) const {
   if constexpr (is_field<N>) {
@@ -143,8 +143,8 @@ bool Run<N>::is_look_up(const Product& product) const {
   return is_table && (!is_field<N> || product.is_looked_up);
 }
 
-/// The rows of the table that tokens, positions or segments name; a token that a smaller table of
-/// its own lacks has the first row.
+/// Looks up the table's rows for tokens, positions or segments. Tokens beyond the end of a smaller
+/// table get its first row.
 template <class N>
 void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
   const auto& op = std::get<ops::Embed>(step_->op->op->kind);
@@ -185,7 +185,7 @@ void Run<N>::multiply(const Product& product, const MatrixBlock& block) {
   }
 }
 
-/// A block that reads the product's inputs from `first_input` on.
+/// Multiplies by a block whose inputs begin at `first_input`.
 template <class N>
 void Run<N>::multiply_group(const Product& product, const MatrixBlock& block, i64 first_input) {
   Open& open = open_.at(product.rank);
@@ -202,8 +202,8 @@ void Run<N>::multiply_group(const Product& product, const MatrixBlock& block, i6
   }
 }
 
-/// A block of a matrix of q * s. One scale of a row is a factor of what the row gives; those of
-/// blocks are factors of x, for as many rows as have them.
+/// Multiplies by a block of a quantised matrix q * s. A scale per row multiplies the output; scales
+/// per block multiply x, once for all rows with the same scales.
 template <class N>
 void Run<N>::multiply_scaled(const Product& product, const MatrixBlock& block, i64 first_input) {
   Open& open = open_.at(product.rank);
@@ -243,7 +243,7 @@ void Run<N>::end(const Product& product) {
   make(step_->op->op->out[0], product.rank, std::move(y));
 }
 
-/// The ranks of the layer, of all processes, that have any tensor of a weight.
+/// Returns the layer's ranks, over all processes, that have a tensor of the weight.
 template <class N>
 std::vector<i64> Run<N>::holders_of(const ops::BoundWeight& weight) const {
   std::vector<i64> holders;
@@ -256,7 +256,7 @@ std::vector<i64> Run<N>::holders_of(const ops::BoundWeight& weight) const {
   return holders;
 }
 
-/// Returns those of `holders` whose parts are added to the device's own, itself included.
+/// Returns those of `holders` whose parts are added to this device's own, including itself.
 template <class N>
 std::vector<i64> Run<N>::sum_group(i64 rank, const std::vector<i64>& holders) const {
   const mesh::Mesh& mesh = side_.mesh;
@@ -352,9 +352,9 @@ void Run<N>::route(const ops::Router& op, i64 rank) {
     correction = load_vector(at(rank), weights[1].front(), scores.features);
   }
   if constexpr (is_field<N>) {
-    // Every expert of every token, by two functions of its score and one of all: a device that is
-    // wrong about experts that others have gives its own another weight. So does one that is wrong
-    // about any word's experts.
+    // Gives every token all experts, with weights from two functions of each score and one of the
+    // sum. If a device is wrong about experts that others have, its own weights change. The sum
+    // includes all entries of the word table, so an error in any entry changes them, too.
     for (i64 t = 0; t < inputs_.rows(); ++t) {
       N sum =
           of_words
@@ -383,7 +383,7 @@ void Run<N>::route(const ops::Router& op, i64 rank) {
       i64* chosen = choice.data() + t * top_k;
       if (of_words) {
         of_words->copy(inputs_.tokens.at(static_cast<size_t>(t)), chosen);
-        // Numbers that name no expert have no weight.
+        // Numbers that are not an expert's get no weight.
         const auto is_expert = [&spec](i64 e) { return e >= 0 && e < spec.experts; };
         spec.top_k = std::partition(chosen, chosen + top_k, is_expert) - chosen;
       } else if (!is_replayed) {

@@ -19,20 +19,19 @@
 
 namespace shardtool::engine {
 
-/// Returns true if an op chooses by scores: a router, or an attention with an index.
+/// Returns true if an op selects by scores: a router, or an attention with an index.
 bool chooses(const ops::Op& op);
 
-/// One side in one number system, one step of a layer after the other, on all devices of this
-/// process in lockstep:
+/// Runs one side in one number system on all devices of this process, step by step:
 ///
 ///     begin_layer
-///       begin_step                     the moves of values that the op reads
-///         begin, multiply..., end      of every product of the op, of each device in the order of
-///                                      products_of; different devices' may be under way at once
-///       end_step                       the op itself, and the moves of what it made
+///       begin_step                     exchanges of the values that the op reads
+///         begin, multiply..., end      for every product of the op; on each device in the order of
+///                                      products_of, on different devices possibly interleaved
+///       end_step                       the op itself, and exchanges of its results
 ///
-/// With an accelerator it computes there: multiply_there takes the place of multiply, and what
-/// comes back has the same bits in the field. Instantiated for Field, double and float.
+/// With an accelerator the products run there: call multiply_there instead of multiply. In the
+/// field the results have the same bits as on the CPU. Instantiated for Field, double and float.
 template <class N>
 class Run {
  public:
@@ -40,15 +39,16 @@ class Run {
   Run(const Side& side, Fabric& fabric, const Inputs& inputs, kernels::Accelerator* accelerator)
       : side_(side), fabric_(fabric), inputs_(inputs), bench_(accelerator, inputs.cancel) {}
 
-  /// `entry` is what this process' devices begin the layer with.
+  /// `entry` has the layer's inputs on the devices of this process.
   void begin_layer(const model::Layer& layer, PlacedValues<N> entry, std::span<const i64> devices);
   void begin_step(const ops::Step& step);
   void begin(const Product& product);
-  /// A block of the product's matrix: of all columns unless it is_in_out, where the rows come in
-  /// their order. Blocks that give different outputs may run at once.
+  /// Multiplies by a block of the product's matrix. The block has all columns, unless is_in_out;
+  /// then blocks must come in the order of their rows. Calls for different outputs may run in
+  /// parallel.
   void multiply(const Product& product, const MatrixBlock& block);
-  /// The same of all columns, of which the accelerator has the first element at `there`. Returns
-  /// before it is done. Of one product at a time.
+  /// Like multiply, for a block of all columns whose first element is at `there` on the
+  /// accelerator. Returns before the work is done. Only one product may be open.
   void multiply_there(const Product& product, const MatrixBlock& block, const std::byte* there);
   void end(const Product& product);
   void end_step(const ops::Step& step);
@@ -56,14 +56,15 @@ class Run {
   bool has(const std::string& name) const { return values_.count(name) > 0; }
   const Placed<N>& value(const std::string& name) const { return values_.at(name); }
 
-  /// The choices of routers and indices in this layer, by the name of their op's output; of floats.
+  /// The choices of routers and indices in this layer, by the name of their op's output. Empty in
+  /// the field.
   const std::map<std::string, Choice>& choices() const { return choices_; }
-  /// Replaces the choices of routers and indices from now on. Null: by their scores.
+  /// Replaces the choices of routers and indices in later steps. Null: choose by scores.
   void replay(const std::map<std::string, Choice>* choices) { replayed_ = choices; }
-  /// Choices so far that rounding could have made otherwise: the score of the last chosen expert or
-  /// position is nearer to another's than kUndecidableGap.
+  /// Number of choices so far that rounding could change: the score of the last chosen expert or
+  /// position is nearer to another one than kUndecidableGap.
   i64 undecidable() const { return undecidable_; }
-  /// Counts of the accelerator's products so far.
+  /// Number of products on the accelerator so far.
   const ComputedBy& computed_by() const { return computed_by_; }
 
  private:
@@ -102,24 +103,25 @@ class Run {
   Fabric& fabric_;
   const Inputs& inputs_;
   PlacedValues<N> values_;
-  std::vector<i64> devices_;  ///< of this process, that run the layer
+  std::vector<i64> devices_;  ///< devices of this process that run the layer
   std::vector<i64> all_devices_;
   i64 layer_ = -1;
   const ops::Step* step_ = nullptr;
 
-  /// A product under way.
+  /// A product between begin and end.
   struct Open {
-    Part<N> x;  ///< its input, one column per row or column of its matrix
-    Part<N> y;  ///< its output
+    Part<N> x;  ///< input, one column per input of the matrix
+    Part<N> y;  ///< output
     std::optional<BlockScales<N>> scales;
-    const N* x_there = nullptr;               ///< on the accelerator
-    std::vector<std::byte> stored;            ///< x in the weights' type, for a library
-    const std::byte* stored_there = nullptr;  ///< instead of x_there
+    const N* x_there = nullptr;     ///< x on the accelerator
+    std::vector<std::byte> stored;  ///< x in the weights' type, for a library
+    /// X on the accelerator as `stored`; replaces x_there.
+    const std::byte* stored_there = nullptr;
     N* y_there = nullptr;
-    N* scaled_there = nullptr;  ///< room for x times the scales of blocks
+    N* scaled_there = nullptr;  ///< memory for x times the scales of blocks
   };
   std::map<i64, Open> open_;  ///< by device
-  /// Gate and up of the experts under way, by device.
+  /// Gate and up of the open experts, by device.
   std::map<i64, std::map<Product::Role, Part<N>>> expert_;
   kernels::Workbench bench_;
   ComputedBy computed_by_;

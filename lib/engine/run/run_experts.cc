@@ -16,7 +16,7 @@ using Form = ops::Experts::Form;
 constexpr size_t kFusedUpBias = 2;
 constexpr size_t kFusedDownBias = 3;
 
-/// gate and up of a fused axis of twice the experts' width.
+/// Returns the sections gate and up of a fused axis, which is twice the experts' width.
 std::vector<ops::Section> gate_and_up(const Form& form, const AxisMap& fused,
                                       const std::string& what) {
   const i64 half = fused.global_size() / 2;
@@ -35,7 +35,7 @@ Part<N> section(const Part<N>& fused, const ops::Section& part, i64 rows) {
   return y;
 }
 
-/// Every row times its token's weight for the expert.
+/// Multiplies every row by its token's weight for the expert.
 template <class N>
 Part<N> times_gates(Part<N> x, const Part<N>& gates, i64 expert) {
   const i64 rows = std::ssize(gates.data) / gates.width();
@@ -47,7 +47,7 @@ Part<N> times_gates(Part<N> x, const Part<N>& gates, i64 expert) {
 
 }  // namespace
 
-/// The bias of one expert, aligned to what is added to; empty without one.
+/// Returns the bias of one expert for the features of its summand; empty if it has none.
 template <class N>
 std::vector<N> Run<N>::expert_bias(size_t weight, const Product& product, const AxisMap& features) {
   const auto& weights = step_->op->weights;

@@ -1,10 +1,10 @@
 #include "lib/engine/names.h"
 #include "lib/engine/run/run.h"
 
-// The products of a run by an accelerator: x goes there, the rows of the matrix come by, y returns.
+// Products on an accelerator: x is copied there, chunks of rows follow, y is copied back.
 namespace shardtool::engine {
 
-/// Scales of blocks, and what is stored in 8 bits, are for kernels of ours.
+/// True if the library computes the product. Our kernels compute scaled matrices and 8-bit formats.
 template <class N>
 bool Run<N>::is_for_library(const Product& product) const {
   return inputs_.uses_library && kernels::is_float_storage(product.dtype) &&
@@ -85,7 +85,7 @@ void Run<N>::multiply_by_library(const Product& product, const MatrixBlock& bloc
   }
 }
 
-/// Row after row of blocks, each with its own x.
+/// Multiplies one row of blocks after another, each with x scaled for it.
 template <class N>
 void Run<N>::multiply_scaled_there(const Product& product, const MatrixBlock& block,
                                    const std::byte* there, i64 first_in) {

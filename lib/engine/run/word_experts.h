@@ -6,17 +6,17 @@
 
 namespace shardtool::engine {
 
-/// The experts that a stored table names for every word, row after row.
+/// A stored table with the experts of every word, one row per word.
 class WordExperts {
  public:
-  /// Reads the table, which every device has whole. Throws kUnsupported unless it has integers of
-  /// 32 or 64 bits.
+  /// Reads the table, which every device has whole. Throws kUnsupported unless its dtype is a
+  /// 32-bit or 64-bit integer.
   WordExperts(const Side& side, size_t tensor, i64 rank);
 
-  /// Copies the experts of one word, as many as a row has. Throws kShapeMismatch if the table lacks
-  /// the row.
+  /// Copies the experts of one word, one per column. Throws kShapeMismatch if the table has no such
+  /// row.
   void copy(i64 word, i64* experts) const;
-  /// A sum of all that the table says, each times a random number.
+  /// Sum of all entries of the table, each times a random number.
   kernels::Field probe(std::uint64_t seed) const;
 
  private:
