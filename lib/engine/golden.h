@@ -13,7 +13,7 @@ struct Golden {
   i64 sequences = 0;
   i64 length = 0;
   std::vector<i64> tokens;
-  std::vector<float> given;                ///< added to the tokens' embeddings; empty: tokens alone
+  std::vector<float> given;  ///< rows of the extra input, such as image features; empty: none
   std::vector<std::vector<float>> hidden;  ///< empty: not compared
   std::vector<float> logits;
 };

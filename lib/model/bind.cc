@@ -46,8 +46,8 @@ class Sizes {
   std::map<std::string, i64> take() && { return std::move(values_); }
 
  private:
-  /// Returns true if the config has every value. Sizes of parts that a model lacks, or whose value
-  /// is 0, stay unknown.
+  /// Returns true if the config has every value of the size. False for sizes of parts that the
+  /// model lacks, and if a value is 0.
   bool is_known(const std::string& name) {
     if (const auto found = known_.find(name); found != known_.end()) return found->second;
     const auto size = graph_.sizes.find(name);
@@ -90,7 +90,7 @@ class Sizes {
 /// Finds tensors by the names of weight references.
 class Binder {
  public:
-  /// `stored_as` is how config.json says that weights are stored.
+  /// `stored_as` is the tag of the weights' storage format by config.json.
   Binder(Model& model, std::span<const TensorSpec> tensors, std::string stored_as, Misfits misfits)
       : model_(model),
         tensors_(tensors),
@@ -132,14 +132,15 @@ class Binder {
   std::span<const TensorSpec> tensors_;
   std::string stored_as_;
   Misfits misfits_;
-  bool is_whole_ = false;  ///< misfits of the current ops are noted
+  bool is_whole_ = false;  ///< record misfits of the current ops
   NameViewMap<size_t> by_name_;
   std::vector<bool> is_read_;
-  std::unordered_map<const std::string*, ops::Spelling> spellings_;  ///< of the graph's globs
-  std::set<std::string> made_;                                       ///< values of any layer so far
+  std::unordered_map<const std::string*, ops::Spelling> spellings_;  ///< one per glob of the graph
+  std::set<std::string> made_;  ///< values made so far, in any layer
 };
 
-/// The layer's own, one of the graph's for it, or `number`, which is the expert's or the head's.
+/// Returns the number that replaces a placeholder in a tensor name: the layer's, one of the graph's
+/// layer numbers, or else `number` (an expert's or a head's).
 i64 Binder::number_of(const std::string& name, i64 layer, i64 number) const {
   if (name == "layer") return layer;
   const auto& named = model_.graph->layer_numbers;
@@ -177,8 +178,9 @@ bool Binder::has_shapes_of(const Experts::Form& form, i64 layer) {
   });
 }
 
-/// Forms may differ in their shapes alone. Where none fits one whose tensors are there, or the
-/// last, so that its error is told.
+/// Returns the first form whose tensors exist with its shapes, since forms may differ only in
+/// shapes. If there is none: the last form whose tensors exist, or the last one, so that an error
+/// names it.
 const Experts::Form& Binder::form_of(const Experts& experts, i64 layer) {
   const Experts::Form* named = &experts.forms.back();
   for (const Experts::Form& form : experts.forms) {
@@ -205,7 +207,7 @@ bool Binder::has_required(const Op& op, i64 layer) {
   });
 }
 
-/// Returns true if all inputs of the way were made, by an earlier layer or by the way.
+/// Returns true if all inputs of the way are made by an earlier layer or in the way itself.
 bool Binder::has_inputs(const Way& way) const {
   std::set<std::string> made = made_;
   for (const Op& op : way.ops) {
@@ -233,8 +235,8 @@ bool Binder::is_allowed(const Way& way, i64 layer) const {
   return !way.layers || contains(*way.layers, model_.config, layer);
 }
 
-/// The first way that is allowed and whose tensors are there; where there is none the last allowed
-/// one, so that its error is told.
+/// Returns the first allowed way whose tensors exist. If there is none: the last allowed one, so
+/// that an error names it.
 const Way& Binder::chosen(const Alternatives& ways, i64 layer) {
   const Way* last = &ways.back();
   for (const Way& way : ways) {
@@ -245,7 +247,7 @@ const Way& Binder::chosen(const Alternatives& ways, i64 layer) {
   return *last;
 }
 
-/// Names the spelling that begins most like a tensor that is there.
+/// Throws with the spelling that shares the longest prefix with an existing tensor.
 void Binder::fail_missing(const std::string& name, i64 layer) const {
   std::string likeliest;
   size_t most = 0;
@@ -353,7 +355,7 @@ Layer Binder::layer(const std::vector<Block>& blocks, i64 number) {
   return layer(Layer::Part::kBlock, used.name, used.stretches, number);
 }
 
-/// Refuses what no model has: layers without tensors would be bound for as long as one likes.
+/// Limits the number of layers: binding layers without tensors would take time without bound.
 void Binder::check_layers(const Stack& stack, i64 layers) const {
   constexpr i64 kMostLayers = 1 << 16;
   if (layers <= kMostLayers) return;

@@ -23,13 +23,13 @@ bool is_any(const BoundOp& bound) {
   return (std::holds_alternative<Kinds>(bound.op->kind) || ...);
 }
 
-/// A value by the op of its layer that makes it.
+/// A value, identified by the op of its layer that makes it.
 struct ValueSource {
-  std::optional<size_t> op;  ///< absent: a layer before makes it
+  std::optional<size_t> op;  ///< nullopt: an earlier layer makes it
   size_t output = 0;
 };
 
-/// The ops of one layer and the values between them.
+/// The ops of one layer and the data flow between them.
 class LayerGraph {
  public:
   explicit LayerGraph(const Layer& layer) : layer_(layer) {
@@ -50,13 +50,13 @@ class LayerGraph {
   const Layer& layer() const { return layer_; }
   const BoundOp& op(size_t i) const { return layer_.ops[i]; }
   const std::vector<ValueSource>& inputs(size_t i) const { return inputs_[i]; }
-  /// Whether the op's result goes to the layer's own result by sums, norms and the like alone.
+  /// True if the op's result reaches the layer's result only through sums, norms and similar ops.
   bool adds_to_stream(size_t i) const { return adds_to_stream_[i]; }
-  /// What the ops have in common that are joined to op i.
+  /// Returns the class of the group of joined ops with op i.
   TensorClass class_of(size_t i) const;
 
  private:
-  /// Whether features of the first input go to the result, each to its own place.
+  /// True if the result has the features of the first input, each at its own place.
   static bool passes_on(const BoundOp& bound) {
     return is_any<Add, Scale, Shift, Norm, Normalise, Resize, Softcap, HyperConnection, Multiply,
                   Split, Join, Clamp, Insert>(bound);
@@ -72,8 +72,9 @@ class LayerGraph {
     }
   }
   bool is_inner(const ValueSource& value) const { return value.op && is_inner_[*value.op]; }
-  /// Requires that the same is known of the ops before. A residual sum that a layer only uses, and
-  /// the norm of what an attention gives, begin another block.
+  /// True if the op's result is inside a block, after a linear op and before the next residual sum.
+  /// A residual sum that only this layer uses, and the norm of an attention's projected result,
+  /// begin a new block. Requires that is_inner_ is set for earlier ops.
   bool makes_inner(size_t i) const {
     if (adds_to_stream_[i] || is_any<HyperConnection, Insert>(op(i))) return false;
     if (is_any<Linear, Attention, Recurrence, Convolve, Fade, Router, Experts>(op(i))) return true;
@@ -82,7 +83,7 @@ class LayerGraph {
     if (is_any<Norm>(op(i)) && is_projected(inputs_[i].front())) return false;
     return std::ranges::any_of(inputs_[i], inner);
   }
-  /// Whether a linear op made the value of an attention's result.
+  /// True if a linear op made the value from an attention's result.
   bool is_projected(const ValueSource& value) const {
     return is_inner(value) && is_any<Linear>(op(*value.op)) &&
            is_attended(inputs_[*value.op].front());
@@ -108,9 +109,10 @@ class LayerGraph {
   }
 
   const Layer& layer_;
-  std::vector<std::vector<ValueSource>> inputs_;  ///< of every op
+  std::vector<std::vector<ValueSource>> inputs_;  ///< by op
   std::vector<bool> adds_to_stream_;
-  std::vector<bool> is_inner_;  ///< whether a linear op is before the result, and no sum between
+  /// True if a linear op precedes the result, and no residual sum is between.
+  std::vector<bool> is_inner_;
   std::vector<size_t> joined_to_;
 };
 
@@ -149,20 +151,22 @@ TensorClass class_of_op(const LayerGraph& graph, size_t i) {
   return graph.class_of(i);
 }
 
-/// The class of weight w of an op. BucketScores has a table and its norm before the projections.
+/// Returns the class of weight w of an op. The first two weights of BucketScores are a table and
+/// its norm.
 TensorClass class_of_weight(const LayerGraph& graph, size_t i, size_t w) {
   if (!is_any<BucketScores>(graph.op(i)) || w > 2) return class_of_op(graph, i);
   return w == 0 ? TensorClass::kEmbedding : TensorClass::kNorms;
 }
 
-/// Rows of a weight.
+/// Rows of the weight of op `op`.
 struct Rows {
   size_t op = 0;
   i64 first = 0;
   i64 count = 0;
 };
 
-/// The rows of the layer's linear op that a value is made of; absent where a layer before made it.
+/// Returns the rows of a linear op of this layer from which a value is made; nullopt if an earlier
+/// layer made it.
 std::optional<Rows> rows_behind(const Model& model, const LayerGraph& graph,
                                 const ValueSource& value) {
   if (!value.op) return std::nullopt;
@@ -177,7 +181,8 @@ std::optional<Rows> rows_behind(const Model& model, const LayerGraph& graph,
   return rows;
 }
 
-/// The name of the value of a layer before that a linear op reads; empty for one of this layer.
+/// Returns the name of the earlier layer's value that a linear op reads; empty if this layer makes
+/// it.
 std::string read_from_outside(const LayerGraph& graph, size_t op) {
   const ValueSource& input = graph.inputs(op).front();
   if (!input.op) return graph.op(op).op->in.front();
@@ -188,7 +193,7 @@ size_t row_axis(const Linear& linear) {
   return linear.kernel == layout::Kernel::kOutIn ? 0 : 1;
 }
 
-/// What one attention caches, appended to `caches`.
+/// Appends the entries that one attention caches to `caches`.
 void add_caches(const Model& model, const LayerGraph& graph, size_t i,
                 const std::set<std::string>& of_encoder, std::vector<LayerCache>& caches) {
   const Attention& op = *as<Attention>(graph.op(i));
@@ -229,7 +234,7 @@ void add_caches(const Model& model, const LayerGraph& graph, size_t i,
   caches.push_back(more);
 }
 
-/// Elements per token that a device caches.
+/// Number of elements per token that a device caches.
 i64 elements_on(const LayerCache& cache, const layout::Layout& layout, i64 rank) {
   if (cache.latent) return cache.units * cache.unit_elements;
   const index::AxisMap held = evaluate(layout.axes()[cache.axis].expr, layout.mesh(), rank);
@@ -241,13 +246,13 @@ i64 elements_on(const LayerCache& cache, const layout::Layout& layout, i64 rank)
   return ceil_div(rows * cache.units, cache.rows) * cache.unit_elements;
 }
 
-/// Numbers of every device.
+/// A byte count per device.
 class PerDevice {
  public:
   PerDevice(const LayoutOf& layouts, i64 n_devices)
       : layouts_(layouts), numbers_(static_cast<size_t>(n_devices), 0) {}
 
-  /// Adds `each` for every index that a device has along an axis of the tensor.
+  /// Adds `each` elements of `bits` for every index that a device has along an axis of the tensor.
   void add(size_t tensor, size_t axis, i64 each, i64 bits) {
     const layout::Layout& layout = layouts_(tensor);
     const auto& ranks = layout.ranks();
@@ -264,7 +269,7 @@ class PerDevice {
   std::vector<i64> numbers_;
 };
 
-/// Extents of a tensor's axis on every device: adds the widest of the op's tensors.
+/// Adds to every device's sum `times` its extent along an axis, the largest of the op's tensors.
 void add_extents(const LayoutOf& layouts, const BoundWeight& tensors, size_t axis, i64 times,
                  std::vector<i64>& sums) {
   std::vector<i64> widest(sums.size(), 0);
@@ -281,7 +286,7 @@ void add_extents(const LayoutOf& layouts, const BoundWeight& tensors, size_t axi
   for (size_t rank = 0; rank < sums.size(); ++rank) sums[rank] += widest[rank] * times;
 }
 
-/// Of gate and up the outputs, of down the inputs, of every expert that a token visits.
+/// Adds the outputs of gate and up and the inputs of down, for every expert that a token visits.
 void add_experts(const Model& model, const LayoutOf& layouts, const Experts& op,
                  const BoundOp& bound, std::vector<i64>& sums) {
   const size_t down = bound.form->order == Experts::Order::kSeparate ? 2 : 1;
@@ -294,7 +299,7 @@ void add_experts(const Model& model, const LayoutOf& layouts, const Experts& op,
   }
 }
 
-/// The widths of one layer.
+/// Activation widths of one layer.
 struct Widths {
   std::vector<i64> attention, mlp, vocab;
 
@@ -335,7 +340,8 @@ Widths widths_of(const Model& model, const Layer& layer, const LayoutOf& layouts
   return widths;
 }
 
-/// The layers of the stack that generates, or encodes where the model has no other.
+/// Returns the layers of the stack that generates text, or of the encoder if the model has no
+/// other.
 std::vector<const Layer*> own_layers(const Model& model) {
   std::vector<const Layer*> layers;
   const bool generates = std::ranges::any_of(model.layers, [](const Layer& layer) {
@@ -367,14 +373,14 @@ std::map<size_t, TensorClass> tensor_classes(const Model& model) {
 
 std::vector<LayerCache> attention_caches(const Model& model) {
   std::vector<LayerCache> caches;
-  std::set<std::string> of_encoder;  // values
+  std::set<std::string> of_encoder;  // values made by an encoder
   for (const Layer& layer : model.layers) {
     const LayerGraph graph(layer);
     for (size_t i = 0; i < layer.ops.size(); ++i) {
       const BoundOp& bound = layer.ops[i];
       if (is_any<Attention>(bound) && !layer.of_prompt && !layer.beside)
         add_caches(model, graph, i, of_encoder, caches);
-      // A result has the positions of the first input: an attention's those of its queries.
+      // The result has the positions of the first input; for an attention, of the queries.
       const auto& in = bound.op->in;
       const bool is_of_encoder =
           layer.of_prompt || (!in.empty() && of_encoder.contains(in.front()));
@@ -423,7 +429,7 @@ std::vector<i64> recurrent_states(const Model& model, const LayoutOf& layouts, i
       const auto* recurrence = as<Recurrence>(bound);
       if (convolve == nullptr && recurrence == nullptr) continue;
       has_states = true;
-      // Decays have a number of every head.
+      // Decays have one number per head.
       const BoundOp& counted = convolve != nullptr ? bound : graph.op(*graph.inputs(i)[kDecays].op);
       if (counted.weights.front().empty()) continue;
       const size_t tensor = counted.weights.front().front();

@@ -18,7 +18,7 @@ void require_one_number(std::optional<size_t> part, std::span<const TensorSpec> 
   if (part) require(element_count(tensors[*part].shape) == 1, tensors[*part], "one number");
 }
 
-/// The groups of a weight's inputs: as many as its scales have, which are of `out` outputs.
+/// Returns the number of groups of a weight's inputs, from its scales for `out` outputs.
 i64 groups_of(const PackedWeight& weight, const TensorSpec& scales, i64 out) {
   const Shape& found = scales.shape;
   if (weight.format->has_input_rows) {

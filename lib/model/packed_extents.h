@@ -13,7 +13,7 @@ namespace shardtool::model {
 ///     scales [groups, out]            scales [.., out, groups], or one number
 ///     zeros  [groups, out / word]     zeros  [out / word, groups]
 ///
-/// and `groups` one number per input, `shape` two, `divisor` and `factor` one. Throws
+/// `groups` must have one number per input, `shape` two numbers, `divisor` and `factor` one. Throws
 /// kShapeMismatch with the part.
 void require_extents(const PackedWeight& weight, std::span<const TensorSpec> tensors);
 

@@ -104,7 +104,7 @@ Error unsupported(const PackedFormat& format, const std::string& what) {
           fmt::format("{} weights {} cannot be computed with", format.name, what)};
 }
 
-/// The number at a path, which may be negative; nothing where there is none.
+/// Returns the integer at a path, which may be negative; nullopt if there is none.
 std::optional<i64> number_at(const mapping::ModelConfig& config, std::string_view path) {
   const nlohmann::json* value = path.empty() ? nullptr : config.find(path);
   if (value == nullptr || !value->is_number_integer()) return std::nullopt;

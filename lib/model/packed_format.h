@@ -10,10 +10,10 @@
 #include "lib/base/tensor_spec.h"
 #include "lib/mapping/document/config.h"
 
-/// Weights that a checkpoint stores as words of small numbers beside their scales, as data: one row
-/// per format says in which tensors the parts of a weight are and what its numbers mean,
+/// Formats in which a checkpoint stores a weight as words of small codes with scales. One row per
+/// format gives the names of a weight's parts and the meaning of its codes:
 ///
-///     weight = (code - zero) * scale          of the group that the input is in
+///     weight = (code - zero) * scale          with the zero and scale of the input's group
 ///
 /// Read from: AutoGPTQ auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py and, for zeros of the
 /// second format, auto_gptq/modeling/_utils.py (gptq, gptq_v2);
@@ -24,53 +24,54 @@
 namespace shardtool::model {
 
 struct PackedFormat {
-  enum class Code { kUnsigned, kOffset, kE2M1 };  ///< kOffset: less half of the range
+  enum class Code { kUnsigned, kOffset, kE2M1 };  ///< kOffset: half the range is subtracted
 
   std::string_view name;  ///< for messages
-  std::string_view tag;   ///< of mapping::quantization_tag
+  std::string_view tag;   ///< mapping::quantization_tag
   std::string_view weight;
-  std::string_view codes;  ///< how their name ends where the weight's ends with `weight`; where
-                           ///< both are the same they are bytes
+  /// Suffix of the codes' name, which replaces the suffix `weight`. If both are equal, codes are
+  /// bytes.
+  std::string_view codes;
   std::string_view scales;
-  std::string_view zeros = {};     ///< packed as the codes are; may be absent
-  std::string_view groups = {};    ///< of every input its group; may be absent
+  std::string_view zeros = {};     ///< packed like the codes; may be absent
+  std::string_view groups = {};    ///< the group of every input; may be absent
   std::string_view shape = {};     ///< the weight's extents; may be absent
-  std::string_view divisor = {};   ///< of all scales
-  std::string_view factor = {};    ///< of all scales
-  bool has_input_rows = false;     ///< codes and scales are [in, out], else [.., out, in]
-  bool is_packed_in_rows = false;  ///< a word has codes of rows below each other
+  std::string_view divisor = {};   ///< divides all scales
+  std::string_view factor = {};    ///< multiplies all scales
+  bool has_input_rows = false;     ///< codes and scales are [in, out]; else [.., out, in]
+  bool is_packed_in_rows = false;  ///< a word has codes of consecutive rows
   bool are_zeros_packed_in_rows = false;
   Code code = Code::kUnsigned;
   /// The index of each packed number's code in a word; empty: in order.
   std::array<int, 8> order = {0, 1, 2, 3, 4, 5, 6, 7};
-  std::string_view bits = {};             ///< path in config.json, or empty: 4
+  std::string_view bits = {};             ///< path in config.json; empty: 4 bits
   std::string_view group_size = {};       ///< path in config.json; -1 or absent: all inputs
-  i64 group = 0;                          ///< without a path
-  std::optional<Dtype> scale_dtype = {};  ///< unless the stored tensor says it
+  i64 group = 0;                          ///< group size if there is no path
+  std::optional<Dtype> scale_dtype = {};  ///< used unless the stored tensor has its own
 };
 
-/// One weight of such a format, by the indices of its tensors in the checkpoint.
+/// One packed weight, by the indices of its tensors in the checkpoint.
 struct PackedWeight {
   const PackedFormat* format = nullptr;
-  TensorSpec spec;  ///< as ops read it: [.., out, in], of experts in one tensor [experts, in, out]
+  TensorSpec spec;  ///< as ops read it: [.., out, in]; of stacked experts [experts, in, out]
   size_t codes = 0;
   size_t scales = 0;
   std::optional<size_t> zeros, groups, shape, divisor, factor;
   i64 bits = 4;
-  i64 per_word = 8;     ///< codes in one stored number
-  i64 group_size = -1;  ///< inputs; -1: all
-  i64 zero_offset = 0;  ///< that stored zeros lack
+  i64 per_word = 8;     ///< codes per stored number
+  i64 group_size = -1;  ///< inputs per group; -1: all
+  i64 zero_offset = 0;  ///< added to stored zeros
 
   /// True if the stored rows are the columns of `spec`.
   bool is_turned() const { return format->has_input_rows || spec.shape.size() == 3; }
   std::vector<size_t> members() const;
 };
 
-/// The packed weights of a checkpoint; none where its config.json names no format of the table.
-/// Their dtype is one that has every (code - zero) * scale exactly: F32 for scales of two bytes and
-/// powers of two, else F64. Throws kUnsupported, naming the format, for bits that do not fill
-/// words and for an unknown version of it, and kShapeMismatch where a part is not there or has
-/// other extents than the codes.
+/// Returns the packed weights of a checkpoint; empty if its config.json names no format of the
+/// table. Their dtype represents every (code - zero) * scale exactly: F32 for scales of two bytes
+/// and powers of two, else F64. Throws kUnsupported with the format for a number of bits that does
+/// not fill words and for an unknown version; kShapeMismatch if a part is missing or does not fit
+/// the codes.
 std::vector<PackedWeight> packed_weights(const mapping::ModelConfig& config,
                                          std::span<const TensorSpec> tensors);
 

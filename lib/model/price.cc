@@ -17,11 +17,11 @@ namespace {
 
 using ops::Phase;
 
-/// Amounts::launches of one layer; those of an encoder if it runs. Products of one value are one
-/// launch.
+/// Returns Amounts::launches of one layer; for an encoder's layer only if it runs. Products of the
+/// same value count as one launch.
 i64 launches_of(const LayerFlow& flow, bool runs_encoder) {
   i64 launches = 0;
-  std::set<std::string> multiplied;  // values that are unchanged since
+  std::set<std::string> multiplied;  // values that have not changed since
   for (const Step& step : flow.steps) {
     if (step.of_prompt && !runs_encoder) continue;
     const Op& op = *step.op->op;
@@ -46,7 +46,7 @@ bool is_causal(const Model& model) {
   return true;
 }
 
-/// Sums up the moves and the work of a phase, layer by layer.
+/// Sums the moves and the work of a phase, layer by layer.
 class Sum {
  public:
   Sum(const Model& model, std::span<const TensorSpec> tensors, const mesh::Mesh& mesh,
@@ -66,7 +66,7 @@ class Sum {
   using Key = std::tuple<std::string, plan::CollectiveOp, i64>;  ///< axis, op, payload
   using Rows = std::map<Key, CommRow>;
 
-  /// Returns how many of `n` tokens or sequences the device with most of them has.
+  /// Returns the largest number of the n tokens or sequences that a device has.
   i64 share_of(i64 n) const { return ceil_div(n, mesh::extent(mesh_, dealt_)); }
   void add(const Step& step, i64 tokens, Rows& rows) const;
   void add(const Exchange& exchange, i64 tokens, Rows& rows) const;
@@ -83,7 +83,7 @@ class Sum {
   const Model& model_;
   std::span<const TensorSpec> tensors_;
   const mesh::Mesh& mesh_;
-  mesh::Over dealt_;  ///< the axes whose devices have tokens of their own
+  mesh::Over dealt_;  ///< axes along which devices have their own tokens
   const Workload& workload_;
   const plan::HardwareProfile* profile_;
   bool causal_;
@@ -118,8 +118,8 @@ void Sum::add(const Exchange& exchange, i64 tokens, Rows& rows) const {
   if (collective) add(exchange.over, *collective, rows);
 }
 
-/// Returns the collective that sends tokens to the expected devices of their experts, or back; all
-/// experts count as computing ones.
+/// Returns the collective that sends tokens to the expected devices of their experts, or back.
+/// Assumes that all experts compute.
 plan::Collective Sum::dispatch(const Experts& op, const Exchange& exchange, i64 tokens) const {
   const plan::Group devices = group(exchange.over);
   const double each =
@@ -150,9 +150,8 @@ Phase Sum::of_device(const Phase& all) const {
   return phase;
 }
 
-/// Returns the phase of one step. In a model with an encoder, its steps read the prompt in a
-/// prefill; other steps have one token of each sequence, which attends to the prompt or to earlier
-/// tokens.
+/// Returns the phase of one step. An encoder's steps read the prompt in a prefill. Other steps of
+/// such a model have one token per sequence, which attends to the prompt or to earlier tokens.
 Phase Sum::of_step(const Step& step, const Phase& phase) const {
   if (!has_encoder_ || (step.of_prompt && phase.is_prefill)) return phase;
   if (step.of_prompt) return {0, 0, false, 0};

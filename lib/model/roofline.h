@@ -9,21 +9,22 @@ namespace shardtool::model {
 
 using ops::Amounts;
 
-/// A lower bound of the time: every part at its rate, one after the other where they must be.
+/// A lower bound of the time. Each part runs at its full rate; parts that depend on each other run
+/// one after another.
 ///     step = comm + launches + cache / bandwidth + max(flops / rate, weights / bandwidth)
 struct Roofline {
   enum class Bound { kCompute, kMemory, kComm, kLaunch };
   double compute_us = 0;
-  double memory_us = 0;  ///< weights and cache
+  double memory_us = 0;  ///< reading weights and cache
   double comm_us = 0;
-  double launch_us = 0;  ///< of all ops together
+  double launch_us = 0;  ///< launches of all ops
   double step_us = 0;
   Bound bound = Bound::kMemory;                           ///< the largest of the four
-  plan::Arithmetic arithmetic = plan::Arithmetic::kBf16;  ///< of most of the compute
+  plan::Arithmetic arithmetic = plan::Arithmetic::kBf16;  ///< that of most of the compute
 };
 std::string_view to_string(Roofline::Bound bound);
 
-/// On the profile, with its efficiencies; comm_us is added as it is.
+/// Computes the bound with the profile's rates and efficiencies. `comm_us` is added unchanged.
 Roofline roofline(const Amounts& amounts, const plan::HardwareProfile& profile, double comm_us);
 
 }  // namespace shardtool::model

@@ -4,7 +4,7 @@
 
 namespace shardtool::api {
 
-/// Bits of "bfloat16", "bf16", "fp8", "int8", ...; throws kUsage with the names that are known.
+/// Returns the bits of "bfloat16", "bf16", "fp8", "int8", ...; throws kUsage with all known names.
 int dtype_bits(const std::string& name);
 
 }  // namespace shardtool::api

@@ -38,15 +38,15 @@ double seconds_of(const std::function<void()>& work) {
   return std::max(took.count(), 1e-9);
 }
 
-/// The median over the rounds of what the slowest of the threads takes. `prepare` makes what one
-/// thread does in a round.
+/// Runs `rounds` rounds on all threads, and returns the median of the slowest thread's time per
+/// round. `prepare` is called once per thread and returns the work of a round.
 double seconds_of_threads(i64 threads, i64 rounds,
                           const std::function<std::function<void()>()>& prepare) {
   std::vector<double> slowest(static_cast<size_t>(rounds), 0);
   std::mutex mutex;
   exec::run_workers(threads, [&](const std::atomic<bool>&) {
     const auto work = prepare();
-    work();  // pages are there, clocks are up
+    work();  // warm-up: maps pages, raises the clock
     for (double& seconds : slowest) {
       const double mine = seconds_of(work);
       const std::scoped_lock lock(mutex);
@@ -56,7 +56,8 @@ double seconds_of_threads(i64 threads, i64 rounds,
   return median(std::move(slowest));
 }
 
-/// The times of requests by their size. `seconds` is of `bytes` of them.
+/// Returns the time per request for each request size. `seconds` measures requests of `bytes` in
+/// total.
 template <class Seconds>
 plan::TimeTable request_times(const StorageOptions& options, const Seconds& seconds) {
   constexpr std::array<i64, 4> kRequests{4 << 10, 64 << 10, 1 << 20, 4 << 20};
@@ -121,7 +122,7 @@ double copy_gb_per_s(i64 threads, i64 rounds) {
   const double seconds = seconds_of_threads(threads, rounds, [each] {
     return [from = std::vector<char>(each, 'x'), to = std::vector<char>(each, 'y')]() mutable {
       std::memcpy(to.data(), from.data(), from.size());
-      // Read, so that no compiler leaves the copy out.
+      // Reads the copy, so that the compiler cannot remove it.
       if (to.back() != 'x') throw Error(ErrorCode::kInternal, "a copy of other bytes");
     };
   });

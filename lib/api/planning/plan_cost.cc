@@ -14,7 +14,8 @@ namespace {
 
 constexpr i64 kMaxProfileBytes = 1 << 20;
 
-/// The dtype of the model's first norm that has a weight, which quantised models keep plain.
+/// Returns the dtype of the model's first norm that has a weight; quantised models store norms
+/// unquantised.
 Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& specs) {
   for (const model::Layer& layer : bound.layers) {
     for (const model::BoundOp& op : layer.ops) {

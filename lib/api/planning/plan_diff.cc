@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What says nothing about costs.
+/// Keys of a plan that are not compared.
 constexpr std::array<const char*, 8> kBeside{"format_version", "tool",  "command", "source",
                                              "warnings",       "apply", "seal",    "status"};
 
@@ -31,7 +31,7 @@ json read_document(const std::string& path) {
   return document;
 }
 
-/// What an element of a list is called: by its name or rank, else by its number.
+/// Returns the key of a list's element: its name or rank, or else its index.
 std::string name_of(const json& element, size_t number) {
   for (const char* key : {"name", "rank", "axis", "what"}) {
     if (!element.is_object() || !element.contains(key)) continue;

@@ -5,7 +5,7 @@
 
 namespace shardtool::api {
 
-/// A value that two plans do not share.
+/// A value that differs between two plans.
 struct PlanChange {
   std::string field;  ///< "devices/3/total_bytes", "reshard/tensors/lm_head.weight/bytes_moved"
   std::string a;      ///< as JSON; empty: absent
@@ -13,13 +13,13 @@ struct PlanChange {
 };
 
 struct PlanDiff {
-  std::vector<PlanChange> changes;  ///< in the order of the fields' names
+  std::vector<PlanChange> changes;  ///< sorted by field
   bool equal() const { return changes.empty(); }
 };
 
-/// Compares what two plans say, saved or printed by --json: every value but warnings, the source's
-/// path and what applying needs. Elements of lists are matched by their name or rank. Throws
-/// kPlanInvalid for a file that is no document of `plan`, and what io::read_text throws.
+/// Compares two plans, saved or printed by --json: all values except warnings, the source's path,
+/// and what only applying needs. Elements of lists are matched by name or rank. Throws kPlanInvalid
+/// for a file that is not a document of `plan`, and what io::read_text throws.
 PlanDiff diff_plans(const std::string& path_a, const std::string& path_b);
 
 }  // namespace shardtool::api

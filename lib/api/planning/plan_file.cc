@@ -69,7 +69,7 @@ void check_version(const json& document, const std::string& path) {
       .help("plan again with this version");
 }
 
-/// A whole number that is no less than `least`; throws json::exception for anything else.
+/// Returns an integer of at least `least`. Throws json::exception for anything else.
 i64 count_of(const json& object, const char* key, i64 least = 0) {
   const json& number = object.at(key);
   const bool fits = number.is_number_integer() &&
@@ -99,7 +99,7 @@ PlanRecipe recipe_of(const json& apply) {
   return recipe;
 }
 
-/// Everything that a layout places, as text; the same for equal layouts.
+/// Returns a text that describes a layout completely; equal layouts have equal texts.
 std::string placement_text(const layout::Layout& layout) {
   std::string text;
   for (size_t h = 0; h < layout.ranks().size(); ++h) {

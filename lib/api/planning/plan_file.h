@@ -12,52 +12,52 @@
 
 namespace shardtool::api {
 
-/// What `reshard --plan` needs to do exactly what was planned, and what it must find to do so.
+/// The part of a plan that `reshard --plan` executes, and the state of the input that it requires.
 struct PlanRecipe {
-  std::vector<std::string> sources;           ///< as they were typed
-  std::vector<checkpoint::FileRecord> files;  ///< of all sources: names, sizes, header hashes
-  std::string mapping;                        ///< documents as a manifest stores them
-  std::string mesh;                           ///< of the destination, "tp=8"
-  std::string layout;                         ///< an entry of "layouts", or empty
+  std::vector<std::string> sources;           ///< as typed
+  std::vector<checkpoint::FileRecord> files;  ///< names, sizes and header hashes, over all sources
+  std::string mapping;                        ///< documents, as a manifest stores them
+  std::string mesh;                           ///< mesh of the destination, "tp=8"
+  std::string layout;                         ///< an entry of "layouts"; empty: none
   bool require_even = false;
   bool allow_empty_shards = false;
-  std::string target_xxh3;  ///< of everything that every rank will hold (layout_hash)
-  i64 node_size = 1;        ///< devices of one node: senders of the own node come first
+  std::string target_xxh3;  ///< layout_hash of the destination
+  i64 node_size = 1;        ///< devices per node: senders on the same node come first
   i64 bytes_moved = 0;
   i64 bytes_kept = 0;
   i64 transfers = 0;
 };
 
-/// The recipe of a reshard from the source's own holders.
+/// Makes the recipe of a reshard from the source's own holders.
 PlanRecipe make_recipe(const std::vector<std::string>& typed, const LogicalCheckpoint& source,
                        const AppliedMapping& to, const MappingChoice& choice, i64 node_size,
                        const plan::ReshardPlan& plan);
 
-/// XXH3-128 of the names, types and regions of all tensors on all ranks.
+/// Returns the XXH3-128 of the names, dtypes and regions of all tensors on all ranks.
 std::string layout_hash(const LogicalCheckpoint& source, const AppliedMapping& applied);
 
-/// The recipe as one JSON object.
+/// Writes the recipe as a JSON object.
 std::string to_json(const PlanRecipe& recipe);
-/// The recipe in a sealed document (api/plan.h). Throws kPlanInvalid when it is no plan, was
+/// Reads the recipe of a sealed document (api/plan.h). Throws kPlanInvalid if it is not a plan, was
 /// edited, comes from another version, or has no recipe.
 PlanRecipe parse_plan(const std::string& text, const std::string& path);
-/// More than a plan of the largest models takes.
+/// Limit for plan files; plans of the largest models are smaller.
 inline constexpr i64 kMaxPlanBytes = i64{1} << 30;
 inline constexpr int kMaxPlanDepth = 64;
-/// The same from a file; throws what io::read_text throws, too.
+/// Reads the recipe of a file. Also throws what io::read_text throws.
 PlanRecipe read_plan(const std::string& path);
 
-/// Throws kInputChanged, naming the file, when the opened files are not those of the plan.
+/// Throws kInputChanged with the file if the opened files differ from the plan's.
 void check_same_input(const PlanRecipe& recipe, const LogicalCheckpoint& source,
                       const std::string& plan_path);
 
-/// The destination of a plan, over a source that check_same_input passed. Throws kPlanInvalid when
-/// it is not what the plan says, to the last region.
+/// Returns the destination of a plan. The source must have passed check_same_input. Throws
+/// kPlanInvalid if any region differs from the plan.
 AppliedMapping apply_recipe(const PlanRecipe& recipe, const LogicalCheckpoint& source,
                             const std::string& plan_path);
 
-/// The plan of what is about to be executed, from the holders that bytes will be copied between.
-/// Throws kPlanInvalid when any count differs from the recipe's.
+/// Plans the move again from the holders that it will copy between. Throws kPlanInvalid if a count
+/// differs from the recipe's.
 plan::ReshardPlan recount(const PlanRecipe& recipe, const LogicalCheckpoint& source,
                           const TargetLayout& target, const std::string& plan_path);
 

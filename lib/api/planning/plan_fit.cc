@@ -10,19 +10,19 @@
 namespace shardtool::api {
 namespace {
 
-/// Errors about a mapping or a mesh: another number of devices may be possible.
+/// True for errors about a mapping or a mesh: another number of devices may work.
 bool is_refusal(const Error& error) {
   constexpr int kMappingStatus = 3;
   return error_info(error.code()).exit_status == kMappingStatus;
 }
 
-/// The axis that more devices go to: tp, or the last one.
+/// The axis that grows with the number of devices: tp, or the last one.
 std::string scaled_axis(const mesh::Mesh& mesh) {
   if (mesh.axes().empty()) return "tp";
   return mesh.has_axis("tp") ? "tp" : mesh.axes().back().name;
 }
 
-/// The mesh with as much of that axis as gives `devices`; throws kMesh when the others do not
+/// Sets the size of that axis so that the mesh has `devices`. Throws kMesh if the other axes do not
 /// divide them.
 mesh::Mesh scaled(const mesh::Mesh& mesh, i64 devices) {
   const std::string scaled = scaled_axis(mesh);
@@ -53,7 +53,7 @@ LayoutRow row_of(std::string name, const MemoryReport& memory) {
   return row;
 }
 
-/// What stays the same when only the layout changes.
+/// The inputs that are the same for all layouts.
 struct Question {
   const LogicalCheckpoint& source;
   const mapping::ModelConfig* config;
@@ -61,17 +61,17 @@ struct Question {
   const PlanOptions& options;
 };
 
-/// How long a decode step takes at least, where the hardware is known.
+/// Sets the lower bound of a decode step's time, if the hardware is known.
 void add_time(const Question& question, const AppliedMapping& applied, LayoutRow& row) {
   if (!question.options.hardware || question.options.training) return;
   const CostReport cost = planned_cost(question.config, applied, question.options);
   if (cost.price) row.decode_us = cost.price->decode.roofline->step_us;
 }
 
-/// Whether a row says how long a step takes, which costs as much as the rest of it.
+/// kYes computes the time of a step, which takes as long as all other columns.
 enum class Timed { kNo, kYes };
 
-/// The same choice over another mesh, in one row.
+/// Returns the row of the same choice over another mesh.
 LayoutRow row_with(const Question& question, MappingChoice choice, const mesh::Mesh& mesh,
                    Timed timed) {
   choice.mesh = mesh;
@@ -96,7 +96,7 @@ LayoutRow row_on(const Question& question, const mesh::Mesh& mesh, i64 devices, 
   }
 }
 
-/// What the fullest of so many devices has at least: its share of what all of them hold once.
+/// Lower bound of the fullest device's bytes: an equal share of all weights without copies.
 i64 least_on(const MemoryReport& now, i64 devices) {
   i64 once = 0;
   for (const PlanDevice& device : now.devices) {
@@ -105,7 +105,8 @@ i64 least_on(const MemoryReport& now, i64 devices) {
   return ceil_div(once, devices);
 }
 
-/// The smallest number of devices, by doubling, on which it fits; nothing up to the limit.
+/// Doubles or halves the devices to find the smallest number on which the model fits; nullopt if
+/// there is none up to the limit.
 std::optional<LayoutRow> smallest_fit(const Question& question, const MemoryReport& now) {
   constexpr i64 kMostDevices = 1024;
   std::optional<LayoutRow> best;
@@ -127,7 +128,7 @@ std::optional<LayoutRow> smallest_fit(const Question& question, const MemoryRepo
   return best;
 }
 
-/// The fullest device when every weight of 16 bits or more is stored in `bits`.
+/// Returns the bytes of the fullest device if every weight of 16 bits or more is stored in `bits`.
 i64 total_with_weights_of(const Question& question, const AppliedMapping& applied, int bits) {
   constexpr int kWide = 16;
   AppliedMapping narrow{applied.mapping, applied.resolution, applied.specs};
@@ -157,7 +158,7 @@ void add_advice(const Question& question, const AppliedMapping& applied, MemoryR
   }
   const double least = static_cast<double>(total) / static_cast<double>(options.device.bytes);
   if (least <= 1) {
-    constexpr double kDigits = 10000;  // rounded up: the printed fraction is enough
+    constexpr double kDigits = 10000;  // rounds up: the printed fraction is enough
     report.advice.push_back(
         {"memory fraction", fmt::format("{:.4f}", std::ceil(least * kDigits) / kDigits), total});
   }

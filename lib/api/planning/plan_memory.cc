@@ -35,11 +35,10 @@ constexpr std::pair<model::TensorClass, const char*> kClasses[] = {
     {model::TensorClass::kHead, "head"},
     {model::TensorClass::kOther, kOther}};
 
-/// The classes of a report: a user's own, whose globs are asked first, then the built-in ones.
+/// Classes of a report: the user's own classes are matched first, then the built-in ones.
 class WeightClasses {
  public:
-  /// Throws kMappingSchema for a glob that cannot be read, kUsage for a name that is empty or
-  /// "other".
+  /// Throws kMappingSchema for an invalid glob, kUsage for an empty name and for "other".
   explicit WeightClasses(const std::vector<OwnClass>& own) {
     for (const OwnClass& mine : own) {
       if (mine.name.empty() || mine.name == kOther) {
@@ -72,7 +71,7 @@ class WeightClasses {
   std::map<model::TensorClass, int> numbers_;
 };
 
-/// Tensors of one layout, class and width together: the work is per kind, not per tensor.
+/// Groups tensors by layout, class and width, so that the work is per group instead of per tensor.
 std::vector<plan::WeightGroup> weight_groups(const AppliedMapping& applied,
                                              const PlannedModel& model,
                                              const WeightClasses& classes) {
@@ -105,7 +104,7 @@ void set_weights(const std::vector<plan::DeviceWeights>& weights, MemoryReport& 
   }
 }
 
-/// Elements of the tensors' kind of numbers that training updates, on one device.
+/// Returns the number of trained elements by device.
 std::vector<i64> parameters_on(const AppliedMapping& applied, size_t n_devices) {
   std::vector<i64> parameters(n_devices, 0);
   for (const mapping::ResolvedTensor& resolved : applied.resolution.tensors) {
@@ -118,15 +117,15 @@ std::vector<i64> parameters_on(const AppliedMapping& applied, size_t n_devices) 
   return parameters;
 }
 
-/// What a model keeps of sequences, by rank; empty where nothing is known of it.
+/// Caches and states per sequence, by rank; empty if the model is unknown.
 struct Kept {
   std::vector<model::DeviceCaches> caches;
-  std::vector<i64> states;  ///< of one sequence
+  std::vector<i64> states;  ///< bytes per sequence
   int cache_bits = kDefaultBits;
   int activation_bits = kDefaultBits;
 };
 
-/// Whether config.json says that a decoder attends to an encoder.
+/// Returns true if config.json has a decoder that attends to an encoder.
 bool says_cross(const mapping::ModelConfig& config) {
   return std::ranges::any_of(
       std::initializer_list<const char*>{"is_encoder_decoder", "add_cross_attention"},
@@ -150,7 +149,8 @@ void note_missing(const std::vector<model::LayerCache>& caches, const mapping::M
                   config.file()));
 }
 
-/// Throws kUsage for an unknown type of cache.
+/// Computes caches and states. Adds to `notes` what is not counted. Throws kUsage for an unknown
+/// dtype of the cache.
 Kept kept_of(const mapping::ModelConfig* config, const PlannedModel& model,
              const std::string& kv_dtype, i64 n_devices, std::vector<std::string>& notes) {
   Kept kept;
@@ -181,8 +181,8 @@ Kept kept_of(const mapping::ModelConfig* config, const PlannedModel& model,
   return kept;
 }
 
-/// The positions of an encoder that cross-attention caches of each sequence: those that the model
-/// fixes, else the prompt's.
+/// Returns the number of encoder positions in each sequence's cross-attention cache: fixed by the
+/// model, or else the length of the prompt.
 i64 source_positions(const PlannedModel& model, const Kept& kept, const Workload& workload,
                      std::vector<std::string>& notes) {
   const bool crosses =
@@ -212,7 +212,7 @@ void set_cache(const PlannedModel& model, const Kept& kept, const Workload& work
   }
 }
 
-/// Leaves states at 0 where no workload is given.
+/// Leaves states at 0 if there is no workload.
 void set_states(const Kept& kept, const Workload& workload, MemoryReport& report) {
   if (workload.context == 0) return;
   for (size_t rank = 0; rank < kept.states.size(); ++rank) {
@@ -242,7 +242,7 @@ void set_activations(const PlannedModel& model, const Kept& kept, const Workload
   }
 }
 
-/// Counts the state of training, which has the weights in it, and the layers' activations.
+/// Sets the training state, which includes the weights, and the layers' activations.
 void set_training(const AppliedMapping& applied, const PlannedModel& model,
                   const TrainingPlan& training, MemoryReport& report,
                   std::vector<std::string>& notes) {
@@ -264,12 +264,13 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
       {training.sequence, training.micro_batch, sizes.hidden, sizes.heads,
        has_tp ? report.mesh.axis("tp").size : 1, training.sequence_parallel, training.recompute});
   const i64 stages = report.mesh.has_axis("pp") ? report.mesh.axis("pp").size : 1;
-  // One stage keeps the activations of as many micro-batches as there are stages: all layers'.
+  // The first stage stores activations of as many micro-batches as there are stages, which equals
+  // one micro-batch through all layers.
   const double kept = each * static_cast<double>(ceil_div(sizes.layers, stages) * stages);
   for (PlanDevice& device : report.devices) device.activations = std::llround(kept);
 }
 
-/// Training state has weights of its own.
+/// Excludes weights from the total if training state includes them.
 i64 weights_in_total(const PlanDevice& device) {
   return device.training > 0 ? 0 : device.weights;
 }

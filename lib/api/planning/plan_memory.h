@@ -9,14 +9,14 @@
 
 namespace shardtool::api {
 
-/// The memory of every device under a mapping that was applied, without advice and other layouts.
-/// `config` may be null: then nothing is cached. What was assumed is appended to `notes`. Throws
-/// kUsage for an unknown type of cache.
+/// Returns the memory of every device under a mapping, without advice and other layouts. `config`
+/// may be null: then caches are not counted. Assumptions are appended to `notes`. Throws kUsage for
+/// an unknown dtype of the cache.
 MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapping& applied,
                            const PlanOptions& options, std::vector<std::string>& notes);
 
-/// The same, and what the options ask beside it: other numbers of devices, other mappings, and
-/// what would fit a budget.
+/// Like device_memory, and also reports what the options ask for: other numbers of devices, other
+/// mappings, and what would fit a budget.
 MemoryReport memory_report(const LogicalCheckpoint& source, const AppliedMapping& applied,
                            const MappingChoice& choice, const PlanOptions& options,
                            std::vector<std::string>& notes);

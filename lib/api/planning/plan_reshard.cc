@@ -24,7 +24,8 @@ Error unknown_layout(const std::string& name, const mapping::Mapping& mapping) {
   return error;
 }
 
-/// A name with a slash or ".json" is a mapping file, any other an entry of the mapping's "layouts".
+/// Sets a mapping file if the name has a slash or ends in ".json", else an entry of the mapping's
+/// "layouts".
 void apply_name(const std::string& name, const MappingChoice& base, const LogicalCheckpoint& source,
                 MappingChoice& choice) {
   const bool is_file = name.find('/') != name.npos || name.ends_with(".json");
@@ -48,7 +49,7 @@ plan::Holders holders_of(const layout::Layout& layout) {
   return {&layout.holders(), layout.ranks()};
 }
 
-/// Per tensor of the source, who has it; null where the mapping drops it.
+/// Returns the holders of each tensor of the source; null if the mapping drops it.
 std::vector<plan::Holders> sides_of(const LogicalCheckpoint& source, const AppliedMapping* from) {
   std::vector<plan::Holders> sides(source.tensors.size());
   if (from != nullptr) {
@@ -71,7 +72,7 @@ i64 devices_of(const LogicalCheckpoint& source, const AppliedMapping* from) {
 
 MappingChoice base_choice(const LogicalCheckpoint& source, const MappingChoice& typed) {
   MappingChoice choice = over_own_mesh(source, typed);
-  // A preset has no mesh: without a word about devices there is one.
+  // A preset has no mesh. Use one device unless a mesh is given.
   if (!source.is_sharded() && choice.path.empty() && !choice.mesh)
     choice.mesh = mesh::Mesh({{"tp", 1}});
   return choice;

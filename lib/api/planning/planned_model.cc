@@ -13,7 +13,8 @@ namespace {
 
 using model::TensorClass;
 
-/// Sets why_not where there is none, and `borrowed` where it is another family's.
+/// Returns the graph for a model. Sets why_not if there is none, and `borrowed` if it is another
+/// family's.
 std::shared_ptr<const model::Graph> graph_for(const mapping::ModelConfig& config,
                                               std::shared_ptr<const model::Graph> own,
                                               const mapping::Mapping& mapping,
@@ -37,8 +38,8 @@ std::shared_ptr<const model::Graph> graph_for(const mapping::ModelConfig& config
   return nullptr;
 }
 
-/// The weights that the config says are packed, under the names that ops read. A format that is
-/// not known leaves its tensors as they are stored.
+/// Adds the weights that are stored packed, under the names that ops read. Tensors of an unknown
+/// format stay as stored.
 std::vector<model::PackedWeight> add_unpacked(const mapping::ModelConfig& config,
                                               PlannedModel& model) {
   std::vector<model::PackedWeight> weights;
@@ -58,7 +59,7 @@ std::vector<model::PackedWeight> add_unpacked(const mapping::ModelConfig& config
   return weights;
 }
 
-/// Codes have the class of their weight, their other parts and companions are scales.
+/// Gives codes the class of their weight, and its other parts and companions the class of scales.
 void set_classes(const std::vector<model::PackedWeight>& packed, size_t stored,
                  PlannedModel& model) {
   for (const auto& [tensor, found] : model::tensor_classes(*model.bound)) {

@@ -20,26 +20,25 @@ using ops::Work;
 
 /// The forward pass of a layer on a mesh, by the placement rules of its ops (ops::Walk).
 ///
-/// Tokens are placed apart from features: along the axes `own_tokens` every device has tokens of
-/// its own, and only experts are cut. Tokens go to the devices of their experts and the results
-/// come back (an all_to_all each way); devices with the same tokens add up what their experts made
-/// (an all_reduce). Engines distribute tokens where they can (token_axes), and prices assume it.
-/// Proofs give every device every token, so that every replica of a weight meets all of them.
+/// Tokens are placed separately from features: along the axes `own_tokens` every device has its own
+/// tokens, and only experts are cut. An all_to_all sends tokens to the devices of their experts,
+/// and another one returns the results. Devices with the same tokens sum their experts' results by
+/// an all_reduce. Engines distribute tokens along token_axes, and prices assume that. Proofs give
+/// every device every token, so that every replica of a weight is tested with all of them.
 struct LayerFlow {
   std::vector<Step> steps;
   std::vector<ValueMove> handoffs;  ///< to the devices of the layer after it
 };
-/// All moves of a step, or of a layer, in their order.
+/// Returns all moves of a step, or of a layer, in order.
 std::vector<Exchange> exchanges(const Step& step);
 std::vector<Exchange> exchanges(const LayerFlow& flow);
 
-/// The values that go from one layer to the next, by their names.
+/// The values between two layers, by name.
 using Stream = std::map<std::string, Value>;
 
-/// Walks one layer, by its number among the model's: `stream` is what the layer before passes, and
-/// becomes what this one does.
-/// `own_tokens` are the axes along which devices have tokens of their own, some of token_axes.
-/// Throws kUnsupported for placements that no rule takes, with both of them.
+/// Walks one layer, given by its index in the model. `stream` has the layer's inputs and receives
+/// its results. `own_tokens` are the axes along which devices have their own tokens, a subset of
+/// token_axes. Throws kUnsupported for a combination of placements that no rule accepts.
 LayerFlow flow(const Model& model, size_t layer, const LayoutOf& layouts, const mesh::Mesh& mesh,
                const mesh::Over& own_tokens, Stream& stream);
 

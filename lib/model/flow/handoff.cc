@@ -18,7 +18,8 @@ Exchange stage_exchange(const mesh::Mesh& mesh, i64 sender, i64 receiver, const 
   return exchange;
 }
 
-/// None for a layer without weights.
+/// Returns the devices of the weight that the fewest devices have; empty for a layer without
+/// weights.
 std::span<const i64> devices_of_weights(const Layer& layer, const LayoutOf& layouts) {
   std::span<const i64> fewest;
   for (const BoundOp& bound : layer.ops) {

@@ -15,27 +15,27 @@ void add(std::vector<bool>& to, const std::vector<bool>& more) {
   for (size_t a = 0; a < to.size(); ++a) to[a] = to[a] || more[a];
 }
 
-/// The axes that cut the tensor along one of its axes from `first` on.
+/// Returns the mesh axes that cut the tensor along one of its axes from `first` on.
 std::vector<bool> cut_from(const mesh::Mesh& mesh, const Layout& layout, size_t first) {
   std::vector<bool> cut(mesh.axes().size());
   for (size_t d = first; d < layout.axes().size(); ++d) add(cut, cut_by(mesh, layout, d));
   return cut;
 }
 
-/// The axes that distribute experts that follow each other in the rows.
+/// Returns the mesh axes that distribute experts whose rows follow each other.
 std::vector<bool> dealt_in_rows(const mesh::Mesh& mesh, const layout::AxisExpr& rows) {
   const auto* product = std::get_if<layout::Product>(&rows.node());
   return cut_by(mesh, product != nullptr ? *product->outer : rows);
 }
 
-/// The axes that cut the rows of each expert.
+/// Returns the mesh axes that cut the rows of each expert.
 std::vector<bool> cut_inside_rows(const mesh::Mesh& mesh, const layout::AxisExpr& rows) {
   if (std::holds_alternative<layout::Scale>(rows.node())) return cut_by(mesh, layout::whole(1));
   const auto* product = std::get_if<layout::Product>(&rows.node());
   return cut_by(mesh, product != nullptr ? *product->inner : rows);
 }
 
-/// The effect of mesh axes on experts, and on all other weights.
+/// Effect of each mesh axis on experts and on all other weights.
 class Roles {
  public:
   Roles(const LayoutOf& layouts, const mesh::Mesh& mesh)

@@ -4,9 +4,9 @@
 
 namespace shardtool::model {
 
-/// Returns the axes along which tokens are distributed: those that distribute the experts of some
-/// layer and cut neither the experts' own axes nor any other weight. A device along them has all
-/// other weights, so that it can attend to tokens of its own.
+/// Returns the mesh axes along which tokens are distributed: those that distribute the experts of
+/// some layer and cut nothing else. Devices along them have all other weights, so each can run
+/// attention for its own tokens.
 mesh::Over token_axes(const Model& model, const LayoutOf& layouts, const mesh::Mesh& mesh);
 
 }  // namespace shardtool::model

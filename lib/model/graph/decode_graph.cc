@@ -32,7 +32,7 @@ Requirements decode_requirements(const JsonValue& value) {
 
 constexpr int kMaxDepth = 16;
 
-/// One text with what its values need to stay alive.
+/// The text of a document, with the objects that its values refer to.
 class Source {
  public:
   explicit Source(const GraphText& text)
@@ -48,8 +48,8 @@ class Source {
   mapping::PlaceIndex places_;
 };
 
-/// Collects the documents of one family, farthest first, so that nearer ones replace what they
-/// name.
+/// Collects the documents of one family, farthest first, so that nearer ones override entries of
+/// the same name.
 class Decoder {
  public:
   void read(const JsonValue& root);
@@ -136,7 +136,7 @@ void Decoder::read(const JsonValue& root) {
   graph_.model_types = std::move(model_types);
 }
 
-/// Returns the ops of a named part, or the single op in its place.
+/// Returns the ops of a named part, or the single op given instead of a name.
 std::vector<Op> Decoder::part(const JsonValue& name) {
   if (name.is_object()) return {decode_op(name, context_)};
   const auto found = parts_.find(name.text());
@@ -154,7 +154,7 @@ std::vector<Op> Decoder::ops_of(const std::vector<JsonValue>& parts) {
   return ops;
 }
 
-/// {"among", "cycle"}.
+/// Decodes {"among", "cycle"}.
 LayerNumber Decoder::layer_number(const JsonValue& value) const {
   LayerNumber number;
   value.object(
@@ -167,8 +167,8 @@ LayerNumber Decoder::layer_number(const JsonValue& value) const {
   return number;
 }
 
-/// Decodes a part, or {"layers", "requires", "where_made", "parts"}; an empty list of parts does
-/// nothing.
+/// Decodes a part, or {"layers", "requires", "where_made", "parts"}. An empty list of parts means
+/// no ops.
 Way Decoder::way(const JsonValue& value) {
   Way way;
   if (!value.has("parts")) {
@@ -236,8 +236,8 @@ Stack Decoder::stack(const JsonValue& value) {
   return stack;
 }
 
-/// Adds a stack before all others, which ends with a layer of its own, and the ops at the start of
-/// the next stack that read its result.
+/// Adds a tower: a stack before all others with its own end, and ops at the start of the next stack
+/// that read its result.
 void Decoder::add_tower(const JsonValue& value) {
   Stack tower;
   tower.beside = true;
@@ -258,7 +258,8 @@ void Decoder::add_tower(const JsonValue& value) {
   graph_.stacks.insert(graph_.stacks.begin(), std::move(tower));
 }
 
-/// Returns the ways, conditional on their inputs, and an empty way for models without these.
+/// Makes the ways conditional on their inputs, and adds an empty way for models without these
+/// inputs.
 Alternatives Decoder::where_made(Alternatives ways) {
   for (Way& way : ways) way.where_made = true;
   ways.emplace_back();
@@ -272,7 +273,7 @@ std::vector<std::string> texts_of(const std::optional<JsonValue>& list) {
   return texts;
 }
 
-/// Checks that every value of a list of stretches is made before it is read.
+/// Checks that every value is made before it is read, over a list of stretches.
 void check_stretches(const std::vector<Alternatives>& stretches, std::set<std::string> known) {
   for (const Alternatives& ways : stretches) {
     std::set<std::string> after = known;
@@ -293,7 +294,8 @@ void check_stretches(const std::vector<Alternatives>& stretches, std::set<std::s
   }
 }
 
-/// Checks all stacks. The first one makes its own values; later ones also read those that pass.
+/// Checks all stacks. The first one's start has no inputs; all other parts may read "x" and the
+/// passed values.
 void Decoder::check_values() const {
   std::set<std::string> entering(graph_.passed.begin(), graph_.passed.end());
   entering.insert("x");

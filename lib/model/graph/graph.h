@@ -10,8 +10,8 @@
 #include "lib/mapping/document/size_expression.h"
 #include "lib/ops/op.h"
 
-/// A model as data: what a forward pass computes, written once per family in graphs/*.json. Cost
-/// reports price it; nothing here knows a model's name.
+/// A model's forward pass as data, one document per family in graphs/*.json. Cost reports and
+/// proofs read it; no code depends on a model's name.
 namespace shardtool::model {
 
 using ops::Attention;
@@ -32,28 +32,29 @@ using ops::WeightRef;
 using ops::Window;
 using ops::Word;
 
-/// The values that config.json may have at a path, as JSON text, numbers as mapping::allowed_number
-/// writes them. null or the word "absent" allows a config without the path.
+/// The allowed values in config.json by path, as JSON text with numbers written by
+/// mapping::allowed_number. null or the word "absent" allows a config without the path.
 using Requirements = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
-/// One variant of a stretch, a part of a layer.
+/// One variant of a stretch; a stretch is a part of a layer.
 struct Way {
-  std::optional<LayerSet> layers;  ///< unset: all layers
+  std::optional<LayerSet> layers;  ///< unset: in all layers
   Requirements requires_config;
-  bool where_made = false;  ///< only if its inputs were made, by a tower that the checkpoint has
+  /// Only if its inputs exist: the checkpoint has the tower that makes them.
+  bool where_made = false;
   std::vector<Op> ops;
 };
-/// Variants of a stretch. The first one that its layer and config.json allow and whose required
-/// tensors the checkpoint has is used.
+/// Variants of a stretch. The first one is used that the layer and config.json allow and whose
+/// required tensors exist.
 using Alternatives = std::vector<Way>;
 
 struct Block {
   std::string name;
-  std::vector<Alternatives> stretches;  ///< one after the other
+  std::vector<Alternatives> stretches;  ///< in order
 };
 
-/// A second number of a layer: the count of layers of a set before it, or with a cycle the layer of
-/// that set at the index (count mod `cycle`). Layers that share weights name them by it.
+/// A second number of a layer, for names of tensors that several layers share: the number of layers
+/// of a set before it. With a cycle, the layer of the set at index (count mod `cycle`).
 struct LayerNumber {
   LayerSet among;
   std::optional<Number> cycle;
@@ -61,31 +62,32 @@ struct LayerNumber {
 
 /// Consecutive layers, and the ops that make the first layer's "x".
 struct Stack {
-  std::string name;  ///< of the block before the layers; empty: "start"
+  std::string name;  ///< name of the block before the layers; empty: "start"
   Dim layers;
-  bool of_prompt = false;  ///< an encoder, which reads the prompt alone
-  bool beside = false;     ///< a tower of images, which prompts need not have: used if the tensors
-                           ///< of its start exist, and not priced
+  bool of_prompt = false;  ///< an encoder, which reads only the prompt
+  /// A tower for images, which a prompt may lack. Used if the tensors of its start exist; not
+  /// priced.
+  bool beside = false;
   std::vector<Alternatives> start;
-  std::vector<Block> blocks;  ///< a layer takes the first whose tensors exist
-  std::optional<Block> end;   ///< of a tower: makes the features that meet words
+  std::vector<Block> blocks;  ///< a layer uses the first block whose tensors exist
+  std::optional<Block> end;   ///< only of a tower: makes the features that the next stack reads
 };
 
-/// Values go from one layer to the next by their names: "x", and those of `passed`, which any later
-/// layer may read.
+/// Values pass from layer to layer by name: "x", and those of `passed`, which any later layer may
+/// read.
 ///
 /// G1 a stack's start makes "x"; a block reads "x" and makes it again; `end` reads it
-/// G2 every value that an op reads was made before it in its block, or is one that passes
+/// G2 every value that an op reads is made before it in its block, or passes from another layer
 struct Graph {
   std::string family;
   std::string description;
-  std::string source;  ///< the code that it was read from
+  std::string source;  ///< the code from which the graph was written
   std::vector<std::string> model_types;
   Requirements requires_config;
-  /// The part of config.json that the graph reads, if it has one: "text_config".
+  /// The part of config.json that the graph reads, if present: "text_config".
   std::string config_part;
   std::map<std::string, mapping::SizeExpression> sizes;
-  std::map<std::string, LayerNumber> layer_numbers;  ///< that names of tensors may have
+  std::map<std::string, LayerNumber> layer_numbers;  ///< for placeholders in names of tensors
   std::vector<std::string> passed;                   ///< beside "x"
   std::vector<Stack> stacks;
   std::vector<Alternatives> end;
@@ -93,7 +95,7 @@ struct Graph {
 };
 
 /// Decodes one family with the documents that it extends, nearest first. Throws kMappingSchema and
-/// kMappingSyntax with places, and kMappingSchema where G1 or G2 does not hold.
+/// kMappingSyntax with places, and kMappingSchema if G1 or G2 does not hold.
 struct GraphText {
   std::string_view name;
   std::string_view text;

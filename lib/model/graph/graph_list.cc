@@ -23,7 +23,7 @@ GraphHead head_of(const family::Family& family) {
           family.op_model_types, family.extends_ops};
 }
 
-/// The documents that a graph of the user names in "extends".
+/// Returns the documents that a user's graph names in "extends".
 std::vector<std::string> extended_by(const GraphText& text) {
   std::vector<std::string> extends;
   JsonReader in(text.text, {text.place(), ErrorCode::kMappingSyntax}, 16);
@@ -50,7 +50,7 @@ const family::Family& built_in(std::string_view name) {
       .help(hint.empty() ? "`shardtool graphs` lists them" : hint);
 }
 
-/// Collects a document and those that it extends: the last one named is the nearest.
+/// Collects a document and those that it extends. The last one named is the nearest.
 void collect(const family::Family& family, std::vector<GraphText>& texts) {
   texts.push_back({family.name, family::graph_document(family.name)});
   for (const std::string& one : family.extends_ops | std::views::reverse)
@@ -65,7 +65,7 @@ Graph graph_of(const family::Family& family) {
 
 using Graphs = std::vector<std::shared_ptr<const Graph>>;
 
-/// The graphs that name this model type. Decoded once: plans of many layouts ask again.
+/// Returns the graphs for this model type. Cached, because plans of many layouts ask again.
 Graphs graphs_of(const std::string& model_type) {
   static std::mutex mutex;
   static std::map<std::string, Graphs> decoded;
@@ -80,7 +80,7 @@ Graphs graphs_of(const std::string& model_type) {
   return decoded.emplace(model_type, std::move(found)).first->second;
 }
 
-/// Returns the config's requests that the graph does not compute.
+/// Returns why the graph cannot be used for the config; nullopt if it can.
 std::optional<std::string> unmet(const Graph& graph, const mapping::ModelConfig& config) {
   const auto* requirement = first_unmet(graph.requires_config, config);
   if (requirement == nullptr) return std::nullopt;

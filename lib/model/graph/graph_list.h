@@ -10,10 +10,11 @@
 
 namespace shardtool::model {
 
-/// The families that have a graph, sorted. Parts of models alone, which graphs extend, are none.
+/// Returns the families that have a graph, sorted. Documents that graphs only extend are not
+/// included.
 std::vector<std::string> families();
 
-/// The header of a document. A part of models has no model types.
+/// The header of a document. A document that others only extend has no model types.
 struct GraphHead {
   std::string name;
   std::string description;
@@ -22,19 +23,19 @@ struct GraphHead {
 };
 /// The headers of all built-in documents, sorted by name.
 std::vector<GraphHead> graph_heads();
-/// The text of one. Throws kUnknownName with near misses.
+/// Returns the text of a built-in document. Throws kUnknownName with similar names.
 std::string_view graph_text(std::string_view name);
 
-/// One of the families, with what it extends. Throws kUnknownName with near misses.
+/// Decodes a built-in graph and what it extends. Throws kUnknownName with similar names.
 Graph load_graph(std::string_view family);
 
-/// A graph of one's own: `text`, with the documents that it extends, which are built in. `file` is
-/// where its errors are. Throws kMappingSyntax, kMappingSchema and kUnknownName.
+/// Decodes a user's graph and the built-in documents that it extends. Errors name `file`. Throws
+/// kMappingSyntax, kMappingSchema and kUnknownName.
 Graph decode_own_graph(std::string_view text, const std::string& file);
 
-/// `own`, or where that is null the graph of the config's model_type. Null where no family has it,
-/// or where the config asks for something that the graph does not compute, with the reason in
-/// `why_not`.
+/// Returns `own`, or if that is null the graph for the config's model_type. Returns null, with the
+/// reason in `why_not`, if no family has that model_type or if the graph does not compute something
+/// that the config requires.
 std::shared_ptr<const Graph> find_graph(const mapping::ModelConfig& config,
                                         std::shared_ptr<const Graph> own, std::string& why_not);
 inline std::shared_ptr<const Graph> find_graph(const mapping::ModelConfig& config,

@@ -8,11 +8,11 @@
 
 namespace shardtool::model {
 
-/// The object at `path` as a config of its own, which has all of the config as "whole"; where there
-/// is no object, all of the config stands for it. An empty path is the config as it is.
+/// Returns the object at `path` as a config, which has the whole config as "whole". Returns the
+/// config itself if `path` is empty or no object is there.
 mapping::ModelConfig part_of(const mapping::ModelConfig& config, std::string_view path);
 
-/// The first requirement that the config does not meet; null where it meets all.
+/// Returns the first requirement that the config does not meet, or null.
 const Requirements::value_type* first_unmet(const Requirements& requirements,
                                             const mapping::ModelConfig& config);
 

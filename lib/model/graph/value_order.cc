@@ -12,7 +12,8 @@ namespace {
 
 using Names = std::set<std::string>;
 
-/// Checks the chosen ways of a layer: ways of one stretch make different values.
+/// Checks that values are made before they are read. Only the chosen ways of the layer are known to
+/// make their values.
 void check_layer(const Model& model, const Layer& layer, const Names& passing) {
   Names made;
   for (const BoundOp& bound : layer.ops) {
@@ -34,8 +35,8 @@ void order_values(Model& model) {
   Names passing(model.graph->passed.begin(), model.graph->passed.end());
   passing.insert("x");
   for (const Layer& layer : model.layers) check_layer(model, layer, passing);
-  // Goes from the last layer to the first, with the values that later layers read and none between
-  // makes.
+  // Goes backward from the last layer, with the values that later layers read before they are made
+  // again.
   Names read_later;
   for (Layer& layer : model.layers | std::views::reverse) {
     layer.passes.assign(read_later.begin(), read_later.end());

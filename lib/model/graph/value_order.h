@@ -4,8 +4,8 @@
 
 namespace shardtool::model {
 
-/// Sets what every layer of a bound model passes (B3). Throws kMappingSchema, with its place, for a
-/// value that an op reads and none before it makes.
+/// Sets the values that every layer of a bound model passes (B3). Throws kMappingSchema with its
+/// place for a value that an op reads before any op makes it.
 void order_values(Model& model);
 
 }  // namespace shardtool::model
