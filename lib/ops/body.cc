@@ -79,7 +79,7 @@ std::vector<i64> places_of_shared(const OpAt<N>& at, const AxisMap& heads, i64 s
                                   size_t operand, i64 unit) {
   const std::string& name = at.op.op->in[operand];
   const AxisMap where = index::inverse(units_of(at.in[operand]->features, unit, name));
-  // Heads of padding read the first head that is there, whichever that is.
+  // Padding heads have no operand: use the first one that is there.
   if (heads.local_size() > 0 && at.in[operand]->width() == 0) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("device {} has heads but nothing of '{}'", at.rank, name));

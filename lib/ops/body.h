@@ -16,16 +16,16 @@
 /// no weights. Written once for residues and floats; instantiated for Field, double and float.
 namespace shardtool::ops {
 
-/// The choices of routers and indices: `top_k` numbers per token, best first; of an index in any
-/// order. -1 leaves the choice to the reader's scores.
+/// Choices of routers and indices: `top_k` numbers per token, best first for routers. -1 leaves the
+/// choice to the reader's scores.
 using Choice = std::vector<i64>;
 
-/// Twice the error of f64, for scores about 1.
+/// Twice the error of f64 for scores near 1.
 inline constexpr double kUndecidableGap = 2e-10;
 
 /// The input and output of a choice.
 struct Choosing {
-  const Choice* replayed = nullptr;  ///< null: by its scores
+  const Choice* replayed = nullptr;  ///< null: choose by scores
   Choice* chosen = nullptr;
   i64* undecidable = nullptr;  ///< counts choices that rounding could change
 };
@@ -36,7 +36,7 @@ struct StoredWeight {
   Dtype dtype = Dtype::kF32;
   std::vector<std::byte> bytes;
 };
-/// The same as numbers, row-major.
+/// A StoredWeight converted to numbers, row-major.
 template <class N>
 struct SmallWeight {
   index::Region region;
@@ -54,9 +54,9 @@ class WeightReader {
   virtual StoredWeight read(size_t tensor, i64 rank) const = 0;
 };
 
-/// One op on one device. An attention throws kInterrupted after any token if inputs.cancel is set.
-/// Bodies throw kUnsupported if a device lacks features that it computes with, or for requests of
-/// the graph or config that they do not know; kConfig.
+/// One op on one device. An attention checks inputs.cancel after each token and throws
+/// kInterrupted. Bodies throw kUnsupported if a device lacks features that it needs, or for a word
+/// in the graph or config that they do not know; kConfig.
 template <class N>
 struct OpAt {
   const ModelSizes& model;
@@ -67,8 +67,8 @@ struct OpAt {
   i64 rank = 0;
   kernels::Workbench& bench;  ///< runs norms, rotations, attention and activations
   std::vector<const Part<N>*> in;
-  bool is_summed = false;  ///< the devices' results are added up
-  Choosing choosing = {};  ///< of an attention with an index, in floats
+  bool is_summed = false;  ///< results of several devices are summed
+  Choosing choosing = {};  ///< for an attention with an index; floats only
 };
 
 template <class N>
@@ -80,7 +80,7 @@ SmallWeight<N> load_small(const WeightReader& weights, kernels::NumberMap map, s
 template <class N>
 std::vector<N> load_vector(const OpAt<N>& at, size_t tensor, const index::AxisMap& features);
 
-/// Returns `unit` numbers of a weight for each of a value's features or heads (features_axis):
+/// Returns the `unit` numbers of a weight for each feature or head of a value (features_axis):
 /// those of `features`, zeros for padding.
 template <class N>
 std::vector<N> load_rows(const OpAt<N>& at, size_t weight, const index::AxisMap& features,
@@ -90,8 +90,8 @@ std::vector<N> load_rows(const OpAt<N>& at, size_t weight, const index::AxisMap&
 template <class N>
 index::AxisMap features_of(const OpAt<N>& at, size_t weight);
 
-/// Returns the features that the device computes: the first input's, or those of a weight if it has
-/// fewer; a weight has a number for every `unit` features.
+/// Returns the features that the device computes: the first input's, or a weight's if those are
+/// fewer; a weight has one number per `unit` features.
 template <class N>
 index::AxisMap features_with_weights(const OpAt<N>& at, i64 unit = 1);
 
@@ -103,14 +103,14 @@ template <class N>
 std::vector<i64> places_of_shared(const OpAt<N>& at, const index::AxisMap& heads, i64 shared,
                                   size_t operand, i64 unit);
 
-/// Returns the function that a word of the graph or of config.json names. Throws kUnsupported.
+/// Returns the function for a word of the graph or of config.json. Throws kUnsupported.
 kernels::ActivationKind activation_of(const Word& word, const mapping::ModelConfig& config);
 
-/// Returns true if `other` places fewer features of a value as wide.
+/// Returns true if `other` has fewer features of a value of the same width.
 bool is_narrower(const index::AxisMap& one, const index::AxisMap& other);
 
-/// Returns the units (heads, a head's sections) that a device has of a value; every unit is `unit`
-/// features. Throws kUnsupported, naming `what`, if a cut falls inside one.
+/// Returns the units (heads, sections of a head) of a value on a device; each has `unit` features.
+/// Throws kUnsupported, naming `what`, if a cut is inside one.
 index::AxisMap units_of(const index::AxisMap& features, i64 unit, const std::string& what);
 
 /// Applies a function to every number of the first input.

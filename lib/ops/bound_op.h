@@ -15,27 +15,27 @@ struct ModelSizes {
   mapping::ModelConfig config;  ///< the part of config.json that the graph reads
   std::map<std::string, i64> sizes;
 
-  /// Throws kSizeExpression for a size that the config does not say, kShapeMismatch above 2^63.
+  /// Throws kSizeExpression for a size that the config does not define, kShapeMismatch above 2^63.
   i64 size(const Dim& dim) const;
 };
 
-/// The stored tensors of one WeightRef: one, one per expert or head in their order, or none if an
-/// optional one is absent. Indices into the specs.
+/// The stored tensors of one WeightRef, as indices into the specs: one tensor, one per expert or
+/// head in order, or none if an optional one is absent.
 using BoundWeight = std::vector<size_t>;
 
 /// An op with its tensors in one checkpoint.
 struct BoundOp {
   const Op* op = nullptr;
-  std::vector<BoundWeight> weights;     ///< one per WeightRef; of Experts those of the form
-  const Experts::Form* form = nullptr;  ///< of Experts
+  std::vector<BoundWeight> weights;     ///< one per WeightRef; for Experts those of the form
+  const Experts::Form* form = nullptr;  ///< only for Experts
 };
 
-/// Returns the stored axis of a weight that counts features: the first whose size is not the text
-/// 1.
+/// Returns the stored axis of a weight that counts features: the first one whose size is not
+/// written as 1.
 size_t features_axis(const WeightRef& ref);
 
-/// Returns the boolean that the config has there, or the word's own value. Throws kConfig for
-/// anything but true or false.
+/// Returns the boolean in the config at the word's path, or the word's own value. Throws kConfig
+/// for anything except true and false.
 bool is_true(const Word& word, const mapping::ModelConfig& config);
 
 }  // namespace shardtool::ops

@@ -5,8 +5,7 @@
 #include "lib/mapping/document/json_value.h"
 #include "lib/ops/schema.h"
 
-/// Decoders of the values that ops are written with. All throw kMappingSchema with the value's
-/// place.
+/// Decoders of the values in ops of a graph file. All throw kMappingSchema with the value's place.
 namespace shardtool::ops {
 
 using mapping::decode_layer_set;

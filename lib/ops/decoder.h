@@ -14,9 +14,9 @@ namespace shardtool::ops {
 
 using mapping::JsonValue;
 
-/// The names of a graph that its ops refer to.
+/// The names of a graph that its ops may refer to.
 struct OpContext {
-  std::map<std::string, std::string> prefixes;  ///< of "layer/..." and "root/..."
+  std::map<std::string, std::string> prefixes;  ///< for "layer/..." and "root/..."
   std::map<std::string, Number> numbers;
   std::map<std::string, LayerSet> layer_sets;
 };
@@ -24,7 +24,8 @@ struct OpContext {
 /// Decodes one op. Throws kMappingSchema with its place.
 Op decode_op(const JsonValue& value, const OpContext& context);
 
-/// Reads one op for the decode() of its kind: an op declares its fields and calls finish() once.
+/// Reads one op for the decode() of its kind. decode() declares the op's fields and calls finish()
+/// once.
 class OpDecoder {
  public:
   using Fields = std::vector<JsonValue::Field>;
@@ -36,7 +37,7 @@ class OpDecoder {
   const OpContext& context() const { return context_; }
   Op& op() { return op_; }
   Op take() && { return std::move(op_); }
-  /// Makes the op one of kind T.
+  /// Sets the op's kind to T.
   template <class T>
   T& become() {
     return op_.kind.emplace<T>();
@@ -67,8 +68,8 @@ class OpDecoder {
                   {{"out_in", layout::Kernel::kOutIn}, {"in_out", layout::Kernel::kInOut}});
             }};
   }
-  /// A weight of this op. Weights are in the order of these calls, whatever order the text has;
-  /// finish() evaluates `shape` after all fields are read.
+  /// Declares a weight of this op. Weights are in the order of these calls, not of the text.
+  /// `shape` is called by finish(), after all fields are read.
   JsonValue::Field weight(std::string_view key, std::function<std::vector<Dim>()> shape,
                           bool required = true) {
     const size_t slot = slots_.size();
@@ -78,7 +79,7 @@ class OpDecoder {
   /// Decodes the names of a tensor, with the context's prefixes.
   WeightRef names(const JsonValue& value) const;
 
-  /// Reads these fields and those that all ops have.
+  /// Reads these fields and those common to all ops.
   void finish(Fields fields);
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The types that the functions of an op take. Headers of ops declare with them; sources include
-/// the headers that define them.
+/// Forward declarations of the types in the functions of an op. Headers of ops include this;
+/// sources include the full definitions.
 namespace shardtool::ops {
 
 class OpDecoder;

@@ -8,7 +8,7 @@ namespace {
 
 using layout::Layout;
 
-/// The indices along every mesh axis that some devices have.
+/// For each mesh axis, the indices along it of some set of devices.
 using Indices = std::vector<std::vector<bool>>;
 
 Indices no_indices(const mesh::Mesh& mesh) {

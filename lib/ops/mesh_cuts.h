@@ -7,15 +7,15 @@
 /// The effect of mesh axes on stored tensors. Results have one entry per axis of the mesh.
 namespace shardtool::ops {
 
-/// The axes of more than one device that cut an axis.
+/// The mesh axes of size above 1 that cut an axis.
 std::vector<bool> cut_by(const mesh::Mesh& mesh, const layout::AxisExpr& expr);
-/// The same for axis d of the tensor.
+/// The mesh axes of size above 1 that cut axis d of the tensor.
 std::vector<bool> cut_by(const mesh::Mesh& mesh, const layout::Layout& layout, size_t d);
 
-/// The axes along which some device has no part of the tensor.
+/// The mesh axes along which some device has no part of the tensor.
 std::vector<bool> absent_along(const mesh::Mesh& mesh, const layout::Layout& layout);
 
-/// The axes that distribute tensors (experts), so that devices along them have different ones.
+/// The mesh axes that distribute tensors (experts): devices along them have different tensors.
 std::vector<bool> dealt_by(const mesh::Mesh& mesh, const BoundWeight& tensors,
                            const LayoutOf& layouts);
 

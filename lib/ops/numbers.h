@@ -8,7 +8,7 @@
 #include "kernels/ops/surrogate.h"
 #include "kernels/product/product.h"
 
-/// The differences between residues and floats; bodies of ops are written once for both.
+/// Functions that differ between residues and floats; bodies of ops are written once for both.
 namespace shardtool::ops {
 
 using kernels::Field;
@@ -16,7 +16,7 @@ using kernels::Field;
 template <class N>
 constexpr bool is_field = std::is_same_v<N, Field>;
 
-/// Stored elements as numbers.
+/// Converts stored elements to numbers.
 template <class N>
 void to_numbers(Dtype dtype, kernels::NumberMap map, const std::byte* elements, i64 n, N* numbers) {
   if constexpr (is_field<N>) {
@@ -28,7 +28,7 @@ void to_numbers(Dtype dtype, kernels::NumberMap map, const std::byte* elements, 
   }
 }
 
-/// A number that is no weight: a scale, a cap.
+/// Converts a constant of the config, such as a scale or a cap.
 template <class N>
 N number_of(double value) {
   if constexpr (is_field<N>) {
@@ -59,7 +59,7 @@ void add_columns(const kernels::StoredMatrix& w, kernels::NumberMap map,
 
 using kernels::activated;
 
-/// gpt-oss' function of a pair.
+/// gpt-oss' function of gate and up.
 template <class N>
 N activated_pair(N gate, N up) {
   if constexpr (is_field<N>) {
@@ -79,7 +79,7 @@ N capped(double cap, N x) {
   }
 }
 
-/// x within [-limit, limit].
+/// Clamps x to [-limit, limit].
 template <class N>
 N limited(double limit, N x) {
   if constexpr (is_field<N>) {
@@ -89,7 +89,7 @@ N limited(double limit, N x) {
   }
 }
 
-/// x, or the limit where that is less.
+/// Returns the smaller of x and the limit.
 template <class N>
 N at_most(double limit, N x) {
   if constexpr (is_field<N>) {

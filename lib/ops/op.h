@@ -23,7 +23,7 @@ namespace shardtool::ops {
 
 struct OpKind;
 
-/// One step of a forward pass, which reads and makes values by name.
+/// One step of a forward pass. Inputs and outputs are values by name.
 struct Op {
   using Kind =
       std::variant<Embed, ExtraInput, Sinusoids, ConvolveFrames, Linear, Merge, Insert, ClassToken,
@@ -31,13 +31,13 @@ struct Op {
                    HyperConnection, Sinkhorn, Rope, PositionBias, BucketScores, Attention, Convolve,
                    CompressedKv, StepSize, Decay, Fade, Recurrence, Activation, Xielu, Multiply,
                    Add, Scale, Shift, TemperatureTuning, Softcap, Clamp, Router, Experts>;
-  const OpKind* row = nullptr;  ///< of the table of ops
+  const OpKind* row = nullptr;  ///< row in the table of ops
   std::vector<std::string> in;
   std::vector<std::string> out;
   Kind kind;
-  /// In the order in which the op's decode() declares them. Those of Experts are in its forms.
+  /// Weights in the order of the op's decode(). Experts have theirs in the forms.
   std::vector<WeightRef> weights;
-  bool is_head = false;  ///< a Linear whose result leaves the model
+  bool is_head = false;  ///< a Linear whose result is the model's
   Place place;
 };
 

@@ -31,9 +31,9 @@ constexpr Body<N> body_of() {
   }
 }
 
-/// Returns the row of ops T, from the functions that T's header declares. Those that it may leave
-/// out are check (any widths fit), inputs and outputs (`operands`, one), price (the products of the
-/// op's weights), is_launched (part of another op's launch) and apply.
+/// Returns the row of ops T, from the functions in T's header. A header may omit check (any widths
+/// fit), inputs and outputs (`operands`, one), price (the products of the op's weights),
+/// is_launched (part of another op's launch) and apply.
 template <class T, void (*kDecode)(T&, OpDecoder&) = &decode>
 constexpr OpKind row(std::string_view name, Operands operands = {}, std::string_view title = {}) {
   OpKind row{};
@@ -74,7 +74,7 @@ constexpr Operands kTwo{2, 2};
 constexpr Operands kOfRecurrence{
     4, 5, "a recurrence with queries, keys, values and decays, and with gates or none"};
 
-/// The ops, one row a line: tests/cli/cases/man_pages.sh reads their names.
+/// The ops, one row per line: tests/cli/cases/man_pages.sh reads their names.
 constexpr auto kTable = std::to_array<OpKind>({
     row<Embed>("embed", kNone),
     row<ExtraInput>("given", kNone),

@@ -13,11 +13,11 @@
 
 namespace shardtool::ops {
 
-/// Computes an op on one device: a part for each of its outputs.
+/// Computes an op on one device, one part per output.
 template <class N>
 using Body = std::vector<Part<N>> (*)(const OpAt<N>& at);
 
-/// A body for each number type.
+/// One body per number type.
 struct Bodies {
   Body<Field> residues = nullptr;
   Body<double> doubles = nullptr;
@@ -37,21 +37,22 @@ struct Bodies {
 
 /// One row of the table of ops.
 struct OpKind {
-  std::string_view name;   ///< in graph files
-  std::string_view title;  ///< in reports
+  std::string_view name;   ///< name in graph files
+  std::string_view title;  ///< name in reports
   /// Reads the op's own fields.
   void (*decode)(OpDecoder& in);
   Operands operands;
-  /// Returns the operands of an op whose own fields say them; null: see `operands`.
+  /// Returns the operands of an op, if its fields determine them; null: see `operands`.
   Operands (*inputs)(const Op& op);
   size_t (*outputs)(const Op& op);
-  /// Throws kShapeMismatch for inputs of other widths than the op takes; null: takes any.
+  /// Throws kShapeMismatch if the op does not accept inputs of these widths; null: accepts all.
   void (*check)(const Op& op, const Widths& widths);
-  /// Applies the placement rule: moves inputs to where the op needs them, and returns its outputs.
+  /// Applies the placement rule: moves inputs to the devices that need them, and returns the
+  /// outputs.
   std::vector<Value> (*place)(Walk& walk, const BoundOp& bound);
-  /// Adds what one device computes and reads.
+  /// Adds the work and reads of one device.
   void (*price)(const Op& op, Pricing& pricing);
-  /// Returns true if the op is a kernel launch of its own.
+  /// Returns true if the op is a separate kernel launch.
   bool (*is_launched)(const Op& op);
   /// Null for products of streamed weights (linear, router, experts) and look-ups, whose weights
   /// the engine reads block by block.

@@ -5,8 +5,8 @@
 
 namespace shardtool::ops {
 
-/// The number of values that an op reads, and its description in errors; without a description the
-/// number says it.
+/// The number of values that an op reads, with a description for errors; without one, errors give
+/// the number.
 struct Operands {
   size_t least = 1;
   size_t most = 1;

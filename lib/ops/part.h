@@ -10,7 +10,7 @@
 
 namespace shardtool::ops {
 
-/// A device's part of a value: for every token the features that the map places.
+/// A device's part of a value: the features in the map, for every token.
 ///
 /// V1 data is tokens x features.local_size(), row-major
 template <class N>
@@ -34,7 +34,7 @@ Part<N> empty_part(index::AxisMap features, i64 tokens) {
 std::vector<i64> positions_of(const index::AxisMap& wanted, const index::AxisMap& had,
                               const std::string& what);
 
-/// Returns the features of a part that `wanted` places, in its order, with zeros for padding.
+/// Returns the features of a part that `wanted` contains, in its order, with zeros for padding.
 template <class N>
 Part<N> aligned(const Part<N>& part, const index::AxisMap& wanted, i64 tokens,
                 const std::string& what) {

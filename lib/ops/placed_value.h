@@ -13,51 +13,51 @@ namespace shardtool::ops {
 /// Returns the layout of a stored tensor, by its index in the specs.
 using LayoutOf = std::function<const layout::Layout&(size_t tensor)>;
 
-/// A move of activations between two ops: every group of devices along `over` does it for every
+/// A move of activations between two ops. Every group of devices along `over` executes it for every
 /// token.
 struct Exchange {
   plan::Move move = plan::Move::kNothing;
   mesh::Over over;
-  i64 elements = 0;        ///< per token, that a group jointly owns
-  bool of_prompt = false;  ///< of an encoder's tokens, once for each prompt
+  i64 elements = 0;        ///< elements per token that a group jointly owns
+  bool of_prompt = false;  ///< over an encoder's tokens, once per prompt
 
   bool operator==(const Exchange&) const = default;
 };
 
-/// The work of the busiest device per token in one op.
+/// Work per token of the busiest device in one op.
 struct Work {
-  i64 weight_elements = 0;  ///< of its weights, on the device
-  i64 input_elements = 0;   ///< of its first input
-  i64 output_elements = 0;  ///< of its first output
-  i64 cache_elements = 0;   ///< of an attention: cached per position on the device
+  i64 weight_elements = 0;  ///< elements of the op's weights on the device
+  i64 input_elements = 0;   ///< elements of the first input
+  i64 output_elements = 0;  ///< elements of the first output
+  i64 cache_elements = 0;   ///< cached elements per position on the device, for an attention
 };
 
 /// The placement of one value of a layer.
 struct Value {
-  std::string name;                 ///< empty while an op is making it
+  std::string name;                 ///< empty until the op has completed
   i64 width = 0;                    ///< features of the whole value
   std::vector<plan::Placement> on;  ///< per mesh axis: R, S(1) (its features) or P
-  /// The features of each of the layer's devices, in the order of their ranks; one map stands for
-  /// all devices if no axis cuts the value.
+  /// The features on each of the layer's devices, in the order of ranks; a single map if all
+  /// devices have the same.
   std::vector<index::AxisMap> features;
-  bool of_prompt = false;  ///< of an encoder's tokens
+  bool of_prompt = false;  ///< over an encoder's tokens
 };
 
 struct ValueMove {
   std::string value;
   Exchange exchange;
 };
-/// One op with its moves: first of values that it reads, then, after it has run, of its result
-/// (logits, a router's scores).
+/// One op with its moves: those of its inputs before it runs, and those of its result (logits, a
+/// router's scores) after.
 struct Step {
   const BoundOp* op = nullptr;
   std::vector<ValueMove> before;
   std::vector<Exchange> after;
-  /// Per output, its placement per mesh axis after all moves.
+  /// For each output, its placement per mesh axis after all moves.
   std::vector<std::vector<plan::Placement>> made;
   Work work;
-  bool of_prompt = false;     ///< computed of an encoder's tokens, once for each prompt
-  bool reads_prompt = false;  ///< an attention of other tokens to an encoder's
+  bool of_prompt = false;     ///< runs over an encoder's tokens, once per prompt
+  bool reads_prompt = false;  ///< an attention to an encoder's tokens
 };
 
 }  // namespace shardtool::ops

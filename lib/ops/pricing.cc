@@ -7,7 +7,8 @@
 namespace shardtool::ops {
 namespace {
 
-/// The arithmetic that multiplies weights of this dtype; 8-bit weights have 8-bit activations.
+/// Returns the arithmetic for products with weights of this dtype; 8-bit weights have 8-bit
+/// activations.
 plan::Arithmetic arithmetic_of(Dtype dtype) {
   const DtypeInfo& info = dtype_info(dtype);
   if (info.bits > 8) return plan::Arithmetic::kBf16;

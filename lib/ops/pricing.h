@@ -9,21 +9,22 @@
 
 namespace shardtool::ops {
 
-/// The work of one device in a pass through all layers, the busiest device of each op.
+/// Work of one device in a pass through all layers: that of the busiest device, for each op.
 struct Amounts {
-  /// By number type: that of the weights, bf16 for products of activations.
+  /// By number type: the weights' type; bf16 for products of activations.
   std::array<double, plan::kArithmetics.size()> flops{};
-  double weight_bytes = 0;  ///< read; of experts the expected number that some token chose
-  double cache_bytes = 0;   ///< read
-  /// Products (those of one value count once), attentions, experts, norms and look-ups; elementwise
-  /// ops count as parts of these.
+  /// Bytes of weights read; for experts the expected number of those that some token chose.
+  double weight_bytes = 0;
+  double cache_bytes = 0;  ///< bytes of caches read
+  /// Number of products (those of one value count once), attentions, experts, norms and look-ups.
+  /// Elementwise ops are fused with these.
   i64 launches = 0;
 
   double all_flops() const;
 };
 
-/// The tokens of a pass, and the positions that each attends to. Behind an encoder, which reads the
-/// prompt, a prefill has one token of each sequence.
+/// The tokens of a pass, and the positions that each attends to. After an encoder, which reads the
+/// prompt, a prefill has one token per sequence.
 struct Phase {
   i64 tokens = 0;
   i64 sequences = 0;
@@ -31,25 +32,25 @@ struct Phase {
   i64 context = 0;
 };
 
-/// One op of one device in one phase, and the amounts that its price is added to.
+/// One op on one device in one phase, and the amounts to which its price is added.
 struct Pricing {
   const ModelSizes& model;
   std::span<const TensorSpec> tensors;
   const Step& step;
-  Phase phase;     ///< of the device's own tokens
-  i64 tokens;      ///< of the device, for which the op computes
-  i64 all_tokens;  ///< of all devices
+  Phase phase;     ///< with the device's own tokens
+  i64 tokens;      ///< tokens that the device computes
+  i64 all_tokens;  ///< tokens of all devices
   i64 layer;
-  i64 kv_cache_bits;  ///< of one element
+  i64 kv_cache_bits;  ///< bits per element
   Amounts& sum;
 
-  /// The number type of the op's products: that of its first weight.
+  /// Number type of the op's products: that of its first weight.
   plan::Arithmetic arithmetic() const;
-  /// Bytes of the op's weights on the device, at the dtype of the first one; companions of
-  /// quantised weights count as 0.
+  /// Bytes of the op's weights on the device, in the dtype of the first one. Scales of quantised
+  /// weights are not counted.
   double weight_bytes() const;
   void add_flops(plan::Arithmetic of, double flops) { sum.flops[static_cast<size_t>(of)] += flops; }
-  /// Reads the weights once, and multiplies them `times` per token.
+  /// Adds one read of the weights, and `times` products with them per token.
   void add_products(i64 times = 1);
 };
 

@@ -13,20 +13,21 @@ namespace shardtool::ops {
 struct Inputs {
   i64 sequences = 1;
   i64 length = 1;
-  std::vector<i64> tokens;     ///< ids, one per row, of tables that are looked up
-  std::vector<float> given;    ///< rows of the extra input; empty: arbitrary numbers
-  bool has_images = true;      ///< for models that take images
-  bool ends_with_word = true;  ///< sequences of several positions end with a word, not an image
-  std::uint64_t seed = 0;      ///< of residues
-  kernels::NumberMap map = kernels::NumberMap::kBits;  ///< of residues
-  /// Rounds every value to this type, as an engine of that type stores it; F32: no rounding. Floats
-  /// only.
+  std::vector<i64> tokens;   ///< ids for table look-ups, one per row
+  std::vector<float> given;  ///< rows of the extra input; empty: arbitrary numbers
+  bool has_images = true;    ///< only for models that accept images
+  /// Sequences of several positions end with a word instead of an image.
+  bool ends_with_word = true;
+  std::uint64_t seed = 0;                              ///< only for residues
+  kernels::NumberMap map = kernels::NumberMap::kBits;  ///< only for residues
+  /// Rounds every value to this type, like an engine of that type. F32: no rounding. Only for
+  /// floats.
   Dtype activations = Dtype::kF32;
-  /// Multiplies in the weights' type if the accelerator's library has it. Floats only. Requires an
-  /// accelerator with a library.
+  /// Multiplies in the weights' type if the accelerator's library supports it. Only for floats.
+  /// Requires an accelerator with a library.
   bool uses_library = false;
   i64 most_window = 0;                        ///< upper bound of sliding windows; 0: none
-  const std::atomic<bool>* cancel = nullptr;  ///< ends long computations; see throw_if_stopped
+  const std::atomic<bool>* cancel = nullptr;  ///< stops long computations; see throw_if_stopped
 
   i64 rows() const { return sequences * length; }
 };

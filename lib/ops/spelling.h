@@ -9,19 +9,19 @@
 
 namespace shardtool::ops {
 
-/// A glob without wildcards: the texts that its choices and numbers stand for.
+/// A glob without wildcards, expanded to all of its texts.
 class Spelling {
  public:
-  /// Returns the value of the number of this name.
+  /// Returns the number that replaces a placeholder.
   using NumberOf = std::function<i64(const std::string& name)>;
 
   static constexpr size_t kMost = 256;
 
-  /// Throws what Glob throws, and kLimit for more than kMost texts: n choices of two make 2^n.
+  /// Throws what Glob throws, and kLimit for more than kMost texts: n choices of two give 2^n.
   explicit Spelling(const std::string& glob);
 
   size_t count() const;
-  /// The choices of earlier tokens vary slowest.
+  /// Returns text number `choice`. The choices of earlier tokens vary slowest.
   std::string text(size_t choice, const NumberOf& number_of) const;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace shardtool::ops {
 
-/// Throws kInterrupted where the flag is up; null: never.
+/// Throws kInterrupted if the flag is set; null: never.
 inline void throw_if_stopped(const std::atomic<bool>* cancel) {
   if (cancel != nullptr && *cancel) {
     throw Error(ErrorCode::kInterrupted, "validating was interrupted");

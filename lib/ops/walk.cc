@@ -16,7 +16,7 @@ using Kind = Placement::Kind;
 
 namespace {
 
-/// The number of elements of the tensor that a holder has.
+/// Number of elements of the tensor on a holder.
 i64 held_elements(const index::HolderSet& holders, int holder) {
   i64 elements = 1;
   for (int axis = 0; axis < holders.rank(); ++axis) {
@@ -48,7 +48,7 @@ i64 most_features(const Value& value) {
   return most;
 }
 
-/// The most elements of the op's weights that one device has.
+/// Largest number of elements of the op's weights on one device.
 i64 Walk::elements(const BoundOp& bound) const {
   std::vector<i64> of_rank(static_cast<size_t>(mesh_.size()), 0);
   for (const BoundWeight& weight : bound.weights) {
@@ -141,7 +141,7 @@ void Walk::gather(Value& value, const std::vector<bool>& along) {
   if (any) exchange(Move::kAllGather, value, cut);
 }
 
-/// Returns the mesh axes along which no rule takes the inputs.
+/// Returns the mesh axes along which no rule accepts the inputs.
 std::vector<bool> Walk::unmet(const std::vector<plan::OpRow>& rules, const BoundOp& bound) const {
   std::vector<bool> found(axes());
   for (size_t a = 0; a < axes(); ++a) {
@@ -210,7 +210,7 @@ Value Walk::over_values(const BoundOp& bound, size_t operand, i64 unit, i64 valu
   return scaled;
 }
 
-/// Each feature of the value stands for several of a wider one.
+/// Widens a value: each of its features counts for several features of the result.
 Value Walk::repeated(const Value& value, i64 width) const {
   if (width % value.width != 0) {
     throw Error(ErrorCode::kUnsupported, fmt::format("{} features of '{}' cannot meet {} evenly",

@@ -13,11 +13,11 @@
 
 namespace shardtool::ops {
 
-/// The layer that a walk goes through.
+/// The layer that a walk places.
 struct WalkedLayer {
-  i64 number = -1;               ///< -1 outside of a stack's layers
-  bool of_prompt = false;        ///< of an encoder
-  std::span<const i64> devices;  ///< that run it, ascending
+  i64 number = -1;               ///< -1 outside a stack's layers
+  bool of_prompt = false;        ///< layer of an encoder
+  std::span<const i64> devices;  ///< devices that run the layer, ascending
 };
 
 /// The placement of a layer's values, op after op. An op's place() calls it: it moves inputs to
@@ -43,34 +43,35 @@ class Walk {
        const mesh::Mesh& mesh, const mesh::Over& own_tokens)
       : model_(model), layer_(layer), layouts_(layouts), mesh_(mesh), own_tokens_(own_tokens) {}
 
-  /// Adds a value that ops may read from now on, under its name.
+  /// Adds a value under its name; later ops may read it.
   void put(const std::string& name, Value value) {
     value.name = name;
     values_[name] = std::move(value);
   }
   Value take(const std::string& name) { return std::move(values_.at(name)); }
-  /// Runs the next op. Throws kUnsupported for placements that no rule takes, with both of them.
+  /// Places the next op. Throws kUnsupported for placements that no rule accepts, with both of
+  /// them.
   Step run(const BoundOp& bound);
 
-  // The rest is for place() of an op.
+  // The rest is only for place() of an op.
 
   i64 size(const Dim& dim) const { return model_.size(dim); }
   i64 layer() const { return layer_.number; }
   const mesh::Mesh& mesh() const { return mesh_; }
   size_t axes() const { return mesh_.axes().size(); }
   const LayoutOf& layouts() const { return layouts_; }
-  /// The axes along which every device has tokens of its own.
+  /// The axes along which every device has its own tokens.
   const mesh::Over& own_tokens() const { return own_tokens_; }
   bool has_own_tokens(size_t axis) const {
     const mesh::AxisRef ref{mesh_.axes()[axis].name};
     return std::find(own_tokens_.begin(), own_tokens_.end(), ref) != own_tokens_.end();
   }
-  /// The step of the op that is being placed.
+  /// Step of the op that is being placed.
   Step& step() { return step_; }
 
   Value& value(const std::string& name) { return values_.at(name); }
   Value& in(const BoundOp& bound, size_t i) { return values_.at(bound.op->in[i]); }
-  /// A new value of `width` features that every device has whole.
+  /// Returns a new value of `width` features that every device has whole.
   Value whole(i64 width) const {
     return {{}, width, std::vector<plan::Placement>(axes()), {index::AxisMap::identity(width)}};
   }
@@ -82,22 +83,22 @@ class Walk {
   std::vector<bool> cut_by(const layout::Layout& layout, size_t d) const {
     return ops::cut_by(mesh_, layout, d);
   }
-  /// The indices of a stored axis on every device that runs the layer.
+  /// Returns the indices of a stored axis on every device that runs the layer.
   std::vector<index::AxisMap> held(const layout::Layout& layout, size_t d) const;
-  /// Throws kUnsupported if a weight is cut along any axis; its pipeline stage does not matter.
+  /// Throws kUnsupported if a weight is cut along any axis. Its pipeline stage does not matter.
   void refuse_cut(const BoundWeight& weight, std::string_view what) const;
   void refuse_cut(const BoundOp& bound, std::string_view what) const {
     for (const BoundWeight& weight : bound.weights) refuse_cut(weight, what);
   }
-  /// Features counted in units of `from` (a head, a head's sections), each unit now of `to`.
+  /// Replaces units of `from` features (a head, a section of a head) by units of `to` features.
   std::vector<index::AxisMap> rescaled(const BoundOp& bound,
                                        const std::vector<index::AxisMap>& maps, i64 from,
                                        i64 to) const;
 
   /// Reduces a value that is Partial along these mesh axes.
   void reduce(Value& value, const std::vector<bool>& along);
-  /// Gathers a value that is cut along one of these mesh axes: along all axes that cut it, so that
-  /// a value's features are either known to be cut or whole.
+  /// Gathers a value that is cut along one of these mesh axes. Gathers along all axes that cut it,
+  /// so that a value is either cut as known or whole.
   void gather(Value& value, const std::vector<bool>& along);
   void reduce_all(Value& value) { reduce(value, std::vector<bool>(axes(), true)); }
   void make_whole(Value& value) {
@@ -105,21 +106,24 @@ class Walk {
     gather(value, std::vector<bool>(axes(), true));
   }
 
-  /// Moves the first inputs, one per operand of the planner's rules, until a rule takes them along
-  /// every mesh axis: reduces those on P, then gathers cut ones. A whole input is sliced for free.
+  /// Moves the first inputs, one per operand of the planner's rules, until a rule accepts them
+  /// along every mesh axis: reduces Partial values, then gathers cut ones. Whole inputs are sliced
+  /// for free.
   void meet(const std::vector<plan::OpRow>& rules, const BoundOp& bound);
-  /// The first input as it is, not Partial.
+  /// Returns the placement of the first input after reducing it if it is Partial.
   Value nonlinear(const BoundOp& bound);
-  /// All inputs feature by feature.
+  /// Places a result that combines all inputs feature by feature.
   Value elementwise(const BoundOp& bound);
-  /// The first input feature by feature with the op's weights, a number for every `unit` features.
+  /// Places a result that combines the first input feature by feature with the op's weights, which
+  /// have one number per `unit` features.
   Value with_weights(const BoundOp& bound, i64 unit = 1);
-  /// The placement of features of which a weight has one number for every `unit`.
+  /// Returns the placement of features for which a weight has one number per `unit`.
   Value as_value(const BoundOp& bound, size_t weight, i64 unit = 1) const;
-  /// An operand whose every `unit` features belong to `values` features of another value.
+  /// Returns an operand of which every `unit` features belong to `values` features of another
+  /// value.
   Value over_values(const BoundOp& bound, size_t operand, i64 unit, i64 values);
-  /// The result of an elementwise op: as wide as the widest operand, and cut if any operand is. A
-  /// whole operand is sliced for free.
+  /// Places the result of an elementwise op: as wide as the widest operand, and cut if any operand
+  /// is. Whole operands are sliced for free.
   Value met(const std::vector<const Value*>& operands) const;
   /// Throws kUnsupported unless every device has the operand's features for its part of the result.
   void check_covers(const Value& operand, const Value& result) const;
@@ -143,12 +147,12 @@ class Walk {
 /// S(1): the features are cut.
 inline const plan::Placement kCut = plan::Placement::sharded(1);
 
-/// Returns the rule in which operand `which` has this placement. Throws kUnsupported if none has.
+/// Returns the rule with this placement of operand `which`. Throws kUnsupported if there is none.
 const plan::OpRow& rule_for(const std::vector<plan::OpRow>& rules, size_t which,
                             const plan::Placement& placement);
-/// Returns true if some mesh axis cuts the value.
+/// Returns true if a mesh axis cuts the value.
 bool is_cut(const Value& value);
-/// The features of the device with most of them.
+/// Largest number of features on one device.
 i64 most_features(const Value& value);
 
 }  // namespace shardtool::ops

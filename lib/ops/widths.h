@@ -22,7 +22,7 @@ class Widths {
   void in_units(size_t input, i64 unit) const;
   /// Requires that all widths divide the widest one.
   void meet() const;
-  /// Requires that other inputs have one number for every `unit` features of the first.
+  /// Requires that other inputs have one number per `unit` features of the first.
   void sums_of_the_first(const Dim& unit) const;
 
   Error misfit(size_t input, const std::string& wanted) const;
@@ -34,8 +34,8 @@ class Widths {
   std::span<const i64> widths_;
 };
 
-/// Throws kShapeMismatch, with its place, if an op reads values of other widths than its sizes say:
-/// `widths` are the features of its inputs.
+/// Throws kShapeMismatch with its place if the widths of an op's inputs contradict its sizes.
+/// `widths` are in features.
 void check_widths(const ModelSizes& model, const BoundOp& bound, std::span<const i64> widths);
 
 }  // namespace shardtool::ops

@@ -10,7 +10,7 @@ namespace {
 
 using index::AxisMap;
 
-/// Every feature `times` times.
+/// Repeats every feature `times` times.
 template <class N>
 Part<N> repeated(const Part<N>& x, i64 times, i64 rows) {
   Part<N> y = empty_part<N>(index::scale(x.features, times), rows);
@@ -20,8 +20,8 @@ Part<N> repeated(const Part<N>& x, i64 times, i64 rows) {
   return y;
 }
 
-/// The features that an elementwise op works on, as many as the widest operand has: those of the
-/// one that has fewest.
+/// Returns the features of an elementwise op: as many as in the widest operand, restricted to those
+/// of the operand with the fewest.
 template <class N>
 AxisMap common_features(const OpAt<N>& at) {
   i64 width = 0;
@@ -34,7 +34,8 @@ AxisMap common_features(const OpAt<N>& at) {
   return *best;
 }
 
-/// Combines the operands feature by feature; one of fewer features has each for several.
+/// Combines the operands feature by feature. Each feature of a narrower operand is used for
+/// several.
 template <class N, class Combine>
 Part<N> elementwise(const OpAt<N>& at, const Combine& combine) {
   const AxisMap features = common_features(at);
@@ -56,7 +57,7 @@ Part<N> elementwise(const OpAt<N>& at, const Combine& combine) {
   return y;
 }
 
-/// Times the op's weight, which has a number for each of these stretches of features.
+/// Multiplies by the op's weight, which has one number for each of these runs of features.
 template <class N>
 void multiply_sections(const OpAt<N>& at, const std::vector<Dim>& sections, Part<N>& y) {
   const auto factors =
@@ -76,7 +77,7 @@ void multiply_sections(const OpAt<N>& at, const std::vector<Dim>& sections, Part
   }
 }
 
-/// Times the op's weight: its one number, or one for every so many features.
+/// Multiplies by the op's weight: one number, or one for each of several equal runs of features.
 template <class N>
 void multiply_by_stored(const OpAt<N>& at, i64 size, Part<N>& y) {
   const bool is_single = size == 1;

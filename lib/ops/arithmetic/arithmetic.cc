@@ -16,8 +16,8 @@ void check(const Multiply& /*op*/, const Widths& widths) {
   widths.meet();
 }
 
-/// Follows the planner's rules of mul. A Partial factor of a whole one stays Partial: a sum times a
-/// number is the sum of the products.
+/// Follows the planner's rules of mul. Partial times whole stays Partial, because a factor can be
+/// moved into the sum.
 Value place(const Multiply& /*op*/, Walk& walk, const BoundOp& bound) {
   static const auto kRules = [] {
     const Placement r = Placement::replicated(), p = Placement::partial();

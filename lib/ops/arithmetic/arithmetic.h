@@ -9,7 +9,8 @@
 /// Sums and products of values, and of a value with stored numbers.
 namespace shardtool::ops {
 
-/// Feature by feature; a narrower value has one number for several features of the other.
+/// Multiplies feature by feature. Each feature of a narrower value is used for several of the
+/// other.
 struct Multiply {};
 void decode(Multiply& op, OpDecoder& in);
 void check(const Multiply& op, const Widths& widths);
@@ -17,7 +18,7 @@ Value place(const Multiply& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Multiply& op, const OpAt<N>& at);
 
-/// Feature by feature, as Multiply.
+/// Adds feature by feature, with narrower values as in Multiply.
 struct Add {};
 void decode(Add& op, OpDecoder& in);
 void check(const Add& op, const Widths& widths);
@@ -25,13 +26,14 @@ Value place(const Add& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Add& op, const OpAt<N>& at);
 
-/// Times a number, and with a weight also times that: one stored number for all features, or one
-/// for equal runs of features.
+/// Multiplies by a number, and by a weight if there is one: one stored number for all features, or
+/// one per run of features.
 struct Scale {
   Number by{{}, 1};
-  std::optional<Dim> size;    ///< of the weight
-  std::vector<Dim> sections;  ///< runs of features, one number each; empty: equal runs
-  bool by_sqrt = false;       ///< by the square root of the number, rounded to the weights' dtype
+  std::optional<Dim> size;    ///< size of the weight
+  std::vector<Dim> sections;  ///< lengths of the runs; empty: equal runs
+  /// Divides by the square root of the number, rounded to the weights' dtype.
+  bool by_sqrt = false;
   bool divides = false;
 };
 void decode(Scale& op, OpDecoder& in);
@@ -39,18 +41,18 @@ Value place(const Scale& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Scale& op, const OpAt<N>& at);
 
-/// Plus a number, and with a bias also plus a stored number for each feature.
+/// Adds a number, and a stored number per feature if there is a bias.
 struct Shift {
   Number by;
-  std::optional<Dim> size;  ///< of the bias
+  std::optional<Dim> size;  ///< size of the bias
 };
 void decode(Shift& op, OpDecoder& in);
 Value place(const Shift& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Shift& op, const OpAt<N>& at);
 
-/// Temperature tuning (Llama 4): times 1 + strength * ln(1 + floor((p + first) / span)) at position
-/// p.
+/// Temperature tuning (Llama 4): multiplies by 1 + strength * ln(1 + floor((p + first) / span)) at
+/// position p.
 struct TemperatureTuning {
   Number strength, span;
   Number first{{}, 1};

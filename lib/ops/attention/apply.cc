@@ -46,7 +46,7 @@ class AttentionAt {
     const i64 scores = bench.is_parallel() ? at_.inputs.rows() * at_once * most : most;
     all.scores = bench.template room<N>(static_cast<size_t>(scores));
     all.scores_stride = bench.is_parallel() ? most : 0;
-    // Heads that are padding have no piece, and stay 0.
+    // Heads that are padding have no piece, so their results stay 0.
     for (const index::Piece& piece : heads_.pieces()) {
       for (i64 h = piece.local; h < piece.local_end(); h += at_once) {
         bench.run(heads(all, h, std::min(at_once, piece.local_end() - h)));
@@ -72,13 +72,13 @@ class AttentionAt {
     return op_.alibi == Alibi::kBeforeScale ? slope * scale() : slope;
   }
 
-  /// The number of heads whose scores fit into the room for them.
+  /// Returns the number of heads whose scores fit into the scratch memory.
   i64 heads_at_once() const {
     constexpr i64 kMostScores = i64{1} << 21;
     return std::max<i64>(1, kMostScores / std::max<i64>(1, at_.inputs.rows() * at_.inputs.length));
   }
 
-  /// The slope of every query head, 0 for padding; empty without linear biases.
+  /// Returns the slope of every query head, 0 for padding; empty without linear biases.
   std::vector<N> slopes() const {
     if (op_.alibi == Alibi::kNone) return {};
     std::vector<N> found(static_cast<size_t>(heads_.local_size()));
@@ -94,7 +94,7 @@ class AttentionAt {
     return {at_.bench.in(at_.in[i]->data), at_.inputs.rows(), at_.in[i]->width()};
   }
 
-  /// Adds the biases of every head by the distance between a query and a key.
+  /// Adds a bias to every head's scores by the distance between query and key.
   void add_biases(const Buckets& buckets, kernels::AttendHeads<N>& work) {
     const size_t biases = at_.in.size() - biases_of(op_);
     work.buckets = size(buckets.count);
@@ -110,7 +110,7 @@ class AttentionAt {
     work.bucket_of = at_.bench.in(bucket_of_);
   }
 
-  /// Adds compressed keys and values, each of several positions, with heads of their own.
+  /// Adds compressed keys and values. Each covers several positions and has its own heads.
   void add_entries(kernels::AttendHeads<N>& work) {
     const size_t first = op_.index ? 6 : 3;
     work.entry_every = *every_;
@@ -122,7 +122,7 @@ class AttentionAt {
     work.entry_value_of = at_.bench.in(entry_value_of_);
   }
 
-  /// Returns the weight of every position, or entry, for every query.
+  /// Returns the index's weight of every position, or entry, for every query.
   const N* gates(const PositionIndex& index) {
     kernels::IndexRows<N> rows;
     rows.queries = operand(3);
@@ -152,7 +152,7 @@ class AttentionAt {
     }
   }
 
-  /// The work of all heads, without room for scores and results.
+  /// Describes the work of all heads, without memory for scores and results.
   kernels::AttendHeads<N> work() {
     key_of_ = places_of_shared(at_, heads_, shared_, 1, key_dim_);
     value_of_ = places_of_shared(at_, heads_, shared_, 2, value_dim_);
@@ -205,7 +205,7 @@ class AttentionAt {
   std::vector<i64> key_of_, value_of_, entry_key_of_, entry_value_of_, bias_of_, key_bias_of_,
       bucket_of_;
   std::optional<i64> window_;
-  std::optional<i64> every_;  ///< positions of an entry
+  std::optional<i64> every_;  ///< positions per entry
 };
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace {
 
 using index::AxisMap;
 
-/// Returns the weight of a stored bucket in another. Residues mix buckets, so that each has an
-/// effect even if few distances occur.
+/// Returns the weight of a stored bucket in a used one. In the field buckets are mixed, so that
+/// each one affects the result even if few distances occur.
 template <class N>
 N share_of_bucket(i64 bucket, i64 stored, i64 buckets) {
   if constexpr (is_field<N>) {
@@ -23,7 +23,7 @@ N share_of_bucket(i64 bucket, i64 stored, i64 buckets) {
   }
 }
 
-/// The keys of buckets, by what a device has of the projection.
+/// Computes the keys of the buckets with this device's rows of the projection.
 template <class N>
 class BucketKeys {
  public:
@@ -111,7 +111,7 @@ Part<N> apply(const PositionBias& op, const OpAt<N>& at) {
   return y;
 }
 
-/// Buckets that no distance is in have no scores.
+/// Skips buckets without any distance.
 template <class N>
 Part<N> apply(const BucketScores& op, const OpAt<N>& at) {
   const ModelSizes& model = at.model;

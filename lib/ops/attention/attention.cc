@@ -57,7 +57,8 @@ Buckets decode_buckets(OpDecoder& in, const JsonValue& value) {
   return buckets;
 }
 
-/// Token t of a chunk of `size` positions sees t mod size + 1 of them.
+/// Average number of positions that a token attends to in chunks of `size`: token t sees t mod size
+/// + 1.
 double positions_in_chunks(const Phase& phase, i64 size) {
   const auto first = [](i64 n) { return static_cast<double>(n) * static_cast<double>(n + 1) / 2; };
   if (!phase.is_prefill) return static_cast<double>((phase.context - 1) % size + 1);
@@ -66,22 +67,23 @@ double positions_in_chunks(const Phase& phase, i64 size) {
   return sum / static_cast<double>(context);
 }
 
-/// The positions that a token attends to on average, of at most `window`.
+/// Average number of positions that a token attends to; at most `window`.
 double positions(const Attention& op, const Phase& phase, std::optional<i64> window) {
   const i64 context = phase.context;
   const i64 reach = window ? std::min(*window, context) : context;
   const bool is_chunked = op.window && op.window->kind == Window::Kind::kChunked;
   if (window && is_chunked) return positions_in_chunks(phase, reach);
   if (!phase.is_prefill) return static_cast<double>(reach);
-  // Token t of the prompt sees min(t, reach) positions; others see as many on both sides.
+  // Token t of the prompt sees min(t, reach) positions on one side, and as many on the other if the
+  // attention is not causal.
   const double rising = static_cast<double>(reach) * static_cast<double>(reach + 1) / 2;
   const double flat = static_cast<double>(context - reach) * static_cast<double>(reach);
   const double back = (rising + flat) / static_cast<double>(context);
   return op.causal ? back : 2 * back - 1;
 }
 
-/// Adds the index's scores of all positions, or entries, by the keys that are kept of each. Returns
-/// how many of them are attended to.
+/// Adds the cost of the index's scores for all positions, or entries, by their stored keys. Returns
+/// the number of positions that are attended to.
 i64 add_index(const PositionIndex& index, double positions, i64 kept, Pricing& pricing) {
   if (index.made_before) return pricing.model.size(index.top_k);
   const i64 dim = pricing.model.size(index.dim);
@@ -142,7 +144,7 @@ void check(const BucketScores& op, const Widths& widths) {
   widths.in_units(0, widths.size(op.head_dim));
 }
 
-/// Heads are where the queries are; the table is whole.
+/// Heads are cut like the queries; the table is whole.
 Value place(const BucketScores& op, Walk& walk, const BoundOp& bound) {
   constexpr size_t kProjection = 3;
   for (size_t i = 0; i < kProjection; ++i) walk.refuse_cut(bound.weights[i], "table of buckets");
@@ -154,7 +156,7 @@ Value place(const BucketScores& op, Walk& walk, const BoundOp& bound) {
   return y;
 }
 
-/// The keys of the buckets are made once, for any number of tokens.
+/// The keys of the buckets are computed once, for any number of tokens.
 void price(const BucketScores& op, Pricing& pricing) {
   const auto buckets = static_cast<double>(pricing.model.size(op.buckets.count));
   const auto rows =
@@ -228,8 +230,7 @@ void check(const Attention& op, const Widths& widths) {
   }
 }
 
-/// Keys, values and biases are cut where the queries are; those of an index and of entries are
-/// whole.
+/// Keys, values and biases are cut like the queries; those of an index and of entries are whole.
 Value place(const Attention& op, Walk& walk, const BoundOp& bound) {
   Value& q = walk.in(bound, 0);
   const size_t biases = bound.op->in.size() - biases_of(op);

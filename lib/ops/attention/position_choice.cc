@@ -9,7 +9,7 @@
 namespace shardtool::ops {
 namespace {
 
-/// The distance of the worst chosen score from the best other one.
+/// Returns the distance of the worst chosen score from the best other one.
 template <class T>
 double gap_of(const T* scores, const T* gates, i64 seen) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();

@@ -14,7 +14,8 @@ bool is_on(const Window& window, const mapping::ModelConfig& config) {
   return value != nullptr && value->is_boolean() && value->get<bool>();
 }
 
-/// The number at a path, or `otherwise` where there is no such path; 0 for what is no number.
+/// Returns the number at a path, or `otherwise` if the path is absent; 0 if the value is not a
+/// number.
 i64 number_at(const std::string& path, const mapping::ModelConfig& config, i64 otherwise = 0) {
   const json* value = path.empty() ? nullptr : config.find(path);
   if (value == nullptr) return otherwise;

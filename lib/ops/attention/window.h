@@ -7,9 +7,9 @@
 
 namespace shardtool::ops {
 
-/// The positions that an attention of this layer sees, itself included; nothing where it sees all.
-/// Throws kConfig where the config asks for a window and does not say on which layers, and
-/// kUnsupported for another attention among its layer_types.
+/// Returns the number of positions that an attention of this layer sees, including its own;
+/// nullopt: all. Throws kConfig if the config has a window but does not define its layers, and
+/// kUnsupported for an unknown attention among its layer_types.
 std::optional<i64> window_of(const Attention& attention, const mapping::ModelConfig& config,
                              i64 layer);
 

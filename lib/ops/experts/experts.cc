@@ -57,7 +57,7 @@ Experts::Form decode_form(OpDecoder& in, const JsonValue& value) {
   return form;
 }
 
-/// Returns the mesh axes that cut any stored axis, or distribute the tensors.
+/// Returns the mesh axes that cut any stored axis, or that distribute the tensors.
 std::vector<bool> cut_at_all(const Walk& walk, const BoundWeight& weight) {
   std::vector<bool> cut = dealt_by(walk.mesh(), weight, walk.layouts());
   const Layout& first = walk.layout_of(weight);
@@ -177,8 +177,8 @@ Value place(const Experts& op, Walk& walk, const BoundOp& bound) {
   return y;
 }
 
-/// Every token chooses top_k experts; a device computes the chosen ones that it has, and reads each
-/// that some token chose.
+/// Every token chooses top_k experts. A device computes the chosen ones that it has, and reads each
+/// one that some token chose.
 void price(const Experts& op, Pricing& pricing) {
   const Dim& all = op.among ? *op.among : op.experts;
   const double share = static_cast<double>(pricing.model.size(op.top_k)) /

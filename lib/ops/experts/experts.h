@@ -11,20 +11,20 @@
 /// Mixture of experts.
 namespace shardtool::ops {
 
-/// Scores of every expert, of which top_k are chosen: by the scores, or by a stored table that
-/// names the experts of every word, [words, top_k] (hash routing).
+/// Scores of every expert, and the choice of top_k experts per token: by the scores, or by a stored
+/// table [words, top_k] with the experts of every word (hash routing).
 struct Router {
   using Kind = kernels::RouterSpec::Kind;
   Kind kind = Kind::kSoftmaxTopK;
   Dim experts, top_k, columns;
   Word renormalise;           ///< "true" or "false"
-  Number scale{{}, 1};        ///< of the weights
-  Number groups, top_groups;  ///< of kGroupMax and kSigmoidGroups; 0: one group
-  Number least_sum;           ///< renormalising divides by this or more
-  Number jitter;              ///< of kSparseMixer
-  std::optional<Dim> words;   ///< of the table, which takes the place of a bias
+  Number scale{{}, 1};        ///< multiplies the weights
+  Number groups, top_groups;  ///< only for kGroupMax and kSigmoidGroups; 0: one group
+  Number least_sum;           ///< lower bound of the sum that renormalising divides by
+  Number jitter;              ///< only for kSparseMixer
+  std::optional<Dim> words;   ///< rows of the word table, which replaces a bias
 
-  /// Returns true if the bias only takes part in choosing; else it is added to the scores.
+  /// Returns true if the bias affects only the choice; otherwise it is added to the scores.
   bool is_corrected() const {
     return kind == Kind::kSigmoidGroups || kind == Kind::kCorrectedSoftmax ||
            kind == Kind::kCorrectedSigmoid || kind == Kind::kRootSoftplus;
@@ -35,24 +35,24 @@ void check(const Router& op, const Widths& widths);
 Value place(const Router& op, Walk& walk, const BoundOp& bound);
 bool is_launched(const Router& op);
 
-/// The sum of the chosen experts' outputs times the router's weights. With scales_input the weights
-/// are factors of the experts' input. A form describes the tensors of the experts; the first form
-/// whose tensors the checkpoint has counts.
+/// Sum of the chosen experts' outputs times the router's weights. With scales_input the weights
+/// multiply the experts' input instead. A form describes the tensors of the experts; the first form
+/// whose tensors exist is used.
 struct Experts {
   enum class Order { kSeparate, kStacked, kInterleaved, kUngated };
   struct Form {
-    Order order = Order::kSeparate;  ///< of gate and up; kUngated: the activation of up alone
+    Order order = Order::kSeparate;  ///< order of gate and up; kUngated: the activation of up alone
     bool per_expert = true;          ///< one tensor per expert, with <expert> in its name
-    bool in_rows = false;            ///< stacks: experts follow each other in the rows; else a
-                                     ///< leading axis counts experts
+    /// Order of experts in a stack: one after another in the rows; else along a leading axis.
+    bool in_rows = false;
     std::vector<WeightRef> weights;  ///< gate, up, down; or gate_up, down; or up, down; then biases
-    std::vector<layout::Kernel> kernels;  ///< of each of the weights
+    std::vector<layout::Kernel> kernels;  ///< one per weight
   };
   Dim experts, top_k, embed, mlp;
-  std::optional<Dim> among;  ///< the number that top_k are chosen from, if more than `experts`; the
-                             ///< others compute nothing
+  /// Number of choices of the router, if more than `experts`; the others contribute 0.
+  std::optional<Dim> among;
   Word activation;
-  Number limit;  ///< upper bound of gates, and bound of what they multiply; 0: none
+  Number limit;  ///< upper bound of gates, and bound of their factors; 0: none
   bool scales_input = false;
   std::vector<Form> forms;
 };

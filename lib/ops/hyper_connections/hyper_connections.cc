@@ -16,7 +16,7 @@ void check(const HyperConnection& op, const Widths& widths) {
   widths.exactly(1, widths.size(op.from) * widths.size(op.to));
 }
 
-/// Streams are whole on every device, as layers' inputs are.
+/// Every device has whole streams, like the inputs of layers.
 Value place(const HyperConnection& op, Walk& walk, const BoundOp& bound) {
   for (size_t i = 0; i < bound.op->in.size(); ++i) walk.make_whole(walk.in(bound, i));
   return walk.whole(walk.size(op.to) * walk.size(op.size));

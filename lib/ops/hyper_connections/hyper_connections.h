@@ -7,8 +7,8 @@
 /// constraint of mHC (DeepSeek V4).
 namespace shardtool::ops {
 
-/// A hyper-connection: weighted sums of streams, which are runs of `size` features of the first
-/// input, by factors of each token: y_j = sum_i c[j * from + i] x_i; by_source: c[i * to + j].
+/// Weighted sums of streams, which are runs of `size` features of the first input. Each token has
+/// its own factors: y_j = sum_i c[j * from + i] x_i; with by_source, c[i * to + j].
 struct HyperConnection {
   Dim size, from, to;
   bool by_source = false;
@@ -19,9 +19,9 @@ Value place(const HyperConnection& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const HyperConnection& op, const OpAt<N>& at);
 
-/// Sinkhorn normalisation: a positive matrix of `size` x `size` features whose rows and columns add
-/// up to about 1. Takes the softmax of the rows, + eps, divides columns by their sums + eps, and in
-/// each further round rows and columns.
+/// Sinkhorn normalisation: makes the rows and columns of a positive matrix of `size` x `size`
+/// features add up to about 1. Takes the softmax of the rows, + eps; divides columns by their sums
+/// + eps; each further round divides rows, then columns.
 struct Sinkhorn {
   Dim size;
   Number rounds, eps;

@@ -11,7 +11,7 @@ namespace {
 using index::AxisMap;
 using kernels::RowView;
 
-/// Between -1 and 1.
+/// Returns a number between -1 and 1.
 template <class N>
 N any_number(std::uint64_t seed, std::uint64_t index) {
   if constexpr (is_field<N>) {
@@ -22,9 +22,9 @@ N any_number(std::uint64_t seed, std::uint64_t index) {
   }
 }
 
-/// The frames that every frame of the result is made of, side by side in the order of the weights:
-/// of each feature its taps. Before a sequence there are any numbers in the field, so that its
-/// first position meets every tap, else none.
+/// Gathers the input frames of every output frame side by side in the order of the weights: for
+/// each feature its taps. Before a sequence there are zeros; in the field there are random numbers,
+/// so that the first position uses every tap.
 template <class N>
 class Frames {
  public:

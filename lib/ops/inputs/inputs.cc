@@ -29,7 +29,7 @@ void decode(Embed& op, OpDecoder& in) {
   }
 }
 
-/// Follows the planner's rules of a look-up that skips the rows of other devices.
+/// Follows the planner's rules of a look-up that skips other devices' rows.
 Value place(const Embed& op, Walk& walk, const BoundOp& bound) {
   static const auto kRules = plan::masked_gather_rows({1, 1}, {1});
   const layout::Layout& table = walk.layout_of(bound.weights.front());
@@ -88,7 +88,7 @@ void check(const ConvolveFrames& op, const Widths& widths) {
   widths.exactly(0, widths.size(op.frames) * widths.size(op.columns));
 }
 
-/// Whole on every device: convolutions of frames stand before the layers, and are small beside
+/// Every device has all frames: these convolutions come before the layers and are small compared to
 /// them.
 Value place(const ConvolveFrames& op, Walk& walk, const BoundOp& bound) {
   walk.refuse_cut(bound, "convolution of frames");

@@ -4,25 +4,25 @@
 #include "lib/ops/patches/patches.h"
 #include "lib/ops/schema.h"
 
-/// Ops that make the first values of a model: embeddings and what enters in place of tokens.
+/// Ops that make the first values of a model: embeddings, and inputs that replace tokens.
 namespace shardtool::ops {
 
-/// Looks up rows of a table: by token, position or segment of the input, or by a patch's place in
-/// the square grid that the rows form. A wider image starts again at the first row or column.
-/// Positions without a patch (the class token) take the first row; the grid's rows follow it.
+/// Looks up rows of a table by token, position or segment, or by a patch's place in the square grid
+/// that the rows form. A wider image starts again at the first row or column. Positions without a
+/// patch (the class token) use the first row; the grid's rows follow it.
 struct Embed {
   enum class By { kToken, kPosition, kSegment, kPatch };
   By by = By::kToken;
   Dim rows, size;
   Number offset;    ///< the row of position 0
-  Patches patches;  ///< of kPatch
+  Patches patches;  ///< only for kPatch
 };
 void decode(Embed& op, OpDecoder& in);
 Value place(const Embed& op, Walk& walk, const BoundOp& bound);
 void price(const Embed& op, Pricing& pricing);
 bool is_launched(const Embed& op);
 
-/// Numbers that enter beside tokens, `size` for every position, such as sound.
+/// An input beside tokens, such as audio: `size` numbers per position.
 struct ExtraInput {
   Dim size;
 };
@@ -36,7 +36,7 @@ Part<N> apply(const ExtraInput& op, const OpAt<N>& at);
 struct Sinusoids {
   Dim size;
   Number base{{}, 10000};
-  Number offset;  ///< the angle of position 0, in steps
+  Number offset;  ///< added to the position in the angle
   bool reaches_base = false;
 };
 void decode(Sinusoids& op, OpDecoder& in);

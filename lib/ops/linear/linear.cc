@@ -115,7 +115,7 @@ Value place(const Linear& op, Walk& walk, const BoundOp& bound) {
   Value& x = walk.in(bound, 0);
   walk.reduce_all(x);
   Value y = walk.whole(walk.size(op.rows));
-  // A cut input meets the weights' cut of the same features, or is gathered.
+  // A cut input must be cut like the weight's columns; otherwise it is gathered.
   std::vector<bool> unmatched(walk.axes());
   for (size_t a = 0; a < walk.axes(); ++a) {
     const Placement on = by_inputs[a]    ? Placement::sharded(0)

@@ -111,7 +111,7 @@ Part<N> apply(const Norm& op, const OpAt<N>& at) {
   return y;
 }
 
-/// Returns the device's part of every sum: a summand if devices add up theirs.
+/// Computes the device's part of every sum; a summand if a sum spans devices.
 template <class N>
 Part<N> apply(const Sums& op, const OpAt<N>& at) {
   const i64 size = at.model.size(op.size);

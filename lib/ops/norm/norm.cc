@@ -13,13 +13,14 @@ using index::AxisMap;
 using plan::Placement;
 using Kind = plan::Placement::Kind;
 
-/// Returns true if every device has all or none of each `unit` features.
+/// Returns true if every device has either all features of a unit or none; a unit has `unit`
+/// features.
 bool has_whole_units(const Value& value, i64 unit) {
   return std::all_of(value.features.begin(), value.features.end(),
                      [unit](const AxisMap& map) { return index::coarsen(map, unit).has_value(); });
 }
 
-/// Returns true if a cut value has no feature twice along the axes that cut it.
+/// Returns true if no feature of a cut value is on two devices along the axes that cut it.
 bool is_dealt_once(const Walk& walk, const Value& value) {
   i64 devices = 1;
   for (size_t a = 0; a < walk.axes(); ++a) {
@@ -30,7 +31,7 @@ bool is_dealt_once(const Walk& walk, const Value& value) {
   return features * devices == value.width * std::ssize(value.features);
 }
 
-/// Places a value as it is; every device has the sums over its features.
+/// Places a value as it is. Every device has the sums over its features.
 Value by_sums_of(Walk& walk, const BoundOp& bound, const Dim& size) {
   for (size_t i = 0; i < bound.op->in.size(); ++i) walk.reduce_all(walk.in(bound, i));
   Value y = walk.in(bound, 0);
@@ -74,7 +75,7 @@ void check(const Norm& op, const Widths& widths) {
   op.per_head ? widths.in_units(0, widths.size(op.size)) : widths.exactly(0, widths.size(op.size));
 }
 
-/// Follows the planner's rules of norm; a norm of single heads is elementwise in heads.
+/// Follows the planner's rules of norm. A norm per head is elementwise in heads.
 Value place(const Norm& op, Walk& walk, const BoundOp& bound) {
   static const auto kRules = plan::norm_rows({2, 2}, 1, 0);
   if (op.per_head) return walk.nonlinear(bound);
@@ -99,7 +100,7 @@ void check(const Sums& op, const Widths& widths) {
   widths.in_units(0, widths.size(op.size));
 }
 
-/// If a unit spans several devices, each has a summand of its sum.
+/// A device has only a summand of a sum whose unit spans several devices.
 Value place(const Sums& op, Walk& walk, const BoundOp& bound) {
   const i64 size = walk.size(op.size);
   Value& x = walk.in(bound, 0);

@@ -8,7 +8,8 @@
 #include "lib/ops/fwd.h"
 #include "lib/ops/schema.h"
 
-/// Norms, and norms in two steps whose sums several devices make together.
+/// Norms. A norm over features on several devices has two steps: the devices compute sums together,
+/// then normalise.
 namespace shardtool::ops {
 
 /// RMS, layer or L2 norm over `size` features of a row, or of every head. Without a weight the
@@ -19,10 +20,11 @@ struct Norm {
   Dim size;
   Number eps;
   bool per_head = false;
-  std::optional<Dim> heads;        ///< of per_head: every head has its own weight, a row of one
-                                   ///< tensor or a tensor whose name has <head>
-  bool one_plus_weight = false;    ///< times (1 + w)
-  bool cast_after_weight = false;  ///< multiplied in f32, rounded last
+  /// Only for per_head: every head has its own weight, a row of one tensor or a tensor with <head>
+  /// in its name.
+  std::optional<Dim> heads;
+  bool one_plus_weight = false;    ///< multiplies by 1 + w
+  bool cast_after_weight = false;  ///< multiplies in f32 and rounds the product
 };
 void decode(Norm& op, OpDecoder& in);
 void check(const Norm& op, const Widths& widths);
@@ -31,23 +33,23 @@ bool is_launched(const Norm& op);
 template <class N>
 Part<N> apply(const Norm& op, const OpAt<N>& at);
 
-/// The sum of every `size` features, or of their squares. Devices that hold parts of these features
-/// add up their sums.
+/// Sums every `size` features, or their squares. Devices that share these features add up their
+/// sums.
 struct Sums {
   Dim size;
   bool squared = true;
 };
-/// The op "squares".
+/// Decodes the op "squares".
 void decode(Sums& op, OpDecoder& in);
-/// The op "sums".
+/// Decodes the op "sums".
 void decode_plain(Sums& op, OpDecoder& in);
 void check(const Sums& op, const Widths& widths);
 Value place(const Sums& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Sums& op, const OpAt<N>& at);
 
-/// An RMS norm over `size` features that no single device needs to have: the value over the root of
-/// the mean from such sums, times a weight of each feature.
+/// An RMS norm over `size` features, which need not be on one device: divides by the root of the
+/// mean from such sums, and multiplies by a weight per feature.
 struct Normalise {
   Dim features, size;
   Number eps;
@@ -58,8 +60,8 @@ Value place(const Normalise& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Normalise& op, const OpAt<N>& at);
 
-/// Scales a value to the root mean square of another one (Gemma 3n, altup). Inputs are the value
-/// and both sums of squares, its own first; means below `least` count as `least`.
+/// Scales a value to the root mean square of another one (Gemma 3n, altup). Inputs are the value,
+/// its sum of squares and the other's. Means below `least` count as `least`.
 struct Resize {
   Dim size;
   Number least;
@@ -70,12 +72,12 @@ Value place(const Resize& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Resize& op, const OpAt<N>& at);
 
-/// Gaussian top-k sparsity (Gemma 3n): relu(x - mean - deviation * quantile(share)), the share of a
-/// normal distribution that becomes 0. Inputs are the value, the sum of its `size` features and
+/// Gaussian top-k sparsity (Gemma 3n): relu(x - mean - deviation * quantile(share)), where `share`
+/// of a normal distribution becomes 0. Inputs are the value, the sum of its `size` features, and
 /// that of their squares.
 struct GaussianTopK {
   Dim size;
-  std::vector<std::string> shares;  ///< paths of a list with one share for each layer
+  std::vector<std::string> shares;  ///< paths of a list with one share per layer
 };
 void decode(GaussianTopK& op, OpDecoder& in);
 void check(const GaussianTopK& op, const Widths& widths);

@@ -10,7 +10,7 @@ namespace {
 using index::AxisMap;
 using Form = Merge::Form;
 
-/// Returns the index of a feature of patch i of a square in the result.
+/// Returns the index in the result of a feature of patch i in a square.
 i64 place_of(Form form, i64 feature, i64 i, i64 width, i64 of_square) {
   if (form == Form::kMean) return feature;
   return form == Form::kBeside ? i * width + feature : feature * of_square + i;

@@ -20,7 +20,7 @@ i64 width_of(i64 side, i64 length) {
 PatchGrid::PatchGrid(Order order, i64 side, i64 length)
     : order_(order), side_(side), length_(length), width_(width_of(side, length)) {}
 
-/// Squares are in rows of the grid, too.
+/// Squares are in rows of the grid, like patches.
 PatchGrid::Place PatchGrid::corner(i64 square) const {
   const i64 across = width_ / side_;
   return {square / across * side_, square % across * side_};

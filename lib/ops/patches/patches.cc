@@ -33,7 +33,7 @@ void decode(Merge& op, OpDecoder& in) {
               true}});
 }
 
-/// Whole on every device: an image has few positions, and a merged one many features.
+/// Every device has all features: an image has few positions, and a merged position many features.
 Value place(const Merge& op, Walk& walk, const BoundOp& bound) {
   Value& x = walk.in(bound, 0);
   walk.make_whole(x);

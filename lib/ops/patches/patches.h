@@ -6,23 +6,23 @@
 #include "lib/ops/fwd.h"
 #include "lib/ops/schema.h"
 
-/// Ops of images, whose patches are positions of an encoder.
+/// Ops on images, whose patches are positions of an encoder.
 namespace shardtool::ops {
 
 /// The order of an image's patches, which are positions: row by row of a grid, or one square of
-/// `count` patches after the other. The number of patches determines the grid's width (PatchGrid).
+/// `count` patches after another. The number of patches determines the grid's width (PatchGrid).
 struct Patches {
   enum class Order { kRows, kSquares };
   Order order = Order::kRows;
-  Dim count;               ///< of a square: 4, 16
+  Dim count;               ///< patches per square: 4, 16
   bool has_class = false;  ///< the last position is a class token
 };
 /// The field "patches".
 mapping::JsonValue::Field patches_field(OpDecoder& in, Patches& into, bool required = true);
 
-/// Makes one position of the patches of every square: the patches' features one patch after the
-/// other, or of each feature its patches (pixel unshuffle), or their mean. The number of positions
-/// stays: after the last square the first ones repeat.
+/// Merges the patches of every square into one position: concatenates their features patch by patch
+/// or feature by feature (pixel unshuffle), or takes their mean. The number of positions stays the
+/// same: after the last square the first ones repeat.
 struct Merge {
   enum class Form { kBeside, kWithin, kMean };
   Patches patches;
@@ -33,8 +33,8 @@ Value place(const Merge& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Merge& op, const OpAt<N>& at);
 
-/// Replaces the first input's leading positions, as many as the patches have squares, by the second
-/// input's: image features in place of image tokens.
+/// Replaces leading positions of the first input, as many as the patches have squares, by those of
+/// the second input: image features instead of image tokens.
 struct Insert {
   Patches patches;
 };

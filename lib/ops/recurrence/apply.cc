@@ -13,8 +13,8 @@ namespace {
 using index::AxisMap;
 using kernels::RowView;
 
-/// Returns the past of a sequence: for residues `unit` pseudorandom numbers for each feature, so
-/// that one position meets every tap of a convolution and every element of a state; empty for
+/// Returns the state before a sequence. In the field it is `unit` random numbers per feature, so
+/// that one position tests every tap of a convolution and every element of a state. Empty for
 /// floats.
 template <class N>
 std::vector<N> past_of(const AxisMap& features, i64 unit) {
@@ -43,7 +43,7 @@ const N* or_null(const OpAt<N>& at, const std::vector<N>& numbers) {
   return numbers.empty() ? nullptr : at.bench.in(numbers);
 }
 
-/// Returns function(x, weight) of every feature; the op's only weight has one axis.
+/// Applies function(x, weight) to every feature; the op's only weight has one axis.
 template <class N, class Function>
 Part<N> each_with_weight(const OpAt<N>& at, const Function& function) {
   const AxisMap features = features_with_weights(at);
@@ -58,7 +58,7 @@ Part<N> each_with_weight(const OpAt<N>& at, const Function& function) {
   return y;
 }
 
-/// The weighted mean of positions on one device: for each feature the taps of each series.
+/// Weighted mean of positions on one device, with the taps of each series of each feature.
 template <class N>
 class CompressedKvAt {
  public:
@@ -86,8 +86,8 @@ class CompressedKvAt {
                    at_.op.op->in[operand]);
   }
 
-  /// Before a sequence residues have pseudorandom numbers, floats none. Series of residues end one
-  /// position apart, so that a few positions meet all of them.
+  /// In the field, positions before a sequence have random numbers and series end one position
+  /// apart, so that a few positions test all of them. For floats there are none.
   N mean(i64 row, i64 feature) const {
     std::vector<N> values, scores;
     const i64 position = row % at_.inputs.length;

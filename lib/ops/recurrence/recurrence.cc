@@ -63,7 +63,7 @@ void check(const CompressedKv& op, const Widths& widths) {
   widths.exactly(1, widths.size(op.width));
 }
 
-/// Whole on every device, since it combines several positions.
+/// Every device has all features, since the op combines several positions.
 Value place(const CompressedKv& op, Walk& walk, const BoundOp& bound) {
   walk.refuse_cut(bound, "mean of positions");
   for (size_t i = 0; i < bound.op->in.size(); ++i) walk.make_whole(walk.in(bound, i));
@@ -107,7 +107,7 @@ void check(const Decay& op, const Widths& widths) {
   widths.exactly(0, widths.size(op.heads) * (op.steps ? widths.positive(*op.steps) : 1));
 }
 
-/// Places a head's decays with its step.
+/// Places a head's decays like its step.
 Value place(const Decay& op, Walk& walk, const BoundOp& bound) {
   Value y = walk.with_weights(bound, op.steps ? walk.size(*op.steps) : 1);
   if (!op.states) return y;
@@ -126,7 +126,7 @@ void decode(Fade& op, OpDecoder& in) {
              in.dim("heads", op.heads)});
 }
 
-/// Gives a device the numbers of its heads.
+/// Gives each device the numbers of its heads.
 Value place(const Fade& op, Walk& walk, const BoundOp& bound) {
   Value y = walk.as_value(bound, 0);
   y.name.clear();
@@ -165,7 +165,7 @@ void check(const Recurrence& op, const Widths& widths) {
   if (widths.given().size() > 4) widths.exactly(4, heads);
 }
 
-/// Places a head's state with its values; its keys, queries and gates are there too, or whole.
+/// Places a head's state with its values. Its keys, queries and gates must be there too, or whole.
 Value place(const Recurrence& op, Walk& walk, const BoundOp& bound) {
   constexpr size_t kValues = 2, kDecays = 3;
   for (size_t i = 0; i < bound.op->in.size(); ++i) walk.reduce_all(walk.in(bound, i));
@@ -193,9 +193,9 @@ Value place(const Recurrence& op, Walk& walk, const BoundOp& bound) {
   return walk.met(operands);
 }
 
-/// A token by token pass over the state: of each element a decay, a product that is added, and one
-/// that is read; with the delta rule one more that is read. Chunked kernels do more. Every
-/// sequence's state is read and written, in f32.
+/// Counts a token-by-token pass over the state: for each element a decay, an added product and a
+/// product that is read; with the delta rule another one. Chunked kernels do more. Every sequence's
+/// state is read and written in f32.
 void price(const Recurrence& op, Pricing& pricing) {
   constexpr double kStateBytes = 4;
   const double state = static_cast<double>(pricing.step.work.output_elements) *

@@ -14,14 +14,14 @@ namespace {
 
 using index::AxisMap;
 
-/// Cosines and sines of every position, row p of the pairs at p * pairs.
+/// Cosines and sines of every position; row p begins at p * pairs.
 template <class N>
 struct Angles {
   i64 pairs = 0;
   std::vector<N> cos, sin;
 };
 
-/// Angles of residues: pseudorandom numbers, equal on both sides.
+/// Returns the angles for residues: random numbers, equal on both sides.
 Angles<Field> random_angles(i64 pairs, i64 length) {
   constexpr std::uint64_t kSeed = 0x0a9135;
   Angles<Field> angles{pairs, {}, {}};
@@ -38,7 +38,7 @@ void add_angle(double angle, double factor, Angles<N>& angles) {
   angles.sin.push_back(static_cast<N>(std::sin(angle) * factor));
 }
 
-/// Angles of the positions from `first` on.
+/// Returns the angles of the positions from `first` on.
 template <class N>
 Angles<N> real_angles(const RopeFrequencies& frequencies, i64 first, i64 length) {
   Angles<N> angles{std::ssize(frequencies.inverse), {}, {}};
@@ -50,7 +50,8 @@ Angles<N> real_angles(const RopeFrequencies& frequencies, i64 first, i64 length)
   return angles;
 }
 
-/// Angles of patches in a grid: half of the pairs turn by the row, half by the column.
+/// Returns the angles of patches in a grid: half of the pairs rotate by the row, half by the
+/// column.
 template <class N>
 Angles<N> patch_angles(const RotatePatches& op, i64 turned, double theta, const OpAt<N>& at) {
   const bool is_of_half = op.frequencies == RotatePatches::Frequencies::kOfHalf;
@@ -76,7 +77,7 @@ Angles<N> patch_angles(const RotatePatches& op, i64 turned, double theta, const 
   return angles;
 }
 
-/// Returns how many features of a head are rotated. Throws kConfig if these are more than it has.
+/// Returns the number of features of a head that are rotated. Throws kConfig if the head has fewer.
 i64 turned_of(const Rope& op, i64 head, const ModelSizes& model) {
   const double fraction = mapping::value_of(op.fraction, model.config);
   const i64 turned =

@@ -10,7 +10,7 @@
 
 namespace shardtool::ops {
 
-/// Rotation by a patch's place (2-d RoPE): half of a head's pairs turn by its row, half by its
+/// Rotation by a patch's place (2-d RoPE): half of a head's pairs rotate by its row, half by its
 /// column. Each half has the frequencies of a head of half the size, or every second one of the
 /// whole head's. Positions without a patch are not rotated.
 struct RotatePatches {
@@ -18,26 +18,28 @@ struct RotatePatches {
   Patches patches;
   Frequencies frequencies = Frequencies::kOfHalf;
   bool columns_first = false;
-  Number first;  ///< the angle of the first row and column, in steps
+  Number first;  ///< added to the row and column in the angle
 };
 
-/// Rotary position embedding (Su et al. 2021) of the first `fraction` of every `head` features, by
-/// angles of `theta`, for which config.json may have a list with one for each layer. The config
-/// asks for other frequencies (rope_frequencies) at the first of the paths `scaling` that it has.
-/// kDeinterleavedHalf separates even and odd features first and leaves them so.
+/// Rotary position embedding (Su et al. 2021) of the first `fraction` of every `head` features,
+/// with base `theta`; config.json may have a list of bases, one per layer. Other frequencies
+/// (rope_frequencies) are configured at the first of the paths `scaling` that exists.
+/// kDeinterleavedHalf first separates even and odd features, and leaves them separated.
 struct Rope {
   enum class Style { kHalf, kInterleaved, kDeinterleavedHalf };
   Style style = Style::kHalf;
   Dim head;
   Number fraction{{}, 1};
-  std::optional<Dim> first;     ///< the number of rotated features, in place of a fraction
-  bool at_end = false;          ///< rotates the last features of every head
-  bool back = false;            ///< by the negative of the angles
-  std::optional<Dim> of_first;  ///< by the first of the last so many positions
+  std::optional<Dim> first;  ///< number of rotated features; replaces the fraction
+  bool at_end = false;       ///< rotates the last features of every head instead
+  bool back = false;         ///< rotates backward
+  /// Rotates by the first of the last `of_first` positions instead of the current one.
+  std::optional<Dim> of_first;
   Number theta;
   std::vector<std::string> scaling{"rope_parameters", "rope_scaling"};
-  std::optional<Number> yarn_factor;  ///< of cosines and sines, unless yarn's parameters have one
-  std::optional<RotatePatches> patches;  ///< in place of positions, and without scaling
+  std::optional<Number> yarn_factor;  ///< for cosines and sines, unless yarn's parameters have one
+  /// Rotates by patches instead of positions, without scaling.
+  std::optional<RotatePatches> patches;
 };
 void decode(Rope& op, OpDecoder& in);
 void check(const Rope& op, const Widths& widths);

@@ -35,7 +35,7 @@ class Scaling {
     refuse_layer_types();
   }
 
-  /// "default" where nothing is asked for.
+  /// Returns the type of scaling; "default" if there is none.
   std::string type() const {
     for (const char* key : {"rope_type", "type"}) {
       const json* value = member(key);
@@ -62,7 +62,7 @@ class Scaling {
     if (!value->is_boolean()) fail(path_ + "." + key, "true or false", *value);
     return value->get<bool>();
   }
-  /// `pairs` numbers.
+  /// Returns a list of `pairs` numbers.
   std::vector<double> list(const char* key, size_t pairs) const {
     const std::string expected = fmt::format("{} numbers, one per pair", pairs);
     const json* value = member(key);
@@ -78,14 +78,15 @@ class Scaling {
     if (!size) fail("max_position_embeddings", "a number", json());
     return static_cast<double>(*size);
   }
-  /// The length that the model was trained at. Phi 3 says it outside, where it counts first.
+  /// Returns the length in training. Phi 3 has it outside of the rope parameters, and that value
+  /// takes precedence.
   double trained() const {
     const auto outside = config_.size("original_max_position_embeddings");
     if (outside) return static_cast<double>(*outside);
     const auto inside = find("original_max_position_embeddings");
     return inside ? *inside : longest();
   }
-  /// The ratio of the input length to that in training.
+  /// Returns the input length divided by the length in training.
   double stretch() const {
     const auto factor = find("factor");
     return factor ? *factor : longest() / trained();
@@ -147,8 +148,8 @@ std::vector<double> linear(std::vector<double> inverse, double factor) {
   return inverse;
 }
 
-/// Theta grows so that the slowest pair turns as far over `length` as over the trained one; with
-/// `alpha`, as far over alpha times the trained one.
+/// Increases theta so that the slowest pair has the same angle at `length` as at the trained
+/// length; with `alpha`, at alpha times the trained length.
 double stretched_theta(const Scaling& scaling, i64 dims, double theta, i64 length) {
   const double exponent = static_cast<double>(dims) / static_cast<double>(dims - 2);
   const double alpha = scaling.find("alpha").value_or(0);
@@ -165,7 +166,7 @@ std::vector<double> llama3(const Scaling& scaling, std::vector<double> inverse) 
   const double high = scaling.number("high_freq_factor");
   const double trained = scaling.trained();
   for (double& f : inverse) {
-    const double turns = trained * f / (2 * std::numbers::pi);  // over the trained length
+    const double turns = trained * f / (2 * std::numbers::pi);  // turns over the trained length
     if (turns < low) {
       f /= factor;
     } else if (turns <= high) {
@@ -188,8 +189,8 @@ double yarn_attention_factor(const Scaling& scaling, double factor) {
   return yarn_mscale(factor, mscale) / yarn_mscale(factor, all_dims);
 }
 
-/// The pairs between which yarn goes over from b to b / factor: those that turn beta_fast and
-/// beta_slow times over the trained length.
+/// The pairs between which yarn changes from b to b / factor: those that make beta_fast and
+/// beta_slow turns over the trained length.
 struct Ramp {
   double low, high;
 
@@ -231,7 +232,7 @@ RopeFrequencies yarn(const Scaling& scaling, i64 dims, double theta,
   return found;
 }
 
-/// The first pairs of a head turn as if all did, as many as the config says; the others stand.
+/// Keeps the frequencies of the first pairs, as many as the config gives; the others do not rotate.
 std::vector<double> proportional(const Scaling& scaling, i64 dims, std::vector<double> inverse) {
   const double share = scaling.find("partial_rotary_factor").value_or(1);
   const auto turned = static_cast<size_t>(share * static_cast<double>(dims) / 2);

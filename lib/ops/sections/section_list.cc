@@ -10,7 +10,7 @@ namespace {
 
 using index::AxisMap;
 
-/// The part of a map that lies in [begin, begin + size) of its global axis.
+/// Returns the section [begin, begin + size) of a map's global axis.
 Section concatenated(const AxisMap& fused, i64 begin, i64 size, const std::string& what) {
   Section section{index::section_of(fused, begin, size), {}};
   std::vector<index::Piece> there(section.features.pieces().begin(),
@@ -21,7 +21,7 @@ Section concatenated(const AxisMap& fused, i64 begin, i64 size, const std::strin
   return section;
 }
 
-/// Features `offset` to `offset + size` of every unit of `unit` features.
+/// Returns features `offset` to `offset + size` of every unit of `unit` features.
 Section repeated(const AxisMap& fused, i64 unit, i64 offset, i64 size, const std::string& what) {
   const AxisMap units = units_of(fused, unit, what);
   Section section{index::scale(units, size), {}};
@@ -31,7 +31,7 @@ Section repeated(const AxisMap& fused, i64 unit, i64 offset, i64 size, const std
   return section;
 }
 
-/// Every `turns`-th feature.
+/// Returns every `turns`-th feature.
 Section taken_in_turns(const AxisMap& fused, i64 turns, i64 offset) {
   Section section;
   std::vector<index::Piece> pieces;

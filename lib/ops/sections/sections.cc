@@ -13,7 +13,7 @@ namespace {
 using index::AxisMap;
 using Kind = plan::Placement::Kind;
 
-/// Returns the inputs one after the other: cut if any input is; whole ones are sliced for free.
+/// Joins the inputs. The result is cut if any input is; whole inputs are sliced for free.
 Value side_by_side(Walk& walk, const BoundOp& bound) {
   Value y = walk.in(bound, 0);
   y.width = 0;
@@ -65,7 +65,7 @@ void check(const Split& op, const Widths& widths) {
   widths.in_units(0, all);
 }
 
-/// Reduces a Partial value once, and not section by section.
+/// Reduces a Partial value once, instead of once per section.
 std::vector<Value> place(const Split& op, Walk& walk, const BoundOp& bound) {
   Value& x = walk.in(bound, 0);
   walk.reduce_all(x);

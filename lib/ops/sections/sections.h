@@ -6,17 +6,17 @@
 #include "lib/ops/operands.h"
 #include "lib/ops/schema.h"
 
-/// Ops that cut the features of a value into sections, or join them.
+/// Ops that split the features of a value into sections, or join them.
 namespace shardtool::ops {
 
-/// Cuts the features of a value into the op's outputs. kConcat: one section after the other;
+/// Splits the features of a value into the op's outputs. kConcat: one section after another;
 /// kPerHead: all sections of one head, then of the next; kInterleaved: feature i belongs to section
 /// i mod n.
 struct Split {
   enum class Order { kConcat, kPerHead, kInterleaved };
   Order order = Order::kConcat;
   std::vector<Dim> sections;
-  Dim heads;  ///< of kPerHead
+  Dim heads;  ///< only for kPerHead
 };
 void decode(Split& op, OpDecoder& in);
 size_t outputs(const Split& op);
@@ -25,12 +25,12 @@ std::vector<Value> place(const Split& op, Walk& walk, const BoundOp& bound);
 template <class N>
 std::vector<Part<N>> apply(const Split& op, const OpAt<N>& at);
 
-/// Joins the inputs: one after the other (kConcat), or head by head (kPerHead), where an input of
-/// the width of one section is shared by all heads.
+/// Joins the inputs: one after another (kConcat), or head by head (kPerHead); then all heads share
+/// an input that has the width of one section.
 struct Join {
   enum class Order { kPerHead, kConcat };
   Order order = Order::kPerHead;
-  std::vector<Dim> sections;  ///< of kPerHead; so
+  std::vector<Dim> sections;  ///< only for kPerHead, as is `heads`
   Dim heads;
 };
 void decode(Join& op, OpDecoder& in);
@@ -41,8 +41,8 @@ Value place(const Join& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Join& op, const OpAt<N>& at);
 
-/// Takes the layer's own `size` features of a value that holds those of all layers one after the
-/// other (per-layer embeddings of Gemma 3n).
+/// Selects the layer's own `size` features of a value that has those of all layers in order
+/// (per-layer embeddings of Gemma 3n).
 struct OfLayer {
   Dim size;
 };
