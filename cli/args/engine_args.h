@@ -17,7 +17,7 @@ inline constexpr i64 kMostRanks = 64;
 /// This process plays all devices, on a GPU: `validate` has it beside the engines.
 inline constexpr std::string_view kGpuVirtual = "gpu-virtual";
 
-/// Who plays the devices, as typed.
+/// Implementation of the devices, as typed.
 struct EngineArgs {
   std::optional<std::string> engine = {};
   std::optional<std::string> meeting = {};
@@ -30,7 +30,7 @@ struct EngineArgs {
 
 std::vector<Argument> engine_arguments(EngineArgs& args);
 
-/// What was typed, with the launch of this process. Throws kUsage.
+/// Returns the typed options with the launch of this process. Throws kUsage.
 comm::EngineChoice to_engine(const EngineArgs& args);
 
 }  // namespace shardtool::cli

@@ -7,8 +7,8 @@
 
 namespace shardtool::cli {
 
-/// What the verbs that move data share: progress on standard error and interruption by signals.
-/// The resources must not outlive it.
+/// Progress on standard error, and interruption by signals, for verbs that move data. The resources
+/// must not outlive it.
 class Watch {
  public:
   /// `verb` is what the progress says that the run does.

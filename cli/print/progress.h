@@ -43,7 +43,7 @@ class ProgressPrinter {
                   std::string_view verb = "writing");
 
   void update(const exec::Progress& progress);
-  /// Clears the bar; with kJson, the summary line. Without any update, nothing.
+  /// Clears the bar; with kJson, prints the summary line. Prints no line if there was no update.
   void finish();
 
  private:

@@ -147,7 +147,7 @@ SHARDTOOL_BOTH inline T sum_of_near(const RouterSpec& spec, const T* scores, con
     const T beyond = (largest - scores[e]) / size - T(2 * spec.jitter);
     const bool is_edge = edge != nullptr && e != chosen[place];
     if (is_edge && std::abs(beyond) < *edge) *edge = std::abs(beyond);
-    // If all are 0, this is NaN and counts as near.
+    // NaN if all are 0, which counts as near.
     if (!(beyond > T(0))) sum += std::exp(scores[e] - largest);
   }
   return sum;

@@ -16,7 +16,7 @@ namespace shardtool::api {
 
 struct InspectOptions {
   std::string source;
-  /// If set, also shows the effect of a mapping. Outputs with a manifest show their layout without
+  /// Mapping whose effect is also shown, if set. Outputs with a manifest show their layout without
   /// one.
   std::optional<MappingChoice> mapping;
   std::string filter;        ///< a glob over tensor names, or empty

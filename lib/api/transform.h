@@ -28,7 +28,7 @@ struct MappingChoice {
   std::vector<std::pair<std::string, std::string>> settings;
 };
 
-/// How outputs are written; the same for split, merge and reshard.
+/// Options for writing outputs; the same for split, merge and reshard.
 struct WriteOptions {
   std::string output;
   i64 max_file_size = 50'000'000'000;
@@ -36,7 +36,7 @@ struct WriteOptions {
   exec::IoMode io = exec::IoMode::kAuto;
   bool force = false;    ///< replace an existing output
   bool resume = false;   ///< continue an interrupted run of the same job
-  bool dry_run = false;  ///< plan and check everything, write nothing
+  bool dry_run = false;  ///< plan and check everything, but write no file
   bool copy_side_files = true;
   /// Read all shards back and compare them with their hashes: before the output is published, or
   /// for an output that --resume finds complete.

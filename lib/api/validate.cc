@@ -248,7 +248,7 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
   for (const engine::TierVerdict& tier : verdict.tiers) {
     ValidateTier row{tier.kind,  tier.outcome,  tier.checked,  tier.mismatches,
                      tier.worst, tier.rounding, tier.reordered};
-    // What an order-matched run finds stands beside the verdict, and is no fault.
+    // Findings of an order-matched run are reported beside the verdict and are no fault.
     if (!is_ordered(row.kind)) {
       report_.faults.insert(report_.faults.end(), tier.faults.begin(), tier.faults.end());
     } else if (!tier.faults.empty()) {

@@ -92,7 +92,7 @@ void run_ranks(const EngineChoice& choice, int ranks,
                const std::function<void(Communicator&)>& body) {
   if (choice.chosen() == Engine::kEmbedded) return run_embedded(ranks, body);
   const auto comm = connect(choice);
-  // Every process finds the same, so nobody needs to be told.
+  // Every process computes the same result, so no message is needed.
   if (comm->size() != ranks) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} processes were started, expected {}", comm->size(), ranks))

@@ -9,9 +9,9 @@
 
 namespace shardtool::comm {
 
-/// What the engine would run on here, in words: libraries and their versions, which are opened and
-/// not started. Throws kEngineMissing or, for tcp, kPeerLost with what is missing. Of the choice
-/// only the files of libraries count.
+/// Describes the engine on this machine: its libraries and their versions. Opens the libraries, and
+/// does not start them. Throws kEngineMissing or, for tcp, kPeerLost, with the missing part. Uses
+/// only the libraries' files of the choice.
 std::string found(const EngineChoice& choice);
 
 /// Connects the processes of the launch; a single process without one. Every process of the launch

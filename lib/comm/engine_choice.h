@@ -11,11 +11,11 @@
 
 namespace shardtool::comm {
 
-/// What carries the messages between the ranks of a run.
+/// Transport for messages between the ranks of a run.
 ///
 ///     embedded   threads of this process
 ///     tcp        processes of a launcher, over TCP
-///     mpi        processes of mpirun, over its MPI, which a plugin speaks
+///     mpi        processes of mpirun, over its MPI, through a plugin
 ///     nccl       processes of a launcher with a GPU each, over NCCL; they meet over TCP
 enum class Engine { kEmbedded, kTcp, kMpi, kNccl };
 
@@ -23,17 +23,17 @@ enum class Engine { kEmbedded, kTcp, kMpi, kNccl };
 Engine engine_named(std::string_view name);
 std::string_view name_of(Engine engine);
 
-/// The engine that carries the messages of a run, and how its processes find each other.
+/// The engine of a run, and the way its processes find each other.
 struct EngineChoice {
-  std::optional<Engine> engine;  ///< absent: tcp for the processes of a launch, else embedded
-  std::optional<Launch> launch;  ///< the processes that a launcher started: see detect_launch()
-  MeetingPlace meeting;          ///< where the processes of tcp and nccl meet
-  std::chrono::milliseconds meeting_time = kMeetingTime;  ///< for which they wait for each other
-  std::string mpi_plugin;  ///< the file of the plugin for mpi; empty: where it is installed
+  std::optional<Engine> engine;  ///< nullopt: tcp for the processes of a launch, else embedded
+  std::optional<Launch> launch;  ///< processes that a launcher started; see detect_launch()
+  MeetingPlace meeting;          ///< meeting place of tcp and nccl
+  std::chrono::milliseconds meeting_time = kMeetingTime;  ///< limit for waiting for each other
+  std::string mpi_plugin;  ///< file of the mpi plugin; empty: where it is installed
   NcclLibraries nccl;
 
   Engine chosen() const { return engine.value_or(launch ? Engine::kTcp : Engine::kEmbedded); }
-  /// Those of the launch, or of the embedded engine this many.
+  /// Number of ranks: that of the launch, or `embedded` for the embedded engine.
   int ranks(int embedded) const {
     if (chosen() == Engine::kEmbedded) return embedded;
     return launch ? launch->size : 1;

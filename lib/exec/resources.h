@@ -8,7 +8,7 @@
 
 namespace shardtool::exec {
 
-/// How far a run is. `item` names what was moved last, usually a tensor.
+/// Progress of a run. `item` names the last moved item, usually a tensor.
 struct Progress {
   i64 bytes_done = 0;
   i64 bytes_total = 0;

@@ -64,7 +64,7 @@ Json rule_of(const std::string& id, const Json& tensor, const Prefixes& prefixes
   return rule;
 }
 
-/// Those layer sets that a rule names in "where".
+/// The layer sets that a rule names in "where".
 Json used_layer_sets(const Json& sets, const Json& rules) {
   std::string conditions;
   for (const Json& rule : rules) {

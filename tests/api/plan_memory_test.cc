@@ -281,7 +281,7 @@ TEST_CASE("recurrences keep a state per sequence, and convolutions their positio
   }
   options.workload.context = 1000;
   CHECK(memory(mamba, "tp=2", options, &notes).devices[1].states == 3 * (states + before));
-  // Missing tensors take nothing away from the others.
+  // Missing tensors do not reduce the memory of the others.
   mamba.tensors.resize(10);
   CHECK(memory(mamba, "tp=2", options, &notes).devices[1].states == 3 * (states + before));
 }

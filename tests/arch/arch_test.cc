@@ -53,8 +53,8 @@ Findings long_file(const Source& source) {
   return {at_line(source, lines, "too long a file")};
 }
 
-/// Test names that CTest cannot register: its lists are separated by semicolons and interpret
-/// brackets, so such a case becomes several that run nothing.
+/// Names of tests that CTest cannot register. Its lists are separated by semicolons and interpret
+/// brackets, so such a case would become several that run no test.
 Findings undiscoverable_names(const Source& source) {
   constexpr std::string_view kBegin = "TEST_CASE(\"";
   Findings findings;

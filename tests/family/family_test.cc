@@ -67,7 +67,7 @@ TEST_CASE("a family's file has no key that no document reads") {
   }
 }
 
-/// Lists the keys of ops that say what the dims of their weight's row say.
+/// Lists the keys of ops that repeat the dims of their weight's row.
 std::string repeated_dims(std::string_view name) {
   const TensorRows rows(name);
   std::string repeated;
@@ -129,7 +129,7 @@ TEST_CASE("the dims of a weight are those of the nearest row that covers all its
   CHECK(*rows.dims("layer/mlp.{gate,up}_proj.weight") == Json{"mlp", "embed"});
   CHECK(rows.dims("layer/self_attn.{q,k}_proj.weight") == nullptr);
   CHECK(rows.dims("layer/no.such.weight") == nullptr);
-  // Of a layer's norms none is the last norm, and the last is none of theirs.
+  // Rows of layers' norms have the prefix layer/, and the last norm has another name.
   CHECK(rows.dims("root/input_layernorm.weight") == nullptr);
 }
 

@@ -40,12 +40,12 @@ ordered_json description(const std::string& name) {
   return ordered_json::parse(file);
 }
 
-/// Draws the tensors of one model.
+/// Generates the tensors of one model.
 class Weights {
  public:
   explicit Weights(std::string model) : model_(std::move(model)) {}
 
-  /// The bytes of a tensor; weights.py has the same in `regenerated`.
+  /// Returns the bytes of a tensor; `regenerated` in weights.py computes the same.
   std::string bytes(const std::string& name, const ordered_json& tensor) {
     if (tensor.contains("values")) {
       return tensor.at("dtype") == "I64" ? listed<std::int64_t>(tensor) : listed<float>(tensor);
@@ -111,8 +111,8 @@ class Weights {
   std::map<std::string, Source> sources_;
 };
 
-/// The tensors in the order of a file that the safetensors library writes, by the width of their
-/// elements and by name. A name with {0,1} stands for several tensors.
+/// The tensors in the order of the safetensors library's files: by the width of their elements,
+/// then by name. A name with {0,1} means several tensors.
 using Tensors = std::map<std::pair<bool, std::string>, ordered_json>;
 Tensors in_file_order(const ordered_json& described) {
   Tensors tensors;

@@ -3,8 +3,9 @@
 #include <string>
 #include <vector>
 
-/// The small models of tests/golden: checkpoints whose weights follow from models/NAME.json, and
-/// the values that the transformers library computes from them. README.md says how they are made.
+/// The small models of tests/golden: checkpoints whose weights are generated from models/NAME.json,
+/// and the values that the transformers library computes with them. README.md describes how they
+/// are made.
 namespace shardtool::golden {
 
 /// Returns the names of all models, sorted.
@@ -20,7 +21,7 @@ std::string expected_file(const std::string& name);
 /// Writes the model's config.json and model.safetensors.
 void write_model(const std::string& name, const std::string& folder);
 
-/// A model's data as its description and its weights give it.
+/// Checksums of a model's data: recorded in its description, and computed from the weights written.
 struct Checksums {
   unsigned long described = 0, written = 0;
 };

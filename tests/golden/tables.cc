@@ -12,7 +12,7 @@
 namespace shardtool::golden {
 namespace {
 
-/// Reads values into what they are for.
+/// Reads tables of values by their function.
 class TableReader {
  public:
   explicit TableReader(std::string_view text)

@@ -6,7 +6,7 @@
 
 #include "lib/base/checked.h"
 
-/// What the transformers library computes for single functions: functions.json, made by
+/// Values of single functions from the transformers library: functions.json, written by
 /// functions.py.
 namespace shardtool::golden {
 
@@ -17,7 +17,7 @@ struct ActivationTable {
 struct PairTable {
   std::vector<double> gate, up, out;
 };
-/// Many rows of scores through one router.
+/// Rows of scores that pass through one router.
 struct RouterTable {
   std::string kind;
   i64 experts = 0, top_k = 0;
@@ -33,14 +33,14 @@ struct RouterTable {
 };
 struct RotationTable {
   std::string name;
-  std::string config;  ///< JSON
+  std::string config;  ///< as JSON
   i64 dims = 0;
   double theta = 0;
   i64 length = 0;
   std::vector<double> inverse;
   double attention_factor = 0, score_factor = 0;
 };
-/// Of the distances from `first` on, each one more.
+/// Buckets of consecutive distances, beginning with `first`.
 struct BucketTable {
   i64 buckets = 0, most_distance = 0, first = 0;
   bool two_sided = false;
@@ -57,10 +57,10 @@ struct FunctionTables {
 
 const FunctionTables& function_tables();
 
-/// The largest distance of two lists, each relative to 1 or to the expected value where that is
-/// larger; infinity for lists of different lengths.
+/// Returns the largest distance between two lists, each relative to the larger of 1 and the
+/// expected value; infinity if the lengths differ.
 double distance(const std::vector<double>& found, const std::vector<double>& expected);
-/// The same relative to the expected values, which are not 0.
+/// Returns the same relative to the expected values, which must not be 0.
 double relative_distance(const std::vector<double>& found, const std::vector<double>& expected);
 
 }  // namespace shardtool::golden

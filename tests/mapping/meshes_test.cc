@@ -195,7 +195,7 @@ TEST_CASE("a list of owners repeats the experts that are used most") {
   const OnMesh by_name("mixtral", tiny_mixtral({.layers = 1}, 6), "ep=3", axes);
   CHECK(experts_by_rank(by_name, 6, 3) == std::vector<Ranks>{{0, 1, 2}, {0, 3, 4}, {0, 3, 5}});
   CHECK(by_name.resolution().tensors.size() == tiny_mixtral({.layers = 1}, 6).tensors.size());
-  // As a dimension, a device holds its experts in the order of its list.
+  // If experts are a dimension, a device stores them in the order of its list.
   const OnMesh as_dimension("mixtral", stacked_mixtral(6), "ep=3,tp=2", axes);
   CHECK(as_dimension.held_of("model.layers.0.mlp.experts.gate_up_proj") ==
         Held{"[0, 3)", "[0, 3)", "[3, 4) [0, 1) [4, 5)", "[3, 4) [0, 1) [4, 5)",

@@ -10,13 +10,14 @@
 #include "lib/index/axis_map.h"
 #include "lib/mapping/document/config.h"
 
-/// What the transformers library says about a family: fixtures/*.json, made by make_fixtures.py.
+/// Layouts of a family as the transformers library cuts it: fixtures/*.json, written by
+/// make_fixtures.py.
 namespace shardtool::mapping {
 
-/// What one rank keeps of a tensor: a map per axis, or nothing where the tensor is not on it.
+/// A rank's part of a tensor: a map per axis, or nullopt if the rank has no part.
 using Kept = std::optional<std::vector<index::AxisMap>>;
 
-/// What every rank of a mesh keeps of every tensor.
+/// Parts of every tensor on every rank of a mesh.
 struct ExpectedMesh {
   std::string mesh;                     ///< "ep=2,tp=4"
   std::vector<std::vector<Kept>> kept;  ///< by tensor, then by rank
@@ -26,16 +27,16 @@ struct Fixture {
   std::string family;  ///< "deepseek_v2_lite"
   std::string preset;
   std::string config_text;  ///< config.json
-  ModelConfig config;       ///< the same, parsed
+  ModelConfig config;       ///< config_text, parsed
   std::vector<TensorSpec> tensors;
   std::set<std::string> after_reduction;  ///< names of biases
   std::vector<ExpectedMesh> meshes;
-  std::map<std::string, std::string> refused;  ///< mesh -> id of the error
+  std::map<std::string, std::string> refused;  ///< mesh -> id of the expected error
 };
 
-/// All of them, sorted by their files' names.
+/// Returns all fixtures, sorted by file name.
 const std::vector<Fixture>& fixtures();
-/// Throws std::logic_error where there is none.
+/// Throws std::logic_error if there is none.
 const Fixture& fixture(const std::string& family);
 
 }  // namespace shardtool::mapping

@@ -8,11 +8,11 @@
 #include "tests/mapping/models.h"
 #include "tests/presets/fixture.h"
 
-/// Mistakes that other programs made with the layouts of real families, as numbers beside ours.
+/// Mistakes of other programs in the layouts of real families: their numbers beside ours.
 namespace shardtool::mapping {
 namespace {
 
-/// What every rank holds of one axis of a tensor of a family.
+/// Returns the part of one axis of a family's tensor on every rank.
 Held rows(const Fixture& family, const Mapping& mapping, std::string_view mesh,
           std::string_view tensor, size_t axis = 0) {
   const Resolution resolution = resolve(mapping, family.tensors, &family.config, over(mesh));
@@ -35,7 +35,8 @@ i64 total(const std::string& family, std::string_view mesh, std::string_view ten
   return sum;
 }
 
-/// The KV head of a rank where each of `sources` parts is repeated as a whole and then chunked.
+/// Returns the KV head of a rank if each of `sources` parts is repeated as a whole and then
+/// chunked.
 i64 tiled_head(i64 sources, i64 kv_heads, i64 ranks, i64 rank) {
   const i64 per_source = kv_heads / sources;
   const i64 ranks_per_source = ranks / sources;
@@ -86,7 +87,8 @@ TEST_CASE("40 query and 10 KV heads are three unequal parts, as in Phi-4") {
   const Mapping thirds = extending("phi3", R"({"version": 1, "extends": ["preset:phi3"],
     "axes": {"third": "tp"}, "unused_rule": "ignore", "rules": [
       {"match": "**.qkv_proj.weight", "dims": ["third + third + third", "embed"]}]})");
-  // Query heads 0 to 9, then 20 to 29 in the place of keys, then all ten keys in that of values.
+  // The first part has query heads 0 to 9; then 20 to 29 instead of keys, and all ten keys instead
+  // of values.
   CHECK(on_two(thirds) == Held{"[0, 20) [40, 60) [80, 100)", "[20, 40) [60, 80) [100, 120)"});
 }
 
@@ -97,7 +99,7 @@ TEST_CASE("an unknown fused tensor is refused, not taken for the order of BLOOM"
         Held{"[0, 24) [48, 72) [96, 120)", "[24, 48) [72, 96) [120, 144)"});
   const Mapping as_bloom = extending("mpt", R"({"version": 1, "extends": ["preset:mpt"],
     "unused_rule": "ignore", "rules": [{"match": "**.Wqkv.weight", "dims": ["heads*3*head_dim", "embed"]}]})");
-  // All queries and half of the keys on the first device, no value.
+  // The first device has all queries, half of the keys and no values.
   CHECK(rows(mpt, as_bloom, "tp=2", qkv) == Held{"[0, 72)", "[72, 144)"});
   const Fixture& bloom = fixture("bloom");
   std::vector<TensorSpec> tensors = bloom.tensors;
@@ -170,14 +172,15 @@ TEST_CASE("query rows need not be as many as the hidden size") {
 }
 
 TEST_CASE("shards with equal bytes are replicas only where the layout says so") {
-  // A norm of ones is cut by heads: 8 equal shards, and one of them is an eighth of the tensor.
+  // A norm of ones is cut by heads into 8 equal shards, each an eighth of the tensor.
   CHECK(rows("mamba2", "tp=8", "backbone.layers.0.mixer.norm.weight")[7] == "[42, 48)");
   CHECK(total("mamba2", "tp=8", "backbone.layers.0.mixer.norm.weight") == 48);
   CHECK(total("mamba2", "tp=8", "backbone.norm_f.weight") == 8 * 24);
 }
 
 TEST_CASE("a stack of experts in the other orientation is refused") {
-  // [experts, 2 * ffn, hidden] in one family and [experts, hidden, 2 * ffn] in another, one name.
+  // The same name has shape [experts, 2 * ffn, hidden] in one family and [experts, hidden, 2 * ffn]
+  // in another.
   Fixture qwen = fixture("qwen3_moe_stacked");
   for (TensorSpec& tensor : qwen.tensors) {
     if (tensor.name == "model.layers.1.mlp.experts.gate_up_proj") {
@@ -197,7 +200,7 @@ TEST_CASE("transposed stacks of experts are cut along the features that they are
   CHECK(rows("qwen3_vl_moe", "tp=2", experts + "gate_up_proj", 2) ==
         Held{"[0, 10) [20, 30)", "[10, 20) [30, 40)"});
   CHECK(rows("qwen3_vl_moe", "tp=2", experts + "down_proj", 1) == Held{"[0, 10)", "[10, 20)"});
-  // As transformers 5 saves the same model, whose config does not say so.
+  // Transformers 5 saves the same model with a config that lacks this.
   Fixture saved = fixture("qwen3_vl_moe");
   for (TensorSpec& tensor : saved.tensors) {
     if (tensor.name == experts + "gate_up_proj") tensor.shape = {6, 40, 48};
@@ -212,7 +215,7 @@ TEST_CASE("the rows of an expert are all there on every number of devices") {
   CHECK(rows("mixtral", "tp=4", w1) == Held{"[0, 19)", "[19, 38)", "[38, 57)", "[57, 76)"});
   CHECK(total("mixtral", "tp=4", w1) == 76);
   const Held eight = rows("mixtral", "tp=8", w1);
-  // Four devices that read four files of an 8-way split end in the middle.
+  // Four devices that read four files of an 8-way split get only half of the tensor.
   CHECK(eight[3] == "[30, 40)");
   CHECK(total("mixtral", "tp=8", w1) == 76);
 }

@@ -1,4 +1,4 @@
-// What plan knows about families, held against the tensors that the transformers library saves.
+// Facts of plan about families, compared with the tensors that the transformers library saves.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -21,8 +21,8 @@ using mapping::fixture;
 using mapping::fixtures;
 using model::LayerCache;
 
-/// Matrices that belong to no class: state spaces, convolutions, side streams, projections between
-/// modalities and of further tokens, poolers.
+/// Matrices without a class: state spaces, convolutions, side streams, poolers, projections between
+/// modalities and for further tokens.
 constexpr const char* kOther =
     "**{mixer,mamba,conv,mtp_linear_proj,pooler,seq_relationship,conv1,conv2,merger,downsample,eh_"
     "proj,mm_projector,"
@@ -34,7 +34,7 @@ constexpr const char* kOther =
     "attn_hyper_connection,mlp_hyper_connection,hyper_connection_mixer,ple,mtp.0.e_proj,mtp.0.h_"
     "proj}**";
 
-/// A fixture over one device, bound to its graph.
+/// Binds a fixture on one device to its graph.
 PlannedModel planned(const Fixture& fixture) {
   mapping::ResolveOptions options;
   options.mesh = mesh::Mesh({{"tp", 1}});
@@ -126,7 +126,7 @@ TEST_CASE("entries of several tokens lie beside a window of single ones, and key
   }
 }
 
-/// The rows of a tensor; those of the keys where a layer's values are its keys.
+/// Returns the rows of a tensor, or those of the keys if a layer uses its keys as values.
 i64 rows_of(const PlannedModel& model, const std::string& name, i64 otherwise) {
   const auto& specs = model.placed.specs;
   const auto found = std::find_if(specs.begin(), specs.end(),

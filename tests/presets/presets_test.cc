@@ -31,7 +31,7 @@ Resolution resolved(const Fixture& family, std::string_view preset, std::string_
   return resolve(load_preset(preset), family.tensors, &family.config, over(mesh));
 }
 
-/// The first few places where a preset and the library disagree, a line each.
+/// Returns the first few differences between a preset and the library, one per line.
 std::string differences(const Fixture& family, std::string_view preset,
                         const ExpectedMesh& expected) {
   constexpr int kShown = 4;
@@ -63,7 +63,8 @@ TEST_CASE("the config of every family chooses its preset") {
 }
 
 TEST_CASE("every preset is held against the library") {
-  // Which the library has no class of: held by hand in tests/mapping/presets_test.cc.
+  // Families for which the library has no class; tests/mapping/presets_test.cc has their expected
+  // values.
   const std::set<std::string> without_class{"chatglm", "internlm2"};
   for (const Preset& preset : presets()) {
     if (without_class.contains(preset.name)) continue;
@@ -103,7 +104,7 @@ TEST_CASE("no preset warns, drops or replicates what it does not know") {
   for (const Fixture& family : fixtures()) {
     CAPTURE(family.family);
     const Resolution resolution = resolved(family, family.preset, "dp=2");
-    // Presets cut nothing over "dp": that is said, and nothing else.
+    // Presets cut no tensor over "dp", which must be the only warning.
     REQUIRE(resolution.warnings.size() == 1);
     CHECK(resolution.warnings.front().find("'dp'") != std::string::npos);
     CHECK(resolution.dropped.empty());

@@ -5,7 +5,7 @@
 #include "lib/mapping/quantization.h"
 #include "tests/mapping/fixtures.h"
 
-/// Layers of published models at their own sizes, on the meshes that people run them on.
+/// Layers of published models at their real sizes, on common meshes.
 namespace shardtool::mapping {
 namespace {
 
@@ -128,8 +128,8 @@ TEST_CASE(
   CHECK(refusal(model, "ep=4,tp=4") == "");
 }
 
-/// A layer of DeepSeek-V4-Flash: FP8 with scales per 128 x 128, experts of two FP4 in a byte with
-/// scales per 32 inputs.
+/// A layer of DeepSeek-V4-Flash: FP8 with scales per 128 x 128; experts with two FP4 numbers per
+/// byte and scales per 32 inputs.
 Model deepseek_v4() {
   Model model{config_of(R"({"architectures": ["DeepseekV4ForCausalLM"], "num_attention_heads": 64,
     "head_dim": 512, "hidden_size": 4096, "o_groups": 8, "o_lora_rank": 1024,

@@ -8,15 +8,15 @@
 #include "tests/presets/fixture.h"
 #include "tests/support/checkpoint_files.h"
 
-/// Every family as files: the verbs on real checkpoints, held against the library's cuts byte by
-/// byte. No preset is named anywhere: config.json chooses it.
+/// The verbs on real checkpoints of every family, compared byte by byte with the library's cuts.
+/// config.json determines the preset.
 namespace shardtool::mapping {
 namespace {
 
 using test::TempFolder;
 using test::Tensors;
 
-/// What is resharded to more devices than these costs more files than it proves.
+/// Limit for reshards: more devices mean more files and prove no more.
 constexpr i64 kFewDevices = 4;
 
 Tensors tensors_of(const Fixture& family) {
@@ -25,7 +25,7 @@ Tensors tensors_of(const Fixture& family) {
   return tensors;
 }
 
-/// The rows and columns that the fixture lists, element by element.
+/// Returns the rows and columns that the fixture lists, element by element.
 test::Tensor sliced(const test::Tensor& whole, const std::vector<index::AxisMap>& kept) {
   std::vector<reference::Indices> axes;
   test::Tensor part{{whole.spec.name, whole.spec.dtype, {}}, {}};
@@ -45,7 +45,7 @@ test::Tensor sliced(const test::Tensor& whole, const std::vector<index::AxisMap>
   return part;
 }
 
-/// The names that two sets of tensors disagree on, in name, shape, dtype or bytes.
+/// Returns the names of tensors that differ in name, shape, dtype or bytes.
 std::string differences(const Tensors& ours, const Tensors& wanted) {
   std::string names;
   for (const auto& [name, tensor] : wanted) {
@@ -106,7 +106,7 @@ bool has_experts(const Fixture& family) {
   });
 }
 
-/// Five or so of a family's meshes, the largest and the oddest last; the first is one device.
+/// Selects about five meshes of a family: one device first, the largest and the most unusual last.
 std::vector<const ExpectedMesh*> chosen_meshes(const Fixture& family) {
   const size_t step = family.meshes.size() > 6 ? 2 : 1;
   std::vector<const ExpectedMesh*> chosen;
@@ -117,7 +117,7 @@ std::vector<const ExpectedMesh*> chosen_meshes(const Fixture& family) {
   return chosen;
 }
 
-/// The shards on several meshes, what they merge to, and what they reshard to.
+/// Splits on several meshes; merges and reshards the shards.
 void check_family(const Fixture& family) {
   CAPTURE(family.family);
   const TempFolder folder;

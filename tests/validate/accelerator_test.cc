@@ -1,5 +1,5 @@
-// What an accelerator computes is what the CPU computes: the same digest, the same verdict, the
-// same words. A thread with memory of its own stands in for a GPU.
+// An accelerator computes the same as the CPU: same digest, verdict and messages. A thread with its
+// own memory replaces a GPU.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 using Pace = EmulatedAccelerator::Pace;
 
-/// All that the report says but times and who computed.
+/// Returns the report's text without times and devices.
 std::string said(const api::ValidateReport& report) {
   std::string text = fmt::format("{} {} {} {}\n", to_text(report.outcome), report.digest,
                                  report.bytes_read, report.coverage);
@@ -46,7 +46,7 @@ api::ValidateOptions against_model(const std::string& model, const std::string& 
   return options;
 }
 
-/// Both reports, of the CPU and of the accelerator.
+/// Compares the reports of the CPU and of the accelerator.
 void check_same(api::ValidateOptions options, Pace pace) {
   options.accelerator = nullptr;
   const api::ValidateReport on_cpu = api::validate(options);
@@ -56,7 +56,7 @@ void check_same(api::ValidateOptions options, Pace pace) {
   const api::ValidateReport there = api::validate(options);
   CHECK(said(there) == said(on_cpu));
   CHECK(accelerator.allocations() == 0);
-  if (there.digest.empty()) return;  // the headers were the verdict
+  if (there.digest.empty()) return;  // the headers determined the verdict
   CHECK(there.backend == "emulated");
   CHECK(there.accelerators == std::vector<std::string>{"a thread"});
   CHECK(accelerator.works() > 0);
@@ -104,7 +104,8 @@ const api::ValidateTier& native_tier(const api::ValidateReport& report) {
   return *row;
 }
 
-/// The report of a native run with this library, which rounds about as the CPU's does.
+/// Returns the report of a native run with this library. Its rounding is about that of the CPU's
+/// run.
 api::ValidateReport native_report(api::ValidateOptions options, const std::string& library,
                                   Pace pace, api::ValidateTier& tier_on_cpu) {
   options.native = true;
@@ -135,7 +136,7 @@ TEST_CASE("products of the native run are the library's, and no others") {
     CAPTURE(model);
     const TempFolder folder;
     api::ValidateOptions options = against_model(model, split_copy(model, mesh, folder));
-    options.resources.max_memory = 100'000;  // chunks of some rows
+    options.resources.max_memory = 100'000;  // makes chunks of a few rows
     const int before = turn<int>(kFakeCublasLt, "fake_cublaslt_multiplied");
     api::ValidateTier on_cpu;
     const auto report = native_report(options, kFakeCublasLt, pace, on_cpu);

@@ -1,5 +1,5 @@
-// Whatever happens to the bytes of shards: the field run fails where a value changed, and something
-// is said about it.
+// Random damage to the bytes of shards: the field run fails if a value changed, and the report
+// describes it.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -17,7 +17,8 @@ class Damage {
  public:
   Damage(const ShardSet& shards, std::uint32_t seed) : shards_(shards), random_(seed) {}
 
-  /// One to three of: a stretch overwritten, moved, turned round, or taken from another rank.
+  /// Applies one to three kinds of damage: a range is overwritten, moved, reversed, or copied from
+  /// another rank.
   void make() {
     const i64 times = below(3) + 1;
     for (i64 i = 0; i < times; ++i) make_one();

@@ -3,8 +3,8 @@
 
 #include "tests/validate/mutations.h"
 
-/// Rows of the matrix that are about q, k, v, o and norms of heads. On the prototype over tp = 4
-/// every rank has two query heads, and ranks 0 and 1 share KV head 0.
+/// Rows of the matrix about q, k, v, o and norms of heads. With the prototype over tp = 4 every
+/// rank has two query heads, and ranks 0 and 1 share KV head 0.
 namespace shardtool::test {
 namespace {
 
@@ -14,7 +14,8 @@ const std::string kV = "model.layers.0.self_attn.v_proj";
 const std::string kO = "model.layers.0.self_attn.o_proj";
 constexpr i64 kHead = 16;
 
-/// Even rows of every head first, as models with interleaved rotation are converted.
+/// Puts the even rows of every head first, as a conversion of models with interleaved rotation
+/// does.
 ShardRows evens_first(const ShardRows& rows) {
   std::vector<i64> order;
   for (i64 head = 0; head < rows.rows; head += kHead) {
@@ -25,7 +26,7 @@ ShardRows evens_first(const ShardRows& rows) {
   return rows.rows_in(order);
 }
 
-/// The second half of every head first.
+/// Exchanges the halves of every head.
 ShardRows halves_exchanged(const ShardRows& rows) {
   std::vector<i64> order;
   for (i64 head = 0; head < rows.rows; head += kHead) {
@@ -206,8 +207,8 @@ std::vector<Mutation> attention_mutations() {
        kFunction,
        {"k_proj.weight: rank 3 rows of every kv head are in halves instead of interleaved"},
        [](const ShardSet& shards) { shards.change(kK + ".weight", 3, evens_first); }},
-      // Rotates against the direction of the others: a query that meets no key but its own
-      // position's gives the same score. A window of one token would hide it.
+      // Rotates in the opposite direction. A query that only attends to its own position has the
+      // same score, so a window of one token would hide the fault.
       {"A1",
        "halves of every head's q and k exchanged alike, in a model with a window",
        "mistral",

@@ -1,5 +1,5 @@
-// What is no pair of a model and its shards ends in findings or in an error that names it, never in
-// a pass.
+// Inputs that are not a model and its shards: validate reports findings or an error that names
+// them, and never passes.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -53,7 +53,7 @@ TEST_CASE("shards of a model with other shapes fail by their headers, and nothin
   const auto report = Shards("97 words", "tp=4").against("prototype");
   CHECK(report.outcome == engine::Outcome::kFail);
   CHECK(report.tiers.at(0).outcome == engine::Outcome::kFail);
-  CHECK(report.tiers.at(0).mismatches == 2);  // the embedding and the head
+  CHECK(report.tiers.at(0).mismatches == 2);  // embedding and head
   CHECK(report.tiers.at(1).outcome == engine::Outcome::kNotRun);
   CHECK(report.tiers.at(2).outcome == engine::Outcome::kNotRun);
   CHECK(has_note(report, "the model could not be run: "));

@@ -3,13 +3,13 @@
 
 #include "tests/validate/mutations.h"
 
-/// What changes bytes or files and not what the shards compute.
+/// Changes of bytes or files that do not change the shards' function.
 namespace shardtool::test {
 namespace {
 
 const std::string kMlp = "model.layers.0.mlp.";
 
-/// The features of a rank's feed-forward layer in another order, in all three matrices.
+/// Permutes the features of a rank's feed-forward layer in all three matrices.
 void permute_features(const ShardSet& shards) {
   for (i64 rank = 0; rank < 4; ++rank) {
     const auto order = exchanged(32, 3, 17 + rank, 5);
@@ -21,7 +21,7 @@ void permute_features(const ShardSet& shards) {
   }
 }
 
-/// The files of two ranks exchange their names.
+/// Exchanges the names of two ranks' files.
 void rename_files(const ShardSet& shards) {
   namespace fs = std::filesystem;
   const std::string zero = shards.file(0);

@@ -1,4 +1,4 @@
-// Whether shards hold the reference's bytes is told beside the verdict.
+// validate reports whether the shards have the reference's bytes, beside the verdict.
 #include <doctest/doctest.h>
 
 #include <mutex>

@@ -7,7 +7,7 @@
 
 namespace shardtool::test {
 
-/// A split of a model beside the model, as an engine compares them.
+/// A model and its split, prepared for comparison by an engine.
 class Compared {
  public:
   Compared(const std::string& model, const std::string& parts);

@@ -1,4 +1,4 @@
-// No false alarm: random models on random meshes, split as they are to be, pass.
+// No false alarm: random models that are split correctly on random meshes pass.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -51,7 +51,7 @@ ModelSizes random_sizes(Random& random) {
   return sizes;
 }
 
-/// A tp that the heads allow: whole KV groups, or KV heads on several devices each.
+/// Returns a tp that the heads allow: whole KV groups, or copies of KV heads on several devices.
 i64 random_tp(Random& random, const ModelSizes& sizes) {
   std::vector<i64> allowed;
   for (i64 tp = 1; tp <= 8; ++tp) {
@@ -70,7 +70,7 @@ std::string random_mesh(Random& random, const ModelSizes& sizes) {
   return mesh + fmt::format("tp={}", random_tp(random, sizes));
 }
 
-/// What is wrong, or nothing.
+/// Describes the first fault in the report; empty if there is none.
 std::string wrong_in(const api::ValidateReport& report) {
   std::string wrong = report.passes() ? "" : std::string(to_text(report.outcome));
   for (const api::ValidateTier& tier : report.tiers) {
@@ -123,7 +123,8 @@ TEST_CASE(
   }
 }
 
-/// A table of words that is the head as well: read for the head, looked up by three tokens.
+/// An embedding table that is also the head: read once for the head, and looked up for three
+/// tokens.
 TEST_CASE("every byte of a tied model is read once per side") {
   const TempFolder folder;
   api::ValidateOptions options;

@@ -2,7 +2,7 @@
 
 #include "tests/validate/mutations.h"
 
-/// Faults of an encoder, and of what a decoder takes from it.
+/// Faults of an encoder, and of a decoder's attention to it.
 namespace shardtool::test {
 namespace {
 
@@ -15,7 +15,7 @@ Mutation row(std::string number, std::string what, std::string model, std::strin
           kFunction,         std::move(words), std::move(apply)};
 }
 
-/// One tensor's parts where another's belong, on every rank that has both.
+/// Stores one tensor's parts under the name of another, on every rank that has both.
 std::function<void(const ShardSet&)> instead_of(const std::string& tensor,
                                                 const std::string& other) {
   return [tensor, other](const ShardSet& shards) {

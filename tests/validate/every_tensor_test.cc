@@ -1,6 +1,6 @@
-// One changed bit of any tensor on any rank fails the field run, and the diagnosis names the
-// element: no family has a weight that the run does not depend on, but for one kind, of which the
-// report tells that the bytes differ.
+// One changed bit in any tensor on any rank fails the field run, and the diagnosis names the
+// element. All weights of all families affect the run, except for one kind; for that the report
+// names the different bytes.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "tests/validate/mutations.h"
 
-// The families are many: each quarter of them is a test.
+// Splits the many families into four test cases.
 struct First {
   static constexpr size_t kQuarter = 0;
 };
@@ -52,8 +52,8 @@ Flip random_flip(const ShardSet& shards, const std::string& tensor, std::mt19937
   return flip;
 }
 
-/// "rank 2 element [5, 7] is": the global place, as the diagnosis writes it; of one column the row,
-/// of a single number 0.
+/// "rank 2 element [5, 7] is": the global position in the form of the diagnosis. With one column it
+/// is the row, for a single number 0.
 std::string words_for(const ShardSet& shards, const Flip& flip) {
   const index::Region region = shards.region(flip.tensor, flip.rank);
   const Shape shape = index::local_shape(region);
@@ -64,7 +64,7 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
     at /= shape[d - 1];
   }
   std::string place = region.empty() ? "0" : "";
-  // What is behind a matrix of a stack, or behind a row, are its columns.
+  // Axes after a matrix of a stack, or after a row, are columns.
   const size_t columns = std::min(region.size(), region.size() >= 3 ? size_t{2} : size_t{1});
   const bool has_one_column =
       std::all_of(region.begin() + static_cast<std::ptrdiff_t>(columns), region.end(),
@@ -75,8 +75,8 @@ std::string words_for(const ShardSet& shards, const Flip& flip) {
   return fmt::format("{}: rank {} element [{}] is ", flip.tensor, flip.rank, place);
 }
 
-/// A norm over all heads, which every device has whole and uses for its own heads alone: a bit of
-/// the rest changes no result.
+/// Returns true for a norm over all heads that every device has whole. A device uses only the part
+/// of its own heads, so other bits do not change its results.
 bool is_partly_used(const std::string& model, const std::string& tensor) {
   const std::string of_tower = model == "internvl_qwen3" ? ".attention" : "";
   const bool is_over_heads = model.starts_with("olmo") || model == "minimax_m2" ||
@@ -85,7 +85,8 @@ bool is_partly_used(const std::string& model, const std::string& tensor) {
                            tensor.ends_with(of_tower + ".k_norm.weight"));
 }
 
-/// Whatever the function says, the report names the bytes that are not the reference's.
+/// Returns true if the report lists the changed part among different bytes, even if the verdict is
+/// a pass.
 bool tells_of_bytes(const api::ValidateReport& report, const Flip& flip) {
   if (!report.bytes) return false;
   const auto& parts = report.bytes->different;

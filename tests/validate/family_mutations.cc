@@ -3,14 +3,14 @@
 
 #include "tests/validate/mutations.h"
 
-/// Rows of the matrix that need a part that few families have: sinks, latent attention, scales,
-/// shared experts, fused heads, padding.
+/// Rows of the matrix that need parts of few families: sinks, latent attention, scales, shared
+/// experts, fused heads, padding.
 namespace shardtool::test {
 namespace {
 
 const std::string kKvB = "model.layers.0.self_attn.kv_b_proj.weight";
 
-/// Twice every f32, by its exponent; zeros stay.
+/// Doubles every f32 by its exponent; zeros stay.
 ShardRows doubled(ShardRows rows) {
   constexpr i64 kExponent = 1 << 23;
   for (i64 i = 0; i < rows.rows * rows.columns; ++i) {
@@ -21,7 +21,7 @@ ShardRows doubled(ShardRows rows) {
   return rows;
 }
 
-/// Every head's rows in another order: from `cut` on first.
+/// Rotates the order of every head's rows, so that row `cut` is first.
 ShardRows heads_rotated(const ShardRows& rows, i64 head, i64 cut) {
   std::vector<i64> order;
   for (i64 begin = 0; begin < rows.rows; begin += head) {

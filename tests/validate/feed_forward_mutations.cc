@@ -2,7 +2,7 @@
 
 #include "tests/validate/mutations.h"
 
-/// Rows of the matrix that are about feed-forward layers, experts, the embedding and the head.
+/// Rows of the matrix about feed-forward layers, experts, the embedding and the head.
 namespace shardtool::test {
 namespace {
 
@@ -11,7 +11,7 @@ const std::string kExperts = "model.layers.1.mlp.experts.";
 const std::string kEmbedding = "model.embed_tokens.weight";
 const std::string kHead = "lm_head.weight";
 
-/// Every rank's part begins so many lines later; what the last one lacks it takes from its own end.
+/// Shifts the first line of every rank's part; the last rank repeats its own end.
 void shift_columns(const ShardSet& shards, const std::string& name, i64 rank) {
   ShardRows next = shards.read(name, rank + 1).transposed();
   shards.change(name, rank, [&](const ShardRows& rows) {
@@ -148,7 +148,7 @@ std::vector<Mutation> feed_forward_mutations() {
            return rows.rows_in({1, 0, 2, 3});
          });
        }},
-      // Rank 0 has experts 0 and 1: what it computes depends on the others' scores all the same.
+      // Rank 0 has experts 0 and 1, but its results also depend on the others' scores.
       {"A2",
        "router row lost, of an expert that other devices have",
        "prototype",

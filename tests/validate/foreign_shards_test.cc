@@ -1,4 +1,4 @@
-// Shards without a manifest: a mapping and the whole model say what they are parts of.
+// Shards without a manifest: a mapping and the whole model define their layout.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ api::ValidateOptions options_for(const ShardSet& shards, const std::string& mesh
   return options;
 }
 
-/// What validate says of shards whose manifest is gone.
+/// Validates shards whose manifest has been deleted.
 api::ValidateReport validated(const ShardSet& shards, const std::string& mesh) {
   std::filesystem::remove(shards.folder() + "/manifest.json");
   return api::validate(options_for(shards, mesh));

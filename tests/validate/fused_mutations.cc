@@ -1,10 +1,10 @@
 #include "tests/validate/mutations.h"
 
-/// Faults of queries, keys and values that groups of heads keep together.
+/// Faults in tensors that store queries, keys and values by groups of heads.
 namespace shardtool::test {
 namespace {
 
-/// Two stretches of `size` rows of a rank's part exchanged.
+/// Exchanges two ranges of `size` rows in a rank's part.
 std::function<void(const ShardSet&)> exchanging(const std::string& tensor, i64 rank, i64 a, i64 b,
                                                 i64 size) {
   return [=](const ShardSet& shards) {

@@ -2,7 +2,7 @@
 
 #include "tests/validate/mutations.h"
 
-/// Rows of the matrix that headers, manifests and configs show before any weight is read.
+/// Rows of the matrix that are found in headers, manifests and configs, before any weight is read.
 namespace shardtool::test {
 namespace {
 
@@ -10,7 +10,7 @@ using nlohmann::json;
 
 const std::string kSecondNorm = "model.layers.1.input_layernorm.weight";
 
-/// The model that the shards are held against, where it is not the one that was split.
+/// Compares the shards with another model than the one that was split.
 std::function<void(api::ValidateOptions&)> against(const std::string& model) {
   return [model](api::ValidateOptions& options) { options.reference = model_folder(model); };
 }

@@ -1,4 +1,4 @@
-// Encoders are published without a head: embeddings of sentences are their last layer's output.
+// Encoders published without a head: sentence embeddings are the last layer's output.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The golden model without the tensors whose names begin with one of `heads`.
+/// Writes the golden model without the tensors whose names begin with one of `heads`.
 void write_headless(const std::string& family, const std::vector<std::string>& heads,
                     const std::string& folder) {
   const std::string& whole = golden::model_folder(family);

@@ -1,17 +1,17 @@
 #include "tests/validate/mutations.h"
 
-/// Faults of what the families have that came last.
+/// Faults of parts that few recent families have.
 namespace shardtool::test {
 namespace {
 
 using Apply = std::function<void(const ShardSet&)>;
 
-/// The parts of two ranks.
+/// Exchanges the parts of two ranks.
 Apply of_ranks(const std::string& tensor) {
   return [=](const ShardSet& shards) { shards.exchange(tensor, 0, 1); };
 }
 
-/// What two tensors of a rank hold.
+/// Exchanges two tensors of a rank.
 Apply of_tensors(const std::string& one, const std::string& other, i64 rank) {
   return [=](const ShardSet& shards) { shards.exchange(one, other, rank); };
 }
@@ -19,9 +19,9 @@ Apply of_tensors(const std::string& one, const std::string& other, i64 rank) {
 const std::string kFirst = "model.layers.0.";
 const std::string kSecond = "model.layers.1.";
 const std::string kThird = "model.layers.2.";
-/// It and the next one are in no run.
+/// No run reads this word or the next one.
 constexpr i64 kUnsaidWord = 20;
-/// The rows of what four streams keep begin behind those of what is read and written.
+/// The rows for kept streams follow those for reading and writing.
 constexpr i64 kKept = 8;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Row 38: shards that are right, and devices that do not add up what they are to.
+// Row 38: correct shards on devices that omit an exchange.
 #include <doctest/doctest.h>
 
 #include "lib/comm/embedded.h"
@@ -10,13 +10,14 @@
 namespace shardtool::test {
 namespace {
 
-/// What goes wrong between two devices, numbered from 1 in each process; 0: nothing.
+/// Faults between two devices: the number of the disturbed exchange in each process, from 1; 0:
+/// none.
 struct Disturbance {
-  int lost_gather = 0;      ///< brings nothing of the others
-  int changed_message = 0;  ///< arrives with another last byte
+  int lost_gather = 0;      ///< this gather lacks the other processes' parts
+  int changed_message = 0;  ///< the last byte of this message changes
 };
 
-/// Another communicator that is disturbed once.
+/// Wraps a communicator and disturbs one exchange.
 class DisturbedCommunicator final : public comm::Communicator {
  public:
   DisturbedCommunicator(comm::Communicator& parent, const Disturbance& disturbance)
@@ -71,8 +72,8 @@ TEST_CASE("one all-reduce that is not carried out fails, and the bytes are clear
   const TempFolder folder;
   const Compared model(model_folder("llama"), split_copy("llama", "tp=2", folder));
   CHECK(verdict_of(model, {}).tiers.front().outcome == engine::Outcome::kPass);
-  // In the order of gathers: the embedding's result for its comparison, its sum; what attention
-  // adds for its comparison, its sum.
+  // Order of the gathers: the embedding's result for its comparison, then its sum; then the same
+  // for the attention.
   for (const int lost : {2, 4}) {
     CAPTURE(lost);
     const engine::Verdict verdict = verdict_of(model, {.lost_gather = lost});
@@ -89,7 +90,8 @@ TEST_CASE("a stage that does not receive what was sent fails once, and the bytes
   const TempFolder folder;
   const Compared model(model_folder("prototype"), split_copy("prototype", "pp=3", folder));
   CHECK(verdict_of(model, {}, true).tiers.back().outcome == engine::Outcome::kPass);
-  // Process 0 plays rank 0, process 1 ranks 1 and 2: the first message of each tier is a hand-off.
+  // Process 0 simulates rank 0, and process 1 ranks 1 and 2. The first message of each tier is a
+  // hand-off.
   for (const size_t tier : {0U, 1U}) {
     const int message = static_cast<int>(tier) + 1;
     const engine::Verdict verdict = verdict_of(model, {.changed_message = message}, true);

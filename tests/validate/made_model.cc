@@ -17,7 +17,7 @@
 namespace shardtool::test {
 namespace {
 
-/// Sums of uniform numbers: close enough to a normal distribution.
+/// Sum of uniform numbers: close enough to a normal distribution.
 float random_number(std::uint64_t seed, std::uint64_t i) {
   float sum = 0;
   for (std::uint64_t k = 0; k < 4; ++k) {
@@ -100,7 +100,7 @@ void add_layer(Maker& maker, const ModelSizes& sizes, i64 layer) {
   add_feed_forward(maker, sizes, layer, root + "mlp.");
 }
 
-/// E4M3 of a number of at most 448: the nearest of its 8-bit neighbours.
+/// Returns the E4M3 of a number of at most 448: the nearest of all 8-bit values.
 std::uint8_t e4m3(float x) {
   constexpr int kBias = 7;
   constexpr float kSteps = 8;

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What several tests split, for as long as they run.
+/// Folder of the models that several tests split; deleted when the process ends.
 const TempFolder& folder() {
   static const TempFolder kFolder;
   return kFolder;
@@ -68,7 +68,7 @@ void write_made(const std::string& name, const std::string& path) {
   if (name == "half prototype") tensors = halved(widened(tensors));
   std::string config = made_config(sizes);
   if (name == "tied prototype") {
-    // Both names are stored, and equal.
+    // Stores both tied names, with equal bytes.
     Tensor head = tensors.at("model.embed_tokens.weight");
     head.spec.name = "lm_head.weight";
     tensors["lm_head.weight"] = std::move(head);

@@ -1,4 +1,4 @@
-// Every fault of the matrix is caught by the tiers and named with the words of its row.
+// The tiers find every fault of the matrix, and the report has the words of its row.
 #include "tests/validate/mutations.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ std::string verdict_of(const api::ValidateReport& report, const std::string& tie
   return "absent";
 }
 
-/// All that the report says in words.
+/// Returns all texts of the report.
 std::string text_of(const api::ValidateReport& report) {
   std::string text;
   for (const check::Finding& finding : report.findings) {
@@ -170,7 +170,7 @@ TEST_CASE("shards in many files, with their tensors in any order, pass") {
   CHECK(files > 4);
 }
 
-/// Whether a row changes stored bytes, and not only what is said of them or held against them.
+/// Returns true if a row changes stored bytes, instead of only metadata or the reference.
 bool changes_bytes(const Mutation& mutation) {
   const TempFolder before, after;
   const ShardSet shards(split_copy(mutation.model, mutation.mesh, before));
@@ -196,7 +196,7 @@ TEST_CASE("check finds every change of bytes that validate lets pass, by its has
     options.sources = {shards.folder()};
     options.data.emplace();
     CHECK(api::check(options).errors > 0);
-    // Padding is not the reference's: it alone may change unseen.
+    // Only padding may change unnoticed: the reference has none.
     api::ValidateOptions function;
     function.sources = {shards.folder()};
     function.reference = model_folder(mutation.model);

@@ -1,4 +1,4 @@
-// The native run rounds values as engines of the weights' type do.
+// The native run rounds values as engines with the weights' dtype do.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ TEST_CASE("the native run rounds to the weights' own type") {
   struct Case {
     std::string model;
     std::string type;
-    double least, most;  ///< the whole model's error
+    double least, most;  ///< of the whole model's error
   };
   const Case kCases[] = {{"prototype", "BF16", 1e-3, 1e-1},
                          {"half prototype", "F16", 1e-4, 1e-2},

@@ -1,6 +1,5 @@
-// `validate --engine nccl` from the launch to the verdict, on machines without a GPU: a library
-// stands in for NCCL, a thread with memory of its own for every process' GPU. The processes are
-// threads of this one.
+// `validate --engine nccl` from launch to verdict on machines without a GPU. A test library
+// replaces NCCL, and each process is a thread whose GPU is a thread with its own memory.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -25,7 +24,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// What torchrun tells its process of this rank.
+/// Returns the environment of the process with this rank, as torchrun sets it.
 std::optional<comm::Launch> launch_of(int rank, int processes) {
   return comm::detect_launch([&](const std::string& name) -> std::optional<std::string> {
     if (name == "RANK") return std::to_string(rank);
@@ -35,7 +34,7 @@ std::optional<comm::Launch> launch_of(int rank, int processes) {
   });
 }
 
-/// `part` as every process; what each of them threw.
+/// Runs `part` in every process, and returns the error of each.
 template <class Part>
 std::vector<std::optional<Error>> errors_of_processes(int processes, const Part& part) {
   std::vector<std::optional<Error>> errors(static_cast<size_t>(processes));
@@ -70,7 +69,7 @@ api::ValidateOptions compared_with_model(const std::string& model, const std::st
 struct Played {
   const char* model;
   const char* mesh;
-  int processes;  ///< that share the devices
+  int processes;  ///< number of processes that share the devices
 };
 
 TEST_CASE("processes over NCCL's calls, one device or several each, have one process' digest") {
@@ -138,7 +137,7 @@ TEST_CASE("a fault is told by all processes over NCCL's calls, in one process' w
     REQUIRE(report.faults.size() == on_cpu.faults.size());
     CHECK(report.faults[0].rank == on_cpu.faults[0].rank);
   }
-  // The first process reads the bytes behind it.
+  // Only the first process reads the bytes for the diagnosis.
   CHECK(reports[0].faults[0].diagnosis == on_cpu.faults[0].diagnosis);
 }
 

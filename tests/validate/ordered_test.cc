@@ -1,4 +1,4 @@
-// The order-matched runs: the whole model summed as its shards are gives their very bits.
+// Order-matched runs: the whole model, summed in the shards' order, gives the same bits.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ api::ValidateReport ordered_report(const std::string& model, const std::string& 
   return api::validate(options);
 }
 
-/// The names of the order-matched runs that are no proof.
+/// Returns the names of the order-matched runs that do not prove equal bits.
 std::string unproved_in(const api::ValidateReport& report) {
   std::string names;
   int runs = 0;
@@ -222,7 +222,7 @@ engine::TierVerdict ordered_verdict(const Compared& model, int processes, int th
   return found;
 }
 
-/// What a run tells of bits.
+/// Returns the tier's statements about bits.
 auto told(const engine::TierVerdict& tier) {
   const engine::Fault& first = tier.faults.at(0);
   return std::tuple(to_text(tier.outcome), tier.checked, tier.mismatches, tier.worst,
@@ -252,7 +252,7 @@ TEST_CASE("any number of processes and of threads tells the same bits") {
   }
 }
 
-/// Row 41: each device's features of a feed-forward layer in an order of its own.
+/// Row 41: each device has its features of a feed-forward layer in another order.
 TEST_CASE("shards that sum in another order pass, and where their bits differ is told") {
   const TempFolder folder;
   const ShardSet shards(split_copy("prototype", "tp=4", folder));
@@ -279,7 +279,7 @@ TEST_CASE("shards that sum in another order pass, and where their bits differ is
   CHECK(f32.first->rank == 0);
 }
 
-/// Row 42: f32 adds two numbers in any order.
+/// Row 42: a sum of two f32 numbers does not depend on their order.
 TEST_CASE("bits that differ inside a layer alone are no proof, and no difference") {
   const TempFolder folder;
   const ShardSet shards(split_copy("prototype", "tp=4", folder));
@@ -294,7 +294,7 @@ TEST_CASE("bits that differ inside a layer alone are no proof, and no difference
   }
 }
 
-/// A checkpoint with these tensors and the config of another.
+/// Writes a checkpoint with these tensors and the config of another.
 std::string rewritten(const TempFolder& folder, const std::string& model,
                       const std::function<void(Tensors&)>& edit) {
   const std::string path = folder / "rewritten";
@@ -328,7 +328,7 @@ TEST_CASE("a head that is stored with the embedding on one side alone has every 
   CHECK(unproved_in(ordered_against(split.write.output, model_folder("tied prototype"))) == "");
 }
 
-/// 2^n as F8_E4M3 has one and F32 scales may be, so that products are exact in bf16.
+/// Uses powers of two as F8_E4M3 values and F32 scales, so that products are exact in bf16.
 void check_scales_of_one_side(const std::string& model) {
   const TempFolder folder;
   const std::string parts = split_copy(model, "tp=2", folder);

@@ -1,5 +1,5 @@
-// Weights that are stored as words of small numbers: what they are is what the formats' own writers
-// meant, shards of them compute the same, and a fault in any of their parts is named.
+// Weights stored as words of small codes: unpacking gives the numbers of the formats' reference
+// writers, shards compute the same, and the report names a fault in any part.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -57,7 +57,7 @@ class WholeModel {
   std::unique_ptr<api::BoundSide> side_;
 };
 
-/// The packed model's split over a mesh.
+/// Returns the packed model's split over a mesh.
 std::string packed_parts(const std::string& format, const std::string& mesh,
                          const TempFolder& folder) {
   api::SplitOptions options;
@@ -81,7 +81,7 @@ engine::ByteRows rows_of(const engine::Side& side, size_t tensor) {
   REQUIRE(part.has_value());
   engine::ByteRows all;
   for (i64 outer = 0; outer < part->outer.local_size(); ++outer) {
-    // Not by whole words, so that a chunk begins inside one.
+    // Is not a multiple of a word's codes, so that a chunk begins inside a word.
     constexpr i64 kRows = 13;
     for (i64 row = 0; row < part->rows.local_size(); row += kRows) {
       const i64 end = std::min(row + kRows, part->rows.local_size());
@@ -92,7 +92,7 @@ engine::ByteRows rows_of(const engine::Side& side, size_t tensor) {
   return all;
 }
 
-/// Row-major numbers of [.., n, m] as those of [.., m, n].
+/// Transposes row-major numbers: [.., n, m] to [.., m, n].
 engine::ByteRows turned(const engine::ByteRows& bytes, const Shape& shape, i64 element) {
   const i64 n = shape[shape.size() - 2];
   const i64 m = shape.back();
@@ -144,13 +144,13 @@ TEST_CASE(
       CHECK(report.tiers.at(1).outcome == engine::Outcome::kPass);
       CHECK(report.tiers.at(2).outcome == engine::Outcome::kPass);
       CHECK(report.faults.empty());
-      // ModelOpt's codes have the weight's name and another shape.
+      // Codes of ModelOpt have the weight's name and another shape.
       CHECK(report.passes() == (format != "nvfp4_modelopt" || !reference.ends_with("/plain")));
     }
   }
 }
 
-/// A bit of one number of a rank's part of a tensor.
+/// A bit of one number in a rank's part of a tensor.
 struct Flip {
   std::string format;
   std::string tensor;

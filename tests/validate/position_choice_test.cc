@@ -1,4 +1,4 @@
-// Which positions an index chooses: near ones are chosen as the whole model chose.
+// Positions chosen by an index: if scores are nearly equal, the whole model's choice is used.
 #include "lib/ops/attention/position_choice.h"
 
 #include <doctest/doctest.h>
@@ -58,7 +58,7 @@ TEST_CASE("f32 replays every choice, and a query of fewer positions sees all") {
   CHECK(made == Choice{-1, -1});
 }
 
-/// A model whose indices' weights of heads are +-number, by turns.
+/// Writes a model whose index has head weights of +number and -number in turn.
 std::string with_index_weights(const std::string& path, float number) {
   const std::string model = model_folder("glm_moe_dsa");
   Tensors tensors = read_tensors(model, "model");

@@ -15,16 +15,16 @@ namespace {
 
 using nlohmann::json;
 
-/// One model's random choices and its tensors.
+/// Random choices for one model, and its tensors.
 struct Maker {
   Random& random;
   Tensors& tensors;
-  i64 group = 16;                ///< inputs; -1: all
-  std::vector<i64> block{8, 8};  ///< rows and columns
+  i64 group = 16;                ///< inputs per group; -1: all
+  std::vector<i64> block{8, 8};  ///< rows and columns per block
 
   i64 groups(i64 inputs) const { return group < 0 ? 1 : ceil_div(inputs, group); }
 
-  /// Elements whose bits are those of a number in [low, high].
+  /// Adds a tensor of elements whose bits are integers in [low, high].
   void add(const std::string& name, Dtype dtype, const Shape& shape, i64 low, i64 high) const {
     Tensor& tensor = tensors[name];
     tensor.spec = {name, dtype, shape};
@@ -44,7 +44,7 @@ struct Maker {
   void add_fp8(const std::string& name, const Shape& shape) const {
     add(name, Dtype::kF8E4M3, shape, 0x28, 0x40);
   }
-  /// F16 numbers from 1/64 to 1/32, F32 ones from 2^-6 to 2^-5, FP8 ones around 1.
+  /// Adds scales: F16 from 1/64 to 1/32, F32 from 2^-6 to 2^-5, FP8 near 1.
   void add_scales(const std::string& name, Dtype dtype, const Shape& shape) const {
     if (dtype == Dtype::kF16) return add(name, dtype, shape, 0x2400, 0x27ff);
     if (dtype == Dtype::kF32) return add(name, dtype, shape, 0x3c800000, 0x3cffffff);
@@ -52,11 +52,11 @@ struct Maker {
   }
 };
 
-/// The parts that a weight [out, in] of this name (without ".weight") is stored in.
+/// Stores the parts of a weight [out, in] with this name (without ".weight").
 using Store = std::function<void(const Maker&, const std::string& name, i64 out, i64 in)>;
 
 struct Form {
-  i64 multiple = 2;  ///< of all inputs and outputs
+  i64 multiple = 2;  ///< all inputs and outputs are multiples of this
   Store store;
   std::function<json(const Maker&)> config;
 };
@@ -65,7 +65,7 @@ json weights_group(json weights) {
   return {{"group_0", {{"weights", std::move(weights)}, {"targets", {"Linear"}}}}};
 }
 
-// FP8 beside its scales.
+// FP8 with scales.
 
 Form fp8(bool is_block, const std::string& suffix, std::function<Shape(i64 out)> scales = {}) {
   Form form;
@@ -105,7 +105,7 @@ Form scaled_by(const std::string& strategy) {
   return form;
 }
 
-// Words of four or eight bits.
+// Words of four-bit or eight-bit codes.
 
 Form gptq(i64 bits, bool is_v2, bool has_act_order) {
   const i64 per_word = 32 / bits;
@@ -178,7 +178,7 @@ Form pack_quantized(i64 bits, bool has_zeros, const std::string& order = {}) {
   return form;
 }
 
-// Bytes of two numbers.
+// Bytes with two codes each.
 
 Form nvfp4() {
   Form form;
@@ -239,7 +239,7 @@ const std::map<std::string, Form>& forms() {
   return kForms;
 }
 
-/// Sizes whose weights have whole words.
+/// Random sizes for which weights have whole words.
 ModelSizes any_sizes(Random& random, i64 tp, i64 multiple) {
   ModelSizes sizes;
   sizes.layers = 1;
@@ -277,7 +277,7 @@ QuantisedModel of_form(const Form& form, i64 tp, Random& random) {
   return model;
 }
 
-// MXFP4: experts of gpt-oss in one tensor.
+// MXFP4: all experts of gpt-oss in one tensor.
 
 QuantisedModel mxfp4(i64 tp, Random& random) {
   constexpr i64 kBlock = 32;

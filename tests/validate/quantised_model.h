@@ -6,8 +6,8 @@
 
 #include "tests/support/checkpoint_files.h"
 
-/// Small models of random sizes whose weights are stored in every quantised form that the program
-/// knows: any bits are some weight.
+/// Small models of random sizes with weights in every quantised form that the program supports. Any
+/// bits are valid weights.
 namespace shardtool::test {
 
 using Random = std::mt19937;
@@ -17,14 +17,14 @@ const T& one_of(Random& random, const std::vector<T>& values) {
   return values[static_cast<size_t>(between(random, 0, std::ssize(values) - 1))];
 }
 
-/// "fp8 block", "gptq act order", ...: one for every way in which weights and their parts lie.
+/// "fp8 block", "gptq act order", ...: one per arrangement of weights and their parts.
 const std::vector<std::string>& quantised_forms();
 
 struct QuantisedModel {
   Tensors tensors;
   std::string config;
 };
-/// Heads in a number that divides over `tp` devices twice out of three times.
+/// Makes a model. The number of heads is a multiple of `tp` in two of three cases.
 QuantisedModel quantised_model(const std::string& form, i64 tp, Random& random);
 
 }  // namespace shardtool::test

@@ -1,5 +1,5 @@
-// Whatever `split` accepts of a quantised model merges to the bytes that it was made of, computes
-// what the model computes, and has no findings.
+// Every quantised model that `split` accepts merges to the same bytes, computes the same as the
+// whole model, and has no findings.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 const std::vector<std::string> kPolicies{"error", "uneven-aligned", "pad", "replicate-scale",
                                          "refine"};
 
-/// A model, a mesh and what the mapping says beside its family's.
+/// A model, a mesh, and a mapping that extends its family's.
 struct Case {
   QuantisedModel model;
   mesh::Mesh mesh;
@@ -48,7 +48,7 @@ class Shards {
     folder_.write("whole/config.json", made.model.config);
   }
 
-  /// Returns false where split refuses the case.
+  /// Returns false if split refuses the case.
   bool split() const {
     api::SplitOptions options;
     options.source = whole();
@@ -116,7 +116,7 @@ class Shards {
   TempFolder folder_;
 };
 
-/// Returns whether split accepts the case; then everything else must, too.
+/// Returns true if split accepts the case; then checks everything else.
 bool holds(const Case& made) {
   const Shards shards(made);
   if (!shards.split()) return false;
@@ -149,14 +149,14 @@ TEST_CASE("quantised shards that split accepts merge, validate and have no findi
       }
     }
   }
-  // A law over refusals alone would hold of everything.
+  // Each form and policy must be accepted at least once, or the test would prove no law.
   for (const auto& [form_or_policy, count] : accepted) {
     CAPTURE(form_or_policy);
     CHECK(count >= 4);
   }
 }
 
-/// A case of this policy that split accepts.
+/// Returns a case of this policy that split accepts.
 Case accepted_case(const std::string& form, const std::string& policy, std::uint32_t seed) {
   for (;; ++seed) {
     Random random(seed);

@@ -1,5 +1,5 @@
-// Without a reference the shards are held against the hashes of their manifest: a pass is never
-// given to bytes that `split` did not write.
+// Without a reference the shards are compared with the hashes of their manifest: bytes that `split`
+// did not write never pass.
 #include "lib/api/transfer/recorded_bytes.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ api::ValidateReport validated(const std::string& parts, const std::string& refer
   return api::validate(options);
 }
 
-/// "ST0706 tensor 1": rule, tensor and rank of every finding.
+/// Returns rule, tensor and rank of every finding, such as "ST0706 tensor 1".
 std::vector<std::string> found_in(const api::ValidateReport& report) {
   std::vector<std::string> found;
   for (const check::Finding& one : report.findings) {
@@ -45,7 +45,7 @@ void flip(const ShardSet& shards, const std::string& tensor, i64 rank) {
   });
 }
 
-/// The bytes of two ranks' files change places, below their headers.
+/// Exchanges the data of two ranks' files; headers stay.
 void exchange_ranks(const ShardSet& shards) {
   for (const std::string& tensor : shards.tensors()) {
     const auto ranks = shards.ranks_of(tensor);
@@ -53,12 +53,13 @@ void exchange_ranks(const ShardSet& shards) {
   }
 }
 
-/// Two tensors of one shape change places on every rank, so that the merge has them exchanged, too.
+/// Exchanges two tensors of one shape on every rank, so that the merged model has them exchanged,
+/// too.
 void exchange_tensors(const ShardSet& shards) {
   for (const i64 rank : shards.ranks_of(kGate)) shards.exchange(kGate, kMlpUp, rank);
 }
 
-/// The manifest records the exchanged bytes, as whoever hashes wrong files again would have it.
+/// Exchanges them in the manifest's hashes, too, as if the wrong files had been hashed again.
 void exchange_with_hashes(const ShardSet& shards) {
   shards.exchange(kGate, 0, 1);
   shards.edit_manifest([](nlohmann::json& manifest) {
@@ -70,7 +71,7 @@ void exchange_with_hashes(const ShardSet& shards) {
 struct Row {
   const char* what;
   void (*apply)(const ShardSet&);
-  std::vector<std::string> found;  ///< among the findings
+  std::vector<std::string> found;  ///< expected among the findings
 };
 
 TEST_CASE("wrong bytes that a merge has alike fail without a reference and are named") {

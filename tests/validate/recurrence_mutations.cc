@@ -1,6 +1,6 @@
 #include "tests/validate/mutations.h"
 
-/// Faults of fused projections, convolutions, states and the norms behind them.
+/// Faults of fused projections, convolutions, states, and the norms after them.
 namespace shardtool::test {
 namespace {
 
@@ -17,7 +17,7 @@ std::vector<i64> stretches(const std::vector<std::pair<i64, i64>>& all) {
   return order;
 }
 
-/// One rank's rows in another order.
+/// Reorders one rank's rows.
 std::function<void(const ShardSet&)> reordered(const std::string& tensor, i64 rank,
                                                const std::vector<std::pair<i64, i64>>& order) {
   return [tensor, rank, order](const ShardSet& shards) {
@@ -26,7 +26,7 @@ std::function<void(const ShardSet&)> reordered(const std::string& tensor, i64 ra
   };
 }
 
-/// Rows of all parts below each other, for each of two ranks.
+/// Gives each of two ranks the listed rows of the whole tensor.
 std::function<void(const ShardSet&)> dealt(const std::string& tensor,
                                            const std::vector<std::pair<i64, i64>>& first,
                                            const std::vector<std::pair<i64, i64>>& second) {

@@ -10,8 +10,8 @@
 
 namespace shardtool::test {
 
-/// The numbers of one shard as a matrix: a vector is one of a single column, several matrices stand
-/// below each other.
+/// The numbers of one shard as a matrix. A vector has one column; the rows of several matrices
+/// follow each other.
 struct ShardRows {
   Bytes bytes;
   i64 rows = 0;
@@ -22,25 +22,24 @@ struct ShardRows {
   std::uint8_t* at(i64 row, i64 column) {
     return bytes.data() + (row * columns + column) * element();
   }
-  /// Its own rows or columns by number, in this order.
+  /// Returns the rows with these numbers, in this order.
   ShardRows rows_in(const std::vector<i64>& order) const;
   ShardRows columns_in(const std::vector<i64>& order) const;
   ShardRows transposed() const;
-  /// Adds to the stored bits of a number, seen as an integer.
+  /// Adds to the stored bits of a number, taken as an integer.
   void add_to_bits(i64 row, i64 column, i64 steps);
   /// Sets the stored bits of a number.
   void set_bits(i64 row, i64 column, std::uint64_t value);
 };
 
-/// As many zeros.
+/// Returns the same number of zeros.
 ShardRows zeros(ShardRows rows);
-/// 0, 1, ..., n - 1, with two stretches of `size` exchanged.
+/// Returns 0, 1, ..., n - 1 with two ranges of `size` exchanged.
 std::vector<i64> exchanged(i64 n, i64 a, i64 b, i64 size);
-/// begin, ..., end - 1.
+/// Returns begin, ..., end - 1.
 std::vector<i64> range(i64 begin, i64 end);
 
-/// An output of `split` that can be damaged below its manifest: names, ranges and hashes stay as
-/// they were written.
+/// An output of `split` that tests damage. The manifest's names, ranges and hashes stay as written.
 class ShardSet {
  public:
   explicit ShardSet(std::string folder);
@@ -53,20 +52,20 @@ class ShardSet {
 
   ShardRows read(const std::string& tensor, i64 rank) const;
   void write(const std::string& tensor, i64 rank, const ShardRows& rows) const;
-  /// What the shards have of a tensor in these ranks, changed.
+  /// Applies a change to a rank's part of a tensor.
   void change(const std::string& tensor, i64 rank,
               const std::function<ShardRows(ShardRows)>& change) const;
   void change_all(const std::string& tensor,
                   const std::function<ShardRows(ShardRows)>& change) const;
-  /// Two ranks' parts of a tensor change places.
+  /// Exchanges two ranks' parts of a tensor.
   void exchange(const std::string& tensor, i64 a, i64 b) const;
-  /// Two tensors of one rank change places.
+  /// Exchanges two tensors of one rank.
   void exchange(const std::string& a, const std::string& b, i64 rank) const;
 
   std::string file(i64 rank) const;
   void edit_manifest(const std::function<void(nlohmann::json&)>& edit) const;
   void edit_config(const std::function<void(nlohmann::json&)>& edit) const;
-  /// Edits the header of a rank's file; it keeps its length.
+  /// Edits the header of a rank's file without changing its length.
   void edit_header(i64 rank, const std::function<void(nlohmann::json&)>& edit) const;
 
  private:
@@ -77,7 +76,8 @@ class ShardSet {
   checkpoint::Manifest manifest_;
 };
 
-/// The parts of a tensor in the order of ranks: all of it where they are cut along its first axis.
+/// Returns the parts of a tensor in the order of ranks; the whole tensor if it is cut along its
+/// first axis.
 ShardRows below_each_other(const ShardSet& shards, const std::string& name);
 
 }  // namespace shardtool::test

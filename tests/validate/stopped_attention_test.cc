@@ -1,4 +1,4 @@
-// Attention over many tokens takes long: it hears of an interruption while it runs.
+// Attention over many tokens takes long, so it checks for an interruption while it runs.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -11,7 +11,7 @@
 namespace shardtool::test {
 namespace {
 
-/// The first attention of the model.
+/// Returns the first attention of the model.
 const ops::BoundOp& attention_of(const model::Model& model) {
   for (const model::Layer& layer : model.layers) {
     for (const ops::BoundOp& op : layer.ops) {

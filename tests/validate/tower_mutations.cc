@@ -3,7 +3,7 @@
 
 #include "tests/validate/mutations.h"
 
-/// Faults of towers that read images, and of what words meet of them.
+/// Faults of towers for images, and of the features that words attend to.
 namespace shardtool::test {
 namespace {
 

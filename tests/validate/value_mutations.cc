@@ -3,7 +3,7 @@
 #include "tests/validate/made_model.h"
 #include "tests/validate/mutations.h"
 
-/// Rows of the matrix that are about single numbers and their bits.
+/// Rows of the matrix about single numbers and their bits.
 namespace shardtool::test {
 namespace {
 
@@ -16,7 +16,7 @@ ShardRows bytes_reversed(ShardRows rows) {
   return rows;
 }
 
-/// Twice every bf16, by its exponent.
+/// Doubles every bf16 by its exponent.
 ShardRows doubled(ShardRows rows) {
   constexpr i64 kExponent = 1 << 7;
   for (i64 i = 0; i < rows.rows * rows.columns; ++i) {

@@ -32,8 +32,8 @@ struct OutputPlan {
 /// Permission for output files to share the disk space of the source's.
 enum class Extents { kOwn, kShared };
 
-/// Requires tensors sorted by name. The output bytes depend on nothing else, except that shared
-/// extents move the start of the data (checkpoint/shard_files.h).
+/// Requires tensors sorted by name. The output bytes depend only on the arguments, except that
+/// shared extents move the start of the data (checkpoint/shard_files.h).
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
                        i64 max_file_size, Extents extents = Extents::kOwn);
 

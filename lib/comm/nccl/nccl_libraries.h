@@ -4,7 +4,7 @@
 
 namespace shardtool::comm {
 
-/// Which libraries to open; empty: those that the loader finds under their usual names.
+/// Libraries to open. Empty: those that the loader finds under their usual names.
 struct NcclLibraries {
   std::string nccl;
   std::string cuda_runtime;

@@ -11,17 +11,17 @@ namespace shardtool::comm {
 
 struct MeetingPoint;
 
-/// How long processes wait for each other to begin.
+/// Time that processes wait for each other at the start.
 inline constexpr std::chrono::seconds kMeetingTime{120};
 
-/// Where the processes of a launch are told to meet:
+/// Place where the processes of a launch find each other:
 ///
 ///     FOLDER             visible to all of them, writable by no other user
 ///     tcp://HOST:PORT    the host of the first process, and a port that is free there
 ///     env://             the same, in the variables MASTER_ADDR and MASTER_PORT
 ///
-/// Any process can connect to an address: processes that meet there prove to each other that they
-/// have the secret in the variable SHARDTOOL_SECRET.
+/// Any process can connect to an address, so the processes prove to each other that they have the
+/// secret in the variable SHARDTOOL_SECRET.
 struct MeetingPlace {
   enum class Kind { kFolder, kAddress, kMaster };
   Kind kind = Kind::kFolder;
