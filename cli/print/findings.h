@@ -11,8 +11,8 @@
 
 namespace shardtool::cli {
 
-// Formats of check findings for people and CI systems. Of a rule with many findings only the first
-// ones are listed, with the total count: 94,000 tensors without a rule are one entry.
+// Formats of check findings for people and CI systems. Only the first findings of a
+// rule are listed, with the total count: 94,000 tensors without a rule are one entry.
 
 /// Prints one entry per rule with its first findings, in the layout of errors, then the summary.
 void print_findings_text(Output& out, const Style& style, const api::CheckReport& report);

@@ -20,8 +20,8 @@ std::string found(const EngineChoice& choice);
 /// processes have different options, or for embedded, whose ranks are no processes.
 std::unique_ptr<Communicator> connect(const EngineChoice& choice);
 
-/// Runs `body` as each of `ranks` ranks: those of this process. What one throws ends the run for
-/// all and is thrown; kUsage when the launcher started another number of processes.
+/// Runs `body` as each of `ranks` ranks: those of this process. An error of one rank ends
+/// the run for all and is thrown; kUsage when the launcher started another number of processes.
 void run_ranks(const EngineChoice& choice, int ranks,
                const std::function<void(Communicator&)>& body);
 

@@ -320,7 +320,7 @@ class Round:
 
     @staticmethod
     def end_others(processes):
-        """What a launcher does when one process has failed: wait, terminate, wait, kill."""
+        """Ends processes as a launcher does after one has failed: wait, terminate, wait, kill."""
         for end in (subprocess.Popen.terminate, subprocess.Popen.kill):
             until = time.monotonic() + GRACE
             while time.monotonic() < until and any(process.poll() is None for process in processes):
@@ -386,7 +386,7 @@ class Round:
             if self.choose.random() < 0.2:
                 self.damage_leftover()
         if not published:
-            # What runs of earlier versions finished must not be in it.
+            # Tensors that runs of earlier versions finished must not be in the output.
             self.allowed.add(self.version)
             self.resume()
         hidden = [name for name in os.listdir(self.folder) if name.startswith(".out") and ".meeting" not in name]

@@ -69,7 +69,7 @@ keep() {
     merged=$(mktemp -d)
     "$build/tests/fuzz/fuzz_$target" -merge=1 -max_len=4096 "$merged" "$here/corpus/$target" \
       "$build/fuzz/corpus/$target" >/dev/null 2>&1
-    # Those of up to 1 KiB, the richest first: 16 files and 16 KiB beside what is there.
+    # Adds inputs of up to 1 KiB, those with most coverage first: at most 16 files and 16 KiB.
     local room=16384 files=16 file size
     while read -r size file; do
       ((room -= size, files -= 1, room >= 0 && files >= 0)) || break

@@ -1,4 +1,4 @@
-"""What the transformers library computes for single functions: activations, routers, rotation frequencies.
+"""Values of single functions from the transformers library: activations, routers, rotation frequencies.
 
 write(path) makes one JSON file; every number in it is f32 as the library computed it, but for the inputs of
 rotation_cases, which are what config.json would say.
@@ -28,7 +28,7 @@ from transformers.models.phimoe.modeling_phimoe import PhimoeRotaryEmbedding, Ph
 from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeTopKRouter
 from transformers.models.t5.modeling_t5 import T5Attention
 
-# Those of ACT2FN without parameters that are learned.
+# Functions of ACT2FN without learned parameters.
 ACTIVATIONS = [name for name in ACT2FN.keys() if name not in ("prelu", "xielu", "sqrtsoftplus")]
 
 
@@ -305,7 +305,7 @@ SIGNED_BUCKETS = [(512, 512), (16, 14), (16, 26), (64, 1000)]
 
 
 def signed_buckets(buckets, most_distance):
-    """Of a key so far behind its query: the library counts from the key to the query."""
+    """Buckets by the distance from a key to its query; the library counts in the other direction."""
     first = -most_distance - 10
     distances = torch.arange(first, -first + 1)
     found = make_log_bucket_position(-distances, buckets // 2, most_distance).long() + buckets // 2

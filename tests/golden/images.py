@@ -13,18 +13,18 @@ SHAPES |= {name: (1, 17) for name in ("llama4", "llava", "llava_mistral", "inter
 # Whose model type has a token for the class, and whose has it first.
 CLASS_FIRST = ("llava", "llava_next", "internvl")
 WITH_CLASS = ("llama4", *CLASS_FIRST)
-# Whose last layer's result nobody reads.
+# Models that do not use the last layer of their tower.
 LAST_UNREAD = ("llava", "llava_next")
-# Of which there is a run of words alone, too.
+# Models that also run on words alone.
 ALSO_WORDS = ("gemma3",)
-# Whose words have one position each, where others have three.
+# Models whose words have one position each instead of three.
 ONE_POSITION = ("exaone4_5",)
-# Whose towers the graphs compute.
+# Models whose towers the graphs compute.
 WITH_TOWER = ("mistral3", "exaone4_5", "qwen2_vl", "qwen2_5_vl", "llava_next", *SHAPES)
 
 
 def is_of_another_layer(config):
-    """Whether words meet another layer of LLaVA's tower than the last but one."""
+    """Returns True if the words attend to another layer of LLaVA's tower than the last but one."""
     return config.model_type in LAST_UNREAD and config.vision_feature_layer != -2
 
 
@@ -41,13 +41,13 @@ def layers_of(tower):
 
 
 def is_of_tower(model, layers, model_types):
-    """Whether these are the layers of the tower of one of the types."""
+    """Returns True if these are the layers of the tower of one of the types."""
     tower = tower_of(model)
     return tower is not None and model.config.model_type in model_types and layers is layers_of(tower)
 
 
 def as_positions(model, layers):
-    """What puts a layer's hidden states into the order of positions: the class last."""
+    """Returns the function that reorders a layer's hidden states as positions: the class token last."""
     is_behind = not is_of_tower(model, layers, CLASS_FIRST)
     return (lambda hidden: hidden) if is_behind else lambda hidden: hidden.roll(-1, dims=1)
 
@@ -69,7 +69,7 @@ def side_of(config):
 
 
 def side_of_square(model):
-    """How many patches beside each other become a position."""
+    """Side of the square of patches that becomes one position."""
     config = model.config
     if config.model_type in LAST_UNREAD:
         return 1
@@ -101,7 +101,7 @@ def given(model, input_ids, random):
 
 
 def inputs(model, pixels):
-    """What the library reads them as; positions are those of text, whatever it would give those of an image."""
+    """Inputs as the library reads them; positions are those of text, also for an image."""
     if model.config.model_type in WITH_CLASS:
         pixels = pixels[:, :-1]
     images, patches, _ = pixels.shape

@@ -69,7 +69,7 @@ OF_LENGTH += ("rope_parameters.original_max_position_embeddings", "index_topk", 
 LONGER = ("whisper", "flex_olmo", "deberta_v2", "t5", "t5_gated", "umt5", "phi3_longrope", "minicpm3")
 # Models that have two sequences, which must not meet.
 TWICE = ("bert", "llama", "mamba2")
-# How far apart the last chosen and the first unchosen expert are: less, and rounding could choose.
+# Least distance between the scores of the last chosen and the first unchosen expert, so that rounding cannot choose.
 LEAST_GAP = 1e-4
 
 FAMILIES = ATTENTION_MODELS | LATER_MODELS | MIXED_MODELS | TOWER_MODELS | RECURRENT_MODELS | ENCODER_MODELS
@@ -135,7 +135,7 @@ def layers_of(model):
 
 
 def correction_of(router, args):
-    """What only chooses: its own, or what it is handed behind its input."""
+    """Returns the bias that affects only the choice: the router's own, or its second argument."""
     own = getattr(getattr(router, "moe_statics", router), "e_score_correction_bias", None)
     return own if own is not None else args[1] if len(args) > 1 else None
 
@@ -165,7 +165,7 @@ def as_features(hidden, shape):
 
 
 class Watch:
-    """What passes between the layers and out of the routers of a model."""
+    """Records the values between a model's layers and the results of its routers."""
 
     def __init__(self, model, shape):
         self.hidden, self.gap, self.shape = {}, float("inf"), shape
@@ -260,7 +260,7 @@ def expected(fixture, model):
 
 
 def of_words(fixture, model):
-    """What a model with a tower makes of words alone."""
+    """Runs a model with a tower on words alone."""
     random = np.random.default_rng(zlib.crc32(f"{fixture}/words".encode()))
     input_ids = torch.from_numpy(random.integers(0, model.config.get_text_config().vocab_size, images.SHAPES[fixture]))
     input_ids[input_ids == model.config.image_token_id] = 0

@@ -2,7 +2,7 @@
 
 from sizes import FEW_EXPERTS, GLM_MOE, GRANITE_MOE, INDEX, LATENT, SIZES, TEMPERED, WIDE_HEADS, YARN
 
-# What LongCat-Flash has under other names, or not.
+# Options that LongCat-Flash has under other names, or lacks.
 OTHER_NAMES = (
     "num_hidden_layers",
     "intermediate_size",

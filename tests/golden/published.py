@@ -64,7 +64,7 @@ def chatglm_config(config):
 
 
 def publish_chatglm(folder):
-    """As THUDM published glm-4-9b."""
+    """Rewrites the model in the form of THUDM's glm-4-9b."""
     weights, config = folder / "model.safetensors", folder / "config.json"
     save_file(chatglm_tensors(load_file(weights)), weights, metadata={"format": "pt"})
     config.write_text(json.dumps(chatglm_config(json.loads(config.read_text())), indent=2) + "\n")
@@ -109,7 +109,7 @@ def internlm2_tensors(tensors, groups):
 
 
 def internlm2_config(config):
-    """What InternLM2Config writes of what it shares with LlamaConfig."""
+    """Returns the keys of InternLM2Config that LlamaConfig has, too."""
     shared = "hidden_size intermediate_size num_hidden_layers num_attention_heads num_key_value_heads vocab_size".split()
     shared += "hidden_act max_position_embeddings rms_norm_eps tie_word_embeddings".split()
     return dict(
@@ -175,7 +175,7 @@ def flash_name(name):
 
 
 def publish_deepseek_v4_flash(folder):
-    """As DeepSeek published DeepSeek-V4-Flash: kinds of layers by their rates, and one scaling of rotations."""
+    """Rewrites the model in the form of DeepSeek-V4-Flash: kinds of layers by their rates, one scaling of rotations."""
     weights, config = folder / "model.safetensors", folder / "config.json"
     save_file({flash_name(name): tensor for name, tensor in load_file(weights).items()}, weights, metadata={"format": "pt"})
     says = json.loads(config.read_text())

@@ -155,7 +155,7 @@ RECURRENT_MODELS = {
         "OlmoHybridConfig",
         dict(SIZES, **OLMO_DELTA, rope_parameters=dict(rope_type="default", rope_theta=1000.0)),
     ),
-    # Nothing rotates, states do not turn their sign, and every width follows from others.
+    # No rotation, states keep their sign, and every width follows from others.
     "olmo_hybrid_in_place": (
         "OlmoHybridConfig",
         dict(

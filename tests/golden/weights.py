@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from safetensors import safe_open
 
-# What features or experts are multiplied by.
+# Factors of features or experts.
 FACTORS = ("lambda_1", "lambda_2", "layer_scalar", "router.scale", "per_expert_scale", "correct_output_scale")
 # Models whose norms multiply by 1 + weight, and the exceptions among them.
 ONE_PLUS = ("gemma", "vaultgemma", "qwen3_next", "qwen3_5", "nemotron")

@@ -48,7 +48,7 @@ launch 2 --quick
 [[ $statuses == ' 2 2' ]] && grep -q 'process 1: --seed 2' err.0 || fail "two seeds in one launch:$statuses"
 before=()
 
-# What one process alone can see, all say.
+# All processes report an error that only one of them can see.
 cp parts/model-rank-3-part-0.safetensors kept
 size=$(stat -c %s kept)
 printf '\125' | dd of=parts/model-rank-3-part-0.safetensors bs=1 seek=$((size - 3001)) conv=notrunc status=none

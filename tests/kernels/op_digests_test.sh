@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: op_digests_test.sh HOST CUDA      (two programs of one source; the second compiled by nvcc)
-# What nvcc makes of the op bodies for the host is what the C++ compiler makes of them.
+# nvcc and the C++ compiler must compile the op bodies for the host to the same results.
 set -euo pipefail
 host=$("$1")
 cuda=$("$2")

@@ -24,7 +24,7 @@ REDUCED = (r".*(out_proj|fc2)\.bias",)
 
 
 def with_biases(rules):
-    """Of (pattern, selector of the rows, selector of the columns) those of the weights and of the biases."""
+    """Returns the rules (pattern, selector of rows, selector of columns), for weights and for their biases."""
     weights = [(name + r"\.weight", rows, columns) for name, rows, columns in rules]
     return weights + [(name + r"\.bias", rows) for name, rows, _ in rules]
 

@@ -38,7 +38,7 @@ import recent_families
 from slicing import intervals, key_heads, on_every_device, query_heads, ranks_of, whole
 
 FOLDER = pathlib.Path(__file__).parent / "fixtures"
-# What a config says about nothing but generation, training and its own class.
+# Keys of a config that only concern generation, training and its own class.
 NOISE = {
     "id2label",
     "label2id",
@@ -123,7 +123,7 @@ def renamed(family, name):
 
 
 def check_renamed(family, model, folder):
-    """That the library finds every tensor under the published name."""
+    """Checks that the library finds every tensor under the published name."""
     path = pathlib.Path(folder) / "model.safetensors"
     save_file({renamed(family, name): tensor for name, tensor in load_file(path).items()}, path, {"format": "pt"})
     found, report = type(model).from_pretrained(folder, output_loading_info=True, dtype=torch.bfloat16)
@@ -168,7 +168,7 @@ class Cuts:
         self.rules = [(re.compile(pattern), axes) for pattern, *axes in family.cuts]
 
     def selectors(self, name):
-        """Of the last rule that matches: a family's own ones stand behind those that it shares."""
+        """Returns the selectors of the last rule that matches; a family's own rules follow those that it shares."""
         found = [axes for pattern, axes in self.rules if pattern.fullmatch(name)]
         if not found:
             raise SystemExit(f"{self.family.name}: no cut for {name}")
@@ -199,7 +199,7 @@ class Cuts:
 
 
 def covers(cut, shape):
-    """Whether the ranks together keep every element."""
+    """Returns True if the ranks together keep every element."""
     seen = np.zeros(shape, dtype=bool)
     for axes in cut:
         if axes is not None:

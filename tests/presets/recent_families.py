@@ -191,7 +191,7 @@ HUNYUAN = [
     (r".*mlp\.shared_mlp\.down_proj\.weight", whole, features),
 ]
 STATICS = [(r".*moe_statics\.e_score_correction_bias", whole, whole)]
-# What predicts further tokens, which the library leaves out: a dense layer behind two norms and a projection.
+# Layers that predict further tokens, which the library omits: a dense layer after two norms and a projection.
 FURTHER_BLOCK = "model.mtp_block.0."
 FURTHER_OF_ERNIE = [
     (f"model.{name}.0.weight", *shape)

@@ -1,4 +1,4 @@
-"""What a rank of a mesh keeps of one axis, in numpy and by nothing but reshape, split and concatenate.
+"""Parts of one axis that the ranks of a mesh keep, by numpy's reshape, split and concatenate alone.
 
 A selector is a function (rank, n) -> the global indices of an axis of n elements that the rank keeps, in local order.
 It takes the indices 0 .. n-1 apart as the model's own code takes the axis apart, keeps the rank's heads, groups,

@@ -31,7 +31,7 @@ class WeightFiles final : public engine::WeightSource {
   std::vector<exec::SourceFile> files_;
 };
 
-/// Tensors of shards as if they were merged: device 0 has everything. Of replicated elements, the
+/// Tensors of shards as if they were merged: device 0 has everything. For replicated elements the
 /// first holder's copy is read.
 class MergedFiles final : public engine::WeightSource {
  public:

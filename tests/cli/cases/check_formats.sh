@@ -1,4 +1,4 @@
-# What CI systems read. Names with markup in them stay harmless.
+# Output formats for CI systems. Names with markup characters are escaped.
 cp -r "$samples/tiny-llama" model
 sed -i 's/"vocab_size": 1000/"vocab_size": 999/' model/config.json
 touch 'model/a,b:c%<d>.bin'

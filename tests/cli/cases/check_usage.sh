@@ -1,4 +1,4 @@
-# What cannot be a check is refused before anything is read.
+# Invalid options are refused before any file is read.
 try() { shardtool check "$@"; echo "-> $?"; }
 try
 try model --format xml

@@ -1,4 +1,4 @@
-# What a shell would offer after these words.
+# The completions of a shell after these words.
 source <(shardtool completion bash)
 offer() {
   COMP_WORDS=(shardtool "$@") COMP_CWORD=$#

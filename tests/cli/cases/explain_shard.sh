@@ -1,4 +1,4 @@
-# What stands in an output folder is explained over the mesh that it was cut for.
+# explain uses the mesh of an output folder's manifest.
 shardtool -q split "$samples/tiny-llama" -o tp2 --tp 2
 shardtool explain tp2 model.layers.1.self_attn.k_proj.weight
 shardtool explain tp2 model.layers.1.self_attn.k_proj.weight --tp 4 | head -3

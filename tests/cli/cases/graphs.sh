@@ -1,4 +1,4 @@
-# What models compute is data: listed, shown, extended in a file of one's own, and run.
+# Graphs are data: listed, shown, extended in a user's file, and run.
 shardtool graphs | grep -E "^  (llama|bert) "
 shardtool graphs --json > list; grep -c '"name": "llama"' list
 shardtool graphs show llama > llama.json; head -n 3 llama.json
@@ -26,7 +26,7 @@ try validate parts -r novel -q
 try plan novel --preset llama --tp 2 --profile h100-sxm | grep "^forward"
 try plan novel --preset llama --tp 2 --profile h100-sxm --graph mine.json | grep -c "^decode"
 
-# What cannot be is told at its place.
+# An invalid graph is refused with the place.
 sed 's/"a paper",/"a paper", "parts": {"mlp_add": [{"op": "add", "in": ["y", "gated"], "out": "x"}]},/' mine.json > odd.json
 try validate parts -r novel --graph odd.json -q
 sed 's/"extends": "llama"/"extends": "lama"/' mine.json > odd.json

@@ -1,4 +1,4 @@
-# What a layout costs: the verdict first.
+# The costs of a layout; the verdict comes first.
 shardtool plan "$samples/tiny-llama"
 shardtool plan "$samples/tiny-llama" --tp 2 --budget 300KB --context 128 --batch 4
 shardtool plan "$samples/tiny-llama" --tp 2 --budget 200KB --what-if 1,3,4 --compare llama

@@ -1,4 +1,4 @@
-# What moves between two layouts, beside the bound; the exit code says whether anything does.
+# Bytes that move between two layouts, with the lower bound; the exit code is 0 if none moves.
 shardtool -q split "$samples/tiny-llama" -o tp2 --tp 2
 shardtool plan tp2 --to-mesh tp=4 --explain model.layers.0.mlp.down_proj.weight --node-size 2
 shardtool plan tp2 --to-mesh tp=2

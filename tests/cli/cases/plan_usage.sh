@@ -1,4 +1,4 @@
-# What cannot be is named.
+# Errors name the invalid option.
 plan() { shardtool plan "$samples/tiny-llama" --tp 2 "$@"; echo "exit $?"; }
 plan --budget 1KB --overhead 2KB
 plan --budget lots

@@ -35,7 +35,7 @@ rm "$file"
 try changed -r "$model"
 shardtool validate changed -r "$model" --json > /dev/null; echo "-> $?"
 
-# What cannot be validated says why.
+# Errors say why an input cannot be validated.
 try "$model"
 try gone
 try

@@ -23,6 +23,6 @@ try parts -m two.json -r "$model" --quick
 rm parts/model-rank-2-part-0.safetensors
 try parts -m four.json -r "$model" --quick
 
-# What is needed and not given.
+# Errors about missing options.
 try parts -r "$model"
 try parts -m four.json

@@ -8,7 +8,7 @@ try parts -r "$model" --engine gpu-virtual --json
 try --demo mlp --engine gpu-virtual
 try parts -r "$model" --engine cuda
 
-# Where processes of a launch meet: what is no place, and a launch that names none.
+# Meeting places: an invalid one, and a launch without an address.
 try parts -r "$model" --meeting tcp://nowhere
 export OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2
 unset MASTER_ADDR MASTER_PORT

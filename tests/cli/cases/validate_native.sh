@@ -1,4 +1,4 @@
-# As engines compute: a report of rounding beside the verdict. On CPUs no library multiplies.
+# The native run reports rounding beside the verdict. On CPUs it uses no product library.
 model=$samples/tiny-llama
 shardtool -q split "$model" -o parts --tp 2
 shardtool validate parts -r "$model" --native | grep -E "V4|native"
