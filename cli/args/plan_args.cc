@@ -31,7 +31,7 @@ double number_or(const char* flag, const std::optional<std::string>& typed, doub
                         typed->find_first_not_of("0123456789.eE+-") == std::string::npos;
   if (is_plain) return value;
   throw Error(ErrorCode::kUsage,
-              fmt::format("{} '{}' is no number from 0 to {}", flag, quote_for_message(*typed),
+              fmt::format("{} '{}' is not a number from 0 to {}", flag, quote_for_message(*typed),
                           format_count(kLargestAmount)))
       .help("for example 2.49");
 }

@@ -144,7 +144,7 @@ void describe(std::string_view engine, int ranks, plan::HardwareProfile& profile
 
 void check(const CalibrateOptions& options, int ranks) {
   if (ranks < 2) {
-    throw Error(ErrorCode::kUsage, "one rank has nobody to send messages to")
+    throw Error(ErrorCode::kUsage, "a single rank cannot send messages")
         .help("start several with mpirun, srun or torchrun, or leave --engine and --ranks out");
   }
   if (options.bytes < kLeastCalibrated) {

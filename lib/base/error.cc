@@ -22,7 +22,7 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
     {kMappingSchema, "E0202", 3, "the mapping does not follow the schema",
      "A key is unknown, missing or of the wrong type. `shardtool schema` prints the JSON Schema."},
     {kNotDivisible, "E0203", 3, "an axis does not divide over the mesh",
-     "The units of the axis cannot be dealt out evenly and the mapping or --require-even refuses "
+     "The units of the axis cannot be distributed evenly and the mapping or --require-even refuses "
      "an uneven cut. Use another mesh size, or allow it with \"uneven\": \"balanced\"."},
     {kUnknownName, "E0204", 3, "a name is not defined",
      "An axis, mesh axis, preset, strategy or capture is used that nothing defines."},
@@ -53,15 +53,14 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      "\"extends\" names a preset or a relative file inside the mapping's own folder tree, without "
      "cycles, at most 8 levels deep."},
     {kGroups, "E0214", 3, "query and key/value heads cannot share one cut",
-     "Up to as many devices as there are KV heads, whole KV groups are dealt out; on a multiple of "
-     "them KV heads are replicated and the query heads must divide. Other counts need "
+     "Up to as many devices as there are KV heads, whole KV groups are distributed; on a multiple "
+     "of them KV heads are replicated and the query heads must divide. Other counts need "
      "\"small\": \"gather\"."},
     {kMesh, "E0215", 3, "the mesh is not valid",
      "A mesh is a list of named axes of size 1 or more; its product is the number of devices."},
     {kAssertion, "E0216", 3, "the checkpoint differs from what the mapping asserts",
      "A rule's \"count\" or \"dtype\" does not hold for the tensors that it matches, or an index "
-     "of "
-     "an axis, such as an expert of a layer, is missing, stands twice or is too large."},
+     "of an axis, such as an expert of a layer, is missing, occurs twice or is too large."},
     {kStrategy, "E0217", 3, "the strategy cannot be applied",
      "tensor_parallel and expert_parallel belong to modules, gate_up needs an even extent, stacked "
      "QKV must match its heads, and head-aware cuts must match the width."},
@@ -79,10 +78,10 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      "An operation takes its operands in certain placements only. Place them so that one of its "
      "rows fits, or allow the transition that the message names."},
     {kUnreadable, "E0301", 4, "the input cannot be read", "The file cannot be opened or read."},
-    {kMalformed, "E0302", 4, "the file is no valid safetensors file",
+    {kMalformed, "E0302", 4, "the file is not a valid safetensors file",
      "The container is damaged or is another format: the first 8 bytes give the header's length, "
      "the header is JSON, the tensors tile the rest of the file exactly."},
-    {kHeaderJson, "E0303", 4, "the safetensors header is no valid JSON",
+    {kHeaderJson, "E0303", 4, "the safetensors header is not valid JSON",
      "The header must be one strict JSON object without duplicate names."},
     {kTensorInvalid, "E0304", 4, "a tensor entry is invalid",
      "dtype, shape and data_offsets must agree with each other and with the file."},

@@ -206,7 +206,7 @@ void JsonReader::object(std::initializer_list<Field> fields,
     const bool known = field != fields.end();
     const bool twice =
         known ? (seen & bit) != 0 : std::find(others.begin(), others.end(), key) != others.end();
-    if (twice) throw error("a key stands twice", quote_for_message(key), "each key once");
+    if (twice) throw error("a key occurs twice", quote_for_message(key), "each key once");
     if (known) {
       seen |= bit;
       field->read();

@@ -17,7 +17,7 @@ json read_object(JsonReader& in) {
   in.begin_object();
   for (std::string key; in.next_key(key);) {
     if (object.contains(key)) {
-      throw in.error("a key stands twice", quote_for_message(key), "each key once");
+      throw in.error("a key occurs twice", quote_for_message(key), "each key once");
     }
     json& member = object[key];
     member = read_value(in);

@@ -110,7 +110,7 @@ void check_safety(const Checkpoint& checkpoint, Findings& findings) {
   for (const std::string& name : checkpoint::list_folder(folder).foreign_weights) {
     if (!is_pickle_name(name)) continue;
     findings.add({.rule = Rule::kPickle,
-                  .message = "a pickle file lies beside the weights",
+                  .message = "a pickle file is beside the weights",
                   .file = path_in(folder, name),
                   .fix = "delete it: the safetensors files hold the same tensors without code"});
   }

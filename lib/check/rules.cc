@@ -13,7 +13,7 @@ using enum Severity;
 
 constexpr auto kContainerRules = std::to_array<RuleInfo>({
     {kFileUnreadable, "ST0101", kError, "the file cannot be read",
-     "The system refuses to open or read the file, or it is no plain file."},
+     "The system refuses to open or read the file, or it is not a plain file."},
     {kFileMissing, "ST0102", kError, "a file is missing",
      "The index names a file that is not in the folder: the download or the copy is incomplete."},
     {kForeignFormat, "ST0103", kError, "the file is another format",
@@ -22,12 +22,12 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
     {kHeaderLength, "ST0104", kError, "the header's length is out of range",
      "The first 8 bytes give the length of the header: 2 to 100,000,000 bytes that lie inside the "
      "file. Otherwise the file is truncated, or is no safetensors file."},
-    {kHeaderJson, "ST0105", kError, "the header is no valid JSON",
+    {kHeaderJson, "ST0105", kError, "the header is not valid JSON",
      "The header must be one strict JSON object. Readers that are less strict may see other "
      "tensors than this one."},
     {kHeaderMetadata, "ST0106", kError, "__metadata__ is not strings only",
      "The format allows nothing but strings in __metadata__, each key once."},
-    {kTensorTwice, "ST0107", kError, "a tensor stands twice in a header",
+    {kTensorTwice, "ST0107", kError, "a tensor occurs twice in a header",
      "Readers disagree on which of the two entries counts."},
     {kDtype, "ST0108", kError, "a dtype is unknown", "The format has a closed list of dtypes."},
     {kTensorSize, "ST0109", kError, "dtype, shape and data_offsets disagree",
@@ -43,9 +43,10 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
      "as a zip archive."},
     {kUnknownField, "ST0114", kWarning, "a tensor entry has unknown fields",
      "They are ignored here; other readers may refuse the file."},
-    {kMisaligned, "ST0115", kNote, "a tensor begins at an odd address",
-     "Its offset in the file is no multiple of its element size, so that a mapped file cannot be "
-     "used without a copy. Writers pad the header to a multiple of 8 and order tensors by size."},
+    {kMisaligned, "ST0115", kNote, "a tensor is misaligned",
+     "Its offset in the file is not a multiple of its element size, so that a mapped file cannot "
+     "be used without a copy. Writers pad the header to a multiple of 8 and order tensors by "
+     "size."},
     {kFramework, "ST0116", kNote, "__metadata__ has no \"format\"",
      "transformers refuses files whose __metadata__ does not say \"format\": \"pt\"."},
     {kIndexInvalid, "ST0120", kError, "the index is invalid",
@@ -111,7 +112,7 @@ constexpr auto kMappingRules = std::to_array<RuleInfo>({
      "The devices get parts of different sizes. shardtool and engines that pad can load them; "
      "others require equal parts."},
     {kMappingWarning, "ST0222", kWarning, "the mapping may not be meant for this checkpoint",
-     "It names other architectures, or declares what nothing uses."},
+     "It names other architectures, or declares axes or rules that are not used."},
 });
 
 constexpr auto kShardRules = std::to_array<RuleInfo>({
@@ -146,7 +147,7 @@ constexpr auto kShardRules = std::to_array<RuleInfo>({
     {kRankDtype, "ST0314", kError, "ranks have different dtypes",
      "The parts of one tensor have one dtype."},
     {kMixedCheckpoints, "ST0315", kError, "files of different checkpoints are mixed",
-     "Two numberings, or parts of two splits, lie in one folder or were given together."},
+     "Two numberings, or parts of two splits, are in one folder or were given together."},
     {kUnproved, "ST0316", kNote, "not proved",
      "Shards without a manifest do not say what they are parts of: what follows from the mapping "
      "alone was checked, the rest cannot be."},
@@ -194,7 +195,7 @@ constexpr auto kModelRules = std::to_array<RuleInfo>({
     {kIntermediateSize, "ST0415", kError, "intermediate_size contradicts the tensors",
      "config.json belongs to another model, or the tensors do."},
     {kConfigInvalid, "ST0416", kError, "config.json cannot be used",
-     "It is no strict JSON object, or a size in it is no positive integer."},
+     "It is not a strict JSON object, or a size in it is not a positive integer."},
     {kSize, "ST0417", kError, "config.json contradicts the shape of a tensor",
      "config.json belongs to another model, or the tensors do."},
 });

@@ -107,7 +107,7 @@ HfIndex parse_index(std::string_view text, const std::string& path, const Proble
       std::adjacent_find(index.weights.begin(), index.weights.end(),
                          [](const auto& a, const auto& b) { return a.tensor == b.tensor; });
   if (twice != index.weights.end()) {
-    throw invalid(path, "a tensor stands twice in the weight_map")
+    throw invalid(path, "a tensor occurs twice in the weight_map")
         .tensor(quote_for_message(twice->tensor));
   }
   return index;

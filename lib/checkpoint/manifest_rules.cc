@@ -27,7 +27,7 @@ class Rules {
     std::set<i64> seen;
     for (const RankRecord& rank : manifest_.ranks) {
       if (!seen.insert(rank.rank).second) {
-        throw invalid(fmt::format("rank {} stands twice in 'ranks'", rank.rank));
+        throw invalid(fmt::format("rank {} occurs twice in 'ranks'", rank.rank));
       }
       check_rank(rank);
     }
@@ -43,12 +43,12 @@ class Rules {
     std::vector<const std::string*> files;
     for (const FileRecord& file : manifest_.files) files.push_back(&file.name);
     if (const std::string* twice = find_duplicate(std::move(files))) {
-      throw invalid(fmt::format("file '{}' stands twice in 'files'", quote_for_message(*twice)));
+      throw invalid(fmt::format("file '{}' occurs twice in 'files'", quote_for_message(*twice)));
     }
     std::vector<const std::string*> tensors;
     for (const TensorRecord& tensor : manifest_.tensors) tensors.push_back(&tensor.name);
     if (const std::string* twice = find_duplicate(std::move(tensors))) {
-      throw invalid("a tensor stands twice in 'tensors'").tensor(quote_for_message(*twice));
+      throw invalid("a tensor occurs twice in 'tensors'").tensor(quote_for_message(*twice));
     }
   }
 

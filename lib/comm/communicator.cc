@@ -218,11 +218,11 @@ void Communicator::require_rank(int rank) const {
 }
 
 Communicator::Ticket SoloCommunicator::do_post(int, Channel, std::string) {
-  throw Error(ErrorCode::kInternal, "a process on its own has nobody to send to");
+  throw Error(ErrorCode::kInternal, "a single process cannot send messages");
 }
 void SoloCommunicator::do_finish(Ticket) {}
 std::string SoloCommunicator::do_receive(int, Channel) {
-  throw Error(ErrorCode::kInternal, "a process on its own has nobody to receive from");
+  throw Error(ErrorCode::kInternal, "a single process cannot receive messages");
 }
 void SoloCommunicator::do_abort(const std::string& reason) noexcept {
   if (!aborted_) aborted_ = reason;

@@ -152,7 +152,7 @@ void MessageCommunicator::accept(int from, Frame frame) {
     case FrameKind::kEnd:
       break;  // only for links that cannot detect the end otherwise
   }
-  spread_abort(fmt::format("process {} of {} sent what no process sends", from, size()));
+  spread_abort(fmt::format("process {} of {} sent an invalid message", from, size()));
 }
 
 void MessageCommunicator::throw_abort() const {

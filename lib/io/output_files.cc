@@ -26,7 +26,7 @@ bool is_plain_name(const std::string& name) {
 std::string OutputFiles::path_of(const std::string& name) const {
   if (is_plain_name(name)) return folder_ + "/" + name;
   throw Error(ErrorCode::kWriteFailed,
-              fmt::format("'{}' is no plain file name", quote_for_message(name)))
+              fmt::format("'{}' is not a plain file name", quote_for_message(name)))
       .at({folder_, 0, 0, {}});
 }
 

@@ -40,7 +40,7 @@ OutputPlace resolve(const std::string& path) {
   OutputPlace place = split(path);
   if (place.name == "." || place.name == "..") place = split(real_path(path));
   if (place.name.empty()) {
-    throw Error(ErrorCode::kWriteFailed, "the output is no name of a folder").at({path, 0, 0, {}});
+    throw Error(ErrorCode::kWriteFailed, "the output is not a folder name").at({path, 0, 0, {}});
   }
   place.parent = real_path(place.parent);
   return place;

@@ -55,7 +55,7 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
   const i64 devices = extent(mesh, over);
   if (counts.kv_heads < 1 || counts.heads % counts.kv_heads != 0) {
     throw Error(ErrorCode::kGroups,
-                fmt::format("{} {} are no whole number of groups under {} {}", counts.heads,
+                fmt::format("{} {} are not a whole number of groups under {} {}", counts.heads,
                             counts.heads_name, counts.kv_heads, counts.kv_name));
   }
   if (devices <= counts.kv_heads) {
@@ -69,8 +69,8 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
   }
   if (devices % counts.kv_heads != 0) {
     throw cannot_share(counts, devices,
-                       fmt::format("{} devices are no multiple of {} {}", devices, counts.kv_heads,
-                                   counts.kv_name));
+                       fmt::format("{} devices are not a multiple of {} {}", devices,
+                                   counts.kv_heads, counts.kv_name));
   }
   const auto replicas_over = leading(mesh, over, counts.kv_heads);
   if (!replicas_over) {

@@ -161,7 +161,7 @@ AxisExpr ShardingStrategy::cut_qkv(i64 extent, const mesh::Mesh& mesh) const {
   const AxisExpr kv = scale(whole(kv_heads), dim);
   require_extent(kind_, concat({scale(whole(heads), dim), kv, kv}).size(), extent,
                  "(num_heads + 2*num_kv_heads)*head_dim",
-                 "for grouped-query attention give num_kv_heads; Q, K and V lie along this axis");
+                 "for grouped-query attention give num_kv_heads; Q, K and V are on this axis");
   if (order == QkvOrder::kPerHead) {
     if (heads != kv_heads) {
       throw Error(ErrorCode::kStrategy,

@@ -114,7 +114,7 @@ void apply_setting(nlohmann::json& document, const std::string& path, const nloh
   if (!path.starts_with(kAxes)) {
     throw Error(ErrorCode::kUsage, fmt::format("'{}' cannot be set", path))
         .help(
-            "what can be set is axes.NAME, axes.NAME.FIELD, straddle, reduced_bias and unknown, as "
+            "the settings are axes.NAME, axes.NAME.FIELD, straddle, reduced_bias and unknown, as "
             "in "
             "axes.heads.uneven=balanced");
   }

@@ -24,7 +24,7 @@ i64 auto_size(const MeshAxisSpec& axis, i64 others, std::optional<i64> devices) 
   }
   if (*devices % others != 0) {
     throw Error(ErrorCode::kMesh,
-                fmt::format("{} devices are no multiple of the {} that the other mesh axes take",
+                fmt::format("{} devices are not a multiple of the {} that the other mesh axes take",
                             *devices, others))
         .at(axis.place);
   }

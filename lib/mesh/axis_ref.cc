@@ -45,7 +45,7 @@ AxisRef parse_axis_ref(std::string_view text) {
     if (pre && size) return {std::string(text.substr(0, colon)), *pre, *size};
   }
   throw Error(ErrorCode::kMappingSchema,
-              fmt::format("'{}' is no mesh axis", quote_for_message(text)))
+              fmt::format("'{}' is not a mesh axis", quote_for_message(text)))
       .help("write a mesh axis as tp, or a part of it as tp:(1)4");
 }
 
@@ -54,7 +54,7 @@ i64 extent(const Mesh& mesh, const AxisRef& ref) {
   if (ref.whole()) return axis.size;
   const auto product = checked_mul(ref.pre, ref.size);
   if (!product || *product < 1 || axis.size % *product != 0) {
-    throw Error(ErrorCode::kMesh, fmt::format("'{}' is no part of mesh axis '{}' of size {}",
+    throw Error(ErrorCode::kMesh, fmt::format("'{}' is not a part of mesh axis '{}' of size {}",
                                               to_string(ref), axis.name, axis.size))
         .help("in axis:(pre)size the product pre * size must divide the size of the axis");
   }

@@ -28,7 +28,7 @@ MeshAxis parse_axis(std::string_view text) {
   const bool parsed = failure == std::errc{} && end == digits.data() + digits.size();
   if (!parsed || name.empty() || size < 1) {
     throw Error(ErrorCode::kUsage,
-                fmt::format("'{}' is no mesh axis, expected name=size", quote_for_message(text)))
+                fmt::format("'{}' is not a mesh axis, expected name=size", quote_for_message(text)))
         .help("write a mesh as tp=4 or ep=2,tp=4, the slowest axis first");
   }
   return {std::string(name), size};

@@ -116,7 +116,7 @@ constexpr auto kTable = std::to_array<OpKind>({
     row<Shift>("shift"),
     row<TemperatureTuning>("temper"),
     row<Router>("router"),
-    row<Experts>("experts", {2, 2, "what experts read, and their weights"}),
+    row<Experts>("experts", {2, 2, "the experts' input and their weights"}),
 });
 
 }  // namespace

@@ -23,7 +23,7 @@ Spelling::Spelling(const std::string& glob) {
   for (const GlobToken& token : tokens_) {
     texts *= choices(token);
     if (texts <= kMost) continue;
-    throw Error(ErrorCode::kLimit, fmt::format("'{}' stands for more than {} names",
+    throw Error(ErrorCode::kLimit, fmt::format("'{}' expands to more than {} names",
                                                quote_for_message(glob, 100), kMost))
         .help("write fewer choices {a,b} in it and in its prefix");
   }

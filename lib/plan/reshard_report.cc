@@ -80,7 +80,7 @@ ReshardReport report_of(const ActionSet& set, const Action& action, const Allowe
   report.moves = moved > 0;
   report.headline = report.moves ? fmt::format("{} moves {}: {} bytes per device", set.op,
                                                plural(moved, "operand"), format_count(action.bytes))
-                                 : fmt::format("{} takes its operands as they lie", set.op);
+                                 : fmt::format("{} uses its operands as they are placed", set.op);
   return report;
 }
 

@@ -27,7 +27,7 @@ void require_known_names(const Parameters<T>& parameters, std::string_view prefi
     bool known = false;
     for (i64 i = 0; i < layers; ++i) known |= rest == weights_name(i) || rest == bias_name(i);
     if (known) continue;
-    throw Error(ErrorCode::kUnknownName, fmt::format("'{}' is no parameter of the model", name))
+    throw Error(ErrorCode::kUnknownName, fmt::format("'{}' is not a parameter of the model", name))
         .help("name them layer_0/weights, layer_0/bias, layer_1/weights, ... without gaps");
   }
 }

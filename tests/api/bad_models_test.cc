@@ -145,7 +145,7 @@ TEST_CASE("a config with experts beside tensors without any is warned of") {
   const TinyModel model{tiny_mixtral().config, tiny_llama().tensors};
   CHECK(split_model(model).warnings ==
         std::vector<std::string>{"axis 'experts' has size 4, num_local_experts = 4 (from "
-                                 "config.json), but no tensor lies along it"});
+                                 "config.json), but no tensor has it"});
 }
 
 TEST_CASE("a fused tensor is refused where no rule declares its order") {

@@ -161,5 +161,5 @@ TEST_CASE("a golden file gives what enters beside tokens, and of another size sa
   const auto error = testing::error_of([&] { api::validate(options); });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kShapeMismatch);
-  CHECK(error->message() == "what is given beside tokens has another size");
+  CHECK(error->message() == "the input beside the tokens has another size");
 }

@@ -216,8 +216,8 @@ TEST_CASE("object reads each field once, wants the required ones and reports the
   CHECK(unknown == std::vector<std::string>{"x", "y"});
 
   CHECK(error_of("{\"b\":1}", read).message() == "'a' is missing");
-  CHECK(error_of(R"({"a":1,"\u0061":1})", read).message() == "a key stands twice");
-  CHECK(error_of(R"({"a":1,"x":1,"x":1})", read).message() == "a key stands twice");
+  CHECK(error_of(R"({"a":1,"\u0061":1})", read).message() == "a key occurs twice");
+  CHECK(error_of(R"({"a":1,"x":1,"x":1})", read).message() == "a key occurs twice");
   CHECK(error_of("{\"a\":1", read).message() == "expected ',' or '}' but found the end");
   CHECK(error_of("{\"a\":1,}", read).message() == "expected a key in double quotes but found '}'");
   CHECK(error_of("{\"a\":1}x", read).message() == "expected the end of the document but found 'x'");

@@ -56,9 +56,9 @@ TEST_CASE("a file that others may use, a link, a pipe and a folder are not belie
   fs::create_symlink(folder / "meeting", folder / "link");
   CHECK(refusal_of(folder / "link") == "it is a symbolic link");
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  CHECK(refusal_of(folder / "pipe") == "it is no regular file");
+  CHECK(refusal_of(folder / "pipe") == "it is not a regular file");
   fs::create_directory(folder / "folder");
-  CHECK(refusal_of(folder / "folder") == "it is no regular file");
+  CHECK(refusal_of(folder / "folder") == "it is not a regular file");
 }
 
 TEST_CASE("a file of another user is not believed") {

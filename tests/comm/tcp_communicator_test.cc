@@ -213,7 +213,7 @@ TEST_CASE("a process that sends what no process sends ends the run") {
                         Deadline::clock::now() + std::chrono::seconds(20)));
   }
   REQUIRE(error);
-  CHECK(error->message() == "process 1 of 2 sent what no process sends");
+  CHECK(error->message() == "process 1 of 2 sent an invalid message");
 }
 
 TEST_CASE("those who wait in vain give up and say for whom") {

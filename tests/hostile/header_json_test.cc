@@ -70,9 +70,9 @@ TEST_CASE("B09 B10 B12 B13 what stands twice is refused and named, also when esc
   };
   const std::string metadata = R"("__metadata__":{"k":"v"})";
   const std::vector<Row> rows = {
-      {"{\"a\":" + entry("[0]", "[0,0]") + ",\"a\":" + entry("[0]", "[0,0]") + "}", "stands twice"},
+      {"{\"a\":" + entry("[0]", "[0,0]") + ",\"a\":" + entry("[0]", "[0,0]") + "}", "occurs twice"},
       {"{\"a\":" + entry("[0]", "[0,0]") + ",\"\\u0061\":" + entry("[0]", "[0,0]", "\"F32\"") + "}",
-       "stands twice"},
+       "occurs twice"},
       {R"({"a":{"dtype":"U8","shape":[0],"shape":[0],"data_offsets":[0,0]}})", "found: shape"},
       {R"({"a":{"dtype":"U8","shape":[0],"x":1,"\u0078":1,"data_offsets":[0,0]}})", "found: x"},
       {"{" + metadata + "," + metadata + "}", "__metadata__"},

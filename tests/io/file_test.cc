@@ -192,7 +192,7 @@ TEST_CASE("beyond the process's file size limit there is no space, and no signal
   CHECK(error->help_lines().size() == 1);
 }
 
-TEST_CASE("what is no regular file is refused, and a pipe does not hang") {
+TEST_CASE("what is not a regular file is refused, and a pipe does not hang") {
   const TempFolder folder;
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK_ERROR(kUnreadable, open_read(folder / "pipe"));

@@ -89,7 +89,7 @@ TEST_CASE("the model says what it is") {
   CHECK(config_of(R"({"architectures": "A", "model_type": 3})").model_type() == "");
 }
 
-TEST_CASE("a config that is no strict JSON object is refused") {
+TEST_CASE("a config that is not a strict JSON object is refused") {
   CHECK_ERROR(kConfig, config_of(""));
   CHECK_ERROR(kConfig, config_of("[]"));
   CHECK_ERROR(kConfig, config_of(R"({"a": 1, "a": 2})"));

@@ -36,7 +36,7 @@ TEST_CASE("sizes read the config, arrays in it, and other axes") {
   CHECK(value_of("config.nested.list[1].deep * axes.a + axes.b") == 40);
 }
 
-TEST_CASE("an absent value and one that is no positive integer are told apart") {
+TEST_CASE("an absent value and one that is not a positive integer are told apart") {
   const auto absent = error_of([] { return value_of("config.head"); });
   REQUIRE(absent);
   CHECK(absent->code() == ErrorCode::kSizeExpression);
@@ -47,7 +47,7 @@ TEST_CASE("an absent value and one that is no positive integer are told apart") 
     const auto wrong = error_of([&] { return value_of("config." + path); });
     REQUIRE(wrong);
     CHECK(wrong->code() == ErrorCode::kSizeExpression);
-    CHECK(wrong->message() == "'" + path + "' in config.json is no positive integer");
+    CHECK(wrong->message() == "'" + path + "' in config.json is not a positive integer");
   }
 }
 

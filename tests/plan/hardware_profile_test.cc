@@ -77,7 +77,7 @@ TEST_CASE("critical batch sizes follow from rates and bandwidths") {
 TEST_CASE("a number that is missing, absurd or of another field is refused with its place") {
   CHECK(message_of(altered("\"gb_per_s\": 3350, ", "")) == "'gb_per_s' is missing");
   CHECK(message_of(altered("\"gb_per_s\": 3350", "\"gbps\": 3350")) ==
-        "'gbps' is no field of a profile");
+        "'gbps' is not a field of a profile");
   CHECK(message_of(altered("\"bf16\": 989", "\"bf16\": -1")) == "the number is out of range");
   CHECK(message_of(altered("\"bf16\": 989", "\"bf16\": 0")) == "the number is out of range");
   CHECK(message_of(altered("\"bf16\": 989", "\"bf16\": 9.89e14")) == "the number is out of range");

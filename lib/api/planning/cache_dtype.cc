@@ -42,7 +42,7 @@ int dtype_bits(const std::string& name) {
   std::vector<std::string> names;
   for (const NamedBits& known : kNamedBits) names.emplace_back(known.name);
   Error error(ErrorCode::kUsage,
-              fmt::format("'{}' is no type for a KV cache", quote_for_message(name)));
+              fmt::format("'{}' is not a dtype for a KV cache", quote_for_message(name)));
   if (const auto hint = did_you_mean(name, names); !hint.empty()) error.help(hint);
   throw std::move(error).help("known are: bf16, fp16, fp8, int8, fp4, int4, fp32");
 }

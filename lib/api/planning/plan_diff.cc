@@ -23,7 +23,7 @@ json read_document(const std::string& path) {
                                     ErrorCode::kPlanInvalid, kMaxPlanDepth)
                       .value;
   if (!document.is_object() || document.value("command", "") != "plan") {
-    throw Error(ErrorCode::kPlanInvalid, "the file is no document of `shardtool plan`")
+    throw Error(ErrorCode::kPlanInvalid, "the file is not a document of `shardtool plan`")
         .at({path, 0, 0, {}})
         .help("compare files of `plan -o FILE` or of `plan --json`");
   }

@@ -51,7 +51,7 @@ void check_seal(const std::string& text, const std::string& path) {
   const size_t digits = at == std::string::npos ? 0 : at + kSealKey.size();
   if (digits == 0 || text.size() != digits + kHashDigits + ending.size() ||
       !text.ends_with(ending)) {
-    throw refusal(path, "the file has no seal at its end: it is no plan that can be applied")
+    throw refusal(path, "the file has no seal at its end: it is not a plan that can be applied")
         .help("make one with `shardtool plan SRC --to-mesh ... -o FILE`");
   }
   if (text.substr(digits, kHashDigits) == hash_of(std::string_view(text).substr(0, at))) return;

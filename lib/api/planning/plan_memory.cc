@@ -42,7 +42,7 @@ class WeightClasses {
   explicit WeightClasses(const std::vector<OwnClass>& own) {
     for (const OwnClass& mine : own) {
       if (mine.name.empty() || mine.name == kOther) {
-        throw Error(ErrorCode::kUsage, "a class of one's own has no name, or is called \"other\"")
+        throw Error(ErrorCode::kUsage, "a custom class has no name, or is called \"other\"")
             .help("write NAME=GLOB, like router=**.mlp.gate.weight");
       }
       own_.emplace_back(number_of(mine.name), mapping::glob_filter(mine.glob));
@@ -144,8 +144,8 @@ void note_missing(const std::vector<model::LayerCache>& caches, const mapping::M
   const bool crosses = std::ranges::any_of(caches, &model::LayerCache::cross);
   if (crosses || !says_cross(config)) return;
   notes.push_back(
-      fmt::format("{} speaks of attention to an encoder, and no projection of it is known: what it "
-                  "caches is not counted",
+      fmt::format("{} has attention to an encoder, but its projections were not found: its cache "
+                  "is not counted",
                   config.file()));
 }
 
@@ -176,7 +176,7 @@ Kept kept_of(const mapping::ModelConfig* config, const PlannedModel& model,
   } catch (const Error& error) {
     const auto why_not = why_not_this_model(error);
     if (!why_not) throw;
-    notes.push_back("what attention and recurrences keep is not counted: " + *why_not);
+    notes.push_back("caches and states are not counted: " + *why_not);
   }
   return kept;
 }
@@ -191,8 +191,8 @@ i64 source_positions(const PlannedModel& model, const Kept& kept, const Workload
   if (const auto fixed = model::source_positions(*model.bound)) return *fixed;
   if (workload.prompt_len == 0 && workload.context > 0) {
     notes.emplace_back(
-        "what attention to the encoder caches is not counted: --prompt-len says how many positions "
-        "the encoder has");
+        "the cache of attention to the encoder is not counted: give its number of positions by "
+        "--prompt-len");
   }
   return workload.prompt_len;
 }

@@ -41,8 +41,9 @@ void check_apart(const LogicalCheckpoint& source, const std::string& output) {
     const bool is_file = fs::is_regular_file(part.path);
     const fs::path from = fs::weakly_canonical(fs::absolute(is_file ? part.path : part.folder()));
     if (!is_within(from, to) && !is_within(to, from)) continue;
-    throw Error(ErrorCode::kOutputAliasesInput,
-                fmt::format("the output {} and the input {} lie in one another", output, part.path))
+    throw Error(
+        ErrorCode::kOutputAliasesInput,
+        fmt::format("one of the output {} and the input {} contains the other", output, part.path))
         .help("write to a folder beside the checkpoint");
   }
 }

@@ -50,7 +50,7 @@ class HeaderParser {
  private:
   void read_metadata() {
     if (std::exchange(metadata_seen_, true)) {
-      throw in_.error("a key stands twice", "__metadata__", "each key once");
+      throw in_.error("a key occurs twice", "__metadata__", "each key once");
     }
     if (in_.kind() == JsonKind::kNull) {
       in_.null();
@@ -60,7 +60,7 @@ class HeaderParser {
     in_.begin_object();
     for (std::string key; in_.next_key(key);) {
       if (!keys.insert(key).second) {
-        throw in_.error("a key stands twice", quote_for_message(key), "each key once");
+        throw in_.error("a key occurs twice", quote_for_message(key), "each key once");
       }
       header_.metadata.emplace_back(key, in_.string());
     }
@@ -125,8 +125,9 @@ class HeaderParser {
       (count == 0 ? entry.begin : entry.end) = value;
     }
     if (count != 2) {
-      reject(entry, ProblemKind::kTensorSize,
-             invalid("data_offsets is no pair", fmt::format("{} values", count), "[begin, end]"));
+      reject(
+          entry, ProblemKind::kTensorSize,
+          invalid("data_offsets is not a pair", fmt::format("{} values", count), "[begin, end]"));
     }
     if (entry.begin > entry.end) {
       reject(entry, ProblemKind::kTensorSize,

@@ -62,7 +62,7 @@ void report_duplicate_names(std::span<const Entry> entries, const std::string& p
   for (const Entry& entry : entries) names.push_back(&entry.name);
   for (const std::string* twice : find_duplicates(std::move(names))) {
     report({ProblemKind::kTensorTwice,
-            Error(ErrorCode::kTensorInvalid, "a tensor stands twice in the header")
+            Error(ErrorCode::kTensorInvalid, "a tensor occurs twice in the header")
                 .at({path, 0, 0, ""})
                 .tensor(quote_for_message(*twice))
                 .note("expected", "each name once"),

@@ -39,7 +39,7 @@ void check_folder(const std::string& path) {
 std::string reason_to_doubt(int fd) {
   struct stat found {};
   if (::fstat(fd, &found) != 0) return "the system does not say whose file it is";
-  if (!S_ISREG(found.st_mode)) return "it is no regular file";
+  if (!S_ISREG(found.st_mode)) return "it is not a regular file";
   if (found.st_uid != ::geteuid()) {
     return fmt::format("it belongs to user {}, expected {}", found.st_uid, ::geteuid());
   }

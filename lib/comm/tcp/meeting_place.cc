@@ -37,7 +37,7 @@ Address address_in(std::string_view text) {
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), port);
   const bool is_number = error == std::errc() && end == number.data() + number.size();
   if (!host.empty() && is_number && port > 0 && port <= kMostPort) return {std::string(host), port};
-  throw Error(ErrorCode::kUsage, fmt::format("'{}' is no host and port", text))
+  throw Error(ErrorCode::kUsage, fmt::format("'{}' is not a host and port", text))
       .note("expected", "tcp://HOST:PORT, with a port from 1 to 65535");
 }
 

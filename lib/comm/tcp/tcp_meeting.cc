@@ -154,7 +154,7 @@ Socket Meeting::shake_hands(int host, Socket socket) {
   const auto challenge = socket.receive(kChallengeBytes, end);
   const auto answer = challenge ? side.answer(*challenge) : std::nullopt;
   if (!answer) {
-    refusal_ = "what listens there is no process of shardtool";
+    refusal_ = "the process that listens there is not shardtool";
     return {};
   }
   const auto welcome =

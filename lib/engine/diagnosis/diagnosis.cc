@@ -155,8 +155,8 @@ void diagnose(const Side& whole, const Side& shards, Fault& fault) {
   fault.diagnosis = other_dtype(whole, shards, layer);
   if (!fault.diagnosis.empty()) return;
   fault.diagnosis =
-      "the bytes are those of the reference: what the layout says of them, or what devices "
-      "exchange, is not";
+      "the bytes are those of the reference: the fault is in the layout or in an exchange "
+      "between devices";
 }
 
 std::vector<std::string> differences(const Side& whole, const Side& shards, size_t layer) {

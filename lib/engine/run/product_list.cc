@@ -29,7 +29,7 @@ Product matrix(const Side& side, size_t tensor, const index::Region& region, i64
   const TensorSpec& spec = side.tensors[tensor];
   const bool has_axes = std::ssize(region) == (outer < 0 ? 2 : 3);
   if (!has_axes || !kernels::is_computable(spec.dtype)) {
-    throw Error(ErrorCode::kUnsupported, "a tensor is no matrix of numbers of whole bytes")
+    throw Error(ErrorCode::kUnsupported, "a tensor is not a matrix of whole-byte numbers")
         .tensor(spec.name)
         .note("found", fmt::format("{} {}", to_string(spec.dtype), to_string(spec.shape)));
   }

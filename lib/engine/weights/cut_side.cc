@@ -26,7 +26,8 @@ Error other_tensors(const Side& side, size_t tensor) {
       Error(ErrorCode::kUnsupported,
             "the order-matched run needs the same tensors in the shards and in the whole model")
           .tensor(side.tensors[tensor].name)
-          .help("leave --ordered out: the field and f64 compare what the tensors are used for"));
+          .help(
+              "leave --ordered out: the field and f64 runs compare the results of these tensors"));
 }
 
 }  // namespace

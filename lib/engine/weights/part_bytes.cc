@@ -21,7 +21,7 @@ class Bytes {
   bool at_end() const { return rest_.empty(); }
   void take(void* data, size_t size) {
     if (size > rest_.size()) {
-      throw Error(ErrorCode::kPeerLost, "another process sent something that is no value");
+      throw Error(ErrorCode::kPeerLost, "another process sent an invalid value");
     }
     if (size > 0) std::memcpy(data, rest_.data(), size);
     rest_.remove_prefix(size);

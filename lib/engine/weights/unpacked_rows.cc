@@ -45,7 +45,8 @@ void require_shape(const PackedPart& part, i64 rank) {
   const auto said = read_numbers<double>(part, {tensor, rank, -1, 0, 2}, 1);
   const Shape found{static_cast<i64>(said[0]), static_cast<i64>(said[1])};
   if (found == part.weight.spec.shape) return;
-  throw Error(ErrorCode::kDataMismatch, "a packed weight's shape is not what its codes fill")
+  throw Error(ErrorCode::kDataMismatch,
+              "the recorded shape of a packed weight does not match its codes")
       .tensor(part.tensors[tensor].name)
       .note("found", to_string(found))
       .note("expected", to_string(part.weight.spec.shape));

@@ -147,7 +147,7 @@ std::optional<i64> ModelConfig::size(std::string_view path) const {
   if (value->is_number_integer() && value->get<i64>() >= 1) return value->get<i64>();
   if (is_list_of_words(*value)) return std::ssize(*value);
   throw Error(ErrorCode::kSizeExpression,
-              fmt::format("'{}' in {} is no positive integer", path, file_))
+              fmt::format("'{}' in {} is not a positive integer", path, file_))
       .note("found", quote_for_message(value->dump()))
       .note("expected", "an integer of 1 or more");
 }
@@ -182,7 +182,7 @@ ModelConfig parse_config(std::string_view text, const std::string& file) {
   JsonDocument document =
       parse_strict_json(text, file, ErrorCode::kConfig, kMaxDepth, JsonNumbers::kPython);
   if (!document.value.is_object()) {
-    throw Error(ErrorCode::kConfig, fmt::format("{} is no JSON object", file))
+    throw Error(ErrorCode::kConfig, fmt::format("{} is not a JSON object", file))
         .at(document.place(""));
   }
   return ModelConfig(std::make_shared<const json>(std::move(document.value)), file);

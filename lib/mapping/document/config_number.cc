@@ -27,7 +27,7 @@ double value_of(const Number& number, const ModelConfig& config) {
     if (value == nullptr || value->is_null()) continue;
     if (value->is_number()) return number.times * value->get<double>();
     if (is_infinity(*value)) return std::numeric_limits<double>::infinity();
-    throw Error(ErrorCode::kConfig, fmt::format("'{}' in {} is no number", path, config.file()))
+    throw Error(ErrorCode::kConfig, fmt::format("'{}' in {} is not a number", path, config.file()))
         .note("found", quote_for_message(value->dump(), 60));
   }
   return number.value;

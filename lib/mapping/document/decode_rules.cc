@@ -148,7 +148,7 @@ Compiled compile(const JsonValue& value, Pattern pattern) {
   const RE2 compiled(pattern.regex, RE2::Quiet);
   if (!compiled.ok()) {
     throw value.error(ErrorCode::kMappingSchema,
-                      fmt::format("{} is no regular expression (RE2 syntax): {}", value.name(),
+                      fmt::format("{} is not a regular expression (RE2 syntax): {}", value.name(),
                                   quote_for_message(compiled.error())));
   }
   Compiled result{std::move(pattern), {}};

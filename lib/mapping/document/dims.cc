@@ -12,7 +12,7 @@ namespace {
 
 [[noreturn]] void refuse(std::string_view dim, const std::string& why) {
   throw Error(ErrorCode::kMappingSchema,
-              fmt::format("'{}' is no axis of a tensor: {}", quote_for_message(dim), why))
+              fmt::format("'{}' is not an axis of a tensor: {}", quote_for_message(dim), why))
       .help(
           "write null, an axis such as \"embed\", a product \"heads*head_dim\", or sections side "
           "by side \"mlp + mlp\"");
@@ -37,7 +37,7 @@ Factor parse_factor(std::string_view dim, std::string_view text) {
   const auto [end, failure] =
       std::from_chars(text.data(), text.data() + text.size(), factor.literal);
   if (failure != std::errc{} || end != text.data() + text.size() || factor.literal < 1) {
-    refuse(dim, fmt::format("'{}' is no positive integer", text));
+    refuse(dim, fmt::format("'{}' is not a positive integer", text));
   }
   return factor;
 }

@@ -25,7 +25,8 @@ void decode_version(const JsonValue& value) {
 
 ConfigCondition decode_condition(const std::string& path, const JsonValue& value) {
   if (!is_config_path(path)) {
-    throw value.error(ErrorCode::kMappingSchema, fmt::format("'{}' is no path of a config", path))
+    throw value
+        .error(ErrorCode::kMappingSchema, fmt::format("'{}' is not a path into config.json", path))
         .help("a path is keys joined by dots, such as \"text_config.hidden_size\"");
   }
   ConfigCondition condition{path, {}};
@@ -85,8 +86,8 @@ std::vector<MeshAxisSpec> decode_mesh(const JsonValue& value) {
 /// Checks that the key of an object is the name of a logical axis.
 std::string axis_name(const std::string& key, const JsonValue& value) {
   if (is_identifier(key)) return key;
-  throw value.error(ErrorCode::kMappingSchema, fmt::format("'{}' is no name of an axis", key))
-      .help("names are letters, digits and _, and begin with no digit");
+  throw value.error(ErrorCode::kMappingSchema, fmt::format("'{}' is not the name of an axis", key))
+      .help("names are letters, digits and _, and do not begin with a digit");
 }
 
 std::map<std::string, AxisSpec> decode_axes(const JsonValue& value) {
@@ -114,7 +115,7 @@ std::vector<Rule> decode_rules(const JsonValue& value, std::string_view list,
     const Rule& rule = rules.back();
     const auto [first, is_new] = line_of_label.emplace(rule.label, rule.place.line);
     if (is_new) continue;
-    throw item.error(ErrorCode::kMappingSchema, fmt::format("the id '{}' stands twice", rule.label))
+    throw item.error(ErrorCode::kMappingSchema, fmt::format("the id '{}' occurs twice", rule.label))
         .note("first", fmt::format("line {}", first->second));
   }
   return rules;

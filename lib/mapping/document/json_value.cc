@@ -121,7 +121,8 @@ std::string JsonValue::nonempty_text() const {
 
 std::string JsonValue::identifier() const {
   std::string word = text();
-  if (!is_identifier(word)) refuse("a name of letters, digits and _ that begins with no digit");
+  if (!is_identifier(word))
+    refuse("a name of letters, digits and _ that does not begin with a digit");
   return word;
 }
 

@@ -32,7 +32,7 @@ bool is_listed(const LayerSet::Listed& set, const std::string& list, const Model
   if (has(set.in, word)) return true;
   if (set.out.empty() || has(set.out, word)) return false;
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("'{}' in {} is no kind of layer that is known", path, config.file()))
+              fmt::format("'{}' in {} is not a known kind of layer", path, config.file()))
       .note("found", quote_for_message(word, 60))
       .note("expected", fmt::format("{} or {}", fmt::join(set.in, ", "), fmt::join(set.out, ", ")));
 }
@@ -53,7 +53,7 @@ const nlohmann::json& list_at(const std::string& path, const ModelConfig& config
   const nlohmann::json* value = config.find(path);
   if (value == nullptr || value->is_null()) return kNone;
   if (value->is_array()) return *value;
-  throw Error(ErrorCode::kConfig, fmt::format("'{}' in {} is no list", path, config.file()))
+  throw Error(ErrorCode::kConfig, fmt::format("'{}' in {} is not a list", path, config.file()))
       .note("found", quote_for_message(value->dump(), 60));
 }
 

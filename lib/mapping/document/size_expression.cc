@@ -19,7 +19,7 @@ namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
   throw Error(ErrorCode::kMappingSchema,
-              fmt::format("'{}' is no size: {}", quote_for_message(text), why))
+              fmt::format("'{}' is not a size: {}", quote_for_message(text), why))
       .help(
           "a size is an integer or made of config.PATH, axes.NAME and integers with + * / and the "
           "rounding // /^ *_, such as \"config.hidden_size / config.num_attention_heads\"");
@@ -151,7 +151,7 @@ i64 times_down(const SizeExpression& size, i64 left, const SizeStep& step, const
   constexpr double kMost = 9007199254740992;  // doubles above are not exact
   if (product >= 1 && product <= kMost) return static_cast<i64>(product);
   throw Error(ErrorCode::kSizeExpression,
-              fmt::format("the size '{}' is no positive integer: {} times '{}'", size.text, left,
+              fmt::format("the size '{}' is not a positive integer: {} times '{}'", size.text, left,
                           step.atom.name))
       .note("found", quote_for_message(number.dump()));
 }

@@ -44,7 +44,7 @@ void check_fields(const std::string& name, const AxisSpec& spec) {
   const bool grouped = spec.groups.has_value();
   refuse(spec.pad_to && spec.uneven != Uneven::kPad, "\"pad_to\" without \"uneven\": \"pad\"");
   refuse(grouped && spec.small,
-         fmt::format("\"groups\" and \"small\": what is small is '{}'", spec.groups.value_or("")));
+         fmt::format("\"groups\" and \"small\": give \"small\" to '{}'", spec.groups.value_or("")));
   refuse(grouped && spec.owners, "\"groups\" and \"owners\"");
   refuse(spec.small && spec.owners, "\"small\" and \"owners\"");
 }
@@ -139,7 +139,7 @@ void AxisTable::check_groups() const {
     if (entry.over == over(group)) continue;
     throw Error(
         ErrorCode::kGroups,
-        fmt::format("axis '{}' lies over {}, but it is grouped under '{}', which lies over {}",
+        fmt::format("axis '{}' is cut over {}, but it is grouped under '{}', which is cut over {}",
                     name, to_string(entry.over), group, to_string(over(group))))
         .at(entry.spec.place)
         .help(fmt::format("give '{}' and '{}' the same \"mesh\"", name, group));
@@ -217,9 +217,7 @@ AxisExpr AxisTable::owned_units(const std::string& axis, i64 n) const {
   constexpr i64 kMostDealt = 1 << 20;
   if (n > kMostDealt) {
     throw Error(ErrorCode::kLimit,
-                fmt::format("axis '{}' of {} units is too long to be dealt out one "
-                            "by one",
-                            axis, n))
+                fmt::format("axis '{}' of {} units is too long for a list of owners", axis, n))
         .note("found", size_origin(axis).empty() ? std::to_string(n) : size_origin(axis))
         .note("expected", fmt::format("at most {}", kMostDealt))
         .help("correct the size of the axis, or leave \"owners\" out");

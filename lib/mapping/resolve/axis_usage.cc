@@ -132,7 +132,7 @@ std::vector<std::string> axes_without_tensors(const RuleMatcher& rules, AxisTabl
     const std::string origin = size ? axes.size_origin(axis) : "";
     if (origin.empty()) continue;
     warnings.push_back(
-        fmt::format("axis '{}' has size {}, {}, but no tensor lies along it", axis, *size, origin));
+        fmt::format("axis '{}' has size {}, {}, but no tensor has it", axis, *size, origin));
   }
   return warnings;
 }

@@ -22,7 +22,7 @@ std::vector<i64> block_from_config(const CompanionSpec& spec, const ModelConfig*
   }
   const nlohmann::json* value = config->find(spec.block_config);
   if (value == nullptr || !value->is_array() || value->empty()) {
-    throw Error(ErrorCode::kSizeExpression, fmt::format("'{}' in {} is no list of block sizes",
+    throw Error(ErrorCode::kSizeExpression, fmt::format("'{}' in {} is not a list of block sizes",
                                                         spec.block_config, config->file()))
         .at(spec.place)
         .note("found", value == nullptr ? "nothing" : quote_for_message(value->dump()));

@@ -25,7 +25,7 @@ Error& explain(Error& e, const PlacedCompanion& placed, const TensorSpec& tensor
                const TensorSpec& leader) {
   if (!e.place()) e.at(placed.spec->place);
   if (e.code() == ErrorCode::kBlockStraddle) {
-    e.help("or say what happens there: --straddle uneven-aligned, pad, replicate-scale or refine");
+    e.help("or choose a treatment: --straddle uneven-aligned, pad, replicate-scale or refine");
   }
   if (e.code() == ErrorCode::kShapeMismatch)
     e.help("take the tensor, the one that it follows and config.json from one model");

@@ -190,7 +190,7 @@ class Resolver {
       if (index < 0 || index >= size) {
         throw Error(
             ErrorCode::kShapeMismatch,
-            fmt::format("\"at\" says {} of axis '{}', which has {} indices", number, axis, size))
+            fmt::format("\"at\" is {} for axis '{}', which has {} indices", number, axis, size))
             .at(rule.place)
             .tensor(tensors_[tensor].name);
       }
@@ -263,9 +263,7 @@ class Resolver {
         .note("found",
               fmt::format("{} places of tensors of different rules, shapes or layers", places_))
         .note("expected", fmt::format("at most {}", kMostPlaces))
-        .help(
-            "take a smaller mesh: replicas along an axis are alike, so that one of them says what "
-            "all get");
+        .help("use a smaller mesh: replicas along an axis are equal, so one of them is enough");
   }
 
   Decision& decision_of(size_t tensor) {

@@ -52,8 +52,8 @@ std::set<std::string> captures_of(const Rule& rule) {
 
 Error no_config(const PlacedRule& placed) {
   return Error(ErrorCode::kConfig,
-               fmt::format("rule '{}' holds in some layers only, and there is no config.json to "
-                           "say in which",
+               fmt::format("rule '{}' holds in some layers only, and there is no config.json that "
+                           "defines them",
                            placed.label))
       .help("put config.json beside the weights");
 }

@@ -71,7 +71,7 @@ Part<N> apply(const ExtraInput& op, const OpAt<N>& at) {
   Part<N> y = empty_part<N>(AxisMap::identity(at.model.size(op.size)), inputs.rows());
   if constexpr (!is_field<N>) {
     if (!inputs.given.empty() && inputs.given.size() != y.data.size()) {
-      throw Error(ErrorCode::kShapeMismatch, "what is given beside tokens has another size")
+      throw Error(ErrorCode::kShapeMismatch, "the input beside the tokens has another size")
           .note("found", std::to_string(inputs.given.size()))
           .note("expected", std::to_string(y.data.size()));
     }
@@ -90,7 +90,7 @@ Part<N> apply(const Sinusoids& op, const OpAt<N>& at) {
   const mapping::ModelConfig& config = at.model.config;
   const i64 size = at.model.size(op.size);
   if (size % 2 != 0) {
-    throw Error(ErrorCode::kUnsupported, "sines and cosines of an odd number of features");
+    throw Error(ErrorCode::kUnsupported, "sines and cosines need an even number of features");
   }
   const i64 half = size / 2;
   const double base = mapping::value_of(op.base, config);

@@ -74,7 +74,7 @@ double share_of_layer(const std::vector<std::string>& paths, const mapping::Mode
   const double share = mapping::value_of(mapping::of_layer({paths, -1}, layer), config);
   if (share > 0 && share < 1) return share;
   throw Error(ErrorCode::kConfig,
-              fmt::format("{} says no share that is cut off in layer {}", config.file(), layer))
+              fmt::format("{} has no share of sparsity for layer {}", config.file(), layer))
       .note("expected", fmt::format("a number between 0 and 1 at {}[{}]", paths.back(), layer));
 }
 

@@ -53,8 +53,9 @@ class Decoder {
     std::vector<std::string> known;
     for (const Field& field : fields) known.emplace_back(field.name);
     in_.object(fields, [&](const std::string& key) {
-      Error error = in_.error(fmt::format("'{}' is no field of a profile", quote_for_message(key)),
-                              quote_for_message(key), fmt::format("{}", fmt::join(known, ", ")));
+      Error error =
+          in_.error(fmt::format("'{}' is not a field of a profile", quote_for_message(key)),
+                    quote_for_message(key), fmt::format("{}", fmt::join(known, ", ")));
       const std::string hint = did_you_mean(key, known);
       if (!hint.empty()) error.help(hint);
       throw error;
@@ -103,7 +104,7 @@ void Decoder::read_source(HardwareProfile& into) {
   in_.begin_array();
   while (in_.next_element()) into.source.push_back(in_.string());
   if (into.source.empty()) {
-    throw in_.error("a profile says where its numbers come from", "no source", "one or more");
+    throw in_.error("a profile must name the source of its numbers", "no source", "one or more");
   }
 }
 

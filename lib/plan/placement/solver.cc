@@ -179,7 +179,7 @@ Action GreedyReshard::choose(const ActionSet& set) const {
 Action NoReshard::choose(const ActionSet& set) const {
   auto rows = first_with(set, AllowedMoves::none());
   if (!rows && set.parity == Parity::kA) rows = first_with(set, AllowedMoves::all());
-  if (!rows) throw refusal(set, "no row takes the operands as they lie");
+  if (!rows) throw refusal(set, "no row accepts the operands as they are placed");
   return action_of(set, std::move(*rows));
 }
 
