@@ -29,7 +29,8 @@ class ContainerProblems {
   std::optional<Finding> unclear_;
 };
 
-/// ST01: findings from opened headers: odd addresses, missing "format", unlisted files, total_size.
+/// ST01: findings from opened headers: misaligned tensors, missing "format", unlisted files,
+/// total_size.
 void check_container(const checkpoint::Checkpoint& checkpoint, Findings& findings);
 
 /// Joins "folder/name"; without a name, the folder alone.
