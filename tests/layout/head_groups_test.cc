@@ -133,6 +133,6 @@ TEST_CASE("other heads that are grouped so are called by their own names") {
       error_of([&] { return cut_heads(counts, tp(6), kTp, kBalanced, SmallPolicy::kReplicate); });
   REQUIRE(refused);
   CHECK(refused->message() ==
-        "16 value heads and 4 key heads cannot share one cut over 6 devices: 6 devices are no "
+        "16 value heads and 4 key heads cannot share one cut over 6 devices: 6 devices are not a "
         "multiple of 4 key heads");
 }

@@ -252,7 +252,7 @@ TEST_CASE("a word of no kind, a list that ends too early and no config.json are 
   };
   const auto word = told(R"({"layer_types": ["local", "linear"]})");
   CHECK(word->code() == ErrorCode::kUnsupported);
-  CHECK(says(*word, "'layer_types[1]' in config.json is no kind of layer"));
+  CHECK(says(*word, "'layer_types[1]' in config.json is not a known kind of layer"));
   CHECK(word->place()->line > 0);
   CHECK(told(R"({"layer_types": ["local"]})")->code() == ErrorCode::kUnsupported);
   CHECK(told(R"({"pattern": 0})")->code() == ErrorCode::kConfig);

@@ -122,7 +122,7 @@ TEST_CASE("a share of gates that nothing has is an error of the config that name
   const auto error = testing::error_of([&] { return shards.against("gemma3n_text"); });
   REQUIRE(error.has_value());
   CHECK(error->code() == ErrorCode::kConfig);
-  CHECK(error->message().find("in layer 2") != std::string::npos);
+  CHECK(error->message().find("for layer 2") != std::string::npos);
 }
 
 TEST_CASE("a rotation of more features than a head has is an error of the config") {
