@@ -79,6 +79,10 @@ void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
     json.end_object();
   }
   json.end_array();
+  if (const auto& not_boxes = plan.not_boxes) {
+    json.key("not_boxes").begin_object().field("tensor", not_boxes->tensor);
+    json.field("reason", not_boxes->reason).end_object();
+  }
   if (const auto& shares = plan.shares) {
     json.key("shares").begin_object().field("processes", shares->processes);
     json.field("least", shares->least).field("most", shares->most).end_object();

@@ -66,6 +66,11 @@ std::string alteration_text(const api::Alteration& alteration) {
                      quote_for_message(alteration.example_tensor));
 }
 
+std::string not_boxes_text(const api::NotBoxes& not_boxes) {
+  return fmt::format("not readable by torch's HuggingFaceStorageReader: {}, e.g. '{}'",
+                     not_boxes.reason, quote_for_message(not_boxes.tensor));
+}
+
 std::string resumed_text(const api::TransformResumed& resumed) {
   const auto found = fmt::format("{}, {} were finished", plural(resumed.tensors, "tensor"),
                                  format_bytes(resumed.bytes));
@@ -178,6 +183,9 @@ void print_text(Session& session, const api::TransformReport& report) {
     }
     for (const auto& alteration : report.plan.alterations) {
       session.out().write(labelled(style, "alters", alteration_text(alteration)));
+    }
+    if (const auto& not_boxes = report.plan.not_boxes) {
+      session.out().write(labelled(style, "dcp", not_boxes_text(*not_boxes)));
     }
     if (report.moved) {
       session.out().write(labelled(style, "moved",

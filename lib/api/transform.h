@@ -86,6 +86,13 @@ struct Alteration {
   i64 tensors = 0;
 };
 
+/// A tensor with parts that one offset per axis does not describe, so that the headers of the
+/// output have no DCP_SHARDING_INFO and torch's HuggingFaceStorageReader would misplace them.
+struct NotBoxes {
+  std::string tensor;
+  std::string reason;
+};
+
 /// Distribution of work over several processes: source bytes that each moves.
 struct WorkShares {
   i64 processes = 1;
@@ -109,6 +116,7 @@ struct TransformPlan {
   i64 padding_bytes = 0;     ///< part of these that is padding: zeros, and copies made by a policy
   std::vector<UnevenAxis> uneven;
   std::vector<Alteration> alterations;
+  std::optional<NotBoxes> not_boxes;
   std::optional<WorkShares> shares;  ///< for the processes of a launch
 };
 

@@ -42,8 +42,7 @@ const char* first_special(const char* at, const char* end) {
 
 }  // namespace
 
-void append_json_quoted(std::string& out, std::string_view text) {
-  out += '"';
+void append_json_escaped(std::string& out, std::string_view text) {
   while (!text.empty()) {
     const char* const special = first_special(text.data(), text.data() + text.size());
     const auto plain = static_cast<size_t>(special - text.data());
@@ -57,6 +56,11 @@ void append_json_quoted(std::string& out, std::string_view text) {
     }
     text.remove_prefix(plain + 1);
   }
+}
+
+void append_json_quoted(std::string& out, std::string_view text) {
+  out += '"';
+  append_json_escaped(out, text);
   out += '"';
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "kernels/xxh3/xxh3.h"
@@ -43,6 +44,55 @@ std::vector<std::vector<size_t>> deal_out(std::span<const i64> bytes, i64 max_fi
   return files;
 }
 
+/// Entry of the metadata with which torch.distributed.checkpoint's HuggingFaceStorageReader places
+/// every tensor of a file (torch/distributed/checkpoint/_hf_utils.py).
+safetensors::LongValue sharding_info(const std::vector<size_t>& members,
+                                     const TensorTable& tensors) {
+  return {"DCP_SHARDING_INFO", [&](const safetensors::Sink& write) {
+            std::string quoted, begin, text = "{";
+            std::optional<Shape> last;  // adjacent tensors often begin alike
+            for (const size_t t : members) {
+              if (Shape next = tensors.begin_of(t); next != last) {
+                begin.clear();
+                append_json_integers(begin, next);
+                last = std::move(next);
+              }
+              quoted.clear();
+              append_json_quoted(quoted, tensors.at(t).name);
+              append_json_escaped(text, quoted);
+              text += R"(:{\"saved_offsets\":)";
+              text += begin;
+              text += '}';
+              write(text);
+              text = ',';
+            }
+            write(members.empty() ? "{}" : "}");
+          }};
+}
+
+safetensors::HeaderJson begin_json(const PlannedFile& file, const TensorTable& tensors,
+                                   const safetensors::Sink& write) {
+  if (!tensors.begin_of) return {write, file.metadata};
+  safetensors::Metadata metadata = file.metadata;
+  metadata.emplace_back("DCP_VERSION", "1.0");
+  const safetensors::LongValue info = sharding_info(file.members, tensors);
+  return {write, metadata, &info};
+}
+
+/// Writes the JSON of a header and returns its bytes.
+i64 write_json(const PlannedFile& file, const TensorTable& tensors,
+               const safetensors::Sink& write) {
+  safetensors::HeaderJson json = begin_json(file, tensors, write);
+  i64 next = 0;
+  for (const size_t t : file.members) {
+    const TensorTable::Tensor tensor = tensors.at(t);
+    const i64 end = next + bytes_of(tensor);
+    json.add(tensor.name, tensor.dtype, tensor.shape, next, end);
+    next = end;
+  }
+  return std::move(json).finish();
+}
+
 /// Plans the layout of the files' data.
 class Planner {
  public:
@@ -72,11 +122,14 @@ class Planner {
       next += bytes_[t];
     }
     PlannedFile file{std::move(name), metadata, std::move(members), 0, 0, {}};
-    file.data_begin = best_residue(file.members);
-    const std::string header = header_text(file, tensors_);
-    file.data_begin = std::ssize(header);
+    const i64 json_bytes = write_json(file, tensors_, [](std::string_view) {});
+    file.data_begin =
+        safetensors::data_begin(json_bytes, kDataAlignment, best_residue(file.members));
     file.size = file.data_begin + next;
-    file.header_xxh3 = kernels::xxh3_hex(std::as_bytes(std::span(header)));
+    kernels::Xxh3 hash;
+    write_header(file, tensors_,
+                 [&](std::string_view text) { hash.update(std::as_bytes(std::span(text))); });
+    file.header_xxh3 = hash.hex();
     for (const size_t t : file.members) plan_.places[t].offset += file.data_begin;
     plan_.files.push_back(std::move(file));
   }
@@ -111,31 +164,33 @@ TensorTable::TensorTable(std::span<const TensorSpec> tensors)
         return Tensor{tensors[t].name, tensors[t].dtype, tensors[t].shape};
       }) {}
 
+void write_header(const PlannedFile& file, const TensorTable& tensors,
+                  const safetensors::Sink& write) {
+  write(safetensors::length_bytes(file.data_begin));
+  const i64 json_bytes = write_json(file, tensors, write);
+  write(std::string(static_cast<size_t>(file.data_begin - safetensors::kLengthBytes - json_bytes),
+                    ' '));
+}
+
 std::string header_text(const PlannedFile& file, const TensorTable& tensors) {
-  safetensors::HeaderText text(file.metadata);
-  i64 next = 0;
-  for (const size_t t : file.members) {
-    const TensorTable::Tensor tensor = tensors.at(t);
-    const i64 end = next + bytes_of(tensor);
-    text.add(tensor.name, tensor.dtype, tensor.shape, next, end);
-    next = end;
-  }
-  return std::move(text).finish(kDataAlignment, file.data_begin % kDataAlignment);
+  std::string text;
+  write_header(file, tensors, [&](std::string_view piece) { text += piece; });
+  return text;
 }
 
 FilePlan plan_rank_files(i64 rank, const TensorTable& shards, i64 max_file_size,
-                         std::span<const i64> origins) {
+                         std::span<const i64> origins, std::string_view framework) {
   return Planner(shards, max_file_size, origins)
-      .plan({{"format", "pt"}, {"shardtool.rank", std::to_string(rank)}},
+      .plan({{"format", std::string(framework)}, {"shardtool.rank", std::to_string(rank)}},
             [rank](size_t part, size_t) {
               return fmt::format("model-rank-{}-part-{}.safetensors", rank, part);
             });
 }
 
 FilePlan plan_whole_files(const TensorTable& tensors, i64 max_file_size,
-                          std::span<const i64> origins) {
+                          std::span<const i64> origins, std::string_view framework) {
   return Planner(tensors, max_file_size, origins)
-      .plan({{"format", "pt"}}, [](size_t file, size_t count) {
+      .plan({{"format", std::string(framework)}}, [](size_t file, size_t count) {
         return count == 1 ? std::string("model.safetensors")
                           : fmt::format("model-{:05}-of-{:05}.safetensors", file + 1, count);
       });

@@ -16,6 +16,9 @@ namespace shardtool::checkpoint {
 /// cache.
 inline constexpr i64 kDataAlignment = 4096;
 
+/// "format" of a header's metadata unless the source's files have another.
+inline constexpr std::string_view kDefaultFramework = "pt";
+
 /// Origin of a tensor whose bytes are not contiguous in one file.
 inline constexpr i64 kNoOrigin = -1;
 
@@ -29,6 +32,9 @@ struct TensorTable {
   };
   size_t size = 0;
   std::function<Tensor(size_t)> at;
+  /// Global index at which a shard begins on every axis, for shards that are boxes. If set, the
+  /// headers have torch's DCP_SHARDING_INFO.
+  std::function<Shape(size_t)> begin_of = {};
 
   TensorTable(size_t count, std::function<Tensor(size_t)> tensor)
       : size(count), at(std::move(tensor)) {}
@@ -39,7 +45,7 @@ struct TensorTable {
 /// Planned safetensors file: its header and data.
 struct PlannedFile {
   std::string name;
-  safetensors::Metadata metadata;
+  safetensors::Metadata metadata;  ///< without DCP_SHARDING_INFO
   std::vector<size_t> members;  ///< numbers of its tensors, in the order of their data
   i64 data_begin = 0;           ///< bytes of the length and the header
   i64 size = 0;                 ///< file size in bytes
@@ -58,7 +64,10 @@ struct FilePlan {
   std::vector<PlannedPlace> places;  ///< one per tensor given
 };
 
-/// First `data_begin` bytes of a planned file for these tensors.
+/// Writes the first `data_begin` bytes of a planned file for these tensors.
+void write_header(const PlannedFile& file, const TensorTable& tensors,
+                  const safetensors::Sink& write);
+/// Same as one text.
 std::string header_text(const PlannedFile& file, const TensorTable& tensors);
 
 /// Plans one rank's shards (local shapes) in files model-rank-{r}-part-{p}.safetensors. Inside a
@@ -70,11 +79,13 @@ std::string header_text(const PlannedFile& file, const TensorTable& tensors);
 /// then begins at the page offset at which most bytes keep the page offset of their source, so that
 /// file systems can share the pages of both files.
 FilePlan plan_rank_files(i64 rank, const TensorTable& shards, i64 max_file_size,
-                         std::span<const i64> origins = {});
+                         std::span<const i64> origins = {},
+                         std::string_view framework = kDefaultFramework);
 
 /// Plans a whole checkpoint: model.safetensors, or model-00001-of-0000N.safetensors and an index.
 FilePlan plan_whole_files(const TensorTable& tensors, i64 max_file_size,
-                          std::span<const i64> origins = {});
+                          std::span<const i64> origins = {},
+                          std::string_view framework = kDefaultFramework);
 
 /// Text of model.safetensors.index.json; nullopt for a single file.
 std::optional<std::string> index_text(const FilePlan& plan, const TensorTable& tensors);

@@ -231,6 +231,13 @@ AxisMap every_kth(const AxisMap& a, i64 k, i64 offset) {
   return AxisMap(a.local_size(), ceil_div(a.global_size(), k), std::move(out));
 }
 
+std::optional<i64> interval_begin(const AxisMap& a) {
+  if (a.local_size() == 0) return a.global_size();
+  const auto pieces = a.pieces();
+  if (pieces.size() != 1 || pieces.front().size != a.local_size()) return std::nullopt;
+  return pieces.front().global;
+}
+
 AxisMap pad(const AxisMap& a, i64 n) {
   return AxisMap(n, a.global_size(), {a.pieces().begin(), a.pieces().end()});
 }

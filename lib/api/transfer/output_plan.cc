@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 #include <unordered_map>
+
+#include "lib/api/transfer/boxes.h"
 
 namespace shardtool::api {
 namespace {
@@ -47,12 +51,32 @@ std::vector<std::vector<ShardNumber>> shards_by_rank(const TargetLayout& target)
 /// Tensors in a rank's files.
 checkpoint::TensorTable table_of(const LogicalCheckpoint& source, const TargetLayout& target,
                                  std::span<const ShardNumber> shards) {
-  return {shards.size(), [&source, &target, shards](size_t i) {
-            const TargetTensor& tensor = target.tensors[static_cast<size_t>(shards[i].tensor)];
-            const TensorSpec& spec = source.tensors[tensor.source].spec;
-            return checkpoint::TensorTable::Tensor{spec.name, spec.dtype,
-                                                   tensor.holders->local_shape(shards[i].holder)};
-          }};
+  const auto wanted = [&target, shards](size_t i) -> const TargetTensor& {
+    return target.tensors[static_cast<size_t>(shards[i].tensor)];
+  };
+  checkpoint::TensorTable table(shards.size(), [&source, shards, wanted](size_t i) {
+    const TargetTensor& tensor = wanted(i);
+    const TensorSpec& spec = source.tensors[tensor.source].spec;
+    return checkpoint::TensorTable::Tensor{spec.name, spec.dtype,
+                                           tensor.holders->local_shape(shards[i].holder)};
+  });
+  if (target.is_whole || target.not_boxes) return table;
+  table.begin_of = [shards, wanted](size_t i) {
+    return box_begin(*wanted(i).holders, shards[i].holder);
+  };
+  return table;
+}
+
+/// "format" of the metadata of every source file that has one; the default if they differ.
+std::string framework_of(const LogicalCheckpoint& source) {
+  constexpr size_t kLongestName = 32;
+  std::set<std::string_view> known;
+  for (const checkpoint::Checkpoint& part : source.parts) {
+    for (const checkpoint::SourceFile& file : part.files) known.insert(file.framework);
+  }
+  known.erase("");
+  const bool is_one = known.size() == 1 && known.begin()->size() <= kLongestName;
+  return std::string(is_one ? *known.begin() : checkpoint::kDefaultFramework);
 }
 
 i64 tensor_bytes(const TensorSpec& spec) {
@@ -138,6 +162,7 @@ OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& targ
   output.slots.reserve(target.tensors.size());
   for (const TargetTensor& tensor : target.tensors) output.slots.emplace_back(tensor.ranks.size());
   output.shards_of_rank = shards_by_rank(target);
+  const std::string framework = framework_of(source);
   for (size_t r = 0; r < target.ranks.size(); ++r) {
     const std::span<const ShardNumber> shards = output.shards_of_rank[r];
     std::vector<i64> origins;
@@ -149,23 +174,25 @@ OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& targ
       }
     }
     const checkpoint::TensorTable table = table_of(source, target, shards);
-    FilePlan plan = target.is_whole ? checkpoint::plan_whole_files(table, max_file_size, origins)
-                                    : checkpoint::plan_rank_files(target.ranks[r], table,
-                                                                  max_file_size, origins);
+    FilePlan plan =
+        target.is_whole
+            ? checkpoint::plan_whole_files(table, max_file_size, origins, framework)
+            : checkpoint::plan_rank_files(target.ranks[r], table, max_file_size, origins, framework);
     if (target.is_whole) output.index_text = index_text(plan, table).value_or("");
     append(output, std::move(plan), shards);
   }
   return output;
 }
 
-std::string file_header(const LogicalCheckpoint& source, const TargetLayout& target,
-                        const OutputPlan& output, size_t file) {
+void write_file_header(const LogicalCheckpoint& source, const TargetLayout& target,
+                       const OutputPlan& output, size_t file,
+                       const checkpoint::safetensors::Sink& write) {
   const auto has_it = [file](const std::vector<int>& files) {
     return std::find(files.begin(), files.end(), static_cast<int>(file)) != files.end();
   };
   const auto rank = std::find_if(output.files_of_rank.begin(), output.files_of_rank.end(), has_it);
   const auto number = static_cast<size_t>(rank - output.files_of_rank.begin());
-  return header_text(output.files[file], table_of(source, target, output.shards_of_rank[number]));
+  write_header(output.files[file], table_of(source, target, output.shards_of_rank[number]), write);
 }
 
 std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
@@ -245,6 +272,7 @@ TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& tar
   plan.ranks = target.is_whole ? 0 : static_cast<i64>(target.ranks.size());
   plan.files = static_cast<i64>(output.files.size());
   plan.uneven = target.uneven;
+  plan.not_boxes = target.not_boxes;
   std::map<std::pair<const index::HolderSet*, Dtype>, WrittenBytes> of_layout;
   for (const TargetTensor& tensor : target.tensors) {
     const TensorSpec& spec = source.tensors[tensor.source].spec;

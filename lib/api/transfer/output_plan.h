@@ -37,9 +37,10 @@ enum class Extents { kOwn, kShared };
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
                        i64 max_file_size, Extents extents = Extents::kOwn);
 
-/// Returns the header, the first bytes of a file of the plan.
-std::string file_header(const LogicalCheckpoint& source, const TargetLayout& target,
-                        const OutputPlan& output, size_t file);
+/// Writes the header, the first bytes of a file of the plan.
+void write_file_header(const LogicalCheckpoint& source, const TargetLayout& target,
+                       const OutputPlan& output, size_t file,
+                       const checkpoint::safetensors::Sink& write);
 
 /// True if the values differ between holders on either side and must be copied one by one
 /// (exec::copy_shifted).

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "lib/api/transfer/boxes.h"
 #include "lib/base/error.h"
 #include "lib/index/holder_set_pool.h"
 
@@ -143,6 +144,24 @@ std::shared_ptr<const checkpoint::CutRecord> cut_record(const mapping::ResolvedT
       checkpoint::CutRecord{by.rule, axis_records(*resolved.layout), by.transforms, by.bias});
 }
 
+/// First tensor by name that some device of the mesh does not hold as a box. Regards all devices,
+/// so that the folders of several runs with --ranks agree.
+std::optional<NotBoxes> first_not_boxes(const LogicalCheckpoint& source,
+                                        const mapping::Resolution& resolution) {
+  std::unordered_map<const layout::Layout*, std::optional<std::string>> reasons;
+  std::optional<NotBoxes> first;
+  for (const mapping::ResolvedTensor& tensor : resolution.tensors) {
+    const auto [found, is_new] = reasons.try_emplace(tensor.layout.get());
+    if (is_new) found->second = why_not_boxes(tensor.layout->holders(), tensor.layout->ranks());
+    const bool is_shifted = !tensor.by->shifts.empty();
+    if (!found->second && !is_shifted) continue;
+    const std::string& name = source.tensors[tensor.tensor].spec.name;
+    if (first && first->tensor <= name) continue;
+    first = {name, found->second.value_or("every device has values of its own")};
+  }
+  return first;
+}
+
 /// Names of the document that the user or config.json chose and of those for storage, without the
 /// documents they extend.
 std::vector<std::string> chosen_documents(const mapping::Mapping& mapping) {
@@ -178,6 +197,7 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
     target.warnings.emplace_back(
         "some scales have smaller blocks now than config.json says; it is copied as it is");
   }
+  target.not_boxes = first_not_boxes(source, resolution);
   ChosenHolders chosen(target.ranks);
   std::unordered_map<const layout::Layout*, std::shared_ptr<const checkpoint::CutRecord>> cuts;
   for (const mapping::ResolvedTensor& resolved : resolution.tensors) {

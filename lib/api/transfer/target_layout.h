@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct TargetLayout {
   std::string mapping;                     ///< documents as stored in the manifest, or empty
   std::vector<std::string> mapping_names;  ///< chosen documents; empty for merge
   std::vector<UnevenAxis> uneven;
+  std::optional<NotBoxes> not_boxes;  ///< the first tensor by name that is not cut into boxes
   std::vector<std::string> warnings;
 };
 

@@ -186,7 +186,8 @@ std::vector<exec::TargetFile> create_files(const Run& run, exec::IoMode mode,
     if (folder.continues()) io::set_size(file, planned.size);
     targets.emplace_back(file, mode);
     appender.begin(targets.back());
-    appender.append(file_header(run.source, run.target, run.plan, f));
+    write_file_header(run.source, run.target, run.plan, f,
+                      [&](std::string_view text) { appender.append(text); });
     appender.finish();
   }
   return targets;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,29 +50,49 @@ Header parse_header(std::string_view json, i64 file_size, const std::string& pat
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-/// Builds the 8 length bytes and the header of a file, entry by entry, so that entries need not be
-/// held.
-class HeaderText {
+/// Receives a text in pieces.
+using Sink = std::function<void(std::string_view)>;
+
+/// A value of the metadata that is written in pieces, escaped as in a JSON string.
+struct LongValue {
+  std::string key;
+  std::function<void(const Sink& write)> write_to;
+};
+
+/// Writes the JSON of a header entry by entry, so that neither entries nor text need be held.
+class HeaderJson {
  public:
-  explicit HeaderText(const Metadata& metadata);
+  /// `last`, if given, follows the other entries of the metadata.
+  HeaderJson(Sink write, const Metadata& metadata, const LongValue* last = nullptr);
 
   /// Appends a tensor whose bytes are [begin, end) of the data.
   void add(std::string_view name, Dtype dtype, const Shape& shape, i64 begin, i64 end);
-  /// Returns the text, padded with spaces so that data begins at a multiple of `alignment` plus
-  /// `residue`. Throws kLimit above kMaxHeaderBytes.
-  std::string finish(i64 alignment, i64 residue) &&;
+  /// Writes the rest and returns the bytes of the whole JSON.
+  i64 finish() &&;
 
  private:
+  void begin_value(std::string_view key);
   const std::string& kind_of(Dtype dtype, const Shape& shape);
+  void flush_if_long();
 
-  std::string text_;
-  i64 tensors_ = 0;
+  Sink write_;
+  std::string text_;  ///< not written yet
+  i64 written_ = 0;
+  bool has_entry_ = false;  ///< the next entry follows a comma
   Dtype last_dtype_ = Dtype::kBool;
   Shape last_shape_;
   std::string last_kind_;  ///< cached text of these two; adjacent tensors often share them
 };
 
-/// Same for a list of entries.
+/// Returns the offset of the data of a file: the least multiple of `alignment` plus `residue` that
+/// leaves room for the length and the JSON. Throws kLimit if the header, padded to it, exceeds
+/// kMaxHeaderBytes.
+i64 data_begin(i64 json_bytes, i64 alignment, i64 residue);
+
+/// Returns the 8 length bytes of a file whose data begins at `data_begin`.
+std::string length_bytes(i64 data_begin);
+
+/// Returns the length, the JSON and the padding of a header.
 std::string write_header(std::span<const Entry> entries, const Metadata& metadata, i64 alignment);
 
 }  // namespace shardtool::checkpoint::safetensors
