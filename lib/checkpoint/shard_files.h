@@ -46,9 +46,9 @@ struct TensorTable {
 struct PlannedFile {
   std::string name;
   safetensors::Metadata metadata;  ///< without DCP_SHARDING_INFO
-  std::vector<size_t> members;  ///< numbers of its tensors, in the order of their data
-  i64 data_begin = 0;           ///< bytes of the length and the header
-  i64 size = 0;                 ///< file size in bytes
+  std::vector<size_t> members;     ///< numbers of its tensors, in the order of their data
+  i64 data_begin = 0;              ///< bytes of the length and the header
+  i64 size = 0;                    ///< file size in bytes
   std::string header_xxh3;
 };
 

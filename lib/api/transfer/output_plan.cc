@@ -174,10 +174,10 @@ OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& targ
       }
     }
     const checkpoint::TensorTable table = table_of(source, target, shards);
-    FilePlan plan =
-        target.is_whole
-            ? checkpoint::plan_whole_files(table, max_file_size, origins, framework)
-            : checkpoint::plan_rank_files(target.ranks[r], table, max_file_size, origins, framework);
+    FilePlan plan = target.is_whole
+                        ? checkpoint::plan_whole_files(table, max_file_size, origins, framework)
+                        : checkpoint::plan_rank_files(target.ranks[r], table, max_file_size,
+                                                      origins, framework);
     if (target.is_whole) output.index_text = index_text(plan, table).value_or("");
     append(output, std::move(plan), shards);
   }
