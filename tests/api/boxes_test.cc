@@ -73,6 +73,8 @@ TEST_CASE("a layout has offsets exactly if all parts are boxes, and they put the
   int boxes = 0;
   CHECK(rc::check("why_not_boxes, box_begin", [&] {
     const Layout layout = *gen::layout(*gen::shape());
+    // Without elements the oracle sees no padding.
+    if (element_count(layout.shape()) == 0) return;
     bool are_boxes = !begin_alike(layout);
     for (int h = 0; h < layout.holders().size() && are_boxes; ++h) {
       are_boxes = is_box(layout.holders().region(h));
