@@ -5,6 +5,7 @@
 #include "cli/args/mapping_args.h"
 #include "cli/launch.h"
 #include "cli/size_argument.h"
+#include "lib/api/layouts.h"
 
 namespace shardtool::cli {
 namespace {
@@ -45,10 +46,9 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .of_process = true},  // the same for all processes of one launch
       {.name = "--layout",
        .value = "NAME",
-       .help = "how the output's files are arranged",
+       .help = "form of the files: plain, or what an engine loads, see `shardtool layouts`",
        .target = &args.layout,
-       .choices = {"plain"},
-       .advanced = true},
+       .choices = api::layout_names()},
       {.name = "--max-file-size",
        .value = "SIZE",
        .help = "start a new file above it, default 50GB",
@@ -104,6 +104,7 @@ std::vector<Argument> rank_arguments(RankArgs& args) {
 api::WriteOptions to_write_options(const WriteArgs& args) {
   api::WriteOptions options;
   options.output = args.output;
+  options.layout = args.layout;
   if (args.max_file_size)
     options.max_file_size = parse_size("--max-file-size", *args.max_file_size);
   set_resources(args.resources, options.resources);

@@ -54,6 +54,7 @@ Commands::Commands() {
                     diff_command(diff_),
                     explain_command(explain_),
                     presets_command(presets_),
+                    layouts_command(layouts_),
                     graphs_command(graphs_),
                     init_command(init_),
                     schema_command(),

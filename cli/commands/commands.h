@@ -11,6 +11,7 @@
 #include "cli/commands/help.h"
 #include "cli/commands/init.h"
 #include "cli/commands/inspect.h"
+#include "cli/commands/layouts.h"
 #include "cli/commands/merge.h"
 #include "cli/commands/plan.h"
 #include "cli/commands/presets.h"
@@ -42,6 +43,7 @@ class Commands {
   ValidateArgs validate_;
   DiffArgs diff_;
   ExplainArgs explain_;
+  ShowArgs layouts_;
   ShowArgs presets_;
   ShowArgs graphs_;
   InitArgs init_;

@@ -195,6 +195,20 @@ void write_fields(JsonWriter& json, const std::vector<model::GraphHead>& graphs)
   json.end_array();
 }
 
+void write_fields(JsonWriter& json, const std::vector<api::LayoutInfo>& layouts) {
+  json.key("layouts").begin_array();
+  for (const auto& layout : layouts) {
+    json.begin_object().field("name", layout.label).field("description", layout.description);
+    json.list("files", layout.files).key("models").begin_array();
+    for (const auto& models : layout.models) {
+      json.begin_object().list("model_types", models.model_types);
+      json.field("proof", models.proof).end_object();
+    }
+    json.end_array().list("refused", layout.refused).end_object();
+  }
+  json.end_array();
+}
+
 void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks) {
   json.key("checks").begin_array();
   for (const auto& check : checks) {

@@ -9,6 +9,7 @@
 #include "lib/api/explain.h"
 #include "lib/api/graphs.h"
 #include "lib/api/inspect.h"
+#include "lib/api/layouts.h"
 #include "lib/api/presets.h"
 #include "lib/api/transform.h"
 #include "lib/base/error.h"
@@ -25,6 +26,7 @@ void write_fields(JsonWriter& json, const api::ExplainReport& report);
 void write_fields(JsonWriter& json, const ErrorInfo& info);
 void write_fields(JsonWriter& json, const api::PresetList& list);
 void write_fields(JsonWriter& json, const std::vector<model::GraphHead>& graphs);
+void write_fields(JsonWriter& json, const std::vector<api::LayoutInfo>& layouts);
 void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks);
 void write_fields(JsonWriter& json, const api::BenchIoReport& report);
 

@@ -267,6 +267,20 @@ void print_text(Session& session, const std::vector<model::GraphHead>& graphs) {
   print_table(session.out(), table, TableFormat::kText);
 }
 
+void print_text(Session& session, const std::vector<api::LayoutInfo>& layouts) {
+  for (const auto& layout : layouts) {
+    session.out().write(fmt::format("{}  {}\n", layout.label, layout.description));
+    Table table{{{"models"}, {"loaded by the engine"}}, {}};
+    for (const auto& models : layout.models) {
+      table.rows.push_back({fmt::format("{}", fmt::join(models.model_types, ", ")), models.proof});
+    }
+    print_table(session.out(), table, TableFormat::kText);
+    for (const std::string& reason : layout.refused) {
+      session.out().write(fmt::format("  refused  {}\n", reason));
+    }
+  }
+}
+
 void print_text(Session& session, const std::vector<api::DoctorCheck>& checks) {
   Table table{{{""}, {"what"}, {"found"}, {"advice"}}, {}};
   for (const auto& check : checks) {

@@ -10,6 +10,7 @@
 #include "lib/api/doctor.h"
 #include "lib/api/explain.h"
 #include "lib/api/graphs.h"
+#include "lib/api/layouts.h"
 #include "lib/api/presets.h"
 #include "lib/api/transform.h"
 #include "lib/base/error.h"
@@ -28,6 +29,7 @@ void print_text(Session& session, const api::ExplainReport& report);
 void print_text(Session& session, const ErrorInfo& info);
 void print_text(Session& session, const api::PresetList& list);
 void print_text(Session& session, const std::vector<model::GraphHead>& graphs);
+void print_text(Session& session, const std::vector<api::LayoutInfo>& layouts);
 void print_text(Session& session, const std::vector<api::DoctorCheck>& checks);
 /// Prints rates, and the fraction of each that split reached; last the two most important lines,
 /// the only ones with -q.

@@ -182,6 +182,9 @@ class Check {
   /// with an unreadable part has no digest.
   std::vector<check::DataTensor> readable(const Surveyed& surveyed) const {
     std::vector<check::DataTensor> tensors;
+    for (const LogicalConstant& constant : surveyed.logical.constants) {
+      tensors.push_back(stored_data(constant));
+    }
     for (const LogicalTensor& tensor : surveyed.logical.tensors) {
       check::DataTensor data = stored_data(surveyed.logical, tensor);
       std::vector<int> holders;

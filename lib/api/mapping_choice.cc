@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "lib/base/error.h"
 #include "lib/base/strict_json.h"
+#include "lib/mapping/mesh_choice.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
 
@@ -15,6 +17,7 @@ namespace shardtool::api {
 namespace {
 
 constexpr int kMaxMappingDepth = 64;
+constexpr std::string_view kPlainLayout = "plain";
 const std::string kAdapterConfig = "adapter_config.json";
 
 Error no_preset(const LogicalCheckpoint& source,
@@ -177,20 +180,84 @@ MappingChoice over_own_mesh(const LogicalCheckpoint& source, const MappingChoice
   return choice;
 }
 
+namespace {
+
+bool is_engine_layout(const MappingChoice& choice) {
+  return !choice.engine_layout.empty() && choice.engine_layout != kPlainLayout;
+}
+
+/// Adds the documents of the chosen layout in place of those in a manifest's mapping.
+mapping::Mapping with_chosen_layout(const mapping::Mapping& mapping, const MappingChoice& choice,
+                                    const mapping::ModelConfig* model) {
+  if (choice.engine_layout.empty()) return mapping;
+  if (!is_engine_layout(choice)) return mapping::with_layout(mapping, {});
+  const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);
+  return mapping::with_layout(mapping, layouts::documents_for(layout, model));
+}
+
+/// Throws kNotDivisible if an axis that is padded to a multiple of m does not divide over its
+/// devices then. split pads further; engines do not.
+void check_padding(const AppliedMapping& applied, const layouts::EngineLayout& layout) {
+  for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
+    for (const layout::LayoutAxis& axis : tensor.layout->axes()) {
+      const auto* split = std::get_if<layout::Split>(&axis.expr.node());
+      if (split == nullptr || split->rule.kind != layout::SplitRule::Kind::kPadded) continue;
+      const i64 padded =
+          (split->n + split->rule.multiple - 1) / split->rule.multiple * split->rule.multiple;
+      const i64 parts = extent(applied.resolution.mesh, split->over);
+      if (padded % parts == 0) continue;
+      throw Error(ErrorCode::kNotDivisible,
+                  fmt::format("{} rounds '{}' from {} up to {}, which does not divide by {}",
+                              layout.label(), axis.logical, split->n, padded, parts))
+          .tensor(applied.specs[tensor.tensor].name)
+          .help("the engine refuses this number of devices, too: choose one that divides");
+    }
+  }
+}
+
+/// Adds the form in which files hold the tensors.
+void add_output(AppliedMapping& applied, const MappingChoice& choice,
+                const mapping::ModelConfig* model) {
+  std::vector<bool> is_stored(applied.specs.size(), true);
+  for (const size_t dropped : applied.resolution.dropped) is_stored[dropped] = false;
+  auto output = mapping::output_tensors(applied.mapping, applied.specs, is_stored, model);
+  if (output) {
+    applied.output = std::make_shared<const std::vector<mapping::OutputTensor>>(*std::move(output));
+  }
+  if (!is_engine_layout(choice)) return;
+  const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);
+  layouts::check_expressible(layout, *model, applied.resolution.mesh);
+  check_padding(applied, layout);
+  applied.layout = layout.label();
+  applied.engine_files = layouts::names_for(layout, applied.resolution.mesh);
+}
+
+}  // namespace
+
 AppliedMapping apply_mapping(const MappingChoice& typed, const LogicalCheckpoint& source,
                              const std::function<void(Error)>& report) {
   const MappingChoice choice = with_own_options(typed, source);
   const auto config = model_config(choice, source);
   const mapping::ModelConfig* model = config ? &*config : nullptr;
-  mapping::Mapping mapping =
-      mapping::with_settings(choose_mapping(choice, source), choice.settings);
+  const mapping::Mapping chosen = choose_mapping(choice, source);
+  mapping::Mapping mapping = with_chosen_layout(chosen, choice, model);
+  const bool keeps_layout = mapping.texts().size() == chosen.texts().size();
+  mapping = mapping::with_settings(mapping, choice.settings);
   mapping::ResolveOptions options = resolve_options(choice);
+  if (is_engine_layout(choice)) {
+    const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);
+    const mesh::Mesh mesh = mapping::choose_mesh(mapping, options);
+    options.mesh = layouts::with_axes(layouts::names_for(layout, mesh), mesh);
+    options.require_even = true;  // engines cut evenly
+  }
   options.report = report;
   std::vector<TensorSpec> specs = source.specs();
   mapping::Resolution resolution = mapping::resolve(mapping, specs, model, options);
-  refuse_contradiction(source, typed, resolution);
-  return {std::move(mapping), std::move(resolution), std::move(specs), choice.layout,
-          choice.allow_empty_shards};
+  if (keeps_layout) refuse_contradiction(source, typed, resolution);
+  AppliedMapping applied{std::move(mapping), std::move(resolution), std::move(specs), choice.layout,
+                         choice.allow_empty_shards};
+  if (report == nullptr) add_output(applied, choice, model);
+  return applied;
 }
 
 }  // namespace shardtool::api

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "lib/api/transfer/logical_checkpoint.h"
 #include "lib/api/transform.h"
+#include "lib/layouts/engine_layout.h"
 #include "lib/mapping/mapping.h"
+#include "lib/mapping/resolve/output_tensors.h"
 #include "lib/mapping/resolve/resolve.h"
 
 namespace shardtool::api {
@@ -19,6 +22,10 @@ struct AppliedMapping {
   std::vector<TensorSpec> specs;
   std::string axes = {};  ///< entry of the mapping's "layouts", or empty
   bool allows_empty_shards = false;
+  std::string layout = "plain";                         ///< label of an engine's layout, or plain
+  std::optional<layouts::FileNames> engine_files = {};  ///< of the layout; absent: plain names
+  /// Tensors as the files hold them; null: every tensor by itself.
+  std::shared_ptr<const std::vector<mapping::OutputTensor>> output = {};
 };
 
 /// Loads the chosen config.json, else the one in the weights' folder; nullopt if there is none.

@@ -39,6 +39,10 @@ TransformReport split(const SplitOptions& options) {
 }
 
 TransformReport merge(const MergeOptions& options) {
+  if (options.write.layout != "plain") {
+    throw Error(ErrorCode::kUsage, "a merged checkpoint has the plain layout")
+        .help("`shardtool reshard` and `split` write the layouts of engines");
+  }
   const auto open_task = [&] {
     Task task{open_finished(options.sources), {}};
     task.target = whole_target(task.source);
@@ -51,7 +55,9 @@ TransformReport reshard(const ReshardOptions& options) {
   if (!options.plan.empty()) return reshard_by_plan(options);
   const auto open_task = [&] {
     Task task{open_finished(options.sources), {}};
-    const AppliedMapping applied = apply_mapping(options.to, task.source);
+    MappingChoice to = options.to;
+    to.engine_layout = options.write.layout;
+    const AppliedMapping applied = apply_mapping(to, task.source);
     task.target = sharded_target(task.source, applied, options.ranks);
     return task;
   };

@@ -22,6 +22,8 @@ struct MappingChoice {
   std::optional<mesh::Mesh> mesh;  ///< replaces the mapping's mesh
   std::string layout;              ///< an entry of the mapping's "layouts", or empty
   std::string config;  ///< path of the model's config.json; empty: the one in the weights' folder
+  /// Engine's layout, "vllm@0.32" or "vllm", or "plain"; empty: that of the manifest's mapping.
+  std::string engine_layout;
   bool require_even = false;
   bool allow_empty_shards = false;
   /// Dotted path and value, e.g. {"axes.heads.uneven", "balanced"}.
@@ -31,6 +33,7 @@ struct MappingChoice {
 /// Options for writing outputs; the same for split, merge and reshard.
 struct WriteOptions {
   std::string output;
+  std::string layout = "plain";  ///< of the files: "plain", or an engine's, "vllm@0.32" or "vllm"
   i64 max_file_size = 50'000'000'000;
   exec::Resources resources;
   exec::IoMode io = exec::IoMode::kAuto;

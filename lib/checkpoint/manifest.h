@@ -60,6 +60,8 @@ struct CutRecord {
 
 struct TensorRecord {
   std::string name;
+  /// Name in the files' headers; null: `name`. Then the shard's bytes are a part of that tensor.
+  std::shared_ptr<const std::string> stored = {};
   Dtype dtype = Dtype::kF32;
   Shape shape;
   std::shared_ptr<const CutRecord> cut;  ///< shared by tensors with the same cut
@@ -74,6 +76,22 @@ struct TensorRecord {
   std::vector<index::ValueShift> shifts = {};
 };
 
+/// Tensor of the files that is not in the checkpoint: every element has one value. Its dtype is
+/// F32, and it has at most kMaxConstantBytes.
+struct ConstantRecord {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  Shape shape;
+  double value = 0;
+
+  bool operator==(const ConstantRecord&) const = default;
+};
+
+inline constexpr i64 kMaxConstantBytes = 1 << 20;
+
+/// Bytes of a constant's data.
+std::string constant_bytes(const ConstantRecord& constant);
+
 struct RankRecord {
   i64 rank = 0;
   std::vector<std::pair<std::string, i64>> coordinate;  ///< mesh axis -> index
@@ -84,10 +102,11 @@ struct Manifest {
   std::string tool_version;
   std::vector<FileRecord> source;
   mesh::Mesh mesh;
-  std::string layout;             ///< "plain"
+  std::string layout;             ///< "plain", "whole", or an engine's, "vllm@0.32"
   std::vector<RankRecord> ranks;  ///< written ranks only
   std::vector<FileRecord> files;
   std::vector<TensorRecord> tensors;  ///< sorted by name
+  std::vector<ConstantRecord> constants;
   std::vector<std::vector<std::string>> tied;
   std::vector<std::string> dropped;
   std::string axes;  ///< entry of the mapping's "layouts" that was chosen, or empty

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <tuple>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/name_map.h"
 #include "lib/base/text.h"
 #include "lib/checkpoint/hf_cache.h"
 
@@ -52,9 +54,13 @@ class Comparison {
       : checkpoint_(checkpoint),
         manifest_(*checkpoint.manifest),
         stored_(checkpoint.tensors),
-        report_(report) {}
+        report_(report) {
+    for (const ConstantRecord& constant : manifest_.constants) {
+      constants_.emplace(constant.name, &constant);
+    }
+  }
 
-  void check() const {
+  void check() {
     for (size_t i = 0; i < manifest_.files.size(); ++i) {
       check_header(manifest_.files[i], checkpoint_.files[i]);
     }
@@ -62,10 +68,19 @@ class Comparison {
     for (const TensorRecord& tensor : manifest_.tensors) {
       for (size_t s = 0; s < tensor.shards.size(); ++s) recorded += check_shard(tensor, s);
     }
+    recorded += check_parts() + check_constants();
     if (recorded != checkpoint_.tensors.size()) report_unrecorded();
   }
 
  private:
+  /// Shard that is a part of a tensor of a file, [begin, end) in its bytes.
+  struct Part {
+    const StoredTensor* of = nullptr;
+    i64 begin = 0;
+    i64 end = 0;
+    std::string_view tensor;
+  };
+
   Error differs(ErrorCode code, const std::string& message, const std::string& file) const {
     return Error(code, message).at({checkpoint_.folder() + "/" + file, 0, 0, ""});
   }
@@ -80,13 +95,15 @@ class Comparison {
          file.name});
   }
 
-  /// Number of tensors that match the record: 0 if its file lacks the tensor.
-  size_t check_shard(const TensorRecord& tensor, size_t s) const {
+  /// Number of tensors that match the record: 0 if its file lacks the tensor, or if the shard is
+  /// one of the parts of a tensor.
+  size_t check_shard(const TensorRecord& tensor, size_t s) {
     const ShardRecord& shard = tensor.shards[s];
     const SourceFile& source = checkpoint_.files[static_cast<size_t>(shard.file)];
     if (source.state != FileState::kRead) return 0;
     const std::string& file = source.name;
-    const StoredTensor* found = stored_.find(shard.file, tensor.name);
+    const StoredTensor* found =
+        stored_.find(shard.file, tensor.stored ? *tensor.stored : tensor.name);
     if (found == nullptr) {
       report_({ProblemKind::kShardMissing,
                differs(ErrorCode::kManifestInvalid,
@@ -97,6 +114,10 @@ class Comparison {
       return 0;
     }
     const Shape shape = tensor.holders->local_shape(static_cast<int>(s));
+    if (tensor.stored && found->dtype == tensor.dtype) {
+      parts_.push_back({found, shard.offset, shard.offset + shard.bytes, tensor.name});
+      return 0;
+    }
     if (std::tie(found->dtype, found->shape, found->offset, found->bytes) ==
         std::tie(tensor.dtype, shape, shard.offset, shard.bytes)) {
       return 1;
@@ -110,17 +131,72 @@ class Comparison {
     return 1;
   }
 
+  /// Checks that the parts of every tensor follow each other and fill it. Returns the number of
+  /// tensors.
+  size_t check_parts() {
+    std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) {
+      return std::tie(a.of, a.begin, a.end) < std::tie(b.of, b.begin, b.end);
+    });
+    size_t tensors = 0;
+    for (size_t begin = 0, end = 0; begin < parts_.size(); begin = end) {
+      while (end < parts_.size() && parts_[end].of == parts_[begin].of) ++end;
+      check_parts_of(*parts_[begin].of, std::span(parts_).subspan(begin, end - begin));
+      ++tensors;
+    }
+    return tensors;
+  }
+
+  void check_parts_of(const StoredTensor& whole, std::span<const Part> parts) const {
+    i64 filled = whole.offset;
+    for (const Part& part : parts) {
+      if (part.begin != filled) return report_part(whole, part);
+      filled = part.end;
+    }
+    if (filled != whole.offset + whole.bytes) report_part(whole, parts.back());
+  }
+
+  void report_part(const StoredTensor& whole, const Part& part) const {
+    const std::string& file = checkpoint_.files[static_cast<size_t>(whole.file)].name;
+    report_(
+        {ProblemKind::kShardDiffers,
+         differs(ErrorCode::kManifestInvalid,
+                 "the shards that the manifest records do not fill a tensor of the file", file)
+             .tensor(quote_for_message(whole.name))
+             .note("found", fmt::format("{} bytes at {} for '{}'", part.end - part.begin,
+                                        part.begin, quote_for_message(part.tensor)))
+             .note("expected", fmt::format("shards that follow each other in the {} bytes at {}",
+                                           whole.bytes, whole.offset)),
+         file});
+  }
+
+  /// Number of tensors of the files that are recorded constants.
+  size_t check_constants() const {
+    size_t found = 0;
+    for (const StoredTensor& tensor : checkpoint_.tensors) found += is_constant(tensor) ? 1 : 0;
+    return found;
+  }
+
+  bool is_constant(const StoredTensor& tensor) const {
+    const auto found = constants_.find(tensor.name);
+    return found != constants_.end() && found->second->dtype == tensor.dtype &&
+           found->second->shape == tensor.shape;
+  }
+
   /// Reports extra tensors. Every record has its own tensor (N3, N4), so only the files can have
   /// more.
   void report_unrecorded() const {
     std::vector<std::pair<int, std::string>> recorded;
     for (const TensorRecord& tensor : manifest_.tensors) {
-      for (const ShardRecord& shard : tensor.shards) recorded.emplace_back(shard.file, tensor.name);
+      const std::string& name = tensor.stored ? *tensor.stored : tensor.name;
+      for (const ShardRecord& shard : tensor.shards) recorded.emplace_back(shard.file, name);
     }
     std::sort(recorded.begin(), recorded.end());
     for (const StoredTensor& tensor : checkpoint_.tensors) {
-      if (std::binary_search(recorded.begin(), recorded.end(), std::pair(tensor.file, tensor.name)))
+      if (std::binary_search(recorded.begin(), recorded.end(),
+                             std::pair(tensor.file, tensor.name)) ||
+          is_constant(tensor)) {
         continue;
+      }
       const std::string& file = checkpoint_.files[static_cast<size_t>(tensor.file)].name;
       report_({ProblemKind::kShardUnrecorded,
                differs(ErrorCode::kManifestInvalid,
@@ -134,6 +210,9 @@ class Comparison {
   const Manifest& manifest_;
   StoredTensors stored_;
   const ProblemSink& report_;
+
+  std::vector<Part> parts_;
+  NameViewMap<const ConstantRecord*> constants_;
 };
 
 }  // namespace

@@ -117,7 +117,13 @@ class TensorTexts {
   void append(std::string& out, const TensorRecord& tensor) {
     append_json_quoted(out, tensor.name);
     const CutText& cut = of(tensor.cut);
-    out += ":{\"dtype\":\"";
+    out += ":{";
+    if (tensor.stored && *tensor.stored != tensor.name) {
+      out += "\"stored\":";
+      append_json_quoted(out, *tensor.stored);
+      out += ',';
+    }
+    out += "\"dtype\":\"";
     out += to_string(tensor.dtype);
     out += "\",\"shape\":";
     append_json_integers(out, tensor.shape);
@@ -208,6 +214,15 @@ std::string tail_json(const Manifest& manifest) {
               [&out](const std::vector<std::string>& names) { append_strings(out, names); });
   out += "],\n\"dropped\":";
   append_strings(out, manifest.dropped);
+  if (!manifest.constants.empty()) {
+    out += ",\n\"constants\":[";
+    append_list(out, manifest.constants, ",\n", [&out](const ConstantRecord& constant) {
+      out += fmt::format(R"({{"name":{},"dtype":"{}","shape":[{}],"value":{}}})",
+                         json_quote(constant.name), to_string(constant.dtype),
+                         fmt::join(constant.shape, ","), constant.value);
+    });
+    out += ']';
+  }
   if (!manifest.axes.empty()) out += ",\n\"axes\":" + json_quote(manifest.axes);
   if (manifest.allows_empty_shards) out += ",\n\"allow_empty_shards\":true";
   if (!manifest.mapping.empty()) out += ",\n\"mapping\":" + manifest.mapping;

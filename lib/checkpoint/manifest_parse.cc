@@ -41,6 +41,7 @@ class ManifestParser {
          {"tensors", [this] { read_tensors(); }},
          {"tied", [this] { read_tied(); }},
          {"dropped", [this] { manifest_.dropped = read_strings(); }},
+         {"constants", [this] { read_constants(); }, false},
          {"axes", [this] { manifest_.axes = in_.string(); }, false},
          {"allow_empty_shards", [this] { manifest_.allows_empty_shards = in_.boolean(); }, false},
          {"mapping", [this] { manifest_.mapping = in_.raw(); }, false}});
@@ -169,6 +170,21 @@ class ManifestParser {
     each_element([&] { manifest_.tied.push_back(read_strings()); });
   }
 
+  void read_constants() {
+    each_element([&] {
+      ConstantRecord& constant = manifest_.constants.emplace_back();
+      in_.object({{"name", [&] { constant.name = in_.string(); }},
+                  {"dtype", [&] { constant.dtype = read_dtype(); }},
+                  {"shape", [&] { constant.shape = read_shape(); }},
+                  {"value", [&] { constant.value = in_.number(); }}});
+      const auto bytes = byte_size(constant.dtype, constant.shape);
+      if (constant.dtype == Dtype::kF32 && bytes && *bytes <= kMaxConstantBytes) return;
+      throw in_.error("a constant is not valid",
+                      fmt::format("{} {}", to_string(constant.dtype), to_string(constant.shape)),
+                      fmt::format("F32 of at most {} bytes", kMaxConstantBytes));
+    });
+  }
+
   void read_tensors() {
     in_.begin_object();
     for (std::string name; in_.next_key(name);) {
@@ -198,7 +214,8 @@ class ManifestParser {
       tensor.shape = read_shape();
       has_shape = true;
     };
-    in_.object({{"dtype", [&] { tensor.dtype = read_dtype(); }},
+    in_.object({{"stored", [&] { tensor.stored = shared_name(in_.string()); }, false},
+                {"dtype", [&] { tensor.dtype = read_dtype(); }},
                 {"shape", read_whole_shape},
                 {"rule", [&] { cut.rule = in_.string(); }},
                 {"axes", [&] { read_axes(cut); }},
@@ -209,6 +226,12 @@ class ManifestParser {
     tensor.shards.shrink_to_fit();
     tensor.cut = shared(std::move(cut));
     tensor.holders = holder_sets_.of(tensor.shape, regions_);
+  }
+
+  std::shared_ptr<const std::string> shared_name(std::string name) {
+    auto& known = names_[name];
+    if (!known) known = std::make_shared<const std::string>(std::move(name));
+    return known;
   }
 
   std::shared_ptr<const CutRecord> shared(CutRecord cut) {
@@ -304,6 +327,7 @@ class ManifestParser {
   std::vector<index::Region> regions_;  ///< of the shards of the current tensor
   index::HolderSetPool holder_sets_;
   std::map<CutRecord, std::shared_ptr<const CutRecord>> cuts_;
+  std::map<std::string, std::shared_ptr<const std::string>> names_;  ///< of stored tensors
 };
 
 }  // namespace

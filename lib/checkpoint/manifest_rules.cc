@@ -140,6 +140,15 @@ class Rules {
 
 }  // namespace
 
+std::string constant_bytes(const ConstantRecord& constant) {
+  const auto value = static_cast<float>(constant.value);
+  std::string bytes;
+  for (i64 n = element_count(constant.shape).value_or(0); n > 0; --n) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return bytes;
+}
+
 void check_manifest(const Manifest& manifest, const std::string& path) {
   Rules(manifest, path).check();
 }

@@ -179,10 +179,12 @@ std::string header_text(const PlannedFile& file, const TensorTable& tensors) {
 }
 
 FilePlan plan_rank_files(i64 rank, const TensorTable& shards, i64 max_file_size,
-                         std::span<const i64> origins, std::string_view framework) {
+                         std::span<const i64> origins, std::string_view framework,
+                         const std::function<std::string(size_t part)>& name_of) {
   return Planner(shards, max_file_size, origins)
       .plan({{"format", std::string(framework)}, {"shardtool.rank", std::to_string(rank)}},
-            [rank](size_t part, size_t) {
+            [rank, &name_of](size_t part, size_t) {
+              if (name_of) return name_of(part);
               return fmt::format("model-rank-{}-part-{}.safetensors", rank, part);
             });
 }

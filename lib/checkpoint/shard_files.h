@@ -70,7 +70,8 @@ void write_header(const PlannedFile& file, const TensorTable& tensors,
 /// Same as one text.
 std::string header_text(const PlannedFile& file, const TensorTable& tensors);
 
-/// Plans one rank's shards (local shapes) in files model-rank-{r}-part-{p}.safetensors. Inside a
+/// Plans one rank's shards (local shapes) in files model-rank-{r}-part-{p}.safetensors, or with the
+/// names that `name_of` gives. Inside a
 /// file, tensors of whole pages come first; otherwise the order is kept. A file's data is at most
 /// `max_file_size`, except for a single larger tensor. A rank without tensors gets one empty file.
 /// Throws kLimit when a header grows beyond the format's limit.
@@ -80,7 +81,8 @@ std::string header_text(const PlannedFile& file, const TensorTable& tensors);
 /// file systems can share the pages of both files.
 FilePlan plan_rank_files(i64 rank, const TensorTable& shards, i64 max_file_size,
                          std::span<const i64> origins = {},
-                         std::string_view framework = kDefaultFramework);
+                         std::string_view framework = kDefaultFramework,
+                         const std::function<std::string(size_t part)>& name_of = {});
 
 /// Plans a whole checkpoint: model.safetensors, or model-00001-of-0000N.safetensors and an index.
 FilePlan plan_whole_files(const TensorTable& tensors, i64 max_file_size,

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "lib/io/file.h"
@@ -140,8 +142,11 @@ Mapping::Mapping(std::vector<DocumentText> texts) : texts_(std::move(texts)) {
 }
 
 const Document& Mapping::own() const {
-  const bool has_settings = documents_.size() > 1 && documents_[0].name == kSettingsName;
-  return documents_[has_settings ? 1 : 0];
+  const auto is_own = [](const Document& document) {
+    return document.name != kSettingsName && !document.name.starts_with(kLayoutPrefix);
+  };
+  const auto found = std::find_if(documents_.begin(), documents_.end(), is_own);
+  return found == documents_.end() ? documents_.front() : *found;
 }
 
 std::string Mapping::qualified(const Document& document, const std::string& label) const {
@@ -175,6 +180,16 @@ Mapping with_settings(const Mapping& mapping,
   std::vector<DocumentText> texts = {{std::string(kSettingsName), document.dump()}};
   texts.insert(texts.end(), mapping.texts().begin(), mapping.texts().end());
   return Mapping(std::move(texts));
+}
+
+Mapping with_layout(const Mapping& mapping, std::vector<DocumentText> layout) {
+  const auto is_layout = [](const DocumentText& text) {
+    return text.name.starts_with(kLayoutPrefix);
+  };
+  const auto& texts = mapping.texts();
+  if (layout.empty() && std::none_of(texts.begin(), texts.end(), is_layout)) return mapping;
+  std::copy_if(texts.begin(), texts.end(), std::back_inserter(layout), std::not_fn(is_layout));
+  return Mapping(std::move(layout));
 }
 
 std::string schema_json() {

@@ -20,6 +20,9 @@ struct DocumentText {
 /// The name of the document that with_settings adds.
 inline constexpr std::string_view kSettingsName = "--set";
 
+/// Begin of the names of the documents that an engine's layout adds: "layout:vllm@0.32#vocab".
+inline constexpr std::string_view kLayoutPrefix = "layout:";
+
 /// A mapping file and all documents that it extends, decoded.
 ///
 /// D1 document i was decoded from text i
@@ -34,7 +37,7 @@ class Mapping {
 
   const std::vector<DocumentText>& texts() const { return texts_; }
   std::span<const Document> documents() const { return documents_; }
-  /// The document that the user named: the first one that is not "--set".
+  /// The document that the user named: the first one that is neither "--set" nor a layout's.
   const Document& own() const;
   /// Name of a rule or companion in messages: its label. If it is not from the user's own file, the
   /// document's name comes first: "preset:llama#q".
@@ -61,6 +64,10 @@ const std::vector<DocumentText>& documents(const Mapping& mapping);
 /// unless the path begins with "axes." or is "straddle", "reduced_bias" or "unknown".
 Mapping with_settings(const Mapping& mapping,
                       const std::vector<std::pair<std::string, std::string>>& settings);
+
+/// Puts the documents of an engine's layout in front, in place of those that are there. Without
+/// documents, removes them.
+Mapping with_layout(const Mapping& mapping, std::vector<DocumentText> layout);
 
 /// Returns the JSON Schema (draft-07) of one document.
 std::string schema_json();

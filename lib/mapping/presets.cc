@@ -57,11 +57,6 @@ bool has_all(const std::vector<std::string>& globs, std::span<const TensorSpec> 
   });
 }
 
-bool holds(const ConfigCondition& condition, const ModelConfig& config) {
-  const nlohmann::json* value = config.find(condition.path);
-  return contains(condition.values, value == nullptr ? "null" : value->dump());
-}
-
 /// Returns the preset that fits, if exactly one does among those whose conditions on the config
 /// hold.
 template <class Fits>
@@ -110,6 +105,11 @@ std::string_view preset_text(std::string_view name) {
   if (preset.quantization.empty()) return family::mapping_document(preset.name);
   const auto files = embedded_presets();
   return std::ranges::find(files, preset.name, &EmbeddedFile::name)->text;
+}
+
+bool holds(const ConfigCondition& condition, const ModelConfig& config) {
+  const nlohmann::json* value = config.find(condition.path);
+  return contains(condition.values, value == nullptr ? "null" : value->dump());
 }
 
 std::optional<std::string> detect_preset(const ModelConfig& config,

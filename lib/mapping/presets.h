@@ -34,6 +34,9 @@ const Preset& find_preset(std::string_view name);
 /// Returns the document of a preset or a family. Throws kUnknownName with similar names.
 std::string_view preset_text(std::string_view name);
 
+/// Returns true if config.json has one of the condition's values.
+bool holds(const ConfigCondition& condition, const ModelConfig& config);
+
 /// Returns the preset of a model, among those whose conditions on the config hold: by
 /// architectures[0], then by model_type, and by tensor names only if the config has neither.
 /// Returns nullopt if no preset or several fit, so a model with an unknown model_type gets no

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/name_map.h"
 #include "lib/base/text.h"
 #include "lib/checkpoint/manifest_rules.h"
 #include "lib/index/holder_set_pool.h"
@@ -87,6 +88,19 @@ void add_shards(LogicalCheckpoint& into, const std::vector<int>& first_file,
     logical.record = &record;
     for (size_t p = 0; p < into.parts.size(); ++p) {
       add_part(logical, into.parts[p].manifest->tensors[t], first_file[p]);
+    }
+  }
+}
+
+void add_constants(LogicalCheckpoint& into, const std::vector<int>& first_file) {
+  for (size_t p = 0; p < into.parts.size(); ++p) {
+    const Checkpoint& part = into.parts[p];
+    NameViewMap<const checkpoint::ConstantRecord*> records;
+    for (const auto& record : part.manifest->constants) records.emplace(record.name, &record);
+    for (const checkpoint::StoredTensor& stored : part.tensors) {
+      const auto found = records.find(stored.name);
+      if (found == records.end()) continue;
+      into.constants.push_back({found->second, {first_file[p] + stored.file, stored.offset}});
     }
   }
 }
@@ -176,6 +190,7 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
   if (all.is_sharded()) {
     check_ranks_once(all);
     add_shards(all, first_file, pool);
+    add_constants(all, first_file);
   } else {
     add_whole(all, std::move(all.parts.front().tensors), pool);
   }

@@ -26,12 +26,19 @@ struct LogicalTensor {
   std::vector<index::ValueShift> shifts;             ///< per holder; empty: plain values
 };
 
+/// Constant in a file of an output (checkpoint::ConstantRecord).
+struct LogicalConstant {
+  const checkpoint::ConstantRecord* record = nullptr;
+  exec::Slot slot;
+};
+
 /// One or more opened folders as one set of logical tensors. Whole checkpoints and shards are
 /// alike: a checkpoint is a layout whose holders are (file, tensor) slots.
 struct LogicalCheckpoint {
   std::vector<checkpoint::Checkpoint> parts;  ///< without their own tensors, moved to `tensors`
   std::vector<exec::SurveyedFile> files;      ///< files of all parts; Slot::file is an index
   std::vector<LogicalTensor> tensors;
+  std::vector<LogicalConstant> constants;  ///< no part of the checkpoint's content
 
   bool is_sharded() const { return parts.front().manifest.has_value(); }
   std::vector<TensorSpec> specs() const;

@@ -18,19 +18,43 @@ using checkpoint::Manifest;
 
 constexpr const char* kToolVersion = SHARDTOOL_VERSION;
 
-/// Appends a plan's files and stores its places as slots of the whole run.
-void append(OutputPlan& output, FilePlan plan, std::span<const ShardNumber> shards) {
+/// Appends a plan's files and returns the number of the first one.
+int append_files(OutputPlan& output, FilePlan& plan) {
   const int first = static_cast<int>(output.files.size());
-  for (size_t i = 0; i < shards.size(); ++i) {
-    auto& slots = output.slots[static_cast<size_t>(shards[i].tensor)];
-    slots[static_cast<size_t>(shards[i].holder)] = {first + plan.places[i].file,
-                                                    plan.places[i].offset};
-  }
   output.files_of_rank.emplace_back();
   for (size_t f = 0; f < plan.files.size(); ++f) {
     output.files_of_rank.back().push_back(first + static_cast<int>(f));
   }
   std::move(plan.files.begin(), plan.files.end(), std::back_inserter(output.files));
+  return first;
+}
+
+exec::Slot& slot_of(OutputPlan& output, ShardNumber shard) {
+  return output.slots[static_cast<size_t>(shard.tensor)][static_cast<size_t>(shard.holder)];
+}
+
+/// Appends a plan's files and stores its places as slots of the whole run.
+void append(OutputPlan& output, FilePlan plan, std::span<const ShardNumber> shards) {
+  const int first = append_files(output, plan);
+  for (size_t i = 0; i < shards.size(); ++i) {
+    slot_of(output, shards[i]) = {first + plan.places[i].file, plan.places[i].offset};
+  }
+}
+
+/// Same for entries of several shards: these follow each other.
+void append(OutputPlan& output, FilePlan plan, const LogicalCheckpoint& source,
+            const TargetLayout& target, std::span<const FileEntry> entries) {
+  const int first = append_files(output, plan);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    exec::Slot next{first + plan.places[i].file, plan.places[i].offset};
+    if (entries[i].shards.empty()) output.constants.push_back({next, entries[i].output});
+    for (const ShardNumber shard : entries[i].shards) {
+      const TargetTensor& tensor = target.tensors[static_cast<size_t>(shard.tensor)];
+      slot_of(output, shard) = next;
+      next.offset += exec::holder_bytes(*tensor.holders, shard.holder,
+                                        source.tensors[tensor.source].spec.dtype);
+    }
+  }
 }
 
 /// Shards by rank, and per rank in tensor order.
@@ -65,6 +89,13 @@ checkpoint::TensorTable table_of(const LogicalCheckpoint& source, const TargetLa
     return box_begin(*wanted(i).holders, shards[i].holder);
   };
   return table;
+}
+
+checkpoint::TensorTable table_of(const TargetLayout& target, std::span<const FileEntry> entries) {
+  return {entries.size(), [&target, entries](size_t i) {
+            return checkpoint::TensorTable::Tensor{(*target.output)[entries[i].output].name,
+                                                   entries[i].dtype, entries[i].shape};
+          }};
 }
 
 /// "format" of the metadata of every source file that has one; the default if they differ.
@@ -156,28 +187,53 @@ bool is_shifted(const LogicalCheckpoint& source, const TargetTensor& tensor) {
   return !tensor.shifts.empty() || !source.tensors[tensor.source].shifts.empty();
 }
 
+namespace {
+
+/// Plans the files of one rank, or of the whole checkpoint.
+FilePlan plan_files(const TargetLayout& target, i64 rank, const checkpoint::TensorTable& table,
+                    i64 max_file_size, std::span<const i64> origins, const std::string& framework) {
+  if (target.is_whole) {
+    return checkpoint::plan_whole_files(table, max_file_size, origins, framework);
+  }
+  if (!target.engine_files) {
+    return checkpoint::plan_rank_files(rank, table, max_file_size, origins, framework);
+  }
+  return checkpoint::plan_rank_files(
+      rank, table, max_file_size, origins, framework, [&](size_t part) {
+        return layouts::file_name(*target.engine_files, target.mesh, rank, part);
+      });
+}
+
+i64 shard_origin(const LogicalCheckpoint& source, const TargetLayout& target, ShardNumber shard) {
+  const TargetTensor& wanted = target.tensors[static_cast<size_t>(shard.tensor)];
+  return origin_of(source.tensors[wanted.source], wanted.holders->region(shard.holder));
+}
+
+}  // namespace
+
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
                        i64 max_file_size, Extents extents) {
   OutputPlan output;
   output.slots.reserve(target.tensors.size());
   for (const TargetTensor& tensor : target.tensors) output.slots.emplace_back(tensor.ranks.size());
   output.shards_of_rank = shards_by_rank(target);
+  if (target.output) output.entries_of_rank = file_entries(source, target);
   const std::string framework = framework_of(source);
   for (size_t r = 0; r < target.ranks.size(); ++r) {
-    const std::span<const ShardNumber> shards = output.shards_of_rank[r];
     std::vector<i64> origins;
+    if (target.output) {
+      const std::span<const FileEntry> entries = output.entries_of_rank[r];
+      const checkpoint::TensorTable table = table_of(target, entries);
+      append(output, plan_files(target, target.ranks[r], table, max_file_size, origins, framework),
+             source, target, entries);
+      continue;
+    }
+    const std::span<const ShardNumber> shards = output.shards_of_rank[r];
     if (extents == Extents::kShared) {
-      for (const ShardNumber shard : shards) {
-        const TargetTensor& wanted = target.tensors[static_cast<size_t>(shard.tensor)];
-        origins.push_back(
-            origin_of(source.tensors[wanted.source], wanted.holders->region(shard.holder)));
-      }
+      for (const ShardNumber shard : shards) origins.push_back(shard_origin(source, target, shard));
     }
     const checkpoint::TensorTable table = table_of(source, target, shards);
-    FilePlan plan = target.is_whole
-                        ? checkpoint::plan_whole_files(table, max_file_size, origins, framework)
-                        : checkpoint::plan_rank_files(target.ranks[r], table, max_file_size,
-                                                      origins, framework);
+    FilePlan plan = plan_files(target, target.ranks[r], table, max_file_size, origins, framework);
     if (target.is_whole) output.index_text = index_text(plan, table).value_or("");
     append(output, std::move(plan), shards);
   }
@@ -192,7 +248,10 @@ void write_file_header(const LogicalCheckpoint& source, const TargetLayout& targ
   };
   const auto rank = std::find_if(output.files_of_rank.begin(), output.files_of_rank.end(), has_it);
   const auto number = static_cast<size_t>(rank - output.files_of_rank.begin());
-  write_header(output.files[file], table_of(source, target, output.shards_of_rank[number]), write);
+  write_header(output.files[file],
+               target.output ? table_of(target, output.entries_of_rank[number])
+                             : table_of(source, target, output.shards_of_rank[number]),
+               write);
 }
 
 std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
@@ -295,7 +354,7 @@ Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayout& targ
   manifest.tool_version = kToolVersion;
   manifest.source = source_records(source);
   manifest.mesh = target.mesh;
-  manifest.layout = target.is_whole ? "whole" : "plain";
+  manifest.layout = target.is_whole ? "whole" : target.layout;
   manifest.tied = target.tied;
   manifest.dropped = target.dropped;
   manifest.axes = target.axes;
@@ -303,6 +362,11 @@ Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayout& targ
   manifest.mapping = target.mapping;
   for (const auto& file : plan.files) {
     manifest.files.push_back({file.name, file.size, file.header_xxh3});
+  }
+  std::set<size_t> constants;  // ranks have the same ones
+  for (const ConstantPlace& place : plan.constants) constants.insert(place.output);
+  for (const size_t output : constants) {
+    manifest.constants.push_back(constant_record((*target.output)[output]));
   }
   for (size_t r = 0; r < target.ranks.size(); ++r) {
     checkpoint::RankRecord record{target.ranks[r], {}, plan.files_of_rank[r]};
@@ -325,6 +389,7 @@ checkpoint::TensorRecord tensor_record(const LogicalCheckpoint& source, const Ta
   record.dtype = spec.dtype;
   record.shape = spec.shape;
   record.cut = wanted.cut;
+  record.stored = wanted.stored_as;
   if (copied.is_whole) record.digest = copied.digest;
   record.shards = shard_records(wanted, plan.slots[tensor], spec.dtype, copied);
   record.holders = wanted.holders;

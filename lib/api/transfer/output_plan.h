@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/api/transfer/file_entries.h"
 #include "lib/api/transfer/logical_checkpoint.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/api/transform.h"
@@ -13,20 +14,23 @@
 
 namespace shardtool::api {
 
-/// A holder of a target tensor, by index.
-struct ShardNumber {
-  std::int32_t tensor = 0;
-  std::int32_t holder = 0;
+/// Bytes of a constant in an output file.
+struct ConstantPlace {
+  exec::Slot slot;
+  size_t output = 0;  ///< index into *TargetLayout::output
 };
 
 /// Output files of a layout, and the slot of every holder in them.
 struct OutputPlan {
-  std::vector<checkpoint::PlannedFile> files;            ///< members index shards_of_rank
+  /// Members index entries_of_rank if the layout has output tensors, else shards_of_rank.
+  std::vector<checkpoint::PlannedFile> files;
   std::vector<std::vector<ShardNumber>> shards_of_rank;  ///< in the order of TargetLayout::ranks
+  std::vector<std::vector<FileEntry>> entries_of_rank;   ///< in the same order, or empty
   std::vector<std::vector<exec::Slot>> slots;            ///< per target tensor, per holder
   std::vector<std::vector<int>> files_of_rank;           ///< in the order of TargetLayout::ranks
-  std::string index_text;                                ///< for a whole checkpoint in several
-                                                         ///< files
+  std::vector<ConstantPlace> constants;
+  std::string index_text;  ///< for a whole checkpoint in several
+                           ///< files
 };
 
 /// Permission for output files to share the disk space of the source's.

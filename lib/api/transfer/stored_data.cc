@@ -1,5 +1,7 @@
 #include "lib/api/transfer/stored_data.h"
 
+#include "kernels/xxh3/xxh3.h"
+
 namespace shardtool::api {
 
 check::DataTensor stored_data(const LogicalCheckpoint& checkpoint, const LogicalTensor& tensor) {
@@ -12,6 +14,17 @@ check::DataTensor stored_data(const LogicalCheckpoint& checkpoint, const Logical
     }
   }
   return data;
+}
+
+check::DataTensor stored_data(const LogicalConstant& constant) {
+  const checkpoint::ConstantRecord& record = *constant.record;
+  const std::string bytes = constant_bytes(record);
+  auto holders = std::make_shared<const index::HolderSet>(index::HolderSet::whole(record.shape));
+  return {{record.name, record.dtype, record.shape},
+          {std::move(holders), {constant.slot}},
+          {},
+          {kernels::xxh3(std::as_bytes(std::span(bytes)))},
+          {}};
 }
 
 }  // namespace shardtool::api

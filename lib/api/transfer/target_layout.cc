@@ -173,6 +173,20 @@ std::vector<std::string> chosen_documents(const mapping::Mapping& mapping) {
   return names;
 }
 
+/// Sets TargetTensor::stored_as.
+void name_storage(TargetLayout& target) {
+  std::unordered_map<size_t, std::shared_ptr<const std::string>> stored_as;
+  const std::function<void(const mapping::Content&, const std::shared_ptr<const std::string>&)>
+      visit = [&](const mapping::Content& content, const std::shared_ptr<const std::string>& name) {
+        if (content.kind == mapping::Content::Kind::kTensor) stored_as[content.tensor] = name;
+        for (const mapping::Content& part : content.parts) visit(part, name);
+      };
+  for (const mapping::OutputTensor& output : *target.output) {
+    if (!output.constant) visit(output.content, std::make_shared<const std::string>(output.name));
+  }
+  for (TargetTensor& tensor : target.tensors) tensor.stored_as = stored_as[tensor.source];
+}
+
 }  // namespace
 
 TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMapping& applied,
@@ -197,7 +211,10 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
     target.warnings.emplace_back(
         "some scales have smaller blocks now than config.json says; it is copied as it is");
   }
-  target.not_boxes = first_not_boxes(source, resolution);
+  target.layout = applied.layout;
+  target.engine_files = applied.engine_files;
+  target.output = applied.output;
+  if (!target.output) target.not_boxes = first_not_boxes(source, resolution);
   ChosenHolders chosen(target.ranks);
   std::unordered_map<const layout::Layout*, std::shared_ptr<const checkpoint::CutRecord>> cuts;
   for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
@@ -208,6 +225,7 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
                               resolved.layout->is_sharded(), cut, set.fills,
                               chosen_shifts(resolved, set.ranks)});
   }
+  if (target.output) name_storage(target);
   return target;
 }
 

@@ -9,6 +9,8 @@
 #include "lib/api/transfer/logical_checkpoint.h"
 #include "lib/checkpoint/manifest.h"
 #include "lib/exec/shifted.h"
+#include "lib/layouts/engine_layout.h"
+#include "lib/mapping/resolve/output_tensors.h"
 #include "lib/mesh/mesh.h"
 
 namespace shardtool::api {
@@ -28,12 +30,19 @@ struct TargetTensor {
   std::shared_ptr<const checkpoint::CutRecord> cut;     ///< shared like the holders
   std::shared_ptr<const std::vector<Fill>> fills = {};  ///< null: no fills
   std::vector<index::ValueShift> shifts = {};           ///< per holder; empty: plain values
+  /// Name of the output tensor that holds the shards; empty: the tensor's own.
+  std::shared_ptr<const std::string> stored_as = {};
 };
 
 /// The layout that a run writes. A merged checkpoint is the layout of a mesh of one device.
 struct TargetLayout {
   mesh::Mesh mesh;
-  bool is_whole = false;   ///< written with Hugging Face's file names and an index
+  bool is_whole = false;         ///< written with Hugging Face's file names and an index
+  std::string layout = "plain";  ///< label of the engine's layout, or plain
+  std::optional<layouts::FileNames> engine_files;  ///< of the layout; absent: plain names
+  /// Tensors as the files hold them; null: every tensor by itself. Their contents index
+  /// LogicalCheckpoint::tensors.
+  std::shared_ptr<const std::vector<mapping::OutputTensor>> output;
   std::vector<i64> ranks;  ///< ranks to write, ascending
   std::vector<TargetTensor> tensors;
   std::vector<std::vector<std::string>> tied;

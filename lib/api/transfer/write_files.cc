@@ -190,6 +190,11 @@ std::vector<exec::TargetFile> create_files(const Run& run, exec::IoMode mode,
                       [&](std::string_view text) { appender.append(text); });
     appender.finish();
   }
+  for (const ConstantPlace& place : run.plan.constants) {
+    const std::string bytes = constant_bytes(constant_record((*run.target.output)[place.output]));
+    targets[static_cast<size_t>(place.slot.file)].write(std::as_bytes(std::span(bytes)),
+                                                        place.slot.offset);
+  }
   return targets;
 }
 

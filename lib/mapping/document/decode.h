@@ -29,5 +29,8 @@ StrategySpec decode_strategy(const JsonValue& value);
 /// that "where" may name.
 Rule decode_rule(const JsonValue& value, const std::string& position, const LayerSets& sets);
 CompanionSpec decode_companion(const JsonValue& value);
+StoreRule decode_store_rule(const JsonValue& value);
+/// Decodes an object from paths of config.json to lists of values.
+std::vector<ConfigCondition> decode_conditions(const JsonValue& value);
 
 }  // namespace shardtool::mapping

@@ -34,6 +34,18 @@ ConfigCondition decode_condition(const std::string& path, const JsonValue& value
   return condition;
 }
 
+}  // namespace
+
+std::vector<ConfigCondition> decode_conditions(const JsonValue& value) {
+  std::vector<ConfigCondition> conditions;
+  for (const auto& [path, values] : value.members()) {
+    conditions.push_back(decode_condition(path, values));
+  }
+  return conditions;
+}
+
+namespace {
+
 WhenSpec decode_when(const JsonValue& value) {
   WhenSpec when;
   value.object({
@@ -44,11 +56,7 @@ WhenSpec decode_when(const JsonValue& value) {
          for (const JsonValue& glob : v.elements())
            when.tensors_present.push_back(decode_glob(glob).text());
        }},
-      {"config",
-       [&](const JsonValue& v) {
-         for (const auto& [path, values] : v.members())
-           when.config.push_back(decode_condition(path, values));
-       }},
+      {"config", [&](const JsonValue& v) { when.config = decode_conditions(v); }},
   });
   return when;
 }
@@ -203,6 +211,10 @@ std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
        [&](const JsonValue& v) {
          for (const JsonValue& group : v.elements()) d.tied.push_back(decode_texts(group, 2));
        }},
+      {"store",
+       [&](const JsonValue& v) {
+         for (const JsonValue& rule : v.elements()) d.store.push_back(decode_store_rule(rule));
+       }},
       {"drop",
        [&](const JsonValue& v) {
          for (const JsonValue& glob : v.elements()) d.drop.push_back(decode_glob(glob));
@@ -245,7 +257,7 @@ Document decode_document(std::string_view text, const std::string& name) {
   const PlaceIndex places(text, name);
   Document document;
   document.name = name;
-  document.is_preset = name.starts_with("preset:");
+  document.is_preset = name.starts_with("preset:") || name.starts_with("layout:");
   ReadLast last;
   JsonValue(json.value, "", places).object(document_fields(document, last));
   decode_all_rules(last, document);

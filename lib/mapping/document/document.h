@@ -156,6 +156,26 @@ struct WhenSpec {
   std::vector<ConfigCondition> config;  ///< all must hold
 };
 
+/// Tensor that the checkpoint lacks and the output gets: every element has one value.
+struct StoredConstant {
+  Dtype dtype = Dtype::kF32;
+  Shape shape;
+  double value = 0;
+};
+
+/// One entry of "store": the form in which output files hold some tensors. Without a constant, each
+/// stored tensor is the shards of the tensors of "of" end to end: a concatenation along axis 0, of
+/// which "stack" puts one per number along a new first axis.
+struct StoreRule {
+  Glob name{""};
+  std::vector<Glob> of;
+  std::string stack;  ///< number in the globs of "of", e.g. "expert"; empty: none
+  /// The tensor is this constant, on the devices that have the tensor of "of".
+  std::optional<StoredConstant> constant;
+  std::vector<ConfigCondition> config;  ///< conditions on config.json; all must hold
+  Place place;
+};
+
 /// Treatment of a weight whose cut falls inside a block of one of its companions.
 enum class Straddle {
   kError,           ///< refuse
@@ -193,6 +213,7 @@ struct Document {
   std::vector<CompanionSpec> companions;
   std::vector<std::vector<std::string>> tied;
   std::vector<Glob> drop;
+  std::vector<StoreRule> store;
   std::optional<Straddle> straddle;
   std::optional<ReducedBias> reduced_bias;
   std::optional<UnknownPolicy> unknown;

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace shardtool::api {
+
+/// Models of a layout that share a table of tensor names.
+struct LayoutModelsInfo {
+  std::vector<std::string> model_types;
+  std::string proof;  ///< the meshes on which the engine's own loader took such files
+};
+
+/// A form of output files that an engine loads.
+struct LayoutInfo {
+  std::string label;  ///< "vllm@0.32", for --layout
+  std::string description;
+  std::vector<std::string> files;  ///< patterns of the files' names
+  std::vector<LayoutModelsInfo> models;
+  std::vector<std::string> refused;  ///< reasons
+};
+
+/// Returns the layouts of engines, sorted by name; of one name, the newest version first.
+std::vector<LayoutInfo> list_layouts();
+/// Returns the JSON text of a layout. Throws kUsage with the known labels.
+std::string layout_text(const std::string& label);
+/// Returns the values of --layout, without decoding any layout.
+std::vector<std::string> layout_names();
+
+}  // namespace shardtool::api

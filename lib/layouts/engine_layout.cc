@@ -1,0 +1,207 @@
+#include "lib/layouts/engine_layout.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/layouts/embedded.h"
+
+namespace shardtool::layouts {
+namespace {
+
+constexpr std::string_view kPart = "part";
+
+std::string field(std::string_view name) {
+  return fmt::format("{{{}}}", name);
+}
+
+void replace(std::string& text, const std::string& what, const std::string& by) {
+  if (const size_t at = text.find(what); at != text.npos) text.replace(at, what.size(), by);
+}
+
+FileNames decode_file_names(const std::string& pattern) {
+  FileNames names{pattern, {}};
+  for (size_t begin = pattern.find('{'); begin != pattern.npos; begin = pattern.find('{', begin)) {
+    const size_t end = pattern.find('}', begin++);
+    const std::string axis = pattern.substr(begin, end - begin);
+    if (axis != kPart) names.axes.push_back(axis);
+  }
+  return names;
+}
+
+EngineLayout decode(std::string_view text) {
+  const auto json = nlohmann::json::parse(text);
+  EngineLayout layout;
+  layout.text = text;
+  layout.name = json.at("layout");
+  layout.version = json.at("version");
+  layout.description = json.at("description");
+  layout.other_axes = json.at("other_axes");
+  for (const auto& refusal : json.at("refuse")) {
+    layout.refusals.push_back({refusal.at("config"),
+                               refusal.contains("is") ? refusal.at("is").dump() : "",
+                               refusal.value("axis", ""), refusal.at("reason")});
+  }
+  for (const std::string pattern : json.at("files")) {
+    layout.files.push_back(decode_file_names(pattern));
+  }
+  for (const auto& [name, document] : json.at("documents").items()) {
+    layout.documents.push_back(
+        {fmt::format("{}{}#{}", mapping::kLayoutPrefix, layout.label(), name), document.dump(1)});
+  }
+  for (const auto& models : json.at("models")) {
+    LayoutModels& added = layout.models.emplace_back();
+    models.at("model_types").get_to(added.model_types);
+    models.at("documents").get_to(added.documents);
+    models.at("proof").get_to(added.proof);
+  }
+  return layout;
+}
+
+/// Numbers of a version: "0.32" is [0, 32].
+std::vector<int> numbers(const std::string& version) {
+  std::vector<int> parts;
+  for (size_t begin = 0; begin <= version.size();) {
+    const size_t end = std::min(version.find('.', begin), version.size());
+    parts.push_back(std::stoi(version.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::vector<EngineLayout> decode_all() {
+  std::vector<EngineLayout> layouts;
+  for (const EmbeddedFile& file : embedded_layouts()) layouts.push_back(decode(file.text));
+  std::sort(layouts.begin(), layouts.end(), [](const EngineLayout& a, const EngineLayout& b) {
+    return a.name != b.name ? a.name < b.name : numbers(a.version) > numbers(b.version);
+  });
+  return layouts;
+}
+
+Error unsupported_model(const EngineLayout& layout, const std::string& model_type) {
+  std::vector<std::string> known;
+  for (const LayoutModels& models : layout.models) {
+    known.insert(known.end(), models.model_types.begin(), models.model_types.end());
+  }
+  return Error(ErrorCode::kUnsupported,
+               fmt::format("the layout {} has no table of names for the model type '{}'",
+                           layout.label(), quote_for_message(model_type, 60)))
+      .note("known", fmt::format("{}", fmt::join(known, ", ")))
+      .help("write the plain layout, or give the names in \"store\" of a mapping file");
+}
+
+}  // namespace
+
+std::span<const EngineLayout> engine_layouts() {
+  static const std::vector<EngineLayout> decoded = decode_all();
+  return decoded;
+}
+
+std::vector<std::string> layout_names() {
+  std::vector<std::string> names{"plain"};
+  for (const EmbeddedFile& file : embedded_layouts()) {
+    std::string label(file.name);  // "vllm-0.32"
+    const size_t dash = label.rfind('-');
+    const std::string name = label.substr(0, dash);
+    if (names.back() != name) names.push_back(name);
+    label[dash] = '@';
+    names.push_back(std::move(label));
+  }
+  return names;
+}
+
+const EngineLayout& find_layout(std::string_view label) {
+  for (const EngineLayout& layout : engine_layouts()) {
+    if (label == layout.name || label == layout.label()) return layout;
+  }
+  throw Error(ErrorCode::kUsage,
+              fmt::format("there is no layout '{}'", quote_for_message(std::string(label), 60)))
+      .note("known", fmt::format("{}", fmt::join(layout_names(), ", ")))
+      .help("a layout without a version, such as vllm, is the newest known one");
+}
+
+std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
+                                                 const mapping::ModelConfig* config) {
+  if (config == nullptr) {
+    throw Error(ErrorCode::kConfig,
+                fmt::format("the layout {} needs config.json for the model's type", layout.label()))
+        .help("give it with --model-config");
+  }
+  const std::string type = config->model_type();
+  const auto models =
+      std::find_if(layout.models.begin(), layout.models.end(), [&](const LayoutModels& candidate) {
+        return std::find(candidate.model_types.begin(), candidate.model_types.end(), type) !=
+               candidate.model_types.end();
+      });
+  if (models == layout.models.end()) throw unsupported_model(layout, type);
+  std::vector<mapping::DocumentText> documents;
+  for (const std::string& name : models->documents) {
+    const auto document = std::find_if(
+        layout.documents.begin(), layout.documents.end(),
+        [&](const mapping::DocumentText& text) { return text.name.ends_with("#" + name); });
+    documents.push_back(*document);
+  }
+  return documents;
+}
+
+void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& config,
+                       const mesh::Mesh& mesh) {
+  for (const Refusal& refusal : layout.refusals) {
+    const nlohmann::json* value = config.find(refusal.config);
+    const std::string found = value == nullptr ? "null" : value->dump();
+    if (refusal.is.empty() ? found == "null" : found != refusal.is) continue;
+    const bool is_on_mesh = std::any_of(
+        mesh.axes().begin(), mesh.axes().end(),
+        [&](const mesh::MeshAxis& axis) { return axis.name == refusal.axis && axis.size > 1; });
+    if (!refusal.axis.empty() && !is_on_mesh) continue;
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("the layout {} cannot store this model", layout.label()))
+        .note("why", refusal.reason)
+        .note("found", fmt::format("'{}' in {}", refusal.config, config.file()))
+        .help("write the plain layout");
+  }
+}
+
+const FileNames& names_for(const EngineLayout& layout, const mesh::Mesh& mesh) {
+  std::string missing;
+  for (const FileNames& names : layout.files) {
+    const auto without_field =
+        std::find_if(mesh.axes().begin(), mesh.axes().end(), [&](const mesh::MeshAxis& axis) {
+          return axis.size > 1 &&
+                 std::find(names.axes.begin(), names.axes.end(), axis.name) == names.axes.end();
+        });
+    if (without_field == mesh.axes().end()) return names;
+    missing = without_field->name;
+  }
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("the file names of the layout {} have no field for the mesh axis '{}'",
+                          layout.label(), missing))
+      .note("found", to_string(mesh))
+      .note("file names", layout.files.back().pattern)
+      .help(layout.other_axes);
+}
+
+mesh::Mesh with_axes(const FileNames& names, const mesh::Mesh& mesh) {
+  std::vector<mesh::MeshAxis> axes(mesh.axes().begin(), mesh.axes().end());
+  for (const std::string& name : names.axes) {
+    const auto is_it = [&name](const mesh::MeshAxis& axis) { return axis.name == name; };
+    if (std::none_of(axes.begin(), axes.end(), is_it)) axes.push_back({name, 1});
+  }
+  return mesh::Mesh(std::move(axes));
+}
+
+std::string file_name(const FileNames& names, const mesh::Mesh& mesh, i64 rank, size_t part) {
+  std::string name = names.pattern;
+  for (const std::string& axis : names.axes) {
+    replace(name, field(axis), std::to_string(mesh.index_on(axis, rank)));
+  }
+  replace(name, field(kPart), std::to_string(part));
+  return name;
+}
+
+}  // namespace shardtool::layouts

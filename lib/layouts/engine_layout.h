@@ -1,0 +1,85 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/mapping/document/config.h"
+#include "lib/mapping/mapping.h"
+#include "lib/mesh/mesh.h"
+
+namespace shardtool::layouts {
+
+/// Names of the files of a layout: "model-pp-{pp}-tp-{tp}-part-{part}.safetensors".
+struct FileNames {
+  std::string pattern;
+  std::vector<std::string> axes;  ///< mesh axes with a field in the pattern
+};
+
+/// Models of one layout that share a table of tensor names.
+struct LayoutModels {
+  std::vector<std::string> model_types;
+  std::vector<std::string> documents;  ///< nearest first
+  std::string proof;                   ///< meshes on which the engine's loader took the files
+};
+
+/// Case that a layout cannot express.
+struct Refusal {
+  std::string config;  ///< path of config.json with a value, or with the value `is`
+  std::string is;      ///< JSON text; empty: any but null
+  std::string axis;    ///< only if the mesh has several devices along it; empty: always
+  std::string reason;
+};
+
+/// Form of checkpoints that one version of an engine loads: the names of files and tensors, and
+/// which tensors are stored together. Data: lib/layouts/NAME.json.
+///
+/// The tensors' names are rules of mapping documents ("store", "axes", "overrides"), so a layout is
+/// a mapping document in front of the model's own.
+struct EngineLayout {
+  std::string name;     ///< "vllm"
+  std::string version;  ///< of the engine: "0.32"
+  std::string description;
+  std::vector<FileNames> files;  ///< the first that has a field for every mesh axis in use
+  std::vector<mapping::DocumentText> documents;
+  std::vector<LayoutModels> models;
+  std::vector<Refusal> refusals;
+  std::string other_axes;  ///< advice for a mesh axis that the file names lack
+
+  std::string_view text;  ///< JSON of the layout
+
+  std::string label() const { return name + "@" + version; }
+};
+
+/// All layouts, sorted by name; of one name, the newest version first.
+std::span<const EngineLayout> engine_layouts();
+
+/// Values of --layout: "plain", every name, and every label. Reads only the names of the files.
+std::vector<std::string> layout_names();
+
+/// Returns the layout "vllm@0.32", or the newest known version of "vllm". Throws kUsage with the
+/// known labels.
+const EngineLayout& find_layout(std::string_view label);
+
+/// Returns the documents for a model, nearest first. Throws kUnsupported for a model that the
+/// layout has no table for; kConfig if there is no config.json.
+std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
+                                                 const mapping::ModelConfig* config);
+
+/// Throws kUnsupported for a case in layout.refusals.
+void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& config,
+                       const mesh::Mesh& mesh);
+
+/// Returns the names of files for a mesh. Throws kUnsupported if a mesh axis of several devices has
+/// no field in any of the layout's patterns: its ranks would have one file.
+const FileNames& names_for(const EngineLayout& layout, const mesh::Mesh& mesh);
+
+/// Returns the mesh with an axis of one device for each field of the file names that it lacks.
+/// Engines pad an axis that one device holds, too, and padding belongs to a mesh axis.
+mesh::Mesh with_axes(const FileNames& names, const mesh::Mesh& mesh);
+
+/// Name of part `part` of the file of a rank. Requires a mesh with an axis for every field.
+std::string file_name(const FileNames& names, const mesh::Mesh& mesh, i64 rank, size_t part);
+
+}  // namespace shardtool::layouts

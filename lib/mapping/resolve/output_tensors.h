@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/base/tensor_spec.h"
+#include "lib/mapping/document/config.h"
+#include "lib/mapping/mapping.h"
+
+namespace shardtool::mapping {
+
+/// Content of a tensor in an output file: one tensor of the checkpoint, or several end to end.
+///
+/// On each device, the parts are the shards that it holds. So the bytes of an output tensor are
+/// those of its shards in order:
+///
+///     qkv_proj on rank 0    |== q rows of rank 0 ==|= k rows =|= v rows =|      kConcat
+///     w13_weight on rank 0  |= gate 0 =|= up 0 =|= gate 1 =|= up 1 =| ...       kStack of kConcat
+struct Content {
+  enum class Kind {
+    kTensor,
+    kConcat,  ///< along axis 0; a part without axes counts as one element
+    kStack,   ///< along a new first axis; a device has those of the parts that it holds
+  };
+  Kind kind = Kind::kTensor;
+  size_t tensor = 0;           ///< of kTensor: index into the specs
+  std::vector<Content> parts;  ///< of the other kinds; not empty
+};
+
+/// A tensor in the output files, with the name that they give it.
+struct OutputTensor {
+  std::string name;
+  Content content;
+  /// If set, the output tensor is this constant, on the devices that hold `content`, a kTensor.
+  std::optional<StoredConstant> constant;
+};
+
+/// Applies the rules in "store" of all documents, nearest first; the first rule that takes a tensor
+/// wins. Every tensor with `is_stored` is in exactly one output tensor without a constant; those
+/// that no rule takes keep their names. Returns nullopt if there are no rules. Throws kStrategy
+/// with the rule's place if a part is missing or names collide.
+std::optional<std::vector<OutputTensor>> output_tensors(const Mapping& mapping,
+                                                        std::span<const TensorSpec> tensors,
+                                                        const std::vector<bool>& is_stored,
+                                                        const ModelConfig* config);
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,106 @@
+#include "lib/layouts/engine_layout.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lib/mesh/mesh.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::layouts {
+namespace {
+
+using testing::error_of;
+
+const EngineLayout& vllm() {
+  return find_layout("vllm");
+}
+
+mapping::ModelConfig config(const std::string& text) {
+  return mapping::parse_config(text, "config.json");
+}
+
+}  // namespace
+
+TEST_CASE("a layout is found by its name and by its label, which are the values of --layout") {
+  CHECK(find_layout("vllm").label() == find_layout("vllm@0.32").label());
+  std::set<std::string> names{"plain"};
+  for (const EngineLayout& layout : engine_layouts()) {
+    names.insert(layout.name);
+    names.insert(layout.label());
+    CHECK(&find_layout(layout.label()) == &layout);
+  }
+  const std::vector<std::string> listed = layout_names();
+  CHECK(std::set<std::string>(listed.begin(), listed.end()) == names);
+  CHECK(listed.size() == names.size());
+  const auto unknown = error_of([] { find_layout("vllm@0.1"); });
+  REQUIRE(unknown);
+  CHECK(unknown->code() == ErrorCode::kUsage);
+}
+
+TEST_CASE("every layout's documents decode, and its models name them") {
+  for (const EngineLayout& layout : engine_layouts()) {
+    std::set<std::string> used;
+    for (const LayoutModels& models : layout.models) {
+      CHECK_FALSE(models.proof.empty());
+      for (const std::string& type : models.model_types) {
+        const auto model = config(fmt::format(R"({{"model_type": "{}"}})", type));
+        const auto documents = documents_for(layout, &model);
+        CHECK(documents.size() == models.documents.size());
+        CHECK_NOTHROW(mapping::Mapping{documents});
+        for (const auto& document : documents) used.insert(document.name);
+      }
+    }
+    CHECK(used.size() == layout.documents.size());
+  }
+}
+
+TEST_CASE("files are named after the ranks of the axes that the layout knows") {
+  const mesh::Mesh tp = mesh::parse_mesh("tp=4");
+  CHECK(file_name(names_for(vllm(), tp), tp, 3, 12) == "model-rank-3-part-12.safetensors");
+  const mesh::Mesh stages = mesh::parse_mesh("pp=2,tp=2");
+  CHECK(file_name(names_for(vllm(), stages), stages, 3, 0) == "model-pp-1-tp-1-part-0.safetensors");
+  const mesh::Mesh only_stages = mesh::parse_mesh("pp=2");
+  const FileNames& names = names_for(vllm(), only_stages);
+  CHECK(to_string(with_axes(names, only_stages)) == "pp=2,tp=1");
+  CHECK(file_name(names, with_axes(names, only_stages), 1, 0) ==
+        "model-pp-1-tp-0-part-0.safetensors");
+  const mesh::Mesh one_stage = mesh::parse_mesh("pp=1,tp=2");
+  CHECK(file_name(names_for(vllm(), one_stage), one_stage, 1, 0) ==
+        "model-rank-1-part-0.safetensors");
+}
+
+TEST_CASE("ranks that would share a file name are refused") {
+  const auto error = error_of([] { names_for(vllm(), mesh::parse_mesh("dp=2,tp=2")); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kUnsupported);
+  CHECK(error->message() ==
+        "the file names of the layout vllm@0.32 have no field for the mesh axis 'dp'");
+  CHECK_NOTHROW(names_for(vllm(), mesh::parse_mesh("dp=1,tp=2")));
+}
+
+TEST_CASE("models without a table, quantised ones and tied stages are refused with the reason") {
+  const auto refusal = [](const std::string& text, const std::string& mesh) {
+    const auto model = config(text);
+    const auto error = error_of([&] {
+      documents_for(vllm(), &model);
+      check_expressible(vllm(), model, mesh::parse_mesh(mesh));
+    });
+    return error ? error->message() : "none";
+  };
+  CHECK(refusal(R"({"model_type": "llama"})", "tp=2") == "none");
+  CHECK(refusal(R"({"model_type": "llama", "tie_word_embeddings": true})", "tp=2") == "none");
+  CHECK(refusal(R"({"model_type": "llama", "tie_word_embeddings": true})", "pp=2") ==
+        "the layout vllm@0.32 cannot store this model");
+  CHECK(refusal(R"({"model_type": "llama", "tie_word_embeddings": false})", "pp=2") == "none");
+  CHECK(refusal(R"({"model_type": "llama", "quantization_config": null})", "tp=2") == "none");
+  CHECK(refusal(R"({"model_type": "llama", "quantization_config": {}})", "tp=2") ==
+        "the layout vllm@0.32 cannot store this model");
+  CHECK(refusal(R"({"model_type": "gpt2"})", "tp=2") ==
+        "the layout vllm@0.32 has no table of names for the model type 'gpt2'");
+  CHECK(error_of([] { documents_for(vllm(), nullptr); })->code() == ErrorCode::kConfig);
+}
+
+}  // namespace shardtool::layouts
