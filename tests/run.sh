@@ -9,6 +9,7 @@ usage() {
 usage: bash tests/run.sh [--asan | --tsan | --tidy] [--filter REGEX] [--bench] [--no-install]
        bash tests/run.sh --fuzz [SECONDS]
        bash tests/run.sh --chaos [MINUTES]
+       bash tests/run.sh --engines
        bash tests/run.sh --gpu
        bash tests/run.sh --fresh
 
@@ -20,6 +21,7 @@ usage: bash tests/run.sh [--asan | --tsan | --tidy] [--filter REGEX] [--bench] [
   --fuzz [SECONDS] build the libFuzzer targets with clang-19 and run each, 60 seconds unless said
   --chaos [MINUTES] disturb random runs of the program for so long, 30 minutes unless said, resume them and compare
                    the bytes
+  --engines        have torch, vLLM and SGLang load what the program writes; downloads 2.7 GB once
   --gpu            only what runs on a GPU, and its table of times; fails where there is no GPU
   --no-install     install nothing
   --fresh          run this and samples/quickstart.sh in a bare root of this machine's release
@@ -42,6 +44,7 @@ fuzz_seconds=
 chaos_minutes=
 install=yes
 gpu=no
+engines=no
 while (($#)); do
   case $1 in
     --asan) preset=asan ;;
@@ -54,6 +57,7 @@ while (($#)); do
       if [[ ${2-} =~ ^[0-9]+$ ]]; then fuzz_seconds=$2; shift; fi ;;
     --chaos) chaos_minutes=30
       if [[ ${2-} =~ ^[0-9.]+$ ]]; then chaos_minutes=$2; shift; fi ;;
+    --engines) engines=yes ;;
     --gpu) gpu=yes filter=(--tests-regex GPU) ;;
     --no-install) install=no ;;
     --fresh) exec bash "$root/tests/fresh.sh" ;;
@@ -104,6 +108,11 @@ if [[ $chaos_minutes ]]; then
     --minutes "$chaos_minutes" && { echo "1 passed, 0 failed, 0 skipped"; exit 0; }
   echo "0 passed, 1 failed, 0 skipped"
   exit 1
+fi
+if [[ $engines == yes ]]; then
+  step "configure $preset" configure "$preset" -DBUILD_TESTING=ON
+  step "build $preset" cmake --build --preset "$preset" --parallel "$(nproc)" --target shardtool golden_model
+  exec bash tests/engines/run.sh "$build/cli/shardtool" "$build/tests/golden/golden_model"
 fi
 options=(-DBUILD_TESTING=ON)
 [[ $gpu == no ]] || options+=(-DSHARDTOOL_BENCHMARKS=ON)

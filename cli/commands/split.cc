@@ -32,8 +32,11 @@ Command split_command(SplitArgs& args) {
       .description =
           "Reads a whole safetensors checkpoint and writes, for every device of the mesh, the part "
           "of every tensor that it holds. The output has a manifest.json: merge, reshard and "
-          "inspect need no mapping for it. Memory stays within --max-memory whatever the size.",
+          "inspect need no mapping for it. Memory stays within --max-memory whatever the size. If "
+          "every part is one box without padding, torch.distributed.checkpoint reads the output, "
+          "too (HuggingFaceStorageReader). --layout writes what an engine loads.",
       .examples = {"shardtool split models/llama-8b -o out/tp4 --mesh tp=4",
+                   "shardtool split models/llama-8b -o out/vllm --tp 4 --layout vllm",
                    "shardtool split models/mixtral -o out -m mapping.json --dry-run",
                    "shardtool split models/llama-8b -o rank3 --tp 8 --rank 3"},
       .arguments = {{.name = "SRC",

@@ -17,7 +17,6 @@ namespace shardtool::api {
 namespace {
 
 constexpr int kMaxMappingDepth = 64;
-constexpr std::string_view kPlainLayout = "plain";
 const std::string kAdapterConfig = "adapter_config.json";
 
 Error no_preset(const LogicalCheckpoint& source,

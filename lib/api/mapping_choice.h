@@ -22,7 +22,7 @@ struct AppliedMapping {
   std::vector<TensorSpec> specs;
   std::string axes = {};  ///< entry of the mapping's "layouts", or empty
   bool allows_empty_shards = false;
-  std::string layout = "plain";                         ///< label of an engine's layout, or plain
+  std::string layout{kPlainLayout};                     ///< label of an engine's layout, or plain
   std::optional<layouts::FileNames> engine_files = {};  ///< of the layout; absent: plain names
   /// Tensors as the files hold them; null: every tensor by itself.
   std::shared_ptr<const std::vector<mapping::OutputTensor>> output = {};

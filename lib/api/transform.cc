@@ -8,6 +8,10 @@ namespace shardtool::api {
 namespace {
 
 TransformReport reshard_by_plan(const ReshardOptions& options) {
+  if (options.write.layout != kPlainLayout) {
+    throw Error(ErrorCode::kUsage, "a plan is applied in the plain layout")
+        .help("reshard without --plan to write another --layout");
+  }
   plan::ReshardPlan counted;
   const auto open_task = [&] {
     const PlanRecipe recipe = read_plan(options.plan);
@@ -39,7 +43,7 @@ TransformReport split(const SplitOptions& options) {
 }
 
 TransformReport merge(const MergeOptions& options) {
-  if (options.write.layout != "plain") {
+  if (options.write.layout != kPlainLayout) {
     throw Error(ErrorCode::kUsage, "a merged checkpoint has the plain layout")
         .help("`shardtool reshard` and `split` write the layouts of engines");
   }

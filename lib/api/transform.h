@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "lib/mesh/mesh.h"
 
 namespace shardtool::api {
+
+/// Layout of output files with the checkpoint's own tensors and shardtool's file names.
+inline constexpr std::string_view kPlainLayout = "plain";
 
 /// Choice of mapping and mesh. With neither a file nor a preset, the preset is chosen by the
 /// checkpoint's config.json (reshard: the mapping in the manifest).
@@ -33,7 +37,8 @@ struct MappingChoice {
 /// Options for writing outputs; the same for split, merge and reshard.
 struct WriteOptions {
   std::string output;
-  std::string layout = "plain";  ///< of the files: "plain", or an engine's, "vllm@0.32" or "vllm"
+  std::string layout{
+      kPlainLayout};  ///< of the files: "plain", or an engine's, "vllm@0.32" or "vllm"
   i64 max_file_size = 50'000'000'000;
   exec::Resources resources;
   exec::IoMode io = exec::IoMode::kAuto;

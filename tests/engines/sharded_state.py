@@ -1,8 +1,9 @@
 """Compares what an engine loads from our files with what it makes of the whole checkpoint, or writes the golden tables.
 
-usage: sharded_state.py check SHARDTOOL [MODEL...]     splits small models and has vLLM load the parts
-       sharded_state.py tables [MODEL...]              writes tests/layouts/golden/LAYOUT/MODEL.json
+usage: sharded_state.py check ENGINE SHARDTOOL [MODEL...]   splits small models and has the engine load the parts
+       sharded_state.py tables ENGINE [MODEL...]            writes tests/layouts/golden/LAYOUT/MODEL.json
 
+ENGINE is vllm or sglang.
 A table has config.json and the tensors of a model, and per mesh and rank the dtype, shape and XXH3-128 of every
 parameter that the engine's own loader for whole checkpoints makes. The ordinary tests hold our files against it.
 """
@@ -17,18 +18,24 @@ import sharded_models
 
 HERE = pathlib.Path(__file__).parent
 GOLDEN = HERE.parent / "layouts" / "golden"
-LAYOUT = "vllm@0.32"
-
 PLAIN = {"tp": 2, "pp": 1, "experts": "no"}
-MESHES = {
-    "llama": [PLAIN, {**PLAIN, "tp": 8}, {**PLAIN, "tp": 1, "pp": 2}],
-    "llama_tied": [PLAIN],
-    "qwen2": [PLAIN],
-    "qwen3": [{**PLAIN, "pp": 2}],
-    "qwen3_moe": [PLAIN, {**PLAIN, "tp": 4}, {**PLAIN, "experts": "yes"}],
-    "mixtral": [PLAIN, {**PLAIN, "experts": "yes"}],
-    "gemma3_text": [PLAIN],
-    "deepseek_v3": [PLAIN, {**PLAIN, "experts": "yes"}],
+# The label of the layout, and the meshes of every model.
+ENGINES = {
+    "vllm": ("vllm@0.32", {
+        "llama": [PLAIN, {**PLAIN, "tp": 8}, {**PLAIN, "tp": 1, "pp": 2}],
+        "llama_tied": [PLAIN],
+        "qwen2": [PLAIN],
+        "qwen3": [{**PLAIN, "pp": 2}],
+        "qwen3_moe": [PLAIN, {**PLAIN, "tp": 4}, {**PLAIN, "experts": "yes"}],
+        "mixtral": [PLAIN, {**PLAIN, "experts": "yes"}],
+        "gemma3_text": [PLAIN],
+        "deepseek_v3": [PLAIN, {**PLAIN, "experts": "yes"}],
+    }),
+    "sglang": ("sglang@0.5", {
+        "llama": [PLAIN, {**PLAIN, "tp": 4}],
+        "llama_tied": [PLAIN],
+        "qwen3_moe": [PLAIN],
+    }),
 }
 
 
@@ -37,12 +44,12 @@ def flags(mesh):
     return ["--mesh", ",".join(axes)] + (["--axes", "expert_parallel"] if mesh["experts"] == "yes" else [])
 
 
-def load(folder, load_format, mesh):
+def load(engine, folder, load_format, mesh):
     """Returns the parameters of every rank, or raises with the last lines of a rank that failed."""
     port = random.randint(20000, 40000)
     ranks = range(mesh["tp"] * mesh["pp"])
     running = [subprocess.Popen(
-        [sys.executable, HERE / "vllm_rank.py", folder, load_format, str(mesh["tp"]), str(mesh["pp"]), mesh["experts"],
+        [sys.executable, HERE / f"{engine}_rank.py", folder, load_format, str(mesh["tp"]), str(mesh["pp"]), mesh["experts"],
          str(rank), str(port)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in ranks]
     texts = [process.communicate(timeout=600)[0] for process in running]
     parameters = []
@@ -58,14 +65,15 @@ def name_of(mesh):
     return " ".join(flags(mesh)[1:])
 
 
-def make_table(model, scratch):
+def make_table(engine, model, scratch):
+    layout, meshes = ENGINES[engine]
     config, tensors = sharded_models.describe(model)
     sharded_models.write(scratch / model, config, tensors)
-    table = {"layout": LAYOUT, "config": config, "tensors": tensors, "meshes": []}
-    for mesh in MESHES[model]:
-        table["meshes"].append({"flags": flags(mesh), "ranks": load(scratch / model, "auto", mesh)})
-        print(f"made {model} {name_of(mesh)}", flush=True)
-    folder = GOLDEN / LAYOUT
+    table = {"layout": layout, "config": config, "tensors": tensors, "meshes": []}
+    for mesh in meshes[model]:
+        table["meshes"].append({"flags": flags(mesh), "ranks": load(engine, scratch / model, "auto", mesh)})
+        print(f"made {layout} {model} {name_of(mesh)}", flush=True)
+    folder = GOLDEN / layout
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{model}.json").write_text(to_text(table))
 
@@ -83,25 +91,26 @@ def to_text(table):
     return "\n".join(lines) + '},\n"meshes": [\n' + ",\n".join(meshes) + "]}\n"
 
 
-def check(program, model, scratch):
+def check(engine, program, model, scratch):
     """Returns the number of meshes whose parts the engine does not load as the whole checkpoint."""
-    table = json.loads((GOLDEN / LAYOUT / f"{model}.json").read_text())
+    layout, meshes = ENGINES[engine]
+    table = json.loads((GOLDEN / layout / f"{model}.json").read_text())
     sharded_models.write(scratch / model, table["config"], table["tensors"])
     failed = 0
-    for number, mesh in enumerate(MESHES[model]):
+    for number, mesh in enumerate(meshes[model]):
         parts = scratch / f"{model}-{number}"
-        subprocess.run([program, "split", scratch / model, "-o", parts, "--layout", LAYOUT, "--quiet", *flags(mesh)],
+        subprocess.run([program, "split", scratch / model, "-o", parts, "--layout", layout, "--quiet", *flags(mesh)],
                        check=True, stdout=subprocess.DEVNULL)
         try:
-            whole = load(scratch / model, "auto", mesh)
-            loaded = load(parts, "sharded_state", mesh)
+            whole = load(engine, scratch / model, "auto", mesh)
+            loaded = load(engine, parts, "sharded_state", mesh)
         except RuntimeError as error:
             loaded, whole = str(error), None
         if loaded == whole:
-            print(f"PASS {LAYOUT} {model} {name_of(mesh)}: {sum(map(len, whole))} parameters", flush=True)
+            print(f"PASS {layout} {model} {name_of(mesh)}: {sum(map(len, whole))} parameters", flush=True)
         else:
             failed += 1
-            print(f"FAIL {LAYOUT} {model} {name_of(mesh)}\n{loaded if whole is None else differing(loaded, whole)}",
+            print(f"FAIL {layout} {model} {name_of(mesh)}\n{loaded if whole is None else differing(loaded, whole)}",
                   flush=True)
     return failed
 
@@ -112,14 +121,16 @@ def differing(loaded, whole):
 
 
 def main():
-    mode, *rest = sys.argv[1:]
+    mode, engine, *rest = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
+        scratch = pathlib.Path(folder)
         if mode == "tables":
-            for model in rest or MESHES:
-                make_table(model, pathlib.Path(folder))
+            for model in rest or ENGINES[engine][1]:
+                make_table(engine, model, scratch)
             return 0
         program, *models = rest
-        return min(1, sum(check(program, model, pathlib.Path(folder)) for model in models or MESHES))
+        failed = [check(engine, program, model, scratch) for model in models or ENGINES[engine][1]]
+        return min(1, sum(failed))
 
 
 if __name__ == "__main__":

@@ -149,17 +149,16 @@ def check_not_boxes(tool, golden_model):
 def main():
     program, golden_model = sys.argv[1:]
     print(f"torch {torch.__version__}, safetensors {safetensors.__version__}")
-    counts = {"passed": 0, "failed": 0}
+    failed = False
     with tempfile.TemporaryDirectory() as folder:
         tool = Tool(program, folder)
         groups = [check_models(tool, golden_model), check_several_files(tool),
                   check_odd_tensors(tool), check_not_boxes(tool, golden_model)]
         for group in groups:
             for label, problems in group:
-                counts["failed" if problems else "passed"] += 1
-                print("failed" if problems else "passed", label, *problems, sep="  ")
-    print(f"{counts['passed']} passed, {counts['failed']} failed, 0 skipped")
-    return 1 if counts["failed"] else 0
+                failed = failed or bool(problems)
+                print("FAIL" if problems else "PASS", "torch", label, *problems, flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ struct TargetTensor {
 /// The layout that a run writes. A merged checkpoint is the layout of a mesh of one device.
 struct TargetLayout {
   mesh::Mesh mesh;
-  bool is_whole = false;         ///< written with Hugging Face's file names and an index
-  std::string layout = "plain";  ///< label of the engine's layout, or plain
+  bool is_whole = false;             ///< written with Hugging Face's file names and an index
+  std::string layout{kPlainLayout};  ///< label of the engine's layout, or plain
   std::optional<layouts::FileNames> engine_files;  ///< of the layout; absent: plain names
   /// Tensors as the files hold them; null: every tensor by itself. Their contents index
   /// LogicalCheckpoint::tensors.
