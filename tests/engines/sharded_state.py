@@ -4,8 +4,9 @@ usage: sharded_state.py check ENGINE SHARDTOOL [MODEL...]   splits small models 
        sharded_state.py tables ENGINE [MODEL...]            writes tests/layouts/golden/LAYOUT/MODEL.json
 
 ENGINE is vllm or sglang.
-A table has config.json and the tensors of a model, and per mesh and rank the dtype, shape and XXH3-128 of every
-parameter that the engine's own loader for whole checkpoints makes. The ordinary tests hold our files against it.
+A table has config.json and the tensors of a model, and per mesh and rank the dtype, shape and hash (the first half of
+XXH3-128) of every parameter that the engine's own loader for whole checkpoints makes. Ranks after the first list what
+differs from it: null for a parameter that they lack. The ordinary tests compare our files with the tables.
 """
 import json
 import pathlib
@@ -78,6 +79,12 @@ def make_table(engine, model, scratch):
     (folder / f"{model}.json").write_text(to_text(table))
 
 
+def differences(rank, first):
+    """Returns the rows of a rank that differ from the first rank's."""
+    rows = {name: row for name, row in rank.items() if first.get(name) != row}
+    return {**rows, **{name: None for name in first if name not in rank}}
+
+
 def to_text(table):
     """Formats with one tensor a line."""
     lines = ['{"layout": ' + json.dumps(table["layout"]) + ',', '"config": ' + json.dumps(table["config"]) + ',',
@@ -85,8 +92,10 @@ def to_text(table):
     lines.append(",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(table["tensors"].items())))
     meshes = []
     for mesh in table["meshes"]:
+        first, *others = mesh["ranks"]
+        rows = [first] + [differences(rank, first) for rank in others]
         ranks = ",\n".join("{" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(rank.items())) + "}"
-                           for rank in mesh["ranks"])
+                           for rank in rows)
         meshes.append('{"flags": ' + json.dumps(mesh["flags"]) + ', "ranks": [\n' + ranks + "]}")
     return "\n".join(lines) + '},\n"meshes": [\n' + ",\n".join(meshes) + "]}\n"
 

@@ -58,7 +58,20 @@ json rows_of(const Tensors& tensors) {
   json rows = json::object();
   for (const auto& [name, tensor] : tensors) {
     rows[name] = {std::string(to_string(tensor.spec.dtype)), tensor.spec.shape,
-                  kernels::xxh3_hex(std::as_bytes(std::span(tensor.bytes)))};
+                  kernels::xxh3_hex(std::as_bytes(std::span(tensor.bytes))).substr(0, 16)};
+  }
+  return rows;
+}
+
+/// Rows of a rank: those of the first one, with the rank's own in place of them.
+json rows_of_rank(const json& ranks, size_t rank) {
+  json rows = ranks.at(0);
+  for (const auto& [name, row] : ranks.at(rank).items()) {
+    if (row.is_null()) {
+      rows.erase(name);
+    } else {
+      rows[name] = row;
+    }
   }
   return rows;
 }
@@ -95,7 +108,7 @@ TEST_CASE("the files of a layout hold what the engine's loader makes of the whol
       for (size_t rank = 0; rank < mesh.at("ranks").size(); ++rank) {
         const auto found = test::read_tensors(
             folder / "parts", first_file_of(static_cast<i64>(rank), *options.mapping.mesh));
-        CHECK(rows_of(found) == mesh.at("ranks").at(rank));
+        CHECK(rows_of(found) == rows_of_rank(mesh.at("ranks"), rank));
       }
       api::MergeOptions merged;
       merged.sources = {folder / "parts"};
