@@ -7,7 +7,7 @@
 #include "cli/launch.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::cli {
 
@@ -20,7 +20,7 @@ void require_free(const std::string& path) {
 
 void write_answer(const std::string& path, const std::string& text) {
   require_free(path);
-  if (!follows()) io::write_new_file(path, text);
+  if (!follows()) store::write_new_file(path, text);
 }
 
 }  // namespace shardtool::cli

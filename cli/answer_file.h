@@ -10,7 +10,7 @@ namespace shardtool::cli {
 /// Throws kOutputExists if the path exists.
 void require_free(const std::string& path);
 
-/// Writes a new file. Throws kOutputExists and the errors of io::write_new_file.
+/// Writes a new file. Throws kOutputExists and the errors of store::write_new_file.
 void write_answer(const std::string& path, const std::string& text);
 
 }  // namespace shardtool::cli

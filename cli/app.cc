@@ -15,8 +15,8 @@
 #include "cli/print/output.h"
 #include "cli/suggest.h"
 #include "lib/base/error.h"
+#include "lib/base/peak_memory.h"
 #include "lib/base/text.h"
-#include "lib/io/peak_memory.h"
 
 namespace shardtool::cli {
 namespace {
@@ -124,8 +124,8 @@ void require_arguments(const Command& command) {
 
 void report_run(const Session& session, double seconds) {
   if (!session.verbose() || session.json()) return;
-  const auto line = fmt::format("took {:.3f} s, peak memory {}\n", seconds,
-                                format_bytes(io::peak_memory_bytes()));
+  const auto line =
+      fmt::format("took {:.3f} s, peak memory {}\n", seconds, format_bytes(peak_memory_bytes()));
   write_to_stderr(line);
 }
 

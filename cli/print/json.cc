@@ -1,6 +1,6 @@
 #include "cli/print/json.h"
 
-#include "lib/checkpoint/manifest.h"
+#include "lib/format/manifest/manifest.h"
 
 namespace shardtool::cli {
 namespace {
@@ -11,7 +11,7 @@ void write_shards(JsonWriter& json, const std::vector<api::InspectShard>& shards
     json.begin_object().field("rank", shard.rank);
     json.list("shape", index::local_shape(shard.region)).field("bytes", shard.bytes);
     json.key("slices").begin_array();
-    for (const auto& axis : shard.region) json.raw(checkpoint::slices_json(axis));
+    for (const auto& axis : shard.region) json.raw(format::slices_json(axis));
     json.end_array().end_object();
   }
   json.end_array();

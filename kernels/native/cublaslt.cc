@@ -8,7 +8,7 @@
 #include <map>
 #include <tuple>
 
-#include "lib/io/dynamic_library.h"
+#include "lib/base/dynamic_library.h"
 
 namespace shardtool::kernels {
 namespace {
@@ -19,7 +19,7 @@ struct Functions {
       : library("cuBLASLt",
                 {file.empty() ? fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR) : file}) {}
 
-  io::DynamicLibrary library;
+  DynamicLibrary library;
 
 #define SHARDTOOL_FUNCTION(name) decltype(&::name) name = library.function<decltype(&::name)>(#name)
   SHARDTOOL_FUNCTION(cublasLtGetVersion);
@@ -167,9 +167,8 @@ class Description {
   }
 
   static Error no_way(const Gemm& gemm) {
-    return io::engine_missing(
-               fmt::format("cuBLASLt knows no way to multiply {} x {} by {} x {} of {}", gemm.m,
-                           gemm.k, gemm.k, gemm.n, to_string(gemm.dtype)))
+    return engine_missing(fmt::format("cuBLASLt knows no way to multiply {} x {} by {} x {} of {}",
+                                      gemm.m, gemm.k, gemm.k, gemm.n, to_string(gemm.dtype)))
         .help("leave --native out: all other runs have kernels of their own");
   }
 

@@ -1,12 +1,12 @@
 #include "kernels/native/cublaslt.h"
-#include "lib/io/dynamic_library.h"
+#include "lib/base/dynamic_library.h"
 
 namespace shardtool::kernels {
 
 struct CublasLt::State {};
 
 std::string found_cublaslt(const std::string&) {
-  throw io::engine_missing("this program was built without cuBLASLt")
+  throw engine_missing("this program was built without cuBLASLt")
       .help("build it where cublasLt.h is, with SHARDTOOL_CUDA");
 }
 

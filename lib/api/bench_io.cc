@@ -15,12 +15,12 @@
 #include "lib/base/median.h"
 #include "lib/base/tensor_spec.h"
 #include "lib/base/text.h"
-#include "lib/checkpoint/shard_files.h"
 #include "lib/exec/raw_transfer.h"
-#include "lib/io/file.h"
-#include "lib/io/page_cache.h"
-#include "lib/io/syscalls.h"
-#include "lib/io/tree.h"
+#include "lib/format/shard_files.h"
+#include "lib/store/local/file.h"
+#include "lib/store/local/page_cache.h"
+#include "lib/store/local/syscalls.h"
+#include "lib/store/local/tree.h"
 
 namespace shardtool::api {
 namespace {
@@ -52,17 +52,17 @@ std::vector<TensorSpec> tensors_of(i64 bytes) {
 
 void write_checkpoint(const std::string& path, i64 bytes, const std::string& content) {
   const std::vector<TensorSpec> tensors = tensors_of(bytes);
-  const checkpoint::TensorTable table(tensors);
-  const auto plan = checkpoint::plan_whole_files(table, INT64_MAX);
-  io::File file = io::create_new(path);
+  const format::TensorTable table(tensors);
+  const auto plan = format::plan_whole_files(table, INT64_MAX);
+  store::File file = store::create_new(path);
   const std::string header = header_text(plan.files.at(0), table);
-  io::write_exact(file, std::as_bytes(std::span(header)), 0);
+  store::write_exact(file, std::as_bytes(std::span(header)), 0);
   for (i64 at = 0; at < bytes; at += std::ssize(content)) {
     const auto part = std::as_bytes(std::span(content))
                           .first(static_cast<size_t>(std::min(bytes - at, std::ssize(content))));
-    io::write_exact(file, part, std::ssize(header) + at);
+    store::write_exact(file, part, std::ssize(header) + at);
   }
-  io::sync(file);
+  store::sync(file);
   file.close_checked();
 }
 
@@ -99,9 +99,9 @@ class Bench {
     content_ = random_bytes(4 << 20);
     scratch.make_folder("whole");
     write_checkpoint(source(), bytes_, content_);
-    io::write_new_file(scratch / "mapping.json", kMapping);
+    store::write_new_file(scratch / "mapping.json", kMapping);
     BenchIoReport report{fs::canonical(options_.folder).string(), bytes_, options_.rounds,
-                         io::open_read_direct(source()).is_open(), measures()};
+                         store::open_read_direct(source()).is_open(), measures()};
     for (i64 round = 0; round < options_.rounds; ++round) {
       for (size_t m = 0; m < report.measures.size(); ++m) {
         tell(report, round * std::ssize(report.measures) + static_cast<i64>(m), m);
@@ -121,7 +121,7 @@ class Bench {
   std::string source() const { return *scratch_ / "whole/model.safetensors"; }
 
   void make_warm() const { exec::read_file(source(), exec::ReadBy::kPageCache, raw_); }
-  void make_cold() const { io::drop_from_page_cache(io::open_read(source())); }
+  void make_cold() const { store::drop_from_page_cache(store::open_read(source())); }
 
   void write_four_files() const {
     std::vector<std::string> paths;
@@ -179,9 +179,9 @@ class Bench {
   /// Deletes the files of a step.
   void clear() const {
     for (const char* name : {"copied", "written-0", "written-1", "written-2", "written-3"}) {
-      io::syscalls().unlinkat(AT_FDCWD, (*scratch_ / name).c_str(), 0);
+      store::syscalls().unlinkat(AT_FDCWD, (*scratch_ / name).c_str(), 0);
     }
-    io::remove_tree(*scratch_ / "parts");
+    store::remove_tree(*scratch_ / "parts");
   }
 
   void tell(const BenchIoReport& report, i64 done, size_t measure) const {

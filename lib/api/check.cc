@@ -18,8 +18,8 @@
 #include "lib/check/file_hash.h"
 #include "lib/check/mapping.h"
 #include "lib/check/model.h"
-#include "lib/checkpoint/folder_listing.h"
-#include "lib/io/file.h"
+#include "lib/format/folder_listing.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::api {
 namespace {
@@ -27,7 +27,7 @@ namespace {
 using check::Finding;
 using check::Findings;
 using check::Rule;
-using checkpoint::Checkpoint;
+using format::Checkpoint;
 
 constexpr int kMappingExit = 3;
 constexpr i64 kMaxBaselineBytes = 100'000'000;
@@ -39,7 +39,7 @@ bool is_single_file(const Checkpoint& opened) {
 
 /// True for one file of several: a part of a model is not checked against config.json.
 bool is_part_of_more(const Checkpoint& opened) {
-  return is_single_file(opened) && checkpoint::list_folder(opened.folder()).weights.size() > 1;
+  return is_single_file(opened) && format::list_folder(opened.folder()).weights.size() > 1;
 }
 
 class Check {
@@ -105,7 +105,7 @@ class Check {
                       tensor.record != nullptr && check::is_overlap_meant(*tensor.record)});
     }
     check::check_coverage(
-        held, check::path_in(logical.parts.front().folder(), checkpoint::kManifestName), findings_);
+        held, check::path_in(logical.parts.front().folder(), format::kManifestName), findings_);
   }
 
   /// Checks shards without a manifest against the mapping.
@@ -246,7 +246,7 @@ class Check {
 
   void leave_out_known() {
     check::Baseline baseline = check::Baseline::parse(
-        io::read_text(options_.baseline, kMaxBaselineBytes), options_.baseline);
+        store::read_text(options_.baseline, kMaxBaselineBytes), options_.baseline);
     std::erase_if(report_.findings, [&](const Finding& finding) {
       if (!baseline.take(finding)) return false;
       ++report_.known;

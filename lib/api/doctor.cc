@@ -14,11 +14,11 @@
 #include "kernels/device/accelerator.h"
 #include "kernels/device/device.h"
 #include "kernels/native/cublaslt.h"
+#include "lib/base/dynamic_library.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/comm/engine.h"
-#include "lib/io/dynamic_library.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::api {
 namespace {
@@ -79,8 +79,8 @@ DoctorCheck direct_io_check(const std::string& folder) {
   const std::string path = fmt::format("{}/.shardtool-doctor-{}", folder, getpid());
   DoctorCheck check{"direct I/O", "", true, ""};
   try {
-    const io::File file = io::create_new(path);
-    const io::File direct = io::open_write_direct(path);
+    const store::File file = store::create_new(path);
+    const store::File direct = store::open_write_direct(path);
     check.value = direct.is_open() ? "works in " + folder : "not in " + folder;
     if (!direct.is_open())
       check.advice = "files are written through the page cache, which is slower";
@@ -109,7 +109,7 @@ std::string missing(const Error& error) {
 DoctorCheck driver_check() {
   DoctorCheck check{"CUDA driver", "", true, ""};
   try {
-    const io::DynamicLibrary driver("the CUDA driver", {"libcuda.so.1"});
+    const DynamicLibrary driver("the CUDA driver", {"libcuda.so.1"});
     int version = 0;
     driver.function<int (*)(int*)>("cuDriverGetVersion")(&version);
     check.value = fmt::format("for CUDA {}.{}", version / 1000, version / 10 % 100);

@@ -1,6 +1,6 @@
 #include "lib/api/graphs.h"
 
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::api {
 namespace {
@@ -20,7 +20,7 @@ std::string graph_text(const std::string& name) {
 
 std::shared_ptr<const model::Graph> read_graph(const std::string& path) {
   return std::make_shared<const model::Graph>(
-      model::decode_own_graph(io::read_text(path, kMaxGraphBytes), path));
+      model::decode_own_graph(store::read_text(path, kMaxGraphBytes), path));
 }
 
 }  // namespace shardtool::api

@@ -13,7 +13,7 @@ std::vector<model::GraphHead> list_graphs();
 /// Returns a graph's JSON text. Throws kUnknownName with suggestions.
 std::string graph_text(const std::string& name);
 
-/// Reads a user's graph from a file. Throws the errors of io::read_text and
+/// Reads a user's graph from a file. Throws the errors of store::read_text and
 /// model::decode_own_graph.
 std::shared_ptr<const model::Graph> read_graph(const std::string& path);
 

@@ -59,15 +59,15 @@ mapping::Mapping named_mapping(const MappingChoice& choice, const LogicalCheckpo
   if (!choice.path.empty()) return mapping::load_mapping(choice.path);
   if (!choice.preset.empty()) return mapping::load_preset(choice.preset);
   if (!is_own(choice, source)) return detected(source, config);
-  const checkpoint::Checkpoint& first = source.parts.front();
-  return mapping_from_json(first.manifest->mapping, first.path + "/" + checkpoint::kManifestName);
+  const format::Checkpoint& first = source.parts.front();
+  return mapping_from_json(first.manifest->mapping, first.path + "/" + format::kManifestName);
 }
 
 /// Adds the options that the manifest records beside its mapping.
 MappingChoice with_own_options(const MappingChoice& typed, const LogicalCheckpoint& source) {
   MappingChoice choice = typed;
   if (!is_own(typed, source)) return choice;
-  const checkpoint::Manifest& manifest = *source.parts.front().manifest;
+  const format::Manifest& manifest = *source.parts.front().manifest;
   if (choice.layout.empty()) choice.layout = manifest.axes;
   choice.allow_empty_shards = choice.allow_empty_shards || manifest.allows_empty_shards;
   return choice;
@@ -90,7 +90,7 @@ void refuse_contradiction(const LogicalCheckpoint& source, const MappingChoice& 
                   fmt::format("the manifest's mapping gives rank {} another part than the shards "
                               "have",
                               tensor.ranks[holder]))
-          .at({source.parts.front().path + "/" + checkpoint::kManifestName, 0, 0, "/mapping"})
+          .at({source.parts.front().path + "/" + format::kManifestName, 0, 0, "/mapping"})
           .tensor(tensor.spec.name)
           .note("mapping", given ? to_string(*given) : "nothing")
           .note("slices", to_string(stored))
@@ -103,7 +103,7 @@ void refuse_contradiction(const LogicalCheckpoint& source, const MappingChoice& 
 /// Adds the documents that describe the storage of the weights: adapter matrices or a quantisation.
 mapping::Mapping with_storage(const mapping::Mapping& mapping, const LogicalCheckpoint& source,
                               const mapping::ModelConfig* model) {
-  const checkpoint::Checkpoint& first = source.parts.front();
+  const format::Checkpoint& first = source.parts.front();
   const auto& files = first.side_files;
   if (std::find(files.begin(), files.end(), kAdapterConfig) == files.end())
     return mapping::with_quantization(mapping, model);

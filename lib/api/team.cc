@@ -6,7 +6,7 @@
 #include "kernels/xxh3/xxh3.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/tcp/tcp_communicator.h"
-#include "lib/io/output_place.h"
+#include "lib/store/local/output_place.h"
 
 namespace shardtool::api {
 namespace {
@@ -17,7 +17,7 @@ std::unique_ptr<comm::Communicator> communicator(const WriteOptions& options) {
   if (!options.launch || options.dry_run) return std::make_unique<comm::SoloCommunicator>();
   const comm::Launch& launch = *options.launch;
   const std::string job = kernels::xxh3_hex(std::as_bytes(std::span(launch.job)));
-  const io::OutputPlace place = io::look_at_output(options.output);
+  const store::OutputPlace place = store::look_at_output(options.output);
   auto comm = comm::meet(place.hidden("-" + job + ".meeting"), launch.rank, launch.size,
                          comm::kMeetingTime, comm::Reach::kFirst, options.resources.cancel);
   comm::require_same_options(*comm, launch);

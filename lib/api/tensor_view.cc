@@ -30,7 +30,7 @@ InspectTensor describe_stored(const LogicalTensor& tensor, const LogicalCheckpoi
 void describe_resolved(InspectTensor& tensor, const mapping::ResolvedTensor& resolved) {
   tensor.rule = resolved.by->rule;
   tensor.strategy = resolved.by->strategy;
-  for (const checkpoint::AxisRecord& axis : axis_records(*resolved.layout)) {
+  for (const format::AxisRecord& axis : axis_records(*resolved.layout)) {
     tensor.axes.push_back({axis.logical, axis.expression});
   }
   const auto& ranks = resolved.layout->ranks();
@@ -41,7 +41,7 @@ void describe_resolved(InspectTensor& tensor, const mapping::ResolvedTensor& res
 
 void describe_recorded(InspectTensor& tensor, const LogicalTensor& logical) {
   tensor.rule = logical.record->cut->rule;
-  for (const checkpoint::AxisRecord& axis : logical.record->cut->axes) {
+  for (const format::AxisRecord& axis : logical.record->cut->axes) {
     tensor.axes.push_back({axis.logical, axis.expression});
   }
   for (size_t h = 0; h < logical.ranks.size(); ++h) {

@@ -19,7 +19,7 @@ Error lacks_hash(const std::string& what) {
   return Error(ErrorCode::kDataMismatch, "the manifest has no hash to compare with").tensor(what);
 }
 
-void expect_header(const checkpoint::PlannedFile& file, int number, Expected& expected) {
+void expect_header(const format::PlannedFile& file, int number, Expected& expected) {
   const auto hash = kernels::parse_hash128(file.header_xxh3);
   if (!hash) throw lacks_hash(file.name);
   expected.ranges.push_back({number, 0, file.data_begin, *hash});
@@ -44,7 +44,7 @@ i64 verify_output(const Run& run, const std::string& folder, const ExpectedHash&
                   const exec::Resources& resources) {
   Expected expected;
   std::vector<exec::SourceFile> files;
-  for (const checkpoint::PlannedFile& file : run.plan.files) {
+  for (const format::PlannedFile& file : run.plan.files) {
     expect_header(file, static_cast<int>(files.size()), expected);
     files.emplace_back(folder + "/" + file.name);
   }

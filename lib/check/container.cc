@@ -9,12 +9,12 @@
 namespace shardtool::check {
 namespace {
 
-using checkpoint::Checkpoint;
-using checkpoint::Oddity;
-using checkpoint::ProblemKind;
-using checkpoint::StoredTensor;
+using format::Checkpoint;
+using format::Oddity;
+using format::ProblemKind;
+using format::StoredTensor;
 
-Rule rule_of(const checkpoint::Problem& problem) {
+Rule rule_of(const format::Problem& problem) {
   switch (problem.kind) {
     case ProblemKind::kFileMissing:
       return Rule::kFileMissing;
@@ -93,7 +93,7 @@ void check_alignment(const Checkpoint& checkpoint, Findings& findings) {
 
 void check_framework(const Checkpoint& checkpoint, Findings& findings) {
   for (const auto& file : checkpoint.files) {
-    if (file.state != checkpoint::FileState::kRead || !file.framework.empty()) continue;
+    if (file.state != format::FileState::kRead || !file.framework.empty()) continue;
     findings.add({.rule = Rule::kFramework,
                   .message = "__metadata__ does not say which framework the file is for",
                   .file = path_in(checkpoint.folder(), file.name),
@@ -102,7 +102,7 @@ void check_framework(const Checkpoint& checkpoint, Findings& findings) {
   }
 }
 
-Rule rule_of(const checkpoint::Warning& warning, bool is_output) {
+Rule rule_of(const format::Warning& warning, bool is_output) {
   switch (warning.oddity) {
     case Oddity::kUnlistedFile:
       return is_output ? Rule::kExtraFile : Rule::kUnlistedFile;
@@ -125,7 +125,7 @@ std::string path_in(const std::string& folder, const std::string& name) {
   return folder + "/" + name;
 }
 
-void ContainerProblems::note(const checkpoint::Problem& problem) {
+void ContainerProblems::note(const format::Problem& problem) {
   // Missing files are reported once together and once each; skip the summary.
   if (problem.kind == ProblemKind::kFileMissing && problem.file.empty()) return;
   const auto& place = problem.error.place();

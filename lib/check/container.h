@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/check/findings.h"
-#include "lib/checkpoint/checkpoint.h"
+#include "lib/format/checkpoint.h"
 
 namespace shardtool::check {
 
@@ -16,9 +16,9 @@ class ContainerProblems {
   ContainerProblems(const std::string& folder, Findings& findings)
       : folder_(folder), findings_(findings) {}
 
-  void note(const checkpoint::Problem& problem);
+  void note(const format::Problem& problem);
   /// Adds findings that depend on the end: a missing file belongs to a rank if a manifest names it.
-  void finish(const checkpoint::Checkpoint& opened);
+  void finish(const format::Checkpoint& opened);
   /// Finding for files with an unclear grouping; not yet added, because a mapping may resolve it.
   const std::optional<Finding>& unclear() const { return unclear_; }
 
@@ -31,7 +31,7 @@ class ContainerProblems {
 
 /// ST01: findings from opened headers: misaligned tensors, missing "format", unlisted files,
 /// total_size.
-void check_container(const checkpoint::Checkpoint& checkpoint, Findings& findings);
+void check_container(const format::Checkpoint& checkpoint, Findings& findings);
 
 /// Joins "folder/name"; without a name, the folder alone.
 std::string path_in(const std::string& folder, const std::string& name);

@@ -9,7 +9,7 @@
 
 #include "lib/base/text.h"
 #include "lib/check/container.h"
-#include "lib/checkpoint/manifest_rules.h"
+#include "lib/format/manifest/manifest_rules.h"
 #include "lib/index/join.h"
 
 namespace shardtool::check {
@@ -66,8 +66,8 @@ std::string sizes_text(const HolderSet& holders, int axis) {
 
 }  // namespace
 
-bool is_overlap_meant(const checkpoint::TensorRecord& record) {
-  const auto lists_owners = [](const checkpoint::AxisRecord& axis) {
+bool is_overlap_meant(const format::TensorRecord& record) {
+  const auto lists_owners = [](const format::AxisRecord& axis) {
     return axis.expression.find("Owners(") != std::string::npos;
   };
   const auto shares = [](const std::string& transform) { return transform.starts_with("share "); };
@@ -127,18 +127,18 @@ void check_coverage(std::span<const HeldTensor> tensors, const std::string& file
   }
 }
 
-bool check_ranks(std::span<const checkpoint::Checkpoint> parts, Findings& findings) {
-  const checkpoint::Manifest& manifest = *parts.front().manifest;
+bool check_ranks(std::span<const format::Checkpoint> parts, Findings& findings) {
+  const format::Manifest& manifest = *parts.front().manifest;
   std::set<i64> present;
-  for (const checkpoint::Checkpoint& part : parts) {
-    for (const checkpoint::RankRecord& rank : part.manifest->ranks) present.insert(rank.rank);
+  for (const format::Checkpoint& part : parts) {
+    for (const format::RankRecord& rank : part.manifest->ranks) present.insert(rank.rank);
   }
   for (i64 rank = 0; rank < manifest.mesh.size(); ++rank) {
     if (present.contains(rank)) continue;
     findings.add({.rule = Rule::kMissingRank,
                   .message = fmt::format("nothing here is for rank {} of {}", rank,
                                          to_string(manifest.mesh)),
-                  .file = path_in(parts.front().folder(), checkpoint::kManifestName),
+                  .file = path_in(parts.front().folder(), format::kManifestName),
                   .rank = rank,
                   .found = fmt::format("{} of {} ranks", present.size(), manifest.mesh.size()),
                   .expected = "every rank of the mesh",
@@ -147,11 +147,11 @@ bool check_ranks(std::span<const checkpoint::Checkpoint> parts, Findings& findin
   return static_cast<i64>(present.size()) == manifest.mesh.size();
 }
 
-void check_digests(const checkpoint::Checkpoint& part, Findings& findings) {
-  for (const checkpoint::TensorRecord* tensor : checkpoint::without_digest(*part.manifest)) {
+void check_digests(const format::Checkpoint& part, Findings& findings) {
+  for (const format::TensorRecord* tensor : format::without_digest(*part.manifest)) {
     findings.add({.rule = Rule::kNoDigest,
                   .message = "the manifest has all of the tensor and no digest for it",
-                  .file = path_in(part.folder(), checkpoint::kManifestName),
+                  .file = path_in(part.folder(), format::kManifestName),
                   .tensor = tensor->name,
                   .fix = "compare the output with its source (shardtool diff), or split again"});
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/check/findings.h"
-#include "lib/checkpoint/checkpoint.h"
+#include "lib/format/checkpoint.h"
 #include "lib/index/holder_set.h"
 
 namespace shardtool::check {
@@ -20,7 +20,7 @@ struct HeldTensor {
 
 /// True if a manifest's record declares that devices share elements without being replicas:
 /// gathered heads, or blocks with a cut inside.
-bool is_overlap_meant(const checkpoint::TensorRecord& record);
+bool is_overlap_meant(const format::TensorRecord& record);
 
 /// ST03: every element of every tensor is held, and holders that share some are replicas; ST02:
 /// reports an uneven cut, once for all tensors that share it. `file` is the file with the layout.
@@ -28,10 +28,10 @@ void check_coverage(std::span<const HeldTensor> tensors, const std::string& file
                     Findings& findings);
 
 /// ST03: every device of the manifest's mesh is in one of the folders. Returns true if so.
-bool check_ranks(std::span<const checkpoint::Checkpoint> parts, Findings& findings);
+bool check_ranks(std::span<const format::Checkpoint> parts, Findings& findings);
 
 /// ST03: every tensor that the shards of a manifest cover has a digest in it.
-void check_digests(const checkpoint::Checkpoint& part, Findings& findings);
+void check_digests(const format::Checkpoint& part, Findings& findings);
 
 /// First box of the tensor without a holder, "[0, 4) x [7168, 7232)"; empty if there is no gap.
 std::string first_gap(const index::HolderSet& holders);

@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "lib/check/container.h"
-#include "lib/checkpoint/hf_cache.h"
 #include "lib/exec/file_hash.h"
-#include "lib/io/file.h"
+#include "lib/format/hugging_face/hf_cache.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::check {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::Checkpoint;
-using checkpoint::FileState;
+using format::Checkpoint;
+using format::FileState;
 
 /// File, its expected hash, and the finding for a mismatch.
 struct Claim {
@@ -56,12 +56,12 @@ std::vector<std::string> snapshot_files(const Checkpoint& checkpoint) {
 
 void add_blob_claims(const Checkpoint& checkpoint, std::vector<Claim>& claims) {
   const std::string folder = checkpoint.folder();
-  if (!checkpoint::is_hf_snapshot(folder)) return;
+  if (!format::is_hf_snapshot(folder)) return;
   for (const std::string& name : snapshot_files(checkpoint)) {
     std::error_code error;
     const fs::path blob = fs::canonical(fs::path(folder) / name, error);
     if (error) continue;  // a dangling link is a missing file
-    const auto named = checkpoint::blob_name(blob.string());
+    const auto named = format::blob_name(blob.string());
     if (!named) continue;
     Claim& claim = claims.emplace_back();
     claim.file = {blob.string(), static_cast<i64>(fs::file_size(blob, error)),
@@ -78,7 +78,7 @@ void add_blob_claims(const Checkpoint& checkpoint, std::vector<Claim>& claims) {
 void drop_unreadable(std::vector<Claim>& claims, Findings& findings) {
   std::erase_if(claims, [&](const Claim& claim) {
     try {
-      io::open_read(claim.file.path);
+      store::open_read(claim.file.path);
       return false;
     } catch (const Error& error) {
       findings.add(finding_of(Rule::kFileUnreadable, error, claim.finding.file));

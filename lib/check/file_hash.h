@@ -1,8 +1,8 @@
 #pragma once
 
 #include "lib/check/findings.h"
-#include "lib/checkpoint/checkpoint.h"
 #include "lib/exec/stream.h"
+#include "lib/format/checkpoint.h"
 
 namespace shardtool::check {
 
@@ -10,7 +10,7 @@ namespace shardtool::check {
 /// that: weights files with a SHA-256 in the manifest, and the files of a snapshot in the Hugging
 /// Face cache (not those in folders inside it), which are links to blobs that are named by their
 /// hash. A file that cannot be opened is ST0101. Throws what exec::hash_files throws.
-void check_file_hashes(const checkpoint::Checkpoint& checkpoint, const exec::Resources& resources,
+void check_file_hashes(const format::Checkpoint& checkpoint, const exec::Resources& resources,
                        Findings& findings);
 
 }  // namespace shardtool::check

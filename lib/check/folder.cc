@@ -10,14 +10,14 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/check/container.h"
-#include "lib/checkpoint/folder_listing.h"
-#include "lib/checkpoint/hf_cache.h"
+#include "lib/format/folder_listing.h"
+#include "lib/format/hugging_face/hf_cache.h"
 #include "lib/mapping/document/config.h"
 
 namespace shardtool::check {
 namespace {
 
-using checkpoint::Checkpoint;
+using format::Checkpoint;
 
 constexpr i64 kHubFileBytes = 50'000'000'000;
 constexpr i64 kHubFolderFiles = 10'000;
@@ -57,7 +57,7 @@ bool asks_for_code(const Checkpoint& checkpoint) {
 void check_links(const Checkpoint& checkpoint, Findings& findings) {
   namespace fs = std::filesystem;
   const std::string folder = checkpoint.folder();
-  if (checkpoint::is_hf_snapshot(folder)) return;
+  if (format::is_hf_snapshot(folder)) return;
   std::error_code error;
   const fs::path here = fs::canonical(folder, error);
   for (const auto& file : checkpoint.files) {
@@ -107,7 +107,7 @@ void check_hub(const Checkpoint& checkpoint, Findings& findings) {
 void check_safety(const Checkpoint& checkpoint, Findings& findings) {
   if (!is_folder(checkpoint)) return;
   const std::string folder = checkpoint.folder();
-  for (const std::string& name : checkpoint::list_folder(folder).foreign_weights) {
+  for (const std::string& name : format::list_folder(folder).foreign_weights) {
     if (!is_pickle_name(name)) continue;
     findings.add({.rule = Rule::kPickle,
                   .message = "a pickle file is beside the weights",

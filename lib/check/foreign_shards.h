@@ -13,7 +13,7 @@
 #include "lib/check/data.h"
 #include "lib/check/findings.h"
 #include "lib/check/rank_names.h"
-#include "lib/checkpoint/checkpoint.h"
+#include "lib/format/checkpoint.h"
 #include "lib/mapping/resolve/resolve.h"
 
 namespace shardtool::check {
@@ -55,6 +55,6 @@ std::vector<DataTensor> check_foreign_shards(const ForeignShards& shards, const 
                                              Findings& findings);
 
 /// ST0315: files of two numberings in one folder.
-void check_one_numbering(const checkpoint::Checkpoint& checkpoint, Findings& findings);
+void check_one_numbering(const format::Checkpoint& checkpoint, Findings& findings);
 
 }  // namespace shardtool::check

@@ -5,15 +5,15 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/checkpoint/manifest_against_headers.h"
+#include "lib/format/manifest/manifest_against_headers.h"
 #include "lib/index/holder_set_pool.h"
 
 namespace shardtool::check {
 namespace {
 
-using checkpoint::Checkpoint;
-using checkpoint::Manifest;
-using checkpoint::TensorRecord;
+using format::Checkpoint;
+using format::Manifest;
+using format::TensorRecord;
 
 /// Record with only the shard in this file, as file 0.
 TensorRecord only_shard(const TensorRecord& record, size_t shard, index::HolderSetPool& pool) {
@@ -39,7 +39,7 @@ Manifest about_file(const Manifest& all, int file) {
   one.layout = all.layout;
   one.mapping = all.mapping;
   one.files.push_back(all.files[static_cast<size_t>(file)]);
-  for (const checkpoint::RankRecord& rank : all.ranks) {
+  for (const format::RankRecord& rank : all.ranks) {
     if (std::ranges::find(rank.files, file) == rank.files.end()) continue;
     one.ranks.push_back({rank.rank, rank.coordinate, {0}});
   }
@@ -58,14 +58,13 @@ void ManifestsBeside::read(const std::string& folder, ContainerProblems& problem
   if (folder == folder_) return;
   folder_ = folder;
   manifest_.reset();
-  const std::string path = path_in(folder, checkpoint::kManifestName);
+  const std::string path = path_in(folder, format::kManifestName);
   try {
-    if (auto text = checkpoint::manifest_text(folder)) {
-      manifest_ =
-          std::make_shared<const Manifest>(checkpoint::parse_manifest(*std::move(text), path));
+    if (auto text = format::manifest_text(folder)) {
+      manifest_ = std::make_shared<const Manifest>(format::parse_manifest(*std::move(text), path));
     }
   } catch (const Error& error) {
-    problems.note({checkpoint::ProblemKind::kManifestInvalid, error, checkpoint::kManifestName});
+    problems.note({format::ProblemKind::kManifestInvalid, error, format::kManifestName});
   }
 }
 
@@ -76,7 +75,7 @@ void ManifestsBeside::add_to(Checkpoint& opened, ContainerProblems& problems, Fi
   read(folder, problems);
   if (!manifest_) return;
   const std::string& name = opened.files.front().name;
-  const auto found = std::ranges::find(manifest_->files, name, &checkpoint::FileRecord::name);
+  const auto found = std::ranges::find(manifest_->files, name, &format::FileRecord::name);
   if (found == manifest_->files.end()) {
     findings.add({.rule = Rule::kExtraFile,
                   .message = "the manifest beside the file does not name it",
@@ -85,11 +84,9 @@ void ManifestsBeside::add_to(Checkpoint& opened, ContainerProblems& problems, Fi
     return;
   }
   opened.manifest = about_file(*manifest_, static_cast<int>(found - manifest_->files.begin()));
-  const checkpoint::ProblemSink report = [&](checkpoint::Problem problem) {
-    problems.note(problem);
-  };
-  checkpoint::check_files(*opened.manifest, folder, report);
-  checkpoint::check_against_headers(opened, report);
+  const format::ProblemSink report = [&](format::Problem problem) { problems.note(problem); };
+  format::check_files(*opened.manifest, folder, report);
+  format::check_against_headers(opened, report);
 }
 
 }  // namespace shardtool::check

@@ -18,9 +18,9 @@ i64 to_number(const std::byte* address) {
 }
 
 /// Opens a descriptor for direct I/O as the mode allows or demands; may return a closed file.
-io::File opened(const std::string& path, IoMode mode, io::File (*open)(const std::string&)) {
+store::File opened(const std::string& path, IoMode mode, store::File (*open)(const std::string&)) {
   if (mode == IoMode::kBuffered) return {};
-  io::File file = open(path);
+  store::File file = open(path);
   if (mode == IoMode::kAuto || file.is_open()) return file;
   throw Error(ErrorCode::kLimit, "the file system has no direct I/O")
       .at({path, 0, 0, {}})
@@ -30,9 +30,9 @@ io::File opened(const std::string& path, IoMode mode, io::File (*open)(const std
 }  // namespace
 
 SourceFile::SourceFile(const std::string& path, IoMode mode)
-    : file_(io::open_read(path)),
-      direct_(opened(path, mode, io::open_read_direct)),
-      memory_alignment_(io::memory_alignment(direct_)),
+    : file_(store::open_read(path)),
+      direct_(opened(path, mode, store::open_read_direct)),
+      memory_alignment_(store::memory_alignment(direct_)),
       identity_(identity(file_)),
       mode_(mode) {
   // The path was opened twice: both must be the same file. Its content may change meanwhile, when
@@ -45,7 +45,7 @@ SourceFile::SourceFile(const std::string& path, IoMode mode)
 
 bool SourceFile::wants_direct(i64 offset, i64 bytes) const {
   if (!direct_.is_open() || bytes < kMinDirectBytes) return false;
-  return mode_ == IoMode::kDirect || !io::is_resident(file_, offset, bytes);
+  return mode_ == IoMode::kDirect || !store::is_resident(file_, offset, bytes);
 }
 
 SourceFile::SourceFile(const SurveyedFile& surveyed, IoMode mode)
@@ -66,12 +66,12 @@ std::vector<SourceFile> open_sources(std::span<const SurveyedFile> files, IoMode
 }
 
 void SourceFile::read_scattered(std::span<iovec> parts, i64 offset) const {
-  io::read_scattered(file_, parts, offset);
+  store::read_scattered(file_, parts, offset);
 }
 
 std::byte* SourceFile::read(std::byte* buffer, i64 bytes, i64 offset) const {
   if (!wants_direct(offset, bytes)) {
-    io::read_exact(file_, {buffer, static_cast<size_t>(bytes)}, offset);
+    store::read_exact(file_, {buffer, static_cast<size_t>(bytes)}, offset);
     return buffer;
   }
   return read_pages(buffer, bytes, offset);
@@ -88,9 +88,9 @@ std::byte* SourceFile::read_pages(std::byte* buffer, i64 bytes, i64 offset) cons
   const i64 end =
       std::min(round_up(offset + bytes, kPageBytes), identity_.size / kPageBytes * kPageBytes);
   const i64 pages = std::max<i64>(end - begin, 0);
-  const i64 done = io::read_direct(direct_, {buffer, static_cast<size_t>(pages)}, begin);
+  const i64 done = store::read_direct(direct_, {buffer, static_cast<size_t>(pages)}, begin);
   const i64 rest = offset + bytes - (begin + done);
-  if (rest > 0) io::read_exact(file_, {buffer + done, static_cast<size_t>(rest)}, begin + done);
+  if (rest > 0) store::read_exact(file_, {buffer + done, static_cast<size_t>(rest)}, begin + done);
   return buffer + (offset - begin);
 }
 
@@ -100,8 +100,8 @@ void SourceFile::check_unchanged() const {
       .at({file_.path(), 0, 0, {}});
 }
 
-TargetFile::TargetFile(io::File& file, IoMode mode)
-    : file_(&file), direct_(opened(file.path(), mode, io::open_write_direct)) {}
+TargetFile::TargetFile(store::File& file, IoMode mode)
+    : file_(&file), direct_(opened(file.path(), mode, store::open_write_direct)) {}
 
 void TargetFile::write(std::span<const std::byte> bytes, i64 offset) const {
   const bool congruent = (to_number(bytes.data()) - offset) % kPageBytes == 0;
@@ -114,7 +114,7 @@ void TargetFile::write(std::span<const std::byte> bytes, i64 offset) const {
   const auto head = static_cast<size_t>(first_page - offset);
   const auto pages = static_cast<size_t>(last_page - first_page);
   write_buffered(bytes.first(head), offset);
-  const i64 done = io::write_direct(direct_, bytes.subspan(head, pages), first_page);
+  const i64 done = store::write_direct(direct_, bytes.subspan(head, pages), first_page);
   write_buffered(bytes.subspan(head + static_cast<size_t>(done)), first_page + done);
 }
 
@@ -135,7 +135,7 @@ bool TargetFile::share(const SourceFile& source, i64 source_offset,
   const bool congruent = (source_offset - offset) % kPageBytes == 0;
   if (!may_share_ || !congruent || pages < kMinDirectBytes) return false;
   const i64 head = first_page - offset;
-  if (!io::share_range(source.file(), source_offset + head, pages, *file_, first_page)) {
+  if (!store::share_range(source.file(), source_offset + head, pages, *file_, first_page)) {
     return false;
   }
   write_buffered(bytes.first(static_cast<size_t>(head)), offset);
@@ -146,7 +146,7 @@ bool TargetFile::share(const SourceFile& source, i64 source_offset,
 void TargetFile::write_buffered(std::span<const std::byte> bytes, i64 offset) const {
   while (!bytes.empty()) {
     const auto part = bytes.first(std::min<size_t>(bytes.size(), kBufferedWriteBytes));
-    io::write_exact(*file_, part, offset);
+    store::write_exact(*file_, part, offset);
     offset += static_cast<i64>(part.size());
     bytes = bytes.subspan(part.size());
   }

@@ -7,7 +7,7 @@
 
 #include "lib/base/checked.h"
 #include "lib/exec/io_mode.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::exec {
 
@@ -18,7 +18,7 @@ inline constexpr i64 kPageBytes = 4096;
 /// File whose header was read: its path and its identity at that time.
 struct SurveyedFile {
   std::string path;
-  io::FileIdentity identity;
+  store::FileIdentity identity;
 };
 
 /// Weights file opened for reading. Cached bytes are read through the page cache, others past it
@@ -26,8 +26,8 @@ struct SurveyedFile {
 /// cache to others.
 class SourceFile {
  public:
-  /// Throws the errors of io::open_read; kLimit when kDirect is requested of a file system without
-  /// it.
+  /// Throws the errors of store::open_read; kLimit when kDirect is requested of a file system
+  /// without it.
   explicit SourceFile(const std::string& path, IoMode mode = IoMode::kAuto);
   /// Also throws kInputChanged when the path now names another file or the content changed.
   explicit SourceFile(const SurveyedFile& surveyed, IoMode mode = IoMode::kAuto);
@@ -48,15 +48,15 @@ class SourceFile {
   /// first of them is `offset % kPageBytes` into the buffer. is_readable_to checks the alignment of
   /// the buffer.
   std::byte* read_pages(std::byte* buffer, i64 bytes, i64 offset) const;
-  const io::File& file() const { return file_; }
+  const store::File& file() const { return file_; }
   /// Throws kInputChanged if the file differs from its state at opening.
   void check_unchanged() const;
 
  private:
-  io::File file_;
-  io::File direct_;
+  store::File file_;
+  store::File direct_;
   i64 memory_alignment_;
-  io::FileIdentity identity_;
+  store::FileIdentity identity_;
   IoMode mode_;
 };
 
@@ -70,7 +70,7 @@ class TargetFile {
  public:
   /// Takes a `file` of the output folder, which outlives this object. Throws kLimit when kDirect is
   /// requested of a file system without it.
-  explicit TargetFile(io::File& file, IoMode mode = IoMode::kAuto);
+  explicit TargetFile(store::File& file, IoMode mode = IoMode::kAuto);
 
   const std::string& path() const { return file_->path(); }
   void write(std::span<const std::byte> bytes, i64 offset) const;
@@ -89,8 +89,8 @@ class TargetFile {
  private:
   void write_buffered(std::span<const std::byte> bytes, i64 offset) const;
 
-  io::File* file_;
-  io::File direct_;
+  store::File* file_;
+  store::File direct_;
   bool may_share_ = false;
 };
 

@@ -10,7 +10,7 @@
 #include "lib/base/text.h"
 #include "lib/index/join.h"
 #include "lib/index/strided_copy.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::exec {
 namespace {
@@ -68,11 +68,11 @@ class Box {
   }
 
   void write(const Rows& from, const Join::Located& source, int holder, const Join::Located& wanted,
-             std::span<const TargetFile> files, std::span<const io::File> readers) const {
+             std::span<const TargetFile> files, std::span<const store::File> readers) const {
     Rows rows = rows_of(move_, *move_.to.holders, holder, wanted.local[0], sizes_[0]);
     const Slot& slot = move_.to.slots[static_cast<size_t>(holder)];
     const i64 offset = offset_of(slot, rows, move_.dtype);
-    io::read_exact(readers[static_cast<size_t>(slot.file)], rows.bytes, offset);
+    store::read_exact(readers[static_cast<size_t>(slot.file)], rows.bytes, offset);
     std::vector<i64> src = source.local;
     std::vector<i64> dst = wanted.local;
     src[0] = dst[0] = 0;  // both begin with the box's first row
@@ -91,7 +91,7 @@ class Box {
 };
 
 void fill_one(const TensorMove& move, std::span<const SourceFile> sources,
-              std::span<const TargetFile> targets, std::span<const io::File> readers) {
+              std::span<const TargetFile> targets, std::span<const store::File> readers) {
   const Join join(*move.from.holders, *move.to.holders);
   join.for_each_box([&](Join::Box cells) {
     const auto all_wanted = join.destinations_of(cells);
@@ -112,8 +112,8 @@ void fill_one(const TensorMove& move, std::span<const SourceFile> sources,
 
 void fill(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
           std::span<const TargetFile> targets) {
-  std::vector<io::File> readers;
-  for (const TargetFile& target : targets) readers.push_back(io::open_read(target.path()));
+  std::vector<store::File> readers;
+  for (const TargetFile& target : targets) readers.push_back(store::open_read(target.path()));
   for (const TensorMove& move : moves) fill_one(move, sources, targets, readers);
   for (const SourceFile& source : sources) source.check_unchanged();
 }

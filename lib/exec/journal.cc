@@ -90,7 +90,7 @@ std::optional<std::pair<size_t, CopiedTensor>> parse_line(std::string_view line)
 std::string text_of(const std::string& path) {
   std::error_code absent;
   if (!exists(std::filesystem::symlink_status(path, absent))) return {};
-  return io::read_text(io::open_own(path), std::numeric_limits<i64>::max());
+  return store::read_text(store::open_own(path), std::numeric_limits<i64>::max());
 }
 
 /// First line without its end; empty if it was cut off.
@@ -149,8 +149,8 @@ FinishedTensors Journal::take_up() {
   if (!text.starts_with(title)) return {};
   size_ = std::ssize(title);
   FinishedTensors finished = read_lines(std::string_view(text).substr(title.size()), size_);
-  file_ = io::open_own_or_create(path_);
-  io::set_size(file_, size_);
+  file_ = store::open_own_or_create(path_);
+  store::set_size(file_, size_);
   return finished;
 }
 
@@ -185,13 +185,13 @@ void Journal::append(const std::string& lines) {
   std::string text = lines;
   const bool begins = !file_.is_open();
   if (begins) {
-    file_ = io::create_anew(path_);
+    file_ = store::create_anew(path_);
     text.insert(0, title_of(run_));
   }
-  io::write_exact(file_, std::as_bytes(std::span(text)), size_);
+  store::write_exact(file_, std::as_bytes(std::span(text)), size_);
   size_ += std::ssize(text);
-  io::sync(file_);
-  if (begins) io::sync_folder(std::filesystem::path(path_).parent_path());
+  store::sync(file_);
+  if (begins) store::sync_folder(std::filesystem::path(path_).parent_path());
 }
 
 std::optional<std::string> journal_run(const std::string& path) {

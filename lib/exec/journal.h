@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "lib/exec/copy.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::exec {
 
@@ -61,7 +61,7 @@ class Journal {
   JournalLimits limits_;
   std::function<void()> make_durable_;
   std::mutex commit_mutex_;  ///< locked before noted_mutex_
-  io::File file_;
+  store::File file_;
   i64 size_ = 0;
   std::mutex noted_mutex_;
   std::string noted_;  ///< lines of finished tensors that are not yet in the file

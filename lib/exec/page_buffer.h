@@ -7,7 +7,7 @@
 
 #include "lib/base/checked.h"
 #include "lib/base/error.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::exec {
 
@@ -16,8 +16,9 @@ class PageBuffer {
  public:
   /// Throws kLimit if memory runs out.
   explicit PageBuffer(i64 bytes)
-      : memory_(static_cast<std::byte*>(std::aligned_alloc(
-            io::kDirectAlignment, static_cast<size_t>(round_up(bytes, io::kDirectAlignment))))) {
+      : memory_(static_cast<std::byte*>(
+            std::aligned_alloc(store::kDirectAlignment,
+                               static_cast<size_t>(round_up(bytes, store::kDirectAlignment))))) {
     if (memory_ == nullptr) throw Error(ErrorCode::kLimit, "no memory for a buffer");
   }
 

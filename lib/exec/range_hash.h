@@ -9,7 +9,7 @@
 namespace shardtool::exec {
 
 /// XXH3-128 of a file's bytes [offset, offset + bytes), read through the page cache or past it,
-/// whichever is better. Throws the errors of io::open_read and io::read_exact.
+/// whichever is better. Throws the errors of store::open_read and store::read_exact.
 kernels::Hash128 hash_range(const SourceFile& file, i64 offset, i64 bytes);
 kernels::Hash128 hash_range(const std::string& path, i64 offset, i64 bytes);
 

@@ -12,8 +12,8 @@
 #include "lib/base/error.h"
 #include "lib/exec/page_buffer.h"
 #include "lib/exec/workers.h"
-#include "lib/io/file.h"
-#include "lib/io/sync_all.h"
+#include "lib/store/local/file.h"
+#include "lib/store/local/sync_all.h"
 
 namespace shardtool::exec {
 namespace {
@@ -50,14 +50,15 @@ void fill(std::span<std::byte> block, std::string_view content) {
   }
 }
 
-void write_whole(const io::File& file, i64 bytes, const PageBuffer& block,
+void write_whole(const store::File& file, i64 bytes, const PageBuffer& block,
                  const RawOptions& options) {
-  const io::File direct = io::open_write_direct(file.path());
+  const store::File direct = store::open_write_direct(file.path());
   each_block(bytes, options.direct_block, options, [&](i64 at, i64 size) {
-    const i64 pages = direct.is_open() ? size / io::kDirectAlignment * io::kDirectAlignment : 0;
-    const i64 done = pages > 0 ? io::write_direct(direct, block.first(pages), at) : 0;
+    const i64 pages =
+        direct.is_open() ? size / store::kDirectAlignment * store::kDirectAlignment : 0;
+    const i64 done = pages > 0 ? store::write_direct(direct, block.first(pages), at) : 0;
     for (i64 rest = done; rest < size; rest += kBufferedBlock) {
-      io::write_exact(file, block.first(std::min(kBufferedBlock, size - rest)), at + rest);
+      store::write_exact(file, block.first(std::min(kBufferedBlock, size - rest)), at + rest);
     }
   });
 }
@@ -65,23 +66,23 @@ void write_whole(const io::File& file, i64 bytes, const PageBuffer& block,
 }  // namespace
 
 void copy_buffered(const std::string& from, const std::string& to, const RawOptions& options) {
-  const io::File source = io::open_read(from);
-  io::File target = io::create_new(to);
+  const store::File source = store::open_read(from);
+  store::File target = store::create_new(to);
   const PageBuffer block(kBufferedBlock);
   each_block(identity(source).size, kBufferedBlock, options, [&](i64 at, i64 size) {
-    io::read_exact(source, block.first(size), at);
-    io::write_exact(target, block.first(size), at);
+    store::read_exact(source, block.first(size), at);
+    store::write_exact(target, block.first(size), at);
   });
-  io::sync(target);
+  store::sync(target);
   target.close_checked();
 }
 
 void write_files(const std::vector<std::string>& paths, i64 bytes, const std::string& content,
                  const RawOptions& options) {
-  std::deque<io::File> files;
+  std::deque<store::File> files;
   for (const std::string& path : paths) {
-    files.push_back(io::create_new(path));
-    io::allocate(files.back(), bytes);
+    files.push_back(store::create_new(path));
+    store::allocate(files.back(), bytes);
   }
   std::atomic<size_t> next = 0;
   run_workers(std::min<i64>(options.threads, std::ssize(files)),
@@ -92,21 +93,22 @@ void write_files(const std::vector<std::string>& paths, i64 bytes, const std::st
                   write_whole(files[f], bytes, block, options);
                 }
               });
-  io::sync_all(files);
-  for (io::File& file : files) file.close_checked();
+  store::sync_all(files);
+  for (store::File& file : files) file.close_checked();
 }
 
 void read_file(const std::string& path, ReadBy way, const RawOptions& options) {
-  const io::File file = io::open_read(path);
-  const io::File direct = way == ReadBy::kDirect ? io::open_read_direct(path) : io::File();
+  const store::File file = store::open_read(path);
+  const store::File direct = way == ReadBy::kDirect ? store::open_read_direct(path) : store::File();
   const i64 bytes = identity(file).size;
   std::atomic<i64> next = 0;
   run_workers(options.threads, [&](const std::atomic<bool>& stop) {
     const PageBuffer block(options.direct_block);
     each_block(bytes, options.direct_block, next, stop, options, [&](i64 at, i64 size) {
-      const i64 pages = direct.is_open() ? size / io::kDirectAlignment * io::kDirectAlignment : 0;
-      const i64 done = pages > 0 ? io::read_direct(direct, block.first(pages), at) : 0;
-      io::read_exact(file, block.first(size - done), at + done);
+      const i64 pages =
+          direct.is_open() ? size / store::kDirectAlignment * store::kDirectAlignment : 0;
+      const i64 done = pages > 0 ? store::read_direct(direct, block.first(pages), at) : 0;
+      store::read_exact(file, block.first(size - done), at + done);
     });
   });
 }

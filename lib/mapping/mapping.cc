@@ -8,9 +8,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "lib/io/file.h"
 #include "lib/mapping/embedded.h"
 #include "lib/mapping/presets.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -87,7 +87,8 @@ class Loader {
   }
 
   std::string read(const std::string& name) const {
-    if (!name.starts_with(kPresetPrefix)) return io::read_text(folder_ + name, kMaxDocumentBytes);
+    if (!name.starts_with(kPresetPrefix))
+      return store::read_text(folder_ + name, kMaxDocumentBytes);
     return std::string(preset_text(std::string_view(name).substr(kPresetPrefix.size())));
   }
 

@@ -50,7 +50,7 @@ class Mapping {
 
 /// Loads the file and what it extends: presets ("preset:NAME") and files in its own folder tree.
 /// Throws kExtends for a cycle, more than 8 levels, an absolute path or "..", and what the
-/// constructor and io::read_text throw.
+/// constructor and store::read_text throw.
 Mapping load_mapping(const std::string& path);
 /// Loads a preset and what it extends. Throws kUnknownName with similar names.
 Mapping load_preset(std::string_view name);

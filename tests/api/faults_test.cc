@@ -14,7 +14,7 @@
 
 #include "lib/api/mapping_choice.h"
 #include "lib/api/transfer/transfer.h"
-#include "lib/io/syscalls.h"
+#include "lib/store/local/syscalls.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/faulty_syscalls.h"
 #include "tests/support/throws.h"
@@ -150,15 +150,15 @@ class OnReadBack {
     if (reads && std::string_view(path).find("model-rank-0-") != std::string_view::npos) {
       if (const auto hook = std::exchange(pending(), nullptr)) hook();
     }
-    return io::real_syscalls().openat(folder, path, flags, mode);
+    return store::real_syscalls().openat(folder, path, flags, mode);
   }
-  static io::Syscalls table() {
-    io::Syscalls calls = io::real_syscalls();
+  static store::Syscalls table() {
+    store::Syscalls calls = store::real_syscalls();
     calls.openat = openat;
     return calls;
   }
 
-  io::ScopedSyscalls scope_;
+  store::ScopedSyscalls scope_;
 };
 
 void flip_byte(const std::string& path, std::streamoff at) {

@@ -8,8 +8,8 @@
 #include "lib/api/check.h"
 #include "lib/api/inspect.h"
 #include "lib/api/transform.h"
-#include "lib/checkpoint/checkpoint.h"
-#include "lib/checkpoint/manifest_rules.h"
+#include "lib/format/checkpoint.h"
+#include "lib/format/manifest/manifest_rules.h"
 #include "lib/index/join.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"
@@ -105,8 +105,8 @@ TEST_CASE("split leaves out the digest exactly of tensors that its ranks do not 
     const auto ranks = *rc::gen::unique<std::vector<i64>>(rc::gen::inRange<i64>(0, 6));
     RC_PRE(!ranks.empty());
     const std::string parts = model.parts("parts " + std::to_string(run++), ranks);
-    const auto opened = checkpoint::open_checkpoint(parts);
-    RC_ASSERT(checkpoint::without_digest(*opened.manifest).empty());
+    const auto opened = format::open_checkpoint(parts);
+    RC_ASSERT(format::without_digest(*opened.manifest).empty());
     for (const auto& tensor : opened.manifest->tensors) {
       RC_ASSERT(tensor.digest.has_value() == index::covers(*tensor.holders));
     }

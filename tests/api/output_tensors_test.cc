@@ -7,7 +7,7 @@
 
 #include "lib/api/check.h"
 #include "lib/api/transform.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 #include "tests/api/model_files.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/generators.h"
@@ -207,7 +207,7 @@ std::string first_finding(const TempFolder& folder) {
 /// Replaces the byte at `at` before the end of rank 1's file.
 void damage(const TempFolder& folder, i64 at) {
   const std::string name = "fused/model-rank-1-part-0.safetensors";
-  std::string content = io::read_text(folder / name, 1 << 20);
+  std::string content = store::read_text(folder / name, 1 << 20);
   content[content.size() - static_cast<size_t>(at)] ^= 1;
   folder.write(name, content);
 }
@@ -236,7 +236,7 @@ TEST_CASE("damage to a part or to a constant of a fused file is found") {
 TEST_CASE("a manifest whose parts do not fill a tensor of the file is refused") {
   const TempFolder folder;
   split_fused(folder, fused_model());
-  const std::string manifest = io::read_text(folder / "fused/manifest.json", 1 << 20);
+  const std::string manifest = store::read_text(folder / "fused/manifest.json", 1 << 20);
   const auto opened = [&](const std::string& from, const std::string& to) {
     std::string changed = manifest;
     const size_t at = changed.find(from);

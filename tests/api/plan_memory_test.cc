@@ -9,9 +9,9 @@
 #include <numeric>
 
 #include "lib/api/planning/planned_model.h"
-#include "lib/io/file.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
+#include "lib/store/local/file.h"
 #include "tests/api/published_models.h"
 #include "tests/golden/models.h"
 #include "tests/support/checkpoint_files.h"
@@ -331,7 +331,7 @@ TEST_CASE("the first Mamba keeps a state for every feature, short convolutions a
 PublishedModel golden_model(const std::string& name) {
   const std::string& folder = golden::model_folder(name);
   PublishedModel model;
-  model.config = io::read_text(folder + "/config.json", 1 << 20);
+  model.config = store::read_text(folder + "/config.json", 1 << 20);
   for (const auto& [tensor, content] : test::read_tensors(folder, "model"))
     model.tensors.push_back(content.spec);
   return model;

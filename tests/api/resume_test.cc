@@ -11,7 +11,7 @@
 
 #include "lib/api/transform.h"
 #include "lib/exec/stream.h"
-#include "lib/io/tree.h"
+#include "lib/store/local/tree.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/dying_syscalls.h"
 #include "tests/support/faulty_syscalls.h"
@@ -89,13 +89,13 @@ class Jobs {
     return test::folder_content(folder / "out") == expected_.at(verb);
   }
   bool has_leftovers() const {
-    for (const std::string& name : io::names_in(folder.path())) {
+    for (const std::string& name : store::names_in(folder.path())) {
       if (name.front() == '.') return true;
     }
     return false;
   }
   void clear() const {
-    for (const std::string& name : io::names_in(folder.path())) {
+    for (const std::string& name : store::names_in(folder.path())) {
       if (name.front() == '.' || name == "out") fs::remove_all(folder / name);
     }
   }
@@ -288,9 +288,9 @@ TEST_CASE("an interruption keeps what is finished, and may come again while resu
 TEST_CASE("damage to what was finished is found and written again") {
   const Jobs jobs;
   REQUIRE(interrupt(jobs, Verb::kSplit));
-  for (const std::string& name : io::names_in(jobs.folder.path())) {
+  for (const std::string& name : store::names_in(jobs.folder.path())) {
     if (!name.ends_with(".tmp")) continue;
-    for (const std::string& file : io::names_in(jobs.folder / name)) {
+    for (const std::string& file : store::names_in(jobs.folder / name)) {
       std::fstream data(jobs.folder / name + "/" + file, std::ios::in | std::ios::out);
       data.seekp(8192);
       data.put('!');
@@ -305,9 +305,9 @@ TEST_CASE("damage to what was finished is found and written again") {
 TEST_CASE("nothing that an interrupted run left in its files is taken for data or padding") {
   const Jobs jobs;
   REQUIRE(interrupt(jobs, Verb::kSplit));
-  for (const std::string& name : io::names_in(jobs.folder.path())) {
+  for (const std::string& name : store::names_in(jobs.folder.path())) {
     if (!name.ends_with(".tmp")) continue;
-    for (const std::string& file : io::names_in(jobs.folder / name)) {
+    for (const std::string& file : store::names_in(jobs.folder / name)) {
       const std::string path = jobs.folder / name + "/" + file;
       const auto size = fs::file_size(path);
       std::ofstream(path, std::ios::binary) << std::string(size, '!');

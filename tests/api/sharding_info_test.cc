@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/api/transform.h"
-#include "lib/checkpoint/safetensors/safetensors.h"
+#include "lib/format/safetensors/safetensors.h"
 #include "tests/api/model_files.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/generators.h"
@@ -25,7 +25,7 @@ Headers metadata_of(const std::string& folder) {
   Headers headers;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() != ".safetensors") continue;
-    const auto header = checkpoint::safetensors::read_header(io::open_read(entry.path().string()));
+    const auto header = format::safetensors::read_header(store::open_read(entry.path().string()));
     headers[entry.path().filename()] = {header.metadata.begin(), header.metadata.end()};
   }
   return headers;
@@ -146,9 +146,9 @@ TEST_CASE("one tensor that is not cut into boxes leaves the offsets out of every
 TEST_CASE("the framework that the source's headers name is kept, unless they differ") {
   const TempFolder folder;
   const auto write = [&](const std::string& name, const std::string& framework) {
-    checkpoint::safetensors::Metadata metadata = {{"other", "x"}};
+    format::safetensors::Metadata metadata = {{"other", "x"}};
     if (!framework.empty()) metadata.emplace_back("format", framework);
-    const checkpoint::safetensors::Entry entry{name, Dtype::kU8, {2}, 0, 2};
+    const format::safetensors::Entry entry{name, Dtype::kU8, {2}, 0, 2};
     folder.write("whole/" + name + ".safetensors",
                  write_header(std::span(&entry, 1), metadata, 8) + "ab");
   };

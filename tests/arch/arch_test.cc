@@ -159,16 +159,16 @@ TEST_CASE("the level checker allows lower lines and one's own module, and nothin
   };
   CHECK(includes("lib/index/join.h", "lib/base/shape.h").empty());
   CHECK(includes("lib/index/join.h", "lib/index/region.h").empty());
-  CHECK(includes("lib/checkpoint/manifest.cc", "kernels/xxh3/xxh3.h").empty());
+  CHECK(includes("lib/format/manifest/manifest.cc", "kernels/xxh3/xxh3.h").empty());
   CHECK(includes("cli/main.cc", "cli/app.h").empty());
 
   CHECK(includes("lib/index/join.h", "lib/mesh/mesh.h") ==
         Findings{"lib/index/join.h:3: index may not include mesh: it is not on a lower level"});
-  CHECK(includes("kernels/xxh3/xxh3.h", "lib/checkpoint/manifest.h").size() == 1);
+  CHECK(includes("kernels/xxh3/xxh3.h", "lib/format/manifest/manifest.h").size() == 1);
   CHECK(includes("lib/plan/plan.cc", "lib/mapping/mapping.h").size() == 1);
   CHECK(includes("lib/api/split.cc", "cli/app.h").size() == 1);
-  CHECK(includes("lib/io/file.cc", "file.h").size() == 1);
-  CHECK(includes("lib/io/file.cc", "lib/novel/file.h").size() == 1);
+  CHECK(includes("lib/store/local/file.cc", "file.h").size() == 1);
+  CHECK(includes("lib/store/local/file.cc", "lib/novel/file.h").size() == 1);
   CHECK(includes("lib/novel/file.cc", "lib/base/shape.h").size() == 1);
 }
 

@@ -16,10 +16,10 @@ struct Module {
 
 /// Checkpoint formats use hashes and copies, so their level is half a step above the kernels.
 constexpr auto kModules = std::to_array<Module>({
-    {"base", 0},     {"family", 10},  {"io", 10},       {"index", 10},      {"mesh", 10},
-    {"comm", 20},    {"layout", 20},  {"kernels", 20},  {"checkpoint", 25}, {"plan", 25},
-    {"mapping", 30}, {"layouts", 33}, {"ops", 35},      {"exec", 40},       {"model", 40},
-    {"check", 45},   {"engine", 45},  {"tutorial", 47}, {"api", 50},        {"cli", 60},
+    {"base", 0},     {"family", 10},  {"store", 10},    {"index", 10},  {"mesh", 10},
+    {"comm", 20},    {"layout", 20},  {"kernels", 20},  {"format", 25}, {"plan", 25},
+    {"mapping", 30}, {"layouts", 33}, {"ops", 35},      {"exec", 40},   {"model", 40},
+    {"check", 45},   {"engine", 45},  {"tutorial", 47}, {"api", 50},    {"cli", 60},
 });
 
 const Module* find_module(std::string_view name) {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/checkpoint/safetensors/safetensors.h"
+#include "lib/format/safetensors/safetensors.h"
 #include "tests/bench/command_sample.h"
 #include "tests/bench/llama_checkpoint.h"
 
@@ -50,11 +50,11 @@ void report(const std::string& name, const std::string& command, int expected, i
 
 void report_reading(const std::string& folder, i64 tensors, int rounds) {
   write_deepseek_header(folder, tensors);
-  const shardtool::io::File file = shardtool::io::open_read(folder + "/model.safetensors");
+  const shardtool::store::File file = shardtool::store::open_read(folder + "/model.safetensors");
   std::vector<double> walls;
   for (int round = 0; round < rounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
-    const auto header = shardtool::checkpoint::safetensors::read_header(file);
+    const auto header = shardtool::format::safetensors::read_header(file);
     const auto end = std::chrono::steady_clock::now();
     if (static_cast<i64>(header.entries.size()) != tensors) std::abort();
     walls.push_back(std::chrono::duration<double>(end - start).count());

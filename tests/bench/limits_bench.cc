@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/io/output_folder.h"
+#include "lib/store/local/output_folder.h"
 #include "tests/bench/llama_checkpoint.h"
 #include "tests/bench/rounds.h"
 
@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace shardtool::bench;
-namespace io = shardtool::io;
+namespace store = shardtool::store;
 
 /// A control group whose processes have 64 MiB, their page cache included.
 class MemoryGroup {
@@ -88,19 +88,19 @@ std::string file_name(int number) {
 }
 
 void publish(const std::string& output) {
-  io::OutputFolder folder(io::OutputClaim(output, io::Existing::kRefuse), std::string(32, 'a'),
-                          io::Leftover::kDiscard);
-  std::vector<io::WrittenFile> written;
+  store::OutputFolder folder(store::OutputClaim(output, store::Existing::kRefuse),
+                             std::string(32, 'a'), store::Leftover::kDiscard);
+  std::vector<store::WrittenFile> written;
   for (int i = 0; i < kFiles; ++i) {
     written.push_back({file_name(i), std::ssize(kContent)});
-    io::write_exact(folder.create(file_name(i)), std::as_bytes(std::span(kContent)), 0);
+    store::write_exact(folder.create(file_name(i)), std::as_bytes(std::span(kContent)), 0);
   }
   folder.publish(written);
 }
 
 void write_one_by_one(const std::string& output) {
   fs::create_directory(output);
-  for (int i = 0; i < kFiles; ++i) io::write_new_file(output + "/" + file_name(i), kContent);
+  for (int i = 0; i < kFiles; ++i) store::write_new_file(output + "/" + file_name(i), kContent);
 }
 
 double milliseconds(void (*work)(const std::string&), const std::string& output) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lib/base/tensor_spec.h"
-#include "lib/checkpoint/shard_files.h"
-#include "lib/io/file.h"
+#include "lib/format/shard_files.h"
+#include "lib/store/local/file.h"
 #include "tests/bench/command_sample.h"
 
 namespace shardtool::bench {
@@ -54,12 +54,12 @@ void fill_random(std::vector<std::byte>& block, std::uint64_t& state) {
 
 i64 write_file(const std::string& folder, std::span<const TensorSpec> tensors, bool sparse) {
   std::filesystem::create_directories(folder);
-  const checkpoint::TensorTable table(tensors);
-  const checkpoint::FilePlan plan = checkpoint::plan_whole_files(table, kUnlimited);
-  const checkpoint::PlannedFile& planned = plan.files.front();
-  const io::File file = io::create_new(folder + "/" + planned.name);
+  const format::TensorTable table(tensors);
+  const format::FilePlan plan = format::plan_whole_files(table, kUnlimited);
+  const format::PlannedFile& planned = plan.files.front();
+  const store::File file = store::create_new(folder + "/" + planned.name);
   const std::string header = header_text(planned, table);
-  io::write_exact(file, std::as_bytes(std::span(header)), 0);
+  store::write_exact(file, std::as_bytes(std::span(header)), 0);
   if (sparse) {
     std::filesystem::resize_file(folder + "/" + planned.name,
                                  static_cast<std::uintmax_t>(planned.size));
@@ -70,10 +70,10 @@ i64 write_file(const std::string& folder, std::span<const TensorSpec> tensors, b
   for (i64 at = planned.data_begin; at < planned.size;) {
     fill_random(block, state);
     const i64 size = std::min<i64>(planned.size - at, static_cast<i64>(block.size()));
-    io::write_exact(file, std::span(block).first(static_cast<size_t>(size)), at);
+    store::write_exact(file, std::span(block).first(static_cast<size_t>(size)), at);
     at += size;
   }
-  io::sync(file);
+  store::sync(file);
   return planned.size;
 }
 
@@ -81,13 +81,14 @@ i64 write_file(const std::string& folder, std::span<const TensorSpec> tensors, b
 
 i64 write_llama_checkpoint(const std::string& folder, LlamaSize size, bool sparse) {
   const i64 bytes = write_file(folder, llama_tensors(size), sparse);
-  io::write_new_file(folder + "/config.json",
-                     fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+  store::write_new_file(
+      folder + "/config.json",
+      fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
  "hidden_size": {}, "num_attention_heads": {}, "num_key_value_heads": 8, "intermediate_size": {},
  "num_hidden_layers": {}, "vocab_size": {}, "tie_word_embeddings": {}}}
 )",
-                                 size.widths.hidden, size.widths.heads, size.widths.mlp,
-                                 size.layers, kVocab, !size.with_head));
+                  size.widths.hidden, size.widths.heads, size.widths.mlp, size.layers, kVocab,
+                  !size.with_head));
   return bytes;
 }
 

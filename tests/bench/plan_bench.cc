@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/io/file.h"
 #include "lib/layout/layout.h"
 #include "lib/plan/reshard.h"
+#include "lib/store/local/file.h"
 #include "tests/api/published_models.h"
 #include "tests/bench/command_sample.h"
 #include "tests/bench/llama_checkpoint.h"
@@ -26,7 +26,7 @@ using namespace shardtool::bench;
 
 void write_model(const std::string& folder, const test::PublishedModel& model) {
   write_header(folder, model.tensors);
-  io::write_new_file(folder + "/config.json", model.config);
+  store::write_new_file(folder + "/config.json", model.config);
 }
 
 double report(const std::string& name, const std::string& command, int rounds) {
@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
     constexpr i64 kPerLayer = 256 * 6;
     const auto name = fmt::format("{}/experts{}", folder, layers);
     write_deepseek_header(name, layers * kPerLayer);
-    io::write_new_file(name + "/config.json", deepseek.config);
+    store::write_new_file(name + "/config.json", deepseek.config);
   }
   fmt::print("median of {} runs, peak memory\n", rounds);
   report("report of Llama-3-405B, tp=8", fmt::format("{} plan {}/405b --tp 8", tool, folder),

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 #include "tests/support/generators.h"
 #include "tests/support/temp_folder.h"
 
@@ -19,7 +19,7 @@ TEST_CASE("what is appended in pieces is in the file, past the page cache and th
     const IoMode mode = *rc::gen::element(IoMode::kAuto, IoMode::kBuffered);
     Appender appender;
     for (const char* name : {"one", "two"}) {  // the second from the front again
-      io::File file = io::create_new(folder / name);
+      store::File file = store::create_new(folder / name);
       const TargetFile target(file, mode);
       appender.begin(target);
       std::string all;
@@ -31,7 +31,7 @@ TEST_CASE("what is appended in pieces is in the file, past the page cache and th
         all += piece;
       }
       appender.finish();
-      RC_ASSERT(io::read_text(target.path(), kMost) == all);
+      RC_ASSERT(store::read_text(target.path(), kMost) == all);
     }
   }));
 }

@@ -48,8 +48,8 @@ void check_copy_to_some(const Case& test, const std::vector<int>& chosen) {
     wanted.push_back(shards[static_cast<size_t>(h)]);
   }
   const Packed target = pack(wanted, 0, 5);
-  io::File file = io::create_new(folder / "target");
-  io::allocate(file, std::ssize(target.bytes));
+  store::File file = store::create_new(folder / "target");
+  store::allocate(file, std::ssize(target.bytes));
   std::vector<SourceFile> sources;
   sources.emplace_back(folder / "source");
   std::vector<TargetFile> targets;
@@ -93,7 +93,8 @@ TEST_CASE("boxes that no destination wants are no part of the copy") {
 std::vector<IoMode> reading_modes() {
   const test::TempFolder folder;
   write_bytes(folder / "file", Bytes(kPageBytes));
-  if (io::open_read_direct(folder / "file").is_open()) return {IoMode::kBuffered, IoMode::kDirect};
+  if (store::open_read_direct(folder / "file").is_open())
+    return {IoMode::kBuffered, IoMode::kDirect};
   MESSAGE("no direct I/O here: only reads through the page cache are tested");
   return {IoMode::kBuffered};
 }
@@ -165,8 +166,8 @@ TEST_CASE("an expected digest that differs is refused, with both digests") {
   write_bytes(folder / "source", reference::numbered(64, 8));
   const auto one = std::make_shared<const index::HolderSet>(index::HolderSet::whole({64}));
   std::vector<TensorMove> moves{{"t", Dtype::kU8, {64}, {one, {{0, 0}}}, {one, {{0, 0}}}, 12345}};
-  io::File target = io::create_new(folder / "target");
-  io::allocate(target, 64);
+  store::File target = store::create_new(folder / "target");
+  store::allocate(target, 64);
   std::vector<SourceFile> sources;
   sources.emplace_back(folder / "source");
   std::vector<TargetFile> targets;

@@ -17,7 +17,7 @@ using test::TempFolder;
 struct Surveyed {
   TempFolder folder;
   std::string path = folder.write("weights", "old bytes");
-  SurveyedFile file{path, io::identity(io::open_read(path))};
+  SurveyedFile file{path, store::identity(store::open_read(path))};
 };
 
 TEST_CASE("a file that did not change since its header was read is opened") {

@@ -127,8 +127,8 @@ TEST_CASE("a source that ends inside a chunk that is read in place is told to ha
   const auto one = std::make_shared<const index::HolderSet>(index::HolderSet::whole({bytes}));
   const std::vector<TensorMove> moves{
       {"t", Dtype::kU8, {bytes}, {one, {{0, 8}}}, {one, {{0, 0}}}, {}}};
-  io::File target = io::create_new(folder / "target");
-  io::allocate(target, bytes);
+  store::File target = store::create_new(folder / "target");
+  store::allocate(target, bytes);
   std::vector<SourceFile> sources;
   sources.emplace_back(folder / "source", IoMode::kDirect);
   std::vector<TargetFile> targets;
@@ -139,10 +139,10 @@ TEST_CASE("a source that ends inside a chunk that is read in place is told to ha
 
 TEST_CASE("a file that is written to can be opened, as an output is that is read back") {
   const test::TempFolder folder;
-  const io::File file = io::create_new(folder / "output");
+  const store::File file = store::create_new(folder / "output");
   std::atomic<bool> is_done = false;
   std::thread writer([&] {
-    for (i64 size = 1; !is_done; size = size % 4096 + 1) io::set_size(file, size);
+    for (i64 size = 1; !is_done; size = size % 4096 + 1) store::set_size(file, size);
   });
   const auto open_it_often = [&] {
     for (int i = 0; i < 3000; ++i) SourceFile opened(file.path());

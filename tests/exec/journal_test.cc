@@ -101,7 +101,7 @@ TEST_CASE(
     "wherever a crash cuts the file off, the whole lines before count, and one goes on there") {
   Fixture fixture;
   fixture.write(3);
-  const std::string text = io::read_text(fixture.path, 10'000);
+  const std::string text = store::read_text(fixture.path, 10'000);
   for (size_t length = 0; length <= text.size(); ++length) {
     CAPTURE(length);
     const auto lines = static_cast<size_t>(
@@ -121,7 +121,7 @@ TEST_CASE(
 TEST_CASE("a changed byte ends what is believed") {
   Fixture fixture;
   fixture.write(3);
-  const std::string text = io::read_text(fixture.path, 10'000);
+  const std::string text = store::read_text(fixture.path, 10'000);
   for (size_t at = 0; at < text.size(); ++at) {
     CAPTURE(at);
     std::string changed = text;

@@ -5,7 +5,7 @@
 
 #include "kernels/crc64/crc64.h"
 #include "kernels/xxh3/xxh3.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::exec {
 
@@ -55,8 +55,8 @@ Outcome run_copy(const Case& test, i64 gap, Resources options, IoMode reading) {
                                        {shared(test.from), source.slots},
                                        {shared(test.to), outcome.wanted.slots},
                                        {}}};
-  io::File target = io::create_new(folder / "target");
-  io::allocate(target, static_cast<i64>(outcome.wanted.bytes.size()));
+  store::File target = store::create_new(folder / "target");
+  store::allocate(target, static_cast<i64>(outcome.wanted.bytes.size()));
   std::vector<SourceFile> sources;
   sources.emplace_back(folder / "source", reading);
   std::vector<TargetFile> targets;

@@ -7,7 +7,7 @@
 
 #include "kernels/crc64/crc64.h"
 #include "lib/exec/copy.h"
-#include "lib/io/syscalls.h"
+#include "lib/store/local/syscalls.h"
 #include "tests/exec/moved_files.h"
 #include "tests/support/throws.h"
 
@@ -73,14 +73,14 @@ struct Model {
 
   std::vector<CopiedTensor> copy_these(const std::vector<size_t>& order, Resources options) {
     std::vector<SourceFile> from;
-    std::vector<io::File> files;
+    std::vector<store::File> files;
     std::vector<TargetFile> to;
     files.reserve(targets.content.size());
     for (size_t f = 0; f < targets.content.size(); ++f) {
       write_bytes(source(f), sources.content[f]);
       from.emplace_back(source(f));
-      files.push_back(io::create_new(target(f)));
-      io::allocate(files.back(), std::ssize(targets.content[f]));
+      files.push_back(store::create_new(target(f)));
+      store::allocate(files.back(), std::ssize(targets.content[f]));
       to.emplace_back(files.back());
     }
     return copy({moves, order}, from, to, options);
@@ -173,11 +173,11 @@ struct Calls {
 
   static ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) {
     ++reads;
-    return io::real_syscalls().preadv(fd, parts, count, offset);
+    return store::real_syscalls().preadv(fd, parts, count, offset);
   }
   static ssize_t pwrite(int fd, const void* from, size_t size, off_t offset) {
     ++writes;
-    return io::real_syscalls().pwrite(fd, from, size, offset);
+    return store::real_syscalls().pwrite(fd, from, size, offset);
   }
 };
 std::atomic<int> Calls::reads = 0;
@@ -188,10 +188,10 @@ TEST_CASE("a thousand small tensors cost a handful of reads and writes") {
   Model model(std::vector<const Kind*>(1000, &kind), 2, 0);
   std::vector<size_t> order(1000);
   for (size_t t = 0; t < order.size(); ++t) order[t] = t;
-  io::Syscalls counting = io::real_syscalls();
+  store::Syscalls counting = store::real_syscalls();
   counting.preadv = Calls::preadv;
   counting.pwrite = Calls::pwrite;
-  const io::ScopedSyscalls replaced(counting);
+  const store::ScopedSyscalls replaced(counting);
   Resources options;
   options.threads = 1;
   model.copy_these(order, options);

@@ -1,14 +1,14 @@
 // The JSON of a safetensors header. The last byte is the number of bytes of data in the file.
 #include <vector>
 
-#include "lib/checkpoint/safetensors/safetensors.h"
+#include "lib/format/safetensors/safetensors.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 
 namespace shardtool::fuzz {
 namespace {
 
-namespace st = checkpoint::safetensors;
+namespace st = format::safetensors;
 
 /// Checks that the tensors tile the data and each has the bytes of its shape.
 void check_tiling(const st::Header& header, i64 data_bytes) {
@@ -42,9 +42,8 @@ void check_written_again(const st::Header& header, i64 data_bytes) {
 /// True if a survey, which continues after problems, reports at least one.
 bool survey_objects(std::string_view json, i64 file_size) {
   int problems = 0;
-  const auto surveyed = accepted([&] {
-    return st::parse_header(json, file_size, "f", [&](checkpoint::Problem) { ++problems; });
-  });
+  const auto surveyed = accepted(
+      [&] { return st::parse_header(json, file_size, "f", [&](format::Problem) { ++problems; }); });
   return !surveyed || problems > 0;
 }
 

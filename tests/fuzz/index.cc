@@ -3,15 +3,15 @@
 #include <string>
 
 #include "lib/base/json_text.h"
-#include "lib/checkpoint/hf_index.h"
-#include "lib/checkpoint/names.h"
+#include "lib/format/hugging_face/hf_index.h"
+#include "lib/format/names.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 
 namespace shardtool::fuzz {
 namespace {
 
-using checkpoint::HfIndex;
+using format::HfIndex;
 
 std::string text_of(const HfIndex& index) {
   std::string text = "{";
@@ -38,7 +38,7 @@ bool same(const HfIndex& a, const HfIndex& b) {
 
 void check_contract(const HfIndex& index) {
   for (size_t i = 0; i < index.files.size(); ++i) {
-    holds(checkpoint::is_plain_file_name(index.files[i]), "a name that is not plain was accepted");
+    holds(format::is_plain_file_name(index.files[i]), "a name that is not plain was accepted");
     holds(i == 0 || index.files[i - 1] < index.files[i], "files are not sorted, each once");
   }
   holds(!index.weights.empty(), "an index of nothing was accepted");
@@ -53,15 +53,14 @@ void check_contract(const HfIndex& index) {
 }  // namespace
 
 void index(std::string_view input) {
-  const auto read = accepted([&] { return checkpoint::parse_index(input, "f"); });
+  const auto read = accepted([&] { return format::parse_index(input, "f"); });
   int problems = 0;
-  const auto surveyed = accepted([&] {
-    return checkpoint::parse_index(input, "f", [&](checkpoint::Problem) { ++problems; });
-  });
+  const auto surveyed = accepted(
+      [&] { return format::parse_index(input, "f", [&](format::Problem) { ++problems; }); });
   holds((!surveyed || problems > 0) == !read, "opening and surveying disagree");
   if (!read) return;
   check_contract(*read);
-  holds(same(*read, checkpoint::parse_index(text_of(*read), "again")),
+  holds(same(*read, format::parse_index(text_of(*read), "again")),
         "written and read again, the index differs");
 }
 

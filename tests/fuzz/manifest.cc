@@ -1,9 +1,9 @@
 // manifest.json of an output.
-#include "lib/checkpoint/manifest.h"
+#include "lib/format/manifest/manifest.h"
 
 #include <string>
 
-#include "lib/checkpoint/names.h"
+#include "lib/format/names.h"
 #include "tests/fuzz/property.h"
 #include "tests/fuzz/targets.h"
 
@@ -11,10 +11,10 @@ namespace shardtool::fuzz {
 
 void manifest(std::string_view input) {
   const auto read =
-      accepted([&] { return checkpoint::parse_manifest(std::string(input), "manifest.json"); });
+      accepted([&] { return format::parse_manifest(std::string(input), "manifest.json"); });
   if (!read) return;
   for (const auto& file : read->files) {
-    holds(checkpoint::is_plain_file_name(file.name), "a name that is not plain was accepted");
+    holds(format::is_plain_file_name(file.name), "a name that is not plain was accepted");
   }
   for (const auto& tensor : read->tensors) {
     holds(tensor.holders->size() == static_cast<int>(tensor.shards.size()), "a shard of nobody");
@@ -28,7 +28,7 @@ void manifest(std::string_view input) {
     }
   }
   const std::string written = to_json(*read);
-  const auto again = checkpoint::parse_manifest(written, "again");
+  const auto again = format::parse_manifest(written, "again");
   holds(to_json(again) == written, "written and read again, the manifest differs");
 }
 

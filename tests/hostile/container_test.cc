@@ -148,7 +148,7 @@ TEST_CASE("A18 a sparse file of 8 TB with one huge tensor opens") {
       R"({"w":{"dtype":"U8","shape":[8000000000000],"data_offsets":[0,8000000000000]}})";
   const std::string path = folder.write("model.safetensors", safetensors_bytes(json, ""));
   REQUIRE(truncate(path.c_str(), static_cast<off_t>(8 + json.size() + 8'000'000'000'000)) == 0);
-  CHECK(checkpoint::open_checkpoint(path).tensors[0].bytes == 8'000'000'000'000);
+  CHECK(format::open_checkpoint(path).tensors[0].bytes == 8'000'000'000'000);
 }
 
 TEST_CASE("A19 a file without read permission is refused") {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/checkpoint/safetensors/safetensors.h"
+#include "lib/format/safetensors/safetensors.h"
 #include "tests/hostile/verdict.h"
 
 namespace shardtool {
@@ -135,8 +135,8 @@ TEST_CASE("B24 1.4 million overlapping tensors are refused quickly") {
   }
   json += "}";
   const auto begin = std::clock();
-  CHECK_THROWS_AS(
-      checkpoint::safetensors::parse_header(json, static_cast<i64>(9 + json.size()), "f"), Error);
+  CHECK_THROWS_AS(format::safetensors::parse_header(json, static_cast<i64>(9 + json.size()), "f"),
+                  Error);
   CHECK(seconds_since(begin) < 1.0);
 }
 
@@ -150,8 +150,8 @@ TEST_CASE("B25 many tiny tensors are read in linear time") {
     }
     json += "}";
     const auto begin = std::clock();
-    const auto header = checkpoint::safetensors::parse_header(
-        json, static_cast<i64>(8 + json.size()) + tensors, "f");
+    const auto header =
+        format::safetensors::parse_header(json, static_cast<i64>(8 + json.size()) + tensors, "f");
     CHECK(header.entries.size() == static_cast<size_t>(tensors));
     return seconds_since(begin);
   };

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/io/syscalls.h"
+#include "lib/store/local/syscalls.h"
 #include "tests/hostile/verdict.h"
 
 namespace shardtool {
@@ -44,7 +44,7 @@ std::vector<std::string> opened;
 
 int recording_openat(int folder, const char* path, int flags, mode_t mode) {
   opened.emplace_back(path);
-  return io::real_syscalls().openat(folder, path, flags, mode);
+  return store::real_syscalls().openat(folder, path, flags, mode);
 }
 
 }  // namespace
@@ -83,10 +83,10 @@ TEST_CASE("D03 a name that leaves the folder is refused before anything is opene
         ".x.safetensors", "x\\u0000.safetensors"}) {
     CAPTURE(name);
     const Model model(map(kGood + ",\"c\":\"" + name + "\""));
-    io::Syscalls recording = io::real_syscalls();
+    store::Syscalls recording = store::real_syscalls();
     recording.openat = recording_openat;
     opened.clear();
-    const io::ScopedSyscalls scope(recording);
+    const store::ScopedSyscalls scope(recording);
     CHECK(test::refusal_of_opening(model.folder.path()).code() == ErrorCode::kIndexInvalid);
     CHECK(opened == std::vector<std::string>{model.folder / kIndex});
     opened.clear();
@@ -106,7 +106,7 @@ TEST_CASE("D06 all missing files are listed") {
 TEST_CASE("D07 D14 a file that the index does not name is ignored with a warning") {
   const Model model(map(kGood));
   model.folder.write("model.safetensors", holding("stale"));
-  const auto checkpoint = checkpoint::open_checkpoint(model.folder.path());
+  const auto checkpoint = format::open_checkpoint(model.folder.path());
   CHECK(checkpoint.tensors.size() == 2);
   REQUIRE(checkpoint.warnings.size() == 1);
   CHECK(checkpoint.warnings[0].file == "model.safetensors");
@@ -140,7 +140,7 @@ TEST_CASE("D08 D09 D10 index and headers must say the same") {
 
 TEST_CASE("D12 a wrong total_size is a warning") {
   const Model model(R"({"metadata":{"total_size":7},"weight_map":{)" + kGood + "}}");
-  CHECK(checkpoint::open_checkpoint(model.folder.path()).warnings.size() == 1);
+  CHECK(format::open_checkpoint(model.folder.path()).warnings.size() == 1);
 }
 
 TEST_CASE("D15 an index that names a folder is refused") {

@@ -1,5 +1,5 @@
 // Catalogue of bad input, rows F: output folders and their manifest.
-#include "lib/checkpoint/manifest.h"
+#include "lib/format/manifest/manifest.h"
 
 #include <doctest/doctest.h>
 
@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "kernels/xxh3/xxh3.h"
-#include "lib/checkpoint/safetensors/safetensors.h"
-#include "lib/checkpoint/shard_files.h"
+#include "lib/format/safetensors/safetensors.h"
+#include "lib/format/shard_files.h"
 #include "tests/hostile/verdict.h"
 
 namespace shardtool {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::Manifest;
+using format::Manifest;
 using index::AxisMap;
 using test::refusal;
 using test::says;
@@ -63,12 +63,12 @@ class Output {
             {AxisMap::slice(6, {3 * rank, 3 * rank + 3}), AxisMap::identity(2)}};
   }
 
-  static checkpoint::TensorRecord record(std::string name, Dtype dtype, Shape shape, size_t t) {
-    checkpoint::TensorRecord record;
+  static format::TensorRecord record(std::string name, Dtype dtype, Shape shape, size_t t) {
+    format::TensorRecord record;
     record.name = std::move(name);
     record.dtype = dtype;
     record.shape = std::move(shape);
-    record.cut = std::make_shared<const checkpoint::CutRecord>(checkpoint::CutRecord{"r"});
+    record.cut = std::make_shared<const format::CutRecord>(format::CutRecord{"r"});
     record.holders = std::make_shared<const index::HolderSet>(
         index::HolderSet::of(record.shape, std::vector{regions_of(0)[t], regions_of(1)[t]}));
     return record;
@@ -81,8 +81,8 @@ class Output {
       shards.push_back(
           {manifest.tensors[t].name, manifest.tensors[t].dtype, local_shape(regions[t])});
     }
-    const checkpoint::TensorTable table(shards);
-    const auto plan = checkpoint::plan_rank_files(rank, table, 1 << 20);
+    const format::TensorTable table(shards);
+    const auto plan = format::plan_rank_files(rank, table, 1 << 20);
     const auto& file = plan.files[0];
     folder.write(file.name, header_text(file, table) +
                                 std::string(static_cast<size_t>(file.size - file.data_begin), 'x'));
@@ -101,7 +101,7 @@ class Output {
 TEST_CASE("an output opens: all stored tensors of all ranks, files numbered like the manifest's") {
   const Output output;
   for (const std::string& location : {output.folder.path(), output.folder / kManifest}) {
-    const auto checkpoint = checkpoint::open_checkpoint(location);
+    const auto checkpoint = format::open_checkpoint(location);
     CHECK(checkpoint.format == "shardtool output");
     REQUIRE(checkpoint.manifest);
     CHECK(checkpoint.files.size() == 2);
@@ -116,7 +116,7 @@ TEST_CASE("an output opens: all stored tensors of all ranks, files numbered like
 TEST_CASE("F01 F02 a missing rank file is named, an extra one is a warning") {
   const Output output;
   output.folder.write("model-rank-7-part-0.safetensors", "not even opened");
-  CHECK(checkpoint::open_checkpoint(output.folder.path()).warnings.size() == 1);
+  CHECK(format::open_checkpoint(output.folder.path()).warnings.size() == 1);
   fs::remove(output.folder / rank_file(0));
   fs::remove(output.folder / rank_file(1));
   const Error error = output.refused();
@@ -242,7 +242,7 @@ TEST_CASE("a manifest that is cut anywhere is refused") {
   const std::string text = to_json(output.manifest);
   for (size_t size = 0; size + 2 < text.size(); size += 7) {
     CAPTURE(size);
-    CHECK_THROWS_AS(checkpoint::parse_manifest(text.substr(0, size), kManifest), Error);
+    CHECK_THROWS_AS(format::parse_manifest(text.substr(0, size), kManifest), Error);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lib/base/error.h"
-#include "lib/checkpoint/checkpoint.h"
+#include "lib/format/checkpoint.h"
 #include "tests/support/safetensors_text.h"
 #include "tests/support/temp_folder.h"
 
@@ -16,7 +16,7 @@ namespace shardtool::test {
 inline bool survey_objects(const std::string& location) {
   int problems = 0;
   try {
-    checkpoint::survey_checkpoint(location, [&](checkpoint::Problem) { ++problems; });
+    format::survey_checkpoint(location, [&](format::Problem) { ++problems; });
   } catch (const Error&) {
     ++problems;
   }
@@ -26,7 +26,7 @@ inline bool survey_objects(const std::string& location) {
 /// Error of opening this location. The test fails if it opens, or if the error names no file.
 inline Error refusal_of_opening(const std::string& location) {
   try {
-    checkpoint::open_checkpoint(location);
+    format::open_checkpoint(location);
   } catch (const Error& error) {
     REQUIRE(error.place());
     CHECK_FALSE(error.place()->file.empty());
@@ -54,9 +54,9 @@ inline Error refusal_of_header(std::string_view json, size_t data_bytes) {
   return refusal_of_bytes(safetensors_bytes(json, std::string(data_bytes, 'x')));
 }
 
-inline checkpoint::Checkpoint open_header(std::string_view json, size_t data_bytes) {
+inline format::Checkpoint open_header(std::string_view json, size_t data_bytes) {
   const TempFolder folder;
-  return checkpoint::open_checkpoint(
+  return format::open_checkpoint(
       folder.write("model.safetensors", safetensors_bytes(json, std::string(data_bytes, 'x'))));
 }
 

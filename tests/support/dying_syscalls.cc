@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/io/syscalls.h"
+#include "lib/store/local/syscalls.h"
 
 namespace shardtool::testing {
 namespace {
@@ -91,12 +91,12 @@ void remember(int fd, off_t offset, size_t size) {
 template <auto kEntry>
 struct Counted;
 
-template <class Result, class... Args, Result (*io::Syscalls::*kEntry)(Args...)>
+template <class Result, class... Args, Result (*store::Syscalls::*kEntry)(Args...)>
 struct Counted<kEntry> {
   static Result call(Args... args) {
     const std::lock_guard lock(doom->mutex);
     count_call();
-    return (io::real_syscalls().*kEntry)(args...);
+    return (store::real_syscalls().*kEntry)(args...);
   }
 };
 
@@ -104,7 +104,7 @@ ssize_t noted_pwrite(int fd, const void* from, size_t size, off_t offset) {
   const std::lock_guard lock(doom->mutex);
   count_call();
   if (doom->death == Death::kPowerCut) remember(fd, offset, size);
-  return io::real_syscalls().pwrite(fd, from, size, offset);
+  return store::real_syscalls().pwrite(fd, from, size, offset);
 }
 
 int noted_fsync(int fd) {
@@ -115,17 +115,17 @@ int noted_fsync(int fd) {
   return 0;
 }
 
-io::Syscalls doomed_table() {
-  using io::Syscalls;
+store::Syscalls doomed_table() {
+  using store::Syscalls;
   return {
       .openat = Counted<&Syscalls::openat>::call,
-      .close = io::real_syscalls().close,
-      .statx = io::real_syscalls().statx,
+      .close = store::real_syscalls().close,
+      .statx = store::real_syscalls().statx,
       .preadv = Counted<&Syscalls::preadv>::call,
       .pwrite = noted_pwrite,
       .fallocate = Counted<&Syscalls::fallocate>::call,
       .ftruncate = Counted<&Syscalls::ftruncate>::call,
-      .clone_range = io::real_syscalls().clone_range,
+      .clone_range = store::real_syscalls().clone_range,
       .fsync = noted_fsync,
       .mkdir = Counted<&Syscalls::mkdir>::call,
       .rename = Counted<&Syscalls::rename>::call,
@@ -141,7 +141,7 @@ io::Syscalls doomed_table() {
   own.death = death;
   own.random.seed(seed);
   doom = &own;
-  const io::ScopedSyscalls scope(doomed_table());
+  const store::ScopedSyscalls scope(doomed_table());
   try {
     work();
   } catch (...) {

@@ -35,10 +35,10 @@ bool fails(Call call) {
 template <Call kCall, auto kEntry>
 struct Spoiled;
 
-template <Call kCall, class Result, class... Args, Result (*io::Syscalls::*kEntry)(Args...)>
+template <Call kCall, class Result, class... Args, Result (*store::Syscalls::*kEntry)(Args...)>
 struct Spoiled<kCall, kEntry> {
   static Result call(Args... args) {
-    return fails(kCall) ? Result{-1} : (io::real_syscalls().*kEntry)(args...);
+    return fails(kCall) ? Result{-1} : (store::real_syscalls().*kEntry)(args...);
   }
 };
 
@@ -47,40 +47,40 @@ int fsync_spoiled(int) {
 }
 
 int close_spoiled(int fd) {
-  const int result = io::real_syscalls().close(fd);
+  const int result = store::real_syscalls().close(fd);
   return fails(Call::kClose) ? -1 : result;
 }
 
 ssize_t preadv_spoiled(int fd, const iovec* parts, int count, off_t offset) {
   if (fails(Call::kPreadv)) return -1;
   size_t left = fault_of(Call::kPreadv).longest;
-  if (left == 0) return io::real_syscalls().preadv(fd, parts, count, offset);
+  if (left == 0) return store::real_syscalls().preadv(fd, parts, count, offset);
   std::vector<iovec> shortened(parts, parts + count);
   for (iovec& part : shortened) {
     part.iov_len = std::min(part.iov_len, left);
     left -= part.iov_len;
   }
-  return io::real_syscalls().preadv(fd, shortened.data(), count, offset);
+  return store::real_syscalls().preadv(fd, shortened.data(), count, offset);
 }
 
 ssize_t pwrite_spoiled(int fd, const void* from, size_t size, off_t offset) {
   if (fails(Call::kPwrite)) return -1;
   const size_t longest = fault_of(Call::kPwrite).longest;
   const size_t shortened = longest == 0 ? size : std::min(size, longest);
-  return io::real_syscalls().pwrite(fd, from, shortened, offset);
+  return store::real_syscalls().pwrite(fd, from, shortened, offset);
 }
 
-io::Syscalls spoiled_table() {
-  using io::Syscalls;
+store::Syscalls spoiled_table() {
+  using store::Syscalls;
   return {
       .openat = Spoiled<Call::kOpenat, &Syscalls::openat>::call,
       .close = close_spoiled,
-      .statx = io::real_syscalls().statx,
+      .statx = store::real_syscalls().statx,
       .preadv = preadv_spoiled,
       .pwrite = pwrite_spoiled,
       .fallocate = Spoiled<Call::kFallocate, &Syscalls::fallocate>::call,
       .ftruncate = Spoiled<Call::kFtruncate, &Syscalls::ftruncate>::call,
-      .clone_range = io::real_syscalls().clone_range,
+      .clone_range = store::real_syscalls().clone_range,
       .fsync = fsync_spoiled,
       .mkdir = Spoiled<Call::kMkdir, &Syscalls::mkdir>::call,
       .rename = Spoiled<Call::kRename, &Syscalls::rename>::call,

@@ -2,11 +2,11 @@
 
 #include <cstddef>
 
-#include "lib/io/syscalls.h"
+#include "lib/store/local/syscalls.h"
 
 namespace shardtool::testing {
 
-/// Kinds of calls of io::Syscalls.
+/// Kinds of calls of store::Syscalls.
 enum class Call {
   kOpenat,
   kClose,
@@ -42,7 +42,7 @@ class FaultySyscalls {
   int count(Call call) const;
 
  private:
-  io::ScopedSyscalls scope_;
+  store::ScopedSyscalls scope_;
 };
 
 }  // namespace shardtool::testing

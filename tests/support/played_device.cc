@@ -16,7 +16,7 @@ constexpr size_t kSector = 512;
 
 /// Global, because the table holds plain functions.
 struct Device {
-  io::Syscalls below;
+  store::Syscalls below;
   std::uintptr_t memory_alignment = kPageBytes;
   bool announces = true;
   std::mutex mutex;
@@ -85,8 +85,8 @@ ssize_t played_pwrite(int fd, const void* from, size_t size, off_t offset) {
 }
 
 /// Returns the table of a new device on top of the current one.
-io::Syscalls played_table(i64 memory_alignment, bool announces) {
-  io::Syscalls table = device.below = io::syscalls();
+store::Syscalls played_table(i64 memory_alignment, bool announces) {
+  store::Syscalls table = device.below = store::syscalls();
   device.memory_alignment = static_cast<std::uintptr_t>(memory_alignment);
   device.announces = announces;
   device.direct.clear();

@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "lib/base/checked.h"
-#include "lib/io/syscalls.h"
+#include "lib/store/local/syscalls.h"
 
 namespace shardtool::testing {
 
@@ -25,7 +25,7 @@ class PlayedDevice {
   int reads_inside_pages() const;
 
  private:
-  io::ScopedSyscalls scope_;
+  store::ScopedSyscalls scope_;
 };
 
 }  // namespace shardtool::testing

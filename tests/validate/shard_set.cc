@@ -77,16 +77,16 @@ std::vector<i64> range(i64 begin, i64 end) {
 
 ShardSet::ShardSet(std::string folder)
     : folder_(std::move(folder)),
-      manifest_(checkpoint::parse_manifest(read_all(folder_ + "/manifest.json"), folder_)) {}
+      manifest_(format::parse_manifest(read_all(folder_ + "/manifest.json"), folder_)) {}
 
-const checkpoint::TensorRecord& ShardSet::tensor(const std::string& name) const {
+const format::TensorRecord& ShardSet::tensor(const std::string& name) const {
   for (const auto& record : manifest_.tensors) {
     if (record.name == name) return record;
   }
   throw std::logic_error("no tensor " + name);
 }
 
-const checkpoint::ShardRecord& ShardSet::record(const std::string& name, i64 rank) const {
+const format::ShardRecord& ShardSet::record(const std::string& name, i64 rank) const {
   for (const auto& shard : tensor(name).shards) {
     if (shard.rank == rank) return shard;
   }

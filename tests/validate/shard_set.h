@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/checkpoint/manifest.h"
+#include "lib/format/manifest/manifest.h"
 #include "tests/support/checkpoint_files.h"
 
 namespace shardtool::test {
@@ -69,11 +69,11 @@ class ShardSet {
   void edit_header(i64 rank, const std::function<void(nlohmann::json&)>& edit) const;
 
  private:
-  const checkpoint::ShardRecord& record(const std::string& tensor, i64 rank) const;
-  const checkpoint::TensorRecord& tensor(const std::string& name) const;
+  const format::ShardRecord& record(const std::string& tensor, i64 rank) const;
+  const format::TensorRecord& tensor(const std::string& name) const;
 
   std::string folder_;
-  checkpoint::Manifest manifest_;
+  format::Manifest manifest_;
 };
 
 /// Returns the parts of a tensor in the order of ranks; the whole tensor if it is cut along its

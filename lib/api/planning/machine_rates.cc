@@ -22,9 +22,9 @@
 #include "lib/base/text.h"
 #include "lib/exec/raw_transfer.h"
 #include "lib/exec/workers.h"
-#include "lib/io/file.h"
-#include "lib/io/page_cache.h"
-#include "lib/io/syscalls.h"
+#include "lib/store/local/file.h"
+#include "lib/store/local/page_cache.h"
+#include "lib/store/local/syscalls.h"
 
 namespace shardtool::api {
 namespace {
@@ -162,14 +162,14 @@ plan::Storage storage_times(const StorageOptions& options) {
     for (int i = 0; i < raw.threads; ++i) paths.push_back(scratch / fmt::format("{}", i));
     const double seconds =
         seconds_of([&] { exec::write_files(paths, bytes / raw.threads, content, raw); });
-    for (const std::string& path : paths) io::syscalls().unlinkat(AT_FDCWD, path.c_str(), 0);
+    for (const std::string& path : paths) store::syscalls().unlinkat(AT_FDCWD, path.c_str(), 0);
     return seconds;
   });
   storage.read_us_of_bytes = request_times(options, [&](i64 bytes, const exec::RawOptions& raw) {
     exec::write_files({source}, bytes, content, exec::RawOptions{});
-    io::drop_from_page_cache(io::open_read(source));
+    store::drop_from_page_cache(store::open_read(source));
     const double seconds = seconds_of([&] { exec::read_file(source, exec::ReadBy::kDirect, raw); });
-    io::syscalls().unlinkat(AT_FDCWD, source.c_str(), 0);
+    store::syscalls().unlinkat(AT_FDCWD, source.c_str(), 0);
     return seconds;
   });
   return storage;

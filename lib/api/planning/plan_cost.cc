@@ -5,9 +5,9 @@
 
 #include "lib/api/transfer/placed_tensors.h"
 #include "lib/base/error.h"
-#include "lib/io/file.h"
 #include "lib/model/graph/graph_list.h"
 #include "lib/plan/collective/profile_list.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::api {
 namespace {
@@ -69,7 +69,7 @@ CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<cons
 plan::HardwareProfile load_profile(const std::string& name_or_file) {
   if (!name_or_file.ends_with(".json")) return plan::find_profile(name_or_file);
   const std::string name = std::filesystem::path(name_or_file).filename().string();
-  return plan::decode_profile(io::read_text(name_or_file, kMaxProfileBytes), name);
+  return plan::decode_profile(store::read_text(name_or_file, kMaxProfileBytes), name);
 }
 
 std::vector<plan::HardwareProfile> list_profiles() {

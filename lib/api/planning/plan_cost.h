@@ -31,7 +31,7 @@ CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<cons
                         const plan::HardwareProfile* profile);
 
 /// Loads the built-in profile of this name, or a file if the name ends in ".json". Throws
-/// kUnknownName, kHardwareProfile, and what io::read_text throws.
+/// kUnknownName, kHardwareProfile, and what store::read_text throws.
 plan::HardwareProfile load_profile(const std::string& name_or_file);
 /// Returns all built-in profiles, sorted by name.
 std::vector<plan::HardwareProfile> list_profiles();

@@ -7,7 +7,7 @@
 #include "lib/api/planning/plan_file.h"
 #include "lib/base/error.h"
 #include "lib/base/strict_json.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::api {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::array<const char*, 8> kBeside{"format_version", "tool",  "command
                                              "warnings",       "apply", "seal",    "status"};
 
 json read_document(const std::string& path) {
-  json document = parse_strict_json(io::read_text(path, kMaxPlanBytes), path,
+  json document = parse_strict_json(store::read_text(path, kMaxPlanBytes), path,
                                     ErrorCode::kPlanInvalid, kMaxPlanDepth)
                       .value;
   if (!document.is_object() || document.value("command", "") != "plan") {

@@ -19,7 +19,7 @@ struct PlanDiff {
 
 /// Compares two plans, saved or printed by --json: all values except warnings, the source's path,
 /// and what only applying needs. Elements of lists are matched by name or rank. Throws kPlanInvalid
-/// for a file that is not a document of `plan`, and what io::read_text throws.
+/// for a file that is not a document of `plan`, and what store::read_text throws.
 PlanDiff diff_plans(const std::string& path_a, const std::string& path_b);
 
 }  // namespace shardtool::api

@@ -13,7 +13,7 @@
 #include "lib/base/error.h"
 #include "lib/base/strict_json.h"
 #include "lib/base/text.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::api {
 namespace {
@@ -33,10 +33,10 @@ Error refusal(const std::string& path, const std::string& why) {
   return error;
 }
 
-std::vector<checkpoint::FileRecord> records_of(const LogicalCheckpoint& source) {
-  std::vector<checkpoint::FileRecord> records;
-  for (const checkpoint::Checkpoint& part : source.parts) {
-    for (const checkpoint::SourceFile& file : part.files) {
+std::vector<format::FileRecord> records_of(const LogicalCheckpoint& source) {
+  std::vector<format::FileRecord> records;
+  for (const format::Checkpoint& part : source.parts) {
+    for (const format::SourceFile& file : part.files) {
       records.push_back({file.name, file.identity.size, file.header_xxh3});
     }
   }
@@ -105,7 +105,7 @@ std::string placement_text(const layout::Layout& layout) {
   for (size_t h = 0; h < layout.ranks().size(); ++h) {
     text += fmt::format("{}:", layout.ranks()[h]);
     for (const index::AxisMap& map : layout.holders().region(static_cast<int>(h))) {
-      text += checkpoint::slices_json(map);
+      text += format::slices_json(map);
     }
   }
   return text;
@@ -148,7 +148,7 @@ PlanRecipe make_recipe(const std::vector<std::string>& typed, const LogicalCheck
 
 std::string to_json(const PlanRecipe& recipe) {
   json files = json::array();
-  for (const checkpoint::FileRecord& file : recipe.files) {
+  for (const format::FileRecord& file : recipe.files) {
     files.push_back(
         {{"name", file.name}, {"bytes", file.bytes}, {"header_xxh3", file.header_xxh3}});
   }
@@ -186,7 +186,7 @@ PlanRecipe parse_plan(const std::string& text, const std::string& path) {
 }
 
 PlanRecipe read_plan(const std::string& path) {
-  return parse_plan(io::read_text(path, kMaxPlanBytes), path);
+  return parse_plan(store::read_text(path, kMaxPlanBytes), path);
 }
 
 void check_same_input(const PlanRecipe& recipe, const LogicalCheckpoint& source,

@@ -7,18 +7,18 @@
 #include "lib/api/mapping_choice.h"
 #include "lib/api/transfer/logical_checkpoint.h"
 #include "lib/api/transfer/target_layout.h"
-#include "lib/checkpoint/manifest.h"
+#include "lib/format/manifest/manifest.h"
 #include "lib/plan/reshard.h"
 
 namespace shardtool::api {
 
 /// The part of a plan that `reshard --plan` executes, and the state of the input that it requires.
 struct PlanRecipe {
-  std::vector<std::string> sources;           ///< as typed
-  std::vector<checkpoint::FileRecord> files;  ///< names, sizes and header hashes, over all sources
-  std::string mapping;                        ///< documents, as a manifest stores them
-  std::string mesh;                           ///< mesh of the destination, "tp=8"
-  std::string layout;                         ///< an entry of "layouts"; empty: none
+  std::vector<std::string> sources;       ///< as typed
+  std::vector<format::FileRecord> files;  ///< names, sizes and header hashes, over all sources
+  std::string mapping;                    ///< documents, as a manifest stores them
+  std::string mesh;                       ///< mesh of the destination, "tp=8"
+  std::string layout;                     ///< an entry of "layouts"; empty: none
   bool require_even = false;
   bool allow_empty_shards = false;
   std::string target_xxh3;  ///< layout_hash of the destination
@@ -44,7 +44,7 @@ PlanRecipe parse_plan(const std::string& text, const std::string& path);
 /// Limit for plan files; plans of the largest models are smaller.
 inline constexpr i64 kMaxPlanBytes = i64{1} << 30;
 inline constexpr int kMaxPlanDepth = 64;
-/// Reads the recipe of a file. Also throws what io::read_text throws.
+/// Reads the recipe of a file. Also throws what store::read_text throws.
 PlanRecipe read_plan(const std::string& path);
 
 /// Throws kInputChanged with the file if the opened files differ from the plan's.

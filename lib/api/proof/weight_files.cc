@@ -9,7 +9,7 @@
 #include "lib/exec/chunk_plan.h"
 #include "lib/exec/chunk_reader.h"
 #include "lib/exec/page_buffer.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::api {
 namespace {
@@ -39,7 +39,7 @@ i64 first_element(const engine::StoredRows& rows, const Shape& shape) {
 void read_from(const exec::SourceFile& file, std::span<std::byte> bytes, i64 offset) {
   const i64 size = std::ssize(bytes);
   if (!file.wants_direct(offset, size)) {
-    io::read_exact(file.file(), bytes, offset);
+    store::read_exact(file.file(), bytes, offset);
     return;
   }
   thread_local std::optional<exec::PageBuffer> pages;

@@ -123,7 +123,7 @@ std::vector<std::vector<FileEntry>> file_entries(const LogicalCheckpoint& source
   return all;
 }
 
-checkpoint::ConstantRecord constant_record(const mapping::OutputTensor& output) {
+format::ConstantRecord constant_record(const mapping::OutputTensor& output) {
   return {output.name, output.constant->dtype, output.constant->shape, output.constant->value};
 }
 

@@ -28,6 +28,6 @@ std::vector<std::vector<FileEntry>> file_entries(const LogicalCheckpoint& source
                                                  const TargetLayout& target);
 
 /// Record of an output tensor with a constant.
-checkpoint::ConstantRecord constant_record(const mapping::OutputTensor& output);
+format::ConstantRecord constant_record(const mapping::OutputTensor& output);
 
 }  // namespace shardtool::api

@@ -13,8 +13,8 @@ namespace {
 
 using check::RankTensor;
 using check::Rule;
-using checkpoint::Problem;
-using checkpoint::ProblemKind;
+using format::Problem;
+using format::ProblemKind;
 using shardtool::to_string;
 
 /// Ignores unclear groupings and duplicate tensors, which are normal for files of ranks; throws
@@ -27,8 +27,7 @@ void throw_unless_of_ranks(Problem problem) {
 
 bool has_manifest(const std::string& location) {
   std::error_code error;
-  return std::filesystem::exists(std::filesystem::path(location) / checkpoint::kManifestName,
-                                 error);
+  return std::filesystem::exists(std::filesystem::path(location) / format::kManifestName, error);
 }
 
 using Parts = std::map<i64, const RankTensor*>;
@@ -142,7 +141,7 @@ std::optional<ForeignFiles> find_foreign_files(const std::vector<std::string>& l
   if (has_manifest(locations.front())) return std::nullopt;
   ForeignFiles files;
   for (const std::string& location : with_rank_folders(locations)) {
-    files.parts.push_back(checkpoint::survey_checkpoint(location, throw_unless_of_ranks));
+    files.parts.push_back(format::survey_checkpoint(location, throw_unless_of_ranks));
   }
   auto shards = as_foreign_shards(files.parts);
   if (!shards) return std::nullopt;
@@ -167,13 +166,13 @@ ForeignCheckpoint place_foreign_files(ForeignFiles files, const MappingChoice& c
   }
   placing.check_rest(whole);
   result.resolution.tensors = std::move(placed);
-  for (const checkpoint::Checkpoint& part : files.parts) {
+  for (const format::Checkpoint& part : files.parts) {
     for (const auto& file : part.files) {
       result.shards.files.push_back({file.path, file.identity});
     }
   }
   result.shards.parts = std::move(files.parts);
-  for (checkpoint::Checkpoint& part : result.shards.parts) part.tensors = {};
+  for (format::Checkpoint& part : result.shards.parts) part.tensors = {};
   return result;
 }
 

@@ -12,7 +12,7 @@ namespace shardtool::api {
 
 /// Files numbered by rank in their names, from a tool that writes no manifest.
 struct ForeignFiles {
-  std::vector<checkpoint::Checkpoint> parts;
+  std::vector<format::Checkpoint> parts;
   check::ForeignShards shards;
 
   /// The model's config.json in the files' folder, or empty.

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "lib/check/container.h"
-#include "lib/checkpoint/folder_listing.h"
+#include "lib/format/folder_listing.h"
 
 namespace shardtool::api {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool has_weights(const std::string& folder) {
-  const checkpoint::FolderListing listing = checkpoint::list_folder(folder);
+  const format::FolderListing listing = format::list_folder(folder);
   return !listing.weights.empty() || !listing.indices.empty();
 }
 
@@ -33,15 +33,15 @@ std::vector<std::string> with_rank_folders(const std::vector<std::string>& locat
   return all;
 }
 
-std::optional<check::RankName> rank_of_folder(const checkpoint::Checkpoint& part) {
+std::optional<check::RankName> rank_of_folder(const format::Checkpoint& part) {
   return check::parse_rank_name(fs::path(part.path).filename().string());
 }
 
 std::optional<check::ForeignShards> as_foreign_shards(
-    const std::vector<checkpoint::Checkpoint>& parts) {
+    const std::vector<format::Checkpoint>& parts) {
   check::ForeignShards shards;
   int first_file = 0;
-  for (const checkpoint::Checkpoint& part : parts) {
+  for (const format::Checkpoint& part : parts) {
     const auto folder_rank = parts.size() > 1 ? rank_of_folder(part) : std::nullopt;
     std::vector<i64> ranks;
     for (const auto& file : part.files) {

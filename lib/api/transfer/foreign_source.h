@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/check/foreign_shards.h"
-#include "lib/checkpoint/checkpoint.h"
+#include "lib/format/checkpoint.h"
 
 namespace shardtool::api {
 
@@ -14,10 +14,9 @@ std::vector<std::string> with_rank_folders(const std::vector<std::string>& locat
 
 /// Returns the devices' contents by the rank numbers in the names of files or folders; nullopt if
 /// names do not number ranks. Files are numbered over all parts.
-std::optional<check::ForeignShards> as_foreign_shards(
-    const std::vector<checkpoint::Checkpoint>& parts);
+std::optional<check::ForeignShards> as_foreign_shards(const std::vector<format::Checkpoint>& parts);
 
 /// Returns the rank in a folder's name.
-std::optional<check::RankName> rank_of_folder(const checkpoint::Checkpoint& part);
+std::optional<check::RankName> rank_of_folder(const format::Checkpoint& part);
 
 }  // namespace shardtool::api

@@ -9,21 +9,21 @@
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
-#include "lib/checkpoint/manifest_rules.h"
+#include "lib/format/manifest/manifest_rules.h"
 #include "lib/index/holder_set_pool.h"
 
 namespace shardtool::api {
 namespace {
 
-using checkpoint::Checkpoint;
-using checkpoint::Manifest;
-using checkpoint::ShardRecord;
-using checkpoint::TensorRecord;
+using format::Checkpoint;
+using format::Manifest;
+using format::ShardRecord;
+using format::TensorRecord;
 
-void add_whole(LogicalCheckpoint& into, std::vector<checkpoint::StoredTensor> stored,
+void add_whole(LogicalCheckpoint& into, std::vector<format::StoredTensor> stored,
                index::HolderSetPool& pool) {
   into.tensors.reserve(stored.size());
-  for (checkpoint::StoredTensor& tensor : stored) {
+  for (format::StoredTensor& tensor : stored) {
     LogicalTensor logical;
     logical.side = {pool.whole(tensor.shape), {{tensor.file, tensor.offset}}};
     logical.spec = {std::move(tensor.name), tensor.dtype, std::move(tensor.shape)};
@@ -33,7 +33,7 @@ void add_whole(LogicalCheckpoint& into, std::vector<checkpoint::StoredTensor> st
 
 Error inconsistent(const Checkpoint& part, const std::string& message) {
   return Error(ErrorCode::kManifestInvalid, message)
-      .at({part.path + "/" + checkpoint::kManifestName, 0, 0, {}});
+      .at({part.path + "/" + format::kManifestName, 0, 0, {}});
 }
 
 void check_same_split(const Checkpoint& first, const Checkpoint& part) {
@@ -95,9 +95,9 @@ void add_shards(LogicalCheckpoint& into, const std::vector<int>& first_file,
 void add_constants(LogicalCheckpoint& into, const std::vector<int>& first_file) {
   for (size_t p = 0; p < into.parts.size(); ++p) {
     const Checkpoint& part = into.parts[p];
-    NameViewMap<const checkpoint::ConstantRecord*> records;
+    NameViewMap<const format::ConstantRecord*> records;
     for (const auto& record : part.manifest->constants) records.emplace(record.name, &record);
-    for (const checkpoint::StoredTensor& stored : part.tensors) {
+    for (const format::StoredTensor& stored : part.tensors) {
       const auto found = records.find(stored.name);
       if (found == records.end()) continue;
       into.constants.push_back({found->second, {first_file[p] + stored.file, stored.offset}});
@@ -115,7 +115,7 @@ std::string undigested_text(size_t tensors) {
 /// tensor.
 void require_digests(const Checkpoint& part) {
   if (!part.manifest) return;
-  const auto found = checkpoint::without_digest(*part.manifest);
+  const auto found = format::without_digest(*part.manifest);
   if (found.empty()) return;
   throw inconsistent(part, "a tensor has no digest although all of it was written")
       .tensor(quote_for_message(found.front()->name))
@@ -129,7 +129,7 @@ void require_digests(const Checkpoint& part) {
 void check_ranks_once(const LogicalCheckpoint& all) {
   std::set<i64> seen;
   for (const Checkpoint& part : all.parts) {
-    for (const checkpoint::RankRecord& rank : part.manifest->ranks) {
+    for (const format::RankRecord& rank : part.manifest->ranks) {
       if (seen.insert(rank.rank).second) continue;
       throw inconsistent(part,
                          fmt::format("rank {} is in another of the given folders, too", rank.rank))
@@ -150,13 +150,13 @@ std::vector<TensorSpec> LogicalCheckpoint::specs() const {
 std::vector<std::string> LogicalCheckpoint::warnings() const {
   std::vector<std::string> texts;
   for (const Checkpoint& part : parts) {
-    for (const checkpoint::Warning& warning : part.warnings) {
+    for (const format::Warning& warning : part.warnings) {
       texts.push_back(warning.file.empty() ? warning.message
                                            : warning.file + ": " + warning.message);
     }
     if (!part.manifest) continue;
-    if (const auto found = checkpoint::without_digest(*part.manifest); !found.empty()) {
-      texts.push_back(fmt::format("{}: {}, the first is '{}'", checkpoint::kManifestName,
+    if (const auto found = format::without_digest(*part.manifest); !found.empty()) {
+      texts.push_back(fmt::format("{}: {}, the first is '{}'", format::kManifestName,
                                   undigested_text(found.size()),
                                   quote_for_message(found.front()->name)));
     }
@@ -181,7 +181,7 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
                               part.path));
     }
     first_file.push_back(static_cast<int>(all.files.size()));
-    for (const checkpoint::SourceFile& file : part.files) {
+    for (const format::SourceFile& file : part.files) {
       all.files.push_back({file.path, file.identity});
     }
     if (&part != &all.parts.front()) check_same_split(all.parts.front(), part);
@@ -208,7 +208,7 @@ LogicalCheckpoint open_finished(const std::vector<std::string>& locations) {
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations) {
   std::vector<Checkpoint> parts;
   for (const std::string& location : locations) {
-    parts.push_back(checkpoint::open_checkpoint(location));
+    parts.push_back(format::open_checkpoint(location));
   }
   return join_parts(std::move(parts));
 }

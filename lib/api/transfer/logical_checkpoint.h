@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "lib/base/tensor_spec.h"
-#include "lib/checkpoint/checkpoint.h"
 #include "lib/exec/data_file.h"
 #include "lib/exec/move.h"
 #include "lib/exec/shifted.h"
+#include "lib/format/checkpoint.h"
 #include "lib/mapping/document/config.h"
 
 namespace shardtool::api {
@@ -20,23 +20,23 @@ namespace shardtool::api {
 struct LogicalTensor {
   TensorSpec spec;
   exec::Side side;
-  std::vector<i64> ranks;               ///< of the holders; empty for a whole checkpoint
-  std::optional<std::uint64_t> digest;  ///< from the manifest
-  const checkpoint::TensorRecord* record = nullptr;  ///< from the manifest, or null
-  std::vector<index::ValueShift> shifts;             ///< per holder; empty: plain values
+  std::vector<i64> ranks;                        ///< of the holders; empty for a whole checkpoint
+  std::optional<std::uint64_t> digest;           ///< from the manifest
+  const format::TensorRecord* record = nullptr;  ///< from the manifest, or null
+  std::vector<index::ValueShift> shifts;         ///< per holder; empty: plain values
 };
 
-/// Constant in a file of an output (checkpoint::ConstantRecord).
+/// Constant in a file of an output (format::ConstantRecord).
 struct LogicalConstant {
-  const checkpoint::ConstantRecord* record = nullptr;
+  const format::ConstantRecord* record = nullptr;
   exec::Slot slot;
 };
 
 /// One or more opened folders as one set of logical tensors. Whole checkpoints and shards are
 /// alike: a checkpoint is a layout whose holders are (file, tensor) slots.
 struct LogicalCheckpoint {
-  std::vector<checkpoint::Checkpoint> parts;  ///< without their own tensors, moved to `tensors`
-  std::vector<exec::SurveyedFile> files;      ///< files of all parts; Slot::file is an index
+  std::vector<format::Checkpoint> parts;  ///< without their own tensors, moved to `tensors`
+  std::vector<exec::SurveyedFile> files;  ///< files of all parts; Slot::file is an index
   std::vector<LogicalTensor> tensors;
   std::vector<LogicalConstant> constants;  ///< no part of the checkpoint's content
 
@@ -52,11 +52,11 @@ struct LogicalCheckpoint {
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations);
 
 /// Opens inputs of a run that writes their data. Also throws kManifestInvalid for a manifest with a
-/// tensor that lacks its digest (checkpoint::without_digest).
+/// tensor that lacks its digest (format::without_digest).
 LogicalCheckpoint open_finished(const std::vector<std::string>& locations);
 
 /// Joins folders that are already open. Requires K2 of a whole checkpoint; its files may be unread.
 /// Throws kManifestInvalid.
-LogicalCheckpoint join_parts(std::vector<checkpoint::Checkpoint> parts);
+LogicalCheckpoint join_parts(std::vector<format::Checkpoint> parts);
 
 }  // namespace shardtool::api

@@ -13,8 +13,8 @@
 namespace shardtool::api {
 namespace {
 
-using checkpoint::FilePlan;
-using checkpoint::Manifest;
+using format::FilePlan;
+using format::Manifest;
 
 constexpr const char* kToolVersion = SHARDTOOL_VERSION;
 
@@ -73,16 +73,16 @@ std::vector<std::vector<ShardNumber>> shards_by_rank(const TargetLayout& target)
 }
 
 /// Tensors in a rank's files.
-checkpoint::TensorTable table_of(const LogicalCheckpoint& source, const TargetLayout& target,
-                                 std::span<const ShardNumber> shards) {
+format::TensorTable table_of(const LogicalCheckpoint& source, const TargetLayout& target,
+                             std::span<const ShardNumber> shards) {
   const auto wanted = [&target, shards](size_t i) -> const TargetTensor& {
     return target.tensors[static_cast<size_t>(shards[i].tensor)];
   };
-  checkpoint::TensorTable table(shards.size(), [&source, shards, wanted](size_t i) {
+  format::TensorTable table(shards.size(), [&source, shards, wanted](size_t i) {
     const TargetTensor& tensor = wanted(i);
     const TensorSpec& spec = source.tensors[tensor.source].spec;
-    return checkpoint::TensorTable::Tensor{spec.name, spec.dtype,
-                                           tensor.holders->local_shape(shards[i].holder)};
+    return format::TensorTable::Tensor{spec.name, spec.dtype,
+                                       tensor.holders->local_shape(shards[i].holder)};
   });
   if (target.is_whole || target.not_boxes) return table;
   table.begin_of = [shards, wanted](size_t i) {
@@ -91,10 +91,10 @@ checkpoint::TensorTable table_of(const LogicalCheckpoint& source, const TargetLa
   return table;
 }
 
-checkpoint::TensorTable table_of(const TargetLayout& target, std::span<const FileEntry> entries) {
+format::TensorTable table_of(const TargetLayout& target, std::span<const FileEntry> entries) {
   return {entries.size(), [&target, entries](size_t i) {
-            return checkpoint::TensorTable::Tensor{(*target.output)[entries[i].output].name,
-                                                   entries[i].dtype, entries[i].shape};
+            return format::TensorTable::Tensor{(*target.output)[entries[i].output].name,
+                                               entries[i].dtype, entries[i].shape};
           }};
 }
 
@@ -102,32 +102,32 @@ checkpoint::TensorTable table_of(const TargetLayout& target, std::span<const Fil
 std::string framework_of(const LogicalCheckpoint& source) {
   constexpr size_t kLongestName = 32;
   std::set<std::string_view> known;
-  for (const checkpoint::Checkpoint& part : source.parts) {
-    for (const checkpoint::SourceFile& file : part.files) known.insert(file.framework);
+  for (const format::Checkpoint& part : source.parts) {
+    for (const format::SourceFile& file : part.files) known.insert(file.framework);
   }
   known.erase("");
   const bool is_one = known.size() == 1 && known.begin()->size() <= kLongestName;
-  return std::string(is_one ? *known.begin() : checkpoint::kDefaultFramework);
+  return std::string(is_one ? *known.begin() : format::kDefaultFramework);
 }
 
 i64 tensor_bytes(const TensorSpec& spec) {
   return byte_size(spec.dtype, spec.shape).value_or(0);
 }
 
-std::vector<checkpoint::FileRecord> source_records(const LogicalCheckpoint& source) {
-  const checkpoint::Checkpoint& first = source.parts.front();
+std::vector<format::FileRecord> source_records(const LogicalCheckpoint& source) {
+  const format::Checkpoint& first = source.parts.front();
   if (first.manifest) return first.manifest->source;
-  std::vector<checkpoint::FileRecord> records;
-  for (const checkpoint::SourceFile& file : first.files) {
+  std::vector<format::FileRecord> records;
+  for (const format::SourceFile& file : first.files) {
     records.push_back({file.name, file.identity.size, file.header_xxh3});
   }
   return records;
 }
 
-std::vector<checkpoint::ShardRecord> shard_records(const TargetTensor& tensor,
-                                                   const std::vector<exec::Slot>& slots,
-                                                   Dtype dtype, const exec::CopiedTensor& copied) {
-  std::vector<checkpoint::ShardRecord> records;
+std::vector<format::ShardRecord> shard_records(const TargetTensor& tensor,
+                                               const std::vector<exec::Slot>& slots, Dtype dtype,
+                                               const exec::CopiedTensor& copied) {
+  std::vector<format::ShardRecord> records;
   records.reserve(tensor.ranks.size());
   for (size_t h = 0; h < tensor.ranks.size(); ++h) {
     const i64 bytes = exec::holder_bytes(*tensor.holders, static_cast<int>(h), dtype);
@@ -165,7 +165,7 @@ i64 leading_run(const index::Region& region) {
 i64 origin_of(const LogicalTensor& tensor, const index::Region& wanted) {
   constexpr i64 kLongBytes = 64 << 10;
   const i64 element_bits = bits(tensor.spec.dtype);
-  if (leading_run(wanted) * element_bits / 8 < kLongBytes) return checkpoint::kNoOrigin;
+  if (leading_run(wanted) * element_bits / 8 < kLongBytes) return format::kNoOrigin;
   const index::HolderSet& holders = *tensor.side.holders;
   for (int h = 0; h < holders.size(); ++h) {
     const index::Region held = holders.region(h);
@@ -178,7 +178,7 @@ i64 origin_of(const LogicalTensor& tensor, const index::Region& wanted) {
     }
     if (has_it) return tensor.side.slots[static_cast<size_t>(h)].offset + at * element_bits / 8;
   }
-  return checkpoint::kNoOrigin;
+  return format::kNoOrigin;
 }
 
 }  // namespace
@@ -190,18 +190,17 @@ bool is_shifted(const LogicalCheckpoint& source, const TargetTensor& tensor) {
 namespace {
 
 /// Plans the files of one rank, or of the whole checkpoint.
-FilePlan plan_files(const TargetLayout& target, i64 rank, const checkpoint::TensorTable& table,
+FilePlan plan_files(const TargetLayout& target, i64 rank, const format::TensorTable& table,
                     i64 max_file_size, std::span<const i64> origins, const std::string& framework) {
   if (target.is_whole) {
-    return checkpoint::plan_whole_files(table, max_file_size, origins, framework);
+    return format::plan_whole_files(table, max_file_size, origins, framework);
   }
   if (!target.engine_files) {
-    return checkpoint::plan_rank_files(rank, table, max_file_size, origins, framework);
+    return format::plan_rank_files(rank, table, max_file_size, origins, framework);
   }
-  return checkpoint::plan_rank_files(
-      rank, table, max_file_size, origins, framework, [&](size_t part) {
-        return layouts::file_name(*target.engine_files, target.mesh, rank, part);
-      });
+  return format::plan_rank_files(rank, table, max_file_size, origins, framework, [&](size_t part) {
+    return layouts::file_name(*target.engine_files, target.mesh, rank, part);
+  });
 }
 
 i64 shard_origin(const LogicalCheckpoint& source, const TargetLayout& target, ShardNumber shard) {
@@ -223,7 +222,7 @@ OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& targ
     std::vector<i64> origins;
     if (target.output) {
       const std::span<const FileEntry> entries = output.entries_of_rank[r];
-      const checkpoint::TensorTable table = table_of(target, entries);
+      const format::TensorTable table = table_of(target, entries);
       append(output, plan_files(target, target.ranks[r], table, max_file_size, origins, framework),
              source, target, entries);
       continue;
@@ -232,7 +231,7 @@ OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& targ
     if (extents == Extents::kShared) {
       for (const ShardNumber shard : shards) origins.push_back(shard_origin(source, target, shard));
     }
-    const checkpoint::TensorTable table = table_of(source, target, shards);
+    const format::TensorTable table = table_of(source, target, shards);
     FilePlan plan = plan_files(target, target.ranks[r], table, max_file_size, origins, framework);
     if (target.is_whole) output.index_text = index_text(plan, table).value_or("");
     append(output, std::move(plan), shards);
@@ -242,7 +241,7 @@ OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& targ
 
 void write_file_header(const LogicalCheckpoint& source, const TargetLayout& target,
                        const OutputPlan& output, size_t file,
-                       const checkpoint::safetensors::Sink& write) {
+                       const format::safetensors::Sink& write) {
   const auto has_it = [file](const std::vector<int>& files) {
     return std::find(files.begin(), files.end(), static_cast<int>(file)) != files.end();
   };
@@ -369,7 +368,7 @@ Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayout& targ
     manifest.constants.push_back(constant_record((*target.output)[output]));
   }
   for (size_t r = 0; r < target.ranks.size(); ++r) {
-    checkpoint::RankRecord record{target.ranks[r], {}, plan.files_of_rank[r]};
+    format::RankRecord record{target.ranks[r], {}, plan.files_of_rank[r]};
     const mesh::Coordinate coordinate = target.mesh.coordinate(target.ranks[r]);
     for (size_t a = 0; a < coordinate.size(); ++a) {
       record.coordinate.emplace_back(target.mesh.axes()[a].name, coordinate[a]);
@@ -379,12 +378,12 @@ Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayout& targ
   return manifest;
 }
 
-checkpoint::TensorRecord tensor_record(const LogicalCheckpoint& source, const TargetLayout& target,
-                                       const OutputPlan& plan, size_t tensor,
-                                       const exec::CopiedTensor& copied) {
+format::TensorRecord tensor_record(const LogicalCheckpoint& source, const TargetLayout& target,
+                                   const OutputPlan& plan, size_t tensor,
+                                   const exec::CopiedTensor& copied) {
   const TargetTensor& wanted = target.tensors[tensor];
   const TensorSpec& spec = source.tensors[wanted.source].spec;
-  checkpoint::TensorRecord record;
+  format::TensorRecord record;
   record.name = spec.name;
   record.dtype = spec.dtype;
   record.shape = spec.shape;

@@ -7,10 +7,10 @@
 #include "lib/api/transfer/logical_checkpoint.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/api/transform.h"
-#include "lib/checkpoint/manifest.h"
-#include "lib/checkpoint/shard_files.h"
 #include "lib/exec/copy.h"
 #include "lib/exec/move.h"
+#include "lib/format/manifest/manifest.h"
+#include "lib/format/shard_files.h"
 
 namespace shardtool::api {
 
@@ -23,7 +23,7 @@ struct ConstantPlace {
 /// Output files of a layout, and the slot of every holder in them.
 struct OutputPlan {
   /// Members index entries_of_rank if the layout has output tensors, else shards_of_rank.
-  std::vector<checkpoint::PlannedFile> files;
+  std::vector<format::PlannedFile> files;
   std::vector<std::vector<ShardNumber>> shards_of_rank;  ///< in the order of TargetLayout::ranks
   std::vector<std::vector<FileEntry>> entries_of_rank;   ///< in the same order, or empty
   std::vector<std::vector<exec::Slot>> slots;            ///< per target tensor, per holder
@@ -44,7 +44,7 @@ OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& targ
 /// Writes the header, the first bytes of a file of the plan.
 void write_file_header(const LogicalCheckpoint& source, const TargetLayout& target,
                        const OutputPlan& output, size_t file,
-                       const checkpoint::safetensors::Sink& write);
+                       const format::safetensors::Sink& write);
 
 /// True if the values differ between holders on either side and must be copied one by one
 /// (exec::copy_shifted).
@@ -65,10 +65,10 @@ TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& tar
 
 /// The manifest without its tensors, and the record of one target tensor, as copied or, if its data
 /// is not known yet, as planned.
-checkpoint::Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayout& target,
-                                   const OutputPlan& plan);
-checkpoint::TensorRecord tensor_record(const LogicalCheckpoint& source, const TargetLayout& target,
-                                       const OutputPlan& plan, size_t tensor,
-                                       const exec::CopiedTensor& copied);
+format::Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayout& target,
+                               const OutputPlan& plan);
+format::TensorRecord tensor_record(const LogicalCheckpoint& source, const TargetLayout& target,
+                                   const OutputPlan& plan, size_t tensor,
+                                   const exec::CopiedTensor& copied);
 
 }  // namespace shardtool::api

@@ -16,8 +16,8 @@ using Difference = engine::RecordedBytes::Difference;
 
 std::optional<kernels::Hash128> recorded_hash(const LogicalCheckpoint& shards, size_t tensor,
                                               i64 rank) {
-  for (const checkpoint::Checkpoint& part : shards.parts) {
-    for (const checkpoint::ShardRecord& shard : part.manifest->tensors[tensor].shards) {
+  for (const format::Checkpoint& part : shards.parts) {
+    for (const format::ShardRecord& shard : part.manifest->tensors[tensor].shards) {
       if (shard.rank == rank) return shard.xxh3;
     }
   }

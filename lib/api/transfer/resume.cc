@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A hash of a manifest's text.
-kernels::Hash128 text_hash(const checkpoint::Manifest& head, size_t tensors,
-                           const std::function<checkpoint::TensorRecord(size_t)>& record) {
+kernels::Hash128 text_hash(const format::Manifest& head, size_t tensors,
+                           const std::function<format::TensorRecord(size_t)>& record) {
   kernels::Xxh3 hash;
   write_json(head, tensors, record,
              [&](std::string_view text) { hash.update(std::as_bytes(std::span(text))); });
@@ -26,14 +26,14 @@ kernels::Hash128 text_hash(const checkpoint::Manifest& head, size_t tensors,
 }
 
 /// Hash of a manifest without the fields that depend on the data.
-kernels::Hash128 hash_without_data(const checkpoint::Manifest& manifest) {
-  checkpoint::Manifest head = manifest;
+kernels::Hash128 hash_without_data(const format::Manifest& manifest) {
+  format::Manifest head = manifest;
   head.tensors.clear();
-  for (checkpoint::FileRecord& file : head.files) file.sha256.clear();
+  for (format::FileRecord& file : head.files) file.sha256.clear();
   return text_hash(head, manifest.tensors.size(), [&](size_t t) {
-    checkpoint::TensorRecord record = manifest.tensors[t];
+    format::TensorRecord record = manifest.tensors[t];
     record.digest.reset();
-    for (checkpoint::ShardRecord& shard : record.shards) shard.xxh3.reset();
+    for (format::ShardRecord& shard : record.shards) shard.xxh3.reset();
     return record;
   });
 }
@@ -66,20 +66,20 @@ std::string what_changed(const RunIdentity& then, const RunIdentity& now) {
 
 }  // namespace
 
-std::optional<checkpoint::Manifest> complete_output(const std::string& output,
-                                                    const LogicalCheckpoint& source,
-                                                    const TargetLayout& target,
-                                                    const OutputPlan& plan, bool sha256) {
-  const std::string path = output + "/" + checkpoint::kManifestName;
+std::optional<format::Manifest> complete_output(const std::string& output,
+                                                const LogicalCheckpoint& source,
+                                                const TargetLayout& target, const OutputPlan& plan,
+                                                bool sha256) {
+  const std::string path = output + "/" + format::kManifestName;
   std::error_code absent;
   if (!fs::is_regular_file(path, absent)) return std::nullopt;
-  for (const checkpoint::PlannedFile& file : plan.files) {
+  for (const format::PlannedFile& file : plan.files) {
     const auto size = fs::file_size(output + "/" + file.name, absent);
     if (absent || static_cast<i64>(size) != file.size) return std::nullopt;
   }
-  const std::string text = io::read_text(path, static_cast<i64>(fs::file_size(path)));
-  checkpoint::Manifest manifest = checkpoint::parse_manifest(text, path);
-  const auto lacks_hash = [](const checkpoint::FileRecord& file) { return file.sha256.empty(); };
+  const std::string text = store::read_text(path, static_cast<i64>(fs::file_size(path)));
+  format::Manifest manifest = format::parse_manifest(text, path);
+  const auto lacks_hash = [](const format::FileRecord& file) { return file.sha256.empty(); };
   const bool lacks_hashes = std::any_of(manifest.files.begin(), manifest.files.end(), lacks_hash);
   if (sha256 && lacks_hashes) return std::nullopt;
   if (hash_without_data(manifest) != planned_hash(source, target, plan)) return std::nullopt;
@@ -95,16 +95,16 @@ exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
   return all;
 }
 
-void check_same_run(const io::OutputClaim& claim, const RunIdentity& run) {
+void check_same_run(const store::OutputClaim& claim, const RunIdentity& run) {
   for (const std::string& id : claim.leftovers()) {
     if (id == run.id()) continue;
-    for (const std::string& journal : io::hidden_journals(claim.place(), id)) {
+    for (const std::string& journal : store::hidden_journals(claim.place(), id)) {
       const auto text = exec::journal_run(journal);
       if (!text) continue;
       throw Error(ErrorCode::kOtherRun,
                   fmt::format("the interrupted run cannot be resumed: {} changed since",
                               what_changed(parse_run_identity(*text), run)))
-          .at({io::hidden_folder(claim.place(), id), 0, 0, {}})
+          .at({store::hidden_folder(claim.place(), id), 0, 0, {}})
           .help(
               "start again without --resume (this deletes the folder), or with the mapping and the "
               "options of before");
@@ -142,11 +142,11 @@ TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::Finished
 }
 
 void keep_for_resume(Error& error, const Run& run, const RunIdentity& identity,
-                     io::OutputFolder& folder, i64 worth_keeping) noexcept {
+                     store::OutputFolder& folder, i64 worth_keeping) noexcept {
   if (!leaves_data_alone(error.code())) return folder.give_up();
   i64 bytes = 0;
   try {
-    const auto journals = io::hidden_journals(folder.claim().place(), identity.id());
+    const auto journals = store::hidden_journals(folder.claim().place(), identity.id());
     for (const auto& [t, copied] : finished_in(journals, identity)) {
       bytes += byte_size(run.moves[t].dtype, run.moves[t].shape).value_or(0);
     }

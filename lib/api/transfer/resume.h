@@ -9,21 +9,21 @@
 #include "lib/api/transfer/run_identity.h"
 #include "lib/api/transfer/write_files.h"
 #include "lib/exec/journal.h"
-#include "lib/io/output_folder.h"
+#include "lib/store/local/output_folder.h"
 
 namespace shardtool::api {
 
 /// Returns the manifest of the folder `output` if the run is already complete: the manifest equals
 /// the run's in everything but the data, has the files' SHA-256 if requested, and the files have
 /// their sizes. Else nullopt. Throws kManifestInvalid.
-std::optional<checkpoint::Manifest> complete_output(const std::string& output,
-                                                    const LogicalCheckpoint& source,
-                                                    const TargetLayout& target,
-                                                    const OutputPlan& plan, bool sha256);
+std::optional<format::Manifest> complete_output(const std::string& output,
+                                                const LogicalCheckpoint& source,
+                                                const TargetLayout& target, const OutputPlan& plan,
+                                                bool sha256);
 
 /// Throws kOtherRun if an interrupted run of this output has finished tensors but had another
 /// source, mapping or options.
-void check_same_run(const io::OutputClaim& claim, const RunIdentity& run);
+void check_same_run(const store::OutputClaim& claim, const RunIdentity& run);
 
 /// Finished tensors of an interrupted run.
 struct TakenUp {
@@ -44,6 +44,6 @@ exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
 /// After a failure: keeps the hidden folder if it has enough finished data and the failure did not
 /// affect it, and adds the way to resume to the error. Never throws.
 void keep_for_resume(Error& error, const Run& run, const RunIdentity& identity,
-                     io::OutputFolder& folder, i64 worth_keeping) noexcept;
+                     store::OutputFolder& folder, i64 worth_keeping) noexcept;
 
 }  // namespace shardtool::api

@@ -66,8 +66,8 @@ void add_shifts(Fingerprint& print, const std::vector<index::ValueShift>& shifts
 
 std::string source_hash(const LogicalCheckpoint& source) {
   Fingerprint print;
-  for (const checkpoint::Checkpoint& part : source.parts) {
-    for (const checkpoint::SourceFile& file : part.files) {
+  for (const format::Checkpoint& part : source.parts) {
+    for (const format::SourceFile& file : part.files) {
       print.add(file.name);
       print.add(file.identity.size);
       print.add(file.identity.mtime_ns);
@@ -93,7 +93,7 @@ std::string target_hash(const LogicalCheckpoint& source, const TargetLayout& tar
   print.add(SHARDTOOL_VERSION);
   print.add(to_string(target.mesh));
   print.add(target.mapping);
-  for (const checkpoint::PlannedFile& file : plan.files) {
+  for (const format::PlannedFile& file : plan.files) {
     print.add(file.name);
     print.add(file.size);
     print.add(file.header_xxh3);

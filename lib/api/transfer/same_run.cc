@@ -27,7 +27,7 @@ std::string time_text(i64 nanoseconds) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:09} UTC", fmt::gmtime(seconds), nanoseconds % kSecond);
 }
 
-std::string state_of(const checkpoint::SourceFile& file) {
+std::string state_of(const format::SourceFile& file) {
   return fmt::format("{} bytes, inode {}, written {}, changed {}", format_count(file.identity.size),
                      file.identity.inode, time_text(file.identity.mtime_ns),
                      time_text(file.identity.ctime_ns));
@@ -35,10 +35,10 @@ std::string state_of(const checkpoint::SourceFile& file) {
 
 comm::Facts source_facts(const LogicalCheckpoint& source) {
   comm::Facts facts;
-  for (const checkpoint::Checkpoint& part : source.parts) {
+  for (const format::Checkpoint& part : source.parts) {
     const std::string folder =
         source.parts.size() > 1 ? (fs::path(part.path).filename() / "").string() : "";
-    for (const checkpoint::SourceFile& file : part.files) {
+    for (const format::SourceFile& file : part.files) {
       facts.emplace_back(folder + file.name, state_of(file));
     }
   }
@@ -47,7 +47,7 @@ comm::Facts source_facts(const LogicalCheckpoint& source) {
 
 comm::Facts target_facts(const Run& run) {
   comm::Facts facts{{"mesh", to_string(run.target.mesh)}, {"mapping", hash_of(run.target.mapping)}};
-  for (const checkpoint::PlannedFile& file : run.plan.files) {
+  for (const format::PlannedFile& file : run.plan.files) {
     facts.emplace_back(file.name, format_count(file.size) + " bytes");
   }
   return facts;

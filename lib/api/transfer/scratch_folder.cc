@@ -10,16 +10,16 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
-#include "lib/io/failure.h"
-#include "lib/io/syscalls.h"
-#include "lib/io/tree.h"
+#include "lib/store/local/failure.h"
+#include "lib/store/local/syscalls.h"
+#include "lib/store/local/tree.h"
 
 namespace shardtool::api {
 namespace {
 
 void create_folder(const std::string& path) {
-  if (io::syscalls().mkdir(path.c_str(), 0700) == 0) return;
-  throw io::write_failure("create the folder", path, errno);
+  if (store::syscalls().mkdir(path.c_str(), 0700) == 0) return;
+  throw store::write_failure("create the folder", path, errno);
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ ScratchFolder::ScratchFolder(const std::string& parent, std::string_view purpose
 }
 
 ScratchFolder::~ScratchFolder() {
-  io::remove_tree(path_);
+  store::remove_tree(path_);
 }
 
 std::string ScratchFolder::operator/(std::string_view name) const {
@@ -45,7 +45,7 @@ void require_space(const std::string& folder, i64 bytes) {
   constexpr i64 kMargin = 16 << 20;
   std::error_code error;
   const auto space = std::filesystem::space(folder, error);
-  if (error) throw io::read_failure("look at the folder", folder, error.value());
+  if (error) throw store::read_failure("look at the folder", folder, error.value());
   const i64 needed = bytes + kMargin;
   if (static_cast<i64>(space.available) >= needed) return;
   throw Error(ErrorCode::kNoSpace,

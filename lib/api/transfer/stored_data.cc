@@ -8,8 +8,8 @@ check::DataTensor stored_data(const LogicalCheckpoint& checkpoint, const Logical
   check::DataTensor data{tensor.spec, tensor.side, tensor.ranks, {}, tensor.digest, tensor.shifts};
   if (tensor.record == nullptr) return data;
   const auto number = static_cast<size_t>(&tensor - checkpoint.tensors.data());
-  for (const checkpoint::Checkpoint& part : checkpoint.parts) {
-    for (const checkpoint::ShardRecord& shard : part.manifest->tensors[number].shards) {
+  for (const format::Checkpoint& part : checkpoint.parts) {
+    for (const format::ShardRecord& shard : part.manifest->tensors[number].shards) {
       data.xxh3.push_back(shard.xxh3.value());
     }
   }
@@ -17,7 +17,7 @@ check::DataTensor stored_data(const LogicalCheckpoint& checkpoint, const Logical
 }
 
 check::DataTensor stored_data(const LogicalConstant& constant) {
-  const checkpoint::ConstantRecord& record = *constant.record;
+  const format::ConstantRecord& record = *constant.record;
   const std::string bytes = constant_bytes(record);
   auto holders = std::make_shared<const index::HolderSet>(index::HolderSet::whole(record.shape));
   return {{record.name, record.dtype, record.shape},

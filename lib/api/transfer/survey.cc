@@ -11,15 +11,15 @@
 #include "lib/check/container.h"
 #include "lib/check/folder.h"
 #include "lib/check/manifest_beside.h"
-#include "lib/checkpoint/hf_cache.h"
+#include "lib/format/hugging_face/hf_cache.h"
 
 namespace shardtool::api {
 namespace {
 
 using check::Finding;
 using check::Findings;
-using checkpoint::Checkpoint;
-using checkpoint::FileState;
+using format::Checkpoint;
+using format::FileState;
 
 /// Locations of one split found so far, and the unclear grouping of the first one, if any.
 struct Group {
@@ -30,13 +30,12 @@ struct Group {
 /// Opens one location and records all its problems as findings.
 Group open(const std::string& location, check::ManifestsBeside& manifests, Findings& findings) {
   Checkpoint where;
-  where.path =
-      checkpoint::is_hf_location(location) ? checkpoint::resolve_hf_location(location) : location;
+  where.path = format::is_hf_location(location) ? format::resolve_hf_location(location) : location;
   while (where.path.size() > 1 && where.path.back() == '/') where.path.pop_back();
   const std::string folder = where.folder();
   check::ContainerProblems problems(folder, findings);
-  Checkpoint opened = checkpoint::survey_checkpoint(
-      where.path, [&](checkpoint::Problem problem) { problems.note(problem); });
+  Checkpoint opened = format::survey_checkpoint(
+      where.path, [&](format::Problem problem) { problems.note(problem); });
   manifests.add_to(opened, problems, findings);
   problems.finish(opened);
   check::check_container(opened, findings);
@@ -51,9 +50,9 @@ Group open(const std::string& location, check::ManifestsBeside& manifests, Findi
 /// Keeps the first of tensors with the same name; the duplicate was already reported.
 void drop_second_names(Checkpoint& opened) {
   std::set<std::string_view> seen;
-  std::vector<checkpoint::StoredTensor> kept;
+  std::vector<format::StoredTensor> kept;
   kept.reserve(opened.tensors.size());
-  for (checkpoint::StoredTensor& tensor : opened.tensors) {
+  for (format::StoredTensor& tensor : opened.tensors) {
     if (!seen.contains(tensor.name)) {
       kept.push_back(std::move(tensor));
       seen.insert(kept.back().name);

@@ -100,10 +100,10 @@ bool is_refined(const mapping::ResolvedTensor& tensor) {
   return std::any_of(refinement.begin(), refinement.end(), [](i64 parts) { return parts > 1; });
 }
 
-std::shared_ptr<const checkpoint::CutRecord> merged_cut(const Shape& shape) {
-  checkpoint::CutRecord cut{"merged"};
+std::shared_ptr<const format::CutRecord> merged_cut(const Shape& shape) {
+  format::CutRecord cut{"merged"};
   for (const i64 extent : shape) cut.axes.push_back({"", to_string(layout::whole(extent))});
-  return std::make_shared<const checkpoint::CutRecord>(std::move(cut));
+  return std::make_shared<const format::CutRecord>(std::move(cut));
 }
 
 /// Shifts of the chosen ranks.
@@ -120,8 +120,8 @@ std::vector<index::ValueShift> chosen_shifts(const mapping::ResolvedTensor& reso
 
 }  // namespace
 
-std::vector<checkpoint::AxisRecord> axis_records(const layout::Layout& layout) {
-  std::vector<checkpoint::AxisRecord> records;
+std::vector<format::AxisRecord> axis_records(const layout::Layout& layout) {
+  std::vector<format::AxisRecord> records;
   for (const layout::LayoutAxis& axis : layout.axes()) {
     const std::string expression = to_string(axis.expr);
     records.push_back(
@@ -138,10 +138,10 @@ std::vector<checkpoint::AxisRecord> axis_records(const layout::Layout& layout) {
 
 namespace {
 
-std::shared_ptr<const checkpoint::CutRecord> cut_record(const mapping::ResolvedTensor& resolved) {
+std::shared_ptr<const format::CutRecord> cut_record(const mapping::ResolvedTensor& resolved) {
   const mapping::TensorDecision& by = *resolved.by;
-  return std::make_shared<const checkpoint::CutRecord>(
-      checkpoint::CutRecord{by.rule, axis_records(*resolved.layout), by.transforms, by.bias});
+  return std::make_shared<const format::CutRecord>(
+      format::CutRecord{by.rule, axis_records(*resolved.layout), by.transforms, by.bias});
 }
 
 /// First tensor by name that some device of the mesh does not hold as a box. Regards all devices,
@@ -216,7 +216,7 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   target.output = applied.output;
   if (!target.output) target.not_boxes = first_not_boxes(source, resolution);
   ChosenHolders chosen(target.ranks);
-  std::unordered_map<const layout::Layout*, std::shared_ptr<const checkpoint::CutRecord>> cuts;
+  std::unordered_map<const layout::Layout*, std::shared_ptr<const format::CutRecord>> cuts;
   for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
     const ChosenHolders::Set& set = chosen.of(resolved.layout);
     auto& cut = cuts[resolved.layout.get()];
@@ -234,7 +234,7 @@ TargetLayout whole_target(const LogicalCheckpoint& source) {
   target.is_whole = true;
   target.ranks = {0};
   index::HolderSetPool pool;
-  std::map<Shape, std::shared_ptr<const checkpoint::CutRecord>> cuts;
+  std::map<Shape, std::shared_ptr<const format::CutRecord>> cuts;
   for (size_t t = 0; t < source.tensors.size(); ++t) {
     const Shape& shape = source.tensors[t].spec.shape;
     auto& cut = cuts[shape];

@@ -7,8 +7,8 @@
 
 #include "lib/api/mapping_choice.h"
 #include "lib/api/transfer/logical_checkpoint.h"
-#include "lib/checkpoint/manifest.h"
 #include "lib/exec/shifted.h"
+#include "lib/format/manifest/manifest.h"
 #include "lib/layouts/engine_layout.h"
 #include "lib/mapping/resolve/output_tensors.h"
 #include "lib/mesh/mesh.h"
@@ -27,7 +27,7 @@ struct TargetTensor {
   std::shared_ptr<const index::HolderSet> holders;
   std::vector<i64> ranks;  ///< of the holders
   bool is_sharded = false;
-  std::shared_ptr<const checkpoint::CutRecord> cut;     ///< shared like the holders
+  std::shared_ptr<const format::CutRecord> cut;         ///< shared like the holders
   std::shared_ptr<const std::vector<Fill>> fills = {};  ///< null: no fills
   std::vector<index::ValueShift> shifts = {};           ///< per holder; empty: plain values
   /// Name of the output tensor that holds the shards; empty: the tensor's own.
@@ -47,8 +47,8 @@ struct TargetLayout {
   std::vector<TargetTensor> tensors;
   std::vector<std::vector<std::string>> tied;
   std::vector<std::string> dropped;
-  std::string axes;                        ///< see checkpoint::Manifest
-  bool allows_empty_shards = false;        ///< see checkpoint::Manifest
+  std::string axes;                        ///< see format::Manifest
+  bool allows_empty_shards = false;        ///< see format::Manifest
   std::string mapping;                     ///< documents as stored in the manifest, or empty
   std::vector<std::string> mapping_names;  ///< chosen documents; empty for merge
   std::vector<UnevenAxis> uneven;
@@ -65,6 +65,6 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
 TargetLayout whole_target(const LogicalCheckpoint& source);
 
 /// Returns the expression of every axis, for people.
-std::vector<checkpoint::AxisRecord> axis_records(const layout::Layout& layout);
+std::vector<format::AxisRecord> axis_records(const layout::Layout& layout);
 
 }  // namespace shardtool::api

@@ -19,9 +19,9 @@
 #include "lib/api/transfer/write_files.h"
 #include "lib/api/verify.h"
 #include "lib/base/error.h"
+#include "lib/base/peak_memory.h"
 #include "lib/base/text.h"
 #include "lib/index/join.h"
-#include "lib/io/peak_memory.h"
 
 namespace shardtool::api {
 namespace {
@@ -35,7 +35,7 @@ bool is_within(const fs::path& inner, const fs::path& outer) {
 
 void check_apart(const LogicalCheckpoint& source, const std::string& output) {
   const fs::path to = fs::weakly_canonical(fs::absolute(output));
-  for (const checkpoint::Checkpoint& part : source.parts) {
+  for (const format::Checkpoint& part : source.parts) {
     // An output next to a single file is allowed; inside a checkpoint's folder it would become part
     // of it.
     const bool is_file = fs::is_regular_file(part.path);
@@ -53,7 +53,7 @@ void check_replaceable(const std::string& output) {
   std::error_code unreadable;
   const bool has_content =
       fs::is_directory(output, unreadable) && !fs::is_empty(output, unreadable);
-  if (!has_content || fs::exists(fs::path(output) / checkpoint::kManifestName, unreadable)) return;
+  if (!has_content || fs::exists(fs::path(output) / format::kManifestName, unreadable)) return;
   throw Error(ErrorCode::kOutputExists,
               "the folder is not an output of shardtool: it has no manifest.json")
       .at({output, 0, 0, {}})
@@ -62,7 +62,7 @@ void check_replaceable(const std::string& output) {
           "yourself");
 }
 
-void check_space(const OutputPlan& plan, const io::OutputFolder& folder) {
+void check_space(const OutputPlan& plan, const store::OutputFolder& folder) {
   if (folder.continues()) return;  // the files already have their space
   i64 needed = 0;
   for (const auto& file : plan.files) needed += file.size;
@@ -91,10 +91,10 @@ void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
 
 /// kShared if the output's file system can share extents with every source file.
 Extents possible_extents(const LogicalCheckpoint& source, const std::string& output) {
-  const std::string folder = io::look_at_output(output).parent;
+  const std::string folder = store::look_at_output(output).parent;
   const bool can =
       std::all_of(source.files.begin(), source.files.end(), [&](const exec::SurveyedFile& file) {
-        return io::can_share(io::open_read(file.path), folder);
+        return store::can_share(store::open_read(file.path), folder);
       });
   return can ? Extents::kShared : Extents::kOwn;
 }
@@ -155,14 +155,14 @@ struct Planned {
 };
 
 /// Claims the output and creates its hidden folder, or continues that of an interrupted run.
-void begin_output(std::optional<io::OutputFolder>& folder, const WriteOptions& options,
+void begin_output(std::optional<store::OutputFolder>& folder, const WriteOptions& options,
                   const RunIdentity& identity, const OutputPlan& plan) {
   if (options.force) check_replaceable(options.output);
-  io::OutputClaim claim(options.output,
-                        options.force ? io::Existing::kReplace : io::Existing::kRefuse);
+  store::OutputClaim claim(options.output,
+                           options.force ? store::Existing::kReplace : store::Existing::kRefuse);
   if (options.resume) check_same_run(claim, identity);
   folder.emplace(std::move(claim), identity.id(),
-                 options.resume ? io::Leftover::kContinue : io::Leftover::kDiscard);
+                 options.resume ? store::Leftover::kContinue : store::Leftover::kDiscard);
   check_space(plan, *folder);
 }
 
@@ -213,7 +213,7 @@ class SharedRun {
   }
 
   void copy_shares(TransformReport& report) {
-    const io::OutputPlace place = io::look_at_output(options_.output);
+    const store::OutputPlace place = store::look_at_output(options_.output);
     const bool continues = team_.sum(team_.leads() && folder_->continues() ? 1 : 0) > 0;
     team_.all_do([&] {
       open_own_files(place);
@@ -241,7 +241,7 @@ class SharedRun {
     if (continues) report.resumed = all;
   }
 
-  void open_own_files(const io::OutputPlace& place) {
+  void open_own_files(const store::OutputPlace& place) {
     if (team_.leads()) return;
     files_.emplace(hidden_folder(place, identity_.id()));
     take_files(open_files(run_.plan, options_.io, *files_));
@@ -299,13 +299,13 @@ class SharedRun {
   exec::Resources resources_;
   std::vector<exec::SourceFile> sources_;
   std::vector<bool> is_mine_;
-  std::optional<io::OutputFolder> folder_;  ///< in the leading process
-  std::optional<io::OutputFiles> files_;    ///< in the other processes
+  std::optional<store::OutputFolder> folder_;  ///< in the leading process
+  std::optional<store::OutputFiles> files_;    ///< in the other processes
   std::vector<exec::TargetFile> targets_;
   std::optional<exec::Journal> journal_;
   TakenUp finished_;
   exec::FinishedTensors copied_;
-  std::vector<io::WrittenFile> written_;
+  std::vector<store::WrittenFile> written_;
 };
 
 /// Returns true if all processes find the output complete. Verifies it if the options request that.
@@ -345,7 +345,7 @@ TransformReport transfer(const std::function<Task()>& open_task, const WriteOpti
   for (const auto& file : plan.files) written.bytes += file.size;
   written.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   written.bytes_per_second = static_cast<double>(written.bytes) / std::max(written.seconds, 1e-9);
-  written.peak_rss_bytes = io::peak_memory_bytes();
+  written.peak_rss_bytes = peak_memory_bytes();
   return report;
 }
 

@@ -20,31 +20,32 @@ namespace {
 constexpr const char* kIndexName = "model.safetensors.index.json";
 
 /// Returns the number of copied bytes.
-i64 copy_side_file(const std::string& from, io::File& to) {
+i64 copy_side_file(const std::string& from, store::File& to) {
   const exec::SourceFile file(from);
   std::vector<std::byte> buffer(1 << 20);
   for (i64 at = 0; at < file.size(); at += std::ssize(buffer)) {
     const auto part = std::span(buffer).first(
         static_cast<size_t>(std::min<i64>(file.size() - at, std::ssize(buffer))));
-    io::read_exact(file.file(), part, at);
-    io::write_exact(to, part, at);
+    store::read_exact(file.file(), part, at);
+    store::write_exact(to, part, at);
   }
   file.check_unchanged();
   return file.size();
 }
 
-io::WrittenFile write_text(io::OutputFolder& folder, const std::string& name,
-                           const std::string& text) {
-  io::write_exact(folder.create(name), std::as_bytes(std::span(text)), 0);
+store::WrittenFile write_text(store::OutputFolder& folder, const std::string& name,
+                              const std::string& text) {
+  store::write_exact(folder.create(name), std::as_bytes(std::span(text)), 0);
   return {name, std::ssize(text)};
 }
 
-std::vector<io::WrittenFile> copy_all_side_files(const LogicalCheckpoint& source,
-                                                 const OutputPlan& plan, io::OutputFolder& folder) {
-  const checkpoint::Checkpoint& first = source.parts.front();
-  std::vector<io::WrittenFile> copied;
+std::vector<store::WrittenFile> copy_all_side_files(const LogicalCheckpoint& source,
+                                                    const OutputPlan& plan,
+                                                    store::OutputFolder& folder) {
+  const format::Checkpoint& first = source.parts.front();
+  std::vector<store::WrittenFile> copied;
   for (const std::string& name : first.side_files) {
-    const bool is_ours = name == checkpoint::kManifestName || name == kIndexName ||
+    const bool is_ours = name == format::kManifestName || name == kIndexName ||
                          std::any_of(plan.files.begin(), plan.files.end(),
                                      [&](const auto& file) { return file.name == name; });
     if (is_ours) continue;
@@ -98,7 +99,7 @@ void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
 }
 
 /// Reads each complete file back to hash it, since files are written out of order.
-void add_file_hashes(checkpoint::Manifest& manifest, const std::string& folder,
+void add_file_hashes(format::Manifest& manifest, const std::string& folder,
                      const exec::Resources& resources) {
   std::vector<exec::FileToHash> files;
   for (const auto& file : manifest.files) {
@@ -109,7 +110,7 @@ void add_file_hashes(checkpoint::Manifest& manifest, const std::string& folder,
 }
 
 /// Returns the size of the manifest.
-i64 write_manifest(const Run& run, const checkpoint::Manifest& head,
+i64 write_manifest(const Run& run, const format::Manifest& head,
                    std::span<const exec::CopiedTensor> copied, const exec::TargetFile& file) {
   i64 bytes = 0;
   exec::Appender appender;
@@ -176,14 +177,14 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
 }
 
 std::vector<exec::TargetFile> create_files(const Run& run, exec::IoMode mode,
-                                           io::OutputFolder& folder) {
+                                           store::OutputFolder& folder) {
   std::vector<exec::TargetFile> targets;
   exec::Appender appender;
   for (size_t f = 0; f < run.plan.files.size(); ++f) {
-    const checkpoint::PlannedFile& planned = run.plan.files[f];
-    io::File& file = folder.create_or_open(planned.name);
-    io::allocate(file, planned.size);
-    if (folder.continues()) io::set_size(file, planned.size);
+    const format::PlannedFile& planned = run.plan.files[f];
+    store::File& file = folder.create_or_open(planned.name);
+    store::allocate(file, planned.size);
+    if (folder.continues()) store::set_size(file, planned.size);
     targets.emplace_back(file, mode);
     appender.begin(targets.back());
     write_file_header(run.source, run.target, run.plan, f,
@@ -199,7 +200,7 @@ std::vector<exec::TargetFile> create_files(const Run& run, exec::IoMode mode,
 }
 
 std::vector<exec::TargetFile> open_files(const OutputPlan& plan, exec::IoMode mode,
-                                         io::OutputFiles& files) {
+                                         store::OutputFiles& files) {
   std::vector<exec::TargetFile> targets;
   for (const auto& planned : plan.files) targets.emplace_back(files.open(planned.name), mode);
   return targets;
@@ -248,24 +249,25 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
   return copied;
 }
 
-std::vector<io::WrittenFile> complete_files(const Run& run,
-                                            std::span<const exec::SourceFile> sources,
-                                            std::span<const exec::TargetFile> targets,
-                                            std::vector<exec::CopiedTensor>& copied,
-                                            const WriteOptions& options, io::OutputFolder& folder) {
+std::vector<store::WrittenFile> complete_files(const Run& run,
+                                               std::span<const exec::SourceFile> sources,
+                                               std::span<const exec::TargetFile> targets,
+                                               std::vector<exec::CopiedTensor>& copied,
+                                               const WriteOptions& options,
+                                               store::OutputFolder& folder) {
   check_complete(run, copied);
   fill_padding(run.source, run.target, run.plan, sources, targets, copied);
   check_tied(run.target, run.moves, copied);
-  std::vector<io::WrittenFile> written;
+  std::vector<store::WrittenFile> written;
   if (options.copy_side_files) written = copy_all_side_files(run.source, run.plan, folder);
   for (const auto& file : run.plan.files) written.push_back({file.name, file.size});
   if (!run.plan.index_text.empty()) {
     written.push_back(write_text(folder, kIndexName, run.plan.index_text));
   }
-  checkpoint::Manifest manifest = manifest_head(run.source, run.target, run.plan);
+  format::Manifest manifest = manifest_head(run.source, run.target, run.plan);
   if (options.sha256) add_file_hashes(manifest, folder.working_path(), options.resources);
-  const exec::TargetFile file(folder.create(checkpoint::kManifestName), options.io);
-  written.push_back({checkpoint::kManifestName, write_manifest(run, manifest, copied, file)});
+  const exec::TargetFile file(folder.create(format::kManifestName), options.io);
+  written.push_back({format::kManifestName, write_manifest(run, manifest, copied, file)});
   return written;
 }
 

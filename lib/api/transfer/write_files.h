@@ -8,7 +8,7 @@
 #include "lib/api/transfer/target_layout.h"
 #include "lib/exec/journal.h"
 #include "lib/exec/read_back.h"
-#include "lib/io/output_folder.h"
+#include "lib/store/local/output_folder.h"
 
 namespace shardtool::api {
 
@@ -37,10 +37,10 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves);
 /// Creates every file with its final size and header. Files of an interrupted run keep their
 /// content.
 std::vector<exec::TargetFile> create_files(const Run& run, exec::IoMode mode,
-                                           io::OutputFolder& folder);
+                                           store::OutputFolder& folder);
 /// Opens the same files after another process has created them.
 std::vector<exec::TargetFile> open_files(const OutputPlan& plan, exec::IoMode mode,
-                                         io::OutputFiles& files);
+                                         store::OutputFiles& files);
 
 /// Zeroes the unfinished shards with padding of tensors that `is_mine` selects, in files of an
 /// interrupted run: copying writes no padding, and the old content is unknown.
@@ -61,10 +61,11 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
 /// equal, and writes the index, the side files and the manifest, with the files' SHA-256 if
 /// requested. Returns all files of the output. Throws kInternal for an incomplete tensor, kTied,
 /// and the errors of reading and writing.
-std::vector<io::WrittenFile> complete_files(const Run& run,
-                                            std::span<const exec::SourceFile> sources,
-                                            std::span<const exec::TargetFile> targets,
-                                            std::vector<exec::CopiedTensor>& copied,
-                                            const WriteOptions& options, io::OutputFolder& folder);
+std::vector<store::WrittenFile> complete_files(const Run& run,
+                                               std::span<const exec::SourceFile> sources,
+                                               std::span<const exec::TargetFile> targets,
+                                               std::vector<exec::CopiedTensor>& copied,
+                                               const WriteOptions& options,
+                                               store::OutputFolder& folder);
 
 }  // namespace shardtool::api

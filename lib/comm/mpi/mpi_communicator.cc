@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <thread>
 
+#include "lib/base/dynamic_library.h"
 #include "lib/base/error.h"
 #include "lib/comm/mpi/mpi_link.h"
-#include "lib/io/dynamic_library.h"
 
 namespace shardtool::comm {
 namespace {
@@ -102,13 +102,13 @@ class MpiCommunicator final : public MessageCommunicator {
 };
 
 /// Functions of the plugin. Throws kEngineMissing for another version.
-const Functions& functions_of(const io::DynamicLibrary& library) {
+const Functions& functions_of(const DynamicLibrary& library) {
   const auto functions =
       library.function<shardtool_mpi_plugin_function>(SHARDTOOL_MPI_PLUGIN_SYMBOL);
   const Functions& mpi = *functions();
   if (mpi.version == SHARDTOOL_MPI_PLUGIN_VERSION) return mpi;
-  throw io::engine_missing(fmt::format("the MPI plugin {} has version {}, expected {}",
-                                       library.name(), mpi.version, SHARDTOOL_MPI_PLUGIN_VERSION));
+  throw engine_missing(fmt::format("the MPI plugin {} has version {}, expected {}", library.name(),
+                                   mpi.version, SHARDTOOL_MPI_PLUGIN_VERSION));
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ std::vector<std::string> mpi_plugin_places(const std::string& given) {
 }
 
 std::string found_mpi(const std::vector<std::string>& plugins) {
-  const io::DynamicLibrary library(kPlugin, plugins);
+  const DynamicLibrary library(kPlugin, plugins);
   std::array<char, 1024> text{};
   functions_of(library).name(text.data(), text.size());
   // MPI's build options follow the version.
@@ -134,13 +134,13 @@ std::string found_mpi(const std::vector<std::string>& plugins) {
 }
 
 std::unique_ptr<Communicator> open_mpi(const std::vector<std::string>& plugins) {
-  const io::DynamicLibrary library(kPlugin, plugins);
+  const DynamicLibrary library(kPlugin, plugins);
   const Functions& mpi = functions_of(library);
   int rank = 0;
   int size = 0;
   std::array<char, 1024> text{};
   if (mpi.begin(&rank, &size, text.data(), text.size()) != 0) {
-    throw io::engine_missing(fmt::format("MPI does not begin: {}", text.data()));
+    throw engine_missing(fmt::format("MPI does not begin: {}", text.data()));
   }
   ::on_exit(abort_at_exit, nullptr);
   return std::make_unique<MpiCommunicator>(mpi, rank, size);

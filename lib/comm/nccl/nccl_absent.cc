@@ -1,12 +1,12 @@
+#include "lib/base/dynamic_library.h"
 #include "lib/comm/nccl/nccl_communicator.h"
-#include "lib/io/dynamic_library.h"
 
 namespace shardtool::comm {
 
 namespace {
 
 Error not_built() {
-  return io::engine_missing("this program was built without NCCL")
+  return engine_missing("this program was built without NCCL")
       .help("build it where nccl.h and cuda_runtime_api.h are, with SHARDTOOL_NCCL");
 }
 

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/dynamic_library.h"
 #include "lib/base/error.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/group_communicator.h"
 #include "lib/comm/machine.h"
-#include "lib/io/dynamic_library.h"
 
 namespace shardtool::comm {
 namespace {
@@ -33,8 +33,8 @@ struct Libraries {
                  : std::vector<std::string>{files.cuda_runtime}),
         nccl("NCCL", {files.nccl.empty() ? "libnccl.so.2" : files.nccl}) {}
 
-  io::DynamicLibrary cuda;
-  io::DynamicLibrary nccl;
+  DynamicLibrary cuda;
+  DynamicLibrary nccl;
 
 #define SHARDTOOL_FUNCTION(library, name) \
   decltype(&::name) name = library.function<decltype(&::name)>(#name)
@@ -324,10 +324,10 @@ void require_device(const Libraries& api, int device) {
   int devices = 0;
   const cudaError_t state = api.cudaGetDeviceCount(&devices);
   if (state != cudaSuccess) {
-    throw io::engine_missing(fmt::format("cudaGetDeviceCount: {}", api.cudaGetErrorString(state)));
+    throw engine_missing(fmt::format("cudaGetDeviceCount: {}", api.cudaGetErrorString(state)));
   }
   if (device < devices) return;
-  throw io::engine_missing(
+  throw engine_missing(
       fmt::format("there are {} GPUs for {} or more processes of one machine", devices, device + 1))
       .help("start as many processes as there are GPUs: NCCL takes one for each");
 }
@@ -339,8 +339,7 @@ std::string found_nccl(const NcclLibraries& files) {
   // NCCL's factor is 10,000 per major version; CUDA's are 1,000 per major, 10 per minor version.
   int nccl = 0;
   int cuda = 0;
-  if (libraries.ncclGetVersion(&nccl) != ncclSuccess)
-    throw io::engine_missing("ncclGetVersion fails");
+  if (libraries.ncclGetVersion(&nccl) != ncclSuccess) throw engine_missing("ncclGetVersion fails");
   libraries.check(libraries.cudaRuntimeGetVersion(&cuda), "cudaRuntimeGetVersion");
   return fmt::format("NCCL {}.{}.{} and CUDA runtime {}.{}, {} and {}", nccl / 10'000,
                      nccl / 100 % 100, nccl % 100, cuda / 1'000, cuda / 10 % 100,

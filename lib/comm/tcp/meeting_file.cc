@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/io/syscalls.h"
+#include "lib/store/local/syscalls.h"
 
 namespace shardtool::comm {
 namespace {
@@ -48,11 +48,11 @@ std::string reason_to_doubt(int fd) {
                      found.st_mode & kModeBits);
 }
 
-std::string text_in(const io::File& file) {
-  const i64 size = io::identity(file).size;
+std::string text_in(const store::File& file) {
+  const i64 size = store::identity(file).size;
   if (size > kMaxNoteBytes) return {};
   std::string text(static_cast<size_t>(size), '\0');
-  io::read_exact(file, std::as_writable_bytes(std::span(text)), 0);
+  store::read_exact(file, std::as_writable_bytes(std::span(text)), 0);
   return text;
 }
 
@@ -63,15 +63,15 @@ MeetingNote parse_note(const std::string& text) {
 }
 
 /// Creates a file with owner-only access from the first moment.
-io::File create_own(const std::string& path) {
+store::File create_own(const std::string& path) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  io::File file(io::syscalls().openat(AT_FDCWD, path.c_str(), kFlags, kOwnerOnly), path);
+  store::File file(store::syscalls().openat(AT_FDCWD, path.c_str(), kFlags, kOwnerOnly), path);
   if (!file.is_open()) {
     throw Error(ErrorCode::kWriteFailed, "cannot create the file over which the processes meet")
         .at({path, 0, 0, {}});
   }
   if (const std::string doubt = reason_to_doubt(file.fd()); !doubt.empty()) {
-    io::syscalls().unlinkat(AT_FDCWD, path.c_str(), 0);
+    store::syscalls().unlinkat(AT_FDCWD, path.c_str(), 0);
     throw Error(ErrorCode::kWriteFailed, "the file system cannot keep a secret file to its owner")
         .at({path, 0, 0, {}})
         .note("found", doubt)
@@ -85,27 +85,27 @@ io::File create_own(const std::string& path) {
 MeetingFile::MeetingFile(std::string path, const MeetingNote& note) : path_(std::move(path)) {
   check_folder(path_);
   const std::string whole = path_ + ".new";  // replaces the remains of an earlier launch
-  io::syscalls().unlinkat(AT_FDCWD, whole.c_str(), 0);
+  store::syscalls().unlinkat(AT_FDCWD, whole.c_str(), 0);
   {
     const std::string text = note.secret + "\n" + to_lines(note.addresses);
-    const io::File file = create_own(whole);
-    own_ = io::identity(file);
-    io::write_exact(file, std::as_bytes(std::span(text)), 0);
+    const store::File file = create_own(whole);
+    own_ = store::identity(file);
+    store::write_exact(file, std::as_bytes(std::span(text)), 0);
   }
-  if (io::syscalls().rename(whole.c_str(), path_.c_str()) == 0) return;
-  io::syscalls().unlinkat(AT_FDCWD, whole.c_str(), 0);
+  if (store::syscalls().rename(whole.c_str(), path_.c_str()) == 0) return;
+  store::syscalls().unlinkat(AT_FDCWD, whole.c_str(), 0);
   throw Error(ErrorCode::kWriteFailed, "cannot name the file over which the processes meet")
       .at({path_, 0, 0, {}});
 }
 
 MeetingFile::~MeetingFile() {
-  if (io::is_at(path_, own_)) io::syscalls().unlinkat(AT_FDCWD, path_.c_str(), 0);
+  if (store::is_at(path_, own_)) store::syscalls().unlinkat(AT_FDCWD, path_.c_str(), 0);
 }
 
 FoundNote read_meeting_file(const std::string& path) {
   check_folder(path);
   constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  const io::File file(io::syscalls().openat(AT_FDCWD, path.c_str(), kFlags, 0), path);
+  const store::File file(store::syscalls().openat(AT_FDCWD, path.c_str(), kFlags, 0), path);
   if (!file.is_open()) {
     if (errno == ELOOP) return {{}, "it is a symbolic link"};
     return {{}, errno == EACCES ? "this user may not read it" : ""};

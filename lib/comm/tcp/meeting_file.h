@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/comm/tcp/address.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::comm {
 
@@ -28,7 +28,7 @@ class MeetingFile {
 
  private:
   std::string path_;
-  io::FileIdentity own_;
+  store::FileIdentity own_;
 };
 
 /// Note of an existing file, or the reason to reject the file; both empty if it does not exist.

@@ -13,7 +13,7 @@
 #include "lib/comm/tcp/gate.h"
 #include "lib/comm/tcp/handshake.h"
 #include "lib/comm/tcp/meeting_file.h"
-#include "lib/io/file.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::comm {
 namespace {
@@ -218,7 +218,7 @@ void Meeting::connect_others() {
 std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
                                       milliseconds patience, Reach reach,
                                       const std::atomic<bool>* cancel) {
-  io::allow_many_files();
+  store::allow_many_files();
   return Meeting(point, rank, size, Deadline::clock::now() + patience, cancel).connect(reach);
 }
 

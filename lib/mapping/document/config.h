@@ -44,7 +44,7 @@ class ModelConfig {
 /// kConfig. NaN and Infinity as Python writes them are accepted as by parse_strict_json.
 ModelConfig parse_config(std::string_view text, const std::string& file);
 /// Parses a file, which messages name without its folder. Throws what parse_config and
-/// io::read_text throw.
+/// store::read_text throw.
 ModelConfig load_config(const std::string& path);
 
 }  // namespace shardtool::mapping

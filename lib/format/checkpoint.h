@@ -1,0 +1,84 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/dtype.h"
+#include "lib/base/shape.h"
+#include "lib/format/manifest/manifest.h"
+#include "lib/format/problem.h"
+#include "lib/store/local/file.h"
+
+namespace shardtool::format {
+
+/// Tensor stored in a file.
+struct StoredTensor {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  Shape shape;
+  int file = 0;    ///< index into Checkpoint::files
+  i64 offset = 0;  ///< absolute, bytes
+  i64 bytes = 0;
+};
+
+/// Result of opening a weights file. Without problem reports every file is kRead.
+enum class FileState { kRead, kMissing, kBroken };
+
+/// An opened weights file.
+struct SourceFile {
+  std::string name;  ///< relative to Checkpoint::path
+  std::string path;  ///< path to open (symbolic links resolved)
+  store::FileIdentity identity;
+  std::string header_xxh3;  ///< XXH3-128 of the 8 length bytes and the header, lowercase hex
+  std::string framework;    ///< "format" of its __metadata__, usually "pt"; may be empty
+  FileState state = FileState::kRead;
+};
+
+/// Anomaly that does not stop reading: a stale shard in the index's folder, an unknown field.
+enum class Oddity { kUnlistedFile, kTotalSize, kUnknownField, kOutsideLink, kNoIndex };
+
+struct Warning {
+  std::string message;
+  std::string file;
+  Oddity oddity;
+};
+
+/// Checkpoint whose headers were read and validated, without reading data.
+///
+/// K1 every tensor is inside its file, and the tensors of a file tile its data exactly
+/// K2 without a manifest, names are unique over all files
+/// K3 tensors are ordered by (file, offset)
+struct Checkpoint {
+  std::string path;    ///< resolved path of a folder or a single file
+  std::string format;  ///< "safetensors", "safetensors index", "shardtool output", ...
+  std::vector<SourceFile> files;
+  std::vector<StoredTensor> tensors;
+  std::optional<Manifest> manifest;     ///< present for outputs of shardtool
+  std::string config_path;              ///< config.json in the weights' folder, or empty
+  std::vector<std::string> side_files;  ///< names of other plain files (config, tokenizer, README)
+  i64 header_bytes = 0;                 ///< total of all files
+  std::vector<Warning> warnings;
+
+  std::string folder() const;  ///< folder of files and side_files
+};
+
+inline constexpr const char* kManifestName = "manifest.json";
+
+/// Text of the manifest.json in a folder; nullopt if it is missing or belongs to another tool.
+/// Throws the errors of reading.
+std::optional<std::string> manifest_text(const std::string& folder);
+
+/// Opens a location given by the user: a folder, a .safetensors file, an index.json, an output
+/// folder of shardtool, or hf://org/name[@revision] (the local Hugging Face cache, never the
+/// network). Throws the input errors (kFileMissing, kUnreadable, kMalformed, kHeaderJson,
+/// kTensorInvalid, kIndexInvalid, kUnsupported, kManifestInvalid, kLimit).
+Checkpoint open_checkpoint(const std::string& location);
+
+/// Same, but reports problems to `report` and continues with the readable part: the tensors of the
+/// files that can be opened, without K1's tiling and without K2. Throws only if no part can be
+/// read.
+Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& report);
+
+}  // namespace shardtool::format

@@ -1,0 +1,56 @@
+#include "lib/format/folder_listing.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lib/base/error.h"
+#include "lib/format/hugging_face/hf_cache.h"
+#include "lib/format/names.h"
+
+namespace shardtool::format {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool leaves_folder(const fs::directory_entry& entry, const fs::path& folder) {
+  std::error_code error;
+  if (!entry.is_symlink(error)) return false;
+  return fs::canonical(entry.path(), error).parent_path() != folder;
+}
+
+}  // namespace
+
+FolderListing list_folder(const std::string& path) {
+  FolderListing listing;
+  std::error_code error;
+  const fs::path folder = fs::canonical(path, error);
+  const bool links_are_fine = is_hf_snapshot(path);
+  fs::directory_iterator at(path, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    std::error_code gone;
+    if (!is_plain_file_name(name) || at->is_directory(gone)) continue;
+    if (is_safetensors_name(name)) {
+      listing.weights.push_back(name);
+    } else if (is_index_name(name)) {
+      listing.indices.push_back(name);
+    } else if (is_foreign_weights_name(name)) {
+      listing.foreign_weights.push_back(name);
+    } else if (!links_are_fine && leaves_folder(*at, folder)) {
+      listing.outside_links.push_back(name);
+    } else if (at->is_regular_file(gone)) {
+      listing.others.push_back(name);
+    }
+  }
+  if (error) {
+    throw Error(ErrorCode::kUnreadable, "the folder cannot be listed: " + error.message())
+        .at({path, 0, 0, ""});
+  }
+  for (auto* names : {&listing.weights, &listing.indices, &listing.foreign_weights, &listing.others,
+                      &listing.outside_links}) {
+    std::sort(names->begin(), names->end());
+  }
+  return listing;
+}
+
+}  // namespace shardtool::format

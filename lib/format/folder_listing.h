@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace shardtool::format {
+
+/// Files of a folder by purpose. All names are sorted; hidden files and folders are left out.
+struct FolderListing {
+  std::vector<std::string> weights;          ///< *.safetensors
+  std::vector<std::string> indices;          ///< *.safetensors.index.json
+  std::vector<std::string> foreign_weights;  ///< pickle and other formats
+  std::vector<std::string> others;           ///< plain files: config, tokenizer, README, ...
+  std::vector<std::string> outside_links;  ///< links that leave the folder, unless it is a snapshot
+};
+
+/// Throws kUnreadable if the folder cannot be listed.
+FolderListing list_folder(const std::string& path);
+
+}  // namespace shardtool::format

@@ -1,0 +1,156 @@
+#include "lib/format/hugging_face/hf_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/format/names.h"
+#include "lib/store/local/file.h"
+
+namespace shardtool::format {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kScheme = "hf://";
+
+struct HfName {
+  std::string repository;  ///< "org/name", or "name"
+  std::string revision;
+};
+
+/// True for parts between slashes that are plain names; a name must not begin with '.', which
+/// excludes "..".
+bool is_path_of_plain_names(std::string_view path) {
+  while (true) {
+    const size_t slash = path.find('/');
+    if (!is_plain_file_name(path.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+HfName parse_location(std::string_view location) {
+  const std::string_view rest = location.substr(kScheme.size());
+  const size_t at = rest.find('@');
+  const HfName name{std::string(rest.substr(0, at)),
+                    at == std::string_view::npos ? "main" : std::string(rest.substr(at + 1))};
+  const auto slashes = std::count(name.repository.begin(), name.repository.end(), '/');
+  if (slashes <= 1 && is_path_of_plain_names(name.repository) &&
+      is_path_of_plain_names(name.revision)) {
+    return name;
+  }
+  throw Error(ErrorCode::kUsage, "not a location in the Hugging Face cache")
+      .note("found", quote_for_message(location))
+      .note("expected", "hf://org/name or hf://org/name@revision");
+}
+
+/// Value of an environment variable, or empty.
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+fs::path hub_folder() {
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
+    if (const std::string folder = environment(name); !folder.empty()) return folder;
+  }
+  if (const std::string home = environment("HF_HOME"); !home.empty()) return fs::path(home) / "hub";
+  const std::string cache = environment("XDG_CACHE_HOME");
+  const fs::path base = cache.empty() ? fs::path(environment("HOME")) / ".cache" : fs::path(cache);
+  return base / "huggingface" / "hub";
+}
+
+/// Names in a folder and below it, sorted; empty if the folder does not exist.
+std::vector<std::string> files_below(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    if (!at->is_directory(error)) names.push_back(at->path().lexically_relative(folder).string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> entries(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Error missing(const HfName& name, const std::string& message, const fs::path& looked_in) {
+  const std::string revision = name.revision == "main" ? "" : " --revision " + name.revision;
+  return Error(ErrorCode::kFileMissing, message)
+      .note("looked in", looked_in.string())
+      .help(fmt::format("shardtool never downloads: run `hf download {}{}` first", name.repository,
+                        revision))
+      .help("HF_HUB_CACHE or HF_HOME name another cache folder");
+}
+
+/// Commit that a branch or tag points to, or the revision itself.
+std::string commit_of(const fs::path& repository, const std::string& revision) {
+  const fs::path ref = repository / "refs" / revision;
+  if (!fs::is_regular_file(ref)) return revision;
+  constexpr i64 kMaxRefBytes = 4096;
+  std::string commit = store::read_text(ref.string(), kMaxRefBytes);
+  commit.erase(
+      std::find_if(commit.begin(), commit.end(), [](char c) { return c == '\n' || c == '\r'; }),
+      commit.end());
+  if (is_plain_file_name(commit)) return commit;
+  throw Error(ErrorCode::kMalformed, "the reference does not hold a commit")
+      .at({ref.string(), 0, 0, ""})
+      .note("found", quote_for_message(commit));
+}
+
+}  // namespace
+
+bool is_hf_location(std::string_view location) {
+  return location.starts_with(kScheme);
+}
+
+std::string resolve_hf_location(std::string_view location) {
+  const HfName name = parse_location(location);
+  std::string folder = "models--" + name.repository;
+  if (const size_t slash = folder.find('/'); slash != std::string::npos)
+    folder.replace(slash, 1, "--");
+  const fs::path repository = hub_folder() / folder;
+  if (!fs::is_directory(repository)) {
+    throw missing(name, fmt::format("'{}' is not in the Hugging Face cache", name.repository),
+                  repository);
+  }
+  const fs::path snapshot = repository / "snapshots" / commit_of(repository, name.revision);
+  if (fs::is_directory(snapshot)) return snapshot.string();
+  throw missing(name,
+                fmt::format("revision '{}' of '{}' is not in the Hugging Face cache", name.revision,
+                            name.repository),
+                snapshot)
+      .note("revisions there", list_for_message(files_below(repository / "refs")))
+      .note("snapshots there", list_for_message(entries(repository / "snapshots")));
+}
+
+bool is_hf_snapshot(const std::string& folder) {
+  const fs::path snapshots = fs::weakly_canonical(folder).parent_path();
+  return snapshots.filename() == "snapshots" &&
+         snapshots.parent_path().filename().string().starts_with("models--");
+}
+
+std::optional<std::string> blob_name(const std::string& path) {
+  const fs::path blobs = fs::path(path).parent_path();
+  if (blobs.filename() != "blobs") return std::nullopt;
+  std::string name = fs::path(path).filename().string();
+  const bool is_hex = name.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!is_hex || (name.size() != 64 && name.size() != 40)) return std::nullopt;
+  return name;
+}
+
+}  // namespace shardtool::format

@@ -1,0 +1,148 @@
+#include "lib/format/hugging_face/hf_index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/json_reader.h"
+#include "lib/base/text.h"
+#include "lib/format/names.h"
+
+namespace shardtool::format {
+namespace {
+
+constexpr int kMaxIndexDepth = 16;
+
+/// Error for the file name read last; nullopt if the name is valid.
+std::optional<Error> objection(JsonReader& in, const std::string& name) {
+  if (!is_plain_file_name(name)) {
+    return in.error("a file name leaves the folder of the index or is hidden",
+                    quote_for_message(name),
+                    "a plain name such as model-00001-of-00002.safetensors");
+  }
+  if (is_safetensors_name(name)) return std::nullopt;
+  return in.error("the index names a file that is not safetensors", quote_for_message(name),
+                  "a name that ends in .safetensors");
+}
+
+/// Numbers the files in the order of their names.
+void number_files(HfIndex& index, const std::map<std::string, std::vector<size_t>>& users) {
+  for (const auto& [file, weights] : users) {
+    for (const size_t weight : weights)
+      index.weights[weight].file = static_cast<int>(index.files.size());
+    index.files.push_back(file);
+  }
+}
+
+void read_weight_map(JsonReader& in, HfIndex& index, const ProblemSink& report) {
+  std::map<std::string, std::vector<size_t>> users;
+  in.begin_object();
+  for (std::string tensor; in.next_key(tensor);) {
+    const std::string file = in.string();
+    if (auto error = objection(in, file)) {
+      report({ProblemKind::kIndexEscapes, std::move(*error), ""});
+      continue;
+    }
+    users[file].push_back(index.weights.size());
+    index.weights.push_back({tensor, 0});
+  }
+  number_files(index, users);
+}
+
+void read_metadata(JsonReader& in, HfIndex& index) {
+  const auto read_total = [&] {
+    index.total_size = in.integer();
+    if (*index.total_size < 0) {
+      throw in.error("total_size is negative", std::to_string(*index.total_size), "0 or more");
+    }
+  };
+  in.object({{"total_size", read_total, false}});
+}
+
+Error invalid(const std::string& path, const std::string& message) {
+  return Error(ErrorCode::kIndexInvalid, message).at({path, 0, 0, ""});
+}
+
+/// Differences between an index and the headers.
+struct IndexDifference {
+  std::vector<const HfIndex::Weight*> absent;  ///< named by the index, missing in that file
+  std::vector<const StoredTensor*> unlisted;   ///< in a file, not named by the index
+  i64 bytes = 0;                               ///< total of all tensors
+};
+
+IndexDifference compare_index(const HfIndex& index, const std::vector<StoredTensor>& tensors) {
+  IndexDifference difference;
+  std::map<std::string_view, const StoredTensor*> stored;
+  for (const StoredTensor& tensor : tensors) {
+    stored.emplace(tensor.name, &tensor);
+    difference.bytes += tensor.bytes;
+  }
+  for (const HfIndex::Weight& weight : index.weights) {
+    const auto found = stored.find(weight.tensor);
+    if (found == stored.end() || found->second->file != weight.file) {
+      difference.absent.push_back(&weight);
+    } else {
+      stored.erase(found);
+    }
+  }
+  for (const auto& [name, tensor] : stored) difference.unlisted.push_back(tensor);
+  return difference;
+}
+
+}  // namespace
+
+HfIndex parse_index(std::string_view text, const std::string& path, const ProblemSink& report) {
+  HfIndex index;
+  JsonReader in(text, {path, ErrorCode::kIndexInvalid}, kMaxIndexDepth);
+  in.object({{"weight_map", [&] { read_weight_map(in, index, report); }},
+             {"metadata", [&] { read_metadata(in, index); }, false}});
+  in.finish();
+  if (index.weights.empty()) throw invalid(path, "the weight_map is empty");
+  std::sort(index.weights.begin(), index.weights.end(),
+            [](const auto& a, const auto& b) { return a.tensor < b.tensor; });
+  const auto twice =
+      std::adjacent_find(index.weights.begin(), index.weights.end(),
+                         [](const auto& a, const auto& b) { return a.tensor == b.tensor; });
+  if (twice != index.weights.end()) {
+    throw invalid(path, "a tensor occurs twice in the weight_map")
+        .tensor(quote_for_message(twice->tensor));
+  }
+  return index;
+}
+
+std::vector<Warning> check_index(const HfIndex& index, const std::vector<StoredTensor>& tensors,
+                                 const std::string& path, const ProblemSink& report) {
+  const IndexDifference difference = compare_index(index, tensors);
+  const auto line = [&index](const std::string& tensor, int file) {
+    return fmt::format("{} ({})", tensor, index.files[static_cast<size_t>(file)]);
+  };
+  std::vector<std::string> absent;
+  for (const auto* weight : difference.absent) absent.push_back(line(weight->tensor, weight->file));
+  std::vector<std::string> unlisted;
+  for (const auto* tensor : difference.unlisted)
+    unlisted.push_back(line(tensor->name, tensor->file));
+  const std::string help = "the index and the files are of different downloads: fetch both again";
+  if (!absent.empty()) {
+    report({ProblemKind::kIndexNamesAbsent,
+            invalid(path, "the index names tensors that their file does not hold")
+                .note("found", list_for_message(absent))
+                .help(help),
+            ""});
+  }
+  if (!unlisted.empty()) {
+    report({ProblemKind::kIndexLacks,
+            invalid(path, "the files hold tensors that the index does not name")
+                .note("found", list_for_message(unlisted))
+                .help(help),
+            ""});
+  }
+  if (!index.total_size || *index.total_size == difference.bytes) return {};
+  return {{fmt::format("metadata.total_size says {} bytes, the tensors have {}", *index.total_size,
+                       difference.bytes),
+           path, Oddity::kTotalSize}};
+}
+
+}  // namespace shardtool::format

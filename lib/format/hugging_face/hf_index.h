@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/format/checkpoint.h"
+
+namespace shardtool::format {
+
+/// model.safetensors.index.json: the map from tensors to files.
+struct HfIndex {
+  struct Weight {
+    std::string tensor;
+    int file = 0;  ///< index into `files`
+  };
+  std::optional<i64> total_size;   ///< metadata.total_size: bytes of all tensors
+  std::vector<std::string> files;  ///< sorted, each once, plain names
+  std::vector<Weight> weights;     ///< sorted by tensor, each once, not empty
+};
+
+/// Throws kIndexInvalid with the place. Refuses a file name that is not plain before any code could
+/// open it; with a sink that does not throw, its tensors are left out.
+HfIndex parse_index(std::string_view text, const std::string& path,
+                    const ProblemSink& report = throw_problem);
+
+/// Compares the index with the headers: every weight is in the file that the index names, and the
+/// files hold no other tensors. `tensors` has unique names, with files numbered as in the index.
+/// Reports kIndexInvalid with the differences; returns a warning when total_size is wrong.
+std::vector<Warning> check_index(const HfIndex& index, const std::vector<StoredTensor>& tensors,
+                                 const std::string& path,
+                                 const ProblemSink& report = throw_problem);
+
+}  // namespace shardtool::format

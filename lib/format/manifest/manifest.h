@@ -1,0 +1,132 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/xxh3/xxh3.h"
+#include "lib/base/dtype.h"
+#include "lib/base/shape.h"
+#include "lib/index/holder_set.h"
+#include "lib/index/value_shift.h"
+#include "lib/mesh/mesh.h"
+
+namespace shardtool::format {
+
+/// manifest.json: the self-description of every output folder. Written last; a folder without it is
+/// not an output of shardtool. The format is design/json.md's; fields are only ever added.
+
+/// File of the output or of the source, without its path.
+struct FileRecord {
+  std::string name;
+  i64 bytes = 0;
+  std::string header_xxh3;
+  std::string sha256 = {};  ///< of the whole file, lowercase hex; empty unless requested
+};
+
+/// File range of one rank's part of one tensor.
+struct ShardRecord {
+  i64 rank = 0;
+  int file = 0;  ///< index into Manifest::files
+  i64 offset = 0;
+  i64 bytes = 0;
+  std::optional<kernels::Hash128> xxh3 = {};  ///< of the shard's bytes; nullopt until known
+};
+
+/// Description of the cut of one axis.
+struct AxisRecord {
+  std::string logical;
+  std::string expression;
+
+  auto operator<=>(const AxisRecord&) const = default;
+};
+
+/// Description of the cut of a tensor, shared by many tensors.
+struct CutRecord {
+  std::string rule;
+  std::vector<AxisRecord> axes = {};
+  std::vector<std::string> transforms = {};
+  std::string bias = {};  ///< for a row-parallel layer: "after_reduction", "first_device" or
+                          ///< "divided"; else empty
+
+  auto operator<=>(const CutRecord&) const = default;
+};
+
+struct TensorRecord {
+  std::string name;
+  /// Name in the files' headers; null: `name`. Then the shard's bytes are a part of that tensor.
+  std::shared_ptr<const std::string> stored = {};
+  Dtype dtype = Dtype::kF32;
+  Shape shape;
+  std::shared_ptr<const CutRecord> cut;  ///< shared by tensors with the same cut
+  /// Linear CRC-64 of the whole tensor; nullopt only when --ranks left out ranks that hold some of
+  /// its elements.
+  std::optional<std::uint64_t> digest = {};
+  std::vector<ShardRecord> shards = {};
+  /// Part of each shard; shared like `cut`. JSON: `shape` and `slices` of a shard.
+  std::shared_ptr<const index::HolderSet> holders;
+  /// Shift per shard; empty: all have plain values. JSON: `shift`, its addends, and `halvings`; the
+  /// range of stored values is not recorded.
+  std::vector<index::ValueShift> shifts = {};
+};
+
+/// Tensor of the files that is not in the checkpoint: every element has one value. Its dtype is
+/// F32, and it has at most kMaxConstantBytes.
+struct ConstantRecord {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  Shape shape;
+  double value = 0;
+
+  bool operator==(const ConstantRecord&) const = default;
+};
+
+inline constexpr i64 kMaxConstantBytes = 1 << 20;
+
+/// Bytes of a constant's data.
+std::string constant_bytes(const ConstantRecord& constant);
+
+struct RankRecord {
+  i64 rank = 0;
+  std::vector<std::pair<std::string, i64>> coordinate;  ///< mesh axis -> index
+  std::vector<int> files;
+};
+
+struct Manifest {
+  std::string tool_version;
+  std::vector<FileRecord> source;
+  mesh::Mesh mesh;
+  std::string layout;             ///< "plain", "whole", or an engine's, "vllm@0.32"
+  std::vector<RankRecord> ranks;  ///< written ranks only
+  std::vector<FileRecord> files;
+  std::vector<TensorRecord> tensors;  ///< sorted by name
+  std::vector<ConstantRecord> constants;
+  std::vector<std::vector<std::string>> tied;
+  std::vector<std::string> dropped;
+  std::string axes;  ///< entry of the mapping's "layouts" that was chosen, or empty
+  bool allows_empty_shards = false;
+  std::string mapping;  ///< JSON text of the mapping documents, nearest first: [{name, document}]
+};
+
+/// Text of the document: deterministic, no timestamps, no paths. One tensor a line.
+std::string to_json(const Manifest& manifest);
+/// Writes the same document piece by piece, so that neither its text nor its records are ever held
+/// whole: `record(t)` is tensor t of `count`, in name order; `manifest.tensors` is not read.
+void write_json(const Manifest& manifest, size_t count,
+                const std::function<TensorRecord(size_t)>& record,
+                const std::function<void(std::string_view)>& write);
+/// Parses strictly: throws kManifestInvalid with file, pointer, expected and found; for a
+/// format_version other than 1.x the message names the version. Refuses file names with separators,
+/// "..", or absolute paths.
+Manifest parse_manifest(const std::string& text, const std::string& path);
+
+/// Formats "slices" of one axis: [[begin, end], {"pad": n}, ...] in local order.
+std::string slices_json(const index::AxisMap& map);
+
+}  // namespace shardtool::format

@@ -1,0 +1,71 @@
+#include "lib/format/names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
+
+#include "lib/base/text.h"
+
+namespace shardtool::format {
+
+bool is_plain_file_name(std::string_view name) {
+  constexpr size_t kLongestName = 255;  // NAME_MAX of Linux file systems
+  const bool has_bad_byte = std::any_of(name.begin(), name.end(), [](char c) {
+    return c == '/' || c == '\\' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+  });
+  return !name.empty() && name.size() <= kLongestName && name.front() != '.' && !has_bad_byte;
+}
+
+bool is_safetensors_name(std::string_view name) {
+  return name.ends_with(".safetensors");
+}
+
+bool is_index_name(std::string_view name) {
+  return name.ends_with(".safetensors.index.json");
+}
+
+bool is_foreign_weights_name(std::string_view name) {
+  constexpr auto kEnds = std::to_array<std::string_view>(
+      {".bin", ".bin.index.json", ".pt", ".pth", ".ckpt", ".pkl", ".gguf", ".onnx", ".onnx_data",
+       ".h5", ".msgpack", ".msgpack.index.json", ".npz", ".npy", ".tflite", ".ot"});
+  return std::any_of(kEnds.begin(), kEnds.end(),
+                     [name](std::string_view end) { return name.ends_with(end); });
+}
+
+std::vector<const std::string*> find_duplicates(std::vector<const std::string*> names) {
+  std::vector<std::pair<size_t, const std::string*>> hashed;
+  hashed.reserve(names.size());
+  for (const std::string* name : names) hashed.emplace_back(std::hash<std::string>{}(*name), name);
+  std::sort(hashed.begin(), hashed.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : *a.second < *b.second;
+  });
+  std::vector<const std::string*> duplicates;
+  for (size_t i = 1; i < hashed.size(); ++i) {
+    const bool repeats =
+        hashed[i - 1].first == hashed[i].first && *hashed[i - 1].second == *hashed[i].second;
+    const bool is_new = duplicates.empty() || *duplicates.back() != *hashed[i].second;
+    if (repeats && is_new) duplicates.push_back(hashed[i].second);
+  }
+  return duplicates;
+}
+
+const std::string* find_duplicate(std::vector<const std::string*> names) {
+  const auto duplicates = find_duplicates(std::move(names));
+  return duplicates.empty() ? nullptr : duplicates.front();
+}
+
+std::string list_for_message(std::span<const std::string> names) {
+  constexpr size_t kMost = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) {
+    if (i > 0) text += ", ";
+    text += quote_for_message(names[i]);
+  }
+  if (names.size() <= kMost) return text;
+  return fmt::format("{} and {} more", text, names.size() - kMost);
+}
+
+}  // namespace shardtool::format

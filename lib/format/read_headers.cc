@@ -1,0 +1,155 @@
+#include "lib/format/read_headers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/format/hugging_face/hf_cache.h"
+#include "lib/format/names.h"
+#include "lib/format/safetensors/safetensors.h"
+
+namespace shardtool::format {
+namespace {
+
+namespace fs = std::filesystem;
+
+void report_missing(const std::string& folder, const std::vector<std::string>& names,
+                    const ProblemSink& report) {
+  std::vector<std::string> missing;
+  for (const std::string& name : names) {
+    std::error_code error;
+    if (!fs::exists(fs::path(folder) / name, error)) missing.push_back(name);
+  }
+  if (missing.empty()) return;
+  Error error(ErrorCode::kFileMissing, fmt::format("{} of {} files of the checkpoint are missing",
+                                                   missing.size(), names.size()));
+  error.at({folder, 0, 0, ""}).note("missing", list_for_message(missing));
+  error.help(is_hf_snapshot(folder) ? "the snapshot is incomplete: download it again"
+                                    : "copy or download the whole folder again");
+  report({ProblemKind::kFileMissing, std::move(error), ""});
+}
+
+/// Resolves links once, so that later opens use the validated file.
+std::string resolved(const std::string& path) {
+  std::error_code error;
+  const fs::path canonical = fs::canonical(path, error);
+  return error ? path : canonical.string();
+}
+
+std::string framework_of(const safetensors::Header& header) {
+  for (const auto& [key, value] : header.metadata) {
+    if (key == "format") return value;
+  }
+  return "";
+}
+
+/// Opens source.path and adds its tensors.
+void read_file(Checkpoint& checkpoint, SourceFile& source, const ProblemSink& report) {
+  const store::File file = store::open_read(source.path);
+  source.identity = store::identity(file);
+  safetensors::Header header = safetensors::read_header(file, [&](Problem problem) {
+    problem.file = source.name;
+    report(std::move(problem));
+  });
+  source.header_xxh3 = std::move(header.xxh3);
+  source.framework = framework_of(header);
+  checkpoint.header_bytes += header.data_begin;
+  const auto number = static_cast<int>(checkpoint.files.size());
+  for (safetensors::Entry& entry : header.entries) {
+    checkpoint.tensors.push_back({std::move(entry.name), entry.dtype, std::move(entry.shape),
+                                  number, header.data_begin + entry.begin,
+                                  entry.end - entry.begin});
+  }
+  for (std::string& warning : header.warnings) {
+    checkpoint.warnings.push_back({std::move(warning), source.name, Oddity::kUnknownField});
+  }
+}
+
+/// Problem kind for a file that could not be read at all.
+ProblemKind kind_of(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kFileMissing:
+      return ProblemKind::kFileMissing;
+    case ErrorCode::kUnsupported:
+      return ProblemKind::kForeignFormat;
+    case ErrorCode::kMalformed:
+      return ProblemKind::kHeaderLength;
+    case ErrorCode::kHeaderJson:
+      return ProblemKind::kHeaderJson;
+    case ErrorCode::kTensorInvalid:
+      return ProblemKind::kTensorSize;
+    default:
+      return ProblemKind::kUnreadable;
+  }
+}
+
+void add_file(Checkpoint& checkpoint, const std::string& name, const ProblemSink& report) {
+  SourceFile source;
+  source.name = name;
+  source.path = resolved(checkpoint.folder() + "/" + name);
+  try {
+    read_file(checkpoint, source, report);
+  } catch (const Error& error) {
+    const ProblemKind kind = kind_of(error);
+    source.state = kind == ProblemKind::kFileMissing ? FileState::kMissing : FileState::kBroken;
+    report({kind, error, name});
+  }
+  checkpoint.files.push_back(std::move(source));
+}
+
+void report_one_file_under_two_names(const Checkpoint& checkpoint, const ProblemSink& report) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, const SourceFile*> seen;
+  for (const SourceFile& file : checkpoint.files) {
+    if (file.state != FileState::kRead) continue;
+    const auto [first, is_new] =
+        seen.emplace(std::pair(file.identity.device, file.identity.inode), &file);
+    if (is_new) continue;
+    report(
+        {ProblemKind::kSameFile,
+         Error(ErrorCode::kIndexInvalid, "two names are the same file, so its tensors stand twice")
+             .at({checkpoint.folder(), 0, 0, ""})
+             .note("found", fmt::format("'{}' and '{}'", first->second->name, file.name)),
+         file.name});
+  }
+}
+
+}  // namespace
+
+void read_headers(Checkpoint& checkpoint, const std::vector<std::string>& names,
+                  const ProblemSink& report) {
+  report_missing(checkpoint.folder(), names, report);
+  for (const std::string& name : names) add_file(checkpoint, name, report);
+  report_one_file_under_two_names(checkpoint, report);
+}
+
+void report_tensors_in_two_files(const Checkpoint& checkpoint, const ProblemSink& report) {
+  if (checkpoint.files.size() < 2) return;
+  std::vector<const std::string*> names;
+  names.reserve(checkpoint.tensors.size());
+  for (const StoredTensor& tensor : checkpoint.tensors) names.push_back(&tensor.name);
+  std::map<std::string_view, std::vector<std::string>> holders;
+  for (const std::string* twice : find_duplicates(std::move(names))) holders[*twice];
+  if (holders.empty()) return;
+  for (const StoredTensor& tensor : checkpoint.tensors) {
+    const auto found = holders.find(tensor.name);
+    if (found == holders.end()) continue;
+    found->second.push_back(checkpoint.files[static_cast<size_t>(tensor.file)].name);
+  }
+  for (const auto& [tensor, files] : holders) {
+    report({ProblemKind::kTensorInTwoFiles,
+            Error(ErrorCode::kIndexInvalid, "a tensor is in more than one file")
+                .at({checkpoint.folder(), 0, 0, ""})
+                .tensor(quote_for_message(tensor))
+                .note("found", list_for_message(files))
+                .note("expected", "each tensor in one file"),
+            files.back()});
+  }
+}
+
+}  // namespace shardtool::format

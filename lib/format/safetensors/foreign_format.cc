@@ -1,0 +1,53 @@
+#include "lib/format/safetensors/foreign_format.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace shardtool::format::safetensors {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Signature {
+  std::string_view bytes;
+  std::string_view what;
+  std::string_view hint;
+};
+
+constexpr std::string_view kPickleHint =
+    "pickle files can run code and are never opened: convert with "
+    "safetensors.torch.save_file(torch.load(path, weights_only=True), \"model.safetensors\")";
+constexpr std::string_view kPageHint = "the download failed or needs a login: fetch the file again";
+
+constexpr auto kSignatures = std::to_array<Signature>({
+    {"PK\x03\x04"sv, "a zip archive, probably a torch checkpoint (pickle)", kPickleHint},
+    {"\x80\x02"sv, "a pickle", kPickleHint},
+    {"\x80\x03"sv, "a pickle", kPickleHint},
+    {"\x80\x04"sv, "a pickle", kPickleHint},
+    {"\x80\x05"sv, "a pickle", kPickleHint},
+    {"GGUF"sv, "a GGUF file",
+     "shardtool cuts the original safetensors checkpoint, not its GGUF conversion"},
+    {"version https://git-lfs"sv, "a git-LFS pointer, not the file itself",
+     "run `git lfs pull` in the repository to fetch the file"},
+    {"<!DOCTYPE"sv, "a web page", kPageHint},
+    {"<!doctype"sv, "a web page", kPageHint},
+    {"<html"sv, "a web page", kPageHint},
+    {"\x93NUMPY"sv, "a NumPy array", "convert it to safetensors first"},
+    {"\x89HDF"sv, "an HDF5 file", "convert it to safetensors first"},
+    {"\x1f\x8b"sv, "a gzip archive", "unpack it first"},
+});
+
+}  // namespace
+
+void refuse_foreign_format(std::string_view head, const std::string& path) {
+  for (const Signature& signature : kSignatures) {
+    if (!head.starts_with(signature.bytes)) continue;
+    throw Error(ErrorCode::kUnsupported, fmt::format("the file is {}", signature.what))
+        .at({path, 0, 0, ""})
+        .note("expected", "a safetensors file")
+        .help(std::string(signature.hint));
+  }
+}
+
+}  // namespace shardtool::format::safetensors

@@ -1,0 +1,108 @@
+#include "lib/store/local/output_claim.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <set>
+
+#include "lib/store/local/syscalls.h"
+#include "lib/store/local/tree.h"
+
+namespace shardtool::store {
+namespace {
+
+constexpr size_t kIdDigits = 32;
+constexpr std::string_view kFolderSuffix = ".tmp";
+constexpr std::string_view kJournalSuffix = ".journal";
+
+OutputPlace checked_place(const std::string& path, Existing existing) {
+  OutputPlace place = look_at_output(path);
+  if (place.found == OutputPlace::Found::kContent && existing == Existing::kRefuse) {
+    throw output_exists(place.path());
+  }
+  return place;
+}
+
+bool is_id(std::string_view text) {
+  return text.size() == kIdDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+std::string name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// Names in the output's parent folder that begin with the id of a run.
+std::vector<std::string> hidden_names(const OutputPlace& place) {
+  const std::string prefix = name_of(place.hidden("-"));
+  std::vector<std::string> names = names_in(place.parent);
+  std::erase_if(names, [&](const std::string& name) {
+    const bool is_ours = name.starts_with(prefix) &&
+                         (name.ends_with(kFolderSuffix) || name.ends_with(kJournalSuffix));
+    return !is_ours || !is_id(std::string_view(name).substr(prefix.size(), kIdDigits)) ||
+           name[prefix.size() + kIdDigits] != '.';
+  });
+  return names;
+}
+
+}  // namespace
+
+Error output_exists(const std::string& path) {
+  return Error(ErrorCode::kOutputExists, "the output exists and is not empty")
+      .at({path, 0, 0, {}})
+      .help("choose another folder, or replace this one with --force");
+}
+
+std::string hidden_folder(const OutputPlace& place, const std::string& id) {
+  return place.hidden(fmt::format("-{}{}", id, kFolderSuffix));
+}
+
+std::string hidden_journal(const OutputPlace& place, const std::string& id, int process) {
+  return place.hidden(fmt::format("-{}.{}{}", id, process, kJournalSuffix));
+}
+
+std::vector<std::string> hidden_journals(const OutputPlace& place, const std::string& id) {
+  const std::string prefix = name_of(place.hidden("-" + id));
+  std::vector<std::string> journals;
+  for (const std::string& name : hidden_names(place)) {
+    if (name.starts_with(prefix) && name.ends_with(kJournalSuffix)) {
+      journals.push_back(place.parent + "/" + name);
+    }
+  }
+  return journals;
+}
+
+OutputClaim::OutputClaim(const std::string& path, Existing existing)
+    : place_(checked_place(path, existing)), lock_(place_.hidden(".lock")) {}
+
+std::vector<std::string> OutputClaim::leftovers() const {
+  const size_t before_id = name_of(place_.hidden("-")).size();
+  std::set<std::string> ids;
+  for (const std::string& name : hidden_names(place_)) {
+    ids.insert(name.substr(before_id, kIdDigits));
+  }
+  return {ids.begin(), ids.end()};
+}
+
+bool OutputClaim::discard_journals(const std::string& id) const noexcept {
+  try {
+    bool all = true;
+    for (const std::string& journal : hidden_journals(place_, id)) {
+      all = (syscalls().unlinkat(AT_FDCWD, journal.c_str(), 0) == 0 || errno == ENOENT) && all;
+    }
+    return all;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool OutputClaim::discard(const std::string& id) const noexcept {
+  // Delete the journals first, so that they never refer to deleted files.
+  const bool journals = discard_journals(id);
+  const bool folder = remove_tree(hidden_folder(place_, id)) || errno == ENOENT;
+  return journals && folder;
+}
+
+}  // namespace shardtool::store

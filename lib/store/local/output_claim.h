@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/store/local/folder_lock.h"
+#include "lib/store/local/output_place.h"
+
+namespace shardtool::store {
+
+/// Policy for an output that already has content.
+enum class Existing { kRefuse, kReplace };
+
+/// Error for an output whose content may not be replaced.
+Error output_exists(const std::string& path);
+
+/// Hidden files of a run in the parent folder of its output, while it is written and after an
+/// interruption:
+///
+///     parent/.NAME.shardtool.lock              flock of the run, or of its process 0
+///     parent/.NAME.shardtool-<id>.tmp/         the files of the run `id`, until they are renamed
+///     parent/.NAME.shardtool-<id>.<n>.journal  finished work of its process n in these files
+///                                              (exec/journal.h)
+///
+/// An id is 32 hexadecimal digits: equal for runs that write the same bytes from the same source.
+std::string hidden_folder(const OutputPlace& place, const std::string& id);
+std::string hidden_journal(const OutputPlace& place, const std::string& id, int process);
+/// Existing journals of a run, sorted. Throws kWriteFailed.
+std::vector<std::string> hidden_journals(const OutputPlace& place, const std::string& id);
+
+/// Right to write one output, held by one run at a time.
+class OutputClaim {
+ public:
+  /// Claims `path`, which may be an empty existing folder. Throws kOutputExists, kOutputLocked,
+  /// kOutputAliasesInput (path is a symbolic link), and as look_at_output.
+  OutputClaim(const std::string& path, Existing existing);
+
+  const OutputPlace& place() const { return place_; }
+  /// Ids of earlier runs that left a folder or a journal, sorted.
+  std::vector<std::string> leftovers() const;
+  /// Deletes the remains of a run. Returns false if some remain, or cannot be listed.
+  bool discard(const std::string& id) const noexcept;
+  bool discard_journals(const std::string& id) const noexcept;
+
+ private:
+  OutputPlace place_;
+  FolderLock lock_;
+};
+
+}  // namespace shardtool::store

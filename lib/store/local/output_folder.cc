@@ -1,0 +1,109 @@
+#include "lib/store/local/output_folder.h"
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "lib/store/local/failure.h"
+#include "lib/store/local/syscalls.h"
+#include "lib/store/local/tree.h"
+
+namespace shardtool::store {
+namespace {
+
+using Found = OutputPlace::Found;
+
+constexpr mode_t kFolderMode = 0777;  // less the umask
+
+}  // namespace
+
+OutputFolder::OutputFolder(OutputClaim claim, const std::string& id, Leftover leftover)
+    : claim_(std::move(claim)), id_(id), files_(hidden_folder(claim_.place(), id)) {
+  for (const std::string& other : claim_.leftovers()) {
+    if (other != id || leftover == Leftover::kDiscard) claim_.discard(other);
+  }
+  if (syscalls().mkdir(working_path().c_str(), kFolderMode) == 0) {
+    claim_.discard_journals(id);  // journals of a folder that no longer exists
+    return;
+  }
+  if (errno != EEXIST || leftover == Leftover::kDiscard) {
+    throw write_failure("create the folder", working_path(), errno);
+  }
+  check_own_folder(working_path());
+  continues_ = true;
+  kept_ = true;
+}
+
+OutputFolder::~OutputFolder() {
+  files_.clear();  // a network file system keeps the names of deleted files that are open
+  if (!finished_ && !kept_) claim_.discard(id_);
+}
+
+i64 OutputFolder::bytes_free() const {
+  struct statvfs status {};
+  if (::statvfs(working_path().c_str(), &status) != 0) {
+    throw write_failure("look at the file system", working_path(), errno);
+  }
+  return static_cast<i64>(status.f_bavail * status.f_frsize);
+}
+
+File& OutputFolder::create(const std::string& name) {
+  if (continues_) syscalls().unlinkat(AT_FDCWD, files_.path_of(name).c_str(), 0);
+  return files_.create(name);
+}
+
+File& OutputFolder::create_or_open(const std::string& name) {
+  return continues_ ? files_.open(name) : files_.create(name);
+}
+
+void OutputFolder::publish(std::span<const WrittenFile> expected) {
+  files_.remove_others(expected);
+  files_.sync();
+  files_.check_complete(expected);
+  files_.close_checked();
+  put_in_place();
+  try {
+    sync_folder(claim_.place().parent);
+  } catch (Error& error) {
+    withdraw(error);
+    throw;
+  }
+  finished_ = true;
+  // Delete the other hidden files: the journal and, after an exchange, the old content.
+  const bool replaced = claim_.place().found == Found::kContent;
+  if (!claim_.discard(id_) && replaced) leftover_ = working_path();
+}
+
+void OutputFolder::put_in_place() {
+  if (claim_.place().found == Found::kContent) {
+    if (syscalls().rename_exchange(working_path().c_str(), final_path().c_str()) == 0) return;
+    const int reason = errno;
+    Error error = write_failure("replace the output", final_path(), reason);
+    if (reason == EINVAL || reason == ENOSYS) {
+      error.help("this file system cannot exchange two folders: delete the output first");
+    }
+    throw error;
+  }
+  if (syscalls().rename(working_path().c_str(), final_path().c_str()) == 0) return;
+  const bool taken = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR;
+  throw taken ? output_exists(final_path())
+              : write_failure("rename the finished folder to the output", final_path(), errno);
+}
+
+/// Undoes put_in_place after a sync failure, when the rename might not survive a power cut.
+void OutputFolder::withdraw(Error& error) {
+  const Syscalls& call = syscalls();
+  const bool replaced = claim_.place().found == Found::kContent;
+  const int undone = replaced ? call.rename_exchange(final_path().c_str(), working_path().c_str())
+                              : call.rename(final_path().c_str(), working_path().c_str());
+  if (undone != 0) {
+    finished_ = true;
+    error.note("state", "the output is complete, but a power cut may still undo its renaming");
+    return;
+  }
+  if (claim_.place().found == Found::kEmptyFolder) call.mkdir(final_path().c_str(), kFolderMode);
+}
+
+}  // namespace shardtool::store

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <string>
+
+#include "lib/base/error.h"
+#include "lib/store/local/file.h"
+#include "lib/store/local/output_claim.h"
+#include "lib/store/local/output_files.h"
+
+namespace shardtool::store {
+
+/// Policy for the remains of an earlier run with the same id.
+enum class Leftover { kDiscard, kContinue };
+
+/// Folder that appears complete or not at all: all files are created in the claim's hidden folder,
+/// which is renamed onto the output at the end.
+///
+/// On every file system, rename(2) replaces only a missing or an empty folder, so content that
+/// appeared meanwhile is never replaced. Content that the claim may replace is exchanged with the
+/// new folder in one step and then deleted: readers of NAME see one complete version. A killed run
+/// leaves its hidden folder; the next run of this output continues or deletes it.
+///
+/// O1 before publication the content of NAME is unchanged
+/// O2 the destructor deletes all hidden files unless keep() was called
+class OutputFolder {
+ public:
+  /// Deletes the remains of runs with other ids. Throws kNoSpace, kWriteFailed, and kOtherRun if
+  /// the folder to continue is not a folder of this user.
+  OutputFolder(OutputClaim claim, const std::string& id, Leftover leftover);
+  ~OutputFolder();
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+  /// Temporary folder, with the names of the final content.
+  const std::string& working_path() const { return files_.folder(); }
+  std::string final_path() const { return claim_.place().path(); }
+  const OutputClaim& claim() const { return claim_; }
+  /// True if an earlier run's folder is continued.
+  bool continues() const { return continues_; }
+  /// Bytes available to this user on the output's file system.
+  i64 bytes_free() const;
+
+  /// Creates a file inside (a plain name, no separators) that publish() will sync and close.
+  /// Deletes a file that an earlier run left under this name. The reference stays valid until
+  /// publish().
+  File& create(const std::string& name);
+  /// Same, but opens a file that an earlier run left, with its content.
+  File& create_or_open(const std::string& name);
+  /// OutputFiles::sync.
+  void sync() { files_.sync(); }
+  /// Sets whether the destructor keeps the hidden folder for a later run. By default it keeps only
+  /// a folder that was continued.
+  void keep() { kept_ = true; }
+  void give_up() { kept_ = false; }
+  /// Makes everything durable and visible, once. Throws kWriteFailed (a name is no longer the file
+  /// that was written, or has another size; the system refused) or kOutputExists (content appeared
+  /// meanwhile). After an error the output is unpublished unless the error's "state" note says
+  /// otherwise.
+  void publish(std::span<const WrittenFile> expected);
+  /// Path of replaced content that could not be deleted; otherwise empty.
+  const std::string& leftover() const { return leftover_; }
+
+ private:
+  void put_in_place();
+  void withdraw(Error& error);
+
+  OutputClaim claim_;
+  std::string id_;
+  OutputFiles files_;
+  bool continues_ = false;
+  std::string leftover_;
+  bool kept_ = false;
+  bool finished_ = false;  ///< the hidden folder is gone, or must not be deleted
+};
+
+}  // namespace shardtool::store

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+namespace shardtool::store {
+
+/// Location of an output folder and its current content.
+struct OutputPlace {
+  enum class Found { kNothing, kEmptyFolder, kContent };
+
+  std::string parent;  ///< absolute, without links, "." and ".."
+  std::string name;    ///< one plain name
+  Found found = Found::kNothing;
+
+  std::string path() const;
+  /// Hidden path in the same folder, ".NAME.shardtool" + suffix. Very long names are truncated so
+  /// that the result is a valid name; outputs with the same truncated name share the lock, too.
+  std::string hidden(const std::string& suffix) const;
+};
+
+/// Examines a path that may be relative and end in slashes, "." or "..". Links in the parent are
+/// resolved here, once. Throws kOutputExists if the path is a file, kOutputAliasesInput if it is a
+/// symbolic link, kWriteFailed if the parent is missing or the path is a mount point.
+OutputPlace look_at_output(const std::string& path);
+
+}  // namespace shardtool::store

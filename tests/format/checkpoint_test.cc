@@ -1,0 +1,152 @@
+#include "lib/format/checkpoint.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/format/shard_files.h"
+#include "tests/support/safetensors_text.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::format {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file with one-byte U8 tensors, one per letter.
+std::string bytes_with(const std::string& letters) {
+  std::string json = "{";
+  for (size_t i = 0; i < letters.size(); ++i) {
+    if (i > 0) json += ',';
+    json += std::string("\"") + letters[i] + R"(":{"dtype":"U8","shape":[1],"data_offsets":[)" +
+            std::to_string(i) + "," + std::to_string(i + 1) + "]}";
+  }
+  return test::safetensors_bytes(json + "}", letters);
+}
+
+std::vector<std::string> names(const Checkpoint& checkpoint) {
+  std::vector<std::string> all;
+  for (const StoredTensor& tensor : checkpoint.tensors) all.push_back(tensor.name);
+  return all;
+}
+
+const char* const kIndex = R"({"metadata":{"total_size":3},"weight_map":{"a":"m-1.safetensors",
+  "b":"m-1.safetensors","c":"m-2.safetensors"}})";
+
+Error opening_error(const std::string& location) {
+  return testing::error_of([&] { return open_checkpoint(location); }).value();
+}
+
+}  // namespace
+
+TEST_CASE("a single file opens, with the config beside it and no other side files") {
+  const test::TempFolder folder;
+  const std::string path = folder.write("x.safetensors", bytes_with("ab"));
+  folder.write("config.json", "{}");
+  const Checkpoint checkpoint = open_checkpoint(path);
+  CHECK(checkpoint.format == "safetensors");
+  CHECK(names(checkpoint) == std::vector<std::string>{"a", "b"});
+  CHECK(checkpoint.tensors[1].offset == checkpoint.header_bytes + 1);
+  CHECK(checkpoint.files[0].identity.size == checkpoint.header_bytes + 2);
+  CHECK(checkpoint.folder() == folder.path());
+  CHECK(checkpoint.config_path == folder / "config.json");
+  CHECK(checkpoint.side_files.empty());
+}
+
+TEST_CASE("a folder with an index opens the files that it names, in order") {
+  const test::TempFolder folder;
+  folder.write("m-1.safetensors", bytes_with("ab"));
+  folder.write("m-2.safetensors", bytes_with("c"));
+  const std::string index = folder.write("model.safetensors.index.json", kIndex);
+  for (const std::string& location : {folder.path(), folder.path() + "//", index}) {
+    const Checkpoint checkpoint = open_checkpoint(location);
+    CHECK(checkpoint.format == "safetensors index");
+    CHECK(checkpoint.path == folder.path());
+    CHECK(names(checkpoint) == std::vector<std::string>{"a", "b", "c"});
+    CHECK(checkpoint.tensors[2].file == 1);
+    CHECK(checkpoint.warnings.empty());
+  }
+}
+
+TEST_CASE("side files are the plain files that are not weights, index, manifest or hidden") {
+  const test::TempFolder folder;
+  folder.write("model.safetensors", bytes_with("a"));
+  for (const char* name :
+       {"config.json", "tokenizer.model", "README.md", "modeling.py", "merges.txt"}) {
+    folder.write(name, "");
+  }
+  for (const char* name : {"pytorch_model.bin", ".hidden", "sub/file.json", "x.pth", "y.gguf"}) {
+    folder.write(name, "");
+  }
+  fs::create_symlink("config.json", folder / "link.json");
+  const Checkpoint checkpoint = open_checkpoint(folder.path());
+  CHECK(checkpoint.side_files == std::vector<std::string>{"README.md", "config.json", "link.json",
+                                                          "merges.txt", "modeling.py",
+                                                          "tokenizer.model"});
+}
+
+TEST_CASE("a side file behind a link out of the folder is left behind with a warning") {
+  const test::TempFolder folder;
+  const test::TempFolder other;
+  folder.write("model.safetensors", bytes_with("a"));
+  fs::create_symlink(other.write("secret.txt", "x"), folder / "notes.txt");
+  const Checkpoint checkpoint = open_checkpoint(folder.path());
+  CHECK(checkpoint.side_files.empty());
+  REQUIRE(checkpoint.warnings.size() == 1);
+  CHECK(checkpoint.warnings[0].file == "notes.txt");
+}
+
+TEST_CASE("parts that are complete by their names open without an index") {
+  const test::TempFolder folder;
+  folder.write("model-00001-of-00002.safetensors", bytes_with("a"));
+  folder.write("model-00002-of-00002.safetensors", bytes_with("b"));
+  const Checkpoint checkpoint = open_checkpoint(folder.path());
+  CHECK(checkpoint.files.size() == 2);
+  CHECK(checkpoint.warnings.size() == 1);
+  fs::remove(folder / "model-00001-of-00002.safetensors");
+  folder.write("model-00003-of-00002.safetensors", bytes_with("b"));
+  CHECK(opening_error(folder.path()).code() == ErrorCode::kUnsupported);
+}
+
+TEST_CASE("several files without an index are refused, several indices too") {
+  const test::TempFolder folder;
+  folder.write("a.safetensors", bytes_with("a"));
+  folder.write("b.safetensors", bytes_with("b"));
+  CHECK(opening_error(folder.path()).code() == ErrorCode::kUnsupported);
+  folder.write("x.safetensors.index.json", R"({"weight_map":{"a":"a.safetensors"}})");
+  CHECK(open_checkpoint(folder.path()).files.size() == 1);
+  folder.write("y.safetensors.index.json", R"({"weight_map":{"b":"b.safetensors"}})");
+  CHECK(opening_error(folder.path()).code() == ErrorCode::kUnsupported);
+  CHECK(names(open_checkpoint(folder / "y.safetensors.index.json")) ==
+        std::vector<std::string>{"b"});
+}
+
+TEST_CASE("a folder of pickles is refused with a way out, an empty one is missing its weights") {
+  const test::TempFolder folder;
+  CHECK(opening_error(folder.path()).code() == ErrorCode::kFileMissing);
+  folder.write("pytorch_model.bin", "x");
+  const Error error = opening_error(folder.path());
+  CHECK(error.code() == ErrorCode::kUnsupported);
+  CHECK(error.help_lines()[0].find("save_pretrained") != std::string::npos);
+}
+
+TEST_CASE("another tool's manifest.json is a side file") {
+  const test::TempFolder folder;
+  folder.write("model.safetensors", bytes_with("a"));
+  folder.write("manifest.json", R"({"version":3})");
+  const Checkpoint checkpoint = open_checkpoint(folder.path());
+  CHECK_FALSE(checkpoint.manifest);
+  CHECK(checkpoint.side_files == std::vector<std::string>{"manifest.json"});
+}
+
+TEST_CASE("what is not there is missing") {
+  CHECK(opening_error("/nowhere/model.safetensors").code() == ErrorCode::kFileMissing);
+  CHECK(opening_error("/nowhere/model.safetensors.index.json").code() == ErrorCode::kFileMissing);
+  CHECK(opening_error("").code() == ErrorCode::kFileMissing);
+}
+
+}  // namespace shardtool::format

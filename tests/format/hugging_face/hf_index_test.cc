@@ -1,0 +1,62 @@
+#include "lib/format/hugging_face/hf_index.h"
+
+#include <doctest/doctest.h>
+
+#include "lib/base/error.h"
+
+namespace shardtool::format {
+namespace {
+
+HfIndex two_files() {
+  return parse_index(
+      R"({"metadata":{"total_size":3,"other":1.5},"weight_map":{"b":"2.safetensors","a":"1.safetensors","c":"1.safetensors"}})",
+      "i.json");
+}
+
+StoredTensor stored(const std::string& name, int file) {
+  return {name, Dtype::kU8, {}, file, 0, 1};
+}
+
+ErrorCode code_of(const std::vector<StoredTensor>& tensors) {
+  try {
+    check_index(two_files(), tensors, "i.json");
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode::kInternal;
+}
+
+}  // namespace
+
+TEST_CASE("files and tensors are sorted, and each tensor knows its file") {
+  const HfIndex index = two_files();
+  CHECK(index.total_size == 3);
+  CHECK(index.files == std::vector<std::string>{"1.safetensors", "2.safetensors"});
+  REQUIRE(index.weights.size() == 3);
+  CHECK(index.weights[0].tensor == "a");
+  CHECK(index.weights[0].file == 0);
+  CHECK(index.weights[1].tensor == "b");
+  CHECK(index.weights[1].file == 1);
+  CHECK(index.weights[2].file == 0);
+}
+
+TEST_CASE("an index that is right says nothing") {
+  CHECK(check_index(two_files(), {stored("a", 0), stored("c", 0), stored("b", 1)}, "i").empty());
+}
+
+TEST_CASE("both directions are held against the headers") {
+  CHECK(code_of({stored("a", 0), stored("b", 1)}) == ErrorCode::kIndexInvalid);
+  CHECK(code_of({stored("a", 0), stored("c", 1), stored("b", 1)}) == ErrorCode::kIndexInvalid);
+  CHECK(code_of({stored("a", 0), stored("c", 0), stored("b", 1), stored("d", 1)}) ==
+        ErrorCode::kIndexInvalid);
+}
+
+TEST_CASE("a wrong total is a warning with both numbers") {
+  StoredTensor large = stored("a", 0);
+  large.bytes = 5;
+  const auto warnings = check_index(two_files(), {large, stored("c", 0), stored("b", 1)}, "i");
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].message == "metadata.total_size says 3 bytes, the tensors have 7");
+}
+
+}  // namespace shardtool::format

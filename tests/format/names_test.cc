@@ -1,0 +1,38 @@
+#include "lib/format/names.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace shardtool::format {
+
+TEST_CASE("a plain file name cannot leave its folder") {
+  for (const std::string name : {"model.safetensors", "a b", "é", "-x", "x..y"}) {
+    CAPTURE(name);
+    CHECK(is_plain_file_name(name));
+  }
+  for (const std::string& name :
+       {std::string(), std::string("."), std::string(".."), std::string("../x"), std::string("/x"),
+        std::string("a/b"), std::string("a\\b"), std::string(".hidden"), std::string("a\nb"),
+        std::string("a\0b", 3), std::string(256, 'x')}) {
+    CAPTURE(name);
+    CHECK_FALSE(is_plain_file_name(name));
+  }
+}
+
+TEST_CASE("a name that stands twice is found, and only then") {
+  const std::vector<std::string> names = {"b", "a", "c", "a"};
+  CHECK(find_duplicate({&names[0], &names[1], &names[2]}) == nullptr);
+  const std::string* twice = find_duplicate({&names[0], &names[1], &names[2], &names[3]});
+  REQUIRE(twice != nullptr);
+  CHECK(*twice == "a");
+}
+
+TEST_CASE("a long list is cut in messages") {
+  const std::vector<std::string> names(10, "x");
+  CHECK(list_for_message(std::span(names).first(2)) == "x, x");
+  CHECK(list_for_message(names) == "x, x, x, x, x, x, x, x and 2 more");
+}
+
+}  // namespace shardtool::format

@@ -1,0 +1,174 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string_view>
+
+#include "lib/store/local/output_folder.h"
+#include "lib/store/local/tree.h"
+#include "tests/support/faulty_syscalls.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::store {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempFolder;
+using testing::Call;
+using testing::FaultySyscalls;
+using Names = std::vector<std::string>;
+
+constexpr int kFiles = 3;
+const std::string kRun(32, 'a');
+
+/// Content under the output's name before the run.
+enum class Before { kNothing, kEmptyFolder, kContent };
+
+void prepare(const TempFolder& folder, Before before) {
+  if (before == Before::kEmptyFolder) fs::create_directories(folder / "out");
+  if (before == Before::kContent) folder.write("out/old", "old content");
+}
+
+/// Runs to the end and returns the error.
+std::optional<Error> run(const TempFolder& folder) {
+  return testing::error_of([&] {
+    OutputFolder output(OutputClaim(folder / "out", Existing::kReplace), kRun, Leftover::kDiscard);
+    std::vector<WrittenFile> written;
+    for (int i = 0; i < kFiles; ++i) {
+      written.push_back({std::to_string(i), 100});
+      File& file = output.create(written.back().name);
+      allocate(file, 100);
+      write_exact(file, std::as_bytes(std::span(std::string_view("new"))), 0);
+    }
+    output.publish(written);
+    return 0;
+  });
+}
+
+bool is_new(const TempFolder& folder) {
+  return fs::is_directory(folder / "out") && names_in(folder / "out") == Names{"0", "1", "2"};
+}
+
+bool is_as_before(const TempFolder& folder, Before before) {
+  if (before == Before::kNothing) return !fs::exists(folder / "out");
+  const Names expected = before == Before::kContent ? Names{"old"} : Names{};
+  return names_in(folder / "out") == expected;
+}
+
+/// Failures of close after reading, of probing and of deleting leftovers are tolerated. An output
+/// file that could not be opened is detected by its content.
+bool may_go_unnoticed(Call call) {
+  return call == Call::kClose || call == Call::kUnlinkat || call == Call::kOpenat;
+}
+
+void check_every_failure(Call call, int error_number, Before before) {
+  for (int n = 1;; ++n) {
+    CAPTURE(static_cast<int>(call));
+    CAPTURE(static_cast<int>(before));
+    CAPTURE(n);
+    const TempFolder folder;
+    prepare(folder, before);
+    FaultySyscalls faults;
+    faults.fail(call, n, error_number);
+    const auto error = run(folder);
+    const bool reached = faults.count(call) >= n;
+    faults.heal();
+    CHECK((error ? is_as_before(folder, before) : is_new(folder)));
+    CHECK((error || !reached || may_go_unnoticed(call)));
+    if (!reached) return;
+  }
+}
+
+TEST_CASE("whichever call fails, there is the old state or the complete new one") {
+  for (const Before before : {Before::kNothing, Before::kEmptyFolder, Before::kContent}) {
+    for (int call = 0; call < testing::kCallKinds; ++call) {
+      check_every_failure(static_cast<Call>(call), EIO, before);
+    }
+  }
+}
+
+TEST_CASE("whichever call fails, nothing hidden remains that could be deleted") {
+  for (const Call call :
+       {Call::kPwrite, Call::kFallocate, Call::kFsync, Call::kMkdir, Call::kRename}) {
+    const TempFolder folder;
+    FaultySyscalls faults;
+    faults.fail(call, 1, EIO);
+    CHECK(run(folder));
+    CHECK(names_in(folder.path()).empty());
+  }
+}
+
+TEST_CASE("no space for the folder, a file or its bytes is told as such") {
+  for (const Call call : {Call::kMkdir, Call::kOpenat, Call::kFallocate, Call::kPwrite}) {
+    const TempFolder folder;
+    FaultySyscalls faults;
+    faults.fail_all(call, ENOSPC);
+    const auto error = run(folder);
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kNoSpace);
+  }
+}
+
+TEST_CASE("when neither the sync nor its undoing works, the error says what is there") {
+  const TempFolder folder;
+  FaultySyscalls faults;
+  faults.fail(Call::kFsync, kFiles + 2, EIO);  // the files, the folder, then the parent
+  faults.fail(Call::kRename, 2, EIO);
+  const auto error = run(folder);
+  REQUIRE(error);
+  CHECK(error->notes().size() == 1);
+  CHECK(is_new(folder));
+}
+
+TEST_CASE("a file system that cannot exchange folders keeps the old one and says what to do") {
+  for (const int reason : {EINVAL, ENOSYS}) {
+    const TempFolder folder;
+    prepare(folder, Before::kContent);
+    FaultySyscalls faults;
+    faults.fail_all(Call::kRenameExchange, reason);
+    const auto error = run(folder);
+    REQUIRE(error);
+    CHECK(error->help_lines().size() == 1);
+    CHECK(is_as_before(folder, Before::kContent));
+  }
+}
+
+TEST_CASE("after one sync that failed no other is believed") {
+  const TempFolder folder;
+  OutputFolder output(OutputClaim(folder / "out", Existing::kRefuse), kRun, Leftover::kDiscard);
+  output.create("0");
+  output.sync();
+  {
+    FaultySyscalls faults;
+    faults.fail(Call::kFsync, 1, EIO);
+    CHECK_ERROR(kWriteFailed, (output.sync(), 0));
+  }
+  CHECK_ERROR(kWriteFailed, (output.sync(), 0));
+  CHECK_ERROR(kWriteFailed, (output.publish({}), 0));
+  CHECK_FALSE(fs::exists(folder / "out"));
+}
+
+TEST_CASE("old content that cannot be deleted is told, not an error") {
+  const TempFolder folder;
+  prepare(folder, Before::kContent);
+  {
+    OutputFolder output(OutputClaim(folder / "out", Existing::kReplace), kRun, Leftover::kDiscard);
+    output.create("0");
+    FaultySyscalls faults;
+    faults.fail_all(Call::kUnlinkat, EACCES);
+    output.publish(std::vector<WrittenFile>{{"0", 0}});
+    CHECK(output.leftover() == output.working_path());
+  }
+  CHECK(names_in(folder / "out") == Names{"0"});
+}
+
+TEST_CASE("a file system without sync of folders is no reason to fail") {
+  const TempFolder folder;
+  FaultySyscalls faults;
+  faults.fail(Call::kFsync, kFiles + 1, EINVAL);
+  CHECK(!run(folder));
+  CHECK(is_new(folder));
+}
+
+}  // namespace
+}  // namespace shardtool::store
