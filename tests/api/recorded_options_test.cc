@@ -15,6 +15,8 @@
 namespace shardtool::api {
 namespace {
 
+using test::TempFolder;
+
 constexpr const char* kTwoAxisMaps = R"({
   "version": 1, "extends": ["preset:llama"], "mesh": [{"axis": "tp", "size": 4}],
   "layouts": {"param": {"embed": "tp", "mlp": null, "heads": null, "kv_heads": null, "vocab": null}}
