@@ -15,7 +15,7 @@ std::vector<LayoutInfo> list_layouts() {
       info.models.push_back({models.model_types, models.proof});
     }
     for (const layouts::Refusal& refusal : layout.refusals) info.refused.push_back(refusal.reason);
-    info.refused.push_back(layout.other_axes);
+    if (!layout.other_axes.empty()) info.refused.push_back(layout.other_axes);
   }
   return list;
 }

@@ -225,9 +225,10 @@ void add_output(AppliedMapping& applied, const MappingChoice& choice,
   }
   if (!is_engine_layout(choice)) return;
   const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);
-  layouts::check_expressible(layout, *model, applied.resolution.mesh);
-  check_padding(applied, layout);
+  if (model != nullptr) layouts::check_expressible(layout, *model, applied.resolution.mesh);
+  if (layout.is_even) check_padding(applied, layout);
   applied.layout = layout.label();
+  applied.form = layout.form;
   applied.engine_files = layouts::names_for(layout, applied.resolution.mesh);
 }
 
@@ -247,7 +248,7 @@ AppliedMapping apply_mapping(const MappingChoice& typed, const LogicalCheckpoint
     const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);
     const mesh::Mesh mesh = mapping::choose_mesh(mapping, options);
     options.mesh = layouts::with_axes(layouts::names_for(layout, mesh), mesh);
-    options.require_even = true;  // engines cut evenly
+    options.require_even = options.require_even || layout.is_even;
   }
   options.report = report;
   std::vector<TensorSpec> specs = source.specs();

@@ -24,6 +24,7 @@ struct AppliedMapping {
   bool allows_empty_shards = false;
   std::string layout{kPlainLayout};                     ///< label of an engine's layout, or plain
   std::optional<layouts::FileNames> engine_files = {};  ///< of the layout; absent: plain names
+  layouts::StoredForm form = {};
   /// Tensors as the files hold them; null: every tensor by itself.
   std::shared_ptr<const std::vector<mapping::OutputTensor>> output = {};
 };

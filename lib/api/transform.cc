@@ -43,13 +43,12 @@ TransformReport split(const SplitOptions& options) {
 }
 
 TransformReport merge(const MergeOptions& options) {
-  if (options.write.layout != kPlainLayout) {
-    throw Error(ErrorCode::kUsage, "a merged checkpoint has the plain layout")
-        .help("`shardtool reshard` and `split` write the layouts of engines");
-  }
+  const bool is_plain = options.write.layout == kPlainLayout;
+  const layouts::EngineLayout* layout =
+      is_plain ? nullptr : &layouts::find_layout(options.write.layout);
   const auto open_task = [&] {
     Task task{open_finished(options.sources), {}};
-    task.target = whole_target(task.source);
+    task.target = whole_target(task.source, layout);
     return task;
   };
   return transfer(open_task, options.write, options.compare_replicas);

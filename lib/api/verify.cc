@@ -19,11 +19,27 @@ Error lacks_hash(const std::string& what) {
   return Error(ErrorCode::kDataMismatch, "the manifest has no hash to compare with").tensor(what);
 }
 
-void expect_header(const format::PlannedFile& file, int number, Expected& expected) {
-  const auto hash = kernels::parse_hash128(file.header_xxh3);
-  if (!hash) throw lacks_hash(file.name);
-  expected.ranges.push_back({number, 0, file.data_begin, *hash});
-  expected.tensors.push_back(nullptr);
+/// Expects the bytes around the data as they are planned.
+void expect_frame(const Run& run, size_t file, Expected& expected) {
+  kernels::Xxh3 hash;
+  exec::WrittenRange range{static_cast<int>(file), 0, 0, {}};
+  const auto add_range = [&] {
+    if (range.bytes == 0) return;
+    range.xxh3 = hash.value();
+    expected.ranges.push_back(range);
+    expected.tensors.push_back(nullptr);
+  };
+  write_file_frame(run.source, run.target, run.plan, file, [&](i64 offset, std::string_view text) {
+    if (offset != range.offset + range.bytes) {
+      add_range();
+      hash = kernels::Xxh3();
+      range.offset = offset;
+      range.bytes = 0;
+    }
+    hash.update(std::as_bytes(std::span(text)));
+    range.bytes += std::ssize(text);
+  });
+  add_range();
 }
 
 void expect_tensor(const Run& run, size_t t, const ExpectedHash& hash, Expected& expected) {
@@ -45,7 +61,7 @@ i64 verify_output(const Run& run, const std::string& folder, const ExpectedHash&
   Expected expected;
   std::vector<exec::SourceFile> files;
   for (const format::PlannedFile& file : run.plan.files) {
-    expect_header(file, static_cast<int>(files.size()), expected);
+    expect_frame(run, files.size(), expected);
     files.emplace_back(folder + "/" + file.name);
   }
   const auto of = static_cast<size_t>(share.of);

@@ -10,6 +10,12 @@ void Appender::begin(const TargetFile& file) {
   offset_ = 0;
 }
 
+void Appender::seek(i64 offset) {
+  if (offset == offset_ + used_) return;
+  finish();
+  offset_ = offset;
+}
+
 void Appender::append(std::string_view text) {
   while (!text.empty()) {
     const std::string_view part = text.substr(0, static_cast<size_t>(kBufferBytes - used_));

@@ -16,6 +16,8 @@ class Appender {
 
   /// Starts at the beginning of another file; earlier text must be finished.
   void begin(const TargetFile& file);
+  /// Continues at this offset, which is not before the end of the last piece.
+  void seek(i64 offset);
   /// Throws the errors of writing.
   void append(std::string_view text);
   /// Writes the rest of the buffer.

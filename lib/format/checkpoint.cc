@@ -68,6 +68,12 @@ void open_output(Checkpoint& checkpoint, std::string text, const FolderListing& 
     report({ProblemKind::kManifestInvalid, error, kManifestName});
     return open_loose_files(checkpoint, listing, report);
   }
+  if (checkpoint.manifest->format != kSafetensors) {
+    throw Error(ErrorCode::kUnsupported, "this output is in a format that is only written")
+        .at({path, 0, 0, "/format"})
+        .note("found", quote_for_message(checkpoint.manifest->format))
+        .help("give the checkpoint that it was made from");
+  }
   check_files(*checkpoint.manifest, checkpoint.path, report);
   std::vector<std::string> names;
   for (const FileRecord& file : checkpoint.manifest->files) names.push_back(file.name);

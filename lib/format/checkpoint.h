@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,18 @@ struct StoredTensor {
 /// Result of opening a weights file. Without problem reports every file is kRead.
 enum class FileState { kRead, kMissing, kBroken };
 
+/// Tensor of a checkpoint that is stored in parts of any shape, each in a place of its own.
+///
+/// C1 the holders together hold every element, and each of them is a stored tensor of this name,
+///    with this dtype and the holder's local shape
+struct ChunkedTensor {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  Shape shape;
+  std::shared_ptr<const index::HolderSet> holders;
+  std::vector<size_t> stored;  ///< per holder: its index in Checkpoint::tensors
+};
+
 /// An opened weights file.
 struct SourceFile {
   std::string name;  ///< relative to Checkpoint::path
@@ -48,13 +61,14 @@ struct Warning {
 /// Checkpoint whose headers were read and validated, without reading data.
 ///
 /// K1 every tensor is inside its file, and the tensors of a file tile its data exactly
-/// K2 without a manifest, names are unique over all files
+/// K2 without a manifest, names are unique over all files, except in chunked checkpoints
 /// K3 tensors are ordered by (file, offset)
 struct Checkpoint {
   std::string path;    ///< resolved path of a folder or a single file
   std::string format;  ///< "safetensors", "safetensors index", "shardtool output", ...
   std::vector<SourceFile> files;
   std::vector<StoredTensor> tensors;
+  std::vector<ChunkedTensor> chunked;   ///< in chunked checkpoints without a manifest: all tensors
   std::optional<Manifest> manifest;     ///< present for outputs of shardtool
   std::string config_path;              ///< config.json in the weights' folder, or empty
   std::vector<std::string> side_files;  ///< names of other plain files (config, tokenizer, README)

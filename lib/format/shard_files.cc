@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -12,9 +13,8 @@
 #include "lib/base/json_text.h"
 
 namespace shardtool::format {
-namespace {
 
-i64 bytes_of(const TensorTable::Tensor& tensor) {
+i64 data_bytes(const TensorTable::Tensor& tensor) {
   const auto bytes = byte_size(tensor.dtype, tensor.shape);
   if (!bytes) {
     throw Error(
@@ -25,24 +25,46 @@ i64 bytes_of(const TensorTable::Tensor& tensor) {
   return *bytes;
 }
 
-/// Distributes tensors, as indices, to files: a new file begins when the next tensor does not fit.
-std::vector<std::vector<size_t>> deal_out(std::span<const i64> bytes, i64 max_file_size) {
+namespace {
+
+/// Per tensor, the number of tensors of its name before it.
+std::vector<size_t> name_counts(const TensorTable& tensors) {
+  std::vector<size_t> counts(tensors.size, 0);
+  for (size_t t = 1; t < tensors.size; ++t) {
+    if (tensors.at(t).name == tensors.at(t - 1).name) counts[t] = counts[t - 1] + 1;
+  }
+  return counts;
+}
+
+}  // namespace
+
+std::vector<std::vector<size_t>> deal_out(const TensorTable& tensors, i64 max_file_size,
+                                          SameName same_name) {
+  std::vector<size_t> order(tensors.size);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<size_t> counts(tensors.size, 0);
+  if (same_name == SameName::kInOtherFiles) {
+    counts = name_counts(tensors);
+    std::ranges::stable_sort(order, {}, [&](size_t t) { return counts[t]; });
+  }
   std::vector<std::vector<size_t>> files(1);
   i64 filled = 0;
-  for (size_t t = 0; t < bytes.size(); ++t) {
-    if (!files.back().empty() && bytes[t] > max_file_size - filled) {
+  for (const size_t t : order) {
+    const i64 bytes = data_bytes(tensors.at(t));
+    std::vector<size_t>& file = files.back();
+    const bool is_full =
+        !file.empty() && (bytes > max_file_size - filled || counts[t] != counts[file.back()]);
+    if (is_full) {
       files.emplace_back();
       filled = 0;
     }
     files.back().push_back(t);
-    filled += bytes[t];
-  }
-  for (auto& file : files) {
-    std::stable_partition(file.begin(), file.end(),
-                          [&](size_t t) { return bytes[t] % kDataAlignment == 0; });
+    filled += bytes;
   }
   return files;
 }
+
+namespace {
 
 /// Entry of the metadata with which torch.distributed.checkpoint's HuggingFaceStorageReader places
 /// every tensor of a file (torch/distributed/checkpoint/_hf_utils.py).
@@ -86,7 +108,7 @@ i64 write_json(const PlannedFile& file, const TensorTable& tensors,
   i64 next = 0;
   for (const size_t t : file.members) {
     const TensorTable::Tensor tensor = tensors.at(t);
-    const i64 end = next + bytes_of(tensor);
+    const i64 end = next + data_bytes(tensor);
     json.add(tensor.name, tensor.dtype, tensor.shape, next, end);
     next = end;
   }
@@ -99,8 +121,12 @@ class Planner {
   Planner(const TensorTable& tensors, i64 max_file_size, std::span<const i64> origins)
       : tensors_(tensors), origins_(origins) {
     bytes_.reserve(tensors.size);
-    for (size_t t = 0; t < tensors.size; ++t) bytes_.push_back(bytes_of(tensors.at(t)));
-    members_ = deal_out(bytes_, max_file_size);
+    for (size_t t = 0; t < tensors.size; ++t) bytes_.push_back(data_bytes(tensors.at(t)));
+    members_ = deal_out(tensors, max_file_size, SameName::kInOtherFiles);
+    for (auto& file : members_) {
+      std::ranges::stable_partition(file,
+                                    [&](size_t t) { return bytes_[t] % kDataAlignment == 0; });
+    }
     plan_.places.resize(tensors.size);
   }
 
@@ -180,41 +206,24 @@ std::string header_text(const PlannedFile& file, const TensorTable& tensors) {
 
 FilePlan plan_rank_files(i64 rank, const TensorTable& shards, i64 max_file_size,
                          std::span<const i64> origins, std::string_view framework,
-                         const std::function<std::string(size_t part)>& name_of) {
+                         const NameOfPart& name_of) {
   return Planner(shards, max_file_size, origins)
       .plan({{"format", std::string(framework)}, {"shardtool.rank", std::to_string(rank)}},
-            [rank, &name_of](size_t part, size_t) {
-              if (name_of) return name_of(part);
+            [rank, &name_of](size_t part, size_t parts) {
+              if (name_of) return name_of(part, parts);
               return fmt::format("model-rank-{}-part-{}.safetensors", rank, part);
             });
 }
 
 FilePlan plan_whole_files(const TensorTable& tensors, i64 max_file_size,
-                          std::span<const i64> origins, std::string_view framework) {
+                          std::span<const i64> origins, std::string_view framework,
+                          const NameOfPart& name_of) {
   return Planner(tensors, max_file_size, origins)
-      .plan({{"format", std::string(framework)}}, [](size_t file, size_t count) {
+      .plan({{"format", std::string(framework)}}, [&name_of](size_t file, size_t count) {
+        if (name_of) return name_of(file, count);
         return count == 1 ? std::string("model.safetensors")
                           : fmt::format("model-{:05}-of-{:05}.safetensors", file + 1, count);
       });
-}
-
-std::optional<std::string> index_text(const FilePlan& plan, const TensorTable& tensors) {
-  if (plan.files.size() == 1) return std::nullopt;
-  std::map<std::string_view, std::string_view> file_of;
-  i64 total = 0;
-  for (size_t t = 0; t < tensors.size; ++t) {
-    const TensorTable::Tensor tensor = tensors.at(t);
-    file_of[tensor.name] = plan.files[static_cast<size_t>(plan.places[t].file)].name;
-    total += bytes_of(tensor);
-  }
-  std::string text = fmt::format(
-      "{{\n  \"metadata\": {{\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{", total);
-  std::string_view separator = "\n";
-  for (const auto& [tensor, file] : file_of) {
-    text += fmt::format("{}    {}: {}", separator, json_quote(tensor), json_quote(file));
-    separator = ",\n";
-  }
-  return text + "\n  }\n}\n";
 }
 
 }  // namespace shardtool::format

@@ -42,14 +42,22 @@ struct TensorTable {
   explicit TensorTable(std::span<const TensorSpec> tensors);
 };
 
-/// Planned safetensors file: its header and data.
+/// Data of a tensor and the bytes around it in a file: [begin, end).
+struct FramedData {
+  i64 begin = 0;
+  i64 data = 0;  ///< offset of the tensor's data
+  i64 end = 0;
+};
+
+/// Planned file: its tensors, and the bytes around them.
 struct PlannedFile {
   std::string name;
-  safetensors::Metadata metadata;  ///< without DCP_SHARDING_INFO
-  std::vector<size_t> members;     ///< numbers of its tensors, in the order of their data
-  i64 data_begin = 0;              ///< bytes of the length and the header
-  i64 size = 0;                    ///< file size in bytes
-  std::string header_xxh3;
+  safetensors::Metadata metadata;       ///< safetensors only; without DCP_SHARDING_INFO
+  std::vector<size_t> members;          ///< numbers of its tensors, in the order of their data
+  i64 data_begin = 0;                   ///< bytes before the first tensor's data
+  i64 size = 0;                         ///< file size in bytes
+  std::string header_xxh3;              ///< of all bytes that are not data, in order
+  std::vector<FramedData> frames = {};  ///< per member; empty if one header frames them all
 };
 
 /// Planned position of a tensor.
@@ -70,11 +78,28 @@ void write_header(const PlannedFile& file, const TensorTable& tensors,
 /// Same as one text.
 std::string header_text(const PlannedFile& file, const TensorTable& tensors);
 
+/// Name of part `part` of the `parts` files of one plan.
+using NameOfPart = std::function<std::string(size_t part, size_t parts)>;
+
+/// Permission for one file to hold several tensors of one name, which stand side by side in a
+/// table.
+enum class SameName { kInOneFile, kInOtherFiles };
+
+/// Distributes tensors, by number, to files: a new file begins when the next tensor does not fit.
+/// Its data is at most `max_file_size`, except for a single larger tensor. Without tensors there is
+/// one empty file. With kInOtherFiles, all first tensors of their names come before all second
+/// ones. Throws kSubByteCut for a tensor without a whole number of bytes.
+std::vector<std::vector<size_t>> deal_out(const TensorTable& tensors, i64 max_file_size,
+                                          SameName same_name);
+
+/// Bytes of a tensor's data. Throws kSubByteCut if they are no whole number.
+i64 data_bytes(const TensorTable::Tensor& tensor);
+
 /// Plans one rank's shards (local shapes) in files model-rank-{r}-part-{p}.safetensors, or with the
 /// names that `name_of` gives. Inside a
-/// file, tensors of whole pages come first; otherwise the order is kept. A file's data is at most
-/// `max_file_size`, except for a single larger tensor. A rank without tensors gets one empty file.
-/// Throws kLimit when a header grows beyond the format's limit.
+/// file, tensors of whole pages come first; otherwise the order is kept. See deal_out for the
+/// sizes. Tensors of one name, which stand side by side in `shards`, go to different files. Throws
+/// kLimit when a header grows beyond the format's limit.
 ///
 /// `origins`, if given, has for each tensor the file offset of its source bytes, or kNoOrigin: data
 /// then begins at the page offset at which most bytes keep the page offset of their source, so that
@@ -82,14 +107,12 @@ std::string header_text(const PlannedFile& file, const TensorTable& tensors);
 FilePlan plan_rank_files(i64 rank, const TensorTable& shards, i64 max_file_size,
                          std::span<const i64> origins = {},
                          std::string_view framework = kDefaultFramework,
-                         const std::function<std::string(size_t part)>& name_of = {});
+                         const NameOfPart& name_of = {});
 
 /// Plans a whole checkpoint: model.safetensors, or model-00001-of-0000N.safetensors and an index.
 FilePlan plan_whole_files(const TensorTable& tensors, i64 max_file_size,
                           std::span<const i64> origins = {},
-                          std::string_view framework = kDefaultFramework);
-
-/// Text of model.safetensors.index.json; nullopt for a single file.
-std::optional<std::string> index_text(const FilePlan& plan, const TensorTable& tensors);
+                          std::string_view framework = kDefaultFramework,
+                          const NameOfPart& name_of = {});
 
 }  // namespace shardtool::format

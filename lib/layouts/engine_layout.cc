@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -14,23 +15,43 @@
 namespace shardtool::layouts {
 namespace {
 
-constexpr std::string_view kPart = "part";
+/// Field of a pattern: {name}, {name+1} or {name:05}.
+struct Field {
+  std::string name;
+  i64 first = 0;     ///< number of the first one
+  size_t width = 0;  ///< digits
+};
 
-std::string field(std::string_view name) {
-  return fmt::format("{{{}}}", name);
+Field parse_field(const std::string& text) {
+  const size_t name_end = std::min(text.find_first_of("+:"), text.size());
+  Field field{text.substr(0, name_end)};
+  if (text.find('+') != text.npos) field.first = std::stoll(text.substr(text.find('+') + 1));
+  if (text.find(':') != text.npos) field.width = std::stoul(text.substr(text.find(':') + 1));
+  return field;
 }
 
-void replace(std::string& text, const std::string& what, const std::string& by) {
-  if (const size_t at = text.find(what); at != text.npos) text.replace(at, what.size(), by);
+/// Replaces every field of a pattern by its number.
+std::string fill(const std::string& pattern, const std::function<i64(const std::string&)>& number) {
+  std::string text;
+  for (size_t at = 0; at < pattern.size();) {
+    const size_t begin = std::min(pattern.find('{', at), pattern.size());
+    text += pattern.substr(at, begin - at);
+    if (begin == pattern.size()) break;
+    const size_t end = pattern.find('}', begin);
+    const Field field = parse_field(pattern.substr(begin + 1, end - begin - 1));
+    text += fmt::format("{:0{}}", number(field.name) + field.first, field.width);
+    at = end + 1;
+  }
+  return text;
 }
 
 FileNames decode_file_names(const std::string& pattern) {
   FileNames names{pattern, {}};
-  for (size_t begin = pattern.find('{'); begin != pattern.npos; begin = pattern.find('{', begin)) {
-    const size_t end = pattern.find('}', begin++);
-    const std::string axis = pattern.substr(begin, end - begin);
-    if (axis != kPart) names.axes.push_back(axis);
-  }
+  fill(pattern, [&names](const std::string& field) {
+    names.has_rank = names.has_rank || field == "rank";
+    if (field != "rank" && field != "part" && field != "parts") names.axes.push_back(field);
+    return i64{0};
+  });
   return names;
 }
 
@@ -42,6 +63,9 @@ EngineLayout decode(std::string_view text) {
   layout.version = json.at("version");
   layout.description = json.at("description");
   layout.other_axes = json.at("other_axes");
+  layout.form.format = json.value("format", layout.form.format);
+  layout.form.has_chunks = json.value("chunks", false);
+  layout.is_even = json.value("even", true);
   for (const auto& refusal : json.at("refuse")) {
     layout.refusals.push_back({refusal.at("config"),
                                refusal.contains("is") ? refusal.at("is").dump() : "",
@@ -127,6 +151,7 @@ const EngineLayout& find_layout(std::string_view label) {
 
 std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
                                                  const mapping::ModelConfig* config) {
+  if (layout.models.empty()) return {};
   if (config == nullptr) {
     throw Error(ErrorCode::kConfig,
                 fmt::format("the layout {} needs config.json for the model's type", layout.label()))
@@ -172,7 +197,7 @@ const FileNames& names_for(const EngineLayout& layout, const mesh::Mesh& mesh) {
   for (const FileNames& names : layout.files) {
     const auto without_field =
         std::find_if(mesh.axes().begin(), mesh.axes().end(), [&](const mesh::MeshAxis& axis) {
-          return axis.size > 1 &&
+          return axis.size > 1 && !names.has_rank &&
                  std::find(names.axes.begin(), names.axes.end(), axis.name) == names.axes.end();
         });
     if (without_field == mesh.axes().end()) return names;
@@ -195,13 +220,14 @@ mesh::Mesh with_axes(const FileNames& names, const mesh::Mesh& mesh) {
   return mesh::Mesh(std::move(axes));
 }
 
-std::string file_name(const FileNames& names, const mesh::Mesh& mesh, i64 rank, size_t part) {
-  std::string name = names.pattern;
-  for (const std::string& axis : names.axes) {
-    replace(name, field(axis), std::to_string(mesh.index_on(axis, rank)));
-  }
-  replace(name, field(kPart), std::to_string(part));
-  return name;
+std::string file_name(const FileNames& names, const mesh::Mesh& mesh, i64 rank, size_t part,
+                      size_t parts) {
+  return fill(names.pattern, [&](const std::string& field) {
+    if (field == "rank") return rank;
+    if (field == "part") return static_cast<i64>(part);
+    if (field == "parts") return static_cast<i64>(parts);
+    return mesh.index_on(field, rank);
+  });
 }
 
 }  // namespace shardtool::layouts

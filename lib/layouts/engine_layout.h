@@ -11,10 +11,20 @@
 
 namespace shardtool::layouts {
 
-/// Names of the files of a layout: "model-pp-{pp}-tp-{tp}-part-{part}.safetensors".
+/// Names of the files of a layout: "model-pp-{pp}-tp-{tp}-part-{part}.safetensors". A field is a
+/// mesh axis, or rank, part or parts (their number); {rank+1:05} counts from 1 in five digits.
 struct FileNames {
   std::string pattern;
   std::vector<std::string> axes;  ///< mesh axes with a field in the pattern
+  bool has_rank = false;          ///< with a field for the rank, which tells all axes apart
+};
+
+/// Form in which files hold tensors.
+struct StoredForm {
+  std::string format = "safetensors";  ///< a row of format::writer_table()
+  /// Parts are boxes, each stored once: a holder of several intervals has several parts, replicas
+  /// have one, and padding has none.
+  bool has_chunks = false;
 };
 
 /// Models of one layout that share a table of tensor names.
@@ -46,6 +56,8 @@ struct EngineLayout {
   std::vector<LayoutModels> models;
   std::vector<Refusal> refusals;
   std::string other_axes;  ///< advice for a mesh axis that the file names lack
+  StoredForm form;
+  bool is_even = true;  ///< the engine cuts axes into equal parts only
 
   std::string_view text;  ///< JSON of the layout
 
@@ -62,8 +74,9 @@ std::vector<std::string> layout_names();
 /// known labels.
 const EngineLayout& find_layout(std::string_view label);
 
-/// Returns the documents for a model, nearest first. Throws kUnsupported for a model that the
-/// layout has no table for; kConfig if there is no config.json.
+/// Returns the documents for a model, nearest first; none for a layout without models, which takes
+/// any. Throws kUnsupported for a model that the layout has no table for; kConfig if there is no
+/// config.json.
 std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
                                                  const mapping::ModelConfig* config);
 
@@ -79,7 +92,9 @@ const FileNames& names_for(const EngineLayout& layout, const mesh::Mesh& mesh);
 /// Engines pad an axis that one device holds, too, and padding belongs to a mesh axis.
 mesh::Mesh with_axes(const FileNames& names, const mesh::Mesh& mesh);
 
-/// Name of part `part` of the file of a rank. Requires a mesh with an axis for every field.
-std::string file_name(const FileNames& names, const mesh::Mesh& mesh, i64 rank, size_t part);
+/// Name of part `part` of the `parts` files of a rank. Requires a mesh with an axis for every
+/// field.
+std::string file_name(const FileNames& names, const mesh::Mesh& mesh, i64 rank, size_t part,
+                      size_t parts = 1);
 
 }  // namespace shardtool::layouts

@@ -10,6 +10,7 @@
 
 #include "kernels/xxh3/xxh3.h"
 #include "lib/format/hugging_face/hf_index.h"
+#include "lib/format/safetensors/files.h"
 #include "lib/format/safetensors/safetensors.h"
 
 namespace shardtool::format {
@@ -128,7 +129,8 @@ TEST_CASE("files are named by rank and part, or like a checkpoint of transformer
   CHECK(metadata == std::vector<std::pair<std::string, std::string>>{{"format", "pt"},
                                                                      {"shardtool.rank", "12"}});
   CHECK(plan_whole_files(TensorTable(tensors), 20).files[0].name == "model.safetensors");
-  CHECK_FALSE(index_text(plan_whole_files(TensorTable(tensors), 20), TensorTable(tensors)));
+  CHECK(safetensors::index_name(true, 1).empty());
+  CHECK(safetensors::index_name(false, 2).empty());
   CHECK(plan_whole_files(TensorTable(tensors), 10).files[1].name ==
         "model-00002-of-00002.safetensors");
 }
@@ -143,7 +145,17 @@ TEST_CASE("a rank without tensors gets one empty file") {
 TEST_CASE("the index of a whole checkpoint is one that we read") {
   const std::vector<TensorSpec> tensors = {{"b\"", Dtype::kU8, {10}}, {"a", Dtype::kU8, {10}}};
   const FilePlan plan = plan_whole_files(TensorTable(tensors), 10);
-  const HfIndex index = parse_index(index_text(plan, TensorTable(tensors)).value(), "i.json");
+  std::string text;
+  const auto placed = [&](size_t t) {
+    const PlannedPlace& place = plan.places[t];
+    return PlacedTensor{tensors[t].name,
+                        tensors[t].dtype,
+                        tensors[t].shape,
+                        {{{0}, tensors[t].shape, place.file, place.offset}}};
+  };
+  safetensors::write_index({plan.files, tensors.size(), placed},
+                           [&](std::string_view piece) { text += piece; });
+  const HfIndex index = parse_index(text, "i.json");
   CHECK(index.total_size == 20);
   REQUIRE(index.weights.size() == 2);
   CHECK(index.weights[0].tensor == "a");

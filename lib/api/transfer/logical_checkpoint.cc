@@ -31,6 +31,19 @@ void add_whole(LogicalCheckpoint& into, std::vector<format::StoredTensor> stored
   }
 }
 
+void add_chunked(LogicalCheckpoint& into, format::Checkpoint& from) {
+  into.tensors.reserve(from.chunked.size());
+  for (format::ChunkedTensor& tensor : from.chunked) {
+    LogicalTensor& logical = into.tensors.emplace_back();
+    logical.spec = {std::move(tensor.name), tensor.dtype, std::move(tensor.shape)};
+    logical.side.holders = std::move(tensor.holders);
+    for (const size_t stored : tensor.stored) {
+      logical.side.slots.push_back({from.tensors[stored].file, from.tensors[stored].offset});
+    }
+  }
+  from.chunked = {};
+}
+
 Error inconsistent(const Checkpoint& part, const std::string& message) {
   return Error(ErrorCode::kManifestInvalid, message)
       .at({part.path + "/" + format::kManifestName, 0, 0, {}});
@@ -52,11 +65,11 @@ void check_same_split(const Checkpoint& first, const Checkpoint& part) {
 }
 
 /// Adds the shards of a tensor from another part.
-void add_part(LogicalTensor& into, const TensorRecord& record, int first_file) {
+void add_part(LogicalTensor& into, const TensorRecord& record, int first_file, bool is_of_ranks) {
   if (!record.shifts.empty()) into.shifts.resize(into.ranks.size());
   for (const ShardRecord& shard : record.shards) {
     into.side.slots.push_back({first_file + shard.file, shard.offset});
-    into.ranks.push_back(shard.rank);
+    if (is_of_ranks) into.ranks.push_back(shard.rank);
   }
   into.shifts.insert(into.shifts.end(), record.shifts.begin(), record.shifts.end());
   if (!into.shifts.empty()) into.shifts.resize(into.ranks.size());
@@ -87,7 +100,7 @@ void add_shards(LogicalCheckpoint& into, const std::vector<int>& first_file,
     logical.digest = record.digest;
     logical.record = &record;
     for (size_t p = 0; p < into.parts.size(); ++p) {
-      add_part(logical, into.parts[p].manifest->tensors[t], first_file[p]);
+      add_part(logical, into.parts[p].manifest->tensors[t], first_file[p], into.is_sharded());
     }
   }
 }
@@ -175,7 +188,7 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
   all.parts = std::move(parts);
   std::vector<int> first_file;
   for (const Checkpoint& part : all.parts) {
-    if (all.parts.size() > 1 && !part.manifest) {
+    if (all.parts.size() > 1 && (!part.manifest || part.manifest->has_chunks)) {
       throw Error(ErrorCode::kManifestInvalid,
                   fmt::format("{} is a whole checkpoint; only outputs of one split can be joined",
                               part.path));
@@ -187,10 +200,12 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
     if (&part != &all.parts.front()) check_same_split(all.parts.front(), part);
   }
   index::HolderSetPool pool;
-  if (all.is_sharded()) {
+  if (all.parts.front().manifest) {
     check_ranks_once(all);
     add_shards(all, first_file, pool);
     add_constants(all, first_file);
+  } else if (!all.parts.front().chunked.empty()) {
+    add_chunked(all, all.parts.front());
   } else {
     add_whole(all, std::move(all.parts.front().tensors), pool);
   }

@@ -16,11 +16,11 @@
 namespace shardtool::api {
 
 /// A tensor independent of its storage, with its holders: one for a whole checkpoint, one per shard
-/// for our outputs.
+/// for our outputs, one per chunk for checkpoints in chunks.
 struct LogicalTensor {
   TensorSpec spec;
   exec::Side side;
-  std::vector<i64> ranks;                        ///< of the holders; empty for a whole checkpoint
+  std::vector<i64> ranks;                        ///< of the holders; empty unless is_sharded()
   std::optional<std::uint64_t> digest;           ///< from the manifest
   const format::TensorRecord* record = nullptr;  ///< from the manifest, or null
   std::vector<index::ValueShift> shifts;         ///< per holder; empty: plain values
@@ -32,15 +32,19 @@ struct LogicalConstant {
   exec::Slot slot;
 };
 
-/// One or more opened folders as one set of logical tensors. Whole checkpoints and shards are
-/// alike: a checkpoint is a layout whose holders are (file, tensor) slots.
+/// One or more opened folders as one set of logical tensors. Whole checkpoints, shards and chunks
+/// are alike: a checkpoint is a layout whose holders are (file, tensor) slots.
 struct LogicalCheckpoint {
   std::vector<format::Checkpoint> parts;  ///< without their own tensors, moved to `tensors`
   std::vector<exec::SurveyedFile> files;  ///< files of all parts; Slot::file is an index
   std::vector<LogicalTensor> tensors;
   std::vector<LogicalConstant> constants;  ///< no part of the checkpoint's content
 
-  bool is_sharded() const { return parts.front().manifest.has_value(); }
+  /// True for the shards of devices. A checkpoint in chunks is whole: its holders are no devices.
+  bool is_sharded() const {
+    const auto& manifest = parts.front().manifest;
+    return manifest && !manifest->has_chunks;
+  }
   std::vector<TensorSpec> specs() const;
   std::vector<std::string> warnings() const;
   /// Loads the config.json in the weights' folder; nullopt if there is none. Throws kConfig.

@@ -57,6 +57,10 @@ void append(OutputPlan& output, FilePlan plan, const LogicalCheckpoint& source,
   }
 }
 
+const format::Writer& writer_of(const TargetLayout& target) {
+  return format::find_writer(target.form.format);
+}
+
 /// Shards by rank, and per rank in tensor order.
 std::vector<std::vector<ShardNumber>> shards_by_rank(const TargetLayout& target) {
   std::unordered_map<i64, size_t> number;
@@ -84,7 +88,8 @@ format::TensorTable table_of(const LogicalCheckpoint& source, const TargetLayout
     return format::TensorTable::Tensor{spec.name, spec.dtype,
                                        tensor.holders->local_shape(shards[i].holder)};
   });
-  if (target.is_whole || target.not_boxes) return table;
+  const bool is_plain_whole = target.is_whole && !target.form.has_chunks;
+  if (is_plain_whole || target.not_boxes) return table;
   table.begin_of = [shards, wanted](size_t i) {
     return box_begin(*wanted(i).holders, shards[i].holder);
   };
@@ -192,15 +197,16 @@ namespace {
 /// Plans the files of one rank, or of the whole checkpoint.
 FilePlan plan_files(const TargetLayout& target, i64 rank, const format::TensorTable& table,
                     i64 max_file_size, std::span<const i64> origins, const std::string& framework) {
-  if (target.is_whole) {
-    return format::plan_whole_files(table, max_file_size, origins, framework);
+  format::FileRequest request{table, max_file_size};
+  if (!target.is_whole) request.rank = rank;
+  request.origins = origins;
+  request.framework = framework;
+  if (target.engine_files) {
+    request.name_of = [&target, rank](size_t part, size_t parts) {
+      return layouts::file_name(*target.engine_files, target.mesh, rank, part, parts);
+    };
   }
-  if (!target.engine_files) {
-    return format::plan_rank_files(rank, table, max_file_size, origins, framework);
-  }
-  return format::plan_rank_files(rank, table, max_file_size, origins, framework, [&](size_t part) {
-    return layouts::file_name(*target.engine_files, target.mesh, rank, part);
-  });
+  return writer_of(target).plan(request);
 }
 
 i64 shard_origin(const LogicalCheckpoint& source, const TargetLayout& target, ShardNumber shard) {
@@ -233,24 +239,41 @@ OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& targ
     }
     const format::TensorTable table = table_of(source, target, shards);
     FilePlan plan = plan_files(target, target.ranks[r], table, max_file_size, origins, framework);
-    if (target.is_whole) output.index_text = index_text(plan, table).value_or("");
     append(output, std::move(plan), shards);
   }
+  const bool has_own_names = target.engine_files.has_value();
+  output.summary_name =
+      writer_of(target).summary_name(target.is_whole && !has_own_names, output.files.size());
   return output;
 }
 
-void write_file_header(const LogicalCheckpoint& source, const TargetLayout& target,
-                       const OutputPlan& output, size_t file,
-                       const format::safetensors::Sink& write) {
+void write_file_frame(const LogicalCheckpoint& source, const TargetLayout& target,
+                      const OutputPlan& output, size_t file, const format::FrameSink& write) {
   const auto has_it = [file](const std::vector<int>& files) {
     return std::find(files.begin(), files.end(), static_cast<int>(file)) != files.end();
   };
   const auto rank = std::find_if(output.files_of_rank.begin(), output.files_of_rank.end(), has_it);
   const auto number = static_cast<size_t>(rank - output.files_of_rank.begin());
-  write_header(output.files[file],
-               target.output ? table_of(target, output.entries_of_rank[number])
-                             : table_of(source, target, output.shards_of_rank[number]),
-               write);
+  writer_of(target).frame(output.files[file],
+                          target.output ? table_of(target, output.entries_of_rank[number])
+                                        : table_of(source, target, output.shards_of_rank[number]),
+                          write);
+}
+
+void write_summary(const LogicalCheckpoint& source, const TargetLayout& target,
+                   const OutputPlan& output, const format::safetensors::Sink& write) {
+  const auto placed = [&](size_t t) {
+    const TargetTensor& wanted = target.tensors[t];
+    const TensorSpec& spec = source.tensors[wanted.source].spec;
+    format::PlacedTensor tensor{spec.name, spec.dtype, spec.shape, {}};
+    for (int h = 0; h < wanted.holders->size(); ++h) {
+      const exec::Slot& slot = output.slots[t][static_cast<size_t>(h)];
+      tensor.parts.push_back(
+          {box_begin(*wanted.holders, h), wanted.holders->local_shape(h), slot.file, slot.offset});
+    }
+    return tensor;
+  };
+  writer_of(target).summarize({output.files, target.tensors.size(), placed}, write);
 }
 
 std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
@@ -353,7 +376,10 @@ Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayout& targ
   manifest.tool_version = kToolVersion;
   manifest.source = source_records(source);
   manifest.mesh = target.mesh;
-  manifest.layout = target.is_whole ? "whole" : target.layout;
+  const bool is_plain_whole = target.is_whole && !target.engine_files;
+  manifest.layout = is_plain_whole ? "whole" : target.layout;
+  manifest.format = target.form.format;
+  manifest.has_chunks = target.form.has_chunks;
   manifest.tied = target.tied;
   manifest.dropped = target.dropped;
   manifest.axes = target.axes;

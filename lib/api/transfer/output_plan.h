@@ -10,7 +10,7 @@
 #include "lib/exec/copy.h"
 #include "lib/exec/move.h"
 #include "lib/format/manifest/manifest.h"
-#include "lib/format/shard_files.h"
+#include "lib/format/writer.h"
 
 namespace shardtool::api {
 
@@ -29,8 +29,7 @@ struct OutputPlan {
   std::vector<std::vector<exec::Slot>> slots;            ///< per target tensor, per holder
   std::vector<std::vector<int>> files_of_rank;           ///< in the order of TargetLayout::ranks
   std::vector<ConstantPlace> constants;
-  std::string index_text;  ///< for a whole checkpoint in several
-                           ///< files
+  std::string summary_name;  ///< file that describes the others (write_summary), or empty
 };
 
 /// Permission for output files to share the disk space of the source's.
@@ -41,10 +40,13 @@ enum class Extents { kOwn, kShared };
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
                        i64 max_file_size, Extents extents = Extents::kOwn);
 
-/// Writes the header, the first bytes of a file of the plan.
-void write_file_header(const LogicalCheckpoint& source, const TargetLayout& target,
-                       const OutputPlan& output, size_t file,
-                       const format::safetensors::Sink& write);
+/// Writes all bytes of a file of the plan that are not data, by ascending offset.
+void write_file_frame(const LogicalCheckpoint& source, const TargetLayout& target,
+                      const OutputPlan& output, size_t file, const format::FrameSink& write);
+
+/// Writes the text of OutputPlan::summary_name.
+void write_summary(const LogicalCheckpoint& source, const TargetLayout& target,
+                   const OutputPlan& output, const format::safetensors::Sink& write);
 
 /// True if the values differ between holders on either side and must be copied one by one
 /// (exec::copy_shifted).

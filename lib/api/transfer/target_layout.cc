@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "lib/api/transfer/boxes.h"
+#include "lib/api/transfer/chunks.h"
 #include "lib/base/error.h"
 #include "lib/index/holder_set_pool.h"
 
@@ -213,8 +214,10 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   }
   target.layout = applied.layout;
   target.engine_files = applied.engine_files;
+  target.form = applied.form;
   target.output = applied.output;
-  if (!target.output) target.not_boxes = first_not_boxes(source, resolution);
+  const bool may_be_no_box = !target.output && !target.form.has_chunks;
+  if (may_be_no_box) target.not_boxes = first_not_boxes(source, resolution);
   ChosenHolders chosen(target.ranks);
   std::unordered_map<const layout::Layout*, std::shared_ptr<const format::CutRecord>> cuts;
   for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
@@ -226,12 +229,28 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
                               chosen_shifts(resolved, set.ranks)});
   }
   if (target.output) name_storage(target);
+  if (!target.form.has_chunks) return target;
+  if (std::ssize(target.ranks) < target.mesh.size()) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("the layout {} is of all ranks together", target.layout))
+        .help("leave out --ranks and --rank");
+  }
+  store_in_chunks(source, target);
   return target;
 }
 
-TargetLayout whole_target(const LogicalCheckpoint& source) {
+TargetLayout whole_target(const LogicalCheckpoint& source, const layouts::EngineLayout* layout) {
   TargetLayout target;
   target.is_whole = true;
+  if (layout != nullptr && !layout->models.empty()) {
+    throw Error(ErrorCode::kUsage, fmt::format("the layout {} is of shards", layout->label()))
+        .help("`shardtool split` and `reshard` write it");
+  }
+  if (layout != nullptr) {
+    target.layout = layout->label();
+    target.engine_files = layouts::names_for(*layout, target.mesh);
+    target.form = layout->form;
+  }
   target.ranks = {0};
   index::HolderSetPool pool;
   std::map<Shape, std::shared_ptr<const format::CutRecord>> cuts;

@@ -25,7 +25,7 @@ struct Fill {
 struct TargetTensor {
   size_t source = 0;  ///< index into LogicalCheckpoint::tensors
   std::shared_ptr<const index::HolderSet> holders;
-  std::vector<i64> ranks;  ///< of the holders
+  std::vector<i64> ranks;  ///< of the holders: whose files they are in
   bool is_sharded = false;
   std::shared_ptr<const format::CutRecord> cut;         ///< shared like the holders
   std::shared_ptr<const std::vector<Fill>> fills = {};  ///< null: no fills
@@ -40,6 +40,7 @@ struct TargetLayout {
   bool is_whole = false;             ///< written with Hugging Face's file names and an index
   std::string layout{kPlainLayout};  ///< label of the engine's layout, or plain
   std::optional<layouts::FileNames> engine_files;  ///< of the layout; absent: plain names
+  layouts::StoredForm form;                        ///< with chunks, see store_in_chunks
   /// Tensors as the files hold them; null: every tensor by itself. Their contents index
   /// LogicalCheckpoint::tensors.
   std::shared_ptr<const std::vector<mapping::OutputTensor>> output;
@@ -61,8 +62,10 @@ struct TargetLayout {
 TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMapping& applied,
                             const std::vector<i64>& ranks);
 
-/// Returns the layout of the whole checkpoint on one device.
-TargetLayout whole_target(const LogicalCheckpoint& source);
+/// Returns the layout of the whole checkpoint on one device, in the files of a layout without
+/// models, or, without one, in the plain ones. Throws kUsage for a layout with models.
+TargetLayout whole_target(const LogicalCheckpoint& source,
+                          const layouts::EngineLayout* layout = nullptr);
 
 /// Returns the expression of every axis, for people.
 std::vector<format::AxisRecord> axis_records(const layout::Layout& layout);

@@ -286,8 +286,8 @@ class SharedRun {
     team_.all_do([&] {
       if (team_.leads()) folder_->publish(written_);
     });
-    const bool has_index = !run_.plan.index_text.empty();
-    report.written.emplace().files = std::ssize(written_) - (has_index ? 2 : 1);  // without the
+    const bool has_summary = !run_.plan.summary_name.empty();
+    report.written.emplace().files = std::ssize(written_) - (has_summary ? 2 : 1);  // without the
                                                                                   // manifest
     report.written->shared_bytes = team_.sum(shared);
   }

@@ -17,8 +17,6 @@
 namespace shardtool::api {
 namespace {
 
-constexpr const char* kIndexName = "model.safetensors.index.json";
-
 /// Returns the number of copied bytes.
 i64 copy_side_file(const std::string& from, store::File& to) {
   const exec::SourceFile file(from);
@@ -33,10 +31,27 @@ i64 copy_side_file(const std::string& from, store::File& to) {
   return file.size();
 }
 
-store::WrittenFile write_text(store::OutputFolder& folder, const std::string& name,
-                              const std::string& text) {
-  store::write_exact(folder.create(name), std::as_bytes(std::span(text)), 0);
-  return {name, std::ssize(text)};
+/// Writes a file from its beginning by the pieces that `write_to` gives. Returns its size.
+i64 write_pieces(const exec::TargetFile& file,
+                 const std::function<void(const format::safetensors::Sink&)>& write_to) {
+  i64 bytes = 0;
+  exec::Appender appender;
+  appender.begin(file);
+  write_to([&](std::string_view text) {
+    appender.append(text);
+    bytes += std::ssize(text);
+  });
+  appender.finish();
+  return bytes;
+}
+
+store::WrittenFile write_output_summary(const Run& run, exec::IoMode mode,
+                                        store::OutputFolder& folder) {
+  const std::string& name = run.plan.summary_name;
+  const exec::TargetFile file(folder.create(name), mode);
+  return {name, write_pieces(file, [&](const format::safetensors::Sink& write) {
+            write_summary(run.source, run.target, run.plan, write);
+          })};
 }
 
 std::vector<store::WrittenFile> copy_all_side_files(const LogicalCheckpoint& source,
@@ -45,7 +60,7 @@ std::vector<store::WrittenFile> copy_all_side_files(const LogicalCheckpoint& sou
   const format::Checkpoint& first = source.parts.front();
   std::vector<store::WrittenFile> copied;
   for (const std::string& name : first.side_files) {
-    const bool is_ours = name == format::kManifestName || name == kIndexName ||
+    const bool is_ours = name == format::kManifestName || name == plan.summary_name ||
                          std::any_of(plan.files.begin(), plan.files.end(),
                                      [&](const auto& file) { return file.name == name; });
     if (is_ours) continue;
@@ -112,18 +127,12 @@ void add_file_hashes(format::Manifest& manifest, const std::string& folder,
 /// Returns the size of the manifest.
 i64 write_manifest(const Run& run, const format::Manifest& head,
                    std::span<const exec::CopiedTensor> copied, const exec::TargetFile& file) {
-  i64 bytes = 0;
-  exec::Appender appender;
-  appender.begin(file);
-  write_json(
-      head, copied.size(),
-      [&](size_t t) { return tensor_record(run.source, run.target, run.plan, t, copied[t]); },
-      [&](std::string_view text) {
-        appender.append(text);
-        bytes += std::ssize(text);
-      });
-  appender.finish();
-  return bytes;
+  return write_pieces(file, [&](const format::safetensors::Sink& write) {
+    write_json(
+        head, copied.size(),
+        [&](size_t t) { return tensor_record(run.source, run.target, run.plan, t, copied[t]); },
+        write);
+  });
 }
 
 /// Throws kInternal if a byte may be missing, so that an incomplete output is never published.
@@ -187,8 +196,10 @@ std::vector<exec::TargetFile> create_files(const Run& run, exec::IoMode mode,
     if (folder.continues()) store::set_size(file, planned.size);
     targets.emplace_back(file, mode);
     appender.begin(targets.back());
-    write_file_header(run.source, run.target, run.plan, f,
-                      [&](std::string_view text) { appender.append(text); });
+    write_file_frame(run.source, run.target, run.plan, f, [&](i64 offset, std::string_view bytes) {
+      appender.seek(offset);
+      appender.append(bytes);
+    });
     appender.finish();
   }
   for (const ConstantPlace& place : run.plan.constants) {
@@ -261,8 +272,8 @@ std::vector<store::WrittenFile> complete_files(const Run& run,
   std::vector<store::WrittenFile> written;
   if (options.copy_side_files) written = copy_all_side_files(run.source, run.plan, folder);
   for (const auto& file : run.plan.files) written.push_back({file.name, file.size});
-  if (!run.plan.index_text.empty()) {
-    written.push_back(write_text(folder, kIndexName, run.plan.index_text));
+  if (!run.plan.summary_name.empty()) {
+    written.push_back(write_output_summary(run, options.io, folder));
   }
   format::Manifest manifest = manifest_head(run.source, run.target, run.plan);
   if (options.sha256) add_file_hashes(manifest, folder.working_path(), options.resources);

@@ -22,6 +22,9 @@ namespace shardtool::format {
 /// manifest.json: the self-description of every output folder. Written last; a folder without it is
 /// not an output of shardtool. The format is design/json.md's; fields are only ever added.
 
+/// Format of the files of a manifest that names none.
+inline constexpr std::string_view kSafetensors = "safetensors";
+
 /// File of the output or of the source, without its path.
 struct FileRecord {
   std::string name;
@@ -103,6 +106,10 @@ struct Manifest {
   std::vector<FileRecord> source;
   mesh::Mesh mesh;
   std::string layout;             ///< "plain", "whole", or an engine's, "vllm@0.32"
+  std::string format{kSafetensors};  ///< of the files
+  /// Shards are boxes that together hold each element once, in the files of any rank: a device's
+  /// part may be several shards, in files of others. Ranks are those of the files.
+  bool has_chunks = false;
   std::vector<RankRecord> ranks;  ///< written ranks only
   std::vector<FileRecord> files;
   std::vector<TensorRecord> tensors;  ///< sorted by name

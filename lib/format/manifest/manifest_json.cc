@@ -199,7 +199,10 @@ std::string head_json(const Manifest& manifest) {
   append_files(out, manifest.source);
   out += ",\n\"mesh\":";
   append_mesh(out, manifest.mesh);
-  out += ",\n\"layout\":" + json_quote(manifest.layout) + ",\n\"ranks\":[";
+  out += ",\n\"layout\":" + json_quote(manifest.layout);
+  if (manifest.format != kSafetensors) out += ",\n\"format\":" + json_quote(manifest.format);
+  if (manifest.has_chunks) out += ",\n\"chunks\":true";
+  out += ",\n\"ranks\":[";
   append_list(out, manifest.ranks, ",\n",
               [&out](const RankRecord& rank) { append_rank(out, rank); });
   out += "],\n\"files\":";

@@ -36,6 +36,8 @@ class ManifestParser {
          {"source", [this] { manifest_.source = read_files(); }},
          {"mesh", [this] { read_mesh(); }},
          {"layout", [this] { manifest_.layout = in_.string(); }},
+         {"format", [this] { manifest_.format = in_.string(); }, false},
+         {"chunks", [this] { manifest_.has_chunks = in_.boolean(); }, false},
          {"ranks", [this] { read_ranks(); }},
          {"files", [this] { manifest_.files = read_files(); }},
          {"tensors", [this] { read_tensors(); }},

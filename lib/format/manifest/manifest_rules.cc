@@ -92,9 +92,12 @@ class Rules {
       check_shard(tensor, s);
       ranks.push_back(tensor.shards[s].rank);
     }
+    if (manifest_.has_chunks && !tensor.shifts.empty()) {
+      throw invalid("a chunk has values of its own").tensor(quote_for_message(tensor.name));
+    }
     std::sort(ranks.begin(), ranks.end());
     const auto twice = std::adjacent_find(ranks.begin(), ranks.end());
-    if (twice == ranks.end()) return;
+    if (twice == ranks.end() || manifest_.has_chunks) return;
     throw invalid(fmt::format("rank {} has two shards of one tensor", *twice))
         .tensor(quote_for_message(tensor.name));
   }

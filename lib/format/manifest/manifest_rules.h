@@ -12,7 +12,7 @@ namespace shardtool::format {
 /// N1 file names are unique, and so are tensor names
 /// N2 every rank is on the mesh, appears once, and has that rank's coordinate
 /// N3 every file belongs to one rank
-/// N4 a tensor has at most one shard per rank, in a file of that rank
+/// N4 a tensor has at most one shard per rank, unless shards are chunks, in a file of that rank
 /// N5 a shard has as many bytes as its dtype and shape require, inside its file
 ///
 /// The format requires an XXH3-128 for every shard: see parse_manifest.
