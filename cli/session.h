@@ -6,9 +6,9 @@
 
 #include "cli/exit_code.h"
 #include "cli/print/color.h"
-#include "cli/print/json_writer.h"
 #include "cli/print/output.h"
 #include "cli/print/progress.h"
+#include "lib/base/json_writer.h"
 
 namespace shardtool::cli {
 

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "cli/print/color.h"
-#include "cli/print/json_writer.h"
 #include "lib/base/error.h"
+#include "lib/base/json_writer.h"
 
 namespace shardtool::cli {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "cli/print/color.h"
-#include "cli/print/json_writer.h"
 #include "cli/print/output.h"
 #include "lib/api/check.h"
+#include "lib/base/json_writer.h"
 
 namespace shardtool::cli {
 

@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "cli/print/json_writer.h"
 #include "lib/api/bench_io.h"
 #include "lib/api/diff.h"
 #include "lib/api/doctor.h"
@@ -13,6 +12,7 @@
 #include "lib/api/presets.h"
 #include "lib/api/transform.h"
 #include "lib/base/error.h"
+#include "lib/base/json_writer.h"
 
 namespace shardtool::cli {
 

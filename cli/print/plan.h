@@ -1,10 +1,10 @@
 #pragma once
 
-#include "cli/print/json_writer.h"
 #include "cli/print/table.h"
 #include "cli/session.h"
 #include "lib/api/plan.h"
 #include "lib/api/planning/plan_diff.h"
+#include "lib/base/json_writer.h"
 
 namespace shardtool::cli {
 

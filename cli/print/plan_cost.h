@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "cli/print/json_writer.h"
 #include "cli/session.h"
 #include "lib/api/planning/plan_cost.h"
+#include "lib/base/json_writer.h"
 
 namespace shardtool::cli {
 

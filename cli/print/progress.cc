@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <utility>
 
-#include "cli/print/json_writer.h"
 #include "cli/print/output.h"
+#include "lib/base/json_writer.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "cli/print/json_writer.h"
 #include "cli/session.h"
 #include "lib/api/demo.h"
 #include "lib/api/validate.h"
+#include "lib/base/json_writer.h"
 
 namespace shardtool::cli {
 

@@ -9,9 +9,9 @@
 
 #include "cli/print/color.h"
 #include "cli/print/error.h"
-#include "cli/print/json_writer.h"
 #include "cli/print/progress.h"
 #include "cli/print/table.h"
+#include "lib/base/json_writer.h"
 #include "tests/cli/print/printed.h"
 
 namespace shardtool::cli {

@@ -1,4 +1,4 @@
-#include "cli/print/json_writer.h"
+#include "lib/base/json_writer.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-namespace shardtool::cli {
+namespace shardtool {
 namespace {
 
 /// True if the text needs no escapes. A fast path: documents have a hundred thousand names.
@@ -77,4 +77,4 @@ void JsonWriter::separate() {
   filled_.back() = true;
 }
 
-}  // namespace shardtool::cli
+}  // namespace shardtool

@@ -8,7 +8,7 @@
 
 #include "lib/base/checked.h"
 
-namespace shardtool::cli {
+namespace shardtool {
 
 /// Streaming JSON writer: fields appear in call order, and a listing of 100,000 tensors is never
 /// held in memory. Invalid UTF-8 (in paths) becomes U+FFFD.
@@ -55,4 +55,4 @@ class JsonWriter {
   bool after_key_ = false;
 };
 
-}  // namespace shardtool::cli
+}  // namespace shardtool

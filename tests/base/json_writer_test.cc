@@ -1,11 +1,11 @@
-#include "cli/print/json_writer.h"
+#include "lib/base/json_writer.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <nlohmann/json.hpp>
 
-namespace shardtool::cli {
+namespace shardtool {
 namespace {
 
 using nlohmann::json;
@@ -87,4 +87,4 @@ TEST_CASE("a number that JSON does not have becomes null") {
 }
 
 }  // namespace
-}  // namespace shardtool::cli
+}  // namespace shardtool
