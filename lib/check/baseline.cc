@@ -6,7 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/json_reader.h"
-#include "lib/base/json_text.h"
+#include "lib/base/json_writer.h"
 #include "lib/base/text.h"
 
 namespace shardtool::check {
@@ -76,18 +76,18 @@ bool Baseline::take(const Finding& finding) {
 }
 
 std::string Baseline::to_json() const {
-  std::string text = fmt::format("{{\"format_version\": \"{}\", \"root\": {}, \"findings\": [",
-                                 kVersion, json_quote(stated_root_));
-  std::string_view separator = "\n";
+  std::string text;
+  JsonWriter json(text, kJsonSpaced);
+  json.begin_object().field("format_version", kVersion).field("root", stated_root_);
+  json.key("findings").begin_array({"\n  ", ",\n  ", ""});
   for (const auto& [key, count] : known_) {
     const auto& [id, file, tensor, rank] = key;
-    text += fmt::format(
-        "{}  {{\"id\": {}, \"file\": {}, \"tensor\": {}, \"rank\": {}, "
-        "\"count\": {}}}",
-        separator, json_quote(id), json_quote(file), json_quote(tensor), rank, count);
-    separator = ",\n";
+    json.begin_object().field("id", id).field("file", file).field("tensor", tensor);
+    json.field("rank", rank).field("count", count).end_object();
   }
-  return text + "\n]}\n";
+  text += '\n';
+  json.end_array().end_object();
+  return text;
 }
 
 Baseline Baseline::parse(std::string_view text, const std::string& path) {

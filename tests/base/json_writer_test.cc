@@ -86,5 +86,19 @@ TEST_CASE("a number that JSON does not have becomes null") {
   CHECK(text == "[0.5, null]\n");
 }
 
+TEST_CASE("a style gives the white space, a container its lines, and inside() no brackets") {
+  std::string text;
+  JsonWriter out(text, kJsonSpaced);
+  out.begin_object({"\n  ", ",\n  ", "\n"})
+      .field("a\n", 1)
+      .key("none")
+      .begin_array({"\n", ",\n", "\n"});
+  out.end_array().key("x").exact(0.1234567890123).end_object();
+  CHECK(text == "{\n  \"a\\u000a\": 1,\n  \"none\": [],\n  \"x\": 0.1234567890123\n}\n");
+  text.clear();
+  JsonWriter::inside(text, kJsonCompact).field("a", true).list("b", std::vector<int>{1, 2});
+  CHECK(text == "\"a\":true,\"b\":[1,2]");
+}
+
 }  // namespace
 }  // namespace shardtool

@@ -1,12 +1,8 @@
-#include <fmt/compile.h>
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <unordered_map>
 
-#include "lib/base/json_text.h"
+#include "lib/base/json_writer.h"
 #include "lib/base/text.h"
 #include "lib/format/manifest/manifest.h"
 
@@ -18,152 +14,114 @@ using index::Piece;
 
 constexpr size_t kPieceBytes = 256 << 10;
 
-/// Appends a list's items with commas between them.
-template <class Items, class Append>
-void append_list(std::string& out, const Items& items, std::string_view separator, Append append) {
-  bool first = true;
-  for (const auto& item : items) {
-    if (!first) out += separator;
-    first = false;
-    append(item);
+constexpr JsonLines kOneALine{"", ",\n", ""};
+
+void write_files(JsonWriter& json, std::string_view key, const std::vector<FileRecord>& files) {
+  json.key(key).begin_array(kOneALine);
+  for (const FileRecord& file : files) {
+    json.begin_object().field("name", file.name).field("bytes", file.bytes);
+    json.field("header_xxh3", file.header_xxh3);
+    if (!file.sha256.empty()) json.field("sha256", file.sha256);
+    json.end_object();
   }
+  json.end_array();
 }
 
-void append_strings(std::string& out, const std::vector<std::string>& texts) {
-  out += '[';
-  append_list(out, texts, ",", [&out](const std::string& text) { out += json_quote(text); });
-  out += ']';
+void write_mesh(JsonWriter& json, const mesh::Mesh& mesh) {
+  json.key("mesh").begin_array();
+  for (const mesh::MeshAxis& axis : mesh.axes()) {
+    json.begin_object().field("axis", axis.name).field("size", axis.size).end_object();
+  }
+  json.end_array();
 }
 
-void append_files(std::string& out, const std::vector<FileRecord>& files) {
-  out += '[';
-  append_list(out, files, ",\n", [&out](const FileRecord& file) {
-    out += fmt::format(R"({{"name":{},"bytes":{},"header_xxh3":{})", json_quote(file.name),
-                       file.bytes, json_quote(file.header_xxh3));
-    if (!file.sha256.empty()) out += fmt::format(R"(,"sha256":"{}")", file.sha256);
-    out += '}';
-  });
-  out += ']';
+void write_rank(JsonWriter& json, const RankRecord& rank) {
+  json.begin_object().field("rank", rank.rank).key("coordinate").begin_object();
+  for (const auto& [axis, index] : rank.coordinate) json.field(axis, index);
+  json.end_object().list("files", rank.files).end_object();
 }
 
-void append_mesh(std::string& out, const mesh::Mesh& mesh) {
-  out += '[';
-  append_list(out, mesh.axes(), ",", [&out](const mesh::MeshAxis& axis) {
-    out += fmt::format(R"({{"axis":{},"size":{}}})", json_quote(axis.name), axis.size);
-  });
-  out += ']';
-}
-
-void append_rank(std::string& out, const RankRecord& rank) {
-  out += fmt::format(R"({{"rank":{},"coordinate":{{)", rank.rank);
-  append_list(out, rank.coordinate, ",", [&out](const auto& axis) {
-    out += fmt::format("{}:{}", json_quote(axis.first), axis.second);
-  });
-  out += fmt::format(R"(}},"files":[{}]}})", fmt::join(rank.files, ","));
-}
-
-void append_slices(std::string& out, const AxisMap& map) {
-  const auto append_pad = [&](i64 n) {
-    if (n > 0) fmt::format_to(std::back_inserter(out), R"({{"pad":{}}},)", n);
+void write_slices(JsonWriter& json, const AxisMap& map) {
+  const auto pad = [&json](i64 n) {
+    if (n > 0) json.begin_object().field("pad", n).end_object();
   };
-  out += '[';
+  json.begin_array();
   i64 next = 0;
   for (const Piece& piece : map.pieces()) {
-    append_pad(piece.local - next);
-    fmt::format_to(std::back_inserter(out), FMT_COMPILE("[{},{}],"), piece.global,
-                   piece.global_end());
+    pad(piece.local - next);
+    json.begin_array().value(piece.global).value(piece.global_end()).end_array();
     next = piece.local_end();
   }
-  append_pad(map.local_size() - next);
-  if (out.back() == ',') out.pop_back();
-  out += ']';
+  pad(map.local_size() - next);
+  json.end_array();
 }
 
 /// "shape" and "slices" of a shard.
 std::string region_json(const index::Region& region) {
-  std::string out = "\"shape\":";
-  append_json_integers(out, local_shape(region));
-  out += ",\"slices\":[";
-  append_list(out, region, ",", [&out](const AxisMap& map) { append_slices(out, map); });
-  return out + "]";
+  std::string text;
+  JsonWriter json = JsonWriter::inside(text, kJsonCompact);
+  json.list("shape", local_shape(region)).key("slices").begin_array();
+  for (const AxisMap& map : region) write_slices(json, map);
+  json.end_array();
+  return text;
 }
 
-void append_field(std::string& out, std::string_view name, i64 number) {
-  out += name;
-  append_json_integer(out, number);
-}
-
-/// Text of ,"rule" and ,"axes" of a tensor, and of the fields after its digest.
+/// "rule" and "axes" of a tensor, and the fields after its digest.
 struct CutText {
   std::string front;
   std::string back;
 
   explicit CutText(const CutRecord& cut) {
-    front = fmt::format(R"(,"rule":{},"axes":[)", json_quote(cut.rule));
-    append_list(front, cut.axes, ",", [this](const AxisRecord& axis) {
-      front += fmt::format(R"({{"logical":{},"expression":{}}})", json_quote(axis.logical),
-                           json_quote(axis.expression));
-    });
-    front += ']';
-    back = ",\"transforms\":";
-    append_strings(back, cut.transforms);
-    if (!cut.bias.empty()) back += ",\"bias\":" + json_quote(cut.bias);
+    JsonWriter before = JsonWriter::inside(front, kJsonCompact);
+    before.field("rule", cut.rule).key("axes").begin_array();
+    for (const AxisRecord& axis : cut.axes) {
+      before.begin_object().field("logical", axis.logical);
+      before.field("expression", axis.expression).end_object();
+    }
+    before.end_array();
+    JsonWriter after = JsonWriter::inside(back, kJsonCompact);
+    after.list("transforms", cut.transforms);
+    if (!cut.bias.empty()) after.field("bias", cut.bias);
   }
 };
 
 /// Writes tensor after tensor; builds the text of shared parts once.
 class TensorTexts {
  public:
-  void append(std::string& out, const TensorRecord& tensor) {
-    append_json_quoted(out, tensor.name);
+  void write(JsonWriter& json, const TensorRecord& tensor) {
+    json.key(tensor.name).begin_object();
+    if (tensor.stored && *tensor.stored != tensor.name) json.field("stored", *tensor.stored);
+    json.field("dtype", to_string(tensor.dtype)).list("shape", tensor.shape);
     const CutText& cut = of(tensor.cut);
-    out += ":{";
-    if (tensor.stored && *tensor.stored != tensor.name) {
-      out += "\"stored\":";
-      append_json_quoted(out, *tensor.stored);
-      out += ',';
-    }
-    out += "\"dtype\":\"";
-    out += to_string(tensor.dtype);
-    out += "\",\"shape\":";
-    append_json_integers(out, tensor.shape);
-    out += cut.front;
+    json.raw(cut.front);
     if (tensor.digest) {
-      out += ",\"digest\":\"";
-      append_hex(out, *tensor.digest);
-      out += '"';
+      hash_.clear();
+      append_hex(hash_, *tensor.digest);
+      json.field("digest", hash_);
     }
-    out += cut.back;
-    out += ",\"shards\":[";
+    json.raw(cut.back).key("shards").begin_array();
     const std::vector<std::string>& regions = of(tensor.holders);
     for (size_t s = 0; s < tensor.shards.size(); ++s) {
-      if (s > 0) out += ',';
-      append_shard(out, tensor.shards[s], regions[s]);
-      if (!tensor.shifts.empty()) append_shift(out, tensor.shifts[s]);
-      out += '}';
+      json.begin_object();
+      write_shard(json, tensor.shards[s], regions[s]);
+      if (!tensor.shifts.empty()) write_shift(json, tensor.shifts[s]);
+      json.end_object();
     }
-    out += "]}";
+    json.end_array().end_object();
   }
 
  private:
-  static void append_shard(std::string& out, const ShardRecord& shard, const std::string& region) {
-    append_field(out, "{\"rank\":", shard.rank);
-    append_field(out, ",\"file\":", shard.file);
-    append_field(out, ",\"offset\":", shard.offset);
-    append_field(out, ",\"bytes\":", shard.bytes);
-    out += ',';
-    out += region;
-    out += ",\"xxh3\":\"";
-    if (shard.xxh3) shard.xxh3->append_hex(out);
-    out += '"';
+  void write_shard(JsonWriter& json, const ShardRecord& shard, const std::string& region) {
+    json.field("rank", shard.rank).field("file", shard.file).field("offset", shard.offset);
+    json.field("bytes", shard.bytes).raw(region);
+    hash_.clear();
+    if (shard.xxh3) shard.xxh3->append_hex(hash_);
+    json.field("xxh3", hash_);
   }
 
-  static void append_shift(std::string& out, const index::ValueShift& shift) {
-    if (!shift.addends.empty()) {
-      out += ",\"shift\":";
-      append_json_integers(out, shift.addends);
-    }
-    if (shift.halvings != 0) append_field(out, ",\"halvings\":", shift.halvings);
+  static void write_shift(JsonWriter& json, const index::ValueShift& shift) {
+    if (!shift.addends.empty()) json.list("shift", shift.addends);
+    if (shift.halvings != 0) json.field("halvings", shift.halvings);
   }
 
   const CutText& of(const std::shared_ptr<const CutRecord>& cut) {
@@ -179,6 +137,7 @@ class TensorTexts {
     return found->second;
   }
 
+  std::string hash_;  ///< scratch
   std::unordered_map<std::shared_ptr<const CutRecord>, CutText> cuts_;
   std::unordered_map<std::shared_ptr<const index::HolderSet>, std::vector<std::string>> regions_;
 };
@@ -191,70 +150,70 @@ std::vector<const TensorRecord*> sorted_by_name(const std::vector<TensorRecord>&
   return sorted;
 }
 
-/// Text before the tensors.
-std::string head_json(const Manifest& manifest) {
-  std::string out = R"({"format_version":"1.0",)";
-  out += fmt::format("\n\"tool\":{{\"name\":\"shardtool\",\"version\":{}}},\n\"source\":",
-                     json_quote(manifest.tool_version));
-  append_files(out, manifest.source);
-  out += ",\n\"mesh\":";
-  append_mesh(out, manifest.mesh);
-  out += ",\n\"layout\":" + json_quote(manifest.layout);
-  if (manifest.format != kSafetensors) out += ",\n\"format\":" + json_quote(manifest.format);
-  if (manifest.has_chunks) out += ",\n\"chunks\":true";
-  out += ",\n\"ranks\":[";
-  append_list(out, manifest.ranks, ",\n",
-              [&out](const RankRecord& rank) { append_rank(out, rank); });
-  out += "],\n\"files\":";
-  append_files(out, manifest.files);
-  return out + ",\n\"tensors\":{\n";
+/// Writes the document up to its tensors.
+void write_head(JsonWriter& json, const Manifest& manifest) {
+  json.begin_object(kOneALine).field("format_version", "1.0");
+  json.key("tool").begin_object().field("name", "shardtool");
+  json.field("version", manifest.tool_version).end_object();
+  write_files(json, "source", manifest.source);
+  write_mesh(json, manifest.mesh);
+  json.field("layout", manifest.layout);
+  if (manifest.format != kSafetensors) json.field("format", manifest.format);
+  if (manifest.has_chunks) json.field("chunks", true);
+  json.key("ranks").begin_array(kOneALine);
+  for (const RankRecord& rank : manifest.ranks) write_rank(json, rank);
+  json.end_array();
+  write_files(json, "files", manifest.files);
+  json.key("tensors");
 }
 
-/// Text after the tensors.
-std::string tail_json(const Manifest& manifest) {
-  std::string out = "},\n\"tied\":[";
-  append_list(out, manifest.tied, ",",
-              [&out](const std::vector<std::string>& names) { append_strings(out, names); });
-  out += "],\n\"dropped\":";
-  append_strings(out, manifest.dropped);
+void write_constant(JsonWriter& json, const ConstantRecord& constant) {
+  json.begin_object().field("name", constant.name).field("dtype", to_string(constant.dtype));
+  json.list("shape", constant.shape).key("value").exact(constant.value).end_object();
+}
+
+/// Writes the document behind its tensors.
+void write_tail(JsonWriter& json, const Manifest& manifest) {
+  json.key("tied").begin_array();
+  for (const std::vector<std::string>& names : manifest.tied) json.array(names);
+  json.end_array().list("dropped", manifest.dropped);
   if (!manifest.constants.empty()) {
-    out += ",\n\"constants\":[";
-    append_list(out, manifest.constants, ",\n", [&out](const ConstantRecord& constant) {
-      out += fmt::format(R"({{"name":{},"dtype":"{}","shape":[{}],"value":{}}})",
-                         json_quote(constant.name), to_string(constant.dtype),
-                         fmt::join(constant.shape, ","), constant.value);
-    });
-    out += ']';
+    json.key("constants").begin_array(kOneALine);
+    for (const ConstantRecord& constant : manifest.constants) write_constant(json, constant);
+    json.end_array();
   }
-  if (!manifest.axes.empty()) out += ",\n\"axes\":" + json_quote(manifest.axes);
-  if (manifest.allows_empty_shards) out += ",\n\"allow_empty_shards\":true";
-  if (!manifest.mapping.empty()) out += ",\n\"mapping\":" + manifest.mapping;
-  return out + "}\n";
+  if (!manifest.axes.empty()) json.field("axes", manifest.axes);
+  if (manifest.allows_empty_shards) json.field("allow_empty_shards", true);
+  if (!manifest.mapping.empty()) json.key("mapping").raw(manifest.mapping);
+  json.end_object();
 }
 
 }  // namespace
 
 std::string slices_json(const AxisMap& map) {
-  std::string out;
-  append_slices(out, map);
-  return out;
+  std::string text;
+  JsonWriter json = JsonWriter::inside(text, kJsonCompact);
+  write_slices(json, map);
+  return text;
 }
 
 void write_json(const Manifest& manifest, size_t count,
                 const std::function<TensorRecord(size_t)>& record,
                 const std::function<void(std::string_view)>& write) {
-  write(head_json(manifest));
-  TensorTexts texts;
   std::string text;
+  JsonWriter json(text, kJsonCompact);
+  write_head(json, manifest);
+  json.begin_object({"\n", ",\n", ""});
+  TensorTexts texts;
   for (size_t t = 0; t < count; ++t) {
-    if (t > 0) text += ",\n";
-    texts.append(text, record(t));
+    texts.write(json, record(t));
     if (text.size() < kPieceBytes) continue;
     write(text);
     text.clear();
   }
+  json.end_object();
+  write_tail(json, manifest);
   write(text);
-  write(tail_json(manifest));
 }
 
 std::string to_json(const Manifest& manifest) {

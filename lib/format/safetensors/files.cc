@@ -1,10 +1,8 @@
 #include "lib/format/safetensors/files.h"
 
-#include <fmt/format.h>
-
 #include <map>
 
-#include "lib/base/json_text.h"
+#include "lib/base/json_writer.h"
 
 namespace shardtool::format::safetensors {
 
@@ -37,14 +35,19 @@ void write_index(const PlacedTensors& tensors, const Sink& write) {
     file_of[tensor.name] = tensors.files[static_cast<size_t>(tensor.parts.front().file)].name;
     total += byte_size(tensor.dtype, tensor.shape).value_or(0);
   }
-  write(fmt::format("{{\n  \"metadata\": {{\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{",
-                    total));
-  std::string_view separator = "\n";
+  constexpr JsonLines kMembers{"\n    ", ",\n    ", "\n  "};
+  std::string text;
+  JsonWriter json(text, kJsonSpaced);
+  json.begin_object({"\n  ", ",\n  ", "\n"});
+  json.key("metadata").begin_object(kMembers).field("total_size", total).end_object();
+  json.key("weight_map").begin_object(kMembers);
   for (const auto& [tensor, file] : file_of) {
-    write(fmt::format("{}    {}: {}", separator, json_quote(tensor), json_quote(file)));
-    separator = ",\n";
+    json.field(tensor, file);
+    write(text);
+    text.clear();
   }
-  write("\n  }\n}\n");
+  json.end_object().end_object();
+  write(text);
 }
 
 }  // namespace shardtool::format::safetensors
