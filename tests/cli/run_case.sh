@@ -6,7 +6,8 @@
 # A case is NAME.sh beside NAME.stdout, NAME.stderr (absent: nothing is printed) and NAME.exit
 # (absent: 0). In the two texts [..] stands for any part of a line and a line ... for any number of
 # lines. In a case, `shardtool` is the program, $samples the sample checkpoints, and
-# "$golden_model" NAME FOLDER writes a model of tests/golden; the folder is empty. Every document
+# "$golden_model" NAME FOLDER writes a model of tests/golden, $packed_models/FORMAT is one with
+# packed weights; the folder is empty. Every document
 # that `shardtool --json` prints is compared with its schema, where python3 has jsonschema. --update writes what was printed into the files, unless it matches what they hold.
 set -u
 
@@ -35,7 +36,7 @@ chmod +x "$scratch/bin/shardtool"
 unset NO_COLOR FORCE_COLOR CLICOLOR_FORCE GITHUB_ACTIONS
 unset SHARDTOOL_COLOR SHARDTOOL_PROGRESS SHARDTOOL_MAX_MEMORY SHARDTOOL_THREADS
 export LC_ALL=C TERM=dumb program samples="$here/../../samples"
-export golden_model="${program%/cli/*}/tests/golden/golden_model"
+export golden_model="${program%/cli/*}/tests/golden/golden_model" packed_models="${program%/cli/*}/tests/golden/packed"
 (cd "$scratch/case" && PATH="$scratch/bin:$PATH" bash -u "$case") \
   > "$scratch/stdout" 2> "$scratch/stderr" < /dev/null
 echo $? > "$scratch/exit"

@@ -183,6 +183,10 @@ std::string expected_file(const std::string& name) {
   return kGolden / "expected" / (name + ".safetensors");
 }
 
+std::string packed_model(const std::string& format) {
+  return fs::path(SHARDTOOL_PACKED_MODELS) / format;
+}
+
 Checksums checksums(const std::string& name) {
   const ordered_json model = description(name);
   return {model.at("crc32"), crc32(content(name, model.at("tensors")).data)};

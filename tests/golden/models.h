@@ -18,6 +18,10 @@ const std::string& model_folder(const std::string& name);
 /// Returns the file of values that the library computes from a model.
 std::string expected_file(const std::string& name);
 
+/// Returns the folder of a model whose weights are packed in a format, "gptq". Its subfolder "plain"
+/// has the same model in plain numbers. make_packed.py writes both during the build.
+std::string packed_model(const std::string& format);
+
 /// Writes the model's config.json and model.safetensors.
 void write_model(const std::string& name, const std::string& folder);
 

@@ -14,6 +14,7 @@
 #include "lib/engine/weights/cut_side.h"
 #include "lib/engine/weights/scale_names.h"
 #include "lib/engine/weights/stored_part.h"
+#include "tests/golden/models.h"
 #include "tests/validate/compared.h"
 #include "tests/validate/made_model.h"
 #include "tests/validate/mutations.h"
@@ -369,8 +370,7 @@ TEST_CASE(
     "packed shards are held bit for bit against the packed model, and against plain numbers") {
   for (const std::string format : {"gptq", "awq", "pack_quantized", "mxfp4"}) {
     CAPTURE(format);
-    const std::string model =
-        fmt::format("{}/tests/golden/packed/{}", SHARDTOOL_SOURCE_DIR, format);
+    const std::string model = golden::packed_model(format);
     const TempFolder folder;
     api::SplitOptions split;
     split.source = model;

@@ -13,6 +13,7 @@
 #include "lib/engine/weights/stored_part.h"
 #include "lib/model/graph/graph_list.h"
 #include "lib/ops/body.h"
+#include "tests/golden/models.h"
 #include "tests/support/throws.h"
 #include "tests/validate/mutations.h"
 
@@ -32,9 +33,7 @@ const std::vector<std::string> kFormats{"gptq",
                                         "nvfp4_modelopt",
                                         "mxfp4"};
 
-std::string packed_model(const std::string& format) {
-  return fmt::format("{}/tests/golden/packed/{}", SHARDTOOL_SOURCE_DIR, format);
-}
+using golden::packed_model;
 
 std::string plain_model(const std::string& format) {
   return packed_model(format) + "/plain";

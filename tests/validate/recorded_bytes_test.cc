@@ -11,6 +11,7 @@
 #include "lib/api/transform.h"
 #include "lib/comm/embedded.h"
 #include "lib/engine/validation.h"
+#include "tests/golden/models.h"
 #include "tests/validate/compared.h"
 #include "tests/validate/mutations.h"
 
@@ -133,7 +134,7 @@ TEST_CASE("one other byte of any part of a packed weight fails without a referen
     CAPTURE(format);
     const TempFolder folder;
     api::SplitOptions split;
-    split.source = fmt::format("{}/tests/golden/packed/{}", SHARDTOOL_SOURCE_DIR, format);
+    split.source = golden::packed_model(format);
     split.mapping.mesh = mesh::parse_mesh("tp=2");
     split.write.output = folder / "parts";
     api::split(split);

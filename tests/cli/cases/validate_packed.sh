@@ -1,5 +1,5 @@
 # Packed weights: held against the packed model, and by value against what its weights are.
-model=$samples/../tests/golden/packed/gptq
+model=$packed_models/gptq
 shardtool -q split "$model" -o parts --tp 2
 shardtool validate parts -r "$model" | grep -E "V[0-2]|coverage|bytes"
 shardtool validate parts -r "$model/plain" --values | grep -E "V[0-2]|coverage|bytes"
