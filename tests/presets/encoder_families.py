@@ -1,35 +1,194 @@
-"""Encoders and translators that came after BERT and BART, and decoders of their kind. See families.py."""
+"""Encoders, and pairs of an encoder and a decoder. See family_parts.py."""
 
-from families import (
-    BLOOM_REDUCED,
-    DENSE,
+from family_parts import (
+    DIVIDED,
     ENCODER,
     FFN,
+    H,
     HEADS,
+    HEAD_DIM,
     HIDDEN,
     LLAMA,
+    MLP_BIASES,
+    PADDED,
     PER_HEAD,
+    REDUCED,
     VOCAB,
     VOCABULARY,
     Family,
-    H,
-    Q,
-    kept_heads,
+    with_biases,
 )
-from further_families import STACK_CUTS, STACKS
-from recent_families import PADDED
-from slicing import features, in_groups, side_by_side, two_halves, whole
-
-REDUCED = (r".*(out_proj|fc2)\.bias",)
+from slicing import features, side_by_side, two_halves, whole
 
 
-def with_biases(rules):
-    """Returns the rules (pattern, selector of rows, selector of columns), for weights and for their biases."""
-    weights = [(name + r"\.weight", rows, columns) for name, rows, columns in rules]
-    return weights + [(name + r"\.bias", rows) for name, rows, _ in rules]
+BERT_LAYER = r".*encoder\.layer\.\d+\."
+BERT = VOCABULARY + [
+    (r".*embeddings\.(position|token_type)_embeddings\.weight", whole, whole),
+    (r".*\.LayerNorm\.(weight|bias)", whole),
+    (BERT_LAYER + r"attention\.self\.(query|key|value)\.weight", H, whole),
+    (BERT_LAYER + r"attention\.self\.(query|key|value)\.bias", H),
+    (BERT_LAYER + r"attention\.output\.dense\.weight", whole, H),
+    (BERT_LAYER + r"attention\.output\.dense\.bias", whole),
+    (BERT_LAYER + r"intermediate\.dense\.weight", features, whole),
+    (BERT_LAYER + r"intermediate\.dense\.bias", features),
+    (BERT_LAYER + r"output\.dense\.weight", whole, features),
+    (BERT_LAYER + r"output\.dense\.bias", whole),
+    (BERT_LAYER + r"(attention\.)?output\.LayerNorm\.(weight|bias)", whole),
+    (r"(bert\.pooler|cls\.predictions\.transform|lm_head)\.dense\.weight", whole, whole),
+    (r"(bert\.pooler|cls\.predictions\.transform|lm_head)\.dense\.bias", whole),
+    (r"cls\.seq_relationship\.weight", whole, whole),
+    (r"cls\.seq_relationship\.bias", whole),
+    (r"classifier(\.[a-z_]+)?\.weight", whole, whole),
+    (r"classifier(\.[a-z_]+)?\.bias", whole),
+    (r"(cls\.predictions|lm_head)\.bias", features),
+    (r"lm_head\.layer_norm\.(weight|bias)", whole),
+]
 
 
-def encoders():
+def plain():
+    reduced = (r".*layer\.\d+\.(attention\.)?output\.dense\.bias",)
+    for name, model in (
+        ("bert", "BertForPreTraining"),
+        ("bert_bare", "BertModel"),
+        ("roberta", "RobertaForMaskedLM"),
+        ("roberta_classifier", "RobertaForSequenceClassification"),
+    ):
+        preset = name.split("_")[0]
+        cuts = BERT if name != "bert_bare" else [(cut[0].replace(r"bert\.pooler", "pooler"), *cut[1:]) for cut in BERT]
+        yield Family(
+            name, preset, model, preset.capitalize() + "Config", ENCODER, cuts, refused=PER_HEAD, reduced=reduced
+        )
+    t5 = VOCABULARY + [
+        (r"(en|de)coder\.block\.\d+\.layer\.\d\.(Self|EncDec)Attention\.[qkv]\.weight", H, whole),
+        (r"(en|de)coder\.block\.\d+\.layer\.\d\.(Self|EncDec)Attention\.o\.weight", whole, H),
+        (r"(en|de)coder\.block\.\d+\.layer\.\d\.SelfAttention\.relative_attention_bias\.weight", whole, H),
+        (r"(en|de)coder\.block\.\d+\.layer\.\d\.DenseReluDense\.wi(_0|_1)?\.weight", features, whole),
+        (r"(en|de)coder\.block\.\d+\.layer\.\d\.DenseReluDense\.wo\.weight", whole, features),
+        (r"(en|de)coder\.block\.\d+\.layer\.\d\.layer_norm\.weight", whole),
+        (r"(en|de)coder\.final_layer_norm\.weight", whole),
+    ]
+    small = dict(vocab_size=VOCAB, d_model=HIDDEN, d_kv=HEAD_DIM, d_ff=FFN, num_heads=HEADS, num_layers=2)
+    yield Family("t5", "t5", "T5ForConditionalGeneration", "T5Config", small, t5, refused=PER_HEAD)
+    yield Family("t5_encoder", "t5", "T5EncoderModel", "T5Config", small, t5, refused=PER_HEAD)
+    yield Family(
+        "t5_gated",
+        "t5",
+        "T5ForConditionalGeneration",
+        "T5Config",
+        dict(small, num_decoder_layers=3, feed_forward_proj="gated-gelu"),
+        t5,
+        refused=PER_HEAD,
+        layers={"encoder.": 2, "decoder.": 3},
+    )
+    side = r"model\.(en|de)coder\.layers\.\d+\."
+    yield Family(
+        "whisper",
+        "whisper",
+        "WhisperForConditionalGeneration",
+        "WhisperConfig",
+        dict(
+            vocab_size=VOCAB,
+            num_mel_bins=8,
+            encoder_layers=2,
+            encoder_attention_heads=HEADS,
+            decoder_layers=2,
+            decoder_attention_heads=HEADS,
+            decoder_ffn_dim=FFN,
+            encoder_ffn_dim=80,
+            d_model=HIDDEN,
+            max_source_positions=30,
+            max_target_positions=20,
+            pad_token_id=0,
+            bos_token_id=1,
+            eos_token_id=2,
+            decoder_start_token_id=1,
+        ),
+        VOCABULARY
+        + [
+            (side + r"(self|encoder)_attn\.[qkv]_proj\.weight", H, whole),
+            (side + r"(self|encoder)_attn\.[qv]_proj\.bias", H),
+            (side + r"(self|encoder)_attn\.out_proj\.weight", whole, H),
+            (side + r"(self|encoder)_attn\.out_proj\.bias", whole),
+            (side + r"fc1\.weight", features, whole),
+            (side + r"fc1\.bias", features),
+            (side + r"fc2\.weight", whole, features),
+            (side + r"fc2\.bias", whole),
+            (side + r"[a-z_]*layer_norm\.(weight|bias)", whole),
+            (r"model\.(en|de)coder\.layer_norm\.(weight|bias)", whole),
+            (r"model\.(en|de)coder\.embed_positions\.weight", whole, whole),
+            (r"model\.encoder\.conv[12]\.weight", whole, whole, whole),
+            (r"model\.encoder\.conv[12]\.bias", whole),
+        ],
+        refused=PER_HEAD,
+        reduced=(r".*layers.*(out_proj|fc2)\.bias",),
+    )
+
+
+STACKS = dict(
+    vocab_size=VOCAB,
+    d_model=HIDDEN,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=HEADS,
+    decoder_attention_heads=HEADS,
+    encoder_ffn_dim=FFN,
+    decoder_ffn_dim=FFN,
+    max_position_embeddings=64,
+)
+STACK = r"(model\.)?(encoder|decoder)\."
+STACK_LAYER = STACK + r"layers\.\d+\."
+STACK_ATTENTION = STACK_LAYER + r"(self_attn|encoder_attn)\."
+STACK_CUTS = VOCABULARY + [
+    (r"final_logits_bias", whole, features),
+    (STACK + r"embed_positions\.weight", whole, whole),
+    (STACK_ATTENTION + r"[qkv]_proj\.weight", H, whole),
+    (STACK_ATTENTION + r"[qkv]_proj\.bias", H),
+    (STACK_ATTENTION + r"out_proj\.weight", whole, H),
+    (STACK_ATTENTION + r"out_proj\.bias", whole),
+    (STACK_LAYER + r"fc1\.weight", features, whole),
+    (STACK_LAYER + r"fc1\.bias", features),
+    (STACK_LAYER + r"fc2\.weight", whole, features),
+    (STACK_LAYER + r"fc2\.bias", whole),
+    (STACK + r"(layers\.\d+\.)?([a-z_]*layer_norm|layernorm_embedding)\.(weight|bias)", whole),
+]
+
+
+def of_text():
+    for name, model, config in (
+        ("bart", "BartForConditionalGeneration", "BartConfig"),
+        ("mbart", "MBartForConditionalGeneration", "MBartConfig"),
+    ):
+        reduced = (r".*(out_proj|fc2)\.bias",)
+        yield Family(name, "bart", model, config, STACKS, STACK_CUTS, refused=PER_HEAD, reduced=reduced)
+
+
+# MegatronBertLayer: norms before attention and MLP; MegatronBertEncoder: one behind the last layer
+MEGATRON = [(r"bert\.encoder\.(layer\.\d+\.(attention\.)?)?ln\.(weight|bias)", whole)]
+
+
+def multilingual():
+    yield Family(
+        "megatron_bert",
+        "megatron_bert",
+        "MegatronBertForMaskedLM",
+        "MegatronBertConfig",
+        ENCODER,
+        BERT + MEGATRON,
+        refused=PER_HEAD,
+        reduced=(r".*encoder\.layer\.\d+\.(attention\.)?output\.dense\.bias",),
+    )
+    yield Family(
+        "eurobert",
+        "eurobert",
+        "EuroBertForMaskedLM",
+        "EuroBertConfig",
+        DIVIDED | PADDED | dict(attention_bias=True, mlp_bias=True),
+        LLAMA + MLP_BIASES + [(r"lm_head\.bias", features)],
+        reduced=(r".*(o_proj|down_proj)\.bias",),
+    )
+
+
+def varied():
     layer = r".*layers\.\d+\."
     # ModernBertAttention.forward: view(3, heads, head_dim); ModernBertMLP.forward: chunk(2)
     qkv = side_by_side((HIDDEN, H), (HIDDEN, H), (HIDDEN, H))
@@ -167,66 +326,3 @@ def translators():
         config = model.replace("MTModel", "").replace("ForConditionalGeneration", "") + "Config"
         sizes = STACKS | dict(pad_token_id=0) | more
         yield Family(name, preset, model, config, sizes, STACK_CUTS, refused=PER_HEAD, reduced=REDUCED)
-
-
-def generative():
-    layer = r".*\bh\.\d+\."
-    neo = VOCABULARY + [
-        (r"transformer\.wpe\.weight", whole, whole),
-        (layer + r"attn\.attention\.[qkv]_proj\.weight", H, whole),
-        (layer + r"attn\.attention\.out_proj\.weight", whole, H),
-        (layer + r"mlp\.c_fc\.weight", features, whole),
-        (layer + r"mlp\.c_fc\.bias", features),
-        (layer + r"mlp\.c_proj\.weight", whole, features),
-        (layer + r".*(out_proj|c_proj)\.bias", whole),
-        (r".*\.ln_[12f]\.(weight|bias)", whole),
-    ]
-    sizes = dict(vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=FFN, num_layers=2, num_heads=HEADS)
-    sizes |= dict(attention_types=[[["global", "local"], 1]], max_position_embeddings=64)
-    yield Family(
-        "gpt_neo",
-        "gpt_neo",
-        "GPTNeoForCausalLM",
-        "GPTNeoConfig",
-        sizes | PADDED,
-        neo,
-        refused=PER_HEAD,
-        reduced=(r".*(out_proj|c_proj)\.bias",),
-    )
-    # PersimmonAttention._split_heads: view(heads, 3, head_dim)
-    per_head = in_groups(HEADS, (6, 6, 6), kept_heads())
-    layer = r".*layers\.\d+\."
-    persimmon = VOCABULARY + with_biases(
-        [
-            (layer + r"self_attn\.query_key_value", per_head, whole),
-            (layer + r"self_attn\.dense", whole, H),
-            (layer + r"mlp\.dense_h_to_4h", features, whole),
-            (layer + r"mlp\.dense_4h_to_h", whole, features),
-        ]
-    ) + [(r".*layernorm\.(weight|bias)", whole)]
-    yield Family(
-        "persimmon",
-        "persimmon",
-        "PersimmonForCausalLM",
-        "PersimmonConfig",
-        ENCODER | PADDED,
-        persimmon,
-        refused=PER_HEAD,
-        reduced=BLOOM_REDUCED,
-    )
-    xglm = VOCABULARY + with_biases(
-        [
-            (layer + r"self_attn\.[qkv]_proj", H, whole),
-            (layer + r"self_attn\.out_proj", whole, H),
-            (layer + r"fc1", features, whole),
-            (layer + r"fc2", whole, features),
-            (r"output_projection", features, whole),
-        ]
-    ) + [(r".*layer_norm\.(weight|bias)", whole), (r"biogpt\.embed_positions\.weight", whole, whole)]
-    sizes = dict(vocab_size=VOCAB, d_model=HIDDEN, ffn_dim=FFN, num_layers=2, attention_heads=HEADS, pad_token_id=0)
-    for name, model, says in (("xglm", "XGLM", sizes), ("biogpt", "BioGpt", ENCODER | dict(pad_token_id=0))):
-        yield Family(name, name, f"{model}ForCausalLM", f"{model}Config", says, xglm, refused=PER_HEAD, reduced=REDUCED)
-    # BitNetAttention.forward: attn_sub_norm is over all heads; BitNetMLP.forward: ffn_sub_norm over all features
-    bitnet = LLAMA + [(r".*attn_sub_norm\.weight", Q), (r".*ffn_sub_norm\.weight", features)]
-    sizes = {key: value for key, value in DENSE.items() if key != "head_dim"} | PADDED
-    yield Family("bitnet", "bitnet", "BitNetForCausalLM", "BitNetConfig", sizes, bitnet)

@@ -91,7 +91,7 @@ Fixture read_fixture(const std::filesystem::path& path) {
 
 std::vector<Fixture> read_all() {
   std::vector<std::filesystem::path> paths;
-  const std::filesystem::path folder = SHARDTOOL_SOURCE_DIR "/tests/presets/fixtures";
+  const std::filesystem::path folder = SHARDTOOL_FIXTURES;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());

@@ -10,8 +10,8 @@
 #include "lib/index/axis_map.h"
 #include "lib/mapping/document/config.h"
 
-/// Layouts of a family as the transformers library cuts it: fixtures/*.json, written by
-/// make_fixtures.py.
+/// Layouts of a family as the transformers library cuts it: tensors by make_fixtures.py, parts of
+/// ranks by cuts.py.
 namespace shardtool::mapping {
 
 /// A rank's part of a tensor: a map per axis, or nullopt if the rank has no part.

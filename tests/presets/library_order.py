@@ -78,7 +78,7 @@ def check(family, model, kept):
                 if ours is None:
                     continue
                 theirs = set().union(*(rows_of[head] for head in query_heads(rank, heads, kv)))
-                if set(ours[0].tolist()) != theirs:
+                if set(ours[0]) != theirs:
                     raise SystemExit(f"{family.name} {mesh}: {name} is not what the library's method says")
                 compared += 1
     return compared

@@ -1,15 +1,10 @@
 """Writes fixtures/: what the transformers library says about each family that has a preset.
 
-usage: make_fixtures.py [FAMILY...]          needs torch, transformers, numpy and safetensors; none of them to run the tests
+usage: make_fixtures.py [FAMILY...]          needs torch, transformers and safetensors; the tests need none of them
 
-Per family: a tiny model from its config class, saved by save_pretrained; its config.json; the name, dtype and shape of
-every tensor in the file; and per mesh what each rank keeps of each tensor, cut in numpy as the family's own code takes
-the tensor apart (families.py, expert_families.py). Nothing here knows shardtool's presets: the tests compare the two.
-
-A fixture's "tensors" are in the order of their rows: "layers.{0,1}.q" are two. Its "parts" are parts of tensors: per axis
-"*" (all of it) or intervals "0-4+8-12" in local order. Its "meshes" have "kept": distinct cuts, each the numbers of all
-ranks' parts, "." where the tensor is not there; and "cut": the cut of every tensor. In both "3-5" stands for 3 4 5, and
-"3*2" for 3 3. "refused" maps a mesh to an error.
+Per family: a tiny model from its config class, saved by save_pretrained; its config.json; and the name, dtype and shape
+of every tensor in the file. The tables *_families.py say how the family's own code takes the tensors apart; cuts.py
+computes from them what each rank keeps, during the build. "refused" maps a mesh to an error.
 """
 
 import argparse
@@ -18,24 +13,13 @@ import pathlib
 import re
 import tempfile
 
-import numpy as np
 import torch
 import transformers
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-import compressed_families
-import default_families
-import encoder_families
-import expert_families
-import families
-import further_families
-import later_families
 import library_order
-import mixed_families
-import newest_families
-import recent_families
-from slicing import intervals, key_heads, on_every_device, query_heads, ranks_of, whole
+from cuts import Cuts, all_families, cut
 
 FOLDER = pathlib.Path(__file__).parent / "fixtures"
 # Keys of a config that only concern generation, training and its own class.
@@ -49,46 +33,6 @@ NOISE = {
     "problem_type",
     "chunk_size_feed_forward",
 }
-
-
-def all_families():
-    for table in (
-        families.dense,
-        families.generative,
-        families.encoders,
-        expert_families.mixtures,
-        expert_families.state_spaces,
-        expert_families.linear_attention,
-        expert_families.multimodal,
-        default_families.defaults,
-        recent_families.dense,
-        recent_families.two_kinds_of_heads,
-        recent_families.mixtures,
-        recent_families.hybrids,
-        recent_families.multimodal,
-        further_families.dense,
-        further_families.mixtures,
-        further_families.hybrids,
-        further_families.generative,
-        further_families.encoders,
-        further_families.multimodal,
-        mixed_families.mixtures,
-        mixed_families.hybrids,
-        later_families.dense,
-        later_families.mixtures,
-        later_families.hybrids,
-        later_families.without_graphs,
-        newest_families.mixtures,
-        newest_families.hybrids,
-        newest_families.encoders,
-        newest_families.multimodal,
-        newest_families.without_graphs,
-        compressed_families.compressing,
-        encoder_families.encoders,
-        encoder_families.translators,
-        encoder_families.generative,
-    ):
-        yield from table()
 
 
 def build(family):
@@ -154,84 +98,6 @@ def without(config, paths):
     return config
 
 
-class Cuts:
-    """A family's table: the selectors and numbers of a tensor by its name."""
-
-    # A vision tower, what layers share and layers for further tokens that are named apart are on every stage of
-    # the pipeline.
-    LAYER = re.compile(r"(?!.*vis(ual|ion)|.*shared_transformer|.*relative_attention_bias|(model\.)?mtp\.).*?\b(layers|h|blocks|block|layer)\.(?P<layer>\d+)\..*")
-    EXPERT = re.compile(r".*\bexperts\.(?P<expert>\d+)\..*")
-    HEAD = re.compile(r".*\b(?P<of>[qk])_layernorm\.norms\.(?P<head>\d+)\..*")
-
-    def __init__(self, family):
-        self.family = family
-        self.rules = [(re.compile(pattern), axes) for pattern, *axes in family.cuts]
-
-    def selectors(self, name):
-        """Returns the selectors of the last rule that matches; a family's own rules follow those that it shares."""
-        found = [axes for pattern, axes in self.rules if pattern.fullmatch(name)]
-        if not found:
-            raise SystemExit(f"{self.family.name}: no cut for {name}")
-        return found[-1]
-
-    def layers(self, name):
-        return next(count for prefix, count in self.family.layers.items() if name.startswith(prefix))
-
-    def is_here(self, rank, name):
-        layer, expert = self.LAYER.fullmatch(name), self.EXPERT.fullmatch(name)
-        if layer and int(layer["layer"]) not in rank.part(self.layers(name), "pp"):
-            return False
-        if head := self.HEAD.fullmatch(name):
-            heads = query_heads if head["of"] == "q" else key_heads
-            return int(head["head"]) in heads(rank, families.HEADS, families.KV)
-        return not expert or int(expert["expert"]) in rank.part(self.family.experts, "ep")
-
-    def kept(self, rank, name, shape):
-        """Indices per axis, or None where the tensor is not on this rank."""
-        axes = self.selectors(name)
-        if axes == [on_every_device]:
-            axes = axes * len(shape)
-        if len(axes) != len(shape):
-            raise SystemExit(f"{self.family.name}: {name} {shape} and {len(axes)} selectors")
-        if not self.is_here(rank, name):
-            return None
-        return [selector(rank, size) for selector, size in zip(axes, shape)]
-
-
-def covers(cut, shape):
-    """Returns True if the ranks together keep every element."""
-    seen = np.zeros(shape, dtype=bool)
-    for axes in cut:
-        if axes is not None:
-            seen[np.ix_(*axes)] = True
-    return bool(seen.all())
-
-
-def compact(axes, shape):
-    """A part as text: per axis "*" for all of it, or intervals "0-4+8-12" in local order; None where it is not there."""
-    if axes is None:
-        return None
-    return " ".join(
-        "*" if np.array_equal(kept, whole(None, size)) else "+".join(f"{first}-{end}" for first, end in intervals(kept))
-        for kept, size in zip(axes, shape)
-    )
-
-
-def runs(ranks):
-    """The parts of all ranks as text: "3-5" for 3, 4, 5, "3*2" for 3, 3, and "." for none."""
-    words, at = [], 0
-    while at < len(ranks):
-        first = ranks[at]
-        same = next((n for n, part in enumerate(ranks[at:]) if part != first), len(ranks) - at)
-        rising = 1
-        while first is not None and at + rising < len(ranks) and ranks[at + rising] == first + rising:
-            rising += 1
-        word = "." if first is None else str(first)
-        words.append(f"{word}*{same}" if same > 1 else f"{word}-{first + rising - 1}" if rising > 1 else word)
-        at += max(same, rising)
-    return " ".join(words)
-
-
 def grouped(rows):
     """Rows whose names differ in one number become one row: "layers.{0,1}.q". First layers, then experts."""
     for place in range(2):
@@ -246,27 +112,6 @@ def grouped(rows):
             for (pattern, rest), numbers in groups.items()
         ]
     return rows
-
-
-def expanded(name):
-    found = re.search(r"\{([\d,]+)\}", name)
-    if not found:
-        return [name]
-    names = [name[: found.start()] + number + name[found.end() :] for number in found[1].split(",")]
-    return [one for name in names for one in expanded(name)]
-
-
-def on_mesh(cuts, mesh, rows, parts):
-    distinct, chosen = {}, []
-    for pattern, _, shape in rows:
-        for name in expanded(pattern):
-            cut = [cuts.kept(rank, name, shape) for rank in ranks_of(mesh)]
-            if not covers(cut, shape):
-                raise SystemExit(f"{cuts.family.name} {mesh}: {name} is not covered")
-            texts = [compact(axes, shape) for axes in cut]
-            text = runs([None if text is None else parts.setdefault(text, len(parts)) for text in texts])
-            chosen.append(distinct.setdefault(text, len(distinct)))
-    return {"mesh": mesh, "cut": runs(chosen), "kept": list(distinct)}
 
 
 def form(family):
@@ -285,13 +130,10 @@ def form(family):
 def fixture(family):
     model = build(family)
     config, tensors = saved(family, model)
-    cuts = Cuts(family)
-    if compared := library_order.check(family, model, cuts.kept):
+    if compared := library_order.check(family, model, Cuts(family).kept):
         print(f"{family.name}: {compared} parts are what the library's own method gives their heads")
     reduced = [name for name, _, _ in tensors if any(re.fullmatch(pattern, name) for pattern in family.reduced)]
-    parts, rows = {}, grouped(tensors)
-    meshes = [on_mesh(cuts, mesh, rows, parts) for mesh in family.meshes]
-    return {
+    made = {
         "family": family.name,
         "reference": f"transformers {transformers.__version__}",
         "preset": family.preset,
@@ -299,29 +141,22 @@ def fixture(family):
         "form": form(family),
         "left_out_of_config": list(family.leave_out),
         "config": config,
-        "tensors": rows,
+        "tensors": grouped(tensors),
         "after_reduction": reduced,
-        "parts": list(parts),
-        "meshes": meshes,
         "refused": family.refused,
     }
+    cut(family, made)  # refuses tensors without a cut, and cuts that lose elements
+    return made
 
 
 def write(path, value):
-    """One line per tensor, per mesh and per member."""
+    """One line per tensor and per member."""
 
     def line(member):
         return json.dumps(member, separators=(",", ":"))
 
-    def rows(members, indent):
-        return "[\n" + ",\n".join(" " * indent + line(member) for member in members) + "\n" + " " * (indent - 1) + "]"
-
-    meshes = ",\n".join(
-        f'  {{"mesh": {line(mesh["mesh"])}, "cut": {line(mesh["cut"])}, "kept": {line(mesh["kept"])}}}'
-        for mesh in value["meshes"]
-    )
     members = {key: line(member) for key, member in value.items()}
-    members.update(tensors=rows(value["tensors"], 2), meshes="[\n" + meshes + "\n ]")
+    members["tensors"] = "[\n" + ",\n".join("  " + line(row) for row in value["tensors"]) + "\n ]"
     path.write_text("{\n" + ",\n".join(f' "{key}": {text}' for key, text in members.items()) + "\n}\n")
 
 
@@ -335,7 +170,7 @@ def main():
             continue
         made = fixture(family)
         write(FOLDER / f"{family.name}.json", made)
-        print(f"{family.name}: {len(made['meshes'])} meshes")
+        print(f"{family.name}: {len(made['tensors'])} rows of tensors")
 
 
 if __name__ == "__main__":

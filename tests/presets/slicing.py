@@ -1,4 +1,4 @@
-"""Parts of one axis that the ranks of a mesh keep, by numpy's reshape, split and concatenate alone.
+"""Parts of one axis that the ranks of a mesh keep, by splitting and joining lists of indices alone.
 
 A selector is a function (rank, n) -> the global indices of an axis of n elements that the rank keeps, in local order.
 It takes the indices 0 .. n-1 apart as the model's own code takes the axis apart, keeps the rank's heads, groups,
@@ -8,7 +8,23 @@ experts or features, and puts the pieces back in the same order.
 import itertools
 from dataclasses import dataclass
 
-import numpy as np
+
+def rows_of(indices, rows):
+    """reshape(rows, -1)"""
+    width, rest = divmod(len(indices), rows)
+    assert rest == 0, (len(indices), rows)
+    return [indices[width * row : width * (row + 1)] for row in range(rows)]
+
+
+def split(indices, sizes):
+    """split(axis, sizes)"""
+    assert sum(sizes) == len(indices), (sizes, len(indices))
+    ends = list(itertools.accumulate(sizes))
+    return [indices[end - size : end] for size, end in zip(sizes, ends)]
+
+
+def joined(pieces):
+    return list(itertools.chain.from_iterable(pieces))
 
 
 @dataclass(frozen=True)
@@ -23,7 +39,9 @@ class Rank:
     def part(self, n, axis="tp"):
         """The rank's part of n units: the first ones get one more."""
         index, size = self.along(axis)
-        return np.array_split(np.arange(n), size)[index]
+        whole_units, more = divmod(n, size)
+        begin = index * whole_units + min(index, more)
+        return range(begin, begin + whole_units + (index < more))
 
 
 def ranks_of(mesh):
@@ -37,25 +55,26 @@ def query_heads(rank, heads, kv):
     """Whole groups of query heads while there are KV heads for every rank, equal runs of query heads beyond that."""
     index, size = rank.along("tp")
     if size <= kv:
-        return np.arange(heads).reshape(kv, heads // kv)[rank.part(kv)].ravel()
-    return np.split(np.arange(heads), size)[index]
+        groups = rows_of(range(heads), kv)
+        return joined(groups[group] for group in rank.part(kv))
+    return list(rows_of(range(heads), size)[index])
 
 
 def key_heads(rank, heads, kv):
     """The KV heads that the rank's query heads attend to."""
-    return np.unique(query_heads(rank, heads, kv) // (heads // kv))
+    return sorted({head // (heads // kv) for head in query_heads(rank, heads, kv)})
 
 
 # Selectors of axes that are not fused.
 
 
 def whole(_rank, n):
-    return np.arange(n)
+    return range(n)
 
 
 def on_every_device(_rank, n):
     """All of a tensor, however many axes it has: the only selector of a rule."""
-    return np.arange(n)
+    return range(n)
 
 
 def features(rank, n):
@@ -69,11 +88,11 @@ def experts(rank, n):
 
 def q_rows(heads, kv):
     """heads x d rows, a head at a time."""
-    return lambda rank, n: np.arange(n).reshape(heads, -1)[query_heads(rank, heads, kv)].ravel()
+    return in_groups(heads, None, lambda rank: query_heads(rank, heads, kv))
 
 
 def kv_rows(heads, kv):
-    return lambda rank, n: np.arange(n).reshape(kv, -1)[key_heads(rank, heads, kv)].ravel()
+    return in_groups(kv, None, lambda rank: key_heads(rank, heads, kv))
 
 
 # Selectors of fused axes.
@@ -83,31 +102,30 @@ def side_by_side(*sections):
     """split(axis, sizes): sections (size, selector) one after the other."""
 
     def select(rank, n):
-        sizes = [size for size, _ in sections]
-        assert sum(sizes) == n, (sizes, n)
-        parts = np.split(np.arange(n), np.cumsum(sizes)[:-1])
-        return np.concatenate([part[selector(rank, len(part))] for part, (_, selector) in zip(parts, sections)])
+        parts = split(range(n), [size for size, _ in sections])
+        return joined([part[i] for i in selector(rank, len(part))] for part, (_, selector) in zip(parts, sections))
 
     return select
 
 
 def in_groups(groups, rows, kept):
-    """view(groups, rows ...).split(rows): the pieces of each group side by side; kept(rank) says which groups."""
+    """view(groups, rows ...).split(rows): the pieces of each group side by side; kept(rank) says which groups.
+
+    None for rows is one piece.
+    """
 
     def select(rank, n):
-        index = np.arange(n).reshape(groups, -1)
-        pieces = np.split(index, np.cumsum(rows)[:-1], axis=1)
-        assert sum(rows) == index.shape[1], (rows, index.shape)
-        return np.concatenate([piece[kept(rank)] for piece in pieces], axis=1).ravel()
+        by_group = rows_of(range(n), groups)
+        pieces = [split(group, rows or [n // groups]) for group in by_group]
+        return joined(joined(pieces[group]) for group in kept(rank))
 
     return select
 
 
 def in_turns(rank, n):
     """[..., ::2] and [..., 1::2]: gate and up of a feature next to each other."""
-    gate, up = np.arange(n)[::2], np.arange(n)[1::2]
-    kept = rank.part(n // 2)
-    return np.stack([gate[kept], up[kept]], axis=1).ravel()
+    gate, up = range(n)[::2], range(n)[1::2]
+    return joined((gate[feature], up[feature]) for feature in rank.part(n // 2))
 
 
 def two_halves(rank, n):
@@ -119,13 +137,19 @@ def stacked_rows(expert_count):
     """view(experts, ffn, ...): experts over ep and the features of each over tp."""
 
     def select(rank, n):
-        index = np.arange(n).reshape(expert_count, -1)[rank.part(expert_count, "ep")]
-        return index[:, rank.part(n // expert_count)].ravel()
+        by_expert = rows_of(range(n), expert_count)
+        kept = rank.part(n // expert_count)
+        return joined(by_expert[expert][kept.start : kept.stop] for expert in rank.part(expert_count, "ep"))
 
     return select
 
 
 def intervals(indices):
     """[begin, end) runs of the indices in their order."""
-    breaks = np.flatnonzero(np.diff(indices) != 1) + 1
-    return [[int(run[0]), int(run[-1]) + 1] for run in np.split(indices, breaks) if len(run)]
+    runs = []
+    for index in indices:
+        if runs and runs[-1][1] == index:
+            runs[-1][1] += 1
+        else:
+            runs.append([index, index + 1])
+    return runs
