@@ -23,16 +23,32 @@ void multiply(const Product& product, const Side& side, Run<float>& run) {
   run.end(product);
 }
 
-GoldenDifference difference(const std::string& value, const std::vector<float>& golden,
-                            const Part<float>& ours, i64 tokens) {
-  if (golden.size() != ours.data.size()) {
+/// Returns the rows of the golden positions.
+std::vector<float> golden_rows(const Golden& golden, const Part<float>& all) {
+  if (golden.positions.empty()) return all.data;
+  const auto width = std::ssize(all.data) / (golden.sequences * golden.length);
+  std::vector<float> rows;
+  for (i64 sequence = 0; sequence < golden.sequences; ++sequence) {
+    for (const i64 position : golden.positions) {
+      const auto row = all.data.begin() + (sequence * golden.length + position) * width;
+      rows.insert(rows.end(), row, row + width);
+    }
+  }
+  return rows;
+}
+
+GoldenDifference difference(const std::string& value, const Golden& golden,
+                            const std::vector<float>& expected, const Part<float>& computed) {
+  const Part<float> ours{computed.features, golden_rows(golden, computed)};
+  if (expected.size() != ours.data.size()) {
     throw Error(ErrorCode::kShapeMismatch,
                 fmt::format("the golden {} has another size than the model's", value))
-        .note("found", fmt::format("{} numbers", golden.size()))
+        .note("found", fmt::format("{} numbers", expected.size()))
         .note("expected", fmt::format("{} numbers", ours.data.size()));
   }
-  const Part<float> expected{ours.features, golden};
-  const Difference found = compare(expected, Placed<float>{{0, ours}}, tokens, 0);
+  const auto positions = golden.positions.empty() ? golden.length : std::ssize(golden.positions);
+  const Difference found = compare(Part<float>{ours.features, expected}, Placed<float>{{0, ours}},
+                                   golden.sequences * positions, 0);
   return {value, found.checked, found.worst};
 }
 
@@ -69,11 +85,10 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
     const bool is_told = passed.contains("x") && (inputs.has_images || !layer.beside);
     if (!is_told || hidden >= golden.hidden.size()) continue;
     const std::string name = fmt::format("hidden state {}", hidden);
-    differences.push_back(
-        difference(name, golden.hidden[hidden++], run.value("x").at(0), inputs.rows()));
+    differences.push_back(difference(name, golden, golden.hidden[hidden++], run.value("x").at(0)));
   }
   const Part<float>& logits = passed.begin()->second.at(0);
-  differences.push_back(difference("logits", golden.logits, logits, inputs.rows()));
+  differences.push_back(difference("logits", golden, golden.logits, logits));
   return differences;
 }
 

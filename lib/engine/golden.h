@@ -8,12 +8,14 @@
 namespace shardtool::engine {
 
 /// Values from another implementation: the input of every layer, the result of the last layer, and
-/// the logits, for some sequences of equal length. Values are tokens x features, row-major.
+/// the logits, for some sequences of equal length. Values are rows x features, row-major; the rows
+/// are the positions of the first sequence, then those of the next.
 struct Golden {
   i64 sequences = 0;
   i64 length = 0;
   std::vector<i64> tokens;
-  std::vector<float> given;  ///< rows of the extra input, such as image features; empty: none
+  std::vector<i64> positions;  ///< positions with values, below `length`; empty: all
+  std::vector<float> given;    ///< rows of the extra input, such as image features; empty: none
   std::vector<std::vector<float>> hidden;  ///< empty: not compared
   std::vector<float> logits;
 };

@@ -38,6 +38,17 @@ class GoldenFile {
     return values;
   }
 
+  /// Reads the positions that have values, of sequences of this length.
+  std::vector<i64> positions(i64 length) const {
+    Shape shape;
+    std::vector<i64> positions = read<i64>("positions", Dtype::kI64, 1, shape);
+    for (const i64 position : positions) {
+      if (position < 0 || position >= length)
+        throw wrong("positions", fmt::format("position {} of {}", position, length));
+    }
+    return positions;
+  }
+
  private:
   size_t find(const std::string& name) const {
     const auto& tensors = checkpoint_.tensors;
@@ -52,7 +63,9 @@ class GoldenFile {
         .note("found", found)
         .help(
             "it has input_ids [s, t] I64, logits [s, t, vocab] F32 and hidden.N [s, t, embed] F32, "
-            "and given [s, t, size] F32 where more than tokens enters");
+            "given [s, t, size] F32 where more than tokens enters, and positions [n] I64 below t "
+            "if "
+            "logits and hidden.N have n of the t positions");
   }
 
   std::string path_;
@@ -69,6 +82,7 @@ engine::Golden load_golden(const std::string& path) {
   golden.tokens = file.read<i64>("input_ids", Dtype::kI64, 2, shape);
   golden.sequences = shape[0];
   golden.length = shape[1];
+  if (file.has("positions")) golden.positions = file.positions(golden.length);
   if (file.has("given")) golden.given = file.read<float>("given", Dtype::kF32, 3, shape);
   golden.logits = file.read<float>("logits", Dtype::kF32, 3, shape);
   for (i64 i = 0; file.has(fmt::format("hidden.{}", i)); ++i) {
