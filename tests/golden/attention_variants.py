@@ -1,4 +1,4 @@
-"""Small models of the families that came last, whose layers are of attention alone."""
+"""Small models of families that vary attention and the MLP: norms, scales, windows, latent heads, shared experts."""
 
 from sizes import (
     COHERE,
@@ -31,7 +31,7 @@ COHERE_MOE = dict(
 SLOW = dict(rope_type="default", rope_theta=1000.0)
 
 # name -> the class of its config, and what that says
-LATER_MODELS = {
+ATTENTION_VARIANTS = {
     "hy_v3": (
         "HYV3Config",
         dict(

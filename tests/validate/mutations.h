@@ -69,8 +69,8 @@ std::vector<Mutation> encoder_mutations();
 /// Faults of tensors that store queries, keys and values by groups of heads. Not in the
 /// specification.
 std::vector<Mutation> fused_mutations();
-/// Faults of parts that few recent families have. Not in the specification.
-std::vector<Mutation> later_mutations();
+/// Faults of parts that few families have. Not in the specification.
+std::vector<Mutation> rare_part_mutations();
 /// Changes that must pass.
 std::vector<Mutation> benign_mutations();
 

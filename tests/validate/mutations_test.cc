@@ -109,7 +109,7 @@ TEST_CASE("faults of fused groups of heads are caught and named") {
 }
 
 TEST_CASE("faults of the families that came last are caught and named") {
-  check_rows(later_mutations());
+  check_rows(rare_part_mutations());
 }
 
 TEST_CASE("faults of towers that read images are caught and named") {
@@ -137,7 +137,7 @@ TEST_CASE("every row of the matrix stands once, tested or with its reason") {
   for (const auto& rows :
        {attention_mutations(), feed_forward_mutations(), value_mutations(), header_mutations(),
         family_mutations(), recurrence_mutations(), encoder_mutations(), fused_mutations(),
-        later_mutations(), tower_mutations(), benign_mutations()}) {
+        rare_part_mutations(), tower_mutations(), benign_mutations()}) {
     for (const Mutation& row : rows) add(row.number);
   }
   for (const Untested& row : untested_mutations()) add(row.number);

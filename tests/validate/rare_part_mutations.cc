@@ -1,6 +1,6 @@
 #include "tests/validate/mutations.h"
 
-/// Faults of parts that few recent families have.
+/// Faults of parts that few families have.
 namespace shardtool::test {
 namespace {
 
@@ -26,7 +26,7 @@ constexpr i64 kKept = 8;
 
 }  // namespace
 
-std::vector<Mutation> later_mutations() {
+std::vector<Mutation> rare_part_mutations() {
   return {
       over_two("L1", "a shared expert's features of two ranks exchanged", "hy_v3",
                {"mlp.shared_mlp.up_proj.weight: rank 0 holds the part of rank 1"},
