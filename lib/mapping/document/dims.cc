@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 
 #include "lib/base/text.h"
+#include "lib/mapping/document/formula.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -25,31 +26,15 @@ bool is_name_char(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-Factor parse_factor(std::string_view dim, std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
+Factor factor_of(std::string_view dim, std::string_view text) {
   if (text.empty()) refuse(dim, "a factor is missing");
   if (!std::all_of(text.begin(), text.end(), is_name_char)) {
     refuse(dim, fmt::format("'{}' is neither a name nor an integer", text));
   }
   if (!is_digit(text[0])) return {std::string(text), 1};
-  Factor factor;
-  const auto [end, failure] =
-      std::from_chars(text.data(), text.data() + text.size(), factor.literal);
-  if (failure != std::errc{} || end != text.data() + text.size() || factor.literal < 1) {
-    refuse(dim, fmt::format("'{}' is not a positive integer", text));
-  }
-  return factor;
-}
-
-Product parse_section(std::string_view dim, std::string_view text) {
-  Product product;
-  while (true) {
-    const size_t star = text.find('*');
-    product.factors.push_back(parse_factor(dim, text.substr(0, star)));
-    if (star == text.npos) return product;
-    text.remove_prefix(star + 1);
-  }
+  const auto value = positive_integer(text);
+  if (!value) refuse(dim, fmt::format("'{}' is not a positive integer", text));
+  return {"", *value};
 }
 
 i64 in_range(const std::optional<i64>& value, const Dim& dim) {
@@ -130,13 +115,14 @@ std::string with_sizes(const Dim& dim, const DeclaredSize& declared) {
 }  // namespace
 
 Dim parse_dim(std::string_view text) {
+  constexpr std::array<std::string_view, 1> kOps{"*"};
   Dim dim{std::string(text), {}, {}};
-  for (std::string_view rest = text;;) {
-    const size_t plus = rest.find('+');
-    dim.sections.push_back(parse_section(text, rest.substr(0, plus)));
-    if (plus == rest.npos) return dim;
-    rest.remove_prefix(plus + 1);
+  for (const FormulaProduct& section : split_formula(text, kOps)) {
+    Product& product = dim.sections.emplace_back();
+    for (const FormulaTerm& term : section)
+      product.factors.push_back(factor_of(text, term.operand));
   }
+  return dim;
 }
 
 std::optional<std::pair<std::string, i64>> infer_size(const Dim& dim, const DeclaredSize& declared,

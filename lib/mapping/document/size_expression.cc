@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "lib/base/checked.h"
 #include "lib/base/text.h"
+#include "lib/mapping/document/formula.h"
 #include "lib/mapping/document/identifier.h"
 
 namespace shardtool::mapping {
@@ -25,16 +25,13 @@ namespace {
           "rounding // /^ *_, such as \"config.hidden_size / config.num_attention_heads\"");
 }
 
-std::string_view trim(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
+constexpr std::array<std::string_view, 5> kOps{"//", "/^", "*_", "/", "*"};
+constexpr std::array<SizeOp, 5> kSizeOps{SizeOp::kOverDown, SizeOp::kOverUp, SizeOp::kTimesDown,
+                                         SizeOp::kOver, SizeOp::kTimes};
 
-SizeAtom parse_atom(std::string_view whole, std::string_view text) {
+SizeAtom atom_of(std::string_view whole, std::string_view text) {
   constexpr std::string_view kConfigPrefix = "config.";
   constexpr std::string_view kAxisPrefix = "axes.";
-  text = trim(text);
   for (const auto& [prefix, kind] : {std::pair{kConfigPrefix, SizeAtom::Kind::kConfig},
                                      std::pair{kAxisPrefix, SizeAtom::Kind::kAxis}}) {
     if (!text.starts_with(prefix)) continue;
@@ -42,39 +39,19 @@ SizeAtom parse_atom(std::string_view whole, std::string_view text) {
     if (!is_config_path(name)) refuse(whole, fmt::format("'{}' names nothing", text));
     return {kind, 0, std::string(name)};
   }
-  i64 value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool parsed = failure == std::errc{} && end == text.data() + text.size() && value >= 1;
-  if (!parsed) {
+  const auto value = positive_integer(text);
+  if (!value) {
     refuse(whole,
            fmt::format("'{}' is neither a positive integer nor config.PATH nor axes.NAME", text));
   }
-  return {SizeAtom::Kind::kInteger, value, {}};
+  return {SizeAtom::Kind::kInteger, *value, {}};
 }
 
-/// Removes the operator from the front and returns it.
-SizeOp take_op(std::string_view& text) {
-  constexpr auto kOps = std::to_array<std::pair<std::string_view, SizeOp>>({
-      {"//", SizeOp::kOverDown},
-      {"/^", SizeOp::kOverUp},
-      {"*_", SizeOp::kTimesDown},
-      {"/", SizeOp::kOver},
-      {"*", SizeOp::kTimes},
-  });
-  const auto* const op = std::find_if(
-      kOps.begin(), kOps.end(), [text](const auto& one) { return text.starts_with(one.first); });
-  text.remove_prefix(op->first.size());
-  return op->second;
-}
-
-SizeProduct parse_product(std::string_view whole, std::string_view text) {
-  size_t end = text.find_first_of("*/");
-  SizeProduct product{parse_atom(whole, text.substr(0, end)), {}};
-  while (end != text.npos) {
-    text.remove_prefix(end);
-    const SizeOp op = take_op(text);
-    end = text.find_first_of("*/");
-    product.rest.push_back({op, parse_atom(whole, text.substr(0, end))});
+SizeProduct product_of(std::string_view whole, const FormulaProduct& terms) {
+  SizeProduct product{atom_of(whole, terms.front().operand), {}};
+  for (const FormulaTerm& term : std::span(terms).subspan(1)) {
+    const auto op = std::find(kOps.begin(), kOps.end(), term.op) - kOps.begin();
+    product.rest.push_back({kSizeOps[static_cast<size_t>(op)], atom_of(whole, term.operand)});
   }
   return product;
 }
@@ -197,12 +174,9 @@ SizeExpression integer_size(i64 value) {
 
 SizeExpression parse_size(std::string_view text) {
   SizeExpression size{std::string(text), {}, nullptr, {}};
-  for (std::string_view rest = text;;) {
-    const size_t plus = rest.find('+');
-    size.sum.push_back(parse_product(text, rest.substr(0, plus)));
-    if (plus == rest.npos) return size;
-    rest.remove_prefix(plus + 1);
-  }
+  for (const FormulaProduct& terms : split_formula(text, kOps))
+    size.sum.push_back(product_of(text, terms));
+  return size;
 }
 
 i64 evaluate(const SizeExpression& size, const SizeScope& scope) {
