@@ -13,7 +13,7 @@
 #include "cli/help_text.h"
 #include "cli/launch.h"
 #include "cli/print/output.h"
-#include "cli/suggest.h"
+#include "cli/command_line.h"
 #include "lib/base/error.h"
 #include "lib/base/peak_memory.h"
 #include "lib/base/text.h"

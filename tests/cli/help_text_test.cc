@@ -8,7 +8,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/man_page.h"
-#include "cli/suggest.h"
+#include "cli/command_line.h"
 
 namespace shardtool::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/suggest.h"
+#include "cli/command_line.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
