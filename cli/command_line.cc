@@ -1,9 +1,13 @@
 #include "cli/command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
+#include <utility>
+#include <variant>
 
 #include "cli/help_text.h"
 #include "lib/base/error.h"
@@ -12,60 +16,69 @@
 namespace shardtool::cli {
 namespace {
 
-class Reader {
- public:
-  explicit Reader(const CommandTree& tree) : tree_(tree) {}
+const Argument* find_in(const std::vector<Argument>& arguments, std::string_view name) {
+  for (const auto& argument : arguments) {
+    if (argument.positional()) continue;
+    if (argument.name == name || argument.short_name == name) return &argument;
+  }
+  return nullptr;
+}
 
-  std::vector<Word> read(std::span<const std::string> words) {
+class Parser {
+ public:
+  explicit Parser(const CommandTree& tree) : tree_(tree) {}
+
+  CommandLine parse(std::span<const std::string> words) {
     for (const auto& word : words) take(word);
     if (waiting_ != nullptr) throw missing_value();
-    return std::move(read_);
+    return std::move(line_);
   }
 
  private:
   void take(const std::string& word) {
     if (waiting_ != nullptr) return take_value(word);
-    if (after_mark_) return take_positional(word);
-    if (word == "--") return take_mark();
-    if (word.starts_with("--")) return take_long(word);
-    if (word.size() > 1 && word[0] == '-') return take_short(word);
-    if (command_ == nullptr) return take_command(word);
-    take_positional(word);
+    const bool may_be_flag = !after_mark_ && word.size() > 1 && word[0] == '-';
+    if (may_be_flag && word == "--") {
+      after_mark_ = true;
+    } else if (may_be_flag && word[1] == '-') {
+      take_long(word);
+    } else if (may_be_flag) {
+      take_short(word);
+    } else if (line_.command == nullptr) {
+      take_command(word);
+    } else {
+      take_positional(word);
+    }
   }
 
-  void add(const std::string& word, Role role) { read_.push_back({word, role}); }
-
-  void take_mark() {
-    after_mark_ = true;
-    add("--", Role::kMark);
+  void add(const Argument& argument, std::string text = {}) {
+    line_.arguments.push_back({&argument, std::move(text)});
   }
 
   void take_value(const std::string& word) {
     if (word.starts_with("--") && find(word) != nullptr) throw missing_value();
-    waiting_ = nullptr;
-    add(word, Role::kValue);
+    add(*std::exchange(waiting_, nullptr), word);
   }
 
   void take_command(const std::string& word) {
-    command_ = tree_.find(word);
-    if (command_ == nullptr) throw unknown_command(word);
-    add(word, Role::kCommand);
+    line_.command = tree_.find(word);
+    if (line_.command == nullptr) throw unknown_command(word);
   }
 
+  /// Takes the positionals in their order; the last one takes all further words if it is
+  /// repeatable.
   void take_positional(const std::string& word) {
-    add(word, Role::kPositional);
-    if (command_ == nullptr) return;
-    const auto& arguments = command_->arguments;
-    const auto places =
-        std::count_if(arguments.begin(), arguments.end(),
-                      [](const Argument& argument) { return argument.positional(); });
-    const bool any_number = std::any_of(
-        arguments.begin(), arguments.end(),
-        [](const auto& argument) { return argument.positional() && argument.repeatable(); });
-    if (++positionals_ <= places || any_number) return;
-    throw Error(ErrorCode::kUsage,
-                fmt::format("'{}' does not take '{}'", command_->name, quote_for_message(word)))
-        .help(fmt::format("usage: {}", usage_line(*command_)));
+    const auto& arguments = line_.command->arguments;
+    size_t place = 0;
+    for (const Argument& argument : arguments) {
+      if (!argument.positional()) continue;
+      if (place++ < positionals_ && !argument.repeatable()) continue;
+      ++positionals_;
+      return add(argument, word);
+    }
+    throw Error(ErrorCode::kUsage, fmt::format("'{}' does not take '{}'", line_.command->name,
+                                               quote_for_message(word)))
+        .help(fmt::format("usage: {}", usage_line(*line_.command)));
   }
 
   void take_long(const std::string& word) {
@@ -80,21 +93,23 @@ class Reader {
     }
     waiting_ = flag->takes_value() && (!has_value || equals + 1 == word.size()) ? flag : nullptr;
     if (has_value && waiting_ != nullptr) throw missing_value();
-    add(word, Role::kFlag);
+    if (waiting_ == nullptr) add(*flag, has_value ? word.substr(equals + 1) : "");
   }
 
-  /// Handles "-j4", "-j 4" and clusters of switches, "-qn".
   void take_short(const std::string& word) {
     for (size_t i = 1; i < word.size(); ++i) {
       const auto name = std::string{'-', word[i]};
       const Argument* flag = find(name);
       if (flag == nullptr) throw unknown_flag(name);
       see(*flag);
-      if (!flag->takes_value()) continue;
-      if (i + 1 == word.size()) waiting_ = flag;
-      break;
+      if (!flag->takes_value()) {
+        add(*flag);
+      } else if (i + 1 == word.size()) {
+        waiting_ = flag;
+      } else {
+        return add(*flag, word.substr(i + 1));
+      }
     }
-    add(word, Role::kFlag);
   }
 
   void see(const Argument& flag) {
@@ -106,16 +121,8 @@ class Reader {
   }
 
   const Argument* find(std::string_view name) const {
-    const auto found = command_ == nullptr ? nullptr : find_in(command_->arguments, name);
+    const auto found = line_.command == nullptr ? nullptr : find_in(line_.command->arguments, name);
     return found != nullptr ? found : find_in(tree_.global, name);
-  }
-
-  static const Argument* find_in(const std::vector<Argument>& arguments, std::string_view name) {
-    for (const auto& argument : arguments) {
-      if (argument.positional()) continue;
-      if (argument.name == name || argument.short_name == name) return &argument;
-    }
-    return nullptr;
   }
 
   Error missing_value() const {
@@ -135,15 +142,15 @@ class Reader {
   Error unknown_flag(const std::string& name) const {
     Error error(
         ErrorCode::kUsage,
-        command_ == nullptr
+        line_.command == nullptr
             ? fmt::format("there is no flag '{}' before a command", quote_for_message(name))
-            : fmt::format("'{}' has no flag '{}'", command_->name, quote_for_message(name)));
+            : fmt::format("'{}' has no flag '{}'", line_.command->name, quote_for_message(name)));
     const auto hint = did_you_mean(name, flag_names());
     if (!hint.empty()) error.help(hint);
     if (const auto owners = commands_with(name); hint.empty() && !owners.empty()) {
       error.help(fmt::format("it is a flag of: {}", owners));
     }
-    const auto topic = command_ == nullptr ? "" : " " + command_->name;
+    const auto topic = line_.command == nullptr ? "" : " " + line_.command->name;
     return std::move(error).help(fmt::format("`shardtool help{}` lists the flags", topic));
   }
 
@@ -154,7 +161,7 @@ class Reader {
         if (!argument.positional()) names.push_back(argument.name);
       }
     };
-    if (command_ != nullptr) collect(command_->arguments);
+    if (line_.command != nullptr) collect(line_.command->arguments);
     collect(tree_.global);
     return names;
   }
@@ -169,18 +176,56 @@ class Reader {
   }
 
   const CommandTree& tree_;
-  const Command* command_ = nullptr;
+  CommandLine line_;
   const Argument* waiting_ = nullptr;  ///< a flag whose value is the next word
   bool after_mark_ = false;
-  std::ptrdiff_t positionals_ = 0;
+  size_t positionals_ = 0;
   std::vector<const Argument*> seen_;
-  std::vector<Word> read_;
 };
+
+void check_choice(const Argument& argument, const std::string& value) {
+  const auto& choices = argument.choices;
+  if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  Error error(ErrorCode::kUsage, fmt::format("{} '{}' is not one of {}", argument.name,
+                                             quote_for_message(value), fmt::join(choices, ", ")));
+  if (const auto hint = did_you_mean(value, choices); !hint.empty()) error.help(hint);
+  throw error;
+}
+
+/// Values of an argument: those typed, else that of its environment variable.
+std::vector<std::string> values_of(const Argument& argument, const CommandLine& line) {
+  std::vector<std::string> values;
+  for (const TypedArgument& typed : line.arguments) {
+    if (typed.argument == &argument) values.push_back(typed.text);
+  }
+  if (!values.empty() || argument.environment.empty()) return values;
+  const char* const set = std::getenv(argument.environment.c_str());
+  if (set != nullptr && *set != '\0') values.emplace_back(set);
+  return values;
+}
+
+void fill(const Argument& argument, const CommandLine& line) {
+  const std::vector<std::string> values = values_of(argument, line);
+  if (values.empty()) return;
+  for (const auto& value : values) check_choice(argument, value);
+  if (auto* const* flag = std::get_if<bool*>(&argument.target)) **flag = true;
+  if (auto* const* one = std::get_if<std::string*>(&argument.target)) **one = values.back();
+  if (auto* const* maybe = std::get_if<std::optional<std::string>*>(&argument.target)) {
+    **maybe = values.back();
+  }
+  if (auto* const* all = std::get_if<std::vector<std::string>*>(&argument.target)) **all = values;
+}
 
 }  // namespace
 
-std::vector<Word> read_words(std::span<const std::string> words, const CommandTree& tree) {
-  return Reader(tree).read(words);
+CommandLine parse_words(std::span<const std::string> words, const CommandTree& tree) {
+  return Parser(tree).parse(words);
+}
+
+void fill_targets(const CommandLine& line, const CommandTree& tree) {
+  for (const Argument& argument : tree.global) fill(argument, line);
+  if (line.command == nullptr) return;
+  for (const Argument& argument : line.command->arguments) fill(argument, line);
 }
 
 }  // namespace shardtool::cli

@@ -8,17 +8,26 @@
 
 namespace shardtool::cli {
 
-enum class Role { kCommand, kFlag, kValue, kPositional, kMark };
-
-/// One word of a command line with its role.
-struct Word {
+/// One argument as typed: a flag with its value, a switch without one, or a positional.
+struct TypedArgument {
+  const Argument* argument = nullptr;
   std::string text = {};
-  Role role = Role::kPositional;
 };
 
-/// Assigns roles to the words after the program's name before they are parsed, because CLI11 blames
-/// the next word for a mistyped flag. Throws kUsage with suggestions for an unknown command or
-/// flag, a flag without its value, a repeated flag, or an extra positional.
-std::vector<Word> read_words(std::span<const std::string> words, const CommandTree& tree);
+/// The words after the program's name: the command, or null if none was typed, and the arguments in
+/// the order of the words.
+struct CommandLine {
+  const Command* command = nullptr;
+  std::vector<TypedArgument> arguments = {};
+};
+
+/// Parses "--flag value", "--flag=value", "-j4", "-j 4", clusters of switches "-qn", and
+/// positionals; behind "--" all words are positionals. Throws kUsage with suggestions for an
+/// unknown command or flag, a flag without its value, a repeated flag, or an extra positional.
+CommandLine parse_words(std::span<const std::string> words, const CommandTree& tree);
+
+/// Writes the values to the arguments' targets: those that were typed, else those of environment
+/// variables. Throws kUsage, with a suggestion, for a value that is not one of the choices.
+void fill_targets(const CommandLine& line, const CommandTree& tree);
 
 }  // namespace shardtool::cli

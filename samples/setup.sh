@@ -2,7 +2,7 @@
 # Sourced by samples/quickstart.sh and tests/run.sh: what to install, and how a step is run.
 # Debian 12 and Ubuntu 24.04 have every package below; nothing else is downloaded.
 
-build_packages=(g++ cmake ninja-build pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev
+build_packages=(g++ cmake ninja-build pkg-config nlohmann-json3-dev libfmt-dev
   libre2-dev libxxhash-dev libssl-dev scdoc)
 test_packages=(doctest-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3
   python3-jsonschema)

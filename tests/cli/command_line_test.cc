@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "cli/commands/commands.h"
 #include "lib/base/error.h"
@@ -11,18 +12,23 @@
 namespace shardtool::cli {
 namespace {
 
-std::vector<Role> roles(const std::vector<std::string>& words) {
+/// "--tp=4 -n SRC=a": the arguments in the order of the words.
+std::string parsed(const std::vector<std::string>& words) {
   const Commands commands;
-  std::vector<Role> out;
-  for (const auto& word : read_words(words, commands.tree())) out.push_back(word.role);
-  return out;
+  const CommandLine line = parse_words(words, commands.tree());
+  std::string text = line.command == nullptr ? "" : line.command->name;
+  for (const TypedArgument& typed : line.arguments) {
+    text += " " + typed.argument->name;
+    if (typed.argument->takes_value()) text += "=" + typed.text;
+  }
+  return text;
 }
 
 /// Message and help lines of the error, or empty if the words are valid.
 std::string complaint(const std::vector<std::string>& words) {
   const Commands commands;
   try {
-    read_words(words, commands.tree());
+    parse_words(words, commands.tree());
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kUsage);
     std::string text = error.message();
@@ -51,14 +57,34 @@ TEST_CASE("a long flag that lacks one character is suggested, for every command 
 }
 
 TEST_CASE("words stand for the command, its flags, their values and positionals") {
-  using enum Role;
-  CHECK(roles({"split", "src", "-o", "out", "--tp=4", "-n"}) ==
-        std::vector{kCommand, kPositional, kFlag, kValue, kFlag, kFlag});
-  CHECK(roles({"--color", "never", "merge", "a", "b", "-j4"}) ==
-        std::vector{kFlag, kValue, kCommand, kPositional, kPositional, kFlag});
-  CHECK(roles({"inspect", "--", "--json"}) == std::vector{kCommand, kMark, kPositional});
-  CHECK(roles({"split", "src", "-o", "-5"}) == std::vector{kCommand, kPositional, kFlag, kValue});
-  CHECK(roles({"help", "split"}) == std::vector{kCommand, kPositional});
+  CHECK(parsed({"split", "src", "-o", "out", "--tp=4", "-n"}) ==
+        "split SRC=src --output=out --tp=4 --dry-run");
+  CHECK(parsed({"--color", "never", "merge", "a", "[b,c]", "-j4"}) ==
+        "merge --color=never SRC=a SRC=[b,c] --threads=4");
+  CHECK(parsed({"inspect", "--", "--json"}) == "inspect SRC=--json");
+  CHECK(parsed({"split", "src", "-o", "-5"}) == "split SRC=src --output=-5");
+  CHECK(parsed({"split", "-qnj", "4", "-"}) == "split --quiet --dry-run --threads=4 SRC=-");
+  CHECK(parsed({"diff", "a", "b"}) == "diff A=a B=b");
+  CHECK(parsed({"--json"}) == " --json");
+}
+
+TEST_CASE("targets hold what was typed, else the environment, else their default") {
+  const auto mode = [](const std::vector<std::string>& words) {
+    const Commands commands;
+    fill_targets(parse_words(words, commands.tree()), commands.tree());
+    return commands.global().color.value_or("none");
+  };
+  ::unsetenv("SHARDTOOL_COLOR");
+  CHECK(mode({"presets"}) == "none");
+  ::setenv("SHARDTOOL_COLOR", "always", 1);
+  CHECK(mode({"presets"}) == "always");
+  CHECK(mode({"presets", "--color", "never"}) == "never");
+  ::setenv("SHARDTOOL_COLOR", "", 1);
+  CHECK(mode({"presets"}) == "none");
+  ::setenv("SHARDTOOL_COLOR", "sometimes", 1);
+  CHECK_THROWS_WITH_AS(mode({"presets"}), "--color 'sometimes' is not one of auto, always, never",
+                       Error);
+  ::unsetenv("SHARDTOOL_COLOR");
 }
 
 TEST_CASE("an unknown command is named with its near misses") {

@@ -44,8 +44,8 @@ TEST_CASE("every command has a summary, a description, and examples that parse")
     CHECK_FALSE(command.examples.empty());
     for (const auto& example : command.examples) {
       CAPTURE(example);
-      const auto read = read_words(example_words(example), commands.tree());
-      CHECK(read.front().text == command.name);
+      const auto line = parse_words(example_words(example), commands.tree());
+      CHECK(line.command == &command);
     }
   }
 }
