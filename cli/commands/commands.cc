@@ -1,6 +1,23 @@
 #include "cli/commands/commands.h"
 
+#include "cli/commands/bench.h"
+#include "cli/commands/check.h"
+#include "cli/commands/completion.h"
+#include "cli/commands/diff.h"
+#include "cli/commands/doctor.h"
+#include "cli/commands/explain.h"
+#include "cli/commands/graphs.h"
+#include "cli/commands/help.h"
+#include "cli/commands/init.h"
+#include "cli/commands/inspect.h"
+#include "cli/commands/layouts.h"
+#include "cli/commands/merge.h"
+#include "cli/commands/plan.h"
+#include "cli/commands/presets.h"
+#include "cli/commands/reshard.h"
 #include "cli/commands/schema.h"
+#include "cli/commands/split.h"
+#include "cli/commands/validate.h"
 #include "cli/commands/version.h"
 
 namespace shardtool::cli {
@@ -42,27 +59,50 @@ std::vector<Argument> global_arguments(GlobalArgs& args) {
 
 }  // namespace
 
-Commands::Commands() {
+struct Commands::Arguments {
+  InspectArgs inspect;
+  SplitArgs split;
+  MergeArgs merge;
+  ReshardArgs reshard;
+  PlanArgs plan;
+  CheckArgs check;
+  ValidateArgs validate;
+  DiffArgs diff;
+  ExplainArgs explain;
+  ShowArgs layouts;
+  ShowArgs presets;
+  ShowArgs graphs;
+  InitArgs init;
+  DoctorArgs doctor;
+  BenchArgs bench;
+  CompletionArgs completion;
+  HelpArgs help;
+};
+
+Commands::Commands() : arguments_(std::make_unique<Arguments>()) {
+  Arguments& args = *arguments_;
   tree_.global = global_arguments(global_);
-  tree_.commands = {inspect_command(inspect_),
-                    split_command(split_),
-                    merge_command(merge_),
-                    reshard_command(reshard_),
-                    plan_command(plan_),
-                    check_command(check_),
-                    validate_command(validate_),
-                    diff_command(diff_),
-                    explain_command(explain_),
-                    presets_command(presets_),
-                    layouts_command(layouts_),
-                    graphs_command(graphs_),
-                    init_command(init_),
+  tree_.commands = {inspect_command(args.inspect),
+                    split_command(args.split),
+                    merge_command(args.merge),
+                    reshard_command(args.reshard),
+                    plan_command(args.plan),
+                    check_command(args.check),
+                    validate_command(args.validate),
+                    diff_command(args.diff),
+                    explain_command(args.explain),
+                    presets_command(args.presets),
+                    layouts_command(args.layouts),
+                    graphs_command(args.graphs),
+                    init_command(args.init),
                     schema_command(),
-                    doctor_command(doctor_),
-                    bench_command(bench_),
-                    completion_command(completion_, tree_),
-                    help_command(help_, tree_),
+                    doctor_command(args.doctor),
+                    bench_command(args.bench),
+                    completion_command(args.completion, tree_),
+                    help_command(args.help, tree_),
                     version_command()};
 }
+
+Commands::~Commands() = default;
 
 }  // namespace shardtool::cli

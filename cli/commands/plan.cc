@@ -6,6 +6,7 @@
 #include "cli/args/plan_profile.h"
 #include "cli/print/plan.h"
 #include "cli/print/text.h"
+#include "lib/api/planning/plan_diff.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 

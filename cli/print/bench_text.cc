@@ -2,6 +2,7 @@
 
 #include "cli/print/table.h"
 #include "cli/print/text.h"
+#include "lib/api/bench_io.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {

@@ -1,6 +1,15 @@
 #include "cli/print/json.h"
 
+#include "lib/api/bench_io.h"
+#include "lib/api/diff.h"
+#include "lib/api/doctor.h"
+#include "lib/api/explain.h"
+#include "lib/api/inspect.h"
+#include "lib/api/layouts.h"
+#include "lib/api/presets.h"
+#include "lib/api/transform.h"
 #include "lib/format/manifest/manifest.h"
+#include "lib/model/graph/graph_head.h"
 
 namespace shardtool::cli {
 namespace {

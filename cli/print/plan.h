@@ -2,8 +2,7 @@
 
 #include "cli/print/table.h"
 #include "cli/session.h"
-#include "lib/api/plan.h"
-#include "lib/api/planning/plan_diff.h"
+#include "lib/api/reports.h"
 #include "lib/base/json_writer.h"
 
 namespace shardtool::cli {

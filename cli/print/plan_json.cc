@@ -1,6 +1,8 @@
 #include "cli/print/json.h"
 #include "cli/print/plan.h"
 #include "cli/print/plan_cost.h"
+#include "lib/api/plan.h"
+#include "lib/api/planning/plan_diff.h"
 
 namespace shardtool::cli {
 namespace {

@@ -6,6 +6,8 @@
 #include "cli/print/plan_cost.h"
 #include "cli/print/plan_tables.h"
 #include "cli/print/text.h"
+#include "lib/api/plan.h"
+#include "lib/api/planning/plan_diff.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {

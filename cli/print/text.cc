@@ -7,7 +7,14 @@
 #include <cctype>
 
 #include "cli/print/table.h"
+#include "lib/api/diff.h"
+#include "lib/api/doctor.h"
+#include "lib/api/explain.h"
+#include "lib/api/layouts.h"
+#include "lib/api/presets.h"
+#include "lib/api/transform.h"
 #include "lib/base/text.h"
+#include "lib/model/graph/graph_head.h"
 
 namespace shardtool::cli {
 namespace {

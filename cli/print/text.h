@@ -5,15 +5,12 @@
 #include <vector>
 
 #include "cli/session.h"
-#include "lib/api/bench_io.h"
-#include "lib/api/diff.h"
-#include "lib/api/doctor.h"
-#include "lib/api/explain.h"
-#include "lib/api/graphs.h"
-#include "lib/api/layouts.h"
-#include "lib/api/presets.h"
-#include "lib/api/transform.h"
+#include "lib/api/reports.h"
 #include "lib/base/error.h"
+
+namespace shardtool::model {
+struct GraphHead;
+}
 
 namespace shardtool::cli {
 

@@ -7,6 +7,7 @@
 
 #include "cli/print/table.h"
 #include "cli/print/text.h"
+#include "lib/api/validate.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {

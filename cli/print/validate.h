@@ -1,8 +1,7 @@
 #pragma once
 
 #include "cli/session.h"
-#include "lib/api/demo.h"
-#include "lib/api/validate.h"
+#include "lib/api/reports.h"
 #include "lib/base/json_writer.h"
 
 namespace shardtool::cli {

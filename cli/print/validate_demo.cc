@@ -5,6 +5,7 @@
 #include "cli/print/table.h"
 #include "cli/print/text.h"
 #include "cli/print/validate.h"
+#include "lib/api/demo.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {

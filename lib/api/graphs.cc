@@ -1,5 +1,6 @@
 #include "lib/api/graphs.h"
 
+#include "lib/model/graph/graph_list.h"
 #include "lib/store/local/file.h"
 
 namespace shardtool::api {

@@ -4,7 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "lib/model/graph/graph_list.h"
+#include "lib/model/graph/graph_head.h"
+
+namespace shardtool::model {
+struct Graph;
+}
 
 namespace shardtool::api {
 

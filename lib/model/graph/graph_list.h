@@ -7,6 +7,7 @@
 
 #include "lib/mapping/document/config.h"
 #include "lib/model/graph/graph.h"
+#include "lib/model/graph/graph_head.h"
 
 namespace shardtool::model {
 
@@ -14,13 +15,6 @@ namespace shardtool::model {
 /// included.
 std::vector<std::string> families();
 
-/// The header of a document. A document that others only extend has no model types.
-struct GraphHead {
-  std::string name;
-  std::string description;
-  std::vector<std::string> model_types;
-  std::vector<std::string> extends;
-};
 /// The headers of all built-in documents, sorted by name.
 std::vector<GraphHead> graph_heads();
 /// Returns the text of a built-in document. Throws kUnknownName with similar names.

@@ -1,0 +1,20 @@
+#pragma once
+
+/// Declares the reports of all commands, for headers that only name them.
+namespace shardtool::api {
+
+struct BenchIoReport;
+struct CheckReport;
+struct DemoRunReport;
+struct DiffReport;
+struct DoctorCheck;
+struct ExplainReport;
+struct InspectReport;
+struct LayoutInfo;
+struct PlanDiff;
+struct PlanReport;
+struct PresetList;
+struct TransformReport;
+struct ValidateReport;
+
+}  // namespace shardtool::api
