@@ -113,7 +113,7 @@ class Bench {
   }
 
  private:
-  struct Step {
+  struct Measurement {
     std::function<void()> before;  ///< not measured
     std::function<void()> work;
   };
@@ -142,7 +142,7 @@ class Bench {
   /// Returns the measures without times, in the order of a round, and fills steps_ to time them.
   std::vector<IoMeasure> measures() {
     std::vector<IoMeasure> found;
-    const auto add = [&](const char* name, const char* what, Step step) {
+    const auto add = [&](const char* name, const char* what, Measurement step) {
       found.push_back({name, what, {}, {}, 0, 0, 0, 0});
       steps_.push_back(std::move(step));
     };
@@ -164,7 +164,7 @@ class Bench {
     return found;
   }
 
-  void time(const Step& step, IoMeasure& measure) const {
+  void time(const Measurement& step, IoMeasure& measure) const {
     step.before();
     const auto begin = std::chrono::steady_clock::now();
     const std::clock_t cpu_begin = std::clock();
@@ -207,7 +207,7 @@ class Bench {
   exec::RawOptions raw_;
   const ScratchFolder* scratch_ = nullptr;
   std::string content_;
-  std::vector<Step> steps_;
+  std::vector<Measurement> steps_;
 };
 
 }  // namespace

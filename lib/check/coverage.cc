@@ -18,7 +18,7 @@ namespace {
 using index::HolderSet;
 
 /// Result for one set of holders.
-struct Verdict {
+struct SetCoverage {
   std::string gap;
   bool overlaps = false;
   int uneven_axis = -1;  ///< first axis with different sizes between devices
@@ -45,8 +45,8 @@ int uneven_axis(const HolderSet& holders) {
   return -1;
 }
 
-Verdict judge(const HolderSet& holders) {
-  Verdict verdict;
+SetCoverage judge(const HolderSet& holders) {
+  SetCoverage verdict;
   verdict.gap = first_gap(holders);
   verdict.overlaps = verdict.gap.empty() && has_partial_overlap(holders);
   verdict.uneven_axis = uneven_axis(holders);
@@ -95,11 +95,11 @@ bool has_partial_overlap(const HolderSet& holders) {
 
 void check_coverage(std::span<const HeldTensor> tensors, const std::string& file,
                     Findings& findings) {
-  std::map<const HolderSet*, Verdict> verdicts;
+  std::map<const HolderSet*, SetCoverage> verdicts;
   for (const HeldTensor& tensor : tensors) {
     const auto [found, is_new] = verdicts.try_emplace(tensor.holders.get());
     if (is_new) found->second = judge(*tensor.holders);
-    Verdict& verdict = found->second;
+    SetCoverage& verdict = found->second;
     if (verdict.tensors++ == 0) verdict.example = tensor.name;
     if (!verdict.gap.empty()) {
       findings.add({.rule = Rule::kCoverageGap,

@@ -17,12 +17,12 @@ using shardtool::to_string;
 using ByName = NameViewMap<const TensorSpec*>;
 
 /// Companion and its possible weights: one of them must exist.
-struct Family {
+struct CompanionOf {
   std::string_view companion;
   std::array<std::string_view, 3> weights;
 };
 
-constexpr auto kQuantisedFamilies = std::to_array<Family>({
+constexpr auto kQuantisedFamilies = std::to_array<CompanionOf>({
     {".weight_scale_inv", {".weight", "", ""}},
     {".weight_scale_2", {".weight", "", ""}},
     {".weight_scale", {".weight", ".weight_packed", ""}},
@@ -72,7 +72,7 @@ bool has_any(const ByName& tensors, std::string_view name, std::string_view end,
 void check_companion(const Model& model, const ByName& tensors, const TensorSpec& tensor,
                      Findings& findings) {
   const std::string_view name = tensor.name;
-  for (const Family& family : kQuantisedFamilies) {
+  for (const CompanionOf& family : kQuantisedFamilies) {
     if (!name.ends_with(family.companion)) continue;
     if (!is_of_scales(family.companion, tensor.dtype)) return;
     const bool bare =

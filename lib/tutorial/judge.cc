@@ -93,20 +93,20 @@ std::string cause(const Held<T>& held) {
 }
 
 /// Difference between a device's part and the expected one.
-struct Difference {
+struct PartDistance {
   double worst = 0;
   std::string first;  ///< position of the first; empty if all are within the tolerance
 };
 
 template <Number T>
-Difference difference_of(const Held<T>& held, int device) {
+PartDistance difference_of(const Held<T>& held, int device) {
   const Matrix<T>& part = held.parts[device];
   const Matrix<T> expected = cut(held.expected, held.placement, device);
   if (part.rows() != expected.rows() || part.columns() != expected.columns()) {
     return {1, fmt::format("device {} has {} x {}, expected {} x {}", device, part.rows(),
                            part.columns(), expected.rows(), expected.columns())};
   }
-  Difference result;
+  PartDistance result;
   for (size_t i = 0; i < part.values().size(); ++i) {
     const double gap = magnitude(part.values()[i] - expected.values()[i]) / held.scale;
     // Written so that NaN also fails.
@@ -128,9 +128,9 @@ ArrayVerdict judge(Device<T>& device, const std::string& name, const Matrix<T>& 
   const Held<T> held{expected, placement, device.census(part), size == 0 ? 1 : size};
   const std::string missing = missing_tail(held);
   if (!missing.empty()) return {name, false, 1, missing};
-  Difference all;
+  PartDistance all;
   for (int d = 0; d < held.devices(); ++d) {
-    Difference one = difference_of(held, d);
+    PartDistance one = difference_of(held, d);
     if (all.first.empty()) all.first = std::move(one.first);
     if (one.worst > all.worst || std::isnan(one.worst)) all.worst = one.worst;
   }
