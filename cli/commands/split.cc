@@ -30,17 +30,18 @@ Command split_command(SplitArgs& args) {
       .name = "split",
       .summary = "cut a checkpoint into one part per device",
       .description =
-          "Reads a whole safetensors checkpoint and writes, for every device of the mesh, the part "
-          "of every tensor that it holds. The output has a manifest.json: merge, reshard and "
-          "inspect need no mapping for it. Memory stays within --max-memory whatever the size. If "
-          "every part is one box without padding, torch.distributed.checkpoint reads the output, "
-          "too (HuggingFaceStorageReader). --layout writes what an engine loads.",
+          "Reads a whole checkpoint (safetensors, or torch's .bin, .pt and .pth) and writes, for "
+          "every device of the mesh, the part of every tensor that it holds. The output has a "
+          "manifest.json: merge, reshard and inspect need no mapping for it. Memory stays within "
+          "--max-memory whatever the size. If every part is one box without padding, "
+          "torch.distributed.checkpoint reads the output, too (HuggingFaceStorageReader). "
+          "--layout writes what an engine loads.",
       .examples = {"shardtool split models/llama-8b -o out/tp4 --mesh tp=4",
                    "shardtool split models/llama-8b -o out/vllm --tp 4 --layout vllm",
                    "shardtool split models/mixtral -o out -m mapping.json --dry-run",
                    "shardtool split models/llama-8b -o rank3 --tp 8 --rank 3"},
       .arguments = {{.name = "SRC",
-                     .help = "a folder, an index.json or a .safetensors file",
+                     .help = "a folder, an index.json, a .safetensors or a torch file",
                      .target = &args.source,
                      .required = true}},
       .run = [&args](Session& session) { return run_split(args, session); }};

@@ -78,20 +78,24 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      "An operation takes its operands in certain placements only. Place them so that one of its "
      "rows fits, or allow the transition that the message names."},
     {kUnreadable, "E0301", 4, "the input cannot be read", "The file cannot be opened or read."},
-    {kMalformed, "E0302", 4, "the file is not a valid safetensors file",
-     "The container is damaged or is another format: the first 8 bytes give the header's length, "
-     "the header is JSON, the tensors tile the rest of the file exactly."},
+    {kMalformed, "E0302", 4, "the file is damaged or contradicts itself",
+     "safetensors: the first 8 bytes give the header's length, the header is JSON, the tensors "
+     "tile "
+     "the rest of the file exactly. torch: a zip archive of stored records, or pickles end to "
+     "end."},
     {kHeaderJson, "E0303", 4, "the safetensors header is not valid JSON",
      "The header must be one strict JSON object without duplicate names."},
     {kTensorInvalid, "E0304", 4, "a tensor entry is invalid",
-     "dtype, shape and data_offsets must agree with each other and with the file."},
+     "dtype, shape and offsets must agree with each other and with the file."},
     {kIndexInvalid, "E0305", 4, "the index file is invalid",
-     "model.safetensors.index.json must map every tensor to the one file beside it that holds it, "
-     "and nothing else."},
+     "The index.json must map every tensor to the one file beside it that holds it, and nothing "
+     "else."},
     {kFileMissing, "E0306", 4, "a file of the checkpoint is missing",
      "The index, the manifest or the path names a file that is not there."},
     {kUnsupported, "E0307", 4, "the format is not supported",
-     "Only safetensors is read. Pickle files (.bin, .pt, .pth) can run code and are never opened."},
+     "Safetensors files and files of torch.save (.bin, .pt, .pth) are read. The pickle inside a "
+     "torch file is read as data and never executed, so that only tensors in dicts and lists are "
+     "found."},
     {kManifestInvalid, "E0308", 4, "the manifest is invalid",
      "manifest.json is damaged, was edited, or was written by a newer version."},
     {kInputChanged, "E0309", 4, "the input changed while it was read",

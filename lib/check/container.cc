@@ -43,6 +43,8 @@ Rule rule_of(const format::Problem& problem) {
       return Rule::kTruncated;
     case ProblemKind::kTrailingBytes:
       return Rule::kTrailingBytes;
+    case ProblemKind::kTorchFile:
+      return Rule::kTorchFile;
     case ProblemKind::kUnclearChoice:
       return Rule::kUnclearChoice;
     case ProblemKind::kSameFile:
@@ -114,6 +116,8 @@ Rule rule_of(const format::Warning& warning, bool is_output) {
       return Rule::kLinkOutside;
     case Oddity::kNoIndex:
       return Rule::kNoIndex;
+    case Oddity::kOtherEntry:
+      return Rule::kOtherEntry;
   }
   return Rule::kUnknownField;
 }

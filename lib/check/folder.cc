@@ -36,10 +36,17 @@ bool is_folder(const Checkpoint& checkpoint) {
   return std::filesystem::is_directory(checkpoint.path, error);
 }
 
-bool is_pickle_name(std::string_view name) {
-  constexpr std::string_view kEnds[] = {".bin", ".pt", ".pth", ".ckpt", ".pkl"};
-  return std::any_of(std::begin(kEnds), std::end(kEnds),
-                     [name](std::string_view end) { return name.ends_with(end); });
+void add_pickle(const Checkpoint& checkpoint, const std::string& name, Findings& findings) {
+  const bool is_weights =
+      std::any_of(checkpoint.files.begin(), checkpoint.files.end(),
+                  [&name](const format::SourceFile& file) { return file.name == name; });
+  findings.add(
+      {.rule = Rule::kPickle,
+       .message =
+           is_weights ? "the weights are a pickle file" : "a pickle file is beside the weights",
+       .file = path_in(checkpoint.folder(), name),
+       .fix = is_weights ? "write them as safetensors: `shardtool merge` of the folder does"
+                         : "delete it: the safetensors files hold the same tensors without code"});
 }
 
 /// True if config.json requests code from the checkpoint. ST04 reports an unreadable config.
@@ -107,12 +114,10 @@ void check_hub(const Checkpoint& checkpoint, Findings& findings) {
 void check_safety(const Checkpoint& checkpoint, Findings& findings) {
   if (!is_folder(checkpoint)) return;
   const std::string folder = checkpoint.folder();
-  for (const std::string& name : format::list_folder(folder).foreign_weights) {
-    if (!is_pickle_name(name)) continue;
-    findings.add({.rule = Rule::kPickle,
-                  .message = "a pickle file is beside the weights",
-                  .file = path_in(folder, name),
-                  .fix = "delete it: the safetensors files hold the same tensors without code"});
+  const format::FolderListing listing = format::list_folder(folder);
+  for (const std::string& name : listing.torch_weights) add_pickle(checkpoint, name, findings);
+  for (const std::string& name : listing.foreign_weights) {
+    if (name.ends_with(".pkl")) add_pickle(checkpoint, name, findings);
   }
   check_links(checkpoint, findings);
   if (!asks_for_code(checkpoint)) return;

@@ -17,8 +17,8 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
     {kFileMissing, "ST0102", kError, "a file is missing",
      "The index names a file that is not in the folder: the download or the copy is incomplete."},
     {kForeignFormat, "ST0103", kError, "the file is another format",
-     "A pickle, a zip archive, a GGUF file, a git-LFS pointer or a web page under the name of a "
-     "safetensors file."},
+     "A torch file, a GGUF file, a git-LFS pointer or a web page under the name of a safetensors "
+     "file."},
     {kHeaderLength, "ST0104", kError, "the header's length is out of range",
      "The first 8 bytes give the length of the header: 2 to 100,000,000 bytes that lie inside the "
      "file. Otherwise the file is truncated, or is no safetensors file."},
@@ -49,6 +49,11 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
      "size."},
     {kFramework, "ST0116", kNote, "__metadata__ has no \"format\"",
      "transformers refuses files whose __metadata__ does not say \"format\": \"pt\"."},
+    {kTorchFile, "ST0117", kError, "a torch file cannot be read as data",
+     "The file of torch.save (.bin, .pt, .pth) is damaged, contradicts itself, or holds what only "
+     "Python code could build. Its pickle is never executed."},
+    {kOtherEntry, "ST0118", kNote, "a torch file has entries that are no tensors",
+     "Counters, arguments and the like beside the weights. They are left out of what is written."},
     {kIndexInvalid, "ST0120", kError, "the index is invalid",
      "model.safetensors.index.json must be strict JSON and map every tensor to one file."},
     {kIndexNamesAbsent, "ST0121", kError, "the index names tensors that are not there",
@@ -211,9 +216,9 @@ constexpr auto kHubRules = std::to_array<RuleInfo>({
 });
 
 constexpr auto kSafetyRules = std::to_array<RuleInfo>({
-    {kPickle, "ST0601", kWarning, "pickle files beside the weights",
-     "Pickle can run code when it is loaded, and loaders may prefer these files. shardtool never "
-     "opens them."},
+    {kPickle, "ST0601", kWarning, "pickle files",
+     "A pickle can run code when torch.load or another program loads it, and loaders may prefer "
+     "these files to safetensors. shardtool reads them without running anything."},
     {kLinkOutside, "ST0602", kError, "a link leaves the folder",
      "A symbolic link points outside the checkpoint: its content is not what was shipped, and a "
      "copy would publish somebody's file."},

@@ -30,6 +30,8 @@ enum class Rule {
   kUnknownField,
   kMisaligned,
   kFramework,
+  kTorchFile,
+  kOtherEntry,
   kIndexInvalid,
   kIndexNamesAbsent,
   kIndexLacks,

@@ -44,13 +44,13 @@ struct SourceFile {
   std::string name;  ///< relative to Checkpoint::path
   std::string path;  ///< path to open (symbolic links resolved)
   store::FileIdentity identity;
-  std::string header_xxh3;  ///< XXH3-128 of the 8 length bytes and the header, lowercase hex
+  std::string header_xxh3;  ///< XXH3-128 of what says where the tensors are, lowercase hex
   std::string framework;    ///< "format" of its __metadata__, usually "pt"; may be empty
   FileState state = FileState::kRead;
 };
 
 /// Anomaly that does not stop reading: a stale shard in the index's folder, an unknown field.
-enum class Oddity { kUnlistedFile, kTotalSize, kUnknownField, kOutsideLink, kNoIndex };
+enum class Oddity { kUnlistedFile, kTotalSize, kUnknownField, kOutsideLink, kNoIndex, kOtherEntry };
 
 struct Warning {
   std::string message;
@@ -60,12 +60,13 @@ struct Warning {
 
 /// Checkpoint whose headers were read and validated, without reading data.
 ///
-/// K1 every tensor is inside its file, and the tensors of a file tile its data exactly
+/// K1 every tensor is inside its file; those of a safetensors file tile its data exactly, those
+///    of a torch file may share bytes
 /// K2 without a manifest, names are unique over all files, except in chunked checkpoints
 /// K3 tensors are ordered by (file, offset)
 struct Checkpoint {
   std::string path;    ///< resolved path of a folder or a single file
-  std::string format;  ///< "safetensors", "safetensors index", "shardtool output", ...
+  std::string format;  ///< "safetensors", "torch index", "shardtool output", ...
   std::vector<SourceFile> files;
   std::vector<StoredTensor> tensors;
   std::vector<ChunkedTensor> chunked;   ///< in chunked checkpoints without a manifest: all tensors
@@ -84,10 +85,10 @@ inline constexpr const char* kManifestName = "manifest.json";
 /// Throws the errors of reading.
 std::optional<std::string> manifest_text(const std::string& folder);
 
-/// Opens a location given by the user: a folder, a .safetensors file, an index.json, an output
-/// folder of shardtool, or hf://org/name[@revision] (the local Hugging Face cache, never the
-/// network). Throws the input errors (kFileMissing, kUnreadable, kMalformed, kHeaderJson,
-/// kTensorInvalid, kIndexInvalid, kUnsupported, kManifestInvalid, kLimit).
+/// Opens a location given by the user: a folder, a .safetensors file, a file of torch.save (.bin,
+/// .pt, .pth), an index.json, an output folder of shardtool, or hf://org/name[@revision] (the local
+/// Hugging Face cache, never the network). Throws the input errors (kFileMissing, kUnreadable,
+/// kMalformed, kHeaderJson, kTensorInvalid, kIndexInvalid, kUnsupported, kManifestInvalid, kLimit).
 Checkpoint open_checkpoint(const std::string& location);
 
 /// Same, but reports problems to `report` and continues with the readable part: the tensors of the

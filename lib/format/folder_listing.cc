@@ -34,6 +34,10 @@ FolderListing list_folder(const std::string& path) {
       listing.weights.push_back(name);
     } else if (is_index_name(name)) {
       listing.indices.push_back(name);
+    } else if (is_torch_name(name)) {
+      listing.torch_weights.push_back(name);
+    } else if (is_torch_index_name(name)) {
+      listing.torch_indices.push_back(name);
     } else if (is_foreign_weights_name(name)) {
       listing.foreign_weights.push_back(name);
     } else if (!links_are_fine && leaves_folder(*at, folder)) {
@@ -46,8 +50,9 @@ FolderListing list_folder(const std::string& path) {
     throw Error(ErrorCode::kUnreadable, "the folder cannot be listed: " + error.message())
         .at({path, 0, 0, ""});
   }
-  for (auto* names : {&listing.weights, &listing.indices, &listing.foreign_weights, &listing.others,
-                      &listing.outside_links}) {
+  for (auto* names :
+       {&listing.weights, &listing.indices, &listing.torch_weights, &listing.torch_indices,
+        &listing.foreign_weights, &listing.others, &listing.outside_links}) {
     std::sort(names->begin(), names->end());
   }
   return listing;

@@ -9,7 +9,9 @@ namespace shardtool::format {
 struct FolderListing {
   std::vector<std::string> weights;          ///< *.safetensors
   std::vector<std::string> indices;          ///< *.safetensors.index.json
-  std::vector<std::string> foreign_weights;  ///< pickle and other formats
+  std::vector<std::string> torch_weights;    ///< *.bin, *.pt, *.pth, *.ckpt
+  std::vector<std::string> torch_indices;    ///< *.bin.index.json
+  std::vector<std::string> foreign_weights;  ///< formats that are not read
   std::vector<std::string> others;           ///< plain files: config, tokenizer, README, ...
   std::vector<std::string> outside_links;  ///< links that leave the folder, unless it is a snapshot
 };

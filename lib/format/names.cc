@@ -10,6 +10,14 @@
 #include "lib/base/text.h"
 
 namespace shardtool::format {
+namespace {
+
+bool ends_with_any(std::string_view name, std::span<const std::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(),
+                     [name](std::string_view end) { return name.ends_with(end); });
+}
+
+}  // namespace
 
 bool is_plain_file_name(std::string_view name) {
   constexpr size_t kLongestName = 255;  // NAME_MAX of Linux file systems
@@ -27,12 +35,20 @@ bool is_index_name(std::string_view name) {
   return name.ends_with(".safetensors.index.json");
 }
 
+bool is_torch_name(std::string_view name) {
+  constexpr auto kEnds = std::to_array<std::string_view>({".bin", ".pt", ".pth", ".ckpt"});
+  return ends_with_any(name, kEnds);
+}
+
+bool is_torch_index_name(std::string_view name) {
+  return name.ends_with(".bin.index.json");
+}
+
 bool is_foreign_weights_name(std::string_view name) {
-  constexpr auto kEnds = std::to_array<std::string_view>(
-      {".bin", ".bin.index.json", ".pt", ".pth", ".ckpt", ".pkl", ".gguf", ".onnx", ".onnx_data",
-       ".h5", ".msgpack", ".msgpack.index.json", ".npz", ".npy", ".tflite", ".ot"});
-  return std::any_of(kEnds.begin(), kEnds.end(),
-                     [name](std::string_view end) { return name.ends_with(end); });
+  constexpr auto kEnds =
+      std::to_array<std::string_view>({".pkl", ".gguf", ".onnx", ".onnx_data", ".h5", ".msgpack",
+                                       ".msgpack.index.json", ".npz", ".npy", ".tflite", ".ot"});
+  return ends_with_any(name, kEnds);
 }
 
 std::vector<const std::string*> find_duplicates(std::vector<const std::string*> names) {

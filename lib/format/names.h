@@ -14,7 +14,11 @@ bool is_plain_file_name(std::string_view name);
 bool is_safetensors_name(std::string_view name);
 /// True if the name ends in ".safetensors.index.json".
 bool is_index_name(std::string_view name);
-/// True for weights of other tools (pickle, GGUF, ONNX, ...), by the end of the name.
+/// True for files of torch.save (.bin, .pt, .pth, .ckpt), by the end of the name.
+bool is_torch_name(std::string_view name);
+/// True if the name ends in ".bin.index.json".
+bool is_torch_index_name(std::string_view name);
+/// True for weights in formats that are not read (GGUF, ONNX, ...), by the end of the name.
 bool is_foreign_weights_name(std::string_view name);
 
 /// A name that appears more than once, or null. O(n log n) for any names.

@@ -23,6 +23,7 @@ enum class ProblemKind {
   kHole,
   kTruncated,
   kTrailingBytes,
+  kTorchFile,
   // files together
   kUnclearChoice,
   kSameFile,

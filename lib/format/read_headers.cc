@@ -49,30 +49,12 @@ std::string framework_of(const safetensors::Header& header) {
   return "";
 }
 
-/// Opens source.path and adds its tensors.
-void read_file(Checkpoint& checkpoint, SourceFile& source, const ProblemSink& report) {
-  const store::File file = store::open_read(source.path);
-  source.identity = store::identity(file);
-  safetensors::Header header = safetensors::read_header(file, [&](Problem problem) {
-    problem.file = source.name;
-    report(std::move(problem));
-  });
-  source.header_xxh3 = std::move(header.xxh3);
-  source.framework = framework_of(header);
-  checkpoint.header_bytes += header.data_begin;
-  const auto number = static_cast<int>(checkpoint.files.size());
-  for (safetensors::Entry& entry : header.entries) {
-    checkpoint.tensors.push_back({std::move(entry.name), entry.dtype, std::move(entry.shape),
-                                  number, header.data_begin + entry.begin,
-                                  entry.end - entry.begin});
-  }
-  for (std::string& warning : header.warnings) {
-    checkpoint.warnings.push_back({std::move(warning), source.name, Oddity::kUnknownField});
-  }
-}
-
 /// Problem kind for a file that could not be read at all.
-ProblemKind kind_of(const Error& error) {
+ProblemKind kind_of(const Error& error, const std::string& name) {
+  if (is_torch_name(name) && error.code() != ErrorCode::kFileMissing &&
+      error.code() != ErrorCode::kUnreadable) {
+    return ProblemKind::kTorchFile;
+  }
   switch (error.code()) {
     case ErrorCode::kFileMissing:
       return ProblemKind::kFileMissing;
@@ -89,14 +71,17 @@ ProblemKind kind_of(const Error& error) {
   }
 }
 
-void add_file(Checkpoint& checkpoint, const std::string& name, const ProblemSink& report) {
+void add_file(Checkpoint& checkpoint, const std::string& name, ReadFile read,
+              const ProblemSink& report) {
   SourceFile source;
   source.name = name;
   source.path = resolved(checkpoint.folder() + "/" + name);
   try {
-    read_file(checkpoint, source, report);
+    const store::File file = store::open_read(source.path);
+    source.identity = store::identity(file);
+    read(checkpoint, source, file, report);
   } catch (const Error& error) {
-    const ProblemKind kind = kind_of(error);
+    const ProblemKind kind = kind_of(error, name);
     source.state = kind == ProblemKind::kFileMissing ? FileState::kMissing : FileState::kBroken;
     report({kind, error, name});
   }
@@ -121,11 +106,36 @@ void report_one_file_under_two_names(const Checkpoint& checkpoint, const Problem
 
 }  // namespace
 
+void read_safetensors_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
+                           const ProblemSink& report) {
+  safetensors::Header header = safetensors::read_header(file, [&](Problem problem) {
+    problem.file = source.name;
+    report(std::move(problem));
+  });
+  source.header_xxh3 = std::move(header.xxh3);
+  source.framework = framework_of(header);
+  checkpoint.header_bytes += header.data_begin;
+  const auto number = static_cast<int>(checkpoint.files.size());
+  for (safetensors::Entry& entry : header.entries) {
+    checkpoint.tensors.push_back({std::move(entry.name), entry.dtype, std::move(entry.shape),
+                                  number, header.data_begin + entry.begin,
+                                  entry.end - entry.begin});
+  }
+  for (std::string& warning : header.warnings) {
+    checkpoint.warnings.push_back({std::move(warning), source.name, Oddity::kUnknownField});
+  }
+}
+
+void read_files(Checkpoint& checkpoint, const std::vector<std::string>& names, ReadFile read,
+                const ProblemSink& report) {
+  report_missing(checkpoint.folder(), names, report);
+  for (const std::string& name : names) add_file(checkpoint, name, read, report);
+  report_one_file_under_two_names(checkpoint, report);
+}
+
 void read_headers(Checkpoint& checkpoint, const std::vector<std::string>& names,
                   const ProblemSink& report) {
-  report_missing(checkpoint.folder(), names, report);
-  for (const std::string& name : names) add_file(checkpoint, name, report);
-  report_one_file_under_two_names(checkpoint, report);
+  read_files(checkpoint, names, read_safetensors_file, report);
 }
 
 void report_tensors_in_two_files(const Checkpoint& checkpoint, const ProblemSink& report) {

@@ -2,6 +2,7 @@
 
 #include "tests/check/broken_checkpoints.h"
 #include "tests/support/safetensors_text.h"
+#include "tests/support/torch_files.h"
 
 namespace shardtool::test {
 namespace {
@@ -23,6 +24,18 @@ auto bytes(const std::string& content) {
   return [content](const TempFolder& folder) {
     return options_for(folder.write("m.safetensors", content));
   };
+}
+
+auto torch_file(const std::string& content) {
+  return [content](const TempFolder& folder) { return options_for(folder.write("m.pt", content)); };
+}
+
+/// A file of torch.save with a tensor and a number.
+std::string tensor_and_epoch() {
+  PickleWriter pickle;
+  pickle.raw("}(").text("epoch").integer(3);
+  pickle.text("a").raw(torch_tensor({"a", Dtype::kU8, {1}}, {"0", 1, 0, {1}}));
+  return torch_zip(pickle.raw("u").finished(), {{"0", "x"}});
 }
 
 /// Makes 1.safetensors with a, 2.safetensors with b, and this index.
@@ -72,6 +85,8 @@ std::vector<Broken> broken_containers() {
   return {
       {Rule::kFileUnreadable, a_folder_as_file},
       {Rule::kFileMissing, index(map(R"("a":"1.safetensors","c":"3.safetensors")"))},
+      {Rule::kTorchFile, torch_file("PK\x03\x04 and so on")},
+      {Rule::kOtherEntry, torch_file(tensor_and_epoch())},
       {Rule::kForeignFormat, bytes("PK\x03\x04 and so on")},
       {Rule::kHeaderLength, bytes("1234567")},
       {Rule::kHeaderJson, header("{" + a + ",}", 1)},

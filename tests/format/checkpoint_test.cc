@@ -11,6 +11,7 @@
 #include "tests/support/safetensors_text.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
+#include "tests/support/torch_files.h"
 
 namespace shardtool::format {
 namespace {
@@ -125,13 +126,60 @@ TEST_CASE("several files without an index are refused, several indices too") {
         std::vector<std::string>{"b"});
 }
 
-TEST_CASE("a folder of pickles is refused with a way out, an empty one is missing its weights") {
+TEST_CASE("a folder without weights is missing them, one of other formats is refused") {
   const test::TempFolder folder;
   CHECK(opening_error(folder.path()).code() == ErrorCode::kFileMissing);
-  folder.write("pytorch_model.bin", "x");
+  folder.write("model.gguf", "x");
   const Error error = opening_error(folder.path());
   CHECK(error.code() == ErrorCode::kUnsupported);
   CHECK(error.help_lines()[0].find("save_pretrained") != std::string::npos);
+}
+
+TEST_CASE("torch files open by index, by their usual names, or alone; safetensors go before") {
+  const test::TempFolder folder;
+  const test::Tensors a = {{"a", test::numbered_tensor("a", Dtype::kF32, {2})}};
+  const test::Tensors b = {{"b", test::numbered_tensor("b", Dtype::kF32, {2})}};
+  folder.write("other.pt", test::torch_zip(a));
+  CHECK(names(open_checkpoint(folder.path())) == std::vector<std::string>{"a"});
+  folder.write("more.pth", test::torch_zip(b));
+  CHECK(opening_error(folder.path()).code() == ErrorCode::kUnsupported);
+  CHECK(names(open_checkpoint(folder / "more.pth")) == std::vector<std::string>{"b"});
+  folder.write("pytorch_model-00001-of-00002.bin", test::torch_zip(a));
+  folder.write("pytorch_model-00002-of-00002.bin", test::torch_legacy(b));
+  const Checkpoint parts = open_checkpoint(folder.path());
+  CHECK(names(parts) == std::vector<std::string>{"a", "b"});
+  CHECK(parts.format == "torch");
+  CHECK(parts.warnings.size() == 3);  // no index, two other files
+  folder.write("pytorch_model.bin.index.json",
+               R"({"weight_map":{"b":"pytorch_model-00002-of-00002.bin"}})");
+  const Checkpoint indexed = open_checkpoint(folder.path());
+  CHECK(indexed.format == "torch index");
+  CHECK(names(indexed) == std::vector<std::string>{"b"});
+  CHECK(names(open_checkpoint(folder / "pytorch_model.bin.index.json")) == names(indexed));
+  folder.write("model.safetensors", bytes_with("s"));
+  CHECK(names(open_checkpoint(folder.path())) == std::vector<std::string>{"s"});
+  CHECK(names(open_checkpoint(folder / "pytorch_model.bin.index.json")) == names(indexed));
+}
+
+TEST_CASE("an index names files of its own format only") {
+  const test::TempFolder folder;
+  folder.write("model.safetensors", bytes_with("a"));
+  folder.write("x.bin.index.json", R"({"weight_map":{"a":"model.safetensors"}})");
+  CHECK(opening_error(folder / "x.bin.index.json").code() == ErrorCode::kIndexInvalid);
+  folder.write("x.safetensors.index.json", R"({"weight_map":{"a":"x.bin"}})");
+  CHECK(opening_error(folder / "x.safetensors.index.json").code() == ErrorCode::kIndexInvalid);
+}
+
+TEST_CASE("entries of a torch file that are no tensors are named in a warning") {
+  const test::TempFolder folder;
+  test::PickleWriter pickle;
+  pickle.raw("}(").text("epoch").integer(3).text("w").raw(
+      test::torch_tensor({"w", Dtype::kF32, {2}}, {"0", 2, 0, {1}}));
+  folder.write("model.pt", test::torch_zip(pickle.raw("u").finished(), {{"0", "12345678"}}));
+  const Checkpoint checkpoint = open_checkpoint(folder / "model.pt");
+  REQUIRE(checkpoint.warnings.size() == 1);
+  CHECK(checkpoint.warnings[0].message ==
+        "one entry is no tensor and is left out: 'epoch' (an integer)");
 }
 
 TEST_CASE("another tool's manifest.json is a side file") {

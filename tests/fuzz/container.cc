@@ -1,27 +1,16 @@
 // A whole file under the name of a safetensors file.
-#include <sys/mman.h>
-
 #include "lib/format/safetensors/safetensors.h"
-#include "tests/fuzz/property.h"
+#include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/targets.h"
 
 namespace shardtool::fuzz {
 namespace {
 
 namespace st = format::safetensors;
-
-/// A file in memory with these bytes.
-store::File file_of(std::string_view bytes) {
-  store::File file(memfd_create("fuzz", MFD_CLOEXEC), "f");
-  holds(file.is_open(), "no file in memory");
-  store::write_exact(file, std::as_bytes(std::span(bytes)), 0);
-  return file;
-}
-
 }  // namespace
 
 void container(std::string_view input) {
-  const store::File file = file_of(input);
+  const store::File file = memory_file(input);
   const auto read = accepted([&] { return st::read_header(file); });
   if (!read) return;
   const auto begin = static_cast<size_t>(read->data_begin);

@@ -15,9 +15,19 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::map<std::string, void (*)(std::string_view)> kTargets = {
-    {"header", header},   {"container", container}, {"index", index}, {"config", config},
-    {"mapping", mapping}, {"manifest", manifest},   {"glob", glob},   {"size", size},
-    {"json", json},       {"plan", plan},
+    {"header", header},
+    {"container", container},
+    {"index", index},
+    {"config", config},
+    {"mapping", mapping},
+    {"manifest", manifest},
+    {"glob", glob},
+    {"size", size},
+    {"json", json},
+    {"plan", plan},
+    {"pickle", pickle},
+    {"zip_archive", zip_archive},
+    {"torch_file", torch_file},
 };
 
 std::string content(const fs::path& path) {

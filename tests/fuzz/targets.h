@@ -17,5 +17,8 @@ void glob(std::string_view input);
 void size(std::string_view input);
 void json(std::string_view input);
 void plan(std::string_view input);
+void pickle(std::string_view input);
+void zip_archive(std::string_view input);
+void torch_file(std::string_view input);
 
 }  // namespace shardtool::fuzz

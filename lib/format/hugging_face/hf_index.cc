@@ -17,15 +17,16 @@ namespace {
 constexpr int kMaxIndexDepth = 16;
 
 /// Error for the file name read last; nullopt if the name is valid.
-std::optional<Error> objection(JsonReader& in, const std::string& name) {
+std::optional<Error> objection(JsonReader& in, const std::string& name,
+                               const IndexedFiles& accepted) {
   if (!is_plain_file_name(name)) {
     return in.error("a file name leaves the folder of the index or is hidden",
                     quote_for_message(name),
-                    "a plain name such as model-00001-of-00002.safetensors");
+                    fmt::format("a plain name such as {}", accepted.example));
   }
-  if (is_safetensors_name(name)) return std::nullopt;
-  return in.error("the index names a file that is not safetensors", quote_for_message(name),
-                  "a name that ends in .safetensors");
+  if (accepted.accepts(name)) return std::nullopt;
+  return in.error("the index names a file of another format", quote_for_message(name),
+                  fmt::format("a name that ends in {}", accepted.extension));
 }
 
 /// Numbers the files in the order of their names.
@@ -37,12 +38,13 @@ void number_files(HfIndex& index, const std::map<std::string, std::vector<size_t
   }
 }
 
-void read_weight_map(JsonReader& in, HfIndex& index, const ProblemSink& report) {
+void read_weight_map(JsonReader& in, HfIndex& index, const IndexedFiles& accepted,
+                     const ProblemSink& report) {
   std::map<std::string, std::vector<size_t>> users;
   in.begin_object();
   for (std::string tensor; in.next_key(tensor);) {
     const std::string file = in.string();
-    if (auto error = objection(in, file)) {
+    if (auto error = objection(in, file, accepted)) {
       report({ProblemKind::kIndexEscapes, std::move(*error), ""});
       continue;
     }
@@ -94,10 +96,11 @@ IndexDifference compare_index(const HfIndex& index, const std::vector<StoredTens
 
 }  // namespace
 
-HfIndex parse_index(std::string_view text, const std::string& path, const ProblemSink& report) {
+HfIndex parse_index(std::string_view text, const std::string& path, const ProblemSink& report,
+                    const IndexedFiles& accepted) {
   HfIndex index;
   JsonReader in(text, {path, ErrorCode::kIndexInvalid}, kMaxIndexDepth);
-  in.object({{"weight_map", [&] { read_weight_map(in, index, report); }},
+  in.object({{"weight_map", [&] { read_weight_map(in, index, accepted, report); }},
              {"metadata", [&] { read_metadata(in, index); }, false}});
   in.finish();
   if (index.weights.empty()) throw invalid(path, "the weight_map is empty");

@@ -6,10 +6,18 @@
 #include <vector>
 
 #include "lib/format/checkpoint.h"
+#include "lib/format/names.h"
 
 namespace shardtool::format {
 
-/// model.safetensors.index.json: the map from tensors to files.
+/// Files that an index may name.
+struct IndexedFiles {
+  bool (*accepts)(std::string_view name);
+  std::string_view extension;  ///< for messages
+  std::string_view example;
+};
+
+/// model.safetensors.index.json or pytorch_model.bin.index.json: the map from tensors to files.
 struct HfIndex {
   struct Weight {
     std::string tensor;
@@ -20,10 +28,14 @@ struct HfIndex {
   std::vector<Weight> weights;     ///< sorted by tensor, each once, not empty
 };
 
+inline constexpr IndexedFiles kSafetensorsFiles{is_safetensors_name, ".safetensors",
+                                                "model-00001-of-00002.safetensors"};
+
 /// Throws kIndexInvalid with the place. Refuses a file name that is not plain before any code could
 /// open it; with a sink that does not throw, its tensors are left out.
 HfIndex parse_index(std::string_view text, const std::string& path,
-                    const ProblemSink& report = throw_problem);
+                    const ProblemSink& report = throw_problem,
+                    const IndexedFiles& accepted = kSafetensorsFiles);
 
 /// Compares the index with the headers: every weight is in the file that the index names, and the
 /// files hold no other tensors. `tensors` has unique names, with files numbered as in the index.

@@ -16,8 +16,7 @@ struct Signature {
 };
 
 constexpr std::string_view kPickleHint =
-    "pickle files can run code and are never opened: convert with "
-    "safetensors.torch.save_file(torch.load(path, weights_only=True), \"model.safetensors\")";
+    "files of torch.save are read by their names: rename it so that the name ends in .pt";
 constexpr std::string_view kPageHint = "the download failed or needs a login: fetch the file again";
 
 constexpr auto kSignatures = std::to_array<Signature>({

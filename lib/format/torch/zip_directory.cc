@@ -175,7 +175,9 @@ void refuse_coded(const Archive& archive, const Entry& entry, std::uint64_t meth
       .note("record", quote_for_message(entry.name))
       .note("found", fmt::format("method {}, flags 0x{:04x}", method, entry.flags))
       .note("expected", "method 0 (stored), as torch.save writes it")
-      .help("load the file with torch and save it again with torch.save");
+      .help(
+          "load the file with torch and save it again with torch.save; of a TorchScript archive, "
+          "which is a program, save the state_dict()");
 }
 
 /// Reads the entry at the front of `rest` and removes it.

@@ -1,0 +1,115 @@
+#include "lib/format/hugging_face/index_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/format/hugging_face/hf_index.h"
+#include "lib/format/names.h"
+#include "lib/format/read_headers.h"
+#include "lib/format/torch/reader.h"
+#include "lib/store/local/file.h"
+
+namespace shardtool::format {
+namespace {
+
+constexpr i64 kMaxIndexBytes = 100'000'000;
+
+/// What differs between the two kinds of files under an index.
+struct IndexedFormat {
+  std::string_view format;
+  std::string_view usual_name;  ///< of the index
+  IndexedFiles files;
+  ReadFile read_file;
+  const std::vector<std::string>& indices;
+  const std::vector<std::string>& weights;
+};
+
+IndexedFormat safetensors_format(const FolderListing& listing) {
+  return {"safetensors index",
+          "model.safetensors.index.json",
+          {is_safetensors_name, ".safetensors", "model-00001-of-00002.safetensors"},
+          read_safetensors_file,
+          listing.indices,
+          listing.weights};
+}
+
+IndexedFormat torch_format(const FolderListing& listing) {
+  return {"torch index",
+          "pytorch_model.bin.index.json",
+          {is_torch_name, ".bin", "pytorch_model-00001-of-00002.bin"},
+          torch::read_torch_file,
+          listing.torch_indices,
+          listing.torch_weights};
+}
+
+/// Restricts the index to the files that could be read.
+HfIndex without_unread_files(HfIndex index, const std::vector<SourceFile>& files) {
+  const auto is_read = [&files](int file) {
+    return files[static_cast<size_t>(file)].state == FileState::kRead;
+  };
+  const size_t before = index.weights.size();
+  std::erase_if(index.weights, [&](const auto& weight) { return !is_read(weight.file); });
+  if (index.weights.size() != before) index.total_size.reset();
+  return index;
+}
+
+/// Name of the index: the named one, the usual one, or the only one.
+std::string index_name(const Location& location, const IndexedFormat& format) {
+  if (!location.file.empty()) return location.file;
+  if (has_name(format.indices, format.usual_name)) return std::string(format.usual_name);
+  if (format.indices.size() == 1) return format.indices.front();
+  throw unclear_choice(location.folder, format.indices, "name the index that you mean");
+}
+
+void open_indexed(Checkpoint& checkpoint, const Location& location, const IndexedFormat& format,
+                  const ProblemSink& report) {
+  const std::string name = index_name(location, format);
+  const std::string path = checkpoint.path + "/" + name;
+  checkpoint.format = format.format;
+  HfIndex index;
+  try {
+    const auto name_file = [&](Problem problem) {
+      problem.file = name;
+      report(std::move(problem));
+    };
+    index = parse_index(store::read_text(path, kMaxIndexBytes), path, name_file, format.files);
+  } catch (const Error& error) {
+    report({ProblemKind::kIndexInvalid, error, name});
+    return read_files(checkpoint, format.weights, format.read_file, report);
+  }
+  read_files(checkpoint, index.files, format.read_file, report);
+  report_tensors_in_two_files(checkpoint, report);
+  index = without_unread_files(std::move(index), checkpoint.files);
+  for (Warning& warning : check_index(index, checkpoint.tensors, path, report)) {
+    checkpoint.warnings.push_back(std::move(warning));
+  }
+  warn_of_unlisted(checkpoint, format.weights, name);
+}
+
+bool recognises(const Location& location, bool (*is_entry)(std::string_view),
+                const std::vector<std::string>& indices) {
+  return location.file.empty() ? !indices.empty() : is_entry(location.file);
+}
+
+}  // namespace
+
+const Reader kSafetensorsIndexReader{
+    is_index_name,
+    [](const Location& location) {
+      return recognises(location, is_index_name, location.listing.indices);
+    },
+    [](Checkpoint& checkpoint, Location& location, const ProblemSink& report) {
+      open_indexed(checkpoint, location, safetensors_format(location.listing), report);
+    }};
+
+const Reader kTorchIndexReader{
+    is_torch_index_name,
+    [](const Location& location) {
+      return recognises(location, is_torch_index_name, location.listing.torch_indices);
+    },
+    [](Checkpoint& checkpoint, Location& location, const ProblemSink& report) {
+      open_indexed(checkpoint, location, torch_format(location.listing), report);
+    }};
+
+}  // namespace shardtool::format

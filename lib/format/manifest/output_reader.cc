@@ -1,0 +1,48 @@
+#include "lib/format/manifest/output_reader.h"
+
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/format/manifest/manifest_against_headers.h"
+#include "lib/format/read_headers.h"
+
+namespace shardtool::format {
+namespace {
+
+bool is_manifest(std::string_view file) {
+  return file == kManifestName;
+}
+
+bool recognises_output(const Location& location) {
+  return location.manifest.has_value();
+}
+
+void open_output(Checkpoint& checkpoint, Location& location, const ProblemSink& report) {
+  const std::string path = checkpoint.path + "/" + kManifestName;
+  checkpoint.format = "shardtool output";
+  try {
+    checkpoint.manifest = parse_manifest(*std::exchange(location.manifest, std::nullopt), path);
+  } catch (const Error& error) {
+    report({ProblemKind::kManifestInvalid, error, kManifestName});
+    return read_headers(checkpoint, location.listing.weights, report);
+  }
+  if (checkpoint.manifest->format != kSafetensors) {
+    throw Error(ErrorCode::kUnsupported, "this output is in a format that is only written")
+        .at({path, 0, 0, "/format"})
+        .note("found", quote_for_message(checkpoint.manifest->format))
+        .help("give the checkpoint that it was made from");
+  }
+  check_files(*checkpoint.manifest, checkpoint.path, report);
+  std::vector<std::string> names;
+  for (const FileRecord& file : checkpoint.manifest->files) names.push_back(file.name);
+  read_headers(checkpoint, names, report);
+  check_against_headers(checkpoint, report);
+  warn_of_unlisted(checkpoint, location.listing.weights, kManifestName);
+}
+
+}  // namespace
+
+const Reader kOutputReader{is_manifest, recognises_output, open_output};
+
+}  // namespace shardtool::format

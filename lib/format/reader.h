@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lib/format/checkpoint.h"
+#include "lib/format/folder_listing.h"
+#include "lib/format/problem.h"
+
+namespace shardtool::format {
+
+/// A location that the user named: a folder, or a file in it.
+struct Location {
+  std::string folder;
+  std::string file;                     ///< name of the file; empty if the folder was named
+  FolderListing listing;                ///< empty for a file that stands for itself only
+  std::optional<std::string> manifest;  ///< text of shardtool's manifest.json, if it is to be read
+};
+
+/// Way to read checkpoints of one format. registry.cc has one row for each.
+struct Reader {
+  /// True for the name of a file that stands for its whole folder, such as an index.
+  bool (*is_entry)(std::string_view file);
+  bool (*recognises)(const Location& location);
+  /// Reads the headers: fills format, files, tensors and warnings of a checkpoint whose path is
+  /// set. Reads no data of tensors. Throws and reports as survey_checkpoint.
+  void (*open)(Checkpoint& checkpoint, Location& location, const ProblemSink& report);
+};
+
+/// True if the file of this name stands for its folder in some format.
+bool is_entry_of_folder(std::string_view file);
+
+/// Returns the first reader that recognises the location. Throws kFileMissing for a folder without
+/// weights, and kUnsupported for weights in other formats only.
+const Reader& reader_of(const Location& location);
+
+// Parts that readers share.
+
+bool has_name(const std::vector<std::string>& sorted_names, std::string_view name);
+/// Warns of files that the checkpoint does not consist of, "not named by BY".
+void warn_of_unlisted(Checkpoint& checkpoint, const std::vector<std::string>& names,
+                      std::string_view by);
+/// True if the files are STEM-00001-of-0000N to STEM-0000N-of-0000N, with this extension.
+bool are_all_parts(const std::vector<std::string>& names, std::string_view extension);
+/// Warns that the parts were recognised by their names.
+void warn_of_no_index(Checkpoint& checkpoint);
+Error unclear_choice(const std::string& folder, const std::vector<std::string>& names,
+                     const std::string& help);
+
+}  // namespace shardtool::format

@@ -1,0 +1,45 @@
+#include "lib/format/safetensors/reader.h"
+
+#include "lib/base/error.h"
+#include "lib/format/names.h"
+#include "lib/format/read_headers.h"
+
+namespace shardtool::format::safetensors {
+namespace {
+
+bool is_never_entry(std::string_view) {
+  return false;
+}
+
+/// Also takes files of any other name, which no reader knows.
+bool recognises_safetensors(const Location& location) {
+  if (location.file.empty()) return !location.listing.weights.empty();
+  return !is_torch_name(location.file) && !is_entry_of_folder(location.file);
+}
+
+void open_safetensors(Checkpoint& checkpoint, Location& location, const ProblemSink& report) {
+  checkpoint.format = "safetensors";
+  if (!location.file.empty()) return read_headers(checkpoint, {location.file}, report);
+  const std::vector<std::string>& weights = location.listing.weights;
+  if (weights.size() > 1) {
+    if (!are_all_parts(weights, ".safetensors")) {
+      report({ProblemKind::kUnclearChoice,
+              unclear_choice(
+                  checkpoint.path, weights,
+                  "several files need model.safetensors.index.json beside them; name one file "
+                  "to open it alone"),
+              ""});
+      checkpoint.format = "safetensors files";
+      return read_headers(checkpoint, weights, report);
+    }
+    warn_of_no_index(checkpoint);
+  }
+  read_headers(checkpoint, weights, report);
+  report_tensors_in_two_files(checkpoint, report);
+}
+
+}  // namespace
+
+const Reader kReader{is_never_entry, recognises_safetensors, open_safetensors};
+
+}  // namespace shardtool::format::safetensors

@@ -1,0 +1,109 @@
+#include "lib/format/torch/reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/format/names.h"
+#include "lib/format/read_headers.h"
+#include "lib/format/torch/archive.h"
+#include "lib/format/torch/state_dict.h"
+
+namespace shardtool::format::torch {
+namespace {
+
+constexpr std::string_view kUsualName = "pytorch_model.bin";
+
+bool is_never_entry(std::string_view) {
+  return false;
+}
+
+bool recognises_torch(const Location& location) {
+  return location.file.empty() ? !location.listing.torch_weights.empty()
+                               : is_torch_name(location.file);
+}
+
+/// The files of a folder that are the checkpoint; empty if that is unclear.
+std::vector<std::string> weights_of(const std::vector<std::string>& names) {
+  if (names.size() == 1) return names;
+  if (has_name(names, kUsualName)) return {std::string(kUsualName)};
+  std::vector<std::string> parts;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(parts), [](const std::string& name) {
+    return name.find("-of-") != std::string::npos && name.ends_with(".bin");
+  });
+  if (!parts.empty() && are_all_parts(parts, ".bin")) return parts;
+  return {};
+}
+
+void open_torch(Checkpoint& checkpoint, Location& location, const ProblemSink& report) {
+  checkpoint.format = "torch";
+  if (!location.file.empty()) {
+    return read_files(checkpoint, {location.file}, read_torch_file, report);
+  }
+  const std::vector<std::string>& names = location.listing.torch_weights;
+  const std::vector<std::string> weights = weights_of(names);
+  if (weights.empty()) {
+    report({ProblemKind::kUnclearChoice,
+            unclear_choice(checkpoint.path, names,
+                           "several files need pytorch_model.bin.index.json beside them; name one "
+                           "file to open it alone"),
+            ""});
+    checkpoint.format = "torch files";
+    return read_files(checkpoint, names, read_torch_file, report);
+  }
+  if (weights.size() > 1) warn_of_no_index(checkpoint);
+  read_files(checkpoint, weights, read_torch_file, report);
+  report_tensors_in_two_files(checkpoint, report);
+  warn_of_unlisted(checkpoint, names, "the weights");
+}
+
+/// Formats "'epoch' (an integer), 'args' (argparse.Namespace) and 3 more".
+std::string list_entries(const std::vector<OtherEntry>& entries) {
+  constexpr size_t kMost = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(entries.size(), kMost); ++i) {
+    if (i > 0) text += ", ";
+    text += fmt::format("'{}' ({})", quote_for_message(entries[i].name), entries[i].what);
+  }
+  if (entries.size() <= kMost) return text;
+  return fmt::format("{} and {} more", text, entries.size() - kMost);
+}
+
+void warn_of_others(Checkpoint& checkpoint, const std::string& file,
+                    const std::vector<OtherEntry>& others) {
+  if (others.empty()) return;
+  checkpoint.warnings.push_back(
+      {fmt::format(
+           "{} no tensor and {} left out: {}",
+           others.size() == 1 ? "one entry is" : fmt::format("{} entries are", others.size()),
+           others.size() == 1 ? "is" : "are", list_entries(others)),
+       file, Oddity::kOtherEntry});
+}
+
+}  // namespace
+
+void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
+                     const ProblemSink&) {
+  const Archive archive = read_archive(file);
+  StateDict content = state_dict(archive, file.path());
+  source.header_xxh3 = archive.header_xxh3;
+  source.framework = "pt";
+  checkpoint.header_bytes += archive.header_bytes;
+  std::stable_sort(
+      content.tensors.begin(), content.tensors.end(),
+      [](const NamedSlot& a, const NamedSlot& b) { return a.slot.offset < b.slot.offset; });
+  const auto number = static_cast<int>(checkpoint.files.size());
+  for (NamedSlot& tensor : content.tensors) {
+    checkpoint.tensors.push_back({std::move(tensor.name), tensor.slot.dtype,
+                                  std::move(tensor.slot.shape), number, tensor.slot.offset,
+                                  tensor.slot.bytes});
+  }
+  warn_of_others(checkpoint, source.name, content.others);
+}
+
+const Reader kReader{is_never_entry, recognises_torch, open_torch};
+
+}  // namespace shardtool::format::torch

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/format/torch/archive.h"
+#include "lib/format/torch/tensor_slot.h"
+
+namespace shardtool::format::torch {
+
+/// Tensor of a saved object. Keys of nested dicts and indices of lists are joined by dots:
+/// {"model": {"a.weight": t}} holds "model.a.weight".
+struct NamedSlot {
+  std::string name;
+  TensorSlot slot;
+};
+
+/// Part of a saved object without any tensor in it.
+struct OtherEntry {
+  std::string name;
+  std::string what;  ///< such as "an integer" or "argparse.Namespace"
+};
+
+struct StateDict {
+  std::vector<NamedSlot> tensors;  ///< in the order of the file; storages may be shared
+  std::vector<OtherEntry> others;
+};
+
+/// Finds the tensors of a saved dict, list or tuple, however deep. Throws the errors of tensor_slot
+/// with the tensor's name; kUnsupported for a tensor inside an object of another class, for data
+/// that is no tensor and for an object without tensors; kTensorInvalid for a name that occurs twice
+/// or is not UTF-8; kLimit for values that nest too deep or are shared at too many places.
+StateDict state_dict(const Archive& archive, const std::string& path);
+
+}  // namespace shardtool::format::torch
