@@ -25,6 +25,7 @@ run() {
   ((status == 0)) || echo "FAIL $1 ended with status $status" | tee -a "$lines"
 }
 run torch_dcp.py "$program" "$golden_model"
+run torch_files.py "$program"
 run sharded_state.py check vllm "$program"
 run sharded_state.py check sglang "$program"
 passed=$(grep -c '^PASS' "$lines" || true)

@@ -97,11 +97,17 @@ void check_origin(const store::File& file, PickleReader& in) {
       .help("save the checkpoint again on a little-endian machine");
 }
 
+/// True for a persistent id of a class: the legacy form names classes of modules with their source.
+bool is_class(Value persistent) {
+  const Value id = persistent.persistent_id();
+  return id.is(ValueKind::kTuple) && id.size() > 0 && id[0].is_text("module");
+}
+
 /// The storages that the object names. Two names of one storage must agree.
 std::map<std::string, StorageName> named_storages(const store::File& file, const PickleTree& tree) {
   std::map<std::string, StorageName> names;
   for (size_t i = 0; i < tree.size(); ++i) {
-    if (!tree.at(i).is(ValueKind::kPersistent)) continue;
+    if (!tree.at(i).is(ValueKind::kPersistent) || is_class(tree.at(i))) continue;
     StorageName name = storage_name(tree.at(i));
     const std::string key = name.key;
     const auto [first, is_new] = names.emplace(key, std::move(name));

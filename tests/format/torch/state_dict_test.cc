@@ -286,6 +286,23 @@ TEST_CASE("objects that share or contain their parts end in bounded time") {
   CHECK(refusal(loop).code() == ErrorCode::kLimit);
 }
 
+TEST_CASE("files that torch wrote are read in both forms") {
+  for (const char* form : {"zip.pt", "legacy.pt"}) {
+    const std::string path = std::string(SHARDTOOL_TORCH_FIXTURES) + "/" + form;
+    CAPTURE(path);
+    const store::File file = store::open_read(path);
+    const StateDict content = state_dict(read_archive(file), path);
+    CHECK(names(content) == std::vector<std::string>{"a", "b", "tied", "row"});
+    REQUIRE(content.others.size() == 1);
+    CHECK(content.others[0].name == "epoch");
+    CHECK(content.tensors[1].slot.dtype == Dtype::kBF16);
+    CHECK(content.tensors[2].slot.offset == content.tensors[0].slot.offset);
+    std::vector<float> row(3);
+    store::read_exact(file, std::as_writable_bytes(std::span(row)), content.tensors[3].slot.offset);
+    CHECK(row == std::vector<float>{3, 4, 5});
+  }
+}
+
 TEST_CASE("zip archives that are no checkpoint of torch are refused") {
   const TempFolder folder;
   const std::string pickle = PickleWriter().raw(dict(entry("w", f32({6})))).finished();
@@ -317,6 +334,24 @@ TEST_CASE("pickles that are no checkpoint of torch are refused") {
   CHECK_ERROR(kMalformed, read(folder, with("](X\x01\0\0\0"s + "0", "](X\x01\0\0\0"s + "1")));
   CHECK_ERROR(kMalformed, read(folder, with("e.\x06", "e.\x07")));
   CHECK_ERROR(kUnsupported, read(folder, "neither"));
+}
+
+TEST_CASE("a whole module is refused as one in the legacy form, too, which names classes by ids") {
+  const TempFolder folder;
+  const std::string file =
+      test::torch_legacy({{"a", test::numbered_tensor("a", Dtype::kF32, {2, 3})}});
+  const std::string dict = PickleWriter().global("collections", "OrderedDict").raw(")R(").opcodes();
+  const std::string module = PickleWriter()
+                                 .raw("(")
+                                 .text("module")
+                                 .global("torch.nn", "Linear")
+                                 .raw("NNtQ)\x81(")
+                                 .opcodes();
+  std::string changed = file;
+  const Error error = *testing::error_of(
+      [&] { return read(folder, changed.replace(changed.find(dict), dict.size(), module)); });
+  CHECK(error.code() == ErrorCode::kUnsupported);
+  CHECK(error.message() == "the file holds tensors inside an object that is no dict");
 }
 
 }  // namespace
