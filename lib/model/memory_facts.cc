@@ -1,11 +1,11 @@
 #include "lib/model/memory_facts.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
 
+#include "lib/model/layer_graph.h"
 #include "lib/ops/attention/window.h"
 #include "lib/plan/byte_count.h"
 
@@ -13,150 +13,6 @@ namespace shardtool::model {
 namespace {
 
 using namespace ops;  // names of op structs
-
-template <class Kind>
-const Kind* as(const BoundOp& bound) {
-  return std::get_if<Kind>(&bound.op->kind);
-}
-template <class... Kinds>
-bool is_any(const BoundOp& bound) {
-  return (std::holds_alternative<Kinds>(bound.op->kind) || ...);
-}
-
-/// A value, identified by the op of its layer that makes it.
-struct ValueSource {
-  std::optional<size_t> op;  ///< nullopt: an earlier layer makes it
-  size_t output = 0;
-};
-
-/// The ops of one layer and the data flow between them.
-class LayerGraph {
- public:
-  explicit LayerGraph(const Layer& layer) : layer_(layer) {
-    std::map<std::string, ValueSource> made;
-    for (size_t i = 0; i < layer.ops.size(); ++i) {
-      const Op& op = *layer.ops[i].op;
-      std::vector<ValueSource>& inputs = inputs_.emplace_back();
-      for (const std::string& name : op.in) inputs.push_back(made[name]);
-      for (size_t o = 0; o < op.out.size(); ++o) made[op.out[o]] = {i, o};
-    }
-    adds_to_stream_.resize(layer.ops.size());
-    is_inner_.resize(layer.ops.size());
-    if (const auto stream = made.find("x"); stream != made.end()) mark_stream(stream->second);
-    for (size_t i = 0; i < layer.ops.size(); ++i) is_inner_[i] = makes_inner(i);
-    join();
-  }
-
-  const Layer& layer() const { return layer_; }
-  const BoundOp& op(size_t i) const { return layer_.ops[i]; }
-  const std::vector<ValueSource>& inputs(size_t i) const { return inputs_[i]; }
-  /// True if the op's result reaches the layer's result only through sums, norms and similar ops.
-  bool adds_to_stream(size_t i) const { return adds_to_stream_[i]; }
-  /// Returns the class of the group of joined ops with op i.
-  TensorClass class_of(size_t i) const;
-
- private:
-  /// True if the result has the features of the first input, each at its own place.
-  static bool passes_on(const BoundOp& bound) {
-    return is_any<Add, Scale, Shift, Norm, Normalise, Resize, Softcap, HyperConnection, Multiply,
-                  Split, Join, Clamp, Insert>(bound);
-  }
-  void mark_stream(const ValueSource& value) {
-    if (!value.op || adds_to_stream_[*value.op]) return;
-    adds_to_stream_[*value.op] = true;
-    if (!passes_on(op(*value.op))) return;
-    const bool is_mix = is_any<HyperConnection, Resize, Normalise>(op(*value.op));
-    for (const ValueSource& input : inputs_[*value.op]) {
-      mark_stream(input);
-      if (is_mix) break;
-    }
-  }
-  bool is_inner(const ValueSource& value) const { return value.op && is_inner_[*value.op]; }
-  /// True if the op's result is inside a block, after a linear op and before the next residual sum.
-  /// A residual sum that only this layer uses, and the norm of an attention's projected result,
-  /// begin a new block. Requires that is_inner_ is set for earlier ops.
-  bool makes_inner(size_t i) const {
-    if (adds_to_stream_[i] || is_any<HyperConnection, Insert>(op(i))) return false;
-    if (is_any<Linear, Attention, Recurrence, Convolve, Fade, Router, Experts>(op(i))) return true;
-    const auto inner = [this](const ValueSource& input) { return is_inner(input); };
-    if (is_any<Add>(op(i))) return std::ranges::all_of(inputs_[i], inner);
-    if (is_any<Norm>(op(i)) && is_projected(inputs_[i].front())) return false;
-    return std::ranges::any_of(inputs_[i], inner);
-  }
-  /// True if a linear op made the value from an attention's result.
-  bool is_projected(const ValueSource& value) const {
-    return is_inner(value) && is_any<Linear>(op(*value.op)) &&
-           is_attended(inputs_[*value.op].front());
-  }
-  bool is_attended(const ValueSource& value) const {
-    if (!is_inner(value) || is_any<Linear>(op(*value.op))) return false;
-    if (is_any<Attention>(op(*value.op))) return true;
-    return std::ranges::any_of(inputs_[*value.op],
-                               [this](const ValueSource& input) { return is_attended(input); });
-  }
-  size_t root(size_t i) const {
-    while (joined_to_[i] != i) i = joined_to_[i];
-    return i;
-  }
-  void join() {
-    joined_to_.resize(layer_.ops.size());
-    std::iota(joined_to_.begin(), joined_to_.end(), size_t{0});
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      for (const ValueSource& input : inputs_[i]) {
-        if (is_inner(input)) joined_to_[root(i)] = root(*input.op);
-      }
-    }
-  }
-
-  const Layer& layer_;
-  std::vector<std::vector<ValueSource>> inputs_;  ///< by op
-  std::vector<bool> adds_to_stream_;
-  /// True if a linear op precedes the result, and no residual sum is between.
-  std::vector<bool> is_inner_;
-  std::vector<size_t> joined_to_;
-};
-
-TensorClass LayerGraph::class_of(size_t i) const {
-  bool attends = false, is_linear_attention = false, has_steps = false, recurs = false;
-  bool activates = false, mixes = false, leaves = false;
-  for (size_t other = 0; other < layer_.ops.size(); ++other) {
-    if (root(other) != root(i)) continue;
-    const BoundOp& bound = op(other);
-    attends = attends || is_any<Attention>(bound);
-    has_steps = has_steps || is_any<StepSize>(bound);
-    recurs = recurs || is_any<Recurrence, Convolve>(bound);
-    activates = activates || is_any<Activation, Xielu, Router>(bound);
-    leaves = leaves || bound.op->is_head;
-    mixes = mixes || is_any<HyperConnection>(bound);
-    const auto* recurrence = as<Recurrence>(bound);
-    is_linear_attention = is_linear_attention || recurrence != nullptr;
-    if (recurrence != nullptr && recurrence->rule == kernels::RecurrenceRule::kDelta)
-      attends = true;
-  }
-  if (leaves) return TensorClass::kHead;
-  if (attends || (is_linear_attention && !has_steps)) return TensorClass::kAttention;
-  return recurs || mixes || !activates ? TensorClass::kOther : TensorClass::kMlp;
-}
-
-TensorClass class_of_op(const LayerGraph& graph, size_t i) {
-  const BoundOp& bound = graph.op(i);
-  if (is_any<Embed, ClassToken>(bound)) return TensorClass::kEmbedding;
-  if (is_any<Norm, Normalise>(bound)) return TensorClass::kNorms;
-  if (is_any<Experts>(bound)) return TensorClass::kExperts;
-  if (is_any<Router>(bound)) return TensorClass::kMlp;
-  if (is_any<Attention, PositionBias, BucketScores>(bound)) return TensorClass::kAttention;
-  if (is_any<ConvolveFrames>(bound)) return TensorClass::kOther;
-  if (graph.layer().part == Layer::Part::kStart) return TensorClass::kEmbedding;
-  if (graph.layer().part == Layer::Part::kStackEnd) return TensorClass::kOther;
-  return graph.class_of(i);
-}
-
-/// Returns the class of weight w of an op. The first two weights of BucketScores are a table and
-/// its norm.
-TensorClass class_of_weight(const LayerGraph& graph, size_t i, size_t w) {
-  if (!is_any<BucketScores>(graph.op(i)) || w > 2) return class_of_op(graph, i);
-  return w == 0 ? TensorClass::kEmbedding : TensorClass::kNorms;
-}
 
 /// Rows of the weight of op `op`.
 struct Rows {
@@ -187,10 +43,6 @@ std::string read_from_outside(const LayerGraph& graph, size_t op) {
   const ValueSource& input = graph.inputs(op).front();
   if (!input.op) return graph.op(op).op->in.front();
   return graph.inputs(*input.op).empty() ? std::string() : read_from_outside(graph, *input.op);
-}
-
-size_t row_axis(const Linear& linear) {
-  return linear.kernel == layout::Kernel::kOutIn ? 0 : 1;
 }
 
 /// Appends the entries that one attention caches to `caches`.
@@ -268,91 +120,6 @@ class PerDevice {
   const LayoutOf& layouts_;
   std::vector<i64> numbers_;
 };
-
-/// Adds to every device's sum `times` its extent along an axis, the largest of the op's tensors.
-void add_extents(const LayoutOf& layouts, const BoundWeight& tensors, size_t axis, i64 times,
-                 std::vector<i64>& sums) {
-  std::vector<i64> widest(sums.size(), 0);
-  const layout::Layout* last = nullptr;
-  for (const size_t tensor : tensors) {
-    const layout::Layout& layout = layouts(tensor);
-    if (&layout == std::exchange(last, &layout)) continue;
-    const auto& ranks = layout.ranks();
-    for (size_t h = 0; h < ranks.size(); ++h) {
-      i64& extent = widest[static_cast<size_t>(ranks[h])];
-      extent = std::max(extent, layout.holders().local_shape(static_cast<int>(h))[axis]);
-    }
-  }
-  for (size_t rank = 0; rank < sums.size(); ++rank) sums[rank] += widest[rank] * times;
-}
-
-/// Adds the outputs of gate and up and the inputs of down, for every expert that a token visits.
-void add_experts(const Model& model, const LayoutOf& layouts, const Experts& op,
-                 const BoundOp& bound, std::vector<i64>& sums) {
-  const size_t down = bound.form->order == Experts::Order::kSeparate ? 2 : 1;
-  for (size_t w = 0; w <= down && w < bound.weights.size(); ++w) {
-    const size_t rank = bound.form->weights[w].shape.size();
-    const bool is_last = (bound.form->kernels[w] == layout::Kernel::kInOut) == (w < down);
-    if (!bound.weights[w].empty())
-      add_extents(layouts, bound.weights[w], is_last ? rank - 1 : rank - 2, model.size(op.top_k),
-                  sums);
-  }
-}
-
-/// Activation widths of one layer.
-struct Widths {
-  std::vector<i64> attention, mlp, vocab;
-
-  std::vector<i64>* of(TensorClass tensor_class) {
-    switch (tensor_class) {
-      case TensorClass::kAttention:
-        return &attention;
-      case TensorClass::kMlp:
-      case TensorClass::kExperts:
-        return &mlp;
-      case TensorClass::kHead:
-        return &vocab;
-      default:
-        return nullptr;
-    }
-  }
-};
-
-Widths widths_of(const Model& model, const Layer& layer, const LayoutOf& layouts,
-                 size_t n_devices) {
-  Widths widths{std::vector<i64>(n_devices), std::vector<i64>(n_devices),
-                std::vector<i64>(n_devices)};
-  const LayerGraph graph(layer);
-  for (size_t i = 0; i < layer.ops.size(); ++i) {
-    const BoundOp& bound = layer.ops[i];
-    std::vector<i64>* const sums = widths.of(class_of_op(graph, i));
-    if (sums == nullptr || bound.weights.empty() || bound.weights.front().empty()) continue;
-    if (const auto* linear = as<Linear>(bound)) {
-      const bool is_closing = layer.part == Layer::Part::kBlock && graph.adds_to_stream(i);
-      const size_t axis = is_closing ? 1 - row_axis(*linear) : row_axis(*linear);
-      add_extents(layouts, bound.weights.front(), axis, 1, *sums);
-    } else if (is_any<Router>(bound)) {
-      add_extents(layouts, bound.weights.front(), 0, 1, *sums);
-    } else if (const auto* experts = as<Experts>(bound)) {
-      add_experts(model, layouts, *experts, bound, *sums);
-    }
-  }
-  return widths;
-}
-
-/// Returns the layers of the stack that generates text, or of the encoder if the model has no
-/// other.
-std::vector<const Layer*> own_layers(const Model& model) {
-  std::vector<const Layer*> layers;
-  const bool generates = std::ranges::any_of(model.layers, [](const Layer& layer) {
-    return layer.part == Layer::Part::kBlock && !layer.beside && !layer.of_prompt;
-  });
-  for (const Layer& layer : model.layers) {
-    if (layer.part != Layer::Part::kBlock || layer.beside) continue;
-    if (layer.of_prompt != generates) layers.push_back(&layer);
-  }
-  return layers;
-}
 
 }  // namespace
 
@@ -443,42 +210,6 @@ std::vector<i64> recurrent_states(const Model& model, const LayoutOf& layouts, i
     }
   }
   return has_states ? std::move(bytes).take() : std::vector<i64>();
-}
-
-std::vector<plan::LiveWidths> live_widths(const Model& model, const LayoutOf& layouts,
-                                          i64 n_devices) {
-  std::vector<plan::LiveWidths> widest(static_cast<size_t>(n_devices));
-  const i64 hidden = stack_sizes(model).hidden;
-  for (plan::LiveWidths& widths : widest) widths.hidden = hidden;
-  for (const Layer& layer : model.layers) {
-    if (layer.beside) continue;
-    const Widths widths = widths_of(model, layer, layouts, widest.size());
-    for (size_t rank = 0; rank < widest.size(); ++rank) {
-      widest[rank].attention = std::max(widest[rank].attention, widths.attention[rank]);
-      widest[rank].mlp = std::max(widest[rank].mlp, widths.mlp[rank]);
-      widest[rank].vocab = std::max(widest[rank].vocab, widths.vocab[rank]);
-    }
-  }
-  return widest;
-}
-
-StackSizes stack_sizes(const Model& model) {
-  StackSizes sizes;
-  for (const Layer* layer : own_layers(model)) {
-    ++sizes.layers;
-    const LayerGraph graph(*layer);
-    for (size_t i = 0; i < layer->ops.size(); ++i) {
-      const BoundOp& bound = layer->ops[i];
-      if (const auto* attention = as<Attention>(bound))
-        sizes.heads = std::max(sizes.heads, model.size(attention->heads));
-      const auto* linear = as<Linear>(bound);
-      if (linear != nullptr && graph.adds_to_stream(i))
-        sizes.hidden = std::max(sizes.hidden, model.size(linear->rows));
-      if (const auto* experts = as<Experts>(bound))
-        sizes.hidden = std::max(sizes.hidden, model.size(experts->embed));
-    }
-  }
-  return sizes;
 }
 
 std::optional<i64> source_positions(const Model& model) {
