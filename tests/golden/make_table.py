@@ -16,8 +16,8 @@ INTRODUCTION = """# Models that run
 
 Every row is a small random model that the transformers library {version} wrote, with what that library computes from it in
 f32. `shardtool split` cuts it by the preset for {mesh}, `shardtool validate` runs the shards and the whole model, layer by
-layer: **f64** is the largest difference between the two, **f32** that between the whole model and the library, both as a
-part of the RMS of the values compared (asked: 1e-4); in the field, where sums are exact, all are equal. **Bytes** is how
+layer: **f64** is the largest difference between the two, **f32** that between the whole model and the library at three
+positions, both as a part of the RMS of the values compared (asked: 1e-4); in the field, where sums are exact, all are equal. **Bytes** is how
 much of the checkpoint took part: what no prompt reaches (a pooler that nothing reads, a layer that is stored and not run)
 did not. `python3 tests/golden/make_table.py build/release` writes this file.
 
