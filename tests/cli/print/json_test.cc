@@ -4,6 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/api/diff.h"
+#include "lib/api/inspect.h"
+#include "lib/api/transform.h"
+
 namespace shardtool::cli {
 namespace {
 
