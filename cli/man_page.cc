@@ -64,7 +64,7 @@ std::string program_page(const CommandTree& tree) {
     out += fmt::format("*shardtool-{}*(1)\n\t{}\n\n", command.name, plain(command.summary));
   }
   return out + arguments("GLOBAL FLAGS", tree.global, false) + exit_status() +
-         "# SEE ALSO\n\n*shardtool-mapping*(5)\n";
+         "# SEE ALSO\n\n*shardtool-mapping*(5), *shardtool-graph*(5), *shardtool-manifest*(5)\n";
 }
 
 }  // namespace

@@ -273,9 +273,12 @@ std::vector<Argument> report_arguments(PlanArgs& args) {
            "write the reshard's plan there, for `shardtool reshard --plan FILE`, or the profile",
        .target = &args.output},
       {.name = "--fail-over-budget",
-       .help = "exit 1 when it does not fit",
+       .help = "exit 1 when it does not fit, also without --budget, which implies this",
        .target = &args.fail_over_budget,
        .advanced = true},
+      {.name = "--exit-zero",
+       .help = "exit 0 when it does not fit into --budget",
+       .target = &args.exit_zero},
   };
 }
 

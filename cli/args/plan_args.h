@@ -67,6 +67,7 @@ struct PlanArgs {
   std::optional<std::string> format = {};
   std::optional<std::string> output = {};
   bool fail_over_budget = false;
+  bool exit_zero = false;
   bool detailed_exitcode = false;
 };
 

@@ -31,7 +31,7 @@ ExitCode list_or_show(const ShowArgs& args, Session& session, std::string_view c
                       std::string_view kind, List list, Text text) {
   if (args.action && !args.name) {
     throw Error(ErrorCode::kUsage,
-                std::string(command) + " show needs the name of a " + std::string(kind))
+                std::string(command) + " " + *args.action + " needs the name of a " + std::string(kind))
         .help("`shardtool " + std::string(command) + "` lists them");
   }
   if (!args.name) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "cli/args/watch.h"
@@ -108,6 +109,18 @@ void answer_check(const CheckArgs& args, Session& session, const api::CheckRepor
   session.out().write(findings_summary(report) + "\n");
 }
 
+/// Takes a baseline that does not exist for an empty one, and says so.
+void allow_new_baseline(api::CheckOptions& options, const Session& session) {
+  std::error_code failure;
+  if (options.baseline.empty() || std::filesystem::exists(options.baseline, failure) || failure)
+    return;
+  session.warn(
+      fmt::format("there is no baseline '{}': nothing is known yet; write it with "
+                  "--write-baseline {}",
+                  options.baseline, options.baseline));
+  options.baseline.clear();
+}
+
 ExitCode run_check(const CheckArgs& args, Session& session) {
   if (args.rules) {
     if (session.json()) {
@@ -118,6 +131,7 @@ ExitCode run_check(const CheckArgs& args, Session& session) {
     return ExitCode::kSuccess;
   }
   auto options = to_options(args);
+  allow_new_baseline(options, session);
   const auto report = [&] {
     const Watch watch(session, options.resources, "reading");
     return api::check(options);
@@ -177,7 +191,9 @@ std::vector<Argument> check_arguments(CheckArgs& args) {
        .target = &args.ignore},
       {.name = "--baseline",
        .value = "FILE",
-       .help = "leave out the findings that this file knows, by rule, file, tensor and rank",
+       .help =
+           "leave out the findings that this file knows, by rule, file, tensor and rank; a file "
+           "that does not exist knows none",
        .target = &args.baseline},
       {.name = "--write-baseline",
        .value = "FILE",

@@ -72,6 +72,7 @@ struct Commands::Arguments {
   ShowArgs layouts;
   ShowArgs presets;
   ShowArgs graphs;
+  SchemaArgs schema;
   InitArgs init;
   DoctorArgs doctor;
   BenchArgs bench;
@@ -95,7 +96,7 @@ Commands::Commands() : arguments_(std::make_unique<Arguments>()) {
                     layouts_command(args.layouts),
                     graphs_command(args.graphs),
                     init_command(args.init),
-                    schema_command(),
+                    schema_command(args.schema),
                     doctor_command(args.doctor),
                     bench_command(args.bench),
                     completion_command(args.completion, tree_),

@@ -14,7 +14,8 @@ namespace shardtool::cli {
 namespace {
 
 ExitCode exit_code(const PlanArgs& args, const api::PlanReport& report) {
-  if (args.fail_over_budget && report.memory.fits == false) return ExitCode::kNegative;
+  const bool must_fit = (args.workload.budget || args.fail_over_budget) && !args.exit_zero;
+  if (must_fit && report.memory.fits == false) return ExitCode::kNegative;
   constexpr auto kSomethingMoves = static_cast<ExitCode>(2);  // exit code of `terraform plan
                                                               // -detailed-exitcode`
   const bool moves = report.reshard && report.reshard->changes > 0;

@@ -44,7 +44,7 @@ void add_case(Suite& suite, const RuleInfo& info, const RuleFindings* broken, bo
         skipped ? ">\n      <skipped message=\"data not read\"/>\n    </testcase>\n" : "/>\n";
     return;
   }
-  const bool fails = broken->rule.severity >= Severity::kWarning;
+  const bool fails = broken->rule.severity >= Severity::kError;
   suite.failures += fails ? 1 : 0;
   const std::string text = xml_escaped(details(*broken));
   suite.cases +=

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "cli/print/table.h"
 #include "cli/print/text.h"
 #include "lib/base/text.h"
@@ -159,6 +161,58 @@ void write_cost(JsonWriter& json, const api::CostReport& cost) {
   json.key("prefill").begin_object();
   write_roofline(json, cost.price->prefill);
   json.end_object().field("error_band", plan::kTimeErrorBand).end_object();
+}
+
+namespace {
+
+/// Bounds of a server that always decodes the workload's batch.
+struct Service {
+  std::optional<double> first_token_us;  ///< at least; nullopt without a prompt
+  double tokens_per_second = 0;          ///< output tokens of all sequences, at most
+  double price_per_million = 0;          ///< of output tokens, at least; 0 without a price
+};
+
+std::optional<Service> service_of(const api::CostReport& cost, double price_per_hour) {
+  constexpr double kMicroseconds = 1e6;
+  constexpr double kSecondsPerHour = 3600;
+  if (!cost.price || !cost.price->decode.roofline || cost.profile.empty()) return std::nullopt;
+  const double step = cost.price->decode.roofline->step_us;
+  if (step <= 0) return std::nullopt;
+  Service service;
+  service.tokens_per_second = static_cast<double>(cost.workload.batch) * kMicroseconds / step;
+  if (cost.workload.prompt_len > 1 && cost.price->prefill.roofline)
+    service.first_token_us = cost.price->prefill.roofline->step_us + step;
+  service.price_per_million = price_per_hour / kSecondsPerHour / service.tokens_per_second * 1e6;
+  return service;
+}
+
+}  // namespace
+
+void print_service(Session& session, const api::CostReport& cost, double price_per_hour) {
+  const auto service = service_of(cost, price_per_hour);
+  if (!service) return;
+  std::string text = fmt::format("at most {} output tokens per second ({})",
+                                 format_count(static_cast<i64>(service->tokens_per_second)),
+                                 plural(cost.workload.batch, "sequence"));
+  if (service->first_token_us) {
+    text = fmt::format("first token (TTFT) after {} at least; {}",
+                       plan::format_modelled_us(*service->first_token_us), text);
+  }
+  if (service->price_per_million > 0)
+    text += fmt::format("; at least {:.3g} per million of them", service->price_per_million);
+  session.out().write(labelled(session.out_style(), "service", text));
+}
+
+void write_service(JsonWriter& json, const api::CostReport& cost, double price_per_hour) {
+  const auto service = service_of(cost, price_per_hour);
+  if (!service) return;
+  json.key("service").begin_object();
+  json.field("tokens_per_second", plan::two_digits(service->tokens_per_second));
+  if (service->first_token_us)
+    json.field("first_token_us", plan::two_digits(*service->first_token_us));
+  if (service->price_per_million > 0)
+    json.field("price_per_million_tokens", plan::two_digits(service->price_per_million));
+  json.end_object();
 }
 
 void print_calibrated(Session& session, const plan::HardwareProfile& profile) {

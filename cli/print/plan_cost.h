@@ -11,6 +11,11 @@ namespace shardtool::cli {
 /// Prints the cost of a forward pass if there is a profile: lower bounds of prefill and decode
 /// times with their bottleneck, then every kind of collective.
 void print_cost(Session& session, const api::CostReport& cost);
+/// Prints what a server would deliver at best if the model is priced: time to first token, tokens
+/// per second, and with a price per hour of all devices the price of a million output tokens.
+void print_service(Session& session, const api::CostReport& cost, double price_per_hour);
+/// Writes these numbers as "service"; nothing if the model is not priced.
+void write_service(JsonWriter& json, const api::CostReport& cost, double price_per_hour);
 /// Writes "comm" and, with a profile, "roofline"; or "unpriced" with the reason.
 void write_cost(JsonWriter& json, const api::CostReport& cost);
 

@@ -168,6 +168,7 @@ void write_fields(JsonWriter& json, const api::PlanReport& report) {
   write_memory(json, report.memory);
   if (report.reshard) write_reshard(json, report);
   if (report.cost) write_cost(json, *report.cost);
+  if (report.cost) write_service(json, *report.cost, report.price_per_hour);
   if (report.price_per_hour > 0) json.field("price_per_hour", report.price_per_hour);
   json.list("warnings", report.warnings);
 }

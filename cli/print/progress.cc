@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kClearLine = "\r\x1b[K";
 constexpr double kFirstAfter = 0.5;  // seconds; short runs print no progress
 constexpr double kBarEvery = 0.1;    // seconds; ten frames per second
-constexpr double kLineEvery = 30;    // seconds between lines in a log
+constexpr double kLineEvery = 10;    // seconds between lines in a log
 constexpr double kRateMemory = 3;    // time constant of the average rate in seconds
 constexpr size_t kMaxCells = 24;
 constexpr size_t kItemSpace = 16;  // columns reserved for the item

@@ -172,6 +172,8 @@ class Check {
       const AppliedMapping applied = apply_mapping(choice, logical, add);
       const std::string& file = choice.path.empty() ? logical.parts.front().path : choice.path;
       check::check_resolution(applied.resolution, file, findings_);
+      check::check_doubts(applied.doubts, std::filesystem::path(choice.path).parent_path().string(),
+                          findings_);
     } catch (const Error& error) {
       if (error.exit_status() != kMappingExit) throw;
       add(error);

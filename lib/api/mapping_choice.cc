@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <variant>
 
@@ -156,9 +157,44 @@ mapping::Mapping mapping_from_json(const std::string& json, const std::string& m
   return mapping::mapping_from_documents(texts);
 }
 
+namespace {
+
+/// Completes the place of an error in the user's mapping file or in one that it extends: mappings
+/// know their documents by paths below the file's folder, and users by the path that they typed.
+void complete_place(Error& error, const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  if (folder.empty() || !error.place()) return;
+  Place place = *error.place();
+  const auto full = folder / place.file;
+  std::error_code failure;
+  const bool is_name = place.file != "config.json" && place.file.find(':') == std::string::npos &&
+                       !place.file.starts_with('-');
+  const bool is_complete = place.file.starts_with(folder.string() + "/");
+  if (place.file.empty() || !is_name || is_complete ||
+      !std::filesystem::is_regular_file(full, failure))
+    return;
+  place.file = full.string();
+  error.at(std::move(place));
+}
+
+/// Calls `step` and completes the places of its errors.
+template <class Step>
+auto with_full_places(const MappingChoice& choice, Step step) {
+  try {
+    return step();
+  } catch (Error& error) {
+    if (!choice.path.empty()) complete_place(error, choice.path);
+    throw;
+  }
+}
+
+}  // namespace
+
 mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckpoint& source) {
   const auto config = model_config(choice, source);
-  return with_storage(named_mapping(choice, source, config), source, config ? &*config : nullptr);
+  return with_full_places(choice, [&] {
+    return with_storage(named_mapping(choice, source, config), source, config ? &*config : nullptr);
+  });
 }
 
 mapping::ResolveOptions resolve_options(const MappingChoice& choice) {
@@ -234,8 +270,10 @@ void add_output(AppliedMapping& applied, const MappingChoice& choice,
 
 }  // namespace
 
-AppliedMapping apply_mapping(const MappingChoice& typed, const LogicalCheckpoint& source,
-                             const std::function<void(Error)>& report) {
+namespace {
+
+AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoint& source,
+                               const std::function<void(Error)>& report) {
   const MappingChoice choice = with_own_options(typed, source);
   const auto config = model_config(choice, source);
   const mapping::ModelConfig* model = config ? &*config : nullptr;
@@ -256,8 +294,16 @@ AppliedMapping apply_mapping(const MappingChoice& typed, const LogicalCheckpoint
   if (keeps_layout) refuse_contradiction(source, typed, resolution);
   AppliedMapping applied{std::move(mapping), std::move(resolution), std::move(specs), choice.layout,
                          choice.allow_empty_shards};
+  applied.doubts = mapping::doubtful_cuts(applied.resolution, applied.specs, model);
   if (report == nullptr) add_output(applied, choice, model);
   return applied;
+}
+
+}  // namespace
+
+AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
+                             const std::function<void(Error)>& report) {
+  return with_full_places(choice, [&] { return applied_mapping(choice, source, report); });
 }
 
 }  // namespace shardtool::api

@@ -10,6 +10,7 @@
 #include "lib/api/transform.h"
 #include "lib/layouts/engine_layout.h"
 #include "lib/mapping/mapping.h"
+#include "lib/mapping/propose/doubtful_cuts.h"
 #include "lib/mapping/resolve/output_tensors.h"
 #include "lib/mapping/resolve/resolve.h"
 
@@ -27,6 +28,7 @@ struct AppliedMapping {
   layouts::StoredForm form = {};
   /// Tensors as the files hold them; null: every tensor by itself.
   std::shared_ptr<const std::vector<mapping::OutputTensor>> output = {};
+  std::vector<mapping::DoubtfulCut> doubts = {};  ///< cuts that are probably wrong
 };
 
 /// Loads the chosen config.json, else the one in the weights' folder; nullopt if there is none.

@@ -39,6 +39,7 @@ InitReport init_mapping(const InitOptions& options) {
       mapping::init_mapping(config ? &*config : nullptr, report.preset, mesh, specs);
   report.mapping = std::move(initial.text);
   report.replicated = std::move(initial.replicated);
+  report.proposed = std::move(initial.proposed);
   return report;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lib/api/transform.h"
+#include "lib/mapping/init.h"
 
 namespace shardtool::api {
 
@@ -41,10 +42,11 @@ struct InitOptions {
 struct InitReport {
   std::string mapping;                  ///< text of a mapping file
   std::string preset;                   ///< the preset that it extends; empty if no preset fits
-  std::vector<std::string> replicated;  ///< globs of tensors without a preset rule
+  std::vector<std::string> replicated;  ///< globs of tensors whose use is not known
+  std::vector<mapping::ProposalNote> proposed;  ///< without a preset: every rule of the mapping
 };
 /// Returns a mapping that extends the preset and spells out mesh and axes. For a model without a
-/// preset it has a rule per kind of tensor, which replicates them.
+/// preset, proposes axes and a rule per kind of tensor.
 InitReport init_mapping(const InitOptions& options);
 
 }  // namespace shardtool::api

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <optional>
 
 #include "lib/base/text.h"
 
@@ -25,6 +26,33 @@ std::string found_at(std::string_view text, size_t at) {
   const auto byte = static_cast<unsigned char>(text[at]);
   if (byte < 0x20 || byte >= 0x7f) return fmt::format("byte 0x{:02x}", byte);
   return fmt::format("'{}'", text[at]);
+}
+
+/// A usual slip of the pen in JSON, with its place and its remedy.
+struct Slip {
+  std::string message;
+  size_t at = 0;
+  std::string help;
+};
+
+/// Recognises a comment, a trailing comma and a missing comma at the place where a reader fails.
+std::optional<Slip> slip_at(std::string_view text, size_t at, std::string_view expected) {
+  if (at >= text.size()) return std::nullopt;
+  const char found = text[at];
+  if (found == '#' || text.substr(at, 2) == "//" || text.substr(at, 2) == "/*") {
+    return Slip{"a comment begins here, and JSON has no comments", at, "delete the comment"};
+  }
+  const size_t before = at == 0 ? text.npos : text.find_last_not_of(" \t\n\r", at - 1);
+  if (before == text.npos) return std::nullopt;
+  if ((found == '}' || found == ']') && text[before] == ',') {
+    return Slip{fmt::format("a trailing comma: JSON allows none before '{}'", found), before,
+                "delete the comma"};
+  }
+  const bool begins_value = found == '"' || found == '{' || found == '[' || is_digit(found);
+  if (begins_value && expected.starts_with("','")) {
+    return Slip{"a comma is missing after this value", before, "write a comma after it"};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -263,6 +291,12 @@ Error JsonReader::error(ErrorCode code, const std::string& message, const std::s
 }
 
 void JsonReader::fail(size_t at, const std::string& expected) const {
+  if (const auto slip = slip_at(text_, at, expected)) {
+    throw Error(origin_.code, slip->message)
+        .at(place_at(slip->at))
+        .note("byte offset", std::to_string(origin_.offset + static_cast<i64>(slip->at)))
+        .help(slip->help);
+  }
   const auto offset = origin_.offset + static_cast<i64>(at);
   throw Error(origin_.code, fmt::format("expected {} but found {}", expected, found_at(text_, at)))
       .at(place_at(at))

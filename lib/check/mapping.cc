@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lib/mapping/resolve/cut_checks.h"
+
 namespace shardtool::check {
 namespace {
 
@@ -37,6 +39,14 @@ constexpr auto kCodeRules = std::to_array<CodeRule>({
     {ErrorCode::kConfig, Rule::kMappingConfig},
 });
 
+/// Returns the path of a mapping document as the user would type it. `folder` is that of the user's
+/// file, which other documents' paths are relative to.
+std::string placed_in(const std::string& folder, const std::string& file) {
+  const bool is_file = file.front() != '/' && file.front() != '-';
+  const bool is_placed = file.starts_with(folder + "/");
+  return is_file && !folder.empty() && folder != "." && !is_placed ? folder + "/" + file : file;
+}
+
 }  // namespace
 
 Finding mapping_finding(const Error& error, const std::string& folder, const std::string& file) {
@@ -55,12 +65,21 @@ Finding mapping_finding(const Error& error, const std::string& folder, const std
     finding.line = finding.column = 0;
     return finding;
   }
-  const bool is_file = finding.file.front() != '/' && finding.file.front() != '-';
-  const bool is_placed = finding.file.starts_with(folder + "/");
-  if (is_file && !folder.empty() && folder != "." && !is_placed) {
-    finding.file = folder + "/" + finding.file;
-  }
+  finding.file = placed_in(folder, finding.file);
   return finding;
+}
+
+void check_doubts(const std::vector<mapping::DoubtfulCut>& doubts, const std::string& folder,
+                  Findings& findings) {
+  for (const mapping::DoubtfulCut& cut : doubts) {
+    findings.add({.rule = Rule::kDoubtfulCut,
+                  .message = cut.message,
+                  .file = placed_in(folder, cut.place.file),
+                  .line = cut.place.line,
+                  .column = cut.place.column,
+                  .tensor = cut.tensor,
+                  .fix = cut.fix});
+  }
 }
 
 void check_resolution(const mapping::Resolution& resolution, const std::string& file,
@@ -76,7 +95,8 @@ void check_resolution(const mapping::Resolution& resolution, const std::string& 
                   .found = fmt::format("parts of {}{}",
                                        fmt::join(cut.sizes.begin(), cut.sizes.begin() + shown, "+"),
                                        cut.sizes.size() > kShown ? "+..." : ""),
-                  .fix = "use a mesh size that divides the axis, or pad it"});
+                  .fix = mapping::uneven_warning(cut.axis, cut.sizes)
+                             .value_or("use a mesh size that divides the axis, or pad it")});
   }
   for (const std::string& warning : resolution.warnings) {
     findings.add({.rule = Rule::kMappingWarning, .message = warning, .file = file});

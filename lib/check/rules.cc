@@ -118,6 +118,11 @@ constexpr auto kMappingRules = std::to_array<RuleInfo>({
      "others require equal parts."},
     {kMappingWarning, "ST0222", kWarning, "the mapping may not be meant for this checkpoint",
      "It names other architectures, or declares axes or rules that are not used."},
+    {kDoubtfulCut, "ST0223", kWarning, "a cut is probably wrong",
+     "A tensor that holds several matrices (q, k and v, or gate and up) is cut as one piece, a cut "
+     "falls inside a head, or the heads of a layer have other sizes than config.json says. Merging "
+     "such shards gives back the model, but a rank computes with the wrong rows. `validate` with a "
+     "graph decides."},
 });
 
 constexpr auto kShardRules = std::to_array<RuleInfo>({

@@ -64,6 +64,7 @@ enum class Rule {
   kMappingConfig,
   kUneven,
   kMappingWarning,
+  kDoubtfulCut,
   // shards
   kCoverageGap,
   kPartialOverlap,

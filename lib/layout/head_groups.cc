@@ -22,14 +22,30 @@ std::vector<i64> counts_that_work(HeadCounts counts) {
   return legal;
 }
 
-Error cannot_share(HeadCounts counts, i64 devices, const std::string& why) {
+/// Writes a policy for few KV heads as the user sets it: on the axis, or in the strategy.
+std::string setting(const HeadCounts& counts, std::string_view policy) {
+  if (counts.kv_axis.empty()) return fmt::format("\"small\": \"{}\"", policy);
+  return fmt::format("--set axes.{}.small={}", counts.kv_axis, policy);
+}
+
+Error without_gather(const HeadCounts& counts, i64 devices, const std::string& why) {
   return Error(ErrorCode::kGroups,
                fmt::format("{} {} and {} {} cannot share one cut over {} devices: {}", counts.heads,
                            counts.heads_name, counts.kv_heads, counts.kv_name, devices, why))
-      .help(fmt::format("device counts that work: {} (above {} with \"small\": \"replicate\")",
-                        fmt::join(counts_that_work(counts), " "), counts.kv_heads))
-      .help(fmt::format("or give every device the {} that its {} need, with \"small\": \"gather\"",
-                        counts.kv_name, counts.heads_name));
+      .help(fmt::format("device counts that work: {} (above {} with {})",
+                        fmt::join(counts_that_work(counts), " "), counts.kv_heads,
+                        setting(counts, "replicate")));
+}
+
+/// Adds the advice to gather, where every device has a query head to gather for.
+Error or_gather(Error error, const HeadCounts& counts, i64 devices) {
+  if (devices > counts.heads) return error;
+  return error.help(fmt::format("or give every device the {} that its {} need, with {}",
+                                counts.kv_name, counts.heads_name, setting(counts, "gather")));
+}
+
+Error cannot_share(const HeadCounts& counts, i64 devices, const std::string& why) {
+  return or_gather(without_gather(counts, devices, why), counts, devices);
 }
 
 /// Distributes queries evenly and gives every device the KV heads that they attend to.

@@ -14,6 +14,7 @@ struct HeadCounts {
   i64 kv_heads = 0;
   std::string_view heads_name = "query heads";  ///< for messages
   std::string_view kv_name = "KV heads";
+  std::string_view kv_axis = {};  ///< the axis with the policy for few KV heads; empty: a strategy
 };
 
 /// Policy for more devices than KV heads.

@@ -5,10 +5,10 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
-#include "lib/mapping/document/name_form.h"
 #include "lib/mapping/presets.h"
+#include "lib/mapping/propose/kinds.h"
+#include "lib/mapping/propose/propose.h"
 #include "lib/mapping/resolve/companions.h"
 #include "lib/mapping/resolve/rule_matcher.h"
 
@@ -45,38 +45,18 @@ std::map<std::string, json> merged_axes(const Mapping& mapping, const mesh::Mesh
   return axes;
 }
 
-/// Tensors whose names have the same form.
-struct TensorKind {
-  i64 tensors = 0;
-  std::set<std::string> types;  ///< "BF16 [4096, 1024]"
-
-  std::string note() const { return fmt::format("{} of {}", tensors, fmt::join(types, ", ")); }
-};
-using Kinds = std::map<std::string, TensorKind>;  ///< by form of the name
-
-void count(const TensorSpec& tensor, Kinds& kinds) {
-  TensorKind& kind = kinds[name_form(tensor.name)];
-  ++kind.tensors;
-  kind.types.insert(
-      fmt::format("{} {}", to_string(tensor.dtype), shardtool::to_string(tensor.shape)));
-}
+using Kinds = std::map<std::string, Kind>;  ///< by form of the name
 
 /// Returns the tensors that the mapping does not cover, by the form of their names.
 Kinds unknown_kinds(const Mapping& mapping, std::span<const TensorSpec> tensors,
                     const ModelConfig* config) {
   RuleMatcher rules(mapping, config);
   Companions companions(mapping);
-  Kinds kinds;
+  std::vector<TensorSpec> unknown;
   for (const TensorSpec& tensor : tensors) {
-    if (!rules.find(tensor.name) && companions.find(tensor).empty()) count(tensor, kinds);
+    if (!rules.find(tensor.name) && companions.find(tensor).empty()) unknown.push_back(tensor);
   }
-  return kinds;
-}
-
-Kinds all_kinds(std::span<const TensorSpec> tensors) {
-  Kinds kinds;
-  for (const TensorSpec& tensor : tensors) count(tensor, kinds);
-  return kinds;
+  return kinds_of(unknown);
 }
 
 /// Writes "key": followed by { or [, one entry per line, and the closing bracket.
@@ -117,14 +97,54 @@ std::string axes_block(const Mapping& mapping, const mesh::Mesh& mesh) {
   return block("axes", '{', axes, '}');
 }
 
-std::string rules_block(const Kinds& kinds) {
+/// Rules that replicate the kinds.
+std::vector<std::string> replicating(const Kinds& kinds) {
   std::vector<std::string> rules;
   for (const auto& [form, kind] : kinds) {
     // Keys in reading order: pattern, strategy, note.
     rules.push_back(fmt::format(R"({{"match":{},"strategy":"replicate","note":{}}})",
                                 json(form).dump(), json(kind.note()).dump()));
   }
-  return block("rules", '[', rules, ']');
+  return rules;
+}
+
+std::string dims_text(const ProposedRule& rule) {
+  std::vector<std::string> dims;
+  for (const std::string& dim : rule.dims) dims.push_back(dim.empty() ? "null" : json(dim).dump());
+  return fmt::format("\"dims\":[{}]", fmt::join(dims, ","));
+}
+
+/// Writes a proposed rule: pattern, cut, the number that names an expert, note.
+std::string rule_text(const ProposedRule& rule, const mesh::Mesh& mesh) {
+  constexpr std::string_view kExpert = "experts.*";
+  std::string match = rule.form;
+  std::string index;
+  const size_t expert = match.find(kExpert);
+  if (!rule.dims.empty() && expert != match.npos && mesh.has_axis("ep")) {
+    match.replace(expert, kExpert.size(), "experts.<expert>");
+    index = R"("index":{"expert":"experts"},)";
+  }
+  const std::string cut = rule.dims.empty() ? R"("strategy":"replicate")" : dims_text(rule);
+  const std::string bias = rule.is_reduced_bias ? R"("bias":"after_reduction",)" : "";
+  return fmt::format(R"({{"match":{},{},{}{}"note":{}}})", json(match).dump(), cut, index, bias,
+                     json(fmt::format("{}: {}; {}", to_string(rule.certainty), rule.reason, rule.tensors)).dump());
+}
+
+/// Writes the axes and rules of a model that no preset knows.
+void add_proposal(const Proposal& proposal, const mesh::Mesh& mesh, std::vector<std::string>& parts,
+                  InitialMapping& initial) {
+  std::vector<std::string> axes;
+  std::map<std::string, std::string> texts = proposal.axes;
+  std::vector<std::string> rules;
+  for (const ProposedRule& rule : proposal.rules) {
+    rules.push_back(rule_text(rule, mesh));
+    if (rules.back().find("\"index\"") != std::string::npos) texts["experts"] = "\"ep\"";
+    initial.proposed.push_back({rule.form, rule.certainty, rule.reason});
+    if (rule.certainty == Certainty::kUnknown) initial.replicated.push_back(rule.form);
+  }
+  for (const auto& [name, text] : texts) axes.push_back(fmt::format("\"{}\": {}", name, text));
+  if (!axes.empty()) parts.push_back(block("axes", '{', axes, '}'));
+  if (!rules.empty()) parts.push_back(block("rules", '[', rules, ']'));
 }
 
 }  // namespace
@@ -133,21 +153,20 @@ InitialMapping init_mapping(const ModelConfig* config, std::string_view preset,
                             const mesh::Mesh& mesh, std::span<const TensorSpec> tensors) {
   std::vector<std::string> parts = head(config, preset);
   if (!mesh.axes().empty()) parts.push_back(mesh_block(mesh));
-  Kinds kinds;
+  InitialMapping initial;
   if (preset.empty()) {
-    kinds = all_kinds(tensors);
+    add_proposal(propose(config, tensors, mesh), mesh, parts, initial);
   } else {
     const Mapping mapping = load_preset(preset);
     parts.push_back(axes_block(mapping, mesh));
-    kinds = unknown_kinds(mapping, tensors, config);
+    const Kinds kinds = unknown_kinds(mapping, tensors, config);
+    if (!kinds.empty()) parts.push_back(block("rules", '[', replicating(kinds), ']'));
+    for (const auto& [form, kind] : kinds) initial.replicated.push_back(form);
   }
-  if (!kinds.empty()) parts.push_back(rules_block(kinds));
-  InitialMapping initial;
   for (const std::string& part : parts) {
     initial.text += (initial.text.empty() ? "{\n" : ",\n") + part;
   }
   initial.text += "\n}\n";
-  for (const auto& [form, kind] : kinds) initial.replicated.push_back(form);
   return initial;
 }
 

@@ -55,11 +55,33 @@ mesh::Mesh fill(const std::vector<MeshAxisSpec>& specs, std::optional<i64> devic
   }
 }
 
+/// Throws kUnknownName if the mesh of the command line lacks an axis of the file's own mesh over
+/// which the file cuts: then the command line is wrong, not the file.
+void require_own_axes(const Mapping& mapping, const mesh::Mesh& mesh) {
+  const Document& own = mapping.own();
+  const auto is_own = [&](const std::string& name) {
+    return std::any_of(own.mesh.begin(), own.mesh.end(),
+                       [&](const MeshAxisSpec& axis) { return axis.axis == name; });
+  };
+  for (const auto& [name, spec] : own.axes) {
+    for (const mesh::AxisRef& ref : spec.mesh ? spec.mesh->over : mesh::Over{}) {
+      if (mesh.has_axis(ref.axis) || !is_own(ref.axis)) continue;
+      throw Error(ErrorCode::kUnknownName,
+                  fmt::format("the mesh {} of the command line has no axis '{}', over which the "
+                              "mapping cuts '{}'",
+                              to_string(mesh), ref.axis, name))
+          .at(spec.mesh->place)
+          .help(fmt::format("name the mapping's axes: --mesh {}={}", ref.axis, mesh.size()));
+    }
+  }
+}
+
 }  // namespace
 
 mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options) {
   const mesh::Mesh mesh =
       options.mesh ? *options.mesh : fill(nearest_mesh(mapping), options.devices);
+  if (options.mesh && options.layout.empty()) require_own_axes(mapping, mesh);
   if (options.devices && mesh.size() != *options.devices) {
     throw Error(ErrorCode::kMesh, fmt::format("the mesh {} has {} devices, expected {}",
                                               to_string(mesh), mesh.size(), *options.devices));

@@ -219,8 +219,35 @@ TEST_CASE("object reads each field once, wants the required ones and reports the
   CHECK(error_of(R"({"a":1,"\u0061":1})", read).message() == "a key occurs twice");
   CHECK(error_of(R"({"a":1,"x":1,"x":1})", read).message() == "a key occurs twice");
   CHECK(error_of("{\"a\":1", read).message() == "expected ',' or '}' but found the end");
-  CHECK(error_of("{\"a\":1,}", read).message() == "expected a key in double quotes but found '}'");
+  CHECK(error_of("{\"a\":1,}", read).message() == "a trailing comma: JSON allows none before '}'");
   CHECK(error_of("{\"a\":1}x", read).message() == "expected the end of the document but found 'x'");
+}
+
+TEST_CASE("a comment, a trailing comma and a missing comma are called so, at their place") {
+  struct Row {
+    std::string text, message;
+    int line, column;
+  };
+  const auto rows = {
+      Row{"{\"a\": 1,\n \"b\": 2,\n}", "a trailing comma: JSON allows none before '}'", 2, 8},
+      Row{"[1, 2,\n]", "a trailing comma: JSON allows none before ']'", 1, 6},
+      Row{"{\"a\": 1\n \"b\": 2}", "a comma is missing after this value", 1, 7},
+      Row{"[{}\n {}]", "a comma is missing after this value", 1, 3},
+      Row{"{ // note\n}", "a comment begins here, and JSON has no comments", 1, 3},
+      Row{"[1, # note\n 2]", "a comment begins here, and JSON has no comments", 1, 5},
+      Row{"[1 /* one */]", "a comment begins here, and JSON has no comments", 1, 4}};
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    const Error error = error_of(row.text, [](JsonReader& in) {
+      in.skip();
+      in.finish();
+    });
+    CHECK(error.message() == row.message);
+    REQUIRE(error.place());
+    CHECK(error.place()->line == row.line);
+    CHECK(error.place()->column == row.column);
+    CHECK(error.help_lines().size() == 1);
+  }
 }
 
 TEST_CASE("Python's words for numbers are numbers where the caller takes them, and nowhere else") {

@@ -91,6 +91,7 @@ std::vector<Broken> broken_mappings() {
          return options;
        }},
       {Rule::kUneven, mapped({{"w", "F32", {3, 4}}}, rules(cut("w")))},
+      {Rule::kDoubtfulCut, mapped({{"b.0.qkv", "F32", {12, 4}}}, rules(cut("b.*.qkv")))},
       {Rule::kMappingWarning,
        mapped(kOne, rules(cut("w"), R"(, "when": {"architectures": ["LlamaForCausalLM"]})"),
               R"({"architectures": ["GPT2LMHeadModel"]})")},

@@ -65,20 +65,20 @@ TEST_CASE(
 )");
 }
 
-TEST_CASE("a model that no preset knows gets a rule for every kind of tensors, and resolves") {
+TEST_CASE("tensors whose use is not known are replicated, and the rule's note says so") {
   const std::vector<TensorSpec> tensors = {spec("conv.weight", {8, 4, 3}), spec("conv.bias", {8}),
                                            spec("cell.0.w", {8, 2}), spec("cell.1.w", {6, 2})};
   const InitialMapping initial = init_mapping(nullptr, "", mesh::parse_mesh("tp=2"), tensors);
-  CHECK(initial.replicated == std::vector<std::string>{"cell.*.w", "conv.bias", "conv.weight"});
+  CHECK(initial.replicated == std::vector<std::string>{"cell.*.w", "conv.weight"});
   CHECK(initial.text == R"({
   "version": 1,
   "mesh": [
     {"axis":"tp","size":2}
   ],
   "rules": [
-    {"match":"cell.*.w","strategy":"replicate","note":"2 of BF16 [6, 2], BF16 [8, 2]"},
-    {"match":"conv.bias","strategy":"replicate","note":"1 of BF16 [8]"},
-    {"match":"conv.weight","strategy":"replicate","note":"1 of BF16 [8, 4, 3]"}
+    {"match":"cell.*.w","strategy":"replicate","note":"unknown: use not known, whole on every rank; 2 of BF16 [6, 2], BF16 [8, 2]"},
+    {"match":"conv.bias","strategy":"replicate","note":"likely: a vector such as a norm, whole; 1 of BF16 [8]"},
+    {"match":"conv.weight","strategy":"replicate","note":"unknown: use not known, whole on every rank; 1 of BF16 [8, 4, 3]"}
   ]
 }
 )");

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "lib/mapping/resolve/cut_checks.h"
 #include "tests/mapping/fixtures.h"
 
 namespace shardtool::mapping {
@@ -49,6 +50,15 @@ TEST_CASE(
         "\"balanced\" -> 8+8+7+7");
 }
 
+TEST_CASE("an uneven cut of heads, experts or the vocabulary is a warning with what divides") {
+  CHECK(uneven_warning("heads", {4, 2, 2}) ==
+        "heads are cut unevenly: 4+2+2 on 3 devices, and most engines need equal parts; 8 divides "
+        "over 1, 2, 4, 8 devices (--require-even refuses the cut)");
+  CHECK(uneven_warning("vocab", {171, 171, 170}));
+  CHECK(uneven_warning("experts", {2, 1}));
+  CHECK_FALSE(uneven_warning("mlp", {2, 1}));
+}
+
 TEST_CASE("require_even refuses what is uneven and nothing else") {
   const std::string rows =
       R"("axes": {"x": "tp", "p": {"mesh": "tp", "uneven": "pad"}}, "unused_rule": "ignore", "rules": [
@@ -80,7 +90,8 @@ TEST_CASE("a tensor that no rule matches is an error that says which, how many, 
   CHECK(e->code() == ErrorCode::kNoRule);
   CHECK(e->message() == "3 tensors match no rule, the first is 'lm_head.weight'");
   CHECK(has_note(*e, "no rule", "l.*.a (2)"));
-  CHECK(has_note(*e, "matches nothing", "rule 'typo'"));
+  CHECK(has_note(*e, "matches nothing",
+                 "rule 'typo', \"lm_haed.weight\"; the nearest names are lm_head.weight"));
   CHECK(e->help_lines()[0].find("preset:llama") != std::string::npos);
   CHECK(e->help_lines()[1].find(R"({"match": "l.*.a", "strategy": "replicate"})") !=
         std::string::npos);
@@ -101,6 +112,15 @@ TEST_CASE("a rule that matches nothing is an error with the name that was meant"
   const Mapping warns = mapping_of(R"({"version": 1, )" + unused + R"(, "unused_rule": "warn"})");
   CHECK(resolve(warns, tensors, nullptr, over("tp=1")).warnings ==
         std::vector<std::string>{"mapping.json:1: rule 'overrides/0' matches no tensor"});
+}
+
+TEST_CASE("a rule that matches nothing names the tensors whose names are most like it") {
+  const auto e = fault(R"("unknown": "replicate", "rules": [
+{"match": "blk.<layer>.attention.Wq", "strategy": "rowwise"}])",
+                       {spec("blk.0.att.Wq", {4, 4}), spec("emb", {9, 4})}, over("tp=2"));
+  REQUIRE(e);
+  CHECK(e->code() == ErrorCode::kUnusedRule);
+  CHECK(has_note(*e, "nearest names", "blk.*.att.Wq"));
 }
 
 TEST_CASE("a rule for the absent one of two tied tensors is not unused") {

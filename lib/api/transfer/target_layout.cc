@@ -12,6 +12,7 @@
 #include "lib/api/transfer/chunks.h"
 #include "lib/base/error.h"
 #include "lib/index/holder_set_pool.h"
+#include "lib/mapping/resolve/cut_checks.h"
 
 namespace shardtool::api {
 namespace {
@@ -202,11 +203,14 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   target.mapping_names = chosen_documents(applied.mapping);
   target.tied = resolution.tied;
   target.warnings = resolution.warnings;
+  for (const mapping::DoubtfulCut& cut : applied.doubts) target.warnings.push_back(to_string(cut));
   for (const size_t dropped : resolution.dropped) {
     target.dropped.push_back(source.tensors[dropped].spec.name);
   }
   for (const mapping::UnevenCut& cut : resolution.uneven) {
     target.uneven.push_back({cut.axis, cut.sizes, cut.example_tensor, cut.tensors});
+    if (const auto warning = mapping::uneven_warning(cut.axis, cut.sizes))
+      target.warnings.push_back(*warning);
   }
   if (std::any_of(resolution.tensors.begin(), resolution.tensors.end(), is_refined)) {
     target.warnings.emplace_back(

@@ -87,9 +87,18 @@ const SizeAtom* absent_value(const SizeExpression& size, const ModelConfig* conf
   Error error(ErrorCode::kSizeExpression,
               fmt::format("the size '{}' reads '{}', which {} does not have", size.text, path,
                           config->file()));
-  const std::string hint = did_you_mean(path, config->size_paths());
+  constexpr size_t kShown = 12;
+  std::vector<std::string> keys = config->size_paths();
+  const std::string hint = did_you_mean(path, keys);
   if (!hint.empty()) error.help(hint);
-  error.help("or give a default: {\"ref\": \"config." + path + "\", \"default\": ...}");
+  const bool is_cut = keys.size() > kShown;
+  if (is_cut) keys.resize(kShown);
+  error.note("numbers in " + config->file(),
+             fmt::format("{}{}", fmt::join(keys, ", "), is_cut ? ", ..." : ""));
+  error.help(
+      "name a number that the config has, write the number itself instead of the formula, or "
+      "give a default: {\"ref\": \"config." +
+      path + "\", \"default\": NUMBER}");
   throw error;
 }
 

@@ -10,26 +10,12 @@
 #include "lib/base/text.h"
 #include "lib/mapping/document/name_form.h"
 #include "lib/mapping/presets.h"
+#include "lib/mapping/resolve/nearest_names.h"
 
 namespace shardtool::mapping {
 namespace {
 
 using Kind = Assignment::Kind;
-
-/// Returns a pattern in the form of name_form, to find similar names.
-std::string pattern_form(const std::string& pattern) {
-  std::string text;
-  for (size_t at = 0; at < pattern.size(); ++at) {
-    const size_t close = pattern[at] == '<' ? pattern.find('>', at) : std::string::npos;
-    if (close == std::string::npos) {
-      text += pattern[at];
-      continue;
-    }
-    text += '*';
-    at = close;
-  }
-  return text;
-}
 
 UnknownPolicy unknown_policy(const Mapping& mapping) {
   for (const Document& document : mapping.documents()) {
@@ -54,13 +40,28 @@ std::map<std::string, i64> count_forms(std::span<const TensorSpec> tensors,
   return forms;
 }
 
-std::vector<std::string> unused_labels(const RuleMatcher& rules) {
-  std::vector<std::string> labels;
+/// Returns the forms of all names, sorted.
+std::vector<std::string> forms_of(std::span<const TensorSpec> tensors) {
+  std::vector<std::string> forms;
+  for (const TensorSpec& tensor : tensors) forms.push_back(name_form(tensor.name));
+  std::sort(forms.begin(), forms.end());
+  forms.erase(std::unique(forms.begin(), forms.end()), forms.end());
+  return forms;
+}
+
+/// Adds a note for every own rule that matches nothing, with the names that are most like it.
+void explain_unused(Error& e, const RuleMatcher& rules, std::span<const TensorSpec> tensors) {
+  const std::vector<std::string> forms = forms_of(tensors);
   for (size_t r = 0; r < rules.rules().size(); ++r) {
-    if (!rules.is_used(r) && !rules.rules()[r].document->is_preset)
-      labels.push_back(rules.rules()[r].label);
+    const PlacedRule& placed = rules.rules()[r];
+    if (rules.is_used(r) || placed.document->is_preset) continue;
+    const std::string& pattern = placed.rule->patterns.front().text;
+    const auto nearest = nearest_names(pattern, forms);
+    e.note("matches nothing",
+           fmt::format("rule '{}', \"{}\"{}{}", placed.label, quote_for_message(pattern),
+                       nearest.empty() ? "" : "; the nearest names are ",
+                       quote_for_message(fmt::format("{}", fmt::join(nearest, ", ")))));
   }
-  return labels;
 }
 
 /// Adds the name of the missing leader to the error, if the tensor is a companion.
@@ -127,8 +128,7 @@ Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors,
     if (shown++ < kForms)
       e.note("no rule", fmt::format("{} ({})", quote_for_message(form), of_form));
   }
-  for (const std::string& label : unused_labels(rules))
-    e.note("matches nothing", "rule '" + label + "'");
+  explain_unused(e, rules, tensors);
   const auto preset = config == nullptr ? std::nullopt : detect_preset(*config, tensors);
   if (preset && !extends_preset(mapping, *preset)) {
     e.help(fmt::format(
@@ -155,12 +155,12 @@ Error unused_rule(const PlacedRule& placed, std::span<const TensorSpec> tensors)
   e.at(placed.rule->place).note("pattern", quote_for_message(pattern));
   for (const auto& [capture, set] : placed.rule->where)
     e.note("where", fmt::format("<{}> is a layer of which {}", capture, to_string(set)));
-  std::vector<std::string> names;
-  for (const TensorSpec& tensor : tensors) names.push_back(name_form(tensor.name));
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  const std::string hint = did_you_mean(pattern_form(pattern), names);
+  const std::vector<std::string> forms = forms_of(tensors);
+  const auto nearest = nearest_names(pattern, forms);
+  const std::string hint = did_you_mean(pattern_form(pattern), forms);
   if (!hint.empty()) e.help(hint);
+  if (hint.empty() && !nearest.empty())
+    e.note("nearest names", quote_for_message(fmt::format("{}", fmt::join(nearest, ", "))));
   return e.help("correct or delete the rule, or say \"unused_rule\": \"ignore\"");
 }
 

@@ -256,6 +256,7 @@ AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::str
   const Entry& group = axes_.at(kv_heads);
   layout::HeadCounts counts{axis == heads ? n : required_size(heads, axis),
                             axis == heads ? required_size(kv_heads, axis) : n};
+  counts.kv_axis = kv_heads;
   const std::string heads_name = words_of(heads);
   const std::string kv_name = words_of(kv_heads);
   if (kv_heads != kKvHeads) {
@@ -270,7 +271,8 @@ AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::str
   // they do not need.
   if (!divides || counts.kv_heads / together < parts) together = 1;
   const layout::HeadCut cut = layout::cut_heads(
-      {counts.heads / together, counts.kv_heads / together, counts.heads_name, counts.kv_name},
+      {counts.heads / together, counts.kv_heads / together, counts.heads_name, counts.kv_name,
+       counts.kv_axis},
       mesh_, queries.over, rule_of(queries.spec), group.spec.small.value_or(SmallPolicy::kError));
   const AxisExpr& units = axis == heads ? cut.queries : cut.kv;
   return together == 1 ? units : layout::scale(units, together);

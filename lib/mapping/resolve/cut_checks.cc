@@ -67,18 +67,13 @@ std::vector<i64> part_sizes(const UnitCut& cut, const mesh::Mesh& mesh) {
 }
 
 void refuse_empty_shards(const layout::Layout& layout) {
-  const auto fix = [](Error e) {
-    return e.help(
-        "use fewer devices on this axis, \"small\": \"replicate\", or --allow-empty-shards");
-  };
   for (const layout::IndexAxis& axis : layout.index_axes()) {
     const auto sizes = extents_by_part(axis.expr, layout.mesh());
     const auto empty = std::find(sizes.begin(), sizes.end(), 0);
     if (empty == sizes.end()) continue;
-    throw fix(
-        Error(ErrorCode::kEmptyShard,
-              fmt::format("part {} of axis '{}' would be empty: {} indices over {} parts",
-                          empty - sizes.begin(), axis.logical, axis.expr.size(), sizes.size())));
+    throw Error(ErrorCode::kEmptyShard,
+                fmt::format("part {} of axis '{}' would be empty: {} indices over {} parts",
+                            empty - sizes.begin(), axis.logical, axis.expr.size(), sizes.size()));
   }
   const auto rank = layout.first_empty_shard();
   if (!rank) return;
@@ -89,7 +84,7 @@ void refuse_empty_shards(const layout::Layout& layout) {
     e.note("cut", fmt::format("{} of {} as {}", axis_name(axis, a), axis.expr.size(),
                               to_string(axis.expr)));
   }
-  throw fix(e);
+  throw e;
 }
 
 void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype) {
@@ -108,6 +103,17 @@ void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype) {
   }
 }
 
+i64 most_parts(const layout::AxisExpr& expr) {
+  if (const auto* scaled = std::get_if<layout::Scale>(&expr.node())) return most_parts(*scaled->of);
+  const auto* sections = std::get_if<layout::Concat>(&expr.node());
+  if (sections == nullptr) return expr.size();
+  i64 least = expr.size();
+  for (const layout::AxisExpr& section : sections->sections) {
+    if (section.is_sharded()) least = std::min(least, most_parts(section));
+  }
+  return least;
+}
+
 Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes) {
   const auto* groups = std::get_if<layout::Scale>(&cut.units.node());
   const i64 n = groups == nullptr ? cut.units.size() : groups->of->size();
@@ -123,6 +129,21 @@ Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes) {
       "use a size that divides {} ({}), or allow uneven parts with \"uneven\": \"balanced\" -> {}",
       n, fmt::join(divisors(n), " "), fmt::join(sizes, "+")));
   return e;
+}
+
+std::optional<std::string> uneven_warning(const std::string& axis, const std::vector<i64>& sizes) {
+  constexpr size_t kShown = 16;
+  const auto counts = [&](std::string_view word) { return axis.find(word) != axis.npos; };
+  if (!counts("head") && !counts("expert") && !counts("vocab")) return std::nullopt;
+  const i64 units = std::accumulate(sizes.begin(), sizes.end(), i64{0});
+  std::vector<i64> even = divisors(units);
+  if (even.size() > kShown) even.resize(kShown);
+  const auto shown = sizes.begin() + static_cast<std::ptrdiff_t>(std::min(sizes.size(), kShown));
+  return fmt::format(
+      "{} are cut unevenly: {}{} on {} devices, and most engines need equal parts; {} divides over "
+      "{} devices (--require-even refuses the cut)",
+      axis, fmt::join(sizes.begin(), shown, "+"), shown == sizes.end() ? "" : "+...", sizes.size(),
+      units, fmt::join(even, ", "));
 }
 
 namespace {

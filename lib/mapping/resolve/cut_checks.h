@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ void refuse_empty_shards(const layout::Layout& layout);
 /// Throws kSubByteCut if a contiguous run on some device does not begin and end at a byte.
 void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype);
 
+/// Returns the largest number of parts none of which is empty: the units that a cut distributes.
+i64 most_parts(const layout::AxisExpr& expr);
+
 /// Returns the layout after both checks, and throws what they throw. If empty shards are allowed,
 /// the first check is skipped.
 std::shared_ptr<const layout::Layout> checked(layout::Layout layout, Dtype dtype,
@@ -27,6 +31,10 @@ std::shared_ptr<const layout::Layout> checked(layout::Layout layout, Dtype dtype
 
 /// Returns kNotDivisible for a cut with unequal parts, with a number of parts that would divide.
 Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes);
+
+/// Returns a warning for an uneven cut of heads, experts or a vocabulary, which most engines cannot
+/// load; nullopt for other axes. `sizes` are the units of each part.
+std::optional<std::string> uneven_warning(const std::string& axis, const std::vector<i64>& sizes);
 
 /// Lists changes beside cutting, in words: "pad axis 0 'vocab' from 50257 to 50304 with zeros",
 /// "refine axis 0: blocks of 128 become 2 of 64, each with a copy".

@@ -82,6 +82,25 @@ std::optional<Policy> nearest(const Mapping& mapping, std::optional<Policy> Docu
   return std::nullopt;
 }
 
+/// Adds advice to an error about an empty shard: fewer devices, a policy of the axis, or replicas.
+Error& advise_on_empty(Error& e, const std::vector<UnitCut>& units, const Rule& rule,
+                       const AxisTable& axes) {
+  for (const UnitCut& cut : units) {
+    const auto overs = layout::overs(cut.units);
+    if (overs.empty()) continue;
+    const i64 most = most_parts(cut.units);
+    const i64 parts = extent(axes.mesh(), overs.front());
+    if (most >= parts) continue;
+    e.help(fmt::format("use at most {} devices along {}", most, to_string(overs.front())));
+    const bool is_axis = std::holds_alternative<std::vector<Dim>>(rule.cut);
+    if (is_axis && parts % most == 0)
+      e.help(fmt::format("or let devices share a unit: --set axes.{}.small=replicate", cut.name));
+    if (!is_axis) e.help("or keep it whole on every device: \"strategy\": \"replicate\"");
+    break;
+  }
+  return e.help("or allow it with --allow-empty-shards");
+}
+
 /// Returns the tensors followed by the packed weights; empty if there are no packed weights.
 std::vector<TensorSpec> followed_by(std::span<const TensorSpec> tensors,
                                     std::vector<TensorSpec> packed) {
@@ -245,8 +264,13 @@ class Resolver {
     auto index = index_axes(tensor, cut.units);
     Decision decision{nullptr, cut.strategy, {}, nullptr};
     for (const UnitCut& units : cut.units) decision.cuts.push_back(ledger_.enter(units));
-    decision.layout = checked(Layout(mesh_, spec.shape, std::move(cut.axes), std::move(index)),
-                              spec.dtype, options_.allow_empty_shards);
+    try {
+      decision.layout = checked(Layout(mesh_, spec.shape, std::move(cut.axes), std::move(index)),
+                                spec.dtype, options_.allow_empty_shards);
+    } catch (Error& e) {
+      if (e.code() != ErrorCode::kEmptyShard) throw;
+      throw advise_on_empty(e, cut.units, *placed.rule, axes_);
+    }
     count_places(*decision.layout);
     return decision;
   }

@@ -1,6 +1,7 @@
 #include "lib/plan/collective/profile_list.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -26,6 +27,12 @@ std::string_view profile_text(std::string_view name) {
               fmt::format("there is no hardware profile '{}'", quote_for_message(name)));
   const std::string hint = did_you_mean(name, profile_names());
   if (!hint.empty()) error.help(hint);
+  std::vector<std::string> longer;
+  for (const std::string& known : profile_names()) {
+    if (known.starts_with(name)) longer.push_back(known);
+  }
+  if (hint.empty() && !longer.empty() && !name.empty())
+    error.help(fmt::format("did you mean {}?", fmt::join(longer, " or ")));
   error.help("`shardtool plan profile list` prints their names");
   throw error;
 }
