@@ -52,7 +52,7 @@ TEST_CASE(
 
 TEST_CASE("an uneven cut of heads, experts or the vocabulary is a warning with what divides") {
   CHECK(uneven_warning("heads", {4, 2, 2}) ==
-        "heads are cut unevenly: 4+2+2 on 3 devices, and most engines need equal parts; 8 divides "
+        "axis 'heads' is cut unevenly: 4+2+2 on 3 devices, and most engines need equal parts; 8 divides "
         "over 1, 2, 4, 8 devices (--require-even refuses the cut)");
   CHECK(uneven_warning("vocab", {171, 171, 170}));
   CHECK(uneven_warning("experts", {2, 1}));

@@ -140,7 +140,7 @@ std::optional<std::string> uneven_warning(const std::string& axis, const std::ve
   if (even.size() > kShown) even.resize(kShown);
   const auto shown = sizes.begin() + static_cast<std::ptrdiff_t>(std::min(sizes.size(), kShown));
   return fmt::format(
-      "{} are cut unevenly: {}{} on {} devices, and most engines need equal parts; {} divides over "
+      "axis '{}' is cut unevenly: {}{} on {} devices, and most engines need equal parts; {} divides over "
       "{} devices (--require-even refuses the cut)",
       axis, fmt::join(sizes.begin(), shown, "+"), shown == sizes.end() ? "" : "+...", sizes.size(),
       units, fmt::join(even, ", "));
