@@ -14,6 +14,12 @@ using format::Oddity;
 using format::ProblemKind;
 using format::StoredTensor;
 
+Rule header_rule(const Error& error) {
+  const auto& place = error.place();
+  const bool in_metadata = place && place->pointer.starts_with("/__metadata__");
+  return in_metadata ? Rule::kHeaderMetadata : Rule::kHeaderJson;
+}
+
 Rule rule_of(const format::Problem& problem) {
   switch (problem.kind) {
     case ProblemKind::kFileMissing:
@@ -24,11 +30,8 @@ Rule rule_of(const format::Problem& problem) {
       return Rule::kForeignFormat;
     case ProblemKind::kHeaderLength:
       return Rule::kHeaderLength;
-    case ProblemKind::kHeaderJson: {
-      const auto& place = problem.error.place();
-      const bool in_metadata = place && place->pointer.starts_with("/__metadata__");
-      return in_metadata ? Rule::kHeaderMetadata : Rule::kHeaderJson;
-    }
+    case ProblemKind::kHeaderJson:
+      return header_rule(problem.error);
     case ProblemKind::kTensorTwice:
       return Rule::kTensorTwice;
     case ProblemKind::kDtype:

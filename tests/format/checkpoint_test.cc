@@ -135,7 +135,7 @@ TEST_CASE("a folder without weights is missing them, one of other formats is ref
   CHECK(error.help_lines()[0].find("save_pretrained") != std::string::npos);
 }
 
-TEST_CASE("torch files open by index, by their usual names, or alone; safetensors go before") {
+TEST_CASE("torch files open by index, by their usual names or alone, after safetensors files") {
   const test::TempFolder folder;
   const test::Tensors a = {{"a", test::numbered_tensor("a", Dtype::kF32, {2})}};
   const test::Tensors b = {{"b", test::numbered_tensor("b", Dtype::kF32, {2})}};
