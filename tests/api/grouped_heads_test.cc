@@ -100,7 +100,7 @@ TEST_CASE("queries that need parts of two KV heads are refused until gathering i
   REQUIRE(e);
   CHECK(e->code() == ErrorCode::kGroups);
   CHECK(std::any_of(e->help_lines().begin(), e->help_lines().end(), [](const std::string& help) {
-    return help.find("\"small\": \"gather\"") != std::string::npos;
+    return help.find("--set axes.kv_heads.small=gather") != std::string::npos;
   }));
 }
 

@@ -68,7 +68,7 @@ TEST_CASE("a run that ended before its first frame leaves nothing behind") {
   CHECK(bench.lines.empty());
 }
 
-TEST_CASE("a log gets one plain line every thirty seconds, without control characters") {
+TEST_CASE("a log gets one plain line every ten seconds, without control characters") {
   Bench bench(ProgressMode::kLines);
   for (int i = 0; i <= 95; ++i) bench.at(i, i);
   bench.printer.finish();
