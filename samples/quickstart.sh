@@ -71,3 +71,5 @@ compare_tensors
 printf '\noutputs  %s\n' "$out"
 echo "proof    split to 4, recut to 8, merged: diff says equal, and so does the SHA-256 of each of the"
 echo "         $(wc -l <"$out/merged.txt") tensors, taken without shardtool"
+echo "program  $root/build/release/cli/shardtool; onto the PATH, with man pages and completions:"
+echo "         cmake --build --preset release && cmake --install build/release --prefix /usr/local"
