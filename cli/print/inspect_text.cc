@@ -108,7 +108,7 @@ const std::vector<InspectColumn>& inspect_columns() {
   using Tensor = api::InspectTensor;
   static const std::vector<InspectColumn> kColumns{
       {"name", false, [](const Tensor& tensor) { return tensor.name; }},
-      {"dtype", false, [](const Tensor& tensor) { return std::string(to_string(tensor.dtype)); }},
+      {"dtype", false, [](const Tensor& tensor) { return tensor.dtype; }},
       {"shape", false, [](const Tensor& tensor) { return shape_cell(tensor.shape); }},
       {"bytes", true, [](const Tensor& tensor) { return fmt::format("{}", tensor.bytes); }},
       {"file", false, [](const Tensor& tensor) { return tensor.file; }},

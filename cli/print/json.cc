@@ -27,7 +27,7 @@ void write_shards(JsonWriter& json, const std::vector<api::InspectShard>& shards
 }
 
 void write_tensor(JsonWriter& json, const api::InspectTensor& tensor, bool placed) {
-  json.begin_object().field("name", tensor.name).field("dtype", to_string(tensor.dtype));
+  json.begin_object().field("name", tensor.name).field("dtype", tensor.dtype);
   json.list("shape", tensor.shape).field("bytes", tensor.bytes);
   json.field("file", tensor.file).field("offset", tensor.offset);
   if (placed) {

@@ -233,9 +233,8 @@ void print_text(Session& session, const api::ExplainReport& report) {
   const auto& style = session.out_style();
   const auto& tensor = report.tensor;
   auto& out = session.out();
-  out.write(fmt::format("{}  {} {}  {}\n", style.bold(quote_for_message(tensor.name)),
-                        to_string(tensor.dtype), to_string(tensor.shape),
-                        format_bytes(tensor.bytes)));
+  out.write(fmt::format("{}  {} {}  {}\n", style.bold(quote_for_message(tensor.name)), tensor.dtype,
+                        to_string(tensor.shape), format_bytes(tensor.bytes)));
   out.write(labelled(style, "mesh", to_string(report.mesh)));
   out.write(labelled(
       style, "rule",

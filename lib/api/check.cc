@@ -19,6 +19,7 @@
 #include "lib/check/mapping.h"
 #include "lib/check/model.h"
 #include "lib/format/folder_listing.h"
+#include "lib/format/gguf/model.h"
 #include "lib/store/local/file.h"
 
 namespace shardtool::api {
@@ -48,7 +49,15 @@ class Check {
 
   CheckReport run() {
     const auto started = std::chrono::steady_clock::now();
-    for (const Surveyed& surveyed : survey(options_.sources, findings_)) check_one(surveyed);
+    std::vector<std::string> others;
+    for (const std::string& source : options_.sources) {
+      if (format::gguf::is_gguf(source)) {
+        check_gguf(source);
+      } else {
+        others.push_back(source);
+      }
+    }
+    for (const Surveyed& surveyed : survey(others, findings_)) check_one(surveyed);
     findings_.sort();
     finish();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
@@ -61,6 +70,27 @@ class Check {
     check::Profile profile(options.profile);
     for (const std::string& id : options.ignore) profile.ignore(id);
     return profile;
+  }
+
+  /// Checks the headers of all GGUF models at a location.
+  void check_gguf(const std::string& location) {
+    if (options_.data || options_.mapping) {
+      throw Error(ErrorCode::kUnsupported, "only the headers of GGUF files are checked")
+          .at({location, 0, 0, ""})
+          .help("leave out the mapping and the flags that read data");
+    }
+    for (const std::vector<std::string>& names : format::gguf::models_at(location)) {
+      const std::string folder = format::gguf::folder_of(location);
+      check::ContainerProblems problems(folder, findings_);
+      const auto model = format::gguf::open_files(
+          folder, names, [&](format::Problem problem) { problems.note(problem); });
+      problems.finish({});
+      report_.files += std::ssize(model.files);
+      for (const format::gguf::ModelFile& file : model.files) {
+        report_.tensors += std::ssize(file.header.tensors);
+        for (const auto& tensor : file.header.tensors) report_.bytes += tensor.bytes;
+      }
+    }
   }
 
   void check_one(const Surveyed& surveyed) {

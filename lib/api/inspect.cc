@@ -1,5 +1,7 @@
 #include "lib/api/inspect.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -7,7 +9,9 @@
 #include "lib/api/mapping_choice.h"
 #include "lib/api/tensor_view.h"
 #include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/base/error.h"
 #include "lib/base/name_map.h"
+#include "lib/format/gguf/model.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/presets.h"
 
@@ -79,20 +83,38 @@ void add_config(InspectReport& report, const mapping::ModelConfig& config) {
   if (!architectures.empty()) report.architecture = architectures.front();
 }
 
-void summarize(InspectReport& report, const LogicalCheckpoint& source) {
-  Groups dtypes;
-  Groups modules;
-  for (const LogicalTensor& tensor : source.tensors) {
-    const i64 bytes = byte_size(tensor.spec.dtype, tensor.spec.shape).value_or(0);
-    report.parameters += element_count(tensor.spec.shape).value_or(0);
-    report.bytes += bytes;
-    dtypes.add(std::string(to_string(tensor.spec.dtype)), bytes);
-    modules.add(module_of(tensor.spec.name), bytes);
+/// Sums of a report, tensor by tensor.
+class Summary {
+ public:
+  explicit Summary(InspectReport& report) : report_(report) {}
+
+  void add(std::string_view name, std::string_view dtype, const Shape& shape, i64 bytes) {
+    ++report_.tensors;
+    report_.parameters += element_count(shape).value_or(0);
+    report_.bytes += bytes;
+    dtypes_.add(std::string(dtype), bytes);
+    modules_.add(module_of(name), bytes);
   }
-  report.tensors = static_cast<i64>(source.tensors.size());
+  void finish() {
+    report_.dtypes = dtypes_.largest_first();
+    report_.modules = modules_.largest_first();
+  }
+
+ private:
+  InspectReport& report_;
+  Groups dtypes_;
+  Groups modules_;
+};
+
+void summarize(InspectReport& report, const LogicalCheckpoint& source) {
+  Summary summary(report);
+  for (const LogicalTensor& tensor : source.tensors) {
+    const TensorSpec& spec = tensor.spec;
+    summary.add(spec.name, to_string(spec.dtype), spec.shape,
+                byte_size(spec.dtype, spec.shape).value_or(0));
+  }
+  summary.finish();
   report.files = static_cast<i64>(source.files.size());
-  report.dtypes = dtypes.largest_first();
-  report.modules = modules.largest_first();
 }
 
 void add_rank_bytes(InspectReport& report, const std::vector<InspectShard>& shards) {
@@ -120,9 +142,71 @@ void add_layout(InspectReport& report, const LogicalCheckpoint& source,
   for (const InspectTensor& tensor : tensors) add_rank_bytes(report, tensor.shards);
 }
 
+void keep_matching(std::vector<InspectTensor>& tensors, const std::string& filter) {
+  if (filter.empty()) return;
+  const auto matches = mapping::glob_filter(filter);
+  std::erase_if(tensors, [&](const InspectTensor& tensor) { return !matches(tensor.name); });
+}
+
+/// Numbers of the pairs that describe a GGUF model, under the names that config.json's have.
+void add_pairs(InspectReport& report, const format::gguf::Header& header) {
+  const format::gguf::Pair* architecture = header.find("general.architecture");
+  if (architecture != nullptr) report.architecture = architecture->text;
+  struct Known {
+    const char* name;
+    std::string key;
+  };
+  const std::string& model = report.architecture;
+  const std::array<Known, 6> known{{{"layers", model + ".block_count"},
+                                    {"hidden", model + ".embedding_length"},
+                                    {"heads", model + ".attention.head_count"},
+                                    {"kv_heads", model + ".attention.head_count_kv"},
+                                    {"head_dim", model + ".attention.key_length"},
+                                    {"vocab", "tokenizer.ggml.tokens"}}};
+  for (const Known& number : known) {
+    const format::gguf::Pair* pair = header.find(number.key);
+    const bool is_list = pair != nullptr && pair->type.starts_with("array");
+    if (pair == nullptr || !pair->number || is_list != (number.key == known.back().key)) continue;
+    report.config.emplace(number.name, *pair->number);
+  }
+}
+
+InspectReport inspect_gguf(const InspectOptions& options) {
+  if (options.mapping) {
+    throw Error(ErrorCode::kUnsupported, "a GGUF model has no mapping: it is not cut")
+        .at({options.source, 0, 0, ""})
+        .help("inspect the safetensors checkpoint that it was made from");
+  }
+  const auto model = format::gguf::open_model(options.source, format::throw_problem);
+  InspectReport report;
+  report.path = options.source;
+  report.format = fmt::format("GGUF v{}", model.head().version);
+  report.files = std::ssize(model.files);
+  add_pairs(report, model.head());
+  Summary summary(report);
+  for (const format::gguf::ModelFile& file : model.files) {
+    for (const format::gguf::TensorInfo& tensor : file.header.tensors) {
+      const std::string dtype(tensor.type->name);
+      summary.add(tensor.name, dtype, tensor.shape, tensor.bytes);
+      if (!options.list_tensors) continue;
+      InspectTensor& listed = report.list.emplace_back();
+      listed.name = tensor.name;
+      listed.dtype = dtype;
+      listed.shape = tensor.shape;
+      listed.bytes = tensor.bytes;
+      listed.file = file.name;
+      listed.offset = tensor.offset;
+    }
+  }
+  summary.finish();
+  keep_matching(report.list, options.filter);
+  return report;
+}
+
 }  // namespace
 
 InspectReport inspect(const InspectOptions& options) {
+  if (format::gguf::is_gguf(options.source)) return inspect_gguf(options);
   const LogicalCheckpoint source = open_logical({options.source});
   InspectReport report;
   report.path = source.parts.front().path;
@@ -140,10 +224,7 @@ InspectReport inspect(const InspectOptions& options) {
   for (const LogicalTensor& tensor : source.tensors)
     tensors.push_back(describe_stored(tensor, source));
   add_layout(report, source, options, tensors);
-  if (!options.filter.empty()) {
-    const auto matches = mapping::glob_filter(options.filter);
-    std::erase_if(tensors, [&](const InspectTensor& tensor) { return !matches(tensor.name); });
-  }
+  keep_matching(tensors, options.filter);
   if (options.list_tensors) report.list = std::move(tensors);
   return report;
 }

@@ -6,7 +6,7 @@ namespace shardtool::api {
 namespace {
 
 void add_shard(InspectTensor& tensor, i64 rank, index::Region region) {
-  const i64 bytes = byte_size(tensor.dtype, local_shape(region)).value_or(0);
+  const i64 bytes = byte_size(*parse_dtype(tensor.dtype), local_shape(region)).value_or(0);
   tensor.shards.push_back({rank, bytes, std::move(region)});
 }
 
@@ -15,9 +15,9 @@ void add_shard(InspectTensor& tensor, i64 rank, index::Region region) {
 InspectTensor describe_stored(const LogicalTensor& tensor, const LogicalCheckpoint& source) {
   InspectTensor view;
   view.name = tensor.spec.name;
-  view.dtype = tensor.spec.dtype;
+  view.dtype = to_string(tensor.spec.dtype);
   view.shape = tensor.spec.shape;
-  view.bytes = byte_size(view.dtype, view.shape).value_or(0);
+  view.bytes = byte_size(tensor.spec.dtype, view.shape).value_or(0);
   if (!tensor.side.slots.empty()) {
     const exec::Slot& slot = tensor.side.slots.front();
     const std::string& path = source.files[static_cast<size_t>(slot.file)].path;

@@ -32,6 +32,8 @@ Rule rule_of(const format::Problem& problem) {
       return Rule::kHeaderLength;
     case ProblemKind::kHeaderJson:
       return header_rule(problem.error);
+    case ProblemKind::kHeaderInvalid:
+      return Rule::kHeaderInvalid;
     case ProblemKind::kTensorTwice:
       return Rule::kTensorTwice;
     case ProblemKind::kDtype:
@@ -52,6 +54,8 @@ Rule rule_of(const format::Problem& problem) {
       return Rule::kUnclearChoice;
     case ProblemKind::kSameFile:
       return Rule::kSameFile;
+    case ProblemKind::kSplitParts:
+      return Rule::kSplitParts;
     case ProblemKind::kTensorInTwoFiles:
       return Rule::kTensorInTwoFiles;
     case ProblemKind::kIndexInvalid:

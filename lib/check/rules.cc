@@ -54,6 +54,9 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
      "Python code could build. Its pickle is never executed."},
     {kOtherEntry, "ST0118", kNote, "a torch file has entries that are no tensors",
      "Counters, arguments and the like beside the weights. They are left out of what is written."},
+    {kHeaderInvalid, "ST0119", kError, "the header is invalid",
+     "A GGUF header breaks its format: an unknown type of value, a key that occurs twice, a wrong "
+     "alignment, too many axes."},
     {kIndexInvalid, "ST0120", kError, "the index is invalid",
      "model.safetensors.index.json must be strict JSON and map every tensor to one file."},
     {kIndexNamesAbsent, "ST0121", kError, "the index names tensors that are not there",
@@ -74,6 +77,9 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
     {kUnclearChoice, "ST0128", kError, "it is unclear which files make the checkpoint",
      "Several weights files, and neither an index, nor a manifest, nor a mapping says how they "
      "belong together."},
+    {kSplitParts, "ST0129", kError, "the parts of a split disagree",
+     "The parts of a GGUF model count parts or tensors otherwise than their names: they are of "
+     "different splits."},
 });
 
 constexpr auto kMappingRules = std::to_array<RuleInfo>({

@@ -32,6 +32,7 @@ enum class Rule {
   kFramework,
   kTorchFile,
   kOtherEntry,
+  kHeaderInvalid,
   kIndexInvalid,
   kIndexNamesAbsent,
   kIndexLacks,
@@ -41,6 +42,7 @@ enum class Rule {
   kUnlistedFile,
   kNoIndex,
   kUnclearChoice,
+  kSplitParts,
   // the mapping
   kMappingSyntax,
   kMappingSchema,

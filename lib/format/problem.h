@@ -16,6 +16,7 @@ enum class ProblemKind {
   kForeignFormat,
   kHeaderLength,
   kHeaderJson,
+  kHeaderInvalid,  ///< of a format whose header is not JSON
   kTensorTwice,
   kDtype,
   kTensorSize,
@@ -27,6 +28,7 @@ enum class ProblemKind {
   // files together
   kUnclearChoice,
   kSameFile,
+  kSplitParts,
   kTensorInTwoFiles,
   // the index
   kIndexInvalid,

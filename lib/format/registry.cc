@@ -29,12 +29,17 @@ Error no_weights(const Location& location) {
         .note("expected", "a .safetensors, .bin, .pt or .pth file")
         .help("give the folder that holds the weights, or one file");
   }
+  const auto& found = location.listing.foreign_weights;
+  const bool all_gguf = std::all_of(
+      found.begin(), found.end(), [](const std::string& name) { return name.ends_with(".gguf"); });
   return Error(ErrorCode::kUnsupported, "the folder has weights in another format only")
       .at({location.folder, 0, 0, ""})
-      .note("found", list_for_message(location.listing.foreign_weights))
-      .help(
-          "fetch the safetensors version, or convert with transformers' "
-          "save_pretrained(..., safe_serialization=True)");
+      .note("found", list_for_message(found))
+      .help(all_gguf ? "GGUF is read by `shardtool inspect` and `shardtool check` only: take the "
+                       "safetensors "
+                       "checkpoint that it was made from"
+                     : "fetch the safetensors version, or convert with transformers' "
+                       "save_pretrained(..., safe_serialization=True)");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "tests/check/broken_checkpoints.h"
+#include "tests/support/gguf_bytes.h"
 #include "tests/support/safetensors_text.h"
 #include "tests/support/torch_files.h"
 
@@ -78,6 +79,19 @@ api::CheckOptions two_models(const TempFolder& folder) {
   return options_for(folder.path());
 }
 
+/// A GGUF file with a key twice.
+api::CheckOptions invalid_gguf(const TempFolder& folder) {
+  GgufBytes gguf;
+  return options_for(folder.write("m.gguf", gguf.u32("a", 1).u32("a", 1).bytes()));
+}
+
+/// A GGUF part that counts itself otherwise than its name.
+api::CheckOptions parts_that_disagree(const TempFolder& folder) {
+  GgufBytes gguf;
+  gguf.u16("split.no", 1).u16("split.count", 1).i32("split.tensors.count", 0);
+  return options_for(folder.write("m-00001-of-00001.gguf", gguf.bytes()));
+}
+
 }  // namespace
 
 std::vector<Broken> broken_containers() {
@@ -103,6 +117,8 @@ std::vector<Broken> broken_containers() {
        header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}})", 1)},
       {Rule::kMisaligned, header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]} })", 4)},
       {Rule::kFramework, header("{" + a + "}", 1)},
+      {Rule::kHeaderInvalid, invalid_gguf},
+      {Rule::kSplitParts, parts_that_disagree},
       {Rule::kIndexInvalid, index("{}")},
       {Rule::kIndexNamesAbsent,
        index(map(R"("a":"1.safetensors","b":"2.safetensors","c":"1.safetensors")"))},

@@ -28,6 +28,7 @@ const std::map<std::string, void (*)(std::string_view)> kTargets = {
     {"pickle", pickle},
     {"zip_archive", zip_archive},
     {"torch_file", torch_file},
+    {"gguf", gguf},
 };
 
 std::string content(const fs::path& path) {

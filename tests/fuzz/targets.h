@@ -20,5 +20,6 @@ void plan(std::string_view input);
 void pickle(std::string_view input);
 void zip_archive(std::string_view input);
 void torch_file(std::string_view input);
+void gguf(std::string_view input);
 
 }  // namespace shardtool::fuzz

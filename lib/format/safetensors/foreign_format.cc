@@ -26,7 +26,8 @@ constexpr auto kSignatures = std::to_array<Signature>({
     {"\x80\x04"sv, "a pickle", kPickleHint},
     {"\x80\x05"sv, "a pickle", kPickleHint},
     {"GGUF"sv, "a GGUF file",
-     "shardtool cuts the original safetensors checkpoint, not its GGUF conversion"},
+     "GGUF is read by `shardtool inspect` and `shardtool check` only, under a name that ends in "
+     ".gguf: take the safetensors checkpoint that it was made from"},
     {"version https://git-lfs"sv, "a git-LFS pointer, not the file itself",
      "run `git lfs pull` in the repository to fetch the file"},
     {"<!DOCTYPE"sv, "a web page", kPageHint},

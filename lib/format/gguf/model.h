@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/format/gguf/header.h"
+#include "lib/format/problem.h"
+#include "lib/store/local/file.h"
+
+namespace shardtool::format::gguf {
+
+/// An opened file.
+struct ModelFile {
+  std::string name;  ///< relative to the folder
+  std::string path;
+  i64 size = 0;
+  Header header;
+};
+
+/// A model in one file or in the parts name-00001-of-0000N.gguf of a split.
+struct Model {
+  std::string folder;
+  std::vector<ModelFile> files;  ///< in the order of the parts; those that could be read
+
+  /// The pairs that describe the model: those of the first part.
+  const Header& head() const { return files.front().header; }
+};
+
+/// True for a file that ends in .gguf, and for a folder whose only weights are such files. Throws
+/// the errors of listing a folder.
+bool is_gguf(const std::string& location);
+
+/// Opens the model of a location: all parts of the split that the file belongs to. Every defect
+/// goes to `report`: those of read_header, kFileMissing, kUnreadable, kTensorInTwoFiles, and
+/// kSplitParts for parts that count differently. Throws kUnsupported for a folder with several
+/// models.
+Model open_model(const std::string& location, const ProblemSink& report);
+
+/// The location, or the folder of a file.
+std::string folder_of(const std::string& location);
+
+/// Names of the files of every model in a folder, or of the one that a file belongs to.
+std::vector<std::vector<std::string>> models_at(const std::string& location);
+
+/// Opens these files of a folder as one model.
+Model open_files(const std::string& folder, const std::vector<std::string>& names,
+                 const ProblemSink& report);
+
+}  // namespace shardtool::format::gguf
