@@ -2,6 +2,7 @@
 
 #include "cli/args/watch.h"
 #include "cli/print/answer.h"
+#include "lib/api/layouts.h"
 
 namespace shardtool::cli {
 namespace {
@@ -18,10 +19,23 @@ ExitCode run_merge(const MergeArgs& args, Session& session) {
 
 }  // namespace
 
+namespace {
+
+/// Layouts but the plain one, which always has a manifest.
+std::vector<std::string> layout_choices() {
+  std::vector<std::string> names = api::layout_names();
+  std::erase(names, api::kPlainLayout);
+  return names;
+}
+
+}  // namespace
+
 api::MergeOptions to_options(const MergeArgs& args) {
   return {.sources = args.sources,
           .compare_replicas = args.replicas == "compare",
-          .write = to_write_options(args.write)};
+          .write = to_write_options(args.write),
+          .from_layout = args.from_layout,
+          .config = args.model_config};
 }
 
 Command merge_command(MergeArgs& args) {
@@ -30,14 +44,26 @@ Command merge_command(MergeArgs& args) {
       .summary = "put the parts together again",
       .description =
           "Reads outputs of split or reshard and writes the whole checkpoint, byte for byte what "
-          "was split. Copies of one tensor on several devices are compared; they must be equal.",
+          "was split. Copies of one tensor on several devices are compared; they must be equal. "
+          "With "
+          "--from-layout it reads files that another tool wrote, such as DeepSeek's convert.py.",
       .examples = {"shardtool merge out/tp4 -o full",
-                   "shardtool merge node0/out node1/out -o full --max-file-size 5GB"},
+                   "shardtool merge node0/out node1/out -o full --max-file-size 5GB",
+                   "shardtool merge mp8 -o full --from-layout deepseek --model-config config.json"},
       .arguments = {{.name = "SRC",
                      .help = "output folders that together hold every part",
                      .target = &args.sources,
                      .required = true},
-                    replicas_argument(args.replicas)},
+                    replicas_argument(args.replicas),
+                    {.name = "--from-layout",
+                     .value = "NAME",
+                     .help = "form of files without a manifest, see `shardtool layouts`",
+                     .target = &args.from_layout,
+                     .choices = layout_choices()},
+                    {.name = "--model-config",
+                     .value = "FILE",
+                     .help = "with --from-layout: config.json, if it is not beside the files",
+                     .target = &args.model_config}},
       .run = [&args](Session& session) { return run_merge(args, session); }};
   append(command.arguments, write_arguments(args.write));
   return command;

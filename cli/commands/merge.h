@@ -12,6 +12,8 @@ namespace shardtool::cli {
 struct MergeArgs {
   std::vector<std::string> sources = {};
   std::string replicas = "compare";
+  std::string from_layout = {};
+  std::string model_config = {};
   WriteArgs write = {};
 };
 

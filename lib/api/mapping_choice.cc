@@ -74,6 +74,28 @@ MappingChoice with_own_options(const MappingChoice& typed, const LogicalCheckpoi
   return choice;
 }
 
+/// Interval of the global axis, in order.
+std::vector<index::Piece> image_of(const index::AxisMap& map) {
+  const index::AxisMap sorted = inverse(map);  // pieces by global index
+  std::vector<index::Piece> image;
+  for (const index::Piece& piece : sorted.pieces()) {
+    if (!image.empty() && image.back().local_end() == piece.local) {
+      image.back().size += piece.size;
+    } else {
+      image.push_back({piece.local, 0, piece.size});
+    }
+  }
+  return image;
+}
+
+/// True if both regions have the same elements, in any order: "store" may interleave rows.
+bool have_same_elements(const index::Region& a, const index::Region& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const index::AxisMap& x, const index::AxisMap& y) {
+        return x == y || (x.local_size() == y.local_size() && image_of(x) == image_of(y));
+      });
+}
+
 /// Throws kManifestInvalid if the manifest's mapping over its own mesh cuts a tensor in another way
 /// than the manifest records. `typed` is the choice without the manifest's options.
 void refuse_contradiction(const LogicalCheckpoint& source, const MappingChoice& typed,
@@ -86,7 +108,7 @@ void refuse_contradiction(const LogicalCheckpoint& source, const MappingChoice& 
     for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
       const index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
       const auto given = resolved.layout->region(tensor.ranks[holder]);
-      if (given && *given == stored) continue;
+      if (given && have_same_elements(*given, stored)) continue;
       throw Error(ErrorCode::kManifestInvalid,
                   fmt::format("the manifest's mapping gives rank {} another part than the shards "
                               "have",
@@ -255,9 +277,12 @@ void add_output(AppliedMapping& applied, const MappingChoice& choice,
                 const mapping::ModelConfig* model) {
   std::vector<bool> is_stored(applied.specs.size(), true);
   for (const size_t dropped : applied.resolution.dropped) is_stored[dropped] = false;
-  auto output = mapping::output_tensors(applied.mapping, applied.specs, is_stored, model);
+  auto output = mapping::output_tensors(applied.mapping, applied.specs, is_stored, model,
+                                        applied.resolution.axis_sizes);
   if (output) {
-    applied.output = std::make_shared<const std::vector<mapping::OutputTensor>>(*std::move(output));
+    applied.output =
+        std::make_shared<const std::vector<mapping::OutputTensor>>(std::move(output->tensors));
+    applied.left_out = std::move(output->left_out);
   }
   if (!is_engine_layout(choice)) return;
   const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);

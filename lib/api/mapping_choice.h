@@ -29,6 +29,7 @@ struct AppliedMapping {
   /// Tensors as the files hold them; null: every tensor by itself.
   std::shared_ptr<const std::vector<mapping::OutputTensor>> output = {};
   std::vector<mapping::DoubtfulCut> doubts = {};  ///< cuts that are probably wrong
+  std::vector<mapping::LeftOut> left_out = {};  ///< from the output, by index into `specs`
 };
 
 /// Loads the chosen config.json, else the one in the weights' folder; nullopt if there is none.

@@ -1,6 +1,7 @@
 #include "lib/api/transform.h"
 
 #include "lib/api/planning/plan_file.h"
+#include "lib/api/transfer/layout_source.h"
 #include "lib/api/transfer/transfer.h"
 #include "lib/base/error.h"
 
@@ -47,7 +48,10 @@ TransformReport merge(const MergeOptions& options) {
   const layouts::EngineLayout* layout =
       is_plain ? nullptr : &layouts::find_layout(options.write.layout);
   const auto open_task = [&] {
-    Task task{open_finished(options.sources), {}};
+    Task task{options.from_layout.empty()
+                  ? open_finished(options.sources)
+                  : open_in_layout({options.sources, options.from_layout, options.config}),
+              {}};
     task.target = whole_target(task.source, layout);
     return task;
   };

@@ -68,6 +68,8 @@ struct MergeOptions {
   std::vector<std::string> sources;
   bool compare_replicas = true;  ///< read every copy, not only the first
   WriteOptions write;
+  std::string from_layout = {};  ///< of files that another tool wrote; empty: there is a manifest
+  std::string config = {};       ///< with from_layout: config.json, if it is not beside the files
 };
 
 struct ReshardOptions {

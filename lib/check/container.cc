@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <utility>
 
@@ -20,68 +21,51 @@ Rule header_rule(const Error& error) {
   return in_metadata ? Rule::kHeaderMetadata : Rule::kHeaderJson;
 }
 
+/// Rules of the problems in the order of ProblemKind, except for kHeaderJson (header_rule).
+struct ProblemRule {
+  ProblemKind kind;
+  Rule rule;
+};
+
+constexpr auto kProblemRules = std::to_array<ProblemRule>({
+    {ProblemKind::kFileMissing, Rule::kFileMissing},
+    {ProblemKind::kUnreadable, Rule::kFileUnreadable},
+    {ProblemKind::kForeignFormat, Rule::kForeignFormat},
+    {ProblemKind::kHeaderLength, Rule::kHeaderLength},
+    {ProblemKind::kHeaderInvalid, Rule::kHeaderInvalid},
+    {ProblemKind::kTensorTwice, Rule::kTensorTwice},
+    {ProblemKind::kDtype, Rule::kDtype},
+    {ProblemKind::kTensorSize, Rule::kTensorSize},
+    {ProblemKind::kOverlap, Rule::kOverlap},
+    {ProblemKind::kHole, Rule::kHole},
+    {ProblemKind::kTruncated, Rule::kTruncated},
+    {ProblemKind::kTrailingBytes, Rule::kTrailingBytes},
+    {ProblemKind::kTorchFile, Rule::kTorchFile},
+    {ProblemKind::kUnclearChoice, Rule::kUnclearChoice},
+    {ProblemKind::kSameFile, Rule::kSameFile},
+    {ProblemKind::kSplitParts, Rule::kSplitParts},
+    {ProblemKind::kTensorInTwoFiles, Rule::kTensorInTwoFiles},
+    {ProblemKind::kIndexInvalid, Rule::kIndexInvalid},
+    {ProblemKind::kIndexEscapes, Rule::kPathTraversal},
+    {ProblemKind::kIndexNamesAbsent, Rule::kIndexNamesAbsent},
+    {ProblemKind::kIndexLacks, Rule::kIndexLacks},
+    {ProblemKind::kManifestInvalid, Rule::kManifestInvalid},
+    {ProblemKind::kManifestLink, Rule::kShardLink},
+    {ProblemKind::kFileSize, Rule::kFileSize},
+    {ProblemKind::kHeaderChanged, Rule::kHeaderChanged},
+    {ProblemKind::kShardMissing, Rule::kShardMissing},
+    {ProblemKind::kShardDiffers, Rule::kShardDiffers},
+    {ProblemKind::kShardUnrecorded, Rule::kShardUnrecorded},
+});
+static_assert(kProblemRules.size() == static_cast<size_t>(ProblemKind::kShardUnrecorded),
+              "every kind of problem but kHeaderJson has a row");
+
 Rule rule_of(const format::Problem& problem) {
-  switch (problem.kind) {
-    case ProblemKind::kFileMissing:
-      return Rule::kFileMissing;
-    case ProblemKind::kUnreadable:
-      return Rule::kFileUnreadable;
-    case ProblemKind::kForeignFormat:
-      return Rule::kForeignFormat;
-    case ProblemKind::kHeaderLength:
-      return Rule::kHeaderLength;
-    case ProblemKind::kHeaderJson:
-      return header_rule(problem.error);
-    case ProblemKind::kHeaderInvalid:
-      return Rule::kHeaderInvalid;
-    case ProblemKind::kTensorTwice:
-      return Rule::kTensorTwice;
-    case ProblemKind::kDtype:
-      return Rule::kDtype;
-    case ProblemKind::kTensorSize:
-      return Rule::kTensorSize;
-    case ProblemKind::kOverlap:
-      return Rule::kOverlap;
-    case ProblemKind::kHole:
-      return Rule::kHole;
-    case ProblemKind::kTruncated:
-      return Rule::kTruncated;
-    case ProblemKind::kTrailingBytes:
-      return Rule::kTrailingBytes;
-    case ProblemKind::kTorchFile:
-      return Rule::kTorchFile;
-    case ProblemKind::kUnclearChoice:
-      return Rule::kUnclearChoice;
-    case ProblemKind::kSameFile:
-      return Rule::kSameFile;
-    case ProblemKind::kSplitParts:
-      return Rule::kSplitParts;
-    case ProblemKind::kTensorInTwoFiles:
-      return Rule::kTensorInTwoFiles;
-    case ProblemKind::kIndexInvalid:
-      return Rule::kIndexInvalid;
-    case ProblemKind::kIndexEscapes:
-      return Rule::kPathTraversal;
-    case ProblemKind::kIndexNamesAbsent:
-      return Rule::kIndexNamesAbsent;
-    case ProblemKind::kIndexLacks:
-      return Rule::kIndexLacks;
-    case ProblemKind::kManifestInvalid:
-      return Rule::kManifestInvalid;
-    case ProblemKind::kManifestLink:
-      return Rule::kShardLink;
-    case ProblemKind::kFileSize:
-      return Rule::kFileSize;
-    case ProblemKind::kHeaderChanged:
-      return Rule::kHeaderChanged;
-    case ProblemKind::kShardMissing:
-      return Rule::kShardMissing;
-    case ProblemKind::kShardDiffers:
-      return Rule::kShardDiffers;
-    case ProblemKind::kShardUnrecorded:
-      return Rule::kShardUnrecorded;
-  }
-  return Rule::kFileUnreadable;
+  if (problem.kind == ProblemKind::kHeaderJson) return header_rule(problem.error);
+  const auto* row =
+      std::find_if(kProblemRules.begin(), kProblemRules.end(),
+                   [&](const ProblemRule& rule) { return rule.kind == problem.kind; });
+  return row->rule;
 }
 
 void check_alignment(const Checkpoint& checkpoint, Findings& findings) {

@@ -25,6 +25,7 @@ const std::vector<const char*>& patterns() {
       R"((?:.*[-_.])?rank[-_]?(\d+)()()\.safetensors)",
       R"(model(\d+)()-mp(\d+)\.safetensors)",
       R"(.*[-_]TP-(\d+)()()\.safetensors)",
+      R"(consolidated\.(\d+)()()\.safetensors)",
       R"((?:mp_|tp_)?rank[-_]?(\d+)()())",
   };
   return kPatterns;

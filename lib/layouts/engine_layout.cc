@@ -15,6 +15,8 @@
 namespace shardtool::layouts {
 namespace {
 
+constexpr std::string_view kSize = ".size";
+
 /// Field of a pattern: {name}, {name+1} or {name:05}.
 struct Field {
   std::string name;
@@ -49,7 +51,11 @@ FileNames decode_file_names(const std::string& pattern) {
   FileNames names{pattern, {}};
   fill(pattern, [&names](const std::string& field) {
     names.has_rank = names.has_rank || field == "rank";
-    if (field != "rank" && field != "part" && field != "parts") names.axes.push_back(field);
+    names.has_parts = names.has_parts || field == "part";
+    const std::string axis = field.substr(0, field.rfind(kSize));
+    const bool is_known = std::find(names.axes.begin(), names.axes.end(), axis) != names.axes.end();
+    const bool is_axis = field != "rank" && field != "part" && field != "parts";
+    if (is_axis && !is_known) names.axes.push_back(axis);
     return i64{0};
   });
   return names;
@@ -226,6 +232,9 @@ std::string file_name(const FileNames& names, const mesh::Mesh& mesh, i64 rank, 
     if (field == "rank") return rank;
     if (field == "part") return static_cast<i64>(part);
     if (field == "parts") return static_cast<i64>(parts);
+    if (field.ends_with(kSize)) {
+      return mesh.axis(field.substr(0, field.size() - kSize.size())).size;
+    }
     return mesh.index_on(field, rank);
   });
 }

@@ -12,11 +12,13 @@
 namespace shardtool::layouts {
 
 /// Names of the files of a layout: "model-pp-{pp}-tp-{tp}-part-{part}.safetensors". A field is a
-/// mesh axis, or rank, part or parts (their number); {rank+1:05} counts from 1 in five digits.
+/// mesh axis, or rank, part or parts (their number); {tp.size} is the number of devices along tp;
+/// {rank+1:05} counts from 1 in five digits.
 struct FileNames {
   std::string pattern;
-  std::vector<std::string> axes;  ///< mesh axes with a field in the pattern
+  std::vector<std::string> axes;  ///< mesh axes with a field in the pattern, each once
   bool has_rank = false;          ///< with a field for the rank, which tells all axes apart
+  bool has_parts = false;         ///< with a field for the part; otherwise a rank has one file
 };
 
 /// Form in which files hold tensors.

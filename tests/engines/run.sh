@@ -28,7 +28,10 @@ run torch_dcp.py "$program" "$golden_model"
 run torch_files.py "$program"
 run sharded_state.py check vllm "$program"
 run sharded_state.py check sglang "$program"
+run deepseek_convert.py check "$program"
+run meta_convert.py check "$program"
 passed=$(grep -c '^PASS' "$lines" || true)
 failed=$(grep -c '^FAIL' "$lines" || true)
-echo "$passed passed, $failed failed, 0 skipped"
+skipped=$(grep -c '^SKIPPED' "$lines" || true)
+echo "$passed passed, $failed failed, $skipped skipped"
 ((failed == 0 && passed > 0))

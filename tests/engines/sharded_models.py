@@ -28,6 +28,8 @@ MODELS = {
         "first_k_dense_replace": 1, "q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
         "qk_nope_head_dim": 16, "v_head_dim": 16}, {"topk_method": "noaux_tc"}),
 }
+WIDTHS = {"BF16": 2, "F32": 4, "F8_E4M3": 1}
+
 
 def distinct_bytes(name, size):
     """Returns bytes that the name determines: FNV-1a, then a linear congruence."""
@@ -76,7 +78,7 @@ def write(folder, config, tensors):
     header, data = {}, []
     offset = 0
     for name, (dtype, shape) in sorted(tensors.items()):
-        size = {"BF16": 2, "F32": 4}[dtype]
+        size = WIDTHS[dtype]
         for extent in shape:
             size *= extent
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + size]}
@@ -87,3 +89,15 @@ def write(folder, config, tensors):
     with open(folder / "model.safetensors", "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         file.writelines(data)
+
+
+def read(path):
+    """Returns {tensor: [dtype, shape, first half of XXH3-128]} of a safetensors file."""
+    import xxhash
+
+    data = pathlib.Path(path).read_bytes()
+    begin = 8 + struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:begin])
+    header.pop("__metadata__", None)
+    return {name: [row["dtype"], row["shape"], xxhash.xxh3_128_hexdigest(
+        data[begin + row["data_offsets"][0]:begin + row["data_offsets"][1]])[:16]] for name, row in header.items()}

@@ -72,6 +72,15 @@ TEST_CASE("files are named after the ranks of the axes that the layout knows") {
         "model-rank-1-part-0.safetensors");
 }
 
+TEST_CASE("a pattern may have the number of devices, and no parts") {
+  const FileNames& names = find_layout("deepseek").files.front();
+  const mesh::Mesh tp = mesh::parse_mesh("tp=16");
+  CHECK(names.axes == std::vector<std::string>{"tp"});
+  CHECK_FALSE(names.has_parts);
+  CHECK(file_name(names, tp, 12, 0) == "model12-mp16.safetensors");
+  CHECK(vllm().files.front().has_parts);
+}
+
 TEST_CASE("ranks that would share a file name are refused") {
   const auto error = error_of([] { names_for(vllm(), mesh::parse_mesh("dp=2,tp=2")); });
   REQUIRE(error);

@@ -76,6 +76,10 @@ TEST_CASE("a set of layers may be those whose numbers a list has, or as many as 
       CHECK_ERROR(kConfig, layers_in(set, R"({"some": {}})", 1));
     }
   }
+  const LayerSet behind{LayerSet::From{"layers"}};
+  CHECK(layers_in(behind, R"({"layers": 3})", 5) == "---xx");
+  CHECK_ERROR(kConfig, layers_in(behind, R"({"layers": "3"})", 1));
+  CHECK_ERROR(kConfig, layers_in(behind, "{}", 1));
   const LayerSet from_one{LayerSet::Numbered{"some", 1}};
   CHECK(layers_in(from_one, R"({"some": [3, 1, 9]})", 5) == "x-x--");
   CHECK(to_string(LayerSet{LayerSet::Numbered{"some"}}) == "\"some\" has its number");
@@ -267,6 +271,21 @@ TEST_CASE("a word that no tensor's rule needs is no error") {
   CHECK(rules_of(result) == std::vector<std::string>{"q_local"});
   CHECK(why(result.tensors[0]).find(R"(, for layers of which "layer_types" says "local", cuts)") !=
         std::string::npos);
+}
+
+TEST_CASE("\"drop\" may leave out only some layers") {
+  const std::string text = R"({"version": 1,
+    "rules": [{"match": "l.<n>.q", "strategy": "replicate"}],
+    "drop": [{"match": "l.<n>.*", "where": {"n": {"from": "depth"}}}]})";
+  const auto tensors = layers({true, true, true});
+  const ModelConfig config = config_of(R"({"depth": 2})");
+  CHECK(resolve(mapping_of(text), tensors, &config, over("tp=2")).dropped ==
+        std::vector<size_t>{2});
+  const ModelConfig deeper = config_of(R"({"depth": 3})");
+  CHECK(resolve(mapping_of(text), tensors, &deeper, over("tp=2")).dropped.empty());
+  CHECK_ERROR(kConfig, resolve(mapping_of(text), tensors, nullptr, over("tp=2")));
+  CHECK_ERROR(kUnknownName, mapping_of(R"({"version": 1,
+    "drop": [{"match": "l.<n>.*", "where": {"m": {"from": "depth"}}}]})"));
 }
 
 }  // namespace

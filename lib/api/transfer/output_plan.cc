@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
@@ -202,6 +203,8 @@ FilePlan plan_files(const TargetLayout& target, i64 rank, const format::TensorTa
   request.origins = origins;
   request.framework = framework;
   if (target.engine_files) {
+    constexpr i64 kUnlimited = std::numeric_limits<i64>::max();
+    if (!target.engine_files->has_parts) request.max_file_size = kUnlimited;
     request.name_of = [&target, rank](size_t part, size_t parts) {
       return layouts::file_name(*target.engine_files, target.mesh, rank, part, parts);
     };

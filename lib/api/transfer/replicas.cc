@@ -54,4 +54,29 @@ i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::Sour
   return copies;
 }
 
+void require_equal(const LogicalCheckpoint& source, std::span<const mapping::LeftOut> left_out,
+                   std::span<const exec::SourceFile> files, const exec::Resources& resources) {
+  std::vector<exec::TensorMove> moves;
+  for (const mapping::LeftOut& twin : left_out) {
+    const LogicalTensor& tensor = source.tensors[twin.tensor];
+    moves.push_back({tensor.spec.name,
+                     tensor.spec.dtype,
+                     tensor.spec.shape,
+                     tensor.side,
+                     source.tensors[twin.equal_to].side,
+                     {}});
+  }
+  exec::Resources quiet = resources;
+  quiet.on_progress = nullptr;
+  const auto differences = exec::compare(moves, files, files, quiet);
+  for (size_t i = 0; i < differences.size(); ++i) {
+    if (differences[i].bytes == 0) continue;
+    throw Error(ErrorCode::kTied, "two tensors must be equal to be stored once, and they differ")
+        .tensor(moves[i].name)
+        .note("other", source.tensors[left_out[i].equal_to].spec.name)
+        .note("first difference", fmt::format("byte {} of the tensor", differences[i].first))
+        .help("if the model does not tie them, set \"tie_word_embeddings\": false in config.json");
+  }
+}
+
 }  // namespace shardtool::api

@@ -5,6 +5,7 @@
 #include "lib/api/transfer/logical_checkpoint.h"
 #include "lib/api/transform.h"
 #include "lib/exec/stream.h"
+#include "lib/mapping/resolve/output_tensors.h"
 
 namespace shardtool::api {
 
@@ -19,5 +20,10 @@ struct Share {
 /// if two differ.
 i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::SourceFile> files,
                      const exec::Resources& resources, Share share = {});
+
+/// Compares tensors that are left out with those that they must be equal to. Throws kTied with the
+/// first byte that differs.
+void require_equal(const LogicalCheckpoint& source, std::span<const mapping::LeftOut> left_out,
+                   std::span<const exec::SourceFile> files, const exec::Resources& resources);
 
 }  // namespace shardtool::api

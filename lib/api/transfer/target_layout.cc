@@ -6,12 +6,15 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <unordered_map>
 
 #include "lib/api/transfer/boxes.h"
 #include "lib/api/transfer/chunks.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/index/holder_set_pool.h"
+#include "lib/index/interleave.h"
 #include "lib/mapping/resolve/cut_checks.h"
 
 namespace shardtool::api {
@@ -122,6 +125,24 @@ std::vector<index::ValueShift> chosen_shifts(const mapping::ResolvedTensor& reso
 
 }  // namespace
 
+std::shared_ptr<const index::HolderSet> interleaved_holders(const index::HolderSet& holders,
+                                                            i64 unit, const std::string& name) {
+  auto result = std::make_shared<index::HolderSet>(holders.shape());
+  for (int h = 0; h < holders.size(); ++h) {
+    index::Region region = holders.region(h);
+    const auto rows = region.empty() ? std::nullopt : index::interleave(region[0], unit);
+    if (!rows) {
+      throw Error(ErrorCode::kStrategy, "rows that are interleaved must be cut in whole units")
+          .tensor(quote_for_message(name))
+          .note("found", to_string(region))
+          .note("expected", fmt::format("units of {} rows", unit));
+    }
+    region[0] = *rows;
+    result->add(region);
+  }
+  return result;
+}
+
 std::vector<format::AxisRecord> axis_records(const layout::Layout& layout) {
   std::vector<format::AxisRecord> records;
   for (const layout::LayoutAxis& axis : layout.axes()) {
@@ -175,18 +196,48 @@ std::vector<std::string> chosen_documents(const mapping::Mapping& mapping) {
   return names;
 }
 
-/// Sets TargetTensor::stored_as.
-void name_storage(TargetLayout& target) {
+/// Holders with the rows of every unit interleaved; one set for all tensors that share a layout.
+class Interleaving {
+ public:
+  void apply(TargetTensor& tensor, i64 unit, const std::string& name) {
+    auto& [holders, cut] = known_[{tensor.holders.get(), tensor.cut.get(), unit}];
+    if (!holders) {
+      holders = interleaved_holders(*tensor.holders, unit, name);
+      format::CutRecord record = *tensor.cut;
+      record.transforms.push_back(fmt::format("rows interleaved in units of {}", unit));
+      cut = std::make_shared<const format::CutRecord>(std::move(record));
+    }
+    tensor.holders = holders;
+    tensor.cut = cut;
+  }
+
+ private:
+  using Key = std::tuple<const index::HolderSet*, const format::CutRecord*, i64>;
+  std::map<Key, std::pair<std::shared_ptr<const index::HolderSet>,
+                          std::shared_ptr<const format::CutRecord>>>
+      known_;
+};
+
+/// Sets TargetTensor::stored_as, and interleaves the holders' rows where the files have them so.
+void name_storage(const LogicalCheckpoint& source, TargetLayout& target) {
   std::unordered_map<size_t, std::shared_ptr<const std::string>> stored_as;
+  std::unordered_map<size_t, i64> units;
   const std::function<void(const mapping::Content&, const std::shared_ptr<const std::string>&)>
       visit = [&](const mapping::Content& content, const std::shared_ptr<const std::string>& name) {
         if (content.kind == mapping::Content::Kind::kTensor) stored_as[content.tensor] = name;
+        if (content.interleaved > 0) units[content.tensor] = content.interleaved;
         for (const mapping::Content& part : content.parts) visit(part, name);
       };
   for (const mapping::OutputTensor& output : *target.output) {
     if (!output.constant) visit(output.content, std::make_shared<const std::string>(output.name));
   }
-  for (TargetTensor& tensor : target.tensors) tensor.stored_as = stored_as[tensor.source];
+  Interleaving interleaving;
+  for (TargetTensor& tensor : target.tensors) {
+    tensor.stored_as = stored_as[tensor.source];
+    const auto unit = units.find(tensor.source);
+    if (unit == units.end()) continue;
+    interleaving.apply(tensor, unit->second, source.tensors[tensor.source].spec.name);
+  }
 }
 
 }  // namespace
@@ -207,6 +258,10 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   for (const size_t dropped : resolution.dropped) {
     target.dropped.push_back(source.tensors[dropped].spec.name);
   }
+  target.left_out = applied.left_out;
+  for (const mapping::LeftOut& twin : target.left_out) {
+    target.dropped.push_back(source.tensors[twin.tensor].spec.name);
+  }
   for (const mapping::UnevenCut& cut : resolution.uneven) {
     target.uneven.push_back({cut.axis, cut.sizes, cut.example_tensor, cut.tensors});
     if (const auto warning = mapping::uneven_warning(cut.axis, cut.sizes))
@@ -224,7 +279,12 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   if (may_be_no_box) target.not_boxes = first_not_boxes(source, resolution);
   ChosenHolders chosen(target.ranks);
   std::unordered_map<const layout::Layout*, std::shared_ptr<const format::CutRecord>> cuts;
+  const auto is_left_out = [&](size_t tensor) {
+    return std::any_of(target.left_out.begin(), target.left_out.end(),
+                       [tensor](const mapping::LeftOut& twin) { return twin.tensor == tensor; });
+  };
   for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
+    if (is_left_out(resolved.tensor)) continue;
     const ChosenHolders::Set& set = chosen.of(resolved.layout);
     auto& cut = cuts[resolved.layout.get()];
     if (!cut) cut = cut_record(resolved);
@@ -232,7 +292,7 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
                               resolved.layout->is_sharded(), cut, set.fills,
                               chosen_shifts(resolved, set.ranks)});
   }
-  if (target.output) name_storage(target);
+  if (target.output) name_storage(source, target);
   if (!target.form.has_chunks) return target;
   if (std::ssize(target.ranks) < target.mesh.size()) {
     throw Error(ErrorCode::kUsage,

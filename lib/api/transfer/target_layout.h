@@ -44,6 +44,9 @@ struct TargetLayout {
   /// Tensors as the files hold them; null: every tensor by itself. Their contents index
   /// LogicalCheckpoint::tensors.
   std::shared_ptr<const std::vector<mapping::OutputTensor>> output;
+  /// Tensors that are not written because they must be equal to others: indices into
+  /// LogicalCheckpoint::tensors. `dropped` names them, too.
+  std::vector<mapping::LeftOut> left_out;
   std::vector<i64> ranks;  ///< ranks to write, ascending
   std::vector<TargetTensor> tensors;
   std::vector<std::vector<std::string>> tied;
@@ -61,6 +64,11 @@ struct TargetLayout {
 /// of the mesh.
 TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMapping& applied,
                             const std::vector<i64>& ranks);
+
+/// Returns the holders with the rows of every unit interleaved (index/interleave.h). Throws
+/// kStrategy if a cut is inside a unit.
+std::shared_ptr<const index::HolderSet> interleaved_holders(const index::HolderSet& holders,
+                                                            i64 unit, const std::string& name);
 
 /// Returns the layout of the whole checkpoint on one device, in the files of a layout without
 /// models, or, without one, in the plain ones. Throws kUsage for a layout with models.

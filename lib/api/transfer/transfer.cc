@@ -189,6 +189,7 @@ class SharedRun {
     });
     try {
       if (compare_replicas) report.replicas_compared = compare_shares();
+      compare_left_out();
       team_.all_do([&] {
         if (team_.leads()) take_files(create_files(run_, options_.io, *folder_));
       });
@@ -210,6 +211,14 @@ class SharedRun {
           api::compare_replicas(run_.source, sources_, resources_, {team_.rank(), team_.size()});
     });
     return team_.sum(compared);
+  }
+
+  void compare_left_out() {
+    team_.all_do([&] {
+      if (team_.leads()) {
+        require_equal(run_.source, run_.target.left_out, sources_, resources_);
+      }
+    });
   }
 
   void copy_shares(TransformReport& report) {

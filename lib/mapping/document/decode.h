@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ StrategySpec decode_strategy(const JsonValue& value);
 Rule decode_rule(const JsonValue& value, const std::string& position, const LayerSets& sets);
 CompanionSpec decode_companion(const JsonValue& value);
 StoreRule decode_store_rule(const JsonValue& value);
+/// Decodes a glob, or an object with "match" and "where".
+DropRule decode_drop(const JsonValue& value, const LayerSets& sets);
+/// Decodes an object from captured numbers to sets of layers.
+std::map<std::string, LayerSet> decode_where(const JsonValue& value, const LayerSets& sets);
 /// Decodes an object from paths of config.json to lists of values.
 std::vector<ConfigCondition> decode_conditions(const JsonValue& value);
 

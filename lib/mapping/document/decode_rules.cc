@@ -209,19 +209,19 @@ std::map<std::string, i64> decode_at(const JsonValue& value) {
   return at;
 }
 
-std::map<std::string, LayerSet> decode_where(const JsonValue& value, const LayerSets& sets) {
-  std::map<std::string, LayerSet> where;
-  for (const auto& [capture, set] : value.members())
-    where[capture] = decode_layer_set(set, sets, {});
-  return where;
-}
-
 /// Decodes "after_reduction" or "plain"; plain is "" in the result.
 std::string decode_bias(const JsonValue& value) {
   return value.one_of<const char*>({{"after_reduction", "after_reduction"}, {"plain", ""}});
 }
 
 }  // namespace
+
+std::map<std::string, LayerSet> decode_where(const JsonValue& value, const LayerSets& sets) {
+  std::map<std::string, LayerSet> where;
+  for (const auto& [capture, set] : value.members())
+    where[capture] = decode_layer_set(set, sets, {});
+  return where;
+}
 
 std::vector<Dtype> decode_dtypes(const JsonValue& value) {
   std::vector<Dtype> dtypes;

@@ -40,6 +40,9 @@ void check_wildcards(const JsonValue& value, const StoreRule& rule) {
     if (glob.wildcards() == of) continue;
     refuse(rule.of.front(), glob, "all globs of \"of\" need the same wildcards in the same order");
   }
+  if (rule.same && rule.same->wildcards() != of) {
+    refuse(rule.of.front(), *rule.same, "\"same\" and \"of\" need the same wildcards");
+  }
   std::vector<GlobToken> named = of;
   if (!rule.stack.empty()) {
     const auto removed =
@@ -69,12 +72,18 @@ StoreRule decode_store_rule(const JsonValue& value) {
        },
        true},
       {"stack", [&](const JsonValue& v) { rule.stack = v.identifier(); }},
+      {"interleave", [&](const JsonValue& v) { rule.interleave = v.identifier(); }},
+      {"same", [&](const JsonValue& v) { rule.same = decode_glob(v); }},
       {"constant", [&](const JsonValue& v) { rule.constant = decode_constant(v); }},
       {"config", [&](const JsonValue& v) { rule.config = decode_conditions(v); }},
   });
   if (rule.of.empty()) value.refuse("a rule with at least one glob in \"of\"");
   if (rule.constant && (rule.of.size() != 1 || !rule.stack.empty())) {
     value.refuse("a constant beside the tensors of one glob");
+  }
+  const bool renames = rule.of.size() == 1 && rule.stack.empty() && !rule.constant;
+  if (!renames && (rule.same || !rule.interleave.empty())) {
+    value.refuse("\"same\" and \"interleave\" beside the tensors of one glob");
   }
   check_wildcards(value, rule);
   return rule;

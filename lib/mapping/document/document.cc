@@ -178,12 +178,16 @@ LayerSets decode_layer_sets(const JsonValue& value) {
 /// Parts of a document that are decoded after the others, because they refer to them.
 struct ReadLast {
   LayerSets layer_sets;
-  std::optional<JsonValue> rules, overrides;
+  std::optional<JsonValue> rules, overrides, drop;
 };
 
 void decode_all_rules(const ReadLast& last, Document& d) {
   if (last.rules) d.rules = decode_rules(*last.rules, "rules", last.layer_sets);
   if (last.overrides) d.overrides = decode_rules(*last.overrides, "overrides", last.layer_sets);
+  if (!last.drop) return;
+  for (const JsonValue& rule : last.drop->elements()) {
+    d.drop.push_back(decode_drop(rule, last.layer_sets));
+  }
 }
 
 std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
@@ -215,10 +219,11 @@ std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
        [&](const JsonValue& v) {
          for (const JsonValue& rule : v.elements()) d.store.push_back(decode_store_rule(rule));
        }},
-      {"drop",
+      {"unstored",
        [&](const JsonValue& v) {
-         for (const JsonValue& glob : v.elements()) d.drop.push_back(decode_glob(glob));
+         d.requires_store_rule = v.one_of<bool>({{"keep", false}, {"error", true}});
        }},
+      {"drop", [&](const JsonValue& v) { last.drop = v; }},
       {"straddle", [&](const JsonValue& v) { d.straddle = decode_straddle(v); }},
       {"reduced_bias", [&](const JsonValue& v) { d.reduced_bias = decode_reduced_bias(v); }},
       {"unknown", [&](const JsonValue& v) { d.unknown = decode_unknown(v); }},

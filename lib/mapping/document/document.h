@@ -156,6 +156,12 @@ struct WhenSpec {
   std::vector<ConfigCondition> config;  ///< all must hold
 };
 
+/// One entry of "drop": tensors that are left out.
+struct DropRule {
+  Glob match{""};
+  std::map<std::string, LayerSet> where;  ///< number of the glob -> the layers; empty: all
+};
+
 /// Tensor that the checkpoint lacks and the output gets: every element has one value.
 struct StoredConstant {
   Dtype dtype = Dtype::kF32;
@@ -170,6 +176,11 @@ struct StoreRule {
   Glob name{""};
   std::vector<Glob> of;
   std::string stack;  ///< number in the globs of "of", e.g. "expert"; empty: none
+  /// Axis with the rows of one unit, such as head_dim: each unit is stored with its first and
+  /// second half alternating (index/interleave.h); empty: in order.
+  std::string interleave;
+  /// Tensor with the wildcards of "of" that must be equal to it and is left out.
+  std::optional<Glob> same;
   /// The tensor is this constant, on the devices that have the tensor of "of".
   std::optional<StoredConstant> constant;
   std::vector<ConfigCondition> config;  ///< conditions on config.json; all must hold
@@ -212,8 +223,9 @@ struct Document {
   std::vector<Rule> overrides;
   std::vector<CompanionSpec> companions;
   std::vector<std::vector<std::string>> tied;
-  std::vector<Glob> drop;
+  std::vector<DropRule> drop;
   std::vector<StoreRule> store;
+  bool requires_store_rule = false;  ///< "unstored": "error"; no tensor keeps its name
   std::optional<Straddle> straddle;
   std::optional<ReducedBias> reduced_bias;
   std::optional<UnknownPolicy> unknown;

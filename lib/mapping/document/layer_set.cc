@@ -73,6 +73,13 @@ bool has_layer(const LayerSet::Numbered& set, const ModelConfig& config, i64 lay
 bool has_layer(const LayerSet::AsManyAs& set, const ModelConfig& config, i64 layer) {
   return layer < std::ssize(list_at(set.list, config));
 }
+bool has_layer(const LayerSet::From& set, const ModelConfig& config, i64 layer) {
+  const nlohmann::json* count = config.find(set.count);
+  if (count != nullptr && count->is_number_integer()) return layer >= count->get<i64>();
+  throw Error(ErrorCode::kConfig,
+              fmt::format("{} does not say how many layers the model has", config.file()))
+      .help(fmt::format("add \"{}\"", set.count));
+}
 
 std::string words_of(const LayerSet::Listed& set, bool complement) {
   const bool is_any_other = complement && set.out.empty();
@@ -88,6 +95,10 @@ std::string words_of(const LayerSet::Numbered& set, bool complement) {
 std::string words_of(const LayerSet::AsManyAs& set, bool complement) {
   return fmt::format("it is {} as many as \"{}\" has", complement ? "after" : "among the first",
                      set.list);
+}
+
+std::string words_of(const LayerSet::From& set, bool complement) {
+  return fmt::format("its number is {} \"{}\"", complement ? "below" : "not below", set.count);
 }
 
 /// Refuses a word that is in both "in" and "out".
@@ -159,6 +170,11 @@ LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
     LayerSet::AsManyAs many;
     value.object({{"as_many_as", [&](const JsonValue& v) { many.list = v.nonempty_text(); }}});
     return {std::move(many)};
+  }
+  if (value.has("from")) {
+    LayerSet::From from;
+    value.object({{"from", [&](const JsonValue& v) { from.count = v.nonempty_text(); }}});
+    return {std::move(from)};
   }
   return {decode_listed(value, named, numbers)};
 }

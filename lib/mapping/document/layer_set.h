@@ -39,7 +39,11 @@ struct LayerSet {
   struct AsManyAs {
     std::string list;
   };
-  std::variant<Listed, Last, Numbered, AsManyAs> kind;
+  /// The layers from number n on, where n is the number at a path: those behind the last one.
+  struct From {
+    std::string count;
+  };
+  std::variant<Listed, Last, Numbered, AsManyAs, From> kind;
   bool complement = false;  ///< the set is all other layers instead
 };
 using LayerSets = std::map<std::string, LayerSet>;
@@ -52,7 +56,8 @@ bool contains(const LayerSet& set, const ModelConfig& config, i64 layer);
 std::string to_string(const LayerSet& set);
 
 /// Decodes the name of a set, {"not": set}, {"list", "in", "out", "all_but_every" or "otherwise"},
-/// {"last", "of"}, {"numbers", "first"} or {"as_many_as"}. Throws kMappingSchema with the place.
+/// {"last", "of"}, {"numbers", "first"}, {"as_many_as"} or {"from"}. Throws kMappingSchema with the
+/// place.
 LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
                           const std::map<std::string, Number>& numbers);
 

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "lib/base/text.h"
+#include "lib/mapping/document/glob_matcher.h"
 #include "lib/mapping/document/name_form.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/resolve/nearest_names.h"
@@ -199,25 +200,66 @@ void use_rules_of_absent_twins(const Mapping& mapping, const TensorIndex& by_nam
   }
 }
 
+/// The tensors that "drop" leaves out.
+class Dropped {
+ public:
+  Dropped(const Mapping& mapping, const ModelConfig* config) : config_(config) {
+    for (const Document& document : mapping.documents()) {
+      for (const DropRule& rule : document.drop) {
+        set_.add(rule.match);
+        rules_.push_back({&rule, GlobMatcher(rule.match)});
+      }
+    }
+    set_.compile();
+  }
+
+  bool has(const std::string& name) {
+    const std::vector<int>& matches = set_.match(name);
+    return std::any_of(matches.begin(), matches.end(),
+                       [&](int m) { return holds(rules_[static_cast<size_t>(m)], name); });
+  }
+
+ private:
+  struct Entry {
+    const DropRule* rule = nullptr;
+    GlobMatcher matcher;
+  };
+
+  bool holds(const Entry& entry, const std::string& name) const {
+    if (entry.rule->where.empty()) return true;
+    if (config_ == nullptr) {
+      throw Error(ErrorCode::kConfig, "\"drop\" depends on config.json, and there is none")
+          .tensor(quote_for_message(name))
+          .help("put the model's config.json beside the weights, or give it with --model-config");
+    }
+    const std::vector<std::string> texts = *entry.matcher.match(name);
+    return std::all_of(entry.rule->where.begin(), entry.rule->where.end(), [&](const auto& where) {
+      const std::string& number = texts[position_of_number(entry.rule->match, where.first)];
+      return contains(where.second, *config_, std::stoll(number));
+    });
+  }
+
+  const ModelConfig* config_;
+  PatternSet set_;
+  std::vector<Entry> rules_;
+};
+
 class Assigner {
  public:
   Assigner(const Mapping& mapping, std::span<const TensorSpec> tensors, const TensorIndex& by_name,
-           RuleMatcher& rules, Companions& companions, const ErrorSink& report)
+           const ModelConfig* config, RuleMatcher& rules, Companions& companions,
+           const ErrorSink& report)
       : tensors_(tensors),
         by_name_(by_name),
         rules_(rules),
         companions_(companions),
         report_(report),
-        assigned_(tensors.size()) {
-    for (const Document& document : mapping.documents()) {
-      for (const Glob& glob : document.drop) drop_.add(glob);
-    }
-    drop_.compile();
-  }
+        dropped_(mapping, config),
+        assigned_(tensors.size()) {}
 
   std::vector<Assignment> run() && {
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (!drop_.match(tensors_[i].name).empty()) assigned_[i].kind = Kind::kDropped;
+      if (dropped_.has(tensors_[i].name)) assigned_[i].kind = Kind::kDropped;
     }
     for (size_t i = 0; i < tensors_.size(); ++i) {
       if (assigned_[i].kind != Kind::kDropped && !follow(i)) apply_rule(i);
@@ -263,7 +305,7 @@ class Assigner {
   RuleMatcher& rules_;
   Companions& companions_;
   const ErrorSink& report_;
-  PatternSet drop_;
+  Dropped dropped_;
   std::vector<Assignment> assigned_;
 };
 
@@ -280,7 +322,7 @@ std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpe
                                const TensorIndex& by_name, const ModelConfig* config,
                                RuleMatcher& rules, Companions& companions,
                                std::vector<std::string>& warnings, const ErrorSink& report) {
-  auto assigned = Assigner(mapping, tensors, by_name, rules, companions, report).run();
+  auto assigned = Assigner(mapping, tensors, by_name, config, rules, companions, report).run();
   use_rules_of_absent_twins(mapping, by_name, rules);
   const UnknownPolicy policy = unknown_policy(mapping);
   const auto unknown = std::count_if(assigned.begin(), assigned.end(),

@@ -1,7 +1,6 @@
 #include "lib/mapping/resolve/output_tensors.h"
 
 #include <fmt/format.h>
-#include <re2/re2.h>
 
 #include <algorithm>
 #include <map>
@@ -10,56 +9,26 @@
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
+#include "lib/mapping/document/glob_matcher.h"
 #include "lib/mapping/presets.h"
 
 namespace shardtool::mapping {
 namespace {
 
-using re2::RE2;
 using Join = Content::Kind;
-
-/// Matches names and returns the texts of the wildcards.
-class Matcher {
- public:
-  explicit Matcher(const Glob& glob) : pattern_(glob.regex_of_groups(), RE2::Quiet) {}
-
-  std::optional<std::vector<std::string>> match(std::string_view name) const {
-    std::vector<re2::StringPiece> groups(static_cast<size_t>(pattern_.NumberOfCapturingGroups()) +
-                                         1);
-    const bool matches =
-        pattern_.Match(re2::StringPiece(name.data(), name.size()), 0, name.size(), RE2::ANCHOR_BOTH,
-                       groups.data(), static_cast<int>(groups.size()));
-    if (!matches) return std::nullopt;
-    std::vector<std::string> texts;
-    for (size_t g = 1; g < groups.size(); ++g)
-      texts.emplace_back(groups[g].data(), groups[g].size());
-    return texts;
-  }
-
- private:
-  RE2 pattern_;
-};
-
-/// Position of a number among the wildcards.
-size_t position_of(const Glob& glob, const std::string& number) {
-  const std::vector<GlobToken> wildcards = glob.wildcards();
-  const auto found = std::find_if(wildcards.begin(), wildcards.end(), [&](const GlobToken& token) {
-    return token.kind == GlobToken::Kind::kNumber && token.text == number;
-  });
-  return static_cast<size_t>(found - wildcards.begin());
-}
 
 class Arranger {
  public:
-  Arranger(std::span<const TensorSpec> tensors, std::vector<bool> is_stored)
-      : tensors_(tensors), is_free_(std::move(is_stored)) {
+  Arranger(std::span<const TensorSpec> tensors, std::vector<bool> is_stored,
+           const std::map<std::string, i64>& axis_sizes)
+      : tensors_(tensors), is_free_(std::move(is_stored)), axis_sizes_(axis_sizes) {
     for (size_t t = 0; t < tensors.size(); ++t) {
       if (is_free_[t]) by_name_.emplace(tensors[t].name, t);
     }
   }
 
   void apply(const StoreRule& rule) {
-    const Matcher first(rule.of.front());
+    const GlobMatcher first(rule.of.front());
     std::map<std::string, std::map<i64, Content>> stacks;
     for (size_t t = 0; t < tensors_.size(); ++t) {
       if (!is_free_[t] && !(rule.constant && by_name_.contains(tensors_[t].name))) continue;
@@ -69,13 +38,15 @@ class Arranger {
         result_.push_back({rule.name.fill(*texts), {Join::kTensor, t, {}}, rule.constant});
         continue;
       }
+      if (rule.same) leave_out(rule, t, rule.same->fill(*texts));
       Content content = joined(rule, t, *texts);
+      if (!rule.interleave.empty()) content.interleaved = rows_of_unit(rule);
       if (rule.stack.empty()) {
         result_.push_back({rule.name.fill(*texts), std::move(content), std::nullopt});
         continue;
       }
       const auto number =
-          texts->begin() + static_cast<i64>(position_of(rule.of.front(), rule.stack));
+          texts->begin() + static_cast<i64>(position_of_number(rule.of.front(), rule.stack));
       const i64 index = std::stoll(*number);
       texts->erase(number);
       stacks[rule.name.fill(*texts)].emplace(index, std::move(content));
@@ -88,8 +59,10 @@ class Arranger {
     check_none_left(rule);
   }
 
-  std::vector<OutputTensor> finish() && {
+  /// `names_all`: throws kNoRule if a tensor would keep its name.
+  OutputTensors finish(const Document* names_all) && {
     for (size_t t = 0; t < tensors_.size(); ++t) {
+      if (is_free_[t] && names_all != nullptr) throw without_name(tensors_[t], *names_all);
       if (is_free_[t]) result_.push_back({tensors_[t].name, {Join::kTensor, t, {}}, std::nullopt});
     }
     std::sort(result_.begin(), result_.end(),
@@ -97,13 +70,53 @@ class Arranger {
     const auto twice = std::adjacent_find(
         result_.begin(), result_.end(),
         [](const OutputTensor& a, const OutputTensor& b) { return a.name == b.name; });
-    if (twice == result_.end()) return std::move(result_);
+    if (twice == result_.end()) return {std::move(result_), std::move(left_out_)};
     throw Error(ErrorCode::kStrategy, "two tensors of the output would have one name")
         .tensor(quote_for_message(twice->name))
         .help("change a rule of \"store\", or drop one of the tensors");
   }
 
  private:
+  /// Takes a tensor that must be equal to `kept`, if the checkpoint has it.
+  void leave_out(const StoreRule& rule, size_t kept, const std::string& name) {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end() || !is_free_[found->second]) return;
+    const TensorSpec& twin = tensors_[found->second];
+    const TensorSpec& first = tensors_[kept];
+    if (twin.dtype != first.dtype || twin.shape != first.shape) {
+      throw Error(ErrorCode::kTied, "tensors that must be equal have other shapes or dtypes")
+          .at(rule.place)
+          .tensor(quote_for_message(twin.name))
+          .note("found", describe(twin))
+          .note("expected",
+                fmt::format("{} as '{}'", describe(first), quote_for_message(first.name)))
+          .help("take config.json and the tensors from one model");
+    }
+    is_free_[found->second] = false;
+    left_out_.push_back({found->second, kept});
+  }
+
+  i64 rows_of_unit(const StoreRule& rule) const {
+    const auto size = axis_sizes_.find(rule.interleave);
+    if (size != axis_sizes_.end() && size->second % 2 == 0) return size->second;
+    throw Error(ErrorCode::kStrategy,
+                fmt::format("\"interleave\" names '{}', which is no axis with a known, even size",
+                            quote_for_message(rule.interleave)))
+        .at(rule.place)
+        .note("found", size == axis_sizes_.end() ? "no size" : std::to_string(size->second));
+  }
+
+  static std::string describe(const TensorSpec& spec) {
+    return fmt::format("{} {}", shardtool::to_string(spec.dtype), shardtool::to_string(spec.shape));
+  }
+
+  static Error without_name(const TensorSpec& tensor, const Document& document) {
+    return Error(ErrorCode::kNoRule, "a tensor has no name in the output files")
+        .at({document.name, 0, 0, "/store"})
+        .tensor(quote_for_message(tensor.name))
+        .help("leave it out with \"drop\", or name it with \"store\", in a mapping file");
+  }
+
   /// Takes the parts of one output tensor, or of one index of its stack.
   Content joined(const StoreRule& rule, size_t first, const std::vector<std::string>& texts) {
     is_free_[first] = false;
@@ -135,10 +148,6 @@ class Arranger {
         inner(first.shape) == inner(part.shape)) {
       return;
     }
-    const auto describe = [](const TensorSpec& spec) {
-      return fmt::format("{} {}", shardtool::to_string(spec.dtype),
-                         shardtool::to_string(spec.shape));
-    };
     throw Error(ErrorCode::kStrategy,
                 fmt::format("'{}' cannot be concatenated with '{}' along axis 0",
                             quote_for_message(part.name), quote_for_message(first.name)))
@@ -150,7 +159,7 @@ class Arranger {
   /// Throws if a tensor matches a later glob of "of", and the first part is missing.
   void check_none_left(const StoreRule& rule) const {
     for (size_t p = 1; p < rule.of.size(); ++p) {
-      const Matcher matcher(rule.of[p]);
+      const GlobMatcher matcher(rule.of[p]);
       for (size_t t = 0; t < tensors_.size(); ++t) {
         if (!is_free_[t]) continue;
         const auto texts = matcher.match(tensors_[t].name);
@@ -167,30 +176,38 @@ class Arranger {
   std::span<const TensorSpec> tensors_;
   std::vector<bool> is_free_;  ///< stored, and not taken by a rule yet
   NameMap<size_t> by_name_;
+  const std::map<std::string, i64>& axis_sizes_;
   std::vector<OutputTensor> result_;
+  std::vector<LeftOut> left_out_;
 };
 
 }  // namespace
 
-std::optional<std::vector<OutputTensor>> output_tensors(const Mapping& mapping,
-                                                        std::span<const TensorSpec> tensors,
-                                                        const std::vector<bool>& is_stored,
-                                                        const ModelConfig* config) {
+bool holds_for(const StoreRule& rule, const ModelConfig* config) {
+  return std::all_of(rule.config.begin(), rule.config.end(), [&](const ConfigCondition& condition) {
+    return config != nullptr && holds(condition, *config);
+  });
+}
+
+std::optional<OutputTensors> output_tensors(const Mapping& mapping,
+                                            std::span<const TensorSpec> tensors,
+                                            const std::vector<bool>& is_stored,
+                                            const ModelConfig* config,
+                                            const std::map<std::string, i64>& axis_sizes) {
   const auto documents = mapping.documents();
   const bool has_rules = std::any_of(documents.begin(), documents.end(),
                                      [](const Document& d) { return !d.store.empty(); });
   if (!has_rules) return std::nullopt;
-  Arranger arranger(tensors, is_stored);
+  Arranger arranger(tensors, is_stored, axis_sizes);
   for (const Document& document : documents) {
     for (const StoreRule& rule : document.store) {
-      const bool applies = std::all_of(rule.config.begin(), rule.config.end(),
-                                       [&](const ConfigCondition& condition) {
-                                         return config != nullptr && holds(condition, *config);
-                                       });
-      if (applies) arranger.apply(rule);
+      if (holds_for(rule, config)) arranger.apply(rule);
     }
   }
-  return std::move(arranger).finish();
+  const auto names_all =
+      std::find_if(documents.begin(), documents.end(),
+                   [](const Document& document) { return document.requires_store_rule; });
+  return std::move(arranger).finish(names_all == documents.end() ? nullptr : &*names_all);
 }
 
 }  // namespace shardtool::mapping

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +28,8 @@ struct Content {
   Kind kind = Kind::kTensor;
   size_t tensor = 0;           ///< of kTensor: index into the specs
   std::vector<Content> parts;  ///< of the other kinds; not empty
+  /// Rows of a unit that are stored interleaved (index/interleave.h), only of kTensor; 0: in order.
+  i64 interleaved = 0;
 };
 
 /// A tensor in the output files, with the name that they give it.
@@ -37,13 +40,31 @@ struct OutputTensor {
   std::optional<StoredConstant> constant;
 };
 
+/// Tensor that is left out because it must be equal to another one; indices into the specs.
+struct LeftOut {
+  size_t tensor = 0;
+  size_t equal_to = 0;
+};
+
+/// Tensors of the output files.
+struct OutputTensors {
+  std::vector<OutputTensor> tensors;  ///< sorted by name
+  std::vector<LeftOut> left_out;
+};
+
+/// True if config.json has the values that the rule asks for.
+bool holds_for(const StoreRule& rule, const ModelConfig* config);
+
 /// Applies the rules in "store" of all documents, nearest first; the first rule that takes a tensor
-/// wins. Every tensor with `is_stored` is in exactly one output tensor without a constant; those
-/// that no rule takes keep their names. Returns nullopt if there are no rules. Throws kStrategy
-/// with the rule's place if a part is missing or names collide.
-std::optional<std::vector<OutputTensor>> output_tensors(const Mapping& mapping,
-                                                        std::span<const TensorSpec> tensors,
-                                                        const std::vector<bool>& is_stored,
-                                                        const ModelConfig* config);
+/// wins. Every tensor with `is_stored` is left out or in exactly one output tensor without a
+/// constant; those that no rule takes keep their names. `axis_sizes` are those of the resolution.
+/// Returns nullopt if there are no rules. Throws kStrategy with the rule's place if a part is
+/// missing or names collide; kTied if tensors that must be equal have other shapes; kNoRule for a
+/// tensor that no rule takes if a document says "unstored": "error".
+std::optional<OutputTensors> output_tensors(const Mapping& mapping,
+                                            std::span<const TensorSpec> tensors,
+                                            const std::vector<bool>& is_stored,
+                                            const ModelConfig* config,
+                                            const std::map<std::string, i64>& axis_sizes);
 
 }  // namespace shardtool::mapping

@@ -1,0 +1,106 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/layouts/tables.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+/// Files of ranks without a manifest, as the engines' own scripts write them.
+namespace shardtool::layouts {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using test::TempFolder;
+using test::Tensors;
+
+/// Splits the model of a table and removes the manifest. Returns its tensors.
+Tensors split_without_manifest(const TempFolder& folder, const json& table, const json& mesh) {
+  Tensors whole = test::write_model(folder / "whole", table);
+  api::SplitOptions options;
+  options.source = folder / "whole";
+  options.mapping = test::choice_of(mesh.at("flags"));
+  options.write.output = folder / "parts";
+  options.write.layout = table.at("layout");
+  api::split(options);
+  const json manifest = json::parse(std::ifstream(folder / "parts/manifest.json"));
+  for (const std::string name : manifest.at("dropped")) whole.erase(name);
+  fs::remove(folder / "parts/manifest.json");
+  return whole;
+}
+
+void merge_parts(const TempFolder& folder, const std::string& layout) {
+  api::MergeOptions options;
+  options.sources = {folder / "parts"};
+  options.from_layout = layout;
+  options.write.output = folder / "merged";
+  options.write.force = true;
+  api::merge(options);
+}
+
+/// First table of a layout.
+json table_of(const std::string& layout) {
+  return json::parse(std::ifstream(test::tables(layout).front()));
+}
+
+}  // namespace
+
+TEST_CASE("files that an engine's own script wrote are merged by the layout's table") {
+  for (const std::string layout : {"deepseek@3.2", "meta@3"}) {
+    for (const fs::path& path : test::tables(layout)) {
+      const json table = json::parse(std::ifstream(path));
+      for (const json& mesh : table.at("meshes")) {
+        if (mesh.at("flags").size() > 2) continue;  // --axes is not in the files
+        CAPTURE(path.string());
+        const TempFolder folder;
+        const Tensors whole = split_without_manifest(folder, table, mesh);
+        merge_parts(folder, layout);
+        CHECK(test::rows_of(test::read_tensors(folder / "merged", "model")) ==
+              test::rows_of(whole));
+      }
+    }
+  }
+}
+
+TEST_CASE("files that are no complete parts of the layout are refused") {
+  const json table = table_of("deepseek@3.2");
+  const TempFolder folder;
+  const json& mesh = table.at("meshes").front();
+  split_without_manifest(folder, table, mesh);
+  const std::string last = folder / "parts/model3-mp4.safetensors";
+  const Tensors good = test::read_tensors(folder / "parts", "model3-mp4");
+  const auto write = [&](const Tensors& tensors) {
+    test::write_checkpoint(folder / "other", tensors);
+    fs::rename(folder / "other/model.safetensors", last);
+  };
+  Tensors lacking = good;
+  lacking.erase("layers.0.attn.wo.weight");
+  write(lacking);
+  CHECK_ERROR(kCoverage, merge_parts(folder, "deepseek"));
+  Tensors narrower = good;
+  narrower["embed.weight"] = test::numbered_tensor("embed.weight", Dtype::kBF16, {9, 32});
+  write(narrower);
+  CHECK_ERROR(kShapeMismatch, merge_parts(folder, "deepseek"));
+  Tensors unknown = good;
+  unknown["layers.0.attn.w9.weight"] =
+      test::numbered_tensor("layers.0.attn.w9.weight", Dtype::kBF16, {1});
+  write(unknown);
+  CHECK_ERROR(kNoRule, merge_parts(folder, "deepseek"));
+  write(good);
+  CHECK_NOTHROW(merge_parts(folder, "deepseek"));
+  fs::remove(last);
+  CHECK_ERROR(kCoverage, merge_parts(folder, "deepseek"));
+}
+
+TEST_CASE("a manifest says more than --from-layout, and fused tensors need one") {
+  const json table = table_of("vllm@0.32");
+  const TempFolder folder;
+  split_without_manifest(folder, table, table.at("meshes").front());
+  CHECK_ERROR(kUnsupported, merge_parts(folder, "vllm"));
+  folder.write("parts/manifest.json", "{}");
+  CHECK_ERROR(kUsage, merge_parts(folder, "vllm"));
+}
+
+}  // namespace shardtool::layouts

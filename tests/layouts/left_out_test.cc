@@ -1,0 +1,71 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lib/api/transform.h"
+#include "tests/support/checkpoint_files.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+/// Tied models that store both of the tied tensors.
+namespace shardtool::layouts {
+namespace {
+
+using nlohmann::json;
+using test::TempFolder;
+
+constexpr const char* kEmbed = "model.embed_tokens.weight";
+constexpr const char* kHead = "lm_head.weight";
+
+/// Writes a tied Llama without its layer, with an output matrix of its own.
+void write_model(const TempFolder& folder, const test::Tensor& head) {
+  test::Tensors tensors;
+  tensors[kEmbed] = test::numbered_tensor(kEmbed, Dtype::kBF16, {70, 4});
+  tensors[kHead] = head;
+  tensors["model.norm.weight"] = test::numbered_tensor("model.norm.weight", Dtype::kBF16, {4});
+  test::write_checkpoint(folder / "whole", tensors);
+  folder.write("whole/config.json",
+               R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+                   "tie_word_embeddings": true, "hidden_size": 4, "vocab_size": 70,
+                   "num_attention_heads": 2, "num_key_value_heads": 2, "intermediate_size": 4,
+                   "num_hidden_layers": 1})");
+}
+
+void split_for(const TempFolder& folder, const std::string& layout) {
+  api::SplitOptions options;
+  options.source = folder / "whole";
+  options.mapping.mesh = mesh::parse_mesh("tp=2");
+  options.write.output = folder / "parts";
+  options.write.layout = layout;
+  options.write.force = true;
+  api::split(options);
+}
+
+}  // namespace
+
+TEST_CASE("a tied output matrix that equals the embedding is stored once") {
+  for (const std::string layout : {"vllm", "sglang"}) {
+    const TempFolder folder;
+    write_model(folder, test::numbered_tensor(kHead, Dtype::kBF16, {70, 4}));
+    split_for(folder, layout);
+    const auto stored = test::read_tensors(folder / "parts", "model-rank-0");
+    CHECK(stored.contains(kHead));
+    CHECK_FALSE(stored.contains(kEmbed));
+    CHECK(stored.at(kHead).spec.shape == Shape{64, 4});
+    const json manifest = json::parse(std::ifstream(folder / "parts/manifest.json"));
+    CHECK(manifest.at("dropped") == json::array({kHead}));
+  }
+}
+
+TEST_CASE("tied tensors that differ are refused, in shape and in any byte") {
+  const TempFolder folder;
+  write_model(folder, test::numbered_tensor(kHead, Dtype::kBF16, {71, 4}));
+  CHECK_ERROR(kTied, split_for(folder, "vllm"));
+  test::Tensor other = test::numbered_tensor(kHead, Dtype::kBF16, {70, 4});
+  other.bytes.back() = static_cast<decltype(other.bytes)::value_type>(other.bytes.back() ^ 1);
+  write_model(folder, other);
+  CHECK_ERROR(kTied, split_for(folder, "vllm"));
+}
+
+}  // namespace shardtool::layouts
