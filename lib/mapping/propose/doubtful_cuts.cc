@@ -50,6 +50,12 @@ bool has_sections(const AxisExpr& expr) {
   return product != nullptr && has_sections(*product->inner);
 }
 
+/// Returns a tensor's name without its last word, and without "weight".
+std::string_view module_of(std::string_view name) {
+  if (name.ends_with(".weight")) name.remove_suffix(std::string_view(".weight").size());
+  return name.substr(0, name.rfind('.'));
+}
+
 bool is_users(const ResolvedTensor& tensor) {
   const std::string& rule = tensor.by->rule;
   return rule != "unknown" && !rule.starts_with("preset:") && !rule.starts_with("layout:") &&
@@ -214,6 +220,7 @@ class Doubts {
     const std::string fix =
         rule_text(cut, fmt::format(R"("type": "head_aware_{}", "num_heads": {}, "head_dim": {})",
                                    cut.axis == 0 ? "rowwise" : "columnwise", heads.value, dim));
+    if (own > 1 && states_other_heads(config_, cut.extent() / own)) return;
     if (own > 1 && own != dim) {
       report(cut,
              fmt::format("rule {} cuts {} in {} heads of {}, but the model has {}",
@@ -252,7 +259,9 @@ class Doubts {
       const i64 other = head_size(first->expr());
       const i64 count = cut->extent() / own;
       const i64 other_count = first->extent() / other;
-      if (own == other || count == other_count) continue;
+      const bool divides = own % other == 0 || other % own == 0;
+      if (divides || count == other_count || module_of(cut->tensor) != module_of(first->tensor))
+        continue;
       report(*cut,
              fmt::format("rule {} cuts {} in {} heads of {}, and rule {} cuts '{}' beside it in "
                          "{} heads of {}",

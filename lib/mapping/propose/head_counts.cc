@@ -131,6 +131,18 @@ std::optional<HeadCounts> find_head_counts(const ModelConfig* config, const std:
   return inferred(widths);
 }
 
+bool states_other_heads(const ModelConfig* config, i64 heads) {
+  const std::vector<std::string> paths =
+      config == nullptr ? std::vector<std::string>{} : config->size_paths();
+  return std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
+    const std::string_view key = key_of(path);
+    if (!key.ends_with("heads") || is_one_of(key, kHeadKeys) || is_one_of(key, kKvKeys))
+      return false;
+    const nlohmann::json* value = config->find(path);
+    return value != nullptr && value->is_number_integer() && value->get<i64>() == heads;
+  });
+}
+
 std::optional<ConfigNumber> find_vocabulary(const ModelConfig* config, i64 rows) {
   constexpr i64 kMostPadding = 1024;
   if (config == nullptr) return std::nullopt;

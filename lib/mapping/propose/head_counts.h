@@ -37,6 +37,10 @@ struct AttentionWidths {
 std::optional<HeadCounts> find_head_counts(const ModelConfig* config, const std::string& path,
                                            const AttentionWidths& widths);
 
+/// Returns true if config.json gives this number of heads to another kind of layer, under a name
+/// such as "linear_num_key_heads". `config` may be null.
+bool states_other_heads(const ModelConfig* config, i64 heads);
+
 /// Returns the size of the vocabulary in config.json that fits a tensor of `rows` rows, which may
 /// be padded. Returns nullopt if none does.
 std::optional<ConfigNumber> find_vocabulary(const ModelConfig* config, i64 rows);
