@@ -101,7 +101,8 @@ Command inspect_command(InspectArgs& args) {
       .description =
           "Reads headers only, never tensor data. With a mapping, a preset or a mesh it shows the "
           "rule of every tensor and what every device would hold; outputs of shardtool show it "
-          "without one.",
+          "without one. SRC#PREFIX, here and in all commands, takes only the tensors whose names "
+          "begin with PREFIX and a dot, without them: step-1000#model for a training checkpoint.",
       .examples = {"shardtool inspect models/llama-8b",
                    "shardtool inspect models/llama-8b --query name,dtype,shape --format csv",
                    "shardtool inspect models/llama-8b --preset llama --tp 8 --tensors"},

@@ -100,7 +100,7 @@ class Check {
       if (part.manifest) check::check_digests(part, findings_);
     }
     // A single file need not have all ranks.
-    if (logical.is_sharded() && !is_single_file(logical.parts.front())) check_shards(logical);
+    if (logical.parts.front().manifest && !is_single_file(logical.parts.front())) check_shards(logical);
     if (surveyed.unclear) add_unclear(surveyed);
     const auto config = load_config(logical);
     const std::vector<TensorSpec> specs = logical.specs();

@@ -5,6 +5,7 @@
 #include "lib/base/error.h"
 #include "lib/format/hugging_face/hf_cache.h"
 #include "lib/format/reader.h"
+#include "lib/format/subset.h"
 
 namespace shardtool::format {
 namespace {
@@ -76,12 +77,14 @@ Checkpoint open_checkpoint(const std::string& location) {
 
 Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& report) {
   Checkpoint checkpoint;
-  checkpoint.path = is_hf_location(location) ? resolve_hf_location(location) : location;
+  const auto [place, prefix] = split_location(location);
+  checkpoint.path = is_hf_location(place) ? resolve_hf_location(place) : place;
   while (checkpoint.path.size() > 1 && checkpoint.path.back() == '/') checkpoint.path.pop_back();
   Location found = look_at(checkpoint.path);
   if (is_entry_of_folder(found.file)) checkpoint.path = found.folder;
   add_side_files(checkpoint, found);
   reader_of(found).open(checkpoint, found, report);
+  if (!prefix.empty()) keep_below(checkpoint, prefix);
   const std::string config = checkpoint.folder() + "/config.json";
   std::error_code error;
   if (fs::is_regular_file(config, error)) checkpoint.config_path = config;

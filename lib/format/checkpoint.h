@@ -14,6 +14,12 @@
 
 namespace shardtool::format {
 
+/// Place of a chunk in the tensor that it is a part of.
+struct PartOf {
+  std::optional<Shape> whole;  ///< shape of the tensor; absent: the chunks tell
+  Shape begin;                 ///< global index at which the chunk begins on every axis
+};
+
 /// Tensor stored in a file.
 struct StoredTensor {
   std::string name;
@@ -22,6 +28,7 @@ struct StoredTensor {
   int file = 0;    ///< index into Checkpoint::files
   i64 offset = 0;  ///< absolute, bytes
   i64 bytes = 0;
+  std::shared_ptr<const PartOf> part = {};  ///< null: the whole tensor
 };
 
 /// Result of opening a weights file. Without problem reports every file is kRead.
@@ -86,9 +93,11 @@ inline constexpr const char* kManifestName = "manifest.json";
 std::optional<std::string> manifest_text(const std::string& folder);
 
 /// Opens a location given by the user: a folder, a .safetensors file, a file of torch.save (.bin,
-/// .pt, .pth), an index.json, an output folder of shardtool, or hf://org/name[@revision] (the local
-/// Hugging Face cache, never the network). Throws the input errors (kFileMissing, kUnreadable,
-/// kMalformed, kHeaderJson, kTensorInvalid, kIndexInvalid, kUnsupported, kManifestInvalid, kLimit).
+/// .pt, .pth), an index.json, an output folder of shardtool, a folder of
+/// torch.distributed.checkpoint, or hf://org/name[@revision] (the local Hugging Face cache, never
+/// the network). LOCATION#PREFIX takes only the tensors whose names begin with "PREFIX.", without
+/// it. Throws the input errors (kFileMissing, kUnreadable, kMalformed, kHeaderJson, kTensorInvalid,
+/// kIndexInvalid, kUnsupported, kManifestInvalid, kLimit).
 Checkpoint open_checkpoint(const std::string& location);
 
 /// Same, but reports problems to `report` and continues with the readable part: the tensors of the

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/json_reader.h"
+#include "lib/base/name_map.h"
 #include "lib/base/text.h"
 #include "lib/format/hugging_face/hf_cache.h"
 #include "lib/format/names.h"
@@ -48,6 +52,57 @@ std::string framework_of(const safetensors::Header& header) {
   }
   return "";
 }
+
+const std::string* sharding_info(const safetensors::Header& header) {
+  for (const auto& [key, value] : header.metadata) {
+    if (key == "DCP_SHARDING_INFO") return &value;
+  }
+  return nullptr;
+}
+
+/// True for the shards of a rank that this program wrote: their manifest is part of them.
+bool has_rank(const safetensors::Header& header) {
+  return std::ranges::any_of(header.metadata,
+                             [](const auto& entry) { return entry.first == "shardtool.rank"; });
+}
+
+/// Begins of the tensors of one file, by name.
+class ShardingInfo {
+ public:
+  ShardingInfo(const std::string& text, const std::string& path) : path_(path) {
+    JsonReader in(text, {path, ErrorCode::kHeaderJson}, kMaxInfoDepth);
+    in.begin_object();
+    for (std::string name; in.next_key(name);) {
+      auto part = std::make_shared<PartOf>();
+      in.object({{"saved_offsets", [&] { part->begin = numbers(in); }},
+                 {"global_shape", [&] { part->whole = numbers(in); }, false}});
+      parts_.insert_or_assign(name, std::move(part));
+    }
+    in.finish();
+  }
+
+  std::shared_ptr<const PartOf> of(const std::string& tensor, const Shape& shape) const {
+    const auto found = parts_.find(tensor);
+    if (found != parts_.end() && found->second->begin.size() == shape.size()) return found->second;
+    throw Error(ErrorCode::kHeaderJson, "DCP_SHARDING_INFO does not place a tensor of its file")
+        .at({path_, 0, 0, "/__metadata__/DCP_SHARDING_INFO"})
+        .tensor(quote_for_message(tensor))
+        .help("save the file again with the version of PyTorch that reads it");
+  }
+
+ private:
+  static constexpr int kMaxInfoDepth = 8;
+
+  static Shape numbers(JsonReader& in) {
+    Shape shape;
+    in.begin_array();
+    while (in.next_element()) shape.push_back(in.integer());
+    return shape;
+  }
+
+  const std::string& path_;
+  NameMap<std::shared_ptr<const PartOf>> parts_;
+};
 
 /// Problem kind for a file that could not be read at all.
 ProblemKind kind_of(const Error& error, const std::string& name) {
@@ -104,10 +159,10 @@ void report_one_file_under_two_names(const Checkpoint& checkpoint, const Problem
   }
 }
 
-}  // namespace
+enum class Parts { kIgnored, kFromInfo };
 
-void read_safetensors_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
-                           const ProblemSink& report) {
+void read_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
+               const ProblemSink& report, Parts wanted) {
   safetensors::Header header = safetensors::read_header(file, [&](Problem problem) {
     problem.file = source.name;
     report(std::move(problem));
@@ -116,14 +171,47 @@ void read_safetensors_file(Checkpoint& checkpoint, SourceFile& source, const sto
   source.framework = framework_of(header);
   checkpoint.header_bytes += header.data_begin;
   const auto number = static_cast<int>(checkpoint.files.size());
+  const std::string* const info =
+      wanted == Parts::kFromInfo && !has_rank(header) ? sharding_info(header) : nullptr;
+  std::optional<ShardingInfo> parts;
+  if (info != nullptr) parts.emplace(*info, source.path);
   for (safetensors::Entry& entry : header.entries) {
+    auto part = parts ? parts->of(entry.name, entry.shape) : nullptr;
     checkpoint.tensors.push_back({std::move(entry.name), entry.dtype, std::move(entry.shape),
-                                  number, header.data_begin + entry.begin,
-                                  entry.end - entry.begin});
+                                  number, header.data_begin + entry.begin, entry.end - entry.begin,
+                                  std::move(part)});
   }
   for (std::string& warning : header.warnings) {
     checkpoint.warnings.push_back({std::move(warning), source.name, Oddity::kUnknownField});
   }
+}
+
+}  // namespace
+
+void read_safetensors_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
+                           const ProblemSink& report) {
+  read_file(checkpoint, source, file, report, Parts::kIgnored);
+}
+
+bool are_sharded(const std::string& folder, const std::vector<std::string>& names) {
+  return std::ranges::all_of(names, [&](const std::string& name) {
+    try {
+      const store::File file = store::open_read(resolved(folder + "/" + name));
+      const auto header = safetensors::read_header(file, [](const Problem&) {});
+      return sharding_info(header) != nullptr && !has_rank(header);
+    } catch (const Error&) {
+      return false;  // reported when the file is read
+    }
+  });
+}
+
+void read_sharded_headers(Checkpoint& checkpoint, const std::vector<std::string>& names,
+                          const ProblemSink& report) {
+  const auto read = [](Checkpoint& into, SourceFile& source, const store::File& file,
+                       const ProblemSink& problems) {
+    read_file(into, source, file, problems, Parts::kFromInfo);
+  };
+  read_files(checkpoint, names, read, report);
 }
 
 void read_files(Checkpoint& checkpoint, const std::vector<std::string>& names, ReadFile read,

@@ -21,7 +21,18 @@ void read_safetensors_file(Checkpoint& checkpoint, SourceFile& source, const sto
 void read_files(Checkpoint& checkpoint, const std::vector<std::string>& names, ReadFile read,
                 const ProblemSink& report);
 
-/// Same for safetensors files.
+/// True if the header of every file has DCP_SHARDING_INFO, by which torch.distributed.checkpoint
+/// places the tensors of a file (torch/distributed/checkpoint/_hf_utils.py, PyTorch 2.13). False
+/// for files that cannot be read, and for shards of a rank that this program wrote: these have a
+/// manifest.
+bool are_sharded(const std::string& folder, const std::vector<std::string>& names);
+
+/// Reads safetensors files; tensors get their `part` from DCP_SHARDING_INFO. Reports kHeaderJson
+/// for a file whose entry lacks one of its tensors.
+void read_sharded_headers(Checkpoint& checkpoint, const std::vector<std::string>& names,
+                          const ProblemSink& report);
+
+/// Same for safetensors files, without parts.
 void read_headers(Checkpoint& checkpoint, const std::vector<std::string>& names,
                   const ProblemSink& report);
 

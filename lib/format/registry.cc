@@ -2,6 +2,7 @@
 #include <array>
 
 #include "lib/base/error.h"
+#include "lib/format/dcp/reader.h"
 #include "lib/format/hugging_face/index_reader.h"
 #include "lib/format/manifest/output_reader.h"
 #include "lib/format/names.h"
@@ -16,6 +17,7 @@ namespace {
 /// by its most specific sign, and safetensors files go before torch files.
 constexpr auto kReaders = std::to_array<const Reader*>({
     &kOutputReader,
+    &dcp::kReader,
     &kSafetensorsIndexReader,
     &safetensors::kReader,
     &kTorchIndexReader,

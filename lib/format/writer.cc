@@ -7,15 +7,16 @@
 
 #include "lib/base/error.h"
 #include "lib/format/dcp/files.h"
+#include "lib/format/manifest/manifest.h"
 #include "lib/format/safetensors/files.h"
 
 namespace shardtool::format {
 namespace {
 
 constexpr auto kWriters = std::to_array<Writer>({
-    {"safetensors", safetensors::plan_files, safetensors::frame_file, safetensors::index_name,
+    {kSafetensors, safetensors::plan_files, safetensors::frame_file, safetensors::index_name,
      safetensors::write_index},
-    {"dcp", dcp::plan_files, dcp::frame_file, dcp::metadata_name, dcp::write_metadata},
+    {kDcp, dcp::plan_files, dcp::frame_file, dcp::metadata_name, dcp::write_metadata},
 });
 
 }  // namespace

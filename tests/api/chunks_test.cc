@@ -7,6 +7,7 @@
 
 #include "lib/api/transform.h"
 #include "lib/format/checkpoint.h"
+#include "lib/format/safetensors/safetensors.h"
 #include "tests/api/model_files.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/generators.h"
@@ -95,7 +96,7 @@ TEST_CASE("a checkpoint in chunks holds every element once, and merge gives it b
     const TempFolder folder;
     const Model model = random_model();
     test::write_checkpoint(folder / "whole", model.tensors);
-    const std::string layout = *rc::gen::element<std::string>("dcp-hf");
+    const std::string layout = *rc::gen::element<std::string>("dcp", "dcp-hf");
     const auto mapping = write_mapping(folder, "mapping", model.rules, *gen::between(1, 5));
     ReshardOptions options = reshard_to(folder, "whole", "chunks", mapping, layout);
     options.write.max_file_size = *rc::gen::element<i64>(1, 64, 50'000'000'000);
@@ -111,7 +112,7 @@ TEST_CASE("chunks become the shards that a split of the whole checkpoint makes")
     const TempFolder folder;
     const Model model = random_model();
     test::write_checkpoint(folder / "whole", model.tensors);
-    const std::string layout = *rc::gen::element<std::string>("dcp-hf");
+    const std::string layout = *rc::gen::element<std::string>("dcp", "dcp-hf");
     const auto first = write_mapping(folder, "first", model.rules, *gen::between(1, 5));
     const auto second = write_mapping(folder, "second", model.rules, *gen::between(1, 5));
     reshard(reshard_to(folder, "whole", "chunks", first, layout));
@@ -122,6 +123,85 @@ TEST_CASE("chunks become the shards that a split of the whole checkpoint makes")
     parts.erase("manifest.json");  // names the source's files
     expected.erase("manifest.json");
     RC_ASSERT(parts == expected);
+  }));
+}
+
+namespace {
+
+struct Box {
+  Shape begin;
+  Shape shape;
+};
+
+/// Cuts a box again and again, at random places of random axes.
+std::vector<Box> random_boxes(const Shape& shape) {
+  std::vector<Box> boxes{{Shape(shape.size(), 0), shape}};
+  for (i64 cuts = *gen::between(0, 6); cuts-- > 0 && !shape.empty();) {
+    const auto b = static_cast<size_t>(*gen::between(0, std::ssize(boxes) - 1));
+    const auto axis = static_cast<size_t>(*gen::between(0, std::ssize(shape) - 1));
+    if (boxes[b].shape[axis] < 2) continue;
+    const i64 first = *gen::between(1, boxes[b].shape[axis] - 1);
+    Box second = boxes[b];
+    boxes[b].shape[axis] = first;
+    second.begin[axis] += first;
+    second.shape[axis] -= first;
+    boxes.push_back(second);
+  }
+  return boxes;
+}
+
+/// Bytes of a box, row-major.
+std::string bytes_of(const test::Tensor& tensor, const Box& box) {
+  const int width = bits(tensor.spec.dtype);
+  reference::Bytes part(static_cast<size_t>(*byte_size(tensor.spec.dtype, box.shape)));
+  i64 to = 0;
+  for (const auto& local : reference::tuples(box.shape)) {
+    std::vector<i64> global;
+    for (size_t a = 0; a < local.size(); ++a) global.push_back(box.begin[a] + local[a]);
+    const i64 from = reference::row_major(global, tensor.spec.shape);
+    reference::copy_element(tensor.bytes, from, part, to++, width);
+  }
+  return {reinterpret_cast<const char*>(part.data()), part.size()};
+}
+
+/// Writes box `b` of every tensor into file `b`, as PyTorch's HuggingFaceStorageWriter does.
+void write_boxes(const TempFolder& folder, const Tensors& tensors) {
+  std::vector<std::vector<format::safetensors::Entry>> entries;
+  std::vector<std::string> data;
+  std::vector<nlohmann::json> infos;
+  for (const auto& [name, tensor] : tensors) {
+    std::vector<Box> boxes = random_boxes(tensor.spec.shape);
+    for (size_t b = 0; b < boxes.size(); ++b) {
+      if (b == data.size()) {
+        entries.emplace_back();
+        data.emplace_back();
+        infos.push_back(nlohmann::json::object());
+      }
+      const std::string bytes = bytes_of(tensor, boxes[b]);
+      const i64 at = std::ssize(data[b]);
+      entries[b].push_back({name, tensor.spec.dtype, boxes[b].shape, at, at + std::ssize(bytes)});
+      data[b] += bytes;
+      infos[b][name] = {{"saved_offsets", boxes[b].begin}};
+    }
+  }
+  for (size_t f = 0; f < data.size(); ++f) {
+    const format::safetensors::Metadata metadata{{"DCP_SHARDING_INFO", infos[f].dump()}};
+    folder.write(fmt::format("boxes/shard-{:05}-model-00001-of-00001.safetensors", f + 1),
+                 write_header(entries[f], metadata, 8) + data[f]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("boxes that another tool cut in any way are put together by their offsets") {
+  CHECK(rc::check("boxes", [] {
+    const TempFolder folder;
+    const Model model = random_model();
+    write_boxes(folder, model.tensors);
+    RC_ASSERT(test::same_tensors(merged(folder, "boxes", "merged"), model.tensors));
+    const auto mapping = write_mapping(folder, "mapping", model.rules, *gen::between(1, 4));
+    reshard(reshard_to(folder, "boxes", "chunks", mapping, "dcp"));
+    RC_ASSERT(test::same_tensors(merged(folder, "chunks", "again"), model.tensors));
   }));
 }
 

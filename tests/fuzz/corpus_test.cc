@@ -29,6 +29,7 @@ const std::map<std::string, void (*)(std::string_view)> kTargets = {
     {"zip_archive", zip_archive},
     {"torch_file", torch_file},
     {"gguf", gguf},
+    {"dcp", dcp},
 };
 
 std::string content(const fs::path& path) {

@@ -21,5 +21,6 @@ void pickle(std::string_view input);
 void zip_archive(std::string_view input);
 void torch_file(std::string_view input);
 void gguf(std::string_view input);
+void dcp(std::string_view input);
 
 }  // namespace shardtool::fuzz

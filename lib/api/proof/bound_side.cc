@@ -75,7 +75,8 @@ SideFiles whole_files(const LogicalCheckpoint& checkpoint) {
     files.layouts.push_back(layout);
   }
   files.biases.resize(files.specs.size());
-  if (checkpoint.is_sharded()) {
+  const auto has_parts = [](const LogicalTensor& t) { return t.side.slots.size() > 1; };
+  if (checkpoint.is_sharded() || std::ranges::any_of(checkpoint.tensors, has_parts)) {
     files.weights = std::make_unique<MergedFiles>(checkpoint);
   } else {
     files.weights = std::make_unique<WeightFiles>(checkpoint);

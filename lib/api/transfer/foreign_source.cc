@@ -42,6 +42,7 @@ std::optional<check::ForeignShards> as_foreign_shards(
   check::ForeignShards shards;
   int first_file = 0;
   for (const format::Checkpoint& part : parts) {
+    if (!part.chunked.empty()) return std::nullopt;  // the chunks say where they belong
     const auto folder_rank = parts.size() > 1 ? rank_of_folder(part) : std::nullopt;
     std::vector<i64> ranks;
     for (const auto& file : part.files) {

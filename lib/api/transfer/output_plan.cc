@@ -199,7 +199,8 @@ namespace {
 FilePlan plan_files(const TargetLayout& target, i64 rank, const format::TensorTable& table,
                     i64 max_file_size, std::span<const i64> origins, const std::string& framework) {
   format::FileRequest request{table, max_file_size};
-  if (!target.is_whole) request.rank = rank;
+  // A chunk does not belong to a rank, and its file has no number of one.
+  if (!target.is_whole && !target.form.has_chunks) request.rank = rank;
   request.origins = origins;
   request.framework = framework;
   if (target.engine_files) {

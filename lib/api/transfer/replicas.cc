@@ -41,9 +41,11 @@ i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::Sour
   for (size_t i = 0; i < differences.size(); ++i) {
     const exec::Difference& difference = differences[i];
     if (difference.bytes == 0) continue;
-    const i64 rank = compared[i]->ranks[static_cast<size_t>(difference.holder)];
-    throw Error(ErrorCode::kDataMismatch,
-                fmt::format("replicas differ: rank {} has other bytes", rank))
+    const auto holder = static_cast<size_t>(difference.holder);
+    const std::string who = compared[i]->ranks.empty()
+                                ? fmt::format("chunk {}", holder)
+                                : fmt::format("rank {}", compared[i]->ranks[holder]);
+    throw Error(ErrorCode::kDataMismatch, fmt::format("replicas differ: {} has other bytes", who))
         .tensor(compared[i]->spec.name)
         .note("first difference", fmt::format("byte {} of the whole tensor", difference.first))
         .note("bytes that differ", std::to_string(difference.bytes))

@@ -92,7 +92,7 @@ Surveyed joined(std::vector<Checkpoint> parts) {
   if (!parts.front().manifest) {
     surveyed.foreign = as_foreign_shards(parts);
     if (surveyed.foreign) parts.resize(1);  // the others have the same names
-    drop_second_names(parts.front());
+    if (parts.front().chunked.empty()) drop_second_names(parts.front());
   }
   surveyed.logical = join_parts(std::move(parts));
   return surveyed;

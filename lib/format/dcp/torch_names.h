@@ -7,6 +7,10 @@
 
 namespace shardtool::format::dcp {
 
+/// Modules of the classes in `.metadata`.
+inline constexpr std::string_view kMetadataModule = "torch.distributed.checkpoint.metadata";
+inline constexpr std::string_view kFilesModule = "torch.distributed.checkpoint.filesystem";
+
 /// Names of a dtype in PyTorch.
 struct TorchNames {
   Dtype dtype;

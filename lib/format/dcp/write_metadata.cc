@@ -8,8 +8,6 @@
 namespace shardtool::format::dcp {
 namespace {
 
-constexpr std::string_view kModule = "torch.distributed.checkpoint.metadata";
-constexpr std::string_view kStorageModule = "torch.distributed.checkpoint.filesystem";
 /// Items that one SETITEMS takes, as in CPython's own pickles.
 constexpr size_t kBatch = 1000;
 constexpr size_t kPieceBytes = 1 << 20;
@@ -30,7 +28,7 @@ class MetadataPickle {
       : tensors_(tensors), write_(write), pickle_(text_) {}
 
   void write() {
-    pickle_.object(kModule, "Metadata");
+    pickle_.object(kMetadataModule, "Metadata");
     pickle_.empty_dict();
     pickle_.mark();
     pickle_.text("state_dict_metadata");
@@ -97,19 +95,19 @@ class MetadataPickle {
   }
 
   void properties(Dtype dtype) {
-    pickle_.object(kModule, "TensorProperties");
+    pickle_.object(kMetadataModule, "TensorProperties");
     pickle_.mark();
     pickle_.global("torch", torch_names(dtype)->name);
     call_with("torch.serialization", "_get_layout", [&] { key("torch.strided"); });
-    pickle_.boolean(false);                                                   // requires_grad
-    call_with(kModule, "_MEM_FORMAT_ENCODING", [&] { pickle_.integer(0); });  // contiguous
-    pickle_.boolean(false);                                                   // pin_memory
+    pickle_.boolean(false);  // requires_grad
+    call_with(kMetadataModule, "_MEM_FORMAT_ENCODING", [&] { pickle_.integer(0); });  // contiguous
+    pickle_.boolean(false);                                                           // pin_memory
     pickle_.tuple();
     pickle_.set_state();
   }
 
   void tensor_metadata(const PlacedTensor& tensor) {
-    pickle_.object(kModule, "TensorStorageMetadata");
+    pickle_.object(kMetadataModule, "TensorStorageMetadata");
     pickle_.empty_dict();
     pickle_.mark();
     key("properties");
@@ -119,7 +117,7 @@ class MetadataPickle {
     pickle_.empty_list();
     pickle_.mark();
     for (const PlacedTensor::Part& part : tensor.parts) {
-      pickle_.object(kModule, "ChunkStorageMetadata");
+      pickle_.object(kMetadataModule, "ChunkStorageMetadata");
       pickle_.empty_dict();
       pickle_.mark();
       size("offsets", part.begin);
@@ -136,7 +134,7 @@ class MetadataPickle {
   void storage_entries(const PlacedTensor& tensor) {
     for (size_t p = 0; p < tensor.parts.size(); ++p) {
       const PlacedTensor::Part& part = tensor.parts[p];
-      pickle_.object(kModule, "MetadataIndex");
+      pickle_.object(kMetadataModule, "MetadataIndex");
       pickle_.empty_dict();
       pickle_.mark();
       key("fqn");
@@ -154,7 +152,7 @@ class MetadataPickle {
   void storage_info(const PlacedTensor::Part& part) {
     const PlannedFile& file = tensors_.files[static_cast<size_t>(part.file)];
     const FramedData blob = blob_of(file, part.offset);
-    pickle_.object(kStorageModule, "_StorageInfo");
+    pickle_.object(kFilesModule, "_StorageInfo");
     pickle_.empty_dict();
     pickle_.mark();
     key("relative_path");

@@ -24,6 +24,7 @@ namespace shardtool::format {
 
 /// Format of the files of a manifest that names none.
 inline constexpr std::string_view kSafetensors = "safetensors";
+inline constexpr std::string_view kDcp = "dcp";
 
 /// File of the output or of the source, without its path.
 struct FileRecord {

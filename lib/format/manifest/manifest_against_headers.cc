@@ -33,11 +33,15 @@ class StoredTensors {
               [](const auto* a, const auto* b) { return key(*a) < key(*b); });
   }
 
-  const StoredTensor* find(int file, const std::string& name) const {
+  /// The tensor of this name, or, of several, the one at `offset` if there is one.
+  const StoredTensor* find(int file, const std::string& name, i64 offset) const {
     const std::pair<int, const std::string&> wanted(file, name);
     const auto at =
         std::lower_bound(sorted_.begin(), sorted_.end(), wanted,
                          [](const auto* tensor, const auto& k) { return key(*tensor) < k; });
+    for (auto one = at; one != sorted_.end() && key(**one) == wanted; ++one) {
+      if ((*one)->offset == offset) return *one;
+    }
     return at != sorted_.end() && key(**at) == wanted ? *at : nullptr;
   }
 
@@ -103,7 +107,7 @@ class Comparison {
     if (source.state != FileState::kRead) return 0;
     const std::string& file = source.name;
     const StoredTensor* found =
-        stored_.find(shard.file, tensor.stored ? *tensor.stored : tensor.name);
+        stored_.find(shard.file, tensor.stored ? *tensor.stored : tensor.name, shard.offset);
     if (found == nullptr) {
       report_({ProblemKind::kShardMissing,
                differs(ErrorCode::kManifestInvalid,
@@ -114,6 +118,7 @@ class Comparison {
       return 0;
     }
     const Shape shape = tensor.holders->local_shape(static_cast<int>(s));
+    if (found->part) check_begin(tensor, s, *found->part);
     if (tensor.stored && found->dtype == tensor.dtype) {
       parts_.push_back({found, shard.offset, shard.offset + shard.bytes, tensor.name});
       return 0;
@@ -129,6 +134,24 @@ class Comparison {
                  .note("expected", describe(tensor.dtype, shape, shard.offset, shard.bytes)),
              file});
     return 1;
+  }
+
+  /// Checks that a chunk begins where the manifest says.
+  void check_begin(const TensorRecord& tensor, size_t s, const PartOf& part) const {
+    const index::Region region = tensor.holders->region(static_cast<int>(s));
+    Shape begin;
+    for (const index::AxisMap& axis : region) {
+      begin.push_back(interval_begin(axis).value_or(-1));
+    }
+    if (begin == part.begin && (!part.whole || *part.whole == tensor.shape)) return;
+    const std::string& file = checkpoint_.files[static_cast<size_t>(tensor.shards[s].file)].name;
+    report_({ProblemKind::kShardDiffers,
+             differs(ErrorCode::kManifestInvalid,
+                     "a chunk is another part of its tensor than the manifest records", file)
+                 .tensor(quote_for_message(tensor.name))
+                 .note("found", fmt::format("begins at {}", to_string(part.begin)))
+                 .note("expected", fmt::format("begins at {}", to_string(begin))),
+             file});
   }
 
   /// Checks that the parts of every tensor follow each other and fill it. Returns the number of

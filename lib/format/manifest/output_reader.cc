@@ -4,6 +4,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/format/dcp/open.h"
 #include "lib/format/manifest/manifest_against_headers.h"
 #include "lib/format/read_headers.h"
 
@@ -27,16 +28,20 @@ void open_output(Checkpoint& checkpoint, Location& location, const ProblemSink& 
     report({ProblemKind::kManifestInvalid, error, kManifestName});
     return read_headers(checkpoint, location.listing.weights, report);
   }
-  if (checkpoint.manifest->format != kSafetensors) {
-    throw Error(ErrorCode::kUnsupported, "this output is in a format that is only written")
-        .at({path, 0, 0, "/format"})
-        .note("found", quote_for_message(checkpoint.manifest->format))
-        .help("give the checkpoint that it was made from");
-  }
   check_files(*checkpoint.manifest, checkpoint.path, report);
   std::vector<std::string> names;
   for (const FileRecord& file : checkpoint.manifest->files) names.push_back(file.name);
-  read_headers(checkpoint, names, report);
+  const std::string& format = checkpoint.manifest->format;
+  if (format == kDcp) {
+    dcp::read_files(checkpoint, names);
+  } else if (format == kSafetensors) {
+    read_headers(checkpoint, names, report);
+  } else {
+    throw Error(ErrorCode::kManifestInvalid, "the files have an unknown format")
+        .at({path, 0, 0, "/format"})
+        .note("found", quote_for_message(format))
+        .help("use the version of shardtool that wrote the folder");
+  }
   check_against_headers(checkpoint, report);
   warn_of_unlisted(checkpoint, location.listing.weights, kManifestName);
 }

@@ -1,6 +1,7 @@
 #include "lib/format/safetensors/reader.h"
 
 #include "lib/base/error.h"
+#include "lib/format/chunks.h"
 #include "lib/format/names.h"
 #include "lib/format/read_headers.h"
 
@@ -22,6 +23,11 @@ void open_safetensors(Checkpoint& checkpoint, Location& location, const ProblemS
   if (!location.file.empty()) return read_headers(checkpoint, {location.file}, report);
   const std::vector<std::string>& weights = location.listing.weights;
   if (weights.size() > 1) {
+    if (are_sharded(checkpoint.folder(), weights)) {
+      checkpoint.format = "safetensors of torch.distributed.checkpoint";
+      read_sharded_headers(checkpoint, weights, report);
+      return group_chunks(checkpoint);
+    }
     if (!are_all_parts(weights, ".safetensors")) {
       report({ProblemKind::kUnclearChoice,
               unclear_choice(
@@ -33,6 +39,10 @@ void open_safetensors(Checkpoint& checkpoint, Location& location, const ProblemS
       return read_headers(checkpoint, weights, report);
     }
     warn_of_no_index(checkpoint);
+  }
+  if (weights.size() == 1) {
+    read_sharded_headers(checkpoint, weights, report);
+    return group_chunks(checkpoint);
   }
   read_headers(checkpoint, weights, report);
   report_tensors_in_two_files(checkpoint, report);

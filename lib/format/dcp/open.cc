@@ -1,0 +1,126 @@
+#include "lib/format/dcp/open.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/format/dcp/files.h"
+#include "lib/format/dcp/metadata.h"
+#include "lib/format/dcp/read_blob.h"
+#include "lib/format/names.h"
+#include "lib/format/torch/unpickle.h"
+
+namespace shardtool::format::dcp {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A chunk of a tensor of the metadata.
+struct ChunkNumber {
+  size_t tensor = 0;
+  size_t chunk = 0;
+};
+
+class Opening {
+ public:
+  Opening(Checkpoint& checkpoint, Metadata metadata)
+      : checkpoint_(checkpoint), metadata_(std::move(metadata)) {}
+
+  void read(const std::vector<std::string>& first) {
+    std::vector<std::vector<ChunkNumber>> chunks(metadata_.files.size());
+    for (size_t t = 0; t < metadata_.tensors.size(); ++t) {
+      const auto& of_tensor = metadata_.tensors[t].chunks;
+      for (size_t c = 0; c < of_tensor.size(); ++c) chunks[of_tensor[c].file].push_back({t, c});
+    }
+    std::vector<ChunkNumber> none;
+    for (const std::string& name : first) {
+      const auto found = std::lower_bound(metadata_.files.begin(), metadata_.files.end(), name);
+      const auto number = static_cast<size_t>(found - metadata_.files.begin());
+      const bool is_known = found != metadata_.files.end() && *found == name;
+      add_file(name, is_known ? chunks[number] : none);
+    }
+    for (size_t f = 0; f < metadata_.files.size(); ++f) {
+      const std::string& name = metadata_.files[f];
+      if (std::find(first.begin(), first.end(), name) == first.end()) add_file(name, chunks[f]);
+    }
+    if (!metadata_.objects.empty()) warn_of_objects();
+  }
+
+ private:
+  const Chunk& at(const ChunkNumber& number) const {
+    return metadata_.tensors[number.tensor].chunks[number.chunk];
+  }
+
+  void add_file(const std::string& name, std::vector<ChunkNumber>& numbers) {
+    SourceFile source;
+    source.name = name;
+    const std::string path = checkpoint_.folder() + "/" + name;
+    std::error_code error;
+    const fs::path canonical = fs::canonical(path, error);
+    source.path = error ? path : canonical.string();
+    source.framework = "pt";
+    const store::File file = store::open_read(source.path);
+    source.identity = store::identity(file);
+    std::sort(numbers.begin(), numbers.end(), [this](const ChunkNumber& a, const ChunkNumber& b) {
+      return at(a).offset < at(b).offset;
+    });
+    kernels::Xxh3 frame;
+    for (const ChunkNumber& number : numbers) add_chunk(file, source, number, frame);
+    source.header_xxh3 = frame.hex();
+    checkpoint_.files.push_back(std::move(source));
+  }
+
+  void add_chunk(const store::File& file, const SourceFile& source, const ChunkNumber& number,
+                 kernels::Xxh3& frame) {
+    const ChunkedEntry& tensor = metadata_.tensors[number.tensor];
+    const Chunk& chunk = at(number);
+    const auto end = checked_add(chunk.offset, chunk.length);
+    if (!end || *end > source.identity.size) {
+      throw Error(ErrorCode::kMalformed, "a chunk lies outside of its file")
+          .at({source.path, 0, 0, ""})
+          .tensor(quote_for_message(tensor.name))
+          .note("found", fmt::format("{} bytes at {}", chunk.length, chunk.offset))
+          .note("file", fmt::format("{} bytes", source.identity.size))
+          .help("the file is truncated, or of another save: copy the folder again");
+    }
+    const i64 data = read_blob(file, tensor.name, tensor.dtype, chunk, frame);
+    const i64 bytes = byte_size(tensor.dtype, chunk.shape).value_or(0);
+    checkpoint_.header_bytes += chunk.length - bytes;
+    checkpoint_.tensors.push_back(
+        {tensor.name, tensor.dtype, chunk.shape, static_cast<int>(checkpoint_.files.size()), data,
+         bytes, std::make_shared<const PartOf>(PartOf{tensor.shape, chunk.begin})});
+  }
+
+  void warn_of_objects() {
+    const auto count = std::ssize(metadata_.objects);
+    checkpoint_.warnings.push_back(
+        {fmt::format("{} of the checkpoint {} no tensor{} and left out: {}",
+                     count == 1 ? std::string("1 entry") : fmt::format("{} entries", count),
+                     count == 1 ? "is" : "are", count == 1 ? "" : "s",
+                     list_for_message(metadata_.objects)),
+         std::string(kMetadataName), Oddity::kOtherEntry});
+  }
+
+  Checkpoint& checkpoint_;
+  Metadata metadata_;
+};
+
+}  // namespace
+
+bool is_checkpoint(const std::string& folder) {
+  std::error_code error;
+  return fs::is_regular_file(fs::path(folder) / kMetadataName, error);
+}
+
+void read_files(Checkpoint& checkpoint, const std::vector<std::string>& first) {
+  const std::string path = fmt::format("{}/{}", checkpoint.folder(), kMetadataName);
+  Metadata metadata = parse_metadata(store::read_text(path, torch::kMaxPickleBytes), path);
+  Opening(checkpoint, std::move(metadata)).read(first);
+}
+
+}  // namespace shardtool::format::dcp
