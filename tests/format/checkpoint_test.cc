@@ -129,7 +129,7 @@ TEST_CASE("several files without an index are refused, several indices too") {
 TEST_CASE("a folder without weights is missing them, one of other formats is refused") {
   const test::TempFolder folder;
   CHECK(opening_error(folder.path()).code() == ErrorCode::kFileMissing);
-  folder.write("model.gguf", "x");
+  folder.write("model.onnx", "x");
   const Error error = opening_error(folder.path());
   CHECK(error.code() == ErrorCode::kUnsupported);
   CHECK(error.help_lines()[0].find("save_pretrained") != std::string::npos);
