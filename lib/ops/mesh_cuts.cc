@@ -71,4 +71,24 @@ std::vector<bool> dealt_by(const mesh::Mesh& mesh, const BoundWeight& tensors,
   return dealt;
 }
 
+std::vector<plan::Placement> placement_of(const mesh::Mesh& mesh, const BoundWeight& weight,
+                                          const LayoutOf& layouts) {
+  std::vector<plan::Placement> on(mesh.axes().size());
+  if (weight.empty()) return on;
+  const bool is_list = weight.size() > 1;
+  const Layout& first = layouts(weight.front());
+  for (size_t d = 0; d < first.axes().size(); ++d) {
+    const auto cut = cut_by(mesh, first, d);
+    for (size_t a = 0; a < on.size(); ++a) {
+      if (cut[a]) on[a] = plan::Placement::sharded(static_cast<int>(d + (is_list ? 1 : 0)));
+    }
+  }
+  if (!is_list) return on;
+  const auto dealt = dealt_by(mesh, weight, layouts);
+  for (size_t a = 0; a < on.size(); ++a) {
+    if (dealt[a]) on[a] = plan::Placement::sharded(0);
+  }
+  return on;
+}
+
 }  // namespace shardtool::ops

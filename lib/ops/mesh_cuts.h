@@ -19,4 +19,9 @@ std::vector<bool> absent_along(const mesh::Mesh& mesh, const layout::Layout& lay
 std::vector<bool> dealt_by(const mesh::Mesh& mesh, const BoundWeight& tensors,
                            const LayoutOf& layouts);
 
+/// The placement of a weight per mesh axis, as in rules.h: a list of tensors has its own axis 0. A
+/// tensor that some devices lack (pipeline stages) counts as whole.
+std::vector<plan::Placement> placement_of(const mesh::Mesh& mesh, const BoundWeight& weight,
+                                          const LayoutOf& layouts);
+
 }  // namespace shardtool::ops

@@ -51,6 +51,7 @@ constexpr OpKind row(std::string_view name, Operands operands = {}, std::string_
   if constexpr (requires(const T& op, const Widths& widths) { check(op, widths); }) {
     row.check = [](const Op& op, const Widths& widths) { check(as<T>(op), widths); };
   }
+  row.rules = [](const Op& op, const RuleSite& site) { return rules(as<T>(op), site); };
   row.place = [](Walk& walk, const BoundOp& bound) {
     return listed(place(as<T>(*bound.op), walk, bound));
   };

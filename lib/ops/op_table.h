@@ -8,6 +8,7 @@
 #include "lib/ops/decoder.h"
 #include "lib/ops/operands.h"
 #include "lib/ops/pricing.h"
+#include "lib/ops/rules.h"
 #include "lib/ops/walk.h"
 #include "lib/ops/widths.h"
 
@@ -47,8 +48,9 @@ struct OpKind {
   size_t (*outputs)(const Op& op);
   /// Throws kShapeMismatch if the op does not accept inputs of these widths; null: accepts all.
   void (*check)(const Op& op, const Widths& widths);
-  /// Applies the placement rule: moves inputs to the devices that need them, and returns the
-  /// outputs.
+  /// Returns the legal placements along one mesh axis (rules.h).
+  std::vector<plan::OpRow> (*rules)(const Op& op, const RuleSite& site);
+  /// Follows the rules: moves inputs to the devices that need them, and returns the outputs.
   std::vector<Value> (*place)(Walk& walk, const BoundOp& bound);
   /// Adds the work and reads of one device.
   void (*price)(const Op& op, Pricing& pricing);

@@ -53,8 +53,12 @@ struct Step {
   const BoundOp* op = nullptr;
   std::vector<ValueMove> before;
   std::vector<Exchange> after;
+  /// For each input, its placement per mesh axis after the moves.
+  std::vector<std::vector<plan::Placement>> read;
+  std::vector<i64> widths;  ///< features of each input
   /// For each output, its placement per mesh axis after all moves.
   std::vector<std::vector<plan::Placement>> made;
+  std::vector<i64> made_widths;  ///< features of each output
   Work work;
   bool of_prompt = false;     ///< runs over an encoder's tokens, once per prompt
   bool reads_prompt = false;  ///< an attention to an encoder's tokens

@@ -146,7 +146,7 @@ std::vector<bool> Walk::unmet(const std::vector<plan::OpRow>& rules, const Bound
   std::vector<bool> found(axes());
   for (size_t a = 0; a < axes(); ++a) {
     found[a] = std::ranges::none_of(rules, [&](const plan::OpRow& rule) {
-      for (size_t i = 0; i < rule.operands.size(); ++i) {
+      for (size_t i = 0; i < bound.op->in.size(); ++i) {
         const Placement& on = values_.at(bound.op->in[i]).on[a];
         const bool is_sliced = on.is(Kind::kReplicated) && rule.operands[i].is(Kind::kSharded);
         if (on != rule.operands[i] && !is_sliced) return false;
@@ -157,8 +157,15 @@ std::vector<bool> Walk::unmet(const std::vector<plan::OpRow>& rules, const Bound
   return found;
 }
 
-void Walk::meet(const std::vector<plan::OpRow>& rules, const BoundOp& bound) {
-  const size_t operands = rules.front().operands.size();
+std::vector<plan::OpRow> Walk::rules(const BoundOp& bound) const {
+  std::vector<i64> widths;
+  for (const std::string& name : bound.op->in) widths.push_back(values_.at(name).width);
+  return rules_of(RuleSite(model_, bound, widths));
+}
+
+void Walk::meet(const BoundOp& bound) {
+  const auto rules = this->rules(bound);
+  const size_t operands = bound.op->in.size();
   const std::vector<bool> to_reduce = unmet(rules, bound);
   for (size_t i = 0; i < operands; ++i) reduce(in(bound, i), to_reduce);
   const std::vector<bool> to_gather = unmet(rules, bound);
@@ -166,8 +173,7 @@ void Walk::meet(const std::vector<plan::OpRow>& rules, const BoundOp& bound) {
 }
 
 Value Walk::nonlinear(const BoundOp& bound) {
-  static const auto kRules = plan::nonlinear_rows({2, 2});
-  meet(kRules, bound);
+  meet(bound);
   return in(bound, 0);
 }
 
@@ -264,14 +270,20 @@ Step Walk::run(const BoundOp& bound) {
   std::vector<i64> widths;
   for (const std::string& name : bound.op->in) widths.push_back(values_.at(name).width);
   check_widths(model_, bound, widths);
-  step_ = {&bound, {}, {}, {}, {elements(bound)}, is_of_prompt(bound)};
+  step_ = {};
+  step_.op = &bound;
+  step_.widths = std::move(widths);
+  step_.work.weight_elements = elements(bound);
+  step_.of_prompt = is_of_prompt(bound);
   std::vector<Value> made = bound.op->row->place(*this, bound);
+  for (const std::string& name : bound.op->in) step_.read.push_back(values_.at(name).on);
   Work& work = step_.work;
   if (!bound.op->in.empty()) work.input_elements = most_features(in(bound, 0));
   work.output_elements = most_features(made.front());
   for (size_t i = 0; i < made.size(); ++i) {
     made[i].of_prompt = step_.of_prompt;
     step_.made.push_back(made[i].on);
+    step_.made_widths.push_back(made[i].width);
     put(bound.op->out[i], std::move(made[i]));
   }
   return std::move(step_);

@@ -9,7 +9,7 @@
 
 #include "lib/ops/mesh_cuts.h"
 #include "lib/ops/placed_value.h"
-#include "lib/plan/placement/op_rules.h"
+#include "lib/ops/rules.h"
 
 namespace shardtool::ops {
 
@@ -22,7 +22,7 @@ struct WalkedLayer {
 
 /// The placement of a layer's values, op after op. An op's place() calls it: it moves inputs to
 /// where the op needs them, and derives the output's placement from those of inputs and weights, by
-/// the rules of tensor parallelism:
+/// the op's rules (rules.h). In short, they are those of tensor parallelism:
 ///
 ///     linear      W cut by rows:    x R -> y S         W cut by columns: x S or R -> y P
 ///     embedding   by rows: P        by columns: S
@@ -106,10 +106,11 @@ class Walk {
     gather(value, std::vector<bool>(axes(), true));
   }
 
-  /// Moves the first inputs, one per operand of the planner's rules, until a rule accepts them
-  /// along every mesh axis: reduces Partial values, then gathers cut ones. Whole inputs are sliced
-  /// for free.
-  void meet(const std::vector<plan::OpRow>& rules, const BoundOp& bound);
+  /// The op's rules.
+  std::vector<plan::OpRow> rules(const BoundOp& bound) const;
+  /// Moves the inputs until a rule accepts them along every mesh axis: reduces Partial values, then
+  /// gathers cut ones. Whole inputs are sliced for free. Weights are left where they are.
+  void meet(const BoundOp& bound);
   /// Returns the placement of the first input after reducing it if it is Partial.
   Value nonlinear(const BoundOp& bound);
   /// Places a result that combines all inputs feature by feature.
@@ -143,9 +144,6 @@ class Walk {
   std::map<std::string, Value> values_;
   Step step_;
 };
-
-/// S(1): the features are cut.
-inline const plan::Placement kCut = plan::Placement::sharded(1);
 
 /// Returns the rule with this placement of operand `which`. Throws kUnsupported if there is none.
 const plan::OpRow& rule_for(const std::vector<plan::OpRow>& rules, size_t which,

@@ -11,6 +11,7 @@ struct Activation {
   Word kind;
 };
 void decode(Activation& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const Activation& op, const RuleSite& site);
 Value place(const Activation& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Activation& op, const OpAt<N>& at);
@@ -18,6 +19,7 @@ Part<N> apply(const Activation& op, const OpAt<N>& at);
 /// xIELU (Huang 2024), with stored numbers alpha_p, alpha_n, beta and eps.
 struct Xielu {};
 void decode(Xielu& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const Xielu& op, const RuleSite& site);
 Value place(const Xielu& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Xielu& op, const OpAt<N>& at);
@@ -27,6 +29,7 @@ struct Softcap {
   Number cap;
 };
 void decode(Softcap& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const Softcap& op, const RuleSite& site);
 Value place(const Softcap& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Softcap& op, const OpAt<N>& at);
@@ -37,6 +40,7 @@ struct Clamp {
   bool from_above = false;
 };
 void decode(Clamp& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const Clamp& op, const RuleSite& site);
 Value place(const Clamp& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Clamp& op, const OpAt<N>& at);

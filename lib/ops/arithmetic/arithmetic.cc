@@ -5,8 +5,19 @@
 #include "lib/ops/widths.h"
 
 namespace shardtool::ops {
+namespace {
 
-using plan::Placement;
+/// Shape whose features are cut with the other operand's; one feature is whole.
+Shape operand_shape(const RuleSite& site, size_t input) {
+  return {2, site.width(input) > 1 ? 2 : 1};
+}
+
+/// The value as it is: the op is linear and works on single features.
+std::vector<plan::OpRow> linear(const RuleSite& site) {
+  return site.unary(plan::linear_rows({2, 2}));
+}
+
+}  // namespace
 
 void decode(Multiply& /*op*/, OpDecoder& in) {
   in.finish({});
@@ -16,17 +27,16 @@ void check(const Multiply& /*op*/, const Widths& widths) {
   widths.meet();
 }
 
-/// Follows the planner's rules of mul. Partial times whole stays Partial, because a factor can be
-/// moved into the sum.
+/// Partial times whole stays Partial, because a factor can be moved into the sum.
+std::vector<plan::OpRow> rules(const Multiply& /*op*/, const RuleSite& site) {
+  auto rows = plan::mul_rows(operand_shape(site, 0), operand_shape(site, 1));
+  rows.push_back({{kSum, kWhole}, kSum});
+  rows.push_back({{kWhole, kSum}, kSum});
+  return rows;
+}
+
 Value place(const Multiply& /*op*/, Walk& walk, const BoundOp& bound) {
-  static const auto kRules = [] {
-    const Placement r = Placement::replicated(), p = Placement::partial();
-    std::vector<plan::OpRow> rules = plan::mul_rows({2, 2}, {2, 2});
-    rules.push_back({{p, r}, p});
-    rules.push_back({{r, p}, p});
-    return rules;
-  }();
-  walk.meet(kRules, bound);
+  walk.meet(bound);
   return walk.elementwise(bound);
 }
 
@@ -38,10 +48,12 @@ void check(const Add& /*op*/, const Widths& widths) {
   widths.meet();
 }
 
-/// Follows the planner's rules of add.
+std::vector<plan::OpRow> rules(const Add& /*op*/, const RuleSite& site) {
+  return plan::add_rows(operand_shape(site, 0), operand_shape(site, 1));
+}
+
 Value place(const Add& /*op*/, Walk& walk, const BoundOp& bound) {
-  static const auto kRules = plan::add_rows({2, 2}, {2, 2});
-  walk.meet(kRules, bound);
+  walk.meet(bound);
   return walk.elementwise(bound);
 }
 
@@ -62,6 +74,10 @@ void decode(Scale& op, OpDecoder& in) {
     in.value().refuse("an op with \"by\" or \"weight\"");
 }
 
+std::vector<plan::OpRow> rules(const Scale& /*op*/, const RuleSite& site) {
+  return linear(site);
+}
+
 Value place(const Scale& /*op*/, Walk& walk, const BoundOp& bound) {
   return walk.in(bound, 0);
 }
@@ -77,6 +93,10 @@ void decode(Shift& op, OpDecoder& in) {
     in.value().refuse("an op with \"by\" or \"bias\"");
 }
 
+std::vector<plan::OpRow> rules(const Shift& /*op*/, const RuleSite& site) {
+  return site.with_weights();
+}
+
 Value place(const Shift& /*op*/, Walk& walk, const BoundOp& bound) {
   return walk.with_weights(bound);
 }
@@ -84,6 +104,10 @@ Value place(const Shift& /*op*/, Walk& walk, const BoundOp& bound) {
 void decode(TemperatureTuning& op, OpDecoder& in) {
   in.finish({in.number("strength", op.strength, true), in.number("span", op.span, true),
              in.number("first", op.first)});
+}
+
+std::vector<plan::OpRow> rules(const TemperatureTuning& /*op*/, const RuleSite& site) {
+  return linear(site);
 }
 
 Value place(const TemperatureTuning& /*op*/, Walk& walk, const BoundOp& bound) {

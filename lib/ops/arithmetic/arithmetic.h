@@ -14,6 +14,7 @@ namespace shardtool::ops {
 struct Multiply {};
 void decode(Multiply& op, OpDecoder& in);
 void check(const Multiply& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Multiply& op, const RuleSite& site);
 Value place(const Multiply& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Multiply& op, const OpAt<N>& at);
@@ -22,6 +23,7 @@ Part<N> apply(const Multiply& op, const OpAt<N>& at);
 struct Add {};
 void decode(Add& op, OpDecoder& in);
 void check(const Add& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Add& op, const RuleSite& site);
 Value place(const Add& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Add& op, const OpAt<N>& at);
@@ -37,6 +39,7 @@ struct Scale {
   bool divides = false;
 };
 void decode(Scale& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const Scale& op, const RuleSite& site);
 Value place(const Scale& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Scale& op, const OpAt<N>& at);
@@ -47,6 +50,7 @@ struct Shift {
   std::optional<Dim> size;  ///< size of the bias
 };
 void decode(Shift& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const Shift& op, const RuleSite& site);
 Value place(const Shift& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Shift& op, const OpAt<N>& at);
@@ -58,6 +62,7 @@ struct TemperatureTuning {
   Number first{{}, 1};
 };
 void decode(TemperatureTuning& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const TemperatureTuning& op, const RuleSite& site);
 Value place(const TemperatureTuning& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const TemperatureTuning& op, const OpAt<N>& at);

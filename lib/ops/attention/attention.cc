@@ -105,6 +105,10 @@ void decode(PositionBias& op, OpDecoder& in) {
              in.dim("heads", op.heads), in.dim("buckets", op.buckets)});
 }
 
+std::vector<plan::OpRow> rules(const PositionBias& /*op*/, const RuleSite& site) {
+  return {site.whole().front(), site.row({}, {kCut}, kCut)};
+}
+
 Value place(const PositionBias& op, Walk& walk, const BoundOp& bound) {
   const Layout& table = walk.layout_of(bound.weights.front());
   const i64 buckets = walk.size(op.buckets);
@@ -112,8 +116,9 @@ Value place(const PositionBias& op, Walk& walk, const BoundOp& bound) {
   y.features = walk.held(table, 1);
   for (AxisMap& map : y.features) map = index::scale(map, buckets);
   const auto by_heads = walk.cut_by(table, 1);
+  const auto rules = walk.rules(bound);
   for (size_t a = 0; a < walk.axes(); ++a) {
-    if (by_heads[a]) y.on[a] = kCut;
+    y.on[a] = rule_for(rules, 0, by_heads[a] ? Placement::sharded(1) : kWhole).result;
   }
   return y;
 }
@@ -145,6 +150,13 @@ void check(const BucketScores& op, const Widths& widths) {
 }
 
 /// Heads are cut like the queries; the table is whole.
+std::vector<plan::OpRow> rules(const BucketScores& /*op*/, const RuleSite& site) {
+  const plan::Placement by_rows = Placement::sharded(0);
+  auto rows = site.by_tokens();
+  rows.push_back(site.row({kCut}, {kWhole, kWhole, kWhole, by_rows, by_rows}, kCut));
+  return rows;
+}
+
 Value place(const BucketScores& op, Walk& walk, const BoundOp& bound) {
   constexpr size_t kProjection = 3;
   for (size_t i = 0; i < kProjection; ++i) walk.refuse_cut(bound.weights[i], "table of buckets");
@@ -230,7 +242,27 @@ void check(const Attention& op, const Widths& widths) {
   }
 }
 
-/// Keys, values and biases are cut like the queries; those of an index and of entries are whole.
+/// Keys, values and biases are cut like the queries, or the keys and values are whole; those of an
+/// index and of entries are whole. Devices with their own queries read all keys, unless a bias
+/// needs its tokens, too.
+std::vector<plan::OpRow> rules(const Attention& op, const RuleSite& site) {
+  const size_t biases = site.inputs() - biases_of(op);
+  const auto with = [&](Placement queries, Placement keys, Placement index_queries) {
+    std::vector<Placement> in(site.inputs(), kWhole);
+    in[0] = queries;
+    in[1] = in[2] = keys;
+    if (op.index) in[3] = in[5] = index_queries;
+    if (queries == kCut) std::fill(in.begin() + static_cast<i64>(biases), in.end(), kCut);
+    return in;
+  };
+  const std::vector<Placement> sinks(site.weights(), Placement::sharded(0));
+  std::vector<plan::OpRow> rows = site.whole();
+  rows.push_back(site.row(with(kCut, kCut, kWhole), sinks, kCut));
+  rows.push_back(site.row(with(kCut, kWhole, kWhole), sinks, kCut));
+  if (!op.buckets) rows.push_back(site.row(with(kTokens, kWhole, kTokens), kTokens));
+  return rows;
+}
+
 Value place(const Attention& op, Walk& walk, const BoundOp& bound) {
   Value& q = walk.in(bound, 0);
   const size_t biases = bound.op->in.size() - biases_of(op);

@@ -52,6 +52,7 @@ struct PositionBias {
   Dim heads, buckets;
 };
 void decode(PositionBias& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const PositionBias& op, const RuleSite& site);
 Value place(const PositionBias& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const PositionBias& op, const OpAt<N>& at);
@@ -68,6 +69,7 @@ struct BucketScores {
 };
 void decode(BucketScores& op, OpDecoder& in);
 void check(const BucketScores& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const BucketScores& op, const RuleSite& site);
 Value place(const BucketScores& op, Walk& walk, const BoundOp& bound);
 void price(const BucketScores& op, Pricing& pricing);
 bool is_launched(const BucketScores& op);
@@ -100,6 +102,7 @@ inline size_t biases_of(const Attention& attention) {
 }
 void decode(Attention& op, OpDecoder& in);
 void check(const Attention& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Attention& op, const RuleSite& site);
 Value place(const Attention& op, Walk& walk, const BoundOp& bound);
 void price(const Attention& op, Pricing& pricing);
 bool is_launched(const Attention& op);

@@ -119,13 +119,28 @@ void check(const Router& op, const Widths& widths) {
   widths.exactly(0, widths.size(op.columns));
 }
 
+/// A product, as of linear, whose scores are then gathered: a choice needs those of all experts.
+std::vector<plan::OpRow> rules(const Router& op, const RuleSite& site) {
+  constexpr int kExperts = 0, kColumns = 1;
+  const Placement bias = op.words ? kWhole : Placement::sharded(kExperts);
+  auto rows = site.by_tokens();
+  rows.push_back(site.row({kWhole}, {Placement::sharded(kExperts), bias, kWhole}, kCut));
+  rows.push_back(site.row({kCut}, {Placement::sharded(kColumns), kWhole, kWhole}, kSum));
+  for (plan::OpRow& row : rows) row.operands.resize(site.inputs() + site.weights());
+  return rows;
+}
+
 Value place(const Router& op, Walk& walk, const BoundOp& bound) {
   walk.make_whole(walk.in(bound, 0));
   Value scores = walk.whole(walk.size(op.experts));
+  const Layout& weight = walk.layout_of(bound.weights.front());
+  const auto rules = walk.rules(bound);
+  const auto by_experts = walk.cut_by(weight, 0), by_columns = walk.cut_by(weight, 1);
   for (size_t a = 0; a < walk.axes(); ++a) {
-    const Layout& weight = walk.layout_of(bound.weights.front());
-    if (walk.cut_by(weight, 0)[a]) scores.on[a] = kCut;
-    if (walk.cut_by(weight, 1)[a]) scores.on[a] = Placement::partial();
+    const Placement on = by_columns[a]   ? Placement::sharded(1)
+                         : by_experts[a] ? Placement::sharded(0)
+                                         : kWhole;
+    scores.on[a] = rule_for(rules, 1, on).result;
   }
   if (op.words) walk.refuse_cut(bound.weights[1], "table of words' experts");
   walk.make_whole(scores);
@@ -155,6 +170,27 @@ void decode(Experts& op, OpDecoder& in) {
 void check(const Experts& op, const Widths& widths) {
   widths.exactly(0, widths.size(op.embed));
   widths.exactly(1, widths.size(op.experts));
+}
+
+/// Experts on different devices, or parts of every expert, give summands. `form.kernels` says which
+/// stored axis of a matrix is cut with the experts' hidden features.
+std::vector<plan::OpRow> rules(const Experts& /*op*/, const RuleSite& site) {
+  const Experts::Form& form = *site.bound().form;
+  const size_t matrices = form.order == Experts::Order::kSeparate ? 3 : 2;
+  const std::vector<Placement> by_expert(site.weights(), Placement::sharded(0));
+  std::vector<Placement> by_hidden(site.weights(), kWhole);
+  const int rows_axis = form.in_rows ? 0 : 1;
+  for (size_t i = 0; i < site.weights(); ++i) {
+    const bool is_down = i % matrices + 1 == matrices;
+    const bool is_bias = i >= matrices;
+    if (is_bias && is_down) continue;  // added once
+    const bool is_second = !is_bias && is_down == (form.kernels[i] == layout::Kernel::kOutIn);
+    by_hidden[i] = Placement::sharded(rows_axis + (is_second ? 1 : 0));
+  }
+  auto rows = site.by_tokens();
+  rows.push_back(site.row({kWhole, kWhole}, by_expert, kSum));
+  rows.push_back(site.row({kWhole, kWhole}, by_hidden, kSum));
+  return rows;
 }
 
 Value place(const Experts& op, Walk& walk, const BoundOp& bound) {

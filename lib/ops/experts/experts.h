@@ -32,6 +32,7 @@ struct Router {
 };
 void decode(Router& op, OpDecoder& in);
 void check(const Router& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Router& op, const RuleSite& site);
 Value place(const Router& op, Walk& walk, const BoundOp& bound);
 bool is_launched(const Router& op);
 
@@ -58,6 +59,7 @@ struct Experts {
 };
 void decode(Experts& op, OpDecoder& in);
 void check(const Experts& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Experts& op, const RuleSite& site);
 Value place(const Experts& op, Walk& walk, const BoundOp& bound);
 void price(const Experts& op, Pricing& pricing);
 bool is_launched(const Experts& op);

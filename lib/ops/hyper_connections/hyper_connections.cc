@@ -16,6 +16,10 @@ void check(const HyperConnection& op, const Widths& widths) {
   widths.exactly(1, widths.size(op.from) * widths.size(op.to));
 }
 
+std::vector<plan::OpRow> rules(const HyperConnection& /*op*/, const RuleSite& site) {
+  return site.by_tokens();
+}
+
 /// Every device has whole streams, like the inputs of layers.
 Value place(const HyperConnection& op, Walk& walk, const BoundOp& bound) {
   for (size_t i = 0; i < bound.op->in.size(); ++i) walk.make_whole(walk.in(bound, i));
@@ -29,6 +33,10 @@ void decode(Sinkhorn& op, OpDecoder& in) {
 
 void check(const Sinkhorn& op, const Widths& widths) {
   widths.exactly(0, widths.size(op.size) * widths.size(op.size));
+}
+
+std::vector<plan::OpRow> rules(const Sinkhorn& /*op*/, const RuleSite& site) {
+  return site.by_tokens();
 }
 
 Value place(const Sinkhorn& /*op*/, Walk& walk, const BoundOp& bound) {

@@ -15,6 +15,7 @@ struct HyperConnection {
 };
 void decode(HyperConnection& op, OpDecoder& in);
 void check(const HyperConnection& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const HyperConnection& op, const RuleSite& site);
 Value place(const HyperConnection& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const HyperConnection& op, const OpAt<N>& at);
@@ -28,6 +29,7 @@ struct Sinkhorn {
 };
 void decode(Sinkhorn& op, OpDecoder& in);
 void check(const Sinkhorn& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Sinkhorn& op, const RuleSite& site);
 Value place(const Sinkhorn& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Sinkhorn& op, const OpAt<N>& at);

@@ -29,18 +29,33 @@ void decode(Embed& op, OpDecoder& in) {
   }
 }
 
-/// Follows the planner's rules of a look-up that skips other devices' rows.
+/// The planner's rules of a look-up that skips other devices' rows. Every device has all ids.
+std::vector<plan::OpRow> rules(const Embed& /*op*/, const RuleSite& site) {
+  const auto first = static_cast<int>(features_axis(site.bound().op->weights.front()));
+  std::vector<plan::OpRow> rows = plan::masked_gather_rows({1, 1}, {1});
+  std::erase_if(rows, [](const plan::OpRow& row) { return row.operands.front() == kSum; });
+  for (plan::OpRow& row : rows) {
+    row.operands.pop_back();
+    plan::Placement& table = row.operands.front();
+    if (table.is(plan::Placement::Kind::kSharded)) table.axis += first;
+  }
+  return rows;
+}
+
 Value place(const Embed& op, Walk& walk, const BoundOp& bound) {
-  static const auto kRules = plan::masked_gather_rows({1, 1}, {1});
   const layout::Layout& table = walk.layout_of(bound.weights.front());
   const size_t rows = features_axis(bound.op->weights.front());
   Value y = walk.whole(walk.size(op.size));
   y.features = walk.held(table, rows + 1);
   const auto by_rows = walk.cut_by(table, rows);
   const auto by_columns = walk.cut_by(table, rows + 1);
+  const auto rules = walk.rules(bound);
+  const auto axis = static_cast<int>(rows);
   for (size_t a = 0; a < walk.axes(); ++a) {
-    if (by_rows[a]) y.on[a] = rule_for(kRules, 0, plan::Placement::sharded(0)).result;
-    if (by_columns[a]) y.on[a] = rule_for(kRules, 0, plan::Placement::sharded(1)).result;
+    const plan::Placement on = by_columns[a] ? plan::Placement::sharded(axis + 1)
+                               : by_rows[a]  ? plan::Placement::sharded(axis)
+                                             : kWhole;
+    y.on[a] = rule_for(rules, 0, on).result;
   }
   return y;
 }
@@ -60,6 +75,10 @@ void decode(ExtraInput& op, OpDecoder& in) {
   in.finish({in.dim("size", op.size)});
 }
 
+std::vector<plan::OpRow> rules(const ExtraInput& /*op*/, const RuleSite& site) {
+  return site.whole();
+}
+
 Value place(const ExtraInput& op, Walk& walk, const BoundOp& /*bound*/) {
   return walk.whole(walk.size(op.size));
 }
@@ -67,6 +86,10 @@ Value place(const ExtraInput& op, Walk& walk, const BoundOp& /*bound*/) {
 void decode(Sinusoids& op, OpDecoder& in) {
   in.finish({in.dim("size", op.size), in.number("base", op.base), in.number("offset", op.offset),
              in.flag("reaches_base", op.reaches_base)});
+}
+
+std::vector<plan::OpRow> rules(const Sinusoids& /*op*/, const RuleSite& site) {
+  return {site.whole().front(), site.all(kWhole, kTokens)};
 }
 
 Value place(const Sinusoids& op, Walk& walk, const BoundOp& /*bound*/) {
@@ -86,6 +109,10 @@ void decode(ConvolveFrames& op, OpDecoder& in) {
 
 void check(const ConvolveFrames& op, const Widths& widths) {
   widths.exactly(0, widths.size(op.frames) * widths.size(op.columns));
+}
+
+std::vector<plan::OpRow> rules(const ConvolveFrames& /*op*/, const RuleSite& site) {
+  return site.whole();
 }
 
 /// Every device has all frames: these convolutions come before the layers and are small compared to

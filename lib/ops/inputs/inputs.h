@@ -18,6 +18,7 @@ struct Embed {
   Patches patches;  ///< only for kPatch
 };
 void decode(Embed& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const Embed& op, const RuleSite& site);
 Value place(const Embed& op, Walk& walk, const BoundOp& bound);
 void price(const Embed& op, Pricing& pricing);
 bool is_launched(const Embed& op);
@@ -27,6 +28,7 @@ struct ExtraInput {
   Dim size;
 };
 void decode(ExtraInput& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const ExtraInput& op, const RuleSite& site);
 Value place(const ExtraInput& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const ExtraInput& op, const OpAt<N>& at);
@@ -40,6 +42,7 @@ struct Sinusoids {
   bool reaches_base = false;
 };
 void decode(Sinusoids& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const Sinusoids& op, const RuleSite& site);
 Value place(const Sinusoids& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Sinusoids& op, const OpAt<N>& at);
@@ -52,6 +55,7 @@ struct ConvolveFrames {
 };
 void decode(ConvolveFrames& op, OpDecoder& in);
 void check(const ConvolveFrames& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const ConvolveFrames& op, const RuleSite& site);
 Value place(const ConvolveFrames& op, Walk& walk, const BoundOp& bound);
 void price(const ConvolveFrames& op, Pricing& pricing);
 bool is_launched(const ConvolveFrames& op);

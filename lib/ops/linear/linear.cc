@@ -105,9 +105,30 @@ void check(const Linear& op, const Widths& widths) {
   widths.exactly(0, (op.groups ? widths.positive(*op.groups) : 1) * widths.size(op.columns));
 }
 
-/// Follows the planner's rules of matmul, x [tokens, columns] by W^T [columns, rows].
+/// The planner's rules of matmul, x [tokens, columns] by W^T [columns, rows]. A bias is cut with
+/// the rows, or else added once.
+std::vector<plan::OpRow> rules(const Linear& op, const RuleSite& site) {
+  const int out_axis = op.kernel == layout::Kernel::kOutIn ? 0 : 1;
+  const auto& refs = site.bound().op->weights;
+  std::vector<plan::OpRow> rows;
+  for (const plan::OpRow& rule : plan::matmul_rows({1, 1}, {1, 1})) {
+    Placement x = rule.operands[0], weight = rule.operands[1], bias = kWhole;
+    const bool by_inputs = weight == Placement::sharded(0);
+    if (weight == kSum || (by_inputs && (op.groups || refs.front().shape.size() > 2))) continue;
+    if (by_inputs) weight = Placement::sharded(1 - out_axis);
+    if (rule.result == kCut) {
+      weight = Placement::sharded(out_axis);
+      if (refs.size() > 1) bias = Placement::sharded(static_cast<int>(features_axis(refs[1])));
+      if (op.groups) x = kCut;
+    }
+    rows.push_back(site.row({x}, {weight, bias}, rule.result));
+    rows.back().operands.resize(1 + site.weights());
+  }
+  return rows;
+}
+
 Value place(const Linear& op, Walk& walk, const BoundOp& bound) {
-  static const auto kRules = plan::matmul_rows({1, 1}, {1, 1});
+  const auto rules = walk.rules(bound);
   const Layout& weight = walk.layout_of(bound.weights.front());
   const size_t out_axis = op.kernel == layout::Kernel::kOutIn ? 0 : 1;
   const auto by_outputs = walk.cut_by(weight, out_axis);
@@ -118,14 +139,12 @@ Value place(const Linear& op, Walk& walk, const BoundOp& bound) {
   // A cut input must be cut like the weight's columns; otherwise it is gathered.
   std::vector<bool> unmatched(walk.axes());
   for (size_t a = 0; a < walk.axes(); ++a) {
-    const Placement on = by_inputs[a]    ? Placement::sharded(0)
-                         : by_outputs[a] ? Placement::sharded(1)
-                                         : Placement::replicated();
-    const plan::OpRow& rule = rule_for(kRules, 1, on);
+    const Placement on = by_inputs[a]    ? Placement::sharded(static_cast<int>(1 - out_axis))
+                         : by_outputs[a] ? Placement::sharded(static_cast<int>(out_axis))
+                                         : kWhole;
+    const plan::OpRow& rule = rule_for(rules, 1, on);
     y.on[a] = rule.result;
-    const bool takes_cut =
-        op.groups ? by_outputs[a] : rule.operands[0].is(Placement::Kind::kSharded);
-    unmatched[a] = !takes_cut;
+    unmatched[a] = rule.operands[0] != kCut;
   }
   walk.gather(x, unmatched);
   const std::vector<AxisMap> read =

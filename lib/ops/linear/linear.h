@@ -21,6 +21,7 @@ void decode(Linear& op, OpDecoder& in);
 /// Decodes a linear op whose result is the model's.
 void decode_logits(Linear& op, OpDecoder& in);
 void check(const Linear& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Linear& op, const RuleSite& site);
 Value place(const Linear& op, Walk& walk, const BoundOp& bound);
 
 }  // namespace shardtool::ops

@@ -31,6 +31,18 @@ bool is_dealt_once(const Walk& walk, const Value& value) {
   return features * devices == value.width * std::ssize(value.features);
 }
 
+/// Rules of a value with sums over every `size` features: they are cut together, or the sums are
+/// whole.
+std::vector<plan::OpRow> by_sums(const RuleSite& site, const Dim& size) {
+  const std::vector<Placement> weights(site.weights(), Placement::sharded(0));
+  auto rows = site.by_tokens();
+  std::vector<Placement> in(site.inputs(), kCut);
+  if (site.width(0) > site.size(size)) rows.push_back(site.row(in, weights, kCut));
+  std::fill(in.begin() + 1, in.end(), kWhole);
+  rows.push_back(site.row(in, weights, kCut));
+  return rows;
+}
+
 /// Places a value as it is. Every device has the sums over its features.
 Value by_sums_of(Walk& walk, const BoundOp& bound, const Dim& size) {
   for (size_t i = 0; i < bound.op->in.size(); ++i) walk.reduce_all(walk.in(bound, i));
@@ -75,11 +87,20 @@ void check(const Norm& op, const Widths& widths) {
   op.per_head ? widths.in_units(0, widths.size(op.size)) : widths.exactly(0, widths.size(op.size));
 }
 
-/// Follows the planner's rules of norm. A norm per head is elementwise in heads.
-Value place(const Norm& op, Walk& walk, const BoundOp& bound) {
-  static const auto kRules = plan::norm_rows({2, 2}, 1, 0);
-  if (op.per_head) return walk.nonlinear(bound);
-  walk.meet(kRules, bound);
+/// The planner's rules of norm. A norm per head is elementwise in heads.
+std::vector<plan::OpRow> rules(const Norm& op, const RuleSite& site) {
+  if (!op.per_head) return plan::norm_rows({2, 2}, 1, static_cast<int>(site.weights()));
+  auto rows = site.unary(plan::nonlinear_rows({2, 2}));
+  if (op.heads) {
+    for (size_t i = 0; i < site.weights(); ++i) {
+      rows.back().operands[1 + i] = Placement::sharded(0);
+    }
+  }
+  return rows;
+}
+
+Value place(const Norm& /*op*/, Walk& walk, const BoundOp& bound) {
+  walk.meet(bound);
   return walk.in(bound, 0);
 }
 
@@ -101,6 +122,13 @@ void check(const Sums& op, const Widths& widths) {
 }
 
 /// A device has only a summand of a sum whose unit spans several devices.
+std::vector<plan::OpRow> rules(const Sums& op, const RuleSite& site) {
+  auto rows = site.by_tokens();
+  if (site.width(0) > site.size(op.size)) rows.push_back(site.all(kCut, kCut));
+  rows.push_back(site.all(kCut, kSum));
+  return rows;
+}
+
 Value place(const Sums& op, Walk& walk, const BoundOp& bound) {
   const i64 size = walk.size(op.size);
   Value& x = walk.in(bound, 0);
@@ -129,6 +157,10 @@ void check(const Normalise& op, const Widths& widths) {
   widths.sums_of_the_first(op.size);
 }
 
+std::vector<plan::OpRow> rules(const Normalise& op, const RuleSite& site) {
+  return by_sums(site, op.size);
+}
+
 Value place(const Normalise& op, Walk& walk, const BoundOp& bound) {
   walk.reduce_all(walk.in(bound, 1));
   const Value y = walk.with_weights(bound);
@@ -144,6 +176,10 @@ void check(const Resize& op, const Widths& widths) {
   widths.sums_of_the_first(op.size);
 }
 
+std::vector<plan::OpRow> rules(const Resize& op, const RuleSite& site) {
+  return by_sums(site, op.size);
+}
+
 Value place(const Resize& op, Walk& walk, const BoundOp& bound) {
   return by_sums_of(walk, bound, op.size);
 }
@@ -155,6 +191,10 @@ void decode(GaussianTopK& op, OpDecoder& in) {
 
 void check(const GaussianTopK& op, const Widths& widths) {
   widths.sums_of_the_first(op.size);
+}
+
+std::vector<plan::OpRow> rules(const GaussianTopK& op, const RuleSite& site) {
+  return by_sums(site, op.size);
 }
 
 Value place(const GaussianTopK& op, Walk& walk, const BoundOp& bound) {

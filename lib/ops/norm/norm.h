@@ -28,6 +28,7 @@ struct Norm {
 };
 void decode(Norm& op, OpDecoder& in);
 void check(const Norm& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Norm& op, const RuleSite& site);
 Value place(const Norm& op, Walk& walk, const BoundOp& bound);
 bool is_launched(const Norm& op);
 template <class N>
@@ -44,6 +45,7 @@ void decode(Sums& op, OpDecoder& in);
 /// Decodes the op "sums".
 void decode_plain(Sums& op, OpDecoder& in);
 void check(const Sums& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Sums& op, const RuleSite& site);
 Value place(const Sums& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Sums& op, const OpAt<N>& at);
@@ -56,6 +58,7 @@ struct Normalise {
 };
 void decode(Normalise& op, OpDecoder& in);
 void check(const Normalise& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Normalise& op, const RuleSite& site);
 Value place(const Normalise& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Normalise& op, const OpAt<N>& at);
@@ -68,6 +71,7 @@ struct Resize {
 };
 void decode(Resize& op, OpDecoder& in);
 void check(const Resize& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Resize& op, const RuleSite& site);
 Value place(const Resize& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Resize& op, const OpAt<N>& at);
@@ -81,6 +85,7 @@ struct GaussianTopK {
 };
 void decode(GaussianTopK& op, OpDecoder& in);
 void check(const GaussianTopK& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const GaussianTopK& op, const RuleSite& site);
 Value place(const GaussianTopK& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const GaussianTopK& op, const OpAt<N>& at);

@@ -33,6 +33,10 @@ void decode(Merge& op, OpDecoder& in) {
               true}});
 }
 
+std::vector<plan::OpRow> rules(const Merge& /*op*/, const RuleSite& site) {
+  return site.whole();
+}
+
 /// Every device has all features: an image has few positions, and a merged position many features.
 Value place(const Merge& op, Walk& walk, const BoundOp& bound) {
   Value& x = walk.in(bound, 0);
@@ -43,6 +47,10 @@ Value place(const Merge& op, Walk& walk, const BoundOp& bound) {
 
 void decode(Insert& op, OpDecoder& in) {
   in.finish({patches_field(in, op.patches)});
+}
+
+std::vector<plan::OpRow> rules(const Insert& /*op*/, const RuleSite& site) {
+  return site.whole();
 }
 
 Value place(const Insert& /*op*/, Walk& walk, const BoundOp& bound) {
@@ -60,6 +68,10 @@ void decode(ClassToken& op, OpDecoder& in) {
 
 void check(const ClassToken& op, const Widths& widths) {
   widths.exactly(0, widths.size(op.size));
+}
+
+std::vector<plan::OpRow> rules(const ClassToken& /*op*/, const RuleSite& site) {
+  return site.whole();
 }
 
 Value place(const ClassToken& op, Walk& walk, const BoundOp& bound) {

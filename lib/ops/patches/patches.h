@@ -29,6 +29,7 @@ struct Merge {
   Form form = Form::kBeside;
 };
 void decode(Merge& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const Merge& op, const RuleSite& site);
 Value place(const Merge& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Merge& op, const OpAt<N>& at);
@@ -39,6 +40,7 @@ struct Insert {
   Patches patches;
 };
 void decode(Insert& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const Insert& op, const RuleSite& site);
 Value place(const Insert& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Insert& op, const OpAt<N>& at);
@@ -49,6 +51,7 @@ struct ClassToken {
 };
 void decode(ClassToken& op, OpDecoder& in);
 void check(const ClassToken& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const ClassToken& op, const RuleSite& site);
 Value place(const ClassToken& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const ClassToken& op, const OpAt<N>& at);

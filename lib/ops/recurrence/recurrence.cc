@@ -42,6 +42,13 @@ void check(const Convolve& op, const Widths& widths) {
   widths.exactly(0, widths.size(op.features));
 }
 
+/// A position needs those before it: tokens are not cut.
+std::vector<plan::OpRow> rules(const Convolve& /*op*/, const RuleSite& site) {
+  auto rows = site.with_weights();
+  std::erase_if(rows, [](const plan::OpRow& row) { return row.result == kTokens; });
+  return rows;
+}
+
 Value place(const Convolve& /*op*/, Walk& walk, const BoundOp& bound) {
   return walk.with_weights(bound);
 }
@@ -63,6 +70,10 @@ void check(const CompressedKv& op, const Widths& widths) {
   widths.exactly(1, widths.size(op.width));
 }
 
+std::vector<plan::OpRow> rules(const CompressedKv& /*op*/, const RuleSite& site) {
+  return site.whole();
+}
+
 /// Every device has all features, since the op combines several positions.
 Value place(const CompressedKv& op, Walk& walk, const BoundOp& bound) {
   walk.refuse_cut(bound, "mean of positions");
@@ -81,6 +92,10 @@ void decode(StepSize& op, OpDecoder& in) {
 
 void check(const StepSize& op, const Widths& widths) {
   widths.exactly(0, widths.size(op.heads));
+}
+
+std::vector<plan::OpRow> rules(const StepSize& /*op*/, const RuleSite& site) {
+  return site.with_weights();
 }
 
 Value place(const StepSize& /*op*/, Walk& walk, const BoundOp& bound) {
@@ -107,6 +122,10 @@ void check(const Decay& op, const Widths& widths) {
   widths.exactly(0, widths.size(op.heads) * (op.steps ? widths.positive(*op.steps) : 1));
 }
 
+std::vector<plan::OpRow> rules(const Decay& /*op*/, const RuleSite& site) {
+  return site.with_weights();
+}
+
 /// Places a head's decays like its step.
 Value place(const Decay& op, Walk& walk, const BoundOp& bound) {
   Value y = walk.with_weights(bound, op.steps ? walk.size(*op.steps) : 1);
@@ -124,6 +143,11 @@ void decode(Fade& op, OpDecoder& in) {
                          return std::vector{op.heads, one, one};
                        }),
              in.dim("heads", op.heads)});
+}
+
+std::vector<plan::OpRow> rules(const Fade& /*op*/, const RuleSite& site) {
+  const auto axis = static_cast<int>(features_axis(site.bound().op->weights.front()));
+  return {site.whole().front(), site.row({}, {Placement::sharded(axis)}, kCut)};
 }
 
 /// Gives each device the numbers of its heads.
@@ -163,6 +187,17 @@ void check(const Recurrence& op, const Widths& widths) {
   widths.exactly(2, heads * widths.positive(op.value_dim));
   widths.exactly(3, heads * (op.decay_dim ? widths.positive(*op.decay_dim) : 1));
   if (widths.given().size() > 4) widths.exactly(4, heads);
+}
+
+/// A head's state is where its values are. Its keys and queries are there, too, or whole.
+std::vector<plan::OpRow> rules(const Recurrence& /*op*/, const RuleSite& site) {
+  const std::vector<Placement> skip(site.weights(), Placement::sharded(0));
+  std::vector<Placement> in(site.inputs(), kCut);
+  std::vector<plan::OpRow> rows = site.whole();
+  rows.push_back(site.row(in, skip, kCut));
+  in[0] = in[1] = kWhole;
+  rows.push_back(site.row(in, skip, kCut));
+  return rows;
 }
 
 /// Places a head's state with its values. Its keys, queries and gates must be there too, or whole.

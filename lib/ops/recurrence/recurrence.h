@@ -16,6 +16,7 @@ struct Convolve {
 };
 void decode(Convolve& op, OpDecoder& in);
 void check(const Convolve& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Convolve& op, const RuleSite& site);
 Value place(const Convolve& op, Walk& walk, const BoundOp& bound);
 bool is_launched(const Convolve& op);
 template <class N>
@@ -30,6 +31,7 @@ struct CompressedKv {
 };
 void decode(CompressedKv& op, OpDecoder& in);
 void check(const CompressedKv& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const CompressedKv& op, const RuleSite& site);
 Value place(const CompressedKv& op, Walk& walk, const BoundOp& bound);
 bool is_launched(const CompressedKv& op);
 template <class N>
@@ -43,6 +45,7 @@ struct StepSize {
 };
 void decode(StepSize& op, OpDecoder& in);
 void check(const StepSize& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const StepSize& op, const RuleSite& site);
 Value place(const StepSize& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const StepSize& op, const OpAt<N>& at);
@@ -57,6 +60,7 @@ struct Decay {
 };
 void decode(Decay& op, OpDecoder& in);
 void check(const Decay& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Decay& op, const RuleSite& site);
 Value place(const Decay& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Decay& op, const OpAt<N>& at);
@@ -67,6 +71,7 @@ struct Fade {
   Dim heads;
 };
 void decode(Fade& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const Fade& op, const RuleSite& site);
 Value place(const Fade& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Fade& op, const OpAt<N>& at);
@@ -83,6 +88,7 @@ struct Recurrence {
 };
 void decode(Recurrence& op, OpDecoder& in);
 void check(const Recurrence& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Recurrence& op, const RuleSite& site);
 Value place(const Recurrence& op, Walk& walk, const BoundOp& bound);
 void price(const Recurrence& op, Pricing& pricing);
 bool is_launched(const Recurrence& op);

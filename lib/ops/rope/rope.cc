@@ -53,6 +53,10 @@ void check(const Rope& op, const Widths& widths) {
   widths.in_units(0, widths.size(op.head));
 }
 
+std::vector<plan::OpRow> rules(const Rope& /*op*/, const RuleSite& site) {
+  return site.unary(plan::nonlinear_rows({2, 2}));
+}
+
 Value place(const Rope& /*op*/, Walk& walk, const BoundOp& bound) {
   return walk.nonlinear(bound);
 }

@@ -43,6 +43,7 @@ struct Rope {
 };
 void decode(Rope& op, OpDecoder& in);
 void check(const Rope& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Rope& op, const RuleSite& site);
 Value place(const Rope& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Rope& op, const OpAt<N>& at);

@@ -11,7 +11,8 @@ namespace shardtool::ops {
 namespace {
 
 using index::AxisMap;
-using Kind = plan::Placement::Kind;
+using plan::Placement;
+using Kind = Placement::Kind;
 
 /// Joins the inputs. The result is cut if any input is; whole inputs are sliced for free.
 Value side_by_side(Walk& walk, const BoundOp& bound) {
@@ -63,6 +64,11 @@ void check(const Split& op, const Widths& widths) {
   if (op.order == Split::Order::kConcat) return widths.exactly(0, all);
   if (op.order == Split::Order::kPerHead) return widths.exactly(0, widths.size(op.heads) * all);
   widths.in_units(0, all);
+}
+
+/// Devices have their part of every section.
+std::vector<plan::OpRow> rules(const Split& /*op*/, const RuleSite& site) {
+  return site.unary(plan::linear_rows({2, 2}));
 }
 
 /// Reduces a Partial value once, instead of once per section.
@@ -117,6 +123,18 @@ void check(const Join& op, const Widths& widths) {
   }
 }
 
+/// Heads share an input that has the width of one section: it is whole where the others are cut.
+std::vector<plan::OpRow> rules(const Join& op, const RuleSite& site) {
+  std::vector<Placement> in(site.inputs(), kCut);
+  for (size_t i = 0; i < op.sections.size(); ++i) {
+    if (i > 0 && site.width(i) == site.size(op.sections[i])) in[i] = kWhole;
+  }
+  auto rows = site.by_tokens();
+  rows.push_back(site.row(in, kCut));
+  rows.push_back(site.all(kSum, kSum));
+  return rows;
+}
+
 Value place(const Join& op, Walk& walk, const BoundOp& bound) {
   for (size_t i = 0; i < bound.op->in.size(); ++i) walk.reduce_all(walk.in(bound, i));
   if (op.order == Join::Order::kConcat) return side_by_side(walk, bound);
@@ -131,6 +149,10 @@ Value place(const Join& op, Walk& walk, const BoundOp& bound) {
 
 void decode(OfLayer& op, OpDecoder& in) {
   in.finish({in.dim("size", op.size)});
+}
+
+std::vector<plan::OpRow> rules(const OfLayer& /*op*/, const RuleSite& site) {
+  return site.unary(plan::linear_rows({2, 2}));
 }
 
 Value place(const OfLayer& op, Walk& walk, const BoundOp& bound) {

@@ -21,6 +21,7 @@ struct Split {
 void decode(Split& op, OpDecoder& in);
 size_t outputs(const Split& op);
 void check(const Split& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Split& op, const RuleSite& site);
 std::vector<Value> place(const Split& op, Walk& walk, const BoundOp& bound);
 template <class N>
 std::vector<Part<N>> apply(const Split& op, const OpAt<N>& at);
@@ -37,6 +38,7 @@ void decode(Join& op, OpDecoder& in);
 /// `given` is the number of inputs that the graph names.
 Operands inputs(const Join& op, size_t given);
 void check(const Join& op, const Widths& widths);
+std::vector<plan::OpRow> rules(const Join& op, const RuleSite& site);
 Value place(const Join& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const Join& op, const OpAt<N>& at);
@@ -47,6 +49,7 @@ struct OfLayer {
   Dim size;
 };
 void decode(OfLayer& op, OpDecoder& in);
+std::vector<plan::OpRow> rules(const OfLayer& op, const RuleSite& site);
 Value place(const OfLayer& op, Walk& walk, const BoundOp& bound);
 template <class N>
 Part<N> apply(const OfLayer& op, const OpAt<N>& at);
