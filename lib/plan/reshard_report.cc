@@ -7,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/plan/placement/moves.h"
 
 namespace shardtool::plan {
 namespace {
@@ -22,11 +23,22 @@ std::string collectives_of(const ActionSet& set, const OpRow& row, size_t axis) 
   return fmt::format("{}", fmt::join(moves, ", "));
 }
 
-bool is_allowed(const ActionSet& set, const OpRow& row, size_t axis, const AllowedMoves& allowed) {
+/// The transfers of operands along an axis that a row needs, and of these the moves that are not
+/// allowed.
+void add_transfers(const ActionSet& set, const OpRow& row, size_t axis, const AllowedMoves& allowed,
+                   CandidateLine& line) {
+  std::vector<std::string> barred;
   for (size_t i = 0; i < row.operands.size(); ++i) {
-    if (!allowed.contains(move_between(set.operands[i].on[axis], row.operands[i]))) return false;
+    const Placement& needed = row.operands[i];
+    const Move move = move_between(set.operands[i].on[axis], needed);
+    if (move == Move::kNothing) continue;
+    if (!allowed.contains(move)) barred.emplace_back(to_string(move));
+    std::string text =
+        fmt::format("{} {} over {}", to_string(move), set.operands[i].name, line.axis);
+    if (needed.is(Placement::Kind::kSharded)) text += fmt::format(" to axis {}", needed.axis);
+    line.insert.push_back(std::move(text));
   }
-  return true;
+  if (!barred.empty()) line.why = fmt::format("{} is not allowed", fmt::join(barred, " and "));
 }
 
 CandidateLine line_of(const ActionSet& set, const Action& action, size_t axis, size_t row_number,
@@ -36,8 +48,9 @@ CandidateLine line_of(const ActionSet& set, const Action& action, size_t axis, s
   line.axis = set.mesh.axes()[axis].name;
   for (const Placement& operand : row.operands) line.operands.push_back(to_string(operand));
   line.result = to_string(row.result);
-  if (!is_feasible(set, row, axis)) {
+  if (const Feasibility found = feasibility(set, row, axis); found != Feasibility::kPossible) {
     line.status = "infeasible";
+    line.why = to_string(found);
     return line;
   }
   std::vector<size_t> rows = action.rows;
@@ -46,7 +59,9 @@ CandidateLine line_of(const ActionSet& set, const Action& action, size_t axis, s
   line.collectives = collectives_of(set, row, axis);
   const bool is_chosen = action.rows[axis] == row_number;
   if (is_chosen) line.status = line.collectives.empty() ? "chosen" : "chosen, moves";
-  if (!is_chosen && !is_allowed(set, row, axis, allowed)) line.status = "not allowed";
+  add_transfers(set, row, axis, allowed, line);
+  if (!is_chosen && !line.why.empty()) line.status = "not allowed";
+  if (is_chosen) line.why.clear();
   return line;
 }
 
@@ -65,6 +80,24 @@ std::vector<std::vector<std::string>> cells_of(const ReshardReport& report) {
 std::string trimmed(std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
+}
+
+/// Adds to the refusal of a solver the transfers of the cheapest action, which would make it legal.
+Action choose_or_advise(const Solver& solver, const ActionSet& set) {
+  try {
+    return solver.choose(set);
+  } catch (Error& refusal) {
+    if (refusal.code() != ErrorCode::kPlacement) throw;
+    try {
+      const Action free = GreedyReshard(AllowedMoves::all()).choose(set);
+      std::vector<std::string> transfers;
+      for (const OperandMove& move : moves_of(set, free)) transfers.push_back(to_string(move, set));
+      refusal.help(fmt::format("insert before it: {}", fmt::join(transfers, ", ")));
+    } catch (const Error&) {
+      // no moves make it legal: the refusal stands as it is
+    }
+    throw;
+  }
 }
 
 }  // namespace
@@ -122,12 +155,18 @@ std::string difference(const ActionSet& set, const AllowedMoves& allowed, Parity
 
 Action choose(const Solver& solver, const ActionSet& set, OnReshard policy,
               std::vector<std::string>& warnings) {
-  Action action = solver.choose(set);
-  if (policy == OnReshard::kSilent || moved_operands(set, action.rows) == 0) return action;
+  Action action = choose_or_advise(solver, set);
+  apply(policy, set, action, warnings);
+  return action;
+}
+
+void apply(OnReshard policy, const ActionSet& set, const Action& action,
+           std::vector<std::string>& warnings) {
+  if (policy == OnReshard::kSilent || moved_operands(set, action.rows) == 0) return;
   const ReshardReport report = report_of(set, action, AllowedMoves::all());
   if (policy == OnReshard::kWarn) {
     warnings.push_back(report.headline);
-    return action;
+    return;
   }
   Error error(ErrorCode::kPlacement, report.headline);
   for (const CandidateLine& line : report.lines) {

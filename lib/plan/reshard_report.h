@@ -18,6 +18,10 @@ struct CandidateLine {
   std::string collectives;  ///< "all_reduce x", or empty
   i64 bytes = 0;            ///< along this axis, for the chosen action with this row in it
   std::string status;       ///< "chosen", "chosen, moves", "infeasible", "not allowed", ""
+  std::string why;          ///< for "infeasible" and "not allowed"
+  /// Transfers that make the row legal without moves, if they are inserted before the op:
+  /// "reduce_scatter y over tp to axis 1".
+  std::vector<std::string> insert;
 };
 
 /// Explanation of an op's execution: every row along every mesh axis, the others as chosen.
@@ -35,8 +39,11 @@ std::string to_string(const ReshardReport& report);
 /// bytes that they really move; empty if they agree.
 std::string difference(const ActionSet& set, const AllowedMoves& allowed, Parity other);
 
-/// Chooses with the solver and applies the policy: kWarn appends the headline to `warnings`, kRaise
-/// throws kPlacement with the table as notes when any operand moves, also by a free slice.
+/// Applies the policy to an action: kWarn appends the headline to `warnings`, kRaise throws
+/// kPlacement with the transfers to insert as notes when any operand moves, also by a free slice.
+void apply(OnReshard policy, const ActionSet& set, const Action& action,
+           std::vector<std::string>& warnings);
+/// Chooses with the solver and applies the policy.
 Action choose(const Solver& solver, const ActionSet& set, OnReshard policy,
               std::vector<std::string>& warnings);
 

@@ -2,6 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "lib/plan/placement/chain.h"
 #include "tests/plan/placements.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
@@ -56,7 +61,7 @@ class Builder {
               std::vector<plan::OpRow> rows) {
     shapes_[out] = shape;
     program_.ops.push_back(
-        {std::move(name), std::move(in), out, std::move(shape), std::move(rows)});
+        {std::move(name), std::move(in), {out}, {std::move(shape)}, std::move(rows)});
     return *this;
   }
   Program program_;
@@ -135,6 +140,107 @@ TEST_CASE("deciding together is never dearer than op by op") {
     RC_ASSERT(sum == together.bytes);
     RC_ASSERT(together.actions.size() == program.ops.size());
   }));
+}
+
+namespace {
+
+/// The fewest bytes from op `next` on, by trying every feasible and allowed action.
+i64 fewest(const Program& program, size_t next, const plan::Values& values,
+           const AllowedMoves& allowed) {
+  if (next == program.ops.size()) return 0;
+  const plan::ProgramOp& op = program.ops[next];
+  i64 best = std::numeric_limits<i64>::max();
+  std::vector<std::vector<Placement>> from(op.in.size());
+  const std::function<void(size_t)> try_sources = [&](size_t i) {
+    if (i < op.in.size()) {
+      for (const auto& on : values.at(op.in[i])) {
+        from[i] = on;
+        try_sources(i + 1);
+      }
+      return;
+    }
+    plan::ActionSet set{op.op, program.mesh, {}, op.rows, {}, Parity::kExact};
+    for (size_t k = 0; k < op.in.size(); ++k) {
+      const auto operand = std::ranges::find(program.operands, op.in[k], &plan::Operand::name);
+      const Shape shape = operand != program.operands.end() ? operand->shape : [&] {
+        for (const auto& earlier : program.ops) {
+          if (earlier.out.front() == op.in[k]) return earlier.out_shapes.front();
+        }
+        return Shape();
+      }();
+      set.operands.push_back({op.in[k], shape, 2, from[k]});
+    }
+    set = build_action_set(std::move(set));
+    for (size_t row = 0; row < set.rows.size(); ++row) {
+      bool allows = is_feasible(set, set.rows[row], 0);
+      for (size_t k = 0; k < op.in.size(); ++k) {
+        allows =
+            allows && allowed.contains(move_between(from[k].front(), set.rows[row].operands[k]));
+      }
+      if (!allows) continue;
+      plan::Values after = values;
+      for (size_t k = 0; k < op.in.size(); ++k) {
+        after[op.in[k]].insert({set.rows[row].operands[k]});
+      }
+      after[op.out.front()] = {{set.rows[row].result}};
+      const i64 rest = fewest(program, next + 1, after, allowed);
+      if (rest < std::numeric_limits<i64>::max())
+        best = std::min(best, rest + price_of(set, {row}));
+    }
+  };
+  try_sources(0);
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("the joint plan is the cheapest of all, tried one by one") {
+  CHECK(rc::check("plan_together = the least of all sequences of actions", [] {
+    Builder b(mesh::Mesh({{"tp", *gen::between(2, 4)}}));
+    const auto any = [] { return *rc::gen::element(kR, kS0, kS1, kP); };
+    const auto cut = [] { return *rc::gen::element(kR, kS0, kS1); };
+    const auto extent = [] { return 12 * *gen::between(1, 3); };
+    const i64 m = extent(), k = extent();
+    b.operand("x", {m, k}, any()).operand("w", {k, k}, cut());
+    std::string last = "x";
+    const i64 ops = *gen::between(2, 4);
+    for (i64 i = 0; i < ops; ++i) {
+      const std::string made = "v" + std::to_string(i);
+      switch (*gen::between(0, 3)) {
+        case 0:
+          b.matmul(made, last, "w");
+          break;
+        case 1:
+          b.add(made, "x", last);
+          break;
+        case 2:
+          b.norm(made, last);
+          break;
+        default:
+          b.relu(made, last);
+      }
+      last = made;
+    }
+    const Program program = b.build();
+    const auto allowed = *rc::gen::element(AllowedMoves{}, AllowedMoves::all());
+    plan::Values values;
+    for (const auto& operand : program.operands) values[operand.name] = {operand.on};
+    RC_ASSERT(plan_together(program, allowed).bytes == fewest(program, 0, values, allowed));
+  }));
+}
+
+TEST_CASE("a chain pays what its program pays in one piece") {
+  // x is cut and read by both halves; the first keeps what it gathered
+  Program first = layer(kS0), second = layer(kR);
+  first.kept = {{"end", "x"}};
+  const plan::Chain chain{{&first, &second}, {{0, 0}, {1, 0}, {1, 0}}};
+  const auto best = plan_together(chain, AllowedMoves::all());
+  const auto by_link = plan_by_link(chain, AllowedMoves::all());
+  CHECK(best.bytes <= by_link.bytes);
+  CHECK(best.of_link.size() == 3);
+  i64 sum = 0;
+  for (const size_t plan : best.of_link) sum += best.plans[plan].bytes;
+  CHECK(sum == best.bytes);
 }
 
 TEST_CASE("a program that cannot run is an error") {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "lib/base/error.h"
-#include "lib/plan/placement/redistribute.h"
 
 namespace shardtool::plan {
 namespace {
@@ -90,21 +90,9 @@ i64 ring_bytes(Move move, i64 n, i64 bytes, Parity parity) {
   return move == Move::kAllReduce ? 2 * once : once;
 }
 
-/// Bytes along the mesh axes one by one, each with the bytes that its group owns.
-i64 bytes_by_axis(const ActionSet& set, const Operand& operand, std::vector<Placement> to) {
+i64 sum_of(const std::vector<AxisPrice>& prices) {
   i64 total = 0;
-  std::vector<Placement> at = operand.on;
-  for (size_t a = 0; a < to.size(); ++a) {
-    i64 owned = bytes_of(set, operand);
-    for (size_t other = 0; other < at.size(); ++other) {
-      if (other != a && at[other].is(Kind::kSharded))
-        owned = ceil_div(owned, axis_size(set, other));
-    }
-    const auto collective =
-        collective_for(move_between(at[a], to[a]), {axis_size(set, a), 1}, owned);
-    if (collective) total += wire_bytes(*collective);
-    at[a] = to[a];
-  }
+  for (const AxisPrice& price : prices) total += price.bytes;
   return total;
 }
 
@@ -119,16 +107,11 @@ bool cuts_evenly(const ActionSet& set, const Operand& operand, const std::vector
   return true;
 }
 
-i64 exact_bytes(const ActionSet& set, const Operand& operand, const std::vector<Placement>& to) {
-  if (!cuts_evenly(set, operand, operand.on) || !cuts_evenly(set, operand, to)) {
-    return bytes_by_axis(set, operand, to);
-  }
-  const int rank = static_cast<int>(operand.shape.size());
-  const auto way = redistribute(set.mesh, operand.shape, in_mesh_order(operand.on, rank),
-                                in_mesh_order(to, rank));
-  // redistribute has no path for a kept copy (R -> P), which moves no bytes.
-  if (!way) return bytes_by_axis(set, operand, to);
-  return ceil_div(way->elements * operand.element_bytes, set.mesh.size());
+i64 exact_bytes(const ActionSet& set, size_t operand, const std::vector<Placement>& to) {
+  if (set.operands[operand].on == to) return 0;
+  const auto way = path_of(set, operand, to);
+  if (!way) return sum_of(axis_prices(set, operand, to));
+  return ceil_div(way->elements * set.operands[operand].element_bytes, set.mesh.size());
 }
 
 }  // namespace
@@ -157,18 +140,70 @@ ActionSet build_action_set(ActionSet all) {
   return all;
 }
 
+std::string_view to_string(Feasibility feasibility) {
+  constexpr auto kTexts = std::to_array<std::string_view>(
+      {"", "no move leads there", "fewer parts than devices", "an average of unequal parts",
+       "the result has fewer parts than devices"});
+  return kTexts[static_cast<size_t>(feasibility)];
+}
+
+std::optional<Redistribution> path_of(const ActionSet& set, size_t operand,
+                                      const std::vector<Placement>& to) {
+  const Operand& moved = set.operands[operand];
+  const bool even = cuts_evenly(set, moved, moved.on) && cuts_evenly(set, moved, to);
+  if (set.parity != Parity::kExact || !even) return std::nullopt;
+  const int rank = static_cast<int>(moved.shape.size());
+  // redistribute has no path for a kept copy (R -> P), which moves no bytes.
+  return redistribute(set.mesh, moved.shape, in_mesh_order(moved.on, rank),
+                      in_mesh_order(to, rank));
+}
+
+/// kExact: each axis with the bytes that its group owns; else with those of the whole tensor.
+std::vector<AxisPrice> axis_prices(const ActionSet& set, size_t operand,
+                                   const std::vector<Placement>& to) {
+  const Operand& moved = set.operands[operand];
+  std::vector<AxisPrice> prices;
+  std::vector<Placement> at = moved.on;
+  for (size_t a = 0; a < to.size(); ++a) {
+    AxisPrice price{a, bytes_of(set, moved), 0};
+    const Move move = move_between(at[a], to[a]);
+    if (set.parity != Parity::kExact) {
+      price.bytes = ring_bytes(move, axis_size(set, a), price.owned, set.parity);
+      prices.push_back(price);
+      continue;
+    }
+    for (size_t other = 0; other < at.size(); ++other) {
+      if (other != a && at[other].is(Kind::kSharded))
+        price.owned = ceil_div(price.owned, axis_size(set, other));
+    }
+    const auto collective = collective_for(move, {axis_size(set, a), 1}, price.owned);
+    if (collective) price.bytes = wire_bytes(*collective);
+    at[a] = to[a];
+    prices.push_back(price);
+  }
+  return prices;
+}
+
 bool is_feasible(const ActionSet& set, const OpRow& row, size_t mesh_axis) {
+  return feasibility(set, row, mesh_axis) == Feasibility::kPossible;
+}
+
+Feasibility feasibility(const ActionSet& set, const OpRow& row, size_t mesh_axis) {
   for (size_t i = 0; i < row.operands.size(); ++i) {
     const Operand& operand = set.operands[i];
     const Placement& needed = row.operands[i];
     const Move move = move_between(operand.on[mesh_axis], needed);
     const bool keeps = move == Move::kKeepOne && set.parity != Parity::kD;
-    if (move == Move::kImpossible || keeps) return false;
-    if (!has_enough_parts(set, operand, needed, mesh_axis)) return false;
+    if (move == Move::kImpossible || keeps) return Feasibility::kNoMove;
+    if (!has_enough_parts(set, operand, needed, mesh_axis)) return Feasibility::kTooFewParts;
   }
-  if (set.parity == Parity::kExact && averages_unequal_parts(set, row, mesh_axis)) return false;
-  if (set.result_shape.empty() || !row.result.is(Kind::kSharded)) return true;
-  return set.result_shape.at(static_cast<size_t>(row.result.axis)) >= axis_size(set, mesh_axis);
+  if (set.parity == Parity::kExact && averages_unequal_parts(set, row, mesh_axis)) {
+    return Feasibility::kUnequalAverage;
+  }
+  if (set.result_shape.empty() || !row.result.is(Kind::kSharded)) return Feasibility::kPossible;
+  const i64 extent = set.result_shape.at(static_cast<size_t>(row.result.axis));
+  const bool fits = extent >= axis_size(set, mesh_axis);
+  return fits ? Feasibility::kPossible : Feasibility::kResultTooSmall;
 }
 
 i64 price_along(const ActionSet& set, const OpRow& row, size_t mesh_axis) {
@@ -190,7 +225,7 @@ i64 price_of(const ActionSet& set, const std::vector<size_t>& rows) {
   for (size_t i = 0; i < set.operands.size(); ++i) {
     std::vector<Placement> to;
     for (const size_t row : rows) to.push_back(set.rows[row].operands[i]);
-    total += exact_bytes(set, set.operands[i], to);
+    total += exact_bytes(set, i, to);
   }
   return total;
 }

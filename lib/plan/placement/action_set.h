@@ -8,6 +8,7 @@
 #include "lib/mesh/mesh.h"
 #include "lib/plan/placement/op_rules.h"
 #include "lib/plan/placement/placement.h"
+#include "lib/plan/placement/redistribute.h"
 
 namespace shardtool::plan {
 
@@ -20,6 +21,8 @@ struct Operand {
   /// Extents of the parts per tensor axis if they differ from kBalanced; otherwise empty. kA to kC
   /// use them, kExact uses the shape.
   std::vector<std::vector<i64>> parts = {};
+
+  bool operator==(const Operand&) const = default;
 };
 
 /// Decision rules. kExact is shardtool's own; the others reproduce generations of the source
@@ -43,6 +46,17 @@ struct ActionSet {
 /// violations of A1 or A2.
 ActionSet build_action_set(ActionSet all);
 
+/// Reasons why a row is impossible along a mesh axis.
+enum class Feasibility {
+  kPossible,
+  kNoMove,          ///< no move makes an operand Partial, or moves an Unknown one
+  kTooFewParts,     ///< an operand has fewer parts than devices
+  kUnequalAverage,  ///< an average of parts of different sizes
+  kResultTooSmall,  ///< the result has fewer parts than devices
+};
+std::string_view to_string(Feasibility feasibility);
+Feasibility feasibility(const ActionSet& set, const OpRow& row, size_t mesh_axis);
+
 /// True if a row is allowed along a mesh axis of n devices: every operand that it cuts along d has
 /// extent > 1 there and at least n parts, times the sizes of the other mesh axes that already cut
 /// d; a result with result_shape likewise; and no operand's move is impossible. kA to kC skip the
@@ -59,6 +73,18 @@ bool is_feasible(const ActionSet& set, const OpRow& row, size_t mesh_axis);
 i64 price_of(const ActionSet& set, const std::vector<size_t>& rows);
 /// Price of one row along one axis, by the formula of kA to kD.
 i64 price_along(const ActionSet& set, const OpRow& row, size_t mesh_axis);
+
+/// Cheapest path of an operand to new placements; nullopt if the set prices axis by axis.
+std::optional<Redistribution> path_of(const ActionSet& set, size_t operand,
+                                      const std::vector<Placement>& to);
+/// Price of moving an operand along one mesh axis, where a price is by axis.
+struct AxisPrice {
+  size_t mesh_axis = 0;
+  i64 owned = 0;  ///< bytes that a group along the axis owns
+  i64 bytes = 0;
+};
+std::vector<AxisPrice> axis_prices(const ActionSet& set, size_t operand,
+                                   const std::vector<Placement>& to);
 
 /// Bytes of the operands on one device after the move, assuming even cuts.
 i64 operand_bytes(const ActionSet& set, const std::vector<size_t>& rows);

@@ -14,9 +14,6 @@ namespace {
 
 using On = std::vector<Placement>;
 
-/// Placements in which every value is available.
-using Values = std::map<std::string, std::set<On>>;
-
 /// Shapes of all values, which no choice changes.
 class Shapes {
  public:
@@ -24,7 +21,9 @@ class Shapes {
     for (const Operand& operand : program.operands) add(operand.name, operand);
     for (const ProgramOp& op : program.ops) {
       for (const std::string& name : op.in) static_cast<void>(of(name));
-      add(op.out, {op.out, op.out_shape, of(op.in.front()).element_bytes, {}});
+      for (size_t i = 0; i < op.out.size(); ++i) {
+        add(op.out[i], {op.out[i], op.out_shapes[i], op.element_bytes, {}});
+      }
     }
   }
   const Operand& of(const std::string& name) const {
@@ -46,7 +45,7 @@ class Shapes {
 ActionSet actions_of(const Program& program, const ProgramOp& op, const Shapes& shapes,
                      const std::vector<On>& on, Parity parity) {
   ActionSet set{op.op, program.mesh, {}, op.rows, {}, parity};
-  if (op.bounds_result) set.result_shape = op.out_shape;
+  if (op.bounds_result) set.result_shape = op.out_shapes.front();
   for (size_t i = 0; i < op.in.size(); ++i) {
     Operand operand = shapes.of(op.in[i]);
     operand.on = on[i];
@@ -79,13 +78,43 @@ void record(const ProgramOp& op, const ActionSet& set, const Action& action, Reu
     for (const size_t row : action.rows) taken.push_back(set.rows[row].operands[i]);
     values.at(op.in[i]).insert(std::move(taken));
   }
-  values[op.out] = {action.results};
+  for (const std::string& name : op.out) values[name] = {action.results};
 }
 
-Values placed_operands(const Program& program) {
+Values placed_operands(const Program& program, const Values& entering) {
   Values values;
-  for (const Operand& operand : program.operands) values[operand.name] = {operand.on};
+  for (const Operand& operand : program.operands) {
+    const auto found = entering.find(operand.name);
+    values[operand.name] = found == entering.end() ? std::set<On>{operand.on} : found->second;
+  }
   return values;
+}
+
+/// The values that later programs read.
+Values left_by(const Program& program, const Values& values) {
+  Values left;
+  for (const auto& [name, later] : program.kept) left[later] = values.at(name);
+  return left;
+}
+
+/// True if slices alone lead from one placement to the other.
+bool is_slice_of(const On& whole, const On& part) {
+  for (size_t a = 0; a < whole.size(); ++a) {
+    const bool sliced =
+        whole[a].is(Placement::Kind::kReplicated) && part[a].is(Placement::Kind::kSharded);
+    if (whole[a] != part[a] && !sliced) return false;
+  }
+  return true;
+}
+
+/// Drops placements that another one gives for free, which therefore save nothing later.
+void drop_slices(std::set<On>& placements) {
+  for (auto part = placements.begin(); part != placements.end();) {
+    const bool is_free = std::ranges::any_of(placements, [&part](const On& whole) {
+      return whole != *part && is_slice_of(whole, *part);
+    });
+    part = is_free ? placements.erase(part) : std::next(part);
+  }
 }
 
 /// Every feasible action with allowed moves only.
@@ -115,21 +144,55 @@ std::vector<Action> allowed_actions(const ActionSet& set, const AllowedMoves& al
   }
 }
 
+On needed(const ActionSet& set, const Action& action, size_t operand) {
+  On on;
+  for (const size_t row : action.rows) on.push_back(set.rows[row].operands[operand]);
+  return on;
+}
+
+/// True if `one` costs no more than `other` and slices of what it leaves are what `other` leaves.
+bool is_as_good(const ActionSet& set, const Action& one, const Action& other) {
+  if (one.bytes > other.bytes || !is_slice_of(one.results, other.results)) return false;
+  for (size_t i = 0; i < set.operands.size(); ++i) {
+    if (!is_slice_of(needed(set, one, i), needed(set, other, i))) return false;
+  }
+  return true;
+}
+
+/// Drops actions that another one makes needless, where slices are free.
+void drop_needless(const ActionSet& set, std::vector<Action>& actions) {
+  std::vector<Action> kept;
+  for (size_t i = 0; i < actions.size(); ++i) {
+    bool is_needless = false;
+    for (size_t j = 0; j < actions.size() && !is_needless; ++j) {
+      if (i == j || !is_as_good(set, actions[j], actions[i])) continue;
+      is_needless = j < i || !is_as_good(set, actions[i], actions[j]);
+    }
+    if (!is_needless) kept.push_back(actions[i]);
+  }
+  actions = std::move(kept);
+}
+
 /// Shortest paths over (op, values that are read later).
 class Together {
  public:
-  Together(const Program& program, const AllowedMoves& allowed)
-      : program_(program), shapes_(program), allowed_(allowed) {}
+  Together(const Program& program, const AllowedMoves& allowed, const Values& entering)
+      : program_(program), shapes_(program), allowed_(allowed) {
+    Values values = placed_operands(program_, entering);
+    forget(0, values);
+    reach(0, {0, std::move(values)}, {});
+  }
 
-  ProgramPlan cheapest() {
-    reach(0, {0, placed_operands(program_)}, {});
+  /// Plans to the next cheapest end; nullopt if there is no other.
+  std::optional<ProgramPlan> next() {
     while (!queue_.empty()) {
       const auto [bytes, state] = *queue_.begin();
       queue_.erase(queue_.begin());
+      if (is_settled_better(state)) continue;
       if (state.first == program_.ops.size()) return way_to(state, bytes);
       extend(bytes, state);
     }
-    throw Error(ErrorCode::kPlacement, "no allowed moves run all ops");
+    return std::nullopt;
   }
 
  private:
@@ -137,26 +200,70 @@ class Together {
   struct Arrival {
     i64 bytes = 0;
     State from;
+    const ActionSet* set = nullptr;
     Action action;
   };
+  /// The actions of an op with operands from given placements.
+  struct Choices {
+    ActionSet set;
+    std::vector<Action> actions;
+  };
+
+  /// True if a state that was reached for no more bytes has every value of this one, or the whole
+  /// of which it is a slice. Otherwise records the state.
+  bool is_settled_better(const State& state) {
+    std::vector<const Values*>& settled = settled_[state.first];
+    const bool found = std::ranges::any_of(
+        settled, [&](const Values* other) { return has_all(*other, state.second); });
+    if (!found) settled.push_back(&reached_.find(state)->first.second);
+    return found;
+  }
+
+  bool has_all(const Values& values, const Values& wanted) const {
+    return std::ranges::equal(values, wanted, [this](const auto& one, const auto& other) {
+      return std::ranges::all_of(other.second, [&](const On& on) {
+        if (one.second.contains(on)) return true;
+        return allowed_.slice && std::ranges::any_of(one.second, [&on](const On& whole) {
+                 return is_slice_of(whole, on);
+               });
+      });
+    });
+  }
 
   void extend(i64 bytes, const State& state) {
     const ProgramOp& op = program_.ops[state.first];
     for (const std::vector<On>& on : sources_of(op, state.second)) {
-      const ActionSet set = actions_of(program_, op, shapes_, on, Parity::kExact);
-      for (Action& action : allowed_actions(set, allowed_)) {
+      const Choices& choices = choices_of(state.first, on);
+      for (const Action& action : choices.actions) {
         Values after = state.second;
-        record(op, set, action, Reuse::kYes, after);
+        record(op, choices.set, action, Reuse::kYes, after);
         forget(state.first + 1, after);
         const i64 there = bytes + action.bytes;
-        reach(there, {state.first + 1, std::move(after)}, {there, state, std::move(action)});
+        reach(there, {state.first + 1, std::move(after)}, {there, state, &choices.set, action});
       }
     }
   }
 
-  /// Drops values that no op from `next` on reads.
+  const Choices& choices_of(size_t op, const std::vector<On>& on) {
+    const auto key = std::pair(op, on);
+    const auto known = choices_.find(key);
+    if (known != choices_.end()) return known->second;
+    Choices choices{actions_of(program_, program_.ops[op], shapes_, on, Parity::kExact), {}};
+    choices.actions = allowed_actions(choices.set, allowed_);
+    if (allowed_.slice) drop_needless(choices.set, choices.actions);
+    return choices_.emplace(key, std::move(choices)).first->second;
+  }
+
+  /// Drops values that neither an op from `next` on nor a later program reads, and slices where
+  /// slices are free.
   void forget(size_t next, Values& values) const {
+    if (allowed_.slice) {
+      for (auto& [name, placements] : values) drop_slices(placements);
+    }
     std::erase_if(values, [&](const auto& value) {
+      for (const auto& [name, later] : program_.kept) {
+        if (name == value.first) return false;
+      }
       for (size_t i = next; i < program_.ops.size(); ++i) {
         const auto& in = program_.ops[i].in;
         if (std::find(in.begin(), in.end(), value.first) != in.end()) return false;
@@ -171,53 +278,83 @@ class Together {
       if (known->second.bytes <= bytes) return;
       queue_.erase({known->second.bytes, state});
     }
+    if (reached_.size() > kMostStates) {
+      throw Error(ErrorCode::kLimit, fmt::format("a joint plan of {} ops needs more than {} states",
+                                                 program_.ops.size(), kMostStates))
+          .help("decide op by op (--solver greedy), or on a mesh of fewer axes");
+    }
     arrival.bytes = bytes;
     queue_.emplace(bytes, state);
     reached_.insert_or_assign(std::move(state), std::move(arrival));
   }
 
   ProgramPlan way_to(const State& last, i64 bytes) const {
-    ProgramPlan plan{{}, bytes};
+    ProgramPlan plan{{}, {}, bytes, left_by(program_, last.second)};
     for (State at = last; at.first > 0;) {
       const Arrival& arrival = reached_.at(at);
       plan.actions.push_back(arrival.action);
+      plan.sets.push_back(*arrival.set);
       at = arrival.from;
     }
     std::reverse(plan.actions.begin(), plan.actions.end());
+    std::reverse(plan.sets.begin(), plan.sets.end());
     return plan;
   }
 
   const Program& program_;
   const Shapes shapes_;
   const AllowedMoves& allowed_;
+  std::map<std::pair<size_t, std::vector<On>>, Choices> choices_;
+  std::map<size_t, std::vector<const Values*>> settled_;
   std::map<State, Arrival> reached_;
   std::set<std::pair<i64, State>> queue_;
 };
 
 }  // namespace
 
-ProgramPlan plan_op_by_op(const Program& program, const Solver& solver, Parity parity,
-                          Reuse reuse) {
+ProgramPlan plan_op_by_op(const Program& program, const Choose& choose, Parity parity, Reuse reuse,
+                          const Values& entering) {
   const Shapes shapes(program);
-  Values values = placed_operands(program);
+  Values values = placed_operands(program, entering);
   ProgramPlan plan;
-  for (const ProgramOp& op : program.ops) {
+  for (size_t number = 0; number < program.ops.size(); ++number) {
+    const ProgramOp& op = program.ops[number];
     std::optional<std::pair<ActionSet, Action>> best;
     for (const std::vector<On>& on : sources_of(op, values)) {
       ActionSet set = actions_of(program, op, shapes, on, parity);
-      Action action = solver.choose(set);
+      Action action = choose(number, set);
       if (best && best->second.bytes <= action.bytes) continue;
       best.emplace(std::move(set), std::move(action));
     }
     record(op, best->first, best->second, reuse, values);
     plan.bytes += best->second.bytes;
+    plan.sets.push_back(std::move(best->first));
     plan.actions.push_back(std::move(best->second));
   }
+  plan.left = left_by(program, values);
   return plan;
 }
 
-ProgramPlan plan_together(const Program& program, const AllowedMoves& allowed) {
-  return Together(program, allowed).cheapest();
+ProgramPlan plan_op_by_op(const Program& program, const Solver& solver, Parity parity,
+                          Reuse reuse) {
+  return plan_op_by_op(
+      program, [&solver](size_t, const ActionSet& set) { return solver.choose(set); }, parity,
+      reuse);
+}
+
+ProgramPlan plan_together(const Program& program, const AllowedMoves& allowed,
+                          const Values& entering) {
+  auto plan = Together(program, allowed, entering).next();
+  if (!plan) throw Error(ErrorCode::kPlacement, "no allowed moves run all ops");
+  return std::move(*plan);
+}
+
+std::vector<ProgramPlan> plan_exits(const Program& program, const AllowedMoves& allowed,
+                                    const Values& entering) {
+  Together together(program, allowed, entering);
+  std::vector<ProgramPlan> plans;
+  while (auto plan = together.next()) plans.push_back(std::move(*plan));
+  return plans;
 }
 
 }  // namespace shardtool::plan

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/plan/placement/solver.h"
@@ -12,10 +16,13 @@ namespace shardtool::plan {
 struct ProgramOp {
   std::string op;  ///< for messages
   std::vector<std::string> in;
-  std::string out;
-  Shape out_shape;
+  std::vector<std::string> out;  ///< all placed alike
+  std::vector<Shape> out_shapes;
   std::vector<OpRow> rows;
-  bool bounds_result = false;  ///< out_shape bounds the cuts (reshape)
+  bool bounds_result = false;  ///< out_shapes bound the cuts (reshape)
+  i64 element_bytes = 2;       ///< of the results
+
+  bool operator==(const ProgramOp&) const = default;
 };
 
 /// P1 every value is an operand or the result of an earlier op; names are unique
@@ -23,25 +30,46 @@ struct Program {
   mesh::Mesh mesh;
   std::vector<Operand> operands;
   std::vector<ProgramOp> ops;
+  /// Values that are read after the program, each with its name there.
+  std::vector<std::pair<std::string, std::string>> kept = {};
 };
 
+/// The placements in which every value is available.
+using Values = std::map<std::string, std::set<std::vector<Placement>>>;
+
 struct ProgramPlan {
+  std::vector<ActionSet> sets;  ///< one per op, with the placements that its operands come from
   std::vector<Action> actions;  ///< one per op
   i64 bytes = 0;                ///< received by one device
+  Values left;                  ///< of the kept values, by their later names
 };
 
 /// Policy for a value that was moved for one op: available in the new placement to later ops or
 /// not.
 enum class Reuse { kNo, kYes };
 
-/// Chooses every op with the solver alone, with the values as earlier ops left them. Throws the
-/// errors of the solver, kInternal for violations of P1.
+/// Chooses the action of one op; `op` is its index in the program.
+using Choose = std::function<Action(size_t op, const ActionSet& set)>;
+
+/// Chooses every op with the solver alone, with the values as earlier ops left them. `entering`
+/// replaces placements of operands. Throws the errors of the solver, kInternal for violations of
+/// P1.
+ProgramPlan plan_op_by_op(const Program& program, const Choose& choose, Parity parity, Reuse reuse,
+                          const Values& entering = {});
 ProgramPlan plan_op_by_op(const Program& program, const Solver& solver, Parity parity, Reuse reuse);
+
+/// The largest search of plan_together, in states.
+inline constexpr size_t kMostStates = 30'000;
 
 /// Finds the fewest bytes for all ops together, with allowed moves only and moved values kept in
 /// both placements: the shortest path over (op, placements of the values that later ops read).
 /// Exponential in the number of live values, which is small in a block. Throws kPlacement if no
-/// allowed moves run all ops.
-ProgramPlan plan_together(const Program& program, const AllowedMoves& allowed);
+/// allowed moves run all ops, kLimit above kMostStates.
+ProgramPlan plan_together(const Program& program, const AllowedMoves& allowed,
+                          const Values& entering = {});
+/// The same for every combination of placements in which the kept values can be left, cheapest
+/// first.
+std::vector<ProgramPlan> plan_exits(const Program& program, const AllowedMoves& allowed,
+                                    const Values& entering = {});
 
 }  // namespace shardtool::plan
