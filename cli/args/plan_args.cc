@@ -309,6 +309,9 @@ api::PlanOptions to_options(const PlanArgs& args) {
   if (args.calibrate.given()) {
     throw Error(ErrorCode::kUsage, "flags of `plan profile calibrate` are given to a plan");
   }
+  if (args.ops.any()) {
+    throw Error(ErrorCode::kUsage, "flags of the planner of ops are given without --ops");
+  }
   api::PlanOptions options;
   options.sources = args.sources;
   options.mapping = to_mapping_choice(args.mapping, kMapping);
@@ -338,12 +341,34 @@ api::PlanOptions to_options(const PlanArgs& args) {
   return options;
 }
 
+api::OpPlanOptions to_ops_options(const PlanArgs& args) {
+  const std::initializer_list<std::pair<const char*, bool>> kOthers{
+      {"--to", args.to.has_value()},           {"--to-preset", args.to_preset.has_value()},
+      {"--to-mesh", args.to_mesh.has_value()}, {"--from", args.from.has_value()},
+      {"--train", args.training.train},        {"--what-if", args.what_if.has_value()},
+      {"--compare", !args.compare.empty()},    {"--output", args.output.has_value()},
+      {"--format csv", args.format == "csv"},  {"--format md", args.format == "md"}};
+  for (const auto& [flag, is_typed] : kOthers) refuse_both("--ops", true, flag, is_typed);
+  api::OpPlanOptions options;
+  options.sources = args.sources;
+  options.mapping = to_mapping_choice(args.mapping, kMapping);
+  const api::Workload workload = to_workload(args.workload);
+  options.batch = workload.batch;
+  options.prompt_len = std::max<i64>(workload.prompt_len, 1);
+  if (args.graph) options.graph = api::read_graph(*args.graph);
+  if (args.profile) options.hardware = api::load_profile(*args.profile);
+  options.policies = to_policies(args.ops);
+  options.compares = args.ops.compare_solvers;
+  return options;
+}
+
 std::vector<Argument> plan_arguments(PlanArgs& args) {
   std::vector<Argument> arguments = mapping_arguments(args.mapping, kMapping);
   append(arguments, reshard_arguments(args));
   append(arguments, workload_arguments(args.workload));
   append(arguments, training_arguments(args.training));
   append(arguments, report_arguments(args));
+  append(arguments, ops_arguments(args.ops));
   append(arguments, calibrate_arguments(args.calibrate));
   return arguments;
 }

@@ -5,6 +5,7 @@
 #include "cli/answer_file.h"
 #include "cli/args/plan_profile.h"
 #include "cli/print/plan.h"
+#include "cli/print/plan_ops.h"
 #include "cli/print/text.h"
 #include "lib/api/planning/plan_diff.h"
 #include "lib/base/error.h"
@@ -55,9 +56,22 @@ ExitCode run_plan_diff(const PlanArgs& args, Session& session) {
   return diff.equal() ? ExitCode::kSuccess : ExitCode::kNegative;
 }
 
+/// `plan SRC --ops`: prints how every op runs.
+ExitCode run_plan_ops(const PlanArgs& args, Session& session) {
+  const api::OpPlanReport report = api::plan_ops(to_ops_options(args));
+  if (session.json() || args.format == "json") {
+    session.document("plan_ops", Status::kOk,
+                     [&](JsonWriter& json) { write_fields(json, report); });
+  } else {
+    print_text(session, report, args.explain.value_or(""));
+  }
+  return ExitCode::kSuccess;
+}
+
 ExitCode run_plan(const PlanArgs& args, Session& session) {
   if (args.sources.front() == "diff") return run_plan_diff(args, session);
   if (args.sources.front() == "profile") return run_plan_profile(args, session);
+  if (args.ops.ops) return run_plan_ops(args, session);
   api::PlanOptions options = to_options(args);
   // Without times the text shows no collectives; JSON documents and plan files always do.
   options.prices_forward = args.profile || args.output || session.json() || args.format == "json";
@@ -91,12 +105,14 @@ Command plan_command(PlanArgs& args) {
           "bound "
           "that no plan can go below. Byte counts of weights and moves are exact; activations are "
           "an estimate. No tensor data is read.",
-      .examples = {"shardtool plan models/llama-70b --tp 8 --budget 80GB --context 8192 --batch 16",
-                   "shardtool plan models/llama-70b --tp 8 --what-if 1,2,4,8,16 --profile h100-sxm",
-                   "shardtool plan out/tp4 --to-mesh tp=8 -o plan.json",
-                   "shardtool plan model -m fsdp.json --from param --to compute",
-                   "shardtool plan profile calibrate -o here.json",
-                   "mpirun -n 4 shardtool plan profile calibrate /data -o cluster.json"},
+      .examples =
+          {"shardtool plan models/llama-70b --tp 8 --budget 80GB --context 8192 --batch 16",
+           "shardtool plan models/llama-70b --tp 8 --what-if 1,2,4,8,16 --profile h100-sxm",
+           "shardtool plan out/tp4 --to-mesh tp=8 -o plan.json",
+           "shardtool plan model -m fsdp.json --from param --to compute",
+           "shardtool plan models/llama-70b --tp 8 --ops --prompt-len 2048 --compare-solvers",
+           "shardtool plan profile calibrate -o here.json",
+           "mpirun -n 4 shardtool plan profile calibrate /data -o cluster.json"},
       .arguments = {{.name = "SRC",
                      .help =
                          "a checkpoint, or output folders that together hold every part; or: "

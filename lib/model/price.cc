@@ -8,6 +8,7 @@
 
 #include "lib/base/dtype.h"
 #include "lib/base/error.h"
+#include "lib/model/causal.h"
 #include "lib/model/flow/handoff.h"
 #include "lib/model/flow/token_axes.h"
 #include "lib/ops/op_table.h"
@@ -33,17 +34,6 @@ i64 launches_of(const LayerFlow& flow, bool runs_encoder) {
     for (const std::string& made : op.out) multiplied.erase(made);
   }
   return launches;
-}
-
-bool is_causal(const Model& model) {
-  for (const Layer& layer : model.layers) {
-    if (layer.beside) continue;
-    for (const BoundOp& bound : layer.ops) {
-      const auto* attention = std::get_if<Attention>(&bound.op->kind);
-      if (attention != nullptr) return attention->causal;
-    }
-  }
-  return true;
 }
 
 /// Sums the moves and the work of a phase, layer by layer.

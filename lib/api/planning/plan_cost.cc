@@ -14,19 +14,6 @@ namespace {
 
 constexpr i64 kMaxProfileBytes = 1 << 20;
 
-/// Returns the dtype of the model's first norm that has a weight; quantised models store norms
-/// unquantised.
-Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& specs) {
-  for (const model::Layer& layer : bound.layers) {
-    for (const model::BoundOp& op : layer.ops) {
-      const bool is_norm = std::holds_alternative<ops::Norm>(op.op->kind);
-      if (!is_norm || op.weights.empty() || op.weights.front().empty()) continue;
-      return specs[op.weights.front().front()].dtype;
-    }
-  }
-  return Dtype::kBF16;
-}
-
 void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelConfig& config,
                const AppliedMapping& applied, const plan::HardwareProfile* profile,
                CostReport& report) {
@@ -42,6 +29,17 @@ void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelCo
 }
 
 }  // namespace
+
+Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& specs) {
+  for (const model::Layer& layer : bound.layers) {
+    for (const model::BoundOp& op : layer.ops) {
+      const bool is_norm = std::holds_alternative<ops::Norm>(op.op->kind);
+      if (!is_norm || op.weights.empty() || op.weights.front().empty()) continue;
+      return specs[op.weights.front().front()].dtype;
+    }
+  }
+  return Dtype::kBF16;
+}
 
 CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<const model::Graph> own,
                         const AppliedMapping& applied, const model::Workload& workload,

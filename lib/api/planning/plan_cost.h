@@ -30,6 +30,10 @@ CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<cons
                         const AppliedMapping& applied, const model::Workload& workload,
                         const plan::HardwareProfile* profile);
 
+/// Returns the dtype of activations: that of the model's first norm that has a weight, since
+/// quantised models store norms unquantised.
+Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& specs);
+
 /// Loads the built-in profile of this name, or a file if the name ends in ".json". Throws
 /// kUnknownName, kHardwareProfile, and what store::read_text throws.
 plan::HardwareProfile load_profile(const std::string& name_or_file);

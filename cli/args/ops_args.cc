@@ -1,0 +1,83 @@
+#include "cli/args/ops_args.h"
+
+#include <algorithm>
+#include <array>
+
+#include "cli/size_argument.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr auto kSolvers =
+    std::to_array<std::string_view>({"greedy", "none", "partials", "together", "exact"});
+constexpr auto kOnReshard = std::to_array<std::string_view>({"silent", "warn", "error"});
+constexpr auto kGenerations = std::to_array<std::string_view>({"exact", "A", "B", "C", "D"});
+
+/// Index of a word that the parser accepted; 0 if it was not typed.
+template <class Enum, class Words>
+Enum chosen(const std::optional<std::string>& typed, const Words& words) {
+  if (!typed) return static_cast<Enum>(0);
+  return static_cast<Enum>(std::ranges::find(words, *typed) - words.begin());
+}
+
+template <class Words>
+std::vector<std::string> choices(const Words& words) {
+  return {words.begin(), words.end()};
+}
+
+}  // namespace
+
+std::vector<Argument> ops_arguments(OpsArgs& args) {
+  return {
+      {.name = "--ops",
+       .help = "plan every op of the forward pass: where its operands are, what moves them",
+       .target = &args.ops},
+      {.name = "--solver",
+       .value = "NAME",
+       .help = "of --ops: the cheapest op by op (greedy, the default), no moves, only sums of "
+               "partial values, the cheapest layer by layer, or that of the whole pass",
+       .target = &args.solver,
+       .choices = choices(kSolvers),
+       .advanced = true},
+      {.name = "--allow-partial-to-sharded",
+       .help = "of --ops: a partial value may be scattered instead of summed on every device",
+       .target = &args.allow_partial_to_sharded,
+       .advanced = true},
+      {.name = "--on-reshard",
+       .value = "WHAT",
+       .help = "of --ops: when an op moves an operand, default silent",
+       .target = &args.on_reshard,
+       .choices = choices(kOnReshard),
+       .advanced = true},
+      {.name = "--operand-budget",
+       .value = "SIZE",
+       .help = "of --ops: what the operands of one op may take of a device",
+       .target = &args.operand_budget,
+       .advanced = true},
+      {.name = "--generation",
+       .value = "NAME",
+       .help = "of --ops: count as MAX's picker did in one of four generations, for comparison",
+       .target = &args.generation,
+       .choices = choices(kGenerations),
+       .advanced = true},
+      {.name = "--compare-solvers",
+       .help = "of --ops: also the cheapest plan of the whole pass, and the ops that differ",
+       .target = &args.compare_solvers,
+       .advanced = true},
+  };
+}
+
+api::OpPolicies to_policies(const OpsArgs& args) {
+  api::OpPolicies policies;
+  api::OpPolicy& policy = policies.policy;
+  policy.solver = chosen<api::OpSolver>(args.solver, kSolvers);
+  policy.allow_partial_to_sharded = args.allow_partial_to_sharded;
+  policy.on_reshard = chosen<plan::OnReshard>(args.on_reshard, kOnReshard);
+  policy.generation = chosen<plan::Parity>(args.generation, kGenerations);
+  if (args.operand_budget) {
+    policy.operand_budget = parse_size("--operand-budget", *args.operand_budget);
+  }
+  return policies;
+}
+
+}  // namespace shardtool::cli

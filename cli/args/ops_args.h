@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "lib/api/planning/op_policy.h"
+
+namespace shardtool::cli {
+
+/// Flags of the planner of ops, as typed.
+struct OpsArgs {
+  bool ops = false;
+  std::optional<std::string> solver = {};
+  bool allow_partial_to_sharded = false;
+  std::optional<std::string> on_reshard = {};
+  std::optional<std::string> operand_budget = {};
+  std::optional<std::string> generation = {};
+  bool compare_solvers = false;
+
+  /// True if a flag needs --ops.
+  bool any() const {
+    return solver || allow_partial_to_sharded || on_reshard || operand_budget || generation ||
+           compare_solvers;
+  }
+};
+
+std::vector<Argument> ops_arguments(OpsArgs& args);
+/// Throws kUsage.
+api::OpPolicies to_policies(const OpsArgs& args);
+
+}  // namespace shardtool::cli

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "lib/model/bind.h"
+
+namespace shardtool::model {
+
+/// Returns true if the model's first attention outside of towers is causal, or if it has none.
+bool is_causal(const Model& model);
+
+}  // namespace shardtool::model

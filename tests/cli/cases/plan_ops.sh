@@ -1,0 +1,42 @@
+# How every op runs, and the choices of one.
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --prompt-len 16
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --prompt-len 16 --explain y --allow-partial-to-sharded
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --compare-solvers --generation D --profile h100-sxm | tail -1
+# Policies refuse, with what to insert.
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --solver none
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --on-reshard error
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --on-reshard warn > /dev/null
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --explain h1
+shardtool plan "$samples/tiny-llama" --tp 2 --pp 2 --ops
+shardtool plan "$samples/tiny-llama" --tp 2 --solver greedy
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --to-mesh tp=4
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --solver exact --generation A
+# The collectives of the plan are those that validate counts.
+shardtool split "$samples/tiny-llama" --tp 2 -o out -q
+shardtool --json validate out --reference "$samples/tiny-llama" --quick > validated.json
+for solver in greedy together exact; do
+  shardtool --json plan out --ops --solver $solver > planned.json
+  python3 - <<'END'
+import json
+validated, planned = json.load(open("validated.json")), json.load(open("planned.json"))
+counted = {(c["axis"], c["op"]): c["predicted_count"] for c in validated["collectives"]}
+assert all(c["predicted_count"] == c["counted"] for c in validated["collectives"])
+rows = {}
+for c in planned["collectives"]:
+    rows[c["axis"], c["op"]] = rows.get((c["axis"], c["op"]), 0) + c["count"]
+print(planned["solver"], "equal" if rows == counted else (rows, counted), sorted(rows.items()))
+END
+done
+
+# The worked example of the manual has the numbers that the command prints.
+page=$samples/../cli/man/shardtool-ops.5.scd
+total() {
+  shardtool plan "$samples/tiny-llama" -m "$samples/mappings/llama-fsdp4-tp2.json" --mesh fsdp=2,tp=2 --axes param \
+    --ops --batch 4 --prompt-len 8 "$@" | sed -n 's/^total  *\([0-9,]*\) .*/\1/p'
+}
+for generation in exact A B C D; do
+  told=$(grep -A 2 "^|  $generation\$" "$page" | sed -n 's/^:  \([0-9,]*\)$/\1/p' | paste -sd ' ')
+  echo "$generation $told"
+  test "$told" = "$(total --generation $generation) $(total --generation $generation --allow-partial-to-sharded)" ||
+    echo "the manual is wrong about $generation"
+done
