@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/args/mapping_args.h"
 #include "cli/size_argument.h"
 
 namespace shardtool::cli {
@@ -30,17 +31,21 @@ std::vector<std::string> choices(const Words& words) {
 std::vector<Argument> ops_arguments(OpsArgs& args) {
   return {
       {.name = "--ops",
-       .help = "plan every op of the forward pass: where its operands are, what moves them",
+       .help = "plan every op of the forward pass: where its operands are, "
+               "what moves them",
        .target = &args.ops},
       {.name = "--solver",
        .value = "NAME",
-       .help = "of --ops: the cheapest op by op (greedy, the default), no moves, only sums of "
-               "partial values, the cheapest layer by layer, or that of the whole pass",
+       .help = "of --ops: the cheapest op by op (greedy, the default), no "
+               "moves, only sums of "
+               "partial values, the cheapest layer by layer, or that of the "
+               "whole pass",
        .target = &args.solver,
        .choices = choices(kSolvers),
        .advanced = true},
       {.name = "--allow-partial-to-sharded",
-       .help = "of --ops: a partial value may be scattered instead of summed on every device",
+       .help = "of --ops: a partial value may be scattered instead of summed "
+               "on every device",
        .target = &args.allow_partial_to_sharded,
        .advanced = true},
       {.name = "--on-reshard",
@@ -56,12 +61,20 @@ std::vector<Argument> ops_arguments(OpsArgs& args) {
        .advanced = true},
       {.name = "--generation",
        .value = "NAME",
-       .help = "of --ops: count as MAX's picker did in one of four generations, for comparison",
+       .help = "of --ops: count as MAX's picker did in one of four "
+               "generations, for comparison",
        .target = &args.generation,
        .choices = choices(kGenerations),
        .advanced = true},
+      {.name = "--policy",
+       .value = "FILE",
+       .help = "of --ops: these choices per block, layer and op, see "
+               "shardtool-ops(5)",
+       .target = &args.policy,
+       .advanced = true},
       {.name = "--compare-solvers",
-       .help = "of --ops: also the cheapest plan of the whole pass, and the ops that differ",
+       .help = "of --ops: also the cheapest plan of the whole pass, and the "
+               "ops that differ",
        .target = &args.compare_solvers,
        .advanced = true},
   };
@@ -69,6 +82,13 @@ std::vector<Argument> ops_arguments(OpsArgs& args) {
 
 api::OpPolicies to_policies(const OpsArgs& args) {
   api::OpPolicies policies;
+  if (args.policy) {
+    refuse_both("--policy", true, "--solver", args.solver.has_value());
+    refuse_both("--policy", true, "--allow-partial-to-sharded", args.allow_partial_to_sharded);
+    refuse_both("--policy", true, "--on-reshard", args.on_reshard.has_value());
+    refuse_both("--policy", true, "--operand-budget", args.operand_budget.has_value());
+    policies = api::read_policies(*args.policy);
+  }
   api::OpPolicy& policy = policies.policy;
   policy.solver = chosen<api::OpSolver>(args.solver, kSolvers);
   policy.allow_partial_to_sharded = args.allow_partial_to_sharded;

@@ -17,12 +17,13 @@ struct OpsArgs {
   std::optional<std::string> on_reshard = {};
   std::optional<std::string> operand_budget = {};
   std::optional<std::string> generation = {};
+  std::optional<std::string> policy = {};
   bool compare_solvers = false;
 
   /// True if a flag needs --ops.
   bool any() const {
     return solver || allow_partial_to_sharded || on_reshard || operand_budget || generation ||
-           compare_solvers;
+           policy || compare_solvers;
   }
 };
 

@@ -1,11 +1,116 @@
 #include "lib/api/planning/op_policy.h"
 
+#include <fnmatch.h>
+
+#include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "lib/base/error.h"
+#include "lib/base/strict_json.h"
+#include "lib/mapping/document/json_value.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::api {
+namespace {
+
+using mapping::JsonValue;
+
+constexpr i64 kMaxPolicyBytes = 1 << 20;
+constexpr int kMaxPolicyDepth = 32;
+
+bool matches(const std::string& pattern, const std::string& text) {
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
+
+bool contains(const OpRegion& region, const OpUse& use) {
+  const bool has_layer =
+      region.layers.empty() || std::ranges::find(region.layers, use.layer) != region.layers.end();
+  return has_layer && matches(region.block, use.block) && matches(region.op, use.op) &&
+         matches(region.makes, use.makes);
+}
+
+OpPolicy inside(const std::vector<OpRegion>& regions, OpPolicy policy, const OpUse& use) {
+  for (const OpRegion& region : regions) {
+    if (!contains(region, use)) continue;
+    if (region.solver) policy.solver = *region.solver;
+    if (region.allow_partial_to_sharded) {
+      policy.allow_partial_to_sharded = *region.allow_partial_to_sharded;
+    }
+    if (region.on_reshard) policy.on_reshard = *region.on_reshard;
+    if (region.operand_budget) policy.operand_budget = region.operand_budget;
+    policy = inside(region.regions, std::move(policy), use);
+  }
+  return policy;
+}
+
+/// Fields of a region; the whole file is one that contains every op.
+std::vector<JsonValue::Field> policy_fields(OpRegion& into);
+
+OpRegion decode_region(const JsonValue& value) {
+  OpRegion region;
+  auto fields = policy_fields(region);
+  const auto pattern = [](std::string& text) {
+    return [&text](const JsonValue& v) { text = v.nonempty_text(); };
+  };
+  fields.push_back({"block", pattern(region.block)});
+  fields.push_back({"op", pattern(region.op)});
+  fields.push_back({"makes", pattern(region.makes)});
+  fields.push_back({"layers", [&region](const JsonValue& v) {
+                      for (const JsonValue& number : v.elements(1)) {
+                        region.layers.push_back(number.integer(0));
+                      }
+                    }});
+  value.object(fields);
+  return region;
+}
+
+std::vector<JsonValue::Field> policy_fields(OpRegion& into) {
+  return {{"solver",
+           [&into](const JsonValue& v) {
+             into.solver = v.one_of<OpSolver>({{"greedy", OpSolver::kGreedy},
+                                               {"none", OpSolver::kNone},
+                                               {"partials", OpSolver::kPartials}});
+           }},
+          {"allow_partial_to_sharded",
+           [&into](const JsonValue& v) { into.allow_partial_to_sharded = v.boolean(); }},
+          {"on_reshard",
+           [&into](const JsonValue& v) {
+             into.on_reshard = v.one_of<plan::OnReshard>({{"silent", plan::OnReshard::kSilent},
+                                                          {"warn", plan::OnReshard::kWarn},
+                                                          {"error", plan::OnReshard::kRaise}});
+           }},
+          {"operand_budget", [&into](const JsonValue& v) { into.operand_budget = v.integer(1); }},
+          {"regions", [&into](const JsonValue& v) {
+             for (const JsonValue& one : v.elements()) into.regions.push_back(decode_region(one));
+           }}};
+}
+
+}  // namespace
+
+OpPolicy OpPolicies::at(const OpUse& use) const {
+  return inside(regions, policy, use);
+}
+
+OpPolicies read_policies(const std::string& path) {
+  const std::string text = store::read_text(path, kMaxPolicyBytes);
+  const JsonDocument json =
+      parse_strict_json(text, path, ErrorCode::kMappingSyntax, kMaxPolicyDepth);
+  const mapping::PlaceIndex places(text, path);
+  const JsonValue value(json.value, "", places);
+  OpRegion whole;
+  auto fields = policy_fields(whole);
+  fields.push_back({"version",
+                    [](const JsonValue& v) {
+                      if (v.integer() != 1) v.refuse("1");
+                    },
+                    true});
+  value.object(fields);
+  OpPolicies policies;
+  policies.regions.push_back(std::move(whole));
+  return policies;
+}
 
 plan::AllowedMoves OpPolicy::allowed() const {
   plan::AllowedMoves moves;

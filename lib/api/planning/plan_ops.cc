@@ -41,7 +41,7 @@ class Planner {
     std::map<size_t, plan::Link> links;
     for (size_t p = 0; p < programs_.size(); ++p) {
       chain_.programs.push_back(&programs_[p].program);
-      for (const size_t layer : programs_[p].layers) links[layer] = {p, 0};
+      for (const size_t layer : programs_[p].layers) links[layer] = {p, variant_of(p, layer)};
     }
     for (const auto& [layer, link] : links) {
       layers_.push_back(layer);
@@ -61,21 +61,48 @@ class Planner {
   }
 
  private:
+  /// Number of the policies of a layer's ops; equal ones have one number.
+  size_t variant_of(size_t program, size_t layer) {
+    std::vector<OpPolicy> policies;
+    const model::Layer& of = model_.layers[layer];
+    const model::LayerProgram& lowered = programs_[program];
+    for (size_t op = 0; op < lowered.names.size(); ++op) {
+      policies.push_back(options_.policies.at(
+          {of.block, of.number, lowered.program.ops[op].op, lowered.names[op]}));
+    }
+    const auto known = std::ranges::find(variants_, policies);
+    if (known != variants_.end()) return static_cast<size_t>(known - variants_.begin());
+    variants_.push_back(std::move(policies));
+    return variants_.size() - 1;
+  }
+
+  /// The moves that any op may make.
+  plan::AllowedMoves allowed_somewhere() const {
+    plan::AllowedMoves moves;
+    for (const std::vector<OpPolicy>& policies : variants_) {
+      for (const OpPolicy& policy : policies) {
+        moves.reduce_scatter = moves.reduce_scatter || policy.allow_partial_to_sharded;
+      }
+    }
+    return moves;
+  }
+
   plan::ChainPlan solve(const OpPolicy& policy, std::vector<std::string>& warnings) const {
     const plan::AllowedMoves allowed = policy.allowed();
     if (policy.solver == OpSolver::kExact) return checked(plan_together(chain_, allowed), warnings);
     if (policy.solver == OpSolver::kTogether) {
       return checked(plan_by_link(chain_, allowed), warnings);
     }
-    const auto solver = policy.make();
-    return plan_op_by_op(
+    auto plan = plan_op_by_op(
         chain_,
         [&](const plan::Link& link, size_t op, const ActionSet& set) {
+          const OpPolicy& own = variants_[link.variant][op];
           ActionSet named = set;
           named.op = name_of(link, op, set);
-          return plan::choose(*solver, named, policy.on_reshard, warnings);
+          return plan::choose(*own.make(), named, plan::OnReshard::kSilent, warnings);
         },
         policy.generation, plan::Reuse::kYes);
+    return checked(std::move(plan), warnings);
   }
 
   /// "linear 'q' of layer 0"
@@ -86,9 +113,8 @@ class Planner {
                        layer.number < 0 ? layer.block : fmt::format("layer {}", layer.number));
   }
 
-  /// Applies the policy on moves to a joint plan.
+  /// Applies the policies on moves to a plan.
   plan::ChainPlan checked(plan::ChainPlan plan, std::vector<std::string>& warnings) const {
-    const OpPolicy& policy = options_.policies.policy;
     std::vector<bool> seen(plan.plans.size());
     for (size_t i = 0; i < plan.of_link.size(); ++i) {
       const size_t p = plan.of_link[i];
@@ -97,6 +123,7 @@ class Planner {
       for (size_t op = 0; op < plan.plans[p].actions.size(); ++op) {
         ActionSet set = plan.plans[p].sets[op];
         set.op = name_of(chain_.links[i], op, set);
+        const OpPolicy& policy = variants_[chain_.links[i].variant][op];
         apply(policy.on_reshard, set, plan.plans[p].actions[op], warnings);
       }
     }
@@ -110,8 +137,7 @@ class Planner {
       const auto key = std::pair(chain_.links[i].program, plan.of_link[i]);
       const auto [found, is_new] = lines.try_emplace(key, report.layers.size());
       if (is_new) {
-        report.layers.push_back(
-            layers_of(programs_[key.first], plan.plans[key.second], layer.block));
+        report.layers.push_back(layers_of(chain_.links[i], plan.plans[key.second], layer.block));
       }
       OpLayers& layers = report.layers[found->second];
       layers.numbers.push_back(layer.number);
@@ -119,19 +145,22 @@ class Planner {
     }
   }
 
-  OpLayers layers_of(const model::LayerProgram& program, const ProgramPlan& plan,
+  OpLayers layers_of(const plan::Link& link, const ProgramPlan& plan,
                      const std::string& block) const {
+    const model::LayerProgram& program = programs_[link.program];
     OpLayers layers;
     layers.block = block;
     layers.bytes = plan.bytes;
     for (size_t op = 0; op < plan.actions.size(); ++op) {
-      layers.ops.push_back(line_of(plan.sets[op], plan.actions[op], program.names[op]));
+      layers.ops.push_back(
+          line_of(plan.sets[op], plan.actions[op], program.names[op], variants_[link.variant][op]));
       layers.us += layers.ops.back().us;
     }
     return layers;
   }
 
-  OpLine line_of(const ActionSet& set, const plan::Action& action, const std::string& made) const {
+  OpLine line_of(const ActionSet& set, const plan::Action& action, const std::string& made,
+                 const OpPolicy& policy) const {
     OpLine line;
     line.op = set.op;
     line.made = made;
@@ -147,7 +176,7 @@ class Planner {
       line.moves.push_back(move_of(set, move));
       line.us += line.moves.back().us;
     }
-    line.candidates = report_of(set, action, options_.policies.policy.allowed()).lines;
+    line.candidates = report_of(set, action, policy.allowed()).lines;
     return line;
   }
 
@@ -181,7 +210,7 @@ class Planner {
   }
 
   void compare(const plan::ChainPlan& chosen, OpPlanReport& report) const {
-    const plan::ChainPlan best = plan_together(chain_, options_.policies.policy.allowed());
+    const plan::ChainPlan best = plan_together(chain_, allowed_somewhere());
     OpComparison comparison;
     comparison.optimum_bytes = best.bytes;
     std::map<std::pair<size_t, size_t>, std::vector<i64>> layers;  // of pairs of plans
@@ -234,7 +263,8 @@ class Planner {
   const mesh::Mesh& mesh_;
   std::vector<model::LayerProgram> programs_;
   plan::Chain chain_;
-  std::vector<size_t> layers_;  ///< index into the model's layers of every link
+  std::vector<std::vector<OpPolicy>> variants_;  ///< policies of the ops of a layer
+  std::vector<size_t> layers_;                   ///< index into the model's layers of every link
   std::map<std::tuple<std::string, std::string, i64>, OpCollective> collectives_;
 };
 
@@ -247,7 +277,9 @@ std::shared_ptr<const model::Graph> graph_of(const std::optional<mapping::ModelC
     if (graph != nullptr) return graph;
   }
   throw Error(ErrorCode::kUnsupported, "the ops cannot be planned: " + why_not)
-      .help("say what the model computes with --graph FILE, see shardtool-graph(5)");
+      .help(
+          "say what the model computes with --graph FILE, see "
+          "shardtool-graph(5)");
 }
 
 void check(const OpPlanOptions& options) {

@@ -320,12 +320,21 @@ ProgramPlan plan_op_by_op(const Program& program, const Choose& choose, Parity p
   for (size_t number = 0; number < program.ops.size(); ++number) {
     const ProgramOp& op = program.ops[number];
     std::optional<std::pair<ActionSet, Action>> best;
+    std::optional<Error> refusal;
     for (const std::vector<On>& on : sources_of(op, values)) {
       ActionSet set = actions_of(program, op, shapes, on, parity);
-      Action action = choose(number, set);
+      Action action;
+      try {
+        action = choose(number, set);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kPlacement) throw;
+        if (!refusal) refusal = error;
+        continue;
+      }
       if (best && best->second.bytes <= action.bytes) continue;
       best.emplace(std::move(set), std::move(action));
     }
+    if (!best) throw std::move(*refusal);
     record(op, best->first, best->second, reuse, values);
     plan.bytes += best->second.bytes;
     plan.sets.push_back(std::move(best->first));

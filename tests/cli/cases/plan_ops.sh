@@ -11,6 +11,19 @@ shardtool plan "$samples/tiny-llama" --tp 2 --pp 2 --ops
 shardtool plan "$samples/tiny-llama" --tp 2 --solver greedy
 shardtool plan "$samples/tiny-llama" --tp 2 --ops --to-mesh tp=4
 shardtool plan "$samples/tiny-llama" --tp 2 --ops --solver exact --generation A
+# Regions: the decoder scatters its residual stream, except layer 1; the end must not move.
+cat > policy.json <<'END'
+{"version": 1, "regions": [
+  {"block": "decoder", "allow_partial_to_sharded": true,
+   "regions": [{"layers": [1], "op": "norm", "allow_partial_to_sharded": false}]}]}
+END
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --prompt-len 16 --policy policy.json | grep -E '^(layer|end)|_(reduce|scatter|gather)'
+sed 's/"norm"/"nor[m]", "on_reshard": "error"/' policy.json > strict.json
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --prompt-len 16 --policy strict.json
+sed 's/"layers"/"layer"/' policy.json > wrong.json
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --policy wrong.json
+shardtool plan "$samples/tiny-llama" --tp 2 --ops --policy policy.json --solver none
+
 # The collectives of the plan are those that validate counts.
 shardtool split "$samples/tiny-llama" --tp 2 -o out -q
 shardtool --json validate out --reference "$samples/tiny-llama" --quick > validated.json
