@@ -1,0 +1,7 @@
+#include "kernels/cast/loops.inc"
+
+namespace shardtool::kernels {
+
+const CastImplementation kCastPortable{"portable", f32_to_bf16, f32_to_f16, f16_to_f32};
+
+}  // namespace shardtool::kernels
