@@ -101,8 +101,8 @@ struct ChunkPlan::Builder {
     return extents;
   }
 
-  i64 to_bytes(i64 elements) const {
-    const i64 count = elements * plan.element_bits_;
+  i64 to_bytes(i64 elements, int element_bits) const {
+    const i64 count = elements * element_bits;
     if (count % 8 != 0) throw cut_inside_byte(plan.dtype_, plan.from_->shape());
     return count / 8;
   }
@@ -114,7 +114,8 @@ struct ChunkPlan::Builder {
 
   /// Byte offset, in a holder, of the chunk's first row. `local` is the local index of the box's
   /// first element.
-  i64 range_offset(const HolderSet& side, int holder, const std::vector<i64>& local) const {
+  i64 range_offset(const HolderSet& side, int holder, const std::vector<i64>& local,
+                   int element_bits) const {
     const auto pick = side.pick(holder);
     i64 row = 0;
     for (size_t a = 0; a <= axis(); ++a) {
@@ -123,16 +124,17 @@ struct ChunkPlan::Builder {
       const i64 inside = a < axis() ? at.outer[a] - cell.begin : at.row_begin;
       row = row * extent + local[a] + inside;
     }
-    return to_bytes(row * row_elements(side, holder));
+    return to_bytes(row * row_elements(side, holder), element_bits);
   }
 
   int input_for(int holder, const std::vector<i64>& local) {
     const auto [found, is_new] =
         input_of_holder.emplace(holder, static_cast<int>(chunk.inputs.size()));
     if (is_new) {
+      const int width = plan.element_bits_;
       const i64 row = row_elements(*plan.from_, holder);
-      chunk.inputs.push_back({holder, range_offset(*plan.from_, holder, local),
-                              to_bytes(row * at.rows), row * plan.element_bits_ / 8});
+      chunk.inputs.push_back({holder, range_offset(*plan.from_, holder, local, width),
+                              to_bytes(row * at.rows, width), row * width / 8});
     }
     return found->second;
   }
@@ -143,12 +145,15 @@ struct ChunkPlan::Builder {
     const auto [found, is_new] = output_of_pick.emplace(std::vector<int>(pick.begin(), pick.end()),
                                                         static_cast<int>(chunk.outputs.size()));
     if (is_new) {
-      const i64 row = row_elements(*plan.to_, first);
-      chunk.outputs.push_back({to_bytes(row * at.rows), row * plan.element_bits_ / 8, false, {}});
+      const i64 elements = row_elements(*plan.to_, first) * at.rows;
+      chunk.outputs.push_back({to_bytes(elements, plan.element_bits_),
+                               to_bytes(elements, plan.result_bits_),
+                               false,
+                               {}});
       copied_bytes.push_back(0);
     }
     if (targeted.insert(first).second) {
-      const i64 offset = range_offset(*plan.to_, first, wanted.local);
+      const i64 offset = range_offset(*plan.to_, first, wanted.local, plan.result_bits_);
       auto& targets = chunk.outputs[static_cast<size_t>(found->second)].targets;
       for (const int holder : wanted.holders) targets.push_back({holder, offset});
     }
@@ -254,7 +259,8 @@ ChunkPlan::ChunkPlan(const TensorMove& move, ChunkLimits limits)
       join_(*from_, *to_),
       limits_(limits),
       dtype_(move.dtype),
-      element_bits_(bits(move.dtype)) {
+      element_bits_(bits(move.dtype)),
+      result_bits_(bits(move.result_dtype())) {
   choose_chunk_axis();
   for (int a = 0; a < join_.rank(); ++a) is_empty_ = is_empty_ || join_.cells(a).empty();
   first_.cells.assign(static_cast<size_t>(axis_) + 1, 0);
@@ -273,7 +279,7 @@ void ChunkPlan::choose_chunk_axis() {
   for (axis_ = 0; axis_ < join_.rank(); ++axis_) {
     const std::vector<i64> outputs = inner_sizes(*to_, axis_);
     const i64 in_bits = sum(inner_sizes(*from_, axis_)) * element_bits_;
-    const i64 all_bits = in_bits + sum(outputs) * element_bits_;
+    const i64 all_bits = in_bits + sum(outputs) * std::max(element_bits_, result_bits_);
     // Each output may begin at any offset of a page and gets pages of its own.
     const i64 alignment = 2 * kPage * static_cast<i64>(outputs.size());
     const i64 arena = std::max(limits_.arena_bytes - alignment, limits_.arena_bytes / 2);
@@ -282,7 +288,7 @@ void ChunkPlan::choose_chunk_axis() {
     const i64 whole_bytes = element_bits_ % 8 == 0 ? 1 : 8;
     if (rows_ < whole_bytes) continue;
     const i64 page_rows =
-        kPage / std::gcd(kPage, std::max<i64>(outputs.front() * element_bits_ / 8, 1));
+        kPage / std::gcd(kPage, std::max<i64>(outputs.front() * result_bits_ / 8, 1));
     const i64 step = page_rows <= rows_ ? std::lcm(page_rows, whole_bytes) : whole_bytes;
     rows_ -= step <= rows_ ? rows_ % step : 0;
     return;
@@ -360,7 +366,7 @@ i64 ChunkPlan::bytes_to(int destination_holder) const {
     const i64 image = map.image_size();
     elements *= a <= axis_ || image == 0 ? image : map.local_size();
   }
-  return elements * element_bits_ / 8;
+  return elements * result_bits_ / 8;
 }
 
 bool ChunkPlan::is_sequential(int destination_holder) const {

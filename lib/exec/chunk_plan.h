@@ -40,8 +40,8 @@ struct ChunkTarget {
 
 /// Consecutive rows as one or more destination holders store them.
 struct ChunkOutput {
-  i64 bytes = 0;
-  i64 row_bytes = 0;
+  i64 bytes = 0;             ///< in the sources' element type
+  i64 result_bytes = 0;      ///< in the destinations' element type
   bool has_padding = false;  ///< some bytes have no source and are zero
   std::vector<ChunkTarget> targets;
 };
@@ -77,7 +77,7 @@ struct Chunk {
 void check_move(const TensorMove& move);
 
 /// Streaming plan for the tensors of one layout: it depends only on the move's holder sets and
-/// element size. Chunks come in row-major order of the whole tensor.
+/// element sizes. Chunks come in row-major order of the whole tensor.
 class ChunkPlan {
  public:
   /// Requires check_move(move). Throws kLimit when one element for every holder does not fit.
@@ -119,7 +119,8 @@ class ChunkPlan {
   ChunkLimits limits_;
   Dtype dtype_;
   int element_bits_;
-  int axis_ = 0;  ///< the chunk axis
+  int result_bits_;  ///< of an element at the destinations
+  int axis_ = 0;     ///< the chunk axis
   i64 rows_ = 1;
   Position first_;  ///< without its rows and its sequence
   bool is_empty_ = false;

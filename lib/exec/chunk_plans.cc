@@ -18,7 +18,8 @@ ChunkPlans::Entry::Entry(const TensorMove& move, ChunkLimits limits)
 }
 
 const ChunkPlans::Entry& ChunkPlans::of(const TensorMove& move) {
-  const Layouts layouts{move.from.holders.get(), move.to.holders.get(), move.dtype};
+  const Layouts layouts{move.from.holders.get(), move.to.holders.get(), move.dtype,
+                        move.result_dtype()};
   const auto found = entries_.find(layouts);
   if (found != entries_.end()) return found->second;
   try {

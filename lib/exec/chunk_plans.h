@@ -10,7 +10,7 @@
 
 namespace shardtool::exec {
 
-/// Chunk plans of a run: tensors of one layout and element type share one. Not thread-safe;
+/// Chunk plans of a run: tensors of one layout and element types share one. Not thread-safe;
 /// returned references are valid as long as this object.
 class ChunkPlans {
  public:
@@ -31,7 +31,7 @@ class ChunkPlans {
   const Entry& of(const TensorMove& move);
 
  private:
-  using Layouts = std::tuple<const index::HolderSet*, const index::HolderSet*, Dtype>;
+  using Layouts = std::tuple<const index::HolderSet*, const index::HolderSet*, Dtype, Dtype>;
 
   ChunkLimits limits_;
   std::map<Layouts, Entry> entries_;

@@ -40,6 +40,11 @@ void sort_by_place(std::vector<Located>& places) {
   }
 }
 
+/// Bytes for an output as read and as cast in place.
+i64 memory_of(const ChunkOutput& output) {
+  return std::max(output.bytes, output.result_bytes);
+}
+
 /// Records the CRC if this memory is all of an output.
 void note_crc(const std::byte* memory, i64 bytes, std::uint64_t crc, FilledChunk& filled) {
   const auto output = std::find(filled.outputs.begin(), filled.outputs.end(), memory);
@@ -84,8 +89,14 @@ ChunkReader::ChunkReader(i64 arena_bytes, Digests digests)
 i64 ChunkReader::arena_bytes(const Chunk& chunk) {
   i64 bytes = 0;
   for (const ChunkInput& input : chunk.inputs) bytes += input.bytes;
-  for (const ChunkOutput& output : chunk.outputs) bytes += output.bytes + 2 * kPageBytes;
+  for (const ChunkOutput& output : chunk.outputs) bytes += memory_of(output) + 2 * kPageBytes;
   return bytes;
+}
+
+/// True if the output is as long in memory as in the file, so that one may follow it.
+bool ChunkReader::is_plain(const Located& output) const {
+  const ChunkOutput& planned = filled_[output.chunk].chunk->outputs[output.number];
+  return planned.bytes == planned.result_bytes;
 }
 
 /// Places outputs from the front of the arena, each congruent to its file offset, and a single one
@@ -101,7 +112,7 @@ void ChunkReader::place_outputs() {
       const ChunkOutput& output = chunk.outputs[o];
       const ChunkTarget& target = output.targets.front();
       const Slot& slot = filled_[c].move->to.slots[static_cast<size_t>(target.holder)];
-      outputs_.push_back({slot.file, slot.offset + target.offset, output.bytes, c, o});
+      outputs_.push_back({slot.file, slot.offset + target.offset, output.result_bytes, c, o});
     }
   }
   const bool has_room = needed <= arena_bytes_;
@@ -109,15 +120,18 @@ void ChunkReader::place_outputs() {
   used_ = has_room && outputs_.size() == 1 ? kPageBytes : 0;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Located& output = outputs_[i];
-    const bool follows = i > 0 && outputs_[i - 1].precedes(output);
-    if (has_room && !follows) used_ = round_up(used_, kPageBytes) + output.offset % kPageBytes;
     FilledChunk& filled = filled_[output.chunk];
+    const ChunkOutput& planned = filled.chunk->outputs[output.number];
+    const bool follows = i > 0 && outputs_[i - 1].precedes(output) && is_plain(outputs_[i - 1]);
+    if (has_room && !follows) used_ = round_up(used_, kPageBytes) + output.offset % kPageBytes;
     std::byte* const memory = arena_.get() + used_;
-    filled.outputs[output.number] = memory;
-    if (filled.chunk->outputs[output.number].has_padding) {
-      std::memset(memory, 0, static_cast<size_t>(output.bytes));
+    filled.results[output.number] = memory;
+    // A cast goes from front to back: wider results begin before the elements that they come from.
+    filled.outputs[output.number] = memory + memory_of(planned) - planned.bytes;
+    if (planned.has_padding) {
+      std::memset(filled.outputs[output.number], 0, static_cast<size_t>(planned.bytes));
     }
-    used_ += output.bytes;
+    used_ += memory_of(planned);
   }
 }
 
@@ -249,8 +263,9 @@ bool ChunkReader::is_output_in_place(Range range, const SourceFile& source) cons
   const i64 offset = range.front().offset;
   const i64 begin = all.dst - arena_.get() - offset % kPageBytes;
   const i64 end = begin + round_up(offset % kPageBytes + all.bytes, kPageBytes);
-  return all.bytes == outputs_.front().bytes && begin >= 0 && end <= arena_bytes_ &&
-         source.is_readable_to(all.dst, offset);
+  const Located& output = outputs_.front();
+  return all.bytes == filled_[output.chunk].chunk->outputs[output.number].bytes && begin >= 0 &&
+         end <= arena_bytes_ && source.is_readable_to(all.dst, offset);
 }
 
 void ChunkReader::read(Range range, const SourceFile& source) {
@@ -287,6 +302,7 @@ void ChunkReader::begin(const WantedChunk& wanted, FilledChunk& filled) {
   filled.move = wanted.move;
   filled.chunk = wanted.chunk;
   filled.outputs.assign(wanted.chunk->outputs.size(), nullptr);
+  filled.results.assign(wanted.chunk->outputs.size(), nullptr);
   filled.crcs.assign(wanted.chunk->outputs.size(), std::nullopt);
   filled.digest_read = 0;
   filled.total_bytes = *byte_size(wanted.move->dtype, wanted.move->shape);

@@ -28,8 +28,10 @@ struct FilledChunk {
   size_t number = 0;  ///< the caller's number of the move
   const TensorMove* move = nullptr;
   const Chunk* chunk = nullptr;
-  std::vector<std::byte*>
-      outputs;  ///< congruent, modulo a page, to their first target's file offset
+  /// Each output's rows as read, and the place of the same rows in the destinations' element type:
+  /// the same memory, or overlapping memory that cast_outputs fills.
+  std::vector<std::byte*> outputs;
+  std::vector<std::byte*> results;  ///< congruent, modulo a page, to their first target's offset
   /// CRC of an output's bytes if reading has computed it: the kernel put an input into the output
   /// in one piece, so the bytes read and the bytes to write share one memory range.
   std::vector<std::optional<std::uint64_t>> crcs;
@@ -39,6 +41,9 @@ struct FilledChunk {
 
   std::span<const std::byte> bytes_of(size_t output) const {
     return {outputs[output], static_cast<size_t>(chunk->outputs[output].bytes)};
+  }
+  std::span<const std::byte> result_of(size_t output) const {
+    return {results[output], static_cast<size_t>(chunk->outputs[output].result_bytes)};
   }
 };
 
@@ -93,6 +98,7 @@ class ChunkReader {
   using Range = std::span<const Located>;
 
   static void begin(const WantedChunk& wanted, FilledChunk& filled);
+  bool is_plain(const Located& output) const;
   void place_outputs();
   void locate_inputs();
   void read(Range range, const SourceFile& source);

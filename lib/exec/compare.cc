@@ -2,25 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <mutex>
 
 #include "lib/base/error.h"
+#include "lib/exec/cast_chunk.h"
 
 namespace shardtool::exec {
 namespace {
 
 constexpr i64 kCompareBytes = 1 << 20;
-
-/// Calls visit(src, dst) for every run of a strided copy.
-void for_each_run(const index::StridedCopy& copy, size_t loop, i64 src, i64 dst,
-                  const std::function<void(i64, i64)>& visit) {
-  if (loop == copy.loops.size()) return visit(src, dst);
-  const index::Loop& l = copy.loops[loop];
-  for (i64 i = 0; i < l.count; ++i) {
-    for_each_run(copy, loop + 1, src + i * l.src_stride, dst + i * l.dst_stride, visit);
-  }
-}
 
 void note_first(Difference& into, i64 offset, int holder) {
   if (into.first >= 0 && into.first <= offset) return;
@@ -41,14 +31,15 @@ struct OutputCompare {
   int holder;
 
   Difference stretch(i64 at, std::span<const std::byte> other) const {
-    const std::byte* const mine = filled.outputs[output] + at;
+    const std::byte* const mine = filled.results[output] + at;
     Difference difference;
     if (std::memcmp(mine, other.data(), other.size()) == 0) return difference;
     const i64 end = at + static_cast<i64>(other.size());
     for (const ChunkPlace& place : filled.chunk->output_places) {
       if (place.range != static_cast<int>(output)) continue;
-      for_each_run(place.place, 0, place.place.src, place.place.dst, [&](i64 src, i64 dst) {
-        for (i64 b = std::max(src, at); b < std::min(src + place.place.run, end); ++b) {
+      const index::StridedCopy in_result = result_place(place.place, *filled.move);
+      for_each_run(in_result, [&](i64 src, i64 dst) {
+        for (i64 b = std::max(src, at); b < std::min(src + in_result.run, end); ++b) {
           if (mine[b - at] == other[static_cast<size_t>(b - at)]) continue;
           ++difference.bytes;
           note_first(difference, dst + b - src, holder);
@@ -72,13 +63,14 @@ std::vector<Difference> compare(std::span<const TensorMove> moves,
     auto* const aligned = reinterpret_cast<std::byte*>(
         round_up(static_cast<i64>(reinterpret_cast<std::uintptr_t>(buffer.data())), kPageBytes));
     Difference found;
+    cast_outputs(filled);
     for (size_t i = 0; i < filled.outputs.size(); ++i) {
       const ChunkOutput& output = filled.chunk->outputs[i];
       for (const ChunkTarget& target : output.targets) {
         const Slot& slot = filled.move->to.slots[static_cast<size_t>(target.holder)];
         const OutputCompare with{filled, i, target.holder};
-        for (i64 at = 0; at < output.bytes; at += kCompareBytes) {
-          const i64 size = std::min(kCompareBytes, output.bytes - at);
+        for (i64 at = 0; at < output.result_bytes; at += kCompareBytes) {
+          const i64 size = std::min(kCompareBytes, output.result_bytes - at);
           const std::byte* const other = others[static_cast<size_t>(slot.file)].read(
               aligned, size, slot.offset + target.offset + at);
           merge_into(found, with.stretch(at, {other, static_cast<size_t>(size)}));

@@ -12,6 +12,7 @@
 #include "kernels/digest/placed_crc64.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/exec/cast_chunk.h"
 #include "lib/exec/range_hash.h"
 
 namespace shardtool::exec {
@@ -54,7 +55,7 @@ struct Destination {
     const index::HolderSet& holders = *move.to.holders;
     for (int h = 0; h < holders.size(); ++h) {
       all.push_back({holders.holders_with(holders.pick(h)).front(), plan.is_sequential(h),
-                     holder_bytes(holders, h, move.dtype), plan.bytes_to(h)});
+                     holder_bytes(holders, h, move.result_dtype()), plan.bytes_to(h)});
     }
     return all;
   }
@@ -73,8 +74,10 @@ struct Copying {
   std::vector<Arrived> arrived;  ///< for the first replica of every destination
   std::mutex mutex;
   std::uint64_t read = 0;
-  std::uint64_t written = 0;
-  i64 bytes = 0;          ///< bytes of the tensor that were written
+  std::uint64_t written = 0;  ///< before the cast
+  std::uint64_t result = 0;   ///< after the cast
+  kernels::CastCounts cast;
+  i64 bytes = 0;          ///< bytes of the tensor, before the cast, that were written
   i64 bytes_to_come = 0;  ///< total bytes of its plan
   i64 shared = 0;
 };
@@ -111,7 +114,8 @@ class Copier {
     const TensorMove& move = moves_[number];
     const std::unique_ptr<Copying> copying = std::move(open_[number]);
     CopiedTensor& done = done_[number];
-    done.digest = copying->read;
+    done.digest = move.cast_to ? copying->result : copying->read;
+    if (move.cast_to) done.cast = {copying->cast, copying->read};
     done.shared_bytes = copying->shared;
     done.is_whole = copying->bytes == *byte_size(move.dtype, move.shape);
     check_all_came(move, *copying);
@@ -129,14 +133,32 @@ class Copier {
  private:
   void digest(const FilledChunk& filled, Turnstile& turns) {
     Copying& copying = *open_[filled.number];
-    turns.in_order(filled.chunk->sequence, [&] { hash(copying, filled); });
     std::uint64_t written = 0;
     for (const ChunkPlace& place : filled.chunk->output_places) {
       if (place.counts) written ^= digest_of(place, filled);
     }
+    const kernels::CastCounts cast = cast_outputs(filled);
+    const std::uint64_t result = result_digest(filled);
+    turns.in_order(filled.chunk->sequence, [&] { hash(copying, filled); });
     const std::lock_guard lock(copying.mutex);
     copying.read ^= filled.digest_read;
     copying.written ^= written;
+    copying.result ^= result;
+    copying.cast += cast;
+  }
+
+  /// Digest of the elements as cast; 0 for a move without a cast.
+  static std::uint64_t result_digest(const FilledChunk& filled) {
+    const TensorMove& move = *filled.move;
+    if (!move.cast_to) return 0;
+    const i64 total = *byte_size(*move.cast_to, move.shape);
+    std::uint64_t digest = 0;
+    for (const ChunkPlace& place : filled.chunk->output_places) {
+      if (!place.counts) continue;
+      digest ^= kernels::placed_crc64(result_place(place.place, move),
+                                      filled.results[static_cast<size_t>(place.range)], total);
+    }
+    return digest;
   }
 
   const std::vector<Destination>& destinations_of(const TensorMove& move, const ChunkPlan& plan) {
@@ -153,7 +175,7 @@ class Copier {
         const auto h = static_cast<size_t>(target.holder);
         const Destination& destination = (*copying.destinations)[h];
         if (destination.first_replica != target.holder) continue;
-        const std::span<const std::byte> bytes = filled.bytes_of(i);
+        const std::span<const std::byte> bytes = filled.result_of(i);
         Arrived& known = copying.arrived[h];
         known.bytes += std::ssize(bytes);
         if (!destination.is_sequential) continue;
@@ -224,7 +246,7 @@ class Copier {
   /// Shares the source's space, or collects the bytes for writing.
   void share_or_collect(const FilledChunk& filled, size_t output, std::vector<Piece>& pieces) {
     const TensorMove& move = *filled.move;
-    const std::span<const std::byte> bytes = filled.bytes_of(output);
+    const std::span<const std::byte> bytes = filled.result_of(output);
     const auto origin = origin_of(move, *filled.chunk, static_cast<int>(output));
     i64 shared = 0;
     for (const ChunkTarget& target : filled.chunk->outputs[output].targets) {
@@ -244,8 +266,9 @@ class Copier {
     copying.shared += shared;
   }
 
-  /// Source position of an output's bytes, if they are contiguous in one source file.
+  /// Source position of an output's bytes, if they are contiguous in one source file and not cast.
   static std::optional<Slot> origin_of(const TensorMove& move, const Chunk& chunk, int output) {
+    if (move.cast_to) return std::nullopt;
     for (const ChunkCopy& copy : chunk.copies) {
       if (copy.output != output) continue;
       const bool is_all = copy.copy.loops.empty() &&

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/cast/cast.h"
 #include "kernels/strided_copy/strided_copy.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -36,10 +37,10 @@ Error too_large(const TensorMove& move, i64 bytes) {
 
 /// Allocates rows [begin, begin + count) of a holder.
 Rows rows_of(const TensorMove& move, const index::HolderSet& holders, int holder, i64 begin,
-             i64 count) {
+             i64 count, Dtype dtype) {
   Rows rows{begin, holders.local_shape(holder), {}};
   rows.extents[0] = count;
-  const i64 bytes = byte_size(move.dtype, rows.extents).value_or(kMaxFilledBytes + 1);
+  const i64 bytes = byte_size(dtype, rows.extents).value_or(kMaxFilledBytes + 1);
   if (bytes > kMaxFilledBytes) throw too_large(move, bytes);
   rows.bytes.resize(static_cast<size_t>(bytes));
   return rows;
@@ -52,6 +53,13 @@ i64 offset_of(const Slot& slot, const Rows& rows, Dtype dtype) {
   return slot.offset + *byte_size(dtype, before);
 }
 
+Bytes cast_elements(Dtype from, Dtype to, const Bytes& elements) {
+  const i64 n = std::ssize(elements) / (bits(from) / 8);
+  Bytes results(static_cast<size_t>(n * bits(to) / 8));
+  kernels::cast(from, to, elements.data(), n, results.data());
+  return results;
+}
+
 /// One box of a move: reads the surrounding rows, copies into them, writes them back.
 class Box {
  public:
@@ -59,25 +67,27 @@ class Box {
 
   Rows read(const Join::Located& source, std::span<const SourceFile> files) const {
     const int holder = source.holders.front();
-    Rows rows = rows_of(move_, *move_.from.holders, holder, source.local[0], sizes_[0]);
+    Rows rows =
+        rows_of(move_, *move_.from.holders, holder, source.local[0], sizes_[0], move_.dtype);
     const Slot& slot = move_.from.slots[static_cast<size_t>(holder)];
     iovec part{rows.bytes.data(), rows.bytes.size()};
     files[static_cast<size_t>(slot.file)].read_scattered({&part, 1},
                                                          offset_of(slot, rows, move_.dtype));
+    if (move_.cast_to) rows.bytes = cast_elements(move_.dtype, *move_.cast_to, rows.bytes);
     return rows;
   }
 
   void write(const Rows& from, const Join::Located& source, int holder, const Join::Located& wanted,
              std::span<const TargetFile> files, std::span<const store::File> readers) const {
-    Rows rows = rows_of(move_, *move_.to.holders, holder, wanted.local[0], sizes_[0]);
+    const Dtype dtype = move_.result_dtype();
+    Rows rows = rows_of(move_, *move_.to.holders, holder, wanted.local[0], sizes_[0], dtype);
     const Slot& slot = move_.to.slots[static_cast<size_t>(holder)];
-    const i64 offset = offset_of(slot, rows, move_.dtype);
+    const i64 offset = offset_of(slot, rows, dtype);
     store::read_exact(readers[static_cast<size_t>(slot.file)], rows.bytes, offset);
     std::vector<i64> src = source.local;
     std::vector<i64> dst = wanted.local;
     src[0] = dst[0] = 0;  // both begin with the box's first row
-    const auto copy =
-        index::lower(sizes_, {src, from.extents}, {dst, rows.extents}, bits(move_.dtype));
+    const auto copy = index::lower(sizes_, {src, from.extents}, {dst, rows.extents}, bits(dtype));
     if (!copy)
       throw Error(ErrorCode::kUnsupported, "elements of less than a byte cannot be repeated")
           .tensor(move_.name);

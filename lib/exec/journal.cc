@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <limits>
@@ -28,6 +29,12 @@ std::string checked_line(std::string line) {
   return line;
 }
 
+std::string cast_text(const CastReport& cast) {
+  const kernels::CastCounts& counts = cast.counts;
+  return fmt::format("{:016x},{},{},{},{},{}", cast.source_digest, counts.values, counts.rounded,
+                     counts.overflowed, counts.underflowed, counts.nan);
+}
+
 std::string line_of(size_t tensor, const CopiedTensor& copied) {
   std::string line;
   line.reserve(kLineWithoutHashes + (kHashDigits + 1) * copied.xxh3.size());
@@ -39,6 +46,7 @@ std::string line_of(size_t tensor, const CopiedTensor& copied) {
     if (i > 0) line += ',';
     copied.xxh3[i].append_hex(line);
   }
+  if (copied.cast) line += ' ' + cast_text(*copied.cast);
   return checked_line(std::move(line));
 }
 
@@ -58,6 +66,19 @@ bool parse(std::string_view text, Number& number, int base) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+std::optional<CastReport> parse_cast(std::string_view text) {
+  const auto fields = split(text, ',');
+  CastReport cast;
+  kernels::CastCounts& counts = cast.counts;
+  const std::array numbers = {&counts.values, &counts.rounded, &counts.overflowed,
+                              &counts.underflowed, &counts.nan};
+  bool is_good = fields.size() == numbers.size() + 1 && parse(fields[0], cast.source_digest, 16);
+  for (size_t i = 0; i < numbers.size() && is_good; ++i) {
+    is_good = parse(fields[i + 1], *numbers[i], 10);
+  }
+  return is_good ? std::optional(cast) : std::nullopt;
+}
+
 /// Line without its check; nullopt if the check differs (J2).
 std::optional<std::string_view> content_of(std::string_view line) {
   const size_t space = line.rfind(' ');
@@ -75,8 +96,12 @@ std::optional<std::pair<size_t, CopiedTensor>> parse_line(std::string_view line)
   const auto fields = split(*content, ' ');
   std::pair<size_t, CopiedTensor> entry;
   auto& [tensor, copied] = entry;
-  if (fields.size() != 4 || !parse(fields[0], tensor, 10) || !parse(fields[1], copied.digest, 16)) {
-    return std::nullopt;
+  const bool has_cast = fields.size() == 5;
+  if (fields.size() != 4 && !has_cast) return std::nullopt;
+  if (!parse(fields[0], tensor, 10) || !parse(fields[1], copied.digest, 16)) return std::nullopt;
+  if (has_cast) {
+    copied.cast = parse_cast(fields[4]);
+    if (!copied.cast) return std::nullopt;
   }
   copied.is_whole = fields[2] == "whole";
   for (const std::string_view text : split(fields[3], ',')) {

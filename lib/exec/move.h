@@ -44,7 +44,12 @@ struct TensorMove {
   Side from;
   Side to;
   /// Digest of the whole tensor from a manifest, if known.
-  std::optional<std::uint64_t> expected_digest;
+  std::optional<std::uint64_t> expected_digest = {};
+  /// Element type at the destinations if it is another one (kernels::cast); `dtype` is the
+  /// sources'.
+  std::optional<Dtype> cast_to = {};
+
+  Dtype result_dtype() const { return cast_to.value_or(dtype); }
 };
 
 /// Moves in order of execution: all of them, or those that `order` selects. Its arguments must

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "kernels/cast/cast.h"
 #include "kernels/crc64/crc64.h"
 #include "kernels/xxh3/xxh3.h"
 #include "lib/base/error.h"
@@ -195,12 +196,23 @@ std::uint64_t digest_of_values(const std::vector<i64>& values, Dtype dtype) {
   return kernels::Crc64::of(encoded(values, Format{bits(dtype) / CHAR_BIT, 0, 0}));
 }
 
+std::vector<i64> cast_values(const std::string& name, const std::vector<i64>& values, Dtype from,
+                             Dtype to, kernels::CastCounts& counts) {
+  const i64 n = std::ssize(values);
+  const Format result = format_of(name, to, {n});
+  const Bytes elements = encoded(values, format_of(name, from, {n}));
+  Bytes results(values.size() * static_cast<size_t>(result.width));
+  counts = kernels::cast(from, to, elements.data(), n, results.data());
+  std::vector<i64> cast;
+  for (i64 i = 0; i < n; ++i) cast.push_back(decode(results.data() + i * result.width, result));
+  return cast;
+}
+
 CopiedTensor copy_shifted(const ShiftedMove& move, std::span<const SourceFile> sources,
                           std::span<const TargetFile> targets) {
   const TensorMove& m = move.move;
-  const std::vector<i64> logical =
-      load_shifted(m.name, m.dtype, m.shape, m.from, move.from, sources);
-  const Format format = format_of(m.name, m.dtype, m.shape);
+  std::vector<i64> logical = load_shifted(m.name, m.dtype, m.shape, m.from, move.from, sources);
+  const Format format = format_of(m.name, m.result_dtype(), m.shape);
   CopiedTensor done;
   done.digest = digest_of_values(logical, m.dtype);
   if (m.expected_digest && *m.expected_digest != done.digest) {
@@ -208,6 +220,11 @@ CopiedTensor copy_shifted(const ShiftedMove& move, std::span<const SourceFile> s
         .tensor(m.name)
         .note("expected", fmt::format("{:016x}", *m.expected_digest))
         .note("found", fmt::format("{:016x}", done.digest));
+  }
+  if (m.cast_to) {
+    done.cast.emplace().source_digest = done.digest;
+    logical = cast_values(m.name, logical, m.dtype, *m.cast_to, done.cast->counts);
+    done.digest = digest_of_values(logical, *m.cast_to);
   }
   std::vector<bool> is_wanted(logical.size());
   for (int holder = 0; holder < m.to.holders->size(); ++holder) {
