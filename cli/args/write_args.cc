@@ -13,6 +13,12 @@ namespace {
 constexpr i64 kMaxThreads = 1024;
 constexpr i64 kMaxRank = (i64{1} << 31) - 2;
 
+/// Requires one of the flag's choices.
+Dtype to_dtype(const std::string& name) {
+  if (name == "bf16") return Dtype::kBF16;
+  return name == "f16" ? Dtype::kF16 : Dtype::kF32;
+}
+
 }  // namespace
 
 std::vector<Argument> resource_arguments(ResourceArgs& args) {
@@ -49,6 +55,11 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .help = "form of the files: plain, or what an engine loads, see `shardtool layouts`",
        .target = &args.layout,
        .choices = api::layout_names()},
+      {.name = "--dtype",
+       .value = "TYPE",
+       .help = "cast all floats, rounding to nearest even; counts what is lost",
+       .target = &args.dtype,
+       .choices = {"bf16", "f16", "f32"}},
       {.name = "--max-file-size",
        .value = "SIZE",
        .help = "start a new file above it, default 50GB",
@@ -107,6 +118,7 @@ api::WriteOptions to_write_options(const WriteArgs& args) {
   options.layout = args.layout;
   if (args.max_file_size)
     options.max_file_size = parse_size("--max-file-size", *args.max_file_size);
+  if (args.dtype) options.dtype = to_dtype(*args.dtype);
   set_resources(args.resources, options.resources);
   options.force = args.force;
   options.resume = args.resume;

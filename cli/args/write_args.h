@@ -19,6 +19,7 @@ struct ResourceArgs {
 struct WriteArgs {
   std::string output = {};
   std::string layout = "plain";
+  std::optional<std::string> dtype = {};
   std::optional<std::string> max_file_size = {};
   ResourceArgs resources = {};
   std::string io = "auto";

@@ -1,5 +1,6 @@
 #include "cli/commands/diff.h"
 
+#include "cli/args/mapping_args.h"
 #include "cli/args/watch.h"
 #include "cli/print/answer.h"
 
@@ -23,6 +24,8 @@ api::DiffOptions to_options(const DiffArgs& args) {
   options.a = args.a;
   options.b = args.b;
   options.metadata_only = args.metadata_only;
+  options.values = args.values;
+  refuse_both("--metadata-only", args.metadata_only, "--values", args.values);
   set_resources(args.resources, options.resources);
   return options;
 }
@@ -34,9 +37,13 @@ Command diff_command(DiffArgs& args) {
       .description =
           "Compares tensor by tensor, byte by byte. Each side is read through its own layout, so "
           "that a whole checkpoint can be compared with an output of split. Exits 0 when they are "
-          "the same and 1 when they differ.",
+          "the same and 1 when they differ. With --values, an output that was written with --dtype "
+          "is proved against its source: A's values are cast as B's manifest records, and every "
+          "bit "
+          "is compared.",
       .examples = {"shardtool diff models/llama-8b out/tp4",
-                   "shardtool diff base tuned --metadata-only"},
+                   "shardtool diff base tuned --metadata-only",
+                   "shardtool diff models/llama-f32 out/bf16 --values"},
       .arguments = {{.name = "A",
                      .help = "a checkpoint or an output of ours",
                      .target = &args.a,
@@ -44,7 +51,10 @@ Command diff_command(DiffArgs& args) {
                     {.name = "B", .help = "the other one", .target = &args.b, .required = true},
                     {.name = "--metadata-only",
                      .help = "compare names, dtypes and shapes, read no data",
-                     .target = &args.metadata_only}},
+                     .target = &args.metadata_only},
+                    {.name = "--values",
+                     .help = "cast A's values where B's manifest records a cast, then compare",
+                     .target = &args.values}},
       .run = [&args](Session& session) { return run_diff(args, session); }};
   append(command.arguments, resource_arguments(args.resources));
   return command;

@@ -13,6 +13,7 @@ struct DiffArgs {
   std::string a = {};
   std::string b = {};
   bool metadata_only = false;
+  bool values = false;
   ResourceArgs resources = {};
 };
 

@@ -99,6 +99,19 @@ void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
   json.end_object();
 }
 
+void write_cast(JsonWriter& json, const api::TransformCast& cast) {
+  json.key("cast").begin_object().field("to", to_string(cast.to)).key("from").begin_array();
+  for (const Dtype dtype : cast.from) json.value(to_string(dtype));
+  json.end_array().field("tensors", cast.tensors).field("kept", cast.kept);
+  if (const auto& counts = cast.counts) {
+    json.field("values", counts->values).field("exact", counts->is_exact());
+    json.field("rounded", counts->rounded).field("overflowed", counts->overflowed);
+    json.field("underflowed", counts->underflowed).field("nan", counts->nan);
+  }
+  if (!cast.overflow_example.empty()) json.field("overflow_example", cast.overflow_example);
+  json.end_object();
+}
+
 }  // namespace
 
 void write_mesh(JsonWriter& json, const mesh::Mesh& mesh) {
@@ -115,6 +128,7 @@ void write_fields(JsonWriter& json, const api::TransformReport& report) {
     json.key("moved").begin_object().field("bytes_moved", report.moved->bytes_moved);
     json.field("bytes_kept", report.moved->bytes_kept).end_object();
   }
+  if (report.cast) write_cast(json, *report.cast);
   json.list("warnings", report.warnings);
   if (report.was_complete) json.field("was_complete", true);
   if (report.bytes_verified) json.field("bytes_verified", *report.bytes_verified);
@@ -156,7 +170,9 @@ void write_fields(JsonWriter& json, const api::DiffReport& report) {
     }
     json.end_object();
   }
-  json.end_array().field("identical", report.identical).end_object();
+  json.end_array().field("identical", report.identical);
+  if (report.cast > 0) json.field("cast", report.cast);
+  json.end_object();
   json.field("bytes_read", report.bytes_read).field("equal", report.equal);
 }
 

@@ -78,12 +78,40 @@ std::string not_boxes_text(const api::NotBoxes& not_boxes) {
                      not_boxes.reason, quote_for_message(not_boxes.tensor));
 }
 
+/// "F32 -> BF16, 201 tensors: 6,738 values, 6,001 rounded to nearest even, ..."
+std::string cast_text(const api::TransformCast& cast) {
+  std::vector<std::string_view> from;
+  for (const Dtype dtype : cast.from) from.push_back(to_string(dtype));
+  if (cast.tensors == 0) return fmt::format("no tensor: all floats are {}", to_string(cast.to));
+  std::string text = fmt::format("{} -> {}, {}", fmt::join(from, ", "), to_string(cast.to),
+                                 plural(cast.tensors, "tensor"));
+  if (!cast.counts) return text;
+  const kernels::CastCounts& counts = *cast.counts;
+  text += fmt::format(": {}", plural(counts.values, "value"));
+  if (counts.is_exact()) text += ", all exact";
+  const auto add = [&text](i64 count, std::string_view what) {
+    if (count > 0) text += fmt::format(", {} {}", format_count(count), what);
+  };
+  add(counts.rounded, "rounded to nearest even");
+  add(counts.overflowed, "became infinite");
+  add(counts.underflowed, "became zero");
+  add(counts.nan, "NaN");
+  return text;
+}
+
 std::string resumed_text(const api::TransformResumed& resumed) {
   const auto found = fmt::format("{}, {} were finished", plural(resumed.tensors, "tensor"),
                                  format_bytes(resumed.bytes));
   if (resumed.damaged == 0) return found + " and are intact";
   return found + fmt::format("; {} were damaged since and are written again",
                              plural(resumed.damaged, "tensor"));
+}
+
+std::string overflow_text(const api::TransformCast& cast) {
+  return fmt::format("{} {} too large for {} and became infinite, the first in '{}'",
+                     plural(cast.counts->overflowed, "value"),
+                     cast.counts->overflowed == 1 ? "is" : "are", to_string(cast.to),
+                     quote_for_message(cast.overflow_example));
 }
 
 std::string written_text(const api::TransformReport& report) {
@@ -177,6 +205,9 @@ std::string shell_quoted(std::string_view word) {
 void print_text(Session& session, const api::TransformReport& report) {
   const auto& style = session.out_style();
   for (const auto& warning : report.warnings) session.warn(warning);
+  if (report.cast && !report.cast->overflow_example.empty()) {
+    session.warn(overflow_text(*report.cast));
+  }
   if (!session.quiet()) {
     session.out().write(labelled(style, "plan", plan_text(report.plan)));
     if (!report.plan.mapping.empty()) {
@@ -191,6 +222,7 @@ void print_text(Session& session, const api::TransformReport& report) {
     for (const auto& alteration : report.plan.alterations) {
       session.out().write(labelled(style, "alters", alteration_text(alteration)));
     }
+    if (report.cast) session.out().write(labelled(style, "cast", cast_text(*report.cast)));
     if (const auto& not_boxes = report.plan.not_boxes) {
       session.out().write(labelled(style, "dcp", not_boxes_text(*not_boxes)));
     }
@@ -225,6 +257,18 @@ void print_text(Session& session, const api::DiffReport& report) {
   print_names(session, "B", report.only_b);
   if (!report.changed.empty()) {
     print_table(session.out(), changes_table(report.changed), TableFormat::kText);
+  }
+  if (report.cast > 0) {
+    session.out().write(
+        labelled(session.out_style(), "cast",
+                 fmt::format("{} of the identical ones after the cast that B's manifest records",
+                             format_count(report.cast))));
+  }
+  if (report.not_compared > 0) {
+    session.out().write(
+        labelled(session.out_style(), "cast",
+                 fmt::format("B's manifest records the cast of {}: --values casts A and compares",
+                             plural(report.not_compared, "tensor"))));
   }
   session.out().write(report.equal ? "same\n" : "differs\n");
 }

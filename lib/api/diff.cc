@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <map>
+#include <optional>
 
+#include "kernels/encode/encode.h"
 #include "lib/api/transfer/logical_checkpoint.h"
 #include "lib/api/transfer/replicas.h"
 #include "lib/exec/compare.h"
@@ -28,6 +31,27 @@ std::string metadata_change(const TensorSpec& a, const TensorSpec& b) {
   return "";
 }
 
+/// Type from which b's tensor was cast, if its manifest says so and a has that type.
+std::optional<Dtype> recorded_cast(const LogicalTensor& a, const LogicalTensor& b) {
+  if (b.record == nullptr || b.record->casts.empty()) return std::nullopt;
+  const Dtype from = b.record->casts.back().from;
+  const bool is_possible = kernels::is_castable(from) && kernels::is_float_storage(b.spec.dtype);
+  const bool fits = is_possible && a.spec.dtype == from && a.spec.shape == b.spec.shape;
+  return fits ? std::optional(from) : std::nullopt;
+}
+
+/// "data after F32 -> BF16, first at element [3, 7]"
+std::string cast_change(const exec::TensorMove& move, i64 first_byte) {
+  Shape index = move.shape;
+  i64 element = first_byte * CHAR_BIT / bits(*move.cast_to);
+  for (size_t a = index.size(); a-- > 0;) {
+    index[a] = element % move.shape[a];
+    element /= move.shape[a];
+  }
+  return fmt::format("data after {} -> {}, first at element {}", to_string(move.dtype),
+                     to_string(*move.cast_to), to_string(index));
+}
+
 /// Compares the logical values of tensors with per-device value shifts.
 void compare_shifted(const LogicalCheckpoint& a, const LogicalCheckpoint& b, const LogicalTensor& x,
                      const LogicalTensor& y, DiffReport& report) {
@@ -35,9 +59,13 @@ void compare_shifted(const LogicalCheckpoint& a, const LogicalCheckpoint& b, con
     return exec::load_shifted(tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, tensor.side,
                               tensor.shifts, exec::open_sources(checkpoint.files));
   };
-  const std::vector<i64> left = values(a, x);
+  std::vector<i64> left = values(a, x);
   const std::vector<i64> right = values(b, y);
-  const i64 width = bits(x.spec.dtype) / 8;
+  if (x.spec.dtype != y.spec.dtype) {
+    kernels::CastCounts counts;
+    left = exec::cast_values(x.spec.name, left, x.spec.dtype, y.spec.dtype, counts);
+  }
+  const i64 width = bits(y.spec.dtype) / 8;
   const auto first = std::mismatch(left.begin(), left.end(), right.begin()).first - left.begin();
   i64 changed = 0;
   for (size_t i = 0; i < left.size(); ++i) changed += left[i] == right[i] ? 0 : 1;
@@ -61,11 +89,16 @@ void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b,
   const auto differences = exec::compare(moves, exec::open_sources(a.files),
                                          exec::open_sources(b.files), options.resources);
   for (size_t i = 0; i < moves.size(); ++i) {
-    report.bytes_read += 2 * byte_size(moves[i].dtype, moves[i].shape).value_or(0);
-    if (differences[i].bytes == 0) {
+    const exec::TensorMove& move = moves[i];
+    const auto& [bytes, first, holder] = differences[i];
+    report.bytes_read += byte_size(move.dtype, move.shape).value_or(0) +
+                         byte_size(move.result_dtype(), move.shape).value_or(0);
+    if (bytes == 0) {
       ++report.identical;
+      if (move.cast_to) ++report.cast;
     } else {
-      report.changed.push_back({moves[i].name, "data", differences[i].bytes, differences[i].first});
+      const std::string what = move.cast_to ? cast_change(move, first) : "data";
+      report.changed.push_back({move.name, what, bytes, first});
     }
   }
 }
@@ -87,7 +120,10 @@ DiffReport diff(const DiffOptions& options) {
     }
     ++report.common;
     const std::string change = metadata_change(tensor->spec, other->second->spec);
-    if (!change.empty()) {
+    const bool is_cast = recorded_cast(*tensor, *other->second).has_value();
+    const bool casts = is_cast && options.values && !options.metadata_only;
+    if (is_cast && !casts) ++report.not_compared;
+    if (!change.empty() && !casts) {
       report.changed.push_back({std::string(name), change, 0, -1});
     } else if (!options.metadata_only &&
                (!tensor->shifts.empty() || !other->second->shifts.empty())) {
@@ -98,7 +134,8 @@ DiffReport diff(const DiffOptions& options) {
                        tensor->spec.shape,
                        tensor->side,
                        other->second->side,
-                       {}});
+                       {},
+                       casts ? std::optional(other->second->spec.dtype) : std::nullopt});
     }
   }
   for (const auto& [name, tensor] : in_b) {

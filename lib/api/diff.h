@@ -11,19 +11,24 @@ struct DiffOptions {
   std::string a;
   std::string b;
   bool metadata_only = false;  ///< compare names, dtypes and shapes, read no data
+  /// Where the manifest of b records a cast of a's type, cast a's values the same way and compare.
+  bool values = false;
   exec::Resources resources;
 };
 
 struct DiffChange {
   std::string name;
-  std::string what;           ///< "dtype F32 -> BF16", "shape ...", "data"
+  /// "dtype F32 -> BF16", "shape ...", "data", "data after F32 -> BF16, first at element [3, 7]"
+  std::string what;
   i64 bytes_differing = 0;    ///< for data
-  i64 first_difference = -1;  ///< for data: byte offset of the first difference in the whole tensor
+  i64 first_difference = -1;  ///< for data: byte offset of the first difference in b's whole tensor
 };
 
 struct DiffReport {
   i64 common = 0;
   i64 identical = 0;
+  i64 cast = 0;          ///< of the identical ones: equal after the recorded cast
+  i64 not_compared = 0;  ///< tensors with another dtype whose cast is recorded, without `values`
   std::vector<std::string> only_a;
   std::vector<std::string> only_b;
   std::vector<DiffChange> changed;

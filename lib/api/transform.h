@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cast/cast.h"
 #include "lib/base/checked.h"
+#include "lib/base/dtype.h"
 #include "lib/comm/launch.h"
 #include "lib/exec/io_mode.h"
 #include "lib/exec/resources.h"
@@ -46,6 +48,8 @@ struct WriteOptions {
   bool resume = false;   ///< continue an interrupted run of the same job
   bool dry_run = false;  ///< plan and check everything, but write no file
   bool copy_side_files = true;
+  /// Element type of all floats in the output, BF16, F16 or F32; nullopt: the stored types.
+  std::optional<Dtype> dtype = {};
   /// Read all shards back and compare them with their hashes: before the output is published, or
   /// for an output that --resume finds complete.
   bool verify = false;
@@ -130,6 +134,16 @@ struct TransformPlan {
   std::optional<WorkShares> shares;  ///< for the processes of a launch
 };
 
+/// Conversion of the floats to another type.
+struct TransformCast {
+  Dtype to = Dtype::kBF16;
+  std::vector<Dtype> from;                    ///< types in the source, in the order of their names
+  i64 tensors = 0;                            ///< cast
+  i64 kept = 0;                               ///< of the type already, or not floats
+  std::optional<kernels::CastCounts> counts;  ///< known after the writing
+  std::string overflow_example;               ///< the first tensor with an overflow, or empty
+};
+
 /// Result of the writing.
 struct TransformWritten {
   i64 bytes = 0;         ///< all files, headers included
@@ -155,6 +169,7 @@ struct TransformResumed {
 
 struct TransformReport {
   TransformPlan plan;
+  std::optional<TransformCast> cast;
   std::optional<TransformMoved> moved;
   /// True if a resumed run had no work left: the manifest equals the run's, and the files have
   /// their sizes.
@@ -168,7 +183,9 @@ struct TransformReport {
 };
 
 /// Splits a whole checkpoint into one part per device. Throws mapping, input, output and resource
-/// errors; the output is published complete or not at all.
+/// errors; the output is published complete or not at all. With `dtype`, floats are cast first, by
+/// this and the next two: see kernels/cast.h for the rounding, transfer/cast_values.h for the
+/// tensors.
 TransformReport split(const SplitOptions& options);
 /// Merges shards into one checkpoint: merge(split(x)) = x, tensor by tensor, byte for byte.
 TransformReport merge(const MergeOptions& options);

@@ -24,9 +24,9 @@ constexpr const char* kMapping =
   "rules": [{"match": "w", "strategy": {"type": "rowwise", "over": "tp"}}, {"match": "n", "strategy": "replicate"},
             {"match": "v", "strategy": {"type": "columnwise", "over": ["dp", "tp"]}}]})";
 
-struct Model {
+struct UndigestedModel {
   TempFolder folder;
-  Model() {
+  UndigestedModel() {
     test::Tensors tensors;
     tensors["w"] = test::numbered_tensor("w", Dtype::kU8, {64, 4});
     tensors["v"] = test::numbered_tensor("v", Dtype::kF32, {3, 12});
@@ -63,7 +63,7 @@ CheckReport checked(std::vector<std::string> sources) {
 }
 
 TEST_CASE("an entry without a digest is refused by merge and reshard, found and warned of") {
-  const Model model;
+  const UndigestedModel model;
   for (const std::string tensor : {"n", "v", "w"}) {
     CAPTURE(tensor);
     const std::string parts = model.parts("parts without " + tensor);
@@ -99,7 +99,7 @@ TEST_CASE("an entry without a digest is refused by merge and reshard, found and 
 }
 
 TEST_CASE("split leaves out the digest exactly of tensors that its ranks do not cover") {
-  const Model model;
+  const UndigestedModel model;
   int run = 0;
   CHECK(rc::check("no digest == not covered", [&] {
     const auto ranks = *rc::gen::unique<std::vector<i64>>(rc::gen::inRange<i64>(0, 6));
@@ -115,7 +115,7 @@ TEST_CASE("split leaves out the digest exactly of tensors that its ranks do not 
 }
 
 TEST_CASE("outputs of --ranks that cover a tensor only together need no digest of it") {
-  const Model model;
+  const UndigestedModel model;
   const std::string first = model.parts("first", {0, 1, 3});
   const std::string second = model.parts("second", {2, 4, 5});
   CHECK(undigested(checked({first, second})) == 0);

@@ -117,8 +117,9 @@ class Wrong(Exception):
 class Job:
     """A command without its output, and what an undisturbed run of it writes."""
 
-    def __init__(self, chaos, verb, mesh, ranks):
+    def __init__(self, chaos, verb, mesh, ranks, dtype):
         self.chaos, self.verb, self.mesh, self.ranks = chaos, verb, mesh, ranks
+        self.dtype = dtype
         self.expected = {}
         self.seconds = 0  # of an undisturbed run
 
@@ -132,6 +133,8 @@ class Job:
         if self.verb == "reshard":
             words += ["--to-mesh", f"tp={self.mesh}"]
             words = [word for word in words if not word.endswith("mapping.json") and word != "-m"]
+        if self.dtype:
+            words += ["--dtype", self.dtype]
         return words + (["--ranks", self.ranks] if self.ranks else [])
 
     def output_of(self, version):
@@ -168,7 +171,8 @@ class Chaos:
         verb = choose.choice(["split", "split", "merge", "reshard"])
         mesh = 0 if verb == "merge" else choose.choice([2, 3, 4])
         ranks = choose.choice([None, None, "0", "1", "0,1"]) if mesh else None
-        key = (verb, mesh, ranks)
+        dtype = choose.choice([None, None, "f16", "f32"])
+        key = (verb, mesh, ranks, dtype)
         if key not in self.jobs:
             self.jobs[key] = Job(self, *key)
         return self.jobs[key]

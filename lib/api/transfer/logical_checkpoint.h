@@ -24,6 +24,9 @@ struct LogicalTensor {
   std::optional<std::uint64_t> digest;           ///< from the manifest
   const format::TensorRecord* record = nullptr;  ///< from the manifest, or null
   std::vector<index::ValueShift> shifts;         ///< per holder; empty: plain values
+  std::optional<Dtype> cast_from = {};           ///< type in the files if `spec` shows another one
+
+  Dtype stored_dtype() const { return cast_from.value_or(spec.dtype); }
 };
 
 /// Constant in a file of an output (format::ConstantRecord).

@@ -143,6 +143,22 @@ std::vector<format::ShardRecord> shard_records(const TargetTensor& tensor,
   return records;
 }
 
+/// Type of the output's elements if they are cast.
+std::optional<Dtype> cast_of(const LogicalTensor& tensor) {
+  return tensor.cast_from ? std::optional(tensor.spec.dtype) : std::nullopt;
+}
+
+/// The casts that the source records, and this run's.
+std::vector<format::CastRecord> cast_records(const LogicalTensor& tensor,
+                                             const exec::CopiedTensor& copied) {
+  std::vector<format::CastRecord> casts;
+  if (tensor.record != nullptr) casts = tensor.record->casts;
+  if (!tensor.cast_from) return casts;
+  casts.push_back({*tensor.cast_from, tensor.spec.dtype, {}});
+  if (copied.is_whole) casts.back().digest = copied.source_digest();
+  return casts;
+}
+
 /// Local index of a global one, or nullopt.
 std::optional<i64> local_index(const index::AxisMap& map, i64 global) {
   for (const index::Piece& piece : map.pieces()) {
@@ -170,6 +186,7 @@ i64 leading_run(const index::Region& region) {
 /// kNoOrigin.
 i64 origin_of(const LogicalTensor& tensor, const index::Region& wanted) {
   constexpr i64 kLongBytes = 64 << 10;
+  if (tensor.cast_from) return format::kNoOrigin;
   const i64 element_bits = bits(tensor.spec.dtype);
   if (leading_run(wanted) * element_bits / 8 < kLongBytes) return format::kNoOrigin;
   const index::HolderSet& holders = *tensor.side.holders;
@@ -287,11 +304,12 @@ std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
   for (size_t t = 0; t < target.tensors.size(); ++t) {
     const LogicalTensor& from = source.tensors[target.tensors[t].source];
     moves.push_back({from.spec.name,
-                     from.spec.dtype,
+                     from.stored_dtype(),
                      from.spec.shape,
                      from.side,
                      {target.tensors[t].holders, output.slots[t]},
-                     from.digest});
+                     from.digest,
+                     cast_of(from)});
   }
   return moves;
 }
@@ -306,11 +324,12 @@ std::vector<exec::TensorMove> plan_fills(const LogicalCheckpoint& source,
       std::vector<exec::Slot> slots;
       for (const size_t holder : fill.of) slots.push_back(output.slots[t][holder]);
       moves.push_back({from.spec.name,
-                       from.spec.dtype,
+                       from.stored_dtype(),
                        from.spec.shape,
                        from.side,
                        {fill.holders, std::move(slots)},
-                       std::nullopt});
+                       std::nullopt,
+                       cast_of(from)});
     }
   }
   return moves;
@@ -362,7 +381,8 @@ TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& tar
   for (const TargetTensor& tensor : target.tensors) {
     const TensorSpec& spec = source.tensors[tensor.source].spec;
     ++(tensor.is_sharded ? plan.split : plan.replicated);
-    plan.bytes_in += tensor_bytes(spec);
+    const Dtype stored = source.tensors[tensor.source].stored_dtype();
+    plan.bytes_in += byte_size(stored, spec.shape).value_or(0);
     const auto [found, is_new] = of_layout.try_emplace({tensor.holders.get(), spec.dtype});
     if (is_new) found->second = written_bytes(*tensor.holders, spec.dtype);
     const auto& [written, padding] = found->second;
@@ -420,6 +440,7 @@ format::TensorRecord tensor_record(const LogicalCheckpoint& source, const Target
   record.cut = wanted.cut;
   record.stored = wanted.stored_as;
   if (copied.is_whole) record.digest = copied.digest;
+  record.casts = cast_records(source.tensors[wanted.source], copied);
   record.shards = shard_records(wanted, plan.slots[tensor], spec.dtype, copied);
   record.holders = wanted.holders;
   record.shifts = wanted.shifts;

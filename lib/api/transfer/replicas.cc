@@ -31,7 +31,7 @@ i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::Sour
                  // when read
     if (number++ % share.of != share.number) continue;
     moves.push_back(
-        {tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, tensor.side, tensor.side, {}});
+        {tensor.spec.name, tensor.stored_dtype(), tensor.spec.shape, tensor.side, tensor.side, {}});
     compared.push_back(&tensor);
     copies += tensor.side.holders->size();
   }

@@ -25,6 +25,12 @@ kernels::Hash128 text_hash(const format::Manifest& head, size_t tensors,
   return hash.value();
 }
 
+void clear_data(format::TensorRecord& record) {
+  record.digest.reset();
+  for (format::CastRecord& cast : record.casts) cast.digest.reset();
+  for (format::ShardRecord& shard : record.shards) shard.xxh3.reset();
+}
+
 /// Hash of a manifest without the fields that depend on the data.
 kernels::Hash128 hash_without_data(const format::Manifest& manifest) {
   format::Manifest head = manifest;
@@ -32,16 +38,18 @@ kernels::Hash128 hash_without_data(const format::Manifest& manifest) {
   for (format::FileRecord& file : head.files) file.sha256.clear();
   return text_hash(head, manifest.tensors.size(), [&](size_t t) {
     format::TensorRecord record = manifest.tensors[t];
-    record.digest.reset();
-    for (format::ShardRecord& shard : record.shards) shard.xxh3.reset();
+    clear_data(record);
     return record;
   });
 }
 
 kernels::Hash128 planned_hash(const LogicalCheckpoint& source, const TargetLayout& target,
                               const OutputPlan& plan) {
-  return text_hash(manifest_head(source, target, plan), target.tensors.size(),
-                   [&](size_t t) { return tensor_record(source, target, plan, t, {}); });
+  return text_hash(manifest_head(source, target, plan), target.tensors.size(), [&](size_t t) {
+    format::TensorRecord record = tensor_record(source, target, plan, t, {});
+    clear_data(record);
+    return record;
+  });
 }
 
 /// False for errors that a retry with the kept data cannot fix.

@@ -101,7 +101,9 @@ std::string target_hash(const LogicalCheckpoint& source, const TargetLayout& tar
   HolderHashes holders;
   for (size_t t = 0; t < target.tensors.size(); ++t) {
     const TargetTensor& tensor = target.tensors[t];
-    print.add(source.tensors[tensor.source].spec.name);
+    const LogicalTensor& from = source.tensors[tensor.source];
+    print.add(from.spec.name);
+    if (from.cast_from) print.add(to_string(from.spec.dtype));
     print.add(holders.of(tensor.holders));
     add_slots(print, plan.slots[t]);
     add_shifts(print, tensor.shifts);

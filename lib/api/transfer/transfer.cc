@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -110,6 +111,32 @@ std::vector<bool> want_whole(std::span<const exec::TensorMove> moves) {
   return whole;
 }
 
+/// Returns the conversion that the options request, before anything is counted.
+std::optional<TransformCast> planned_cast(const LogicalCheckpoint& source,
+                                          const WriteOptions& options) {
+  if (!options.dtype) return std::nullopt;
+  TransformCast cast;
+  cast.to = *options.dtype;
+  std::set<Dtype> from;
+  for (const LogicalTensor& tensor : source.tensors) {
+    ++(tensor.cast_from ? cast.tensors : cast.kept);
+    if (tensor.cast_from) from.insert(*tensor.cast_from);
+  }
+  cast.from.assign(from.begin(), from.end());
+  return cast;
+}
+
+void count_casts(std::span<const exec::TensorMove> moves,
+                 std::span<const exec::CopiedTensor> copied, TransformCast& cast) {
+  cast.counts.emplace();
+  for (size_t t = 0; t < copied.size(); ++t) {
+    if (!copied[t].cast) continue;
+    *cast.counts += copied[t].cast->counts;
+    const bool overflows = copied[t].cast->counts.overflowed > 0;
+    if (overflows && cast.overflow_example.empty()) cast.overflow_example = moves[t].name;
+  }
+}
+
 /// A task with everything computed before the first byte moves.
 struct Planned {
   LogicalCheckpoint source;
@@ -142,6 +169,7 @@ struct Planned {
     if (options.launch) {
       report.plan.shares = summarize_shares(moves, owners, processes(options));
     }
+    report.cast = planned_cast(source, options);
     report.output = options.output;
     report.warnings = source.warnings();
     report.warnings.insert(report.warnings.end(), target.warnings.begin(), target.warnings.end());
@@ -286,6 +314,7 @@ class SharedRun {
       std::vector<exec::CopiedTensor> copied(run_.moves.size());
       for (const std::string& share : shares) own.merge(exec::parse_lines(share));
       for (auto& [tensor, result] : own) copied[tensor] = std::move(result);
+      if (report.cast) count_casts(run_.moves, copied, *report.cast);
       written_ = complete_files(run_, sources_, targets_, copied, options_, *folder_);
       if (!options_.verify) return;
       const auto hash = [&](size_t t, size_t h) { return std::optional(copied[t].xxh3[h]); };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lib/api/transfer/config_text.h"
 #include "lib/api/transfer/replicas.h"
 #include "lib/base/error.h"
 #include "lib/exec/appender.h"
@@ -16,6 +17,9 @@
 
 namespace shardtool::api {
 namespace {
+
+constexpr const char* kConfigName = "config.json";
+constexpr i64 kMaxConfigBytes = 64 << 20;
 
 /// Returns the number of copied bytes.
 i64 copy_side_file(const std::string& from, store::File& to) {
@@ -54,8 +58,16 @@ store::WrittenFile write_output_summary(const Run& run, exec::IoMode mode,
           })};
 }
 
+/// Writes config.json with another type of the weights.
+store::WrittenFile write_config(const std::string& path, Dtype dtype, store::OutputFolder& folder) {
+  const std::string text = with_dtype(store::read_text(path, kMaxConfigBytes), dtype, kConfigName);
+  store::write_exact(folder.create(kConfigName), std::as_bytes(std::span(text)), 0);
+  return {kConfigName, std::ssize(text)};
+}
+
 std::vector<store::WrittenFile> copy_all_side_files(const LogicalCheckpoint& source,
                                                     const OutputPlan& plan,
+                                                    std::optional<Dtype> dtype,
                                                     store::OutputFolder& folder) {
   const format::Checkpoint& first = source.parts.front();
   std::vector<store::WrittenFile> copied;
@@ -64,6 +76,10 @@ std::vector<store::WrittenFile> copy_all_side_files(const LogicalCheckpoint& sou
                          std::any_of(plan.files.begin(), plan.files.end(),
                                      [&](const auto& file) { return file.name == name; });
     if (is_ours) continue;
+    if (dtype && name == kConfigName) {
+      copied.push_back(write_config(first.config_path, *dtype, folder));
+      continue;
+    }
     copied.push_back({name, copy_side_file(first.folder() + "/" + name, folder.create(name))});
   }
   return copied;
@@ -82,7 +98,8 @@ void check_tied(const TargetLayout& target, std::span<const exec::TensorMove> mo
       if (a == number.end() || b == number.end()) continue;
       const auto& first = copied[a->second];
       const auto& other = copied[b->second];
-      if (first.digest == other.digest || !first.is_whole || !other.is_whole) continue;
+      if (first.source_digest() == other.source_digest() || !first.is_whole || !other.is_whole)
+        continue;
       throw Error(ErrorCode::kTied,
                   fmt::format("'{}' and '{}' are declared tied, but their bytes differ", group[0],
                               group[i]))
@@ -157,9 +174,9 @@ void add_ranges(const Run& run, size_t t, std::span<const kernels::Hash128> xxh3
   const exec::TensorMove& move = run.moves[t];
   for (size_t h = 0; h < xxh3.size(); ++h) {
     const exec::Slot& slot = move.to.slots[h];
-    ranges.push_back({slot.file, slot.offset,
-                      exec::holder_bytes(*move.to.holders, static_cast<int>(h), move.dtype),
-                      xxh3[h]});
+    ranges.push_back(
+        {slot.file, slot.offset,
+         exec::holder_bytes(*move.to.holders, static_cast<int>(h), move.result_dtype()), xxh3[h]});
   }
 }
 
@@ -228,7 +245,7 @@ void clear_padded_shards(const Run& run, const std::vector<bool>& is_mine,
       if (index::image_size(to.holders->region(h)) == elements) continue;
       const exec::Slot& slot = to.slots[static_cast<size_t>(h)];
       targets[static_cast<size_t>(slot.file)].clear(
-          slot.offset, exec::holder_bytes(*to.holders, h, run.moves[t].dtype));
+          slot.offset, exec::holder_bytes(*to.holders, h, run.moves[t].result_dtype()));
     }
   }
 }
@@ -270,7 +287,9 @@ std::vector<store::WrittenFile> complete_files(const Run& run,
   fill_padding(run.source, run.target, run.plan, sources, targets, copied);
   check_tied(run.target, run.moves, copied);
   std::vector<store::WrittenFile> written;
-  if (options.copy_side_files) written = copy_all_side_files(run.source, run.plan, folder);
+  if (options.copy_side_files) {
+    written = copy_all_side_files(run.source, run.plan, options.dtype, folder);
+  }
   for (const auto& file : run.plan.files) written.push_back({file.name, file.size});
   if (!run.plan.summary_name.empty()) {
     written.push_back(write_output_summary(run, options.io, folder));

@@ -62,6 +62,15 @@ struct CutRecord {
   auto operator<=>(const CutRecord&) const = default;
 };
 
+/// Change of a tensor's element type, by kernels::cast: rounded to nearest even.
+struct CastRecord {
+  Dtype from = Dtype::kF32;
+  Dtype to = Dtype::kBF16;
+  std::optional<std::uint64_t> digest = {};  ///< of the whole tensor before the cast, if known
+
+  bool operator==(const CastRecord&) const = default;
+};
+
 struct TensorRecord {
   std::string name;
   /// Name in the files' headers; null: `name`. Then the shard's bytes are a part of that tensor.
@@ -72,6 +81,7 @@ struct TensorRecord {
   /// Linear CRC-64 of the whole tensor; nullopt only when --ranks left out ranks that hold some of
   /// its elements.
   std::optional<std::uint64_t> digest = {};
+  std::vector<CastRecord> casts = {};  ///< from the source to `dtype`, the first one first
   std::vector<ShardRecord> shards = {};
   /// Part of each shard; shared like `cut`. JSON: `shape` and `slices` of a shard.
   std::shared_ptr<const index::HolderSet> holders;

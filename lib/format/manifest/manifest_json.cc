@@ -99,6 +99,7 @@ class TensorTexts {
       append_hex(hash_, *tensor.digest);
       json.field("digest", hash_);
     }
+    if (!tensor.casts.empty()) write_casts(json, tensor.casts);
     json.raw(cut.back).key("shards").begin_array();
     const std::vector<std::string>& regions = of(tensor.holders);
     for (size_t s = 0; s < tensor.shards.size(); ++s) {
@@ -111,6 +112,21 @@ class TensorTexts {
   }
 
  private:
+  void write_casts(JsonWriter& json, const std::vector<CastRecord>& casts) {
+    json.key("cast").begin_array();
+    for (const CastRecord& cast : casts) {
+      json.begin_object().field("from", to_string(cast.from)).field("to", to_string(cast.to));
+      json.field("rounding", "nearest_even");
+      if (cast.digest) {
+        hash_.clear();
+        append_hex(hash_, *cast.digest);
+        json.field("digest", hash_);
+      }
+      json.end_object();
+    }
+    json.end_array();
+  }
+
   void write_shard(JsonWriter& json, const ShardRecord& shard, const std::string& region) {
     json.field("rank", shard.rank).field("file", shard.file).field("offset", shard.offset);
     json.field("bytes", shard.bytes).raw(region);

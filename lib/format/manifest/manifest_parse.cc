@@ -222,9 +222,11 @@ class ManifestParser {
                 {"rule", [&] { cut.rule = in_.string(); }},
                 {"axes", [&] { read_axes(cut); }},
                 {"digest", [&] { tensor.digest = read_digest(); }, false},
+                {"cast", [&] { read_casts(tensor); }, false},
                 {"transforms", [&] { cut.transforms = read_strings(); }},
                 {"bias", [&] { cut.bias = in_.string(); }, false},
                 {"shards", read_shards}});
+    check_casts(tensor);
     tensor.shards.shrink_to_fit();
     tensor.cut = shared(std::move(cut));
     tensor.holders = holder_sets_.of(tensor.shape, regions_);
@@ -246,6 +248,32 @@ class ManifestParser {
     const std::string name = in_.string();
     if (const auto dtype = parse_dtype(name)) return *dtype;
     throw in_.error("the dtype is unknown", quote_for_message(name), "a dtype of safetensors");
+  }
+
+  void read_casts(TensorRecord& tensor) {
+    const auto read_rounding = [&] {
+      const std::string rounding = in_.string();
+      if (rounding == "nearest_even") return;
+      throw in_.error("the rounding is unknown", quote_for_message(rounding), "nearest_even");
+    };
+    each_element([&] {
+      CastRecord& cast = tensor.casts.emplace_back();
+      in_.object({{"from", [&] { cast.from = read_dtype(); }},
+                  {"to", [&] { cast.to = read_dtype(); }},
+                  {"rounding", read_rounding},
+                  {"digest", [&] { cast.digest = read_digest(); }, false}});
+    });
+  }
+
+  /// Throws unless every cast leads to the next one's type, and the last to the tensor's.
+  void check_casts(const TensorRecord& tensor) {
+    for (size_t i = 0; i < tensor.casts.size(); ++i) {
+      const bool is_last = i + 1 == tensor.casts.size();
+      const Dtype next = is_last ? tensor.dtype : tensor.casts[i + 1].from;
+      if (tensor.casts[i].to == next) continue;
+      throw in_.error("a cast does not lead to the next type",
+                      std::string(to_string(tensor.casts[i].to)), std::string(to_string(next)));
+    }
   }
 
   void read_axes(CutRecord& cut) {

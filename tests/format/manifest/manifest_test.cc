@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "tests/support/throws.h"
 
 namespace shardtool::format {
 namespace {
@@ -63,6 +64,8 @@ Manifest random_manifest() {
     tensor.cut = std::make_shared<const CutRecord>(cut);
     auto holders = std::make_shared<index::HolderSet>(tensor.shape);
     if (*rc::gen::arbitrary<bool>()) tensor.digest = 0x0123456789abcdef;
+    if (*rc::gen::arbitrary<bool>()) tensor.casts = {{Dtype::kF32, Dtype::kBF16, 0x0123}};
+    if (*rc::gen::arbitrary<bool>()) tensor.casts.push_back({Dtype::kBF16, Dtype::kBF16, {}});
     const int ranks = *rc::gen::inRange(0, 3);
     for (int rank = 0; rank < ranks; ++rank) {
       const index::Region region = {random_axis(8), random_axis(6)};
@@ -110,6 +113,7 @@ TEST_CASE("what to_json writes, parse_manifest reads, and it is written the same
       RC_ASSERT(again.tensors[t].shards.size() == manifest.tensors[t].shards.size());
       RC_ASSERT(*again.tensors[t].cut == *manifest.tensors[t].cut);
       RC_ASSERT(again.tensors[t].shifts == manifest.tensors[t].shifts);
+      RC_ASSERT(again.tensors[t].casts == manifest.tensors[t].casts);
       for (size_t s = 0; s < manifest.tensors[t].shards.size(); ++s) {
         const int holder = static_cast<int>(s);
         RC_ASSERT(again.tensors[t].holders->region(holder) ==
@@ -153,6 +157,22 @@ TEST_CASE("tensors are written in the order of their names") {
   manifest.tensors[1].name = "a";
   const std::string text = to_json(manifest);
   CHECK(text.find("\"a\":{") < text.find("\"w\":{"));
+}
+
+TEST_CASE("casts must lead from one type to the next, and round to nearest even") {
+  const auto parse = [](const std::string& casts) {
+    std::string text = kDocument;
+    text.replace(text.find("\"rule\""), 0, "\"cast\":" + casts + ",");
+    return parse_manifest(text, "m").tensors[0].casts.size();
+  };
+  CHECK(parse(R"([{"from":"F32","to":"U8","rounding":"nearest_even"}])") == 1);
+  for (const char* wrong : {R"([{"from":"F32","to":"U8","rounding":"down"}])",
+                            R"([{"from":"F32","to":"BF16","rounding":"nearest_even"}])",
+                            R"([{"from":"F64","to":"F32","rounding":"nearest_even"},
+            {"from":"F16","to":"U8","rounding":"nearest_even"}])"}) {
+    CAPTURE(wrong);
+    CHECK_ERROR(kManifestInvalid, parse(wrong));
+  }
 }
 
 TEST_CASE("fields that a later 1.x adds are skipped") {
